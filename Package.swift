@@ -1,0 +1,75 @@
+// swift-tools-version:6.2
+import PackageDescription
+
+let swiftSettings: [SwiftSetting] = [
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+  .treatAllWarnings(as: .error),
+]
+
+let package = Package(
+  name: "spoolrun",
+  products: [.executable(name: "spoolrun", targets: ["spoolrun"])],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+  ],
+  targets: [
+    // C headers that Swift cannot call as they are: variadic functions, macros, calls that Glibc's module leaves out.
+    .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
+    .target(name: "CLinux"),
+    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+
+    .target(
+      name: "Spool",
+      dependencies: ["CLinux", "CZlib", .product(name: "SystemPackage", package: "swift-system")],
+      swiftSettings: swiftSettings),
+    .target(name: "Transfer", dependencies: ["CCurl"], swiftSettings: swiftSettings),
+    .target(
+      name: "SpoolWorker",
+      dependencies: [
+        "CLinux", "Spool", "Transfer", .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: swiftSettings),
+    .executableTarget(
+      name: "spoolrun",
+      dependencies: [
+        "CLinux", "Spool", "SpoolWorker", "Transfer",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: swiftSettings),
+
+    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: swiftSettings),
+    .executableTarget(
+      name: "FaultRig",
+      dependencies: [
+        "CLinux", "Spool", "SpoolWorker", "Transfer",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      path: "Tests/FaultRig", swiftSettings: swiftSettings),
+    .testTarget(
+      name: "SpoolTests",
+      dependencies: [
+        "Spool", "TestSupport", .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "TransferTests", dependencies: ["Transfer", "TestSupport"],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "WorkerTests",
+      dependencies: ["Spool", "SpoolWorker", "Transfer", "TestSupport", "spoolrun"],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "LyingServerTests", dependencies: ["TestSupport", "spoolrun"],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "CrashMatrixTests", dependencies: ["TestSupport", "FaultRig"],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "DocumentationTests", dependencies: ["Spool", "TestSupport", "spoolrun"],
+      swiftSettings: swiftSettings),
+  ],
+  swiftLanguageModes: [.v6])

@@ -1,0 +1,42 @@
+#define _GNU_SOURCE 1
+#include "CLinux.h"
+#include <string.h>
+#include <time.h>
+
+int spoolrun_openat_beneath(int directory, const char *path, int flags, unsigned int mode) {
+  struct open_how how;
+  memset(&how, 0, sizeof how);
+  how.flags = (uint64_t)flags;
+  how.mode = mode;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+}
+
+int spoolrun_rename_noreplace(int from, const char *source, int to, const char *target) {
+  return renameat2(from, source, to, target, RENAME_NOREPLACE);
+}
+
+int spoolrun_probe_read_lease(int descriptor) {
+  if (fcntl(descriptor, F_SETLEASE, F_RDLCK) < 0) return -1;
+  return fcntl(descriptor, F_SETLEASE, F_UNLCK);
+}
+
+int spoolrun_touch(int descriptor) { return futimens(descriptor, NULL); }
+
+int spoolrun_set_times(int descriptor, int64_t seconds) {
+  struct timespec times[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+  return futimens(descriptor, times);
+}
+
+int spoolrun_stop_signals(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGHUP);
+  if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) return -1;
+  if (signal(SIGPIPE, SIG_IGN) == SIG_ERR) return -1;
+  return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int spoolrun_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }

@@ -1,0 +1,43 @@
+// Linux calls that Swift's Glibc module leaves out (flock, eventfd, signalfd, utimensat's constants)
+// or cannot import because they are variadic (syscall, fcntl with F_SETLEASE, ioctl).
+#ifndef CLINUX_H
+#define CLINUX_H
+
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/// openat2(2): resolves `path` below `directory` only, and through no symbolic link.
+int spoolrun_openat_beneath(int directory, const char *path, int flags, unsigned int mode);
+
+/// renameat2(2) with RENAME_NOREPLACE; glibc declares it only under _GNU_SOURCE.
+int spoolrun_rename_noreplace(int from, const char *source, int to, const char *target);
+
+/// fcntl(2) F_SETLEASE with F_RDLCK, given back at once: 0 when nobody has the file open for writing.
+int spoolrun_probe_read_lease(int descriptor);
+
+/// utimensat(2) UTIME_NOW for both times of an open file: the file system's own clock, not this host's.
+int spoolrun_touch(int descriptor);
+
+/// futimens(2): access and modification time to `seconds` since the epoch.
+int spoolrun_set_times(int descriptor, int64_t seconds);
+
+/// A signalfd(2) that reports SIGTERM, SIGINT and SIGHUP, which are blocked for the process; SIGPIPE is ignored.
+int spoolrun_stop_signals(void);
+
+/// An eventfd(2), close-on-exec and non-blocking.
+int spoolrun_eventfd(void);
+
+#endif

@@ -1,0 +1,26 @@
+internal import CZlib
+
+/// A running CRC-32 as zlib, cksfv and `rhash --crc32` compute it (ISO 3309, RFC 1952 section 8).
+package struct Checksum: Hashable, Sendable, CustomStringConvertible {
+  package private(set) var value: UInt32
+
+  package init() { value = 0 }
+  package init(value: UInt32) { self.value = value }
+
+  /// Eight hexadecimal digits of either case, with nothing else; nil otherwise.
+  package init?(_ text: some StringProtocol) {
+    guard text.utf8.count == 8, text.utf8.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
+      let value = UInt32(text, radix: 16)
+    else { return nil }
+    self.value = value
+  }
+
+  package mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    guard let base = bytes.baseAddress else { return }
+    value = UInt32(
+      truncatingIfNeeded: crc32_z(
+        UInt(value), base.assumingMemoryBound(to: UInt8.self), bytes.count))
+  }
+
+  package var description: String { hexadecimal(UInt64(value), digits: 8) }
+}

@@ -1,0 +1,151 @@
+internal import CLinux
+internal import Glibc
+internal import SystemPackage
+
+/// A job in this worker's hands: the locked file `cur/NAME:OWNER`. Its owner appends the journal and makes the next move.
+package final class Claim {
+  package private(set) var job: JobName
+  package private(set) var text: JobText
+  /// Where the job stood before.
+  package let origin: Directory
+  package let spool: Spool
+
+  private(set) var path: Path
+  private var descriptor: Int32
+  private var identity: FileStatus
+  /// Where the next journal line goes: an explicit offset, because O_APPEND of two clients of a network file system loses data.
+  private var end: Int64
+  private var needsNewline: Bool
+  private var isOpen = true
+
+  init(spool: Spool, job: JobName, origin: Directory, path: Path, descriptor: Int32, identity: FileStatus, text: JobText) {
+    self.spool = spool
+    self.job = job
+    self.origin = origin
+    self.path = path
+    self.descriptor = descriptor
+    self.identity = identity
+    self.text = text
+    end = identity.size
+    // A person's last line that lacks its newline stays as it is, for them to read; a torn journal line did not happen.
+    needsNewline = text.hasTornTail && text.journal.isEmpty
+  }
+
+  deinit { if isOpen { _ = Glibc.close(descriptor) } }
+
+  /// Cuts off a journal line that has no newline.
+  func dropTornTail() throws(SpoolError) {
+    guard text.hasTornTail, !text.journal.isEmpty else { return }
+    try spool.system.truncate(descriptor, path, to: Int64(text.completeLength))
+    end = Int64(text.completeLength)
+  }
+
+  /// Adds a line to the job's journal. Not yet durable: see ``sync()``.
+  package func append(_ line: JournalLine) throws(SpoolError) {
+    let bytes = Array(((needsNewline ? "\n" : "") + line.text).utf8)
+    let result: Result<Void, SpoolError> = bytes.withUnsafeBytes { buffer in
+      Result { () throws(SpoolError) in try spool.system.write(descriptor, path, buffer, at: end) }
+    }
+    if case .failure(let error) = result {
+      // Should this fail as well, the line still has no newline, and so did not happen.
+      try? spool.system.truncate(descriptor, path, to: end)
+      throw error
+    }
+    needsNewline = false
+    end += Int64(bytes.count)
+  }
+
+  /// Makes the job with its journal durable (its name is the directory's affair).
+  package var durability: Flush { Flush(system: spool.system, descriptor: descriptor, path: path) }
+
+  /// How many bytes the job file has.
+  package var length: Int64 { end }
+
+  package enum Standing: Sendable {
+    case ours
+    /// Somebody renamed the file: to `hold/`, or took the claim over.
+    case moved
+    /// Somebody removed the file: the job is cancelled.
+    case removed
+  }
+
+  /// Whether the file still stands under the claim's own name.
+  package func standing() throws(SpoolError) -> Standing {
+    if try spool.system.status(descriptor, path: path).links == 0 { return .removed }
+    do throws(SpoolError) {
+      return try spool.system.status(spool.root, path).isSameFile(as: identity) ? .ours : .moved
+    } catch where error.errno == .noSuchFileOrDirectory {
+      return .moved
+    }
+  }
+
+  /// Whether the lock still holds: after its loss to a successor on another host, taking it again fails.
+  package func holdsLock() throws(SpoolError) -> Bool { try spool.system.lock(descriptor, path) }
+
+  /// Renews the claim's mtime, by which workers of other hosts see that this one lives.
+  package func heartbeat() throws(SpoolError) { try spool.system.touch(descriptor, path) }
+
+  // MARK: moves
+
+  /// Puts the job where it waits for its next attempt; `due` becomes its mtime, for the scan and for `ls`.
+  package func park(until due: Timestamp) throws(SpoolError) {
+    // Before the rename: a job in partial/ with the mtime of its last heartbeat would be due at once.
+    try spool.system.setTimes(descriptor, path, to: due.seconds)
+    try move(to: .partial)
+  }
+
+  package func giveUp() throws(SpoolError) { try move(to: .failed) }
+  package func finish() throws(SpoolError) { try move(to: .done) }
+
+  private func move(to directory: Directory) throws(SpoolError) {
+    job = try spool.moveNumbered(path, job, to: directory)
+    isOpen = false
+    try spool.system.close(descriptor, path)
+  }
+
+  /// Takes another name within `cur/`, because the job's own belongs to an older job.
+  package func renumber() throws(SpoolError) {
+    let renamed = try spool.freeName(like: job)
+    let target = Path(.cur, ClaimName.fileName(renamed, spool.owner))
+    try spool.system.rename(spool.root, path, target)
+    (job, path) = (renamed, target)
+  }
+
+  /// Replaces the file by a copy of our own making: somebody else's file may be changed or be linked elsewhere while
+  /// we append to it, and after a failed fsync an inode must not be trusted.
+  package func replaceFile(reading source: Int32? = nil) throws(SpoolError) {
+    let system = spool.system
+    let bytes = try spool.read(source ?? descriptor, path, limit: Int(end))
+    let copy = Path(.tmp, ClaimName.fileName(job, spool.owner))
+    let fresh = try system.create(spool.root, copy, O_RDWR | O_EXCL | O_NOFOLLOW)
+    do throws(SpoolError) {
+      let result: Result<Void, SpoolError> = bytes.withUnsafeBytes { buffer in
+        Result { () throws(SpoolError) in try system.write(fresh, copy, buffer, at: 0) }
+      }
+      try result.get()
+      // Locked before it bears the claim's name: a claim without its lock looks like a crashed worker's.
+      _ = try system.lock(fresh, copy)
+      let status = try system.status(fresh, path: copy)
+      try system.fdatasync(fresh, copy)
+      try system.rename(spool.root, copy, path)
+      _ = Glibc.close(descriptor)
+      (descriptor, identity) = (fresh, status)
+    } catch {
+      _ = Glibc.close(fresh)
+      try? system.unlink(spool.root, copy)
+      throw error
+    }
+  }
+}
+
+/// An open file or directory to make durable, on whichever thread.
+package struct Flush: Sendable {
+  let system: System
+  let descriptor: Int32
+  let path: Path
+
+  /// fdatasync(2): the data, and of the metadata what it takes to read it.
+  package func data() throws(SpoolError) { try system.fdatasync(descriptor, path) }
+  /// fsync(2).
+  package func all() throws(SpoolError) { try system.fsync(descriptor, path) }
+}

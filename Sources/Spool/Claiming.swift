@@ -1,0 +1,250 @@
+internal import CLinux
+internal import Glibc
+internal import SystemPackage
+
+/// What came of the wish to claim a job.
+package enum ClaimOutcome {
+  case claimed(Claim)
+  /// Another worker has it, or it is gone: normal and silent.
+  case lost
+  /// It is still being written; look again later.
+  case unfinished
+  /// It is no valid job and stands in `failed/` under this name now, with a record of the reason.
+  case rejected(FileName, Defect)
+}
+
+extension Spool {
+  /// Seconds for which a file must not have changed where leases cannot tell of writers, and a file without its last newline is left alone.
+  package static let settlingTime: Int64 = 10
+  /// Seconds without a heartbeat after which another host's claim is a dead worker's: ten heartbeats.
+  package static let lease: Int64 = 300
+  /// A job file with its journal; more is no job.
+  static let maximumJobFile = 16 << 20
+
+  /// Takes the job `name` from `origin` (`new`, `partial`, or `cur` for a take-over): lock, rename to a name of our own, confirm.
+  /// - Parameter now: the time by the clock of the spool's file system.
+  package func claim(_ name: FileName, from origin: Directory, now: Timestamp) throws(SpoolError) -> ClaimOutcome {
+    let job: JobName
+    if origin == .cur {
+      guard let claim = ClaimName(name) else { return .lost }
+      job = claim.job
+      let status: FileStatus
+      guard let found = try self.status(.cur, name) else { return .lost }
+      status = found
+      // flock alone proves nothing across hosts: on some file systems it succeeds for everyone.
+      if claim.host != owner.host, status.modified + Self.lease > now.seconds { return .lost }
+    } else {
+      guard let valid = JobName(name) else {
+        return try reject(name, from: origin, Defect(line: nil, reason: JobName.defect(of: name) ?? "its name starts with a dot"))
+      }
+      job = valid
+    }
+    let source = Path(origin, name)
+    guard let status = try self.status(origin, name) else { return .lost }
+    guard status.isRegular else {
+      return try reject(name, from: origin, Defect(line: nil, reason: "not a regular file: a job is a plain text file"))
+    }
+    if origin == .new, try isBeingWritten(source, status, now: now) { return .unfinished }
+    do throws(SpoolError) {
+      return try claim(job, source, origin, now: now)
+    } catch where error.errno == .noSuchFileOrDirectory {
+      return .lost
+    } catch where error.errno == .permissionDenied {
+      return try reject(name, from: origin, Defect(line: nil, reason: "cannot be read: \(error.errno)"))
+    }
+  }
+
+  private func claim(_ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp) throws(SpoolError) -> ClaimOutcome {
+    let flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+    let descriptor: Int32
+    var isWritable = true
+    do throws(SpoolError) {
+      descriptor = try system.open(root, source, O_RDWR | flags)
+    } catch where error.errno == .permissionDenied {
+      descriptor = try system.open(root, source, O_RDONLY | flags)
+      isWritable = false
+    }
+    var isHandedOver = false
+    defer { if !isHandedOver { _ = Glibc.close(descriptor) } }
+
+    guard try system.lock(descriptor, source) else { return .lost }
+    var status = try system.status(descriptor, path: source)
+    guard status.isRegular else { return .lost }
+    if status.links > 1, origin == .cur, try completeMove(job, source, status) { return .lost }
+    let (text, defect) = try readJob(descriptor, source, status, origin, now: now)
+    guard let text else { return .unfinished }
+
+    let name = ClaimName.fileName(job, owner)
+    let target = Path(.cur, name)
+    try system.rename(root, source, target)
+    // The name may have passed to another file between open and rename: then that file is not locked, and not the one we read.
+    guard let moved = try self.status(.cur, name), moved.isSameFile(as: status) else {
+      return try claim(job, target, .cur, now: now)
+    }
+    status = moved
+    let claim = Claim(spool: self, job: job, origin: origin, path: target, descriptor: descriptor, identity: status, text: text)
+    isHandedOver = true
+    if !isWritable || status.owner != geteuid() || status.links > 1, status.size <= Self.maximumJobFile {
+      try claim.replaceFile()
+    }
+    try claim.dropTornTail()
+    if origin == .new, try isTaken(job) { try claim.renumber() }
+    if let defect {
+      let record = FailureRecord(
+        time: .now(), attempt: 0, failure: Failure(.malformed, defect.reason, line: defect.line), offset: 0, checksum: nil,
+        fetched: 0, retry: nil)
+      try claim.append(.failed(record))
+      try claim.giveUp()
+      return .rejected(claim.job.fileName, defect)
+    }
+    return .claimed(claim)
+  }
+
+  /// Whether a dropper is still at it: by lease (fcntl(2) F_SETLEASE: only its file's owner or root may ask), else by age.
+  private func isBeingWritten(_ path: Path, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Bool {
+    let isSettled = max(status.modified, status.changed) + Self.settlingTime <= now.seconds
+    let descriptor: Int32
+    do throws(SpoolError) {
+      descriptor = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    } catch where error.errno == .permissionDenied || error.errno == .noSuchFileOrDirectory || error.errno == .tooManySymbolicLinkLevels {
+      // The claim itself will say what is wrong with it.
+      return false
+    }
+    defer { _ = Glibc.close(descriptor) }
+    do throws(SpoolError) {
+      try system.probeLease(descriptor, path)
+      return false
+    } catch where error.errno == .resourceTemporarilyUnavailable {
+      return true
+    } catch {
+      return !isSettled
+    }
+  }
+
+  /// The job's text, and what is wrong with it; no text while it still lacks its last newline and is young.
+  private func readJob(_ descriptor: Int32, _ path: Path, _ status: FileStatus, _ origin: Directory, now: Timestamp) throws(SpoolError)
+    -> (JobText?, Defect?)
+  {
+    let isHuge = status.size > Self.maximumJobFile
+    let bytes = try read(descriptor, path, limit: isHuge ? JobText.maximumRequest : Self.maximumJobFile)
+    let text = bytes.withUnsafeBytes { JobText($0) }
+    if isHuge { return (text, Defect(line: nil, reason: "\(status.size) bytes: a job has at most 64 KiB")) }
+    if text.journal.isEmpty, text.hasTornTail || status.size == 0 {
+      let isYoung = max(status.modified, status.changed) + Self.settlingTime > now.seconds
+      // In sight of a defect no newline can mend, waiting helps nobody; but a cut line looks like one, so only the missing newline counts.
+      if origin == .new, isYoung { return (nil, nil) }
+      return (
+        text, Defect(line: nil, reason: status.size == 0 ? "empty: a job is at least one line with a URL" : "the last line has no newline: it may be cut short")
+      )
+    }
+    return (text, text.defect)
+  }
+
+  /// A move by link and unlink that was cut in the middle: the file has its new name already, so the claim goes.
+  private func completeMove(_ job: JobName, _ claim: Path, _ status: FileStatus) throws(SpoolError) -> Bool {
+    for directory in [Directory.done, .failed, .partial] {
+      for number in 1...Self.maximumNumber {
+        let name = number == 1 ? job : job.numbered(number)
+        guard let other = try self.status(directory, name.fileName) else { break }
+        if other.isSameFile(as: status) {
+          try system.unlink(root, claim)
+          return true
+        }
+      }
+    }
+    return false
+  }
+
+  /// Whether an older job bears this name, so that `NAME.part` is that one's.
+  private func isTaken(_ job: JobName) throws(SpoolError) -> Bool {
+    for directory in [Directory.partial, .failed, .hold] where try status(directory, job.fileName) != nil { return true }
+    return try list(.cur).contains { name in
+      guard let claim = ClaimName(name) else { return false }
+      return claim.job == job && name != ClaimName.fileName(job, owner)
+    }
+  }
+
+  // MARK: names that are taken
+
+  static let maximumNumber = 10_000
+
+  /// `NAME~2`, `NAME~3`, …: the first that no job has.
+  func freeName(like job: JobName) throws(SpoolError) -> JobName {
+    let held = Set(try list(.cur).compactMap { ClaimName($0)?.job })
+    for number in 2...Self.maximumNumber {
+      let candidate = job.numbered(number)
+      if held.contains(candidate) { continue }
+      if try status(.partial, candidate.part) != nil { continue }
+      var isFree = true
+      for directory in [Directory.new, .partial, .done, .failed, .hold] where try status(directory, candidate.fileName) != nil {
+        isFree = false
+      }
+      if isFree { return candidate }
+    }
+    throw SpoolError(call: .rename, path: job.display, errno: .fileExists)
+  }
+
+  /// Renames the job file at `path` into `directory`, numbered where its name is taken: nothing there is ever replaced. Data goes along.
+  func moveNumbered(_ path: Path, _ job: JobName, to directory: Directory) throws(SpoolError) -> JobName {
+    var target = job
+    while true {
+      if target != job { try moveData(of: job, to: target) }
+      do throws(SpoolError) {
+        try moveNoReplace(path, Path(directory, target.fileName))
+        return target
+      } catch where error.errno == .fileExists {
+        target = try freeName(like: job)
+      }
+    }
+  }
+
+  private func moveData(of job: JobName, to target: JobName) throws(SpoolError) {
+    do throws(SpoolError) {
+      try moveNoReplace(Path(.partial, job.part), Path(.partial, target.part))
+    } catch where error.errno == .noSuchFileOrDirectory {
+    }
+  }
+
+  /// Where RENAME_NOREPLACE is unknown, link refuses an existing name everywhere; see ``completeMove`` for a crash between the two.
+  func moveNoReplace(_ from: Path, _ to: Path) throws(SpoolError) {
+    do throws(SpoolError) {
+      try system.renameNoReplace(root, from, to)
+    } catch where error.errno == .invalidArgument || error.errno == .noFunction {
+      try system.link(root, from, root, to)
+      try system.unlink(root, from)
+    }
+  }
+
+  // MARK: no jobs
+
+  /// Puts what is no job into `failed/` as it is, with the record beside it: nothing dropped is deleted or ignored in silence.
+  private func reject(_ name: FileName, from origin: Directory, _ defect: Defect) throws(SpoolError) -> ClaimOutcome {
+    var target = name
+    var number = 1
+    while true {
+      do throws(SpoolError) {
+        try moveNoReplace(Path(origin, name), Path(.failed, target))
+        break
+      } catch where error.errno == .noSuchFileOrDirectory {
+        return .lost
+      } catch where error.errno == .fileExists && number < Self.maximumNumber {
+        number += 1
+        let suffix = Array("~\(number)".utf8)
+        target = FileName(Array(name.bytes.prefix(255 - suffix.count)) + suffix)
+      }
+    }
+    let record = FailureRecord(
+      time: .now(), attempt: 0, failure: Failure(.malformed, defect.reason, line: defect.line), offset: 0, checksum: nil, fetched: 0,
+      retry: nil)
+    let suffix = Array(".record".utf8)
+    let path = Path(.failed, FileName(Array(target.bytes.prefix(255 - suffix.count)) + suffix))
+    let descriptor = try system.create(root, path, O_WRONLY | O_TRUNC | O_NOFOLLOW)
+    defer { _ = Glibc.close(descriptor) }
+    let bytes = Array(JournalLine.failed(record).text.utf8)
+    let result: Result<Void, SpoolError> = bytes.withUnsafeBytes { buffer in
+      Result { () throws(SpoolError) in try system.write(descriptor, path, buffer, at: 0) }
+    }
+    try result.get()
+    return .rejected(target, defect)
+  }
+}

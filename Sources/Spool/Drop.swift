@@ -1,0 +1,57 @@
+internal import CLinux
+internal import Glibc
+internal import SystemPackage
+
+extension Spool {
+  /// Drops a job as every tool should: written whole in `tmp/`, made durable, then linked into `new/`, which never replaces another job.
+  /// - Returns: the name that the job got: `name`, or that with `~2`, `~3`, … where it was taken.
+  package func drop(_ text: String, as name: JobName) throws(SpoolError) -> JobName {
+    let temporary = Path(.tmp, ClaimName.fileName(name, owner))
+    let descriptor = try system.create(root, temporary, O_WRONLY | O_EXCL | O_NOFOLLOW)
+    defer { _ = Glibc.close(descriptor) }
+    do throws(SpoolError) {
+      let bytes = Array(text.utf8)
+      let result: Result<Void, SpoolError> = bytes.withUnsafeBytes { buffer in
+        Result { () throws(SpoolError) in try system.write(descriptor, temporary, buffer, at: 0) }
+      }
+      try result.get()
+      try system.fsync(descriptor, temporary)
+      var target = name
+      while true {
+        do throws(SpoolError) {
+          try moveNoReplace(temporary, Path(.new, target.fileName))
+          break
+        } catch where error.errno == .fileExists {
+          target = try freeName(like: name)
+        }
+      }
+      try sync(.new)
+      return target
+    } catch {
+      try? system.unlink(root, temporary)
+      throw error
+    }
+  }
+
+  /// A directory's jobs with their text, for readers without a claim: `verify`, `status`.
+  package func job(_ directory: Directory, _ name: FileName) throws(SpoolError) -> JobText? {
+    guard let bytes = try contents(Path(directory, name), limit: Self.maximumJobFile) else { return nil }
+    return bytes.withUnsafeBytes { JobText($0) }
+  }
+
+  /// Removes a cancelled job's data, unless somebody works on it.
+  package func removeData(of job: JobName) throws(SpoolError) {
+    do throws(SpoolError) {
+      try system.unlink(root, Path(.partial, job.part))
+    } catch where error.errno == .noSuchFileOrDirectory {
+    }
+  }
+
+  /// Removes the data that was set aside after a mismatch, now that the job got the right one.
+  package func removeSetAside(of job: JobName) throws(SpoolError) {
+    do throws(SpoolError) {
+      try system.unlink(root, Path(.failed, job.part))
+    } catch where error.errno == .noSuchFileOrDirectory {
+    }
+  }
+}

@@ -1,0 +1,111 @@
+/// Why an attempt or a job failed (spool.5, FAILURE CODES). The raw value is what records say; `http` stands for `http-NNN`.
+package enum FailureCode: String, CaseIterable, Sendable {
+  // Temporary.
+  case resolve, connect, tls, stalled, timeout, cut
+  case shortBody = "short-body"
+  case badResponse = "bad-response"
+  case mismatchSize = "mismatch-size"
+  case mismatchChecksum = "mismatch-crc32"
+  case diskFull = "disk-full"
+  case noNetwork = "no-network"
+  case io
+  // Temporary for 408, 425, 429 and 5xx, else permanent.
+  case http = "http-NNN"
+  // Permanent.
+  case malformed
+  case badOutput = "bad-output"
+  case outputExists = "output-exists"
+  case expired, redirect, `protocol`, mismatch
+
+  package enum Class: String, Sendable { case temporary, permanent }
+
+  /// The class of every code but ``http``, whose status decides.
+  package var ownClass: Class {
+    switch self {
+    case .malformed, .badOutput, .outputExists, .expired, .redirect, .protocol, .mismatch: .permanent
+    default: .temporary
+    }
+  }
+
+  /// Whether an attempt that ends so counts against `attempts:`.
+  package var burnsAttempt: Bool { self != .diskFull && self != .noNetwork }
+
+  /// Whether the data was found to be another's than the job asked for.
+  package var isMismatch: Bool {
+    self == .mismatchSize || self == .mismatchChecksum || self == .mismatch
+  }
+}
+
+/// What went wrong, before it is known when to try again.
+package struct Failure: Error, Sendable {
+  package var code: FailureCode
+  /// For ``FailureCode/http``: 100…999.
+  package var status: Int?
+  /// For a person: what happened and what to do. Free of secrets and control bytes.
+  package var reason: String
+  package var expected: String?
+  package var found: String?
+  /// The line of the job file that is at fault.
+  package var line: Int?
+  /// Seconds that the server asked to wait.
+  package var retryAfter: Int?
+
+  package init(
+    _ code: FailureCode, _ reason: String, status: Int? = nil, expected: String? = nil, found: String? = nil,
+    line: Int? = nil, retryAfter: Int? = nil
+  ) {
+    self.code = code
+    self.status = status
+    self.reason = reason
+    self.expected = expected
+    self.found = found
+    self.line = line
+    self.retryAfter = retryAfter
+  }
+
+  /// The code as records spell it.
+  package var label: String {
+    if code == .http { return "http-\(status ?? 0)" }
+    return code.rawValue
+  }
+
+  package var failureClass: FailureCode.Class {
+    guard code == .http, let status else { return code.ownClass }
+    // RFC 9110 section 15.6 and RFC 6585 section 4: the server's own trouble, or too early, too many.
+    return status == 408 || status == 425 || status == 429 || status >= 500 ? .temporary : .permanent
+  }
+}
+
+/// A ``Failure`` as it goes into the journal.
+package struct FailureRecord: Sendable {
+  package let time: Timestamp
+  package let attempt: Int
+  package let failure: Failure
+  /// The length of the data, and its CRC-32 where it is known.
+  package let offset: UInt64
+  package let checksum: Checksum?
+  package let fetched: UInt64
+  /// nil when the job is given up.
+  package let retry: Timestamp?
+
+  package init(
+    time: Timestamp, attempt: Int, failure: Failure, offset: UInt64, checksum: Checksum?, fetched: UInt64, retry: Timestamp?
+  ) {
+    self.time = time
+    self.attempt = attempt
+    self.failure = failure
+    self.offset = offset
+    self.checksum = checksum
+    self.fetched = fetched
+    self.retry = retry
+  }
+
+  package var fields: Fields {
+    Fields("\(time)").with("attempt", attempt).with("class", failure.failureClass.rawValue)
+      .with("code", failure.label).with("at", offset).with("crc32", checksum)
+      .with("fetched", fetched > 0 ? fetched : nil).with("retry", retry)
+      .with("burned", failure.code.burnsAttempt ? nil : "no")
+      .with("expected", failure.expected).with("found", failure.found).with("line", failure.line)
+      .with("reason", failure.reason)
+  }
+}

@@ -1,0 +1,90 @@
+/// The value of a journal line: words, `key=token` and `key="quoted"` (spool.5, JOURNAL).
+package struct Fields: Sendable {
+  package private(set) var words: [String] = []
+  package private(set) var named: [(key: String, value: String)] = []
+
+  package init(_ words: String...) { self.words = words }
+
+  package subscript(key: String) -> String? { named.first { $0.key == key }?.value }
+
+  /// This and `key=value`; unchanged when `value` is nil.
+  package func with(_ key: String, _ value: (some CustomStringConvertible)?) -> Fields {
+    guard let value else { return self }
+    var result = self
+    result.named.append((key, value.description))
+    return result
+  }
+
+  package var text: String {
+    (words + named.map { "\($0.key)=\(Self.quoted($0.value))" }).joined(separator: " ")
+  }
+
+  /// As it is where it holds only characters that cannot be misread; else in quotes, with `"`, `\` and control bytes escaped.
+  private static func quoted(_ value: String) -> String {
+    let plain = Array("-._:/+%@~,*[]?".utf8)
+    let isPlain = !value.isEmpty && value.utf8.allSatisfy { byte in
+      (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+        || plain.contains(byte)
+    }
+    if isPlain { return value }
+    var result = "\""
+    for scalar in value.unicodeScalars {
+      switch scalar {
+      case "\"": result += "\\\""
+      case "\\": result += "\\\\"
+      default:
+        if scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) {
+          for byte in UTF8.encode(scalar)! { result += "\\x" + hexadecimal(UInt64(byte), digits: 2) }
+        } else {
+          result.unicodeScalars.append(scalar)
+        }
+      }
+    }
+    return result + "\""
+  }
+
+  /// nil when a quote is left open or an escape is none of ours.
+  package init?(parsing text: some StringProtocol) {
+    var rest = Array(text.utf8)[...]
+    while true {
+      rest = rest.drop { $0 == 0x20 }
+      if rest.isEmpty { return }
+      let head = rest.prefix { $0 != 0x20 && $0 != 0x3D }
+      rest = rest.dropFirst(head.count)
+      guard rest.first == 0x3D else {
+        words.append(String(decoding: head, as: UTF8.self))
+        continue
+      }
+      rest = rest.dropFirst()
+      let key = String(decoding: head, as: UTF8.self)
+      guard rest.first == 0x22 else {
+        let value = rest.prefix { $0 != 0x20 }
+        rest = rest.dropFirst(value.count)
+        named.append((key, String(decoding: value, as: UTF8.self)))
+        continue
+      }
+      rest = rest.dropFirst()
+      var value: [UInt8] = []
+      while true {
+        guard let byte = rest.popFirst() else { return nil }
+        if byte == 0x22 { break }
+        guard byte == 0x5C else {
+          value.append(byte)
+          continue
+        }
+        switch rest.popFirst() {
+        case 0x22: value.append(0x22)
+        case 0x5C: value.append(0x5C)
+        case UInt8(ascii: "x"):
+          guard rest.count >= 2,
+            let escape = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+          else { return nil }
+          value.append(escape)
+          rest = rest.dropFirst(2)
+        default: return nil
+        }
+      }
+      named.append((key, String(decoding: value, as: UTF8.self)))
+    }
+  }
+}

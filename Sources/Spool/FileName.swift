@@ -1,0 +1,85 @@
+/// A directory entry's name: bytes from strangers, any but `/` and NUL (path_resolution(7)).
+package struct FileName: Hashable, Sendable {
+  package let bytes: [UInt8]
+
+  package init(_ bytes: [UInt8]) { self.bytes = bytes }
+  package init(_ string: String) { bytes = Array(string.utf8) }
+  init(cString: UnsafePointer<CChar>) {
+    var bytes: [UInt8] = []
+    var next = cString
+    while next.pointee != 0 {
+      bytes.append(UInt8(bitPattern: next.pointee))
+      next += 1
+    }
+    self.bytes = bytes
+  }
+
+  /// The name, safe for a terminal: see ``escaped(_:)``.
+  package var display: String { escaped(bytes) }
+}
+
+/// A path below some directory, as bytes for the kernel.
+package struct Path: Hashable, Sendable {
+  package let bytes: [UInt8]
+
+  package init(_ bytes: [UInt8]) { self.bytes = bytes }
+  package init(_ string: String) { bytes = Array(string.utf8) }
+  package init(_ directory: Directory, _ name: FileName) {
+    bytes = Array(directory.rawValue.utf8) + [0x2F] + name.bytes
+  }
+  package init(_ directory: Directory) { bytes = Array(directory.rawValue.utf8) }
+  package init(_ name: FileName) { bytes = name.bytes }
+
+  package var display: String { escaped(bytes) }
+
+  func withCString<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytes.count + 1) { buffer in
+      for (index, byte) in bytes.enumerated() { buffer[index] = CChar(bitPattern: byte) }
+      buffer[bytes.count] = 0
+      return body(UnsafePointer(buffer.baseAddress!))
+    }
+  }
+}
+
+/// `bytes` as text that a terminal cannot be steered with: control characters (C0, DEL, C1), the backslash and whatever is no UTF-8 as `\xNN`;
+/// bidirectional overrides likewise, which make a name read as another.
+package func escaped(_ bytes: some Sequence<UInt8>) -> String {
+  var result = ""
+  var decoder = UTF8()
+  let all = Array(bytes)
+  var position = 0
+  func hex(_ byte: UInt8) { result += "\\x" + hexadecimal(UInt64(byte), digits: 2) }
+  while position < all.count {
+    var rest = all[position...].makeIterator()
+    decoder = UTF8()
+    switch decoder.decode(&rest) {
+    case .scalarValue(let scalar):
+      let length = UTF8.width(scalar)
+      if isUnsafeForDisplay(scalar) {
+        for byte in all[position..<position + length] { hex(byte) }
+      } else {
+        result.unicodeScalars.append(scalar)
+      }
+      position += length
+    case .emptyInput, .error:
+      hex(all[position])
+      position += 1
+    }
+  }
+  return result
+}
+
+package func escaped(_ string: some StringProtocol) -> String { escaped(Array(string.utf8)) }
+
+private func isUnsafeForDisplay(_ scalar: Unicode.Scalar) -> Bool {
+  switch scalar.value {
+  case 0x00...0x1F, 0x5C, 0x7F...0x9F, 0x2028...0x202E, 0x2066...0x2069: true
+  default: false
+  }
+}
+
+/// Lower-case hexadecimal, zero-padded.
+package func hexadecimal(_ value: UInt64, digits: Int) -> String {
+  let text = String(value, radix: 16)
+  return String(repeating: "0", count: max(0, digits - text.count)) + text
+}

@@ -1,0 +1,103 @@
+/// A job file's text, read: what is asked, what happened, what is wrong with it.
+package struct JobText: Sendable {
+  /// Bytes of the request, before the first journal line.
+  package static let maximumRequest = 64 * 1024
+
+  package private(set) var request = JobRequest()
+  package private(set) var journal = Journal()
+  /// The first thing that keeps the job from being run; nil for a valid one.
+  package private(set) var defect: Defect?
+  /// Bytes up to and with the last newline. What follows did not happen, or is still being written.
+  package private(set) var completeLength = 0
+  package private(set) var hasTornTail = false
+
+  private var bareURLs = 0
+
+  package init(_ bytes: UnsafeRawBufferPointer, defaults isDefaults: Bool = false) {
+    var position = 0
+    var number = 0
+    var inJournal = false
+    while position < bytes.count {
+      let rest = UnsafeRawBufferPointer(rebasing: bytes[position...])
+      guard let length = rest.firstIndex(of: 0x0A) else { break }
+      number += 1
+      let line = UnsafeRawBufferPointer(rebasing: rest[..<length])
+      let isJournal = read(line, number: number, inJournal: inJournal, isDefaults: isDefaults)
+      // A power cut can leave zeros where a journal line should be: it and all behind it did not happen.
+      if inJournal, line.contains(0) { break }
+      inJournal = inJournal || isJournal
+      position += length + 1
+      if !inJournal, position > Self.maximumRequest {
+        note(Defect(line: number, reason: "a job has at most 64 KiB"))
+        break
+      }
+    }
+    completeLength = position
+    hasTornTail = position < bytes.count
+    if !isDefaults {
+      if request.urls.isEmpty { note(Defect(line: nil, reason: "no URL: a job is at least one line with a URL")) }
+      if bareURLs > 1 {
+        note(Defect(line: nil, reason: "several bare URLs: one file a job, or `url:` before each if they are mirrors of one file"))
+      }
+    }
+  }
+
+  private mutating func note(_ defect: Defect) { self.defect = self.defect ?? defect }
+
+  /// Takes one line in; true when it is the journal's.
+  private mutating func read(_ line: UnsafeRawBufferPointer, number: Int, inJournal: Bool, isDefaults: Bool) -> Bool {
+    var bytes = Array(line)
+    if bytes.last == 0x0D { bytes.removeLast() }
+    if number == 1, bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes.removeFirst(3) }
+    func refuse(_ reason: String) { if !inJournal { note(Defect(line: number, reason: reason)) } }
+    if bytes.contains(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }) {
+      refuse("control bytes: a job is plain text")
+      return false
+    }
+    guard let text = String(validating: bytes, as: UTF8.self) else {
+      refuse("not UTF-8")
+      return false
+    }
+    let content = trimmed(text[...])
+    if content.isEmpty || content.utf8.first == UInt8(ascii: "#") { return false }
+    let head = content.prefix { $0 != ":" }
+    if head.endIndex != content.endIndex, content[head.endIndex...].hasPrefix("://") {
+      if isDefaults {
+        refuse("a URL has no place in `defaults`")
+      } else {
+        bareURLs += 1
+        set(.url, String(content), number)
+      }
+      return false
+    }
+    guard head.endIndex != content.endIndex else {
+      refuse("neither a URL nor `key: value`")
+      return false
+    }
+    let value = trimmed(content[head.endIndex...].dropFirst())
+    if let key = JournalKey(rawValue: String(head)), !isDefaults {
+      if let fields = Fields(parsing: value) { journal.apply(key, fields) }
+      return true
+    }
+    guard let key = RequestKey(rawValue: String(head)) else {
+      refuse("unknown key `\(escaped(head.prefix(40)))`")
+      return false
+    }
+    if isDefaults, key.isPerJob {
+      refuse("`\(key.rawValue)` belongs to one job and has no place in `defaults`")
+      return false
+    }
+    set(key, String(value), number)
+    return false
+  }
+
+  private mutating func set(_ key: RequestKey, _ value: String, _ number: Int) {
+    do throws(Defect) { try request.set(key, value, line: number) } catch { note(error) }
+  }
+}
+
+private func trimmed(_ text: Substring) -> Substring {
+  var text = text.drop { $0 == " " || $0 == "\t" }
+  while let last = text.last, last == " " || last == "\t" { text.removeLast() }
+  return text
+}

@@ -1,0 +1,193 @@
+/// The keys with which the worker records what happened to a job (spool.5, JOURNAL).
+package enum JournalKey: String, CaseIterable, Sendable {
+  case requeued, started, response, checkpoint, interrupted, failed, verified, done
+}
+
+/// An offset in the data and the CRC-32 of all before it.
+package struct Mark: Sendable, Equatable {
+  package let offset: UInt64
+  package let checksum: Checksum
+
+  package init(offset: UInt64, checksum: Checksum) {
+    self.offset = offset
+    self.checksum = checksum
+  }
+}
+
+/// What one `response:` says of the version that the data belongs to.
+package struct RemoteVersion: Sendable, Equatable {
+  /// Which `url:` line of the job answered, counted from 1.
+  package var mirror: Int
+  /// Bytes of the whole representation, where the server said so.
+  package var size: UInt64?
+  /// As sent, `W/` included.
+  package var etag: String?
+  /// The Last-Modified field as sent, only where it is a strong validator (RFC 9110 section 8.8.2.2).
+  package var modified: String?
+  /// The server answered 200 to an `If-Range` with this very validator: ask without it and compare.
+  package var ignoresIfRange: Bool
+
+  package init(mirror: Int, size: UInt64?, etag: String?, modified: String?, ignoresIfRange: Bool = false) {
+    self.mirror = mirror
+    self.size = size
+    self.etag = etag
+    self.modified = modified
+    self.ignoresIfRange = ignoresIfRange
+  }
+
+  /// The ETag if it is a strong one (RFC 9110 section 8.8.3).
+  package var strongETag: String? {
+    guard let etag, etag.utf8.count >= 2, etag.utf8.first == 0x22, etag.utf8.last == 0x22 else { return nil }
+    return etag
+  }
+
+  /// What `If-Range` may carry (RFC 9110 section 13.1.5): a strong ETag, or a date only if there is no ETag at all.
+  package var ifRange: String? { etag == nil ? modified : strongETag }
+}
+
+/// One line that the worker writes.
+package enum JournalLine: Sendable {
+  case requeued(Timestamp)
+  case started(Timestamp, attempt: Int, worker: WorkerID, boot: String, mirror: Int, url: String)
+  case response(RemoteVersion, at: UInt64, part: UInt64)
+  case checkpoint(Mark)
+  case interrupted(Timestamp, attempt: Int, mark: Mark, fetched: UInt64, reason: String)
+  case failed(FailureRecord)
+  case verified(Timestamp, size: UInt64, checksum: Checksum, part: UInt64)
+  case done(Timestamp, attempts: Int, output: String, fetched: UInt64, seconds: Int64, existing: Bool, directory: String?)
+
+  package var key: JournalKey {
+    switch self {
+    case .requeued: .requeued
+    case .started: .started
+    case .response: .response
+    case .checkpoint: .checkpoint
+    case .interrupted: .interrupted
+    case .failed: .failed
+    case .verified: .verified
+    case .done: .done
+    }
+  }
+
+  package var fields: Fields {
+    switch self {
+    case .requeued(let time): Fields("\(time)")
+    case .started(let time, let attempt, let worker, let boot, let mirror, let url):
+      Fields("\(time)").with("attempt", attempt).with("worker", worker.text).with("boot", boot)
+        .with("mirror", mirror).with("url", url)
+    case .response(let version, let offset, let part):
+      Fields().with("mirror", version.mirror).with("at", offset).with("part", part)
+        .with("size", version.size).with("etag", version.etag).with("modified", version.modified)
+        .with("if-range", version.ignoresIfRange ? "ignored" : nil)
+    case .checkpoint(let mark):
+      Fields("\(mark.offset)").with("crc32", mark.checksum)
+    case .interrupted(let time, let attempt, let mark, let fetched, let reason):
+      Fields("\(time)").with("attempt", attempt).with("at", mark.offset).with("crc32", mark.checksum)
+        .with("fetched", fetched).with("reason", reason)
+    case .failed(let record): record.fields
+    case .verified(let time, let size, let checksum, let part):
+      Fields("\(time)").with("size", size).with("crc32", checksum).with("part", part)
+    case .done(let time, let attempts, let output, let fetched, let seconds, let existing, let directory):
+      Fields("\(time)").with("attempts", attempts).with("output", output)
+        .with("bytes-fetched", fetched).with("seconds", seconds)
+        .with("existing", existing ? "yes" : nil).with("directory", directory)
+    }
+  }
+
+  package var text: String { "\(key.rawValue): \(fields.text)\n" }
+}
+
+/// A job's journal folded into what the next attempt has to know.
+package struct Journal: Sendable {
+  package struct Start: Sendable, Equatable {
+    package let host: String
+    package let boot: String
+  }
+  package struct Verified: Sendable, Equatable {
+    package let size: UInt64
+    package let checksum: Checksum
+    package let part: UInt64
+  }
+  package struct Receipt: Sendable, Equatable {
+    package let output: String
+    /// The output root, where it was not the spool's `files`.
+    package let directory: String?
+  }
+
+  package private(set) var isEmpty = true
+  /// Attempts that count against the budget, since the job last came through `new/`.
+  package private(set) var failures = 0
+  package private(set) var mismatches = 0
+  /// Whoever worked on the job last.
+  package private(set) var lastStart: Start?
+  package private(set) var firstStarted: Timestamp?
+  package private(set) var version: RemoteVersion?
+  /// The inode that ``version`` was written to.
+  package private(set) var part: UInt64?
+  /// The last durable mark.
+  package private(set) var checkpoint: Mark?
+  /// The last mark that holds as long as nothing but the process died.
+  package private(set) var softMark: Mark?
+  /// The last attempt ended with a failed fsync: its inode must not be trusted beyond the checkpoint.
+  package private(set) var lostWrites = false
+  package private(set) var verified: Verified?
+  package private(set) var receipt: Receipt?
+  package private(set) var fetched: UInt64 = 0
+  package private(set) var lastFailure: Fields?
+
+  package init() {}
+
+  /// Takes one line in; a line that it cannot read is skipped, as one from a later version would be.
+  package mutating func apply(_ key: JournalKey, _ fields: Fields) {
+    isEmpty = false
+    func number(_ name: String) -> UInt64? { fields[name].flatMap { decimal($0) } }
+    func checksum() -> Checksum? { fields["crc32"].flatMap { Checksum($0) } }
+    let time = fields.words.first.flatMap { Timestamp($0) }
+    func mark(at offset: UInt64?) -> Mark? {
+      guard let offset, let sum = checksum() else { return nil }
+      return Mark(offset: offset, checksum: sum)
+    }
+    switch key {
+    case .requeued:
+      (failures, mismatches, fetched, firstStarted) = (0, 0, 0, nil)
+      lostWrites = false
+    case .started:
+      guard let worker = fields["worker"], let boot = fields["boot"] else { return }
+      lastStart = Start(host: String(worker.prefix { $0 != "." }), boot: boot)
+      firstStarted = firstStarted ?? time
+      (verified, receipt) = (nil, nil)
+    case .response:
+      guard let mirror = number("mirror"), let offset = number("at"), mirror <= 1_000_000 else { return }
+      version = RemoteVersion(
+        mirror: Int(mirror), size: number("size"), etag: fields["etag"], modified: fields["modified"],
+        ignoresIfRange: fields["if-range"] == "ignored")
+      part = number("part")
+      lostWrites = false
+      if offset == 0 { (checkpoint, softMark) = (nil, nil) }
+    case .checkpoint:
+      checkpoint = mark(at: fields.words.first.flatMap { decimal($0) })
+      softMark = checkpoint
+    case .interrupted:
+      softMark = mark(at: number("at")) ?? softMark
+      fetched &+= number("fetched") ?? 0
+    case .failed:
+      lastFailure = fields
+      fetched &+= number("fetched") ?? 0
+      if fields["burned"] != "no" { failures += 1 }
+      let code = fields["code"].flatMap { FailureCode(rawValue: $0) }
+      if let code, code.isMismatch {
+        mismatches += 1
+        (version, part, checkpoint, softMark) = (nil, nil, nil, nil)
+      } else {
+        softMark = mark(at: number("at")) ?? softMark
+      }
+      if code == .io { lostWrites = true }
+    case .verified:
+      guard let size = number("size"), let sum = checksum(), let part = number("part") else { return }
+      verified = Verified(size: size, checksum: sum, part: part)
+    case .done:
+      guard let output = fields["output"] else { return }
+      receipt = Receipt(output: output, directory: fields["directory"])
+    }
+  }
+}

@@ -1,0 +1,97 @@
+/// The directories of a spool (spool.5), in the order in which `spoolrun init` makes them.
+package enum Directory: String, CaseIterable, Sendable {
+  case tmp, new, cur, partial, done, failed, hold, files
+}
+
+/// A job's name: its file name, which carries no meaning.
+package struct JobName: Hashable, Sendable {
+  /// So that `NAME:HOST.PID.TAG` fits a directory entry of 255 bytes.
+  package static let maximumLength = 180
+
+  package let fileName: FileName
+
+  /// Why `name` cannot name a job; nil when it can.
+  package static func defect(of name: FileName) -> String? {
+    let bytes = name.bytes
+    if bytes.isEmpty { return "an empty name" }
+    if bytes.count > maximumLength {
+      return "its name has \(bytes.count) bytes, more than \(maximumLength)"
+    }
+    if bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return "its name holds control bytes" }
+    if bytes.contains(0x2F) { return "its name holds a slash" }
+    if bytes.suffix(5) == Array(".part".utf8) { return "its name ends in .part, which is a job's data" }
+    return nil
+  }
+
+  /// nil for what ``defect(of:)`` names, and for names with a leading dot, which every reader ignores.
+  package init?(_ name: FileName) {
+    guard Self.defect(of: name) == nil, name.bytes.first != 0x2E else { return nil }
+    fileName = name
+  }
+
+  package var display: String { fileName.display }
+
+  /// `NAME.part`, the data of the job.
+  package var part: FileName { FileName(fileName.bytes + Array(".part".utf8)) }
+
+  /// The name for the `number`-th job of one name: `NAME~2`, cut where it would grow too long.
+  func numbered(_ number: Int) -> JobName {
+    let suffix = Array("~\(number)".utf8)
+    let stem = fileName.bytes.prefix(Self.maximumLength - suffix.count)
+    // A stem cut in the middle keeps no dot in front and no .part behind: the suffix ends it.
+    return JobName(unchecked: FileName(Array(stem) + suffix))
+  }
+
+  private init(unchecked name: FileName) { fileName = name }
+}
+
+/// Who holds a claim: `HOST.PID.TAG`. The tag tells apart two workers that got the same process id one after the other.
+package struct WorkerID: Hashable, Sendable {
+  package let host: String
+  package let text: String
+
+  /// - Parameter host: the host's name; bytes other than letters, digits and `-` become `_`, and it is cut to 40.
+  package init(host: String, process: Int32, tag: UInt32) {
+    self.host = Self.clean(host)
+    text = "\(self.host).\(process).\(hexadecimal(UInt64(tag), digits: 8))"
+  }
+
+  static func clean(_ host: String) -> String {
+    let kept = host.utf8.prefix(40).map { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
+        byte
+      default: UInt8(ascii: "_")
+      }
+    }
+    return kept.isEmpty ? "localhost" : String(decoding: kept, as: UTF8.self)
+  }
+}
+
+/// A file name in `cur/`: the job's and its owner's.
+package struct ClaimName: Sendable {
+  package let job: JobName
+  /// nil when the suffix is none of ours: somebody put the file there by hand.
+  package let host: String?
+
+  /// Splits at the last colon, because a job's name may hold some; nil for names that are ignored or no job's.
+  package init?(_ name: FileName) {
+    let bytes = name.bytes
+    if let colon = bytes.lastIndex(of: 0x3A), let job = JobName(FileName(Array(bytes[..<colon]))) {
+      let owner = bytes[(colon + 1)...].split(separator: 0x2E, omittingEmptySubsequences: false)
+      if owner.count == 3, !owner.contains(where: \.isEmpty) {
+        self.job = job
+        host = String(decoding: owner[0], as: UTF8.self)
+        return
+      }
+    }
+    guard let job = JobName(name) else { return nil }
+    self.job = job
+    host = nil
+  }
+
+  static func fileName(_ job: JobName, _ owner: WorkerID) -> FileName {
+    FileName(job.fileName.bytes + [0x3A] + Array(owner.text.utf8))
+  }
+}

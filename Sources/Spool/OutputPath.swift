@@ -1,0 +1,31 @@
+/// The place of a payload below the output root: names joined by single slashes.
+package struct OutputPath: Sendable, Hashable {
+  package let parents: [String]
+  package let name: String
+
+  package var text: String { (parents + [name]).joined(separator: "/") }
+
+  /// - Precondition: ``defect(of:)`` finds none.
+  package init?(_ text: String) {
+    guard Self.defect(of: text) == nil else { return nil }
+    var components = text.split(separator: "/").map(String.init)
+    name = components.removeLast()
+    parents = components
+  }
+
+  /// Why `text` cannot be an output; nil when it can. What symbolic links do is seen only when it is opened.
+  package static func defect(of text: String) -> String? {
+    if text.isEmpty { return "is empty" }
+    if text.utf8.first == UInt8(ascii: "/") { return "is absolute: it has to be relative to the output root" }
+    if text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return "holds control bytes" }
+    if text.utf8.last == UInt8(ascii: "/") { return "names a directory: add the file's name" }
+    // path_resolution(7): a path has at most PATH_MAX bytes, with the NUL.
+    if text.utf8.count > 4000 { return "is too long" }
+    for component in text.split(separator: "/", omittingEmptySubsequences: false) {
+      if component.isEmpty { return "holds an empty name (//)" }
+      if component == "." || component == ".." { return "holds `\(component)`: it may not leave the output root" }
+      if component.utf8.count > 255 { return "holds a name of over 255 bytes" }
+    }
+    return nil
+  }
+}

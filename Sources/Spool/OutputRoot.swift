@@ -1,0 +1,290 @@
+internal import CLinux
+internal import Glibc
+internal import SystemPackage
+
+/// The directory that `output:` is relative to. Nothing the job says leads out of it or through a symbolic link.
+package final class OutputRoot {
+  /// As given by `--directory`, made absolute for receipts; nil for the spool's own `files`.
+  package let location: String?
+
+  private let spool: Spool
+  private let root: Int32
+  private let rootPath: Path
+  /// Directories whose own entry is known to be durable: made or synced by this process.
+  private var durable: Set<Identity> = []
+
+  private struct Identity: Hashable {
+    let device: UInt64
+    let inode: UInt64
+  }
+
+  /// - Parameter location: an absolute path, or nil for `files` in the spool.
+  package init(_ location: String?, spool: Spool) throws(SpoolError) {
+    self.location = location
+    self.spool = spool
+    rootPath = location.map { Path($0) } ?? Path(.files)
+    // The root itself may be a link: it is the administrator's choice, not a job's.
+    root = try spool.system.open(location == nil ? spool.root : AT_FDCWD, rootPath, O_RDONLY | O_DIRECTORY)
+  }
+
+  deinit { _ = Glibc.close(root) }
+
+  /// What stands at `output`; nil when nothing does.
+  package func status(_ output: OutputPath) throws(SpoolError) -> FileStatus? {
+    do throws(SpoolError) {
+      let place = try open(output, creating: false)
+      return try spool.system.status(place.parent.descriptor, place.name)
+    } catch where error.errno == .noSuchFileOrDirectory {
+      return nil
+    }
+  }
+
+  /// The place of `output` with its directories made where they are missing.
+  package func place(_ output: OutputPath) throws(SpoolError) -> OutputPlace {
+    try open(output, creating: true)
+  }
+
+  private func open(_ output: OutputPath, creating: Bool) throws(SpoolError) -> OutputPlace {
+    let system = spool.system
+    let flags = O_RDONLY | O_DIRECTORY
+    var chain = [OutputDirectory(descriptor: try system.open(root, Path("."), flags), path: rootPath, system: system)]
+    for name in output.parents {
+      let parent = chain[chain.count - 1]
+      let path = Path(name)
+      var descriptor: Int32
+      do throws(SpoolError) {
+        descriptor = try system.openBeneath(parent.descriptor, path, flags)
+      } catch where error.errno == .noSuchFileOrDirectory && creating {
+        do throws(SpoolError) {
+          try system.makeDirectory(parent.descriptor, path)
+        } catch where error.errno == .fileExists {
+        }
+        descriptor = try system.openBeneath(parent.descriptor, path, flags)
+      } catch where error.errno == .noFunction {
+        // Linux before 5.6: one name with O_NOFOLLOW below an open directory cannot leave it either.
+        descriptor = try system.open(parent.descriptor, path, flags | O_NOFOLLOW)
+      }
+      chain.append(OutputDirectory(descriptor: descriptor, path: path, system: system))
+    }
+    return OutputPlace(chain: chain, name: Path(output.name), spool: spool)
+  }
+
+  /// The directories to fsync, innermost first, before `place` is a durable name: its own always, each above it once a process.
+  package func unsynced(_ place: OutputPlace) throws(SpoolError) -> [Flush] {
+    var flushes = [place.parent.flush]
+    for (child, parent) in zip(place.chain.dropFirst(), place.chain).reversed() {
+      let status = try spool.system.status(child.descriptor, path: child.path)
+      if !durable.contains(Identity(device: status.device, inode: status.inode)) { flushes.append(parent.flush) }
+    }
+    return flushes
+  }
+
+  /// Remembers that the entries which ``unsynced(_:)`` named are durable now.
+  package func noteSynced(_ place: OutputPlace) throws(SpoolError) {
+    for child in place.chain.dropFirst() {
+      let status = try spool.system.status(child.descriptor, path: child.path)
+      durable.insert(Identity(device: status.device, inode: status.inode))
+    }
+  }
+}
+
+/// An open directory on the way to an output.
+final class OutputDirectory {
+  let descriptor: Int32
+  let path: Path
+  private let system: System
+
+  init(descriptor: Int32, path: Path, system: System) {
+    self.descriptor = descriptor
+    self.path = path
+    self.system = system
+  }
+
+  deinit { _ = Glibc.close(descriptor) }
+
+  var flush: Flush { Flush(system: system, descriptor: descriptor, path: path) }
+}
+
+/// Where one payload goes: its open directory and its name there.
+package final class OutputPlace {
+  let chain: [OutputDirectory]
+  let name: Path
+  private let spool: Spool
+
+  init(chain: [OutputDirectory], name: Path, spool: Spool) {
+    self.chain = chain
+    self.name = name
+    self.spool = spool
+  }
+
+  var parent: OutputDirectory { chain[chain.count - 1] }
+
+  package enum Publication: Sendable {
+    case published
+    /// Another file bears the name, and the job does not say `overwrite: yes`.
+    case exists
+    /// The output root is on another file system: the data has to be copied there.
+    case otherFileSystem
+  }
+
+  package func status() throws(SpoolError) -> FileStatus? {
+    do throws(SpoolError) {
+      return try spool.system.status(parent.descriptor, name)
+    } catch where error.errno == .noSuchFileOrDirectory {
+      return nil
+    }
+  }
+
+  /// Gives the verified inode its final name, by its descriptor: what stands under `partial/NAME.part` by now may be a successor's.
+  package func publish(_ part: PartFile, overwrite: Bool) throws(SpoolError) -> Publication {
+    if overwrite {
+      let temporary = try temporaryName(part)
+      try removeIfPresent(temporary)
+      guard try link(part, to: temporary) else { return .otherFileSystem }
+      try spool.system.rename(parent.descriptor, temporary, name)
+      return .published
+    }
+    do throws(SpoolError) {
+      return try link(part, to: name) ? .published : .otherFileSystem
+    } catch where error.errno == .fileExists {
+      return .exists
+    }
+  }
+
+  private func link(_ part: PartFile, to name: Path) throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      do throws(SpoolError) {
+        // linkat(2): the documented way to name an open file without CAP_DAC_READ_SEARCH.
+        try spool.system.link(AT_FDCWD, Path("/proc/self/fd/\(part.descriptor)"), parent.descriptor, name, follow: true)
+      } catch where error.errno == .noSuchFileOrDirectory {
+        // No /proc here, or the file lost its last name: then this says so as well.
+        try spool.system.link(spool.root, part.path, parent.descriptor, name)
+      }
+      return true
+    } catch where error.errno == .improperLink {
+      return false
+    }
+  }
+
+  /// A name in the output directory that the job's next run finds again and no reader takes for a payload. Whoever holds the lock of the data may
+  /// use it; the spool's inode keeps two spools with one output root apart.
+  private func temporaryName(_ part: PartFile) throws(SpoolError) -> Path {
+    let root = try spool.system.status(spool.root, path: Path(spool.location))
+    return Path(".spoolrun-\(String(root.inode, radix: 16))-\(String(part.inode, radix: 16))")
+  }
+
+  private func removeIfPresent(_ path: Path) throws(SpoolError) {
+    do throws(SpoolError) {
+      try spool.system.unlink(parent.descriptor, path)
+    } catch where error.errno == .noSuchFileOrDirectory {
+    }
+  }
+
+  /// Begins the copy for an output root on another file system, under a temporary name there.
+  package func beginCopy(of part: PartFile) throws(SpoolError) -> OutputCopy {
+    let temporary = try temporaryName(part)
+    try removeIfPresent(temporary)
+    let descriptor = try spool.system.create(parent.descriptor, temporary, O_RDWR | O_EXCL | O_NOFOLLOW)
+    return OutputCopy(
+      system: spool.system, source: part.descriptor, sourcePath: part.path, length: part.length, target: descriptor,
+      targetPath: temporary)
+  }
+
+  /// Gives a finished copy its final name; on false another file bears it.
+  package func publish(_ copy: OutputCopy, overwrite: Bool) throws(SpoolError) -> Bool {
+    if overwrite {
+      try spool.system.rename(parent.descriptor, copy.targetPath, name)
+      return true
+    }
+    do throws(SpoolError) {
+      try spool.system.link(parent.descriptor, copy.targetPath, parent.descriptor, name)
+    } catch where error.errno == .fileExists {
+      return false
+    }
+    try spool.system.unlink(parent.descriptor, copy.targetPath)
+    return true
+  }
+
+  package func discard(_ copy: OutputCopy) throws(SpoolError) { try removeIfPresent(copy.targetPath) }
+
+  /// Opens the file that stands here to read its checksum; closed by the caller through ``ExistingOutput``.
+  package func openExisting() throws(SpoolError) -> ExistingOutput {
+    let descriptor = try spool.system.open(parent.descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    let status: FileStatus
+    do throws(SpoolError) {
+      status = try spool.system.status(descriptor, path: name)
+    } catch {
+      _ = Glibc.close(descriptor)
+      throw error
+    }
+    return ExistingOutput(system: spool.system, descriptor: descriptor, path: name, status: status)
+  }
+}
+
+/// A file that stands where an output should go.
+package final class ExistingOutput {
+  package let status: FileStatus
+  private let system: System
+  private let descriptor: Int32
+  private let path: Path
+
+  init(system: System, descriptor: Int32, path: Path, status: FileStatus) {
+    self.system = system
+    self.descriptor = descriptor
+    self.path = path
+    self.status = status
+  }
+
+  deinit { _ = Glibc.close(descriptor) }
+
+  package var reading: ChecksumReading {
+    ChecksumReading(
+      system: system, descriptor: descriptor, path: path, start: Mark(offset: 0, checksum: Checksum()),
+      end: UInt64(status.size))
+  }
+
+  package var durability: Flush { Flush(system: system, descriptor: descriptor, path: path) }
+}
+
+/// A payload on its way to another file system.
+package final class OutputCopy: Sendable {
+  let target: Int32
+  let targetPath: Path
+  private let system: System
+  private let source: Int32
+  private let sourcePath: Path
+  private let length: UInt64
+
+  init(system: System, source: Int32, sourcePath: Path, length: UInt64, target: Int32, targetPath: Path) {
+    self.system = system
+    self.source = source
+    self.sourcePath = sourcePath
+    self.length = length
+    self.target = target
+    self.targetPath = targetPath
+  }
+
+  deinit { _ = Glibc.close(target) }
+
+  /// Copies all and makes it durable, on whichever thread; gives the checksum of what was read, which has to be the verified one.
+  package func run() throws(SpoolError) -> Checksum {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
+    defer { buffer.deallocate() }
+    var checksum = Checksum()
+    var offset: UInt64 = 0
+    while offset < length {
+      let wanted = Int(min(UInt64(buffer.count), length - offset))
+      let count = try system.read(source, sourcePath, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: Int64(offset))
+      guard count > 0 else { throw SpoolError(call: .read, path: sourcePath.display, errno: .ioError) }
+      let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+      checksum.update(bytes)
+      try system.write(target, targetPath, bytes, at: Int64(offset))
+      offset += UInt64(count)
+    }
+    try system.fdatasync(target, targetPath)
+    return checksum
+  }
+
+  /// The new file's inode, for the receipt's recovery.
+  package func inode() throws(SpoolError) -> UInt64 { try system.status(target, path: targetPath).inode }
+}

@@ -1,0 +1,174 @@
+internal import CLinux
+internal import Glibc
+internal import SystemPackage
+
+/// The data of a begun job, `partial/NAME.part`: a plain prefix of the payload whose length is the resume point.
+package final class PartFile {
+  package let spool: Spool
+  package let path: Path
+  package let inode: UInt64
+  package private(set) var length: UInt64
+  /// CRC-32 of all ``length`` bytes; see ``carryOn(from:)``.
+  package private(set) var checksum = Checksum()
+
+  let descriptor: Int32
+  private let identity: FileStatus
+  private var isOpen = true
+
+  private init(spool: Spool, path: Path, descriptor: Int32, status: FileStatus) {
+    self.spool = spool
+    self.path = path
+    self.descriptor = descriptor
+    identity = status
+    inode = status.inode
+    length = UInt64(status.size)
+  }
+
+  deinit { if isOpen { _ = Glibc.close(descriptor) } }
+
+  /// Opens or creates the data of `job`; nil when another worker has it, or when what stands there is no file of ours.
+  package static func open(_ job: JobName, in spool: Spool) throws(SpoolError) -> PartFile? {
+    let path = Path(.partial, job.part)
+    let descriptor = try spool.system.create(spool.root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    do throws(SpoolError) {
+      if try spool.system.lock(descriptor, path) {
+        let status = try spool.system.status(descriptor, path: path)
+        if status.isRegular, status.links == 1 {
+          return PartFile(spool: spool, path: path, descriptor: descriptor, status: status)
+        }
+      }
+    } catch {
+      _ = Glibc.close(descriptor)
+      throw error
+    }
+    _ = Glibc.close(descriptor)
+    return nil
+  }
+
+  /// A new inode with the first `length` bytes of this one, under the same name. This one is left behind: a failed fsync
+  /// marked its pages clean (fsync(2)), or a worker of another host may still be writing to it.
+  package func rebuilt(to length: UInt64, owner: JobName) throws(SpoolError) -> PartFile {
+    let system = spool.system
+    let temporary = Path(.tmp, FileName(owner.part.bytes + Array(":\(spool.owner.text)".utf8)))
+    let fresh = try system.create(spool.root, temporary, O_RDWR | O_EXCL | O_NOFOLLOW)
+    do throws(SpoolError) {
+      _ = try system.lock(fresh, temporary)
+      var offset: UInt64 = 0
+      var buffer = [UInt8](repeating: 0, count: 1 << 20)
+      while offset < length {
+        let wanted = Int(min(UInt64(buffer.count), length - offset))
+        let result: Result<Int, SpoolError> = buffer.withUnsafeMutableBytes { bytes in
+          Result { () throws(SpoolError) in
+            let count = try system.read(descriptor, path, into: UnsafeMutableRawBufferPointer(rebasing: bytes[..<wanted]), at: Int64(offset))
+            try system.write(fresh, temporary, UnsafeRawBufferPointer(rebasing: bytes[..<count]), at: Int64(offset))
+            return count
+          }
+        }
+        let count = try result.get()
+        guard count > 0 else { throw SpoolError(call: .read, path: path.display, errno: .ioError) }
+        offset += UInt64(count)
+      }
+      // The checkpoint that vouches for these bytes must stay true of the new inode.
+      try system.fdatasync(fresh, temporary)
+      let status = try system.status(fresh, path: temporary)
+      try system.rename(spool.root, temporary, path)
+      return PartFile(spool: spool, path: path, descriptor: fresh, status: status)
+    } catch {
+      _ = Glibc.close(fresh)
+      try? system.unlink(spool.root, temporary)
+      throw error
+    }
+  }
+
+  /// Adds `bytes` at the end, to the file and to the checksum.
+  package func append(_ bytes: UnsafeRawBufferPointer) throws(SpoolError) {
+    do throws(SpoolError) {
+      try spool.system.write(descriptor, path, bytes, at: Int64(length))
+    } catch {
+      // What a short write left behind is not in the checksum.
+      try? spool.system.truncate(descriptor, path, to: Int64(length))
+      throw error
+    }
+    checksum.update(bytes)
+    length += UInt64(bytes.count)
+  }
+
+  /// Cuts the data down; the checksum is only known again after ``carryOn(from:)`` or at length 0.
+  package func truncate(to newLength: UInt64) throws(SpoolError) {
+    guard newLength != length else {
+      if newLength == 0 { checksum = Checksum() }
+      return
+    }
+    try spool.system.truncate(descriptor, path, to: Int64(newLength))
+    length = newLength
+    if newLength == 0 { checksum = Checksum() }
+  }
+
+  package var mark: Mark { Mark(offset: length, checksum: checksum) }
+
+  package var durability: Flush { Flush(system: spool.system, descriptor: descriptor, path: path) }
+
+  /// Reads what lies between `mark` and `end` to carry the checksum on; on whichever thread.
+  package func reading(from mark: Mark, to end: UInt64) -> ChecksumReading {
+    ChecksumReading(system: spool.system, descriptor: descriptor, path: path, start: mark, end: end)
+  }
+
+  /// The checksum of the whole file, as ``ChecksumReading`` found it.
+  package func adopt(_ mark: Mark) {
+    precondition(mark.offset == length)
+    checksum = mark.checksum
+  }
+
+  /// Whether the name still stands for this very file.
+  func isInPlace() throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      return try spool.system.status(spool.root, path).isSameFile(as: identity)
+    } catch where error.errno == .noSuchFileOrDirectory {
+      return false
+    }
+  }
+
+  /// Removes the name, if it still is this file's: a successor's data stays.
+  package func remove() throws(SpoolError) {
+    if try isInPlace() { try spool.system.unlink(spool.root, path) }
+  }
+
+  /// Moves data that is not what the job asked for out of the way, for a person to look at, in place of what stood there.
+  package func setAside(_ job: JobName) throws(SpoolError) {
+    guard try isInPlace() else { return }
+    try spool.system.rename(spool.root, path, Path(.failed, job.part))
+  }
+
+  /// Closes the file; close(2) may be the last chance to hear of a failed write.
+  package func close() throws(SpoolError) {
+    guard isOpen else { return }
+    isOpen = false
+    try spool.system.close(descriptor, path)
+  }
+}
+
+/// A stretch of a file to run the checksum over.
+package struct ChecksumReading: Sendable {
+  let system: System
+  let descriptor: Int32
+  let path: Path
+  let start: Mark
+  let end: UInt64
+
+  /// The mark at the end of the stretch; EIO where the file is shorter.
+  package func run() throws(SpoolError) -> Mark {
+    guard start.offset < end else { return start }
+    var checksum = start.checksum
+    var offset = start.offset
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
+    defer { buffer.deallocate() }
+    while offset < end {
+      let wanted = Int(min(UInt64(buffer.count), end - offset))
+      let count = try system.read(descriptor, path, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: Int64(offset))
+      guard count > 0 else { throw SpoolError(call: .read, path: path.display, errno: .ioError) }
+      checksum.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+      offset += UInt64(count)
+    }
+    return Mark(offset: offset, checksum: checksum)
+  }
+}

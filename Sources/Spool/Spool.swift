@@ -1,0 +1,153 @@
+internal import CLinux
+internal import Glibc
+internal import SystemPackage
+
+/// An open spool directory. All paths and renames of the protocol are in this module; every path is resolved from this one descriptor, so
+/// that directories removed and made again are found again.
+package final class Spool: Sendable {
+  /// As the user named it.
+  package let location: String
+  package let owner: WorkerID
+  /// The kernel's id of this boot (random(4)): an unclean reboot shows as another.
+  package let boot: String
+  package let system: System
+  let root: Int32
+
+  /// Opens the spool at `location`.
+  /// - Throws: ``SpoolError``: ENOENT where there is none, ENOTDIR where it is something else or lacks one of its directories.
+  package init(_ location: String, owner: WorkerID, boot: String, system: System = System()) throws(SpoolError) {
+    self.location = location
+    self.owner = owner
+    self.boot = boot
+    self.system = system
+    root = try system.open(AT_FDCWD, Path(location), O_RDONLY | O_DIRECTORY)
+    for directory in Directory.allCases where directory != .files {
+      do throws(SpoolError) {
+        guard try system.status(root, Path(directory)).isDirectory else {
+          throw SpoolError(call: .open, path: "\(escaped(location))/\(directory.rawValue)", errno: .notDirectory)
+        }
+      } catch where error.errno == .noSuchFileOrDirectory {
+        throw SpoolError(call: .open, path: "\(escaped(location))/\(directory.rawValue)", errno: .noSuchFileOrDirectory)
+      }
+    }
+  }
+
+  deinit { _ = Glibc.close(root) }
+
+  /// Makes the directories of a spool; those that are there stay as they are.
+  package static func create(_ location: String, system: System = System()) throws(SpoolError) {
+    func make(_ at: Int32, _ path: Path) throws(SpoolError) {
+      do throws(SpoolError) {
+        try system.makeDirectory(at, path)
+      } catch where error.errno == .fileExists {
+      }
+    }
+    try make(AT_FDCWD, Path(location))
+    let root = try system.open(AT_FDCWD, Path(location), O_RDONLY | O_DIRECTORY)
+    defer { _ = Glibc.close(root) }
+    for directory in Directory.allCases { try make(root, Path(directory)) }
+    try system.fsync(root, Path(location))
+  }
+
+  /// This process as a worker of this host.
+  package static func currentWorker() -> (owner: WorkerID, boot: String) {
+    var host = [CChar](repeating: 0, count: 256)
+    let named = gethostname(&host, host.count - 1) == 0
+    let text = named ? String(decoding: host.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) : "localhost"
+    return (
+      WorkerID(host: text, process: getpid(), tag: UInt32.random(in: 0...UInt32.max)), bootID()
+    )
+  }
+
+  private static func bootID() -> String {
+    // Where there is no /proc, "unknown" counts as another boot each time.
+    let descriptor = Glibc.open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return "unknown" }
+    defer { _ = Glibc.close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: 36)
+    let count = Glibc.read(descriptor, &bytes, bytes.count)
+    return count == 36 ? String(decoding: bytes, as: UTF8.self) : "unknown"
+  }
+
+  /// The names in `directory` that are not ignored: no leading dot. One reading proves nothing about what moves meanwhile (readdir(3)).
+  package func list(_ directory: Directory) throws(SpoolError) -> [FileName] {
+    let descriptor = try system.open(root, Path(directory), O_RDONLY | O_DIRECTORY)
+    return try system.list(descriptor, Path(directory)).filter { $0.bytes.first != 0x2E }
+  }
+
+  /// nil when there is nothing of that name.
+  package func status(_ directory: Directory, _ name: FileName) throws(SpoolError) -> FileStatus? {
+    do throws(SpoolError) {
+      return try system.status(root, Path(directory, name))
+    } catch where error.errno == .noSuchFileOrDirectory {
+      return nil
+    }
+  }
+
+  /// Makes the names in `directory` durable (fsync(2): a file's own fsync says nothing of its name).
+  package func sync(_ directory: Directory) throws(SpoolError) {
+    let path = Path(directory)
+    let descriptor = try system.open(root, path, O_RDONLY | O_DIRECTORY)
+    defer { _ = Glibc.close(descriptor) }
+    try system.fsync(descriptor, path)
+  }
+
+  /// The time by the clock that stamps this file system's files, which may be another machine's.
+  package func fileSystemTime() throws(SpoolError) -> Timestamp {
+    let path = Path(.tmp, FileName(".clock:\(owner.text)"))
+    let descriptor = try system.create(root, path, O_WRONLY | O_EXCL)
+    defer { _ = Glibc.close(descriptor) }
+    let time = try system.status(descriptor, path: path).modified
+    try system.unlink(root, path)
+    return Timestamp(seconds: time)
+  }
+
+  /// Bytes that this user can still write beside the data; nil where the file system does not say.
+  package func freeSpace() -> UInt64? {
+    var status = statvfs()
+    guard fstatvfs(root, &status) == 0, status.f_blocks > 0 else { return nil }
+    return UInt64(status.f_bavail) * UInt64(status.f_frsize)
+  }
+
+  /// The whole of a small file, at most `limit` bytes; nil when there is none.
+  package func contents(_ path: Path, limit: Int) throws(SpoolError) -> [UInt8]? {
+    let descriptor: Int32
+    do throws(SpoolError) {
+      descriptor = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    } catch where error.errno == .noSuchFileOrDirectory {
+      return nil
+    }
+    defer { _ = Glibc.close(descriptor) }
+    return try read(descriptor, path, limit: limit)
+  }
+
+  func read(_ descriptor: Int32, _ path: Path, limit: Int) throws(SpoolError) -> [UInt8] {
+    let size = Int(clamping: try system.status(descriptor, path: path).size)
+    var bytes = [UInt8](repeating: 0, count: min(size, limit))
+    var filled = 0
+    while filled < bytes.count {
+      // A throwing closure cannot carry the typed error through withUnsafe…, hence the Result.
+      let result: Result<Int, SpoolError> = bytes.withUnsafeMutableBytes { buffer in
+        let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+        return Result { () throws(SpoolError) in
+          try system.read(descriptor, path, into: rest, at: Int64(filled))
+        }
+      }
+      let count = try result.get()
+      if count == 0 { break }
+      filled += count
+    }
+    bytes.removeLast(bytes.count - filled)
+    return bytes
+  }
+
+  /// The keys that every job inherits.
+  /// - Throws: ``Defect`` naming the line; ``SpoolError``.
+  package func defaults() throws -> JobRequest {
+    guard let bytes = try contents(Path("defaults"), limit: JobText.maximumRequest + 1) else { return JobRequest() }
+    let text = bytes.withUnsafeBytes { JobText($0, defaults: true) }
+    if let defect = text.defect { throw defect }
+    if text.hasTornTail { throw Defect(line: nil, reason: "its last line does not end in a newline") }
+    return text.request
+  }
+}

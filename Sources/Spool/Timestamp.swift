@@ -1,0 +1,58 @@
+internal import CLinux
+internal import Glibc
+
+/// A moment in whole seconds since the epoch, written as RFC 3339 in UTC.
+package struct Timestamp: Comparable, Hashable, Sendable, CustomStringConvertible {
+  package let seconds: Int64
+
+  package init(seconds: Int64) { self.seconds = seconds }
+
+  /// This host's wall clock.
+  package static func now() -> Timestamp {
+    var clock = timespec()
+    clock_gettime(CLOCK_REALTIME, &clock)
+    return Timestamp(seconds: Int64(clock.tv_sec))
+  }
+
+  package static func < (left: Timestamp, right: Timestamp) -> Bool { left.seconds < right.seconds }
+  package static func + (left: Timestamp, seconds: Int64) -> Timestamp {
+    Timestamp(seconds: left.seconds &+ seconds)
+  }
+
+  package var description: String {
+    var clock = time_t(seconds)
+    var parts = tm()
+    gmtime_r(&clock, &parts)
+    func padded(_ value: Int32, _ width: Int) -> String {
+      let digits = String(value)
+      return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+    }
+    let day = "\(padded(parts.tm_year + 1900, 4))-\(padded(parts.tm_mon + 1, 2))-\(padded(parts.tm_mday, 2))"
+    return "\(day)T\(padded(parts.tm_hour, 2)):\(padded(parts.tm_min, 2)):\(padded(parts.tm_sec, 2))Z"
+  }
+
+  /// `2026-12-01T00:00:00Z` or `2026-12-01`; nil for anything else, and for days and hours that don't exist.
+  package init?(_ text: some StringProtocol) {
+    let bytes = Array(text.utf8)
+    guard bytes.count == 20 || bytes.count == 10 else { return nil }
+    let shape = Array("0000-00-00T00:00:00Z".utf8.prefix(bytes.count))
+    var numbers: [Int32] = [0]
+    for (byte, expected) in zip(bytes, shape) {
+      if expected == UInt8(ascii: "0") {
+        guard byte >= 0x30, byte <= 0x39 else { return nil }
+        numbers[numbers.count - 1] = numbers[numbers.count - 1] * 10 + Int32(byte - 0x30)
+      } else {
+        guard byte == expected else { return nil }
+        numbers.append(0)
+      }
+    }
+    while numbers.count < 6 { numbers.append(0) }
+    var parts = tm()
+    (parts.tm_year, parts.tm_mon, parts.tm_mday) = (numbers[0] - 1900, numbers[1] - 1, numbers[2])
+    (parts.tm_hour, parts.tm_min, parts.tm_sec) = (numbers[3], numbers[4], numbers[5])
+    let moment = Timestamp(seconds: Int64(timegm(&parts)))
+    // timegm(3) carries 31 February over into March: only what comes back as it went in exists.
+    guard moment.description.utf8.prefix(bytes.count).elementsEqual(bytes) else { return nil }
+    self = moment
+  }
+}

@@ -1,0 +1,62 @@
+internal import Spool
+
+/// The jobs that could run now, oldest first, and fair between hosts: the host with the fewest transfers under way goes first.
+struct Backlog {
+  struct Candidate {
+    let name: FileName
+    let origin: Directory
+    let modified: Int64
+  }
+
+  /// How many candidates are read ahead to learn their hosts.
+  private static let lookAhead = 1000
+
+  /// Newest first, so that the oldest is taken off the end.
+  private var unread: [Candidate]
+  /// Each host's candidates, oldest first from `start`.
+  private var byHost: [String: (candidates: [Candidate], start: Int)] = [:]
+  private var read = 0
+
+  init(_ candidates: [Candidate] = []) {
+    unread = candidates.sorted { ($0.modified, $1.name.bytes.count) > ($1.modified, $0.name.bytes.count) }
+  }
+
+  var isEmpty: Bool { unread.isEmpty && read == 0 }
+
+  /// The next candidate of a host that has room.
+  /// - Parameters:
+  ///   - running: transfers under way by host.
+  ///   - host: a candidate's host; nil for one that needs no room, such as a malformed job.
+  mutating func next(perHost: Int, running: [String: Int], host: (Candidate) -> String?) -> (candidate: Candidate, host: String)? {
+    while true {
+      let eligible = byHost.keys.filter { (running[$0] ?? 0) < perHost }
+      if read >= Self.lookAhead || unread.isEmpty, let best = eligible.min(by: { isBefore($0, $1, running) }) {
+        return (take(best), best)
+      }
+      guard let candidate = unread.popLast() else { return nil }
+      guard let host = host(candidate) else { return (candidate, "") }
+      byHost[host, default: ([], 0)].candidates.append(candidate)
+      read += 1
+    }
+  }
+
+  private func isBefore(_ left: String, _ right: String, _ running: [String: Int]) -> Bool {
+    let (leftLoad, rightLoad) = (running[left] ?? 0, running[right] ?? 0)
+    if leftLoad != rightLoad { return leftLoad < rightLoad }
+    return first(left).modified < first(right).modified
+  }
+
+  private func first(_ host: String) -> Candidate {
+    let queue = byHost[host]!
+    return queue.candidates[queue.start]
+  }
+
+  private mutating func take(_ host: String) -> Candidate {
+    var queue = byHost.removeValue(forKey: host)!
+    let candidate = queue.candidates[queue.start]
+    queue.start += 1
+    read -= 1
+    if queue.start < queue.candidates.count { byHost[host] = queue }
+    return candidate
+  }
+}

@@ -1,0 +1,130 @@
+internal import Spool
+
+/// From verified data to `done/`, in the order that makes `done/` a promise (protocol, invariant 7):
+/// data fdatasync → `verified:` → payload linked → its directory fsync → receipt fsync → job renamed → both directories fsync.
+@WorkerLoop
+struct Commit {
+  let claim: Claim
+  let plan: JobPlan
+  let root: OutputRoot
+  let attempt: Int
+
+  private var spool: Spool { claim.spool }
+  private var overwrites: Bool { plan.request.overwrite ?? false }
+
+  /// Commits verified data.
+  /// - Throws: `output-exists` if another file took the name meanwhile; ``SpoolError``.
+  func publish(_ part: PartFile, fetched: UInt64) async throws {
+    try await offload { [data = part.durability] in try data.data() }
+    try claim.append(.verified(.now(), size: part.length, checksum: part.checksum, part: part.inode))
+    try await publish(part, checksum: part.checksum, fetched: fetched)
+  }
+
+  private func publish(_ part: PartFile, checksum: Checksum, fetched: UInt64) async throws {
+    let place = try root.place(plan.output)
+    // A successor on another host would hold the lock now: then this worker slept too long, and the job is not its any more.
+    guard try claim.holdsLock(), try claim.standing() == .ours else { throw JobRun.Stop.moved }
+    switch try place.publish(part, overwrite: overwrites) {
+    case .published: break
+    case .exists:
+      guard try place.status()?.inode == part.inode else { throw outputExists() }
+    case .otherFileSystem:
+      try await publishCopy(part, checksum: checksum, place)
+    }
+    try await sync(place)
+    try await finish(fetched: fetched, existing: false)
+    try part.close()
+  }
+
+  private func publishCopy(_ part: PartFile, checksum: Checksum, _ place: OutputPlace) async throws {
+    let copy = try place.beginCopy(of: part)
+    do {
+      let found = try await offload { try copy.run() }
+      guard found == checksum else {
+        throw Failure(.mismatchChecksum, "the data read back differs from what was received", expected: "\(checksum)", found: "\(found)")
+      }
+      // The copy's inode is the one that recovery has to look for.
+      try claim.append(.verified(.now(), size: part.length, checksum: checksum, part: copy.inode()))
+      guard try place.publish(copy, overwrite: overwrites) else { throw outputExists() }
+    } catch {
+      try? place.discard(copy)
+      throw error
+    }
+  }
+
+  private func outputExists() -> Failure {
+    Failure(.outputExists, "a file \(escaped(plan.output.text)) is there already: remove it, or say `overwrite: yes`")
+  }
+
+  private func sync(_ place: OutputPlace) async throws {
+    for flush in try root.unsynced(place) { try await offload { try flush.all() } }
+    try root.noteSynced(place)
+  }
+
+  /// Writes the receipt, removes the data's own name, and moves the job. The payload and its directory entry are durable by now. The data's
+  /// name goes only after the receipt is durable: until then it is what tells our own payload from a stranger's file.
+  private func finish(fetched: UInt64, existing: Bool) async throws {
+    let journal = claim.text.journal
+    if journal.receipt == nil {
+      let now = Timestamp.now()
+      let seconds = now.seconds - (journal.firstStarted ?? now).seconds
+      try claim.append(
+        .done(
+          now, attempts: attempt, output: plan.output.text, fetched: journal.fetched &+ fetched, seconds: max(0, seconds),
+          existing: existing, directory: root.location))
+    }
+    do {
+      try await offload { [receipt = claim.durability] in try receipt.all() }
+    } catch is SpoolError {
+      // A failed fsync is never retried on its inode: the receipt goes into a new one, whose own failure counts.
+      try claim.replaceFile()
+    }
+    try spool.removeData(of: claim.job)
+    let job = claim.job
+    try claim.finish()
+    try await offload { [spool] in
+      try spool.sync(.done)
+      try spool.sync(.cur)
+    }
+    try spool.removeSetAside(of: job)
+  }
+
+  /// Goes on with a commit that a crash cut: the journal says `verified:`, and the inode it names is still the data, or is the output already.
+  /// - Returns: whether the job is done now.
+  func finishInterrupted(_ journal: Journal) async throws -> Bool {
+    guard let verified = journal.verified else { return false }
+    if let status = try root.status(plan.output), status.isRegular, status.inode == verified.part, status.size == verified.size {
+      try await sync(try root.place(plan.output))
+      try await finish(fetched: 0, existing: false)
+      return true
+    }
+    guard let part = try PartFile.open(claim.job, in: spool) else { return false }
+    // What stands after `verified:` was made durable before it, so the length need not be doubted even after a power cut.
+    guard part.inode == verified.part, part.length == verified.size else { return false }
+    try await publish(part, checksum: verified.checksum, fetched: 0)
+    return true
+  }
+
+  /// A file that bears the output's name: the job is done if it is this job's own data, published before a crash, or has the declared
+  /// size and CRC-32.
+  /// - Throws: `output-exists`.
+  func acceptExisting() async throws -> Bool {
+    guard let status = try root.status(plan.output) else { return false }
+    let data = try spool.status(.partial, claim.job.part)
+    let isOwn = status.isRegular && data?.isSameFile(as: status) == true
+    if overwrites, !isOwn { return false }
+    let request = plan.request
+    guard status.isRegular, request.size.map({ $0 == UInt64(status.size) }) ?? true, isOwn || request.crc32 != nil else {
+      throw outputExists()
+    }
+    let place = try root.place(plan.output)
+    let existing = try place.openExisting()
+    let mark = try await offload { [reading = existing.reading] in try reading.run() }
+    guard request.crc32.map({ $0 == mark.checksum }) ?? true else { throw outputExists() }
+    try await offload { [data = existing.durability] in try data.data() }
+    try claim.append(.verified(.now(), size: mark.offset, checksum: mark.checksum, part: existing.status.inode))
+    try await sync(place)
+    try await finish(fetched: 0, existing: !isOwn)
+    return true
+  }
+}

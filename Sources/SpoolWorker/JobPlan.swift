@@ -1,0 +1,37 @@
+internal import Spool
+internal import Transfer
+
+/// A request whose URLs and output have been checked.
+struct JobPlan {
+  let request: JobRequest
+  let mirrors: [URLParts]
+  let output: OutputPath
+
+  /// - Throws: `malformed` or `protocol` with the line at fault, `bad-output`.
+  init(_ request: JobRequest, protocols: Set<String>) throws(Failure) {
+    self.request = request
+    var mirrors: [URLParts] = []
+    for line in request.urls {
+      let parts: URLParts
+      do throws(URLProblem) {
+        parts = try URLParts(line.text)
+      } catch {
+        throw Failure(.malformed, "url: \(error.reason)", line: line.number)
+      }
+      guard protocols.contains(parts.scheme) else {
+        throw Failure(
+          .protocol, "the scheme \(parts.scheme) is not enabled: see --protocols", line: line.number)
+      }
+      mirrors.append(parts)
+    }
+    self.mirrors = mirrors
+    guard let text = request.output?.text ?? mirrors.first?.lastPathSegment else {
+      throw Failure(.badOutput, "the URL ends in no file name: add an `output:` line", line: request.urls.first?.number)
+    }
+    if let reason = OutputPath.defect(of: text) {
+      throw Failure(.badOutput, "the name from the URL \(reason): add an `output:` line", line: request.urls.first?.number)
+    }
+    guard let output = OutputPath(text) else { throw Failure(.badOutput, "cannot be a file name") }
+    self.output = output
+  }
+}

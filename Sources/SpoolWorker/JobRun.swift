@@ -1,0 +1,418 @@
+internal import Spool
+internal import SystemPackage
+internal import Transfer
+
+/// One job's way through one attempt: claim → recover → plan → transfer → verify → commit → record.
+@WorkerLoop
+final class JobRun {
+  enum Outcome: Sendable {
+    case done, waiting, givenUp, cancelled
+    /// A person set it aside, or another worker has it now.
+    case moved
+  }
+
+  /// Why a running transfer is ended from outside.
+  enum Stop: Error {
+    case shutdown, moved, removed
+    case failed(SpoolError)
+  }
+
+  private(set) var claim: Claim
+  let host: String
+  private let worker: Worker
+  private let id: UInt64
+  private var state: State?
+  private var stop: Stop?
+  private var checkpointing: Task<Void, Never>?
+  private var fetched: UInt64 = 0
+  private var attempt = 0
+  private var lastHeartbeat = LoopExecutor.milliseconds()
+
+  init(_ claim: Claim, host: String, worker: Worker, id: UInt64) {
+    self.claim = claim
+    self.host = host
+    self.worker = worker
+    self.id = id
+  }
+
+  private var spool: Spool { claim.spool }
+  private var name: FileName { claim.job.fileName }
+
+  // MARK: the way
+
+  func run() async -> Outcome {
+    do {
+      return try await attemptOnce()
+    } catch let stop as Stop {
+      return await end(stop)
+    } catch let failure as Failure {
+      return await record(failure)
+    } catch let error as SpoolError {
+      return await record(Failure(error))
+    } catch {
+      return await record(Failure(.io, "\(error)"))
+    }
+  }
+
+  private func attemptOnce() async throws -> Outcome {
+    let journal = claim.text.journal
+    let isRequeued = claim.origin == .new && !journal.isEmpty
+    if isRequeued { try claim.append(.requeued(.now())) }
+    attempt = (isRequeued ? 0 : journal.failures) + 1
+    let request = claim.text.request.inheriting(worker.options.defaults)
+    let plan = try JobPlan(request, protocols: worker.options.protocols)
+    let commit = Commit(claim: claim, plan: plan, root: worker.outputRoot, attempt: attempt)
+
+    // A job that comes anew may have been edited: what was verified for its old text proves nothing.
+    if !isRequeued, try await commit.finishInterrupted(journal) { return succeeded(plan) }
+    if let expires = request.expires, expires <= .now() {
+      throw Failure(.expired, "the job expired at \(expires)")
+    }
+    if try await commit.acceptExisting() { return succeeded(plan) }
+
+    let state = try await openData(request, journal)
+    self.state = state
+    try await transfer(plan, state)
+    await checkpointing?.value
+    if let stop { throw stop }
+    try verify(state)
+    try await commit.publish(state.part, fetched: fetched)
+    return succeeded(plan)
+  }
+
+  private func succeeded(_ plan: JobPlan) -> Outcome {
+    worker.log(Event("done", .info, job: name, Fields().with("output", plan.output.text)))
+    return .done
+  }
+
+  // MARK: recover
+
+  /// The data that an earlier attempt left, as far as it is to be trusted, its checksum carried on.
+  private func openData(_ request: JobRequest, _ journal: Journal) async throws -> State {
+    var opened = try PartFile.open(claim.job, in: spool)
+    var tries = 0
+    // Another job of the same name has that file: this one goes under another name.
+    while opened == nil, tries < 100 {
+      try claim.renumber()
+      opened = try PartFile.open(claim.job, in: spool)
+      tries += 1
+    }
+    guard var part = opened else { throw Failure(.io, "no free name for the data beside \(claim.job.display)") }
+
+    var recovery = Recovery.decide(
+      length: part.length, inode: part.inode, journal: journal, host: spool.owner.host, boot: spool.boot)
+    if let mark = recovery.verifies {
+      let found = try await offload { [reading = part.reading(from: Mark(offset: 0, checksum: Checksum()), to: mark.offset)] in
+        try reading.run()
+      }
+      if found != mark { recovery = .nothing }
+    }
+    // Before `started:` names this boot and host: from then on the length counts as trusted.
+    if recovery.length == 0 {
+      try part.truncate(to: 0)
+    } else {
+      if recovery.needsNewInode { part = try part.rebuilt(to: recovery.length, owner: claim.job) }
+      try part.truncate(to: recovery.length)
+      let mark = try await offload { [reading = part.reading(from: recovery.from, to: recovery.length)] in
+        try reading.run()
+      }
+      part.adopt(mark)
+    }
+    let state = State(claim: claim, request: request, part: part, version: part.length > 0 ? journal.version : nil)
+    // The journal names the inode: after a change of inode it has to name the new one, or the data would not be known again.
+    if let version = state.version, journal.part != part.inode { try state.begin(version) }
+    return state
+  }
+
+  // MARK: transfer
+
+  /// Asks the mirrors in turn until the data is whole. A connection that is cut after progress is resumed at once; a mirror without
+  /// progress is left; when all are, the attempt has failed.
+  private func transfer(_ plan: JobPlan, _ state: State) async throws {
+    var failures: [Failure] = []
+    var reached = state.part.length
+    var smallSteps = 0
+    for (index, mirror) in plan.mirrors.enumerated() {
+      let url = state.request.urls[index].text
+      try claim.append(
+        .started(.now(), attempt: attempt, worker: spool.owner, boot: spool.boot, mirror: index + 1, url: mirror.redacted))
+      worker.log(Event("started", .info, job: name, Fields().with("attempt", attempt).with("at", state.part.length).with("url", mirror.redacted)))
+      while !state.isComplete {
+        if let stop { throw stop }
+        do {
+          try await fetchOnce(url, mirror, number: index + 1, state)
+          return
+        } catch let failure as Failure {
+          let gained = state.part.length > reached ? state.part.length - reached : 0
+          reached = max(reached, state.part.length)
+          // A server that gives a few bytes a connection would be asked without end.
+          smallSteps = gained >= 65_536 ? 0 : smallSteps + 1
+          let isCut = [.cut, .shortBody, .stalled].contains(failure.code)
+          worker.log(
+            Event("interrupted", .info, job: name, Fields().with("at", state.part.length).with("code", failure.label).with("reason", failure.reason)))
+          if isCut, gained > 0, smallSteps < 100 { continue }
+          failures.append(failure)
+          // What the job declares is not there, or the disk is full: no other connection changes that now.
+          if failure.code == .diskFull || failure.code == .noNetwork { throw failure }
+          if failure.code.isMismatch { try setAside(state) }
+        }
+        break
+      }
+      if state.isComplete { return }
+    }
+    // One mirror that may come back keeps the job alive.
+    guard let decisive = failures.last(where: { $0.failureClass == .temporary }) ?? failures.last else { return }
+    throw decisive
+  }
+
+  /// One request after another until the data is whole, or a failure ends it.
+  private func fetchOnce(_ url: String, _ mirror: URLParts, number: Int, _ state: State) async throws {
+    var startsOver = false
+    while true {
+      let plan =
+        startsOver
+        ? .fresh
+        : ResumePlan.decide(
+          length: state.part.length, version: state.version, mirror: number, hasChecksum: state.request.crc32 != nil)
+      if plan.offset == 0, state.part.length > 0 { try state.discardData() }
+      try checkSpace(state)
+      let before = state.part.length
+      let sink = PartSink(state, plan: plan, mirror: number, host: mirror.host)
+      let result = await (try worker.engine()).fetch(
+        FetchRequest(
+          id: id, url: url, headers: state.request.headers, rangeStart: plan.offset > 0 ? plan.offset : nil,
+          ifRange: plan.ifRange, idleTimeoutSeconds: state.request.idleTimeout ?? JobRequest.defaultIdleTimeout,
+          totalTimeoutSeconds: state.request.totalTimeout ?? JobRequest.defaultTotalTimeout), into: sink)
+      fetched += result.bytesReceived
+      if let stop { throw stop }
+      switch result.end {
+      case .cancelled:
+        throw Stop.shutdown
+      case .failed(let failure):
+        throw Failure(failure, isLoopback: mirror.isLoopback)
+      case .refused:
+        switch sink.refusal {
+        case .startOver(let reason):
+          worker.log(Event("restart", .info, job: name, Fields().with("reason", reason)))
+          startsOver = true
+          continue
+        case .complete: return
+        case .failed(let error): throw error
+        case nil: throw Failure(.badResponse, "\(mirror.host): the response was refused without a reason")
+        }
+      case .complete:
+        startsOver = false
+        guard let size = state.version?.size else { return }
+        if state.part.length >= size { return }
+        // A 206 may carry less than was asked for (RFC 9110 section 15.3.7): ask for the rest.
+        guard state.part.length > before else {
+          throw Failure(.shortBody, "\(mirror.host) ended the body at \(state.part.length) of \(size) bytes")
+        }
+      }
+    }
+  }
+
+  private func checkSpace(_ state: State) throws(Failure) {
+    guard let size = state.version?.size ?? state.request.size, let free = spool.freeSpace() else { return }
+    let needed = size > state.part.length ? size - state.part.length : 0
+    if needed > free {
+      throw Failure(.diskFull, "\(needed) bytes are still to come and \(free) are free", expected: "\(needed)", found: "\(free)")
+    }
+  }
+
+  // MARK: verify
+
+  private func verify(_ state: State) throws(Failure) {
+    let part = state.part
+    if let size = state.request.size ?? state.version?.size, size != part.length {
+      throw Failure(.mismatchSize, "the data has another size than it should", expected: "\(size)", found: "\(part.length)")
+    }
+    if let declared = state.request.crc32, declared != part.checksum {
+      throw Failure(
+        .mismatchChecksum, "the data has another CRC-32 than the job declares", expected: "\(declared)", found: "\(part.checksum)")
+    }
+  }
+
+  /// A mismatch is never resumed: the data goes where a person can look at it.
+  private func setAside(_ state: State) throws(SpoolError) {
+    if state.part.length > 0 { try state.part.setAside(claim.job) }
+  }
+
+  // MARK: record
+
+  private func record(_ failure: Failure) async -> Outcome {
+    await checkpointing?.value
+    var failure = failure
+    do {
+      if failure.code.isMismatch, let state { try setAside(state) }
+      let journal = claim.text.journal
+      let isRequeued = claim.origin == .new
+      let mismatches = (isRequeued ? 0 : journal.mismatches) + (failure.code.isMismatch ? 1 : 0)
+      if failure.code.isMismatch, mismatches >= RetryDecision.maximumMismatches {
+        failure.code = .mismatch
+        failure.reason += ", for the \(mismatches). time"
+      }
+      let decision = RetryDecision.decide(
+        failure, failures: attempt, request: claim.text.request.inheriting(worker.options.defaults), now: .now(),
+        jitter: .random(in: 0...1))
+      let mark = failure.code.isMismatch ? nil : state?.part.mark
+      var retry: Timestamp?
+      if case .wait(let until) = decision { retry = until }
+      let line = FailureRecord(
+        time: .now(), attempt: attempt, failure: failure, offset: mark?.offset ?? 0, checksum: mark?.checksum, fetched: fetched,
+        retry: retry)
+      do throws(SpoolError) {
+        try claim.append(.failed(line))
+      } catch where error.isDiskFull {
+        // No room even for the record: the move and its mtime need none, and the log has it all.
+      }
+      // Before the job shows in its new place, where another worker may take it: a claim without data is a fresh start.
+      let job = name
+      try closeData()
+      if let retry {
+        try claim.park(until: retry)
+      } else {
+        try claim.giveUp()
+      }
+      worker.failed(job, line)
+      return retry == nil ? .givenUp : .waiting
+    } catch {
+      worker.broke(error, job: name)
+      return .waiting
+    }
+  }
+
+  private func closeData() throws(SpoolError) {
+    // Nothing to resume from is nothing to keep.
+    if let part = state?.part, part.length == 0 { try part.remove() }
+    // Closing only gives the lock back here: no promise was made for this data but the checkpoints, which are durable.
+    try? state?.part.close()
+    state = nil
+  }
+
+  private func end(_ stop: Stop) async -> Outcome {
+    await checkpointing?.value
+    do {
+      if case .failed(let error) = stop { return await record(Failure(error)) }
+      if case .removed = stop {
+        try state?.part.remove()
+        worker.log(Event("cancelled", .info, job: name))
+        try closeData()
+        return .cancelled
+      }
+      let mark = state?.part.mark ?? claim.text.journal.softMark ?? Mark(offset: 0, checksum: Checksum())
+      let reason = if case .moved = stop { "moved away from cur" } else { "the worker was told to stop" }
+      if state != nil {
+        try claim.append(.interrupted(.now(), attempt: attempt, mark: mark, fetched: fetched, reason: reason))
+      }
+      try closeData()
+      if case .moved = stop {
+        worker.log(Event("held", .info, job: name, Fields().with("at", mark.offset)))
+        return .moved
+      }
+      let job = name
+      try claim.park(until: .now())
+      worker.log(Event("parked", .info, job: job, Fields().with("at", mark.offset)))
+      return .waiting
+    } catch {
+      worker.broke(error, job: name)
+      return .waiting
+    }
+  }
+
+  // MARK: from outside, a few times a second
+
+  func stop(_ reason: Stop) {
+    guard stop == nil else { return }
+    stop = reason
+    worker.engineIfRunning?.cancel(id)
+  }
+
+  /// Looks after a running job: is it still ours, does its claim need a heartbeat, is a checkpoint due?
+  func tick() {
+    guard stop == nil else { return }
+    do throws(SpoolError) {
+      switch try claim.standing() {
+      case .ours: break
+      case .moved: return stop(.moved)
+      case .removed: return stop(.removed)
+      }
+      let now = LoopExecutor.milliseconds()
+      if now - lastHeartbeat >= 30_000 {
+        lastHeartbeat = now
+        try claim.heartbeat()
+      }
+    } catch {
+      return stop(.failed(error))
+    }
+    if let state, checkpointing == nil, state.isCheckpointDue(worker.options) { beginCheckpoint(state) }
+  }
+
+  private func beginCheckpoint(_ state: State) {
+    state.noteCheckpointBegun()
+    let mark = state.part.mark
+    let data = state.part.durability
+    let journal = claim.durability
+    let generation = state.generation
+    checkpointing = Task { @WorkerLoop in
+      do {
+        try await offload { try data.data() }
+        // The transfer went on meanwhile, but may have started over: then this mark speaks of bytes that are gone.
+        if state.generation == generation, self.state === state {
+          try state.noteCheckpoint(mark)
+          try await offload { try journal.data() }
+          self.worker.log(Event("checkpoint", .debug, job: self.name, Fields("\(mark.offset)")))
+        }
+      } catch let error as SpoolError {
+        self.stop(.failed(error))
+      } catch {
+        self.stop(.failed(SpoolError(call: .fdatasync, path: self.claim.job.display, errno: .ioError)))
+      }
+      self.checkpointing = nil
+    }
+  }
+}
+
+extension URLParts {
+  /// Reached without any network.
+  var isLoopback: Bool { host == "localhost" || host.hasPrefix("127.") || host == "::1" || host == "[::1]" }
+}
+
+extension Failure {
+  /// What the spool's own trouble means for a job.
+  init(_ error: SpoolError) {
+    switch error.errno {
+    case _ where error.isDiskFull:
+      self.init(.diskFull, "\(error)")
+    case .tooManySymbolicLinkLevels, .notDirectory, .isDirectory, .fileNameTooLong, .improperLink:
+      self.init(.badOutput, "the way to the output is barred: \(error)")
+    default:
+      self.init(.io, "\(error)")
+    }
+  }
+
+  /// What libcurl's failure means for a job.
+  init(_ failure: TransferFailure, isLoopback: Bool) {
+    let code: FailureCode =
+      switch failure.code {
+      case .resolve: .resolve
+      case .connect: .connect
+      case .tls: .tls
+      case .stalled: .stalled
+      case .timeout: .timeout
+      case .cut: .cut
+      case .shortBody: .shortBody
+      case .redirect: .redirect
+      case .protocolNotEnabled: .protocol
+      case .badURL: .malformed
+      case .badResponse: .badResponse
+      case .outOfMemory: .io
+      }
+    self.init(code, failure.message)
+    let isUnreachable = [.networkUnreachable, .noRouteToHost, .networkDown].contains(Errno(rawValue: failure.osErrno))
+    if !isLoopback, code == .resolve || code == .connect, isUnreachable || !NetworkPresence.hasAddress() {
+      self.code = .noNetwork
+      reason = "no network: \(reason)"
+    }
+  }
+}

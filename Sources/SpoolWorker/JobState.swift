@@ -1,0 +1,74 @@
+internal import Spool
+
+extension JobRun {
+  /// What an attempt holds while it runs: the claim, the data, and what the data is a prefix of. Touched by the loop's thread alone.
+  final class State {
+    let claim: Claim
+    let request: JobRequest
+    let part: PartFile
+    private(set) var version: RemoteVersion?
+    /// The last durable mark: without one nothing needs to be forgotten durably.
+    private(set) var checkpoint: Mark?
+    private var lastCheckpoint = LoopExecutor.milliseconds()
+    /// Counts how often the data was thrown away, so that a checkpoint under way can tell.
+    private(set) var generation = 0
+
+    init(claim: Claim, request: JobRequest, part: PartFile, version: RemoteVersion?) {
+      self.claim = claim
+      self.request = request
+      self.part = part
+      self.version = version
+      checkpoint = claim.text.journal.checkpoint
+    }
+
+    /// Whether the data is known to be the whole.
+    var isComplete: Bool {
+      guard let size = version?.size ?? request.size, version != nil else { return false }
+      return part.length == size
+    }
+
+    /// Journals what the bytes to come belong to, before the first of them.
+    func begin(_ version: RemoteVersion) throws(SpoolError) {
+      try claim.append(.response(version, at: part.length, part: part.inode))
+      // Data that a durable checkpoint vouched for was thrown away: should the machine stop now, that checkpoint
+      // would vouch for the new bytes under the old validator. So the new line has to be durable first.
+      if part.length == 0, checkpoint != nil {
+        try claim.durability.data()
+        checkpoint = nil
+      }
+      self.version = version
+    }
+
+    /// Cuts the data to nothing. Before its journal line: the other way round, a crash in between would leave old bytes
+    /// under a new validator.
+    func discardData() throws(SpoolError) {
+      generation += 1
+      try part.truncate(to: 0)
+      version = nil
+    }
+
+    func append(_ bytes: UnsafeRawBufferPointer, host: String) throws {
+      let whole = version?.size ?? request.size
+      if let whole, part.length + UInt64(bytes.count) > whole {
+        throw Failure(
+          .mismatchSize, "\(host) sent more than the \(whole) bytes that it should", expected: "\(whole)",
+          found: "at least \(part.length + UInt64(bytes.count))")
+      }
+      try part.append(bytes)
+    }
+
+    func isCheckpointDue(_ options: WorkerOptions) -> Bool {
+      let fresh = part.length - (checkpoint.map { min($0.offset, part.length) } ?? 0)
+      if fresh == 0 { return false }
+      return fresh >= options.checkpointBytes
+        || LoopExecutor.milliseconds() - lastCheckpoint >= options.checkpointMilliseconds
+    }
+
+    func noteCheckpointBegun() { lastCheckpoint = LoopExecutor.milliseconds() }
+
+    func noteCheckpoint(_ mark: Mark) throws(SpoolError) {
+      try claim.append(.checkpoint(mark))
+      checkpoint = mark
+    }
+  }
+}

@@ -1,0 +1,31 @@
+internal import CLinux
+internal import Glibc
+
+/// Whether this machine is on a network at all, so that a failure to connect can be told from a dead server.
+enum NetworkPresence {
+  /// An interface that is up and running, no loopback, with an IPv4 address or an IPv6 one that is not link-local.
+  static func hasAddress() -> Bool {
+    var list: UnsafeMutablePointer<ifaddrs>?
+    // Without an answer nothing may be concluded: then the failure counts as the server's.
+    guard getifaddrs(&list) == 0 else { return true }
+    defer { freeifaddrs(list) }
+    var next = list
+    while let entry = next?.pointee {
+      next = entry.ifa_next
+      let wanted = UInt32(IFF_UP) | UInt32(IFF_RUNNING)
+      guard entry.ifa_flags & wanted == wanted, entry.ifa_flags & UInt32(IFF_LOOPBACK) == 0,
+        let address = entry.ifa_addr
+      else { continue }
+      switch Int32(address.pointee.sa_family) {
+      case AF_INET: return true
+      case AF_INET6:
+        let isLinkLocal = UnsafeRawPointer(address).withMemoryRebound(to: sockaddr_in6.self, capacity: 1) {
+          withUnsafeBytes(of: $0.pointee.sin6_addr) { $0[0] == 0xFE && $0[1] & 0xC0 == 0x80 }
+        }
+        if !isLinkLocal { return true }
+      default: continue
+      }
+    }
+    return false
+  }
+}

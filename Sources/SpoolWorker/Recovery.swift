@@ -1,0 +1,40 @@
+internal import Spool
+
+/// How much of the data that a job left behind is to be trusted (protocol, invariant 4).
+struct Recovery: Equatable {
+  /// Cut the data to this length…
+  var length: UInt64
+  /// …and carry the checksum on from here.
+  var from: Mark
+  /// Copy it into a new inode first: writes to this one may still come, or were lost.
+  var needsNewInode = false
+  /// Read all before this mark as well, and start from 0 unless its checksum agrees: the file is another than the one journaled.
+  var verifies: Mark?
+
+  static let nothing = Recovery(length: 0, from: Mark(offset: 0, checksum: Checksum()))
+
+  /// - Parameters:
+  ///   - length: of the data file; `inode`: its own.
+  ///   - host, boot: of this worker.
+  static func decide(length: UInt64, inode: UInt64, journal: Journal, host: String, boot: String) -> Recovery {
+    guard length > 0, journal.version != nil, let start = journal.lastStart else { return .nothing }
+    let isSameHost = start.host == host
+    // A process that died lost nothing; a machine that did may have the length without the data.
+    let isTrusted = isSameHost && start.boot == boot && boot != "unknown" && !journal.lostWrites
+    let zero = Mark(offset: 0, checksum: Checksum())
+    let marks = [isTrusted ? journal.softMark : nil, journal.checkpoint].compactMap { $0 }.filter { $0.offset <= length }
+    let mark = marks.max { $0.offset < $1.offset } ?? zero
+    let usable = isTrusted ? length : mark.offset
+    if usable == 0 { return .nothing }
+    var recovery = Recovery(length: usable, from: mark, needsNewInode: !isSameHost || journal.lostWrites)
+    if journal.part != inode {
+      // Moved here by cp or a restored backup, or another job's of the same name.
+      guard mark.offset > 0 else { return .nothing }
+      recovery.length = mark.offset
+      recovery.verifies = mark
+    }
+    // Shorter than what was once durable: not the file that the journal speaks of.
+    if let checkpoint = journal.checkpoint, length < checkpoint.offset { return .nothing }
+    return recovery
+  }
+}

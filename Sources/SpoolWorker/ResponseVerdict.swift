@@ -1,0 +1,146 @@
+internal import Spool
+internal import Transfer
+
+/// What a response's status and headers allow, decided before one byte of its body is written (protocol, invariant 5).
+enum ResponseVerdict {
+  /// The body goes on where the data ends; at offset 0 for a first request.
+  case append(RemoteVersion)
+  /// The body is the whole: the data that is there goes.
+  case replace(RemoteVersion)
+  /// The data that is there goes, and so does this response: ask again without a Range.
+  case startOver(String)
+  /// There is nothing after the data: it is whole (416 with our length).
+  case complete
+  case fail(Failure)
+
+  /// - Parameters:
+  ///   - version: what the data is a prefix of.
+  ///   - mirror: which of the job's URLs answered.
+  static func judge(_ head: ResponseHead, plan: ResumePlan, version: RemoteVersion?, mirror: Int, request: JobRequest, host: String, now: Timestamp)
+    -> ResponseVerdict
+  {
+    let answer = RemoteVersion(head, mirror: mirror, now: now)
+    switch head.status {
+    case 200, 206:
+      if let coding = head.values("content-encoding").first(where: { $0.lowercased() != "identity" }) {
+        return .fail(Failure(.badResponse, "\(host) sent Content-Encoding \(escaped(coding.prefix(40))), which nobody asked for"))
+      }
+    case 416 where plan.offset > 0:
+      return judgeUnsatisfiable(head, plan: plan, version: version, request: request)
+    default:
+      return .fail(httpFailure(head, host: host, now: now))
+    }
+    if head.status == 200 {
+      var whole = answer
+      whole.size = head.contentLength
+      if let failure = sizeMismatch(whole.size, request, host) { return .fail(failure) }
+      if plan.offset == 0 { return .append(whole) }
+      // The same version, and yet not the range: this server takes no If-Range. From 0 now, and without it the next time.
+      if let version, plan.ifRange != nil, let validator = version.ifRange, validator == whole.ifRange {
+        whole.ignoresIfRange = true
+      }
+      return .replace(whole)
+    }
+    if plan.offset == 0 {
+      return .fail(Failure(.badResponse, "\(host) answered 206 to a request for the whole"))
+    }
+    return judgePartial(head, answer, plan: plan, version: version, request: request, host: host)
+  }
+
+  private static func judgePartial(_ head: ResponseHead, _ answer: RemoteVersion, plan: ResumePlan, version: RemoteVersion?, request: JobRequest, host: String)
+    -> ResponseVerdict
+  {
+    if head.first("content-type")?.lowercased().hasPrefix("multipart/byteranges") == true {
+      return .fail(Failure(.badResponse, "\(host) answered one range with multipart/byteranges"))
+    }
+    let fields = head.values("content-range")
+    // RFC 9110 section 14.4: a single field; section 15.3.7: without a valid one, or with another range than asked, the response is no use.
+    guard fields.count == 1, let range = ContentRange(fields[0]), let first = range.first, let last = range.last else {
+      return .startOver("no valid Content-Range")
+    }
+    guard first == plan.offset else { return .startOver("the range starts at \(first), not \(plan.offset)") }
+    if let length = head.contentLength, length != last - first + 1 {
+      return .startOver("Content-Length and Content-Range disagree")
+    }
+    var joined = answer
+    joined.size = range.total ?? version?.size
+    if let failure = sizeMismatch(range.total, request, host) { return .fail(failure) }
+    if let total = range.total, let size = version?.size, total != size { return .startOver("the size has changed") }
+    guard let version else { return .startOver("nothing to compare with") }
+    let isSameMirror = version.mirror == answer.mirror
+    switch plan.comparison {
+    case .validator:
+      if let etag = version.etag {
+        // Required in a 206 wherever a 200 would have it (RFC 9110 section 15.3.7).
+        guard answer.etag == etag else { return .startOver("the ETag has changed") }
+      } else if let modified = version.modified {
+        let found = head.first("last-modified")
+        // May be left out of the answer to an If-Range, which compared it already.
+        guard found == modified || (found == nil && plan.ifRange != nil) else { return .startOver("Last-Modified has changed") }
+        joined.modified = modified
+      }
+    case .size:
+      if isSameMirror, let old = version.etag, let new = answer.etag, old != new { return .startOver("the ETag has changed") }
+    }
+    joined.ignoresIfRange = version.ignoresIfRange
+    return .append(joined)
+  }
+
+  /// RFC 9110 section 15.5.17: `Content-Range: bytes */N` gives the current length.
+  private static func judgeUnsatisfiable(_ head: ResponseHead, plan: ResumePlan, version: RemoteVersion?, request: JobRequest) -> ResponseVerdict {
+    let fields = head.values("content-range")
+    guard fields.count == 1, let range = ContentRange(fields[0]), range.first == nil, range.total == plan.offset else {
+      return .startOver("416 for another length")
+    }
+    if let strong = version?.strongETag, head.first("etag") == strong { return .complete }
+    if let modified = version?.modified, version?.etag == nil, head.first("last-modified") == modified { return .complete }
+    return request.crc32 != nil ? .complete : .startOver("416 without a validator")
+  }
+
+  private static func sizeMismatch(_ size: UInt64?, _ request: JobRequest, _ host: String) -> Failure? {
+    guard let size, let declared = request.size, size != declared else { return nil }
+    return Failure(.mismatchSize, "\(host) offers another size than the job declares", expected: "\(declared)", found: "\(size)")
+  }
+
+  private static func httpFailure(_ head: ResponseHead, host: String, now: Timestamp) -> Failure {
+    let status = head.status
+    guard status >= 400 else {
+      let hint = (300...399).contains(status) ? ", a redirect without a usable Location" : ""
+      return Failure(.badResponse, "\(host) answered \(status)\(hint)")
+    }
+    let advice =
+      switch status {
+      case 401, 407: ": it wants credentials (header: Authorization: …)"
+      case 403: ": forbidden"
+      case 404, 410: ": there is no such file"
+      default: ""
+      }
+    return Failure(
+      .http, "\(host) answered \(status)\(advice)", status: status,
+      retryAfter: head.first("retry-after").flatMap { RetryAfter.seconds($0, now: now.seconds) })
+  }
+}
+
+extension RemoteVersion {
+  /// The validators of a response; the size is the caller's to set.
+  init(_ head: ResponseHead, mirror: Int, now: Timestamp) {
+    let etag = head.values("etag").count == 1 ? head.first("etag") : nil
+    self.init(mirror: mirror, size: nil, etag: etag, modified: Self.strongDate(head, now: now.seconds))
+  }
+
+  /// Last-Modified, where it is at least one second before Date: then no second change can hide behind it (RFC 9110 section 8.8.2.2).
+  private static func strongDate(_ head: ResponseHead, now: Int64) -> String? {
+    guard let modified = head.first("last-modified"), let then = HTTPDate.parse(modified, now: now),
+      let date = head.first("date").flatMap({ HTTPDate.parse($0, now: now) }), then < date
+    else { return nil }
+    return modified
+  }
+}
+
+extension ResponseHead {
+  /// Content-Length, unless Transfer-Encoding overrides it (RFC 9112 section 6.3).
+  var contentLength: UInt64? {
+    if first("transfer-encoding") != nil { return nil }
+    return first("content-length").flatMap { UInt64($0) }
+  }
+}

@@ -1,0 +1,33 @@
+internal import Spool
+
+/// When a failed job is tried again.
+enum RetryDecision: Equatable {
+  case wait(until: Timestamp)
+  case giveUp
+
+  static let shortestDelay: Int64 = 60
+  static let longestDelay: Int64 = 4000
+  static let longestRetryAfter: Int64 = 86_400
+  /// Mismatches after which the server, or what the job declares, is not believed any more.
+  static let maximumMismatches = 3
+
+  /// - Parameters:
+  ///   - failures: attempts that count, this one included.
+  ///   - jitter: from 0 to 1, at random, so that many jobs that failed together don't come back together.
+  static func decide(_ failure: Failure, failures: Int, request: JobRequest, now: Timestamp, jitter: Double) -> RetryDecision {
+    if failure.failureClass == .permanent { return .giveUp }
+    if failure.code.burnsAttempt, failures >= request.attempts ?? JobRequest.defaultAttempts { return .giveUp }
+    let seconds: Int64
+    if let asked = failure.retryAfter {
+      seconds = min(max(Int64(asked), 1), longestRetryAfter)
+    } else {
+      // A full disk or a missing network is not the server's doing: no reason to stay away longer each time.
+      let doublings = failure.code.burnsAttempt ? min(max(failures - 1, 0), 10) : 0
+      let delay = min(shortestDelay << Int64(doublings), longestDelay)
+      seconds = Int64(Double(delay) * (0.8 + 0.4 * jitter))
+    }
+    let next = now + seconds
+    if let expires = request.expires, next >= expires { return .giveUp }
+    return .wait(until: next)
+  }
+}

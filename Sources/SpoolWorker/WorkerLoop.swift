@@ -1,0 +1,143 @@
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+
+/// What the loop's thread waits with when no task can go on: libcurl's poll, or a plain one.
+protocol LoopDriver: AnyObject {
+  /// Returns after `milliseconds`, or once one of `descriptors` is readable or a transfer has made progress.
+  func wait(milliseconds: Int32, descriptors: [Int32])
+}
+
+/// The actor on which all of a worker runs: one thread, which also drives libcurl. So jobs need no locks among
+/// each other, and the order of their calls is the order of the code.
+@globalActor
+package actor WorkerLoop {
+  package static let shared = WorkerLoop()
+  static let executor = LoopExecutor()
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { Self.executor.asUnownedSerialExecutor() }
+
+  /// Runs `body` on the calling thread, with everything it starts on this actor, until it returns.
+  package static func run<Result: Sendable>(_ body: @escaping @WorkerLoop @Sendable () async -> Result) -> Result {
+    executor.run(body)
+  }
+
+  /// Waits for ``wakeUp()``, at most `milliseconds`.
+  @WorkerLoop static func pause(milliseconds: Int64) async { await executor.pause(milliseconds: milliseconds) }
+
+  /// Ends the ``pause(milliseconds:)`` under way, or the next one at once.
+  @WorkerLoop static func wakeUp() { executor.wakeUp() }
+}
+
+/// Runs the actor's jobs on one thread and lets a ``LoopDriver`` wait in between.
+///
+/// `@unchecked Sendable`: the queue is behind a mutex; all else is touched by the loop's thread alone, from ``run(_:)`` or from the
+/// actor's jobs, which only ``run(_:)`` executes.
+final class LoopExecutor: SerialExecutor, @unchecked Sendable {
+  private struct Queue {
+    var jobs: [UnownedJob] = []
+    var isWaiting = false
+  }
+
+  private let queue = Mutex(Queue())
+  private let wakeDescriptor = spoolrun_eventfd()
+  private var pausing: (deadline: Int64, continuation: CheckedContinuation<Void, Never>)?
+  private var isWokenUp = false
+
+  /// Set by the worker; nil while there is no transfer to drive.
+  var driver: (any LoopDriver)?
+  /// Readable when something happened that the paused task should look at.
+  var watched: [Int32] = []
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    let isWaiting = queue.withLock { queue in
+      queue.jobs.append(job)
+      return queue.isWaiting
+    }
+    if isWaiting { ring() }
+  }
+
+  private func ring() {
+    var one: UInt64 = 1
+    // A full counter (EAGAIN) wakes as well.
+    _ = write(wakeDescriptor, &one, 8)
+  }
+
+  func run<Result: Sendable>(_ body: @escaping @WorkerLoop @Sendable () async -> Result) -> Result {
+    let outcome = Outcome<Result>()
+    Task { @WorkerLoop in
+      let result = await body()
+      outcome.value.withLock { $0 = result }
+    }
+    while true {
+      let jobs = queue.withLock { queue in
+        let jobs = queue.jobs
+        queue.jobs = []
+        return jobs
+      }
+      for job in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
+      if let result = outcome.value.withLock({ $0 }) { return result }
+      if jobs.isEmpty { wait() }
+    }
+  }
+
+  private final class Outcome<Value: Sendable>: Sendable { let value = Mutex<Value?>(nil) }
+
+  private func wait() {
+    let isIdle = queue.withLock { queue in
+      queue.isWaiting = queue.jobs.isEmpty
+      return queue.isWaiting
+    }
+    if isIdle {
+      let timeout = pausing.map { max(0, $0.deadline - Self.milliseconds()) } ?? 60_000
+      let descriptors = [wakeDescriptor] + watched
+      if let driver {
+        driver.wait(milliseconds: Int32(clamping: timeout), descriptors: descriptors)
+      } else {
+        var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        _ = poll(&polled, UInt(polled.count), Int32(clamping: timeout))
+      }
+      queue.withLock { $0.isWaiting = false }
+      var count: UInt64 = 0
+      _ = read(wakeDescriptor, &count, 8)
+    }
+    if let pausing, isWokenUp || pausing.deadline <= Self.milliseconds() || isWatchedReadable() {
+      self.pausing = nil
+      isWokenUp = false
+      pausing.continuation.resume()
+    }
+  }
+
+  private func isWatchedReadable() -> Bool {
+    if watched.isEmpty { return false }
+    var polled = watched.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+    return poll(&polled, UInt(polled.count), 0) > 0
+  }
+
+  func pause(milliseconds: Int64) async {
+    precondition(pausing == nil, "one task pauses at a time")
+    if isWokenUp {
+      isWokenUp = false
+      return
+    }
+    await withCheckedContinuation { continuation in
+      pausing = (Self.milliseconds() + milliseconds, continuation)
+    }
+  }
+
+  func wakeUp() { isWokenUp = true }
+
+  /// CLOCK_BOOTTIME: goes on while the machine sleeps, and never jumps.
+  static func milliseconds() -> Int64 {
+    var clock = timespec()
+    clock_gettime(CLOCK_BOOTTIME, &clock)
+    return Int64(clock.tv_sec) * 1000 + Int64(clock.tv_nsec) / 1_000_000
+  }
+}
+
+/// Runs a call that may block for long (fsync, reading a large file) on another thread, so that no transfer waits for it.
+@concurrent
+func offload<Result: Sendable>(_ body: @Sendable () throws -> Result) async throws -> Result {
+  try body()
+}

@@ -1,0 +1,36 @@
+package import Spool
+
+/// How a worker runs.
+package struct WorkerOptions: Sendable {
+  /// Transfers at once.
+  package var jobs = 8
+  /// Transfers at once from one host.
+  package var perHost = 4
+  /// The output root as an absolute path; nil for the spool's `files`.
+  package var directory: String?
+  package var protocols: Set<String> = ["http", "https"]
+  /// PEM file of certificate authorities; nil for the system's.
+  package var caFile: String?
+  package var userAgent = "spoolrun"
+  /// What jobs inherit.
+  package var defaults = JobRequest()
+  /// A checkpoint is written after this many bytes…
+  package var checkpointBytes: UInt64 = 256 << 20
+  /// …or this many milliseconds, whichever comes first.
+  package var checkpointMilliseconds: Int64 = 5000
+
+  package init() {}
+}
+
+/// How a run went, worst outcome first in its exit status.
+package struct RunSummary: Sendable {
+  package var done = 0
+  /// Jobs that wait for another attempt, after a failure or because the worker was told to stop.
+  package var waiting = 0
+  package var givenUp = 0
+  package var cancelled = 0
+  /// The spool itself failed: what and where.
+  package var spoolError: SpoolError?
+
+  package init() {}
+}

@@ -1,0 +1,61 @@
+/// A `Content-Range` field with the unit `bytes` (RFC 9110, 14.4).
+///
+///     bytes 0-99/100   first 0, last 99, total 100
+///     bytes 0-99/*     first 0, last 99, total unknown
+///     bytes */100      no range (goes with 416), total 100
+package struct ContentRange: Equatable, Sendable {
+  /// First byte of the range, counted from 0; nil for an unsatisfied range.
+  package let first: UInt64?
+  /// Last byte of the range, itself included; nil for an unsatisfied range.
+  package let last: UInt64?
+  /// Length of the whole representation in bytes; nil if the server says `*`.
+  package let total: UInt64?
+
+  /// Nil for everything the grammar does not allow, for numbers that do not fit, and for contradictions
+  /// (last before first, range beyond total): a resumed file depends on it, so nothing is guessed.
+  package init?(_ field: String) {
+    let bytes = Array(field.utf8)
+    let unit = Array("bytes ".utf8)
+    guard bytes.count > unit.count,
+      zip(bytes, unit).allSatisfy({ lowercasedASCII($0) == $1 })
+    else { return nil }
+    let parts = bytes[unit.count...].split(
+      separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    guard parts.count == 2 else { return nil }
+
+    let star = [UInt8(ascii: "*")]
+    let total = decimal(parts[1])
+    guard total != nil || parts[1].elementsEqual(star) else { return nil }
+
+    if parts[0].elementsEqual(star) {
+      guard total != nil else { return nil }
+      (first, last) = (nil, nil)
+    } else {
+      let ends = parts[0].split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+      guard ends.count == 2, let first = decimal(ends[0]), let last = decimal(ends[1]),
+        last >= first
+      else { return nil }
+      if let total, last >= total { return nil }
+      (self.first, self.last) = (first, last)
+    }
+    self.total = total
+  }
+}
+
+/// `1*DIGIT` as a number; nil for anything else, a sign or a blank included, and on overflow.
+func decimal(_ digits: some Collection<UInt8>) -> UInt64? {
+  guard !digits.isEmpty else { return nil }
+  var value: UInt64 = 0
+  for digit in digits {
+    guard UInt8(ascii: "0")...UInt8(ascii: "9") ~= digit else { return nil }
+    let (tens, overflow) = value.multipliedReportingOverflow(by: 10)
+    let (next, carry) = tens.addingReportingOverflow(UInt64(digit - UInt8(ascii: "0")))
+    guard !overflow, !carry else { return nil }
+    value = next
+  }
+  return value
+}
+
+func lowercasedASCII(_ byte: UInt8) -> UInt8 {
+  UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte ? byte | 0x20 : byte
+}

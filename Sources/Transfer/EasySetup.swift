@@ -1,0 +1,124 @@
+internal import CCurl
+internal import Glibc
+
+extension Exchange {
+  /// Sets up `easy`, fresh or reset, for the next hop. The exchange has to outlive the transfer.
+  ///
+  /// Left as libcurl has it, on purpose: no netrc, no cookies, proxies from the environment, certificates verified,
+  /// DNS and TLS sessions cached.
+  func prepare(_ easy: UnsafeMutableRawPointer, _ options: TransferEngine.Options) -> CURLcode {
+    errorText[0] = 0
+    let this = Unmanaged.passUnretained(self).toOpaque()
+    var setup = EasySetup(easy: easy)
+
+    setup.string(CURLOPT_URL, url.requestText)
+    setup.string(CURLOPT_PROTOCOLS_STR, options.protocols.sorted().joined(separator: ","))
+    setup.string(CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
+    // Redirects are the exchange's: it drops credentials when the port or the scheme changes, too.
+    setup.long(CURLOPT_FOLLOWLOCATION, 0)
+    setup.long(CURLOPT_NOSIGNAL, 1)
+    setup.long(CURLOPT_CONNECTTIMEOUT, max(1, request.connectTimeoutSeconds))
+    setup.long(CURLOPT_TCP_KEEPALIVE, 1)
+    setup.long(CURLOPT_BUFFERSIZE, options.bufferSize)
+    setup.string(CURLOPT_USERAGENT, options.userAgent)
+    if let file = options.caFile { setup.string(CURLOPT_CAINFO, file) }
+
+    setup.long(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
+    setup.long(CURLOPT_PIPEWAIT, 1)
+    setup.long(CURLOPT_HTTP09_ALLOWED, 0)
+    setup.long(CURLOPT_HTTP_CONTENT_DECODING, 0)
+    setup.long(CURLOPT_HTTP_TRANSFER_DECODING, 1)
+    setup.long(CURLOPT_HTTPAUTH, 1)  // CURLAUTH_BASIC, a macro with a cast
+    setup.long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+    curl_slist_free_all(fieldList)
+    fieldList = nil
+    for line in RequestFields.lines(for: request, withCredentials: withCredentials) {
+      guard let longer = curl_slist_append(fieldList, line) else { return CURLE_OUT_OF_MEMORY }
+      fieldList = longer
+    }
+    setup.list(CURLOPT_HTTPHEADER, fieldList)
+    if withCredentials {
+      if let user = origin.user { setup.string(CURLOPT_USERNAME, user) }
+      if let password = origin.password { setup.string(CURLOPT_PASSWORD, password) }
+    }
+
+    if !isHTTP {
+      setup.offset(CURLOPT_RESUME_FROM_LARGE, curl_off_t(clamping: request.rangeStart ?? 0))
+      // An HTTP proxy without a tunnel would answer in HTTP.
+      setup.long(CURLOPT_HTTPPROXYTUNNEL, 1)
+    }
+    if url.scheme == "https" {
+      // Only for close_notify; what libcurl says there is shown to nobody.
+      setup.debugReceiver { _, type, bytes, count, this in
+        if type == CURLINFO_SSL_DATA_IN {
+          Exchange.from(this).receive(tlsMessage: UnsafeRawBufferPointer(start: bytes, count: count))
+        }
+        return 0
+      }
+      setup.pointer(CURLOPT_DEBUGDATA, this)
+      setup.long(CURLOPT_VERBOSE, 1)
+    }
+    if url.scheme == "sftp" {
+      // Without a file of known hosts libcurl trusts every host.
+      guard let home = getenv("HOME") else { return CURLE_SSH }
+      setup.string(CURLOPT_SSH_KNOWNHOSTS, String(cString: home) + "/.ssh/known_hosts")
+    }
+
+    setup.pointer(CURLOPT_PRIVATE, this)
+    setup.pointer(CURLOPT_ERRORBUFFER, errorText)
+    setup.prerequest { this, _, _, _, _ in
+      Exchange.from(this).requestStarts()
+      return CURL_PREREQFUNC_OK
+    }
+    setup.pointer(CURLOPT_PREREQDATA, this)
+    // The callbacks answer with the number of bytes taken; any other number stops the transfer.
+    setup.receiver(CURLOPT_HEADERFUNCTION) { bytes, size, count, this in
+      let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+      return Exchange.from(this).receive(line: line) ? line.count : line.count &+ 1
+    }
+    setup.pointer(CURLOPT_HEADERDATA, this)
+    setup.receiver(CURLOPT_WRITEFUNCTION) { bytes, size, count, this in
+      let body = UnsafeRawBufferPointer(start: bytes, count: size * count)
+      return Exchange.from(this).receive(body: body) ? body.count : body.count &+ 1
+    }
+    setup.pointer(CURLOPT_WRITEDATA, this)
+    return setup.code
+  }
+
+  /// The exchange behind a callback's or CURLOPT_PRIVATE's pointer, which `prepare` put there.
+  static func from(_ pointer: UnsafeMutableRawPointer?) -> Exchange {
+    guard let pointer else { preconditionFailure("libcurl lost its user data") }
+    return Unmanaged.fromOpaque(pointer).takeUnretainedValue()
+  }
+}
+
+/// Sets options until the first one that fails, and remembers its code.
+private struct EasySetup {
+  let easy: UnsafeMutableRawPointer
+  var code = CURLE_OK
+
+  mutating func long(_ option: CURLoption, _ value: Int) {
+    if code == CURLE_OK { code = ccurl_set_long(easy, option, value) }
+  }
+  mutating func offset(_ option: CURLoption, _ value: curl_off_t) {
+    if code == CURLE_OK { code = ccurl_set_offset(easy, option, value) }
+  }
+  mutating func string(_ option: CURLoption, _ value: String) {
+    if code == CURLE_OK { code = ccurl_set_string(easy, option, value) }
+  }
+  mutating func pointer(_ option: CURLoption, _ value: UnsafeMutableRawPointer) {
+    if code == CURLE_OK { code = ccurl_set_pointer(easy, option, value) }
+  }
+  mutating func list(_ option: CURLoption, _ value: UnsafeMutablePointer<curl_slist>?) {
+    if code == CURLE_OK { code = ccurl_set_list(easy, option, value) }
+  }
+  mutating func receiver(_ option: CURLoption, _ function: @escaping curl_write_callback) {
+    if code == CURLE_OK { code = ccurl_set_receiver(easy, option, function) }
+  }
+  mutating func debugReceiver(_ function: @escaping curl_debug_callback) {
+    if code == CURLE_OK { code = ccurl_set_debug_receiver(easy, function) }
+  }
+  mutating func prerequest(_ function: @escaping curl_prereq_callback) {
+    if code == CURLE_OK { code = ccurl_set_prerequest(easy, function) }
+  }
+}

@@ -1,0 +1,283 @@
+internal import CCurl
+
+/// One fetch on its way: what libcurl's callbacks fill in and what they decide. Knows no multi handle.
+///
+/// The engine keeps it alive while libcurl holds a pointer to it.
+final class Exchange {
+  /// The body of a redirect is read only to keep the connection; past this it isn't worth it.
+  private static let redirectBodyLimit = 64 * 1024
+
+  let request: FetchRequest
+  let sink: any FetchSink
+  /// The first URL: what the job's credentials are for.
+  let origin: URLParts
+  private(set) var url: URLParts
+  private(set) var withCredentials = true
+  private let redirectSchemes: Set<String>
+  private var redirects = 0
+
+  private var reader: HeadReader
+  private(set) var head: ResponseHead?
+  private(set) var bytesReceived: UInt64 = 0
+  /// The redirect that this hop's answer asks for.
+  private var location: String?
+  private var redirectBody = 0
+  /// Set by whatever wants libcurl to stop; outweighs the code with which libcurl then does.
+  var verdict: FetchResult.End?
+
+  /// The handle of the current hop; nil while the fetch waits for the next poll.
+  var easy: UnsafeMutableRawPointer?
+  var fieldList: UnsafeMutablePointer<curl_slist>?
+  let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+
+  let started: Milliseconds
+  private var firstRequest: Milliseconds?
+  /// Nil until this hop's request is sent; until then libcurl's connect timeout is in charge, which leaves out the
+  /// time spent waiting for a free connection.
+  private var lastActivity: Milliseconds?
+  private var errnoAtRequest: Int = 0
+  private var sawCloseNotify = false
+
+  init(
+    _ request: FetchRequest, url: URLParts, sink: any FetchSink, redirectSchemes: Set<String>,
+    now: Milliseconds
+  ) {
+    self.request = request
+    self.redirectSchemes = redirectSchemes
+    self.sink = sink
+    origin = url
+    self.url = url
+    reader = HeadReader(scheme: url.scheme)
+    started = now
+    errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+  }
+
+  deinit {
+    curl_slist_free_all(fieldList)
+    errorText.deallocate()
+  }
+
+  var isHTTP: Bool { url.scheme == "http" || url.scheme == "https" }
+
+  func fail(_ code: TransferFailure.Code, _ message: String, osErrno: Int32 = 0) {
+    verdict = .failed(TransferFailure(code: code, message: message, osErrno: osErrno))
+  }
+
+  // MARK: Called by libcurl
+
+  /// The connection stands and the request goes out (CURLOPT_PREREQFUNCTION(3)).
+  func requestStarts() {
+    let now = monotonicMilliseconds()
+    lastActivity = now
+    firstRequest = firstRequest ?? now
+    errnoAtRequest = osErrno
+    sawCloseNotify = false
+  }
+
+  /// A TLS record that is not data, decrypted (CURLOPT_DEBUGFUNCTION(3), CURLINFO_SSL_DATA_IN).
+  ///
+  /// libcurl 7.88 reports a TLS connection closed without close_notify as a good end: its BIO tells OpenSSL of no
+  /// end of file. So the alert itself is looked for: the only message of two bytes, level and description, the
+  /// description being 0 (RFC 8446, 6.1).
+  func receive(tlsMessage: UnsafeRawBufferPointer) {
+    if tlsMessage.count == 2, tlsMessage[1] == 0 { sawCloseNotify = true }
+  }
+
+  /// One line of a head, or of an FTP server's talk. False stops the transfer.
+  func receive(line: UnsafeRawBufferPointer) -> Bool {
+    guard verdict == nil else { return false }
+    lastActivity = monotonicMilliseconds()
+    guard isHTTP else { return true }
+    switch reader.take(line) {
+    case .nothing: return true
+    case .malformed(let reason):
+      fail(.badResponse, "\(reason) from \(url.host)")
+      return false
+    case .head(let head): return receive(head)
+    }
+  }
+
+  /// The next bytes of the body. False stops the transfer.
+  func receive(body: UnsafeRawBufferPointer) -> Bool {
+    guard verdict == nil else { return false }
+    lastActivity = monotonicMilliseconds()
+    if location != nil {
+      redirectBody += body.count
+      return redirectBody <= Self.redirectBodyLimit
+    }
+    if head == nil {
+      guard !isHTTP else {
+        fail(.badResponse, "body without a head from \(url.host)")
+        return false
+      }
+      guard offer(fileHead()) else { return false }
+    }
+    guard sink.append(body) else {
+      verdict = verdict ?? .refused
+      return false
+    }
+    bytesReceived += UInt64(body.count)
+    return verdict == nil
+  }
+
+  private func receive(_ head: ResponseHead) -> Bool {
+    let isRedirect = [301, 302, 303, 307, 308].contains(head.status)
+    if isRedirect, let target = head.first("location"), !target.isEmpty {
+      location = target
+      return true
+    }
+    if case .invalid(let reason) = head.framing {
+      self.head = head
+      fail(.badResponse, "\(reason) from \(url.host)")
+      return false
+    }
+    return offer(head)
+  }
+
+  private func offer(_ head: ResponseHead) -> Bool {
+    self.head = head
+    guard sink.accept(head) else {
+      verdict = verdict ?? .refused
+      return false
+    }
+    return verdict == nil
+  }
+
+  // MARK: FTP and SFTP, which know no heads
+
+  private func fileHead() -> ResponseHead {
+    let start = request.rangeStart ?? 0
+    var fields: [(name: String, value: String)] = []
+    if let easy {
+      var length: curl_off_t = -1
+      if ccurl_get_offset(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length) == CURLE_OK, length >= 0 {
+        fields.append(("content-length", "\(length)"))
+        let end = start + UInt64(length)
+        if start > 0, length > 0 {
+          fields.append(("content-range", "bytes \(start)-\(end - 1)/\(end)"))
+        }
+      }
+    }
+    return ResponseHead(status: start > 0 ? 206 : 200, fields: fields, scheme: url.scheme)
+  }
+
+  /// The end of an FTP or SFTP transfer without a body, said as HTTP would; nil if `code` is another failure.
+  private func bodilessHead(_ code: CURLcode) -> ResponseHead? {
+    func refusal(_ status: Int, _ fields: [(name: String, value: String)] = []) -> ResponseHead {
+      ResponseHead(status: status, fields: fields, scheme: url.scheme)
+    }
+    switch code {
+    case CURLE_OK:
+      guard let start = request.rangeStart, start > 0 else { return fileHead() }
+      // libcurl asks for nothing when the offset is the file's length.
+      return refusal(416, [("content-range", "bytes */\(start)")])
+    case CURLE_BAD_DOWNLOAD_RESUME: return refusal(416)
+    case CURLE_LOGIN_DENIED: return refusal(401)
+    case CURLE_REMOTE_ACCESS_DENIED: return refusal(403)
+    case CURLE_REMOTE_FILE_NOT_FOUND: return refusal(404)
+    case CURLE_FTP_COULDNT_RETR_FILE: return refusal(503)
+    default: return nil
+    }
+  }
+
+  // MARK: The end of a hop
+
+  enum Step {
+    case finished(FetchResult.End)
+    case followsRedirect
+  }
+
+  /// Called when libcurl has finished with this hop's handle, which is still there to be asked.
+  func hopEnded(_ code: CURLcode) -> Step {
+    if let verdict { return .finished(verdict) }
+    // Whatever became of its body: where to go is known.
+    if let location { return follow(location) }
+    if !isHTTP, head == nil, let head = bodilessHead(code) {
+      // May be refused; and whatever is said of a file that isn't there, that was all of it.
+      return .finished(offer(head) ? .complete : verdict ?? .refused)
+    }
+    var facts = HopFacts(host: url.host, port: url.port, scheme: url.scheme)
+    facts.requestWasSent = lastActivity != nil
+    facts.framing = isHTTP ? head?.framing : nil
+    facts.headCame = head != nil
+    facts.closeWasAnnounced = url.scheme == "https" && !isHTTP2 ? sawCloseNotify : nil
+    facts.bytesReceived = bytesReceived
+    facts.connectTimeoutSeconds = request.connectTimeoutSeconds
+    facts.detail = String(cString: errorText)
+    // libcurl never clears the number: an address that was tried before the one that worked leaves its own.
+    let number = osErrno
+    facts.osErrno = facts.requestWasSent && number == errnoAtRequest ? 0 : Int32(clamping: number)
+    return .finished(outcome(of: facts, with: code))
+  }
+
+  private func follow(_ location: String) -> Step {
+    func refused(_ reason: String) -> Step {
+      .finished(.failed(TransferFailure(code: .redirect, message: "\(reason) from \(url.host)")))
+    }
+    guard redirects < request.maxRedirects else {
+      return refused("more than \(request.maxRedirects) redirects, the last one")
+    }
+    let target: URLParts
+    do {
+      target = try url.resolving(location)
+    } catch {
+      return refused("redirect to where it must not go (\(error.reason))")
+    }
+    guard redirectSchemes.contains(target.scheme) else {
+      return refused("redirect to scheme \(target.scheme), which is not allowed,")
+    }
+    redirects += 1
+    url = target
+    // For good: what a foreign host sends back to the origin comes without them too.
+    if !target.hasSameOrigin(as: origin) { withCredentials = false }
+
+    self.location = nil
+    redirectBody = 0
+    reader = HeadReader(scheme: target.scheme)
+    lastActivity = nil
+    return .followsRedirect
+  }
+
+  /// Streams of HTTP/2 have an end of their own.
+  private var isHTTP2: Bool {
+    var version = 0
+    guard let easy, ccurl_get_long(easy, CURLINFO_HTTP_VERSION, &version) == CURLE_OK else { return false }
+    return version >= CURL_HTTP_VERSION_2_0
+  }
+
+  private var osErrno: Int {
+    var number = 0
+    guard let easy, ccurl_get_long(easy, CURLINFO_OS_ERRNO, &number) == CURLE_OK else { return 0 }
+    return number
+  }
+
+  // MARK: Time
+
+  /// Sets the verdict if a timeout has passed.
+  func checkTimeouts(now: Milliseconds) {
+    guard let lastActivity, verdict == nil else { return checkTotal(now: now) }
+    let idle = request.idleTimeoutSeconds
+    if idle > 0, now - lastActivity >= Milliseconds(idle) * 1000 {
+      fail(.stalled, "no data for \(idle) s from \(url.host)")
+    } else {
+      checkTotal(now: now)
+    }
+  }
+
+  private func checkTotal(now: Milliseconds) {
+    guard let firstRequest, verdict == nil else { return }
+    let total = request.totalTimeoutSeconds
+    if total > 0, now - firstRequest >= Milliseconds(total) * 1000 {
+      fail(.timeout, "not complete after \(total) s from \(url.host)")
+    }
+  }
+
+  func result(_ end: FetchResult.End, now: Milliseconds) -> FetchResult {
+    FetchResult(
+      end: end, head: head, bytesReceived: bytesReceived,
+      retryAfterSeconds: head?.first("retry-after").flatMap {
+        RetryAfter.seconds($0, now: secondsSince1970())
+      },
+      seconds: Double(now - started) / 1000, effectiveURL: url.redacted)
+  }
+}

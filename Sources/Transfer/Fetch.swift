@@ -1,0 +1,131 @@
+/// One GET, or its like in FTP and SFTP.
+package struct FetchRequest: Sendable {
+  package typealias ID = UInt64
+
+  /// Names the fetch while it runs; the caller keeps it unique.
+  package var id: ID
+  /// An absolute URL. User information in it is sent as HTTP Basic or as the FTP or SFTP login.
+  package var url: String
+  /// `Name: value`, one an element: for the origin of `url` only, dropped for good when a redirect leaves it.
+  package var headers: [String]
+  /// First byte wanted, counted from 0; nil asks for the whole without a `Range`.
+  package var rangeStart: UInt64?
+  /// The value of `If-Range`, sent verbatim.
+  package var ifRange: String?
+  /// For name resolution, TCP and TLS together, for each connection.
+  package var connectTimeoutSeconds: Int
+  /// The longest time without a header line or a body byte, once the request is sent; 0 for no limit.
+  package var idleTimeoutSeconds: Int
+  /// For the whole fetch from the moment that the first connection stands; 0 for no limit. Waiting for one of the
+  /// host's connections does not count.
+  package var totalTimeoutSeconds: Int
+  package var maxRedirects: Int
+
+  package init(
+    id: ID, url: String, headers: [String] = [], rangeStart: UInt64? = nil, ifRange: String? = nil,
+    connectTimeoutSeconds: Int = 30, idleTimeoutSeconds: Int = 60,
+    totalTimeoutSeconds: Int = 7 * 86_400, maxRedirects: Int = 20
+  ) {
+    self.id = id
+    self.url = url
+    self.headers = headers
+    self.rangeStart = rangeStart
+    self.ifRange = ifRange
+    self.connectTimeoutSeconds = connectTimeoutSeconds
+    self.idleTimeoutSeconds = idleTimeoutSeconds
+    self.totalTimeoutSeconds = totalTimeoutSeconds
+    self.maxRedirects = maxRedirects
+  }
+}
+
+/// URL and headers hold secrets; printing a request must not.
+extension FetchRequest: CustomStringConvertible, CustomReflectable {
+  package var description: String { "fetch \(id)" }
+  package var customMirror: Mirror { Mirror(self, children: ["id": id]) }
+}
+
+/// Where the answer goes. Called on the thread that polls, from within `TransferEngine.poll`.
+package protocol FetchSink: AnyObject {
+  /// Decides on status and fields of the final response, once, before any byte of the body and also when there is
+  /// none. False drops the connection; the fetch ends with `.refused`.
+  func accept(_ head: ResponseHead) -> Bool
+  /// The next bytes of the body, at most 16 KiB at a time, valid only during the call. False drops the connection;
+  /// the fetch ends with `.refused`.
+  func append(_ bytes: UnsafeRawBufferPointer) -> Bool
+}
+
+package struct FetchResult: Sendable {
+  package enum End: Sendable {
+    /// The message was complete by its own framing: `Content-Length` met, last chunk seen, or a clean close where
+    /// the close is the end.
+    case complete
+    /// The sink said no.
+    case refused
+    case cancelled
+    case failed(TransferFailure)
+  }
+
+  package var end: End
+  /// The final response, if its head came.
+  package var head: ResponseHead?
+  /// Bytes of the body that the sink took.
+  package var bytesReceived: UInt64
+  /// `Retry-After` of the final response in either form, at least 0.
+  package var retryAfterSeconds: Int?
+  /// From the call of `fetch` to the end.
+  package var seconds: Double
+  /// The URL after redirects, without user information, query and fragment; empty if the URL was malformed.
+  package var effectiveURL: String
+}
+
+/// A fetch that came to no good end. Holds no secrets and no control characters.
+package struct TransferFailure: Error, Equatable, Sendable {
+  package enum Code: String, Sendable, CaseIterable {
+    case resolve, connect, tls
+    /// No data for the idle timeout.
+    case stalled
+    /// The total timeout.
+    case timeout
+    /// The connection was lost within the message.
+    case cut
+    /// The connection was closed in good order, but before `Content-Length` was met.
+    case shortBody
+    /// Too many redirects, or one to a place where they must not go.
+    case redirect
+    case protocolNotEnabled
+    /// The URL or a header line of the request is malformed.
+    case badURL
+    case badResponse
+    case outOfMemory
+  }
+
+  package let code: Code
+  /// What happened, with the host.
+  package let message: String
+  /// errno(3) where a system call failed, otherwise 0.
+  package let osErrno: Int32
+
+  package init(code: Code, message: String, osErrno: Int32 = 0) {
+    self.code = code
+    self.message = printable(message)
+    self.osErrno = osErrno
+  }
+}
+
+/// The engine could not be set up.
+package struct TransferError: Error, Sendable, CustomStringConvertible {
+  package let description: String
+}
+
+/// Backslash escapes for everything but printable ASCII: texts of libcurl and OpenSSL may quote what a server sent.
+func printable(_ text: String) -> String {
+  guard !text.utf8.allSatisfy({ 0x20...0x7e ~= $0 }) else { return text }
+  return text.utf8.reduce(into: "") { result, byte in
+    if 0x20...0x7e ~= byte {
+      result.unicodeScalars.append(Unicode.Scalar(byte))
+    } else {
+      result += byte < 16 ? "\\x0" : "\\x"
+      result += String(byte, radix: 16)
+    }
+  }
+}

@@ -1,0 +1,106 @@
+/// The three date formats of HTTP (RFC 9110, 5.6.7), as seconds since 1970-01-01T00:00:00Z.
+///
+///     Sun, 06 Nov 1994 08:49:37 GMT     IMF-fixdate
+///     Sunday, 06-Nov-94 08:49:37 GMT    rfc850-date, obsolete
+///     Sun Nov  6 08:49:37 1994          asctime-date, obsolete
+///
+/// curl_getdate(3) would read these too, but also `1994` and `next week`; a date decides here whether data may
+/// be joined, so only the grammar counts. The name of the weekday is not compared with the date.
+package enum HTTPDate {
+  /// - Parameter now: seconds since 1970; only places the two-digit year of an rfc850-date.
+  /// - Returns: nil if `text` is none of the three formats or no day of the calendar.
+  package static func parse(_ text: String, now: Int64) -> Int64? {
+    guard text.utf8.count <= 40 else { return nil }
+    let words = text.split(separator: " ", omittingEmptySubsequences: false)
+    switch words.count {
+    case 6:  // Sun, 06 Nov 1994 08:49:37 GMT; or asctime with its day padded by a blank
+      if words[2].isEmpty {
+        return asctime(words[0], month: words[1], day: words[3], time: words[4], year: words[5])
+      }
+      guard words[0].last == ",", isDayName(words[0].dropLast(), full: false), words[5] == "GMT"
+      else { return nil }
+      return seconds(
+        year: number(words[3], digits: 4), month: words[2], day: number(words[1], digits: 2),
+        time: words[4])
+    case 5:  // Sun Nov 16 08:49:37 1994
+      return asctime(words[0], month: words[1], day: words[2], time: words[3], year: words[4])
+    case 4:  // Sunday, 06-Nov-94 08:49:37 GMT
+      guard words[0].last == ",", isDayName(words[0].dropLast(), full: true), words[3] == "GMT"
+      else { return nil }
+      let date = words[1].split(separator: "-", omittingEmptySubsequences: false)
+      guard date.count == 3, let short = number(date[2], digits: 2) else { return nil }
+      func inCentury(_ century: Int64) -> Int64? {
+        seconds(
+          year: century * 100 + short, month: date[1], day: number(date[0], digits: 2),
+          time: words[2])
+      }
+      // "More than 50 years in the future" means the most recent past year with those two digits.
+      let fiftyYears: Int64 = 50 * 31_556_952
+      let thisYear = 1970 + now / 31_556_952
+      let candidates = [1, 0, -1].compactMap { inCentury(thisYear / 100 + $0) }
+      return candidates.first { $0 <= now + fiftyYears }
+    default: return nil
+    }
+  }
+
+  private static func asctime(
+    _ name: Substring, month: Substring, day: Substring, time: Substring, year: Substring
+  ) -> Int64? {
+    guard isDayName(name, full: false) else { return nil }
+    return seconds(
+      year: number(year, digits: 4), month: month,
+      day: number(day, digits: day.utf8.count == 1 ? 1 : 2),
+      time: time)
+  }
+
+  private static let dayNames = [
+    "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
+  ]
+  private static let monthNames = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+  ]
+
+  private static func isDayName(_ text: Substring, full: Bool) -> Bool {
+    dayNames.contains { full ? $0 == text : $0.prefix(3) == text }
+  }
+
+  private static func number(_ text: Substring, digits: Int) -> Int64? {
+    guard text.utf8.count == digits, let value = decimal(text.utf8) else { return nil }
+    return Int64(value)
+  }
+
+  private static func seconds(
+    year: Int64?, month: Substring, day: Int64?, time: Substring
+  ) -> Int64? {
+    let clock = time.split(separator: ":", omittingEmptySubsequences: false)
+    guard let year, year >= 1, let day,
+      let index = monthNames.firstIndex(where: { $0 == month }),
+      clock.count == 3, let hour = number(clock[0], digits: 2), hour < 24,
+      let minute = number(clock[1], digits: 2), minute < 60,
+      let second = number(clock[2], digits: 2), second <= 60  // 60: a leap second
+    else { return nil }
+    let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0
+    let lengths: [Int64] = [31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+    guard 1...lengths[index] ~= day else { return nil }
+
+    let past = year - 1
+    var days = past * 365 + past / 4 - past / 100 + past / 400 - 719_162  // 1970-01-01 is day 0
+    days += lengths[..<index].reduce(0, +) + day - 1
+    return days * 86_400 + hour * 3_600 + minute * 60 + second
+  }
+}
+
+/// The `Retry-After` field: a number of seconds or a date (RFC 9110, 10.2.3).
+package enum RetryAfter {
+  /// - Parameter now: seconds since 1970, to which a date is relative.
+  /// - Returns: seconds to wait, 0 for a date that has passed, at most `Int32.max` (the caller has a limit of its
+  ///   own anyway); nil if the field is neither form.
+  package static func seconds(_ field: String, now: Int64) -> Int? {
+    let limit = Int64(Int32.max)
+    if !field.isEmpty, field.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) {
+      return Int(min(decimal(field.utf8) ?? UInt64(limit), UInt64(limit)))
+    }
+    guard let date = HTTPDate.parse(field, now: now) else { return nil }
+    return Int(max(0, min(date - now, limit)))
+  }
+}

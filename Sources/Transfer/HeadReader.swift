@@ -1,0 +1,71 @@
+/// Puts the head of the final response together from the lines libcurl delivers. Pure: no libcurl, no clock.
+struct HeadReader {
+  /// What one line completed.
+  enum Event {
+    case nothing
+    case head(ResponseHead)
+    /// The reason why this cannot be the head of an HTTP response, or not one for us.
+    case malformed(String)
+  }
+
+  /// For all lines of one request together: interim responses, the head, trailers.
+  static let limit = 256 * 1024
+
+  private let scheme: String
+  private var size = 0
+  private var status: Int?
+  private var fields: [(name: String, value: String)] = []
+  private var isComplete = false
+
+  init(scheme: String) { self.scheme = scheme }
+
+  /// Takes one line with its line end.
+  mutating func take(_ line: UnsafeRawBufferPointer) -> Event {
+    size += line.count
+    guard size <= Self.limit else { return .malformed("more than 256 KiB of header fields") }
+    guard !isComplete else { return .nothing }  // trailers, which nothing here depends on
+
+    var bytes = line[...]
+    if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
+    if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+
+    if bytes.starts(with: "HTTP/".utf8) {
+      guard let code = Self.status(of: bytes) else { return .malformed("no status in the status line") }
+      // 1xx is interim, but nobody asked for another protocol (RFC 9110, 15.2.2).
+      guard code != 101 else { return .malformed("switch of protocols that nobody asked for") }
+      (status, fields) = (code, [])
+      return .nothing
+    }
+    guard let status else { return .malformed("no status line") }
+    if bytes.isEmpty {
+      guard status >= 200 else {
+        self.status = nil
+        return .nothing
+      }
+      isComplete = true
+      return .head(ResponseHead(status: status, fields: fields, scheme: scheme))
+    }
+    addField(bytes)
+    return .nothing
+  }
+
+  private mutating func addField(_ line: Slice<UnsafeRawBufferPointer>) {
+    if line.first == 0x20 || line.first == 0x09 {  // obsolete folding (RFC 9112, 5.2)
+      guard let last = fields.indices.last else { return }
+      fields[last].value += " " + trimmed(String(decoding: line, as: UTF8.self))
+      return
+    }
+    guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return }
+    let name = String(decoding: line[..<colon].map(lowercasedASCII), as: UTF8.self)
+    let value = trimmed(String(decoding: line[(colon + 1)...], as: UTF8.self))
+    fields.append((name, value))
+  }
+
+  /// `HTTP/1.1 206 Partial Content`, `HTTP/2 206 `
+  private static func status(of line: Slice<UnsafeRawBufferPointer>) -> Int? {
+    let words = line.split(separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
+    guard words.count >= 2, words[1].count == 3, let code = decimal(words[1]), code >= 100
+    else { return nil }
+    return Int(code)
+  }
+}

@@ -1,0 +1,53 @@
+/// The header fields of a request.
+package enum RequestFields {
+  /// Fields that the engine sets or that would change how a message ends; not for a job to set.
+  private static let reserved = [
+    "accept-encoding", "connection", "content-length", "expect", "if-range", "range", "te", "trailer",
+    "transfer-encoding", "upgrade",
+  ]
+
+  /// Why `line` is no `Name: value` that a job may send (RFC 9110, 5.1 and 5.5); nil if it is one. Never quotes the
+  /// value.
+  package static func problem(in line: String) -> String? {
+    guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")) else {
+      return "header has no colon"
+    }
+    let name = line.utf8[..<colon]
+    guard !name.isEmpty, name.allSatisfy(isTokenByte) else { return "header name is no token" }
+    guard isFieldValue(String(line[line.utf8.index(after: colon)...])) else {
+      return "header value has a control character"
+    }
+    let lowerCase = String(decoding: name.map(lowercasedASCII), as: UTF8.self)
+    guard !reserved.contains(lowerCase) else { return "header \(lowerCase) is not for a job to set" }
+    return nil
+  }
+
+  /// The lines for libcurl (CURLOPT_HTTPHEADER(3)).
+  static func lines(for request: FetchRequest, withCredentials: Bool) -> [String] {
+    var lines = ["Accept-Encoding: identity"]
+    // Not CURLOPT_RANGE, nor CURLOPT_RESUME_FROM_LARGE: libcurl would judge the answer; that is the sink's office.
+    if let start = request.rangeStart { lines.append("Range: bytes=\(start)-") }
+    if let validator = request.ifRange { lines.append("If-Range: \(validator)") }
+    guard withCredentials else { return lines }
+    return lines
+      + request.headers.map { line in
+        // "Name:" with nothing behind it would remove the field; "Name;" sends it empty.
+        let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        return parts.count == 2 && trimmed(parts[1]).isEmpty ? parts[0] + ";" : line
+      }
+  }
+
+  /// No control character but the tab (RFC 9110, 5.5).
+  static func isFieldValue(_ text: String) -> Bool {
+    text.utf8.allSatisfy { $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7f) }
+  }
+
+  private static func isTokenByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "a")...UInt8(ascii: "z"):
+      true
+    default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+    }
+  }
+}

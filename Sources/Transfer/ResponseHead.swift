@@ -1,0 +1,66 @@
+/// Status and fields of a final response: no 1xx, no redirect that was followed.
+package struct ResponseHead: Sendable {
+  /// Three digits as sent. FTP and SFTP have none: there it is 200, or 206 for data from an offset, or the
+  /// HTTP status that says the same as the server's refusal.
+  package let status: Int
+  /// In the order received; names in lower case, values without the blanks around them. Bytes that are no
+  /// UTF-8 come as U+FFFD.
+  package let fields: [(name: String, value: String)]
+  /// Scheme of the URL that answered, in lower case: `http`, `https`, `ftp`, …
+  package let scheme: String
+
+  package init(status: Int, fields: [(name: String, value: String)], scheme: String) {
+    self.status = status
+    self.fields = fields
+    self.scheme = scheme
+  }
+
+  /// All values of the field `name` (in lower case), one an occurrence.
+  package func values(_ name: String) -> [String] {
+    fields.filter { $0.name == name }.map(\.value)
+  }
+
+  /// The value of the first field `name` (in lower case).
+  package func first(_ name: String) -> String? {
+    fields.first { $0.name == name }?.value
+  }
+}
+
+extension ResponseHead {
+  /// How the end of the body is found (RFC 9112, 6.3; one request method only, GET).
+  enum Framing: Equatable {
+    case none
+    case length(UInt64)
+    /// A transfer coding, whose last chunk is the end.
+    case chunked
+    /// Till the connection is closed, which a cut one may look like.
+    case close
+    /// The reason why the end cannot be found.
+    case invalid(String)
+  }
+
+  var framing: Framing {
+    if status == 204 || status == 304 { return .none }
+    if first("transfer-encoding") != nil { return .chunked }
+    // A list with equal members is one value (RFC 9112, 6.3, 5.); libcurl takes whatever comes last, and takes a
+    // length that it cannot hold for none at all, so this is looked at here.
+    let lengths = values("content-length").flatMap { value in
+      value.split(separator: ",", omittingEmptySubsequences: false).map(trimmed)
+    }
+    guard let text = lengths.first else { return .close }
+    guard lengths.allSatisfy({ $0 == text }) else {
+      return .invalid("contradictory Content-Length fields")
+    }
+    guard let length = decimal(text.utf8), length <= UInt64(Int64.max) else {
+      return .invalid("Content-Length is no number that fits")
+    }
+    return .length(length)
+  }
+}
+
+/// Without the blanks and tabs around it (OWS, RFC 9110, 5.6.3).
+func trimmed(_ text: some StringProtocol) -> String {
+  let blank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
+  let bytes = text.utf8.drop(while: blank)
+  return String(decoding: bytes.reversed().drop(while: blank).reversed(), as: UTF8.self)
+}

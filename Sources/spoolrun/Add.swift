@@ -1,0 +1,96 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Spool
+internal import Transfer
+
+struct Add: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Drops a job into a spool.",
+    discussion: """
+      Several URLs are mirrors of one file, in order of preference. The job is written whole under tmp and then renamed into \
+      new, so that no worker sees half of it. Its name is printed.
+      """)
+
+  @OptionGroup var spool: SpoolOption
+
+  @Argument(help: ArgumentHelp("Where the file is; more than one are mirrors.", valueName: "url"))
+  var urls: [String]
+
+  @Option(name: .shortAndLong, help: "Where the payload goes, below the output root. (default: the URL's last name)")
+  var output: String?
+
+  @Option(name: .long, help: "Its size in bytes.")
+  var size: String?
+
+  @Option(name: .customLong("crc32"), help: ArgumentHelp("Its CRC-32, eight hexadecimal digits.", valueName: "hex"))
+  var crc32: String?
+
+  @Option(name: .long, help: "A header line to send, such as 'Authorization: Bearer …'; may be repeated.")
+  var header: [String] = []
+
+  @Flag(name: .long, help: "Replace a file that is there.")
+  var overwrite = false
+
+  @Option(name: .long, help: "How often to try. (default: 12)")
+  var attempts: String?
+
+  @Option(name: .long, help: "When to give up, such as 2026-12-01T00:00:00Z.")
+  var expires: String?
+
+  @Option(name: .long, help: "Idle and perhaps total time, such as '60s 7d'.")
+  var timeout: String?
+
+  @Option(name: .long, help: "The job's name. (default: the URL's last name)")
+  var name: String?
+
+  func run() throws {
+    umask(0o077)
+    let text = try jobText()
+    let name = try jobName()
+    let spool = try spool.open()
+    do throws(SpoolError) {
+      Terminal.print(try spool.drop(text, as: name).display)
+    } catch {
+      Terminal.error("the job cannot be dropped: \(error)")
+      throw ExitStatus(error).code
+    }
+  }
+
+  /// The job as text, checked by the reader that a worker uses.
+  private func jobText() throws -> String {
+    var lines = urls.map { ("url", $0) }
+    for (key, value) in [
+      ("output", output), ("size", size), ("crc32", crc32), ("attempts", attempts), ("expires", expires),
+      ("timeout", timeout),
+    ] {
+      if let value { lines.append((key, value)) }
+    }
+    lines += header.map { ("header", $0) }
+    if overwrite { lines.append(("overwrite", "yes")) }
+    if lines.contains(where: { $0.1.utf8.contains { $0 == 0x0A || $0 == 0x0D } }) {
+      throw ValidationError("no value may hold a line break")
+    }
+    let text = lines.map { "\($0.0): \($0.1)\n" }.joined()
+    let parsed = Array(text.utf8).withUnsafeBytes { JobText($0) }
+    if let defect = parsed.defect { throw ValidationError(defect.reason) }
+    for url in urls {
+      do throws(URLProblem) { _ = try URLParts(url) } catch { throw ValidationError("url: \(error.reason)") }
+    }
+    return text
+  }
+
+  private func jobName() throws -> JobName {
+    if let name {
+      let fileName = FileName(name)
+      guard let job = JobName(fileName) else {
+        throw ValidationError("--name: \(JobName.defect(of: fileName) ?? "its name starts with a dot")")
+      }
+      return job
+    }
+    // From the output, or the URL; cut, and without what a job's name may not have.
+    let source = output?.split(separator: "/").last.map(String.init) ?? (try? URLParts(urls[0]))?.lastPathSegment ?? "job"
+    var bytes = Array(source.utf8.drop { $0 == 0x2E }.prefix(JobName.maximumLength - 10))
+    if bytes.suffix(5) == Array(".part".utf8)[...] { bytes.removeLast(5) }
+    return JobName(FileName(bytes)) ?? JobName(FileName("job"))!
+  }
+}

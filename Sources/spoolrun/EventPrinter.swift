@@ -1,0 +1,72 @@
+internal import ArgumentParser
+internal import Spool
+internal import SpoolWorker
+
+enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable { case text, json }
+
+/// Prints what a worker reports: nothing when all is well and nobody watches, a line for each failed job, every step with `-v`.
+struct EventPrinter: Sendable {
+  let isVerbose: Bool
+  let format: LogFormat
+  /// A person looks on: then finished jobs are worth a line as well.
+  let isTerminal: Bool
+
+  func print(_ event: Event) {
+    let matters = event.level == .warning || event.level == .error || (isTerminal && event.name == "done")
+    guard isVerbose || matters else { return }
+    switch format {
+    case .json: Terminal.log(json(event))
+    case .text: isVerbose ? Terminal.log(text(event)) : Terminal.error(sentence(event))
+    }
+  }
+
+  private func text(_ event: Event) -> String {
+    var line = "\(Timestamp.now()) \(event.name)"
+    if let job = event.job { line += " job=\(Fields().with("job", job.display).text.dropFirst(4))" }
+    let fields = event.fields.text
+    return fields.isEmpty ? line : "\(line) \(fields)"
+  }
+
+  private func sentence(_ event: Event) -> String {
+    let job = event.job.map { "\($0.display): " } ?? ""
+    let fields = event.fields
+    switch event.name {
+    case "done":
+      return "\(job)done: \(fields["output"] ?? "")"
+    case "failed", "rejected":
+      let line = fields["line"].map { "line \($0): " } ?? ""
+      var values = ""
+      if let expected = fields["expected"], let found = fields["found"] { values = " (expected \(expected), found \(found))" }
+      let next = fields["retry"].map { "; attempt \(fields["attempt"] ?? "?") failed, next at \($0)" } ?? "; given up: see failed/\(event.job?.display ?? "")"
+      return "\(job)\(fields["code"] ?? "?"): \(line)\(fields["reason"] ?? "")\(values)\(next)"
+    default:
+      return "\(job)\(event.name): \(fields.text)"
+    }
+  }
+
+  private func json(_ event: Event) -> String {
+    var members = [("time", Timestamp.now().description), ("event", event.name), ("level", event.level.rawValue)]
+    if let job = event.job { members.append(("job", job.display)) }
+    for (index, word) in event.fields.words.enumerated() { members.append((index == 0 ? "value" : "value\(index + 1)", word)) }
+    members += event.fields.named.map { ($0.key, $0.value) }
+    return "{" + members.map { "\(Self.quoted($0)):\(Self.quoted($1))" }.joined(separator: ",") + "}"
+  }
+
+  /// A JSON string (RFC 8259 section 7).
+  private static func quoted(_ value: String) -> String {
+    var result = "\""
+    for scalar in value.unicodeScalars {
+      switch scalar {
+      case "\"": result += "\\\""
+      case "\\": result += "\\\\"
+      default:
+        if scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) {
+          result += "\\u" + hexadecimal(UInt64(scalar.value), digits: 4)
+        } else {
+          result.unicodeScalars.append(scalar)
+        }
+      }
+    }
+    return result + "\""
+  }
+}

@@ -1,0 +1,23 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Spool
+
+struct Init: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Makes a spool directory.",
+    discussion: "What is there already stays as it is, so it is safe to call again.")
+
+  @Argument(help: "The spool directory. (default: $SPOOLRUN_SPOOL, else spool)")
+  var spool: String?
+
+  func run() throws {
+    umask(0o077)
+    let location = spool ?? SpoolOpening.defaultLocation
+    do throws(SpoolError) {
+      try Spool.create(location)
+    } catch {
+      Terminal.error("\(escaped(location)): \(error)")
+      throw ExitStatus.cannotCreate.code
+    }
+  }
+}

@@ -1,0 +1,120 @@
+internal import ArgumentParser
+internal import CLinux
+internal import Glibc
+internal import Spool
+internal import SpoolWorker
+internal import SystemPackage
+
+struct Run: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Runs the jobs of a spool (the default command).",
+    discussion: """
+      With --once it runs all that is due and ends: for cron. Several workers on one spool share the work. \
+      When all went well nothing is printed, unless standard error is a terminal.
+      """)
+
+  @Flag(name: .long, help: "Run all that is due, then end.")
+  var once = false
+
+  @Option(name: .shortAndLong, help: "Transfers at once.")
+  var jobs = 8
+
+  @Option(name: .long, help: "Transfers at once from one host.")
+  var perHost = 4
+
+  @Option(name: .shortAndLong, help: "Where `output:` begins. (default: files in the spool)")
+  var directory: String?
+
+  @Option(
+    name: .long,
+    help: ArgumentHelp("URL schemes to allow, of http, https, ftp, ftps and sftp.", valueName: "list"))
+  var protocols = "http,https"
+
+  @Option(name: .customLong("cacert"), help: ArgumentHelp("PEM file of the certificate authorities to trust. (default: the system's)", valueName: "file"))
+  var caFile: String?
+
+  @Flag(name: .shortAndLong, help: "Log each step.")
+  var verbose = false
+
+  @Option(name: .long, help: "How to log: text or json.")
+  var logFormat = LogFormat.text
+
+  @Argument(help: "The spool directory. (default: $SPOOLRUN_SPOOL, else spool)")
+  var spool: String?
+
+  func validate() throws {
+    guard (1...1000).contains(jobs) else { throw ValidationError("--jobs wants a number from 1 to 1000") }
+    guard (1...1000).contains(perHost) else { throw ValidationError("--per-host wants a number from 1 to 1000") }
+    let unknown = schemes.subtracting(["http", "https", "ftp", "ftps", "sftp"])
+    guard unknown.isEmpty, !schemes.isEmpty else {
+      throw ValidationError("--protocols wants a list such as http,https,ftp,ftps,sftp")
+    }
+    guard once else { throw ValidationError("say --once: staying to watch the spool is not built yet") }
+  }
+
+  private var schemes: Set<String> { Set(protocols.split(separator: ",").map { $0.lowercased() }) }
+
+  func run() throws {
+    umask(0o077)
+    let signals = spoolrun_stop_signals()
+    guard signals >= 0 else {
+      Terminal.error("signals cannot be watched: \(Errno(rawValue: Glibc.errno))")
+      throw ExitStatus.inputOutput.code
+    }
+    let spool = try SpoolOpening.open(spool ?? SpoolOpening.defaultLocation)
+    let options = try workerOptions(spool)
+    let printer = EventPrinter(isVerbose: verbose, format: logFormat, isTerminal: Terminal.isErrorTerminal)
+    let outcome = WorkerLoop.run {
+      () async -> Result<RunSummary, SpoolError> in
+      do throws(SpoolError) {
+        let worker = try Worker(spool, options) { printer.print($0) }
+        return .success(await worker.runOnce(stopSignals: signals))
+      } catch {
+        return .failure(error)
+      }
+    }
+    switch outcome {
+    case .success(let summary):
+      if let error = summary.spoolError { Terminal.error("\(escaped(spool.location)): \(error)") }
+      let status = ExitStatus(summary)
+      if status != .success { throw status.code }
+    case .failure(let error):
+      Terminal.error("the output root: \(error)")
+      throw (error.errno == .noSuchFileOrDirectory ? ExitStatus.cannotCreate : .inputOutput).code
+    }
+  }
+
+  private func workerOptions(_ spool: Spool) throws -> WorkerOptions {
+    var options = WorkerOptions()
+    options.jobs = jobs
+    options.perHost = perHost
+    options.directory = try directory.map { try absolute($0) }
+    options.protocols = schemes
+    options.caFile = caFile
+    options.userAgent = "spoolrun/\(Spoolrun.configuration.version)"
+    if let caFile, access(caFile, R_OK) != 0 {
+      Terminal.error("--cacert \(escaped(caFile)): \(Errno(rawValue: Glibc.errno))")
+      throw ExitStatus.configuration.code
+    }
+    do {
+      options.defaults = try spool.defaults()
+    } catch let defect as Defect {
+      Terminal.error("\(escaped(spool.location))/defaults: \(defect)")
+      throw ExitStatus.configuration.code
+    } catch {
+      Terminal.error("\(escaped(spool.location))/defaults: \(error)")
+      throw ExitStatus.configuration.code
+    }
+    return options
+  }
+
+  /// Receipts name the output root, and a receipt is read from anywhere.
+  private func absolute(_ path: String) throws -> String {
+    guard let real = realpath(path, nil) else {
+      Terminal.error("--directory \(escaped(path)): \(Errno(rawValue: Glibc.errno))")
+      throw ExitStatus.cannotCreate.code
+    }
+    defer { free(real) }
+    return String(cString: real)
+  }
+}

@@ -1,0 +1,24 @@
+internal import ArgumentParser
+
+@main
+struct Spoolrun: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "spoolrun",
+    abstract: "Downloads what is dropped into a spool directory.",
+    discussion: """
+      A job is a plain file with a URL in it, dropped into SPOOL/new:
+
+        spoolrun init spool
+        printf 'https://host/a.bin\\n' > spool/new/a
+        spoolrun --once spool
+
+      The payload then stands in spool/files, the job with its receipt in spool/done. \
+      Every state is visible with ls, and mv and rm steer it: see spool(5).
+
+      Exit status: 0 all that was due is done; 1 a job was given up; 75 jobs wait for another attempt; \
+      64 usage; 66 no such spool; 73 cannot create; 74 input/output error; 78 configuration.
+      """,
+    version: "0.1.0",
+    subcommands: [Run.self, Init.self, Add.self, Verify.self],
+    defaultSubcommand: Run.self)
+}

@@ -1,0 +1,23 @@
+internal import Glibc
+
+/// Standard output and error, written at once and without buffers, so that lines of several processes don't mix.
+enum Terminal {
+  static var isErrorTerminal: Bool { isatty(STDERR_FILENO) == 1 }
+
+  static func print(_ line: String) { write(line + "\n", to: STDOUT_FILENO) }
+  static func error(_ message: String) { write("spoolrun: \(message)\n", to: STDERR_FILENO) }
+  static func log(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
+
+  private static func write(_ text: String, to descriptor: Int32) {
+    var bytes = Array(text.utf8)[...]
+    while !bytes.isEmpty {
+      let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+      if count < 0 {
+        if errno == EINTR { continue }
+        // Nobody reads any more; there is nowhere left to say so.
+        return
+      }
+      bytes = bytes.dropFirst(count)
+    }
+  }
+}

@@ -1,0 +1,63 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Spool
+internal import SystemPackage
+
+struct Verify: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Checks payloads against their receipts.",
+    discussion: """
+      Reads each payload again and compares size and CRC-32 with its receipt in done. Prints a line for each that is missing or has \
+      changed, with -v for each that is sound. Exit status 1 when there is one.
+      """)
+
+  @OptionGroup var spool: SpoolOption
+
+  @Option(name: .shortAndLong, help: "Where the outputs are, if they have been moved. (default: as the receipt says)")
+  var directory: String?
+
+  @Flag(name: .shortAndLong, help: "Name sound payloads as well.")
+  var verbose = false
+
+  @Argument(help: "Jobs in done. (default: all)")
+  var names: [String] = []
+
+  func run() throws {
+    let spool = try spool.open()
+    var isSound = true
+    do throws(SpoolError) {
+      let all = try names.isEmpty ? spool.list(.done).sorted { $0.display < $1.display } : names.map { FileName($0) }
+      for name in all {
+        let verdict = try check(name, spool)
+        if verdict.isSound {
+          if verbose { Terminal.print("\(name.display): \(verdict.text)") }
+        } else {
+          isSound = false
+          Terminal.print("\(name.display): \(verdict.text)")
+        }
+      }
+    } catch {
+      Terminal.error("\(error)")
+      throw ExitStatus(error).code
+    }
+    if !isSound { throw ExitStatus.givenUp.code }
+  }
+
+  private func check(_ name: FileName, _ spool: Spool) throws(SpoolError) -> (isSound: Bool, text: String) {
+    guard JobName(name) != nil, let job = try spool.job(.done, name) else { return (false, "no such receipt in done") }
+    guard let receipt = job.journal.receipt, let verified = job.journal.verified, let output = OutputPath(receipt.output) else {
+      return (false, "no receipt: the job file says neither `verified:` nor `done:`")
+    }
+    let root = try OutputRoot(directory ?? receipt.directory, spool: spool)
+    guard let status = try root.status(output), status.isRegular else { return (false, "missing: \(escaped(output.text))") }
+    let existing = try root.place(output).openExisting()
+    guard existing.status.size == verified.size else {
+      return (false, "changed: \(escaped(output.text)): expected \(verified.size) bytes, found \(existing.status.size)")
+    }
+    let found = try existing.reading.run().checksum
+    guard found == verified.checksum else {
+      return (false, "changed: \(escaped(output.text)): expected crc32 \(verified.checksum), found \(found)")
+    }
+    return (true, "sound: \(escaped(output.text)) size=\(verified.size) crc32=\(found)")
+  }
+}
