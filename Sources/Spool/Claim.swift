@@ -28,14 +28,14 @@ package final class Claim {
     self.text = text
     end = identity.size
     // A person's last line that lacks its newline stays as it is, for them to read; a torn journal line did not happen.
-    needsNewline = text.hasTornTail && text.journal.isEmpty
+    needsNewline = text.hasTornTail && !(text.tornTailIsJournal && origin != .new)
   }
 
   deinit { if isOpen { _ = Glibc.close(descriptor) } }
 
   /// Cuts off a journal line that has no newline.
   func dropTornTail() throws(SpoolError) {
-    guard text.hasTornTail, !text.journal.isEmpty else { return }
+    guard text.hasTornTail, text.tornTailIsJournal, origin != .new else { return }
     try spool.system.truncate(descriptor, path, to: Int64(text.completeLength))
     end = Int64(text.completeLength)
   }

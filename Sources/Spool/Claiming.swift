@@ -79,7 +79,10 @@ extension Spool {
     try system.rename(root, source, target)
     // The name may have passed to another file between open and rename: then that file is not locked, and not the one we read.
     guard let moved = try self.status(.cur, name), moved.isSameFile(as: status) else {
-      return try claim(job, target, .cur, now: now)
+      let outcome = try claim(job, target, origin, now: now)
+      // Its owner replaced it under our hands and still holds it: give it its name back, or the owner would think it lost.
+      if case .lost = outcome, try self.status(.cur, name) != nil { try system.rename(root, target, source) }
+      return outcome
     }
     status = moved
     let claim = Claim(spool: self, job: job, origin: origin, path: target, descriptor: descriptor, identity: status, text: text)
@@ -129,7 +132,9 @@ extension Spool {
     let bytes = try read(descriptor, path, limit: isHuge ? JobText.maximumRequest : Self.maximumJobFile)
     let text = bytes.withUnsafeBytes { JobText($0) }
     if isHuge { return (text, Defect(line: nil, reason: "\(status.size) bytes: a job has at most 64 KiB")) }
-    if text.journal.isEmpty, text.hasTornTail || status.size == 0 {
+    // What is past new/ was whole when it was claimed: there a torn tail is our own.
+    let isCut = text.hasTornTail && !(text.tornTailIsJournal && origin != .new)
+    if isCut || status.size == 0 {
       let isYoung = max(status.modified, status.changed) + Self.settlingTime > now.seconds
       // In sight of a defect no newline can mend, waiting helps nobody; but a cut line looks like one, so only the missing newline counts.
       if origin == .new, isYoung { return (nil, nil) }

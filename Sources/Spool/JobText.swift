@@ -10,6 +10,8 @@ package struct JobText: Sendable {
   /// Bytes up to and with the last newline. What follows did not happen, or is still being written.
   package private(set) var completeLength = 0
   package private(set) var hasTornTail = false
+  /// The tail is the beginning of a journal line, or zeros where a power cut kept the length and lost the data.
+  package private(set) var tornTailIsJournal = false
 
   private var bareURLs = 0
 
@@ -34,11 +36,20 @@ package struct JobText: Sendable {
     }
     completeLength = position
     hasTornTail = position < bytes.count
+    tornTailIsJournal = hasTornTail && (!journal.isEmpty || Self.beginsJournal(bytes[position...]))
     if !isDefaults {
       if request.urls.isEmpty { note(Defect(line: nil, reason: "no URL: a job is at least one line with a URL")) }
       if bareURLs > 1 {
         note(Defect(line: nil, reason: "several bare URLs: one file a job, or `url:` before each if they are mirrors of one file"))
       }
+    }
+  }
+
+  private static func beginsJournal(_ tail: Slice<UnsafeRawBufferPointer>) -> Bool {
+    if tail.first == 0 { return true }
+    return JournalKey.allCases.contains { key in
+      let head = Array("\(key.rawValue): ".utf8)
+      return zip(tail, head).allSatisfy { $0 == $1 }
     }
   }
 

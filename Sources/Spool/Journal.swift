@@ -134,12 +134,15 @@ package struct Journal: Sendable {
   package private(set) var receipt: Receipt?
   package private(set) var fetched: UInt64 = 0
   package private(set) var lastFailure: Fields?
+  /// The last line is a failure: the move that belongs to it may not have happened.
+  package private(set) var endsInFailure = false
 
   package init() {}
 
   /// Takes one line in; a line that it cannot read is skipped, as one from a later version would be.
   package mutating func apply(_ key: JournalKey, _ fields: Fields) {
     isEmpty = false
+    endsInFailure = key == .failed
     func number(_ name: String) -> UInt64? { fields[name].flatMap { decimal($0) } }
     func checksum() -> Checksum? { fields["crc32"].flatMap { Checksum($0) } }
     let time = fields.words.first.flatMap { Timestamp($0) }

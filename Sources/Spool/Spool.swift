@@ -109,10 +109,12 @@ package final class Spool: Sendable {
     return UInt64(status.f_bavail) * UInt64(status.f_frsize)
   }
 
-  /// The whole of a small file, at most `limit` bytes; nil when there is none.
+  /// The whole of a small regular file, at most `limit` bytes; nil when there is none.
   package func contents(_ path: Path, limit: Int) throws(SpoolError) -> [UInt8]? {
     let descriptor: Int32
     do throws(SpoolError) {
+      // Before the open, which is an action of its own on some devices.
+      guard try system.status(root, path).isRegular else { return nil }
       descriptor = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
     } catch where error.errno == .noSuchFileOrDirectory {
       return nil

@@ -56,6 +56,7 @@ final class JobRun {
 
   private func attemptOnce() async throws -> Outcome {
     let journal = claim.text.journal
+    if claim.origin == .cur, journal.endsInFailure { return try finishRecord(journal) }
     let isRequeued = claim.origin == .new && !journal.isEmpty
     if isRequeued { try claim.append(.requeued(.now())) }
     attempt = (isRequeued ? 0 : journal.failures) + 1
@@ -78,6 +79,16 @@ final class JobRun {
     try verify(state)
     try await commit.publish(state.part, fetched: fetched)
     return succeeded(plan)
+  }
+
+  /// A crash came between the record of a failure and the move that it calls for.
+  private func finishRecord(_ journal: Journal) throws(SpoolError) -> Outcome {
+    if let retry = journal.lastFailure?["retry"].flatMap({ Timestamp($0) }) {
+      try claim.park(until: retry)
+      return .waiting
+    }
+    try claim.giveUp()
+    return .givenUp
   }
 
   private func succeeded(_ plan: JobPlan) -> Outcome {
