@@ -1,6 +1,9 @@
 #define _GNU_SOURCE 1
 #include "CLinux.h"
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 int spoolrun_openat_beneath(int directory, const char *path, int flags, unsigned int mode) {
@@ -40,3 +43,15 @@ int spoolrun_stop_signals(void) {
 }
 
 int spoolrun_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+int spoolrun_network_events(void) {
+  int descriptor = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+  if (descriptor < 0) return -1;
+  struct sockaddr_nl address = {.nl_family = AF_NETLINK};
+  address.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE;
+  if (bind(descriptor, (struct sockaddr *)&address, sizeof address) < 0) {
+    close(descriptor);
+    return -1;
+  }
+  return descriptor;
+}

@@ -14,6 +14,9 @@ package struct FileName: Hashable, Sendable {
     self.bytes = bytes
   }
 
+  /// A leading dot: no reader of a spool looks at it, as in a maildir.
+  package var isIgnored: Bool { bytes.first == 0x2E }
+
   /// The name, safe for a terminal: see ``escaped(_:)``.
   package var display: String { escaped(bytes) }
 }

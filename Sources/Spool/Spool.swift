@@ -102,6 +102,28 @@ package final class Spool: Sendable {
     return Timestamp(seconds: time)
   }
 
+  /// A non-blocking inotify(7) instance.
+  package func openWatch() throws(SpoolError) -> Int32 {
+    let descriptor = inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
+    guard descriptor >= 0 else {
+      throw SpoolError(call: .open, path: "inotify", errno: Errno(rawValue: Glibc.errno))
+    }
+    return descriptor
+  }
+
+  /// Watches `directory`, or the spool's own for nil.
+  /// - Returns: the watch; nil when the directory is not there now.
+  @discardableResult
+  package func addWatch(_ descriptor: Int32, _ directory: Directory?, _ mask: UInt32) throws(SpoolError) -> Int32? {
+    // inotify_add_watch takes no directory descriptor; by way of /proc it follows the one that is open.
+    let path = Path("/proc/self/fd/\(root)/\(directory?.rawValue ?? ".")")
+    let watch = path.withCString { inotify_add_watch(descriptor, $0, mask) }
+    if watch >= 0 { return watch }
+    let errno = Errno(rawValue: Glibc.errno)
+    if errno == .noSuchFileOrDirectory || errno == .notDirectory { return nil }
+    throw SpoolError(call: .open, path: "inotify watch on \(path.display)", errno: errno)
+  }
+
   /// Bytes that this user can still write beside the data; nil where the file system does not say.
   package func freeSpace() -> UInt64? {
     var status = statvfs()

@@ -21,6 +21,9 @@ struct Backlog {
     unread = candidates.sorted { ($0.modified, $1.name.bytes.count) > ($1.modified, $0.name.bytes.count) }
   }
 
+  /// One more, which came last.
+  mutating func add(_ candidate: Candidate) { unread.insert(candidate, at: 0) }
+
   var isEmpty: Bool { unread.isEmpty && read == 0 }
 
   /// The next candidate of a host that has room.

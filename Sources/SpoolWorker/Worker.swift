@@ -17,6 +17,11 @@ package final class Worker {
   private var nextID: UInt64 = 1
   private var summary = RunSummary()
   private var isStopping = false
+  /// The backlog is from a scan after the last job's end.
+  private var isScanFresh = false
+  /// When the next job falls due that a scan saw waiting, in seconds since the epoch.
+  private var nextDue: Int64?
+  private var waitingForNetwork: Set<FileName> = []
   private(set) var engineIfRunning: TransferEngine?
 
   /// - Parameter report: called for each event, on the loop's thread.
@@ -31,31 +36,72 @@ package final class Worker {
   /// Runs all that is due, and what is dropped meanwhile; returns when nothing is left, or soon after `stopSignals` became readable.
   /// - Parameter stopSignals: a signalfd(2); negative for none.
   package func runOnce(stopSignals: Int32 = -1) async -> RunSummary {
-    if stopSignals >= 0 { WorkerLoop.executor.watched = [stopSignals] }
-    var isFresh = false
+    await run(stopSignals: stopSignals) { () throws(SpoolError) in
+      // Only a scan that came after the last job's end may say that nothing is left.
+      if self.backlog.isEmpty, !self.isScanFresh { try self.rescan() }
+      try self.fill()
+      return self.running.isEmpty && self.backlog.isEmpty && self.isScanFresh ? nil : 200
+    }
+  }
+
+  /// Stays, runs what is dropped and what falls due; returns soon after `stopSignals` became readable.
+  /// - Throws: ``SpoolError`` where inotify is not to be had.
+  package func watch(stopSignals: Int32) async throws(SpoolError) -> RunSummary {
+    let watch = try SpoolWatch(spool)
+    let links = NetworkWatch()
+    WorkerLoop.executor.watched = [watch.descriptor] + (links.map { [$0.descriptor] } ?? [])
+    var nextScan: Int64 = 0
+    var isMissing = false
+    return await run(stopSignals: stopSignals) { () throws(SpoolError) in
+      let now = LoopExecutor.milliseconds()
+      let news = watch.read()
+      if links?.hasNews() == true { self.retryAfterNetworkChange() }
+      do throws(SpoolError) {
+        if news.needsScan || now >= nextScan {
+          try watch.renew()
+          try self.rescan()
+          nextScan = now + Self.scanInterval
+          if isMissing { self.log(Event("spool-back", .warning)) }
+          isMissing = false
+        } else {
+          try self.take(news.changes)
+        }
+        if self.wallClockDue() { try self.rescan() }
+        try self.fill()
+      } catch where error.errno == .noSuchFileOrDirectory {
+        // Its directories were removed: perhaps they come back, which inotify tells of, or the next scan.
+        if !isMissing { self.log(Event("spool-missing", .error, Fields().with("reason", "\(error)"))) }
+        isMissing = true
+        nextScan = now + Self.scanInterval
+      }
+      // A job that broke the run is left to the next scan.
+      self.summary.spoolError = nil
+      if !self.running.isEmpty { return 200 }
+      return min(nextScan - now, self.millisecondsUntilDue())
+    }
+  }
+
+  static let scanInterval: Int64 = 60_000
+
+  /// - Parameter turn: looks for work and starts it; gives the milliseconds to wait for something to happen, nil when all is done.
+  private func run(stopSignals: Int32, turn: () throws(SpoolError) -> Int64?) async -> RunSummary {
+    if stopSignals >= 0 { WorkerLoop.executor.watched.append(stopSignals) }
+    defer { WorkerLoop.executor.watched = [] }
     do throws(SpoolError) {
       while true {
         if stopSignals >= 0, hasSignal(stopSignals) { beginStop() }
-        if !isStopping, summary.spoolError == nil {
-          if backlog.isEmpty, !isFresh {
-            backlog = Backlog(try scan())
-            // Only a scan that came after the last job's end may say that nothing is left.
-            isFresh = true
-          }
-          try fill()
-        }
-        if running.isEmpty, isStopping || summary.spoolError != nil || (backlog.isEmpty && isFresh) { break }
-        let before = running.count
-        await WorkerLoop.pause(milliseconds: 200)
-        if running.count < before { isFresh = false }
+        var wait: Int64? = running.isEmpty ? nil : 200
+        if !isStopping, summary.spoolError == nil { wait = try turn() }
+        guard let wait else { return summary }
+        await WorkerLoop.pause(milliseconds: max(0, wait))
         for run in running.values { run.tick() }
       }
     } catch {
       summary.spoolError = error
       for run in running.values { run.stop(.shutdown) }
       while !running.isEmpty { await WorkerLoop.pause(milliseconds: 200) }
+      return summary
     }
-    return summary
   }
 
   private func hasSignal(_ descriptor: Int32) -> Bool {
@@ -72,6 +118,47 @@ package final class Worker {
 
   // MARK: scan
 
+  private func rescan() throws(SpoolError) {
+    nextDue = nil
+    backlog = Backlog(try scan())
+    isScanFresh = true
+  }
+
+  /// Takes in what inotify told of; a name that is claimed by now costs one lost claim.
+  private func take(_ changes: [SpoolWatch.Change]) throws(SpoolError) {
+    var seen: Set<SpoolWatch.Change> = []
+    let now = Timestamp.now().seconds
+    for change in changes where change.directory != .cur && !change.name.isIgnored && seen.insert(change).inserted {
+      guard let status = try spool.status(change.directory, change.name), isDue(change.directory, change.name, status, now) else { continue }
+      backlog.add(Backlog.Candidate(name: change.name, origin: change.directory, modified: status.modified))
+    }
+  }
+
+  /// Whether a job in `partial/` is due; notes when it will be.
+  private func isDue(_ directory: Directory, _ name: FileName, _ status: FileStatus, _ now: Int64) -> Bool {
+    guard directory == .partial else { return true }
+    if name.bytes.suffix(5) == Array(".part".utf8)[...] { return false }
+    if status.modified <= now { return true }
+    nextDue = min(nextDue ?? .max, status.modified)
+    return false
+  }
+
+  private func wallClockDue() -> Bool { nextDue.map { $0 <= Timestamp.now().seconds } ?? false }
+
+  private func millisecondsUntilDue() -> Int64 {
+    guard let nextDue else { return Self.scanInterval }
+    return max(0, min(nextDue - Timestamp.now().seconds, 3600)) * 1000
+  }
+
+  /// Jobs that failed for want of a network are tried as soon as there is one, not when their time has come.
+  private func retryAfterNetworkChange() {
+    guard NetworkPresence.hasAddress() else { return }
+    for name in waitingForNetwork {
+      backlog.add(Backlog.Candidate(name: name, origin: .partial, modified: 0))
+    }
+    waitingForNetwork = []
+  }
+
   /// All jobs that could be run now: dead workers' claims, what waits in `new/`, what is due in `partial/`.
   private func scan() throws(SpoolError) -> [Backlog.Candidate] {
     var candidates: [Backlog.Candidate] = []
@@ -82,9 +169,8 @@ package final class Worker {
       }
     }
     let now = Timestamp.now().seconds
-    let dataSuffix = Array(".part".utf8)
     try add(.cur) { _, _ in true }
-    try add(.partial) { name, status in name.bytes.suffix(5) != dataSuffix[...] && status.modified <= now }
+    try add(.partial) { isDue(.partial, $0, $1, now) }
     try add(.new) { _, _ in true }
     return candidates
   }
@@ -97,7 +183,9 @@ package final class Worker {
       switch try spool.claim(candidate.name, from: candidate.origin, now: clock(for: candidate)) {
       case .claimed(let claim): start(claim, host: host)
       case .lost: break
-      case .unfinished: log(Event("unfinished", .debug, job: candidate.name))
+      case .unfinished:
+        nextDue = min(nextDue ?? .max, Timestamp.now().seconds + Spool.settlingTime)
+        log(Event("unfinished", .debug, job: candidate.name))
       case .rejected(let name, let defect):
         summary.givenUp += 1
         log(
@@ -145,6 +233,7 @@ package final class Worker {
 
   private func ended(_ id: UInt64, _ host: String, _ outcome: JobRun.Outcome) {
     running[id] = nil
+    isScanFresh = false
     let left = (runningByHost[host] ?? 1) - 1
     runningByHost[host] = left > 0 ? left : nil
     switch outcome {
@@ -172,6 +261,8 @@ package final class Worker {
 
   /// A failed attempt, as one line for people.
   func failed(_ job: FileName, _ record: FailureRecord) {
+    if record.failure.code == .noNetwork { waitingForNetwork.insert(job) }
+    if let retry = record.retry { nextDue = min(nextDue ?? .max, retry.seconds) }
     log(Event("failed", record.retry == nil ? .error : .warning, job: job, record.fields))
   }
 

@@ -9,7 +9,7 @@ struct Run: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Runs the jobs of a spool (the default command).",
     discussion: """
-      With --once it runs all that is due and ends: for cron. Several workers on one spool share the work. \
+      It stays and runs each job as it is dropped or falls due; with --once it runs all that is due and ends: for cron. Several workers on one spool share the work. \
       When all went well nothing is printed, unless standard error is a terminal.
       """)
 
@@ -49,7 +49,6 @@ struct Run: ParsableCommand {
     guard unknown.isEmpty, !schemes.isEmpty else {
       throw ValidationError("--protocols wants a list such as http,https,ftp,ftps,sftp")
     }
-    guard once else { throw ValidationError("say --once: staying to watch the spool is not built yet") }
   }
 
   private var schemes: Set<String> { Set(protocols.split(separator: ",").map { $0.lowercased() }) }
@@ -68,7 +67,7 @@ struct Run: ParsableCommand {
       () async -> Result<RunSummary, SpoolError> in
       do throws(SpoolError) {
         let worker = try Worker(spool, options) { printer.print($0) }
-        return .success(await worker.runOnce(stopSignals: signals))
+        return .success(once ? await worker.runOnce(stopSignals: signals) : try await worker.watch(stopSignals: signals))
       } catch {
         return .failure(error)
       }

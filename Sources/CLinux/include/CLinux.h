@@ -37,6 +37,9 @@ int spoolrun_set_times(int descriptor, int64_t seconds);
 /// A signalfd(2) that reports SIGTERM, SIGINT and SIGHUP, which are blocked for the process; SIGPIPE is ignored.
 int spoolrun_stop_signals(void);
 
+/// A netlink(7) socket that tells of links, addresses and routes that come and go.
+int spoolrun_network_events(void);
+
 /// An eventfd(2), close-on-exec and non-blocking.
 int spoolrun_eventfd(void);
 

@@ -1,0 +1,69 @@
+internal import CLinux
+internal import Glibc
+internal import Spool
+
+/// What inotify(7) tells of a spool. A hint and no more: its queue overflows, it says nothing of other hosts, and so the worker scans all the same.
+@WorkerLoop
+final class SpoolWatch {
+  struct Change: Hashable {
+    let directory: Directory
+    let name: FileName
+  }
+
+  struct News {
+    var changes: [Change] = []
+    /// The kernel dropped events, or a directory went away or came back: only a scan tells what is there now.
+    var needsScan = false
+  }
+
+  nonisolated let descriptor: Int32
+  private let spool: Spool
+  private var directories: [Int32: Directory] = [:]
+  private static let watched: [Directory] = [.new, .partial, .cur]
+
+  /// - Throws: ``SpoolError`` where the user has no inotify instances left (EMFILE).
+  init(_ spool: Spool) throws(SpoolError) {
+    self.spool = spool
+    descriptor = try spool.openWatch()
+    try renew()
+  }
+
+  deinit { close(descriptor) }
+
+  /// Watches what is not watched: at first, and after a directory was removed and made again.
+  func renew() throws(SpoolError) {
+    try spool.addWatch(descriptor, nil, UInt32(IN_CREATE | IN_MOVED_TO | IN_ONLYDIR))
+    directories = [:]
+    for directory in Self.watched {
+      // Closed after writing, renamed in, touched: each may make a job runnable. Moved or removed from cur/: a person's gesture.
+      let mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | (directory == .cur ? IN_MOVED_FROM | IN_DELETE : 0)
+      if let watch = try spool.addWatch(descriptor, directory, UInt32(mask)) { directories[watch] = directory }
+    }
+  }
+
+  /// All that is new since the last call; does not wait.
+  func read() -> News {
+    var news = News()
+    let size = 64 * 1024
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 8)
+    defer { buffer.deallocate() }
+    while true {
+      let count = Glibc.read(descriptor, buffer.baseAddress, size)
+      guard count > 0 else { return news }
+      var offset = 0
+      while offset < count {
+        let event = buffer.baseAddress! + offset
+        let header = event.load(as: inotify_event.self)
+        offset += MemoryLayout<inotify_event>.size + Int(header.len)
+        let mask = Int32(bitPattern: header.mask)
+        guard let directory = directories[header.wd], mask & (IN_Q_OVERFLOW | IN_IGNORED) == 0 else {
+          news.needsScan = true
+          continue
+        }
+        guard header.len > 0 else { continue }
+        let bytes = UnsafeRawBufferPointer(start: event + MemoryLayout<inotify_event>.size, count: Int(header.len))
+        news.changes.append(Change(directory: directory, name: FileName(Array(bytes.prefix { $0 != 0 }))))
+      }
+    }
+  }
+}
