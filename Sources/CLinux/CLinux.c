@@ -2,6 +2,7 @@
 #include "CLinux.h"
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -54,4 +55,36 @@ int spoolrun_network_events(void) {
     return -1;
   }
   return descriptor;
+}
+
+int spoolrun_spawn(char *const *argv, char *const *envp, int *output) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) < 0) return -errno;
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  pid_t process = 0;
+  int error = posix_spawn_file_actions_init(&actions);
+  if (!error) error = posix_spawnattr_init(&attributes);
+  if (!error) error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  if (!error) error = posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  if (!error) error = posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
+  // The worker blocks its stop signals and ignores SIGPIPE; a child would inherit both.
+  if (!error) error = posix_spawnattr_setsigmask(&attributes, &none);
+  if (!error) error = posix_spawnattr_setsigdefault(&attributes, &all);
+  if (!error) error = posix_spawnattr_setpgroup(&attributes, 0);
+  if (!error)
+    error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  if (!error) error = posix_spawn(&process, argv[0], &actions, &attributes, argv, envp);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  close(ends[1]);
+  if (error) {
+    close(ends[0]);
+    return -error;
+  }
+  *output = ends[0];
+  return process;
 }

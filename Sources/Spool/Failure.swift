@@ -6,6 +6,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case badResponse = "bad-response"
   case mismatchSize = "mismatch-size"
   case mismatchChecksum = "mismatch-crc32"
+  case rejected
   case diskFull = "disk-full"
   case noNetwork = "no-network"
   case io
@@ -32,7 +33,10 @@ package enum FailureCode: String, CaseIterable, Sendable {
 
   /// Whether the data was found to be another's than the job asked for.
   package var isMismatch: Bool {
-    self == .mismatchSize || self == .mismatchChecksum || self == .mismatch
+    switch self {
+    case .mismatchSize, .mismatchChecksum, .mismatch, .rejected: true
+    default: false
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 /// The keys with which a job says what it wants (spool.5, JOB FORMAT).
 package enum RequestKey: String, CaseIterable, Sendable {
   case url, output, size, crc32, header, overwrite, attempts, expires, timeout
+  case limitRate = "limit-rate"
 
   /// Keys that make sense for one job only and so not in `defaults`.
   var isPerJob: Bool {
@@ -35,6 +36,8 @@ package struct JobRequest: Sendable {
   package var idleTimeout: Int?
   /// Seconds for one transfer in all.
   package var totalTimeout: Int?
+  /// Bytes per second.
+  package var limitRate: UInt64?
 
   package init() {}
 
@@ -51,6 +54,7 @@ package struct JobRequest: Sendable {
     result.expires = expires ?? defaults.expires
     result.idleTimeout = idleTimeout ?? defaults.idleTimeout
     result.totalTimeout = totalTimeout ?? defaults.totalTimeout
+    result.limitRate = limitRate ?? defaults.limitRate
     return result
   }
 }
@@ -131,6 +135,12 @@ extension JobRequest {
       }
       idleTimeout = idle
       if parts.count == 2 { totalTimeout = total }
+    case .limitRate:
+      try once(limitRate != nil)
+      guard let rate = byteCount(value), rate >= 1024 else {
+        throw defect("wants bytes a second, 1k at least, such as 500k or 2M")
+      }
+      limitRate = rate
     }
   }
 
@@ -159,6 +169,19 @@ extension JobRequest {
 func decimal(_ text: some StringProtocol) -> UInt64? {
   guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
   return UInt64(text)
+}
+
+/// A number of bytes, with k, M, G or T behind it for powers of 1024 as curl and wget count them.
+package func byteCount(_ text: some StringProtocol) -> UInt64? {
+  var digits = Substring(text)
+  var scale: UInt64 = 1
+  if let last = digits.last, let power = ["k": 10, "m": 20, "g": 30, "t": 40][last.lowercased()] {
+    scale = 1 << UInt64(power)
+    digits = digits.dropLast()
+  }
+  guard let number = decimal(digits) else { return nil }
+  let (bytes, overflow) = number.multipliedReportingOverflow(by: scale)
+  return overflow || bytes > UInt64(Int64.max) ? nil : bytes
 }
 
 /// `90`, `90s`, `5m`, `2h`, `7d` in seconds, from 1 s to 365 days.

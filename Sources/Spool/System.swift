@@ -266,6 +266,8 @@ package struct FileStatus: Sendable {
   package let size: Int64
   package let links: UInt64
   package let owner: UInt32
+  /// The lower twelve bits of the mode.
+  package let permissions: UInt32
   /// Seconds since the epoch.
   package let modified: Int64
   /// Seconds since the epoch of the last change of content or name.
@@ -279,6 +281,7 @@ package struct FileStatus: Sendable {
     size = Int64(status.st_size)
     links = UInt64(status.st_nlink)
     owner = status.st_uid
+    permissions = status.st_mode & 0o7777
     modified = Int64(status.st_mtim.tv_sec)
     changed = Int64(status.st_ctim.tv_sec)
     isRegular = status.st_mode & UInt32(Glibc.S_IFMT) == UInt32(Glibc.S_IFREG)

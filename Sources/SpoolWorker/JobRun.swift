@@ -65,11 +65,11 @@ final class JobRun {
     let commit = Commit(claim: claim, plan: plan, root: worker.outputRoot, attempt: attempt)
 
     // A job that comes anew may have been edited: what was verified for its old text proves nothing.
-    if !isRequeued, try await commit.finishInterrupted(journal) { return succeeded(plan) }
+    if !isRequeued, try await commit.finishInterrupted(journal) { return await succeeded(plan) }
     if let expires = request.expires, expires <= .now() {
       throw Failure(.expired, "the job expired at \(expires)")
     }
-    if try await commit.acceptExisting() { return succeeded(plan) }
+    if try await commit.acceptExisting() { return await succeeded(plan) }
 
     let state = try await openData(request, journal)
     self.state = state
@@ -77,8 +77,9 @@ final class JobRun {
     await checkpointing?.value
     if let stop { throw stop }
     try verify(state)
+    try await askVerifyHook(plan, state)
     try await commit.publish(state.part, fetched: fetched)
-    return succeeded(plan)
+    return await succeeded(plan)
   }
 
   /// A crash came between the record of a failure and the move that it calls for.
@@ -91,9 +92,20 @@ final class JobRun {
     return .givenUp
   }
 
-  private func succeeded(_ plan: JobPlan) -> Outcome {
+  private func succeeded(_ plan: JobPlan) async -> Outcome {
     worker.log(Event("done", .info, job: name, Fields().with("output", plan.output.text)))
+    _ = await worker.hooks.run(.done, job: name, facts(plan, state))
     return .done
+  }
+
+  /// What hooks are told of a payload.
+  private func facts(_ plan: JobPlan, _ state: State?) -> [(name: String, value: String)] {
+    var facts = [("SPOOLRUN_OUTPUT", plan.output.text), ("SPOOLRUN_URL", plan.mirrors[0].redacted)]
+    facts.append(("SPOOLRUN_DIRECTORY", worker.outputRoot.location ?? "\(spool.location)/files"))
+    if let state {
+      facts += [("SPOOLRUN_SIZE", "\(state.part.length)"), ("SPOOLRUN_CRC32", "\(state.part.checksum)")]
+    }
+    return facts
   }
 
   // MARK: recover
@@ -193,7 +205,8 @@ final class JobRun {
         FetchRequest(
           id: id, url: url, headers: state.request.headers, rangeStart: plan.offset > 0 ? plan.offset : nil,
           ifRange: plan.ifRange, idleTimeoutSeconds: state.request.idleTimeout ?? JobRequest.defaultIdleTimeout,
-          totalTimeoutSeconds: state.request.totalTimeout ?? JobRequest.defaultTotalTimeout), into: sink)
+          totalTimeoutSeconds: state.request.totalTimeout ?? JobRequest.defaultTotalTimeout,
+          bytesPerSecond: state.request.limitRate), into: sink)
       fetched += result.bytesReceived
       if let stop { throw stop }
       switch result.end {
@@ -226,8 +239,8 @@ final class JobRun {
   private func checkSpace(_ state: State) throws(Failure) {
     guard let size = state.version?.size ?? state.request.size, let free = spool.freeSpace() else { return }
     let needed = size > state.part.length ? size - state.part.length : 0
-    if needed > free {
-      throw Failure(.diskFull, "\(needed) bytes are still to come and \(free) are free", expected: "\(needed)", found: "\(free)")
+    if needed > free || free - needed < worker.options.minFree {
+      throw Failure(.diskFull, "\(needed) bytes are still to come, \(free) are free and \(worker.options.minFree) of them to be left so", expected: "\(needed)", found: "\(free)")
     }
   }
 
@@ -241,6 +254,14 @@ final class JobRun {
     if let declared = state.request.crc32, declared != part.checksum {
       throw Failure(
         .mismatchChecksum, "the data has another CRC-32 than the job declares", expected: "\(declared)", found: "\(part.checksum)")
+    }
+  }
+
+  /// The spool's own `verify` program has the last word on a payload.
+  private func askVerifyHook(_ plan: JobPlan, _ state: State) async throws {
+    let payload = [("SPOOLRUN_PAYLOAD", "\(spool.location)/\(String(decoding: state.part.path.bytes, as: UTF8.self))")]
+    if let answer = await worker.hooks.run(.verify, job: name, facts(plan, state) + payload), !answer.isSuccess {
+      throw Failure(.rejected, "the verify hook rejected the data: \(answer.reason)")
     }
   }
 
@@ -286,6 +307,10 @@ final class JobRun {
         try claim.giveUp()
       }
       worker.failed(job, line)
+      if retry == nil {
+        _ = await worker.hooks.run(
+          .failed, job: job, [("SPOOLRUN_CODE", failure.label), ("SPOOLRUN_REASON", failure.reason), ("SPOOLRUN_ATTEMPTS", "\(attempt)")])
+      }
       return retry == nil ? .givenUp : .waiting
     } catch {
       worker.broke(error, job: name)

@@ -22,6 +22,9 @@ package final class Worker {
   /// When the next job falls due that a scan saw waiting, in seconds since the epoch.
   private var nextDue: Int64?
   private var waitingForNetwork: Set<FileName> = []
+  private var gateAnswer: Gate.Answer?
+  private var askedAt: Int64?
+  private var isSpaceShort = false
   private(set) var engineIfRunning: TransferEngine?
 
   /// - Parameter report: called for each event, on the loop's thread.
@@ -40,6 +43,10 @@ package final class Worker {
       // Only a scan that came after the last job's end may say that nothing is left.
       if self.backlog.isEmpty, !self.isScanFresh { try self.rescan() }
       try self.fill()
+      if self.running.isEmpty, self.isHeldBack {
+        self.summary.waiting += 1
+        return nil
+      }
       return self.running.isEmpty && self.backlog.isEmpty && self.isScanFresh ? nil : 200
     }
   }
@@ -77,6 +84,7 @@ package final class Worker {
       // A job that broke the run is left to the next scan.
       self.summary.spoolError = nil
       if !self.running.isEmpty { return 200 }
+      if !self.backlog.isEmpty { return 2000 }
       return min(nextScan - now, self.millisecondsUntilDue())
     }
   }
@@ -91,7 +99,10 @@ package final class Worker {
       while true {
         if stopSignals >= 0, hasSignal(stopSignals) { beginStop() }
         var wait: Int64? = running.isEmpty ? nil : 200
-        if !isStopping, summary.spoolError == nil { wait = try turn() }
+        if !isStopping, summary.spoolError == nil {
+          wait = try turn()
+          if try await updateGate() { continue }
+        }
         guard let wait else { return summary }
         await WorkerLoop.pause(milliseconds: max(0, wait))
         for run in running.values { run.tick() }
@@ -175,8 +186,46 @@ package final class Worker {
     return candidates
   }
 
+  /// Asks the gate when there is work for it to decide on, and its last answer is old.
+  /// - Returns: whether it has just opened, so that there is work to start.
+  private func updateGate() async throws(SpoolError) -> Bool {
+    guard let gate = options.gate, !backlog.isEmpty, running.count < options.jobs else { return false }
+    let now = LoopExecutor.milliseconds()
+    if let askedAt, now - askedAt < Gate.validity { return false }
+    let answer = await gate.ask()
+    askedAt = LoopExecutor.milliseconds()
+    let isNew = answer != gateAnswer
+    gateAnswer = answer
+    switch answer {
+    case .open: return isNew
+    case .closed(let reason): if isNew { log(Event("gate-closed", .info, Fields().with("reason", reason))) }
+    case .broken(let reason): if isNew { log(Event("gate-broken", .error, Fields().with("reason", reason))) }
+    }
+    return false
+  }
+
+  /// Whether there is work that the gate or the disk keeps from starting, as far as both were asked.
+  private var isHeldBack: Bool {
+    if backlog.isEmpty { return false }
+    if isSpaceShort { return true }
+    return gateAnswer != nil && gateAnswer != .open
+  }
+
+  /// Whether anything may start now at all.
+  private func mayStart() -> Bool {
+    if options.gate != nil, gateAnswer != .open { return false }
+    guard options.minFree > 0, let free = spool.freeSpace(), free < options.minFree else {
+      isSpaceShort = false
+      return true
+    }
+    if !isSpaceShort { log(Event("disk-short", .warning, Fields().with("free", free).with("min-free", options.minFree))) }
+    isSpaceShort = true
+    return false
+  }
+
   /// Starts candidates while there is room.
   private func fill() throws(SpoolError) {
+    guard backlog.isEmpty || mayStart() else { return }
     while running.count < options.jobs {
       let next = backlog.next(perHost: options.perHost, running: runningByHost) { host(of: $0) }
       guard let (candidate, host) = next else { return }
@@ -251,13 +300,16 @@ package final class Worker {
   func engine() throws(TransferError) -> TransferEngine {
     if let engineIfRunning { return engineIfRunning }
     let engine = try TransferEngine(
-      TransferEngine.Options(protocols: options.protocols, caFile: options.caFile, userAgent: options.userAgent))
+      TransferEngine.Options(
+        protocols: options.protocols, caFile: options.caFile, userAgent: options.userAgent, bytesPerSecond: options.limitRate))
     engineIfRunning = engine
     WorkerLoop.executor.driver = EngineDriver(engine)
     return engine
   }
 
   func log(_ event: Event) { report(event) }
+
+  var hooks: Hooks { Hooks(spool: spool) { [report] event in report(event) } }
 
   /// A failed attempt, as one line for people.
   func failed(_ job: FileName, _ record: FailureRecord) {

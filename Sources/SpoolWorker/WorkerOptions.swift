@@ -11,6 +11,12 @@ package struct WorkerOptions: Sendable {
   package var protocols: Set<String> = ["http", "https"]
   /// PEM file of certificate authorities; nil for the system's.
   package var caFile: String?
+  /// Bytes per second of all transfers together; nil for no limit.
+  package var limitRate: UInt64?
+  /// Bytes to leave free on the spool's file system: while there are fewer, no job starts.
+  package var minFree: UInt64 = 0
+  /// Decides whether jobs may start now; nil for always.
+  package var gate: Gate?
   package var userAgent = "spoolrun"
   /// What jobs inherit.
   package var defaults = JobRequest()

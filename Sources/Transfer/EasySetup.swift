@@ -79,7 +79,11 @@ extension Exchange {
     setup.pointer(CURLOPT_HEADERDATA, this)
     setup.receiver(CURLOPT_WRITEFUNCTION) { bytes, size, count, this in
       let body = UnsafeRawBufferPointer(start: bytes, count: size * count)
-      return Exchange.from(this).receive(body: body) ? body.count : body.count &+ 1
+      return switch Exchange.from(this).receive(body: body) {
+      case .taken: body.count
+      case .stop: body.count &+ 1
+      case .pause: Int(CURL_WRITEFUNC_PAUSE)
+      }
     }
     setup.pointer(CURLOPT_WRITEDATA, this)
     return setup.code

@@ -30,6 +30,11 @@ final class Exchange {
   var fieldList: UnsafeMutablePointer<curl_slist>?
   let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
 
+  /// What the rate limits still allow.
+  var allowance = RateAllowance()
+  /// Paused by us for want of an ``allowance``; the silence is then not the server's.
+  private(set) var isPaused = false
+
   let started: Milliseconds
   private var firstRequest: Milliseconds?
   /// Nil until this hop's request is sent; until then libcurl's connect timeout is in charge, which leaves out the
@@ -97,10 +102,25 @@ final class Exchange {
     }
   }
 
-  /// The next bytes of the body. False stops the transfer.
-  func receive(body: UnsafeRawBufferPointer) -> Bool {
-    guard verdict == nil else { return false }
+  enum BodyAnswer {
+    case taken, stop
+    /// libcurl keeps these bytes and brings them again once the transfer goes on (CURLOPT_WRITEFUNCTION(3)).
+    case pause
+  }
+
+  /// The next bytes of the body.
+  func receive(body: UnsafeRawBufferPointer) -> BodyAnswer {
+    guard verdict == nil else { return .stop }
     lastActivity = monotonicMilliseconds()
+    if location == nil, allowance.isExhausted {
+      isPaused = true
+      return .pause
+    }
+    allowance.take(body.count)
+    return take(body) ? .taken : .stop
+  }
+
+  private func take(_ body: UnsafeRawBufferPointer) -> Bool {
     if location != nil {
       redirectBody += body.count
       return redirectBody <= Self.redirectBodyLimit
@@ -253,11 +273,23 @@ final class Exchange {
 
   // MARK: Time
 
+  /// Lets a paused transfer go on. libcurl may bring bytes before this returns.
+  func resume() {
+    guard isPaused, let easy else { return }
+    isPaused = false
+    lastActivity = monotonicMilliseconds()
+    let code = curl_easy_pause(easy, CURLPAUSE_CONT)
+    // Bytes refused while it goes on come back as the transfer's end.
+    if code != CURLE_OK, verdict == nil, code != CURLE_WRITE_ERROR {
+      fail(.cut, "the transfer from \(url.host) could not go on: \(String(cString: curl_easy_strerror(code)))")
+    }
+  }
+
   /// Sets the verdict if a timeout has passed.
   func checkTimeouts(now: Milliseconds) {
     guard let lastActivity, verdict == nil else { return checkTotal(now: now) }
     let idle = request.idleTimeoutSeconds
-    if idle > 0, now - lastActivity >= Milliseconds(idle) * 1000 {
+    if idle > 0, !isPaused, now - lastActivity >= Milliseconds(idle) * 1000 {
       fail(.stalled, "no data for \(idle) s from \(url.host)")
     } else {
       checkTotal(now: now)

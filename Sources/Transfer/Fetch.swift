@@ -20,11 +20,14 @@ package struct FetchRequest: Sendable {
   /// host's connections does not count.
   package var totalTimeoutSeconds: Int
   package var maxRedirects: Int
+  /// Bytes per second of the body, on average; nil for no limit but the engine's.
+  package var bytesPerSecond: UInt64?
 
   package init(
     id: ID, url: String, headers: [String] = [], rangeStart: UInt64? = nil, ifRange: String? = nil,
     connectTimeoutSeconds: Int = 30, idleTimeoutSeconds: Int = 60,
-    totalTimeoutSeconds: Int = 7 * 86_400, maxRedirects: Int = 20
+    totalTimeoutSeconds: Int = 7 * 86_400, maxRedirects: Int = 20,
+    bytesPerSecond: UInt64? = nil
   ) {
     self.id = id
     self.url = url
@@ -35,6 +38,7 @@ package struct FetchRequest: Sendable {
     self.idleTimeoutSeconds = idleTimeoutSeconds
     self.totalTimeoutSeconds = totalTimeoutSeconds
     self.maxRedirects = maxRedirects
+    self.bytesPerSecond = bytesPerSecond
   }
 }
 

@@ -14,16 +14,19 @@ package final class TransferEngine {
     package var userAgent: String
     /// Bytes to receive in one system call; the sink still gets at most 16 KiB at a time.
     package var bufferSize: Int
+    /// Bytes per second of all bodies together, on average; nil for no limit.
+    package var bytesPerSecond: UInt64?
 
     package init(
       maxConnectionsPerHost: Int = 0, protocols: Set<String> = ["http", "https"],
-      caFile: String? = nil, userAgent: String = "spoolrun", bufferSize: Int = 512 * 1024
+      caFile: String? = nil, userAgent: String = "spoolrun", bufferSize: Int = 512 * 1024, bytesPerSecond: UInt64? = nil
     ) {
       self.maxConnectionsPerHost = maxConnectionsPerHost
       self.protocols = protocols
       self.caFile = caFile
       self.userAgent = userAgent
       self.bufferSize = bufferSize
+      self.bytesPerSecond = bytesPerSecond
     }
   }
 
@@ -44,6 +47,7 @@ package final class TransferEngine {
   private var isPerforming = false
   private var cancelledInCallback: [Exchange] = []
   private var nextTimerCheck: Milliseconds = 0
+  private var lastDeal: Milliseconds = 0
 
   private struct Running {
     let exchange: Exchange
@@ -107,6 +111,9 @@ package final class TransferEngine {
     let exchange = Exchange(
       request, url: url, sink: sink,
       redirectSchemes: options.protocols.intersection(["http", "https"]), now: now)
+    // Nothing before the first deal, which comes within an interval.
+    exchange.allowance = RateAllowance(
+      shared: options.bytesPerSecond.map { _ in 0 }, own: request.bytesPerSecond.map { _ in 0 })
     return await withCheckedContinuation { continuation in
       running[request.id] = Running(exchange: exchange, continuation: continuation)
       toStart.append(exchange)
@@ -128,6 +135,7 @@ package final class TransferEngine {
     startHops()
     wait(milliseconds, descriptors)
     perform()
+    dealRates()
     reapEndedHops()
     checkTimers()
   }
@@ -158,7 +166,9 @@ package final class TransferEngine {
   private func wait(_ milliseconds: Int32, _ descriptors: [Int32]) {
     var limit = milliseconds
     if !running.isEmpty {
-      limit = min(limit, Int32(clamping: max(0, nextTimerCheck - monotonicMilliseconds())))
+      let now = monotonicMilliseconds()
+      limit = min(limit, Int32(clamping: max(0, nextTimerCheck - now)))
+      if isRateLimited { limit = min(limit, Int32(clamping: max(0, lastDeal + RateDealer.interval - now))) }
     }
     var extra = descriptors.map { curl_waitfd(fd: $0, events: Int16(CURL_WAIT_POLLIN), revents: 0) }
     var count: Int32 = 0
@@ -177,9 +187,44 @@ package final class TransferEngine {
     isPerforming = true
     let code = curl_multi_perform(multi, &handles)
     isPerforming = false
+    finishCancelled()
+    if code != CURLM_OK { failAll(code) }
+  }
+
+  private var isRateLimited: Bool {
+    options.bytesPerSecond != nil || running.values.contains { $0.exchange.request.bytesPerSecond != nil }
+  }
+
+  /// Renews what each fetch may receive, and lets those go on that have something again.
+  private func dealRates() {
+    guard !running.isEmpty, isRateLimited else { return }
+    let now = monotonicMilliseconds()
+    guard now - lastDeal >= RateDealer.interval else { return }
+    // After a pause without fetches nothing has been saved up.
+    let elapsed = min(now - lastDeal, RateDealer.interval * 4)
+    lastDeal = now
+    let exchanges = running.values.map(\.exchange)
+    if let rate = options.bytesPerSecond {
+      var allowances = exchanges.map { (allowance: $0.allowance.shared ?? 0, isWaiting: $0.isPaused) }
+      RateDealer.deal(rate: Double(rate), elapsed: elapsed, to: &allowances)
+      for (exchange, dealt) in zip(exchanges, allowances) { exchange.allowance.shared = dealt.allowance }
+    }
+    for exchange in exchanges {
+      if let rate = exchange.request.bytesPerSecond {
+        var single = [(allowance: exchange.allowance.own ?? 0, isWaiting: exchange.isPaused)]
+        RateDealer.deal(rate: Double(rate), elapsed: elapsed, to: &single)
+        exchange.allowance.own = single[0].allowance
+      }
+    }
+    isPerforming = true
+    for exchange in exchanges where !exchange.allowance.isExhausted { exchange.resume() }
+    isPerforming = false
+    finishCancelled()
+  }
+
+  private func finishCancelled() {
     for exchange in cancelledInCallback { finish(exchange, .cancelled) }
     cancelledInCallback = []
-    if code != CURLM_OK { failAll(code) }
   }
 
   private func reapEndedHops() {

@@ -33,6 +33,18 @@ struct Run: ParsableCommand {
   @Option(name: .customLong("cacert"), help: ArgumentHelp("PEM file of the certificate authorities to trust. (default: the system's)", valueName: "file"))
   var caFile: String?
 
+  @Option(name: .long, help: ArgumentHelp("Bytes a second for all transfers together, such as 2M.", valueName: "rate"))
+  var limitRate: String?
+
+  @Option(name: .long, help: ArgumentHelp("Room to leave on the disk, such as 10G: while there is less, jobs wait.", valueName: "size"))
+  var minFree: String?
+
+  @Option(name: .long, help: ArgumentHelp("Start jobs only while this shell command ends with status 0.", valueName: "command"))
+  var gate: String?
+
+  @Flag(name: .long, help: "Start jobs only while NetworkManager does not call the connection metered.")
+  var unmeteredOnly = false
+
   @Flag(name: .shortAndLong, help: "Log each step.")
   var verbose = false
 
@@ -45,10 +57,21 @@ struct Run: ParsableCommand {
   func validate() throws {
     guard (1...1000).contains(jobs) else { throw ValidationError("--jobs wants a number from 1 to 1000") }
     guard (1...1000).contains(perHost) else { throw ValidationError("--per-host wants a number from 1 to 1000") }
+    _ = try bytes("--limit-rate", limitRate)
+    _ = try bytes("--min-free", minFree)
+    if unmeteredOnly, gate != nil { throw ValidationError("--unmetered-only and --gate exclude each other") }
     let unknown = schemes.subtracting(["http", "https", "ftp", "ftps", "sftp"])
     guard unknown.isEmpty, !schemes.isEmpty else {
       throw ValidationError("--protocols wants a list such as http,https,ftp,ftps,sftp")
     }
+  }
+
+  private func bytes(_ option: String, _ value: String?) throws -> UInt64? {
+    guard let value else { return nil }
+    guard let count = byteCount(value), count > 0 else {
+      throw ValidationError("\(option) wants a number of bytes, such as 500k, 2M or 10G")
+    }
+    return count
   }
 
   private var schemes: Set<String> { Set(protocols.split(separator: ",").map { $0.lowercased() }) }
@@ -90,6 +113,9 @@ struct Run: ParsableCommand {
     options.directory = try directory.map { try absolute($0) }
     options.protocols = schemes
     options.caFile = caFile
+    options.limitRate = try bytes("--limit-rate", limitRate)
+    options.minFree = try bytes("--min-free", minFree) ?? 0
+    options.gate = unmeteredOnly ? .unmeteredOnly : gate.map { .command($0) }
     options.userAgent = "spoolrun/\(Spoolrun.configuration.version)"
     if let caFile, access(caFile, R_OK) != 0 {
       Terminal.error("--cacert \(escaped(caFile)): \(Errno(rawValue: Glibc.errno))")

@@ -37,6 +37,16 @@ int spoolrun_set_times(int descriptor, int64_t seconds);
 /// A signalfd(2) that reports SIGTERM, SIGINT and SIGHUP, which are blocked for the process; SIGPIPE is ignored.
 int spoolrun_stop_signals(void);
 
+/// posix_spawn(3) of argv[0] with no signal blocked or ignored, in a process group of its own, standard input empty, output and error into a pipe whose
+/// reading end is left in *output. The process id, or -errno.
+int spoolrun_spawn(char *const *argv, char *const *envp, int *output);
+
+/// environ(7), which two modules declare and Swift calls ambiguous.
+static inline char **spoolrun_environment(void) {
+  extern char **environ;
+  return environ;
+}
+
 /// A netlink(7) socket that tells of links, addresses and routes that come and go.
 int spoolrun_network_events(void);
 

@@ -1,0 +1,112 @@
+internal import CLinux
+internal import Dispatch
+internal import Glibc
+internal import Spool
+internal import SystemPackage
+
+/// A program that runs to its end beside the transfers: a hook, a gate.
+struct ChildProcess: Sendable {
+  enum End: Sendable, Equatable {
+    case exited(Int32)
+    case signalled(Int32)
+    case timedOut
+  }
+
+  struct Outcome: Sendable {
+    let end: End
+    /// What it printed on either stream, at most ``outputLimit`` bytes.
+    let output: [UInt8]
+
+    var isSuccess: Bool { end == .exited(0) }
+
+    /// For a person.
+    var description: String {
+      switch end {
+      case .exited(let status): "exit status \(status)"
+      case .signalled(let signal): "killed by signal \(signal)"
+      case .timedOut: "still running after its time limit"
+      }
+    }
+  }
+
+  static let outputLimit = 64 * 1024
+
+  let arguments: [String]
+  /// Added to the worker's own environment.
+  var environment: [(name: String, value: String)] = []
+  let seconds: Int
+
+  /// Runs it; its whole process group is killed when the time is up.
+  /// - Throws: `Errno` where it cannot be started.
+  func run() async throws(Errno) -> Outcome {
+    // Not on the concurrency pool, which has a thread a processor and which the flushes need.
+    let result: Result<Outcome, Errno> = await withCheckedContinuation { continuation in
+      DispatchQueue.global().async { continuation.resume(returning: Result { () throws(Errno) in try runBlocking() }) }
+    }
+    return try result.get()
+  }
+
+  private func runBlocking() throws(Errno) -> Outcome {
+    let names = Set(environment.map(\.name))
+    var inherited: [String] = []
+    var next: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> = spoolrun_environment()
+    while let entry = next.pointee {
+      let text = String(cString: entry)
+      if !names.contains(String(text.prefix { $0 != "=" })) { inherited.append(text) }
+      next += 1
+    }
+    let variables = inherited + environment.map { "\($0.name)=\($0.value)" }
+    var output: Int32 = -1
+    let process = withCStrings(arguments) { argv in
+      withCStrings(variables) { envp in spoolrun_spawn(argv, envp, &output) }
+    }
+    guard process > 0 else { throw Errno(rawValue: -process) }
+    defer { close(output) }
+    return collect(process, output)
+  }
+
+  private func collect(_ process: Int32, _ output: Int32) -> Outcome {
+    let deadline = LoopExecutor.milliseconds() + Int64(seconds) * 1000
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    var isTimedOut = false
+    while true {
+      let left = deadline - LoopExecutor.milliseconds()
+      var polled = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
+      if left <= 0 || poll(&polled, 1, Int32(clamping: left)) == 0 {
+        isTimedOut = true
+        kill(-process, SIGKILL)
+        break
+      }
+      let count = read(output, &buffer, buffer.count)
+      if count < 0, errno == EINTR { continue }
+      // The end of its output: it has ended, or closed it and is waited for below.
+      if count <= 0 { break }
+      bytes += buffer[..<count].prefix(Self.outputLimit - bytes.count)
+    }
+    var status: Int32 = 0
+    while true {
+      let waited = waitpid(process, &status, isTimedOut ? 0 : WNOHANG)
+      if waited == process { break }
+      if waited < 0, errno != EINTR { break }
+      if waited == 0 {
+        if LoopExecutor.milliseconds() >= deadline {
+          isTimedOut = true
+          kill(-process, SIGKILL)
+        } else {
+          usleep(10_000)
+        }
+      }
+    }
+    // wait(2): the low seven bits are the signal; 0 for an exit, whose status is in the next byte.
+    let end: End = isTimedOut ? .timedOut : status & 0x7F == 0 ? .exited((status >> 8) & 0xFF) : .signalled(status & 0x7F)
+    return Outcome(end: end, output: bytes)
+  }
+
+  private func withCStrings<Result>(_ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result) -> Result {
+    var pointers: [UnsafeMutablePointer<CChar>?] = strings.map { strdup($0) }
+    pointers.append(nil)
+    defer { for pointer in pointers { free(pointer) } }
+    return pointers.withUnsafeBufferPointer { body($0.baseAddress!) }
+  }
+}

@@ -1,0 +1,42 @@
+/// What one fetch may still receive before it pauses, in bytes. Below 0 it has taken more than its share, and pays that back first: so the rate holds on
+/// average, whatever the size of the pieces.
+struct RateAllowance {
+  /// Of the rate that all fetches share; nil where there is none.
+  var shared: Double?
+  /// Of the fetch's own rate; nil where there is none.
+  var own: Double?
+
+  var isExhausted: Bool { (shared ?? 1) <= 0 || (own ?? 1) <= 0 }
+
+  mutating func take(_ bytes: Int) {
+    if let shared { self.shared = shared - Double(bytes) }
+    if let own { self.own = own - Double(bytes) }
+  }
+}
+
+/// Deals out a common rate: to each its equal share, and what a slow one leaves to those that wait.
+struct RateDealer {
+  /// How often allowances are renewed. Short enough for an even stream, long enough to cost nothing.
+  static let interval: Milliseconds = 50
+  /// Shares that an idle fetch may save up; beyond it they are the others'.
+  private static let savedShares = 2.0
+
+  /// - Parameters:
+  ///   - rate: bytes per second for all together; `elapsed`: since the last deal.
+  ///   - allowances: each fetch's, with whether it is paused for want of one.
+  static func deal(rate: Double, elapsed: Milliseconds, to allowances: inout [(allowance: Double, isWaiting: Bool)]) {
+    guard !allowances.isEmpty else { return }
+    let share = rate * Double(elapsed) / 1000 / Double(allowances.count)
+    var left = 0.0
+    for index in allowances.indices {
+      allowances[index].allowance += share
+      let most = share * savedShares
+      if allowances[index].allowance > most {
+        left += allowances[index].allowance - most
+        allowances[index].allowance = most
+      }
+    }
+    let waiting = allowances.indices.filter { allowances[$0].isWaiting }
+    for index in waiting { allowances[index].allowance += left / Double(waiting.count) }
+  }
+}
