@@ -40,6 +40,8 @@ int spoolrun_stop_signals(void) {
   sigaddset(&set, SIGHUP);
   if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) return -1;
   if (signal(SIGPIPE, SIG_IGN) == SIG_ERR) return -1;
+  // Sent to whoever holds a lease that another's open breaks (fcntl(2)), and deadly by default.
+  if (signal(SIGIO, SIG_IGN) == SIG_ERR) return -1;
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

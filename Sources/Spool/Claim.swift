@@ -17,6 +17,8 @@ package final class Claim {
   private var end: Int64
   private var needsNewline: Bool
   private var isOpen = true
+  /// Whether its last move is still to come.
+  package var isHeld: Bool { isOpen }
 
   init(spool: Spool, job: JobName, origin: Directory, path: Path, descriptor: Int32, identity: FileStatus, text: JobText) {
     self.spool = spool
@@ -42,6 +44,8 @@ package final class Claim {
 
   /// Adds a line to the job's journal. Not yet durable: see ``sync()``.
   package func append(_ line: JournalLine) throws(SpoolError) {
+    // The descriptor's number may be another job's file by now.
+    guard isOpen else { throw SpoolError(call: .write, path: path.display, errno: .badFileDescriptor) }
     let bytes = Array(((needsNewline ? "\n" : "") + line.text).utf8)
     let result: Result<Void, SpoolError> = bytes.withUnsafeBytes { buffer in
       Result { () throws(SpoolError) in try spool.system.write(descriptor, path, buffer, at: end) }

@@ -49,6 +49,9 @@ extension Spool {
       return try claim(job, source, origin, now: now)
     } catch where error.errno == .noSuchFileOrDirectory {
       return .lost
+    } catch where error.call == .open && error.errno == .wouldBlock {
+      // Another worker holds a lease on it, just to see whether somebody is writing (open(2), O_NONBLOCK).
+      return .lost
     } catch where error.errno == .permissionDenied {
       return try reject(name, from: origin, Defect(line: nil, reason: "cannot be read: \(error.errno)"))
     }
@@ -131,7 +134,7 @@ extension Spool {
     let isHuge = status.size > Self.maximumJobFile
     let bytes = try read(descriptor, path, limit: isHuge ? JobText.maximumRequest : Self.maximumJobFile)
     let text = bytes.withUnsafeBytes { JobText($0) }
-    if isHuge { return (text, Defect(line: nil, reason: "\(status.size) bytes: a job has at most 64 KiB")) }
+    if isHuge || text.isTooLong { return (text, Defect(line: nil, reason: "\(status.size) bytes: a job has at most 64 KiB")) }
     // What is past new/ was whole when it was claimed: there a torn tail is our own.
     let isCut = text.hasTornTail && !(text.tornTailIsJournal && origin != .new)
     if isCut || status.size == 0 {
@@ -224,26 +227,30 @@ extension Spool {
 
   /// Puts what is no job into `failed/` as it is, with the record beside it: nothing dropped is deleted or ignored in silence.
   private func reject(_ name: FileName, from origin: Directory, _ defect: Defect) throws(SpoolError) -> ClaimOutcome {
-    var target = name
+    func numbered(_ suffix: String) -> FileName { FileName(Array(name.bytes.prefix(255 - suffix.utf8.count)) + Array(suffix.utf8)) }
+    func recordName(_ name: FileName) -> FileName { FileName(Array(name.bytes.prefix(255 - 7)) + Array(".record".utf8)) }
+    // `failed/NAME.part` is the place of a job's wrong data, which is replaced and removed.
+    var target = name.bytes.suffix(5) == Array(".part".utf8)[...] ? numbered("~1") : name
     var number = 1
     while true {
       do throws(SpoolError) {
+        if try status(.failed, recordName(target)) != nil {
+          throw SpoolError(call: .rename, path: recordName(target).display, errno: .fileExists)
+        }
         try moveNoReplace(Path(origin, name), Path(.failed, target))
         break
       } catch where error.errno == .noSuchFileOrDirectory {
         return .lost
       } catch where error.errno == .fileExists && number < Self.maximumNumber {
         number += 1
-        let suffix = Array("~\(number)".utf8)
-        target = FileName(Array(name.bytes.prefix(255 - suffix.count)) + suffix)
+        target = numbered("~\(number)")
       }
     }
     let record = FailureRecord(
       time: .now(), attempt: 0, failure: Failure(.malformed, defect.reason, line: defect.line), offset: 0, checksum: nil, fetched: 0,
       retry: nil)
-    let suffix = Array(".record".utf8)
-    let path = Path(.failed, FileName(Array(target.bytes.prefix(255 - suffix.count)) + suffix))
-    let descriptor = try system.create(root, path, O_WRONLY | O_TRUNC | O_NOFOLLOW)
+    let path = Path(.failed, recordName(target))
+    let descriptor = try system.create(root, path, O_WRONLY | O_EXCL | O_NOFOLLOW)
     defer { _ = Glibc.close(descriptor) }
     let bytes = Array(JournalLine.failed(record).text.utf8)
     let result: Result<Void, SpoolError> = bytes.withUnsafeBytes { buffer in

@@ -76,7 +76,7 @@ package struct Fields: Sendable {
         case 0x22: value.append(0x22)
         case 0x5C: value.append(0x5C)
         case UInt8(ascii: "x"):
-          guard rest.count >= 2,
+          guard rest.count >= 2, rest.first != UInt8(ascii: "+"), rest.first != UInt8(ascii: "-"),
             let escape = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
           else { return nil }
           value.append(escape)

@@ -13,6 +13,9 @@ package struct JobText: Sendable {
   /// The tail is the beginning of a journal line, or zeros where a power cut kept the length and lost the data.
   package private(set) var tornTailIsJournal = false
 
+  /// The request goes on beyond ``maximumRequest``; the rest was not read.
+  package private(set) var isTooLong = false
+
   private var bareURLs = 0
 
   package init(_ bytes: UnsafeRawBufferPointer, defaults isDefaults: Bool = false) {
@@ -30,6 +33,7 @@ package struct JobText: Sendable {
       inJournal = inJournal || isJournal
       position += length + 1
       if !inJournal, position > Self.maximumRequest {
+        isTooLong = true
         note(Defect(line: number, reason: "a job has at most 64 KiB"))
         break
       }
@@ -46,10 +50,10 @@ package struct JobText: Sendable {
   }
 
   private static func beginsJournal(_ tail: Slice<UnsafeRawBufferPointer>) -> Bool {
-    if tail.first == 0 { return true }
+    let written = tail.prefix { $0 != 0 }
     return JournalKey.allCases.contains { key in
       let head = Array("\(key.rawValue): ".utf8)
-      return zip(tail, head).allSatisfy { $0 == $1 }
+      return zip(written, head).allSatisfy { $0 == $1 }
     }
   }
 

@@ -133,6 +133,8 @@ package struct Journal: Sendable {
   package private(set) var verified: Verified?
   package private(set) var receipt: Receipt?
   package private(set) var fetched: UInt64 = 0
+  /// Where the data stood when it began to grow without a later record of how many bytes were fetched.
+  package private(set) var unrecordedFrom: UInt64?
   package private(set) var lastFailure: Fields?
   /// The last line is a failure: the move that belongs to it may not have happened.
   package private(set) var endsInFailure = false
@@ -154,6 +156,8 @@ package struct Journal: Sendable {
     case .requeued:
       (failures, mismatches, fetched, firstStarted) = (0, 0, 0, nil)
       lostWrites = false
+      // The job may have been edited: what was verified for its old text proves nothing.
+      (verified, receipt) = (nil, nil)
     case .started:
       guard let worker = fields["worker"], let boot = fields["boot"] else { return }
       lastStart = Start(host: String(worker.prefix { $0 != "." }), boot: boot)
@@ -167,14 +171,17 @@ package struct Journal: Sendable {
       part = number("part")
       lostWrites = false
       if offset == 0 { (checkpoint, softMark) = (nil, nil) }
+      unrecordedFrom = min(unrecordedFrom ?? offset, offset)
     case .checkpoint:
       checkpoint = mark(at: fields.words.first.flatMap { decimal($0) })
       softMark = checkpoint
     case .interrupted:
       softMark = mark(at: number("at")) ?? softMark
       fetched &+= number("fetched") ?? 0
+      unrecordedFrom = nil
     case .failed:
       lastFailure = fields
+      unrecordedFrom = nil
       fetched &+= number("fetched") ?? 0
       if fields["burned"] != "no" { failures += 1 }
       let code = fields["code"].flatMap { FailureCode(rawValue: $0) }

@@ -157,7 +157,8 @@ package final class OutputPlace {
         // linkat(2): the documented way to name an open file without CAP_DAC_READ_SEARCH.
         try spool.system.link(AT_FDCWD, Path("/proc/self/fd/\(part.descriptor)"), parent.descriptor, name, follow: true)
       } catch where error.errno == .noSuchFileOrDirectory {
-        // No /proc here, or the file lost its last name: then this says so as well.
+        // No /proc here; or the file lost its last name, and what bears it now is a successor's.
+        guard try part.isInPlace() else { throw error }
         try spool.system.link(spool.root, part.path, parent.descriptor, name)
       }
       return true

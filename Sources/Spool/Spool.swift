@@ -165,10 +165,25 @@ package final class Spool: Sendable {
     return bytes
   }
 
+  private func exists(_ path: Path) throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      _ = try system.status(root, path)
+      return true
+    } catch where error.errno == .noSuchFileOrDirectory {
+      return false
+    }
+  }
+
   /// The keys that every job inherits.
   /// - Throws: ``Defect`` naming the line; ``SpoolError``.
   package func defaults() throws -> JobRequest {
-    guard let bytes = try contents(Path("defaults"), limit: JobText.maximumRequest + 1) else { return JobRequest() }
+    let path = Path("defaults")
+    let bytes = try contents(path, limit: JobText.maximumRequest + 1)
+    guard let bytes else {
+      let isThere = try exists(path)
+      guard isThere else { return JobRequest() }
+      throw Defect(line: nil, reason: "is no regular file")
+    }
     let text = bytes.withUnsafeBytes { JobText($0, defaults: true) }
     if let defect = text.defect { throw defect }
     if text.hasTornTail { throw Defect(line: nil, reason: "its last line does not end in a newline") }

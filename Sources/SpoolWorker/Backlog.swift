@@ -18,7 +18,8 @@ struct Backlog {
   private var read = 0
 
   init(_ candidates: [Candidate] = []) {
-    unread = candidates.sorted { ($0.modified, $1.name.bytes.count) > ($1.modified, $0.name.bytes.count) }
+    // Of one second's, the shorter names first: a job before its `~2`, job-9 before job-10.
+    unread = candidates.sorted { ($0.modified, $0.name.bytes.count) > ($1.modified, $1.name.bytes.count) }
   }
 
   /// One more, which came last.

@@ -8,6 +8,8 @@ struct Commit {
   let plan: JobPlan
   let root: OutputRoot
   let attempt: Int
+  /// When this worker began with the job.
+  let began: Timestamp
 
   private var spool: Spool { claim.spool }
   private var overwrites: Bool { plan.request.overwrite ?? false }
@@ -64,10 +66,11 @@ struct Commit {
   /// Writes the receipt, removes the data's own name, and moves the job. The payload and its directory entry are durable by now. The data's
   /// name goes only after the receipt is durable: until then it is what tells our own payload from a stranger's file.
   private func finish(fetched: UInt64, existing: Bool) async throws {
-    let journal = claim.text.journal
+    // A job that came anew has an old account, perhaps even an old receipt: neither is this run's.
+    let journal = claim.origin == .new ? Journal() : claim.text.journal
     if journal.receipt == nil {
       let now = Timestamp.now()
-      let seconds = now.seconds - (journal.firstStarted ?? now).seconds
+      let seconds = now.seconds - (journal.firstStarted ?? began).seconds
       try claim.append(
         .done(
           now, attempts: attempt, output: plan.output.text, fetched: journal.fetched &+ fetched, seconds: max(0, seconds),
@@ -114,13 +117,16 @@ struct Commit {
     let isOwn = status.isRegular && data?.isSameFile(as: status) == true
     if overwrites, !isOwn { return false }
     let request = plan.request
-    guard status.isRegular, request.size.map({ $0 == UInt64(status.size) }) ?? true, isOwn || request.crc32 != nil else {
+    // A gesture that came between the receipt and the move to done/ leaves a job whose payload is in its place.
+    let journal = claim.text.journal
+    let published = journal.receipt == nil ? nil : journal.verified.flatMap { $0.part == status.inode ? $0.checksum : nil }
+    guard status.isRegular, request.size.map({ $0 == UInt64(status.size) }) ?? true, isOwn || published != nil || request.crc32 != nil else {
       throw outputExists()
     }
     let place = try root.place(plan.output)
     let existing = try place.openExisting()
     let mark = try await offload { [reading = existing.reading] in try reading.run() }
-    guard request.crc32.map({ $0 == mark.checksum }) ?? true else { throw outputExists() }
+    guard request.crc32 ?? published ?? mark.checksum == mark.checksum else { throw outputExists() }
     try await offload { [data = existing.durability] in try data.data() }
     try claim.append(.verified(.now(), size: mark.offset, checksum: mark.checksum, part: existing.status.inode))
     try await sync(place)

@@ -26,6 +26,7 @@ final class JobRun {
   private var checkpointing: Task<Void, Never>?
   private var fetched: UInt64 = 0
   private var attempt = 0
+  private let began = Timestamp.now()
   private var lastHeartbeat = LoopExecutor.milliseconds()
 
   init(_ claim: Claim, host: String, worker: Worker, id: UInt64) {
@@ -38,6 +39,8 @@ final class JobRun {
   private var spool: Spool { claim.spool }
   private var name: FileName { claim.job.fileName }
 
+  private func log(_ event: String, _ fields: Fields) { worker.log(Event(event, .info, job: name, fields)) }
+
   // MARK: the way
 
   func run() async -> Outcome {
@@ -48,9 +51,29 @@ final class JobRun {
     } catch let failure as Failure {
       return await record(failure)
     } catch let error as SpoolError {
+      guard claim.isHeld else {
+        // It stands in done/ already, and whether that is durable is all that is in doubt.
+        worker.broke(error, job: name)
+        return .done
+      }
       return await record(Failure(error))
     } catch {
       return await record(Failure(.io, "\(error)"))
+    }
+  }
+
+  /// What became of the claim, if it is not this worker's any more: a gesture can come between any two steps.
+  private func lostClaim() -> Stop? {
+    guard claim.isHeld else { return nil }
+    do throws(SpoolError) {
+      switch try claim.standing() {
+      case .ours: return nil
+      case .moved: return .moved
+      case .removed: return .removed
+      }
+    } catch {
+      // The call that failed first is what gets told.
+      return nil
     }
   }
 
@@ -62,7 +85,7 @@ final class JobRun {
     attempt = (isRequeued ? 0 : journal.failures) + 1
     let request = claim.text.request.inheriting(worker.options.defaults)
     let plan = try JobPlan(request, protocols: worker.options.protocols)
-    let commit = Commit(claim: claim, plan: plan, root: worker.outputRoot, attempt: attempt)
+    let commit = Commit(claim: claim, plan: plan, root: worker.outputRoot, attempt: attempt, began: began)
 
     // A job that comes anew may have been edited: what was verified for its old text proves nothing.
     if !isRequeued, try await commit.finishInterrupted(journal) { return await succeeded(plan) }
@@ -76,8 +99,6 @@ final class JobRun {
     try await transfer(plan, state)
     await checkpointing?.value
     if let stop { throw stop }
-    try verify(state)
-    try await askVerifyHook(plan, state)
     try await commit.publish(state.part, fetched: fetched)
     return await succeeded(plan)
   }
@@ -122,6 +143,7 @@ final class JobRun {
     }
     guard var part = opened else { throw Failure(.io, "no free name for the data beside \(claim.job.display)") }
 
+    let unrecorded = journal.unrecordedFrom.map { part.length > $0 ? part.length - $0 : 0 } ?? 0
     var recovery = Recovery.decide(
       length: part.length, inode: part.inode, journal: journal, host: spool.owner.host, boot: spool.boot)
     if let mark = recovery.verifies {
@@ -141,6 +163,8 @@ final class JobRun {
       }
       part.adopt(mark)
     }
+    // What a worker fetched that was killed before it could say so.
+    fetched += unrecorded
     let state = State(claim: claim, request: request, part: part, version: part.length > 0 ? journal.version : nil)
     // The journal names the inode: after a change of inode it has to name the new one, or the data would not be known again.
     if let version = state.version, journal.part != part.inode { try state.begin(version) }
@@ -149,43 +173,53 @@ final class JobRun {
 
   // MARK: transfer
 
-  /// Asks the mirrors in turn until the data is whole. A connection that is cut after progress is resumed at once; a mirror without
-  /// progress is left; when all are, the attempt has failed.
+  /// Asks the mirrors in turn until the data is whole and verified. A connection that is cut after progress is resumed at once; a mirror without
+  /// progress, or with other data than the job declares, is left; when all are, the attempt has failed.
   private func transfer(_ plan: JobPlan, _ state: State) async throws {
     var failures: [Failure] = []
-    var reached = state.part.length
-    var smallSteps = 0
     for (index, mirror) in plan.mirrors.enumerated() {
-      let url = state.request.urls[index].text
-      try claim.append(
-        .started(.now(), attempt: attempt, worker: spool.owner, boot: spool.boot, mirror: index + 1, url: mirror.redacted))
-      worker.log(Event("started", .info, job: name, Fields().with("attempt", attempt).with("at", state.part.length).with("url", mirror.redacted)))
-      while !state.isComplete {
-        if let stop { throw stop }
-        do {
-          try await fetchOnce(url, mirror, number: index + 1, state)
-          return
-        } catch let failure as Failure {
-          let gained = state.part.length > reached ? state.part.length - reached : 0
-          reached = max(reached, state.part.length)
-          // A server that gives a few bytes a connection would be asked without end.
-          smallSteps = gained >= 65_536 ? 0 : smallSteps + 1
-          let isCut = [.cut, .shortBody, .stalled].contains(failure.code)
-          worker.log(
-            Event("interrupted", .info, job: name, Fields().with("at", state.part.length).with("code", failure.label).with("reason", failure.reason)))
-          if isCut, gained > 0, smallSteps < 100 { continue }
-          failures.append(failure)
-          // What the job declares is not there, or the disk is full: no other connection changes that now.
-          if failure.code == .diskFull || failure.code == .noNetwork { throw failure }
-          if failure.code.isMismatch { try setAside(state) }
+      do {
+        try claim.append(
+          .started(.now(), attempt: attempt, worker: spool.owner, boot: spool.boot, mirror: index + 1, url: mirror.redacted))
+        log("started", Fields().with("attempt", attempt).with("at", state.part.length).with("url", mirror.redacted))
+        try await fetchWhole(mirror, number: index + 1, state)
+        try verify(state)
+        try await askVerifyHook(plan, state)
+        return
+      } catch let failure as Failure {
+        // No other server changes these now.
+        if failure.code == .diskFull || failure.code == .noNetwork { throw failure }
+        failures.append(failure)
+        if index + 1 < plan.mirrors.count {
+          log("mirror-failed", Fields().with("url", mirror.redacted).with("code", failure.label).with("reason", failure.reason))
+          // A checkpoint under way still uses the descriptor that goes with the data.
+          await checkpointing?.value
+          if failure.code.isMismatch { try state.setAside() }
         }
-        break
       }
-      if state.isComplete { return }
     }
     // One mirror that may come back keeps the job alive.
     guard let decisive = failures.last(where: { $0.failureClass == .temporary }) ?? failures.last else { return }
     throw decisive
+  }
+
+  /// Fetches from one mirror until the data is whole.
+  private func fetchWhole(_ mirror: URLParts, number: Int, _ state: State) async throws {
+    var reached = state.part.length
+    var smallSteps = 0
+    while !state.isComplete {
+      if let stop { throw stop }
+      do {
+        return try await fetchOnce(state.request.urls[number - 1].text, mirror, number: number, state)
+      } catch let failure as Failure {
+        let gained = state.part.length > reached ? state.part.length - reached : 0
+        reached = max(reached, state.part.length)
+        // A server that gives a few bytes a connection would be asked without end.
+        smallSteps = gained >= 65_536 ? 0 : smallSteps + 1
+        guard [.cut, .shortBody, .stalled].contains(failure.code), gained > 0, smallSteps < 100 else { throw failure }
+        log("interrupted", Fields().with("at", state.part.length).with("code", failure.label).with("reason", failure.reason))
+      }
+    }
   }
 
   /// One request after another until the data is whole, or a failure ends it.
@@ -217,7 +251,7 @@ final class JobRun {
       case .refused:
         switch sink.refusal {
         case .startOver(let reason):
-          worker.log(Event("restart", .info, job: name, Fields().with("reason", reason)))
+          log("restart", Fields().with("reason", reason))
           startsOver = true
           continue
         case .complete: return
@@ -265,29 +299,25 @@ final class JobRun {
     }
   }
 
-  /// A mismatch is never resumed: the data goes where a person can look at it.
-  private func setAside(_ state: State) throws(SpoolError) {
-    if state.part.length > 0 { try state.part.setAside(claim.job) }
-  }
-
   // MARK: record
 
   private func record(_ failure: Failure) async -> Outcome {
     await checkpointing?.value
+    if let stop = lostClaim() { return await end(stop) }
     var failure = failure
     do {
-      if failure.code.isMismatch, let state { try setAside(state) }
+      if failure.code.isMismatch { try state?.setAside() }
       let journal = claim.text.journal
       let isRequeued = claim.origin == .new
       let mismatches = (isRequeued ? 0 : journal.mismatches) + (failure.code.isMismatch ? 1 : 0)
       if failure.code.isMismatch, mismatches >= RetryDecision.maximumMismatches {
         failure.code = .mismatch
-        failure.reason += ", for the \(mismatches). time"
+        failure.reason += " (mismatch \(mismatches) of \(RetryDecision.maximumMismatches))"
       }
       let decision = RetryDecision.decide(
         failure, failures: attempt, request: claim.text.request.inheriting(worker.options.defaults), now: .now(),
         jitter: .random(in: 0...1))
-      let mark = failure.code.isMismatch ? nil : state?.part.mark
+      let mark = state.flatMap { $0.part.length > 0 ? $0.part.mark : nil }
       var retry: Timestamp?
       if case .wait(let until) = decision { retry = until }
       let line = FailureRecord(
@@ -313,6 +343,7 @@ final class JobRun {
       }
       return retry == nil ? .givenUp : .waiting
     } catch {
+      if let stop = lostClaim() { return await end(stop) }
       worker.broke(error, job: name)
       return .waiting
     }
@@ -332,8 +363,9 @@ final class JobRun {
       if case .failed(let error) = stop { return await record(Failure(error)) }
       if case .removed = stop {
         try state?.part.remove()
-        worker.log(Event("cancelled", .info, job: name))
         try closeData()
+        try spool.removeOrphanedData(of: claim.job)
+        worker.log(Event("cancelled", .info, job: name))
         return .cancelled
       }
       let mark = state?.part.mark ?? claim.text.journal.softMark ?? Mark(offset: 0, checksum: Checksum())
@@ -351,6 +383,7 @@ final class JobRun {
       worker.log(Event("parked", .info, job: job, Fields().with("at", mark.offset)))
       return .waiting
     } catch {
+      if case .shutdown = stop, let lost = lostClaim() { return await end(lost) }
       worker.broke(error, job: name)
       return .waiting
     }

@@ -1,11 +1,12 @@
 internal import Spool
+internal import SystemPackage
 
 extension JobRun {
   /// What an attempt holds while it runs: the claim, the data, and what the data is a prefix of. Touched by the loop's thread alone.
   final class State {
     let claim: Claim
     let request: JobRequest
-    let part: PartFile
+    private(set) var part: PartFile
     private(set) var version: RemoteVersion?
     /// The last durable mark: without one nothing needs to be forgotten durably.
     private(set) var checkpoint: Mark?
@@ -45,6 +46,18 @@ extension JobRun {
       generation += 1
       try part.truncate(to: 0)
       version = nil
+    }
+
+    /// A mismatch is never resumed: the data goes where a person can look at it, and the next begins in a file of its own.
+    func setAside() throws(SpoolError) {
+      guard part.length > 0 else { return }
+      generation += 1
+      version = nil
+      try part.setAside(claim.job)
+      guard let fresh = try PartFile.open(claim.job, in: claim.spool) else {
+        throw SpoolError(call: .lock, path: part.path.display, errno: .wouldBlock)
+      }
+      part = fresh
     }
 
     func append(_ bytes: UnsafeRawBufferPointer, host: String) throws {

@@ -39,7 +39,8 @@ package final class Worker {
   /// Runs all that is due, and what is dropped meanwhile; returns when nothing is left, or soon after `stopSignals` became readable.
   /// - Parameter stopSignals: a signalfd(2); negative for none.
   package func runOnce(stopSignals: Int32 = -1) async -> RunSummary {
-    await run(stopSignals: stopSignals) { () throws(SpoolError) in
+    sweepAtStart()
+    return await run(stopSignals: stopSignals) { () throws(SpoolError) in
       // Only a scan that came after the last job's end may say that nothing is left.
       if self.backlog.isEmpty, !self.isScanFresh { try self.rescan() }
       try self.fill()
@@ -54,6 +55,7 @@ package final class Worker {
   /// Stays, runs what is dropped and what falls due; returns soon after `stopSignals` became readable.
   /// - Throws: ``SpoolError`` where inotify is not to be had.
   package func watch(stopSignals: Int32) async throws(SpoolError) -> RunSummary {
+    sweepAtStart()
     let watch = try SpoolWatch(spool)
     let links = NetworkWatch()
     WorkerLoop.executor.watched = [watch.descriptor] + (links.map { [$0.descriptor] } ?? [])
@@ -290,7 +292,9 @@ package final class Worker {
     case .waiting: summary.waiting += 1
     case .givenUp: summary.givenUp += 1
     case .cancelled: summary.cancelled += 1
-    case .moved: break
+    case .moved:
+      // Perhaps it is back in new/ by now, and was passed over for its lock.
+      nextDue = 0
     }
     WorkerLoop.wakeUp()
   }

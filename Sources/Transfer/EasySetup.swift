@@ -24,7 +24,8 @@ extension Exchange {
     if let file = options.caFile { setup.string(CURLOPT_CAINFO, file) }
 
     setup.long(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
-    setup.long(CURLOPT_PIPEWAIT, 1)
+    // Over http there is nothing to multiplex, and libcurl 7.88 would wait for the first transfer to end.
+    setup.long(CURLOPT_PIPEWAIT, url.scheme == "https" ? 1 : 0)
     setup.long(CURLOPT_HTTP09_ALLOWED, 0)
     setup.long(CURLOPT_HTTP_CONTENT_DECODING, 0)
     setup.long(CURLOPT_HTTP_TRANSFER_DECODING, 1)

@@ -43,6 +43,11 @@ struct Add: ParsableCommand {
   @Option(name: .long, help: "The job's name. (default: the URL's last name)")
   var name: String?
 
+  func validate() throws {
+    _ = try jobText()
+    _ = try jobName()
+  }
+
   func run() throws {
     umask(0o077)
     let text = try jobText()

@@ -32,7 +32,7 @@ struct EventPrinter: Sendable {
     let fields = event.fields
     switch event.name {
     case "done":
-      return "\(job)done: \(fields["output"] ?? "")"
+      return "\(job)done: \(escaped(fields["output"] ?? ""))"
     case "failed", "rejected":
       let line = fields["line"].map { "line \($0): " } ?? ""
       var values = ""

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import Spool
+internal import SystemPackage
 
 struct Init: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -16,7 +17,8 @@ struct Init: ParsableCommand {
     do throws(SpoolError) {
       try Spool.create(location)
     } catch {
-      Terminal.error("\(escaped(location)): \(error)")
+      let hint = error.errno == .noSuchFileOrDirectory ? ": the directory above it has to be there" : ""
+      Terminal.error("\(escaped(location)) cannot be made: \(error)\(hint)")
       throw ExitStatus.cannotCreate.code
     }
   }

@@ -1,0 +1,53 @@
+PREFIX ?= /usr/local
+DESTDIR ?=
+SWIFT ?= swift
+
+# The Swift runtime goes into the program, so that the installed binary needs no toolchain; libcurl and zlib stay
+# shared, so that the distribution's security updates reach it. lld: GNU gold would warn of a function in the
+# runtime's archive that we don't call.
+RELEASE = -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld -Xlinker -s
+PROGRAM = .build/release/spoolrun
+# Which manuals are installed on this machine says nothing of ours.
+UNINSTALLED = 'STYLE: referenced manual not found'
+SCRIPTS = .ci/run scripts/bench scripts/demo scripts/loopback scripts/setup
+
+all:
+	$(SWIFT) build $(RELEASE) --product spoolrun
+
+demo: setup all
+	scripts/demo $(PROGRAM)
+
+test: setup
+	$(SWIFT) build --build-tests
+	$(SWIFT) test --skip-build --disable-xctest
+
+lint: setup
+	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
+	! mandoc -Tlint man/spoolrun.1 man/spool.5 2>/dev/null | grep -v $(UNINSTALLED)
+	shellcheck $(SCRIPTS)
+
+format:
+	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests
+
+bench: setup all
+	scripts/bench $(PROGRAM)
+
+setup:
+	scripts/setup
+
+# Builds only what isn't there, so that root, who may have no Swift, installs what a user has built.
+install:
+	test -x $(PROGRAM) || $(MAKE) all
+	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/share/man/man1' '$(DESTDIR)$(PREFIX)/share/man/man5'
+	install -m 755 $(PROGRAM) '$(DESTDIR)$(PREFIX)/bin/spoolrun'
+	install -m 644 man/spoolrun.1 '$(DESTDIR)$(PREFIX)/share/man/man1/spoolrun.1'
+	install -m 644 man/spool.5 '$(DESTDIR)$(PREFIX)/share/man/man5/spool.5'
+
+uninstall:
+	rm -f '$(DESTDIR)$(PREFIX)/bin/spoolrun'
+	rm -f '$(DESTDIR)$(PREFIX)/share/man/man1/spoolrun.1' '$(DESTDIR)$(PREFIX)/share/man/man5/spool.5'
+
+clean:
+	$(SWIFT) package clean
+
+.PHONY: all demo test lint format bench setup install uninstall clean

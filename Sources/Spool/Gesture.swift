@@ -1,0 +1,168 @@
+internal import Glibc
+internal import SystemPackage
+
+/// What a person does to jobs with `mv`, `touch` and `rm` (spool.5, Steering).
+package enum Gesture: String, CaseIterable, Sendable {
+  case hold, release, retry, cancel
+
+  /// Where the jobs stand that it is about.
+  package var sources: [Directory] {
+    switch self {
+    case .hold: [.new, .cur, .partial]
+    case .release: [.hold]
+    case .retry: [.partial, .failed]
+    case .cancel: [.new, .cur, .partial, .hold, .failed]
+    }
+  }
+
+  /// Where a job stands for which there is nothing left to do.
+  var settled: [Directory] {
+    switch self {
+    case .hold: [.hold]
+    case .release: [.new, .cur, .partial]
+    case .retry: [.new, .cur]
+    case .cancel: []
+    }
+  }
+}
+
+/// What came of a ``Gesture``.
+package enum GestureOutcome: Sendable {
+  /// Renamed.
+  case moved(from: JobPlace, to: JobPlace)
+  /// Its next attempt is now.
+  case due(JobPlace)
+  case removed(JobPlace)
+  /// It stood where it should already.
+  case unchanged(JobPlace)
+  /// Several jobs bear the name.
+  case ambiguous([JobPlace])
+  /// Where it would go, another job of its name stands.
+  case taken(JobPlace, by: JobPlace)
+  /// A directory was dropped: that is a person's to remove.
+  case directory(JobPlace)
+  /// No job of this name that the gesture is about; `elsewhere`: one that it is not about, such as a done one.
+  case notFound(elsewhere: JobPlace?)
+  /// It moved each time it was reached for.
+  case restless(JobPlace)
+}
+
+extension Spool {
+  /// How often to look for a job that is not there, and to reach for one that moves on.
+  private static let looks = 3
+  private static let grasps = 50
+
+  /// Does `gesture` to the job `name`. Takes no claim and asks no worker: one that has the job sees its file gone.
+  /// - Parameter directory: of several jobs of one name, the one that stands here.
+  package func perform(_ gesture: Gesture, _ name: FileName, in directory: Directory? = nil) throws(SpoolError) -> GestureOutcome {
+    var misses = 0
+    var last: JobPlace?
+    for _ in 0..<Self.grasps {
+      let all = try places(of: name, in: directory.map { [$0] })
+      let candidates = all.filter { gesture.sources.contains($0.directory) }
+      guard let place = candidates.first else {
+        if let settled = all.first(where: { gesture.settled.contains($0.directory) }) { return .unchanged(settled) }
+        misses += 1
+        if misses >= Self.looks { return .notFound(elsewhere: all.first) }
+        usleep(2000)
+        continue
+      }
+      if candidates.contains(where: { $0.inode != place.inode }) { return .ambiguous(candidates) }
+      last = place
+      do throws(SpoolError) {
+        return try perform(gesture, at: place, name)
+      } catch where error.errno == .noSuchFileOrDirectory {
+        // It has moved between the look and the grasp: look again.
+        continue
+      }
+    }
+    guard let last else { return .notFound(elsewhere: nil) }
+    return .restless(last)
+  }
+
+  /// - Throws: ``SpoolError``, ENOENT when the job is not there any more.
+  private func perform(_ gesture: Gesture, at place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {
+    switch (gesture, place.directory) {
+    case (.retry, .partial):
+      try touch(place)
+      return .due(place)
+    case (.hold, _): return try move(place, to: .hold, name)
+    case (.release, _):
+      // A worker that has just lost it still writes its last line: wait for that, or the next claim would find it locked.
+      try waitUntilUnlocked(place)
+      return try move(place, to: .new, name)
+    case (.retry, _): return try move(place, to: .new, name)
+    case (.cancel, _): return try remove(place, name)
+    }
+  }
+
+  /// One rename, which replaces nothing.
+  private func move(_ place: JobPlace, to directory: Directory, _ name: FileName) throws(SpoolError) -> GestureOutcome {
+    let target = Path(directory, name)
+    do throws(SpoolError) {
+      try moveNoReplace(place.path, target)
+      return .moved(from: place, to: JobPlace(directory: directory, name: name, inode: place.inode))
+    } catch where error.errno == .fileExists {
+      guard let other = try places(of: name, in: [directory]).first else {
+        throw SpoolError(call: .rename, path: place.display, errno: .noSuchFileOrDirectory)
+      }
+      return .taken(place, by: other)
+    }
+  }
+
+  private func touch(_ place: JobPlace) throws(SpoolError) {
+    let descriptor = try system.open(root, place.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    defer { _ = Glibc.close(descriptor) }
+    try system.touch(descriptor, place.path)
+  }
+
+  private func remove(_ place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {
+    do throws(SpoolError) {
+      try system.unlink(root, place.path)
+    } catch where error.errno == .isDirectory {
+      return .directory(place)
+    }
+    // A worker that runs it removes the data itself, and holds the lock until then.
+    if let job = JobName(name) { try removeOrphanedData(of: job) }
+    return .removed(place)
+  }
+
+  /// Waits, 2 s at most, until nobody has the job's lock.
+  private func waitUntilUnlocked(_ place: JobPlace) throws(SpoolError) {
+    let descriptor: Int32
+    do throws(SpoolError) {
+      guard try self.status(place.directory, place.name)?.isRegular ?? false else { return }
+      descriptor = try system.open(root, place.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    } catch where error.errno == .permissionDenied {
+      return
+    }
+    defer { _ = Glibc.close(descriptor) }
+    for _ in 0..<100 {
+      if try system.lock(descriptor, place.path) { return }
+      usleep(20_000)
+    }
+  }
+
+  /// The jobs that `gesture` is about, by name, with the directory that one look found them in.
+  /// - Parameter directories: of ``Gesture/sources``, those to look in.
+  package func jobs(for gesture: Gesture, in directories: [Directory]) throws(SpoolError) -> [(name: FileName, directory: Directory)] {
+    var jobs: [(FileName, Directory)] = []
+    for directory in directories {
+      let names = try list(directory)
+      switch directory {
+      case .cur: jobs += names.compactMap { name in ClaimName(name).map { ($0.job.fileName, .cur) } }
+      case .failed where gesture == .cancel:
+        let dropped = try leftovers(in: names)
+        jobs += names.filter { !dropped.contains($0) }.map { ($0, .failed) }
+      case .failed:
+        // What is no regular file would only come back.
+        for name in names where JobName(name) != nil {
+          guard try status(.failed, name)?.isRegular ?? false, try !isRecord(name) else { continue }
+          jobs.append((name, .failed))
+        }
+      default: jobs += names.filter { JobName($0) != nil }.map { ($0, directory) }
+      }
+    }
+    return jobs
+  }
+}

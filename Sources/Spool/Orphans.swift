@@ -1,0 +1,72 @@
+internal import Glibc
+internal import SystemPackage
+
+extension Spool {
+  /// Removes data whose job is gone, unless somebody has its lock.
+  /// - Parameters:
+  ///   - path: `partial/NAME.part`, or the data set aside as `failed/NAME.part`.
+  ///   - isDry: only says whether it would.
+  /// - Returns: the bytes that were in it; nil when it stays.
+  func removeOrphan(_ path: Path, of job: FileName, isDry: Bool = false) throws(SpoolError) -> Int64? {
+    let descriptor: Int32
+    do throws(SpoolError) {
+      guard try system.status(root, path).isRegular else { return nil }
+      descriptor = try system.open(root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    } catch where error.errno == .noSuchFileOrDirectory {
+      return nil
+    }
+    defer { _ = Glibc.close(descriptor) }
+    // First the lock, then the look: who claims a job of this name from now on finds the data locked, and takes another name.
+    guard try system.lock(descriptor, path), try !isJobPresent(job) else { return nil }
+    do throws(SpoolError) {
+      let status = try system.status(descriptor, path: path)
+      guard try system.status(root, path).isSameFile(as: status) else { return nil }
+      if !isDry { try system.unlink(root, path) }
+      return status.size
+    } catch where error.errno == .noSuchFileOrDirectory {
+      return nil
+    }
+  }
+
+  /// Removes the data of a cancelled job, unless somebody works on it or another job has its name.
+  package func removeOrphanedData(of job: JobName) throws(SpoolError) {
+    _ = try removeOrphan(Path(.partial, job.part), of: job.fileName)
+    _ = try removeOrphan(Path(.failed, job.part), of: job.fileName)
+  }
+
+  /// The entries of `failed/` that are no jobs of their own: data set aside, and records of what else stands there.
+  func leftovers(in names: [FileName]) throws(SpoolError) -> Set<FileName> {
+    let all = Set(names)
+    var found: Set<FileName> = []
+    for name in names {
+      // Something was dropped as `x.part`: that is no job's name, so it has a record.
+      if name.isData, !all.contains(name.record) { found.insert(name) }
+      if try isRecord(name) { found.insert(name) }
+    }
+    return found
+  }
+
+  /// Whether `name` in `failed/` is the record of something that is no job: of its name, and of one `failed:` line alone. A job may be called so, too.
+  func isRecord(_ name: FileName) throws(SpoolError) -> Bool {
+    guard name.bytes.count > FileName.recordSuffix.count, name.bytes.suffix(FileName.recordSuffix.count) == FileName.recordSuffix[...] else {
+      return false
+    }
+    guard let bytes = try contents(Path(.failed, name), limit: JobText.maximumRequest) else { return false }
+    let text = bytes.withUnsafeBytes { JobText($0) }
+    return bytes.starts(with: Array("failed: ".utf8)) && text.request.urls.isEmpty && bytes.filter { $0 == 0x0A }.count == 1
+  }
+}
+
+extension FileName {
+  static let recordSuffix = Array(".record".utf8)
+  private static let dataSuffix = Array(".part".utf8)
+
+  /// Ends in `.part`: a job's data.
+  var isData: Bool { bytes.suffix(Self.dataSuffix.count) == Self.dataSuffix[...] }
+
+  /// Without `.part`.
+  var dataOwner: FileName { FileName(Array(bytes.dropLast(Self.dataSuffix.count))) }
+
+  /// The record that stands in `failed/` beside what is no job of this name.
+  var record: FileName { FileName(Array(bytes.prefix(255 - Self.recordSuffix.count)) + Self.recordSuffix) }
+}
