@@ -4,6 +4,7 @@
 #include <linux/rtnetlink.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -43,6 +44,14 @@ int spoolrun_stop_signals(void) {
   // Sent to whoever holds a lease that another's open breaks (fcntl(2)), and deadly by default.
   if (signal(SIGIO, SIG_IGN) == SIG_ERR) return -1;
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int spoolrun_terminal_size(int descriptor, int *columns, int *rows) {
+  struct winsize size;
+  if (ioctl(descriptor, TIOCGWINSZ, &size) < 0) return -1;
+  *columns = size.ws_col;
+  *rows = size.ws_row;
+  return 0;
 }
 
 int spoolrun_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }

@@ -75,12 +75,12 @@ package final class Claim {
 
   /// Whether the file still stands under the claim's own name.
   package func standing() throws(SpoolError) -> Standing {
-    if try spool.system.status(descriptor, path: path).links == 0 { return .removed }
     do throws(SpoolError) {
-      return try spool.system.status(spool.root, path).isSameFile(as: identity) ? .ours : .moved
+      if try spool.system.status(spool.root, path).isSameFile(as: identity) { return .ours }
     } catch where error.errno == .noSuchFileOrDirectory {
-      return .moved
     }
+    // Only now: in the other order, one that is removed between the two looks would seem moved.
+    return try spool.system.status(descriptor, path: path).links == 0 ? .removed : .moved
   }
 
   /// Whether the lock still holds: after its loss to a successor on another host, taking it again fails.

@@ -19,7 +19,7 @@ extension Spool {
   /// Seconds without a heartbeat after which another host's claim is a dead worker's: ten heartbeats.
   package static let lease: Int64 = 300
   /// A job file with its journal; more is no job.
-  static let maximumJobFile = 16 << 20
+  package static let maximumJobFile = 16 << 20
 
   /// Takes the job `name` from `origin` (`new`, `partial`, or `cur` for a take-over): lock, rename to a name of our own, confirm.
   /// - Parameter now: the time by the clock of the spool's file system.

@@ -121,6 +121,9 @@ package struct Journal: Sendable {
   /// Whoever worked on the job last.
   package private(set) var lastStart: Start?
   package private(set) var firstStarted: Timestamp?
+  package private(set) var lastStarted: Timestamp?
+  /// Where the data stood when it first grew since ``lastStarted``.
+  package private(set) var grewFrom: UInt64?
   package private(set) var version: RemoteVersion?
   /// The inode that ``version`` was written to.
   package private(set) var part: UInt64?
@@ -136,6 +139,7 @@ package struct Journal: Sendable {
   /// Where the data stood when it began to grow without a later record of how many bytes were fetched.
   package private(set) var unrecordedFrom: UInt64?
   package private(set) var lastFailure: Fields?
+  package private(set) var lastInterruption: Fields?
   /// The last line is a failure: the move that belongs to it may not have happened.
   package private(set) var endsInFailure = false
 
@@ -162,6 +166,7 @@ package struct Journal: Sendable {
       guard let worker = fields["worker"], let boot = fields["boot"] else { return }
       lastStart = Start(host: String(worker.prefix { $0 != "." }), boot: boot)
       firstStarted = firstStarted ?? time
+      (lastStarted, grewFrom) = (time, nil)
       (verified, receipt) = (nil, nil)
     case .response:
       guard let mirror = number("mirror"), let offset = number("at"), mirror <= 1_000_000 else { return }
@@ -172,10 +177,12 @@ package struct Journal: Sendable {
       lostWrites = false
       if offset == 0 { (checkpoint, softMark) = (nil, nil) }
       unrecordedFrom = min(unrecordedFrom ?? offset, offset)
+      grewFrom = min(grewFrom ?? offset, offset)
     case .checkpoint:
       checkpoint = mark(at: fields.words.first.flatMap { decimal($0) })
       softMark = checkpoint
     case .interrupted:
+      lastInterruption = fields
       softMark = mark(at: number("at")) ?? softMark
       fetched &+= number("fetched") ?? 0
       unrecordedFrom = nil

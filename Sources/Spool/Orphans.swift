@@ -58,15 +58,15 @@ extension Spool {
 }
 
 extension FileName {
-  static let recordSuffix = Array(".record".utf8)
+  package static let recordSuffix = Array(".record".utf8)
   private static let dataSuffix = Array(".part".utf8)
 
   /// Ends in `.part`: a job's data.
-  var isData: Bool { bytes.suffix(Self.dataSuffix.count) == Self.dataSuffix[...] }
+  package var isData: Bool { bytes.suffix(Self.dataSuffix.count) == Self.dataSuffix[...] }
 
   /// Without `.part`.
   var dataOwner: FileName { FileName(Array(bytes.dropLast(Self.dataSuffix.count))) }
 
   /// The record that stands in `failed/` beside what is no job of this name.
-  var record: FileName { FileName(Array(bytes.prefix(255 - Self.recordSuffix.count)) + Self.recordSuffix) }
+  package var record: FileName { FileName(Array(bytes.prefix(255 - Self.recordSuffix.count)) + Self.recordSuffix) }
 }

@@ -25,6 +25,8 @@ struct Backlog {
   /// One more, which came last.
   mutating func add(_ candidate: Candidate) { unread.insert(candidate, at: 0) }
 
+  var count: Int { unread.count + read }
+
   var isEmpty: Bool { unread.isEmpty && read == 0 }
 
   /// The next candidate of a host that has room.

@@ -25,7 +25,12 @@ struct Commit {
   private func publish(_ part: PartFile, checksum: Checksum, fetched: UInt64) async throws {
     let place = try root.place(plan.output)
     // A successor on another host would hold the lock now: then this worker slept too long, and the job is not its any more.
-    guard try claim.holdsLock(), try claim.standing() == .ours else { throw JobRun.Stop.moved }
+    guard try claim.holdsLock() else { throw JobRun.Stop.moved }
+    switch try claim.standing() {
+    case .ours: break
+    case .moved: throw JobRun.Stop.moved
+    case .removed: throw JobRun.Stop.removed
+    }
     switch try place.publish(part, overwrite: overwrites) {
     case .published: break
     case .exists:

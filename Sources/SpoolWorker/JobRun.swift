@@ -26,6 +26,8 @@ final class JobRun {
   private var checkpointing: Task<Void, Never>?
   private var fetched: UInt64 = 0
   private var attempt = 0
+  private var lengthAtStart: UInt64 = 0
+  private var lengthAtEnd: UInt64 = 0
   private let began = Timestamp.now()
   private var lastHeartbeat = LoopExecutor.milliseconds()
 
@@ -96,6 +98,7 @@ final class JobRun {
 
     let state = try await openData(request, journal)
     self.state = state
+    lengthAtStart = state.part.length
     try await transfer(plan, state)
     await checkpointing?.value
     if let stop { throw stop }
@@ -207,11 +210,18 @@ final class JobRun {
   private func fetchWhole(_ mirror: URLParts, number: Int, _ state: State) async throws {
     var reached = state.part.length
     var smallSteps = 0
+    var generation = state.generation
+    var restarts = 0
     while !state.isComplete {
       if let stop { throw stop }
       do {
         return try await fetchOnce(state.request.urls[number - 1].text, mirror, number: number, state)
       } catch let failure as Failure {
+        // From 0 again is no loss of progress, but not without end either.
+        if state.generation != generation, restarts < 3 {
+          (generation, reached) = (state.generation, 0)
+          restarts += 1
+        }
         let gained = state.part.length > reached ? state.part.length - reached : 0
         reached = max(reached, state.part.length)
         // A server that gives a few bytes a connection would be asked without end.
@@ -260,8 +270,11 @@ final class JobRun {
         }
       case .complete:
         startsOver = false
-        guard let size = state.version?.size else { return }
+        // A body that ends with the connection may have been cut: the job's own `size:` tells.
+        let endsWithConnection = result.head?.framing == .close
+        guard let size = state.version?.size ?? (endsWithConnection ? state.request.size : nil) else { return }
         if state.part.length >= size { return }
+        if endsWithConnection { throw Failure(.shortBody, "\(mirror.host) closed at \(state.part.length) of \(size) bytes") }
         // A 206 may carry less than was asked for (RFC 9110 section 15.3.7): ask for the rest.
         guard state.part.length > before else {
           throw Failure(.shortBody, "\(mirror.host) ended the body at \(state.part.length) of \(size) bytes")
@@ -354,6 +367,7 @@ final class JobRun {
     if let part = state?.part, part.length == 0 { try part.remove() }
     // Closing only gives the lock back here: no promise was made for this data but the checkpoints, which are durable.
     try? state?.part.close()
+    lengthAtEnd = state?.part.length ?? 0
     state = nil
   }
 
@@ -390,6 +404,17 @@ final class JobRun {
   }
 
   // MARK: from outside, a few times a second
+
+  var progress: JobProgress {
+    let length = state?.part.length ?? 0
+    return JobProgress(id: id, name: name, bytes: length, total: state.flatMap { $0.request.size ?? $0.version?.size })
+  }
+
+  /// Bytes by which the data has grown since the job was claimed.
+  var gained: UInt64 {
+    let length = state?.part.length ?? lengthAtEnd
+    return length > lengthAtStart ? length - lengthAtStart : 0
+  }
 
   func stop(_ reason: Stop) {
     guard stop == nil else { return }

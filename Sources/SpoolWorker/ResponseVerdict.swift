@@ -92,6 +92,7 @@ enum ResponseVerdict {
     guard fields.count == 1, let range = ContentRange(fields[0]), range.first == nil, range.total == plan.offset else {
       return .startOver("416 for another length")
     }
+    if let size = version?.size, size != range.total { return .startOver("the size has changed") }
     if let strong = version?.strongETag, head.first("etag") == strong { return .complete }
     if let modified = version?.modified, version?.etag == nil, head.first("last-modified") == modified { return .complete }
     return request.crc32 != nil ? .complete : .startOver("416 without a validator")
@@ -124,8 +125,11 @@ enum ResponseVerdict {
 extension RemoteVersion {
   /// The validators of a response; the size is the caller's to set.
   init(_ head: ResponseHead, mirror: Int, now: Timestamp) {
-    let etag = head.values("etag").count == 1 ? head.first("etag") : nil
-    self.init(mirror: mirror, size: nil, etag: etag, modified: Self.strongDate(head, now: now.seconds))
+    let etags = head.values("etag")
+    // Two of them, or bytes that were no UTF-8, of which two may look alike: no validator, and no date in its stead either.
+    let isUsable = etags.count <= 1 && !etags.contains { $0.contains("\u{FFFD}") }
+    self.init(
+      mirror: mirror, size: nil, etag: isUsable ? etags.first : nil, modified: isUsable ? Self.strongDate(head, now: now.seconds) : nil)
   }
 
   /// Last-Modified, where it is at least one second before Date: then no second change can hide behind it (RFC 9110 section 8.8.2.2).
@@ -138,9 +142,8 @@ extension RemoteVersion {
 }
 
 extension ResponseHead {
-  /// Content-Length, unless Transfer-Encoding overrides it (RFC 9112 section 6.3).
+  /// Content-Length, where the framing goes by it (RFC 9112 section 6.3).
   var contentLength: UInt64? {
-    if first("transfer-encoding") != nil { return nil }
-    return first("content-length").flatMap { UInt64($0) }
+    if case .length(let length) = framing { length } else { nil }
   }
 }

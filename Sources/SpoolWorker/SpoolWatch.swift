@@ -36,9 +36,18 @@ final class SpoolWatch {
     directories = [:]
     for directory in Self.watched {
       // Closed after writing, renamed in, touched: each may make a job runnable. Moved or removed from cur/: a person's gesture.
-      let mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | (directory == .cur ? IN_MOVED_FROM | IN_DELETE : 0)
+      // Created: of a link, and of what is no file, that is all there will be.
+      let more = directory == .cur ? IN_MOVED_FROM | IN_DELETE : directory == .new ? IN_CREATE : 0
+      let mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | more
       if let watch = try spool.addWatch(descriptor, directory, UInt32(mask)) { directories[watch] = directory }
     }
+  }
+
+  /// A plain file that was just created: it gets written and closed, which will be told.
+  private func isBeingMade(_ directory: Directory, _ name: FileName) -> Bool {
+    // Gone, or not to be looked at: the scan knows better.
+    guard let status = try? spool.status(directory, name) else { return true }
+    return status.isRegular && status.links == 1
   }
 
   /// All that is new since the last call; does not wait.
@@ -62,7 +71,9 @@ final class SpoolWatch {
         }
         guard header.len > 0 else { continue }
         let bytes = UnsafeRawBufferPointer(start: event + MemoryLayout<inotify_event>.size, count: Int(header.len))
-        news.changes.append(Change(directory: directory, name: FileName(Array(bytes.prefix { $0 != 0 }))))
+        let name = FileName(Array(bytes.prefix { $0 != 0 }))
+        if mask & IN_CREATE != 0, isBeingMade(directory, name) { continue }
+        news.changes.append(Change(directory: directory, name: name))
       }
     }
   }

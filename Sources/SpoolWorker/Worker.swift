@@ -26,6 +26,10 @@ package final class Worker {
   private var askedAt: Int64?
   private var isSpaceShort = false
   private(set) var engineIfRunning: TransferEngine?
+  /// Called about five times a second while jobs run, and once when none does any more.
+  package var onProgress: ((WorkerProgress) -> Void)?
+  private var progressReported: (at: Int64, isRunning: Bool) = (0, false)
+  private var gainedByEnded: UInt64 = 0
 
   /// - Parameter report: called for each event, on the loop's thread.
   /// - Throws: ``SpoolError`` where the output root cannot be opened.
@@ -106,6 +110,7 @@ package final class Worker {
           if try await updateGate() { continue }
         }
         guard let wait else { return summary }
+        reportProgress()
         await WorkerLoop.pause(milliseconds: max(0, wait))
         for run in running.values { run.tick() }
       }
@@ -283,6 +288,7 @@ package final class Worker {
   }
 
   private func ended(_ id: UInt64, _ host: String, _ outcome: JobRun.Outcome) {
+    gainedByEnded &+= running[id]?.gained ?? 0
     running[id] = nil
     isScanFresh = false
     let left = (runningByHost[host] ?? 1) - 1
@@ -297,6 +303,23 @@ package final class Worker {
       nextDue = 0
     }
     WorkerLoop.wakeUp()
+  }
+
+  // MARK: progress
+
+  private func reportProgress() {
+    guard let onProgress, !running.isEmpty || progressReported.isRunning else { return }
+    let now = LoopExecutor.milliseconds()
+    if !running.isEmpty, progressReported.isRunning, now - progressReported.at < 190 { return }
+    progressReported = (now, !running.isEmpty)
+    onProgress(progress())
+  }
+
+  package func progress() -> WorkerProgress {
+    let runs = running.sorted { $0.key < $1.key }.map(\.value)
+    return WorkerProgress(
+      running: runs.map(\.progress), waiting: backlog.count, summary: summary,
+      gained: runs.reduce(gainedByEnded) { $0 &+ $1.gained })
   }
 
   // MARK: for the jobs

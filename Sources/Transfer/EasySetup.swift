@@ -6,7 +6,7 @@ extension Exchange {
   ///
   /// Left as libcurl has it, on purpose: no netrc, no cookies, proxies from the environment, certificates verified,
   /// DNS and TLS sessions cached.
-  func prepare(_ easy: UnsafeMutableRawPointer, _ options: TransferEngine.Options) -> CURLcode {
+  func prepare(_ easy: UnsafeMutableRawPointer, _ options: TransferEngine.Options, _ sockets: OpenSockets) -> CURLcode {
     errorText[0] = 0
     let this = Unmanaged.passUnretained(self).toOpaque()
     var setup = EasySetup(easy: easy)
@@ -67,11 +67,24 @@ extension Exchange {
 
     setup.pointer(CURLOPT_PRIVATE, this)
     setup.pointer(CURLOPT_ERRORBUFFER, errorText)
-    setup.prerequest { this, _, _, _, _ in
-      Exchange.from(this).requestStarts()
-      return CURL_PREREQFUNC_OK
+    setup.prerequest { this, _, _, remotePort, localPort in
+      Exchange.from(this).requestStarts(localPort: localPort, remotePort: remotePort) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
     }
     setup.pointer(CURLOPT_PREREQDATA, this)
+    setup.long(CURLOPT_FRESH_CONNECT, needsFreshConnection ? 1 : 0)
+    self.sockets = sockets
+    // The connection outlives the exchange, so these callbacks get the table, which lives as long as the engine.
+    let table = Unmanaged.passUnretained(sockets).toOpaque()
+    setup.openSocket { table, _, address in
+      guard let table, let address else { return curl_socket_t(-1) }
+      return Unmanaged<OpenSockets>.fromOpaque(table).takeUnretainedValue().open(address.pointee)
+    }
+    setup.pointer(CURLOPT_OPENSOCKETDATA, table)
+    setup.closeSocket { table, descriptor in
+      guard let table else { return close(descriptor) }
+      return Unmanaged<OpenSockets>.fromOpaque(table).takeUnretainedValue().close(descriptor)
+    }
+    setup.pointer(CURLOPT_CLOSESOCKETDATA, table)
     // The callbacks answer with the number of bytes taken; any other number stops the transfer.
     setup.receiver(CURLOPT_HEADERFUNCTION) { bytes, size, count, this in
       let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
@@ -122,6 +135,12 @@ private struct EasySetup {
   }
   mutating func debugReceiver(_ function: @escaping curl_debug_callback) {
     if code == CURLE_OK { code = ccurl_set_debug_receiver(easy, function) }
+  }
+  mutating func openSocket(_ function: @escaping curl_opensocket_callback) {
+    if code == CURLE_OK { code = ccurl_set_open_socket(easy, function) }
+  }
+  mutating func closeSocket(_ function: @escaping curl_closesocket_callback) {
+    if code == CURLE_OK { code = ccurl_set_close_socket(easy, function) }
   }
   mutating func prerequest(_ function: @escaping curl_prereq_callback) {
     if code == CURLE_OK { code = ccurl_set_prerequest(easy, function) }

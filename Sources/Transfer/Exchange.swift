@@ -16,6 +16,10 @@ final class Exchange {
   private let redirectSchemes: Set<String>
   private var redirects = 0
 
+  var sockets: OpenSockets?
+  /// The connection that was to be reused had unread bytes on it.
+  private(set) var needsFreshConnection = false
+
   private var reader: HeadReader
   private(set) var head: ResponseHead?
   private(set) var bytesReceived: UInt64 = 0
@@ -70,13 +74,20 @@ final class Exchange {
 
   // MARK: Called by libcurl
 
-  /// The connection stands and the request goes out (CURLOPT_PREREQFUNCTION(3)).
-  func requestStarts() {
+  /// The connection stands and the request goes out (CURLOPT_PREREQFUNCTION(3)). False where the connection must not be used.
+  func requestStarts(localPort: Int32, remotePort: Int32) -> Bool {
+    // In TLS there may be session tickets waiting, and no way to tell from here.
+    if url.scheme == "http", sockets?.hasUnreadBytes(localPort: localPort, remotePort: remotePort) == true {
+      if needsFreshConnection { fail(.badResponse, "bytes before any request from \(url.host)") }
+      needsFreshConnection = true
+      return false
+    }
     let now = monotonicMilliseconds()
     lastActivity = now
     firstRequest = firstRequest ?? now
     errnoAtRequest = osErrno
     sawCloseNotify = false
+    return true
   }
 
   /// A TLS record that is not data, decrypted (CURLOPT_DEBUGFUNCTION(3), CURLINFO_SSL_DATA_IN).
@@ -205,11 +216,14 @@ final class Exchange {
   enum Step {
     case finished(FetchResult.End)
     case followsRedirect
+    /// The same request once more, on a new connection.
+    case startsAgain
   }
 
   /// Called when libcurl has finished with this hop's handle, which is still there to be asked.
   func hopEnded(_ code: CURLcode) -> Step {
     if let verdict { return .finished(verdict) }
+    if code == CURLE_ABORTED_BY_CALLBACK, needsFreshConnection { return .startsAgain }
     // Whatever became of its body: where to go is known.
     if let location { return follow(location) }
     if !isHTTP, head == nil, let head = bodilessHead(code) {

@@ -28,7 +28,7 @@ package struct ResponseHead: Sendable {
 
 extension ResponseHead {
   /// How the end of the body is found (RFC 9112, 6.3; one request method only, GET).
-  enum Framing: Equatable {
+  package enum Framing: Equatable {
     case none
     case length(UInt64)
     /// A transfer coding, whose last chunk is the end.
@@ -39,9 +39,12 @@ extension ResponseHead {
     case invalid(String)
   }
 
-  var framing: Framing {
+  package var framing: Framing {
     if status == 204 || status == 304 { return .none }
-    if first("transfer-encoding") != nil { return .chunked }
+    let codings = values("transfer-encoding").flatMap { $0.split(separator: ",").map { trimmed($0).lowercased() } }
+    if !codings.isEmpty {
+      return codings == ["chunked"] ? .chunked : .invalid("a transfer coding that nobody asked for")
+    }
     // A list with equal members is one value (RFC 9112, 6.3, 5.); libcurl takes whatever comes last, and takes a
     // length that it cannot hold for none at all, so this is looked at here.
     let lengths = values("content-length").flatMap { value in

@@ -40,6 +40,8 @@ package final class TransferEngine {
 
   private let options: Options
   private let multi: UnsafeMutableRawPointer
+  /// Kept until the multi handle is gone, which closes the last of them.
+  private let sockets = OpenSockets()
   private var pool: [UnsafeMutableRawPointer] = []
   private var running: [FetchRequest.ID: Running] = [:]
   /// Exchanges whose next hop begins at the next poll.
@@ -151,7 +153,7 @@ package final class TransferEngine {
         continue
       }
       exchange.easy = easy
-      let code = exchange.prepare(easy, options)
+      let code = exchange.prepare(easy, options, sockets)
       guard code == CURLE_OK else {
         let facts = HopFacts(
           host: exchange.url.host, port: exchange.url.port, scheme: exchange.url.scheme)
@@ -240,8 +242,8 @@ package final class TransferEngine {
       let exchange = Exchange.from(pointer)
       switch exchange.hopEnded(code) {
       case .finished(let end): finish(exchange, end, reusable: code == CURLE_OK)
-      case .followsRedirect:
-        release(exchange, reusable: true)
+      case .followsRedirect, .startsAgain:
+        release(exchange, reusable: code == CURLE_OK)
         toStart.append(exchange)
       }
     }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Spool
+internal import SpoolStatus
 internal import SpoolWorker
 
 enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable { case text, json }
@@ -10,13 +11,15 @@ struct EventPrinter: Sendable {
   let format: LogFormat
   /// A person looks on: then finished jobs are worth a line as well.
   let isTerminal: Bool
+  /// Takes each line.
+  let write: @Sendable (String) -> Void
 
   func print(_ event: Event) {
     let matters = event.level == .warning || event.level == .error || (isTerminal && event.name == "done")
     guard isVerbose || matters else { return }
     switch format {
-    case .json: Terminal.log(json(event))
-    case .text: isVerbose ? Terminal.log(text(event)) : Terminal.error(sentence(event))
+    case .json: write(json(event))
+    case .text: write(isVerbose ? text(event) : "spoolrun: \(sentence(event))")
     }
   }
 
@@ -49,24 +52,6 @@ struct EventPrinter: Sendable {
     if let job = event.job { members.append(("job", job.display)) }
     for (index, word) in event.fields.words.enumerated() { members.append((index == 0 ? "value" : "value\(index + 1)", word)) }
     members += event.fields.named.map { ($0.key, $0.value) }
-    return "{" + members.map { "\(Self.quoted($0)):\(Self.quoted($1))" }.joined(separator: ",") + "}"
-  }
-
-  /// A JSON string (RFC 8259 section 7).
-  private static func quoted(_ value: String) -> String {
-    var result = "\""
-    for scalar in value.unicodeScalars {
-      switch scalar {
-      case "\"": result += "\\\""
-      case "\\": result += "\\\\"
-      default:
-        if scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) {
-          result += "\\u" + hexadecimal(UInt64(scalar.value), digits: 4)
-        } else {
-          result.unicodeScalars.append(scalar)
-        }
-      }
-    }
-    return result + "\""
+    return JSONText.object(members.map { ($0, .string($1)) }).text
   }
 }

@@ -51,6 +51,9 @@ struct Run: ParsableCommand {
   @Option(name: .long, help: "How to log: text or json.")
   var logFormat = LogFormat.text
 
+  @Option(name: .long, help: ArgumentHelp("Show bars for running transfers: auto, always or never.", valueName: "when"))
+  var progress = ProgressMode.auto
+
   @Argument(help: "The spool directory. (default: $SPOOLRUN_SPOOL, else spool)")
   var spool: String?
 
@@ -85,16 +88,21 @@ struct Run: ParsableCommand {
     }
     let spool = try SpoolOpening.open(spool ?? SpoolOpening.defaultLocation)
     let options = try workerOptions(spool)
-    let printer = EventPrinter(isVerbose: verbose, format: logFormat, isTerminal: Terminal.isErrorTerminal)
+    let bars = StatusBars(progress, logFormat)
+    let printer = EventPrinter(isVerbose: verbose, format: logFormat, isTerminal: Terminal.isErrorTerminal) { line in
+      if let bars { bars.print(line) } else { Terminal.log(line) }
+    }
     let outcome = WorkerLoop.run {
       () async -> Result<RunSummary, SpoolError> in
       do throws(SpoolError) {
         let worker = try Worker(spool, options) { printer.print($0) }
+        if let bars { worker.onProgress = { bars.update($0) } }
         return .success(once ? await worker.runOnce(stopSignals: signals) : try await worker.watch(stopSignals: signals))
       } catch {
         return .failure(error)
       }
     }
+    bars?.finish()
     switch outcome {
     case .success(let summary):
       if let error = summary.spoolError { Terminal.error("\(escaped(spool.location)): \(error)") }

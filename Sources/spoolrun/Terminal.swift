@@ -8,16 +8,19 @@ enum Terminal {
   static func error(_ message: String) { write("spoolrun: \(message)\n", to: STDERR_FILENO) }
   static func log(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
 
-  private static func write(_ text: String, to descriptor: Int32) {
+  /// - Returns: false when nobody reads any more.
+  @discardableResult
+  static func write(_ text: String, to descriptor: Int32) -> Bool {
     var bytes = Array(text.utf8)[...]
     while !bytes.isEmpty {
       let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
       if count < 0 {
         if errno == EINTR { continue }
-        // Nobody reads any more; there is nowhere left to say so.
-        return
+        // There is nowhere left to say so.
+        return false
       }
       bytes = bytes.dropFirst(count)
     }
+    return true
   }
 }

@@ -44,6 +44,14 @@ static inline CURLcode ccurl_set_prerequest(CURL *easy, curl_prereq_callback fun
   return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, function);
 }
 
+static inline CURLcode ccurl_set_open_socket(CURL *easy, curl_opensocket_callback function) {
+  return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, function);
+}
+
+static inline CURLcode ccurl_set_close_socket(CURL *easy, curl_closesocket_callback function) {
+  return curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, function);
+}
+
 static inline CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value) {
   return curl_easy_getinfo(easy, info, value);
 }

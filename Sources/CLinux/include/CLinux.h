@@ -50,6 +50,9 @@ static inline char **spoolrun_environment(void) {
 /// A netlink(7) socket that tells of links, addresses and routes that come and go.
 int spoolrun_network_events(void);
 
+/// ioctl_tty(2) TIOCGWINSZ: 0, or -1 where `descriptor` is no terminal.
+int spoolrun_terminal_size(int descriptor, int *columns, int *rows);
+
 /// An eventfd(2), close-on-exec and non-blocking.
 int spoolrun_eventfd(void);
 

@@ -1,0 +1,41 @@
+/// A JSON value to be written (RFC 8259).
+package indirect enum JSONText: Sendable {
+  case null
+  case number(String)
+  case string(String)
+  case array([JSONText])
+  /// Members in the order in which they are to be written.
+  case object([(String, JSONText)])
+
+  package static func count(_ value: (some BinaryInteger)?) -> JSONText { value.map { .number(String($0)) } ?? .null }
+  package static func optional(_ value: (some CustomStringConvertible)?) -> JSONText { value.map { .string($0.description) } ?? .null }
+
+  package var text: String {
+    switch self {
+    case .null: "null"
+    case .number(let digits): digits
+    case .string(let value): Self.quoted(value)
+    case .array(let values): "[" + values.map(\.text).joined(separator: ",") + "]"
+    case .object(let members): "{" + members.map { "\(Self.quoted($0)):\($1.text)" }.joined(separator: ",") + "}"
+    }
+  }
+
+  /// A string (RFC 8259 section 7); C1 controls are escaped as well, which a terminal would obey.
+  package static func quoted(_ value: String) -> String {
+    var result = "\""
+    for scalar in value.unicodeScalars {
+      switch scalar {
+      case "\"": result += "\\\""
+      case "\\": result += "\\\\"
+      default:
+        if scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) {
+          let digits = String(scalar.value, radix: 16)
+          result += "\\u" + String(repeating: "0", count: 4 - digits.utf8.count) + digits
+        } else {
+          result.unicodeScalars.append(scalar)
+        }
+      }
+    }
+    return result + "\""
+  }
+}

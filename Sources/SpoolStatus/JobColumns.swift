@@ -1,0 +1,144 @@
+internal import Spool
+
+/// One job as a row of figures and, where there is something to say, a remark: beside them in a wide window, below them in a narrow one.
+struct JobColumns {
+  /// The columns of figures, the ones to be left out first at the end.
+  private enum Column: CaseIterable {
+    case percent, left, rate, bytes, tries
+
+    var heading: String {
+      switch self {
+      case .percent: "%"
+      case .left: "LEFT"
+      case .rate: "RATE"
+      case .bytes: "BYTES"
+      case .tries: "TRY"
+      }
+    }
+
+    var width: Int {
+      switch self {
+      case .percent: 4
+      case .left: 6
+      case .rate: 7
+      case .bytes: 11
+      case .tries: 5
+      }
+    }
+  }
+
+  /// In the order of a line.
+  private static let order: [Column] = [.bytes, .percent, .rate, .left, .tries]
+  private static let indent = 2
+  private static let gap = 2
+  /// A remark that has less room than this goes below.
+  private static let narrowestRemark = 30
+  private static let narrowestName = 16
+
+  private let columns: [Column]
+  private let nameWidth: Int
+  /// Columns for remarks beside the figures; nil where they stand below.
+  private let remarkWidth: Int?
+  private let width: Int
+  private let now: Timestamp
+  private let look: Look
+
+  /// - Parameter jobs: those to show, which say how wide names are.
+  init(_ jobs: [JobStatus], now: Timestamp, width: Int, look: Look) {
+    self.now = now
+    self.width = width
+    self.look = look
+    let longest = max(Self.narrowestName / 2, jobs.map { displayWidth($0.name.display) }.max() ?? 0)
+    var chosen: [Column] = []
+    var used = Self.indent
+    for column in Column.allCases where used + Self.gap + column.width + min(longest, Self.narrowestName) <= width {
+      chosen.append(column)
+      used += Self.gap + column.width
+    }
+    columns = Self.order.filter { chosen.contains($0) }
+    let room = width - used
+    nameWidth = max(1, min(longest, room))
+    // Half of what there is may be a name's, when remarks are to fit beside it.
+    let beside = room - min(longest, room / 2) - Self.gap
+    if chosen.count == Column.allCases.count, beside >= Self.narrowestRemark {
+      let name = min(longest, room / 2)
+      remarkWidth = beside
+      shortName = name
+    } else {
+      remarkWidth = nil
+      shortName = nil
+    }
+  }
+
+  /// The width of names where remarks stand beside the figures.
+  private let shortName: Int?
+
+  var heading: StyledLine {
+    let cells = columns.map { padded($0.heading, to: $0.width, left: true) }
+    return row(padded("JOB", to: shortName ?? nameWidth), cells, nil, heading: true)
+  }
+
+  func lines(_ job: JobStatus) -> [StyledLine] {
+    let name = fitted(job.name.display, to: shortName ?? nameWidth, ellipsis: look.ellipsis)
+    let cells = columns.map { padded(cell($0, job), to: $0.width, left: true) }
+    let remark = remark(job)
+    if let remarkWidth {
+      return [row(padded(name, to: shortName ?? nameWidth), cells, (clipped(remark, to: remarkWidth, ellipsis: look.ellipsis), job.remarkInk))]
+    }
+    let figures = row(padded(name, to: nameWidth), cells, nil)
+    if remark.isEmpty { return [figures] }
+    var below = StyledLine(look)
+    below.append("    " + clipped(remark, to: max(1, width - 4), ellipsis: look.ellipsis), job.remarkInk)
+    return [figures, below]
+  }
+
+  private func row(_ name: String, _ cells: [String], _ remark: (text: String, ink: Ink?)?, heading: Bool = false) -> StyledLine {
+    let space = String(repeating: " ", count: Self.gap)
+    var line = StyledLine(look)
+    line.append(String(repeating: " ", count: Self.indent) + ([name] + cells).joined(separator: space), heading ? .faint : nil)
+    if let remark, !remark.text.isEmpty {
+      line.append(space)
+      line.append(remark.text, remark.ink)
+    }
+    return line
+  }
+
+  private func cell(_ column: Column, _ job: JobStatus) -> String {
+    switch column {
+    case .bytes:
+      guard let bytes = job.bytes ?? (job.total == nil ? nil : 0) else { return "" }
+      return shortBytes(bytes) + (job.total.map { "/\(shortBytes($0))" } ?? "")
+    case .percent: return job.total.map { "\(percentage(job.bytes ?? 0, of: $0))%" } ?? ""
+    case .rate: return job.rate.map { shortRate($0) } ?? ""
+    case .left: return job.secondsLeft.map { shortDuration($0) } ?? ""
+    case .tries:
+      guard let attempts = job.attempts, let limit = job.attemptLimit else { return "" }
+      return "\(attempts)/\(limit)"
+    }
+  }
+
+  /// What the figures don't tell.
+  private func remark(_ job: JobStatus) -> String {
+    var parts: [String] = []
+    if let next = job.next, job.state == .retrying {
+      parts.append(next <= now ? "due now" : "next in \(shortDuration(next.seconds - now.seconds))")
+    }
+    if let quiet = job.quiet { parts.append("no data for \(shortDuration(quiet))") }
+    if let problem = job.problem {
+      let reason = escaped(problem.reason)
+      let isPast = job.state == .running
+      parts.append((isPast ? "before: " : "") + escaped(problem.code) + (reason.isEmpty ? "" : ": \(reason)"))
+    }
+    return parts.joined(separator: "; ")
+  }
+}
+
+extension JobStatus {
+  fileprivate var remarkInk: Ink? {
+    switch state {
+    case .failed: .red
+    case .running: quiet == nil ? .faint : .yellow
+    default: .faint
+    }
+  }
+}

@@ -1,0 +1,62 @@
+internal import Spool
+
+/// What a job's text and its data's status tell, as a ``JobStatus``. Pure.
+struct JobReading {
+  let text: JobText
+  let defaults: JobRequest
+  /// Size and last change of the data; nil where there is none.
+  let data: (size: UInt64, modified: Int64)?
+  let now: Timestamp
+
+  /// After so many seconds without a byte a transfer's average says nothing any more.
+  static let quietAfter: Int64 = 5
+
+  func status(_ name: FileName, _ state: JobState) -> JobStatus {
+    let journal = text.journal
+    let request = text.request.inheriting(defaults)
+    var status = JobStatus(name, state)
+    status.bytes = data?.size
+    status.total = request.size ?? (data == nil ? nil : journal.version?.size)
+    status.attemptLimit = request.attempts ?? JobRequest.defaultAttempts
+    status.attempts = journal.failures + (state == .running ? 1 : 0)
+    status.problem = problem(state)
+    if state == .running {
+      status.rate = rate
+      if let data, let started = journal.lastStarted, now.seconds - max(data.modified, started.seconds) >= Self.quietAfter {
+        status.quiet = now.seconds - max(data.modified, started.seconds)
+      }
+    }
+    return status
+  }
+
+  /// Bytes since the attempt began, over the time to the data's last change.
+  private var rate: Double? {
+    guard let data, let started = text.journal.lastStarted, let from = text.journal.grewFrom, data.size >= from else { return nil }
+    if now.seconds - data.modified >= Self.quietAfter { return 0 }
+    let seconds = data.modified - started.seconds
+    // Both are whole seconds: a shorter time could be off by any factor.
+    guard seconds >= 2 else { return nil }
+    return Double(data.size - from) / Double(seconds)
+  }
+
+  private func problem(_ state: JobState) -> JobStatus.Problem? {
+    let journal = text.journal
+    if state == .interrupted, let stop = journal.lastInterruption {
+      return .init(code: "interrupted", reason: stop["reason"] ?? "", time: stop.words.first.flatMap { Timestamp($0) })
+    }
+    guard state != .paused, let failure = journal.lastFailure else { return nil }
+    // A job that was given a fresh budget has left its old failures behind.
+    if state == .running, journal.failures == 0 { return nil }
+    return .init(failure)
+  }
+}
+
+extension JobStatus.Problem {
+  /// From the fields of a `failed:` line.
+  init(_ failure: Fields) {
+    var reason = failure["reason"] ?? ""
+    if let line = failure["line"] { reason = "line \(line): \(reason)" }
+    if let expected = failure["expected"], let found = failure["found"] { reason += " (expected \(expected), found \(found))" }
+    self.init(code: failure["code"] ?? "failed", reason: reason, time: failure.words.first.flatMap { Timestamp($0) })
+  }
+}

@@ -1,0 +1,58 @@
+/// Bytes in at most five columns, with three digits and the prefixes of `--limit-rate`: K is 1024 bytes, as for ls(1) `-h`.
+package func shortBytes(_ bytes: UInt64) -> String {
+  if bytes < 1024 { return "\(bytes)B" }
+  var value = Double(bytes)
+  var unit = ""
+  for next in ["K", "M", "G", "T", "P", "E"] {
+    value /= 1024
+    unit = next
+    // What would be rounded to 1024 is 1 of the next.
+    if value < 1023.5 { break }
+  }
+  return digits(value) + unit
+}
+
+/// Three digits, four from 1000 on.
+private func digits(_ value: Double) -> String {
+  func decimals(_ count: Int) -> String {
+    let scale = count == 2 ? 100 : 10
+    let number = Int((value * Double(scale)).rounded())
+    let fraction = String(number % scale)
+    return "\(number / scale)." + String(repeating: "0", count: count - fraction.count) + fraction
+  }
+  if value < 9.995 { return decimals(2) }
+  if value < 99.95 { return decimals(1) }
+  return String(Int(value.rounded()))
+}
+
+/// Bytes a second in at most seven columns.
+package func shortRate(_ rate: Double) -> String { shortBytes(UInt64(max(0, min(rate, 1e18)))) + "/s" }
+
+/// Seconds in at most six columns: `59s`, `3m20s`, `2h05m`, `4d03h`, `120d`.
+package func shortDuration(_ seconds: Int64) -> String {
+  func pair(_ large: Int64, _ unit: String, _ small: Int64, _ smallUnit: String) -> String {
+    "\(large)\(unit)\(small < 10 ? "0" : "")\(small)\(smallUnit)"
+  }
+  switch max(0, seconds) {
+  case let seconds where seconds < 60: return "\(seconds)s"
+  case let seconds where seconds < 3600: return pair(seconds / 60, "m", seconds % 60, "s")
+  case let seconds where seconds < 86_400: return pair(seconds / 3600, "h", seconds % 3600 / 60, "m")
+  case let seconds where seconds < 100 * 86_400: return pair(seconds / 86_400, "d", seconds % 86_400 / 3600, "h")
+  case let seconds where seconds < 10_000 * 86_400: return "\(seconds / 86_400)d"
+  default: return "years"
+  }
+}
+
+/// How much of `total` there is; 100 only for all of it.
+package func percentage(_ bytes: UInt64, of total: UInt64) -> Int {
+  if bytes >= total { return 100 }
+  return min(99, Int(Double(bytes) / Double(total) * 100))
+}
+
+/// Seconds until the rest is there; nil where that cannot be told.
+package func secondsLeft(_ bytes: UInt64, of total: UInt64?, rate: Double?) -> Int64? {
+  guard let total else { return nil }
+  if bytes >= total { return 0 }
+  guard let rate, rate > 0 else { return nil }
+  return Int64(min(Double(total - bytes) / rate, 1e12).rounded(.up))
+}

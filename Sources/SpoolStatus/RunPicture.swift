@@ -1,0 +1,118 @@
+internal import Spool
+package import SpoolWorker
+
+/// What a run looks like while it goes on: a bar for each running job and one for the whole. Pure.
+package struct RunPicture: Sendable {
+  private var progress = WorkerProgress(running: [], waiting: 0, summary: RunSummary(), gained: 0)
+  /// How things stood when the worker last had nothing to do: the whole is what came since.
+  private var before = RunSummary()
+  private var meters: [UInt64: RateMeter] = [:]
+  private var whole = RateMeter(window: Self.window)
+  /// Jobs that were seen running and have ended, and what they had by then.
+  private var ended: (jobs: UInt64, bytes: UInt64) = (0, 0)
+  private var turns = 0
+
+  /// Milliseconds that rates are averaged over.
+  private static let window: Int64 = 5000
+
+  package init() {}
+
+  package var isIdle: Bool { progress.running.isEmpty }
+
+  package mutating func update(_ progress: WorkerProgress, at milliseconds: Int64) {
+    turns += 1
+    let ids = Set(progress.running.map(\.id))
+    for job in self.progress.running where !ids.contains(job.id) {
+      ended.jobs += 1
+      ended.bytes &+= job.bytes
+      meters[job.id] = nil
+    }
+    for job in progress.running { meters[job.id, default: RateMeter(window: Self.window)].add(job.bytes, at: milliseconds) }
+    whole.add(progress.gained, at: milliseconds)
+    self.progress = progress
+    if progress.running.isEmpty, progress.waiting == 0 {
+      before = progress.summary
+      ended = (0, 0)
+      whole = RateMeter(window: Self.window)
+    }
+  }
+
+  // MARK: the whole
+
+  private struct Whole {
+    var ended: Int
+    var all: Int
+    var failed: Int
+    var retrying: Int
+    var bytes: UInt64
+    /// nil where some size is not known.
+    var total: UInt64?
+    /// Jobs that nobody has read yet were counted in at the mean size of the others.
+    var isEstimate: Bool
+  }
+
+  private var sums: Whole {
+    let now = progress.summary
+    let (failed, retrying) = (now.givenUp - before.givenUp, now.waiting - before.waiting)
+    let count = now.done - before.done + failed + retrying + now.cancelled - before.cancelled
+    let running = progress.running
+    let bytes = running.reduce(ended.bytes) { $0 &+ $1.bytes }
+    var total: UInt64? = ended.bytes
+    for job in running { total = total.flatMap { sum in job.total.map { sum &+ max($0, job.bytes) } } }
+    let seen = ended.jobs + UInt64(running.count)
+    if let known = total, progress.waiting > 0, seen > 0 {
+      total = known &+ UInt64(Double(known) / Double(seen) * Double(progress.waiting))
+    }
+    return Whole(
+      ended: count, all: count + running.count + progress.waiting, failed: failed, retrying: retrying, bytes: bytes, total: total,
+      isEstimate: progress.waiting > 0)
+  }
+
+  /// From the longest to the shortest.
+  private func labels(_ whole: Whole) -> [String] {
+    let extra = (whole.failed > 0 ? ", \(whole.failed) failed" : "") + (whole.retrying > 0 ? ", \(whole.retrying) to retry" : "")
+    return ["\(whole.ended) of \(whole.all) jobs\(extra)", "\(whole.ended) of \(whole.all) jobs", "\(whole.ended)/\(whole.all)"]
+  }
+
+  /// One line for where no cursor can be moved.
+  package var sentence: String {
+    let whole = sums
+    var parts = [labels(whole)[0], shortBytes(whole.bytes) + (whole.total.map { " of \(whole.isEstimate ? "about " : "")\(shortBytes($0))" } ?? "")]
+    if let rate = self.whole.rate { parts.append(shortRate(rate)) }
+    if let left = secondsLeft(whole.bytes, of: whole.total, rate: self.whole.rate) { parts.append("\(shortDuration(left)) left") }
+    return parts.joined(separator: ", ")
+  }
+
+  // MARK: lines
+
+  /// - Parameters:
+  ///   - width: columns to stay within.
+  ///   - height: rows to stay within; the whole goes last, and is the last to go.
+  package func lines(width: Int, height: Int, _ look: Look) -> [StyledLine] {
+    let running = progress.running
+    guard !running.isEmpty, width > 0, height > 0 else { return [] }
+    let whole = sums
+    let shown = running.count + 1 <= height ? running.count : max(0, height - 2)
+    let jobs = running.prefix(shown)
+    let layout = BarLayout(
+      width: width, names: jobs.map { displayWidth($0.name.display) }, label: labels(whole).map { displayWidth($0) }, look: look)
+    var lines = jobs.map { job in
+      let rate = meters[job.id]?.rate
+      return layout.line(
+        fitted(job.name.display, to: layout.nameWidth, ellipsis: look.ellipsis),
+        BarLayout.Figures(
+          bytes: job.bytes, total: job.total, rate: rate, left: secondsLeft(job.bytes, of: job.total, rate: rate), turn: turns))
+    }
+    if shown < running.count, height > 1 {
+      lines.append(StyledLine(clipped("\(look.ellipsis) and \(running.count - shown) more", to: width, ellipsis: look.ellipsis), look, .faint))
+    }
+    let label = labels(whole).first { displayWidth($0) <= layout.nameWidth } ?? labels(whole)[2]
+    lines.append(
+      layout.line(
+        fitted(label, to: layout.nameWidth, ellipsis: look.ellipsis),
+        BarLayout.Figures(
+          bytes: whole.bytes, total: whole.total, rate: self.whole.rate, left: secondsLeft(whole.bytes, of: whole.total, rate: self.whole.rate),
+          isEstimate: whole.isEstimate, turn: turns), ink: .bold))
+    return lines
+  }
+}

@@ -1,0 +1,53 @@
+internal import Spool
+
+extension SpoolSnapshot {
+  /// The version of what ``json(limit:)`` writes: raised when a member goes or changes its meaning, not when one is added.
+  package static let jsonFormat = 1
+
+  /// One object, as spoolrun.1 describes it.
+  /// - Parameter limit: jobs to list of each state.
+  package func json(limit: Int) -> String {
+    let states = JobState.allCases
+    let listed = states.map { (jobs[$0] ?? []).prefix(limit) }
+    let omitted = zip(states, listed).filter { $0.0 != .done }.map { ($0.0.rawValue, JSONText.count(max(0, count($0.0) - $0.1.count))) }
+    return JSONText.object([
+      ("format", .count(Self.jsonFormat)),
+      ("spool", .string(escaped(location))),
+      ("time", .string(time.description)),
+      ("jobs", .object(states.map { ($0.rawValue, .count(count($0))) })),
+      (
+        "bytes",
+        .object([
+          ("stored", .count(stored)), ("total", .count(total)), ("rate", .count(rate.map { Int64($0) })), ("left", .count(secondsLeft)),
+        ])
+      ),
+      ("list", .array(listed.joined().map(\.json))),
+      ("omitted", .object(omitted)),
+      ("unreadable", .array(unreadable.map { .string($0.rawValue) })),
+    ]).text
+  }
+}
+
+extension JobStatus {
+  fileprivate var json: JSONText {
+    .object([
+      ("name", .string(name.display)),
+      ("state", .string(state.rawValue)),
+      ("bytes", .count(bytes)),
+      ("total", .count(total)),
+      ("rate", .count(rate.map { Int64($0) })),
+      ("left", .count(secondsLeft)),
+      ("attempts", .count(attempts)),
+      ("attempt-limit", .count(attemptLimit)),
+      ("next", .optional(next)),
+      ("worker", .optional(worker)),
+      ("error", problem?.json ?? .null),
+    ])
+  }
+}
+
+extension JobStatus.Problem {
+  fileprivate var json: JSONText {
+    .object([("code", .string(code)), ("reason", .string(reason)), ("time", .optional(time))])
+  }
+}

@@ -1,0 +1,51 @@
+/// How text is to look on the output at hand.
+package struct Look: Sendable {
+  /// Whether colours may be used (https://no-color.org).
+  package var isColored: Bool
+  /// Stands for what was left out.
+  package var ellipsis: String
+
+  package init(isColored: Bool, isUnicode: Bool = true) {
+    self.isColored = isColored
+    ellipsis = isUnicode ? "…" : "~"
+  }
+}
+
+/// Select Graphic Rendition parameters (ECMA-48 section 8.3.117).
+package enum Ink: String, Sendable {
+  case bold = "1"
+  case faint = "2"
+  case red = "31"
+  case green = "32"
+  case yellow = "33"
+}
+
+/// A line for a terminal that knows its width, which its colours don't add to.
+package struct StyledLine: Sendable {
+  package private(set) var text = ""
+  package private(set) var width = 0
+  private let isColored: Bool
+
+  package init(_ look: Look) { isColored = look.isColored }
+
+  package init(_ plain: String, _ look: Look, _ ink: Ink? = nil) {
+    self.init(look)
+    append(plain, ink)
+  }
+
+  package mutating func append(_ plain: String, _ ink: Ink? = nil) {
+    width += displayWidth(plain)
+    if isColored, let ink, !plain.isEmpty {
+      text += "\u{1B}[\(ink.rawValue)m\(plain)\u{1B}[0m"
+    } else {
+      text += plain
+    }
+  }
+
+  /// Without spaces at its end, which would only wrap.
+  package var trimmed: String {
+    var text = text
+    while text.last == " " { text.removeLast() }
+    return text
+  }
+}

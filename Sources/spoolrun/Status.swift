@@ -1,0 +1,72 @@
+internal import ArgumentParser
+internal import CLinux
+internal import Glibc
+internal import Spool
+internal import SpoolStatus
+internal import SystemPackage
+
+struct Status: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Shows how far the jobs of a spool are.",
+    discussion: """
+      Reads the spool alone, whether or not a worker runs, and changes nothing. Without --watch rates are averages since an attempt began.
+      """)
+
+  @Flag(name: .long, help: "Print one JSON object.")
+  var json = false
+
+  @Flag(name: .shortAndLong, help: "Show it anew each second, until interrupted.")
+  var watch = false
+
+  @Flag(name: .long, help: "List all jobs.")
+  var all = false
+
+  @Argument(help: "The spool directory. (default: $SPOOLRUN_SPOOL, else spool)", completion: .directory)
+  var spool: String?
+
+  /// Jobs of each state whose text is read, without --all.
+  private static let mostRead = 1000
+
+  func run() throws {
+    let spool = try SpoolOpening.open(spool ?? SpoolOpening.defaultLocation)
+    do throws(SpoolError) {
+      if watch {
+        try StatusWatch(spool: spool, limit: readLimit) { report($0, $1) }.run()
+      } else {
+        let snapshot = try SnapshotReader(spool, limit: readLimit).read()
+        Terminal.write(text(snapshot), to: STDOUT_FILENO)
+        // What could not be read is missing in the numbers.
+        if !snapshot.unreadable.isEmpty { throw SpoolError(call: .list, path: snapshot.unreadable[0].rawValue, errno: .permissionDenied) }
+      }
+    } catch {
+      Terminal.error("\(escaped(spool.location)): \(error)")
+      throw ExitStatus.inputOutput.code
+    }
+  }
+
+  private var readLimit: Int { all ? .max : Self.mostRead }
+
+  private func report(_ snapshot: SpoolSnapshot, _ size: Terminal.Size?) -> StatusWatch.Picture {
+    guard !json, let size else { return .text(text(snapshot) + (json ? "" : "\n")) }
+    return .lines(
+      StatusTable(snapshot, Terminal.look(STDOUT_FILENO), width: size.columns - 1, height: size.rows - 1, limit: listLimit).lines)
+  }
+
+  private func text(_ snapshot: SpoolSnapshot) -> String {
+    if json { return snapshot.json(limit: readLimit) + "\n" }
+    let columns = Terminal.size(STDOUT_FILENO)?.columns
+    // Into a pipe lines may be as long as they are.
+    let table = StatusTable(snapshot, Terminal.look(STDOUT_FILENO), width: columns.map { $0 - 1 } ?? 10_000, limit: listLimit)
+    return table.lines.map { $0.trimmed + "\n" }.joined()
+  }
+
+  /// The running and the failed are what one looks for.
+  private func listLimit(_ state: JobState) -> Int {
+    if all { return .max }
+    switch state {
+    case .running: return 50
+    case .failed: return 20
+    default: return 10
+    }
+  }
+}

@@ -1,0 +1,71 @@
+internal import ArgumentParser
+internal import Glibc
+internal import SpoolStatus
+internal import SpoolWorker
+internal import Synchronization
+
+enum ProgressMode: String, ExpressibleByArgument, CaseIterable, Sendable { case auto, always, never }
+
+/// The bars of a run, at the foot of standard error: log lines go up past them.
+final class StatusBars: Sendable {
+  private struct State {
+    var picture = RunPicture()
+    var region = LiveRegion()
+    var nextSentence: Int64 = 0
+  }
+
+  private let state = Mutex(State())
+  private let look: Look
+  /// Whether the cursor can be moved; else a sentence now and then has to do.
+  private let isCapable: Bool
+
+  private static let sentenceInterval: Int64 = 10_000
+  /// More would push away what the user was looking at.
+  private static let mostLines = 20
+
+  /// nil when no progress is to be shown.
+  init?(_ mode: ProgressMode, _ format: LogFormat) {
+    isCapable = Terminal.isCapable(STDERR_FILENO)
+    switch mode {
+    case .never: return nil
+    case .auto: if !isCapable || format == .json { return nil }
+    case .always: break
+    }
+    look = Terminal.look(STDERR_FILENO)
+  }
+
+  func update(_ progress: WorkerProgress) {
+    state.withLock { state in
+      let now = Terminal.milliseconds()
+      state.picture.update(progress, at: now)
+      if isCapable { return draw(&state) }
+      guard !state.picture.isIdle, now >= state.nextSentence else { return }
+      // The first one when there is something to say.
+      if state.nextSentence > 0 { Terminal.error(state.picture.sentence) }
+      state.nextSentence = now + Self.sentenceInterval
+    }
+  }
+
+  func print(_ line: String) {
+    state.withLock { state in
+      if state.region.isEmpty { return Terminal.log(line) }
+      draw(&state, above: [line])
+    }
+  }
+
+  /// Takes the bars away.
+  func finish() {
+    state.withLock { state in
+      if !state.region.isEmpty, let size = Terminal.size(STDERR_FILENO) {
+        Terminal.write(state.region.erase(columns: size.columns), to: STDERR_FILENO)
+      }
+    }
+  }
+
+  private func draw(_ state: inout State, above: [String] = []) {
+    guard let size = Terminal.size(STDERR_FILENO), !state.region.isEmpty || !state.picture.isIdle else { return }
+    // The last column stays free: where a line fills it, terminals differ in where the cursor is.
+    let lines = state.picture.lines(width: size.columns - 1, height: min(Self.mostLines, size.rows - 1), look)
+    Terminal.write(state.region.draw(lines, above: above, columns: size.columns), to: STDERR_FILENO)
+  }
+}

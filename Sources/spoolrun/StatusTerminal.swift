@@ -1,0 +1,44 @@
+internal import CLinux
+internal import Glibc
+internal import SpoolStatus
+
+extension Terminal {
+  struct Size: Equatable {
+    var columns: Int
+    var rows: Int
+  }
+
+  /// The window's size now; nil where `descriptor` is no terminal.
+  static func size(_ descriptor: Int32) -> Size? {
+    var (columns, rows): (Int32, Int32) = (0, 0)
+    guard spoolrun_terminal_size(descriptor, &columns, &rows) == 0 else { return nil }
+    // A terminal that doesn't know its size, such as a serial line.
+    return Size(columns: columns > 0 ? Int(columns) : number("COLUMNS") ?? 80, rows: rows > 0 ? Int(rows) : number("LINES") ?? 24)
+  }
+
+  /// Whether the cursor can be moved there.
+  static func isCapable(_ descriptor: Int32) -> Bool {
+    isatty(descriptor) == 1 && !["", "dumb"].contains(variable("TERM"))
+  }
+
+  /// Colours only where a terminal shows them and the user hasn't asked for none (https://no-color.org).
+  static func look(_ descriptor: Int32) -> Look {
+    Look(isColored: isCapable(descriptor) && variable("NO_COLOR").isEmpty, isUnicode: isUnicode)
+  }
+
+  /// Whether the locale's encoding is UTF-8, by the variables that setlocale(3) goes by.
+  private static var isUnicode: Bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map { variable($0) }.first { !$0.isEmpty } ?? ""
+    return locale.lowercased().contains("utf-8") || locale.lowercased().contains("utf8")
+  }
+
+  private static func variable(_ name: String) -> String { getenv(name).map { String(cString: $0) } ?? "" }
+  private static func number(_ name: String) -> Int? { Int(variable(name)).flatMap { $0 > 0 ? $0 : nil } }
+
+  /// Milliseconds of CLOCK_MONOTONIC.
+  static func milliseconds() -> Int64 {
+    var clock = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &clock)
+    return Int64(clock.tv_sec) * 1000 + Int64(clock.tv_nsec) / 1_000_000
+  }
+}
