@@ -9,7 +9,8 @@ RELEASE = -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-l
 PROGRAM = .build/release/spoolrun
 # Which manuals are installed on this machine says nothing of ours.
 UNINSTALLED = 'STYLE: referenced manual not found'
-SCRIPTS = .ci/run scripts/bench scripts/demo scripts/loopback scripts/setup
+SCRIPTS = .ci/run scripts/bench scripts/demo scripts/loopback scripts/setup contrib/spoolrun-inotify
+COMPLETIONS = bash-completion/completions/spoolrun zsh/site-functions/_spoolrun fish/vendor_completions.d/spoolrun.fish
 
 all:
 	$(SWIFT) build $(RELEASE) --product spoolrun
@@ -23,7 +24,7 @@ test: setup
 
 lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
-	! mandoc -Tlint man/spoolrun.1 man/spool.5 2>/dev/null | grep -v $(UNINSTALLED)
+	! mandoc -Tlint man/spoolrun.1 man/spool.5 man/spoolrun-log.7 2>/dev/null | grep -v $(UNINSTALLED)
 	shellcheck $(SCRIPTS)
 
 format:
@@ -38,14 +39,23 @@ setup:
 # Builds only what isn't there, so that root, who may have no Swift, installs what a user has built.
 install:
 	test -x $(PROGRAM) || $(MAKE) all
-	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/share/man/man1' '$(DESTDIR)$(PREFIX)/share/man/man5'
+	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/share/man/man1' '$(DESTDIR)$(PREFIX)/share/man/man5' \
+	  '$(DESTDIR)$(PREFIX)/share/man/man7'
 	install -m 755 $(PROGRAM) '$(DESTDIR)$(PREFIX)/bin/spoolrun'
 	install -m 644 man/spoolrun.1 '$(DESTDIR)$(PREFIX)/share/man/man1/spoolrun.1'
 	install -m 644 man/spool.5 '$(DESTDIR)$(PREFIX)/share/man/man5/spool.5'
+	install -m 644 man/spoolrun-log.7 '$(DESTDIR)$(PREFIX)/share/man/man7/spoolrun-log.7'
+	for file in $(COMPLETIONS); do \
+	  install -d "$(DESTDIR)$(PREFIX)/share/$${file%/*}" && \
+	  $(PROGRAM) --generate-completion-script "$${file%%[-/]*}" >"$(DESTDIR)$(PREFIX)/share/$$file" && \
+	  chmod 644 "$(DESTDIR)$(PREFIX)/share/$$file" || exit 1; \
+	done
 
 uninstall:
 	rm -f '$(DESTDIR)$(PREFIX)/bin/spoolrun'
-	rm -f '$(DESTDIR)$(PREFIX)/share/man/man1/spoolrun.1' '$(DESTDIR)$(PREFIX)/share/man/man5/spool.5'
+	rm -f '$(DESTDIR)$(PREFIX)/share/man/man1/spoolrun.1' '$(DESTDIR)$(PREFIX)/share/man/man5/spool.5' \
+	  '$(DESTDIR)$(PREFIX)/share/man/man7/spoolrun-log.7'
+	rm -f $(foreach file,$(COMPLETIONS),'$(DESTDIR)$(PREFIX)/share/$(file)')
 
 clean:
 	$(SWIFT) package clean

@@ -32,10 +32,14 @@ let package = Package(
         "CLinux", "Spool", "Transfer", .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: swiftSettings),
+    .target(
+      name: "SpoolStatus",
+      dependencies: ["Spool", "SpoolWorker", .product(name: "SystemPackage", package: "swift-system")],
+      swiftSettings: swiftSettings),
     .executableTarget(
       name: "spoolrun",
       dependencies: [
-        "CLinux", "Spool", "SpoolWorker", "Transfer",
+        "CLinux", "Spool", "SpoolStatus", "SpoolWorker", "Transfer",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "SystemPackage", package: "swift-system"),
       ],
@@ -56,6 +60,9 @@ let package = Package(
       ],
       swiftSettings: swiftSettings),
     .testTarget(
+      name: "StatusTests", dependencies: ["Spool", "SpoolStatus", "SpoolWorker", "TestSupport", "spoolrun"],
+      swiftSettings: swiftSettings),
+    .testTarget(
       name: "TransferTests", dependencies: ["Transfer", "TestSupport"],
       swiftSettings: swiftSettings),
     .testTarget(
@@ -68,6 +75,12 @@ let package = Package(
     .testTarget(
       name: "CrashMatrixTests", dependencies: ["TestSupport", "FaultRig"],
       swiftSettings: swiftSettings),
+    .testTarget(
+      name: "CommandTests",
+      dependencies: ["Spool", "TestSupport", "spoolrun"],
+      swiftSettings: swiftSettings),
+    .testTarget(name: "DropTests", dependencies: ["TestSupport", "spoolrun"], swiftSettings: swiftSettings),
+    .testTarget(name: "TriggerTests", dependencies: ["TestSupport", "spoolrun"], swiftSettings: swiftSettings),
     .testTarget(
       name: "DocumentationTests", dependencies: ["Spool", "TestSupport", "spoolrun"],
       swiftSettings: swiftSettings),

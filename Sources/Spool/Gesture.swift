@@ -54,7 +54,9 @@ extension Spool {
 
   /// Does `gesture` to the job `name`. Takes no claim and asks no worker: one that has the job sees its file gone.
   /// - Parameter directory: of several jobs of one name, the one that stands here.
-  package func perform(_ gesture: Gesture, _ name: FileName, in directory: Directory? = nil) throws(SpoolError) -> GestureOutcome {
+  package func perform(_ gesture: Gesture, _ name: FileName, in directory: Directory? = nil) throws(SpoolError)
+    -> GestureOutcome
+  {
     var misses = 0
     var last: JobPlace?
     for _ in 0..<Self.grasps {
@@ -145,7 +147,9 @@ extension Spool {
 
   /// The jobs that `gesture` is about, by name, with the directory that one look found them in.
   /// - Parameter directories: of ``Gesture/sources``, those to look in.
-  package func jobs(for gesture: Gesture, in directories: [Directory]) throws(SpoolError) -> [(name: FileName, directory: Directory)] {
+  package func jobs(for gesture: Gesture, in directories: [Directory]) throws(SpoolError) -> [(
+    name: FileName, directory: Directory
+  )] {
     var jobs: [(FileName, Directory)] = []
     for directory in directories {
       let names = try list(directory)

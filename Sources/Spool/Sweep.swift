@@ -71,7 +71,8 @@ extension Spool {
     }
   }
 
-  private func sweepData(_ options: SweepOptions, _ now: Timestamp, _ report: (SweepFinding) -> Void) throws(SpoolError) {
+  private func sweepData(_ options: SweepOptions, _ now: Timestamp, _ report: (SweepFinding) -> Void) throws(SpoolError)
+  {
     let names = try list(.partial)
     var parts = names.filter(\.isData)
     // The first look, which costs little; the second is under the lock of the data, for those that seem to have no job.
@@ -89,10 +90,14 @@ extension Spool {
     }
   }
 
-  private func sweepTemporaries(_ options: SweepOptions, _ now: Timestamp, _ report: (SweepFinding) -> Void) throws(SpoolError) {
+  private func sweepTemporaries(_ options: SweepOptions, _ now: Timestamp, _ report: (SweepFinding) -> Void)
+    throws(SpoolError)
+  {
     let descriptor = try system.open(root, Path(.tmp), O_RDONLY | O_DIRECTORY)
     // A leading dot is ignored here as everywhere, but for what a worker left that died while it asked for the time.
-    let names = try system.list(descriptor, Path(.tmp)).filter { !$0.isIgnored || $0.bytes.starts(with: Array(".clock:".utf8)) }
+    let names = try system.list(descriptor, Path(.tmp)).filter {
+      !$0.isIgnored || $0.bytes.starts(with: Array(".clock:".utf8))
+    }
     var time = now
     var isTimeKnown = options.isDry
     for name in names {
@@ -109,23 +114,30 @@ extension Spool {
     }
   }
 
-  private func sweepFailed(_ options: SweepOptions, _ now: Timestamp, _ report: (SweepFinding) -> Void) throws(SpoolError) {
+  private func sweepFailed(_ options: SweepOptions, _ now: Timestamp, _ report: (SweepFinding) -> Void)
+    throws(SpoolError)
+  {
     let names = try list(.failed)
-    for name in try leftovers(in: names) {
+    let leftovers = try leftovers(in: names)
+    let records = leftovers.isEmpty ? [] : Set(names.map(\.record))
+    for name in leftovers {
       let path = Path(.failed, name)
       if name.isData {
         guard try isOlder(path, than: options.grace, now) else { continue }
         if let bytes = try removeOrphan(path, of: name.dataOwner, isDry: options.isDry) {
           report(SweepFinding(.orphan, path, bytes: bytes))
         }
-      } else if !names.contains(where: { $0 != name && $0.record == name }), let status = try status(.failed, name) {
-        // Written after what it is about was moved here, so that one look is enough.
+      } else if !records.contains(name), try status(.failed, name.recordSubject) == nil,
+        let status = try status(.failed, name)
+      {
         if try remove(path, options) { report(SweepFinding(.record, path, bytes: status.size)) }
       }
     }
   }
 
-  private func sweepReceipts(_ options: SweepOptions, _ now: Timestamp, _ report: (SweepFinding) -> Void) throws(SpoolError) {
+  private func sweepReceipts(_ options: SweepOptions, _ now: Timestamp, _ report: (SweepFinding) -> Void)
+    throws(SpoolError)
+  {
     var roots: [String: OutputRoot] = [:]
     for name in try list(.done) {
       let path = Path(.done, name)
@@ -162,7 +174,9 @@ extension Spool {
   }
 
   /// Whether nobody wrote to the file for `seconds`, nor renamed it, if that counts; false for what is not there.
-  private func isOlder(_ path: Path, than seconds: Int64, _ now: Timestamp, sinceRename: Bool = true) throws(SpoolError) -> Bool {
+  private func isOlder(_ path: Path, than seconds: Int64, _ now: Timestamp, sinceRename: Bool = true) throws(SpoolError)
+    -> Bool
+  {
     if seconds <= 0 { return true }
     do throws(SpoolError) {
       let status = try system.status(root, path)

@@ -12,6 +12,7 @@ struct BarLayout {
 
   let nameWidth: Int
   private let barWidth: Int
+  private let showsFigures: Bool
   private let showsRate: Bool
   private let showsBytes: Bool
   private let look: Look
@@ -28,13 +29,15 @@ struct BarLayout {
   ///   - label: the widths of the whole's label, from the longest to the shortest.
   init(width: Int, names: [Int], label: [Int], look: Look) {
     self.look = look
+    showsFigures = width >= 20
     showsRate = width >= 52
     showsBytes = width >= 68
-    let figures = Self.shortFigures + (showsRate ? Self.rateWidth : 0) + (showsBytes ? Self.bytesWidth : 0)
+    let figures =
+      (showsFigures ? Self.shortFigures : 0) + (showsRate ? Self.rateWidth : 0) + (showsBytes ? Self.bytesWidth : 0)
     let room = max(0, width - figures)
     // Names get what they need, up to half of what there is; the shortest label always has its place.
     let longest = max(names.max() ?? 0, label.first { $0 <= room / 2 } ?? label.last ?? 0)
-    let hasBar = room >= Self.narrowestBar + 6
+    let hasBar = showsFigures && room >= Self.narrowestBar + 6
     let name = min(longest, hasBar ? max(room / 2, room - Self.widestBar - 1) : room)
     nameWidth = max(0, name)
     barWidth = hasBar ? min(Self.widestBar, room - nameWidth - 1) : 0
@@ -47,11 +50,15 @@ struct BarLayout {
       line.append(" ")
       appendBar(figures, &line)
     }
+    guard showsFigures else { return line }
     let percent = figures.total.map { "\(percentage(figures.bytes, of: $0))%" } ?? ""
     line.append(padded(percent, to: 5, left: true))
     if showsBytes {
       let mark = figures.isEstimate ? "~" : "/"
-      line.append(padded(shortBytes(figures.bytes) + (figures.total.map { mark + shortBytes($0) } ?? ""), to: Self.bytesWidth, left: true))
+      line.append(
+        padded(
+          shortBytes(figures.bytes) + (figures.total.map { mark + shortBytes($0) } ?? ""), to: Self.bytesWidth,
+          left: true))
     }
     if showsRate { line.append(padded(figures.rate.map { shortRate($0) } ?? "", to: Self.rateWidth, left: true)) }
     let left = figures.left.map { (figures.isEstimate ? "~" : "") + shortDuration($0) } ?? ""

@@ -20,7 +20,9 @@ extension ClaimName {
 
   private func process(_ file: FileName) -> pid_t? {
     let parts = file.bytes.dropFirst(job.fileName.bytes.count + 1).split(separator: 0x2E)
-    guard parts.count == 3, let process = pid_t(String(decoding: parts[1], as: UTF8.self)), process > 0 else { return nil }
+    guard parts.count == 3, let process = pid_t(String(decoding: parts[1], as: UTF8.self)), process > 0 else {
+      return nil
+    }
     return process
   }
 }

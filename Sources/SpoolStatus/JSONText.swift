@@ -8,7 +8,9 @@ package indirect enum JSONText: Sendable {
   case object([(String, JSONText)])
 
   package static func count(_ value: (some BinaryInteger)?) -> JSONText { value.map { .number(String($0)) } ?? .null }
-  package static func optional(_ value: (some CustomStringConvertible)?) -> JSONText { value.map { .string($0.description) } ?? .null }
+  package static func optional(_ value: (some CustomStringConvertible)?) -> JSONText {
+    value.map { .string($0.description) } ?? .null
+  }
 
   package var text: String {
     switch self {

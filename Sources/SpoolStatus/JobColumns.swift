@@ -83,7 +83,11 @@ struct JobColumns {
     let cells = columns.map { padded(cell($0, job), to: $0.width, left: true) }
     let remark = remark(job)
     if let remarkWidth {
-      return [row(padded(name, to: shortName ?? nameWidth), cells, (clipped(remark, to: remarkWidth, ellipsis: look.ellipsis), job.remarkInk))]
+      return [
+        row(
+          padded(name, to: shortName ?? nameWidth), cells,
+          (clipped(remark, to: remarkWidth, ellipsis: look.ellipsis), job.remarkInk))
+      ]
     }
     let figures = row(padded(name, to: nameWidth), cells, nil)
     if remark.isEmpty { return [figures] }
@@ -92,10 +96,13 @@ struct JobColumns {
     return [figures, below]
   }
 
-  private func row(_ name: String, _ cells: [String], _ remark: (text: String, ink: Ink?)?, heading: Bool = false) -> StyledLine {
+  private func row(_ name: String, _ cells: [String], _ remark: (text: String, ink: Ink?)?, heading: Bool = false)
+    -> StyledLine
+  {
     let space = String(repeating: " ", count: Self.gap)
     var line = StyledLine(look)
-    line.append(String(repeating: " ", count: Self.indent) + ([name] + cells).joined(separator: space), heading ? .faint : nil)
+    line.append(
+      String(repeating: " ", count: Self.indent) + ([name] + cells).joined(separator: space), heading ? .faint : nil)
     if let remark, !remark.text.isEmpty {
       line.append(space)
       line.append(remark.text, remark.ink)

@@ -22,7 +22,9 @@ struct JobReading {
     status.problem = problem(state)
     if state == .running {
       status.rate = rate
-      if let data, let started = journal.lastStarted, now.seconds - max(data.modified, started.seconds) >= Self.quietAfter {
+      if let data, let started = journal.lastStarted,
+        now.seconds - max(data.modified, started.seconds) >= Self.quietAfter
+      {
         status.quiet = now.seconds - max(data.modified, started.seconds)
       }
     }
@@ -31,7 +33,9 @@ struct JobReading {
 
   /// Bytes since the attempt began, over the time to the data's last change.
   private var rate: Double? {
-    guard let data, let started = text.journal.lastStarted, let from = text.journal.grewFrom, data.size >= from else { return nil }
+    guard let data, let started = text.journal.lastStarted, let from = text.journal.grewFrom, data.size >= from else {
+      return nil
+    }
     if now.seconds - data.modified >= Self.quietAfter { return 0 }
     let seconds = data.modified - started.seconds
     // Both are whole seconds: a shorter time could be off by any factor.
@@ -56,7 +60,9 @@ extension JobStatus.Problem {
   init(_ failure: Fields) {
     var reason = failure["reason"] ?? ""
     if let line = failure["line"] { reason = "line \(line): \(reason)" }
-    if let expected = failure["expected"], let found = failure["found"] { reason += " (expected \(expected), found \(found))" }
+    if let expected = failure["expected"], let found = failure["found"] {
+      reason += " (expected \(expected), found \(found))"
+    }
     self.init(code: failure["code"] ?? "failed", reason: reason, time: failure.words.first.flatMap { Timestamp($0) })
   }
 }

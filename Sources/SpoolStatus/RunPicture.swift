@@ -27,7 +27,9 @@ package struct RunPicture: Sendable {
       ended.bytes &+= job.bytes
       meters[job.id] = nil
     }
-    for job in progress.running { meters[job.id, default: RateMeter(window: Self.window)].add(job.bytes, at: milliseconds) }
+    for job in progress.running {
+      meters[job.id, default: RateMeter(window: Self.window)].add(job.bytes, at: milliseconds)
+    }
     whole.add(progress.gained, at: milliseconds)
     self.progress = progress
     if progress.running.isEmpty, progress.waiting == 0 {
@@ -64,22 +66,32 @@ package struct RunPicture: Sendable {
       total = known &+ UInt64(Double(known) / Double(seen) * Double(progress.waiting))
     }
     return Whole(
-      ended: count, all: count + running.count + progress.waiting, failed: failed, retrying: retrying, bytes: bytes, total: total,
+      ended: count, all: count + running.count + progress.waiting, failed: failed, retrying: retrying, bytes: bytes,
+      total: total,
       isEstimate: progress.waiting > 0)
   }
 
   /// From the longest to the shortest.
   private func labels(_ whole: Whole) -> [String] {
-    let extra = (whole.failed > 0 ? ", \(whole.failed) failed" : "") + (whole.retrying > 0 ? ", \(whole.retrying) to retry" : "")
-    return ["\(whole.ended) of \(whole.all) jobs\(extra)", "\(whole.ended) of \(whole.all) jobs", "\(whole.ended)/\(whole.all)"]
+    let extra =
+      (whole.failed > 0 ? ", \(whole.failed) failed" : "") + (whole.retrying > 0 ? ", \(whole.retrying) to retry" : "")
+    return [
+      "\(whole.ended) of \(whole.all) jobs\(extra)", "\(whole.ended) of \(whole.all) jobs",
+      "\(whole.ended)/\(whole.all)",
+    ]
   }
 
   /// One line for where no cursor can be moved.
   package var sentence: String {
     let whole = sums
-    var parts = [labels(whole)[0], shortBytes(whole.bytes) + (whole.total.map { " of \(whole.isEstimate ? "about " : "")\(shortBytes($0))" } ?? "")]
+    var parts = [
+      labels(whole)[0],
+      shortBytes(whole.bytes) + (whole.total.map { " of \(whole.isEstimate ? "about " : "")\(shortBytes($0))" } ?? ""),
+    ]
     if let rate = self.whole.rate { parts.append(shortRate(rate)) }
-    if let left = secondsLeft(whole.bytes, of: whole.total, rate: self.whole.rate) { parts.append("\(shortDuration(left)) left") }
+    if let left = secondsLeft(whole.bytes, of: whole.total, rate: self.whole.rate) {
+      parts.append("\(shortDuration(left)) left")
+    }
     return parts.joined(separator: ", ")
   }
 
@@ -95,23 +107,29 @@ package struct RunPicture: Sendable {
     let shown = running.count + 1 <= height ? running.count : max(0, height - 2)
     let jobs = running.prefix(shown)
     let layout = BarLayout(
-      width: width, names: jobs.map { displayWidth($0.name.display) }, label: labels(whole).map { displayWidth($0) }, look: look)
+      width: width, names: jobs.map { displayWidth($0.name.display) }, label: labels(whole).map { displayWidth($0) },
+      look: look)
     var lines = jobs.map { job in
       let rate = meters[job.id]?.rate
       return layout.line(
         fitted(job.name.display, to: layout.nameWidth, ellipsis: look.ellipsis),
         BarLayout.Figures(
-          bytes: job.bytes, total: job.total, rate: rate, left: secondsLeft(job.bytes, of: job.total, rate: rate), turn: turns))
+          bytes: job.bytes, total: job.total, rate: rate, left: secondsLeft(job.bytes, of: job.total, rate: rate),
+          turn: turns))
     }
     if shown < running.count, height > 1 {
-      lines.append(StyledLine(clipped("\(look.ellipsis) and \(running.count - shown) more", to: width, ellipsis: look.ellipsis), look, .faint))
+      lines.append(
+        StyledLine(
+          clipped("\(look.ellipsis) and \(running.count - shown) more", to: width, ellipsis: look.ellipsis), look,
+          .faint))
     }
     let label = labels(whole).first { displayWidth($0) <= layout.nameWidth } ?? labels(whole)[2]
     lines.append(
       layout.line(
         fitted(label, to: layout.nameWidth, ellipsis: look.ellipsis),
         BarLayout.Figures(
-          bytes: whole.bytes, total: whole.total, rate: self.whole.rate, left: secondsLeft(whole.bytes, of: whole.total, rate: self.whole.rate),
+          bytes: whole.bytes, total: whole.total, rate: self.whole.rate,
+          left: secondsLeft(whole.bytes, of: whole.total, rate: self.whole.rate),
           isEstimate: whole.isEstimate, turn: turns), ink: .bold))
     return lines
   }

@@ -60,7 +60,7 @@ package struct SnapshotReader {
   private func list(_ directory: Directory, _ snapshot: inout SpoolSnapshot) throws(SpoolError) -> [FileName] {
     do throws(SpoolError) {
       return try spool.list(directory)
-    } catch where error.errno == .permissionDenied {
+    } catch  where error.errno == .permissionDenied {
       snapshot.unreadable.append(directory)
       return []
     }
@@ -69,7 +69,7 @@ package struct SnapshotReader {
   private func status(_ directory: Directory, _ name: FileName) throws(SpoolError) -> FileStatus? {
     do throws(SpoolError) {
       return try spool.status(directory, name)
-    } catch where error.errno == .permissionDenied {
+    } catch  where error.errno == .permissionDenied {
       return nil
     }
   }
@@ -97,7 +97,10 @@ package struct SnapshotReader {
     var claims: [JobState: [(file: FileName, claim: ClaimName)]] = [:]
     for name in names {
       guard let claim = ClaimName(name), let status = try status(.cur, name) else { continue }
-      claims[claim.isAlive(name, modified: status.modified, host: spool.owner.host, now: now) ? .running : .interrupted, default: []].append((name, claim))
+      claims[
+        claim.isAlive(name, modified: status.modified, host: spool.owner.host, now: now) ? .running : .interrupted,
+        default: []
+      ].append((name, claim))
     }
     for (state, group) in claims {
       let sorted = group.sorted { $0.claim.job.fileName.bytes.lexicographicallyPrecedes($1.claim.job.fileName.bytes) }
@@ -106,7 +109,8 @@ package struct SnapshotReader {
         guard var job = try details(.cur, file, claim.job.fileName, state, context) else { continue }
         job.worker = claim.owner(file)
         if state == .interrupted {
-          job.problem = .init(code: "crashed", reason: job.worker.map { "its worker \($0) is gone" } ?? "it has no worker")
+          job.problem = .init(
+            code: "crashed", reason: job.worker.map { "its worker \($0) is gone" } ?? "it has no worker")
         }
         snapshot.counts[state, default: 0] += 1
         snapshot.jobs[state, default: []].append(job)
@@ -124,7 +128,9 @@ package struct SnapshotReader {
     }
     for (state, group) in groups {
       snapshot.counts[state, default: 0] += max(0, group.count - limit)
-      for (name, due) in group.sorted(by: { ($0.due, $0.name.bytes.count) < ($1.due, $1.name.bytes.count) }).prefix(limit) {
+      for (name, due) in group.sorted(by: { ($0.due, $0.name.bytes.count) < ($1.due, $1.name.bytes.count) }).prefix(
+        limit)
+      {
         guard var job = try details(.partial, name, name, state, context) else { continue }
         job.next = Timestamp(seconds: due)
         snapshot.counts[state, default: 0] += 1
@@ -154,7 +160,9 @@ package struct SnapshotReader {
     }
   }
 
-  private func add(_ state: JobState, _ directory: Directory, _ names: [FileName], _ context: Context, _ snapshot: inout SpoolSnapshot)
+  private func add(
+    _ state: JobState, _ directory: Directory, _ names: [FileName], _ context: Context, _ snapshot: inout SpoolSnapshot
+  )
     throws(SpoolError)
   {
     for name in names {
@@ -177,7 +185,7 @@ package struct SnapshotReader {
       }
       let data = context.data[FileName(name.bytes + Array(".part".utf8))]
       return JobReading(text: text, defaults: context.defaults, data: data, now: now).status(name, state)
-    } catch where error.errno == .permissionDenied || error.errno == .tooManySymbolicLinkLevels {
+    } catch  where error.errno == .permissionDenied || error.errno == .tooManySymbolicLinkLevels {
       return JobStatus(name, state)
     }
   }
@@ -187,7 +195,7 @@ package struct SnapshotReader {
     do throws(SpoolError) {
       guard let bytes = try spool.contents(Path(.partial, name), limit: Spool.maximumJobFile) else { return false }
       return Self.endsInInterruption(bytes)
-    } catch where error.errno == .permissionDenied || error.errno == .tooManySymbolicLinkLevels {
+    } catch  where error.errno == .permissionDenied || error.errno == .tooManySymbolicLinkLevels {
       return false
     }
   }

@@ -43,7 +43,9 @@ package struct JobStatus: Sendable {
     self.state = state
   }
 
-  package var secondsLeft: Int64? { state == .running ? SpoolStatus.secondsLeft(bytes ?? 0, of: total, rate: rate) : nil }
+  package var secondsLeft: Int64? {
+    state == .running ? SpoolStatus.secondsLeft(bytes ?? 0, of: total, rate: rate) : nil
+  }
 }
 
 /// One look at a spool.

@@ -9,7 +9,9 @@ extension SpoolSnapshot {
   package func json(limit: Int) -> String {
     let states = JobState.allCases
     let listed = states.map { (jobs[$0] ?? []).prefix(limit) }
-    let omitted = zip(states, listed).filter { $0.0 != .done }.map { ($0.0.rawValue, JSONText.count(max(0, count($0.0) - $0.1.count))) }
+    let omitted = zip(states, listed).filter { $0.0 != .done }.map {
+      ($0.0.rawValue, JSONText.count(max(0, count($0.0) - $0.1.count)))
+    }
     return JSONText.object([
       ("format", .count(Self.jsonFormat)),
       ("spool", .string(escaped(location))),
@@ -18,7 +20,8 @@ extension SpoolSnapshot {
       (
         "bytes",
         .object([
-          ("stored", .count(stored)), ("total", .count(total)), ("rate", .count(rate.map { Int64($0) })), ("left", .count(secondsLeft)),
+          ("stored", .count(stored)), ("total", .count(total)), ("rate", .count(rate.map { Int64($0) })),
+          ("left", .count(secondsLeft)),
         ])
       ),
       ("list", .array(listed.joined().map(\.json))),

@@ -12,7 +12,9 @@ package struct StatusTable {
   ///   - width: columns to stay within.
   ///   - height: rows to stay within; nil for as many as it takes.
   ///   - limit: jobs to list of each state.
-  package init(_ snapshot: SpoolSnapshot, _ look: Look, width: Int, height: Int? = nil, limit: @escaping (JobState) -> Int) {
+  package init(
+    _ snapshot: SpoolSnapshot, _ look: Look, width: Int, height: Int? = nil, limit: @escaping (JobState) -> Int
+  ) {
     self.snapshot = snapshot
     self.look = look
     self.width = max(1, width)
@@ -22,7 +24,9 @@ package struct StatusTable {
 
   package var lines: [StyledLine] {
     var lines = summary
-    for directory in snapshot.unreadable { lines.append(line("\(directory.rawValue) may not be read by this user", .yellow)) }
+    for directory in snapshot.unreadable {
+      lines.append(line("\(directory.rawValue) may not be read by this user", .yellow))
+    }
     let groups = JobState.allCases.filter { $0 != .done && snapshot.count($0) > 0 }
     guard !groups.isEmpty else { return cut(lines) }
     let listed = groups.flatMap { (snapshot.jobs[$0] ?? []).prefix(limit($0)) }
@@ -45,12 +49,16 @@ package struct StatusTable {
   // MARK: the whole
 
   private var summary: [StyledLine] {
-    let counts = JobState.allCases.filter { snapshot.count($0) > 0 }.map { (state: $0, text: "\(snapshot.count($0)) \($0.rawValue)") }
+    let counts = JobState.allCases.filter { snapshot.count($0) > 0 }.map {
+      (state: $0, text: "\(snapshot.count($0)) \($0.rawValue)")
+    }
     guard !counts.isEmpty else { return [line("no jobs")] }
     var lines = [StyledLine(look)]
     for (index, count) in counts.enumerated() {
       let text = count.text + (index + 1 < counts.count ? ", " : "")
-      if lines[lines.count - 1].width > 0, lines[lines.count - 1].width + text.utf8.count > width { lines.append(StyledLine(look)) }
+      if lines[lines.count - 1].width > 0, lines[lines.count - 1].width + text.utf8.count > width {
+        lines.append(StyledLine(look))
+      }
       lines[lines.count - 1].append(text, count.state.ink)
     }
     let bytes = wholeBytes
@@ -75,7 +83,7 @@ package struct StatusTable {
   private func group(_ state: JobState, _ columns: JobColumns, room: Int?) -> [StyledLine] {
     let count = snapshot.count(state)
     let jobs = (snapshot.jobs[state] ?? []).prefix(limit(state)).map { columns.lines($0) }
-    var lines: [StyledLine] = [StyledLine("\(state.rawValue) (\(count))", look, state == .failed ? .red : .bold)]
+    var lines: [StyledLine] = [line("\(state.rawValue) (\(count))", state == .failed ? .red : .bold)]
     var shown = 0
     for job in jobs {
       // Room for "more", unless this is the last one.
@@ -86,7 +94,9 @@ package struct StatusTable {
       lines += job.prefix(space)
       shown += 1
     }
-    if shown < count, room.map({ lines.count < $0 }) ?? true { lines.append(line("  \(look.ellipsis) and \(count - shown) more", .faint)) }
+    if shown < count, room.map({ lines.count < $0 }) ?? true {
+      lines.append(line("  \(look.ellipsis) and \(count - shown) more", .faint))
+    }
     return lines
   }
 }

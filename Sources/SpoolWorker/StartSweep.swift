@@ -5,7 +5,11 @@ extension Worker {
   func sweepAtStart() {
     do throws(SpoolError) {
       try spool.sweep(SweepOptions()) { finding in
-        log(Event("swept", .info, Fields().with("file", finding.place).with("kind", finding.kind.rawValue).with("bytes", UInt64(finding.bytes))))
+        log(
+          Event(
+            "swept", .info,
+            Fields().with("file", finding.place).with("kind", finding.kind.rawValue).with(
+              "bytes", UInt64(finding.bytes))))
       }
     } catch {
       log(Event("sweep-failed", .warning, Fields().with("reason", "\(error)")))

@@ -13,7 +13,8 @@ struct Clean: ParsableCommand {
   @Flag(name: .long, help: "Print what would be removed; change nothing.")
   var dryRun = false
 
-  @Option(name: .long, help: ArgumentHelp("Remove receipts older than this, such as 30d. (default: none)", valueName: "age"))
+  @Option(
+    name: .long, help: ArgumentHelp("Remove receipts older than this, such as 30d. (default: none)", valueName: "age"))
   var keepDone: String?
 
   @Argument(help: "The spool directory. (default: $SPOOLRUN_SPOOL, else spool)", completion: .directory)

@@ -66,7 +66,8 @@ struct GestureRun {
 
   /// `NAME`, or `DIRECTORY/NAME` for one of several jobs of a name; a claim's own name in `cur` is its job's.
   private func split(_ bytes: [UInt8]) -> (Directory?, FileName) {
-    guard let slash = bytes.firstIndex(of: 0x2F), let directory = Directory(rawValue: String(decoding: bytes[..<slash], as: UTF8.self))
+    guard let slash = bytes.firstIndex(of: 0x2F),
+      let directory = Directory(rawValue: String(decoding: bytes[..<slash], as: UTF8.self))
     else { return (nil, FileName(bytes)) }
     let name = FileName(Array(bytes[(slash + 1)...]))
     if directory == .cur, let claim = ClaimName(name) { return (directory, claim.job.fileName) }
@@ -81,7 +82,9 @@ struct GestureRun {
     case .removed(let place): say("\(place.display) removed")
     case .unchanged(let place): say("\(place.display) stays: nothing to \(gesture.rawValue)")
     case .ambiguous(let places):
-      fail("\(name): several jobs have this name: \(places.map(\.display).joined(separator: ", ")); say which, with its directory")
+      fail(
+        "\(name): several jobs have this name: \(places.map(\.display).joined(separator: ", ")); say which, with its directory"
+      )
     case .taken(let place, let other):
       fail("\(place.display) stays: another job of this name is \(other.display)")
     case .directory(let place): fail("\(place.display) is a directory and no job: rm -r removes it")
@@ -156,7 +159,9 @@ struct Release: ParsableCommand {
 struct Retry: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Tries failed jobs again, and waiting ones now.",
-    discussion: "A failed job gets a fresh budget of attempts and goes on from the data that it has. For one that waits for its next attempt, that is now.")
+    discussion:
+      "A failed job gets a fresh budget of attempts and goes on from the data that it has. For one that waits for its next attempt, that is now."
+  )
 
   @OptionGroup var options: GestureOptions
 

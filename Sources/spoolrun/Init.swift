@@ -8,7 +8,7 @@ struct Init: ParsableCommand {
     abstract: "Makes a spool directory.",
     discussion: "What is there already stays as it is, so it is safe to call again.")
 
-  @Argument(help: "The spool directory. (default: $SPOOLRUN_SPOOL, else spool)")
+  @Argument(help: "The spool directory. (default: $SPOOLRUN_SPOOL, else spool)", completion: .directory)
   var spool: String?
 
   func run() throws {

@@ -36,7 +36,8 @@ enum SpoolOpening {
 struct SpoolOption: ParsableArguments {
   @Option(
     name: .long,
-    help: ArgumentHelp("The spool directory. (default: $SPOOLRUN_SPOOL, else spool)", valueName: "spool"))
+    help: ArgumentHelp("The spool directory. (default: $SPOOLRUN_SPOOL, else spool)", valueName: "spool"),
+    completion: .directory)
   var spool: String?
 
   func open() throws -> Spool { try SpoolOpening.open(spool ?? SpoolOpening.defaultLocation) }

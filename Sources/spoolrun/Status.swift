@@ -36,7 +36,9 @@ struct Status: ParsableCommand {
         let snapshot = try SnapshotReader(spool, limit: readLimit).read()
         Terminal.write(text(snapshot), to: STDOUT_FILENO)
         // What could not be read is missing in the numbers.
-        if !snapshot.unreadable.isEmpty { throw SpoolError(call: .list, path: snapshot.unreadable[0].rawValue, errno: .permissionDenied) }
+        if !snapshot.unreadable.isEmpty {
+          throw SpoolError(call: .list, path: snapshot.unreadable[0].rawValue, errno: .permissionDenied)
+        }
       }
     } catch {
       Terminal.error("\(escaped(spool.location)): \(error)")
@@ -49,14 +51,17 @@ struct Status: ParsableCommand {
   private func report(_ snapshot: SpoolSnapshot, _ size: Terminal.Size?) -> StatusWatch.Picture {
     guard !json, let size else { return .text(text(snapshot) + (json ? "" : "\n")) }
     return .lines(
-      StatusTable(snapshot, Terminal.look(STDOUT_FILENO), width: size.columns - 1, height: size.rows - 1, limit: listLimit).lines)
+      StatusTable(
+        snapshot, Terminal.look(STDOUT_FILENO), width: size.columns - 1, height: size.rows - 1, limit: listLimit
+      ).lines)
   }
 
   private func text(_ snapshot: SpoolSnapshot) -> String {
     if json { return snapshot.json(limit: readLimit) + "\n" }
     let columns = Terminal.size(STDOUT_FILENO)?.columns
     // Into a pipe lines may be as long as they are.
-    let table = StatusTable(snapshot, Terminal.look(STDOUT_FILENO), width: columns.map { $0 - 1 } ?? 10_000, limit: listLimit)
+    let table = StatusTable(
+      snapshot, Terminal.look(STDOUT_FILENO), width: columns.map { $0 - 1 } ?? 10_000, limit: listLimit)
     return table.lines.map { $0.trimmed + "\n" }.joined()
   }
 

@@ -13,7 +13,8 @@ extension Terminal {
     var (columns, rows): (Int32, Int32) = (0, 0)
     guard spoolrun_terminal_size(descriptor, &columns, &rows) == 0 else { return nil }
     // A terminal that doesn't know its size, such as a serial line.
-    return Size(columns: columns > 0 ? Int(columns) : number("COLUMNS") ?? 80, rows: rows > 0 ? Int(rows) : number("LINES") ?? 24)
+    return Size(
+      columns: columns > 0 ? Int(columns) : number("COLUMNS") ?? 80, rows: rows > 0 ? Int(rows) : number("LINES") ?? 24)
   }
 
   /// Whether the cursor can be moved there.

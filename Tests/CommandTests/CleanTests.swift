@@ -1,0 +1,109 @@
+import Glibc
+import Spool
+import TestSupport
+import Testing
+
+@Suite struct CleanTests {
+  /// A spool with something of every kind.
+  private func litteredScene() throws -> Scene {
+    let scene = try Scene()
+    let spool = scene.spool
+    let job = Array("https://a.example/x\n".utf8)
+    let record = Array(
+      "failed: 2026-01-02T03:04:05Z attempt=0 class=permanent code=malformed at=0 reason=\"no job\"\n".utf8)
+    let receipt = """
+      verified: 2026-01-02T03:04:05Z size=1 crc32=d3d99e8b part=7
+      done: 2026-01-02T03:04:05Z attempts=1 output=
+      """
+    func put(_ path: String, _ bytes: [UInt8] = [0x41]) throws { try writeFile(spool.path(path), bytes) }
+    for name in ["gone", "waiting", "running", "begun", "held", "failed", "finished"] {
+      try put("partial/\(name).part")
+    }
+    try put("new/waiting", job)
+    try put("cur/running:host.1.0000000a", job)
+    try put("partial/begun", job)
+    try put("hold/held", job)
+    try put("failed/failed", job)
+    try put("failed/failed.part")
+    try put("failed/other.part")
+    mkfifo(spool.path("failed/pipe"), 0o600)
+    try put("failed/pipe.record", record)
+    try put("failed/rm.record", record)
+    // Jobs may be called so.
+    try put("failed/minutes.record", job + record)
+    try put("files/there")
+    try put("done/finished", job + Array("\(receipt)there\n".utf8))
+    try put("done/missing", job + Array("\(receipt)nowhere\n".utf8))
+    try put("tmp/young")
+    return scene
+  }
+
+  private static let removed = ["failed/other.part", "failed/rm.record", "partial/finished.part", "partial/gone.part"]
+
+  @Test func `it removes what has no job, and says so first if asked`() async throws {
+    let scene = try litteredScene()
+    let before = filesBelow(scene.spool.root)
+    let dry = try await scene.spoolrun("clean", "--dry-run")
+    #expect(dry.status == .exited(0) && dry.errors == "", "\(dry)")
+    #expect(filesBelow(scene.spool.root) == before)
+    let real = try await scene.spoolrun("clean")
+    #expect(real.status == .exited(0) && real.errors == "", "\(real)")
+    #expect(dry.output.replacing("would remove", with: "removed") == real.output)
+    #expect(real.output.contains("done/missing: its payload is missing: files/nowhere\n"), "\(real)")
+    #expect(filesBelow(scene.spool.root) == before.filter { !Self.removed.contains($0) })
+    let again = try await scene.spoolrun("clean")
+    #expect(again.output == "done/missing: its payload is missing: files/nowhere\n")
+  }
+
+  @Test func `receipts go when they are old and it is asked to, payloads never`() async throws {
+    let scene = try litteredScene()
+    try setModificationTime(scene.spool.path("done/finished"), secondsFromNow: -3 * 86_400)
+    try await scene.spoolrun("clean", "--keep-done", "4d")
+    #expect(scene.spool.names("done") == ["finished", "missing"])
+    let result = try await scene.spoolrun("clean", "--keep-done", "2d")
+    #expect(result.output.contains("removed done/finished: a receipt older than 2d\n"), "\(result)")
+    #expect(scene.spool.names("done") == ["missing"])
+    #expect(scene.spool.payloads == ["there"])
+    for age in ["", "d", "-1d", "1w", "99999999d"] {
+      #expect(try await scene.spoolrun("clean", "--keep-done=\(age)").status == .exited(64), "\(age)")
+    }
+  }
+
+  @Test func `data that somebody has locked stays`() async throws {
+    let scene = try litteredScene()
+    let result = try await scene.shell("flock partial/gone.part $spoolrun clean")
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(scene.exists("partial/gone.part") && !scene.exists("partial/finished.part"))
+    let cancel = try await scene.shell("flock partial/held.part $spoolrun cancel held")
+    #expect(cancel.status == .exited(0), "\(cancel)")
+    #expect(scene.exists("partial/held.part") && !scene.exists("hold/held"), "the worker removes it")
+  }
+
+  @Test func `a worker removes at its start only what is old`() async throws {
+    let scene = try Scene()
+    for path in ["partial/gone.part", "tmp/young", "failed/other.part"] {
+      try writeFile(scene.spool.path(path), [1])
+      // Old by its content alone: so `cp -p` leaves a file that was made just now.
+      try setModificationTime(scene.spool.path(path), secondsFromNow: -40 * 3600)
+    }
+    let result = try await scene.spoolrun("run", "--once", "-v")
+    #expect(result.status == .exited(0) && result.errors == "", "\(result)")
+    #expect(scene.exists("partial/gone.part") && scene.exists("tmp/young") && scene.exists("failed/other.part"))
+  }
+
+  @Test func `old files in tmp go, but for directories and what is ignored`() throws {
+    let scene = try Scene()
+    for name in ["left", ".gitkeep", ".clock:host.1.0000000a"] { try writeFile(scene.spool.path("tmp/\(name)"), [1]) }
+    mkdir(scene.spool.path("tmp/directory"), 0o700)
+    let (owner, boot) = Spool.currentWorker()
+    let spool = try Spool(scene.spool.root, owner: owner, boot: boot)
+    var options = SweepOptions()
+    #expect(options.staleAge == 36 * 3600)
+    try spool.sweep(options) { finding in Issue.record("\(finding)") }
+    options.staleAge = 0
+    var places: [String] = []
+    try spool.sweep(options) { finding in places.append(finding.place) }
+    #expect(places.sorted() == ["tmp/.clock:host.1.0000000a", "tmp/left"])
+    #expect(scene.exists("tmp/.gitkeep") && scene.exists("tmp/directory"))
+  }
+}

@@ -1,0 +1,131 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// Gestures without a worker: nothing but moves of files.
+@Suite struct GestureTests {
+  struct Move: Sendable, CustomTestStringConvertible {
+    let gesture: String
+    let from: String
+    /// Where the job stands afterwards; nil: nowhere.
+    let to: String?
+    let status: Int32
+    var testDescription: String { "\(gesture) \(from)" }
+  }
+
+  /// The table of spool(5), Steering; each other pair changes nothing.
+  static let moves: [Move] = {
+    let lawful = [
+      "hold": ["new": "hold/x", "cur": "hold/x", "partial": "hold/x"], "release": ["hold": "new/x"],
+      "retry": ["failed": "new/x", "partial": "partial/x"],
+      "cancel": ["new": nil, "cur": nil, "partial": nil, "hold": nil, "failed": nil] as [String: String?],
+    ]
+    // Where the wish is fulfilled already.
+    let settled = ["hold": ["hold"], "release": ["new", "cur", "partial"], "retry": ["new", "cur"], "cancel": []]
+    return ["hold", "release", "retry", "cancel"].flatMap { gesture in
+      TemporarySpool.states.map { state in
+        let from = state == "cur" ? "cur/x:host.1.0000000a" : "\(state)/x"
+        if let target = lawful[gesture]?[state] { return Move(gesture: gesture, from: from, to: target, status: 0) }
+        let isSettled = settled[gesture]?.contains(state) == true
+        return Move(gesture: gesture, from: from, to: from, status: isSettled ? 0 : 1)
+      }
+    }
+  }()
+
+  @Test(arguments: moves)
+  func `each gesture moves what it should, and nothing else`(move: Move) async throws {
+    let scene = try Scene()
+    let text = Array("https://a.example/x\n".utf8)
+    try writeFile(scene.spool.path(move.from), text)
+    try writeFile(scene.spool.path("partial/x.part"), [1, 2, 3])
+    try setModificationTime(scene.spool.path(move.from), secondsFromNow: 5000)
+    let result = try await scene.spoolrun(move.gesture, "x")
+    #expect(result.status == .exited(move.status), "\(result)")
+    #expect(result.errors.isEmpty == (move.status == 0), "\(result)")
+    #expect(scene.spool.places(of: "x") == (move.to.map { [$0] } ?? []))
+    if let to = move.to { #expect(try readFile(scene.spool.path(to)) == text) }
+    #expect(scene.exists("partial/x.part") == (move.to != nil), "the data goes with the job, and else stays")
+    let isDue = fileStatus(scene.spool.path("partial/x")).map { $0.st_mtim.tv_sec <= time(nil) }
+    #expect(isDue == (move.from == "partial/x" && move.to == move.from ? move.gesture == "retry" : nil))
+  }
+
+  @Test func `what is missing is told, the rest is done`() async throws {
+    let scene = try Scene()
+    try scene.spool.drop("a", "https://a.example/x\n")
+    try scene.spool.drop("b", "https://a.example/x\n")
+    let result = try await scene.spoolrun("hold", "a", "nowhere", "b")
+    #expect(result.status == .exited(1))
+    #expect(result.errors == "spoolrun: nowhere: no such job\n")
+    #expect(scene.spool.names("hold") == ["a", "b"])
+    #expect(try await scene.spoolrun("hold").status == .exited(64))
+    #expect(try await scene.spoolrun("hold", "--all", "a").status == .exited(64))
+    #expect(try await scene.spoolrun("cancel", "--all", "--failed").status == .exited(64))
+  }
+
+  @Test func `of two jobs of one name the directory says which`() async throws {
+    let scene = try Scene()
+    for place in ["new/x", "failed/x"] { try writeFile(scene.spool.path(place), Array("https://a.example/x\n".utf8)) }
+    let result = try await scene.spoolrun("cancel", "x")
+    #expect(result.status == .exited(1) && result.errors.contains("new/x, failed/x"), "\(result)")
+    #expect(try await scene.spoolrun("retry", "x").status == .exited(1), "never replaces the other")
+    #expect(scene.spool.places(of: "x") == ["new/x", "failed/x"])
+    #expect(try await scene.spoolrun("cancel", "failed/x").status == .exited(0))
+    #expect(scene.spool.places(of: "x") == ["new/x"])
+  }
+
+  @Test func `names are bytes, and cannot steer a terminal`() async throws {
+    let scene = try Scene()
+    let result = try await scene.shell(
+      #"""
+      name=$(printf 'b\377\033[31m') && printf 'https://a.example/x\n' >"new/$name"
+      $spoolrun hold -v "$name" && test -f "hold/$name" && $spoolrun cancel -v "hold/$name"
+      """#)
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(
+      result.output == #"""
+        new/b\xff\x1b[31m -> hold/b\xff\x1b[31m
+        hold/b\xff\x1b[31m removed
+
+        """#)
+  }
+
+  @Test func `failed jobs are tried again or removed, all at once`() async throws {
+    let scene = try Scene()
+    for name in ["a", "b"] { try writeFile(scene.spool.path("failed/\(name)"), Array("https://a.example/x\n".utf8)) }
+    try writeFile(scene.spool.path("failed/a.part"), [1])
+    mkfifo(scene.spool.path("failed/pipe"), 0o600)
+    try writeFile(
+      scene.spool.path("failed/pipe.record"), Array("failed: 2026-01-02T03:04:05Z attempt=0 code=malformed\n".utf8))
+    try writeFile(scene.spool.path("partial/c"), Array("https://a.example/x\n".utf8))
+    let result = try await scene.spoolrun("retry", "--failed")
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(scene.spool.names("new") == ["a", "b"])
+    #expect(
+      scene.spool.names("failed") == ["a.part", "pipe", "pipe.record"], "no job, and no job's record, is no retry's")
+    let second = try await scene.spoolrun("cancel", "--all")
+    #expect(second.status == .exited(0), "\(second)")
+    #expect(scene.spool.names("new") + scene.spool.names("partial") == [])
+    #expect(scene.spool.names("failed") == ["pipe.record"], "which clean removes")
+  }
+
+  /// A gesture between the receipt and the move to `done/`.
+  @Test(arguments: [true, false])
+  func `a job that was held when its payload had just been published is done`(isIntact: Bool) async throws {
+    let scene = try Scene()
+    try writeFile(scene.spool.path("files/o"), isIntact ? payload : payload.reversed())
+    let inode = try #require(fileStatus(scene.spool.path("files/o"))).st_ino
+    let text = """
+      url: \(scene.server.url("/fast"))
+      output: o
+      verified: 2026-01-02T03:04:05Z size=\(payload.count) crc32=\(hex8(independentCRC32(payload))) part=\(inode)
+      done: 2026-01-02T03:04:05Z attempts=1 output=o bytes-fetched=\(payload.count) seconds=1
+
+      """
+    try writeFile(scene.spool.path("hold/x"), Array(text.utf8))
+    try await scene.spoolrun("release", "x")
+    let result = try await scene.spoolrun("--once")
+    #expect(result.status == .exited(isIntact ? 0 : 1), "\(result)")
+    #expect(scene.spool.places(of: "x") == [isIntact ? "done/x" : "failed/x"])
+    #expect(try scene.spool.payload("o")?.count == payload.count && scene.server.requests.isEmpty)
+  }
+}

@@ -1,0 +1,102 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// Gestures on jobs that a worker has in its hands: by command, and by the `mv` and `rm` that the command stands for.
+@Suite struct RunningGestureTests {
+  @Test(.timeLimit(.minutes(1)), arguments: ["$spoolrun hold big", "mv cur/big:* hold/big"])
+  func `hold stops a transfer within a second; released, it goes on`(gesture: String) async throws {
+    let scene = try Scene()
+    let result = try await scene.withWorker { _ in
+      try scene.spool.drop("big", "url: \(scene.server.url("/slow"))\noutput: o\n")
+      try await scene.waitForHalf("big")
+      #expect(try await scene.shell(gesture).status == .exited(0))
+      // The worker's last line tells that it has let go.
+      try await waitUntil("the worker lets go", timeout: .seconds(1)) {
+        try scene.spool.lines("hold/big").last?.key == "interrupted"
+      }
+      #expect(scene.spool.places(of: "big") == ["hold/big"])
+      #expect(scene.length("big") == payload.count / 2)
+      #expect(try await scene.spoolrun("release", "big").status == .exited(0))
+      try await waitUntil("done") { scene.exists("done/big") }
+    }
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(try scene.spool.payload("o") == payload)
+    #expect(scene.server.requests.map { $0.value("Range") } == [nil, "bytes=\(payload.count / 2)-"])
+  }
+
+  @Test(.timeLimit(.minutes(1)), arguments: ["$spoolrun cancel big", "rm cur/big:*"])
+  func `cancel stops a transfer within a second; its data goes`(gesture: String) async throws {
+    let scene = try Scene()
+    let result = try await scene.withWorker { _ in
+      try scene.spool.drop("big", "\(scene.server.url("/slow"))\n")
+      try await scene.waitForHalf("big")
+      #expect(try await scene.shell(gesture).status == .exited(0))
+      try await waitUntil("the data is gone", timeout: .seconds(1)) { scene.length("big") == nil }
+    }
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(result.errors.contains("cancelled job=big"), "\(result)")
+    #expect(scene.spool.places(of: "big") == [] && scene.spool.payloads == [])
+  }
+
+  @Test(.timeLimit(.minutes(1)), arguments: [("\"1\"", ""), (nil, "crc32: \(hex8(independentCRC32(payload)))\n")])
+  func `a held job with another URL goes on where it stopped`(etag: String?, checksum: String) async throws {
+    let scene = try Scene(etag: etag)
+    try scene.spool.drop("big", "url: \(scene.server.url("/slow?expires=1"))\noutput: o\n\(checksum)")
+    let result = try await scene.withWorker { _ in
+      try await scene.waitForHalf("big")
+      try await scene.spoolrun("hold", "big")
+      try await waitUntil("the worker lets go") { try scene.spool.lines("hold/big").last?.key == "interrupted" }
+      // As an editor does that saves by rename.
+      #expect(try await scene.shell("sed -i 's/slow?expires=1/fast?expires=2/' hold/big").status == .exited(0))
+      try await scene.spoolrun("release", "big")
+      try await waitUntil("done") { scene.exists("done/big") }
+    }
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(try scene.spool.payload("o") == payload)
+    let last = try #require(scene.server.requests.last)
+    #expect(last.target == "/fast?expires=2" && last.value("Range") == "bytes=\(payload.count / 2)-")
+    #expect(last.value("If-Range") == etag)
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func `no job is lost or run twice while all are held and released`() async throws {
+    let scene = try Scene()
+    let names = (1...80).map { "job\($0)" }
+    let result = try await scene.withWorker { _ in
+      for name in names { try scene.spool.drop(name, "url: \(scene.server.url("/fast"))\noutput: \(name)\n") }
+      for _ in 1...6 {
+        for gesture in ["hold", "release"] {
+          let result = try await scene.spoolrun(gesture, "--all")
+          #expect(result.status == .exited(0), "\(result)")
+        }
+      }
+      try await waitUntil("all are done") { scene.spool.names("done").count == names.count }
+    }
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(!result.errors.contains(" broken ") && !result.errors.contains(" failed "), "\(result)")
+    #expect(Set(scene.spool.names("done")) == Set(names))
+    for name in names { #expect(try scene.spool.payload(name) == payload) }
+    #expect(scene.spool.names("partial") == [] && scene.spool.names("failed") == [])
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func `whatever is cancelled meanwhile leaves no data`() async throws {
+    let scene = try Scene()
+    let result = try await scene.withWorker { worker in
+      for round in 1...6 {
+        for number in 1...20 {
+          try scene.spool.drop("job\(number)", "url: \(scene.server.url("/fast"))\noutput: \(round)/\(number)\n")
+        }
+        let result = try await scene.spoolrun("cancel", "--all")
+        #expect(result.status == .exited(0), "\(result)")
+      }
+      try await waitUntil("the worker lets go") { scene.spool.names("cur") == [] && scene.spool.names("partial") == [] }
+      #expect(!worker.isFinished)
+    }
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(!result.errors.contains(" broken "), "\(result)")
+    for state in ["new", "cur", "partial", "hold", "failed"] { #expect(scene.spool.names(state) == []) }
+    for output in scene.spool.payloads { #expect(try scene.spool.payload(output) == payload) }
+  }
+}

@@ -1,0 +1,32 @@
+import Spool
+import Testing
+
+/// A journal line with every field that it can have.
+struct JournalSample: Sendable, CustomTestStringConvertible {
+  let line: JournalLine
+
+  var testDescription: String { line.key.rawValue }
+
+  /// One for each key; `switch` in ``JournalLine/key`` makes sure that no case is left out of the program's own.
+  static let all: [JournalSample] = {
+    let now = Timestamp(seconds: 1_795_000_000)
+    let mark = Mark(offset: 1, checksum: Checksum())
+    let version = RemoteVersion(mirror: 1, size: 2, etag: "\"a\"", modified: "yes", ignoresIfRange: true)
+    // A full disk burns no attempt, which is a field.
+    let failure = Failure(.diskFull, "full", expected: "a", found: "b", line: 3)
+    let record = FailureRecord(
+      time: now, attempt: 1, failure: failure, offset: 1, checksum: Checksum(), fetched: 1, retry: now)
+    let lines: [JournalLine] = [
+      .requeued(now),
+      .started(
+        now, attempt: 1, worker: WorkerID(host: "alpha", process: 1, tag: 2), boot: "b", mirror: 1, url: "https://a"),
+      .response(version, at: 0, part: 1),
+      .checkpoint(mark),
+      .interrupted(now, attempt: 1, mark: mark, fetched: 1, reason: "stopped"),
+      .failed(record),
+      .verified(now, size: 1, checksum: Checksum(), part: 1),
+      .done(now, attempts: 1, output: "a", fetched: 1, seconds: 1, existing: true, directory: "/srv"),
+    ]
+    return lines.map { JournalSample(line: $0) }
+  }()
+}

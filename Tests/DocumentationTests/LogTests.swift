@@ -1,0 +1,38 @@
+import Spool
+import TestSupport
+import Testing
+
+/// spoolrun-log(7) and the events that the sources report.
+@Suite struct LogTests {
+  struct Reported: Hashable, Sendable {
+    let event: String
+    /// nil where the source computes it.
+    let level: String?
+  }
+
+  @Test func `spoolrun-log(7) lists every event, with its level`() throws {
+    let reported = try Self.reported()
+    #expect(reported.count > 15)
+    let items = try Manual("man/spoolrun-log.7").items("EVENTS")
+    #expect(items.map { $0.head[1] }.sorted() == Set(reported.map(\.event)).sorted())
+    for item in items {
+      let levels = item.head.drop { $0 != "Pq" }.dropFirst().filter { $0 != "," }
+      #expect(!levels.isEmpty && levels.allSatisfy { ["debug", "info", "warning", "error"].contains($0) })
+      for event in reported where event.event == item.head[1] {
+        #expect(event.level.map { levels == [$0] } ?? true, "\(event.event) is \(event.level ?? "")")
+      }
+    }
+  }
+
+  /// `Event("name", .level, …)`, and `log("name", …)` for the short form of it.
+  private static func reported() throws -> Set<Reported> {
+    var found: Set<Reported> = []
+    for file in filesBelow("\(SourceTree.root)/Sources/SpoolWorker") where file.hasSuffix(".swift") {
+      let text = try SourceTree.lines("Sources/SpoolWorker/\(file)").joined(separator: "\n")
+      for match in text.matches(of: /(?:Event|\blog)\(\s*"([a-z-]+)",\s*(?:\.(debug|info|warning|error)\b)?/) {
+        found.insert(Reported(event: String(match.1), level: match.2.map { String($0) }))
+      }
+    }
+    return found
+  }
+}

@@ -1,0 +1,65 @@
+import TestSupport
+import Testing
+
+@Suite struct OptionTests {
+  private let manual: Manual
+
+  init() throws { manual = try Manual("man/spoolrun.1") }
+
+  @Test(arguments: Help.commands)
+  func `each option of the program is in the manual, and none else`(command: String) async throws {
+    #expect(try await Help.options(of: command) == documented(command))
+  }
+
+  @Test(arguments: Help.commands)
+  func `the synopsis names the options that are explained`(command: String) throws {
+    let explained = documented(command)
+    let named = Set(synopsis(command))
+    #expect(named.subtracting(explained).isEmpty)
+    for item in optionItems(command) {
+      #expect(!named.isDisjoint(with: item), "\(item) is not in the synopsis")
+    }
+  }
+
+  @Test func `each command of the program is in the manual`() async throws {
+    let help = try await runTool([productPath("spoolrun"), "--help"]).output
+    let lines = help.split(separator: "\n", omittingEmptySubsequences: false)
+    let listed = lines.drop { !$0.hasPrefix("SUBCOMMANDS:") }.dropFirst().prefix { !$0.isEmpty }
+      // Lines that are set in further go on with the one above.
+      .filter { !$0.hasPrefix("   ") }.compactMap { $0.split(separator: " ").first.map(String.init) }
+    let explained = manual.names("DESCRIPTION", "Cm")
+    #expect(Set(listed).subtracting(["help"]) == Set(explained))
+    #expect(Set(explained) == Set(Help.commands))
+  }
+
+  /// The spellings of each option that the manual explains for a command.
+  private func optionItems(_ command: String) -> [[String]] {
+    var items: [[String]] = []
+    var isWanted = false
+    for line in manual.section("OPTIONS") {
+      let words = line.split(separator: " ").map(String.init)
+      if words.first == ".Cm", words.count == 3, [":", ";"].contains(words[2]) {
+        isWanted = words[1] == command
+      } else if isWanted, words.starts(with: [".It", "Fl"]) {
+        items.append(Manual.options(words.dropFirst()))
+      }
+    }
+    return items
+  }
+
+  private func documented(_ command: String) -> Set<String> { Set(optionItems(command).joined()) }
+
+  /// The options in a command's part of the synopsis.
+  private func synopsis(_ command: String) -> [String] {
+    var options: [String] = []
+    var isWanted = false
+    for line in manual.section("SYNOPSIS") {
+      let words = line.split(separator: " ").map(String.init)
+      if words == [".Nm"] { isWanted = false }
+      if words == [".Cm", command] || words == [".Op", "Cm", command] { isWanted = true }
+      if isWanted, words.first == ".Fl" { options += Manual.options(["Fl"] + words.dropFirst()) }
+      if isWanted, words.starts(with: [".Op", "Fl"]) { options += Manual.options(words.dropFirst()) }
+    }
+    return options
+  }
+}

@@ -1,0 +1,50 @@
+import Glibc
+import TestSupport
+
+/// Where README's examples run: a directory of their own, the program on the path, a server in place of the hosts named there,
+/// and this machine in place of the remote one that `scp` copies to.
+final class Site: Sendable {
+  let directory: TemporaryDirectory
+  let server: ScriptedServer
+  let environment: [String: String]
+
+  var spool: String { "\(directory.path)/spool" }
+
+  /// 1 MiB with the CRC-32 that README names.
+  static let payload: [UInt8] = (0..<1 << 20).map { UInt8(truncatingIfNeeded: ($0 * $0) / 7 + $0) }
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    server = try ScriptedServer { request, reply in
+      switch request.target {
+      case "/gone.iso": try reply.respond("404 Not Found", body: [])
+      case "/busy.iso": try reply.respond("503 Service Unavailable", body: [])
+      default: try reply.respond("200 OK", ["ETag: \"1\""], body: Site.payload)
+      }
+    }
+    let tools = "\(directory.path)/bin"
+    mkdir(tools, 0o700)
+    symlink(try productPath("spoolrun"), "\(tools)/spoolrun")
+    // The real one, with the host's name cut off: it then copies on this machine.
+    try writeFile("\(tools)/scp", Array("#!/bin/sh\nexec /usr/bin/scp -q \"$1\" \"${2#*:}\"\n".utf8))
+    chmod("\(tools)/scp", 0o700)
+    environment = testEnvironment.merging(["PATH": "\(tools):\(testEnvironment["PATH"] ?? "")"]) { $1 }
+  }
+
+  /// `text` with our server and our spool instead of the examples'.
+  func localized(_ text: String) -> String {
+    text.replacing(/https:\/\/[a-z-]+\.example\//, with: server.url("/")).replacing("/srv/spool", with: spool)
+  }
+
+  /// A step with what it is said to print, which names our server's host then.
+  func localized(_ step: ConsoleStep) -> ConsoleStep {
+    ConsoleStep(command: step.command, output: step.output.map { $0.replacing(/[a-z-]+\.example/, with: "127.0.0.1") })
+  }
+
+  func run(_ argv: [String]) async throws -> CommandResult {
+    try await TestSupport.run(argv.map(localized), environment: environment, directory: directory.path)
+  }
+
+  /// The names in one of the spool's directories.
+  func files(_ state: String) -> Set<String> { Set(names(in: "\(spool)/\(state)")) }
+}

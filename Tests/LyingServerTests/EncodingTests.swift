@@ -1,0 +1,8 @@
+import Testing
+
+@Suite struct EncodingTests {
+  @Test("encodings and heads", arguments: encodingBehaviours)
+  func encoding(_ behaviour: Behaviour) async throws {
+    try await check(behaviour)
+  }
+}

@@ -1,0 +1,95 @@
+import Testing
+import TestSupport
+
+/// Several `url:` lines: which is asked, and what of one may be joined with what of another.
+@Suite struct MirrorTests {
+  /// Runs a job with these URLs, again as often as it waits, up to four times.
+  private func fetch(_ urls: [String], _ lines: String = "") async throws -> TemporarySpool {
+    let spool = try TemporarySpool()
+    try spool.drop("job", urls.map { "url: \($0)\n" }.joined() + lines)
+    for _ in 1...4 {
+      let result = try await spoolrun("--once", spool.root)
+      if result.status != .exited(75) { break }
+      try spool.makeDue("job")
+    }
+    return spool
+  }
+
+  @Test(arguments: ["404 Not Found", "403 Forbidden", "500 Internal Server Error", "503 Service Unavailable"])
+  func firstRefuses(status: String) async throws {
+    let first = try ScriptedServer { _, reply in try reply.respond(status, body: []) }
+    let second = try ScriptedServer { try Origin().answer($0, $1) }
+    let spool = try await fetch([first.url("/data"), second.url("/elsewhere")])
+    #expect(digest(try spool.payload("data")) == digest(payload), "\(spool.listing(of: "job"))")
+    #expect(first.requests.count == 1 && second.requests.map(ask) == ["plain"])
+  }
+
+  @Test func firstIsDead() async throws {
+    let dead = try DeadPort()
+    let second = try ScriptedServer { try Origin().answer($0, $1) }
+    let spool = try await fetch(["http://127.0.0.1:\(dead.port)/data", second.url("/data")])
+    #expect(digest(try spool.payload("data")) == digest(payload), "\(spool.listing(of: "job"))")
+  }
+
+  @Test func allRefuse() async throws {
+    let servers = try (0..<3).map { _ in
+      try ScriptedServer { _, reply in try reply.respond("404 Not Found", body: []) }
+    }
+    let spool = try await fetch(servers.map { $0.url("/data") })
+    #expect(spool.places(of: "job") == ["failed/job"], "\(spool.listing(of: "job"))")
+    #expect(servers.map(\.requests.count) == [1, 1, 1])
+  }
+
+  /// What the second mirror has is asked for with the first one's validator, or from 0; never joined on trust.
+  struct Handover: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let first: Origin
+    let second: Origin
+    var lines = ""
+    let secondAsks: [String]
+  }
+
+  static let handovers = [
+    Handover(
+      testDescription: "same validator, no checksum", first: Origin(), second: Origin(),
+      secondAsks: ["range 4000 if \(v1)"]),
+    Handover(
+      testDescription: "another validator, no checksum", first: Origin(bytes: previous), second: Origin(etag: v2),
+      secondAsks: ["range 4000 if \(v1)"]),
+    Handover(
+      testDescription: "another validator, If-Range ignored", first: Origin(bytes: previous),
+      second: Origin(etag: v2, ifRange: .ignored), secondAsks: ["range 4000 if \(v1)", "plain"]),
+    Handover(
+      testDescription: "no validators, no checksum", first: Origin(bytes: previous, etag: nil),
+      second: Origin(etag: nil), secondAsks: ["plain"]),
+    Handover(
+      testDescription: "no validators, checksum", first: Origin(etag: nil), second: Origin(etag: nil),
+      lines: "crc32: \(hex8(independentCRC32(payload)))\n", secondAsks: ["range 4000"]),
+  ]
+
+  @Test(arguments: handovers)
+  func firstBreaksOff(_ handover: Handover) async throws {
+    // After the cut the first is no help at all.
+    let first = try ScriptedServer { request, reply in
+      guard request.nth == 1 else { return try reply.respond("503 Service Unavailable", body: []) }
+      try handover.first.answerAndCut(request, reply, after: 4000)
+    }
+    let second = try ScriptedServer { try handover.second.answer($0, $1) }
+    let spool = try await fetch([first.url("/data"), second.url("/data")], handover.lines)
+    #expect(digest(try spool.payload("data")) == digest(payload), "\(spool.listing(of: "job"))")
+    #expect(second.requests.map(ask) == handover.secondAsks)
+  }
+
+  /// Where the declared checksum unmasks the joint, the next attempt begins from 0.
+  @Test func aBadJointIsFoundByTheChecksum() async throws {
+    let first = try ScriptedServer { request, reply in
+      guard request.nth == 1 else { return try reply.respond("404 Not Found", body: []) }
+      try Origin(bytes: previous, etag: nil).answerAndCut(request, reply, after: 4000)
+    }
+    let second = try ScriptedServer { try Origin(etag: nil).answer($0, $1) }
+    let spool = try await fetch(
+      [first.url("/data"), second.url("/data")], "crc32: \(hex8(independentCRC32(payload)))\n")
+    #expect(digest(try spool.payload("data")) == digest(payload), "\(spool.listing(of: "job"))")
+    #expect(second.requests.map(ask) == ["range 4000", "plain"])
+  }
+}

@@ -1,0 +1,98 @@
+import Testing
+import TestSupport
+
+/// What was declared and what came: a mismatch is shown, set aside, and never resumed.
+@Suite struct MismatchTests {
+  @Test func threeMismatchesEndTheJob() async throws {
+    let server = try ScriptedServer { try Origin().answer($0, $1) }
+    let spool = try TemporarySpool()
+    try spool.drop("job", "url: \(server.url("/data"))\ncrc32: 00C0FFEE\n")
+    for round in 1...3 {
+      let result = try await spoolrun("--once", spool.root)
+      #expect(server.requests.map(ask) == Array(repeating: "plain", count: round), "each from 0")
+      #expect(digest(try readFile(spool.path("failed/job.part"))) == digest(payload), "the data is set aside")
+      #expect(spool.names("partial").filter { $0.hasSuffix(".part") } == [], "nothing to resume")
+      #expect(spool.payloads == [])
+      let place = round < 3 ? "partial/job" : "failed/job"
+      #expect(result.status == .exited(round < 3 ? 75 : 1), "\(result)")
+      #expect(spool.places(of: "job") == [place])
+      let failure = try spool.lines(place).last { $0.key == "failed" }
+      #expect(failure?["expected"]?.contains("00c0ffee") == true, "\(spool.listing(of: "job"))")
+      #expect(failure?["found"]?.contains(hex8(independentCRC32(payload))) == true)
+      if round < 3 {
+        #expect(failure?["code"] == "mismatch-crc32" && failure?["class"] == "temporary")
+        try spool.makeDue("job")
+      } else {
+        #expect(failure?["code"] == "mismatch" && failure?["class"] == "permanent")
+      }
+    }
+  }
+
+  @Test func rightAfterAMismatchLeavesNothingAside() async throws {
+    let server = try ScriptedServer { request, reply in
+      try Origin(bytes: request.nth == 1 ? previous : payload, etag: nil).answer(request, reply)
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("job", "url: \(server.url("/data"))\ncrc32: \(hex8(independentCRC32(payload)))\nsize: \(n)\n")
+    _ = try await spoolrun("--once", spool.root)
+    #expect(spool.names("failed") == ["job.part"])
+    try spool.makeDue("job")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(spool.names("failed") == [] && spool.names("partial") == [])
+    #expect(digest(try spool.payload("data")) == digest(payload))
+    #expect(server.requests.map(ask) == ["plain", "plain"])
+  }
+
+  /// A page of the declared size and of another, as a captive portal would send it.
+  @Test(arguments: [n - 1, n, n + 1])
+  func aPageIsNoPayload(size: Int) async throws {
+    let page = Array("<html>log in first".utf8) + Array(repeating: 0x20, count: size - 18)
+    let server = try ScriptedServer { _, reply in
+      try reply.respond("200 OK", ["Content-Type: text/html"], body: page)
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("job", "url: \(server.url("/data"))\nsize: \(n)\ncrc32: \(hex8(independentCRC32(payload)))\n")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(75), "\(result)")
+    #expect(spool.payloads == [])
+    let failure = try spool.lines("partial/job").last { $0.key == "failed" }
+    #expect(failure?["code"] == (size == n ? "mismatch-crc32" : "mismatch-size"), "\(spool.listing(of: "job"))")
+    if size != n {
+      #expect(failure?["expected"]?.contains("\(n)") == true)
+      #expect(failure?["found"]?.contains("\(size)") == true)
+    }
+  }
+
+  @Test(arguments: ["", "size: 0\n", "crc32: 00000000\n", "size: 0\ncrc32: 00000000\n"])
+  func emptyPayload(declared: String) async throws {
+    let server = try ScriptedServer { request, reply in
+      switch request.target {
+      case "/length": try reply.respond("200 OK", ["ETag: \(v1)"], body: [])
+      case "/chunked":
+        try reply.head("200 OK", ["Transfer-Encoding: chunked"])
+        try reply.send("0\r\n\r\n")
+      default:
+        try reply.head("200 OK", ["Connection: close"])
+        try reply.finish()
+      }
+    }
+    let spool = try TemporarySpool()
+    let targets = ["chunked", "close", "length"]
+    for target in targets { try spool.drop(target, "url: \(server.url("/\(target)"))\n\(declared)") }
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(spool.payloads == targets)
+    for target in targets { #expect(digest(try spool.payload(target)) == digest([])) }
+  }
+
+  @Test func somethingWhereNothingWasDeclared() async throws {
+    let server = try ScriptedServer { try Origin().answer($0, $1) }
+    let spool = try TemporarySpool()
+    try spool.drop("job", "url: \(server.url("/data"))\nsize: 0\n")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(75), "\(result)")
+    #expect(try spool.lines("partial/job").last { $0.key == "failed" }?["code"] == "mismatch-size")
+    #expect(spool.payloads == [])
+  }
+}

@@ -1,0 +1,122 @@
+import Glibc
+import Testing
+import TestSupport
+
+/// The same promises against a real server, over HTTP/1.1, TLS and HTTP/2.
+@Suite struct NginxTests {
+  /// Six megabytes: three seconds at the slow location's pace.
+  private static let data = large(payload, count: 600)
+
+  private func withRig(_ body: @Sendable (NginxRig, CertificateAuthority) async throws -> Void) async throws {
+    let authority = try await CertificateAuthority()
+    try await body(try await NginxRig(authority: authority), authority)
+  }
+
+  @Test(arguments: NginxRig.Scheme.allCases)
+  func fetches(_ scheme: NginxRig.Scheme) async throws {
+    try await withRig { rig, authority in
+      try rig.publish("data.bin", Self.data)
+      try rig.publish("empty.bin", [])
+      let spool = try TemporarySpool()
+      try spool.drop("data", "\(rig.url(scheme, "/data.bin"))\n")
+      try spool.drop("empty", "url: \(rig.url(scheme, "/empty.bin"))\nsize: 0\n")
+      try spool.drop("gzip", "url: \(rig.url(scheme, "/gzip/data.bin"))\noutput: gzip/data.bin\n")
+      let result = try await spoolrun("--once", "--cacert", authority.authority, spool.root)
+      #expect(result.status == .exited(0), "\(result)")
+      #expect(spool.payloads == ["data.bin", "empty.bin", "gzip/data.bin"])
+      #expect(try isPayload("data.bin", of: spool, Self.data))
+      #expect(try isPayload("gzip/data.bin", of: spool, Self.data))
+    }
+  }
+
+  /// Killed in the middle, the next run takes the claim over at once and asks for the rest.
+  @Test(arguments: NginxRig.Scheme.allCases)
+  func resumesAfterKill(_ scheme: NginxRig.Scheme) async throws {
+    try await withRig { rig, authority in
+      try rig.publish("data.bin", Self.data)
+      let spool = try TemporarySpool()
+      try spool.drop("job", "url: \(rig.url(scheme, "/slow/data.bin"))\n")
+      let held = try await killInTheMiddle(spool, authority)
+
+      let result = try await spoolrun("--once", "--cacert", authority.authority, spool.root)
+      #expect(result.status == .exited(0), "\(result)")
+      #expect(try isPayload("data.bin", of: spool, Self.data))
+      try await waitUntil("nginx logs both requests") { try rig.accessLog().count == 2 }
+      let log = try rig.accessLog()
+      let resumed = log.filter { $0.status == 206 }
+      #expect(resumed.count == 1, "\(log)")
+      #expect(resumed.first?.range == "bytes=\(held)-", "resumes at the length of the data")
+      #expect(resumed.first?.bodyBytes == Self.data.count - held)
+      #expect(resumed.first?.contentRange == "bytes \(held)-\(Self.data.count - 1)/\(Self.data.count)")
+      // What nginx had handed to the kernel when the worker died is lost; at 2 MiB a second that is little.
+      let total = log.map(\.bodyBytes).reduce(0, +)
+      #expect(total <= Self.data.count + 3 << 20, "fetched \(total) bytes in all")
+    }
+  }
+
+  @Test(arguments: [NginxRig.Scheme.http, .https])
+  func changedInBetween(_ scheme: NginxRig.Scheme) async throws {
+    try await withRig { rig, authority in
+      try rig.publish("data.bin", Self.data, secondsAgo: 7200)
+      let spool = try TemporarySpool()
+      try spool.drop("job", "url: \(rig.url(scheme, "/slow/data.bin"))\n")
+      let held = try await killInTheMiddle(spool, authority)
+      let newer = large(previous, count: 600)
+      try rig.publish("data.bin", newer)
+
+      let result = try await spoolrun("--once", "--cacert", authority.authority, spool.root)
+      #expect(result.status == .exited(0), "\(result)")
+      #expect(try isPayload("data.bin", of: spool, newer), "the new version, whole")
+      try await waitUntil("nginx logs both requests") { try rig.accessLog().count == 2 }
+      let log = try rig.accessLog()
+      let second = log.last { $0.range == "bytes=\(held)-" }
+      #expect(second?.status == 200, "If-Range was honoured: \(log)")
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func authorization(inURL: Bool) async throws {
+    try await withRig { rig, _ in
+      try rig.publish("data.bin", payload)
+      let url = rig.url(.http, "/private/data.bin")
+      let spool = try TemporarySpool()
+      try spool.drop("without", "url: \(url)\n")
+      try spool.drop(
+        "with",
+        inURL
+          ? "url: \(url.replacing("http://", with: "http://user:secret@"))\n"
+          : "url: \(url)\nheader: Authorization: Basic dXNlcjpzZWNyZXQ=\n")
+      let result = try await spoolrun("--once", spool.root)
+      #expect(result.status == .exited(1), "\(result)")
+      #expect(spool.places(of: "with") == ["done/with"])
+      #expect(try spool.lines("failed/without").last { $0.key == "failed" }?["code"] == "http-401")
+      #expect(digest(try spool.payload("data.bin")) == digest(payload))
+    }
+  }
+
+  /// Starts a worker, kills it when some data is there, and returns how much the dead worker left.
+  private func killInTheMiddle(_ spool: TemporarySpool, _ authority: CertificateAuthority) async throws -> Int {
+    let worker = try RunningCommand([
+      try productPath("spoolrun"), "run", "--once", "--cacert", authority.authority, spool.root,
+    ])
+    let data = spool.path("partial/job.part")
+    try await waitUntil("a megabyte is there") {
+      if (fileStatus(data)?.st_size ?? 0) > 1 << 20 { worker.send(signal: SIGKILL) }
+      return worker.isFinished
+    }
+    let result = try await worker.result()
+    guard result.status == .killed(signal: SIGKILL) else {
+      throw TestSupportError("ended by itself: \(result)\n\(spool.listing(of: "job"))")
+    }
+    #expect(spool.places(of: "job").first?.hasPrefix("cur/job:") == true, "\(spool.listing(of: "job"))")
+    #expect(spool.payloads == [])
+    let held = Int(fileStatus(data)?.st_size ?? 0)
+    #expect(held < Self.data.count)
+    return held
+  }
+
+  /// Compares without printing megabytes.
+  private func isPayload(_ output: String, of spool: TemporarySpool, _ bytes: [UInt8]) throws -> Bool {
+    try spool.payload(output) == bytes
+  }
+}

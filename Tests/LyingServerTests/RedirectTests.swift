@@ -1,0 +1,137 @@
+import Testing
+import TestSupport
+
+@Suite struct RedirectTests {
+  @Test("redirects", arguments: redirectBehaviours)
+  func redirect(_ behaviour: Behaviour) async throws {
+    try await check(behaviour)
+  }
+
+  /// The job's own fields and the URL's user go along within the origin, and to no other: not even back.
+  @Test func credentialsStayWithinTheOrigin() async throws {
+    let foreign = try ScriptedServer { request, reply in
+      let home = request.target.split(separator: "=").last ?? ""
+      try reply.respond("302 Found", ["Location: http://\(home)/final"], body: [])
+    }
+    let home = try ScriptedServer { request, reply in
+      switch request.target {
+      case "/data": try reply.respond("302 Found", ["Location: /moved"], body: [])
+      case "/moved":
+        let back = "back=\(request.value("host") ?? "")"
+        try reply.respond("302 Found", ["Location: \(foreign.url("/away?\(back)"))"], body: [])
+      default: try Origin().answer(request, reply)
+      }
+    }
+    let spool = try TemporarySpool()
+    try spool.drop(
+      "job", "url: http://user:secret@127.0.0.1:\(home.port)/data\nheader: X-Token: hidden\nheader: X-Other: too\n")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(home.requests.map(\.target) == ["/data", "/moved", "/final"])
+    #expect(foreign.requests.count == 1)
+    for request in home.requests.prefix(2) {
+      #expect(request.value("authorization") == "Basic dXNlcjpzZWNyZXQ=", "\(request)")
+      #expect(request.value("x-token") == "hidden" && request.value("x-other") == "too")
+    }
+    for request in foreign.requests + home.requests.dropFirst(2) {
+      for secret in ["authorization", "x-token", "x-other"] {
+        #expect(request.value(secret) == nil, "\(secret) sent to \(request.target)")
+      }
+    }
+    for text in [result.output, result.errors, spool.listing(of: "job")] {
+      let journal = text.split(separator: "\n").filter { !$0.hasPrefix("url:") && !$0.hasPrefix("header:") }
+      #expect(!journal.contains { $0.contains("secret") || $0.contains("hidden") }, "\(text)")
+    }
+  }
+
+  /// An `Authorization` that the job gives itself is no different.
+  @Test func authorizationFieldIsDroppedAcrossOrigins() async throws {
+    let foreign = try ScriptedServer { try Origin().answer($0, $1) }
+    let home = try ScriptedServer { _, reply in
+      try reply.respond("307 Temporary Redirect", ["Location: \(foreign.url("/there"))"], body: [])
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("job", "url: \(home.url("/data"))\nheader: Authorization: Bearer hidden\n")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(home.requests.map { $0.value("authorization") } == ["Bearer hidden"])
+    #expect(foreign.requests.map { $0.value("authorization") } == [nil])
+    #expect(spool.payloads == ["data"], "named by the job's URL, not by the redirect's")
+  }
+
+  /// A resumed request keeps its Range on every hop, and data of the old place is not joined with the new one's.
+  @Test func rangeGoesAlong() async throws {
+    let server = try ScriptedServer { request, reply in
+      if request.target == "/data" {
+        try reply.respond("302 Found", ["Location: /moved", "ETag: \(v2)"], body: [])
+      } else {
+        try Origin().answer(request, reply)
+      }
+    }
+    let spool = try TemporarySpool()
+    try spool.addPartial(
+      "job", job: "url: \(server.url("/data"))\n", facts: .strong, part: Array(payload.prefix(4096)))
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(server.requests.map(ask) == Array(repeating: "range 4096 if \(v1)", count: 2))
+    #expect(digest(try spool.payload("data")) == digest(payload))
+  }
+}
+
+private let page = Array("moved".utf8)
+
+/// Redirects within one server, and to where none may lead.
+private let redirectBehaviours: [Behaviour] =
+  ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"].map { status in
+    chain("\(status), once", hops: 1, status: status, outcome: .done)
+  }
+  + [
+    chain("three hops", hops: 3, status: "302 Found", outcome: .done),
+    chain("twenty hops", hops: 20, status: "302 Found", outcome: .done),
+    chain("twenty-one hops", hops: 21, status: "302 Found", outcome: .givenUp("redirect")),
+    location("to itself", .givenUp("redirect")) { $0.target },
+    location("to a longer query each time", .givenUp("redirect")) {
+      $0.target + ($0.target.contains("?") ? "x" : "?x")
+    },
+    location("file:", .givenUp("redirect")) { _ in "file:///etc/hostname" },
+    location("file: with host", .givenUp("redirect")) { _ in "file://localhost/etc/hostname" },
+    location("FILE:", .givenUp("redirect")) { _ in "FILE:/etc/hostname" },
+    location("ftp:", .givenUp("redirect")) { _ in "ftp://127.0.0.1/x" },
+    location("gopher:", .givenUp("redirect")) { _ in "gopher://127.0.0.1:1/_GET" },
+    location("dict:", .givenUp("redirect")) { _ in "dict://127.0.0.1:1/x" },
+    location("data:", .givenUp("redirect")) { _ in "data:,payload" },
+    location("javascript:", .givenUp("redirect")) { _ in "javascript:alert(1)" },
+    location("scp:", .givenUp("redirect")) { _ in "scp://127.0.0.1/etc/hostname" },
+    location("port out of range", .either(.givenUp("redirect"), .waits("bad-response"))) { _ in
+      "http://127.0.0.1:99999/x"
+    },
+    location("host is broken", .either(.givenUp("redirect"), .waits("bad-response"))) { _ in "http://[::1/x" },
+    location("blank within", .either(.givenUp("redirect"), .either(.waits("bad-response"), .waits("resolve")))) { _ in
+      "http://no host/x"
+    },
+    location("empty", .either(.givenUp("redirect"), .waits("bad-response"))) { _ in "" },
+    location("to a port that is closed", .waits("connect")) { _ in "http://127.0.0.1:1/x" },
+    location("to a name that doesn't exist", .waits("resolve")) { _ in "http://nowhere.invalid/x" },
+  ]
+
+/// Redirects each job's URL `hops` times, then answers right.
+private func chain(_ name: String, hops: Int, status: String, outcome: Outcome) -> Behaviour {
+  Behaviour(name, outcomes: .all(outcome)) { request, reply in
+    let parts = request.target.split(separator: "/")
+    let hop = parts.count > 1 ? Int(parts[1]) ?? 0 : 0
+    if hop == hops {
+      try Origin().answer(request, reply)
+    } else {
+      // The body of a redirect must not be taken for data.
+      try reply.respond(status, ["Location: /\(parts[0])/\(hop + 1)", "ETag: \(v2)"], body: page)
+    }
+  }
+}
+
+private func location(
+  _ name: String, _ outcome: Outcome, _ target: @escaping @Sendable (ServerRequest) -> String
+) -> Behaviour {
+  Behaviour("redirect: \(name)", outcomes: .all(outcome)) { request, reply in
+    try reply.respond("302 Found", ["Location: \(target(request))"], body: page)
+  }
+}

@@ -1,0 +1,111 @@
+import TestSupport
+
+private let page = Array("<html><body>not what you asked for</body></html>".utf8)
+
+/// Statuses other than 200, 206 and 416: none of them may touch the data.
+let statusBehaviours: [Behaviour] =
+  ["400 Bad Request", "401 Unauthorized", "403 Forbidden", "404 Not Found", "405 Not Allowed", "410 Gone", "451 Law"]
+  .map { status in
+    Behaviour(status, outcomes: .all(.givenUp("http-\(status.prefix(3))"))) { _, reply in
+      try reply.respond(status, ["ETag: \(v1)"], body: page)
+    }
+  }
+  + [
+    "408 Request Timeout", "425 Too Early", "429 Too Many Requests", "500 Internal Server Error",
+    "501 Not Implemented", "502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout", "599 Odd",
+    // Invalid, to be taken as 5xx (RFC 9110 section 15).
+    "600 Odd", "999 Odd",
+  ].map { status in
+    Behaviour(status, outcomes: .all(.waits("http-\(status.prefix(3))"))) { _, reply in
+      try reply.respond(status, ["ETag: \(v1)"], body: page)
+    }
+  }
+  + [
+    "201 Created", "203 Non-Authoritative Information", "226 IM Used", "299 Odd", "300 Multiple Choices",
+    "301 Moved Permanently", "302 Found", "307 Temporary Redirect", "305 Use Proxy", "399 Odd",
+  ].map { status in
+    Behaviour("\(status), no Location", outcomes: .all(.waits("bad-response"))) { _, reply in
+      try reply.respond(status, ["ETag: \(v1)"], body: page)
+    }
+  }
+  // No body follows, whatever the Content-Length (RFC 9112 section 6.3).
+  + ["204 No Content", "205 Reset Content", "304 Not Modified"].map { status in
+    Behaviour(status, outcomes: .all(.waits("bad-response"))) { _, reply in
+      try reply.head(status, ["ETag: \(v1)"] + (status.hasPrefix("205") ? ["Content-Length: 0"] : []))
+    }
+  }
+  + [
+    Behaviour("404 with the payload as its page", outcomes: .all(.givenUp("http-404"))) { _, reply in
+      try reply.respond("404 Not Found", ["ETag: \(v1)"], body: payload)
+    },
+    Behaviour("404 with a Content-Range as asked", outcomes: .all(.givenUp("http-404"))) { request, reply in
+      let start = request.rangeStart ?? 0
+      try reply.respond(
+        "404 Not Found", ["ETag: \(v1)", "Content-Range: bytes \(start)-\(n)/\(n + 1)"], body: page)
+    },
+    Behaviour("404 never ends", outcomes: .all(.givenUp("http-404"))) { _, reply in
+      try reply.head("404 Not Found", ["Content-Length: 1000000000"])
+      try reply.send(page)
+      try reply.stall()
+    },
+    Behaviour("503 once, then right", outcomes: .all(.waits("http-503"))) { request, reply in
+      if request.nth == 1 {
+        try reply.respond("503 Service Unavailable", body: page)
+      } else {
+        try Origin().answer(request, reply)
+      }
+    },
+    Behaviour(
+      "soft 404, declared size", holds: payload, declares: .size,
+      outcomes: .all(.waits("mismatch-size")), keepsData: false, script: softPage),
+    Behaviour(
+      "soft 404, declared checksum", declares: .checksum,
+      outcomes: .all(.waits("mismatch-crc32")), keepsData: false, script: softPage),
+    Behaviour(
+      "soft 404, both declared", declares: [.size, .checksum],
+      outcomes: .all(.waits("mismatch-size")), keepsData: false, script: softPage),
+  ]
+  + retryAfterBehaviours
+
+/// The page instead of the payload, with status 200 and an ETag of its own.
+private let softPage: ScriptedServer.Script = { request, reply in
+  try reply.respond("200 OK", ["Content-Type: text/html", "ETag: \"page\""], body: page)
+}
+
+/// When the next attempt is due.
+private let retryAfterBehaviours: [Behaviour] = [
+  retryAfter("in seconds", 600...780) { "600" },
+  retryAfter("as a date", 590...780) { httpDate(secondsFromNow: 600) },
+  retryAfter("as a date in RFC 850 form", 590...780) { rfc850Date(secondsFromNow: 600) },
+  retryAfter("a minute ago", 0...73) { httpDate(secondsFromNow: -60) },
+  retryAfter("of 0", 0...73) { "0" },
+  retryAfter("of a year", 86_380...86_405) { "31536000" },
+  retryAfter("in 2099", 86_380...86_405) { "Thu, 01 Jan 2099 00:00:00 GMT" },
+  retryAfter("beyond all numbers", 47...86_405) { "99999999999999999999999" },
+  retryAfter("negative", 47...73) { "-600" },
+  retryAfter("with a fraction", 47...73) { "600.5" },
+  retryAfter("with a unit", 47...73) { "600s" },
+  retryAfter("of words", 47...73) { "soon" },
+  retryAfter("empty", 47...73) { "" },
+  Behaviour("Retry-After of a permanent failure", outcomes: .all(.givenUp("http-404"))) { _, reply in
+    try reply.respond("404 Not Found", ["Retry-After: 10"], body: page)
+  },
+]
+
+private func retryAfter(
+  _ name: String, _ retry: ClosedRange<Int>, _ value: @escaping @Sendable () -> String
+) -> Behaviour {
+  Behaviour("Retry-After \(name)", outcomes: .all(.waits("http-503")), retry: retry) { _, reply in
+    try reply.respond("503 Service Unavailable", ["Retry-After: \(value())"], body: page)
+  }
+}
+
+/// `Sunday, 06-Nov-94 08:49:37 GMT`, the obsolete form that recipients must take (RFC 9110 section 5.6.7).
+private func rfc850Date(secondsFromNow seconds: Int) -> String {
+  let words = httpDate(secondsFromNow: seconds).split(separator: " ").map(String.init)
+  let days = [
+    "Mon,": "Monday,", "Tue,": "Tuesday,", "Wed,": "Wednesday,", "Thu,": "Thursday,", "Fri,": "Friday,",
+    "Sat,": "Saturday,", "Sun,": "Sunday,",
+  ]
+  return "\(days[words[0]] ?? "") \(words[1])-\(words[2])-\(words[3].suffix(2)) \(words[4]) GMT"
+}

@@ -1,0 +1,8 @@
+import Testing
+
+@Suite struct StatusTests {
+  @Test("statuses and Retry-After", arguments: statusBehaviours)
+  func status(_ behaviour: Behaviour) async throws {
+    try await check(behaviour)
+  }
+}

@@ -1,0 +1,54 @@
+import Testing
+import TestSupport
+
+/// What TLS adds: an authenticated end, and certificates.
+@Suite struct TLSTests {
+  /// A body that ends with the connection, over TLS that ends with or without close_notify.
+  @Test(arguments: [true, false])
+  func closeDelimited(announcesEnd: Bool) async throws {
+    let server = try ScriptedServer { _, reply in
+      try reply.head("200 OK", ["Connection: close"])
+      try reply.send(payload)
+      try reply.finish()
+    }
+    let authority = try await CertificateAuthority()
+    let front = try await TLSFront(to: server, authority: authority, announcesEnd: announcesEnd)
+    let spool = try TemporarySpool()
+    try spool.drop("job", "url: \(front.url("/data"))\n")
+    let result = try await spoolrun("--once", "--cacert", authority.authority, spool.root)
+    if announcesEnd {
+      #expect(result.status == .exited(0), "\(result)")
+      #expect(digest(try spool.payload("data")) == digest(payload))
+    } else {
+      #expect(result.status == .exited(75), "\(result)")
+      #expect(try spool.lines("partial/job").last { $0.key == "failed" }?["code"] == "cut")
+      #expect(spool.payloads == [])
+    }
+  }
+
+  /// With a Content-Length the missing close_notify is of no account, and a cut body is continued.
+  @Test(arguments: [true, false])
+  func cutEachThreeThousand(announcesEnd: Bool) async throws {
+    let server = try ScriptedServer { try Origin().answerAndCut($0, $1, after: 3000) }
+    let authority = try await CertificateAuthority()
+    let front = try await TLSFront(to: server, authority: authority, announcesEnd: announcesEnd)
+    let spool = try TemporarySpool()
+    try spool.drop("job", "url: \(front.url("/data"))\n")
+    let result = try await spoolrun("--once", "--cacert", authority.authority, spool.root)
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(digest(try spool.payload("data")) == digest(payload))
+    #expect(server.requests.map(ask) == ["plain"] + [3000, 6000, 9000].map { "range \($0) if \(v1)" })
+  }
+
+  @Test func unknownAuthority() async throws {
+    let server = try ScriptedServer { try Origin().answer($0, $1) }
+    let authority = try await CertificateAuthority()
+    let front = try await TLSFront(to: server, authority: authority, announcesEnd: true)
+    let spool = try TemporarySpool()
+    try spool.drop("job", "url: \(front.url("/data"))\n")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(75), "\(result)")
+    #expect(try spool.lines("partial/job").last { $0.key == "failed" }?["code"] == "tls")
+    #expect(server.requests.isEmpty)
+  }
+}

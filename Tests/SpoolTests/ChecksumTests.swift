@@ -1,0 +1,46 @@
+import TestSupport
+import Testing
+
+@testable import Spool
+
+/// CRC-32 as other tools print it.
+@Suite struct ChecksumTests {
+  private func checksum(_ bytes: [UInt8]) -> Checksum {
+    var sum = Checksum()
+    bytes.withUnsafeBytes { sum.update($0) }
+    return sum
+  }
+
+  @Test(arguments: [0, 1, 9, 4095, 4096, 4097, 1_000_003])
+  func agreesWithRhashAndCksfv(length: Int) async throws {
+    var generator = SeededGenerator(seed: UInt64(length))
+    let bytes = length == 9 ? Array("123456789".utf8) : (0..<length).map { _ in UInt8.random(in: 0...255, using: &generator) }
+    let directory = try TemporaryDirectory()
+    try writeFile("\(directory.path)/data", bytes)
+    let ours = checksum(bytes).description
+    if length == 9 { #expect(ours == "cbf43926", "the check value of this CRC in every catalogue") }
+
+    let rhash = try await runTool(["/usr/bin/rhash", "--crc32", "--printf=%c", "\(directory.path)/data"]).output
+    #expect(rhash == ours)
+    let cksfv = try await runTool(["/usr/bin/cksfv", "-b", "\(directory.path)/data"]).output
+    let line = try #require(cksfv.split(separator: "\n").last { !$0.hasPrefix(";") })
+    #expect(line == "data \(ours.uppercased())")
+    #expect(Checksum(line.suffix(8))?.description == ours, "its upper case can be pasted into a job")
+  }
+
+  @Test func carriedOnOverPieces() {
+    let bytes = (0..<10_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+    for cut in [0, 1, 4096, 9999, 10_000] {
+      var sum = checksum(Array(bytes[..<cut]))
+      Array(bytes[cut...]).withUnsafeBytes { sum.update($0) }
+      #expect(sum.value == independentCRC32(bytes))
+    }
+  }
+
+  @Test func spelling() {
+    #expect(Checksum(value: 0x0000_00a1).description == "000000a1")
+    #expect(Checksum("000000A1") == Checksum(value: 0xa1))
+    for text in ["", "a1", "0x0000a1", "+00000a1", "000000a1 ", "000000g1"] { #expect(Checksum(text) == nil) }
+    #expect(Checksum().description == "00000000")
+  }
+}

@@ -1,0 +1,164 @@
+import Glibc
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Spool
+
+/// What a claim's owner does with it, and what persons do behind its back.
+@Suite struct ClaimTests {
+  private let url = "https://host/a\n"
+  private let own = "cur/a:alpha.42.00000001"
+
+  private func claimed(hook: (any CallHook)? = nil) throws -> (Fixture, Claim) {
+    let fixture = try Fixture(hook: hook)
+    try fixture.files.drop("a", url)
+    return (fixture, try fixture.claim("a"))
+  }
+
+  private func mark(_ offset: UInt64) -> JournalLine { .checkpoint(Mark(offset: offset, checksum: Checksum())) }
+
+  @Test func linesAreAppended() throws {
+    let (fixture, claim) = try claimed()
+    try claim.append(mark(1))
+    try claim.append(mark(2))
+    #expect(try fixture.text(own) == url + "checkpoint: 1 crc32=00000000\ncheckpoint: 2 crc32=00000000\n")
+    #expect(claim.length == Int64(try fixture.text(own).utf8.count))
+  }
+
+  @Test func aLineComesWholeOrNotAtAll() throws {
+    let hook = Probe.once(.write, "cur/a", { .short(5) })
+    let (fixture, claim) = try claimed(hook: hook)
+    try claim.append(mark(1))
+    #expect(try fixture.text(own) == url + "checkpoint: 1 crc32=00000000\n", "a short write goes on")
+  }
+
+  /// The disk fills up in the middle of a line: what got there is taken back, and the next line stands alone.
+  @Test(arguments: [Errno.noSpace, .ioError, .diskQuotaExceeded])
+  func aFailedLineLeavesNothing(errno: Errno) throws {
+    let hook = Probe.writing("cur/a", bytes: 5, then: errno)
+    let (fixture, claim) = try claimed(hook: hook)
+    let error = #expect(throws: SpoolError.self) { try claim.append(mark(1)) }
+    #expect(error?.errno == errno && error?.isDiskFull == (errno != .ioError))
+    #expect(try fixture.text(own) == url)
+    try claim.append(mark(2))
+    #expect(try fixture.text(own) == url + "checkpoint: 2 crc32=00000000\n")
+  }
+
+  @Test func standing() throws {
+    do {
+      let (fixture, claim) = try claimed()
+      #expect(try claim.standing() == .ours)
+      try #require(rename(fixture.files.path(own), fixture.files.path("hold/a")) == 0)
+      #expect(try claim.standing() == .moved)
+      try writeFile(fixture.files.path(own), Array(url.utf8))
+      #expect(try claim.standing() == .moved, "another file bears its name")
+      try #require(unlink(fixture.files.path("hold/a")) == 0)
+      #expect(try claim.standing() == .removed)
+    }
+    let (fixture, claim) = try claimed()
+    try #require(unlink(fixture.files.path(own)) == 0)
+    #expect(try claim.standing() == .removed)
+  }
+
+  @Test func parkingSaysWhen() throws {
+    let (fixture, claim) = try claimed()
+    let due = Timestamp.now() + 3600
+    try claim.park(until: due)
+    #expect(fixture.files.places(of: "a") == ["partial/a"])
+    #expect(fileStatus(fixture.files.path("partial/a")).map { Int64($0.st_mtim.tv_sec) } == due.seconds)
+    #expect(try fixture.claim("a", from: .partial).origin == .partial, "its lock is free again")
+  }
+
+  /// Nothing that stands anywhere is replaced by a move; the data goes along.
+  @Test func movesAreNumbered() throws {
+    let (fixture, claim) = try claimed()
+    try writeFile(fixture.files.path("done/a"), Array("older".utf8))
+    try writeFile(fixture.files.path("done/a~2"), Array("old".utf8))
+    try writeFile(fixture.files.path("partial/a.part"), [1, 2, 3])
+    try claim.finish()
+    #expect(fixture.files.names("done") == ["a", "a~2", "a~3"])
+    #expect(try fixture.text("done/a") == "older" && fixture.text("done/a~3") == url)
+    #expect(fixture.files.names("partial") == ["a~3.part"])
+    #expect(claim.job.display == "a~3")
+  }
+
+  @Test func aNumberIsFreeOnlyIfItsDataIs() throws {
+    let (fixture, claim) = try claimed()
+    try writeFile(fixture.files.path("failed/a"), [])
+    try writeFile(fixture.files.path("partial/a~2.part"), [9])
+    try claim.giveUp()
+    #expect(fixture.files.names("failed") == ["a", "a~3"])
+    #expect(try readFile(fixture.files.path("partial/a~2.part")) == [9])
+  }
+
+  /// A file system without RENAME_NOREPLACE: link(2) refuses an existing name everywhere.
+  @Test(arguments: [Errno.invalidArgument, .noFunction])
+  func movesWithoutNoReplace(errno: Errno) throws {
+    let hook = Probe { $0.kind == .rename && $0.path.contains(" done/") ? .fail(errno) : nil }
+    let (fixture, claim) = try claimed(hook: hook)
+    try writeFile(fixture.files.path("done/a"), Array("older".utf8))
+    try claim.finish()
+    #expect(fixture.files.names("done") == ["a", "a~2"] && fixture.files.names("cur") == [])
+    #expect(try fixture.text("done/a") == "older" && fixture.text("done/a~2") == url)
+  }
+
+  @Test func aMovedClaimIsNotMovedAgain() throws {
+    let (fixture, claim) = try claimed()
+    try #require(rename(fixture.files.path(own), fixture.files.path("hold/a")) == 0)
+    let error = #expect(throws: SpoolError.self) { try claim.finish() }
+    #expect(error?.errno == .noSuchFileOrDirectory)
+    #expect(fixture.files.places(of: "a") == ["hold/a"])
+  }
+
+  /// After its last move a claim's descriptor is closed, and its number may be another job's file: no line may go there.
+  @Test func aFinishedClaimWritesNowhere() throws {
+    let (fixture, claim) = try claimed()
+    try claim.finish()
+    let bystanders = (0..<64).map { index in
+      open(fixture.files.path("tmp/bystander-\(index)"), O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    }
+    defer { for descriptor in bystanders { close(descriptor) } }
+    #expect(throws: SpoolError.self) { try claim.append(mark(1)) }
+    for index in bystanders.indices { #expect(try readFile(fixture.files.path("tmp/bystander-\(index)")) == []) }
+    #expect(try fixture.text("done/a") == url)
+  }
+
+  @Test func aFreshInode() throws {
+    let (fixture, claim) = try claimed()
+    try claim.append(mark(1))
+    let before = fileStatus(fixture.files.path(own))?.st_ino
+    try claim.replaceFile()
+    #expect(fileStatus(fixture.files.path(own))?.st_ino != before)
+    #expect(try claim.standing() == .ours)
+    try claim.append(mark(2))
+    #expect(try fixture.text(own) == url + "checkpoint: 1 crc32=00000000\ncheckpoint: 2 crc32=00000000\n")
+    #expect(fixture.files.names("tmp") == [])
+  }
+
+  @Test(arguments: [Call.Kind.write, .fdatasync, .rename])
+  func aFailedFreshInodeChangesNothing(kind: Call.Kind) throws {
+    let hook = Probe { $0.kind == kind && $0.path.contains("tmp/a:") ? .fail(.ioError) : nil }
+    let (fixture, claim) = try claimed(hook: hook)
+    #expect(throws: SpoolError.self) { try claim.replaceFile() }
+    #expect(try claim.standing() == .ours)
+    #expect(fixture.files.names("tmp") == [])
+    try claim.append(mark(1))
+    #expect(try fixture.text(own) == url + "checkpoint: 1 crc32=00000000\n")
+  }
+}
+
+extension Probe {
+  /// Lets the first write to a path through for some bytes only, and fails the one that goes on.
+  static func writing(_ part: String, bytes: Int, then errno: Errno) -> Probe {
+    let seen = Counter()
+    return Probe { call in
+      guard call.kind == .write, call.path.contains(part) else { return nil }
+      switch seen.next() {
+      case 1: return .short(bytes)
+      case 2: return .fail(errno)
+      default: return nil
+      }
+    }
+  }
+}

@@ -1,0 +1,166 @@
+import Glibc
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Spool
+
+/// Who gets a job, when several want it.
+@Suite struct ClaimingTests {
+  private let url = "https://host/a\n"
+
+  @Test func aClaimIsARename() throws {
+    let fixture = try Fixture()
+    try fixture.files.drop("a", url)
+    let inode = fileStatus(fixture.files.path("new/a"))?.st_ino
+    let claim = try fixture.claim("a")
+    #expect(fixture.files.places(of: "a") == ["cur/a:alpha.42.00000001"])
+    #expect(fileStatus(fixture.files.path("cur/a:alpha.42.00000001"))?.st_ino == inode)
+    #expect(claim.job.display == "a" && claim.origin == .new)
+    #expect(try claim.standing() == .ours)
+    #expect(try claim.holdsLock())
+    #expect(try fixture.outcome("a").label == "lost", "it is gone from new")
+  }
+
+  /// Four workers on their own threads want the same 40 jobs.
+  @Test func eachJobIsClaimedOnce() async throws {
+    let fixture = try Fixture()
+    for number in 0..<40 { try fixture.files.drop("job-\(number)", url) }
+    let workers = try (2...5).map { tag in
+      try Spool(fixture.files.root, owner: WorkerID(host: "alpha", process: 42, tag: tag), boot: "b")
+    }
+    let counts = try await withThrowingTaskGroup(of: [String].self) { group in
+      for worker in workers {
+        group.addTask {
+          var claimed: [String] = []
+          for number in 0..<40 {
+            if case .claimed(let claim) = try worker.claim(FileName("job-\(number)"), from: .new, now: .now()) {
+              claimed.append(claim.job.display)
+              try claim.finish()
+            }
+          }
+          return claimed
+        }
+      }
+      return try await group.reduce(into: [String: Int]()) { counts, names in for name in names { counts[name, default: 0] += 1 } }
+    }
+    // A worker may find another's lease or lock in its way and leave a job to it: none is claimed twice, none is lost.
+    #expect(counts.values.allSatisfy { $0 == 1 })
+    #expect(fixture.files.names("done").count == counts.count)
+    #expect(fixture.files.names("done").count + fixture.files.names("new").count == 40)
+    #expect(counts.count > 0 && fixture.files.names("cur") == [])
+  }
+
+  /// At each call of one worker's claim, another tries as well: it never gets the job in addition.
+  @Test func noMomentLetsTwoIn() throws {
+    let recorder = Probe()
+    let rehearsal = try Fixture(hook: recorder)
+    let before = recorder.calls.count
+    try rehearsal.files.drop("a", url)
+    _ = try rehearsal.claim("a")
+    let sites = recorder.calls.count - before
+    #expect(sites >= 6)
+    for site in 1...sites {
+      let files = try TemporarySpool()
+      let second = try Spool(files.root, owner: WorkerID(host: "alpha", process: 43, tag: 2), boot: "b")
+      let taken = Mutex("")
+      let countdown = Atomic(-1)
+      let hook = Probe { _ in
+        guard countdown.subtract(1, ordering: .relaxed).newValue == 0 else { return nil }
+        do {
+          let outcome = try second.claim(FileName("a"), from: .new, now: .now())
+          taken.withLock { $0 = outcome.label }
+          if case .claimed(let claim) = outcome { try claim.finish() }
+        } catch {
+          taken.withLock { $0 = "\(error)" }
+        }
+        return nil
+      }
+      let first = try Spool(files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
+      try files.drop("a", url)
+      countdown.store(site, ordering: .relaxed)
+      let outcome = try first.claim(FileName("a"), from: .new, now: .now())
+      let other = taken.withLock { $0 }
+      #expect(["claimed", "lost", "unfinished"].contains(other), "site \(site): \(other)")
+      #expect((outcome.label == "claimed") != (other == "claimed"), "site \(site): \(outcome.label), \(other)")
+      #expect(files.places(of: "a").count == 1, "site \(site)")
+    }
+  }
+
+  /// Between open and rename the name may pass to another file: that one is claimed then, read and locked anew.
+  @Test func aReplacedFileIsTheOneClaimed() throws {
+    let files = try TemporarySpool()
+    let hook = Probe.once(.rename, "cur/a:") {
+      rename(files.path("tmp/other"), files.path("new/a"))
+      return nil
+    }
+    let spool = try Spool(files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
+    try files.drop("a", "https://host/old\n")
+    try writeFile(files.path("tmp/other"), Array("https://host/new\n".utf8))
+    let claim = try spool.claim(FileName("a"), from: .new, now: .now()).claim()
+    #expect(claim.text.request.urls.map(\.text) == ["https://host/new"])
+    #expect(try claim.standing() == .ours)
+    let rival = try Spool(files.root, owner: WorkerID(host: "alpha", process: 43, tag: 2), boot: "b")
+    #expect(try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "lost", "it is locked")
+  }
+
+  /// While another worker looks for writers it holds a lease for a moment: that is no error, and nobody dies of it.
+  @Test func anothersLeaseIsNoError() throws {
+    signal(SIGIO, SIG_IGN)
+    let fixture = try Fixture()
+    try fixture.files.drop("a", url)
+    let descriptor = open(fixture.files.path("new/a"), O_RDONLY | O_CLOEXEC)
+    let setLease: Int32 = 1024
+    try #require(fcntl(descriptor, setLease, F_RDLCK) == 0)
+    let label = try fixture.outcome("a").label
+    #expect(label == "lost" || label == "unfinished")
+    #expect(fixture.files.places(of: "a") == ["new/a"])
+    close(descriptor)
+    #expect(try fixture.outcome("a").label == "claimed")
+  }
+
+  @Test(arguments: ["partial/a", "failed/a", "hold/a", "cur/a:beta.7.00000009"])
+  func aSecondJobOfANameIsNumbered(older: String) throws {
+    let fixture = try Fixture()
+    try writeFile(fixture.files.path(older), Array("https://host/older\n".utf8))
+    try fixture.files.drop("a", url)
+    let claim = try fixture.claim("a")
+    #expect(claim.job.display == "a~2")
+    #expect(try fixture.text(older) == "https://host/older\n")
+    #expect(fixture.files.names("cur").contains("a~2:alpha.42.00000001"))
+    try fixture.files.drop("a", url)
+    try claim.park(until: .now())
+    #expect(try fixture.claim("a").job.display == "a~3")
+  }
+
+  /// A hard link or somebody else's file could be changed while we append to it: we go on with a copy of our own.
+  @Test func aLinkedFileIsCopied() throws {
+    let fixture = try Fixture()
+    try fixture.files.drop("a", url)
+    let other = fixture.files.path("tmp/other-name")
+    try #require(link(fixture.files.path("new/a"), other) == 0)
+    let claim = try fixture.claim("a")
+    try claim.append(.requeued(.now()))
+    #expect(try readFile(other) == Array(url.utf8))
+    #expect(fileStatus(other)?.st_nlink == 1)
+    #expect(try claim.standing() == .ours)
+    #expect(try fixture.text("cur/a:alpha.42.00000001").hasPrefix(url + "requeued: "))
+    let rival = try fixture.another()
+    #expect(try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "lost", "the copy is locked")
+    #expect(fixture.files.names("tmp") == ["other-name"])
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "only root can give files away"))
+  func somebodyElsesFileIsCopied() throws {
+    let fixture = try Fixture()
+    try fixture.files.drop("a", url)
+    try #require(chown(fixture.files.path("new/a"), 65534, 65534) == 0)
+    let inode = fileStatus(fixture.files.path("new/a"))?.st_ino
+    let claim = try fixture.claim("a")
+    let status = fileStatus(fixture.files.path("cur/a:alpha.42.00000001"))
+    #expect(status?.st_uid == 0 && status?.st_ino != inode)
+    #expect((status?.st_mode ?? 0) & 0o777 == 0o600)
+    #expect(claim.text.defect == nil)
+  }
+}

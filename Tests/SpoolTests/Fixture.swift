@@ -1,0 +1,136 @@
+import Glibc
+import Synchronization
+import SystemPackage
+import TestSupport
+
+@testable import Spool
+
+/// A temporary spool, seen through the program's eyes and, with `files`, without them.
+struct Fixture {
+  let files: TemporarySpool
+  let spool: Spool
+
+  init(host: String = "alpha", hook: (any CallHook)? = nil) throws {
+    files = try TemporarySpool()
+    spool = try Fixture.open(files, host: host, tag: 1, hook: hook)
+  }
+
+  /// The same spool as another worker opens it.
+  func another(host: String = "alpha", hook: (any CallHook)? = nil) throws -> Spool {
+    try Fixture.open(files, host: host, tag: 2, hook: hook)
+  }
+
+  private static func open(_ files: TemporarySpool, host: String, tag: UInt32, hook: (any CallHook)?) throws -> Spool {
+    try Spool(
+      files.root, owner: WorkerID(host: host, process: 42, tag: tag), boot: "boot-1", system: System(hook: hook))
+  }
+
+  /// Claims a job from `new`, `partial` or `cur`, with the real time unless told otherwise.
+  func outcome(_ name: String, from origin: Directory = .new, secondsLater: Int64 = 0) throws -> ClaimOutcome {
+    try spool.claim(FileName(name), from: origin, now: .now() + secondsLater)
+  }
+
+  func claim(_ name: String, from origin: Directory = .new, secondsLater: Int64 = 0) throws -> Claim {
+    try outcome(name, from: origin, secondsLater: secondsLater).claim()
+  }
+
+  func text(_ relative: String) throws -> String { String(decoding: try readFile(files.path(relative)), as: UTF8.self) }
+}
+
+struct Unexpected: Error, CustomStringConvertible {
+  let description: String
+}
+
+extension ClaimOutcome {
+  func claim() throws -> Claim {
+    guard case .claimed(let claim) = self else { throw Unexpected(description: "not claimed but \(label)") }
+    return claim
+  }
+
+  var label: String {
+    switch self {
+    case .claimed: "claimed"
+    case .lost: "lost"
+    case .unfinished: "unfinished"
+    case .rejected(let name, let defect): "rejected as \(name.display): \(defect)"
+    }
+  }
+
+  var defect: Defect? {
+    if case .rejected(_, let defect) = self { defect } else { nil }
+  }
+
+  var rejectedName: FileName? {
+    if case .rejected(let name, _) = self { name } else { nil }
+  }
+}
+
+/// Watches calls, and does what a test wants at the one it waits for.
+final class Probe: CallHook {
+  private let action: @Sendable (Call) -> Fault?
+  private let recorded = Mutex<[Call]>([])
+
+  init(_ action: @escaping @Sendable (Call) -> Fault? = { _ in nil }) { self.action = action }
+
+  /// Acts once, on the first call of a kind whose path contains `part`.
+  static func once(_ kind: Call.Kind, _ part: String, _ action: @escaping @Sendable () -> Fault?) -> Probe {
+    let isSpent = Atomic(false)
+    return Probe { call in
+      guard call.kind == kind, call.path.contains(part), !isSpent.exchange(true, ordering: .relaxed) else { return nil }
+      return action()
+    }
+  }
+
+  func before(_ call: Call) -> Fault? {
+    recorded.withLock { $0.append(call) }
+    return action(call)
+  }
+  func after(_ call: Call) {}
+
+  var calls: [Call] { recorded.withLock { $0 } }
+  func count(_ kind: Call.Kind) -> Int { calls.count { $0.kind == kind } }
+}
+
+func jobName(_ name: String) throws -> JobName {
+  guard let job = JobName(FileName(name)) else { throw Unexpected(description: "\(name) is no job's name") }
+  return job
+}
+
+func parsed(_ text: String) -> JobText { parsed(Array(text.utf8)) }
+func parsed(_ bytes: [UInt8]) -> JobText { bytes.withUnsafeBytes { JobText($0) } }
+
+extension PartFile {
+  func append(_ bytes: [UInt8]) throws(SpoolError) {
+    let result: Result<Void, SpoolError> = bytes.withUnsafeBytes { buffer in
+      Result { () throws(SpoolError) in try append(buffer) }
+    }
+    try result.get()
+  }
+}
+
+/// SplitMix64: the same values on each run.
+struct SeededGenerator: RandomNumberGenerator {
+  private var state: UInt64
+  init(seed: UInt64) { state = seed }
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+}
+
+final class Counter: Sendable {
+  private let value = Atomic(0)
+  /// 1, 2, 3, …
+  func next() -> Int { value.add(1, ordering: .relaxed).newValue }
+  var current: Int { value.load(ordering: .relaxed) }
+}
+
+/// Arms a hook once the preparations are over.
+final class Switch: Sendable {
+  private let state = Atomic(false)
+  func turnOn() { state.store(true, ordering: .relaxed) }
+  var isOn: Bool { state.load(ordering: .relaxed) }
+}

@@ -1,0 +1,79 @@
+import Glibc
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Spool
+
+/// Jobs that somebody is still writing (protocol, invariant 11).
+@Suite struct HalfWrittenTests {
+  private let text = Array("https://host/a\n".utf8)
+
+  /// A writer that has it open keeps it, however long it takes, even though what is there would be a valid job.
+  @Test(arguments: [O_WRONLY, O_RDWR, O_WRONLY | O_APPEND])
+  func anOpenWriterKeepsIt(flags: Int32) throws {
+    let fixture = try Fixture()
+    let path = fixture.files.path("new/a")
+    try writeFile(path, text)
+    let writer = open(path, flags | O_CLOEXEC)
+    try #require(writer >= 0)
+    for secondsLater in [0, 60, 1_000_000] as [Int64] {
+      #expect(try fixture.outcome("a", secondsLater: secondsLater).label == "unfinished")
+    }
+    #expect(fixture.files.places(of: "a") == ["new/a"])
+    close(writer)
+    #expect(try fixture.outcome("a").label == "claimed")
+  }
+
+  @Test func aReaderDoesNot() throws {
+    let fixture = try Fixture()
+    try writeFile(fixture.files.path("new/a"), text)
+    let reader = open(fixture.files.path("new/a"), O_RDONLY | O_CLOEXEC)
+    defer { close(reader) }
+    #expect(try fixture.outcome("a").label == "claimed")
+  }
+
+  /// Where leases tell nothing (another user's file, some network file systems) only age does.
+  @Test(arguments: [Errno.invalidArgument, .permissionDenied])
+  func withoutLeasesItHasToSettle(errno: Errno) throws {
+    let fixture = try Fixture(hook: Probe { $0.kind == .lease ? .fail(errno) : nil })
+    try writeFile(fixture.files.path("new/a"), text)
+    // An old mtime, as cp -p gives it, says nothing: ctime is what a writer cannot set back.
+    try setModificationTime(fixture.files.path("new/a"), secondsFromNow: -10_000)
+    #expect(try fixture.outcome("a").label == "unfinished")
+    let changed = Int64(try #require(fileStatus(fixture.files.path("new/a"))).st_ctim.tv_sec)
+    func label(_ seconds: Int64) throws -> String {
+      try fixture.spool.claim(FileName("a"), from: .new, now: Timestamp(seconds: changed + seconds)).label
+    }
+    #expect(try label(Spool.settlingTime - 1) == "unfinished")
+    #expect(try label(Spool.settlingTime) == "claimed")
+  }
+
+  @Test(arguments: ["https://host/a", "", "url: https://host/a\nsize: 12", "# only\n#"])
+  func withoutItsLastNewline(_ cut: String) throws {
+    let fixture = try Fixture()
+    try writeFile(fixture.files.path("new/a"), Array(cut.utf8))
+    let changed = Int64(try #require(fileStatus(fixture.files.path("new/a"))).st_ctim.tv_sec)
+    let young = try fixture.spool.claim(FileName("a"), from: .new, now: Timestamp(seconds: changed + Spool.settlingTime - 1))
+    #expect(young.label == "unfinished")
+    #expect(fixture.files.places(of: "a") == ["new/a"])
+    #expect(try fixture.text("new/a") == cut)
+
+    let old = try fixture.spool.claim(FileName("a"), from: .new, now: Timestamp(seconds: changed + Spool.settlingTime))
+    #expect(old.defect?.reason.contains(cut.isEmpty ? "empty" : "newline") == true, "\(old.label)")
+    #expect(fixture.files.places(of: "a") == ["failed/a"])
+    let failed = try #require(try fixture.files.lines("failed/a").last)
+    #expect(failed.key == "failed" && failed["code"] == "malformed" && failed["class"] == "permanent")
+    let separator = cut.isEmpty ? "" : "\n"
+    #expect(try fixture.text("failed/a").hasPrefix(cut + separator + "failed: "), "what they wrote is still there")
+  }
+
+  /// Comes the rest in time, it is a job.
+  @Test func theRestMayStillCome() throws {
+    let fixture = try Fixture()
+    try writeFile(fixture.files.path("new/a"), Array("https://host/a.b".utf8))
+    #expect(try fixture.outcome("a").label == "unfinished")
+    try writeFile(fixture.files.path("new/a"), Array("https://host/a.bin\n".utf8))
+    #expect(try fixture.claim("a").text.request.urls.map(\.text) == ["https://host/a.bin"])
+  }
+}

@@ -1,0 +1,113 @@
+import Testing
+
+@testable import Spool
+
+/// Each key's values, and what a job inherits.
+@Suite struct JobRequestTests {
+  private func request(_ line: String) -> JobText { parsed("url: https://h/a\n\(line)\n") }
+
+  @Test(arguments: [
+    ("0", 0), ("1", 1), ("007", 7), ("9223372036854775807", 9_223_372_036_854_775_807), ("9223372036854775808", nil),
+    ("18446744073709551616", nil), ("-1", nil), ("+1", nil), ("1k", nil), ("1 0", nil), ("0x10", nil), ("1.0", nil),
+    ("٣", nil),
+  ] as [(String, UInt64?)])
+  func size(text: String, expected: UInt64?) {
+    #expect(request("size: \(text)").request.size == expected)
+    #expect((request("size: \(text)").defect == nil) == (expected != nil))
+  }
+
+  @Test(arguments: [
+    ("00000000", "00000000"), ("DEADbeef", "deadbeef"), ("deadbee", nil), ("deadbeef0", nil), ("0xdeadbe", nil),
+    ("+eadbeef", nil), ("deadbeeg", nil), ("dead beef", nil), ("ｄeadbee", nil),
+  ] as [(String, String?)])
+  func crc32(text: String, expected: String?) {
+    #expect(request("crc32: \(text)").request.crc32?.description == expected)
+    #expect((request("crc32: \(text)").defect == nil) == (expected != nil))
+  }
+
+  @Test(arguments: [("1", 1), ("12", 12), ("1000", 1000), ("0", nil), ("1001", nil), ("-1", nil), ("many", nil)] as [(String, Int?)])
+  func attempts(text: String, expected: Int?) {
+    #expect(request("attempts: \(text)").request.attempts == expected)
+  }
+
+  @Test(arguments: [("yes", true), ("no", false), ("Yes", nil), ("true", nil), ("1", nil)] as [(String, Bool?)])
+  func overwrite(text: String, expected: Bool?) {
+    #expect(request("overwrite: \(text)").request.overwrite == expected)
+  }
+
+  @Test(arguments: [
+    ("60", 60, nil), ("60s 7d", 60, 604_800), ("5m", 300, nil), ("1h\t2h", 3600, 7200), ("365d", 31_536_000, nil),
+    ("1 1", 1, 1), ("0", nil, nil), ("366d", nil, nil), ("60 0", nil, nil), ("1 2 3", nil, nil), ("s", nil, nil),
+    ("5x", nil, nil), ("99999999999999999999d", nil, nil), ("213503982334602d", nil, nil), ("1.5h", nil, nil),
+    ("-5", nil, nil),
+  ] as [(String, Int?, Int?)])
+  func timeout(text: String, idle: Int?, total: Int?) {
+    let job = request("timeout: \(text)")
+    #expect(job.request.idleTimeout == idle && job.request.totalTimeout == total)
+    #expect((job.defect == nil) == (idle != nil))
+  }
+
+  @Test(arguments: [
+    ("1024", 1024), ("1k", 1024), ("500K", 512_000), ("2M", 2_097_152), ("1g", 1 << 30), ("1T", 1 << 40), ("1023", nil), ("0", nil),
+    ("1P", nil), ("k", nil), ("-1k", nil), ("1.5M", nil), ("1kk", nil), ("8388608T", nil), ("99999999999999999999", nil),
+  ] as [(String, UInt64?)])
+  func limitRate(text: String, expected: UInt64?) {
+    #expect(request("limit-rate: \(text)").request.limitRate == expected)
+    #expect((request("limit-rate: \(text)").defect == nil) == (expected != nil))
+  }
+
+  @Test(arguments: [
+    "A: b", "X-Token: a:b;c=d", "Accept: */*", "X_~!#$%&'*+-.^`|: v", "x:", "Cookie: ü",
+  ])
+  func header(_ value: String) {
+    #expect(request("header: \(value)").defect == nil)
+    #expect(request("header: \(value)").request.headers == [value])
+  }
+
+  @Test(arguments: [
+    "no colon", ": value", "Two Words: s3cret", "Naïve: s3cret", "A(b): s3cret", "A : s3cret", "Range: s3cret",
+    "if-RANGE: s3cret", "Accept-Encoding: s3cret", "Transfer-Encoding: s3cret", "content-length: s3cret", "HOST: s3cret",
+    "Connection: s3cret", "A\tB: s3cret", "A: s3cret\u{1b}",
+  ])
+  func badHeader(_ value: String) {
+    let job = request("header: \(value)")
+    #expect(job.defect?.line == 2)
+    #expect(job.request.headers == [])
+    #expect(job.defect?.reason.contains("s3cret") == false, "a header's value is a secret")
+  }
+
+  @Test func onlyURLAndHeaderRepeat() {
+    let lines = [
+      "output: a", "size: 1", "crc32: 00000000", "overwrite: no", "attempts: 1", "expires: 2026-01-01", "timeout: 1",
+      "limit-rate: 1M",
+    ]
+    #expect(lines.count == RequestKey.allCases.count - 2)
+    for line in lines {
+      #expect(request("\(line)\n\(line)").defect?.reason.contains("given a second time") == true, "\(line)")
+    }
+    #expect(request("url: https://h/b\nheader: A: b\nheader: A: b").defect == nil)
+  }
+
+  @Test func ownKeysReplaceDefaults() {
+    var defaults = JobRequest()
+    defaults.headers = ["A: default", "B: default"]
+    defaults.overwrite = true
+    defaults.attempts = 3
+    defaults.expires = Timestamp(seconds: 99)
+    (defaults.idleTimeout, defaults.totalTimeout) = (10, 20)
+    defaults.limitRate = 4096
+
+    let silent = request("").request.inheriting(defaults)
+    #expect(silent.headers == defaults.headers && silent.overwrite == true && silent.attempts == 3)
+    #expect(silent.expires == defaults.expires && silent.idleTimeout == 10 && silent.totalTimeout == 20)
+    #expect(silent.limitRate == 4096)
+
+    let own = request(
+      "header: A: own\noverwrite: no\nattempts: 5\nexpires: 1970-01-01T00:00:01Z\ntimeout: 30\nlimit-rate: 1k\n"
+    ).request.inheriting(defaults)
+    #expect(own.headers == ["A: own"], "all of them")
+    #expect(own.overwrite == false && own.attempts == 5 && own.expires?.seconds == 1)
+    #expect(own.idleTimeout == 30 && own.totalTimeout == 20 && own.limitRate == 1024)
+    #expect(own.urls.count == 1)
+  }
+}

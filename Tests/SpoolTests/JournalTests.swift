@@ -1,0 +1,154 @@
+import Testing
+
+@testable import Spool
+
+/// What the next attempt learns from the lines of the earlier ones.
+@Suite struct JournalTests {
+  private let noon = "2026-11-21T12:00:00Z"
+  private func folded(_ lines: String...) -> Journal { parsed("https://h/a\n" + lines.map { $0 + "\n" }.joined()).journal }
+  private func mark(_ offset: UInt64, _ sum: UInt32) -> Mark { Mark(offset: offset, checksum: Checksum(value: sum)) }
+
+  private var begun: [String] {
+    [
+      "started: \(noon) attempt=1 worker=alpha.4242.0007f3a1 boot=b-1 mirror=1 url=https://h/a",
+      "response: mirror=2 at=0 part=77 size=100 etag=\"\\\"v1\\\"\" modified=\"Sat, 21 Nov 2026 10:00:00 GMT\"",
+      "checkpoint: 40 crc32=00000028",
+    ]
+  }
+  private func begun(_ lines: String...) -> Journal {
+    parsed("https://h/a\n" + (begun + lines).map { $0 + "\n" }.joined()).journal
+  }
+
+  @Test func aBegunJob() {
+    let journal = begun()
+    #expect(journal.lastStart == Journal.Start(host: "alpha", boot: "b-1"))
+    #expect(journal.firstStarted?.description == noon)
+    #expect(
+      journal.version
+        == RemoteVersion(mirror: 2, size: 100, etag: "\"v1\"", modified: "Sat, 21 Nov 2026 10:00:00 GMT"))
+    #expect(journal.part == 77)
+    #expect(journal.checkpoint == mark(40, 0x28) && journal.softMark == mark(40, 0x28))
+    #expect(journal.failures == 0 && journal.verified == nil && journal.receipt == nil)
+  }
+
+  @Test func attemptsThatCount() {
+    let journal = folded(
+      "failed: \(noon) attempt=1 class=temporary code=cut at=5 fetched=5",
+      "failed: \(noon) attempt=2 class=temporary code=no-network burned=no at=5",
+      "interrupted: \(noon) attempt=2 at=9 crc32=00000009 fetched=4 reason=stop",
+      "failed: \(noon) attempt=2 class=temporary code=http-503 at=9")
+    #expect(journal.failures == 2, "an interruption and a missing network burn none")
+    #expect(journal.fetched == 9)
+    #expect(journal.lastFailure?["code"] == "http-503")
+  }
+
+  @Test func aRequeuedJobHasAFreshBudget() {
+    let journal = begun(
+      "failed: \(noon) attempt=1 code=mismatch-crc32 at=0 fetched=100", "failed: \(noon) attempt=2 code=io at=0",
+      "requeued: \(noon)")
+    #expect(journal.failures == 0 && journal.mismatches == 0 && journal.fetched == 0)
+    #expect(journal.firstStarted == nil && !journal.lostWrites)
+    // Its data stays known.
+    #expect(begun("requeued: \(noon)").checkpoint == mark(40, 0x28))
+  }
+
+  /// The job may have been edited: a crash right after this line must not publish what the old text asked for.
+  @Test func aRequeuedJobHasNothingVerified() {
+    let journal = begun(
+      "verified: \(noon) size=100 crc32=00000064 part=77", "done: \(noon) attempts=1 output=a bytes-fetched=100 seconds=1",
+      "requeued: \(noon)")
+    #expect(journal.verified == nil && journal.receipt == nil)
+  }
+
+  @Test func softMarks() {
+    #expect(begun("failed: \(noon) attempt=1 code=cut at=60 crc32=0000003c").softMark == mark(60, 0x3c))
+    #expect(begun("failed: \(noon) attempt=1 code=cut at=60").softMark == mark(40, 0x28), "no checksum, no mark")
+    #expect(begun("interrupted: \(noon) attempt=1 at=60 crc32=0000003c").softMark == mark(60, 0x3c))
+    #expect(begun("interrupted: \(noon) attempt=1 at=60 crc32=0000003c").checkpoint == mark(40, 0x28))
+    #expect(begun("interrupted: \(noon) at=60 crc32=0000003c", "checkpoint: 80 crc32=00000050").softMark == mark(80, 0x50))
+  }
+
+  @Test(arguments: ["mismatch-crc32", "mismatch-size", "mismatch"])
+  func aMismatchForgetsTheData(_ code: String) {
+    let journal = begun("failed: \(noon) attempt=1 code=\(code) at=60 crc32=0000003c")
+    #expect(journal.mismatches == 1 && journal.failures == 1)
+    #expect(journal.version == nil && journal.part == nil)
+    #expect(journal.checkpoint == nil && journal.softMark == nil)
+  }
+
+  @Test func aNewVersionForgetsTheMarks() {
+    let over = begun("response: mirror=1 at=0 part=78 size=90")
+    #expect(over.checkpoint == nil && over.softMark == nil)
+    #expect(over.version == RemoteVersion(mirror: 1, size: 90, etag: nil, modified: nil) && over.part == 78)
+    let further = begun("response: mirror=1 at=40 part=77 size=100 if-range=ignored")
+    #expect(further.checkpoint == mark(40, 0x28))
+    #expect(further.version?.ignoresIfRange == true)
+  }
+
+  @Test func lostWrites() {
+    #expect(begun("failed: \(noon) attempt=1 code=io at=60 crc32=0000003c").lostWrites)
+    #expect(!begun("failed: \(noon) attempt=1 code=cut at=60 crc32=0000003c").lostWrites)
+    #expect(!begun("failed: \(noon) attempt=1 code=io at=60", "response: mirror=1 at=40 part=78").lostWrites)
+  }
+
+  @Test func theReceipt() {
+    let done = begun(
+      "verified: \(noon) size=100 crc32=00000064 part=77",
+      "done: \(noon) attempts=1 output=sets/a bytes-fetched=100 seconds=3 directory=\"/srv/with blank\"")
+    #expect(done.verified == Journal.Verified(size: 100, checksum: Checksum(value: 100), part: 77))
+    #expect(done.receipt == Journal.Receipt(output: "sets/a", directory: "/srv/with blank"))
+    let again = begun(
+      "verified: \(noon) size=100 crc32=00000064 part=77", "started: \(noon) attempt=2 worker=beta.1.2 boot=b-2 mirror=1")
+    #expect(again.verified == nil && again.lastStart == Journal.Start(host: "beta", boot: "b-2"))
+    #expect(again.firstStarted?.description == noon)
+  }
+
+  /// Numbers from a stranger's journal neither trap nor wrap into something plausible.
+  @Test func hugeNumbers() {
+    let journal = folded(
+      "response: mirror=99999999999 at=0 part=1", "failed: \(noon) code=cut fetched=18446744073709551615",
+      "failed: \(noon) code=cut fetched=5", "checkpoint: 18446744073709551615 crc32=00000000")
+    #expect(journal.version == nil)
+    #expect(journal.checkpoint?.offset == .max)
+  }
+
+  @Test func ifRangeWantsAStrongValidator() {
+    func value(_ etag: String?, _ modified: String?) -> String? {
+      RemoteVersion(mirror: 1, size: nil, etag: etag, modified: modified).ifRange
+    }
+    #expect(value("\"a\"", "date") == "\"a\"" && value("\"\"", nil) == "\"\"")
+    #expect(value("W/\"a\"", "date") == nil, "RFC 9110 13.1.5: no date where there is an ETag")
+    #expect(value(nil, "date") == "date" && value(nil, nil) == nil)
+    for broken in ["", "\"", "a", "\"a", "a\""] { #expect(value(broken, nil) == nil) }
+  }
+
+  /// Each line is written so that the reader gets the same out of it.
+  @Test func linesRoundTrip() throws {
+    let failure = Failure(
+      .http, "host said \"no\"\n", status: 503, expected: "a b", found: "c=d", line: 3, retryAfter: 5)
+    let record = FailureRecord(
+      time: Timestamp(seconds: 5), attempt: 2, failure: failure, offset: 7, checksum: Checksum(value: 9), fetched: 8,
+      retry: Timestamp(seconds: 60))
+    let lines: [JournalLine] = [
+      .requeued(Timestamp(seconds: 1)),
+      .started(
+        Timestamp(seconds: 2), attempt: 1, worker: WorkerID(host: "al.pha", process: 1, tag: 2), boot: "b", mirror: 1, url: "u"),
+      .response(RemoteVersion(mirror: 1, size: 9, etag: "W/\"x y\"", modified: "a, b", ignoresIfRange: true), at: 0, part: 3),
+      .checkpoint(mark(4, 5)), .interrupted(Timestamp(seconds: 3), attempt: 1, mark: mark(5, 6), fetched: 7, reason: "x"),
+      .failed(record), .verified(Timestamp(seconds: 4), size: 9, checksum: Checksum(value: 1), part: 3),
+      .done(
+        Timestamp(seconds: 5), attempts: 1, output: "a b/ü", fetched: 9, seconds: 1, existing: true, directory: "/x\ny"),
+    ]
+    #expect(Set(lines.map(\.key)) == Set(JournalKey.allCases))
+    let job = parsed("https://h/a\n" + lines.map(\.text).joined())
+    #expect(job.defect == nil && !job.hasTornTail)
+    let journal = job.journal
+    #expect(journal.lastStart == Journal.Start(host: "al_pha", boot: "b"))
+    #expect(journal.version == RemoteVersion(mirror: 1, size: 9, etag: "W/\"x y\"", modified: "a, b", ignoresIfRange: true))
+    #expect(journal.checkpoint == mark(4, 5) && journal.softMark == mark(7, 9))
+    #expect(journal.lastFailure?["reason"] == "host said \"no\"\n" && journal.lastFailure?["code"] == "http-503")
+    #expect(journal.lastFailure?["line"] == "3" && journal.lastFailure?["retry"] == "1970-01-01T00:01:00Z")
+    #expect(journal.fetched == 15 && journal.failures == 1)
+    #expect(journal.receipt == Journal.Receipt(output: "a b/ü", directory: "/x\ny"))
+  }
+}

@@ -1,0 +1,199 @@
+import Glibc
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Spool
+
+/// Payloads get their names below the root and nowhere else.
+@Suite struct OutputRootTests {
+  private func output(_ text: String) throws -> OutputPath { try #require(OutputPath(text)) }
+  private func part(_ fixture: Fixture, _ bytes: [UInt8] = [1, 2, 3]) throws -> PartFile {
+    let part = try #require(try PartFile.open(jobName("a"), in: fixture.spool))
+    try part.append(bytes)
+    return part
+  }
+
+  @Test func publishingIsALink() throws {
+    let fixture = try Fixture()
+    let root = try OutputRoot(nil, spool: fixture.spool)
+    let part = try part(fixture)
+    let place = try root.place(try output("sets/2026/x"))
+    #expect(try place.status() == nil)
+    guard case .published = try place.publish(part, overwrite: false) else { throw Unexpected(description: "not published") }
+    #expect(try place.status()?.inode == part.inode)
+    #expect(try fixture.files.payload("sets/2026/x") == [1, 2, 3])
+    for directory in ["files/sets", "files/sets/2026"] {
+      #expect((fileStatus(fixture.files.path(directory))?.st_mode ?? 0) & 0o777 == 0o700)
+    }
+    #expect((fileStatus(fixture.files.path("files/sets/2026/x"))?.st_mode ?? 0) & 0o777 == 0o600)
+  }
+
+  /// What a worker verified is published, whatever stands under the data's name by now.
+  @Test func theVerifiedInodeIsPublished() throws {
+    let fixture = try Fixture()
+    let part = try part(fixture)
+    try writeFile(fixture.files.path("tmp/successor"), [9, 9])
+    try #require(rename(fixture.files.path("tmp/successor"), fixture.files.path("partial/a.part")) == 0)
+    let place = try OutputRoot(nil, spool: fixture.spool).place(try output("x"))
+    // The inode has no name left; whether the kernel lets it be linked or not, nothing else gets the name.
+    let published = Result { try place.publish(part, overwrite: false) }
+    let payload = try fixture.files.payload("x")
+    #expect(payload != [9, 9], "\(published)")
+  }
+
+  @Test func anExistingFileStays() throws {
+    let fixture = try Fixture()
+    let root = try OutputRoot(nil, spool: fixture.spool)
+    let part = try part(fixture)
+    let place = try root.place(try output("x"))
+    try writeFile(fixture.files.path("files/x"), [9])
+    guard case .exists = try place.publish(part, overwrite: false) else { throw Unexpected(description: "replaced") }
+    #expect(try fixture.files.payload("x") == [9])
+    guard case .published = try place.publish(part, overwrite: true) else { throw Unexpected(description: "not replaced") }
+    #expect(try fixture.files.payload("x") == [1, 2, 3])
+    #expect(names(in: fixture.files.path("files")) == ["x"])
+    #expect(hidden(fixture.files.path("files")) == [])
+  }
+
+  private static let outside = ["escape/x", "link/x", "sub/link/x", "loop/x", "file/x"]
+
+  /// Symbolic links on the way, to directories in or out of the root, and files where directories should be.
+  @Test(arguments: outside)
+  func theWayIsBarred(_ text: String) throws {
+    let fixture = try Fixture()
+    let files = fixture.files.path("files")
+    let elsewhere = fixture.files.path("tmp/elsewhere")
+    try #require(mkdir(elsewhere, 0o700) == 0 && mkdir("\(files)/sub", 0o700) == 0 && mkdir("\(files)/real", 0o700) == 0)
+    try #require(symlink(elsewhere, "\(files)/escape") == 0 && symlink("real", "\(files)/link") == 0)
+    try #require(symlink("../real", "\(files)/sub/link") == 0 && symlink("loop", "\(files)/loop") == 0)
+    try writeFile("\(files)/file", [])
+    let root = try OutputRoot(nil, spool: fixture.spool)
+    let error = #expect(throws: SpoolError.self) { try root.place(try output(text)) }
+    #expect(error?.errno == .tooManySymbolicLinkLevels || error?.errno == .notDirectory, "\(error as Any)")
+    #expect(names(in: elsewhere) == [] && names(in: "\(files)/real") == [])
+  }
+
+  /// Linux before 5.6 has no openat2(2): O_NOFOLLOW on each name does.
+  @Test func withoutOpenat2() throws {
+    let seen = Counter()
+    let hook = Probe { call in
+      guard call.kind == .open, call.path == "link" || call.path == "real" else { return nil }
+      return seen.next() % 2 == 1 ? .fail(.noFunction) : nil
+    }
+    let fixture = try Fixture(hook: hook)
+    let files = fixture.files.path("files")
+    try #require(mkdir("\(files)/real", 0o700) == 0 && symlink("real", "\(files)/link") == 0)
+    let root = try OutputRoot(nil, spool: fixture.spool)
+    let error = #expect(throws: SpoolError.self) { try root.place(try output("link/x")) }
+    #expect(error?.errno == .tooManySymbolicLinkLevels || error?.errno == .notDirectory)
+    _ = try root.place(try output("real/x"))
+  }
+
+  @Test func aLinkAtTheFinalName() throws {
+    let fixture = try Fixture()
+    let victim = fixture.files.path("tmp/victim")
+    try writeFile(victim, [7])
+    try #require(symlink(victim, fixture.files.path("files/x")) == 0)
+    let root = try OutputRoot(nil, spool: fixture.spool)
+    #expect(try root.status(try output("x"))?.isRegular == false, "the link itself is looked at")
+    let part = try part(fixture)
+    let place = try root.place(try output("x"))
+    guard case .exists = try place.publish(part, overwrite: false) else { throw Unexpected(description: "followed") }
+    #expect(throws: SpoolError.self) { try place.openExisting() }
+    guard case .published = try place.publish(part, overwrite: true) else { throw Unexpected(description: "not replaced") }
+    #expect(try readFile(victim) == [7])
+    #expect(fileStatus(fixture.files.path("files/x")).map { $0.st_mode & S_IFMT } == S_IFREG)
+  }
+
+  @Test func aDirectoryAtTheFinalName() throws {
+    let fixture = try Fixture()
+    try #require(mkdir(fixture.files.path("files/x"), 0o700) == 0)
+    let place = try OutputRoot(nil, spool: fixture.spool).place(try output("x"))
+    let part = try part(fixture)
+    guard case .exists = try place.publish(part, overwrite: false) else { throw Unexpected(description: "replaced") }
+    let error = #expect(throws: SpoolError.self) { try place.publish(part, overwrite: true) }
+    #expect(error?.errno == .isDirectory)
+  }
+
+  @Test func theRootMayBeALink() throws {
+    let fixture = try Fixture()
+    let elsewhere = fixture.files.path("tmp/elsewhere")
+    try #require(mkdir(elsewhere, 0o700) == 0 && rmdir(fixture.files.path("files")) == 0)
+    try #require(symlink(elsewhere, fixture.files.path("files")) == 0)
+    let place = try OutputRoot(nil, spool: fixture.spool).place(try output("x"))
+    _ = try place.publish(try part(fixture), overwrite: false)
+    #expect(try readFile("\(elsewhere)/x") == [1, 2, 3])
+  }
+
+  /// Each directory's entry is made durable once a process, the payload's own each time.
+  @Test func whatHasToBeSynced() throws {
+    let fixture = try Fixture()
+    let root = try OutputRoot(nil, spool: fixture.spool)
+    let place = try root.place(try output("a/b/x"))
+    #expect(try root.unsynced(place).map(\.path.display) == ["b", "a", "files"])
+    try root.noteSynced(place)
+    #expect(try root.unsynced(place).map(\.path.display) == ["b"])
+    #expect(try root.unsynced(try root.place(try output("a/c/x"))).map(\.path.display) == ["c", "a"])
+    #expect(try root.unsynced(try root.place(try output("x"))).map(\.path.display) == ["files"])
+  }
+
+  private static func deviceOf(_ path: String) -> dev_t? { fileStatus(path)?.st_dev }
+
+  @Test(
+    .enabled(if: deviceOf("/dev/shm") != nil && deviceOf("/dev/shm") != deviceOf("/tmp"), "/dev/shm is no file system of its own"),
+    arguments: [false, true])
+  func anotherFileSystem(overwrite: Bool) throws {
+    let fixture = try Fixture()
+    var template = Array("/dev/shm/spoolrun-test.XXXXXX".utf8CString)
+    try #require(mkdtemp(&template) != nil)
+    let shared = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    defer {
+      for name in names(in: shared) { unlink("\(shared)/\(name)") }
+      rmdir(shared)
+    }
+    let bytes = (0..<700_000).map { UInt8(truncatingIfNeeded: $0 / 3) }
+    let part = try part(fixture, bytes)
+    let place = try OutputRoot(shared, spool: fixture.spool).place(try output("x"))
+    guard case .otherFileSystem = try place.publish(part, overwrite: overwrite) else {
+      throw Unexpected(description: "linked over file systems")
+    }
+    // One that a crash left is found again and replaced.
+    _ = try place.beginCopy(of: part)
+    let copy = try place.beginCopy(of: part)
+    #expect(try copy.run().value == independentCRC32(bytes))
+    #expect(names(in: shared) == [], "nothing under the final name yet")
+    try writeFile("\(shared)/x", [9])
+    #expect(try place.publish(copy, overwrite: overwrite) == overwrite)
+    if !overwrite {
+      #expect(try readFile("\(shared)/x") == [9])
+      try #require(unlink("\(shared)/x") == 0)
+      #expect(try place.publish(copy, overwrite: false))
+    }
+    #expect(try readFile("\(shared)/x") == bytes)
+    #expect(UInt64(fileStatus("\(shared)/x")?.st_ino ?? 0) == (try copy.inode()))
+    try place.discard(copy)
+    #expect(hidden(shared) == [])
+  }
+
+  @Test func aMissingRoot() throws {
+    let fixture = try Fixture()
+    let error = #expect(throws: SpoolError.self) { try OutputRoot("/nonexistent/x", spool: fixture.spool) }
+    #expect(error?.errno == .noSuchFileOrDirectory)
+    #expect(try OutputRoot(nil, spool: fixture.spool).status(try output("no/such/x")) == nil)
+    #expect(filesBelow(fixture.files.path("files")) == [], "asking makes no directories")
+  }
+
+  private func hidden(_ directory: String) -> [String] {
+    guard let stream = opendir(directory) else { return [] }
+    defer { closedir(stream) }
+    var found: [String] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      if name.hasPrefix("."), name != ".", name != ".." { found.append(name) }
+    }
+    return found
+  }
+}

@@ -1,0 +1,178 @@
+import Glibc
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Spool
+
+/// The data of a begun job: length and checksum always speak of the same bytes.
+@Suite struct PartFileTests {
+  private let path = "partial/a.part"
+
+  private func opened(_ fixture: Fixture, _ name: String = "a") throws -> PartFile {
+    let job = try jobName(name)
+    return try #require(try PartFile.open(job, in: fixture.spool))
+  }
+
+  private func bytes(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) } }
+
+  @Test func appending() throws {
+    let fixture = try Fixture()
+    let part = try opened(fixture)
+    #expect(part.length == 0 && part.mark == Mark(offset: 0, checksum: Checksum()))
+    try part.append(bytes(1000))
+    try part.append([])
+    try part.append(bytes(5000))
+    let all = bytes(1000) + bytes(5000)
+    #expect(try readFile(fixture.files.path(path)) == all)
+    #expect(part.mark == Mark(offset: 6000, checksum: Checksum(value: independentCRC32(all))))
+    #expect((fileStatus(fixture.files.path(path))?.st_mode ?? 0) & 0o777 == 0o600)
+    #expect(UInt64(fileStatus(fixture.files.path(path))?.st_ino ?? 0) == part.inode)
+  }
+
+  @Test func shortWrites() throws {
+    let fixture = try Fixture(hook: Probe { $0.kind == .write ? .short(7) : nil })
+    let part = try opened(fixture)
+    try part.append(bytes(100))
+    #expect(try readFile(fixture.files.path(path)) == bytes(100))
+    #expect(part.checksum.value == independentCRC32(bytes(100)))
+  }
+
+  @Test(arguments: [Errno.noSpace, .ioError])
+  func aFailedWriteIsTakenBack(errno: Errno) throws {
+    let fixture = try Fixture(hook: Probe.failing(path, nth: 3, with: errno))
+    let part = try opened(fixture)
+    try part.append(bytes(10))
+    // The second append writes 4 bytes, then fails.
+    #expect(throws: SpoolError.self) { try part.append(bytes(20)) }
+    #expect(part.mark == Mark(offset: 10, checksum: Checksum(value: independentCRC32(bytes(10)))))
+    #expect(try readFile(fixture.files.path(path)) == bytes(10))
+    try part.append(bytes(20))
+    #expect(try readFile(fixture.files.path(path)) == bytes(10) + bytes(20))
+  }
+
+  @Test func truncating() throws {
+    let fixture = try Fixture()
+    let part = try opened(fixture)
+    try part.append(bytes(100))
+    try part.truncate(to: 40)
+    let mark = try part.reading(from: Mark(offset: 0, checksum: Checksum()), to: 40).run()
+    part.adopt(mark)
+    #expect(part.checksum.value == independentCRC32(bytes(40)))
+    try part.append([1])
+    #expect(try readFile(fixture.files.path(path)) == bytes(40) + [1])
+    try part.truncate(to: 0)
+    #expect(part.mark == Mark(offset: 0, checksum: Checksum()))
+    #expect(try readFile(fixture.files.path(path)) == [])
+  }
+
+  /// Only what lies beyond the mark is read.
+  @Test func readingFromAMark() throws {
+    let hook = Probe()
+    let fixture = try Fixture(hook: hook)
+    let part = try opened(fixture)
+    let all = bytes(1_000_000)
+    try part.append(all)
+    let before = hook.count(.read)
+    let start = Mark(offset: 999_000, checksum: Checksum(value: independentCRC32(all[..<999_000])))
+    let mark = try part.reading(from: start, to: 1_000_000).run()
+    #expect(mark == part.mark)
+    #expect(hook.count(.read) == before + 1)
+    #expect(try part.reading(from: mark, to: 1_000_000).run() == mark)
+    #expect(throws: SpoolError.self) { try part.reading(from: start, to: 1_000_001).run() }
+  }
+
+  @Test(arguments: [0, 1, 4096, 1_100_000])
+  func rebuilding(length: Int) throws {
+    let fixture = try Fixture()
+    let part = try opened(fixture)
+    let all = bytes(1_100_001)
+    try part.append(all)
+    let job = try jobName("a")
+    let fresh = try part.rebuilt(to: UInt64(length), owner: job)
+    #expect(fresh.inode != part.inode && fresh.length == UInt64(length))
+    #expect(try readFile(fixture.files.path(path)) == Array(all[..<length]))
+    #expect(fixture.files.names("tmp") == [])
+    // The old owner wakes up and writes: nobody sees it.
+    try part.append([0xff])
+    try part.truncate(to: 5)
+    #expect(try readFile(fixture.files.path(path)) == Array(all[..<length]))
+    try part.remove()
+    try part.setAside(job)
+    #expect(fixture.files.names("partial") == ["a.part"] && fixture.files.names("failed") == [])
+    #expect(try PartFile.open(job, in: try fixture.another()) == nil, "the new inode is locked")
+  }
+
+  @Test(arguments: [Call.Kind.write, .fdatasync, .rename, .read])
+  func aFailedRebuildChangesNothing(kind: Call.Kind) throws {
+    let armed = Switch()
+    let fixture = try Fixture(hook: Probe { armed.isOn && $0.kind == kind ? .fail(.ioError) : nil })
+    let part = try opened(fixture)
+    try part.append(bytes(100))
+    armed.turnOn()
+    #expect(throws: SpoolError.self) { try part.rebuilt(to: 50, owner: jobName("a")) }
+    #expect(try readFile(fixture.files.path(path)) == bytes(100))
+    #expect(fixture.files.names("tmp") == [])
+  }
+
+  @Test func anothersDataIsNotOpened() throws {
+    let fixture = try Fixture()
+    let part = try opened(fixture)
+    try part.append([1])
+    let job = try jobName("a")
+    #expect(try PartFile.open(job, in: try fixture.another()) == nil)
+    try part.close()
+    #expect(try PartFile.open(job, in: try fixture.another())?.length == 1)
+  }
+
+  @Test func whatIsNoFileOfOursIsNotOpened() throws {
+    let fixture = try Fixture()
+    let job = try jobName("a")
+    let victim = fixture.files.path("tmp/victim")
+    try writeFile(victim, [1, 2, 3])
+    try #require(link(victim, fixture.files.path(path)) == 0)
+    #expect(try PartFile.open(job, in: fixture.spool) == nil, "a second name: it may be a payload")
+    try #require(unlink(fixture.files.path(path)) == 0)
+    try #require(symlink(victim, fixture.files.path(path)) == 0)
+    #expect(throws: SpoolError.self) { try PartFile.open(job, in: fixture.spool) }
+    #expect(try readFile(victim) == [1, 2, 3])
+    try #require(unlink(fixture.files.path(path)) == 0)
+    try #require(mkfifo(fixture.files.path(path), 0o600) == 0)
+    #expect(try PartFile.open(job, in: fixture.spool) == nil)
+  }
+
+  @Test func settingAsideKeepsTheLatest() throws {
+    let fixture = try Fixture()
+    let job = try jobName("a")
+    for value in [1, 2] as [UInt8] {
+      let part = try opened(fixture)
+      try part.append([value])
+      try part.setAside(job)
+      try part.setAside(job)
+      #expect(fixture.files.names("partial") == [])
+      #expect(try readFile(fixture.files.path("failed/a.part")) == [value])
+    }
+    try fixture.spool.removeSetAside(of: job)
+    try fixture.spool.removeSetAside(of: job)
+    #expect(fixture.files.names("failed") == [])
+  }
+
+  @Test func closeIsChecked() throws {
+    let fixture = try Fixture(hook: Probe { $0.kind == .close ? .fail(.ioError) : nil })
+    let part = try opened(fixture)
+    #expect(throws: SpoolError.self) { try part.close() }
+    try part.close()
+  }
+}
+
+extension Probe {
+  /// Cuts the write before the `nth` to a path to 4 bytes, and fails the `nth`.
+  static func failing(_ part: String, nth: Int, with errno: Errno) -> Probe {
+    let seen = Counter()
+    return Probe { call in
+      guard call.kind == .write, call.path.contains(part) else { return nil }
+      let number = seen.next()
+      return number == nth ? .fail(errno) : number == nth - 1 ? .short(4) : nil
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import Glibc
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Spool
+
+/// Claims of workers that are gone, and of those that are not.
+@Suite struct TakeOverTests {
+  private let job = "https://host/a\nstarted: 2026-01-01T00:00:00Z attempt=1 worker=alpha.1.00000009 boot=b mirror=1 url=u\n"
+
+  private func leave(_ name: String, in fixture: Fixture, _ text: String? = nil) throws {
+    try writeFile(fixture.files.path("cur/\(name)"), Array((text ?? job).utf8))
+  }
+
+  @Test func aDeadNeighboursClaimIsTakenAtOnce() throws {
+    let fixture = try Fixture()
+    try leave("a:alpha.1.00000009", in: fixture)
+    let claim = try fixture.claim("a:alpha.1.00000009", from: .cur)
+    #expect(claim.job.display == "a" && claim.origin == .cur)
+    #expect(fixture.files.names("cur") == ["a:alpha.42.00000001"])
+  }
+
+  @Test(arguments: [0, 10_000, 1_000_000])
+  func aLiveOneNever(secondsLater: Int64) throws {
+    let fixture = try Fixture()
+    try fixture.files.drop("a", job)
+    let claim = try fixture.claim("a")
+    let rival = try fixture.another()
+    #expect(try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + secondsLater).label == "lost")
+    // On another host's word neither, as long as the lock is held.
+    let far = try fixture.another(host: "beta")
+    #expect(try far.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + secondsLater).label == "lost")
+    #expect(try claim.standing() == .ours)
+  }
+
+  /// The lease is on the file's mtime, to the second, by the file system's clock.
+  @Test(arguments: [("a:beta.1.00000009", true), ("a", true), ("a:alpha.1.00000009", false)])
+  func anotherHostsClaimHasALease(name: String, hasLease: Bool) throws {
+    let fixture = try Fixture()
+    try leave(name, in: fixture)
+    try setModificationTime(fixture.files.path("cur/\(name)"), secondsFromNow: -1_000_000)
+    let beat = Int64(try #require(fileStatus(fixture.files.path("cur/\(name)"))).st_mtim.tv_sec)
+    let early = try fixture.spool.claim(FileName(name), from: .cur, now: Timestamp(seconds: beat + Spool.lease - 1))
+    #expect(early.label == (hasLease ? "lost" : "claimed"))
+    if hasLease {
+      #expect(fixture.files.names("cur") == [name])
+      let late = try fixture.spool.claim(FileName(name), from: .cur, now: Timestamp(seconds: beat + Spool.lease))
+      #expect(late.label == "claimed")
+    }
+    #expect(fixture.files.names("cur") == ["a:alpha.42.00000001"])
+  }
+
+  @Test func aHeartbeatRenewsIt() throws {
+    let fixture = try Fixture()
+    try fixture.files.drop("a", job)
+    let claim = try fixture.claim("a")
+    let path = fixture.files.path("cur/a:alpha.42.00000001")
+    try setModificationTime(path, secondsFromNow: -1000)
+    let before = try fixture.spool.fileSystemTime()
+    try claim.heartbeat()
+    #expect(Int64(try #require(fileStatus(path)).st_mtim.tv_sec) >= before.seconds)
+  }
+
+  /// A move by link and unlink that was cut in the middle.
+  @Test(arguments: ["done/a", "failed/a", "partial/a", "done/a~2"])
+  func aHalfDoneMoveIsCompleted(target: String) throws {
+    let fixture = try Fixture()
+    try leave("a:alpha.1.00000009", in: fixture)
+    if target.hasSuffix("~2") { try writeFile(fixture.files.path("done/a"), []) }
+    try #require(link(fixture.files.path("cur/a:alpha.1.00000009"), fixture.files.path(target)) == 0)
+    #expect(try fixture.outcome("a:alpha.1.00000009", from: .cur).label == "lost")
+    #expect(fixture.files.names("cur") == [])
+    #expect(try fixture.text(target) == job)
+  }
+
+  /// Its own last line lacks the newline: it did not happen, and the next one must not be glued to it.
+  @Test(arguments: ["respon", "\u{0}\u{0}\u{0}", "done: 2026-01-01T00:00:00Z attempts=1 output=a"])
+  func aTornLineIsCutOff(_ torn: String) throws {
+    let fixture = try Fixture()
+    try leave("a:alpha.1.00000009", in: fixture, job + torn)
+    let claim = try fixture.claim("a:alpha.1.00000009", from: .cur)
+    #expect(try fixture.text("cur/a:alpha.42.00000001") == job)
+    try claim.append(.checkpoint(Mark(offset: 1, checksum: Checksum())))
+    #expect(try fixture.text("cur/a:alpha.42.00000001") == job + "checkpoint: 1 crc32=00000000\n")
+  }
+
+  /// The same for the very first line of the journal. A worker had this job, so it was whole when it was dropped.
+  @Test(arguments: ["start", "s", "requeued: 2026", "\u{0}\u{0}\u{0}", "started\u{0}\u{0}"], ["cur", "partial"])
+  func aTornFirstLineIsCutOff(torn: String, state: String) throws {
+    let fixture = try Fixture()
+    let name = state == "cur" ? "a:alpha.1.00000009" : "a"
+    try writeFile(fixture.files.path("\(state)/\(name)"), Array(("https://host/a\n" + torn).utf8))
+    let claim = try fixture.claim(name, from: state == "cur" ? .cur : .partial, secondsLater: 100)
+    #expect(claim.text.defect == nil)
+    #expect(try fixture.text("cur/a:alpha.42.00000001") == "https://host/a\n")
+  }
+
+  /// But a person's own unfinished line stays for them to read.
+  @Test func apersonsCutLineStays() throws {
+    let fixture = try Fixture()
+    try leave("a:alpha.1.00000009", in: fixture, "url: https://host/a\nsize: 12")
+    #expect(try fixture.outcome("a:alpha.1.00000009", from: .cur).defect?.reason.contains("newline") == true)
+    #expect(try fixture.text("failed/a").hasPrefix("url: https://host/a\nsize: 12\nfailed: "))
+  }
+
+  @Test func whatIsNoClaimIsLeftAlone() throws {
+    let fixture = try Fixture()
+    for name in [".nfs0001", "a\nb:alpha.1.2"] { try leave(name, in: fixture) }
+    #expect(try fixture.outcome(".nfs0001", from: .cur).label == "lost")
+    #expect(try fixture.outcome("a\nb:alpha.1.2", from: .cur).label == "lost")
+    #expect(try fixture.outcome("gone:alpha.1.2", from: .cur).label == "lost")
+  }
+}

@@ -1,0 +1,65 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// What a run shows where its standard error is a terminal, and where it is none.
+@Suite struct ProgressTests {
+  private let spool: TemporarySpool
+
+  init() throws { spool = try TemporarySpool() }
+
+  /// Runs the spool with a terminal of 60 columns on all three descriptors, as script(1) gives it; what it wrote there.
+  private func runInTerminal(_ options: String, environment: [String: String] = [:]) async throws -> String {
+    var variables = testEnvironment
+    variables["TERM"] = "xterm"
+    variables.merge(environment) { $1 }
+    let command = try "stty cols 60 rows 20; \(productPath("spoolrun")) --once \(options) \(spool.root)"
+    let result = try await run(["/usr/bin/script", "-qec", command, "/dev/null"], environment: variables)
+    return result.output
+  }
+
+  @Test(.enabled(if: access("/usr/bin/script", X_OK) == 0, "script(1) is missing"))
+  func `bars come in a terminal, in colour, and are gone at the end`() async throws {
+    let server = try SlowServer()
+    try spool.drop("slow", "url: \(server.url)\noutput: slow\n")
+    try spool.drop("bad", "neither URL nor key\n")
+    let output = try await runInTerminal("")
+    #expect(output.contains("[=") || output.contains("<=>"))
+    #expect(output.contains("\u{1B}[32m"))
+    #expect(output.contains("0 of 1 jobs") || output.contains(" of 2 jobs"))
+    #expect(output.contains("spoolrun: slow: done: slow\r\n"))
+    #expect(output.contains("spoolrun: bad: malformed: "))
+    // The last thing is the erasing of all that is below.
+    #expect(output.hasSuffix("\u{1B}[J"))
+  }
+
+  @Test(
+    .enabled(if: access("/usr/bin/script", X_OK) == 0, "script(1) is missing"),
+    arguments: [("NO_COLOR", "1", true), ("TERM", "dumb", false)])
+  func `the environment is honoured`(name: String, value: String, hasBars: Bool) async throws {
+    let server = try SlowServer()
+    try spool.drop("slow", "url: \(server.url)\noutput: slow\n")
+    let output = try await runInTerminal("", environment: [name: value])
+    #expect(!output.contains("\u{1B}[32m"))
+    #expect(output.contains("\u{1B}[J") == hasBars)
+    #expect(output.contains("spoolrun: slow: done: slow"))
+  }
+
+  @Test(
+    .enabled(if: access("/usr/bin/script", X_OK) == 0, "script(1) is missing"),
+    arguments: ["--progress=never", "--log-format=json"])
+  func `without bars no byte steers the terminal`(option: String) async throws {
+    let server = try SlowServer()
+    try spool.drop("slow", "url: \(server.url)\noutput: slow\n")
+    #expect(try await !runInTerminal(option).contains("\u{1B}"))
+  }
+
+  @Test(arguments: ["--progress=auto", "--progress=never", "--progress=always"])
+  func `into a pipe nothing is written when all is well`(option: String) async throws {
+    let server = try SlowServer()
+    try spool.drop("slow", "url: \(server.url)\noutput: slow\n")
+    let result = try await run([productPath("spoolrun"), "--once", option, spool.root])
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(result.errors.isEmpty && result.output.isEmpty)
+  }
+}

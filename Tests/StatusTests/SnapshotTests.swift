@@ -1,0 +1,196 @@
+import Glibc
+import Spool
+import SpoolStatus
+import SystemPackage
+import TestSupport
+import Testing
+
+/// Looks at spools whose files were written by hand.
+@Suite struct SnapshotTests {
+  private let directory: TemporarySpool
+  private let spool: Spool
+  private let now = Timestamp.now()
+  private let own: WorkerID
+
+  init() throws {
+    directory = try TemporarySpool()
+    let (owner, boot) = Spool.currentWorker()
+    own = owner
+    spool = try Spool(directory.root, owner: owner, boot: boot)
+  }
+
+  private func write(_ path: String, _ text: String, age: Int = 0) throws {
+    try writeFile(directory.path(path), Array(text.utf8))
+    try setModificationTime(directory.path(path), secondsFromNow: -age)
+  }
+
+  private func look(limit: Int = 1000) throws -> SpoolSnapshot {
+    try SnapshotReader(spool, limit: limit, now: now).read()
+  }
+
+  private func only(_ state: JobState) throws -> JobStatus {
+    let snapshot = try look()
+    #expect(JobState.allCases.map { snapshot.count($0) }.reduce(0, +) == 1)
+    #expect(snapshot.count(state) == 1)
+    return try #require(snapshot.jobs[state]?.first)
+  }
+
+  private func started(_ secondsAgo: Int64, attempt: Int = 1) -> String {
+    "started: \(now + -secondsAgo) attempt=\(attempt) worker=\(own.text) boot=b mirror=1 url=http://h/x\n"
+  }
+
+  @Test func `an empty spool has no jobs`() throws {
+    let snapshot = try look()
+    #expect(JobState.allCases.allSatisfy { snapshot.count($0) == 0 })
+    #expect(snapshot.stored == 0 && snapshot.total == 0 && snapshot.rate == nil && snapshot.secondsLeft == nil)
+  }
+
+  @Test func `a running job's rate is what came since its attempt began`() throws {
+    let text =
+      "url: http://h/x\nattempts: 5\n" + started(100) + "response: mirror=1 at=0 part=7 size=9000 etag=\"\\\"a\\\"\"\n"
+    try write("cur/job:\(own.text)", text + started(10) + "response: mirror=1 at=1000 part=7 size=9000\n")
+    try write("partial/job.part", String(repeating: "x", count: 5000))
+    let job = try only(.running)
+    #expect(job.name == FileName("job"))
+    #expect((job.bytes, job.total) == (5000, 9000))
+    #expect(job.rate == 400)
+    #expect(job.secondsLeft == 10)
+    #expect((job.attempts, job.attemptLimit) == (1, 5))
+    #expect(job.worker == own.text)
+    #expect(job.quiet == nil && job.problem == nil && job.next == nil)
+  }
+
+  @Test func `a running job without news is quiet`() throws {
+    try write("cur/job:\(own.text)", "http://h/x\n" + started(100) + "response: mirror=1 at=0 part=7 size=9000\n")
+    try write("partial/job.part", "xxx", age: 42)
+    let job = try only(.running)
+    #expect(job.rate == 0)
+    #expect(job.quiet.map { (42...44).contains($0) } == true)
+    #expect(job.secondsLeft == nil)
+  }
+
+  @Test func `a claim whose worker is gone is interrupted`() throws {
+    // No process has this number: it is above the kernel's limit.
+    try write("cur/job:\(own.host).4194305.7f3a", "http://h/x\n" + started(10))
+    let job = try only(.interrupted)
+    #expect(job.problem?.code == "crashed")
+    #expect(job.worker == "\(own.host).4194305.7f3a")
+  }
+
+  @Test(arguments: [(10, JobState.running), (299, .running), (400, .interrupted)])
+  func `a claim of another host is believed for its lease`(age: Int, state: JobState) throws {
+    try write("cur/job:elsewhere.1.7f3a", "http://h/x\n", age: age)
+    _ = try only(state)
+  }
+
+  @Test func `between attempts after a failure it is retrying, and the file's time says when`() throws {
+    let failed =
+      "failed: \(now + -60) attempt=2 class=temporary code=stalled at=3 retry=\(now + 600) reason=\"no data for 60 s from h\"\n"
+    try write(
+      "partial/job", "url: http://h/x\nsize: 10\n" + started(200) + failed + started(100, attempt: 2) + failed,
+      age: -300)
+    try write("partial/job.part", "xxx")
+    let job = try only(.retrying)
+    #expect((job.bytes, job.total, job.attempts, job.attemptLimit) == (3, 10, 2, 12))
+    #expect(job.next.map { (299...301).contains($0.seconds - now.seconds) } == true)
+    #expect(job.problem == .init(code: "stalled", reason: "no data for 60 s from h", time: now + -60))
+    #expect(try look().total == 10)
+  }
+
+  @Test func `after a stop it is interrupted, unless a failure came later`() throws {
+    let stop =
+      "interrupted: \(now + -60) attempt=1 at=3 crc32=00000000 fetched=3 reason=\"the worker was told to stop\"\n"
+    try write("partial/job", "http://h/x\n" + started(200) + stop, age: 1)
+    try write("partial/job.part", "xxx")
+    let job = try only(.interrupted)
+    #expect(job.problem?.code == "interrupted" && job.problem?.reason == "the worker was told to stop")
+    #expect(job.attempts == 0)
+    try write(
+      "partial/job", "http://h/x\n" + started(200) + stop + "failed: \(now) attempt=1 code=cut at=3 reason=x\n", age: 1)
+    _ = try only(.retrying)
+    // The line was not finished: it did not happen.
+    try write("partial/job", "http://h/x\n" + started(200) + stop + "failed: \(now) attempt=1 code=cut", age: 1)
+    _ = try only(.interrupted)
+  }
+
+  @Test func `failed jobs come with the reason, the latest first`() throws {
+    try write(
+      "failed/old", "http://h/x\nfailed: \(now) attempt=1 class=permanent code=http-404 at=0 reason=\"gone\"\n",
+      age: 100)
+    try write(
+      "failed/new", "htp\nfailed: \(now) attempt=0 class=permanent code=malformed at=0 line=1 reason=\"no URL\"\n",
+      age: 10)
+    try write("failed/old.part", "set aside")
+    #expect(mkdir(directory.path("failed/junk"), 0o700) == 0)
+    try setModificationTime(directory.path("failed/junk"), secondsFromNow: -50)
+    try write(
+      "failed/junk.record",
+      "failed: \(now) attempt=0 class=permanent code=malformed at=0 reason=\"is no regular file\"\n")
+    let snapshot = try look()
+    #expect(snapshot.count(.failed) == 3)
+    let jobs = try #require(snapshot.jobs[.failed])
+    #expect(jobs.map(\.name.display) == ["new", "junk", "old"])
+    #expect(jobs.map(\.problem?.reason) == ["line 1: no URL", "is no regular file", "gone"])
+  }
+
+  @Test func `held, waiting and done jobs are counted, and their names sorted`() throws {
+    try write("hold/paused", "http://h/x\nsize: 10\n")
+    try write("hold/paused-2", "http://h/x\n")
+    try write("partial/paused.part", "xxxx")
+    for name in ["c", "a", "b", "d"] { try write("new/\(name)", "") }
+    try write("new/.hidden", "")
+    try write("done/x", "")
+    let snapshot = try look(limit: 2)
+    #expect(JobState.allCases.map { snapshot.count($0) } == [0, 0, 0, 0, 2, 4, 1])
+    #expect(snapshot.jobs[.waiting]?.map(\.name.display) == ["a", "b"])
+    #expect(snapshot.jobs[.paused]?.map(\.bytes) == [4, nil])
+    #expect((snapshot.stored, snapshot.total) == (4, 10))
+  }
+
+  @Test(arguments: [0, 1, 3, 7, 100])
+  func `what is not read is counted all the same`(limit: Int) throws {
+    for number in 1...7 {
+      let failure = "failed: \(now) attempt=1 code=cut at=0 retry=\(now + 60) reason=x\n"
+      try write("failed/f\(number)", "http://h/x\n" + failure)
+      try write("partial/r\(number)", "http://h/x\n" + failure, age: -60)
+      try write(
+        "partial/i\(number)", "http://h/x\n" + failure + "interrupted: \(now) attempt=1 at=0 crc32=00000000 reason=x\n",
+        age: 5)
+      try write("cur/c\(number):\(own.text)", "http://h/x\n")
+      try write("hold/h\(number)", "http://h/x\n")
+      try write("new/n\(number)", "http://h/x\n")
+    }
+    let snapshot = try look(limit: limit)
+    for state in JobState.allCases where state != .done {
+      #expect(snapshot.count(state) == 7, "\(state)")
+      #expect((snapshot.jobs[state] ?? []).count == min(7, limit), "\(state)")
+    }
+  }
+
+  @Test func `nothing is changed by looking`() throws {
+    try write("cur/job:\(own.text)", "http://h/x\n", age: 20)
+    try write("partial/job.part", "xxx", age: 20)
+    try write("new/n", "http://h/x\n", age: 20)
+    let before = filesBelow(directory.root).map {
+      fileStatus(directory.path($0)).map { [$0.st_mtim.tv_sec, $0.st_ctim.tv_sec, Int($0.st_ino)] }
+    }
+    _ = try look()
+    #expect(
+      filesBelow(directory.root).map {
+        fileStatus(directory.path($0)).map { [$0.st_mtim.tv_sec, $0.st_ctim.tv_sec, Int($0.st_ino)] }
+      } == before)
+  }
+
+  @Test func `from look to look the rate is what the data grew by`() throws {
+    try write("cur/job:\(own.text)", "http://h/x\n" + started(1000) + "response: mirror=1 at=0 part=7 size=9000\n")
+    try write("partial/job.part", "xxx")
+    var rates = RateBook()
+    var first = try look()
+    rates.apply(to: &first, at: 1000)
+    try write("partial/job.part", String(repeating: "x", count: 503))
+    var second = try look()
+    rates.apply(to: &second, at: 3000)
+    #expect(second.jobs[.running]?.first?.rate == 250)
+    #expect(second.rate == 250)
+  }
+}

@@ -1,0 +1,94 @@
+package import Glibc
+
+/// The whole of a file; throws if it cannot be read.
+package func readFile(_ path: String) throws(TestSupportError) -> [UInt8] {
+  let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+  guard descriptor >= 0 else { throw TestSupportError("open", path, errno: errno) }
+  defer { close(descriptor) }
+  var bytes: [UInt8] = []
+  var buffer = [UInt8](repeating: 0, count: 256 * 1024)
+  while true {
+    let count = restarting { read(descriptor, &buffer, buffer.count) }
+    guard count >= 0 else { throw TestSupportError("read", path, errno: errno) }
+    if count == 0 { return bytes }
+    bytes += buffer.prefix(count)
+  }
+}
+
+/// Creates or replaces the contents of a file.
+package func writeFile(_ path: String, _ bytes: some Collection<UInt8>) throws(TestSupportError) {
+  let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+  guard descriptor >= 0 else { throw TestSupportError("open", path, errno: errno) }
+  defer { close(descriptor) }
+  var rest = Array(bytes)[...]
+  while !rest.isEmpty {
+    let count = rest.withUnsafeBytes { buffer in restarting { write(descriptor, buffer.baseAddress, buffer.count) } }
+    guard count > 0 else { throw TestSupportError("write", path, errno: errno) }
+    rest = rest.dropFirst(count)
+  }
+}
+
+/// What stat(2) tells of a file, without following a link; nil if it isn't there.
+package func fileStatus(_ path: String) -> stat? {
+  var status = stat()
+  return lstat(path, &status) == 0 ? status : nil
+}
+
+/// The names in a directory, sorted, without those that begin with a dot; empty if there is no such directory.
+package func names(in directory: String) -> [String] {
+  guard let stream = opendir(directory) else { return [] }
+  defer { closedir(stream) }
+  var names: [String] = []
+  while let entry = readdir(stream) {
+    let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+      pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+    }
+    if !name.hasPrefix(".") { names.append(name) }
+  }
+  return names.sorted()
+}
+
+/// All regular files below a directory, as sorted relative paths.
+package func filesBelow(_ directory: String) -> [String] {
+  names(in: directory).flatMap { name -> [String] in
+    let path = "\(directory)/\(name)"
+    guard let status = fileStatus(path), status.st_mode & S_IFMT == S_IFDIR else { return [name] }
+    return filesBelow(path).map { "\(name)/\($0)" }
+  }
+}
+
+/// Sets access and modification time to `seconds` after (before, if negative) now.
+package func setModificationTime(_ path: String, secondsFromNow seconds: Int) throws(TestSupportError) {
+  let time = timeval(tv_sec: Glibc.time(nil) + seconds, tv_usec: 0)
+  guard utimes(path, [time, time]) == 0 else { throw TestSupportError("utimes", path, errno: errno) }
+}
+
+/// A directory that goes with its last reference, with all that is in it.
+package final class TemporaryDirectory: Sendable {
+  package let path: String
+
+  package init() throws(TestSupportError) {
+    let base = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    var template = Array("\(base)/spoolrun-test.XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw TestSupportError("mkdtemp", base, errno: errno) }
+    path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
+
+  deinit {
+    remove(Array(path.utf8CString))
+  }
+
+  /// Takes paths as bytes: tests make names that are no UTF-8.
+  private func remove(_ path: [CChar]) {
+    if unlink(path) == 0 || errno != EISDIR { return }
+    guard let stream = opendir(path) else { return }
+    while let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
+      if name != Array(".".utf8), name != Array("..".utf8) {
+        remove(path.dropLast() + [CChar(bitPattern: UInt8(ascii: "/"))] + name.map { CChar(bitPattern: $0) } + [0])
+      }
+    }
+    closedir(stream)
+    rmdir(path)
+  }
+}

@@ -1,0 +1,68 @@
+/// One request as a `ScriptedServer` received it.
+package struct ServerRequest: Sendable, CustomStringConvertible {
+  package let method: String
+  /// The request target as sent: path and query.
+  package let target: String
+  package let version: String
+  /// Field names as sent; values byte for byte (each byte one scalar, ISO 8859-1), trimmed of blanks.
+  package let fields: [(name: String, value: String)]
+  /// Which connection of this server it came on, from 1.
+  package let connection: Int
+  /// The how manieth request for this target it is, from 1.
+  package let nth: Int
+
+  /// The values of a field, whatever its name's case.
+  package func values(_ name: String) -> [String] {
+    fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
+  }
+
+  /// The first value of a field.
+  package func value(_ name: String) -> String? {
+    values(name).first
+  }
+
+  /// N of `Range: bytes=N-`, the only form that spoolrun sends; nil without a Range or for any other form.
+  package var rangeStart: Int? {
+    guard let range = value("range"), range.hasPrefix("bytes="), range.hasSuffix("-") else { return nil }
+    return Int(range.dropFirst("bytes=".count).dropLast())
+  }
+
+  package var description: String {
+    let conditions = fields.filter { ["range", "if-range"].contains($0.name.lowercased()) }
+    return (["\(method) \(target)"] + conditions.map { "\($0.name): \($0.value)" }).joined(separator: " | ")
+  }
+
+  /// Parses what stands before the empty line; nil if that is no HTTP request.
+  init?(head: [UInt8], connection: Int, countTarget: (String) -> Int) {
+    let text = latin1(head)
+    // Scalars, not Characters: CR LF is one Character.
+    let lines = text.unicodeScalars.split(separator: "\n").map { line in
+      String(String.UnicodeScalarView(line.last == "\r" ? line.dropLast() : line))
+    }
+    guard let words = lines.first?.split(separator: " "), words.count == 3 else { return nil }
+    method = String(words[0])
+    target = String(words[1])
+    version = String(words[2])
+    fields = lines.dropFirst().compactMap { line in
+      guard let colon = line.firstIndex(of: ":") else { return nil }
+      let value = line[line.index(after: colon)...].drop(while: { $0 == " " || $0 == "\t" })
+      return (String(line[..<colon]), String(value))
+    }
+    self.connection = connection
+    nth = countTarget(target)
+  }
+}
+
+/// Bytes as text, one scalar a byte, so that nothing is lost.
+package func latin1(_ bytes: some Sequence<UInt8>) -> String {
+  var text = String.UnicodeScalarView()
+  for byte in bytes { text.append(Unicode.Scalar(byte)) }
+  return String(text)
+}
+
+/// The inverse of `latin1(_:)`; scalars beyond 255 become UTF-8.
+package func latin1Bytes(_ text: String) -> [UInt8] {
+  text.unicodeScalars.flatMap { scalar -> [UInt8] in
+    scalar.value < 256 ? [UInt8(scalar.value)] : Array(String(scalar).utf8)
+  }
+}

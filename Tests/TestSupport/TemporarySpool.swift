@@ -1,0 +1,140 @@
+import Glibc
+
+/// A spool in a temporary directory, made and read without the program's own code.
+package final class TemporarySpool: Sendable {
+  private let directory: TemporaryDirectory
+  /// The spool's root, an absolute path.
+  package let root: String
+
+  /// The states that a job can be in, by directory.
+  package static let states = ["new", "cur", "partial", "done", "failed", "hold"]
+
+  package init() throws {
+    directory = try TemporaryDirectory()
+    root = "\(directory.path)/spool"
+    for path in [root] + (TemporarySpool.states + ["tmp", "files"]).map({ "\(root)/\($0)" }) {
+      guard mkdir(path, 0o700) == 0 else { throw TestSupportError("mkdir", path, errno: errno) }
+    }
+  }
+
+  /// The absolute path of something in the spool.
+  package func path(_ relative: String) -> String {
+    "\(root)/\(relative)"
+  }
+
+  /// Drops a job as the protocol asks: written in `tmp/`, renamed into `new/`.
+  package func drop(_ name: String, _ job: String) throws {
+    try writeFile(path("tmp/\(name)"), Array(job.utf8))
+    guard rename(path("tmp/\(name)"), path("new/\(name)")) == 0 else {
+      throw TestSupportError("rename", name, errno: errno)
+    }
+  }
+
+  /// Makes a job that an earlier worker of this host and boot began: `partial/NAME` with its journal, due for two
+  /// minutes, and `partial/NAME.part` with `part`.
+  package func addPartial(_ name: String, job: String, facts: PartialFacts, part: [UInt8]) throws {
+    let data = path("partial/\(name).part")
+    try writeFile(data, part)
+    guard let inode = fileStatus(data)?.st_ino else { throw TestSupportError("stat", data, errno: errno) }
+    let lines = try facts.journal(inode: UInt64(inode), length: part.count, checksum: independentCRC32(part))
+    try writeFile(path("partial/\(name)"), Array((job + lines).utf8))
+    try setModificationTime(path("partial/\(name)"), secondsFromNow: -120)
+  }
+
+  /// Makes a waiting job due, as `touch partial/NAME` does.
+  package func makeDue(_ name: String) throws {
+    try setModificationTime(path("partial/\(name)"), secondsFromNow: 0)
+  }
+
+  /// Where a job stands: each `DIRECTORY/ENTRY` whose name is `name`, with or without a claim. Lawful is one.
+  package func places(of name: String) -> [String] {
+    TemporarySpool.states.flatMap { state in
+      names(in: path(state)).filter { $0 == name || $0.hasPrefix("\(name):") }.map { "\(state)/\($0)" }
+    }
+  }
+
+  /// The names in one directory of the spool.
+  package func names(_ state: String) -> [String] {
+    names(in: path(state))
+  }
+
+  private func names(in path: String) -> [String] {
+    TestSupport.names(in: path)
+  }
+
+  /// The lines of a job file, such as `done/NAME`.
+  package func lines(_ relative: String) throws -> [JobLine] {
+    JobLine.lines(of: try readFile(path(relative)))
+  }
+
+  /// The contents of a payload below `files/`; nil if it isn't there.
+  package func payload(_ output: String) throws -> [UInt8]? {
+    guard fileStatus(path("files/\(output)")) != nil else { return nil }
+    return try readFile(path("files/\(output)"))
+  }
+
+  /// All payloads, as paths below `files/`.
+  package var payloads: [String] {
+    filesBelow(path("files"))
+  }
+
+  /// All entries of one job for the report of a failed test: lengths of data, job files in full.
+  package func listing(of job: String) -> String {
+    TemporarySpool.states.flatMap { state in
+      names(state).filter { $0 == job || $0 == "\(job).part" || $0.hasPrefix("\(job):") }.map { name in
+        let path = path("\(state)/\(name)")
+        if name.hasSuffix(".part") { return "\(state)/\(name) (\(fileStatus(path)?.st_size ?? -1) bytes)" }
+        do {
+          return "\(state)/\(name):\n" + latin1(try readFile(path))
+        } catch {
+          return "\(state)/\(name): \(error)"
+        }
+      }
+    }.joined(separator: "\n")
+  }
+}
+
+/// What a journal says of the data that a job already has.
+package struct PartialFacts: Sendable {
+  /// The total that the response gave.
+  package var size: Int?
+  /// As sent, with quotes and `W/`.
+  package var etag: String?
+  /// An HTTP-date that was a strong validator.
+  package var modified: String?
+  package var isIfRangeIgnored = false
+
+  package init(size: Int? = nil, etag: String? = nil, modified: String? = nil, isIfRangeIgnored: Bool = false) {
+    self.size = size
+    self.etag = etag
+    self.modified = modified
+    self.isIfRangeIgnored = isIfRangeIgnored
+  }
+
+  /// The lines of one attempt that a signal stopped.
+  func journal(inode: UInt64, length: Int, checksum: UInt32) throws -> String {
+    let bootBytes = try readFile("/proc/sys/kernel/random/boot_id")
+    let boot = String(decoding: bootBytes, as: UTF8.self).prefix { $0 != "\n" }
+    let hostBytes = try readFile("/proc/sys/kernel/hostname")
+    let host = String(decoding: hostBytes, as: UTF8.self).prefix { $0 != "\n" }
+    var response = "response: mirror=1 at=0 part=\(inode)"
+    if let size { response += " size=\(size)" }
+    if let etag { response += " etag=\(quoted(etag))" }
+    if let modified { response += " modified=\(quoted(modified))" }
+    if isIfRangeIgnored { response += " if-range=ignored" }
+    let time = "2026-01-02T03:04:05Z"
+    return """
+      started: \(time) attempt=1 worker=\(host).1.0000 boot=\(boot) mirror=1 url=http://127.0.0.1/
+      \(response)
+      interrupted: \(time) attempt=1 at=\(length) crc32=\(hex8(checksum)) reason="stopped by signal 15"
+
+      """
+  }
+
+  private func quoted(_ value: String) -> String {
+    let escaped = value.unicodeScalars.map { scalar in
+      scalar == "\"" || scalar == "\\" ? "\\\(scalar)" : String(scalar)
+    }
+    return "\"\(escaped.joined())\""
+  }
+}

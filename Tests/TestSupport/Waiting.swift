@@ -1,0 +1,50 @@
+import Glibc
+
+/// Waits until `condition` holds: for what no descriptor tells, such as a directory entry that another process makes.
+/// It is asked every few milliseconds, on a thread of its own, so that a busy pool of Swift's delays nothing.
+/// Throws, with what was waited for, when it doesn't hold in time.
+package func waitUntil(
+  _ what: String, timeout: Duration = .seconds(30), _ condition: @escaping @Sendable () throws -> Bool
+) async throws {
+  let deadline = ContinuousClock.now + timeout
+  try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+    do {
+      try startThread {
+        continuation.resume(
+          with: Result {
+            while try !condition() {
+              guard ContinuousClock.now < deadline else {
+                throw TestSupportError("waited \(timeout) in vain: \(what)")
+              }
+              usleep(3000)
+            }
+          })
+      }
+    } catch {
+      continuation.resume(throwing: error)
+    }
+  }
+}
+
+/// Lets at most `count` tasks at a time into `withSlot`: processes that all start at once on two cores
+/// would take the time that tests of time-outs measure.
+package actor Slots {
+  private var free: Int
+  private var queue: [CheckedContinuation<Void, Never>] = []
+
+  package init(_ count: Int) {
+    free = count
+  }
+
+  package func withSlot<Result: Sendable>(_ body: @Sendable () async throws -> Result) async throws -> Result {
+    if free > 0 {
+      free -= 1
+    } else {
+      await withCheckedContinuation { queue.append($0) }
+    }
+    defer {
+      if queue.isEmpty { free += 1 } else { queue.removeFirst().resume() }
+    }
+    return try await body()
+  }
+}

@@ -1,0 +1,74 @@
+@testable import Transfer
+
+/// Runs one engine as the worker does: one place that polls and fetches.
+actor Driver {
+  let engine: TransferEngine
+  private var nextID: FetchRequest.ID = 0
+
+  init(_ options: TransferEngine.Options = .init()) throws {
+    engine = try TransferEngine(options)
+  }
+
+  struct Outcome: Sendable {
+    var result: FetchResult
+    var body: [UInt8]
+    var accepts: [Int]
+
+    var failure: TransferFailure? {
+      if case .failed(let failure) = result.end { failure } else { nil }
+    }
+    var isComplete: Bool { if case .complete = result.end { true } else { false } }
+    var isRefused: Bool { if case .refused = result.end { true } else { false } }
+    var isCancelled: Bool { if case .cancelled = result.end { true } else { false } }
+  }
+
+  /// Reusable by concurrent calls: each of them moves all fetches on.
+  func fetch(
+    _ url: String, change: @Sendable (inout FetchRequest) -> Void = { _ in },
+    accepting: @escaping @Sendable (ResponseHead) -> Bool = { _ in true },
+    stopAfter limit: Int = .max, cancelAfter cancelLimit: Int = .max
+  ) async -> Outcome {
+    nextID += 1
+    var request = FetchRequest(id: nextID, url: url)
+    change(&request)
+    let sink = Sink(accepting: accepting, limit: limit)
+    let id = request.id
+    sink.received = { [engine] count in if count >= cancelLimit { engine.cancel(id) } }
+    var result: FetchResult?
+    Task { result = await engine.fetch(request, into: sink) }
+    while true {
+      await Task.yield()
+      if let result { return Outcome(result: result, body: sink.body, accepts: sink.accepts) }
+      // What the suite's time limit does.
+      if Task.isCancelled { engine.cancel(id) }
+      engine.poll(milliseconds: 10, descriptors: [])
+    }
+  }
+
+  var activeCount: Int { engine.activeCount }
+}
+
+final class Sink: FetchSink {
+  let accepting: (ResponseHead) -> Bool
+  let limit: Int
+  var received: (Int) -> Void = { _ in }
+  var body: [UInt8] = []
+  var accepts: [Int] = []
+
+  init(accepting: @escaping (ResponseHead) -> Bool = { _ in true }, limit: Int = .max) {
+    self.accepting = accepting
+    self.limit = limit
+  }
+
+  func accept(_ head: ResponseHead) -> Bool {
+    accepts.append(head.status)
+    return accepting(head)
+  }
+
+  func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    guard body.count + bytes.count <= limit else { return false }
+    body += bytes
+    received(body.count)
+    return true
+  }
+}

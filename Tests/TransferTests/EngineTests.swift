@@ -1,0 +1,173 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Transfer
+
+@Suite(.timeLimit(.minutes(1))) struct EngineTests {
+  @Test(arguments: ["nothing", "head", "body", "trickle of one line"])
+  func idleTimeout(after stage: String) async throws {
+    let server = try ScriptedServer { _, reply in
+      switch stage {
+      case "head": try reply.head("200 OK", ["Content-Length: 9"])
+      case "body":
+        try reply.head("200 OK", ["Content-Length: 9"])
+        try reply.send("12345")
+      case "trickle of one line":
+        while true { try reply.drip(Array("HTTP/1.1 200 OK".utf8), piece: 1, milliseconds: 100) }
+      default: break
+      }
+      try reply.stall()
+    }
+    let outcome = await (try Driver()).fetch(server.url("/a")) { $0.idleTimeoutSeconds = 1 }
+    #expect(outcome.failure == TransferFailure(code: .stalled, message: "no data for 1 s from 127.0.0.1"))
+    #expect(outcome.result.bytesReceived == (stage == "body" ? 5 : 0))
+    #expect(outcome.result.seconds >= 1)
+  }
+
+  /// A body of 2 s with a byte each 200 ms: slow, but not idle.
+  @Test func slowIsNotIdle() async throws {
+    let server = try ScriptedServer { _, reply in
+      try reply.head("200 OK", ["Content-Length: 10"])
+      try reply.drip([UInt8](repeating: 1, count: 10), piece: 1, milliseconds: 200)
+    }
+    let outcome = await (try Driver()).fetch(server.url("/a")) { $0.idleTimeoutSeconds = 1 }
+    #expect(outcome.isComplete)
+  }
+
+  @Test func totalTimeout() async throws {
+    let server = try ScriptedServer { _, reply in
+      try reply.head("200 OK")
+      while true { try reply.drip([1, 2], piece: 1, milliseconds: 50) }
+    }
+    let outcome = await (try Driver()).fetch(server.url("/a")) { $0.totalTimeoutSeconds = 1 }
+    #expect(outcome.failure?.code == .timeout)
+    #expect(outcome.result.bytesReceived > 0)
+  }
+
+  /// Two fetches, one connection: the second waits longer than its idle and connect timeouts, which do not run meanwhile.
+  @Test func waitingForAConnectionIsNoStall() async throws {
+    let server = try ScriptedServer { request, reply in
+      if request.target == "/slow" {
+        try reply.head("200 OK", ["Content-Length: 15"])
+        try reply.drip([UInt8](repeating: 1, count: 15), piece: 1, milliseconds: 200)
+      } else {
+        try reply.respond("200 OK", body: [1])
+      }
+    }
+    let driver = try Driver(.init(maxConnectionsPerHost: 1))
+    async let slow = driver.fetch(server.url("/slow"))
+    try await waitUntil("the first request is in") { server.requests.count == 1 }
+    let second = await driver.fetch(server.url("/second")) {
+      $0.idleTimeoutSeconds = 1
+      $0.connectTimeoutSeconds = 1
+      $0.totalTimeoutSeconds = 1
+    }
+    #expect(second.isComplete)
+    #expect(second.result.seconds > 1)
+    #expect(await slow.isComplete)
+    #expect(Set(server.requests.map(\.connection)) == [1])
+  }
+
+  @Test func manyFetchesShareConnections() async throws {
+    let body = [UInt8](repeating: 7, count: 1000)
+    let server = try ScriptedServer { _, reply in try reply.respond("200 OK", body: body) }
+    let driver = try Driver(.init(maxConnectionsPerHost: 4))
+    let url = server.url("/a")
+    let complete = await withTaskGroup(of: Bool.self) { group in
+      for _ in 0..<100 { group.addTask { await driver.fetch(url).body == body } }
+      return await group.reduce(true) { $0 && $1 }
+    }
+    #expect(complete)
+    #expect(server.requests.count == 100)
+    #expect(Set(server.requests.map(\.connection)).count <= 4)
+    #expect(await driver.activeCount == 0)
+  }
+
+  @Test func refusalEndsItBeforeTheBody() async throws {
+    let server = try ScriptedServer { _, reply in
+      try reply.head("200 OK")
+      while true { try reply.send([UInt8](repeating: 0, count: 65_536)) }
+    }
+    let byHead = await (try Driver()).fetch(server.url("/a"), accepting: { _ in false })
+    #expect(byHead.isRefused && byHead.body.isEmpty && byHead.accepts == [200])
+    let byBody = await (try Driver()).fetch(server.url("/a"), stopAfter: 100_000)
+    #expect(byBody.isRefused && byBody.body.count <= 100_000)
+    #expect(byBody.result.bytesReceived == UInt64(byBody.body.count))
+  }
+
+  @Test func cancelFromASinkEndsTheDelivery() async throws {
+    let server = try ScriptedServer { _, reply in
+      try reply.head("200 OK")
+      while true { try reply.send([UInt8](repeating: 0, count: 65_536)) }
+    }
+    let outcome = await (try Driver()).fetch(server.url("/a"), cancelAfter: 1)
+    #expect(outcome.isCancelled)
+    #expect(outcome.body.count <= 16_384)
+  }
+
+  @Test func cancelBetweenPolls() async throws {
+    let server = try ScriptedServer { _, reply in try reply.stall() }
+    let driver = try Driver()
+    async let outcome = driver.fetch(server.url("/a"))
+    try await waitUntil("the request is in") { server.requests.count == 1 }
+    await driver.cancelAll()
+    #expect(await outcome.isCancelled)
+    #expect(await driver.activeCount == 0)
+    // The handle goes on living in good order.
+    let next = try ScriptedServer { _, reply in try reply.respond("200 OK", body: [1]) }
+    #expect(await driver.fetch(next.url("/a")).isComplete)
+  }
+
+  @Test func aReadableDescriptorEndsTheWait() throws {
+    var ends: [Int32] = [0, 0]
+    #expect(pipe(&ends) == 0)
+    defer { ends.forEach { close($0) } }
+    #expect(write(ends[1], "x", 1) == 1)
+    let engine = try TransferEngine(.init())
+    // Would take longer than the suite's limit.
+    engine.poll(milliseconds: 600_000, descriptors: [ends[0]])
+    #expect(engine.activeCount == 0)
+  }
+
+  @Test func failuresBeforeTheRequest() async throws {
+    let dead = try DeadPort()
+    let driver = try Driver()
+    let refused = await driver.fetch("http://127.0.0.1:\(dead.port)/a?hunter2")
+    #expect(refused.failure?.code == .connect)
+    #expect(refused.failure?.osErrno == ECONNREFUSED)
+    #expect(refused.failure?.message == "cannot connect to 127.0.0.1 port \(dead.port): Connection refused")
+    #expect(refused.accepts.isEmpty)
+
+    let unknown = await driver.fetch("http://name.invalid/a?hunter2")
+    #expect(unknown.failure == TransferFailure(code: .resolve, message: "cannot resolve name.invalid"))
+
+    let malformed = await driver.fetch("http://h:0/?hunter2")
+    #expect(malformed.failure == TransferFailure(code: .badURL, message: "port is not between 1 and 65535"))
+    let header = await driver.fetch("http://h/") { $0.headers = ["A: b\r\nC: d"] }
+    #expect(header.failure?.code == .badURL)
+    let validator = await driver.fetch("http://h/") { $0.ifRange = "\"a\"\r\nC: d" }
+    #expect(validator.failure?.code == .badURL)
+    let disabled = await driver.fetch("ftp://h/a")
+    #expect(disabled.failure?.code == .protocolNotEnabled)
+  }
+
+  @Test func optionsThatCannotWork() {
+    #expect(throws: TransferError.self) { try TransferEngine(.init(protocols: ["file"])) }
+    #expect(throws: TransferError.self) { try TransferEngine(.init(protocols: [])) }
+  }
+
+  @Test func requestsPrintWithoutSecrets() {
+    let request = FetchRequest(id: 7, url: "http://u:hunter2@h/", headers: ["X: hunter2"])
+    #expect("\(request)" == "fetch 7")
+    var dumped = ""
+    dump(request, to: &dumped)
+    #expect(!dumped.contains("hunter2"))
+  }
+}
+
+extension Driver {
+  func cancelAll() {
+    for id in 0...100 as ClosedRange<FetchRequest.ID> { engine.cancel(id) }
+  }
+}

@@ -1,0 +1,88 @@
+import Testing
+
+@testable import Transfer
+
+@Suite struct HeadReaderTests {
+  /// Feeds lines until one of them ends the head.
+  private func read(_ lines: [String]) -> HeadReader.Event {
+    var reader = HeadReader(scheme: "http")
+    var event = HeadReader.Event.nothing
+    for line in lines {
+      guard case .nothing = event else { break }
+      event = Array(line.utf8).withUnsafeBytes { reader.take($0) }
+    }
+    return event
+  }
+
+  private func head(_ lines: [String]) throws -> ResponseHead {
+    guard case .head(let head) = read(lines) else { throw Missing() }
+    return head
+  }
+  private struct Missing: Error {}
+
+  @Test func keepsTheFinalResponseOnly() throws {
+    let head = try head([
+      "HTTP/1.1 100 Continue\r\n", "X: interim\r\n", "\r\n", "HTTP/1.1 103 Early Hints\r\n", "Link: x\r\n", "\r\n",
+      "HTTP/1.1 206 Partial Content\r\n", "ETag:  \"a\" \t\r\n", "Set-Cookie: 1\r\n", "SET-COOKIE: 2\n", "\r\n",
+    ])
+    #expect(head.status == 206)
+    #expect(head.first("etag") == "\"a\"")
+    #expect(head.values("set-cookie") == ["1", "2"])
+    #expect(head.values("x").isEmpty && head.values("link").isEmpty)
+  }
+
+  @Test func unfoldsAndSkipsLinesThatAreNoField() throws {
+    let head = try head(["HTTP/2 200 \r\n", "garbage\r\n", "A: b\r\n", "\t c\r\n", "B : d\r\n", "\r\n"])
+    #expect(head.first("a") == "b c")
+    // As libcurl reads it: not the field B.
+    #expect(head.first("b") == nil)
+  }
+
+  @Test func readsBytesBeyondUTF8Leniently() throws {
+    var reader = HeadReader(scheme: "http")
+    _ = Array("HTTP/1.1 200 OK\r\n".utf8).withUnsafeBytes { reader.take($0) }
+    _ = ([UInt8(ascii: "A"), UInt8(ascii: ":"), 0xff, 0x0a] as [UInt8]).withUnsafeBytes { reader.take($0) }
+    guard case .head(let head) = Array("\r\n".utf8).withUnsafeBytes({ reader.take($0) }) else { throw Missing() }
+    #expect(head.first("a") == "\u{fffd}")
+  }
+
+  @Test(arguments: [
+    ["HTTP/1.1\r\n"], ["HTTP/1.1 99 x\r\n"], ["HTTP/1.1 2000 x\r\n"], ["HTTP/1.1 abc\r\n"], ["HTTP/1.1  200 x\r\n"],
+    ["HTTP/1.1 +20 x\r\n"], ["HTTP/1.1 101 Switching Protocols\r\n"], ["A: b\r\n"], ["\r\n"],
+  ])
+  func malformed(lines: [String]) {
+    guard case .malformed = read(lines) else {
+      Issue.record("\(lines) taken for a head")
+      return
+    }
+  }
+
+  @Test func limitsHeadsInterimResponsesAndTrailersTogether() {
+    let big = "A: " + String(repeating: "x", count: 60_000) + "\r\n"
+    guard case .malformed = read(["HTTP/1.1 200 OK\r\n"] + Array(repeating: big, count: 5)) else {
+      Issue.record("no limit for a head")
+      return
+    }
+    let flood = Array(repeating: ["HTTP/1.1 100 Continue\r\n", "\r\n"], count: 20_000).flatMap { $0 }
+    guard case .malformed = read(flood) else {
+      Issue.record("no limit for interim responses")
+      return
+    }
+  }
+
+  @Test(
+    arguments: [
+      (200, [("content-length", "5")], .length(5)), (200, [("content-length", "5, 5")], .length(5)),
+      (200, [("content-length", "5"), ("content-length", "5")], .length(5)), (200, [], .close),
+      (200, [("transfer-encoding", "chunked"), ("content-length", "x")], .chunked),
+      (304, [("content-length", "5")], .none), (204, [], .none),
+      (200, [("content-length", "5"), ("content-length", "6")], .invalid("contradictory Content-Length fields")),
+      (200, [("content-length", "-5")], .invalid("Content-Length is no number that fits")),
+      (200, [("content-length", "")], .invalid("Content-Length is no number that fits")),
+      (200, [("content-length", "9223372036854775808")], .invalid("Content-Length is no number that fits")),
+    ] as [(Int, [(String, String)], ResponseHead.Framing)])
+  func framing(status: Int, fields: [(String, String)], framing: ResponseHead.Framing) {
+    let head = ResponseHead(status: status, fields: fields.map { (name: $0.0, value: $0.1) }, scheme: "http")
+    #expect(head.framing == framing)
+  }
+}

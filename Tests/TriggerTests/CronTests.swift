@@ -1,0 +1,56 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `contrib/spoolrun.cron` under Debian's cron, in a mount namespace in which its tables and its mailer are ours.
+@Suite struct CronTests {
+  /// Ends with the first run that cron has begun: within the next minute.
+  @Test(.timeLimit(.minutes(2)))
+  func `cron runs what is due, and mails nothing but what failed`() async throws {
+    guard try await Trigger.has("cron") else { return }
+    guard geteuid() == 0, try await run(["/usr/bin/unshare", "-m", "/bin/true"]).status == .exited(0) else {
+      return print("SKIPPED: cron wants root and a mount namespace")
+    }
+    let trigger = try Trigger()
+    try trigger.spool.drop("good", trigger.server.url("/good") + "\n")
+    try trigger.spool.drop("bad", trigger.server.url("/gone") + "\n")
+    let table = String(decoding: try readFile(Trigger.contrib("spoolrun.cron")), as: UTF8.self)
+      .replacing("*/5 ", with: "* ").replacing(" downloads ", with: " root ")
+      .replacing("/srv/spool", with: trigger.spool.root).replacing("PATH=", with: "PATH=\(trigger.tools):")
+    try writeFile("\(trigger.tools)/table", Array(table.utf8))
+    let cron = try RunningCommand(
+      ["/usr/bin/unshare", "-m", "/bin/sh", "-euc", Self.script, "cron", trigger.tools], timeout: .seconds(100))
+    defer { kill(-cron.processID, SIGKILL) }
+    let mail = "\(trigger.tools)/mail"
+    try await waitUntil("cron has mailed", timeout: .seconds(80)) {
+      if cron.isFinished { return true }
+      return try fileStatus(mail) != nil && readFile(mail).suffix(4) == Array("END\n".utf8)[...]
+    }
+    kill(-cron.processID, SIGTERM)
+    let result = try await cron.result()
+    #expect(trigger.isDone("good"), "\(result)")
+    let text = String(decoding: try readFile(mail), as: UTF8.self)
+    let body = text.split(separator: "\n\n", maxSplits: 1).last ?? ""
+    #expect(
+      body == "spoolrun: bad: http-404: 127.0.0.1 answered 404: there is no such file; given up: see failed/bad\nEND\n",
+      "\(text)")
+  }
+
+  /// cron finds its mailer at a fixed path: a layer over that directory holds ours.
+  private static let script = """
+    cd "$1"
+    mkdir layer
+    mount -t tmpfs none layer
+    mkdir layer/upper layer/work layer/tables
+    printf '#!/bin/sh\\n{ cat; echo END; } >>%s/mail\\n' "$1" >layer/upper/sendmail
+    chmod 755 layer/upper/sendmail
+    mount -t overlay none -o "lowerdir=/usr/sbin,upperdir=layer/upper,workdir=layer/work" /usr/sbin
+    mount --bind layer/tables /var/spool/cron/crontabs
+    mkdir layer/d
+    cp table layer/d/spoolrun
+    chmod 644 layer/d/spoolrun
+    mount --bind layer/d /etc/cron.d
+    mount -t tmpfs none /run
+    exec cron -f
+    """
+}

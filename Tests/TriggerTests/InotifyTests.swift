@@ -1,0 +1,31 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// The triggers in `contrib/`, with the real programs.
+@Suite struct InotifyTests {
+  @Test(.timeLimit(.minutes(1)))
+  func `the inotifywait loop runs what is dropped, touched and released`() async throws {
+    let scene = try Trigger()
+    guard try await Trigger.has("inotifywait") else { return }
+    try scene.spool.drop("before", scene.server.url("/before") + "\n")
+    let loop = try RunningCommand(
+      [Trigger.contrib("spoolrun-inotify"), scene.spool.root, "--jobs", "2"], environment: scene.environment)
+    defer { kill(-loop.processID, SIGKILL) }
+    try await waitUntil("what was there is done") { scene.isDone("before") }
+    // Nothing tells from outside when it has begun to watch.
+    for number in 1...100 where !scene.spool.names("done").contains(where: { $0.hasPrefix("drop") }) {
+      try scene.spool.drop("drop\(number)", scene.server.url("/\(number)") + "\n")
+      try await Task.sleep(for: .milliseconds(200))
+    }
+    for number in 1...200 { try scene.spool.drop("many\(number)", scene.server.url("/many\(number)") + "\n") }
+    try writeFile(scene.spool.path("hold/held"), Array("\(scene.server.url("/held"))\n".utf8))
+    rename(scene.spool.path("hold/held"), scene.spool.path("new/held"))
+    try writeFile(scene.spool.path("partial/late"), Array("\(scene.server.url("/late"))\n".utf8))
+    try await waitUntil("all are done") {
+      ["held", "late"].allSatisfy(scene.isDone)
+        && scene.spool.names("done").filter { $0.hasPrefix("many") }.count == 200
+    }
+    #expect(Set(scene.server.requests.map(\.target)).count == scene.server.requests.count, "none was fetched twice")
+  }
+}

@@ -1,0 +1,27 @@
+import TestSupport
+import Testing
+
+@Suite struct SystemdTests {
+  @Test func `systemd finds nothing wrong with the units, and little exposed`() async throws {
+    guard try await Trigger.has("systemd-analyze") else { return }
+    let trigger = try Trigger()
+    var units: [String] = []
+    for name in names(in: Trigger.contrib("systemd")) {
+      let text = String(decoding: try readFile(Trigger.contrib("systemd/\(name)")), as: UTF8.self)
+      // The program is where the tests have built it, and the manual pages are not installed.
+      try writeFile(
+        "\(trigger.tools)/\(name)", Array(text.replacing("/usr/local/bin/", with: "\(trigger.tools)/").utf8))
+      units.append("\(trigger.tools)/\(name)")
+    }
+    #expect(units.count == 4)
+    let verified = try await run(["/usr/bin/env", "systemd-analyze", "verify", "--man=no"] + units)
+    #expect(verified.status == .exited(0) && verified.errors == "", "\(verified)")
+    for unit in units where unit.hasSuffix(".service") {
+      // The levels go from 0 to 10; below 2 systemd calls it OK.
+      let rated = try await run([
+        "/usr/bin/env", "systemd-analyze", "security", "--offline=yes", "--threshold=20", unit,
+      ])
+      #expect(rated.status == .exited(0), "\(rated)")
+    }
+  }
+}

@@ -1,0 +1,142 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// init, add and verify.
+@Suite struct CommandTests {
+  @Test func initMakesASpool() async throws {
+    let directory = try TemporaryDirectory()
+    let path = "\(directory.path)/a b\u{202e}"
+    for _ in 1...2 {
+      let result = try await spoolrun("init", path)
+      #expect(result.status == .exited(0), "\(result)")
+      #expect(Set(TestSupport.names(in: path)).isSuperset(of: ["tmp", "new", "cur", "partial", "done", "failed", "hold", "files"]))
+    }
+    #expect((fileStatus(path)?.st_mode ?? 0) & 0o777 == 0o700)
+    #expect(try await spoolrun("--once", path).status == .exited(0))
+    // Where to: the argument, the environment, here.
+    #expect(try await spoolrun("init", environment: ["SPOOLRUN_SPOOL": "\(directory.path)/by-environment"]).status == .exited(0))
+    #expect(try await spoolrun("init", directory: directory.path).status == .exited(0))
+    #expect(Set(TestSupport.names(in: directory.path)).isSuperset(of: ["by-environment", "spool"]))
+  }
+
+  @Test func addDropsAJob() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    let sum = hex8(independentCRC32(Array("payload\n".utf8)))
+    let result = try await spoolrun(
+      "add", "--spool", spool.root, server.url("/404"), server.url("/a"), "-o", "sets/x", "--size", "8", "--crc32", sum.uppercased(),
+      "--header", "X-One: 1", "--header", "X-Two: a: b", "--attempts", "3", "--expires", "2099-01-01", "--timeout", "5s 1h", "--name", "my job")
+    #expect(result.status == .exited(0) && result.errors == "", "\(result)")
+    #expect(result.output == "my job\n")
+    #expect(spool.places(of: "my job") == ["new/my job"] && spool.names("tmp") == [])
+    #expect(try await spoolrun("--once", environment: ["SPOOLRUN_SPOOL": spool.root]).status == .exited(0))
+    #expect(try spool.payload("sets/x") == Array("payload\n".utf8))
+    let request = try #require(server.requests(for: "/a").first)
+    #expect(request.value("x-one") == "1" && request.value("x-two") == "a: b")
+    #expect(request.value("accept-encoding") == "identity")
+  }
+
+  @Test(arguments: [
+    (["http://h/a.bin?x#y"], "a.bin"), (["http://h/"], "job"), (["http://h/x", "-o", "d/e/y"], "y"), (["http://h/.hidden"], "hidden"),
+    (["http://h/x.part"], "x"), (["http://h/%1b%5b31m"], "job"), (["http://h/a%20b"], "a b"), (["http://h/" + String(repeating: "n", count: 250)], String(repeating: "n", count: 170)),
+    (["http://h/x", "--name", "a:b\u{202e}c"], "a:b\\xe2\\x80\\xaec"), (["http://h/%c3%bc"], "ü"), (["http://h/...part"], "part"),
+  ])
+  func addNames(arguments: [String], name: String) async throws {
+    let spool = try TemporarySpool()
+    let result = try await start(["add", "--spool", spool.root] + arguments).result()
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(result.output == "\(name)\n", "printed safe for a terminal")
+    #expect(spool.names("new").count == 1)
+    let again = try await start(["add", "--spool", spool.root] + arguments).result()
+    #expect(again.output == "\(name)~2\n", "nothing is replaced")
+    #expect(spool.names("new").count == 2)
+  }
+
+  @Test(arguments: [
+    ["--name", "a/b"], ["--name", ".x"], ["--name", "x.part"], ["--name", "a\u{1b}b"], ["--name", ""], ["--name", String(repeating: "n", count: 181)],
+    ["-o", "../x"], ["-o", "/etc/x"], ["-o", ""], ["--crc32", "xyz"], ["--size", "-1"], ["--attempts", "0"], ["--expires", "soon"],
+    ["--timeout", "0"], ["--header", "Range: bytes=0-"], ["--header", "A: b\r\nurl: http://evil/x"], ["-o", "x\nheader: A: b"],
+  ])
+  func addRefuses(arguments: [String]) async throws {
+    let spool = try TemporarySpool()
+    let result = try await start(["add", "--spool", spool.root, "http://h/x"] + arguments).result()
+    #expect(result.exitStatus == 64 && result.output == "", "\(result)")
+    #expect(!result.errors.contains("\u{1b}"))
+    #expect(spool.names("new") == [] && spool.names("tmp") == [])
+  }
+
+  /// A spool of done jobs with these names and outputs.
+  private func done(_ jobs: [(name: String, output: String)]) async throws -> TemporarySpool {
+    let server = try ScriptedServer { request, reply in try reply.respond("200 OK", body: Array("of \(request.target)".utf8)) }
+    let spool = try TemporarySpool()
+    for job in jobs { try spool.drop(job.name, "url: \(server.url("/x"))\noutput: \(job.output)\n") }
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    return spool
+  }
+
+  @Test func verifySaysWhatRotted() async throws {
+    let spool = try await done(["sound", "flipped", "short", "long", "gone", "link", "dir"].map { ($0, "d/\($0)") })
+    #expect(try await spoolrun("verify", "--spool", spool.root).output == "")
+    func alter(_ name: String, _ change: (inout [UInt8]) -> Void) throws {
+      var bytes = try readFile(spool.path("files/d/\(name)"))
+      change(&bytes)
+      try writeFile(spool.path("files/d/\(name)"), bytes)
+    }
+    try alter("flipped") { $0[2] ^= 1 }
+    try alter("short") { $0.removeLast() }
+    try alter("long") { $0.append(0) }
+    for name in ["gone", "link", "dir"] { #expect(unlink(spool.path("files/d/\(name)")) == 0) }
+    #expect(symlink("sound", spool.path("files/d/link")) == 0 && mkdir(spool.path("files/d/dir"), 0o700) == 0)
+    try writeFile(spool.path("done/by-hand"), Array("https://h/x\n".utf8))
+
+    let result = try await spoolrun("verify", "--spool", spool.root)
+    #expect(result.status == .exited(1) && result.errors == "", "\(result)")
+    let lines = result.output.split(separator: "\n")
+    #expect(lines.map { $0.prefix { $0 != ":" } } == ["by-hand", "dir", "flipped", "gone", "link", "long", "short"])
+    func line(_ name: String) -> Substring { lines.first { $0.hasPrefix("\(name): ") } ?? "" }
+    #expect(line("flipped").contains("changed") && line("flipped").contains("expected crc32"))
+    #expect(line("short").contains("expected 5 bytes, found 4") && line("long").contains("expected 5 bytes, found 6"))
+    for name in ["gone", "link", "dir"] { #expect(line(name).contains("missing: d/\(name)"), "\(line(name))") }
+    #expect(line("by-hand").contains("no receipt"))
+
+    let verbose = try await spoolrun("verify", "-v", "--spool", spool.root, "sound")
+    #expect(verbose.status == .exited(0))
+    #expect(verbose.output == "sound: sound: d/sound size=5 crc32=\(hex8(independentCRC32(Array("of /x".utf8))))\n")
+    #expect(try await spoolrun("verify", "--spool", spool.root, "sound", "nonsense").status == .exited(1))
+    #expect(try await spoolrun("verify", "--spool", spool.root, "../new/x").status == .exited(1))
+  }
+
+  /// Names that would steer a terminal are shown escaped, and found again.
+  @Test func verifyEscapes() async throws {
+    let spool = try await done([("a\u{202e}b\\", "x\u{9b}31m\u{202e}")])
+    let verbose = try await spoolrun("verify", "-v", "--spool", spool.root)
+    #expect(verbose.status == .exited(0), "\(verbose)")
+    #expect(verbose.output.hasPrefix("a\\xe2\\x80\\xaeb\\x5c: sound: x\\xc2\\x9b31m\\xe2\\x80\\xae size=5 "), "\(verbose)")
+    #expect(unlink(spool.path("files/x\u{9b}31m\u{202e}")) == 0)
+    let result = try await spoolrun("verify", "--spool", spool.root, "a\u{202e}b\\")
+    #expect(result.status == .exited(1) && result.output.contains("missing: x\\xc2\\x9b31m"), "\(result)")
+  }
+
+  @Test func verifyElsewhere() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    let root = try TemporaryDirectory()
+    try spool.drop("a", "url: \(server.url("/a"))\noutput: d/a\n")
+    #expect(try await spoolrun("--once", "--directory", root.path, spool.root).status == .exited(0))
+    #expect(filesBelow(root.path) == ["d/a"] && spool.payloads == [])
+    #expect(try spool.lines("done/a").last?["directory"] == root.path)
+    #expect(try await spoolrun("verify", "--spool", spool.root).status == .exited(0))
+    let moved = try TemporaryDirectory()
+    #expect(rename("\(root.path)/d", "\(moved.path)/d") == 0)
+    #expect(try await spoolrun("verify", "--spool", spool.root).status == .exited(1))
+    #expect(try await spoolrun("verify", "--spool", spool.root, "--directory", moved.path).status == .exited(0))
+  }
+
+  @Test func helpNamesTheCommands() async throws {
+    let result = try await spoolrun("--help")
+    #expect(result.status == .exited(0))
+    for word in ["init", "add", "verify", "run"] { #expect(result.output.contains("\n  \(word)"), "\(word)") }
+    #expect(try await spoolrun("--version").status == .exited(0))
+  }
+}

@@ -1,0 +1,159 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// A machine without network, without room, or with a spool that cannot be written. Each in namespaces of its own (unshare(1)), which end with it.
+@Suite(.enabled(if: geteuid() == 0, "needs root for network and mount namespaces"))
+struct EnvironmentTests {
+  private let noNetwork = ["/usr/bin/unshare", "--net"]
+
+  /// Neither an address nor a name can be reached: that is nobody's failure, and costs no attempt.
+  @Test func noNetworkBurnsNoAttempt() async throws {
+    let spool = try TemporarySpool()
+    // TEST-NET-1 (RFC 5737) and a name that never resolves (RFC 6761).
+    try spool.drop("address", "url: http://192.0.2.1/a\nattempts: 1\n")
+    try spool.drop("name", "url: http://host.invalid/a\nattempts: 1\noutput: b\n")
+    for _ in 1...3 {
+      let result = try await spoolrun("--once", spool.root, prefix: noNetwork)
+      #expect(result.status == .exited(75), "\(result)")
+      for job in ["address", "name"] {
+        #expect(spool.places(of: job) == ["partial/\(job)"])
+        let record = try spool.lastFailure("partial/\(job)")
+        #expect(record["code"] == "no-network" && record["burned"] == "no" && record["class"] == "temporary", "\(record)")
+        #expect(record["attempt"] == "1" && record["retry"] != nil)
+        try spool.makeDue(job)
+      }
+    }
+  }
+
+  /// But a server on this very machine that refuses is a server that refuses.
+  @Test func loopbackNeedsNoNetwork() async throws {
+    let spool = try TemporarySpool()
+    try spool.drop("a", "url: http://127.0.0.1:9/a\nattempts: 1\n")
+    let result = try await spoolrun(
+      "--once", spool.root, prefix: noNetwork + ["/bin/sh", "-c", "ip link set lo up; exec \"$0\" \"$@\""])
+    #expect(result.status == .exited(1), "\(result)")
+    #expect(try spool.lastFailure("failed/a")["code"] == "connect")
+  }
+
+  /// Runs shell commands in a mount namespace of their own.
+  private func mounted(_ script: String, _ arguments: [String]) async throws -> CommandResult {
+    try await run(["/usr/bin/unshare", "--mount", "/bin/sh", "-euc", script] + arguments)
+  }
+
+  /// 2 MB of room for 3 MB of payload, whose size the server tells at once, or not at all.
+  @Test(arguments: [true, false])
+  func diskFullBurnsNoAttempt(isLengthKnown: Bool) async throws {
+    let body: [UInt8] = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
+    let server = try ScriptedServer { request, reply in
+      let start = request.rangeStart ?? 0
+      var fields = ["ETag: \"v1\"", isLengthKnown ? "Content-Length: \(body.count - start)" : "Transfer-Encoding: chunked"]
+      if start > 0 { fields.append("Content-Range: bytes \(start)-\(body.count - 1)/\(body.count)") }
+      try reply.head(start > 0 ? "206 Partial Content" : "200 OK", fields)
+      if isLengthKnown { return try reply.send(body[start...]) }
+      try reply.send(String(body.count - start, radix: 16) + "\r\n")
+      try reply.send(body[start...])
+      try reply.send("\r\n0\r\n\r\n")
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("a", "url: \(server.url("/a"))\nattempts: 1\n")
+    // Inside: a full file system twice, then one with room. The copies are what it looked like after each.
+    let script = """
+      mount -t tmpfs -o size=2m,mode=700 none "$2/small"
+      cp -a "$1/." "$2/small/"
+      for round in 1 2; do
+        status=0; "$0" --once "$2/small" 2>"$2/errors-$round" || status=$?
+        echo "$status"
+        mkdir "$2/after-$round"; cp -a "$2/small/." "$2/after-$round/"
+        touch "$2/small/partial/a"
+      done
+      mount -o remount,size=16m "$2/small"
+      "$0" --once "$2/small"
+      mkdir "$2/after-3"; cp -a "$2/small/." "$2/after-3/"
+      """
+    let directory = try TemporaryDirectory()
+    #expect(mkdir("\(directory.path)/small", 0o700) == 0)
+    let result = try await mounted(script, [try productPath("spoolrun"), spool.root, directory.path])
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(result.output == "75\n75\n", "\(result)")
+    for round in 1...2 {
+      let text = String(decoding: try readFile("\(directory.path)/after-\(round)/partial/a"), as: UTF8.self)
+      let records = text.split(separator: "\n").filter { $0.hasPrefix("failed: ") }
+      #expect(records.count == round, "\(text)")
+      for record in records { #expect(record.contains(" attempt=1 class=temporary code=disk-full ") && record.contains(" burned=no "), "\(record)") }
+      #expect(names(in: "\(directory.path)/after-\(round)/files") == [])
+      let errors = String(decoding: try readFile("\(directory.path)/errors-\(round)"), as: UTF8.self)
+      #expect(errors.contains("a: disk-full: "), "\(errors)")
+    }
+    #expect(try readFile("\(directory.path)/after-3/files/a") == body)
+    let done = String(decoding: try readFile("\(directory.path)/after-3/done/a"), as: UTF8.self)
+    #expect(done.split(separator: "\n").last?.contains(" attempts=1 ") == true, "\(done)")
+    if isLengthKnown {
+      #expect(server.requests.map { $0.rangeStart == nil } == [true, false], "once its size is known, nobody is asked in vain")
+    }
+  }
+
+  /// Not even room for an inode or a journal line: an error and a status of the table, and the job stays.
+  @Test func nothingFitsAnyMore() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try spool.drop("a", "\(server.url("/a"))\n")
+    let script = """
+      mount -t tmpfs -o size=1m,mode=700 none "$2/small"
+      cp -a "$1/." "$2/small/"
+      head -c 2m /dev/zero > "$2/small/filler" 2>/dev/null || true
+      status=0; "$0" --once "$2/small" || status=$?
+      echo "$status"
+      rm "$2/small/filler"
+      touch "$2"/small/partial/* || true
+      "$0" --once "$2/small"
+      cat "$2/small/files/a"
+      """
+    let directory = try TemporaryDirectory()
+    #expect(mkdir("\(directory.path)/small", 0o700) == 0)
+    let result = try await mounted(script, [try productPath("spoolrun"), spool.root, directory.path])
+    #expect(result.status == .exited(0), "\(result)")
+    let lines = result.output.split(separator: "\n")
+    #expect(["73", "74", "75"].contains(lines.first) && lines.last == "payload", "\(result)")
+  }
+
+  /// Nothing to do there is nothing to complain of; a job that cannot be claimed is.
+  @Test(arguments: ["new", "partial"])
+  func readOnlySpool(state: String) async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    let script = """
+      mount --bind "$1" "$1"
+      mount -o remount,bind,ro "$1"
+      exec "$0" --once "$1"
+      """
+    let program = try productPath("spoolrun")
+    #expect(try await mounted(script, [program, spool.root]).status == .exited(0))
+
+    try spool.drop("a", "\(server.url("/a"))\n")
+    if state == "partial" { try spool.move("new/a", "partial/a") }
+    try setModificationTime(spool.path("\(state)/a"), secondsFromNow: -100_000)
+    let result = try await mounted(script, [program, spool.root])
+    #expect(result.exitStatus == 74, "\(result)")
+    #expect(result.errors.contains("Read-only file system") && result.errors.contains(spool.root), "\(result)")
+    #expect(spool.places(of: "a") == ["\(state)/a"] && server.requests.isEmpty)
+    let add = try await mounted(
+      "mount --bind \"$1\" \"$1\"; mount -o remount,bind,ro \"$1\"; exec \"$0\" add --spool \"$1\" http://h/b", [program, spool.root])
+    #expect(add.exitStatus == 73, "\(add)")
+  }
+
+  /// Another user's spool: neither read nor written.
+  @Test func notOurs() async throws {
+    let spool = try TemporarySpool()
+    try spool.drop("a", "http://127.0.0.1:9/a\n")
+    // Everything above it may be passed, so that only the spool's own mode bars the way; and so may the program.
+    let program = "/proc/self/fd/3"
+    let result = try await run([
+      "/bin/sh", "-c", "exec 3<\"$0\"; exec /usr/bin/setpriv --reuid=65534 --regid=65534 --clear-groups \(program) --once \"$1\"",
+      try productPath("spoolrun"), spool.root,
+    ])
+    #expect(result.exitStatus == 66, "\(result)")
+    #expect(result.errors.contains("Permission denied"))
+    #expect(spool.places(of: "a") == ["new/a"])
+  }
+}

@@ -1,0 +1,114 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Spool
+@testable import SpoolWorker
+@testable import spoolrun
+
+/// The table of exit statuses, each by a run that earns it.
+@Suite struct ExitStatusTests {
+  @Test func allDone() async throws {
+    let spool = try TemporarySpool()
+    #expect(try await spoolrun("--once", spool.root).exitStatus == 0, "an empty spool")
+    let server = try simpleServer()
+    try spool.drop("a", "\(server.url("/a"))\n")
+    #expect(try await spoolrun("--once", spool.root).exitStatus == 0)
+    #expect(spool.places(of: "a") == ["done/a"])
+  }
+
+  @Test func givenUp() async throws {
+    let spool = try TemporarySpool()
+    let server = try simpleServer()
+    try spool.drop("a", "\(server.url("/404"))\n")
+    #expect(try await spoolrun("--once", spool.root).exitStatus == 1)
+    #expect(try await spoolrun("--once", spool.root).exitStatus == 0, "the next run has nothing to do with it")
+    try spool.drop("b", "no job\n")
+    #expect(try await spoolrun("--once", spool.root).exitStatus == 1)
+  }
+
+  @Test func waiting() async throws {
+    let spool = try TemporarySpool()
+    let server = try simpleServer()
+    try spool.drop("a", "\(server.url("/503"))\n")
+    #expect(try await spoolrun("--once", spool.root).exitStatus == 75)
+    #expect(spool.places(of: "a") == ["partial/a"])
+    #expect(try await spoolrun("--once", spool.root).exitStatus == 0, "not due yet")
+    #expect(server.requests.count == 1)
+  }
+
+  @Test func theWorstOutcomeWins() async throws {
+    let spool = try TemporarySpool()
+    let server = try simpleServer()
+    for (name, target) in [("a", "/a"), ("b", "/503"), ("c", "/404"), ("d", "/d")] { try spool.drop(name, "\(server.url(target))\n") }
+    #expect(try await spoolrun("--once", spool.root).exitStatus == 1)
+    #expect(spool.names("done") == ["a", "d"])
+  }
+
+  @Test(arguments: [
+    ["--no-such-option"], ["--once", "--jobs", "0", "SPOOL"], ["--once", "--jobs", "many", "SPOOL"], ["--once", "--per-host", "0", "SPOOL"],
+    ["--once", "--protocols", "http,file", "SPOOL"], ["--once", "--protocols", "", "SPOOL"], ["--once", "--log-format", "xml", "SPOOL"],
+    ["--once", "SPOOL", "another"], ["add"], ["add", "--spool", "SPOOL", "no-url"], ["add", "--spool", "SPOOL", "http://h/a", "--size", "x"],
+  ])
+  func usage(arguments: [String]) async throws {
+    let spool = try TemporarySpool()
+    let result = try await start(arguments.map { $0 == "SPOOL" ? spool.root : $0 }).result()
+    #expect(result.exitStatus == 64, "\(result)")
+    #expect(result.output == "" && result.errors != "")
+    #expect(spool.names("new") == [])
+  }
+
+  @Test func noSuchSpool() async throws {
+    let directory = try TemporaryDirectory()
+    let missing = "\(directory.path)/missing"
+    for arguments in [["--once", missing], ["add", "--spool", missing, "http://h/a"], ["verify", "--spool", missing], ["--once", directory.path]] {
+      let result = try await start(arguments).result()
+      #expect(result.exitStatus == 66, "\(arguments): \(result)")
+      #expect(result.errors.contains("spoolrun init"), "it says what to do")
+    }
+    let result = try await spoolrun("--once", directory: directory.path)
+    #expect(result.exitStatus == 66, "spool, here, by default")
+  }
+
+  @Test func cannotCreate() async throws {
+    let directory = try TemporaryDirectory()
+    #expect(try await spoolrun("init", "\(directory.path)/missing/spool").exitStatus == 73)
+    try writeFile("\(directory.path)/file", [])
+    #expect(try await spoolrun("init", "\(directory.path)/file").exitStatus == 73)
+    let spool = try TemporarySpool()
+    let result = try await spoolrun("--once", "--directory", "\(directory.path)/missing", spool.root)
+    #expect(result.exitStatus == 73 && result.errors.contains("missing"), "\(result)")
+  }
+
+  @Test(arguments: ["attempts: 0\n", "url: https://h/a\n", "attempts: 3", "nonsense: 1\n"])
+  func configuration(defaults: String) async throws {
+    let spool = try TemporarySpool()
+    let server = try simpleServer()
+    try spool.drop("a", "\(server.url("/a"))\n")
+    try writeFile(spool.path("defaults"), Array(defaults.utf8))
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.exitStatus == 78 && result.errors.contains("defaults"), "\(result)")
+    #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
+    #expect(try await spoolrun("--once", "--cacert", "/nonexistent.pem", spool.root).exitStatus == 78)
+  }
+
+  /// 74 is made for real in EnvironmentTests; here the order of the table.
+  @Test func order() {
+    var summary = RunSummary()
+    summary.done = 1
+    #expect(ExitStatus(summary) == .success)
+    summary.cancelled = 1
+    #expect(ExitStatus(summary) == .success, "a person's wish is no failure")
+    summary.waiting = 1
+    #expect(ExitStatus(summary) == .waiting)
+    summary.givenUp = 1
+    #expect(ExitStatus(summary) == .givenUp)
+    // An open that failed, and a mkdir that did.
+    summary.spoolError = #expect(throws: SpoolError.self) {
+      try Spool("/nonexistent", owner: WorkerID(host: "h", process: 1, tag: 1), boot: "b")
+    }
+    #expect(ExitStatus(summary) == .inputOutput)
+    summary.spoolError = #expect(throws: SpoolError.self) { try Spool.create("/nonexistent/spool") }
+    #expect(ExitStatus(summary) == .cannotCreate)
+  }
+}

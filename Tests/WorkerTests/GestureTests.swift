@@ -1,0 +1,149 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// What a person does with mv, rm and touch (protocol, table of gestures).
+@Suite struct GestureTests {
+  private let half = halfwayBody.count / 2
+
+  /// A worker that holds half of job `a`.
+  private func halfway(_ body: @Sendable (TemporarySpool, ScriptedServer, RunningCommand, Gate) async throws -> Void) async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let spool = try TemporarySpool()
+    try spool.drop("a", "\(server.url("/a"))\n")
+    let worker = try start(["--once", spool.root])
+    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    try await body(spool, server, worker, gate)
+  }
+
+  @Test func touchMakesDue() async throws {
+    let server = try ScriptedServer { request, reply in
+      if request.nth == 1 { try reply.respond("503 Busy", ["Retry-After: 3600"], body: []) } else { try reply.respond("200 OK", body: [1]) }
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("a", "\(server.url("/a"))\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    let due = Int(try #require(fileStatus(spool.path("partial/a"))).st_mtim.tv_sec)
+    let record = try spool.lastFailure("partial/a")
+    #expect(secondsSinceEpoch(rfc3339: record["retry"] ?? "") == due, "the mtime repeats the record")
+    let said = try #require(secondsSinceEpoch(rfc3339: record.words.first ?? ""))
+    #expect(due - said == 3600)
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(server.requests.count == 1)
+
+    try await runTool(["/usr/bin/touch", spool.path("partial/a")])
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(server.requests.count == 2 && spool.places(of: "a") == ["done/a"])
+    #expect(try spool.lines("done/a").last?["attempts"] == "2")
+  }
+
+  /// A fresh budget, and the data that is still there.
+  @Test func failedToNewTriesAgain() async throws {
+    let body = halfwayBody
+    let half = half
+    let server = try ScriptedServer { request, reply in
+      switch request.nth {
+      case 1:
+        try reply.head("200 OK", ["ETag: \"v1\"", "Content-Length: \(body.count)"])
+        try reply.send(body[..<half])
+        try reply.reset()
+      case 2: try reply.respond("404 Gone for now", body: [])
+      default:
+        let start = request.rangeStart ?? 0
+        try reply.head(
+          "206 Partial Content",
+          ["ETag: \"v1\"", "Content-Length: \(body.count - start)", "Content-Range: bytes \(start)-\(body.count - 1)/\(body.count)"])
+        try reply.send(body[start...])
+      }
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("a", "url: \(server.url("/a"))\nattempts: 1\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    #expect(spool.places(of: "a") == ["failed/a"] && spool.length("partial/a.part") == half)
+
+    try spool.move("failed/a", "new/a")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0), "\(spool.listing(of: "a"))")
+    #expect(server.requests.map(\.rangeStart) == [nil, half, half])
+    let lines = try spool.lines("done/a")
+    #expect(lines.contains { $0.key == "requeued" })
+    #expect(lines.last?["attempts"] == "1", "counted anew")
+    #expect(lines.last?["bytes-fetched"] == "\(body.count - half)", "since it came anew")
+    #expect(try spool.payload("a") == body)
+  }
+
+  @Test func holdPausesWithItsData() async throws {
+    let half = half
+    try await halfway { spool, server, worker, gate in
+      try spool.move(try spool.claim(of: "a"), "hold/a")
+      // With nothing left to do it ends, long before the transfer's time-out.
+      let result = try await worker.result()
+      #expect(result.status == .exited(0) && result.errors == "", "\(result)")
+      #expect(spool.places(of: "a") == ["hold/a"] && spool.length("partial/a.part") == half)
+      let line = try #require(try spool.lines("hold/a").last)
+      #expect(line.key == "interrupted" && line["at"] == "\(half)")
+      #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+      #expect(server.requests.count == 1, "what is held is left alone")
+
+      try spool.move("hold/a", "new/a")
+      #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+      #expect(server.requests.map(\.rangeStart) == [nil, half])
+      #expect(try spool.payload("a") == halfwayBody)
+    }
+  }
+
+  @Test func removingCancels() async throws {
+    try await halfway { spool, server, worker, _ in
+      #expect(unlink(spool.path(try spool.claim(of: "a"))) == 0)
+      let result = try await worker.result()
+      #expect(result.status == .exited(0) && result.errors == "", "\(result)")
+      for state in TemporarySpool.states + ["tmp", "files"] { #expect(spool.names(state) == [], "\(state)") }
+      #expect(server.requests.count == 1)
+    }
+  }
+
+  /// One is taken away, the others go on.
+  @Test func aGestureConcernsOneJob() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let spool = try TemporarySpool()
+    for name in ["a", "b", "c"] { try spool.drop(name, "\(server.url("/\(name)"))\n") }
+    let worker = try start(["--once", spool.root])
+    try await waitUntil("all are half there") { ["a", "b", "c"].allSatisfy { spool.length("partial/\($0).part") == half } }
+    try spool.move(try spool.claim(of: "a"), "hold/a")
+    #expect(unlink(spool.path(try spool.claim(of: "b"))) == 0)
+    try await waitUntil("the worker sees both") { spool.length("partial/b.part") < 0 && (try? spool.lines("hold/a").last?.key) == "interrupted" }
+    gate.open()
+    #expect(try await worker.result().status == .exited(0))
+    #expect(spool.names("done") == ["c"] && spool.payloads == ["c"] && spool.names("hold") == ["a"])
+  }
+
+  /// A done job that is dropped again gets a receipt of its own, for what it says now.
+  @Test func doneToNewRunsAgain() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try spool.drop("a", "url: \(server.url("/a"))\noutput: first\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    let text = String(decoding: try readFile(spool.path("done/a")), as: UTF8.self)
+    try writeFile(spool.path("tmp/a"), Array(text.replacing("output: first", with: "output: second").utf8))
+    try spool.move("tmp/a", "new/a")
+    #expect(unlink(spool.path("done/a")) == 0)
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(spool.payloads == ["first", "second"])
+    #expect(try spool.lines("done/a").last?["output"] == "second")
+    #expect(try await spoolrun("verify", "--spool", spool.root).status == .exited(0))
+  }
+
+  @Test func editedAndTriedAgain() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try spool.drop("a", "url: \(server.url("/404"))\noutput: x\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    let text = String(decoding: try readFile(spool.path("failed/a")), as: UTF8.self)
+    try writeFile(spool.path("tmp/a"), Array(text.replacing("/404", with: "/good").utf8))
+    try spool.move("tmp/a", "new/a")
+    #expect(unlink(spool.path("failed/a")) == 0)
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0), "\(spool.listing(of: "a"))")
+    #expect(spool.payloads == ["x"])
+  }
+}

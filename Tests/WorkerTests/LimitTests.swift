@@ -1,0 +1,86 @@
+import Synchronization
+import TestSupport
+import Testing
+
+/// How many transfers at once, and over how many connections.
+@Suite struct LimitTests {
+  /// Holds every request until the gate opens, and counts.
+  private func holding(_ gauge: Gauge, _ gate: Gate) throws -> ScriptedServer {
+    try ScriptedServer { _, reply in
+      gauge.enter()
+      defer { gauge.leave() }
+      if !gate.isOpen { try reply.stall(until: gate) }
+      try reply.respond("200 OK", body: [1])
+    }
+  }
+
+  /// `held` requests of one host are under way and stay so while three jobs of another host, dropped later, come and go one after the
+  /// other: for each of them the worker looked whether it could start more.
+  @Test(arguments: [(8, 4, 4), (8, 2, 2), (3, 2, 2), (20, 20, 12)])
+  func perHost(jobs: Int, perHost: Int, held: Int) async throws {
+    let gauge = Gauge()
+    let gate = try Gate()
+    let busy = try holding(gauge, gate)
+    let other = try simpleServer()
+    let spool = try TemporarySpool()
+    for number in 0..<12 { try spool.drop("busy-\(number)", "url: \(busy.url("/x"))\noutput: \(number)\n") }
+    for number in 0..<3 { try spool.drop("zother-\(number)", "url: \(other.url("/y"))\noutput: y\(number)\n") }
+    let worker = try start(["--once", "--jobs", "\(jobs)", "--per-host", "\(perHost)", spool.root])
+    try await waitUntil("the other host's are done") { spool.names("done").count == 3 }
+    try await waitUntil("the busy host's are under way") { gauge.now == held }
+    #expect(gauge.most == held && gauge.total == held)
+    gate.open()
+    #expect(try await worker.result().status == .exited(0))
+    #expect(gauge.most <= held && gauge.total == 12)
+  }
+
+  @Test func inAll() async throws {
+    let gauge = Gauge()
+    let gate = try Gate()
+    let servers = try (0..<5).map { _ in try holding(gauge, gate) }
+    let spool = try TemporarySpool()
+    for number in 0..<20 { try spool.drop("job-\(number)", "url: \(servers[number % 5].url("/x"))\noutput: \(number)\n") }
+    let worker = try start(["--once", "--jobs", "3", spool.root])
+    try await waitUntil("three are under way") { gauge.now == 3 }
+    #expect(spool.names("cur").count == 3 && spool.names("new").count == 17)
+    gate.open()
+    #expect(try await worker.result().status == .exited(0))
+    #expect(gauge.most == 3 && gauge.total == 20)
+  }
+
+  /// A thousand jobs of one host do not starve another's.
+  @Test func fairness() async throws {
+    let gauge = Gauge()
+    let gate = try Gate()
+    let busy = try holding(gauge, gate)
+    let other = try simpleServer()
+    let spool = try TemporarySpool()
+    for number in 0..<1000 {
+      try spool.drop("busy-\(number)", "url: \(busy.url("/x"))\noutput: \(number)\n")
+      try setModificationTime(spool.path("new/busy-\(number)"), secondsFromNow: -5000)
+    }
+    try spool.drop("late", "\(other.url("/late"))\n")
+    let worker = try start(["--once", spool.root])
+    try await waitUntil("the late one is done") { spool.places(of: "late") == ["done/late"] }
+    #expect(gauge.most <= 4 && gauge.total <= 4, "while none of the busy host's has ended")
+    worker.send(signal: 15)
+    #expect(try await worker.result().status == .exited(75))
+  }
+
+  @Test func connectionsAreReused() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    for number in 0..<20 { try spool.drop("job-\(number)", "url: \(server.url("/\(number)-x"))\n") }
+    #expect(try await spoolrun("--once", "--jobs", "1", spool.root).status == .exited(0))
+    #expect(server.requests.count == 20)
+    #expect(Set(server.requests.map(\.connection)) == [1])
+  }
+
+  @Test func atMostAsManyConnectionsAsTransfers() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    for number in 0..<40 { try spool.drop("job-\(number)", "url: \(server.url("/\(number)-x"))\n") }
+    #expect(try await spoolrun("--once", "--per-host", "3", spool.root).status == .exited(0))
+    #expect(Set(server.requests.map(\.connection)).count <= 3)
+  }
+}

@@ -1,0 +1,131 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// What a job asks for, and what it gets: each key through a real run.
+@Suite struct RequestTests {
+  @Test func bareURL() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try writeFile(spool.path("new/a"), Array("\(server.url("/a.bin?x=1"))\n".utf8))
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(try spool.payload("a.bin") == Array("payload\n".utf8))
+    #expect((fileStatus(spool.path("files/a.bin"))?.st_mode ?? 0) & 0o777 == 0o600)
+    for state in ["new", "cur", "partial", "failed", "tmp"] { #expect(TestSupport.names(in: spool.path(state)) == []) }
+    let lines = try spool.lines("done/a")
+    #expect(lines.suffix(2).map(\.key) == ["verified", "done"])
+    let sum = hex8(independentCRC32(Array("payload\n".utf8)))
+    #expect(lines[lines.count - 2]["size"] == "8" && lines[lines.count - 2]["crc32"] == sum)
+    #expect(lines.last?["output"] == "a.bin" && lines.last?["bytes-fetched"] == "8" && lines.last?["attempts"] == "1")
+    let rhash = try await runTool(["/usr/bin/rhash", "--crc32", "--printf=%c", spool.path("files/a.bin")]).output
+    #expect(rhash == sum)
+    #expect(server.requests.map(\.target) == ["/a.bin?x=1"])
+  }
+
+  @Test func mirrorsInOrder() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try spool.drop("a", "url: \(server.url("/404"))\nurl: \(server.url("/503"))\nurl: \(server.url("/good"))\noutput: x\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(server.requests.map(\.target) == ["/404", "/503", "/good"])
+    #expect(try spool.lines("done/a").last?["attempts"] == "1")
+  }
+
+  @Test func overwrite() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    for (name, text) in [("no", ""), ("said-no", "overwrite: no\n"), ("yes", "overwrite: yes\n")] {
+      try writeFile(spool.path("files/\(name)"), [9])
+      try spool.drop(name, "url: \(server.url("/x"))\noutput: \(name)\n\(text)")
+    }
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    #expect(try spool.payload("no") == [9] && spool.payload("said-no") == [9])
+    #expect(try spool.payload("yes") == Array("payload\n".utf8))
+    #expect(try spool.lastFailure("failed/no")["code"] == "output-exists")
+    #expect(server.requests.count == 1, "what cannot be published is not fetched")
+  }
+
+  /// A file that already is what the job asks for: done, without a request.
+  @Test(arguments: [("", true), ("size: 8\n", true), ("size: 9\n", false)])
+  func existing(more: String, isDone: Bool) async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try writeFile(spool.path("files/x"), Array("payload\n".utf8))
+    try spool.drop("a", "url: \(server.url("/x"))\ncrc32: \(hex8(independentCRC32(Array("payload\n".utf8))))\n\(more)")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(isDone ? 0 : 1))
+    #expect(server.requests.isEmpty)
+    if isDone {
+      #expect(try spool.lines("done/a").last?["existing"] == "yes")
+    } else {
+      #expect(try spool.lastFailure("failed/a")["code"] == "output-exists")
+    }
+  }
+
+  @Test func attempts() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try spool.drop("a", "url: \(server.url("/503"))\nattempts: 3\n")
+    for round in 1...3 {
+      #expect(try await spoolrun("--once", spool.root).status == .exited(round < 3 ? 75 : 1))
+      if round < 3 { try spool.makeDue("a") }
+    }
+    #expect(spool.places(of: "a") == ["failed/a"] && server.requests.count == 3)
+    let last = try spool.lastFailure("failed/a")
+    #expect(last["attempt"] == "3" && last["class"] == "temporary" && last["retry"] == nil)
+  }
+
+  @Test func expiry() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try spool.drop("past", "url: \(server.url("/a"))\nexpires: 2001-01-01\n")
+    try spool.drop("future", "url: \(server.url("/b"))\nexpires: 2099-01-01T00:00:00Z\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    #expect(try spool.lastFailure("failed/past")["code"] == "expired")
+    #expect(spool.names("done") == ["future"] && server.requests.map(\.target) == ["/b"])
+  }
+
+  /// The transfer stalls; the job's own idle time, or the total one, ends it.
+  @Test(arguments: [("1s", "stalled"), ("60s 1s", "timeout")])
+  func timeouts(timeout: String, code: String) async throws {
+    let server = try ScriptedServer { _, reply in try reply.stall() }
+    let spool = try TemporarySpool()
+    try spool.drop("a", "url: \(server.url("/a"))\ntimeout: \(timeout)\nattempts: 1\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    #expect(try spool.lastFailure("failed/a")["code"] == code, "\(spool.listing(of: "a"))")
+  }
+
+  @Test func defaultsAreInherited() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try writeFile(spool.path("defaults"), Array("# for all\nattempts: 1\nheader: X-One: default\nheader: X-Two: default\noverwrite: yes\n".utf8))
+    try writeFile(spool.path("files/own"), [9])
+    try spool.drop("plain", "url: \(server.url("/plain"))\n")
+    try spool.drop("own", "url: \(server.url("/own"))\nheader: X-One: own\noverwrite: no\n")
+    try spool.drop("own2", "url: \(server.url("/own2"))\nheader: X-One: own\n")
+    try spool.drop("busy", "url: \(server.url("/503"))\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    #expect(server.requests(for: "/plain").first?.value("x-two") == "default")
+    let own = try #require(server.requests(for: "/own2").first)
+    #expect(own.values("x-one") == ["own"] && own.value("x-two") == nil, "its own replace all")
+    #expect(try spool.payload("own") == [9])
+    #expect(spool.places(of: "busy") == ["failed/busy"], "one attempt")
+  }
+
+  @Test func anOutputRootElsewhere() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    var template = Array("/dev/shm/spoolrun-test.XXXXXX".utf8CString)
+    try #require(mkdtemp(&template) != nil)
+    let shared = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    defer {
+      unlink("\(shared)/d/a")
+      rmdir("\(shared)/d")
+      rmdir(shared)
+    }
+    try spool.drop("a", "url: \(server.url("/a"))\noutput: d/a\n")
+    #expect(try await spoolrun("--once", "-d", shared, spool.root).status == .exited(0))
+    #expect(try readFile("\(shared)/d/a") == Array("payload\n".utf8))
+    #expect(spool.names("partial") == [] && spool.payloads == [])
+    #expect(try await spoolrun("verify", "--spool", spool.root).status == .exited(0))
+  }
+}

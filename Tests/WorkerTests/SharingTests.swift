@@ -1,0 +1,95 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// Several workers on one spool: overlapping cron lines are normal.
+@Suite struct SharingTests {
+  @Test func twoHundredJobsNoneTwice() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    for number in 0..<200 { try spool.drop("job-\(number)", "url: \(server.url("/\(number)-x"))\n") }
+    let workers = try (0..<5).map { _ in try start(["--once", spool.root]) }
+    for worker in workers {
+      let result = try await worker.result()
+      #expect(result.status == .exited(0) && result.errors == "", "losing a race is silent: \(result)")
+    }
+    // One may have found the other's lease on a job and left it for later.
+    if !spool.names("new").isEmpty { _ = try await spoolrun("--once", spool.root) }
+    #expect(server.requests.count == 200)
+    #expect(Set(server.requests.map(\.target)).count == 200, "each asked for once")
+    #expect(spool.names("done").count == 200 && spool.payloads.count == 200)
+    for state in ["new", "cur", "partial", "failed", "tmp"] { #expect(spool.names(state) == []) }
+  }
+
+  /// Lives the owner, running or stopped, the claim is its own.
+  @Test(arguments: [false, true])
+  func aLiveWorkersClaimIsNeverTaken(isStopped: Bool) async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let spool = try TemporarySpool()
+    try spool.drop("a", "\(server.url("/a"))\n")
+    let worker = try start(["--once", spool.root])
+    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    let claim = try spool.claim(of: "a")
+    if isStopped { worker.send(signal: SIGSTOP) }
+    // Old enough for any lease: on this host only the lock counts.
+    try setModificationTime(spool.path(claim), secondsFromNow: -1_000_000)
+    for _ in 0..<3 { #expect(try await spoolrun("--once", spool.root).status == .exited(0)) }
+    #expect(spool.places(of: "a") == [claim] && server.requests.count == 1)
+    worker.send(signal: SIGCONT)
+    gate.open()
+    #expect(try await worker.result().status == .exited(0))
+    #expect(spool.places(of: "a") == ["done/a"] && server.requests.count == 1)
+    #expect(try spool.payload("a") == halfwayBody)
+  }
+
+  /// A signal that a broken lease sends would end a worker that does not ignore it (fcntl(2), F_SETLEASE).
+  @Test func leaseSignalsAreIgnored() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let spool = try TemporarySpool()
+    try spool.drop("a", "\(server.url("/a"))\n")
+    let worker = try start(["--once", spool.root])
+    try await waitUntil("it is under way") { server.requests.count == 1 }
+    worker.send(signal: SIGIO)
+    worker.send(signal: SIGPIPE)
+    gate.open()
+    #expect(try await worker.result().status == .exited(0))
+  }
+
+  /// Of another host only what has been silent for the lease.
+  @Test func anotherHostsClaim() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    for (name, age) in [("fresh", 0), ("old", -3600)] {
+      let claim = spool.path("cur/\(name):elsewhere.1.0000000a")
+      try writeFile(claim, Array("\(server.url("/\(name)"))\n".utf8))
+      try setModificationTime(claim, secondsFromNow: age)
+    }
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(spool.places(of: "fresh") == ["cur/fresh:elsewhere.1.0000000a"])
+    #expect(spool.places(of: "old") == ["done/old"])
+  }
+
+  /// While it works, a job that is dropped is run as well, and a half-written one is left.
+  @Test func whatIsDroppedMeanwhile() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let other = try simpleServer()
+    let spool = try TemporarySpool()
+    try spool.drop("a", "\(server.url("/a"))\n")
+    let worker = try start(["--once", spool.root])
+    try await waitUntil("it is under way") { server.requests.count == 1 }
+    let writer = open(spool.path("new/half"), O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+    let text = Array("\(other.url("/half"))\n".utf8)
+    #expect(write(writer, text, text.count) == text.count)
+    try spool.drop("b", "\(other.url("/b"))\n")
+    gate.open()
+    #expect(try await worker.result().status == .exited(0))
+    #expect(spool.places(of: "b") == ["done/b"])
+    #expect(spool.places(of: "half") == ["new/half"] && other.requests(for: "/half").isEmpty)
+    close(writer)
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(spool.places(of: "half") == ["done/half"])
+  }
+}

@@ -1,0 +1,102 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// Interruption: by signals that ask, and by one that does not.
+@Suite struct StopTests {
+  /// It has to stop within a second. The transfer would stall for the 60 s of its idle time-out, so the margin of another 9 s for a busy
+  /// machine still tells the two apart.
+  private static let limit = Duration.seconds(10)
+
+  @Test(arguments: [SIGTERM, SIGINT, SIGHUP])
+  func aStopParksTheJob(signal: Int32) async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let spool = try TemporarySpool()
+    try spool.drop("a", "\(server.url("/a"))\n")
+    let worker = try start(["--once", spool.root])
+    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    let before = ContinuousClock.now
+    worker.send(signal: signal)
+    let result = try await worker.result()
+    #expect(ContinuousClock.now - before < Self.limit)
+    #expect(result.status == .exited(75), "\(result)")
+    #expect(result.output == "" && result.errors == "", "a stop is no failure: \(result)")
+
+    #expect(spool.places(of: "a") == ["partial/a"])
+    let line = try #require(try spool.lines("partial/a").last)
+    #expect(line.key == "interrupted" && line["attempt"] == "1")
+    #expect(line["at"] == "\(halfwayBody.count / 2)")
+    #expect(line["crc32"] == hex8(independentCRC32(halfwayBody[..<(halfwayBody.count / 2)])))
+
+    // It is due at once, goes on from there, and the stop cost no attempt.
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(server.requests.map(\.rangeStart) == [nil, halfwayBody.count / 2])
+    #expect(try spool.payload("a") == halfwayBody)
+    let done = try #require(try spool.lines("done/a").last)
+    #expect(done["attempts"] == "1" && done["bytes-fetched"] == "\(halfwayBody.count)")
+  }
+
+  /// Jobs that were not begun stay where they are.
+  @Test func aStopBeginsNothingNew() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let spool = try TemporarySpool()
+    for number in 0..<10 { try spool.drop("job-\(number)", "\(server.url("/\(number)"))\n") }
+    let worker = try start(["--once", "--jobs", "2", spool.root])
+    try await waitUntil("two are under way") { server.requests.count == 2 && spool.names("cur").count == 2 }
+    worker.send(signal: SIGTERM)
+    #expect(try await worker.result().status == .exited(75))
+    #expect(spool.names("new").count == 8 && spool.names("cur") == [])
+    #expect(spool.names("partial").filter { !$0.hasSuffix(".part") }.count == 2)
+    #expect(server.requests.count == 2)
+  }
+
+  @Test func killedAndResumed() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let spool = try TemporarySpool()
+    try spool.drop("a", "\(server.url("/a"))\n")
+    let worker = try start(["--once", spool.root])
+    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    worker.send(signal: SIGKILL)
+    #expect(try await worker.result().status == .killed(signal: SIGKILL))
+    #expect(spool.places(of: "a").first?.hasPrefix("cur/a:") == true)
+    #expect(spool.payloads == [])
+
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(server.requests.map(\.rangeStart) == [nil, halfwayBody.count / 2], "each byte once: none was in flight")
+    #expect(server.requests[1].value("if-range") == "\"v1\"")
+    #expect(try spool.payload("a") == halfwayBody)
+    #expect(spool.names("partial") == [] && spool.names("cur") == [] && spool.names("tmp") == [])
+    let verified = try #require(try spool.lines("done/a").last { $0.key == "verified" })
+    #expect(verified["crc32"] == hex8(independentCRC32(halfwayBody)) && verified["size"] == "\(halfwayBody.count)")
+  }
+
+  /// Killed again and again, it still gets there, and what is fetched in all stays bounded.
+  @Test func killedManyTimes() async throws {
+    let step = 100_000
+    let body = halfwayBody
+    let server = try ScriptedServer { request, reply in
+      let start = request.rangeStart ?? 0
+      let range = start > 0 ? ["Content-Range: bytes \(start)-\(body.count - 1)/\(body.count)"] : []
+      try reply.head(
+        start > 0 ? "206 Partial Content" : "200 OK", ["ETag: \"v1\"", "Content-Length: \(body.count - start)"] + range)
+      try reply.send(body[start..<min(start + step, body.count)])
+      if start + step < body.count { try reply.stall() }
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("a", "\(server.url("/a"))\n")
+    for round in 1...9 {
+      let worker = try start(["--once", spool.root])
+      try await waitUntil("piece \(round)") { spool.length("partial/a.part") == round * step }
+      worker.send(signal: SIGKILL)
+      _ = try await worker.result()
+      #expect(spool.places(of: "a").count == 1)
+    }
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(server.requests.map { $0.rangeStart ?? 0 } == (0..<10).map { $0 * step })
+    #expect(try spool.payload("a") == body)
+    #expect(try spool.lines("done/a").last?["bytes-fetched"] == "\(body.count)")
+  }
+}
