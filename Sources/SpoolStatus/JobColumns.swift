@@ -134,7 +134,9 @@ struct JobColumns {
     if let problem = job.problem {
       let reason = escaped(problem.reason)
       let isPast = job.state == .running
-      parts.append((isPast ? "before: " : "") + escaped(problem.code) + (reason.isEmpty ? "" : ": \(reason)"))
+      // The heading has said that it was interrupted.
+      let code = problem.code == job.state.rawValue ? [] : [escaped(problem.code)]
+      parts.append((isPast ? "before: " : "") + (code + (reason.isEmpty ? [] : [reason])).joined(separator: ": "))
     }
     return parts.joined(separator: "; ")
   }

@@ -14,7 +14,8 @@ import Testing
   @Test(arguments: [0, 1, 9, 4095, 4096, 4097, 1_000_003])
   func agreesWithRhashAndCksfv(length: Int) async throws {
     var generator = SeededGenerator(seed: UInt64(length))
-    let bytes = length == 9 ? Array("123456789".utf8) : (0..<length).map { _ in UInt8.random(in: 0...255, using: &generator) }
+    let bytes =
+      length == 9 ? Array("123456789".utf8) : (0..<length).map { _ in UInt8.random(in: 0...255, using: &generator) }
     let directory = try TemporaryDirectory()
     try writeFile("\(directory.path)/data", bytes)
     let ours = checksum(bytes).description

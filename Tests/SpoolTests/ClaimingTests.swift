@@ -43,7 +43,9 @@ import Testing
           return claimed
         }
       }
-      return try await group.reduce(into: [String: Int]()) { counts, names in for name in names { counts[name, default: 0] += 1 } }
+      return try await group.reduce(into: [String: Int]()) { counts, names in
+        for name in names { counts[name, default: 0] += 1 }
+      }
     }
     // A worker may find another's lease or lock in its way and leave a job to it: none is claimed twice, none is lost.
     #expect(counts.values.allSatisfy { $0 == 1 })
@@ -77,7 +79,8 @@ import Testing
         }
         return nil
       }
-      let first = try Spool(files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
+      let first = try Spool(
+        files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
       try files.drop("a", url)
       countdown.store(site, ordering: .relaxed)
       let outcome = try first.claim(FileName("a"), from: .new, now: .now())
@@ -95,7 +98,8 @@ import Testing
       rename(files.path("tmp/other"), files.path("new/a"))
       return nil
     }
-    let spool = try Spool(files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
+    let spool = try Spool(
+      files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
     try files.drop("a", "https://host/old\n")
     try writeFile(files.path("tmp/other"), Array("https://host/new\n".utf8))
     let claim = try spool.claim(FileName("a"), from: .new, now: .now()).claim()
@@ -147,7 +151,8 @@ import Testing
     #expect(try claim.standing() == .ours)
     #expect(try fixture.text("cur/a:alpha.42.00000001").hasPrefix(url + "requeued: "))
     let rival = try fixture.another()
-    #expect(try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "lost", "the copy is locked")
+    #expect(
+      try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "lost", "the copy is locked")
     #expect(fixture.files.names("tmp") == ["other-name"])
   }
 

@@ -5,13 +5,17 @@ import Testing
 /// What is written can be read again, whatever a server or a job put into it.
 @Suite struct FieldsTests {
   private static let hostile = [
-    "", " ", "\"", "\\", "\\\"", "\\x41", "a b", "a=b", "=", "key=\"x\"", "a\nb", "\r\n", "\u{0}", "\u{1b}[2J", "\u{7f}", "\u{85}",
-    "\u{9b}31m", "\u{202e}", "\u{2028}", "\u{301}", "a\u{301}", "🏳️‍🌈", "\u{10ffff}", "failed: x\n", "\tx\t", "W/\"5f-abc\"", "é",
+    "", " ", "\"", "\\", "\\\"", "\\x41", "a b", "a=b", "=", "key=\"x\"", "a\nb", "\r\n", "\u{0}", "\u{1b}[2J",
+    "\u{7f}", "\u{85}",
+    "\u{9b}31m", "\u{202e}", "\u{2028}", "\u{301}", "a\u{301}", "🏳️‍🌈", "\u{10ffff}", "failed: x\n", "\tx\t",
+    "W/\"5f-abc\"", "é",
     "\u{feff}",
   ]
 
   private func roundTrip(_ values: [String]) throws {
-    let fields = values.enumerated().reduce(Fields("2026-01-01T00:00:00Z", "word")) { $0.with("k\($1.offset)", $1.element) }
+    let fields = values.enumerated().reduce(Fields("2026-01-01T00:00:00Z", "word")) {
+      $0.with("k\($1.offset)", $1.element)
+    }
     let text = fields.text
     #expect(text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }, "\(text)")
     #expect(!text.unicodeScalars.contains { (0x80...0x9f).contains($0.value) })
@@ -71,7 +75,9 @@ import Testing
   @Test func garbageNeverTraps() {
     var generator = SeededGenerator(seed: 7)
     for _ in 0..<2000 {
-      let bytes = (0..<Int.random(in: 0...40, using: &generator)).map { _ in UInt8.random(in: 0...255, using: &generator) }
+      let bytes = (0..<Int.random(in: 0...40, using: &generator)).map { _ in
+        UInt8.random(in: 0...255, using: &generator)
+      }
       _ = Fields(parsing: String(decoding: bytes, as: UTF8.self))
       _ = parsed(bytes + [0x0A])
       _ = parsed(Array("https://h/a\nfailed: ".utf8) + bytes + [0x0A])

@@ -54,7 +54,8 @@ import Testing
     let fixture = try Fixture()
     try writeFile(fixture.files.path("new/a"), Array(cut.utf8))
     let changed = Int64(try #require(fileStatus(fixture.files.path("new/a"))).st_ctim.tv_sec)
-    let young = try fixture.spool.claim(FileName("a"), from: .new, now: Timestamp(seconds: changed + Spool.settlingTime - 1))
+    let young = try fixture.spool.claim(
+      FileName("a"), from: .new, now: Timestamp(seconds: changed + Spool.settlingTime - 1))
     #expect(young.label == "unfinished")
     #expect(fixture.files.places(of: "a") == ["new/a"])
     #expect(try fixture.text("new/a") == cut)

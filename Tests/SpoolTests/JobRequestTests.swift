@@ -6,26 +6,30 @@ import Testing
 @Suite struct JobRequestTests {
   private func request(_ line: String) -> JobText { parsed("url: https://h/a\n\(line)\n") }
 
-  @Test(arguments: [
-    ("0", 0), ("1", 1), ("007", 7), ("9223372036854775807", 9_223_372_036_854_775_807), ("9223372036854775808", nil),
-    ("18446744073709551616", nil), ("-1", nil), ("+1", nil), ("1k", nil), ("1 0", nil), ("0x10", nil), ("1.0", nil),
-    ("٣", nil),
-  ] as [(String, UInt64?)])
+  @Test(
+    arguments: [
+      ("0", 0), ("1", 1), ("007", 7), ("9223372036854775807", 9_223_372_036_854_775_807), ("9223372036854775808", nil),
+      ("18446744073709551616", nil), ("-1", nil), ("+1", nil), ("1k", nil), ("1 0", nil), ("0x10", nil), ("1.0", nil),
+      ("٣", nil),
+    ] as [(String, UInt64?)])
   func size(text: String, expected: UInt64?) {
     #expect(request("size: \(text)").request.size == expected)
     #expect((request("size: \(text)").defect == nil) == (expected != nil))
   }
 
-  @Test(arguments: [
-    ("00000000", "00000000"), ("DEADbeef", "deadbeef"), ("deadbee", nil), ("deadbeef0", nil), ("0xdeadbe", nil),
-    ("+eadbeef", nil), ("deadbeeg", nil), ("dead beef", nil), ("ｄeadbee", nil),
-  ] as [(String, String?)])
+  @Test(
+    arguments: [
+      ("00000000", "00000000"), ("DEADbeef", "deadbeef"), ("deadbee", nil), ("deadbeef0", nil), ("0xdeadbe", nil),
+      ("+eadbeef", nil), ("deadbeeg", nil), ("dead beef", nil), ("ｄeadbee", nil),
+    ] as [(String, String?)])
   func crc32(text: String, expected: String?) {
     #expect(request("crc32: \(text)").request.crc32?.description == expected)
     #expect((request("crc32: \(text)").defect == nil) == (expected != nil))
   }
 
-  @Test(arguments: [("1", 1), ("12", 12), ("1000", 1000), ("0", nil), ("1001", nil), ("-1", nil), ("many", nil)] as [(String, Int?)])
+  @Test(
+    arguments: [("1", 1), ("12", 12), ("1000", 1000), ("0", nil), ("1001", nil), ("-1", nil), ("many", nil)]
+      as [(String, Int?)])
   func attempts(text: String, expected: Int?) {
     #expect(request("attempts: \(text)").request.attempts == expected)
   }
@@ -35,22 +39,26 @@ import Testing
     #expect(request("overwrite: \(text)").request.overwrite == expected)
   }
 
-  @Test(arguments: [
-    ("60", 60, nil), ("60s 7d", 60, 604_800), ("5m", 300, nil), ("1h\t2h", 3600, 7200), ("365d", 31_536_000, nil),
-    ("1 1", 1, 1), ("0", nil, nil), ("366d", nil, nil), ("60 0", nil, nil), ("1 2 3", nil, nil), ("s", nil, nil),
-    ("5x", nil, nil), ("99999999999999999999d", nil, nil), ("213503982334602d", nil, nil), ("1.5h", nil, nil),
-    ("-5", nil, nil),
-  ] as [(String, Int?, Int?)])
+  @Test(
+    arguments: [
+      ("60", 60, nil), ("60s 7d", 60, 604_800), ("5m", 300, nil), ("1h\t2h", 3600, 7200), ("365d", 31_536_000, nil),
+      ("1 1", 1, 1), ("0", nil, nil), ("366d", nil, nil), ("60 0", nil, nil), ("1 2 3", nil, nil), ("s", nil, nil),
+      ("5x", nil, nil), ("99999999999999999999d", nil, nil), ("213503982334602d", nil, nil), ("1.5h", nil, nil),
+      ("-5", nil, nil),
+    ] as [(String, Int?, Int?)])
   func timeout(text: String, idle: Int?, total: Int?) {
     let job = request("timeout: \(text)")
     #expect(job.request.idleTimeout == idle && job.request.totalTimeout == total)
     #expect((job.defect == nil) == (idle != nil))
   }
 
-  @Test(arguments: [
-    ("1024", 1024), ("1k", 1024), ("500K", 512_000), ("2M", 2_097_152), ("1g", 1 << 30), ("1T", 1 << 40), ("1023", nil), ("0", nil),
-    ("1P", nil), ("k", nil), ("-1k", nil), ("1.5M", nil), ("1kk", nil), ("8388608T", nil), ("99999999999999999999", nil),
-  ] as [(String, UInt64?)])
+  @Test(
+    arguments: [
+      ("1024", 1024), ("1k", 1024), ("500K", 512_000), ("2M", 2_097_152), ("1g", 1 << 30), ("1T", 1 << 40),
+      ("1023", nil), ("0", nil),
+      ("1P", nil), ("k", nil), ("-1k", nil), ("1.5M", nil), ("1kk", nil), ("8388608T", nil),
+      ("99999999999999999999", nil),
+    ] as [(String, UInt64?)])
   func limitRate(text: String, expected: UInt64?) {
     #expect(request("limit-rate: \(text)").request.limitRate == expected)
     #expect((request("limit-rate: \(text)").defect == nil) == (expected != nil))
@@ -66,7 +74,8 @@ import Testing
 
   @Test(arguments: [
     "no colon", ": value", "Two Words: s3cret", "Naïve: s3cret", "A(b): s3cret", "A : s3cret", "Range: s3cret",
-    "if-RANGE: s3cret", "Accept-Encoding: s3cret", "Transfer-Encoding: s3cret", "content-length: s3cret", "HOST: s3cret",
+    "if-RANGE: s3cret", "Accept-Encoding: s3cret", "Transfer-Encoding: s3cret", "content-length: s3cret",
+    "HOST: s3cret",
     "Connection: s3cret", "A\tB: s3cret", "A: s3cret\u{1b}",
   ])
   func badHeader(_ value: String) {

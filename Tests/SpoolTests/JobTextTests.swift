@@ -134,7 +134,8 @@ import Testing
 
   /// A journal line that cannot be read is skipped, not guessed at.
   @Test(arguments: [
-    "checkpoint: 5 crc32=\"0000\n", "checkpoint: -5 crc32=00000000\n", "checkpoint: 99999999999999999999 crc32=00000000\n",
+    "checkpoint: 5 crc32=\"0000\n", "checkpoint: -5 crc32=00000000\n",
+    "checkpoint: 99999999999999999999 crc32=00000000\n",
     "checkpoint: 5 crc32=0\n", "verified: x size=1\n", "response: mirror=0x1 at=0\n", "response: at=0\n",
   ])
   func unreadableLines(_ line: String) {
@@ -146,7 +147,9 @@ import Testing
     func defaults(_ text: String) -> JobText { Array(text.utf8).withUnsafeBytes { JobText($0, defaults: true) } }
     #expect(defaults("attempts: 3\nheader: A: b\n").defect == nil)
     #expect(defaults("").defect == nil)
-    for line in ["url: https://h/a", "https://h/a", "output: x", "size: 1", "crc32: 00000000", "done: x", "nonsense: x"] {
+    for line in [
+      "url: https://h/a", "https://h/a", "output: x", "size: 1", "crc32: 00000000", "done: x", "nonsense: x",
+    ] {
       #expect(defaults("attempts: 3\n\(line)\n").defect?.line == 2, "\(line)")
     }
   }

@@ -5,7 +5,9 @@ import Testing
 /// What the next attempt learns from the lines of the earlier ones.
 @Suite struct JournalTests {
   private let noon = "2026-11-21T12:00:00Z"
-  private func folded(_ lines: String...) -> Journal { parsed("https://h/a\n" + lines.map { $0 + "\n" }.joined()).journal }
+  private func folded(_ lines: String...) -> Journal {
+    parsed("https://h/a\n" + lines.map { $0 + "\n" }.joined()).journal
+  }
   private func mark(_ offset: UInt64, _ sum: UInt32) -> Mark { Mark(offset: offset, checksum: Checksum(value: sum)) }
 
   private var begun: [String] {
@@ -55,7 +57,8 @@ import Testing
   /// The job may have been edited: a crash right after this line must not publish what the old text asked for.
   @Test func aRequeuedJobHasNothingVerified() {
     let journal = begun(
-      "verified: \(noon) size=100 crc32=00000064 part=77", "done: \(noon) attempts=1 output=a bytes-fetched=100 seconds=1",
+      "verified: \(noon) size=100 crc32=00000064 part=77",
+      "done: \(noon) attempts=1 output=a bytes-fetched=100 seconds=1",
       "requeued: \(noon)")
     #expect(journal.verified == nil && journal.receipt == nil)
   }
@@ -65,7 +68,8 @@ import Testing
     #expect(begun("failed: \(noon) attempt=1 code=cut at=60").softMark == mark(40, 0x28), "no checksum, no mark")
     #expect(begun("interrupted: \(noon) attempt=1 at=60 crc32=0000003c").softMark == mark(60, 0x3c))
     #expect(begun("interrupted: \(noon) attempt=1 at=60 crc32=0000003c").checkpoint == mark(40, 0x28))
-    #expect(begun("interrupted: \(noon) at=60 crc32=0000003c", "checkpoint: 80 crc32=00000050").softMark == mark(80, 0x50))
+    #expect(
+      begun("interrupted: \(noon) at=60 crc32=0000003c", "checkpoint: 80 crc32=00000050").softMark == mark(80, 0x50))
   }
 
   @Test(arguments: ["mismatch-crc32", "mismatch-size", "mismatch"])
@@ -98,7 +102,8 @@ import Testing
     #expect(done.verified == Journal.Verified(size: 100, checksum: Checksum(value: 100), part: 77))
     #expect(done.receipt == Journal.Receipt(output: "sets/a", directory: "/srv/with blank"))
     let again = begun(
-      "verified: \(noon) size=100 crc32=00000064 part=77", "started: \(noon) attempt=2 worker=beta.1.2 boot=b-2 mirror=1")
+      "verified: \(noon) size=100 crc32=00000064 part=77",
+      "started: \(noon) attempt=2 worker=beta.1.2 boot=b-2 mirror=1")
     #expect(again.verified == nil && again.lastStart == Journal.Start(host: "beta", boot: "b-2"))
     #expect(again.firstStarted?.description == noon)
   }
@@ -132,9 +137,12 @@ import Testing
     let lines: [JournalLine] = [
       .requeued(Timestamp(seconds: 1)),
       .started(
-        Timestamp(seconds: 2), attempt: 1, worker: WorkerID(host: "al.pha", process: 1, tag: 2), boot: "b", mirror: 1, url: "u"),
-      .response(RemoteVersion(mirror: 1, size: 9, etag: "W/\"x y\"", modified: "a, b", ignoresIfRange: true), at: 0, part: 3),
-      .checkpoint(mark(4, 5)), .interrupted(Timestamp(seconds: 3), attempt: 1, mark: mark(5, 6), fetched: 7, reason: "x"),
+        Timestamp(seconds: 2), attempt: 1, worker: WorkerID(host: "al.pha", process: 1, tag: 2), boot: "b", mirror: 1,
+        url: "u"),
+      .response(
+        RemoteVersion(mirror: 1, size: 9, etag: "W/\"x y\"", modified: "a, b", ignoresIfRange: true), at: 0, part: 3),
+      .checkpoint(mark(4, 5)),
+      .interrupted(Timestamp(seconds: 3), attempt: 1, mark: mark(5, 6), fetched: 7, reason: "x"),
       .failed(record), .verified(Timestamp(seconds: 4), size: 9, checksum: Checksum(value: 1), part: 3),
       .done(
         Timestamp(seconds: 5), attempts: 1, output: "a b/ü", fetched: 9, seconds: 1, existing: true, directory: "/x\ny"),
@@ -144,7 +152,8 @@ import Testing
     #expect(job.defect == nil && !job.hasTornTail)
     let journal = job.journal
     #expect(journal.lastStart == Journal.Start(host: "al_pha", boot: "b"))
-    #expect(journal.version == RemoteVersion(mirror: 1, size: 9, etag: "W/\"x y\"", modified: "a, b", ignoresIfRange: true))
+    #expect(
+      journal.version == RemoteVersion(mirror: 1, size: 9, etag: "W/\"x y\"", modified: "a, b", ignoresIfRange: true))
     #expect(journal.checkpoint == mark(4, 5) && journal.softMark == mark(7, 9))
     #expect(journal.lastFailure?["reason"] == "host said \"no\"\n" && journal.lastFailure?["code"] == "http-503")
     #expect(journal.lastFailure?["line"] == "3" && journal.lastFailure?["retry"] == "1970-01-01T00:01:00Z")

@@ -5,7 +5,8 @@ import Testing
 /// Names of jobs, claims and workers.
 @Suite struct NamesTests {
   @Test(arguments: [
-    "a", "a.b", "a:b", "a b", "~", "-rf", "x.partial", "part", "a~2", String(repeating: "x", count: 180), "ü", "a\u{202e}b",
+    "a", "a.b", "a:b", "a b", "~", "-rf", "x.partial", "part", "a~2", String(repeating: "x", count: 180), "ü",
+    "a\u{202e}b",
   ])
   func jobNames(_ name: String) {
     #expect(JobName(FileName(name)) != nil && JobName.defect(of: FileName(name)) == nil)
@@ -13,7 +14,8 @@ import Testing
 
   @Test(arguments: [
     ("", "empty"), ("a.part", ".part"), (".part", ".part"), (String(repeating: "x", count: 181), "181 bytes"),
-    (String(repeating: "x", count: 255), "255 bytes"), ("a\nb", "control"), ("a\u{1b}[31mb", "control"), ("a\u{7f}", "control"),
+    (String(repeating: "x", count: 255), "255 bytes"), ("a\nb", "control"), ("a\u{1b}[31mb", "control"),
+    ("a\u{7f}", "control"),
     ("a/b", "slash"),
   ])
   func refusedNames(name: String, reason: String) {
@@ -45,11 +47,13 @@ import Testing
     #expect(long.part.bytes.count + 1 + owner.text.utf8.count <= 255, "and so does the copy of its data in tmp")
   }
 
-  @Test(arguments: [
-    ("a:alpha.1.2", "a", "alpha"), ("a:b:alpha.1.2", "a:b", "alpha"), ("a:alpha.1.2:beta.3.4", "a:alpha.1.2", "beta"),
-    ("a", "a", nil), ("a:alpha", "a:alpha", nil), ("a:alpha.1", "a:alpha.1", nil), ("a:alpha.1.2.3", "a:alpha.1.2.3", nil),
-    ("a:..", "a:..", nil), ("a:.1.2", "a:.1.2", nil), (":alpha.1.2", ":alpha.1.2", nil),
-  ] as [(String, String, String?)])
+  @Test(
+    arguments: [
+      ("a:alpha.1.2", "a", "alpha"), ("a:b:alpha.1.2", "a:b", "alpha"), ("a:alpha.1.2:beta.3.4", "a:alpha.1.2", "beta"),
+      ("a", "a", nil), ("a:alpha", "a:alpha", nil), ("a:alpha.1", "a:alpha.1", nil),
+      ("a:alpha.1.2.3", "a:alpha.1.2.3", nil),
+      ("a:..", "a:..", nil), ("a:.1.2", "a:.1.2", nil), (":alpha.1.2", ":alpha.1.2", nil),
+    ] as [(String, String, String?)])
   func claimNames(name: String, job: String, host: String?) throws {
     let claim = try #require(ClaimName(FileName(name)))
     #expect(claim.job.display == job && claim.host == host)
@@ -85,7 +89,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "", "/", "/etc/passwd", "..", "../x", "a/../b", "a/..", ".", "./a", "a/./b", "a//b", "a/", "a\nb", "a\u{0}b", "a\u{7f}",
+    "", "/", "/etc/passwd", "..", "../x", "a/../b", "a/..", ".", "./a", "a/./b", "a//b", "a/", "a\nb", "a\u{0}b",
+    "a\u{7f}",
     "../../etc/x", String(repeating: "n", count: 256), String(repeating: "d/", count: 2000) + "x",
   ])
   func refused(_ text: String) {
@@ -99,16 +104,19 @@ import Testing
   @Test(arguments: [
     ("plain ü 🎉", "plain ü 🎉"), ("a\\b", "a\\x5cb"), ("\u{1b}[31m", "\\x1b[31m"), ("a\nb\r\t", "a\\x0ab\\x0d\\x09"),
     ("\u{7f}", "\\x7f"), ("\u{85}\u{9b}", "\\xc2\\x85\\xc2\\x9b"), ("\u{202e}gpj.exe", "\\xe2\\x80\\xaegpj.exe"),
-    ("\u{2066}x\u{2069}", "\\xe2\\x81\\xa6x\\xe2\\x81\\xa9"), ("\u{2028}\u{2029}", "\\xe2\\x80\\xa8\\xe2\\x80\\xa9"), ("", ""),
+    ("\u{2066}x\u{2069}", "\\xe2\\x81\\xa6x\\xe2\\x81\\xa9"), ("\u{2028}\u{2029}", "\\xe2\\x80\\xa8\\xe2\\x80\\xa9"),
+    ("", ""),
     ("\u{a0}", "\u{a0}"),
   ])
   func text(raw: String, shown: String) { #expect(escaped(raw) == shown) }
 
-  @Test(arguments: [
-    ([0xff], "\\xff"), ([0xc3], "\\xc3"), ([0xc3, 0x41], "\\xc3A"), ([0xe2, 0x80], "\\xe2\\x80"),
-    ([0xed, 0xa0, 0x80], "\\xed\\xa0\\x80"), ([0xc0, 0xaf], "\\xc0\\xaf"), ([0xf4, 0x90, 0x80, 0x80], "\\xf4\\x90\\x80\\x80"),
-    ([0x80, 0xc3, 0xa9], "\\x80é"),
-  ] as [([UInt8], String)])
+  @Test(
+    arguments: [
+      ([0xff], "\\xff"), ([0xc3], "\\xc3"), ([0xc3, 0x41], "\\xc3A"), ([0xe2, 0x80], "\\xe2\\x80"),
+      ([0xed, 0xa0, 0x80], "\\xed\\xa0\\x80"), ([0xc0, 0xaf], "\\xc0\\xaf"),
+      ([0xf4, 0x90, 0x80, 0x80], "\\xf4\\x90\\x80\\x80"),
+      ([0x80, 0xc3, 0xa9], "\\x80é"),
+    ] as [([UInt8], String)])
   func invalidUTF8(bytes: [UInt8], shown: String) { #expect(escaped(bytes) == shown) }
 
   /// No input steers a terminal, and different names are shown differently.
@@ -116,7 +124,8 @@ import Testing
     var generator = SeededGenerator(seed: 3)
     var seen: [String: [UInt8]] = [:]
     for _ in 0..<5000 {
-      let bytes = (0..<Int.random(in: 0...8, using: &generator)).map { _ in UInt8.random(in: 0...255, using: &generator) }
+      let bytes = (0..<Int.random(in: 0...8, using: &generator)).map { _ in UInt8.random(in: 0...255, using: &generator)
+      }
       let shown = escaped(bytes)
       #expect(!shown.unicodeScalars.contains { $0.value < 0x20 || (0x7f...0x9f).contains($0.value) })
       #expect(seen[shown, default: bytes] == bytes)

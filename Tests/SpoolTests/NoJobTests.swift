@@ -44,7 +44,8 @@ import Testing
   }
 
   private static let badNames: [[UInt8]] = [
-    Array("a\nb".utf8), Array("a\u{1b}[2Jb".utf8), Array(repeating: 0x78, count: 181), Array(repeating: 0x78, count: 255),
+    Array("a\nb".utf8), Array("a\u{1b}[2Jb".utf8), Array(repeating: 0x78, count: 181),
+    Array(repeating: 0x78, count: 255),
     Array("a.part".utf8), [0xff, 0x01],
   ]
 
@@ -101,7 +102,8 @@ import Testing
   func tooLong(bytes: Int) throws {
     let fixture = try Fixture()
     let line = "# a comment of forty-nine bytes, and a newline ..\n"
-    try writeFile(fixture.files.path("new/x"), Array(("https://host/a\n" + String(repeating: line, count: bytes / 50)).utf8))
+    try writeFile(
+      fixture.files.path("new/x"), Array(("https://host/a\n" + String(repeating: line, count: bytes / 50)).utf8))
     let outcome = try fixture.outcome("x")
     #expect(outcome.defect?.reason.contains("64 KiB") == true, "\(outcome.label)")
     #expect(outcome.defect?.line == nil)

@@ -20,7 +20,9 @@ import Testing
     let part = try part(fixture)
     let place = try root.place(try output("sets/2026/x"))
     #expect(try place.status() == nil)
-    guard case .published = try place.publish(part, overwrite: false) else { throw Unexpected(description: "not published") }
+    guard case .published = try place.publish(part, overwrite: false) else {
+      throw Unexpected(description: "not published")
+    }
     #expect(try place.status()?.inode == part.inode)
     #expect(try fixture.files.payload("sets/2026/x") == [1, 2, 3])
     for directory in ["files/sets", "files/sets/2026"] {
@@ -50,7 +52,9 @@ import Testing
     try writeFile(fixture.files.path("files/x"), [9])
     guard case .exists = try place.publish(part, overwrite: false) else { throw Unexpected(description: "replaced") }
     #expect(try fixture.files.payload("x") == [9])
-    guard case .published = try place.publish(part, overwrite: true) else { throw Unexpected(description: "not replaced") }
+    guard case .published = try place.publish(part, overwrite: true) else {
+      throw Unexpected(description: "not replaced")
+    }
     #expect(try fixture.files.payload("x") == [1, 2, 3])
     #expect(names(in: fixture.files.path("files")) == ["x"])
     #expect(hidden(fixture.files.path("files")) == [])
@@ -64,7 +68,8 @@ import Testing
     let fixture = try Fixture()
     let files = fixture.files.path("files")
     let elsewhere = fixture.files.path("tmp/elsewhere")
-    try #require(mkdir(elsewhere, 0o700) == 0 && mkdir("\(files)/sub", 0o700) == 0 && mkdir("\(files)/real", 0o700) == 0)
+    try #require(
+      mkdir(elsewhere, 0o700) == 0 && mkdir("\(files)/sub", 0o700) == 0 && mkdir("\(files)/real", 0o700) == 0)
     try #require(symlink(elsewhere, "\(files)/escape") == 0 && symlink("real", "\(files)/link") == 0)
     try #require(symlink("../real", "\(files)/sub/link") == 0 && symlink("loop", "\(files)/loop") == 0)
     try writeFile("\(files)/file", [])
@@ -101,7 +106,9 @@ import Testing
     let place = try root.place(try output("x"))
     guard case .exists = try place.publish(part, overwrite: false) else { throw Unexpected(description: "followed") }
     #expect(throws: SpoolError.self) { try place.openExisting() }
-    guard case .published = try place.publish(part, overwrite: true) else { throw Unexpected(description: "not replaced") }
+    guard case .published = try place.publish(part, overwrite: true) else {
+      throw Unexpected(description: "not replaced")
+    }
     #expect(try readFile(victim) == [7])
     #expect(fileStatus(fixture.files.path("files/x")).map { $0.st_mode & S_IFMT } == S_IFREG)
   }
@@ -141,7 +148,9 @@ import Testing
   private static func deviceOf(_ path: String) -> dev_t? { fileStatus(path)?.st_dev }
 
   @Test(
-    .enabled(if: deviceOf("/dev/shm") != nil && deviceOf("/dev/shm") != deviceOf("/tmp"), "/dev/shm is no file system of its own"),
+    .enabled(
+      if: deviceOf("/dev/shm") != nil && deviceOf("/dev/shm") != deviceOf("/tmp"),
+      "/dev/shm is no file system of its own"),
     arguments: [false, true])
   func anotherFileSystem(overwrite: Bool) throws {
     let fixture = try Fixture()

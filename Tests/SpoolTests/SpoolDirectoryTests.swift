@@ -21,7 +21,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("missing", Errno.noSuchFileOrDirectory), ("file", .notDirectory), ("empty", .noSuchFileOrDirectory), ("half", .notDirectory),
+    ("missing", Errno.noSuchFileOrDirectory), ("file", .notDirectory), ("empty", .noSuchFileOrDirectory),
+    ("half", .notDirectory),
   ])
   func noSpool(kind: String, errno: Errno) throws {
     let directory = try TemporaryDirectory()
@@ -54,10 +55,12 @@ import Testing
     #expect(defaults.attempts == 3 && defaults.headers == ["A: b"])
   }
 
-  @Test(arguments: [
-    ("attempts: 0\n", 1), ("attempts: 3\nurl: https://h/a\n", 2), ("attempts: 3\nsecret: x\n", 2), ("attempts: 3", nil),
-    ("attempts: 3\nfailed: x\n", 2), ("#" + String(repeating: "x", count: 70_000) + "\n", nil),
-  ] as [(String, Int?)])
+  @Test(
+    arguments: [
+      ("attempts: 0\n", 1), ("attempts: 3\nurl: https://h/a\n", 2), ("attempts: 3\nsecret: x\n", 2),
+      ("attempts: 3", nil),
+      ("attempts: 3\nfailed: x\n", 2), ("#" + String(repeating: "x", count: 70_000) + "\n", nil),
+    ] as [(String, Int?)])
   func badDefaults(text: String, line: Int?) throws {
     let fixture = try Fixture()
     try writeFile(fixture.files.path("defaults"), Array(text.utf8))
@@ -119,7 +122,9 @@ import Testing
       #expect(failure.label == "http-\(status)")
       #expect((failure.failureClass == .temporary) == (temporary.contains(status) || status >= 500), "\(status)")
     }
-    let permanent: Set<FailureCode> = [.malformed, .badOutput, .outputExists, .expired, .redirect, .protocol, .mismatch]
+    let permanent: Set<FailureCode> = [
+      .malformed, .badOutput, .outputExists, .expired, .redirect, .protocol, .mismatch,
+    ]
     for code in FailureCode.allCases where code != .http {
       #expect((code.ownClass == .permanent) == permanent.contains(code), "\(code)")
       #expect(code.burnsAttempt == ![.diskFull, .noNetwork].contains(code), "\(code)")

@@ -7,7 +7,8 @@ import Testing
 
 /// Claims of workers that are gone, and of those that are not.
 @Suite struct TakeOverTests {
-  private let job = "https://host/a\nstarted: 2026-01-01T00:00:00Z attempt=1 worker=alpha.1.00000009 boot=b mirror=1 url=u\n"
+  private let job =
+    "https://host/a\nstarted: 2026-01-01T00:00:00Z attempt=1 worker=alpha.1.00000009 boot=b mirror=1 url=u\n"
 
   private func leave(_ name: String, in fixture: Fixture, _ text: String? = nil) throws {
     try writeFile(fixture.files.path("cur/\(name)"), Array((text ?? job).utf8))

@@ -18,7 +18,9 @@ import Testing
   /// Starts what fits, as a worker does, and returns the names in order.
   private func start(_ backlog: inout Backlog, jobs: Int, perHost: Int, _ running: inout [String: Int]) -> [String] {
     var names: [String] = []
-    while running.values.reduce(0, +) < jobs, let (next, host) = backlog.next(perHost: perHost, running: running, host: host) {
+    while running.values.reduce(0, +) < jobs,
+      let (next, host) = backlog.next(perHost: perHost, running: running, host: host)
+    {
       names.append(next.name.display)
       if !host.isEmpty { running[host, default: 0] += 1 }
     }
@@ -84,7 +86,9 @@ import Testing
 
   @Test func nothingIsLostOrTwice() {
     var generator = SystemRandomNumberGenerator()
-    let all = (0..<3000).map { candidate("\("abcdef".randomElement(using: &generator) ?? "a")-\($0)", at: Int64.random(in: 0...9)) }
+    let all = (0..<3000).map {
+      candidate("\("abcdef".randomElement(using: &generator) ?? "a")-\($0)", at: Int64.random(in: 0...9))
+    }
     var backlog = Backlog(all)
     var running: [String: Int] = [:]
     var seen: [String] = []

@@ -10,12 +10,17 @@ import Testing
     for _ in 1...2 {
       let result = try await spoolrun("init", path)
       #expect(result.status == .exited(0), "\(result)")
-      #expect(Set(TestSupport.names(in: path)).isSuperset(of: ["tmp", "new", "cur", "partial", "done", "failed", "hold", "files"]))
+      #expect(
+        Set(TestSupport.names(in: path)).isSuperset(of: [
+          "tmp", "new", "cur", "partial", "done", "failed", "hold", "files",
+        ]))
     }
     #expect((fileStatus(path)?.st_mode ?? 0) & 0o777 == 0o700)
     #expect(try await spoolrun("--once", path).status == .exited(0))
     // Where to: the argument, the environment, here.
-    #expect(try await spoolrun("init", environment: ["SPOOLRUN_SPOOL": "\(directory.path)/by-environment"]).status == .exited(0))
+    #expect(
+      try await spoolrun("init", environment: ["SPOOLRUN_SPOOL": "\(directory.path)/by-environment"]).status
+        == .exited(0))
     #expect(try await spoolrun("init", directory: directory.path).status == .exited(0))
     #expect(Set(TestSupport.names(in: directory.path)).isSuperset(of: ["by-environment", "spool"]))
   }
@@ -25,8 +30,10 @@ import Testing
     let spool = try TemporarySpool()
     let sum = hex8(independentCRC32(Array("payload\n".utf8)))
     let result = try await spoolrun(
-      "add", "--spool", spool.root, server.url("/404"), server.url("/a"), "-o", "sets/x", "--size", "8", "--crc32", sum.uppercased(),
-      "--header", "X-One: 1", "--header", "X-Two: a: b", "--attempts", "3", "--expires", "2099-01-01", "--timeout", "5s 1h", "--name", "my job")
+      "add", "--spool", spool.root, server.url("/404"), server.url("/a"), "-o", "sets/x", "--size", "8", "--crc32",
+      sum.uppercased(),
+      "--header", "X-One: 1", "--header", "X-Two: a: b", "--attempts", "3", "--expires", "2099-01-01", "--timeout",
+      "5s 1h", "--name", "my job")
     #expect(result.status == .exited(0) && result.errors == "", "\(result)")
     #expect(result.output == "my job\n")
     #expect(spool.places(of: "my job") == ["new/my job"] && spool.names("tmp") == [])
@@ -38,9 +45,12 @@ import Testing
   }
 
   @Test(arguments: [
-    (["http://h/a.bin?x#y"], "a.bin"), (["http://h/"], "job"), (["http://h/x", "-o", "d/e/y"], "y"), (["http://h/.hidden"], "hidden"),
-    (["http://h/x.part"], "x"), (["http://h/%1b%5b31m"], "job"), (["http://h/a%20b"], "a b"), (["http://h/" + String(repeating: "n", count: 250)], String(repeating: "n", count: 170)),
-    (["http://h/x", "--name", "a:b\u{202e}c"], "a:b\\xe2\\x80\\xaec"), (["http://h/%c3%bc"], "ü"), (["http://h/...part"], "part"),
+    (["http://h/a.bin?x#y"], "a.bin"), (["http://h/"], "job"), (["http://h/x", "-o", "d/e/y"], "y"),
+    (["http://h/.hidden"], "hidden"),
+    (["http://h/x.part"], "x"), (["http://h/%1b%5b31m"], "job"), (["http://h/a%20b"], "a b"),
+    (["http://h/" + String(repeating: "n", count: 250)], String(repeating: "n", count: 170)),
+    (["http://h/x", "--name", "a:b\u{202e}c"], "a:b\\xe2\\x80\\xaec"), (["http://h/%c3%bc"], "ü"),
+    (["http://h/...part"], "part"),
   ])
   func addNames(arguments: [String], name: String) async throws {
     let spool = try TemporarySpool()
@@ -54,9 +64,12 @@ import Testing
   }
 
   @Test(arguments: [
-    ["--name", "a/b"], ["--name", ".x"], ["--name", "x.part"], ["--name", "a\u{1b}b"], ["--name", ""], ["--name", String(repeating: "n", count: 181)],
-    ["-o", "../x"], ["-o", "/etc/x"], ["-o", ""], ["--crc32", "xyz"], ["--size", "-1"], ["--attempts", "0"], ["--expires", "soon"],
-    ["--timeout", "0"], ["--header", "Range: bytes=0-"], ["--header", "A: b\r\nurl: http://evil/x"], ["-o", "x\nheader: A: b"],
+    ["--name", "a/b"], ["--name", ".x"], ["--name", "x.part"], ["--name", "a\u{1b}b"], ["--name", ""],
+    ["--name", String(repeating: "n", count: 181)],
+    ["-o", "../x"], ["-o", "/etc/x"], ["-o", ""], ["--crc32", "xyz"], ["--size", "-1"], ["--attempts", "0"],
+    ["--expires", "soon"],
+    ["--timeout", "0"], ["--header", "Range: bytes=0-"], ["--header", "A: b\r\nurl: http://evil/x"],
+    ["-o", "x\nheader: A: b"],
   ])
   func addRefuses(arguments: [String]) async throws {
     let spool = try TemporarySpool()
@@ -68,7 +81,9 @@ import Testing
 
   /// A spool of done jobs with these names and outputs.
   private func done(_ jobs: [(name: String, output: String)]) async throws -> TemporarySpool {
-    let server = try ScriptedServer { request, reply in try reply.respond("200 OK", body: Array("of \(request.target)".utf8)) }
+    let server = try ScriptedServer { request, reply in
+      try reply.respond("200 OK", body: Array("of \(request.target)".utf8))
+    }
     let spool = try TemporarySpool()
     for job in jobs { try spool.drop(job.name, "url: \(server.url("/x"))\noutput: \(job.output)\n") }
     #expect(try await spoolrun("--once", spool.root).status == .exited(0))
@@ -112,7 +127,8 @@ import Testing
     let spool = try await done([("a\u{202e}b\\", "x\u{9b}31m\u{202e}")])
     let verbose = try await spoolrun("verify", "-v", "--spool", spool.root)
     #expect(verbose.status == .exited(0), "\(verbose)")
-    #expect(verbose.output.hasPrefix("a\\xe2\\x80\\xaeb\\x5c: sound: x\\xc2\\x9b31m\\xe2\\x80\\xae size=5 "), "\(verbose)")
+    #expect(
+      verbose.output.hasPrefix("a\\xe2\\x80\\xaeb\\x5c: sound: x\\xc2\\x9b31m\\xe2\\x80\\xae size=5 "), "\(verbose)")
     #expect(unlink(spool.path("files/x\u{9b}31m\u{202e}")) == 0)
     let result = try await spoolrun("verify", "--spool", spool.root, "a\u{202e}b\\")
     #expect(result.status == .exited(1) && result.output.contains("missing: x\\xc2\\x9b31m"), "\(result)")

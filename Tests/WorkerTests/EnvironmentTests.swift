@@ -3,7 +3,10 @@ import TestSupport
 import Testing
 
 /// A machine without network, without room, or with a spool that cannot be written. Each in namespaces of its own (unshare(1)), which end with it.
-@Suite(.enabled(if: geteuid() == 0, "needs root for network and mount namespaces"))
+@Suite(
+  .enabled("needs root, and leave to make network and mount namespaces") {
+    try await run(["/usr/bin/unshare", "--mount", "--net", "/bin/true"]).status == .exited(0)
+  })
 struct EnvironmentTests {
   private let noNetwork = ["/usr/bin/unshare", "--net"]
 
@@ -19,7 +22,8 @@ struct EnvironmentTests {
       for job in ["address", "name"] {
         #expect(spool.places(of: job) == ["partial/\(job)"])
         let record = try spool.lastFailure("partial/\(job)")
-        #expect(record["code"] == "no-network" && record["burned"] == "no" && record["class"] == "temporary", "\(record)")
+        #expect(
+          record["code"] == "no-network" && record["burned"] == "no" && record["class"] == "temporary", "\(record)")
         #expect(record["attempt"] == "1" && record["retry"] != nil)
         try spool.makeDue(job)
       }
@@ -30,8 +34,13 @@ struct EnvironmentTests {
   @Test func loopbackNeedsNoNetwork() async throws {
     let spool = try TemporarySpool()
     try spool.drop("a", "url: http://127.0.0.1:9/a\nattempts: 1\n")
-    let result = try await spoolrun(
-      "--once", spool.root, prefix: noNetwork + ["/bin/sh", "-c", "ip link set lo up; exec \"$0\" \"$@\""])
+    // SIOCSIFFLAGS with IFF_UP (netdevice(7)): loopback is down in a new namespace.
+    let up = """
+      import fcntl, os, socket, struct, sys
+      fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh14x", b"lo", 1))
+      os.execv(sys.argv[1], sys.argv[1:])
+      """
+    let result = try await spoolrun("--once", spool.root, prefix: noNetwork + ["/usr/bin/python3", "-c", up])
     #expect(result.status == .exited(1), "\(result)")
     #expect(try spool.lastFailure("failed/a")["code"] == "connect")
   }
@@ -47,7 +56,9 @@ struct EnvironmentTests {
     let body: [UInt8] = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
     let server = try ScriptedServer { request, reply in
       let start = request.rangeStart ?? 0
-      var fields = ["ETag: \"v1\"", isLengthKnown ? "Content-Length: \(body.count - start)" : "Transfer-Encoding: chunked"]
+      var fields = [
+        "ETag: \"v1\"", isLengthKnown ? "Content-Length: \(body.count - start)" : "Transfer-Encoding: chunked",
+      ]
       if start > 0 { fields.append("Content-Range: bytes \(start)-\(body.count - 1)/\(body.count)") }
       try reply.head(start > 0 ? "206 Partial Content" : "200 OK", fields)
       if isLengthKnown { return try reply.send(body[start...]) }
@@ -80,7 +91,10 @@ struct EnvironmentTests {
       let text = String(decoding: try readFile("\(directory.path)/after-\(round)/partial/a"), as: UTF8.self)
       let records = text.split(separator: "\n").filter { $0.hasPrefix("failed: ") }
       #expect(records.count == round, "\(text)")
-      for record in records { #expect(record.contains(" attempt=1 class=temporary code=disk-full ") && record.contains(" burned=no "), "\(record)") }
+      for record in records {
+        #expect(
+          record.contains(" attempt=1 class=temporary code=disk-full ") && record.contains(" burned=no "), "\(record)")
+      }
       #expect(names(in: "\(directory.path)/after-\(round)/files") == [])
       let errors = String(decoding: try readFile("\(directory.path)/errors-\(round)"), as: UTF8.self)
       #expect(errors.contains("a: disk-full: "), "\(errors)")
@@ -89,7 +103,9 @@ struct EnvironmentTests {
     let done = String(decoding: try readFile("\(directory.path)/after-3/done/a"), as: UTF8.self)
     #expect(done.split(separator: "\n").last?.contains(" attempts=1 ") == true, "\(done)")
     if isLengthKnown {
-      #expect(server.requests.map { $0.rangeStart == nil } == [true, false], "once its size is known, nobody is asked in vain")
+      #expect(
+        server.requests.map { $0.rangeStart == nil } == [true, false], "once its size is known, nobody is asked in vain"
+      )
     }
   }
 
@@ -138,7 +154,8 @@ struct EnvironmentTests {
     #expect(result.errors.contains("Read-only file system") && result.errors.contains(spool.root), "\(result)")
     #expect(spool.places(of: "a") == ["\(state)/a"] && server.requests.isEmpty)
     let add = try await mounted(
-      "mount --bind \"$1\" \"$1\"; mount -o remount,bind,ro \"$1\"; exec \"$0\" add --spool \"$1\" http://h/b", [program, spool.root])
+      "mount --bind \"$1\" \"$1\"; mount -o remount,bind,ro \"$1\"; exec \"$0\" add --spool \"$1\" http://h/b",
+      [program, spool.root])
     #expect(add.exitStatus == 73, "\(add)")
   }
 
@@ -149,7 +166,8 @@ struct EnvironmentTests {
     // Everything above it may be passed, so that only the spool's own mode bars the way; and so may the program.
     let program = "/proc/self/fd/3"
     let result = try await run([
-      "/bin/sh", "-c", "exec 3<\"$0\"; exec /usr/bin/setpriv --reuid=65534 --regid=65534 --clear-groups \(program) --once \"$1\"",
+      "/bin/sh", "-c",
+      "exec 3<\"$0\"; exec /usr/bin/setpriv --reuid=65534 --regid=65534 --clear-groups \(program) --once \"$1\"",
       try productPath("spoolrun"), spool.root,
     ])
     #expect(result.exitStatus == 66, "\(result)")

@@ -40,15 +40,20 @@ import Testing
   @Test func theWorstOutcomeWins() async throws {
     let spool = try TemporarySpool()
     let server = try simpleServer()
-    for (name, target) in [("a", "/a"), ("b", "/503"), ("c", "/404"), ("d", "/d")] { try spool.drop(name, "\(server.url(target))\n") }
+    for (name, target) in [("a", "/a"), ("b", "/503"), ("c", "/404"), ("d", "/d")] {
+      try spool.drop(name, "\(server.url(target))\n")
+    }
     #expect(try await spoolrun("--once", spool.root).exitStatus == 1)
     #expect(spool.names("done") == ["a", "d"])
   }
 
   @Test(arguments: [
-    ["--no-such-option"], ["--once", "--jobs", "0", "SPOOL"], ["--once", "--jobs", "many", "SPOOL"], ["--once", "--per-host", "0", "SPOOL"],
-    ["--once", "--protocols", "http,file", "SPOOL"], ["--once", "--protocols", "", "SPOOL"], ["--once", "--log-format", "xml", "SPOOL"],
-    ["--once", "SPOOL", "another"], ["add"], ["add", "--spool", "SPOOL", "no-url"], ["add", "--spool", "SPOOL", "http://h/a", "--size", "x"],
+    ["--no-such-option"], ["--once", "--jobs", "0", "SPOOL"], ["--once", "--jobs", "many", "SPOOL"],
+    ["--once", "--per-host", "0", "SPOOL"],
+    ["--once", "--protocols", "http,file", "SPOOL"], ["--once", "--protocols", "", "SPOOL"],
+    ["--once", "--log-format", "xml", "SPOOL"],
+    ["--once", "SPOOL", "another"], ["add"], ["add", "--spool", "SPOOL", "no-url"],
+    ["add", "--spool", "SPOOL", "http://h/a", "--size", "x"],
   ])
   func usage(arguments: [String]) async throws {
     let spool = try TemporarySpool()
@@ -61,7 +66,10 @@ import Testing
   @Test func noSuchSpool() async throws {
     let directory = try TemporaryDirectory()
     let missing = "\(directory.path)/missing"
-    for arguments in [["--once", missing], ["add", "--spool", missing, "http://h/a"], ["verify", "--spool", missing], ["--once", directory.path]] {
+    for arguments in [
+      ["--once", missing], ["add", "--spool", missing, "http://h/a"], ["verify", "--spool", missing],
+      ["--once", directory.path],
+    ] {
       let result = try await start(arguments).result()
       #expect(result.exitStatus == 66, "\(arguments): \(result)")
       #expect(result.errors.contains("spoolrun init"), "it says what to do")

@@ -7,7 +7,9 @@ import Testing
   private let half = halfwayBody.count / 2
 
   /// A worker that holds half of job `a`.
-  private func halfway(_ body: @Sendable (TemporarySpool, ScriptedServer, RunningCommand, Gate) async throws -> Void) async throws {
+  private func halfway(_ body: @Sendable (TemporarySpool, ScriptedServer, RunningCommand, Gate) async throws -> Void)
+    async throws
+  {
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
     let spool = try TemporarySpool()
@@ -19,7 +21,11 @@ import Testing
 
   @Test func touchMakesDue() async throws {
     let server = try ScriptedServer { request, reply in
-      if request.nth == 1 { try reply.respond("503 Busy", ["Retry-After: 3600"], body: []) } else { try reply.respond("200 OK", body: [1]) }
+      if request.nth == 1 {
+        try reply.respond("503 Busy", ["Retry-After: 3600"], body: [])
+      } else {
+        try reply.respond("200 OK", body: [1])
+      }
     }
     let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/a"))\n")
@@ -53,7 +59,10 @@ import Testing
         let start = request.rangeStart ?? 0
         try reply.head(
           "206 Partial Content",
-          ["ETag: \"v1\"", "Content-Length: \(body.count - start)", "Content-Range: bytes \(start)-\(body.count - 1)/\(body.count)"])
+          [
+            "ETag: \"v1\"", "Content-Length: \(body.count - start)",
+            "Content-Range: bytes \(start)-\(body.count - 1)/\(body.count)",
+          ])
         try reply.send(body[start...])
       }
     }
@@ -92,6 +101,23 @@ import Testing
     }
   }
 
+  /// A glob that leaves the claim's suffix on, as in `mv cur/a:* hold/`: another name, so it starts anew, but nothing is lost.
+  @Test func heldUnderTheClaimsName() async throws {
+    try await halfway { spool, server, worker, _ in
+      let claim = try spool.claim(of: "a")
+      let name = String(claim.dropFirst("cur/".count))
+      try spool.move(claim, "hold/\(name)")
+      #expect(try await worker.result().status == .exited(0))
+      #expect(spool.names("hold") == [name] && spool.names("cur") == [])
+      try spool.move("hold/\(name)", "new/\(name)")
+      let second = try start(["--once", spool.root])
+      try await waitUntil("it is asked for again") { server.requests.count == 2 }
+      second.send(signal: SIGTERM)
+      #expect(try await second.result().status == .exited(75))
+      #expect(spool.names("partial").contains(name))
+    }
+  }
+
   @Test func removingCancels() async throws {
     try await halfway { spool, server, worker, _ in
       #expect(unlink(spool.path(try spool.claim(of: "a"))) == 0)
@@ -109,10 +135,14 @@ import Testing
     let spool = try TemporarySpool()
     for name in ["a", "b", "c"] { try spool.drop(name, "\(server.url("/\(name)"))\n") }
     let worker = try start(["--once", spool.root])
-    try await waitUntil("all are half there") { ["a", "b", "c"].allSatisfy { spool.length("partial/\($0).part") == half } }
+    try await waitUntil("all are half there") {
+      ["a", "b", "c"].allSatisfy { spool.length("partial/\($0).part") == half }
+    }
     try spool.move(try spool.claim(of: "a"), "hold/a")
     #expect(unlink(spool.path(try spool.claim(of: "b"))) == 0)
-    try await waitUntil("the worker sees both") { spool.length("partial/b.part") < 0 && (try? spool.lines("hold/a").last?.key) == "interrupted" }
+    try await waitUntil("the worker sees both") {
+      spool.length("partial/b.part") < 0 && (try? spool.lines("hold/a").last?.key) == "interrupted"
+    }
     gate.open()
     #expect(try await worker.result().status == .exited(0))
     #expect(spool.names("done") == ["c"] && spool.payloads == ["c"] && spool.names("hold") == ["a"])

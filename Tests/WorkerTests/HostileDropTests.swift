@@ -8,17 +8,23 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     func new(_ name: String) -> String { spool.path("new/\(name)") }
-    #expect(mkfifo(new("fifo"), 0o600) == 0 && mknod(new("socket"), S_IFSOCK | 0o600, 0) == 0 && mkdir(new("directory"), 0o700) == 0)
+    #expect(
+      mkfifo(new("fifo"), 0o600) == 0 && mknod(new("socket"), S_IFSOCK | 0o600, 0) == 0
+        && mkdir(new("directory"), 0o700) == 0)
     #expect(symlink("/etc/passwd", new("symlink")) == 0 && symlink("/nonexistent", new("dangling")) == 0)
     try writeFile(new("directory/inside"), [1])
     try writeFile(new("huge"), Array("\(server.url("/x"))\n".utf8))
     #expect(truncate(new("huge"), 1 << 30) == 0)
     let url = server.url("/x")
     let texts = [
-      "binary": "\u{7f}ELF\u{2}\u{1}\u{1}\u{0}\n", "unknown": "url: \(url)\nmirror: x\n", "two": "\(url)\n\(url)\n", "range": "url: \(url)\nattempts: 0\n",
-      "crlf-header": "url: \(url)\nheader: A: b\rC: d\n", "escape": "url: \(url)\noutput: ../../etc/x\n", "absolute": "url: \(url)\noutput: /etc/x\n",
-      "scheme": "url: gopher://h/x\n", "file": "url: file:///etc/passwd\n", "port": "url: http://h:99999/x\n", "ftp": "url: ftp://127.0.0.1/x\n",
-      "line\nbreak": "\(url)\n", "esc\u{1b}[31m": "\(url)\n", String(repeating: "n", count: 255): "\(url)\n", "x.part": "\(url)\n",
+      "binary": "\u{7f}ELF\u{2}\u{1}\u{1}\u{0}\n", "unknown": "url: \(url)\nmirror: x\n", "two": "\(url)\n\(url)\n",
+      "range": "url: \(url)\nattempts: 0\n",
+      "crlf-header": "url: \(url)\nheader: A: b\rC: d\n", "escape": "url: \(url)\noutput: ../../etc/x\n",
+      "absolute": "url: \(url)\noutput: /etc/x\n",
+      "scheme": "url: gopher://h/x\n", "file": "url: file:///etc/passwd\n", "port": "url: http://h:99999/x\n",
+      "ftp": "url: ftp://127.0.0.1/x\n",
+      "line\nbreak": "\(url)\n", "esc\u{1b}[31m": "\(url)\n", String(repeating: "n", count: 255): "\(url)\n",
+      "x.part": "\(url)\n",
     ]
     for (name, text) in texts { try writeFile(new(name), Array(text.utf8)) }
     try spool.drop("good", "url: \(server.url("/good"))\n")
@@ -38,7 +44,9 @@ import Testing
     // Each is still there, with what is wrong: in the job itself, or in a record beside what is no job.
     let failed = spool.names("failed")
     let codes = try failed.compactMap { name -> String? in
-      guard let status = fileStatus(spool.path("failed/\(name)")), status.st_mode & S_IFMT == S_IFREG, status.st_size < 1 << 20 else { return nil }
+      guard let status = fileStatus(spool.path("failed/\(name)")), status.st_mode & S_IFMT == S_IFREG,
+        status.st_size < 1 << 20
+      else { return nil }
       return try spool.lines("failed/\(name)").last { $0.key == "failed" }?["code"]
     }
     // Besides `huge`, whose record stands behind a gibibyte.
@@ -52,7 +60,9 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     let outside = try TemporaryDirectory()
-    #expect(symlink(outside.path, spool.path("files/out")) == 0 && symlink("\(outside.path)/x", spool.path("files/final")) == 0)
+    #expect(
+      symlink(outside.path, spool.path("files/out")) == 0
+        && symlink("\(outside.path)/x", spool.path("files/final")) == 0)
     try writeFile(spool.path("files/plain"), [9])
     for (name, output) in [("a", "out/x"), ("b", "out/deep/x"), ("c", "final"), ("d", "plain/x"), ("e", "plain")] {
       try spool.drop(name, "url: \(server.url("/x"))\noutput: \(output)\n")

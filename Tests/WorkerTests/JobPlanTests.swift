@@ -11,7 +11,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("https://h/a.bin\n", "a.bin"), ("https://h/x/y/a%20b\n", "a b"), ("https://h/a?x=1#f\n", "a"), ("https://h/%C3%BC\n", "ü"),
+    ("https://h/a.bin\n", "a.bin"), ("https://h/x/y/a%20b\n", "a b"), ("https://h/a?x=1#f\n", "a"),
+    ("https://h/%C3%BC\n", "ü"),
     ("url: https://h/a\noutput: sets/b\n", "sets/b"), ("url: https://h/\noutput: b\n", "b"), ("https://h/...\n", "..."),
     ("url: https://m/first\nurl: https://h/second\n", "first"),
   ])
@@ -20,11 +21,16 @@ import Testing
   }
 
   @Test(arguments: [
-    ("https://h/\n", "bad-output"), ("https://h\n", "bad-output"), ("https://h/..%2fetc\n", "bad-output"), ("https://h/a/%2e%2e\n", "bad-output"),
-    ("https://h/a%00b\n", "bad-output"), ("https://h/a%0ab\n", "bad-output"), ("https://h/a%ffb\n", "bad-output"), ("https://h/x/..\n", "bad-output"),
-    ("https://h/" + String(repeating: "n", count: 256) + "\n", "bad-output"), ("https://h:0/a\n", "malformed"), ("https://h:65536/a\n", "malformed"),
-    ("https://h:x/a\n", "malformed"), ("https:///a\n", "malformed"), ("url: h/a\n", "malformed"), ("url: file:///etc/passwd\n", "malformed"),
-    ("url: gopher://h/a\n", "malformed"), ("url: https://h/a b\n", "malformed"), ("url: javascript:alert(1)\n", "malformed"),
+    ("https://h/\n", "bad-output"), ("https://h\n", "bad-output"), ("https://h/..%2fetc\n", "bad-output"),
+    ("https://h/a/%2e%2e\n", "bad-output"),
+    ("https://h/a%00b\n", "bad-output"), ("https://h/a%0ab\n", "bad-output"), ("https://h/a%ffb\n", "bad-output"),
+    ("https://h/x/..\n", "bad-output"),
+    ("https://h/" + String(repeating: "n", count: 256) + "\n", "bad-output"), ("https://h:0/a\n", "malformed"),
+    ("https://h:65536/a\n", "malformed"),
+    ("https://h:x/a\n", "malformed"), ("https:///a\n", "malformed"), ("url: h/a\n", "malformed"),
+    ("url: file:///etc/passwd\n", "malformed"),
+    ("url: gopher://h/a\n", "malformed"), ("url: https://h/a b\n", "malformed"),
+    ("url: javascript:alert(1)\n", "malformed"),
     ("ftp://h/a\n", "protocol"), ("sftp://h/a\n", "protocol"),
   ])
   func refusals(text: String, code: String) {
@@ -55,7 +61,9 @@ import Testing
   }
 
   @Test func reasonsHoldNoSecrets() {
-    for url in ["https://user:s3cret@h:0/a", "https://h:0/a?token=s3cret", "gopher://user:s3cret@h/", "https://user:s3cret@/x"] {
+    for url in [
+      "https://user:s3cret@h:0/a", "https://h:0/a?token=s3cret", "gopher://user:s3cret@h/", "https://user:s3cret@/x",
+    ] {
       guard case .failure(let failure) = plan("url: \(url)\n") else {
         Issue.record("accepted: \(url)")
         continue

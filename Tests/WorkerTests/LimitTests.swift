@@ -39,7 +39,9 @@ import Testing
     let gate = try Gate()
     let servers = try (0..<5).map { _ in try holding(gauge, gate) }
     let spool = try TemporarySpool()
-    for number in 0..<20 { try spool.drop("job-\(number)", "url: \(servers[number % 5].url("/x"))\noutput: \(number)\n") }
+    for number in 0..<20 {
+      try spool.drop("job-\(number)", "url: \(servers[number % 5].url("/x"))\noutput: \(number)\n")
+    }
     let worker = try start(["--once", "--jobs", "3", spool.root])
     try await waitUntil("three are under way") { gauge.now == 3 }
     #expect(spool.names("cur").count == 3 && spool.names("new").count == 17)

@@ -63,7 +63,8 @@ import Testing
           assert all(isinstance(value, str) for value in event.values()), line
           print(event["event"], event["level"], event.get("code", "-"), ascii(event.get("job", "-")))
       """
-    let parsed = try await runTool(["/usr/bin/python3", "-c", program, file]).output.split(separator: "\n").map(String.init)
+    let parsed = try await runTool(["/usr/bin/python3", "-c", program, file]).output.split(separator: "\n").map(
+      String.init)
     #expect(parsed.contains("failed error http-404 'gone\\\\xe2\\\\x80\\\\xa8'"), "\(parsed)")
     #expect(parsed.contains("failed warning http-503 'busy\\\\xc2\\\\x9b'"))
     #expect(parsed.contains("rejected error malformed 'junk'"))
@@ -82,6 +83,9 @@ import Testing
     let result = try await run(["/usr/bin/script", "-qec", command, "/dev/null"])
     #expect(result.status == .exited(1), "\(result)")
     #expect(result.output.contains("a: done: x\\xc2\\x9b31m\\xe2\\x80\\xaey"), "\(result)")
-    #expect(!result.output.unicodeScalars.contains { (0x80...0x9f).contains($0.value) || $0.value == 0x1b || $0.value == 0x202e })
+    #expect(
+      !result.output.unicodeScalars.contains {
+        (0x80...0x9f).contains($0.value) || $0.value == 0x1b || $0.value == 0x202e
+      })
   }
 }

@@ -32,31 +32,49 @@ import Testing
     Row(name: "no marks", lines: [started, response], trusted: 700, from: 0),
     Row(name: "exactly the checkpoint", length: 400, trusted: 400, from: 400),
     Row(name: "another boot: the length lies", boot: "b2", trusted: 400, from: 400),
-    Row(name: "another boot, soft marks are no promise", lines: [started, response, checkpoint, interrupted], boot: "b2", trusted: 400, from: 400),
+    Row(
+      name: "another boot, soft marks are no promise", lines: [started, response, checkpoint, interrupted], boot: "b2",
+      trusted: 400, from: 400),
     Row(name: "another boot, no checkpoint", lines: [started, response, interrupted], boot: "b2", trusted: 0),
-    Row(name: "the boot is not known", lines: [started.replacing("b1", with: "unknown"), response, checkpoint], boot: "unknown", trusted: 400, from: 400),
+    Row(
+      name: "the boot is not known", lines: [started.replacing("b1", with: "unknown"), response, checkpoint],
+      boot: "unknown", trusted: 400, from: 400),
     Row(name: "another host", host: "beta", trusted: 400, from: 400, needsNewInode: true),
-    Row(name: "another host of the same boot id", lines: [started, response, checkpoint, interrupted], host: "beta", trusted: 400, from: 400, needsNewInode: true),
+    Row(
+      name: "another host of the same boot id", lines: [started, response, checkpoint, interrupted], host: "beta",
+      trusted: 400, from: 400, needsNewInode: true),
     Row(name: "no data", length: 0, trusted: 0),
     Row(name: "no response: whose data is it?", lines: [started], trusted: 0),
     Row(name: "no start: whose journal is it?", lines: [response, checkpoint], trusted: 0),
     Row(name: "shorter than what was durable", length: 399, trusted: 0),
-    Row(name: "shorter than the soft mark", lines: [started, response, checkpoint, interrupted], length: 500, trusted: 500, from: 400),
-    Row(name: "another inode, by the last mark", lines: [started, response, checkpoint, interrupted], inode: 8, trusted: 600, from: 600, verifies: true),
+    Row(
+      name: "shorter than the soft mark", lines: [started, response, checkpoint, interrupted], length: 500,
+      trusted: 500, from: 400),
+    Row(
+      name: "another inode, by the last mark", lines: [started, response, checkpoint, interrupted], inode: 8,
+      trusted: 600, from: 600, verifies: true),
     Row(name: "another inode after a reboot", inode: 8, boot: "b2", trusted: 400, from: 400, verifies: true),
     Row(name: "another inode, no mark", lines: [started, response], inode: 8, trusted: 0),
     Row(
-      name: "a failed fsync", lines: [started, response, checkpoint, "failed: 2026-11-21T03:00:01Z attempt=1 code=io at=700 crc32=00000007"],
+      name: "a failed fsync",
+      lines: [started, response, checkpoint, "failed: 2026-11-21T03:00:01Z attempt=1 code=io at=700 crc32=00000007"],
       trusted: 400, from: 400, needsNewInode: true),
     Row(
-      name: "a mismatch", lines: [started, response, checkpoint, "failed: 2026-11-21T03:00:01Z attempt=1 code=mismatch-crc32 at=0"], trusted: 0),
-    Row(name: "a new version since", lines: [started, response, checkpoint, "response: mirror=1 at=0 part=7 size=9"], boot: "b2", trusted: 0),
-    Row(name: "the last worker counts", lines: [started, response, checkpoint, started.replacing("alpha", with: "beta")], trusted: 400, from: 400, needsNewInode: true),
+      name: "a mismatch",
+      lines: [started, response, checkpoint, "failed: 2026-11-21T03:00:01Z attempt=1 code=mismatch-crc32 at=0"],
+      trusted: 0),
+    Row(
+      name: "a new version since", lines: [started, response, checkpoint, "response: mirror=1 at=0 part=7 size=9"],
+      boot: "b2", trusted: 0),
+    Row(
+      name: "the last worker counts", lines: [started, response, checkpoint, started.replacing("alpha", with: "beta")],
+      trusted: 400, from: 400, needsNewInode: true),
   ])
   func decide(_ row: Row) {
     let bytes = Array("https://h/a\n\(row.lines.map { $0 + "\n" }.joined())".utf8)
     let journal = bytes.withUnsafeBytes { JobText($0) }.journal
-    let recovery = Recovery.decide(length: row.length, inode: row.inode, journal: journal, host: row.host, boot: row.boot)
+    let recovery = Recovery.decide(
+      length: row.length, inode: row.inode, journal: journal, host: row.host, boot: row.boot)
     #expect(recovery.length == row.trusted)
     #expect(recovery.from.offset == row.from)
     #expect(recovery.from.checksum.value == UInt32(row.from / 100), "the mark's own checksum")
@@ -68,7 +86,10 @@ import Testing
   /// Whatever the journal says, no more is trusted than is there, and after a reboot no more than the checkpoint.
   @Test func bounds() {
     for length in [0, 1, 399, 400, 401, 599, 600, 601, 5000] as [UInt64] {
-      for lines in [[Self.started, Self.response, Self.checkpoint], [Self.started, Self.response, Self.checkpoint, Self.interrupted]] {
+      for lines in [
+        [Self.started, Self.response, Self.checkpoint],
+        [Self.started, Self.response, Self.checkpoint, Self.interrupted],
+      ] {
         let bytes = Array("https://h/a\n\(lines.map { $0 + "\n" }.joined())".utf8)
         let journal = bytes.withUnsafeBytes { JobText($0) }.journal
         for (host, boot) in [("alpha", "b1"), ("alpha", "b2"), ("beta", "b1"), ("beta", "b2")] {

@@ -25,7 +25,8 @@ import Testing
   @Test func mirrorsInOrder() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
-    try spool.drop("a", "url: \(server.url("/404"))\nurl: \(server.url("/503"))\nurl: \(server.url("/good"))\noutput: x\n")
+    try spool.drop(
+      "a", "url: \(server.url("/404"))\nurl: \(server.url("/503"))\nurl: \(server.url("/good"))\noutput: x\n")
     #expect(try await spoolrun("--once", spool.root).status == .exited(0))
     #expect(server.requests.map(\.target) == ["/404", "/503", "/good"])
     #expect(try spool.lines("done/a").last?["attempts"] == "1")
@@ -97,7 +98,9 @@ import Testing
   @Test func defaultsAreInherited() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
-    try writeFile(spool.path("defaults"), Array("# for all\nattempts: 1\nheader: X-One: default\nheader: X-Two: default\noverwrite: yes\n".utf8))
+    try writeFile(
+      spool.path("defaults"),
+      Array("# for all\nattempts: 1\nheader: X-One: default\nheader: X-Two: default\noverwrite: yes\n".utf8))
     try writeFile(spool.path("files/own"), [9])
     try spool.drop("plain", "url: \(server.url("/plain"))\n")
     try spool.drop("own", "url: \(server.url("/own"))\nheader: X-One: own\noverwrite: no\n")

@@ -7,7 +7,9 @@ import Testing
 @Suite struct RetryDecisionTests {
   private let now = Timestamp(seconds: 1_000_000)
 
-  private func delay(_ failure: Failure, failures: Int = 1, jitter: Double = 0.5, _ request: JobRequest = JobRequest()) -> Int64? {
+  private func delay(_ failure: Failure, failures: Int = 1, jitter: Double = 0.5, _ request: JobRequest = JobRequest())
+    -> Int64?
+  {
     switch RetryDecision.decide(failure, failures: failures, request: request, now: now, jitter: jitter) {
     case .wait(let until): until.seconds - now.seconds
     case .giveUp: nil

@@ -19,10 +19,12 @@ import Testing
     let server = try ScriptedServer { request, reply in
       switch request.target.split(separator: "?")[0] {
       case "/ok": try reply.respond("200 OK", body: [1])
-      case "/redirect": try reply.respond("302 Found", ["Location: \(request.target.replacing("/redirect", with: "/ok"))"], body: [])
+      case "/redirect":
+        try reply.respond("302 Found", ["Location: \(request.target.replacing("/redirect", with: "/ok"))"], body: [])
       case "/loop": try reply.respond("302 Found", ["Location: \(request.target)"], body: [])
       case "/file": try reply.respond("302 Found", ["Location: file:///etc/passwd?token=t0ken-value"], body: [])
-      case "/away": try reply.respond("302 Found", ["Location: http://us3rname:pa55word@127.0.0.1:9/x?token=t0ken-value"], body: [])
+      case "/away":
+        try reply.respond("302 Found", ["Location: http://us3rname:pa55word@127.0.0.1:9/x?token=t0ken-value"], body: [])
       case "/cut":
         try reply.head("200 OK", ["Content-Length: 10"])
         try reply.reset()
@@ -60,7 +62,9 @@ import Testing
     }
     #expect(lines > 30, "each job has some")
     let first = try #require(server.requests(for: "/ok?token=t0ken-value").first)
-    #expect(first.value("authorization") == "Bearer hdr-s3cret" && first.value("cookie") == "c00kie=1", "they do reach the server")
+    #expect(
+      first.value("authorization") == "Bearer hdr-s3cret" && first.value("cookie") == "c00kie=1",
+      "they do reach the server")
   }
 
   @Test func addTellsNone() async throws {
@@ -75,7 +79,8 @@ import Testing
       #expect(result.exitStatus == 64, "\(arguments): \(result)")
       #expect(reveals(result.output + result.errors) == [], "\(result)")
     }
-    let result = try await spoolrun("add", "--spool", spool.root, "http://us3rname:pa55word@h/x?token=t0ken-value", "--header", "X: hdr-s3cret")
+    let result = try await spoolrun(
+      "add", "--spool", spool.root, "http://us3rname:pa55word@h/x?token=t0ken-value", "--header", "X: hdr-s3cret")
     #expect(result.exitStatus == 0 && result.output == "x\n", "\(result)")
     #expect((fileStatus(spool.path("new/x"))?.st_mode ?? 0) & 0o777 == 0o600, "and the job is for its owner only")
   }

@@ -1,0 +1,220 @@
+import Testing
+
+/// One response to one request, and what is to become of it.
+struct VerdictCase: Sendable, CustomTestStringConvertible {
+  let name: String
+  let status: Int
+  let fields: [String]
+  var offset: UInt64 = 50
+  /// What the data is a prefix of: strong, weak, dated, bare or unknown.
+  var version = "strong"
+  /// The size that is known of it.
+  var total: UInt64? = 100
+  var checksum = false
+  var size: UInt64?
+  var mirror = 1
+  var ifRangeIgnored = false
+  /// `append`, `replace`, `complete`, `startOver`, or the code of a failure.
+  let verdict: String
+  var testDescription: String { name }
+}
+
+extension VerdictCase {
+  static let date = "Sat, 21 Nov 2026 12:00:00 GMT"
+  static let earlier = "Sat, 21 Nov 2026 10:00:00 GMT"
+  static let good = ["content-range: bytes 50-99/100", "etag: \"v1\"", "content-length: 50"]
+
+  static let fresh = [
+    VerdictCase(
+      name: "whole", status: 200, fields: ["content-length: 100"], offset: 0, version: "unknown", verdict: "append"),
+    VerdictCase(
+      name: "whole without length", status: 200, fields: [], offset: 0, version: "unknown", verdict: "append"),
+    VerdictCase(
+      name: "empty", status: 200, fields: ["content-length: 0"], offset: 0, version: "unknown", verdict: "append"),
+    VerdictCase(
+      name: "another size than declared", status: 200, fields: ["content-length: 99"], offset: 0, size: 100,
+      verdict: "mismatch-size"),
+    VerdictCase(
+      name: "the declared size", status: 200, fields: ["content-length: 100"], offset: 0, size: 100, verdict: "append"),
+    VerdictCase(name: "gzip", status: 200, fields: ["content-encoding: gzip"], offset: 0, verdict: "bad-response"),
+    VerdictCase(name: "identity", status: 200, fields: ["content-encoding: identity"], offset: 0, verdict: "append"),
+    VerdictCase(
+      name: "identity, gzip", status: 200, fields: ["content-encoding: identity", "content-encoding: gzip"], offset: 0,
+      verdict: "bad-response"),
+    VerdictCase(
+      name: "206 unasked", status: 206, fields: ["content-range: bytes 0-99/100"], offset: 0, version: "unknown",
+      verdict: "bad-response"),
+    VerdictCase(
+      name: "416 unasked", status: 416, fields: ["content-range: bytes */100"], offset: 0, version: "unknown",
+      verdict: "http-416"),
+  ]
+
+  static let whole = [
+    VerdictCase(name: "changed", status: 200, fields: ["content-length: 90", "etag: \"v2\""], verdict: "replace"),
+    VerdictCase(
+      name: "range ignored", status: 200, fields: ["content-length: 100", "etag: \"v1\""], verdict: "replace"),
+    VerdictCase(
+      name: "resume, another size than declared", status: 200, fields: ["content-length: 99"], size: 100,
+      verdict: "mismatch-size"),
+    VerdictCase(name: "resume, gzip", status: 200, fields: ["content-encoding: br"], verdict: "bad-response"),
+  ]
+
+  static let partial = [
+    VerdictCase(name: "right", status: 206, fields: good, verdict: "append"),
+    VerdictCase(
+      name: "right, less than asked for", status: 206, fields: ["content-range: bytes 50-59/100", "etag: \"v1\""],
+      verdict: "append"),
+    VerdictCase(
+      name: "right, total *", status: 206, fields: ["content-range: bytes 50-99/*", "etag: \"v1\""], verdict: "append"),
+    VerdictCase(
+      name: "right, unit in capitals", status: 206, fields: ["content-range: BYTES 50-99/100", "etag: \"v1\""],
+      verdict: "append"),
+    VerdictCase(name: "no Content-Range", status: 206, fields: ["etag: \"v1\""], verdict: "startOver"),
+    VerdictCase(name: "two", status: 206, fields: good + ["content-range: bytes 50-99/100"], verdict: "startOver"),
+    VerdictCase(
+      name: "another unit", status: 206, fields: ["content-range: items 50-99/100", "etag: \"v1\""],
+      verdict: "startOver"),
+    VerdictCase(
+      name: "starts before", status: 206, fields: ["content-range: bytes 49-99/100", "etag: \"v1\""],
+      verdict: "startOver"),
+    VerdictCase(
+      name: "starts behind", status: 206, fields: ["content-range: bytes 51-99/100", "etag: \"v1\""],
+      verdict: "startOver"),
+    VerdictCase(
+      name: "starts at 0", status: 206, fields: ["content-range: bytes 0-99/100", "etag: \"v1\""], verdict: "startOver"),
+    VerdictCase(
+      name: "last before first", status: 206, fields: ["content-range: bytes 50-49/100", "etag: \"v1\""],
+      verdict: "startOver"),
+    VerdictCase(
+      name: "beyond total", status: 206, fields: ["content-range: bytes 50-100/100", "etag: \"v1\""],
+      verdict: "startOver"),
+    VerdictCase(
+      name: "overflow", status: 206, fields: ["content-range: bytes 50-99/18446744073709551716", "etag: \"v1\""],
+      verdict: "startOver"),
+    VerdictCase(
+      name: "unsatisfied form", status: 206, fields: ["content-range: bytes */100", "etag: \"v1\""],
+      verdict: "startOver"),
+    VerdictCase(
+      name: "total changed", status: 206, fields: ["content-range: bytes 50-109/110", "etag: \"v1\""],
+      verdict: "startOver"),
+    VerdictCase(
+      name: "length and range disagree", status: 206,
+      fields: ["content-range: bytes 50-99/100", "etag: \"v1\"", "content-length: 49"],
+      verdict: "startOver"),
+    VerdictCase(
+      name: "chunked: length means nothing", status: 206,
+      fields: ["content-range: bytes 50-99/100", "etag: \"v1\"", "content-length: 49", "transfer-encoding: chunked"],
+      verdict: "append"),
+    VerdictCase(
+      name: "etag changed", status: 206, fields: ["content-range: bytes 50-99/100", "etag: \"v2\""],
+      verdict: "startOver"),
+    VerdictCase(
+      name: "etag turned weak", status: 206, fields: ["content-range: bytes 50-99/100", "etag: W/\"v1\""],
+      verdict: "startOver"),
+    VerdictCase(name: "etag gone", status: 206, fields: ["content-range: bytes 50-99/100"], verdict: "startOver"),
+    VerdictCase(name: "two etags", status: 206, fields: good + ["etag: \"v1\""], verdict: "startOver"),
+    VerdictCase(
+      name: "multipart", status: 206, fields: good + ["content-type: Multipart/ByteRanges; boundary=x"],
+      verdict: "bad-response"),
+    VerdictCase(name: "gzip range", status: 206, fields: good + ["content-encoding: gzip"], verdict: "bad-response"),
+    VerdictCase(name: "another total than declared", status: 206, fields: good, size: 99, verdict: "mismatch-size"),
+    VerdictCase(
+      name: "date, same", status: 206, fields: ["content-range: bytes 50-99/100", "last-modified: \(earlier)"],
+      version: "dated",
+      verdict: "append"),
+    VerdictCase(
+      name: "date, left out", status: 206, fields: ["content-range: bytes 50-99/100"], version: "dated",
+      verdict: "append"),
+    VerdictCase(
+      name: "date, left out though nobody compared", status: 206, fields: ["content-range: bytes 50-99/100"],
+      version: "dated",
+      ifRangeIgnored: true, verdict: "startOver"),
+    VerdictCase(
+      name: "date changed", status: 206, fields: ["content-range: bytes 50-99/100", "last-modified: \(date)"],
+      version: "dated",
+      verdict: "startOver"),
+    VerdictCase(name: "weak, no checksum", status: 206, fields: good, version: "unknown", verdict: "startOver"),
+    VerdictCase(
+      name: "bare with checksum", status: 206, fields: ["content-range: bytes 50-99/100"], version: "bare",
+      checksum: true, verdict: "append"),
+    VerdictCase(
+      name: "bare with checksum, total changed", status: 206, fields: ["content-range: bytes 50-98/99"],
+      version: "bare", checksum: true,
+      verdict: "startOver"),
+    VerdictCase(
+      name: "weak with checksum, changed", status: 206, fields: ["content-range: bytes 50-99/100", "etag: W/\"v2\""],
+      version: "weak",
+      checksum: true, verdict: "startOver"),
+    VerdictCase(
+      name: "weak with checksum, same", status: 206, fields: ["content-range: bytes 50-99/100", "etag: W/\"v1\""],
+      version: "weak",
+      checksum: true, verdict: "append"),
+    VerdictCase(
+      name: "another mirror's etag with checksum", status: 206,
+      fields: ["content-range: bytes 50-99/100", "etag: \"other\""],
+      checksum: true, mirror: 2, verdict: "append"),
+    VerdictCase(
+      name: "another mirror's etag without", status: 206,
+      fields: ["content-range: bytes 50-99/100", "etag: \"other\""], mirror: 2,
+      verdict: "startOver"),
+    VerdictCase(name: "another mirror, same etag", status: 206, fields: good, mirror: 2, verdict: "append"),
+  ]
+
+  static let unsatisfiable = [
+    VerdictCase(
+      name: "our length, validator", status: 416, fields: ["content-range: bytes */50", "etag: \"v1\""], total: 50,
+      verdict: "complete"),
+    VerdictCase(
+      name: "our length, checksum", status: 416, fields: ["content-range: bytes */50"], version: "bare", total: nil,
+      checksum: true, verdict: "complete"),
+    VerdictCase(
+      name: "our length, date", status: 416, fields: ["content-range: bytes */50", "last-modified: \(earlier)"],
+      version: "dated", total: 50,
+      verdict: "complete"),
+    VerdictCase(
+      name: "our length, total not known", status: 416, fields: ["content-range: bytes */50", "etag: \"v1\""],
+      total: nil, verdict: "complete"),
+    VerdictCase(
+      name: "our length, but it was to be longer", status: 416, fields: ["content-range: bytes */50", "etag: \"v1\""],
+      verdict: "startOver"),
+    VerdictCase(
+      name: "the same with checksum", status: 416, fields: ["content-range: bytes */50"], checksum: true,
+      verdict: "startOver"),
+    VerdictCase(
+      name: "our length, nothing else", status: 416, fields: ["content-range: bytes */50"], total: 50,
+      verdict: "startOver"),
+    VerdictCase(
+      name: "our length, another etag", status: 416, fields: ["content-range: bytes */50", "etag: \"v2\""], total: 50,
+      verdict: "startOver"),
+    VerdictCase(
+      name: "our length, weak etag", status: 416, fields: ["content-range: bytes */50", "etag: W/\"v1\""],
+      version: "weak", total: 50,
+      verdict: "startOver"),
+    VerdictCase(
+      name: "another length", status: 416, fields: ["content-range: bytes */100", "etag: \"v1\""], verdict: "startOver"),
+    VerdictCase(
+      name: "another length, checksum", status: 416, fields: ["content-range: bytes */49"], checksum: true,
+      verdict: "startOver"),
+    VerdictCase(name: "no range", status: 416, fields: ["etag: \"v1\""], checksum: true, verdict: "startOver"),
+    VerdictCase(
+      name: "a range", status: 416, fields: ["content-range: bytes 0-49/50", "etag: \"v1\""], checksum: true,
+      verdict: "startOver"),
+    VerdictCase(
+      name: "garbage", status: 416, fields: ["content-range: bytes */5O", "etag: \"v1\""], checksum: true,
+      verdict: "startOver"),
+    VerdictCase(
+      name: "two ranges", status: 416,
+      fields: ["content-range: bytes */50", "content-range: bytes */50", "etag: \"v1\""], total: 50,
+      verdict: "startOver"),
+  ]
+
+  static let all = fresh + whole + partial + unsatisfiable + others
+
+  static let others =
+    [201, 202, 203, 204, 205, 207, 226, 300, 301, 303, 304, 307, 399].map { status in
+      VerdictCase(name: "status \(status)", status: status, fields: good, verdict: "bad-response")
+    }
+    + [400, 401, 403, 404, 408, 410, 412, 425, 429, 451, 500, 503, 599, 999].map { status in
+      VerdictCase(name: "status \(status)", status: status, fields: good, verdict: "http-\(status)")
+    }
+}
