@@ -22,5 +22,6 @@ package struct Checksum: Hashable, Sendable, CustomStringConvertible {
         UInt(value), base.assumingMemoryBound(to: UInt8.self), bytes.count))
   }
 
-  package var description: String { hexadecimal(UInt64(value), digits: 8) }
+  /// Upper case, as cksfv and `rhash --crc32` print it.
+  package var description: String { hexadecimal(UInt64(value), digits: 8).uppercased() }
 }

@@ -16,11 +16,14 @@ package final class Claim {
   /// Where the next journal line goes: an explicit offset, because O_APPEND of two clients of a network file system loses data.
   private var end: Int64
   private var needsNewline: Bool
+  /// A `requeued:` line that ``text`` does not know ends the file.
+  package let isRequeueNoted: Bool
   private var isOpen = true
   /// Whether its last move is still to come.
   package var isHeld: Bool { isOpen }
 
-  init(spool: Spool, job: JobName, origin: Directory, path: Path, descriptor: Int32, identity: FileStatus, text: JobText) {
+  init(spool: Spool, job: JobName, origin: Directory, path: Path, descriptor: Int32, identity: FileStatus, text: JobText, isRequeueNoted: Bool = false) {
+    self.isRequeueNoted = isRequeueNoted
     self.spool = spool
     self.job = job
     self.origin = origin
@@ -30,14 +33,14 @@ package final class Claim {
     self.text = text
     end = identity.size
     // A person's last line that lacks its newline stays as it is, for them to read; a torn journal line did not happen.
-    needsNewline = text.hasTornTail && !(text.tornTailIsJournal && origin != .new)
+    needsNewline = text.hasTornTail && !text.isTornByWorker(in: origin) && !isRequeueNoted
   }
 
   deinit { if isOpen { _ = Glibc.close(descriptor) } }
 
   /// Cuts off a journal line that has no newline.
   func dropTornTail() throws(SpoolError) {
-    guard text.hasTornTail, text.tornTailIsJournal, origin != .new else { return }
+    guard text.hasTornTail, text.isTornByWorker(in: origin), !isRequeueNoted else { return }
     try spool.system.truncate(descriptor, path, to: Int64(text.completeLength))
     end = Int64(text.completeLength)
   }
@@ -46,6 +49,10 @@ package final class Claim {
   package func append(_ line: JournalLine) throws(SpoolError) {
     // The descriptor's number may be another job's file by now.
     guard isOpen else { throw SpoolError(call: .write, path: path.display, errno: .badFileDescriptor) }
+    // A successor on another host, after this worker slept too long, has written behind our back: its lines are not to be written over.
+    guard try spool.system.status(descriptor, path: path).size == end else {
+      throw SpoolError(call: .write, path: path.display, errno: .staleNFSFileHandle)
+    }
     let bytes = Array(((needsNewline ? "\n" : "") + line.text).utf8)
     let result: Result<Void, SpoolError> = bytes.withUnsafeBytes { buffer in
       Result { () throws(SpoolError) in try spool.system.write(descriptor, path, buffer, at: end) }

@@ -57,7 +57,10 @@ extension Spool {
     }
   }
 
-  private func claim(_ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp) throws(SpoolError) -> ClaimOutcome {
+  /// - Parameter isNamed: `source` is the claim's name already.
+  private func claim(_ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, isNamed: Bool = false) throws(SpoolError)
+    -> ClaimOutcome
+  {
     let flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
     let descriptor: Int32
     var isWritable = true
@@ -74,27 +77,45 @@ extension Spool {
     var status = try system.status(descriptor, path: source)
     guard status.isRegular else { return .lost }
     if status.links > 1, origin == .cur, try completeMove(job, source, status) { return .lost }
+    if status.links > 1, origin == .partial {
+      try removeClaims(of: job, status)
+      status = try system.status(descriptor, path: source)
+    }
     let (text, defect) = try readJob(descriptor, source, status, origin, now: now)
+    let isOurs = isWritable && status.owner == geteuid() && status.links == 1
     guard let text else { return .unfinished }
+    let isRequeueNoted = origin == .new && isOurs && defect == nil && !text.journal.isEmpty
+    if isRequeueNoted {
+      // Before the rename: in cur/, a journal that ends in a failure says that the move to failed/ is still to be made.
+      try noteRequeued(descriptor, source, text)
+      status = try system.status(descriptor, path: source)
+    }
 
+    var job = job
+    // Before the rename as well: whoever takes the claim over takes the data of its name for its own.
+    if origin == .new, !isNamed, try isTaken(job) { job = try freeName(like: job) }
     let name = ClaimName.fileName(job, owner)
     let target = Path(.cur, name)
-    try system.rename(root, source, target)
+    if !isNamed {
+      // rename(2) would replace our own claim of another job of this name: that one comes first.
+      if try self.status(.cur, name) != nil { return .lost }
+      try system.rename(root, source, target)
+    }
     // The name may have passed to another file between open and rename: then that file is not locked, and not the one we read.
     guard let moved = try self.status(.cur, name), moved.isSameFile(as: status) else {
-      let outcome = try claim(job, target, origin, now: now)
+      let outcome = try claim(job, target, origin, now: now, isNamed: true)
       // Its owner replaced it under our hands and still holds it: give it its name back, or the owner would think it lost.
       if case .lost = outcome, try self.status(.cur, name) != nil { try system.rename(root, target, source) }
       return outcome
     }
     status = moved
-    let claim = Claim(spool: self, job: job, origin: origin, path: target, descriptor: descriptor, identity: status, text: text)
+    let claim = Claim(
+      spool: self, job: job, origin: origin, path: target, descriptor: descriptor, identity: status, text: text, isRequeueNoted: isRequeueNoted)
     isHandedOver = true
-    if !isWritable || status.owner != geteuid() || status.links > 1, status.size <= Self.maximumJobFile {
+    if !isOurs, status.size <= Self.maximumJobFile {
       try claim.replaceFile()
     }
     try claim.dropTornTail()
-    if origin == .new, try isTaken(job) { try claim.renumber() }
     if let defect {
       let record = FailureRecord(
         time: .now(), attempt: 0, failure: Failure(.malformed, defect.reason, line: defect.line), offset: 0, checksum: nil,
@@ -135,9 +156,7 @@ extension Spool {
     let bytes = try read(descriptor, path, limit: isHuge ? JobText.maximumRequest : Self.maximumJobFile)
     let text = bytes.withUnsafeBytes { JobText($0) }
     if isHuge || text.isTooLong { return (text, Defect(line: nil, reason: "\(status.size) bytes: a job has at most 64 KiB")) }
-    // What is past new/ was whole when it was claimed: there a torn tail is our own.
-    let isCut = text.hasTornTail && !(text.tornTailIsJournal && origin != .new)
-    if isCut || status.size == 0 {
+    if text.hasTornTail && !text.isTornByWorker(in: origin) || status.size == 0 {
       let isYoung = max(status.modified, status.changed) + Self.settlingTime > now.seconds
       // In sight of a defect no newline can mend, waiting helps nobody; but a cut line looks like one, so only the missing newline counts.
       if origin == .new, isYoung { return (nil, nil) }
@@ -163,13 +182,27 @@ extension Spool {
     return false
   }
 
+  /// The same, seen from the new name: the claim that it was moved from goes.
+  private func removeClaims(of job: JobName, _ status: FileStatus) throws(SpoolError) {
+    for name in try list(.cur) where ClaimName(name)?.job == job {
+      if let other = try self.status(.cur, name), other.isSameFile(as: status) { try system.unlink(root, Path(.cur, name)) }
+    }
+  }
+
   /// Whether an older job bears this name, so that `NAME.part` is that one's.
   private func isTaken(_ job: JobName) throws(SpoolError) -> Bool {
     for directory in [Directory.partial, .failed, .hold] where try status(directory, job.fileName) != nil { return true }
-    return try list(.cur).contains { name in
-      guard let claim = ClaimName(name) else { return false }
-      return claim.job == job && name != ClaimName.fileName(job, owner)
+    return try list(.cur).contains { ClaimName($0)?.job == job }
+  }
+
+  /// Begins a fresh budget of attempts for a job that came again through `new/`.
+  private func noteRequeued(_ descriptor: Int32, _ path: Path, _ text: JobText) throws(SpoolError) {
+    let bytes = Array(JournalLine.requeued(.now()).text.utf8)
+    if text.hasTornTail { try system.truncate(descriptor, path, to: Int64(text.completeLength)) }
+    let result: Result<Void, SpoolError> = bytes.withUnsafeBytes { buffer in
+      Result { () throws(SpoolError) in try system.write(descriptor, path, buffer, at: Int64(text.completeLength)) }
     }
+    try result.get()
   }
 
   // MARK: names that are taken
@@ -219,7 +252,8 @@ extension Spool {
       try system.renameNoReplace(root, from, to)
     } catch where error.errno == .invalidArgument || error.errno == .noFunction {
       try system.link(root, from, root, to)
-      try system.unlink(root, from)
+      // It has moved, and must not be moved elsewhere because its old name stays: that one goes by ``completeMove``.
+      try? system.unlink(root, from)
     }
   }
 
@@ -228,17 +262,15 @@ extension Spool {
   /// Puts what is no job into `failed/` as it is, with the record beside it: nothing dropped is deleted or ignored in silence.
   private func reject(_ name: FileName, from origin: Directory, _ defect: Defect) throws(SpoolError) -> ClaimOutcome {
     func numbered(_ suffix: String) -> FileName { FileName(Array(name.bytes.prefix(255 - suffix.utf8.count)) + Array(suffix.utf8)) }
-    func recordName(_ name: FileName) -> FileName { FileName(Array(name.bytes.prefix(255 - 7)) + Array(".record".utf8)) }
     // `failed/NAME.part` is the place of a job's wrong data, which is replaced and removed.
     var target = name.bytes.suffix(5) == Array(".part".utf8)[...] ? numbered("~1") : name
     var number = 1
     while true {
       do throws(SpoolError) {
-        if try status(.failed, recordName(target)) != nil {
-          throw SpoolError(call: .rename, path: recordName(target).display, errno: .fileExists)
-        }
+        // The record first: what has moved is not looked at again, and would stand there without one.
+        try writeRecord(of: defect, beside: target)
         try moveNoReplace(Path(origin, name), Path(.failed, target))
-        break
+        return .rejected(target, defect)
       } catch where error.errno == .noSuchFileOrDirectory {
         return .lost
       } catch where error.errno == .fileExists && number < Self.maximumNumber {
@@ -246,17 +278,26 @@ extension Spool {
         target = numbered("~\(number)")
       }
     }
+  }
+
+  /// - Throws: EEXIST where `failed/` has something else of either name. A record alone is what a worker left that died before the move.
+  private func writeRecord(of defect: Defect, beside target: FileName) throws(SpoolError) {
+    let path = Path(.failed, target.record)
+    let found = try contents(path, limit: JobText.maximumRequest) ?? []
+    // It may have died within the line.
+    let isRecord = zip(found, Array("failed: ".utf8)).allSatisfy { $0 == $1 } && found.count { $0 == 0x0A } <= 1
+    guard isRecord, try status(.failed, target) == nil else {
+      throw SpoolError(call: .create, path: path.display, errno: .fileExists)
+    }
     let record = FailureRecord(
       time: .now(), attempt: 0, failure: Failure(.malformed, defect.reason, line: defect.line), offset: 0, checksum: nil, fetched: 0,
       retry: nil)
-    let path = Path(.failed, recordName(target))
-    let descriptor = try system.create(root, path, O_WRONLY | O_EXCL | O_NOFOLLOW)
+    let descriptor = try system.create(root, path, O_WRONLY | O_TRUNC | O_NOFOLLOW)
     defer { _ = Glibc.close(descriptor) }
     let bytes = Array(JournalLine.failed(record).text.utf8)
     let result: Result<Void, SpoolError> = bytes.withUnsafeBytes { buffer in
       Result { () throws(SpoolError) in try system.write(descriptor, path, buffer, at: 0) }
     }
     try result.get()
-    return .rejected(target, defect)
   }
 }

@@ -53,6 +53,8 @@ package struct Failure: Error, Sendable {
   package var line: Int?
   /// Seconds that the server asked to wait.
   package var retryAfter: Int?
+  /// An fsync of the data failed: neither what came after the last checkpoint nor the inode is to be trusted.
+  package var lostWrites = false
 
   package init(
     _ code: FailureCode, _ reason: String, status: Int? = nil, expected: String? = nil, found: String? = nil,
@@ -108,7 +110,7 @@ package struct FailureRecord: Sendable {
     Fields("\(time)").with("attempt", attempt).with("class", failure.failureClass.rawValue)
       .with("code", failure.label).with("at", offset).with("crc32", checksum)
       .with("fetched", fetched > 0 ? fetched : nil).with("retry", retry)
-      .with("burned", failure.code.burnsAttempt ? nil : "no")
+      .with("burned", failure.code.burnsAttempt ? nil : "no").with("lost", failure.lostWrites ? "yes" : nil)
       .with("expected", failure.expected).with("found", failure.found).with("line", failure.line)
       .with("reason", failure.reason)
   }

@@ -49,6 +49,10 @@ package struct JobText: Sendable {
     }
   }
 
+  /// Whether the torn tail is a worker's line, which did not happen. What is past `new/` was whole when it was claimed, and so was what has a
+  /// journal; elsewhere the job is still being written, or was cut short.
+  func isTornByWorker(in origin: Directory) -> Bool { tornTailIsJournal && (origin != .new || !journal.isEmpty) }
+
   private static func beginsJournal(_ tail: Slice<UnsafeRawBufferPointer>) -> Bool {
     let written = tail.prefix { $0 != 0 }
     return JournalKey.allCases.contains { key in

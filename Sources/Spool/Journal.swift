@@ -198,7 +198,7 @@ package struct Journal: Sendable {
       } else {
         softMark = mark(at: number("at")) ?? softMark
       }
-      if code == .io { lostWrites = true }
+      if code == .io || fields["lost"] == "yes" { lostWrites = true }
     case .verified:
       guard let size = number("size"), let sum = checksum(), let part = number("part") else { return }
       verified = Verified(size: size, checksum: sum, part: part)

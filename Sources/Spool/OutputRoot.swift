@@ -69,6 +69,15 @@ package final class OutputRoot {
     return OutputPlace(chain: chain, name: Path(output.name), spool: spool)
   }
 
+  /// Removes what a commit that was cut left beside `output`: a second name of the data, or its copy.
+  package func removeTemporaries(beside output: OutputPath, of inodes: [UInt64]) throws(SpoolError) {
+    do throws(SpoolError) {
+      let place = try open(output, creating: false)
+      for inode in inodes { try place.removeTemporary(of: inode) }
+    } catch where error.errno == .noSuchFileOrDirectory {
+    }
+  }
+
   /// The directories to fsync, innermost first, before `place` is a durable name: its own always, each above it once a process.
   package func unsynced(_ place: OutputPlace) throws(SpoolError) -> [Flush] {
     var flushes = [place.parent.flush]
@@ -138,7 +147,7 @@ package final class OutputPlace {
   /// Gives the verified inode its final name, by its descriptor: what stands under `partial/NAME.part` by now may be a successor's.
   package func publish(_ part: PartFile, overwrite: Bool) throws(SpoolError) -> Publication {
     if overwrite {
-      let temporary = try temporaryName(part)
+      let temporary = try temporaryName(part.inode)
       try removeIfPresent(temporary)
       guard try link(part, to: temporary) else { return .otherFileSystem }
       try spool.system.rename(parent.descriptor, temporary, name)
@@ -169,9 +178,9 @@ package final class OutputPlace {
 
   /// A name in the output directory that the job's next run finds again and no reader takes for a payload. Whoever holds the lock of the data may
   /// use it; the spool's inode keeps two spools with one output root apart.
-  private func temporaryName(_ part: PartFile) throws(SpoolError) -> Path {
+  private func temporaryName(_ data: UInt64) throws(SpoolError) -> Path {
     let root = try spool.system.status(spool.root, path: Path(spool.location))
-    return Path(".spoolrun-\(String(root.inode, radix: 16))-\(String(part.inode, radix: 16))")
+    return Path(".spoolrun-\(String(root.inode, radix: 16))-\(String(data, radix: 16))")
   }
 
   private func removeIfPresent(_ path: Path) throws(SpoolError) {
@@ -181,9 +190,12 @@ package final class OutputPlace {
     }
   }
 
+  /// Removes the temporary name that a commit of the data with this inode left if it was cut.
+  func removeTemporary(of data: UInt64) throws(SpoolError) { try removeIfPresent(temporaryName(data)) }
+
   /// Begins the copy for an output root on another file system, under a temporary name there.
   package func beginCopy(of part: PartFile) throws(SpoolError) -> OutputCopy {
-    let temporary = try temporaryName(part)
+    let temporary = try temporaryName(part.inode)
     try removeIfPresent(temporary)
     let descriptor = try spool.system.create(parent.descriptor, temporary, O_RDWR | O_EXCL | O_NOFOLLOW)
     return OutputCopy(

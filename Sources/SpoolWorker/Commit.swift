@@ -17,7 +17,13 @@ struct Commit {
   /// Commits verified data.
   /// - Throws: `output-exists` if another file took the name meanwhile; ``SpoolError``.
   func publish(_ part: PartFile, fetched: UInt64) async throws {
-    try await offload { [data = part.durability] in try data.data() }
+    do {
+      try await offload { [data = part.durability] in try data.data() }
+    } catch let error as SpoolError {
+      var failure = Failure(error)
+      failure.lostWrites = true
+      throw failure
+    }
     try claim.append(.verified(.now(), size: part.length, checksum: part.checksum, part: part.inode))
     try await publish(part, checksum: part.checksum, fetched: fetched)
   }
@@ -81,26 +87,23 @@ struct Commit {
           now, attempts: attempt, output: plan.output.text, fetched: journal.fetched &+ fetched, seconds: max(0, seconds),
           existing: existing, directory: root.location))
     }
-    do {
-      try await offload { [receipt = claim.durability] in try receipt.all() }
-    } catch is SpoolError {
-      // A failed fsync is never retried on its inode: the receipt goes into a new one, whose own failure counts.
-      try claim.replaceFile()
-    }
+    try await claim.makeDurable()
     try spool.removeData(of: claim.job)
-    let job = claim.job
+    // Before the move, because nobody looks after a job that is done; a failure is not the job's, and leaves it to the sweep.
+    try? spool.removeSetAside(of: claim.job)
     try claim.finish()
     try await offload { [spool] in
       try spool.sync(.done)
       try spool.sync(.cur)
     }
-    try spool.removeSetAside(of: job)
   }
 
   /// Goes on with a commit that a crash cut: the journal says `verified:`, and the inode it names is still the data, or is the output already.
   /// - Returns: whether the job is done now.
   func finishInterrupted(_ journal: Journal) async throws -> Bool {
     guard let verified = journal.verified else { return false }
+    // Data that still has a second name would look like somebody else's.
+    try root.removeTemporaries(beside: plan.output, of: [verified.part] + (journal.part.map { [$0] } ?? []))
     if let status = try root.status(plan.output), status.isRegular, status.inode == verified.part, status.size == verified.size {
       try await sync(try root.place(plan.output))
       try await finish(fetched: 0, existing: false)

@@ -24,6 +24,9 @@ final class JobRun {
   private var state: State?
   private var stop: Stop?
   private var checkpointing: Task<Void, Never>?
+  private var mayCheckpoint = false
+  /// An fsync of the data failed.
+  private var lostWrites: SpoolError?
   private var fetched: UInt64 = 0
   private var attempt = 0
   private var lengthAtStart: UInt64 = 0
@@ -83,7 +86,8 @@ final class JobRun {
     let journal = claim.text.journal
     if claim.origin == .cur, journal.endsInFailure { return try finishRecord(journal) }
     let isRequeued = claim.origin == .new && !journal.isEmpty
-    if isRequeued { try claim.append(.requeued(.now())) }
+    // Else the claim has it already.
+    if isRequeued, !claim.isRequeueNoted { try claim.append(.requeued(.now())) }
     attempt = (isRequeued ? 0 : journal.failures) + 1
     let request = claim.text.request.inheriting(worker.options.defaults)
     let plan = try JobPlan(request, protocols: worker.options.protocols)
@@ -99,7 +103,11 @@ final class JobRun {
     let state = try await openData(request, journal)
     self.state = state
     lengthAtStart = state.part.length
+    mayCheckpoint = true
+    defer { mayCheckpoint = false }
     try await transfer(plan, state)
+    // A checkpoint that came later would write behind the receipt, or after the move into whatever has the descriptor's number then.
+    mayCheckpoint = false
     await checkpointing?.value
     if let stop { throw stop }
     try await commit.publish(state.part, fetched: fetched)
@@ -108,6 +116,7 @@ final class JobRun {
 
   /// A crash came between the record of a failure and the move that it calls for.
   private func finishRecord(_ journal: Journal) throws(SpoolError) -> Outcome {
+    if let data = try spool.status(.partial, claim.job.part), data.size == 0 { try spool.removeData(of: claim.job) }
     if let retry = journal.lastFailure?["retry"].flatMap({ Timestamp($0) }) {
       try claim.park(until: retry)
       return .waiting
@@ -153,14 +162,12 @@ final class JobRun {
       let found = try await offload { [reading = part.reading(from: Mark(offset: 0, checksum: Checksum()), to: mark.offset)] in
         try reading.run()
       }
-      if found != mark { recovery = .nothing }
+      if found != mark { (recovery.length, recovery.from) = (0, Mark(offset: 0, checksum: Checksum())) }
     }
     // Before `started:` names this boot and host: from then on the length counts as trusted.
-    if recovery.length == 0 {
-      try part.truncate(to: 0)
-    } else {
-      if recovery.needsNewInode { part = try part.rebuilt(to: recovery.length, owner: claim.job) }
-      try part.truncate(to: recovery.length)
+    if recovery.needsNewInode { part = try part.rebuilt(to: recovery.length, owner: claim.job) }
+    try part.truncate(to: recovery.length)
+    if recovery.length > 0 {
       let mark = try await offload { [reading = part.reading(from: recovery.from, to: recovery.length)] in
         try reading.run()
       }
@@ -168,7 +175,8 @@ final class JobRun {
     }
     // What a worker fetched that was killed before it could say so.
     fetched += unrecorded
-    let state = State(claim: claim, request: request, part: part, version: part.length > 0 ? journal.version : nil)
+    let state = State(claim: claim, request: request, part: part, version: part.length > 0 ? journal.version : nil,
+      minFree: worker.options.minFree)
     // The journal names the inode: after a change of inode it has to name the new one, or the data would not be known again.
     if let version = state.version, journal.part != part.inode { try state.begin(version) }
     return state
@@ -242,7 +250,7 @@ final class JobRun {
         : ResumePlan.decide(
           length: state.part.length, version: state.version, mirror: number, hasChecksum: state.request.crc32 != nil)
       if plan.offset == 0, state.part.length > 0 { try state.discardData() }
-      try checkSpace(state)
+      try state.checkSpace()
       let before = state.part.length
       let sink = PartSink(state, plan: plan, mirror: number, host: mirror.host)
       let result = await (try worker.engine()).fetch(
@@ -283,14 +291,6 @@ final class JobRun {
     }
   }
 
-  private func checkSpace(_ state: State) throws(Failure) {
-    guard let size = state.version?.size ?? state.request.size, let free = spool.freeSpace() else { return }
-    let needed = size > state.part.length ? size - state.part.length : 0
-    if needed > free || free - needed < worker.options.minFree {
-      throw Failure(.diskFull, "\(needed) bytes are still to come, \(free) are free and \(worker.options.minFree) of them to be left so", expected: "\(needed)", found: "\(free)")
-    }
-  }
-
   // MARK: verify
 
   private func verify(_ state: State) throws(Failure) {
@@ -318,6 +318,7 @@ final class JobRun {
     await checkpointing?.value
     if let stop = lostClaim() { return await end(stop) }
     var failure = failure
+    failure.lostWrites = failure.lostWrites || lostWrites != nil
     do {
       if failure.code.isMismatch { try state?.setAside() }
       let journal = claim.text.journal
@@ -339,7 +340,11 @@ final class JobRun {
       do throws(SpoolError) {
         try claim.append(.failed(line))
       } catch where error.isDiskFull {
-        // No room even for the record: the move and its mtime need none, and the log has it all.
+        // No room even for the record: the move and its mtime need none, and the log has it all. But what an fsync lost must not be
+        // trusted by whoever does not know of it.
+        if failure.lostWrites, let state {
+          try state.part.truncate(to: min(state.part.length, state.checkpoint?.offset ?? 0))
+        }
       }
       // Before the job shows in its new place, where another worker may take it: a claim without data is a fresh start.
       let job = name
@@ -373,6 +378,7 @@ final class JobRun {
 
   private func end(_ stop: Stop) async -> Outcome {
     await checkpointing?.value
+    if case .shutdown = stop, let lostWrites { return await record(Failure(lostWrites)) }
     do {
       if case .failed(let error) = stop { return await record(Failure(error)) }
       if case .removed = stop {
@@ -439,22 +445,26 @@ final class JobRun {
     } catch {
       return stop(.failed(error))
     }
-    if let state, checkpointing == nil, state.isCheckpointDue(worker.options) { beginCheckpoint(state) }
+    if mayCheckpoint, let state, checkpointing == nil, state.isCheckpointDue(worker.options) { beginCheckpoint(state) }
   }
 
   private func beginCheckpoint(_ state: State) {
     state.noteCheckpointBegun()
     let mark = state.part.mark
     let data = state.part.durability
-    let journal = claim.durability
     let generation = state.generation
     checkpointing = Task { @WorkerLoop in
       do {
-        try await offload { try data.data() }
+        do {
+          try await offload { try data.data() }
+        } catch {
+          self.lostWrites = error as? SpoolError
+          throw error
+        }
         // The transfer went on meanwhile, but may have started over: then this mark speaks of bytes that are gone.
         if state.generation == generation, self.state === state {
           try state.noteCheckpoint(mark)
-          try await offload { try journal.data() }
+          try await self.claim.makeDurable()
           self.worker.log(Event("checkpoint", .debug, job: self.name, Fields("\(mark.offset)")))
         }
       } catch let error as SpoolError {

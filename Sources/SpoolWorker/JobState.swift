@@ -14,7 +14,11 @@ extension JobRun {
     /// Counts how often the data was thrown away, so that a checkpoint under way can tell.
     private(set) var generation = 0
 
-    init(claim: Claim, request: JobRequest, part: PartFile, version: RemoteVersion?) {
+    private let minFree: UInt64
+
+    /// - Parameter minFree: bytes to leave on the disk.
+    init(claim: Claim, request: JobRequest, part: PartFile, version: RemoteVersion?, minFree: UInt64) {
+      self.minFree = minFree
       self.claim = claim
       self.request = request
       self.part = part
@@ -29,15 +33,26 @@ extension JobRun {
     }
 
     /// Journals what the bytes to come belong to, before the first of them.
-    func begin(_ version: RemoteVersion) throws(SpoolError) {
+    /// - Throws: ``SpoolError``; `disk-full` where the bytes to come have no room.
+    func begin(_ version: RemoteVersion) throws {
+      try checkSpace(for: version.size)
       try claim.append(.response(version, at: part.length, part: part.inode))
       // Data that a durable checkpoint vouched for was thrown away: should the machine stop now, that checkpoint
       // would vouch for the new bytes under the old validator. So the new line has to be durable first.
       if part.length == 0, checkpoint != nil {
-        try claim.durability.data()
+        do throws(SpoolError) { try claim.durability.data() } catch { try claim.renew() }
         checkpoint = nil
       }
       self.version = version
+    }
+
+    /// Whether what is still to come of `size` bytes, or of those that are known of or declared, has room on the disk.
+    func checkSpace(for size: UInt64? = nil) throws(Failure) {
+      guard let size = size ?? version?.size ?? request.size, let free = claim.spool.freeSpace() else { return }
+      let needed = size > part.length ? size - part.length : 0
+      guard needed > free || free - needed < minFree else { return }
+      throw Failure(
+        .diskFull, "\(needed) bytes are still to come and \(free) are free, of which \(minFree) are to be left", expected: "\(needed)", found: "\(free)")
     }
 
     /// Cuts the data to nothing. Before its journal line: the other way round, a crash in between would leave old bytes

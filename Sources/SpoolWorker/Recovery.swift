@@ -17,7 +17,9 @@ struct Recovery: Equatable {
   ///   - length: of the data file; `inode`: its own.
   ///   - host, boot: of this worker.
   static func decide(length: UInt64, inode: UInt64, journal: Journal, host: String, boot: String) -> Recovery {
-    guard length > 0, journal.version != nil, let start = journal.lastStart else { return .nothing }
+    var nothing = Self.nothing
+    nothing.needsNewInode = journal.lostWrites
+    guard length > 0, journal.version != nil, let start = journal.lastStart else { return nothing }
     let isSameHost = start.host == host
     // A process that died lost nothing; a machine that did may have the length without the data.
     let isTrusted = isSameHost && start.boot == boot && boot != "unknown" && !journal.lostWrites
@@ -25,16 +27,16 @@ struct Recovery: Equatable {
     let marks = [isTrusted ? journal.softMark : nil, journal.checkpoint].compactMap { $0 }.filter { $0.offset <= length }
     let mark = marks.max { $0.offset < $1.offset } ?? zero
     let usable = isTrusted ? length : mark.offset
-    if usable == 0 { return .nothing }
+    if usable == 0 { return nothing }
     var recovery = Recovery(length: usable, from: mark, needsNewInode: !isSameHost || journal.lostWrites)
     if journal.part != inode {
       // Moved here by cp or a restored backup, or another job's of the same name.
-      guard mark.offset > 0 else { return .nothing }
+      guard mark.offset > 0 else { return nothing }
       recovery.length = mark.offset
       recovery.verifies = mark
     }
     // Shorter than what was once durable: not the file that the journal speaks of.
-    if let checkpoint = journal.checkpoint, length < checkpoint.offset { return .nothing }
+    if let checkpoint = journal.checkpoint, length < checkpoint.offset { return nothing }
     return recovery
   }
 }

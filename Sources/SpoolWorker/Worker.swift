@@ -44,7 +44,7 @@ package final class Worker {
   /// - Parameter stopSignals: a signalfd(2); negative for none.
   package func runOnce(stopSignals: Int32 = -1) async -> RunSummary {
     sweepAtStart()
-    return await run(stopSignals: stopSignals) { () throws(SpoolError) in
+    return await run(stopSignals: stopSignals, survivesErrors: false) { () throws(SpoolError) in
       // Only a scan that came after the last job's end may say that nothing is left.
       if self.backlog.isEmpty, !self.isScanFresh { try self.rescan() }
       try self.fill()
@@ -65,7 +65,7 @@ package final class Worker {
     WorkerLoop.executor.watched = [watch.descriptor] + (links.map { [$0.descriptor] } ?? [])
     var nextScan: Int64 = 0
     var isMissing = false
-    return await run(stopSignals: stopSignals) { () throws(SpoolError) in
+    return await run(stopSignals: stopSignals, survivesErrors: true) { () throws(SpoolError) in
       let now = LoopExecutor.milliseconds()
       let news = watch.read()
       if links?.hasNews() == true { self.retryAfterNetworkChange() }
@@ -87,8 +87,6 @@ package final class Worker {
         isMissing = true
         nextScan = now + Self.scanInterval
       }
-      // A job that broke the run is left to the next scan.
-      self.summary.spoolError = nil
       if !self.running.isEmpty { return 200 }
       if !self.backlog.isEmpty { return 2000 }
       return min(nextScan - now, self.millisecondsUntilDue())
@@ -98,12 +96,14 @@ package final class Worker {
   static let scanInterval: Int64 = 60_000
 
   /// - Parameter turn: looks for work and starts it; gives the milliseconds to wait for something to happen, nil when all is done.
-  private func run(stopSignals: Int32, turn: () throws(SpoolError) -> Int64?) async -> RunSummary {
+  /// - Parameter survivesErrors: whether a job that the spool failed under is left to the next scan, and the run goes on.
+  private func run(stopSignals: Int32, survivesErrors: Bool, turn: () throws(SpoolError) -> Int64?) async -> RunSummary {
     if stopSignals >= 0 { WorkerLoop.executor.watched.append(stopSignals) }
     defer { WorkerLoop.executor.watched = [] }
     do throws(SpoolError) {
       while true {
         if stopSignals >= 0, hasSignal(stopSignals) { beginStop() }
+        if survivesErrors { summary.spoolError = nil }
         var wait: Int64? = running.isEmpty ? nil : 200
         if !isStopping, summary.spoolError == nil {
           wait = try turn()

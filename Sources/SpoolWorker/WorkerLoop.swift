@@ -90,7 +90,7 @@ final class LoopExecutor: SerialExecutor, @unchecked Sendable {
       return queue.isWaiting
     }
     if isIdle {
-      let timeout = pausing.map { max(0, $0.deadline - Self.milliseconds()) } ?? 60_000
+      let timeout = pausing.map { isWokenUp ? 0 : max(0, $0.deadline - Self.milliseconds()) } ?? 60_000
       let descriptors = [wakeDescriptor] + watched
       if let driver {
         driver.wait(milliseconds: Int32(clamping: timeout), descriptors: descriptors)

@@ -6,7 +6,7 @@ import TestSupport
   @Test func checksum() {
     #expect(independentCRC32(Array("123456789".utf8)) == 0xCBF4_3926)
     #expect(independentCRC32([]) == 0)
-    #expect(hex8(0xBEEF) == "0000beef")
+    #expect(hex8(0xBEEF) == "0000BEEF")
   }
 
   @Test(arguments: [

@@ -19,14 +19,14 @@ import Testing
     let directory = try TemporaryDirectory()
     try writeFile("\(directory.path)/data", bytes)
     let ours = checksum(bytes).description
-    if length == 9 { #expect(ours == "cbf43926", "the check value of this CRC in every catalogue") }
+    if length == 9 { #expect(ours == "CBF43926", "the check value of this CRC in every catalogue") }
 
-    let rhash = try await runTool(["/usr/bin/rhash", "--crc32", "--printf=%c", "\(directory.path)/data"]).output
-    #expect(rhash == ours)
+    let rhash = try await runTool(["/usr/bin/rhash", "--crc32", "\(directory.path)/data"]).output
+    #expect(rhash.split(separator: "\n").last { !$0.hasPrefix(";") }?.hasSuffix(" \(ours)") == true)
     let cksfv = try await runTool(["/usr/bin/cksfv", "-b", "\(directory.path)/data"]).output
     let line = try #require(cksfv.split(separator: "\n").last { !$0.hasPrefix(";") })
-    #expect(line == "data \(ours.uppercased())")
-    #expect(Checksum(line.suffix(8))?.description == ours, "its upper case can be pasted into a job")
+    #expect(line == "data \(ours)")
+    #expect(Checksum(line.suffix(8))?.description == ours, "it can be pasted into a job")
   }
 
   @Test func carriedOnOverPieces() {
@@ -39,8 +39,8 @@ import Testing
   }
 
   @Test func spelling() {
-    #expect(Checksum(value: 0x0000_00a1).description == "000000a1")
-    #expect(Checksum("000000A1") == Checksum(value: 0xa1))
+    #expect(Checksum(value: 0x0000_00a1).description == "000000A1")
+    #expect(Checksum("000000a1") == Checksum(value: 0xa1))
     for text in ["", "a1", "0x0000a1", "+00000a1", "000000a1 ", "000000g1"] { #expect(Checksum(text) == nil) }
     #expect(Checksum().description == "00000000")
   }

@@ -12,8 +12,8 @@ private let crcTable: [UInt32] = (0..<256).map { (index: UInt32) in
   (0..<8).reduce(index) { value, _ in value & 1 == 1 ? 0xEDB8_8320 ^ (value >> 1) : value >> 1 }
 }
 
-/// Eight lower-case hex digits, as jobs and journals write a CRC-32.
+/// Eight upper-case hex digits, as jobs and journals write a CRC-32.
 package func hex8(_ value: UInt32) -> String {
-  let digits = String(value, radix: 16)
+  let digits = String(value, radix: 16, uppercase: true)
   return String(repeating: "0", count: 8 - digits.count) + digits
 }

@@ -1,0 +1,127 @@
+/// Reads invariant 7 off a record: nothing is promised before it is durable, and a failed fsync is never retried.
+struct CommitOrder {
+  let scenario: Scenario
+  let events: [CallEvent]
+  var fault: Fault?
+
+  func problems() -> [String] {
+    scenario.jobs.filter { $0.end == .done }.flatMap { commitProblems($0) } + retryProblems()
+  }
+
+  // MARK: one job's commit
+
+  private func commitProblems(_ job: Scenario.Job) -> [String] {
+    // Names that a job may have got; its output tells which one it was only where there are several jobs.
+    let name = job.output.split(separator: "/").last.map(String.init) ?? job.output
+    let jobName = String(name.prefix { $0 != "." })
+    guard scenario.jobs.count == 1 || scenario.workers > 1 else { return [] }
+    guard let finish = events.firstIndex(where: { isMove($0, of: jobName, to: "done") && succeeded($0) }) else {
+      return ["\(jobName): no move to done/ in the record"]
+    }
+    return receiptProblems(jobName, name, finish) + durabilityProblems(finish)
+  }
+
+  /// A rename, or a link where there is no other way.
+  private func isMove(_ event: CallEvent, of job: String, to state: String) -> Bool {
+    event.phase == .begun && (event.kind == "rename" || event.kind == "link") && event.source.hasPrefix("cur/\(job):")
+      && event.target == "\(state)/\(job)"
+  }
+
+  private func succeeded(_ begun: CallEvent) -> Bool {
+    // Killed in between, it came to pass or it did not: then a later event tells.
+    guard let end = events.first(where: { $0.completes(begun) }) else { return false }
+    return end.note == "\(begun.inode)"
+  }
+
+  private func receiptProblems(_ job: String, _ output: String, _ finish: Int) -> [String] {
+    let before = events[..<finish]
+    let receipt = events[finish].inode
+    let lastWrite = before.lastIndex { $0.inode == receipt && ["write", "truncate"].contains($0.kind) } ?? -1
+    guard let synced = before.lastIndex(where: { $0.phase == .returned && $0.isSync && $0.inode == receipt }), synced > lastWrite,
+      let syncing = before[..<synced].lastIndex(where: { $0.phase == .begun && $0.isSync && $0.inode == receipt })
+    else { return ["\(job): its receipt was not durable before the move to done/"] }
+    return payloadProblems(job, output, before: syncing)
+  }
+
+  private func payloadProblems(_ job: String, _ output: String, before receipt: Int) -> [String] {
+    let before = events[..<receipt]
+    var problems: [String] = []
+    let isPublication = { (event: CallEvent) in
+      event.phase == .begun && ["link", "rename"].contains(event.kind) && event.target == output[...]
+    }
+    if let published = before.lastIndex(where: isPublication) {
+      guard let directory = scenario.outputDirectories.last,
+        before[published...].contains(where: { $0.phase == .returned && $0.kind == "fsync" && isDirectory($0, directory) })
+      else { return ["\(job): the receipt came before the fsync of the output's directory"] }
+      problems += dataProblems(job, published)
+    }
+    for (index, event) in before.enumerated() where event.phase == .begun && event.kind == "mkdir" {
+      guard let place = scenario.outputDirectories.firstIndex(of: event.path), place > 0 else { continue }
+      let parent = scenario.outputDirectories[place - 1]
+      if !before[index...].contains(where: { $0.phase == .returned && $0.kind == "fsync" && isDirectory($0, parent) }) {
+        problems.append("\(job): the receipt came before the fsync of \(parent), which got the new directory \(event.path)")
+      }
+    }
+    return problems
+  }
+
+  private func isDirectory(_ event: CallEvent, _ name: String) -> Bool {
+    event.path == name || (scenario.isOnOtherFileSystem && event.path.hasPrefix("/"))
+  }
+
+  /// The data's way to the name: from the last write over its fdatasync to its first name in the output directory.
+  private func dataProblems(_ job: String, _ published: Int) -> [String] {
+    let before = events[..<published]
+    // A copy is known by its temporary name, other data by its inode.
+    let isCopy = scenario.isOnOtherFileSystem
+    let linked =
+      isCopy
+      ? events[published]
+      : before.last { $0.phase == .begun && $0.kind == "link" && $0.source.hasPrefix("/proc/") && events[published].source == $0.target }
+        ?? events[published]
+    let isData = { (event: CallEvent) in isCopy ? event.path == linked.source[...] : event.inode == linked.inode }
+    let lastWrite = before.lastIndex { isData($0) && ["write", "truncate"].contains($0.kind) } ?? -1
+    let synced = before.lastIndex { isData($0) && $0.phase == .returned && $0.isSync } ?? -1
+    return synced > lastWrite ? [] : ["\(job): its data was not durable before it got its name"]
+  }
+
+  /// Both directories of the last move, unless the process ended first.
+  private func durabilityProblems(_ finish: Int) -> [String] {
+    let process = events[finish].process
+    let own = events[finish...].filter { $0.process == process }
+    if own.contains(where: { $0.phase == .struck || $0.phase == .failed }) { return [] }
+    if let last = own.last, last.phase == .begun || events.contains(where: { $0.phase == .struck && $0.process == process }) { return [] }
+    return ["done", "cur"].filter { directory in
+      !own.contains { $0.phase == .returned && $0.kind == "fsync" && $0.path == directory }
+    }.map { "no fsync of \($0)/ after the move to done/" }
+  }
+
+  // MARK: failed fsyncs
+
+  /// A sync of data or of a job that succeeds on an inode on which one failed.
+  private func retryProblems() -> [String] {
+    var distrusted: Set<UInt64> = []
+    var problems: [String] = []
+    // Where nothing can be written any more, nothing can be noted either; but data can still be cut down to what is durable.
+    if fault?.isLasting == true, fault?.argument == "EIO" { return [] }
+    for event in events where event.inode != 0 {
+      let isFile = event.path.contains("/") && !event.path.hasPrefix("/")
+      let isDistrusted = fault?.isLasting != true || event.path.hasSuffix(".part")
+      switch event.phase {
+      case .failed where event.isSync && isFile && isDistrusted: distrusted.insert(event.inode)
+      case .returned where fault?.isLasting == true && event.kind == "truncate": distrusted.remove(event.inode)
+      // Made anew, perhaps with the number of one that is gone.
+      case .returned where event.kind == "create" && !existed(event): distrusted.remove(event.inode)
+      case .returned where event.isSync && distrusted.contains(event.inode):
+        problems.append("a failed fsync was retried on the same inode: \(event)")
+      default: break
+      }
+    }
+    return problems
+  }
+
+  private func existed(_ created: CallEvent) -> Bool {
+    let begun = events.last { $0.phase == .begun && $0.kind == "create" && $0.path == created.path && $0.process == created.process }
+    return begun.map { $0.inode != 0 } ?? true
+  }
+}

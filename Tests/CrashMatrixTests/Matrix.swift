@@ -1,0 +1,64 @@
+import Synchronization
+import Testing
+import TestSupport
+
+/// All faults of some kinds at all calls of a scenario.
+struct Matrix {
+  let scenario: Scenario
+  let faults: [Fault]
+
+  /// More cases at once than cores: they wait for ticks of the worker and for its processes.
+  private static let slots = Slots(8)
+  private static let reportedFailures = 3
+
+  /// Runs the scenario without a fault, then once for each call and fault; problems become issues.
+  func sweep() async throws {
+    let clean = try await Self.slots.withSlot { try await MatrixCase(scenario: scenario, fault: nil).play() }
+    if !clean.problems.isEmpty {
+      Issue.record("\(scenario.name), without a fault: \(clean.problems.joined(separator: "\n"))")
+      return
+    }
+    var summary: [String] = []
+    for fault in faults { summary.append(try await sweep(fault, clean)) }
+    print("crash matrix: \(scenario.name): \(summary.joined(separator: ", "))")
+  }
+
+  private func sweep(_ fault: Fault, _ clean: MatrixCase.Outcome) async throws -> String {
+    let sites = fault.counted.count(in: clean.events)
+    var outcomes = try await withThrowingTaskGroup(of: (Fault, MatrixCase.Outcome).self) { group in
+      for number in 1...max(1, sites) { group.addTask { try await play(fault.at(number), clean) } }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    // A run can have a call more than the one that was counted.
+    var next = sites + 1
+    while true {
+      let extra = try await play(fault.at(next), clean)
+      outcomes.append(extra)
+      guard extra.1.struck != nil, next < sites + 40 else { break }
+      next += 1
+    }
+    let struck = outcomes.count { $0.1.struck != nil }
+    if scenario.workers == 1, struck + 2 < sites {
+      Issue.record("\(scenario.name): \(fault.action) struck \(struck) of \(sites) calls")
+    }
+    let failures = outcomes.filter { !$0.1.problems.isEmpty }.sorted { $0.0.number < $1.0.number }
+    for (fault, outcome) in failures.prefix(Self.reportedFailures) {
+      Issue.record("\(scenario.name), \(fault): \(outcome.problems.joined(separator: "\n"))")
+    }
+    if failures.count > Self.reportedFailures {
+      let rest = failures.dropFirst(Self.reportedFailures).map { "\($0.0): \($0.1.problems[0])" }
+      Issue.record("\(scenario.name): \(rest.count) more: \(rest.joined(separator: "\n"))")
+    }
+    return "\(struck) \(fault.action)\(fault.argument.map { " \($0)" } ?? "")"
+  }
+
+  private func play(_ fault: Fault, _ clean: MatrixCase.Outcome) async throws -> (Fault, MatrixCase.Outcome) {
+    try await Self.slots.withSlot {
+      do {
+        return (fault, try await MatrixCase(scenario: scenario, fault: fault, usualRounds: clean.rounds).play())
+      } catch let error as TestSupportError {
+        return (fault, MatrixCase.Outcome(problems: ["\(error)"]))
+      }
+    }
+  }
+}

@@ -1,0 +1,13 @@
+import Testing
+
+@Suite(.timeLimit(.minutes(10)))
+struct MatrixTests {
+  @Test(arguments: Scenario.all)
+  func killed(scenario: Scenario) async throws { try await Matrix(scenario: scenario, faults: Fault.kills).sweep() }
+
+  @Test(arguments: Scenario.all)
+  func failing(scenario: Scenario) async throws { try await Matrix(scenario: scenario, faults: Fault.errors).sweep() }
+
+  @Test(arguments: Scenario.all)
+  func unnoticed(scenario: Scenario) async throws { try await Matrix(scenario: scenario, faults: Fault.harmless).sweep() }
+}

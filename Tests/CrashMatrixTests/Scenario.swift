@@ -1,0 +1,51 @@
+import TestSupport
+import Testing
+
+/// A state of a spool and a server from which a worker starts, and what has to come of it.
+struct Scenario: Sendable, CustomTestStringConvertible {
+  /// One job, known by its `output:` line, because its name may become another.
+  struct Job: Sendable {
+    enum End: Sendable {
+      /// In `done/` with the current version as its payload.
+      case done
+      /// In `failed/`, without a payload.
+      case failed
+    }
+
+    var output: String
+    var end = End.done
+    /// What else may stand at the output until the job is done.
+    var before: [UInt8]?
+  }
+
+  let name: String
+  var jobs = [Job(output: "a.bin")]
+  /// Workers that run at the same time; only the first one meets the fault.
+  var workers = 1
+  /// Options of the rig beside those of the fault.
+  var options: @Sendable (World) -> [String] = { _ in [] }
+  var isOnOtherFileSystem = false
+  /// What stands in `failed/` at the end beside the jobs.
+  var rejected: [String] = []
+  /// The directories that hold the output, outermost first, as the record names them.
+  var outputDirectories = ["files"]
+  let setUp: @Sendable (World) throws -> Void
+  var answer: @Sendable (World, ServerRequest, Reply) throws -> Void = { _, request, reply in
+    try Version.current.serve(request, reply)
+  }
+
+  var testDescription: String { name }
+
+  static let all = began + left + placed + crowded
+}
+
+extension World {
+  /// Drops job `a` for `a.bin`.
+  func drop(_ lines: String..., output: String = "a.bin", as name: String = "a") throws {
+    try spool.drop(name, job(lines, output: output))
+  }
+
+  func job(_ lines: [String], output: String) -> String {
+    (["url: \(url(output))", "output: \(output)"] + lines).joined(separator: "\n") + "\n"
+  }
+}

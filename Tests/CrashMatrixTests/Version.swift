@@ -1,0 +1,45 @@
+import TestSupport
+
+/// What a URL holds at one time.
+struct Version: Sendable {
+  let bytes: [UInt8]
+  let etag: String
+
+  /// Small, so that a run has few calls; in two halves each of which reaches the worker in one piece.
+  static let length = 24_576
+  static let half = length / 2
+
+  static let current = Version(bytes: pattern(seed: 2_463_534_242), etag: "\"current\"")
+  /// Differs in every byte, so that no splice goes unseen.
+  static let previous = Version(bytes: current.bytes.map { ~$0 }, etag: "\"previous\"")
+
+  private static func pattern(seed: UInt32) -> [UInt8] {
+    var state = seed
+    return (0..<length).map { _ in
+      state ^= state << 13
+      state ^= state >> 17
+      state ^= state << 5
+      return UInt8(truncatingIfNeeded: state >> 8)
+    }
+  }
+
+  var crc32: String { hex8(independentCRC32(bytes)) }
+
+  /// Answers as a good server does: Range and If-Range honoured.
+  /// - Parameter middle: called when the first half of the whole has been sent.
+  func serve(_ request: ServerRequest, _ reply: Reply, middle: ((Reply) throws -> Void)? = nil) throws {
+    let condition = request.value("if-range")
+    let start = condition == nil || condition == etag ? request.rangeStart ?? 0 : 0
+    guard start < bytes.count else {
+      return try reply.respond("416 Range Not Satisfiable", ["Content-Range: bytes */\(bytes.count)"], body: [])
+    }
+    var head = start > 0 ? "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes \(start)-\(bytes.count - 1)/\(bytes.count)\r\n" : "HTTP/1.1 200 OK\r\n"
+    head += "ETag: \(etag)\r\nContent-Length: \(bytes.count - start)\r\n\r\n"
+    // In one piece with its head: how a body falls into writes must be the same in every run.
+    guard let middle, start == 0 else { return try reply.send(latin1Bytes(head) + bytes[start...]) }
+    try reply.send(latin1Bytes(head) + bytes[..<Version.half])
+    try middle(reply)
+    try reply.send(bytes[Version.half...])
+  }
+
+}

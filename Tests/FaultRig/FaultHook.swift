@@ -1,0 +1,83 @@
+internal import Glibc
+internal import Spool
+internal import Synchronization
+internal import SystemPackage
+
+/// Records each call of a worker, and kills the process or fails the call where the plan says so.
+final class FaultHook: CallHook {
+  private struct State {
+    var counted = 0
+    /// The call after which the process dies.
+    var lastCall: (kind: Call.Kind, path: String)?
+    var hasStopped = false
+  }
+
+  private let recorder: CallRecorder
+  private let plan: FaultPlan?
+  /// Whether renameat2(RENAME_NOREPLACE) is to look as on a file system that does not know it.
+  private let lacksNoReplace: Bool
+  /// Whether the process gets a SIGTERM at the first byte of data.
+  private let stopsAtData: Bool
+  private let state: Mutex<State>
+
+  init(_ recorder: CallRecorder, plan: FaultPlan?, lacksNoReplace: Bool, stopsAtData: Bool) {
+    self.recorder = recorder
+    self.plan = plan
+    self.lacksNoReplace = lacksNoReplace
+    self.stopsAtData = stopsAtData
+    state = Mutex(State())
+  }
+
+  func before(_ call: Call) -> Fault? {
+    state.withLock { state in
+      let fault = planned(call, &state)
+      if case .fail(let errno) = fault {
+        recorder.note(.failed, call, "\(errno)")
+        return fault
+      }
+      // Only the moves between states are made without replacing; the others start or end in tmp/, or end in cur/.
+      if lacksNoReplace, call.kind == .rename, call.path.hasPrefix("cur/"), !call.path.contains(" cur/") {
+        recorder.note(.failed, call, "\(Errno.invalidArgument)")
+        return .fail(.invalidArgument)
+      }
+      recorder.note(.begun, call)
+      return fault
+    }
+  }
+
+  func after(_ call: Call) {
+    state.withLock { state in
+      recorder.note(.returned, call)
+      if let last = state.lastCall, last.kind == call.kind, last.path == call.path { die() }
+      if stopsAtData, !state.hasStopped, call.kind == .write, call.path.hasSuffix(".part") {
+        state.hasStopped = true
+        kill(getpid(), SIGTERM)
+      }
+    }
+  }
+
+  private func planned(_ call: Call, _ state: inout State) -> Fault? {
+    guard let plan, plan.counted.contains(call.kind) else { return nil }
+    state.counted += 1
+    if state.counted == plan.number { recorder.note(.struck, call) }
+    if case .failFrom(let errno) = plan.action { return state.counted >= plan.number ? .fail(errno) : nil }
+    guard state.counted == plan.number else { return nil }
+    switch plan.action {
+    case .killBefore: die()
+    case .killAfter:
+      state.lastCall = (call.kind, call.path)
+      return nil
+    case .killWithin(let length):
+      state.lastCall = (call.kind, call.path)
+      return .short(length)
+    case .fail(let errno), .failFrom(let errno): return .fail(errno)
+    case .short(let length): return .short(length)
+    }
+  }
+
+  private func die() -> Never {
+    kill(getpid(), SIGKILL)
+    // The signal is delivered before kill(2) returns to this thread, unless it is blocked, which SIGKILL cannot be.
+    fatalError("survived SIGKILL")
+  }
+}

@@ -1,0 +1,82 @@
+internal import CLinux
+internal import Glibc
+internal import Spool
+internal import SpoolWorker
+internal import SystemPackage
+
+/// `FaultRig SPOOL record=FILE [fault=PLAN] [checkpoint=BYTES] [directory=DIR] [jobs=N] [replace=unknown] [stop=data]`:
+/// a worker as `spoolrun --once` is one, with the seam of its system calls recorded and, by plan, broken.
+/// Its exit status is that of spoolrun(1).
+@main
+struct FaultRig {
+  static func main() {
+    let arguments = CommandLine.arguments.dropFirst()
+    var options: [String: String] = [:]
+    for argument in arguments.dropFirst() {
+      let parts = argument.split(separator: "=", maxSplits: 1).map(String.init)
+      if parts.count == 2 { options[parts[0]] = parts[1] }
+    }
+    guard let location = arguments.first, let path = options["record"], let recorder = CallRecorder(path, spool: location) else {
+      exit(64)
+    }
+    var plan: FaultPlan?
+    if let text = options["fault"] {
+      plan = FaultPlan(text)
+      if plan == nil { exit(64) }
+    }
+    let hook = FaultHook(
+      recorder, plan: plan, lacksNoReplace: options["replace"] == "unknown", stopsAtData: options["stop"] == "data")
+    exit(work(location, options, System(hook: hook)))
+  }
+
+  /// What `Run` does.
+  private static func work(_ location: String, _ options: [String: String], _ system: System) -> Int32 {
+    umask(0o077)
+    let signals = spoolrun_stop_signals()
+    let (owner, boot) = Spool.currentWorker()
+    var workerOptions = WorkerOptions()
+    workerOptions.checkpointBytes = options["checkpoint"].flatMap { UInt64($0) } ?? 65_536
+    workerOptions.directory = options["directory"]
+    workerOptions.jobs = options["jobs"].flatMap { Int($0) } ?? 8
+    workerOptions.userAgent = "FaultRig"
+    let spool: Spool
+    do throws(SpoolError) {
+      spool = try Spool(location, owner: owner, boot: boot, system: system)
+    } catch {
+      say("\(error)")
+      return error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory ? 66 : 74
+    }
+    do {
+      workerOptions.defaults = try spool.defaults()
+    } catch {
+      say("defaults: \(error)")
+      return 78
+    }
+    let outcome = WorkerLoop.run { [workerOptions] () async -> Result<RunSummary, SpoolError> in
+      do throws(SpoolError) {
+        let worker = try Worker(spool, workerOptions) { say("\($0.name) \($0.fields.text)") }
+        return .success(await worker.runOnce(stopSignals: signals))
+      } catch {
+        return .failure(error)
+      }
+    }
+    switch outcome {
+    case .failure(let error):
+      say("the output root: \(error)")
+      return error.errno == .noSuchFileOrDirectory ? 73 : 74
+    case .success(let summary):
+      if let error = summary.spoolError {
+        say("\(error)")
+        return error.call == .create || error.call == .mkdir ? 73 : 74
+      }
+      if summary.givenUp > 0 { return 1 }
+      return summary.waiting > 0 ? 75 : 0
+    }
+  }
+
+  /// For the report of a failed test.
+  private static func say(_ text: String) {
+    let bytes = Array("\(text)\n".utf8)
+    _ = write(STDERR_FILENO, bytes, bytes.count)
+  }
+}
