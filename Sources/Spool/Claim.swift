@@ -22,7 +22,10 @@ package final class Claim {
   /// Whether its last move is still to come.
   package var isHeld: Bool { isOpen }
 
-  init(spool: Spool, job: JobName, origin: Directory, path: Path, descriptor: Int32, identity: FileStatus, text: JobText, isRequeueNoted: Bool = false) {
+  init(
+    spool: Spool, job: JobName, origin: Directory, path: Path, descriptor: Int32, identity: FileStatus, text: JobText,
+    isRequeueNoted: Bool = false
+  ) {
     self.isRequeueNoted = isRequeueNoted
     self.spool = spool
     self.job = job
@@ -84,7 +87,7 @@ package final class Claim {
   package func standing() throws(SpoolError) -> Standing {
     do throws(SpoolError) {
       if try spool.system.status(spool.root, path).isSameFile(as: identity) { return .ours }
-    } catch where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory {
     }
     // Only now: in the other order, one that is removed between the two looks would seem moved.
     return try spool.system.status(descriptor, path: path).links == 0 ? .removed : .moved

@@ -35,7 +35,8 @@ extension Spool {
       if claim.host != owner.host, status.modified + Self.lease > now.seconds { return .lost }
     } else {
       guard let valid = JobName(name) else {
-        return try reject(name, from: origin, Defect(line: nil, reason: JobName.defect(of: name) ?? "its name starts with a dot"))
+        return try reject(
+          name, from: origin, Defect(line: nil, reason: JobName.defect(of: name) ?? "its name starts with a dot"))
       }
       job = valid
     }
@@ -47,18 +48,19 @@ extension Spool {
     if origin == .new, try isBeingWritten(source, status, now: now) { return .unfinished }
     do throws(SpoolError) {
       return try claim(job, source, origin, now: now)
-    } catch where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory {
       return .lost
-    } catch where error.call == .open && error.errno == .wouldBlock {
+    } catch  where error.call == .open && error.errno == .wouldBlock {
       // Another worker holds a lease on it, just to see whether somebody is writing (open(2), O_NONBLOCK).
       return .lost
-    } catch where error.errno == .permissionDenied {
+    } catch  where error.errno == .permissionDenied {
       return try reject(name, from: origin, Defect(line: nil, reason: "cannot be read: \(error.errno)"))
     }
   }
 
   /// - Parameter isNamed: `source` is the claim's name already.
-  private func claim(_ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, isNamed: Bool = false) throws(SpoolError)
+  private func claim(_ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, isNamed: Bool = false)
+    throws(SpoolError)
     -> ClaimOutcome
   {
     let flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
@@ -66,7 +68,7 @@ extension Spool {
     var isWritable = true
     do throws(SpoolError) {
       descriptor = try system.open(root, source, O_RDWR | flags)
-    } catch where error.errno == .permissionDenied {
+    } catch  where error.errno == .permissionDenied {
       descriptor = try system.open(root, source, O_RDONLY | flags)
       isWritable = false
     }
@@ -110,7 +112,8 @@ extension Spool {
     }
     status = moved
     let claim = Claim(
-      spool: self, job: job, origin: origin, path: target, descriptor: descriptor, identity: status, text: text, isRequeueNoted: isRequeueNoted)
+      spool: self, job: job, origin: origin, path: target, descriptor: descriptor, identity: status, text: text,
+      isRequeueNoted: isRequeueNoted)
     isHandedOver = true
     if !isOurs, status.size <= Self.maximumJobFile {
       try claim.replaceFile()
@@ -118,7 +121,8 @@ extension Spool {
     try claim.dropTornTail()
     if let defect {
       let record = FailureRecord(
-        time: .now(), attempt: 0, failure: Failure(.malformed, defect.reason, line: defect.line), offset: 0, checksum: nil,
+        time: .now(), attempt: 0, failure: Failure(.malformed, defect.reason, line: defect.line), offset: 0,
+        checksum: nil,
         fetched: 0, retry: nil)
       try claim.append(.failed(record))
       try claim.giveUp()
@@ -133,7 +137,10 @@ extension Spool {
     let descriptor: Int32
     do throws(SpoolError) {
       descriptor = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-    } catch where error.errno == .permissionDenied || error.errno == .noSuchFileOrDirectory || error.errno == .tooManySymbolicLinkLevels {
+    } catch
+      where error.errno == .permissionDenied || error.errno == .noSuchFileOrDirectory
+      || error.errno == .tooManySymbolicLinkLevels
+    {
       // The claim itself will say what is wrong with it.
       return false
     }
@@ -141,7 +148,7 @@ extension Spool {
     do throws(SpoolError) {
       try system.probeLease(descriptor, path)
       return false
-    } catch where error.errno == .resourceTemporarilyUnavailable {
+    } catch  where error.errno == .resourceTemporarilyUnavailable {
       return true
     } catch {
       return !isSettled
@@ -149,19 +156,26 @@ extension Spool {
   }
 
   /// The job's text, and what is wrong with it; no text while it still lacks its last newline and is young.
-  private func readJob(_ descriptor: Int32, _ path: Path, _ status: FileStatus, _ origin: Directory, now: Timestamp) throws(SpoolError)
+  private func readJob(_ descriptor: Int32, _ path: Path, _ status: FileStatus, _ origin: Directory, now: Timestamp)
+    throws(SpoolError)
     -> (JobText?, Defect?)
   {
     let isHuge = status.size > Self.maximumJobFile
     let bytes = try read(descriptor, path, limit: isHuge ? JobText.maximumRequest : Self.maximumJobFile)
     let text = bytes.withUnsafeBytes { JobText($0) }
-    if isHuge || text.isTooLong { return (text, Defect(line: nil, reason: "\(status.size) bytes: a job has at most 64 KiB")) }
+    if isHuge || text.isTooLong {
+      return (text, Defect(line: nil, reason: "\(status.size) bytes: a job has at most 64 KiB"))
+    }
     if text.hasTornTail && !text.isTornByWorker(in: origin) || status.size == 0 {
       let isYoung = max(status.modified, status.changed) + Self.settlingTime > now.seconds
       // In sight of a defect no newline can mend, waiting helps nobody; but a cut line looks like one, so only the missing newline counts.
       if origin == .new, isYoung { return (nil, nil) }
       return (
-        text, Defect(line: nil, reason: status.size == 0 ? "empty: a job is at least one line with a URL" : "the last line has no newline: it may be cut short")
+        text,
+        Defect(
+          line: nil,
+          reason: status.size == 0
+            ? "empty: a job is at least one line with a URL" : "the last line has no newline: it may be cut short")
       )
     }
     return (text, text.defect)
@@ -185,13 +199,17 @@ extension Spool {
   /// The same, seen from the new name: the claim that it was moved from goes.
   private func removeClaims(of job: JobName, _ status: FileStatus) throws(SpoolError) {
     for name in try list(.cur) where ClaimName(name)?.job == job {
-      if let other = try self.status(.cur, name), other.isSameFile(as: status) { try system.unlink(root, Path(.cur, name)) }
+      if let other = try self.status(.cur, name), other.isSameFile(as: status) {
+        try system.unlink(root, Path(.cur, name))
+      }
     }
   }
 
   /// Whether an older job bears this name, so that `NAME.part` is that one's.
   private func isTaken(_ job: JobName) throws(SpoolError) -> Bool {
-    for directory in [Directory.partial, .failed, .hold] where try status(directory, job.fileName) != nil { return true }
+    for directory in [Directory.partial, .failed, .hold] where try status(directory, job.fileName) != nil {
+      return true
+    }
     return try list(.cur).contains { ClaimName($0)?.job == job }
   }
 
@@ -217,7 +235,8 @@ extension Spool {
       if held.contains(candidate) { continue }
       if try status(.partial, candidate.part) != nil { continue }
       var isFree = true
-      for directory in [Directory.new, .partial, .done, .failed, .hold] where try status(directory, candidate.fileName) != nil {
+      for directory in [Directory.new, .partial, .done, .failed, .hold]
+      where try status(directory, candidate.fileName) != nil {
         isFree = false
       }
       if isFree { return candidate }
@@ -233,7 +252,7 @@ extension Spool {
       do throws(SpoolError) {
         try moveNoReplace(path, Path(directory, target.fileName))
         return target
-      } catch where error.errno == .fileExists {
+      } catch  where error.errno == .fileExists {
         target = try freeName(like: job)
       }
     }
@@ -242,7 +261,7 @@ extension Spool {
   private func moveData(of job: JobName, to target: JobName) throws(SpoolError) {
     do throws(SpoolError) {
       try moveNoReplace(Path(.partial, job.part), Path(.partial, target.part))
-    } catch where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory {
     }
   }
 
@@ -250,7 +269,7 @@ extension Spool {
   func moveNoReplace(_ from: Path, _ to: Path) throws(SpoolError) {
     do throws(SpoolError) {
       try system.renameNoReplace(root, from, to)
-    } catch where error.errno == .invalidArgument || error.errno == .noFunction {
+    } catch  where error.errno == .invalidArgument || error.errno == .noFunction {
       try system.link(root, from, root, to)
       // It has moved, and must not be moved elsewhere because its old name stays: that one goes by ``completeMove``.
       try? system.unlink(root, from)
@@ -261,7 +280,9 @@ extension Spool {
 
   /// Puts what is no job into `failed/` as it is, with the record beside it: nothing dropped is deleted or ignored in silence.
   private func reject(_ name: FileName, from origin: Directory, _ defect: Defect) throws(SpoolError) -> ClaimOutcome {
-    func numbered(_ suffix: String) -> FileName { FileName(Array(name.bytes.prefix(255 - suffix.utf8.count)) + Array(suffix.utf8)) }
+    func numbered(_ suffix: String) -> FileName {
+      FileName(Array(name.bytes.prefix(255 - suffix.utf8.count)) + Array(suffix.utf8))
+    }
     // `failed/NAME.part` is the place of a job's wrong data, which is replaced and removed.
     var target = name.bytes.suffix(5) == Array(".part".utf8)[...] ? numbered("~1") : name
     var number = 1
@@ -271,9 +292,9 @@ extension Spool {
         try writeRecord(of: defect, beside: target)
         try moveNoReplace(Path(origin, name), Path(.failed, target))
         return .rejected(target, defect)
-      } catch where error.errno == .noSuchFileOrDirectory {
+      } catch  where error.errno == .noSuchFileOrDirectory {
         return .lost
-      } catch where error.errno == .fileExists && number < Self.maximumNumber {
+      } catch  where error.errno == .fileExists && number < Self.maximumNumber {
         number += 1
         target = numbered("~\(number)")
       }
@@ -290,7 +311,8 @@ extension Spool {
       throw SpoolError(call: .create, path: path.display, errno: .fileExists)
     }
     let record = FailureRecord(
-      time: .now(), attempt: 0, failure: Failure(.malformed, defect.reason, line: defect.line), offset: 0, checksum: nil, fetched: 0,
+      time: .now(), attempt: 0, failure: Failure(.malformed, defect.reason, line: defect.line), offset: 0,
+      checksum: nil, fetched: 0,
       retry: nil)
     let descriptor = try system.create(root, path, O_WRONLY | O_TRUNC | O_NOFOLLOW)
     defer { _ = Glibc.close(descriptor) }

@@ -21,7 +21,7 @@ extension Spool {
         do throws(SpoolError) {
           try moveNoReplace(temporary, Path(.new, target.fileName))
           break
-        } catch where error.errno == .fileExists {
+        } catch  where error.errno == .fileExists {
           target = try freeName(like: name)
         }
       }
@@ -43,7 +43,7 @@ extension Spool {
   package func removeData(of job: JobName) throws(SpoolError) {
     do throws(SpoolError) {
       try system.unlink(root, Path(.partial, job.part))
-    } catch where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory {
     }
   }
 
@@ -51,7 +51,7 @@ extension Spool {
   package func removeSetAside(of job: JobName) throws(SpoolError) {
     do throws(SpoolError) {
       try system.unlink(root, Path(.failed, job.part))
-    } catch where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory {
     }
   }
 }

@@ -95,7 +95,8 @@ package struct FailureRecord: Sendable {
   package let retry: Timestamp?
 
   package init(
-    time: Timestamp, attempt: Int, failure: Failure, offset: UInt64, checksum: Checksum?, fetched: UInt64, retry: Timestamp?
+    time: Timestamp, attempt: Int, failure: Failure, offset: UInt64, checksum: Checksum?, fetched: UInt64,
+    retry: Timestamp?
   ) {
     self.time = time
     self.attempt = attempt

@@ -22,10 +22,12 @@ package struct Fields: Sendable {
   /// As it is where it holds only characters that cannot be misread; else in quotes, with `"`, `\` and control bytes escaped.
   private static func quoted(_ value: String) -> String {
     let plain = Array("-._:/+%@~,*[]?".utf8)
-    let isPlain = !value.isEmpty && value.utf8.allSatisfy { byte in
-      (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-        || plain.contains(byte)
-    }
+    let isPlain =
+      !value.isEmpty
+      && value.utf8.allSatisfy { byte in
+        (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+          || plain.contains(byte)
+      }
     if isPlain { return value }
     var result = "\""
     for scalar in value.unicodeScalars {

@@ -73,7 +73,7 @@ extension Spool {
       last = place
       do throws(SpoolError) {
         return try perform(gesture, at: place, name)
-      } catch where error.errno == .noSuchFileOrDirectory {
+      } catch  where error.errno == .noSuchFileOrDirectory {
         // It has moved between the look and the grasp: look again.
         continue
       }
@@ -104,7 +104,7 @@ extension Spool {
     do throws(SpoolError) {
       try moveNoReplace(place.path, target)
       return .moved(from: place, to: JobPlace(directory: directory, name: name, inode: place.inode))
-    } catch where error.errno == .fileExists {
+    } catch  where error.errno == .fileExists {
       guard let other = try places(of: name, in: [directory]).first else {
         throw SpoolError(call: .rename, path: place.display, errno: .noSuchFileOrDirectory)
       }
@@ -121,7 +121,7 @@ extension Spool {
   private func remove(_ place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {
     do throws(SpoolError) {
       try system.unlink(root, place.path)
-    } catch where error.errno == .isDirectory {
+    } catch  where error.errno == .isDirectory {
       return .directory(place)
     }
     // A worker that runs it removes the data itself, and holds the lock until then.
@@ -135,7 +135,7 @@ extension Spool {
     do throws(SpoolError) {
       guard try self.status(place.directory, place.name)?.isRegular ?? false else { return }
       descriptor = try system.open(root, place.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-    } catch where error.errno == .permissionDenied {
+    } catch  where error.errno == .permissionDenied {
       return
     }
     defer { _ = Glibc.close(descriptor) }

@@ -19,17 +19,21 @@ extension Spool {
       let status: FileStatus
       do throws(SpoolError) {
         status = try system.status(root, place)
-      } catch where error.errno == .noSuchFileOrDirectory {
+      } catch  where error.errno == .noSuchFileOrDirectory {
         return nil
       }
       guard isProgram ? status.isRegular : status.isDirectory else {
         return .refused("\(place.display) is no \(isProgram ? "regular file" : "directory")")
       }
-      guard status.owner == geteuid() || status.owner == 0 else { return .refused("\(place.display) belongs to another user") }
+      guard status.owner == geteuid() || status.owner == 0 else {
+        return .refused("\(place.display) belongs to another user")
+      }
       guard status.permissions & 0o022 == 0 else {
         return .refused("\(place.display) can be written by others: chmod go-w it")
       }
-      if isProgram, status.permissions & 0o111 == 0 { return .refused("\(place.display) is not executable: chmod +x it") }
+      if isProgram, status.permissions & 0o111 == 0 {
+        return .refused("\(place.display) is not executable: chmod +x it")
+      }
     }
     // By the spool's name: an interpreter opens its script once more, when our own descriptor is closed. Only we or root can have changed it since.
     return .runnable("\(location)/hooks/\(name)")

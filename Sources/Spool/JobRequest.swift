@@ -159,7 +159,9 @@ extension JobRequest {
     else { throw defect("the name before the colon holds a character that HTTP forbids there") }
     let lower = String(value[..<colon]).lowercased()
     // The worker's own resume decision stands on these: a job's would break it in silence.
-    if ["range", "if-range", "accept-encoding", "transfer-encoding", "content-length", "host", "connection"].contains(lower) {
+    if ["range", "if-range", "accept-encoding", "transfer-encoding", "content-length", "host", "connection"].contains(
+      lower)
+    {
       throw defect("\(lower) is the worker's own to send")
     }
   }

@@ -44,7 +44,10 @@ package struct JobText: Sendable {
     if !isDefaults {
       if request.urls.isEmpty { note(Defect(line: nil, reason: "no URL: a job is at least one line with a URL")) }
       if bareURLs > 1 {
-        note(Defect(line: nil, reason: "several bare URLs: one file a job, or `url:` before each if they are mirrors of one file"))
+        note(
+          Defect(
+            line: nil,
+            reason: "several bare URLs: one file a job, or `url:` before each if they are mirrors of one file"))
       }
     }
   }

@@ -54,7 +54,8 @@ package enum JournalLine: Sendable {
   case interrupted(Timestamp, attempt: Int, mark: Mark, fetched: UInt64, reason: String)
   case failed(FailureRecord)
   case verified(Timestamp, size: UInt64, checksum: Checksum, part: UInt64)
-  case done(Timestamp, attempts: Int, output: String, fetched: UInt64, seconds: Int64, existing: Bool, directory: String?)
+  case done(
+    Timestamp, attempts: Int, output: String, fetched: UInt64, seconds: Int64, existing: Bool, directory: String?)
 
   package var key: JournalKey {
     switch self {

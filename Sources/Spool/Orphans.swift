@@ -12,7 +12,7 @@ extension Spool {
     do throws(SpoolError) {
       guard try system.status(root, path).isRegular else { return nil }
       descriptor = try system.open(root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-    } catch where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory {
       return nil
     }
     defer { _ = Glibc.close(descriptor) }
@@ -23,7 +23,7 @@ extension Spool {
       guard try system.status(root, path).isSameFile(as: status) else { return nil }
       if !isDry { try system.unlink(root, path) }
       return status.size
-    } catch where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory {
       return nil
     }
   }

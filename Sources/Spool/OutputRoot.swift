@@ -34,7 +34,7 @@ package final class OutputRoot {
     do throws(SpoolError) {
       let place = try open(output, creating: false)
       return try spool.system.status(place.parent.descriptor, place.name)
-    } catch where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory {
       return nil
     }
   }
@@ -54,13 +54,13 @@ package final class OutputRoot {
       var descriptor: Int32
       do throws(SpoolError) {
         descriptor = try system.openBeneath(parent.descriptor, path, flags)
-      } catch where error.errno == .noSuchFileOrDirectory && creating {
+      } catch  where error.errno == .noSuchFileOrDirectory && creating {
         do throws(SpoolError) {
           try system.makeDirectory(parent.descriptor, path)
-        } catch where error.errno == .fileExists {
+        } catch  where error.errno == .fileExists {
         }
         descriptor = try system.openBeneath(parent.descriptor, path, flags)
-      } catch where error.errno == .noFunction {
+      } catch  where error.errno == .noFunction {
         // Linux before 5.6: one name with O_NOFOLLOW below an open directory cannot leave it either.
         descriptor = try system.open(parent.descriptor, path, flags | O_NOFOLLOW)
       }
@@ -74,7 +74,7 @@ package final class OutputRoot {
     do throws(SpoolError) {
       let place = try open(output, creating: false)
       for inode in inodes { try place.removeTemporary(of: inode) }
-    } catch where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory {
     }
   }
 
@@ -139,7 +139,7 @@ package final class OutputPlace {
   package func status() throws(SpoolError) -> FileStatus? {
     do throws(SpoolError) {
       return try spool.system.status(parent.descriptor, name)
-    } catch where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory {
       return nil
     }
   }
@@ -155,7 +155,7 @@ package final class OutputPlace {
     }
     do throws(SpoolError) {
       return try link(part, to: name) ? .published : .otherFileSystem
-    } catch where error.errno == .fileExists {
+    } catch  where error.errno == .fileExists {
       return .exists
     }
   }
@@ -165,13 +165,13 @@ package final class OutputPlace {
       do throws(SpoolError) {
         // linkat(2): the documented way to name an open file without CAP_DAC_READ_SEARCH.
         try spool.system.link(AT_FDCWD, Path("/proc/self/fd/\(part.descriptor)"), parent.descriptor, name, follow: true)
-      } catch where error.errno == .noSuchFileOrDirectory {
+      } catch  where error.errno == .noSuchFileOrDirectory {
         // No /proc here; or the file lost its last name, and what bears it now is a successor's.
         guard try part.isInPlace() else { throw error }
         try spool.system.link(spool.root, part.path, parent.descriptor, name)
       }
       return true
-    } catch where error.errno == .improperLink {
+    } catch  where error.errno == .improperLink {
       return false
     }
   }
@@ -186,7 +186,7 @@ package final class OutputPlace {
   private func removeIfPresent(_ path: Path) throws(SpoolError) {
     do throws(SpoolError) {
       try spool.system.unlink(parent.descriptor, path)
-    } catch where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory {
     }
   }
 
@@ -211,7 +211,7 @@ package final class OutputPlace {
     }
     do throws(SpoolError) {
       try spool.system.link(parent.descriptor, copy.targetPath, parent.descriptor, name)
-    } catch where error.errno == .fileExists {
+    } catch  where error.errno == .fileExists {
       return false
     }
     try spool.system.unlink(parent.descriptor, copy.targetPath)
@@ -287,7 +287,8 @@ package final class OutputCopy: Sendable {
     var offset: UInt64 = 0
     while offset < length {
       let wanted = Int(min(UInt64(buffer.count), length - offset))
-      let count = try system.read(source, sourcePath, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: Int64(offset))
+      let count = try system.read(
+        source, sourcePath, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: Int64(offset))
       guard count > 0 else { throw SpoolError(call: .read, path: sourcePath.display, errno: .ioError) }
       let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
       checksum.update(bytes)

@@ -59,7 +59,8 @@ package final class PartFile {
         let wanted = Int(min(UInt64(buffer.count), length - offset))
         let result: Result<Int, SpoolError> = buffer.withUnsafeMutableBytes { bytes in
           Result { () throws(SpoolError) in
-            let count = try system.read(descriptor, path, into: UnsafeMutableRawBufferPointer(rebasing: bytes[..<wanted]), at: Int64(offset))
+            let count = try system.read(
+              descriptor, path, into: UnsafeMutableRawBufferPointer(rebasing: bytes[..<wanted]), at: Int64(offset))
             try system.write(fresh, temporary, UnsafeRawBufferPointer(rebasing: bytes[..<count]), at: Int64(offset))
             return count
           }
@@ -123,7 +124,7 @@ package final class PartFile {
   func isInPlace() throws(SpoolError) -> Bool {
     do throws(SpoolError) {
       return try spool.system.status(spool.root, path).isSameFile(as: identity)
-    } catch where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory {
       return false
     }
   }
@@ -164,7 +165,8 @@ package struct ChecksumReading: Sendable {
     defer { buffer.deallocate() }
     while offset < end {
       let wanted = Int(min(UInt64(buffer.count), end - offset))
-      let count = try system.read(descriptor, path, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: Int64(offset))
+      let count = try system.read(
+        descriptor, path, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: Int64(offset))
       guard count > 0 else { throw SpoolError(call: .read, path: path.display, errno: .ioError) }
       checksum.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
       offset += UInt64(count)

@@ -26,7 +26,7 @@ package final class Spool: Sendable {
         guard try system.status(root, Path(directory)).isDirectory else {
           throw SpoolError(call: .open, path: "\(escaped(location))/\(directory.rawValue)", errno: .notDirectory)
         }
-      } catch where error.errno == .noSuchFileOrDirectory {
+      } catch  where error.errno == .noSuchFileOrDirectory {
         throw SpoolError(call: .open, path: "\(escaped(location))/\(directory.rawValue)", errno: .noSuchFileOrDirectory)
       }
     }
@@ -39,7 +39,7 @@ package final class Spool: Sendable {
     func make(_ at: Int32, _ path: Path) throws(SpoolError) {
       do throws(SpoolError) {
         try system.makeDirectory(at, path)
-      } catch where error.errno == .fileExists {
+      } catch  where error.errno == .fileExists {
       }
     }
     try make(AT_FDCWD, Path(location))
@@ -53,7 +53,8 @@ package final class Spool: Sendable {
   package static func currentWorker() -> (owner: WorkerID, boot: String) {
     var host = [CChar](repeating: 0, count: 256)
     let named = gethostname(&host, host.count - 1) == 0
-    let text = named ? String(decoding: host.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) : "localhost"
+    let text =
+      named ? String(decoding: host.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) : "localhost"
     return (
       WorkerID(host: text, process: getpid(), tag: UInt32.random(in: 0...UInt32.max)), bootID()
     )
@@ -79,7 +80,7 @@ package final class Spool: Sendable {
   package func status(_ directory: Directory, _ name: FileName) throws(SpoolError) -> FileStatus? {
     do throws(SpoolError) {
       return try system.status(root, Path(directory, name))
-    } catch where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory {
       return nil
     }
   }
@@ -138,7 +139,7 @@ package final class Spool: Sendable {
       // Before the open, which is an action of its own on some devices.
       guard try system.status(root, path).isRegular else { return nil }
       descriptor = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-    } catch where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory {
       return nil
     }
     defer { _ = Glibc.close(descriptor) }
@@ -169,7 +170,7 @@ package final class Spool: Sendable {
     do throws(SpoolError) {
       _ = try system.status(root, path)
       return true
-    } catch where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory {
       return false
     }
   }

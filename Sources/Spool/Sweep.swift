@@ -167,9 +167,9 @@ extension Spool {
     do throws(SpoolError) {
       if roots[key] == nil { roots[key] = try OutputRoot(receipt.directory, spool: self) }
       return try roots[key]?.status(output)?.isRegular ?? false
-    } catch where error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory {
       return false
-    } catch where error.errno == .tooManySymbolicLinkLevels || error.errno == .permissionDenied {
+    } catch  where error.errno == .tooManySymbolicLinkLevels || error.errno == .permissionDenied {
       // Somebody moved a directory and left a link, or shut it: not for us to follow, but nothing says that the payload is gone.
       return true
     }
@@ -184,7 +184,7 @@ extension Spool {
       let status = try system.status(root, path)
       // `cp -p` gives a new file an old time of modification, but not of change.
       return (sinceRename ? max(status.modified, status.changed) : status.modified) <= now.seconds - seconds
-    } catch where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory {
       return false
     }
   }
@@ -195,7 +195,7 @@ extension Spool {
     do throws(SpoolError) {
       try system.unlink(root, path)
       return true
-    } catch where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory {
       return false
     }
   }

@@ -169,7 +169,7 @@ package struct System: Sendable {
     // On Linux the descriptor is gone even after EINTR (close(2)), so that is no error.
     do throws(SpoolError) {
       try call(.close, path.display, repeatable: false) { _ in Int(Glibc.close(descriptor)) }
-    } catch where error.errno == .interrupted {
+    } catch  where error.errno == .interrupted {
     }
   }
 
@@ -215,7 +215,7 @@ package struct System: Sendable {
     do throws(SpoolError) {
       try call(.lock, path.display) { _ in Int(flock(descriptor, LOCK_EX | LOCK_NB)) }
       return true
-    } catch where error.errno == .wouldBlock {
+    } catch  where error.errno == .wouldBlock {
       return false
     }
   }

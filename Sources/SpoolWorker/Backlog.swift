@@ -33,7 +33,9 @@ struct Backlog {
   /// - Parameters:
   ///   - running: transfers under way by host.
   ///   - host: a candidate's host; nil for one that needs no room, such as a malformed job.
-  mutating func next(perHost: Int, running: [String: Int], host: (Candidate) -> String?) -> (candidate: Candidate, host: String)? {
+  mutating func next(perHost: Int, running: [String: Int], host: (Candidate) -> String?) -> (
+    candidate: Candidate, host: String
+  )? {
     while true {
       let eligible = byHost.keys.filter { (running[$0] ?? 0) < perHost }
       if read >= Self.lookAhead || unread.isEmpty, let best = eligible.min(by: { isBefore($0, $1, running) }) {

@@ -99,11 +99,14 @@ struct ChildProcess: Sendable {
       }
     }
     // wait(2): the low seven bits are the signal; 0 for an exit, whose status is in the next byte.
-    let end: End = isTimedOut ? .timedOut : status & 0x7F == 0 ? .exited((status >> 8) & 0xFF) : .signalled(status & 0x7F)
+    let end: End =
+      isTimedOut ? .timedOut : status & 0x7F == 0 ? .exited((status >> 8) & 0xFF) : .signalled(status & 0x7F)
     return Outcome(end: end, output: bytes)
   }
 
-  private func withCStrings<Result>(_ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result) -> Result {
+  private func withCStrings<Result>(
+    _ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
+  ) -> Result {
     var pointers: [UnsafeMutablePointer<CChar>?] = strings.map { strdup($0) }
     pointers.append(nil)
     defer { for pointer in pointers { free(pointer) } }

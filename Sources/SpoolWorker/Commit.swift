@@ -54,7 +54,9 @@ struct Commit {
     do {
       let found = try await offload { try copy.run() }
       guard found == checksum else {
-        throw Failure(.mismatchChecksum, "the data read back differs from what was received", expected: "\(checksum)", found: "\(found)")
+        throw Failure(
+          .mismatchChecksum, "the data read back differs from what was received", expected: "\(checksum)",
+          found: "\(found)")
       }
       // The copy's inode is the one that recovery has to look for.
       try claim.append(.verified(.now(), size: part.length, checksum: checksum, part: copy.inode()))
@@ -84,7 +86,8 @@ struct Commit {
       let seconds = now.seconds - (journal.firstStarted ?? began).seconds
       try claim.append(
         .done(
-          now, attempts: attempt, output: plan.output.text, fetched: journal.fetched &+ fetched, seconds: max(0, seconds),
+          now, attempts: attempt, output: plan.output.text, fetched: journal.fetched &+ fetched,
+          seconds: max(0, seconds),
           existing: existing, directory: root.location))
     }
     try await claim.makeDurable()
@@ -104,7 +107,9 @@ struct Commit {
     guard let verified = journal.verified else { return false }
     // Data that still has a second name would look like somebody else's.
     try root.removeTemporaries(beside: plan.output, of: [verified.part] + (journal.part.map { [$0] } ?? []))
-    if let status = try root.status(plan.output), status.isRegular, status.inode == verified.part, status.size == verified.size {
+    if let status = try root.status(plan.output), status.isRegular, status.inode == verified.part,
+      status.size == verified.size
+    {
       try await sync(try root.place(plan.output))
       try await finish(fetched: 0, existing: false)
       return true
@@ -127,8 +132,11 @@ struct Commit {
     let request = plan.request
     // A gesture that came between the receipt and the move to done/ leaves a job whose payload is in its place.
     let journal = claim.text.journal
-    let published = journal.receipt == nil ? nil : journal.verified.flatMap { $0.part == status.inode ? $0.checksum : nil }
-    guard status.isRegular, request.size.map({ $0 == UInt64(status.size) }) ?? true, isOwn || published != nil || request.crc32 != nil else {
+    let published =
+      journal.receipt == nil ? nil : journal.verified.flatMap { $0.part == status.inode ? $0.checksum : nil }
+    guard status.isRegular, request.size.map({ $0 == UInt64(status.size) }) ?? true,
+      isOwn || published != nil || request.crc32 != nil
+    else {
       throw outputExists()
     }
     let place = try root.place(plan.output)

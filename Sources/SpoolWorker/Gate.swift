@@ -38,11 +38,13 @@ package enum Gate: Sendable {
     let service = "org.freedesktop.NetworkManager"
     let outcome = try await ChildProcess(
       arguments: [
-        "/usr/bin/env", "busctl", "--system", "get-property", service, "/org/freedesktop/NetworkManager", service, "Metered",
+        "/usr/bin/env", "busctl", "--system", "get-property", service, "/org/freedesktop/NetworkManager", service,
+        "Metered",
       ], seconds: Self.timeLimit
     ).run()
     guard outcome.isSuccess else {
-      return .broken("--unmetered-only needs NetworkManager and busctl, which do not answer: without them use --gate COMMAND")
+      return .broken(
+        "--unmetered-only needs NetworkManager and busctl, which do not answer: without them use --gate COMMAND")
     }
     switch String(decoding: outcome.output, as: UTF8.self).split(separator: " ").last?.prefix(1) {
     case "1", "3": return .closed("the connection is metered")

@@ -15,7 +15,9 @@ struct Hooks {
 
   /// Runs the hook `name` if there is one.
   /// - Returns: nil where there is none; else whether it said yes, and why not.
-  func run(_ name: Name, job: FileName, _ facts: [(name: String, value: String)]) async -> (isSuccess: Bool, reason: String)? {
+  func run(_ name: Name, job: FileName, _ facts: [(name: String, value: String)]) async -> (
+    isSuccess: Bool, reason: String
+  )? {
     do throws(SpoolError) {
       switch try spool.hook(name.rawValue) {
       case nil: return nil
@@ -31,22 +33,34 @@ struct Hooks {
     }
   }
 
-  private func run(_ path: String, _ name: Name, _ job: FileName, _ facts: [(name: String, value: String)]) async -> (Bool, String) {
+  private func run(_ path: String, _ name: Name, _ job: FileName, _ facts: [(name: String, value: String)]) async -> (
+    Bool, String
+  ) {
     let environment =
-      [("SPOOLRUN_HOOK", name.rawValue), ("SPOOLRUN_JOB", String(decoding: job.bytes, as: UTF8.self)), ("SPOOLRUN_SPOOL", spool.location)] + facts
+      [
+        ("SPOOLRUN_HOOK", name.rawValue), ("SPOOLRUN_JOB", String(decoding: job.bytes, as: UTF8.self)),
+        ("SPOOLRUN_SPOOL", spool.location),
+      ] + facts
     do throws(Errno) {
       let outcome = try await ChildProcess(
-        arguments: [path], environment: environment.map { ("\($0.0)", $0.1.filter { $0 != "\0" }) }, seconds: Self.timeLimit
+        arguments: [path], environment: environment.map { ("\($0.0)", $0.1.filter { $0 != "\0" }) },
+        seconds: Self.timeLimit
       ).run()
       for line in outcome.output.split(separator: 0x0A).prefix(100) {
         log(Event("hook-output", .info, job: job, Fields().with("hook", name.rawValue).with("line", escaped(line))))
       }
       if !outcome.isSuccess {
-        log(Event("hook-failed", name == .verify ? .info : .warning, job: job, Fields().with("hook", name.rawValue).with("reason", outcome.description)))
+        log(
+          Event(
+            "hook-failed", name == .verify ? .info : .warning, job: job,
+            Fields().with("hook", name.rawValue).with("reason", outcome.description)))
       }
       return (outcome.isSuccess, outcome.description)
     } catch {
-      log(Event("hook-refused", .error, job: job, Fields().with("hook", name.rawValue).with("reason", "cannot be run: \(error)")))
+      log(
+        Event(
+          "hook-refused", .error, job: job,
+          Fields().with("hook", name.rawValue).with("reason", "cannot be run: \(error)")))
       return (false, "cannot be run: \(error)")
     }
   }

@@ -29,7 +29,8 @@ struct JobPlan {
       throw Failure(.badOutput, "the URL ends in no file name: add an `output:` line", line: request.urls.first?.number)
     }
     if let reason = OutputPath.defect(of: text) {
-      throw Failure(.badOutput, "the name from the URL \(reason): add an `output:` line", line: request.urls.first?.number)
+      throw Failure(
+        .badOutput, "the name from the URL \(reason): add an `output:` line", line: request.urls.first?.number)
     }
     guard let output = OutputPath(text) else { throw Failure(.badOutput, "cannot be a file name") }
     self.output = output

@@ -159,7 +159,8 @@ final class JobRun {
     var recovery = Recovery.decide(
       length: part.length, inode: part.inode, journal: journal, host: spool.owner.host, boot: spool.boot)
     if let mark = recovery.verifies {
-      let found = try await offload { [reading = part.reading(from: Mark(offset: 0, checksum: Checksum()), to: mark.offset)] in
+      let found = try await offload {
+        [reading = part.reading(from: Mark(offset: 0, checksum: Checksum()), to: mark.offset)] in
         try reading.run()
       }
       if found != mark { (recovery.length, recovery.from) = (0, Mark(offset: 0, checksum: Checksum())) }
@@ -175,7 +176,8 @@ final class JobRun {
     }
     // What a worker fetched that was killed before it could say so.
     fetched += unrecorded
-    let state = State(claim: claim, request: request, part: part, version: part.length > 0 ? journal.version : nil,
+    let state = State(
+      claim: claim, request: request, part: part, version: part.length > 0 ? journal.version : nil,
       minFree: worker.options.minFree)
     // The journal names the inode: after a change of inode it has to name the new one, or the data would not be known again.
     if let version = state.version, journal.part != part.inode { try state.begin(version) }
@@ -191,7 +193,8 @@ final class JobRun {
     for (index, mirror) in plan.mirrors.enumerated() {
       do {
         try claim.append(
-          .started(.now(), attempt: attempt, worker: spool.owner, boot: spool.boot, mirror: index + 1, url: mirror.redacted))
+          .started(
+            .now(), attempt: attempt, worker: spool.owner, boot: spool.boot, mirror: index + 1, url: mirror.redacted))
         log("started", Fields().with("attempt", attempt).with("at", state.part.length).with("url", mirror.redacted))
         try await fetchWhole(mirror, number: index + 1, state)
         try verify(state)
@@ -202,7 +205,9 @@ final class JobRun {
         if failure.code == .diskFull || failure.code == .noNetwork { throw failure }
         failures.append(failure)
         if index + 1 < plan.mirrors.count {
-          log("mirror-failed", Fields().with("url", mirror.redacted).with("code", failure.label).with("reason", failure.reason))
+          log(
+            "mirror-failed",
+            Fields().with("url", mirror.redacted).with("code", failure.label).with("reason", failure.reason))
           // A checkpoint under way still uses the descriptor that goes with the data.
           await checkpointing?.value
           if failure.code.isMismatch { try state.setAside() }
@@ -235,7 +240,9 @@ final class JobRun {
         // A server that gives a few bytes a connection would be asked without end.
         smallSteps = gained >= 65_536 ? 0 : smallSteps + 1
         guard [.cut, .shortBody, .stalled].contains(failure.code), gained > 0, smallSteps < 100 else { throw failure }
-        log("interrupted", Fields().with("at", state.part.length).with("code", failure.label).with("reason", failure.reason))
+        log(
+          "interrupted",
+          Fields().with("at", state.part.length).with("code", failure.label).with("reason", failure.reason))
       }
     }
   }
@@ -282,7 +289,9 @@ final class JobRun {
         let endsWithConnection = result.head?.framing == .close
         guard let size = state.version?.size ?? (endsWithConnection ? state.request.size : nil) else { return }
         if state.part.length >= size { return }
-        if endsWithConnection { throw Failure(.shortBody, "\(mirror.host) closed at \(state.part.length) of \(size) bytes") }
+        if endsWithConnection {
+          throw Failure(.shortBody, "\(mirror.host) closed at \(state.part.length) of \(size) bytes")
+        }
         // A 206 may carry less than was asked for (RFC 9110 section 15.3.7): ask for the rest.
         guard state.part.length > before else {
           throw Failure(.shortBody, "\(mirror.host) ended the body at \(state.part.length) of \(size) bytes")
@@ -296,11 +305,13 @@ final class JobRun {
   private func verify(_ state: State) throws(Failure) {
     let part = state.part
     if let size = state.request.size ?? state.version?.size, size != part.length {
-      throw Failure(.mismatchSize, "the data has another size than it should", expected: "\(size)", found: "\(part.length)")
+      throw Failure(
+        .mismatchSize, "the data has another size than it should", expected: "\(size)", found: "\(part.length)")
     }
     if let declared = state.request.crc32, declared != part.checksum {
       throw Failure(
-        .mismatchChecksum, "the data has another CRC-32 than the job declares", expected: "\(declared)", found: "\(part.checksum)")
+        .mismatchChecksum, "the data has another CRC-32 than the job declares", expected: "\(declared)",
+        found: "\(part.checksum)")
     }
   }
 
@@ -335,11 +346,12 @@ final class JobRun {
       var retry: Timestamp?
       if case .wait(let until) = decision { retry = until }
       let line = FailureRecord(
-        time: .now(), attempt: attempt, failure: failure, offset: mark?.offset ?? 0, checksum: mark?.checksum, fetched: fetched,
+        time: .now(), attempt: attempt, failure: failure, offset: mark?.offset ?? 0, checksum: mark?.checksum,
+        fetched: fetched,
         retry: retry)
       do throws(SpoolError) {
         try claim.append(.failed(line))
-      } catch where error.isDiskFull {
+      } catch  where error.isDiskFull {
         // No room even for the record: the move and its mtime need none, and the log has it all. But what an fsync lost must not be
         // trusted by whoever does not know of it.
         if failure.lostWrites, let state {
@@ -357,7 +369,8 @@ final class JobRun {
       worker.failed(job, line)
       if retry == nil {
         _ = await worker.hooks.run(
-          .failed, job: job, [("SPOOLRUN_CODE", failure.label), ("SPOOLRUN_REASON", failure.reason), ("SPOOLRUN_ATTEMPTS", "\(attempt)")])
+          .failed, job: job,
+          [("SPOOLRUN_CODE", failure.label), ("SPOOLRUN_REASON", failure.reason), ("SPOOLRUN_ATTEMPTS", "\(attempt)")])
       }
       return retry == nil ? .givenUp : .waiting
     } catch {

@@ -52,7 +52,8 @@ extension JobRun {
       let needed = size > part.length ? size - part.length : 0
       guard needed > free || free - needed < minFree else { return }
       throw Failure(
-        .diskFull, "\(needed) bytes are still to come and \(free) are free, of which \(minFree) are to be left", expected: "\(needed)", found: "\(free)")
+        .diskFull, "\(needed) bytes are still to come and \(free) are free, of which \(minFree) are to be left",
+        expected: "\(needed)", found: "\(free)")
     }
 
     /// Cuts the data to nothing. Before its journal line: the other way round, a crash in between would leave old bytes

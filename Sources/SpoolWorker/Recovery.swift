@@ -24,7 +24,9 @@ struct Recovery: Equatable {
     // A process that died lost nothing; a machine that did may have the length without the data.
     let isTrusted = isSameHost && start.boot == boot && boot != "unknown" && !journal.lostWrites
     let zero = Mark(offset: 0, checksum: Checksum())
-    let marks = [isTrusted ? journal.softMark : nil, journal.checkpoint].compactMap { $0 }.filter { $0.offset <= length }
+    let marks = [isTrusted ? journal.softMark : nil, journal.checkpoint].compactMap { $0 }.filter {
+      $0.offset <= length
+    }
     let mark = marks.max { $0.offset < $1.offset } ?? zero
     let usable = isTrusted ? length : mark.offset
     if usable == 0 { return nothing }

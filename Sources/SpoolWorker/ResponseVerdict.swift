@@ -16,14 +16,18 @@ enum ResponseVerdict {
   /// - Parameters:
   ///   - version: what the data is a prefix of.
   ///   - mirror: which of the job's URLs answered.
-  static func judge(_ head: ResponseHead, plan: ResumePlan, version: RemoteVersion?, mirror: Int, request: JobRequest, host: String, now: Timestamp)
+  static func judge(
+    _ head: ResponseHead, plan: ResumePlan, version: RemoteVersion?, mirror: Int, request: JobRequest, host: String,
+    now: Timestamp
+  )
     -> ResponseVerdict
   {
     let answer = RemoteVersion(head, mirror: mirror, now: now)
     switch head.status {
     case 200, 206:
       if let coding = head.values("content-encoding").first(where: { $0.lowercased() != "identity" }) {
-        return .fail(Failure(.badResponse, "\(host) sent Content-Encoding \(escaped(coding.prefix(40))), which nobody asked for"))
+        return .fail(
+          Failure(.badResponse, "\(host) sent Content-Encoding \(escaped(coding.prefix(40))), which nobody asked for"))
       }
     case 416 where plan.offset > 0:
       return judgeUnsatisfiable(head, plan: plan, version: version, request: request)
@@ -47,7 +51,10 @@ enum ResponseVerdict {
     return judgePartial(head, answer, plan: plan, version: version, request: request, host: host)
   }
 
-  private static func judgePartial(_ head: ResponseHead, _ answer: RemoteVersion, plan: ResumePlan, version: RemoteVersion?, request: JobRequest, host: String)
+  private static func judgePartial(
+    _ head: ResponseHead, _ answer: RemoteVersion, plan: ResumePlan, version: RemoteVersion?, request: JobRequest,
+    host: String
+  )
     -> ResponseVerdict
   {
     if head.first("content-type")?.lowercased().hasPrefix("multipart/byteranges") == true {
@@ -76,31 +83,40 @@ enum ResponseVerdict {
       } else if let modified = version.modified {
         let found = head.first("last-modified")
         // May be left out of the answer to an If-Range, which compared it already.
-        guard found == modified || (found == nil && plan.ifRange != nil) else { return .startOver("Last-Modified has changed") }
+        guard found == modified || (found == nil && plan.ifRange != nil) else {
+          return .startOver("Last-Modified has changed")
+        }
         joined.modified = modified
       }
     case .size:
-      if isSameMirror, let old = version.etag, let new = answer.etag, old != new { return .startOver("the ETag has changed") }
+      if isSameMirror, let old = version.etag, let new = answer.etag, old != new {
+        return .startOver("the ETag has changed")
+      }
     }
     joined.ignoresIfRange = version.ignoresIfRange
     return .append(joined)
   }
 
   /// RFC 9110 section 15.5.17: `Content-Range: bytes */N` gives the current length.
-  private static func judgeUnsatisfiable(_ head: ResponseHead, plan: ResumePlan, version: RemoteVersion?, request: JobRequest) -> ResponseVerdict {
+  private static func judgeUnsatisfiable(
+    _ head: ResponseHead, plan: ResumePlan, version: RemoteVersion?, request: JobRequest
+  ) -> ResponseVerdict {
     let fields = head.values("content-range")
     guard fields.count == 1, let range = ContentRange(fields[0]), range.first == nil, range.total == plan.offset else {
       return .startOver("416 for another length")
     }
     if let size = version?.size, size != range.total { return .startOver("the size has changed") }
     if let strong = version?.strongETag, head.first("etag") == strong { return .complete }
-    if let modified = version?.modified, version?.etag == nil, head.first("last-modified") == modified { return .complete }
+    if let modified = version?.modified, version?.etag == nil, head.first("last-modified") == modified {
+      return .complete
+    }
     return request.crc32 != nil ? .complete : .startOver("416 without a validator")
   }
 
   private static func sizeMismatch(_ size: UInt64?, _ request: JobRequest, _ host: String) -> Failure? {
     guard let size, let declared = request.size, size != declared else { return nil }
-    return Failure(.mismatchSize, "\(host) offers another size than the job declares", expected: "\(declared)", found: "\(size)")
+    return Failure(
+      .mismatchSize, "\(host) offers another size than the job declares", expected: "\(declared)", found: "\(size)")
   }
 
   private static func httpFailure(_ head: ResponseHead, host: String, now: Timestamp) -> Failure {
@@ -129,7 +145,8 @@ extension RemoteVersion {
     // Two of them, or bytes that were no UTF-8, of which two may look alike: no validator, and no date in its stead either.
     let isUsable = etags.count <= 1 && !etags.contains { $0.contains("\u{FFFD}") }
     self.init(
-      mirror: mirror, size: nil, etag: isUsable ? etags.first : nil, modified: isUsable ? Self.strongDate(head, now: now.seconds) : nil)
+      mirror: mirror, size: nil, etag: isUsable ? etags.first : nil,
+      modified: isUsable ? Self.strongDate(head, now: now.seconds) : nil)
   }
 
   /// Last-Modified, where it is at least one second before Date: then no second change can hide behind it (RFC 9110 section 8.8.2.2).

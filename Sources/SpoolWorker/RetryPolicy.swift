@@ -14,7 +14,9 @@ enum RetryDecision: Equatable {
   /// - Parameters:
   ///   - failures: attempts that count, this one included.
   ///   - jitter: from 0 to 1, at random, so that many jobs that failed together don't come back together.
-  static func decide(_ failure: Failure, failures: Int, request: JobRequest, now: Timestamp, jitter: Double) -> RetryDecision {
+  static func decide(_ failure: Failure, failures: Int, request: JobRequest, now: Timestamp, jitter: Double)
+    -> RetryDecision
+  {
     if failure.failureClass == .permanent { return .giveUp }
     if failure.code.burnsAttempt, failures >= request.attempts ?? JobRequest.defaultAttempts { return .giveUp }
     let seconds: Int64

@@ -33,7 +33,8 @@ package final class Worker {
 
   /// - Parameter report: called for each event, on the loop's thread.
   /// - Throws: ``SpoolError`` where the output root cannot be opened.
-  package init(_ spool: Spool, _ options: WorkerOptions, report: @escaping @Sendable (Event) -> Void) throws(SpoolError) {
+  package init(_ spool: Spool, _ options: WorkerOptions, report: @escaping @Sendable (Event) -> Void) throws(SpoolError)
+  {
     self.spool = spool
     self.options = options
     self.report = report
@@ -81,7 +82,7 @@ package final class Worker {
         }
         if self.wallClockDue() { try self.rescan() }
         try self.fill()
-      } catch where error.errno == .noSuchFileOrDirectory {
+      } catch  where error.errno == .noSuchFileOrDirectory {
         // Its directories were removed: perhaps they come back, which inotify tells of, or the next scan.
         if !isMissing { self.log(Event("spool-missing", .error, Fields().with("reason", "\(error)"))) }
         isMissing = true
@@ -97,7 +98,8 @@ package final class Worker {
 
   /// - Parameter turn: looks for work and starts it; gives the milliseconds to wait for something to happen, nil when all is done.
   /// - Parameter survivesErrors: whether a job that the spool failed under is left to the next scan, and the run goes on.
-  private func run(stopSignals: Int32, survivesErrors: Bool, turn: () throws(SpoolError) -> Int64?) async -> RunSummary {
+  private func run(stopSignals: Int32, survivesErrors: Bool, turn: () throws(SpoolError) -> Int64?) async -> RunSummary
+  {
     if stopSignals >= 0 { WorkerLoop.executor.watched.append(stopSignals) }
     defer { WorkerLoop.executor.watched = [] }
     do throws(SpoolError) {
@@ -147,7 +149,9 @@ package final class Worker {
     var seen: Set<SpoolWatch.Change> = []
     let now = Timestamp.now().seconds
     for change in changes where change.directory != .cur && !change.name.isIgnored && seen.insert(change).inserted {
-      guard let status = try spool.status(change.directory, change.name), isDue(change.directory, change.name, status, now) else { continue }
+      guard let status = try spool.status(change.directory, change.name),
+        isDue(change.directory, change.name, status, now)
+      else { continue }
       backlog.add(Backlog.Candidate(name: change.name, origin: change.directory, modified: status.modified))
     }
   }
@@ -225,7 +229,9 @@ package final class Worker {
       isSpaceShort = false
       return true
     }
-    if !isSpaceShort { log(Event("disk-short", .warning, Fields().with("free", free).with("min-free", options.minFree))) }
+    if !isSpaceShort {
+      log(Event("disk-short", .warning, Fields().with("free", free).with("min-free", options.minFree)))
+    }
     isSpaceShort = true
     return false
   }
@@ -247,7 +253,8 @@ package final class Worker {
         log(
           Event(
             "rejected", .error, job: name,
-            Fields().with("code", FailureCode.malformed.rawValue).with("line", defect.line).with("reason", defect.reason)))
+            Fields().with("code", FailureCode.malformed.rawValue).with("line", defect.line).with(
+              "reason", defect.reason)))
       }
     }
   }
@@ -328,7 +335,8 @@ package final class Worker {
     if let engineIfRunning { return engineIfRunning }
     let engine = try TransferEngine(
       TransferEngine.Options(
-        protocols: options.protocols, caFile: options.caFile, userAgent: options.userAgent, bytesPerSecond: options.limitRate))
+        protocols: options.protocols, caFile: options.caFile, userAgent: options.userAgent,
+        bytesPerSecond: options.limitRate))
     engineIfRunning = engine
     WorkerLoop.executor.driver = EngineDriver(engine)
     return engine

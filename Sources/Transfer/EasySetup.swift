@@ -68,7 +68,8 @@ extension Exchange {
     setup.pointer(CURLOPT_PRIVATE, this)
     setup.pointer(CURLOPT_ERRORBUFFER, errorText)
     setup.prerequest { this, _, _, remotePort, localPort in
-      Exchange.from(this).requestStarts(localPort: localPort, remotePort: remotePort) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+      Exchange.from(this).requestStarts(localPort: localPort, remotePort: remotePort)
+        ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
     }
     setup.pointer(CURLOPT_PREREQDATA, this)
     setup.long(CURLOPT_FRESH_CONNECT, needsFreshConnection ? 1 : 0)

@@ -93,7 +93,8 @@ struct Add: ParsableCommand {
       return job
     }
     // From the output, or the URL; cut, and without what a job's name may not have.
-    let source = output?.split(separator: "/").last.map(String.init) ?? (try? URLParts(urls[0]))?.lastPathSegment ?? "job"
+    let source =
+      output?.split(separator: "/").last.map(String.init) ?? (try? URLParts(urls[0]))?.lastPathSegment ?? "job"
     var bytes = Array(source.utf8.drop { $0 == 0x2E }.prefix(JobName.maximumLength - 10))
     if bytes.suffix(5) == Array(".part".utf8)[...] { bytes.removeLast(5) }
     return JobName(FileName(bytes)) ?? JobName(FileName("job"))!

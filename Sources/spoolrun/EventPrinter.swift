@@ -39,8 +39,12 @@ struct EventPrinter: Sendable {
     case "failed", "rejected":
       let line = fields["line"].map { "line \($0): " } ?? ""
       var values = ""
-      if let expected = fields["expected"], let found = fields["found"] { values = " (expected \(expected), found \(found))" }
-      let next = fields["retry"].map { "; attempt \(fields["attempt"] ?? "?") failed, next at \($0)" } ?? "; given up: see failed/\(event.job?.display ?? "")"
+      if let expected = fields["expected"], let found = fields["found"] {
+        values = " (expected \(expected), found \(found))"
+      }
+      let next =
+        fields["retry"].map { "; attempt \(fields["attempt"] ?? "?") failed, next at \($0)" }
+        ?? "; given up: see failed/\(event.job?.display ?? "")"
       return "\(job)\(fields["code"] ?? "?"): \(line)\(fields["reason"] ?? "")\(values)\(next)"
     default:
       return "\(job)\(event.name): \(fields.text)"
@@ -50,7 +54,9 @@ struct EventPrinter: Sendable {
   private func json(_ event: Event) -> String {
     var members = [("time", Timestamp.now().description), ("event", event.name), ("level", event.level.rawValue)]
     if let job = event.job { members.append(("job", job.display)) }
-    for (index, word) in event.fields.words.enumerated() { members.append((index == 0 ? "value" : "value\(index + 1)", word)) }
+    for (index, word) in event.fields.words.enumerated() {
+      members.append((index == 0 ? "value" : "value\(index + 1)", word))
+    }
     members += event.fields.named.map { ($0.key, $0.value) }
     return JSONText.object(members.map { ($0, .string($1)) }).text
   }

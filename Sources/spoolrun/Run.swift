@@ -30,16 +30,22 @@ struct Run: ParsableCommand {
     help: ArgumentHelp("URL schemes to allow, of http, https, ftp, ftps and sftp.", valueName: "list"))
   var protocols = "http,https"
 
-  @Option(name: .customLong("cacert"), help: ArgumentHelp("PEM file of the certificate authorities to trust. (default: the system's)", valueName: "file"))
+  @Option(
+    name: .customLong("cacert"),
+    help: ArgumentHelp("PEM file of the certificate authorities to trust. (default: the system's)", valueName: "file"))
   var caFile: String?
 
   @Option(name: .long, help: ArgumentHelp("Bytes a second for all transfers together, such as 2M.", valueName: "rate"))
   var limitRate: String?
 
-  @Option(name: .long, help: ArgumentHelp("Room to leave on the disk, such as 10G: while there is less, jobs wait.", valueName: "size"))
+  @Option(
+    name: .long,
+    help: ArgumentHelp("Room to leave on the disk, such as 10G: while there is less, jobs wait.", valueName: "size"))
   var minFree: String?
 
-  @Option(name: .long, help: ArgumentHelp("Start jobs only while this shell command ends with status 0.", valueName: "command"))
+  @Option(
+    name: .long,
+    help: ArgumentHelp("Start jobs only while this shell command ends with status 0.", valueName: "command"))
   var gate: String?
 
   @Flag(name: .long, help: "Start jobs only while NetworkManager does not call the connection metered.")
@@ -97,7 +103,8 @@ struct Run: ParsableCommand {
       do throws(SpoolError) {
         let worker = try Worker(spool, options) { printer.print($0) }
         if let bars { worker.onProgress = { bars.update($0) } }
-        return .success(once ? await worker.runOnce(stopSignals: signals) : try await worker.watch(stopSignals: signals))
+        return .success(
+          once ? await worker.runOnce(stopSignals: signals) : try await worker.watch(stopSignals: signals))
       } catch {
         return .failure(error)
       }

@@ -19,6 +19,9 @@ struct Spoolrun: ParsableCommand {
       64 usage; 66 no such spool; 73 cannot create; 74 input/output error; 78 configuration.
       """,
     version: "0.1.0",
-    subcommands: [Run.self, Init.self, Add.self, Verify.self, Status.self, Hold.self, Release.self, Retry.self, Cancel.self, Clean.self],
+    subcommands: [
+      Run.self, Init.self, Add.self, Verify.self, Status.self, Hold.self, Release.self, Retry.self, Cancel.self,
+      Clean.self,
+    ],
     defaultSubcommand: Run.self)
 }

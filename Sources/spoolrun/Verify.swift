@@ -45,11 +45,15 @@ struct Verify: ParsableCommand {
 
   private func check(_ name: FileName, _ spool: Spool) throws(SpoolError) -> (isSound: Bool, text: String) {
     guard JobName(name) != nil, let job = try spool.job(.done, name) else { return (false, "no such receipt in done") }
-    guard let receipt = job.journal.receipt, let verified = job.journal.verified, let output = OutputPath(receipt.output) else {
+    guard let receipt = job.journal.receipt, let verified = job.journal.verified,
+      let output = OutputPath(receipt.output)
+    else {
       return (false, "no receipt: the job file says neither `verified:` nor `done:`")
     }
     let root = try OutputRoot(directory ?? receipt.directory, spool: spool)
-    guard let status = try root.status(output), status.isRegular else { return (false, "missing: \(escaped(output.text))") }
+    guard let status = try root.status(output), status.isRegular else {
+      return (false, "missing: \(escaped(output.text))")
+    }
     let existing = try root.place(output).openExisting()
     guard existing.status.size == verified.size else {
       return (false, "changed: \(escaped(output.text)): expected \(verified.size) bytes, found \(existing.status.size)")

@@ -22,7 +22,8 @@ struct CallEvent: Sendable, Hashable, CustomStringConvertible {
 
   init?(_ line: Substring) {
     let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
-    guard fields.count == 6, let phase = Phase(rawValue: fields[0]), let process = Int(fields[1]), let inode = UInt64(fields[3])
+    guard fields.count == 6, let phase = Phase(rawValue: fields[0]), let process = Int(fields[1]),
+      let inode = UInt64(fields[3])
     else { return nil }
     (self.phase, self.process, kind, self.inode, path, note) = (phase, process, fields[2], inode, fields[4], fields[5])
   }
@@ -36,14 +37,17 @@ struct CallEvent: Sendable, Hashable, CustomStringConvertible {
   var source: Substring { path.split(separator: " ").first ?? "" }
   var target: Substring { path.split(separator: " ").dropFirst().first ?? "" }
 
-  /// Whether two paths stand for one file now, or the source's is gone: the rename or link came to pass.
+  /// Whether this is the return from that call, however it ended.
   func completes(_ begun: CallEvent) -> Bool {
     phase == .returned && kind == begun.kind && path == begun.path && process == begun.process
   }
 
-  static func record(at path: String) throws -> [CallEvent] {
+  /// What a record holds from byte `offset` on; moves `offset` to its end.
+  static func record(at path: String, from offset: inout Int) throws -> [CallEvent] {
     guard fileStatus(path) != nil else { return [] }
-    return String(decoding: try readFile(path), as: UTF8.self).split(separator: "\n").compactMap { CallEvent($0) }
+    let bytes = try readFile(path)
+    defer { offset = bytes.count }
+    return String(decoding: bytes[offset...], as: UTF8.self).split(separator: "\n").compactMap { CallEvent($0) }
   }
 }
 

@@ -37,7 +37,8 @@ struct CommitOrder {
     let before = events[..<finish]
     let receipt = events[finish].inode
     let lastWrite = before.lastIndex { $0.inode == receipt && ["write", "truncate"].contains($0.kind) } ?? -1
-    guard let synced = before.lastIndex(where: { $0.phase == .returned && $0.isSync && $0.inode == receipt }), synced > lastWrite,
+    guard let synced = before.lastIndex(where: { $0.phase == .returned && $0.isSync && $0.inode == receipt }),
+      synced > lastWrite,
       let syncing = before[..<synced].lastIndex(where: { $0.phase == .begun && $0.isSync && $0.inode == receipt })
     else { return ["\(job): its receipt was not durable before the move to done/"] }
     return payloadProblems(job, output, before: syncing)
@@ -51,7 +52,9 @@ struct CommitOrder {
     }
     if let published = before.lastIndex(where: isPublication) {
       guard let directory = scenario.outputDirectories.last,
-        before[published...].contains(where: { $0.phase == .returned && $0.kind == "fsync" && isDirectory($0, directory) })
+        before[published...].contains(where: {
+          $0.phase == .returned && $0.kind == "fsync" && isDirectory($0, directory)
+        })
       else { return ["\(job): the receipt came before the fsync of the output's directory"] }
       problems += dataProblems(job, published)
     }
@@ -59,7 +62,8 @@ struct CommitOrder {
       guard let place = scenario.outputDirectories.firstIndex(of: event.path), place > 0 else { continue }
       let parent = scenario.outputDirectories[place - 1]
       if !before[index...].contains(where: { $0.phase == .returned && $0.kind == "fsync" && isDirectory($0, parent) }) {
-        problems.append("\(job): the receipt came before the fsync of \(parent), which got the new directory \(event.path)")
+        problems.append(
+          "\(job): the receipt came before the fsync of \(parent), which got the new directory \(event.path)")
       }
     }
     return problems
@@ -77,7 +81,10 @@ struct CommitOrder {
     let linked =
       isCopy
       ? events[published]
-      : before.last { $0.phase == .begun && $0.kind == "link" && $0.source.hasPrefix("/proc/") && events[published].source == $0.target }
+      : before.last {
+        $0.phase == .begun && $0.kind == "link" && $0.source.hasPrefix("/proc/")
+          && events[published].source == $0.target
+      }
         ?? events[published]
     let isData = { (event: CallEvent) in isCopy ? event.path == linked.source[...] : event.inode == linked.inode }
     let lastWrite = before.lastIndex { isData($0) && ["write", "truncate"].contains($0.kind) } ?? -1
@@ -90,7 +97,11 @@ struct CommitOrder {
     let process = events[finish].process
     let own = events[finish...].filter { $0.process == process }
     if own.contains(where: { $0.phase == .struck || $0.phase == .failed }) { return [] }
-    if let last = own.last, last.phase == .begun || events.contains(where: { $0.phase == .struck && $0.process == process }) { return [] }
+    if let last = own.last,
+      last.phase == .begun || events.contains(where: { $0.phase == .struck && $0.process == process })
+    {
+      return []
+    }
     return ["done", "cur"].filter { directory in
       !own.contains { $0.phase == .returned && $0.kind == "fsync" && $0.path == directory }
     }.map { "no fsync of \($0)/ after the move to done/" }
@@ -121,7 +132,9 @@ struct CommitOrder {
   }
 
   private func existed(_ created: CallEvent) -> Bool {
-    let begun = events.last { $0.phase == .begun && $0.kind == "create" && $0.path == created.path && $0.process == created.process }
+    let begun = events.last {
+      $0.phase == .begun && $0.kind == "create" && $0.path == created.path && $0.process == created.process
+    }
     return begun.map { $0.inode != 0 } ?? true
   }
 }

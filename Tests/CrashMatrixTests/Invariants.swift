@@ -21,7 +21,9 @@ struct Invariants {
       for file in own where file.state == "done" { problems += receiptProblems(job, file) }
     }
     let outputs = scenario.jobs.map(\.output)
-    problems += filesBelow(world.payloadRoot).filter { !outputs.contains($0) }.map { "a payload that nobody asked for: \($0)" }
+    problems += filesBelow(world.payloadRoot).filter { !outputs.contains($0) }.map {
+      "a payload that nobody asked for: \($0)"
+    }
     return problems
   }
 
@@ -41,7 +43,8 @@ struct Invariants {
     let verified = file.last("verified")
     let done = file.last("done")
     let isRight =
-      verified?["size"] == "\(Version.length)" && verified?["crc32"] == Version.current.crc32 && done?["output"] == job.output
+      verified?["size"] == "\(Version.length)" && verified?["crc32"] == Version.current.crc32
+      && done?["output"] == job.output
       && done?["directory"] == world.outputRoot
     return isRight ? [] : ["\(file.place): the receipt is wrong: \(verified?.text ?? "none") | \(done?.text ?? "none")"]
   }
@@ -62,8 +65,12 @@ struct Invariants {
     let failed = files.filter { $0.state == "failed" }.map(\.entry) + scenario.rejected
     // What an error kept from being removed is left to the sweep.
     let swept = { (name: String) in hadError && name.hasSuffix(".part") }
-    problems += allNames(in: spool.path("failed")).filter { !failed.contains($0) && !swept($0) }.map { "left behind: failed/\($0)" }
-    problems += scenario.rejected.filter { fileStatus(spool.path("failed/\($0)")) == nil }.map { "not there: failed/\($0)" }
+    problems += allNames(in: spool.path("failed")).filter { !failed.contains($0) && !swept($0) }.map {
+      "left behind: failed/\($0)"
+    }
+    problems += scenario.rejected.filter { fileStatus(spool.path("failed/\($0)")) == nil }.map {
+      "not there: failed/\($0)"
+    }
     problems += temporaryProblems(fault, hadError)
     return problems
   }
@@ -73,7 +80,9 @@ struct Invariants {
     // tmp/ is swept of what workers leave there, which bears their names (spool.5).
     let temporary = allNames(in: spool.path("tmp")).filter { !(hadError || wasKilled) || !$0.contains(":") }
     // Documented for the case that the data got a new inode, as after a failed fsync.
-    let hidden = allNames(in: world.payloadRoot).filter { $0.hasPrefix(".") && !(hadError && $0.hasPrefix(".spoolrun-")) }
+    let hidden = allNames(in: world.payloadRoot).filter {
+      $0.hasPrefix(".") && !(hadError && $0.hasPrefix(".spoolrun-"))
+    }
     return temporary.map { "left behind: tmp/\($0)" } + hidden.map { "left behind in the output root: \($0)" }
   }
 }

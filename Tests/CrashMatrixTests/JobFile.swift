@@ -44,17 +44,22 @@ struct JobFile {
 
   func expectation(in spool: TemporarySpool) throws -> Expectation {
     let dataPath = spool.path("partial/\(name).part")
-    guard let response = last("response"), let status = fileStatus(dataPath), status.st_mode & S_IFMT == S_IFREG else { return .anything }
+    guard let response = last("response"), let status = fileStatus(dataPath), status.st_mode & S_IFMT == S_IFREG else {
+      return .anything
+    }
     let failure = last("failed")?["code"] ?? ""
     if index(of: "failed") > index(of: "response"), failure.hasPrefix("mismatch") { return .anything }
     let bytes = try readFile(dataPath)
     let start = last("started")
     let isOurs = start?["worker"]?.hasPrefix("\(try hostName()).") == true
-    let checkpoint = index(of: "checkpoint") > index(of: "response") ? last("checkpoint")?.words.first.flatMap { Int($0) } ?? 0 : 0
+    let checkpoint =
+      index(of: "checkpoint") > index(of: "response") ? last("checkpoint")?.words.first.flatMap { Int($0) } ?? 0 : 0
     let isKnown = isOurs && response["part"] == "\(status.st_ino)"
     let trusted = isKnown ? bytes.count : checkpoint
     // Cut down below the checkpoint: it was thrown away.
-    guard trusted > 0, trusted <= bytes.count, Version.current.bytes.starts(with: bytes[..<trusted]) else { return .anything }
+    guard trusted > 0, trusted <= bytes.count, Version.current.bytes.starts(with: bytes[..<trusted]) else {
+      return .anything
+    }
     if !isKnown { return .atLeast(trusted) }
     return trusted == Version.length ? .nothing : .from(trusted)
   }

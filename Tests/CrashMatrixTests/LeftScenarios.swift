@@ -18,7 +18,8 @@ extension Scenario {
         try world.addHalf(of: .current)
         try world.edit("partial/a") { lines in
           let mark = "at=\(Version.half) crc32=\(hex8(independentCRC32(Version.current.bytes[..<Version.half])))"
-          lines.append(#"failed: 2026-01-02T03:04:06Z attempt=2 class=permanent code=http-403 \#(mark) reason="forbidden""#)
+          lines.append(
+            #"failed: 2026-01-02T03:04:06Z attempt=2 class=permanent code=http-403 \#(mark) reason="forbidden""#)
         }
         try world.move("partial/a", "new/a")
       }),
@@ -47,7 +48,9 @@ extension Scenario {
         let descriptor = open(data, O_WRONLY)
         defer { close(descriptor) }
         let zeros = [UInt8](repeating: 0, count: Version.half - 8192)
-        guard pwrite(descriptor, zeros, zeros.count, 8192) == zeros.count else { throw TestSupportError("pwrite \(data)") }
+        guard pwrite(descriptor, zeros, zeros.count, 8192) == zeros.count else {
+          throw TestSupportError("pwrite \(data)")
+        }
       }),
     Scenario(
       // Dead between the record of a failure and the move that it calls for.
@@ -56,7 +59,9 @@ extension Scenario {
         try world.addHalf(of: .current)
         try world.edit("partial/a") { lines in
           let mark = "at=\(Version.half) crc32=\(hex8(independentCRC32(Version.current.bytes[..<Version.half])))"
-          lines.append(#"failed: 2026-01-02T03:04:06Z attempt=2 class=temporary code=cut \#(mark) retry=2026-01-02T04:04:06Z reason="cut""#)
+          lines.append(
+            #"failed: 2026-01-02T03:04:06Z attempt=2 class=temporary code=cut \#(mark) retry=2026-01-02T04:04:06Z reason="cut""#
+          )
         }
         try world.move("partial/a", "cur/a:\(try hostName()).1.00000000")
       }),
@@ -77,7 +82,9 @@ extension World {
 
   /// Whether a job has data.
   var hasData: Bool {
-    spool.names("partial").contains { $0.hasSuffix(".part") && fileStatus(spool.path("partial/\($0)"))?.st_size ?? 0 > 0 }
+    spool.names("partial").contains {
+      $0.hasSuffix(".part") && fileStatus(spool.path("partial/\($0)"))?.st_size ?? 0 > 0
+    }
   }
 
   /// Changes the lines of a job file, which stays due.

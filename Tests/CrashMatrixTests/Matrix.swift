@@ -13,6 +13,10 @@ struct Matrix {
 
   /// Runs the scenario without a fault, then once for each call and fault; problems become issues.
   func sweep() async throws {
+    if scenario.isOnOtherFileSystem, !OtherRoot.isAvailable {
+      print("crash matrix: \(scenario.name): SKIPPED, /dev/shm is no other file system here")
+      try Test.cancel("/dev/shm is no other file system here")
+    }
     let clean = try await Self.slots.withSlot { try await MatrixCase(scenario: scenario, fault: nil).play() }
     if !clean.problems.isEmpty {
       Issue.record("\(scenario.name), without a fault: \(clean.problems.joined(separator: "\n"))")
@@ -38,7 +42,8 @@ struct Matrix {
       next += 1
     }
     let struck = outcomes.count { $0.1.struck != nil }
-    if scenario.workers == 1, struck + 2 < sites {
+    // Checkpoints come by the clock, so that a loaded machine makes a few more or fewer calls.
+    if scenario.workers == 1, struck + max(2, sites / 10) < sites {
       Issue.record("\(scenario.name): \(fault.action) struck \(struck) of \(sites) calls")
     }
     let failures = outcomes.filter { !$0.1.problems.isEmpty }.sorted { $0.0.number < $1.0.number }

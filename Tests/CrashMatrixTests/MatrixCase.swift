@@ -10,6 +10,8 @@ struct MatrixCase {
     var events: [CallEvent] = []
     /// How many times workers had to be started.
     var rounds = 0
+    /// Bytes of the record that ``events`` has.
+    var recordLength = 0
   }
 
   let scenario: Scenario
@@ -42,7 +44,7 @@ struct MatrixCase {
       for name in world.spool.names("partial") where !name.hasSuffix(".part") { try world.spool.makeDue(name) }
       let wasStruck = outcome.struck != nil
       for result in try await runWorkers(world, outcome) { outcome.problems += exitProblems(result, wasStruck) }
-      outcome.events = try CallEvent.record(at: world.recordPath)
+      outcome.events += try CallEvent.record(at: world.recordPath, from: &outcome.recordLength)
       outcome.struck = outcome.events.first { $0.phase == .struck }
       outcome.problems += try invariants.always().map { "after round \(outcome.rounds): \($0)" }
       if !wasStruck, outcome.struck != nil, fault?.isKill == true {
@@ -54,6 +56,7 @@ struct MatrixCase {
     }
     outcome.problems += try invariants.atEnd(after: fault)
     outcome.problems += expectations.flatMap { requestProblems(world, $0.output, $0.asked, $0.expectation) }
+    outcome.problems += repetitionProblems(world, outcome)
     outcome.problems += CommitOrder(scenario: scenario, events: outcome.events, fault: fault).problems()
     if let usualRounds, fault?.isHarmless == true, outcome.struck?.isSync != true, outcome.rounds != usualRounds {
       outcome.problems.append("\(outcome.rounds) rounds, not \(usualRounds): the fault was noticed")
@@ -67,7 +70,7 @@ struct MatrixCase {
   private func runWorkers(_ world: World, _ outcome: Outcome) async throws -> [CommandResult] {
     var arguments = [world.spool.root, "record=\(world.recordPath)", "checkpoint=8192"] + scenario.options(world)
     let clean = arguments
-    if let fault, outcome.struck == nil {
+    if let fault, outcome.struck == nil, outcome.rounds == 1 || scenario.workers == 1 {
       arguments.append("fault=\(fault.plan(max(1, fault.number - fault.counted.count(in: outcome.events))))")
     }
     let rig = try productPath("FaultRig")
@@ -92,7 +95,9 @@ struct MatrixCase {
     }
   }
 
-  private func requestProblems(_ world: World, _ output: String, _ asked: Int, _ expectation: JobFile.Expectation) -> [String] {
+  private func requestProblems(_ world: World, _ output: String, _ asked: Int, _ expectation: JobFile.Expectation)
+    -> [String]
+  {
     let later = world.requests(for: output).dropFirst(asked)
     let isMet: Bool =
       switch expectation {
@@ -101,13 +106,23 @@ struct MatrixCase {
       case .from(let offset): later.first.map { $0.rangeStart == offset } ?? false
       case .atLeast(let offset): later.allSatisfy { $0.rangeStart ?? 0 >= offset }
       }
-    return isMet ? [] : ["\(output): after the kill \(expectation) was to be asked for, not \(later.map(\.description))"]
+    return isMet
+      ? [] : ["\(output): after the kill \(expectation) was to be asked for, not \(later.map(\.description))"]
+  }
+
+  /// Workers that share a spool fetch nothing twice, but for what one of them had in hand when it was killed.
+  private func repetitionProblems(_ world: World, _ outcome: Outcome) -> [String] {
+    guard scenario.workers > 1, fault == nil || fault?.isKill == true else { return [] }
+    let limit = outcome.struck == nil ? 1 : 2
+    return scenario.jobs.map(\.output).filter { world.requests(for: $0).count > limit }.map {
+      "\($0) was asked for \(world.requests(for: $0).count) times"
+    }
   }
 
   private func report(_ world: World, _ outcome: Outcome) -> [String] {
-    let jobs = Set(["a", "b", "c", "d", "a~2"])
+    let jobs = ["a", "a~2", "b", "c", "d"]
     let tail = outcome.events.drop { $0.phase != .struck }.prefix(40).map { "  \($0)" }
     return ["struck: \(outcome.struck.map { "\($0)" } ?? "nothing")"] + tail
-      + jobs.sorted().map { world.spool.listing(of: $0) }.filter { !$0.isEmpty }
+      + jobs.map { world.spool.listing(of: $0) }.filter { !$0.isEmpty }
   }
 }

@@ -9,5 +9,7 @@ struct MatrixTests {
   func failing(scenario: Scenario) async throws { try await Matrix(scenario: scenario, faults: Fault.errors).sweep() }
 
   @Test(arguments: Scenario.all)
-  func unnoticed(scenario: Scenario) async throws { try await Matrix(scenario: scenario, faults: Fault.harmless).sweep() }
+  func unnoticed(scenario: Scenario) async throws {
+    try await Matrix(scenario: scenario, faults: Fault.harmless).sweep()
+  }
 }

@@ -7,7 +7,8 @@ final class OtherRoot: Sendable {
 
   /// Whether this machine has one at hand.
   static var isAvailable: Bool {
-    guard let memory = fileStatus("/dev/shm"), let directory = try? TemporaryDirectory(), let own = fileStatus(directory.path)
+    guard let memory = fileStatus("/dev/shm"), let directory = try? TemporaryDirectory(),
+      let own = fileStatus(directory.path)
     else { return false }
     return memory.st_dev != own.st_dev && access("/dev/shm", W_OK) == 0
   }

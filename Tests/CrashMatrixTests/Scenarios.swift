@@ -47,7 +47,8 @@ extension Scenario {
       }),
     Scenario(
       // Dropped with ln: the file has another name outside.
-      name: "linked", setUp: { world in
+      name: "linked",
+      setUp: { world in
         try writeFile(world.outside("job"), Array(world.job([], output: "a.bin").utf8))
         link(world.outside("job"), world.spool.path("new/a"))
       }),

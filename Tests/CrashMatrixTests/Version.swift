@@ -33,7 +33,10 @@ struct Version: Sendable {
     guard start < bytes.count else {
       return try reply.respond("416 Range Not Satisfiable", ["Content-Range: bytes */\(bytes.count)"], body: [])
     }
-    var head = start > 0 ? "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes \(start)-\(bytes.count - 1)/\(bytes.count)\r\n" : "HTTP/1.1 200 OK\r\n"
+    var head =
+      start > 0
+      ? "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes \(start)-\(bytes.count - 1)/\(bytes.count)\r\n"
+      : "HTTP/1.1 200 OK\r\n"
     head += "ETag: \(etag)\r\nContent-Length: \(bytes.count - start)\r\n\r\n"
     // In one piece with its head: how a body falls into writes must be the same in every run.
     guard let middle, start == 0 else { return try reply.send(latin1Bytes(head) + bytes[start...]) }

@@ -16,7 +16,9 @@ struct FaultRig {
       let parts = argument.split(separator: "=", maxSplits: 1).map(String.init)
       if parts.count == 2 { options[parts[0]] = parts[1] }
     }
-    guard let location = arguments.first, let path = options["record"], let recorder = CallRecorder(path, spool: location) else {
+    guard let location = arguments.first, let path = options["record"],
+      let recorder = CallRecorder(path, spool: location)
+    else {
       exit(64)
     }
     var plan: FaultPlan?

@@ -17,7 +17,7 @@ import TestSupport
       #expect(result.status == .exited(round < 3 ? 75 : 1), "\(result)")
       #expect(spool.places(of: "job") == [place])
       let failure = try spool.lines(place).last { $0.key == "failed" }
-      #expect(failure?["expected"]?.contains("00c0ffee") == true, "\(spool.listing(of: "job"))")
+      #expect(failure?["expected"]?.contains("00C0FFEE") == true, "\(spool.listing(of: "job"))")
       #expect(failure?["found"]?.contains(hex8(independentCRC32(payload))) == true)
       if round < 3 {
         #expect(failure?["code"] == "mismatch-crc32" && failure?["class"] == "temporary")

@@ -19,7 +19,7 @@ import Testing
 
   @Test(
     arguments: [
-      ("00000000", "00000000"), ("DEADbeef", "deadbeef"), ("deadbee", nil), ("deadbeef0", nil), ("0xdeadbe", nil),
+      ("00000000", "00000000"), ("DEADbeef", "DEADBEEF"), ("deadbee", nil), ("deadbeef0", nil), ("0xdeadbe", nil),
       ("+eadbeef", nil), ("deadbeeg", nil), ("dead beef", nil), ("ｄeadbee", nil),
     ] as [(String, String?)])
   func crc32(text: String, expected: String?) {

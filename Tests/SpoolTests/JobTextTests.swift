@@ -39,7 +39,7 @@ import Testing
     #expect(request.urls.map(\.text) == ["https://a.example/x?q=1#f", "https://b.example/x"])
     #expect(request.output == JobRequest.Line(text: "sets/2026/x.tar", number: 3))
     #expect(request.size == 4_294_967_296)
-    #expect(request.crc32?.description == "1c291ca3")
+    #expect(request.crc32?.description == "1C291CA3")
     #expect(request.headers == ["Authorization: Bearer a:b=c", "X-Empty:"])
     #expect(request.overwrite == true && request.attempts == 1000)
     #expect(request.expires?.description == "2026-12-01T00:00:00Z")

@@ -17,7 +17,7 @@ import Testing
     let sum = hex8(independentCRC32(Array("payload\n".utf8)))
     #expect(lines[lines.count - 2]["size"] == "8" && lines[lines.count - 2]["crc32"] == sum)
     #expect(lines.last?["output"] == "a.bin" && lines.last?["bytes-fetched"] == "8" && lines.last?["attempts"] == "1")
-    let rhash = try await runTool(["/usr/bin/rhash", "--crc32", "--printf=%c", spool.path("files/a.bin")]).output
+    let rhash = try await runTool(["/usr/bin/rhash", "--crc32", "--printf=%C", spool.path("files/a.bin")]).output
     #expect(rhash == sum)
     #expect(server.requests.map(\.target) == ["/a.bin?x=1"])
   }
