@@ -43,7 +43,7 @@ struct Matrix {
     }
     let struck = outcomes.count { $0.1.struck != nil }
     // Checkpoints come by the clock, so that a loaded machine makes a few more or fewer calls.
-    if scenario.workers == 1, struck + max(2, sites / 10) < sites {
+    if scenario.workers == 1, struck + max(8, sites / 10) < sites {
       Issue.record("\(scenario.name): \(fault.action) struck \(struck) of \(sites) calls")
     }
     let failures = outcomes.filter { !$0.1.problems.isEmpty }.sorted { $0.0.number < $1.0.number }
