@@ -120,7 +120,7 @@ extension Spool {
     let names = try list(.failed)
     let leftovers = try leftovers(in: names)
     let records = leftovers.isEmpty ? [] : Set(names.map(\.record))
-    for name in leftovers {
+    for name in names where leftovers.contains(name) {
       let path = Path(.failed, name)
       if name.isData {
         guard try isOlder(path, than: options.grace, now) else { continue }

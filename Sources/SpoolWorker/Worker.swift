@@ -17,6 +17,8 @@ package final class Worker {
   private var nextID: UInt64 = 1
   private var summary = RunSummary()
   private var isStopping = false
+  /// Jobs that this run put back for another attempt.
+  private var waiting: Set<FileName> = []
   /// The backlog is from a scan after the last job's end.
   private var isScanFresh = false
   /// When the next job falls due that a scan saw waiting, in seconds since the epoch.
@@ -296,13 +298,18 @@ package final class Worker {
 
   private func ended(_ id: UInt64, _ host: String, _ outcome: JobRun.Outcome) {
     gainedByEnded &+= running[id]?.gained ?? 0
+    // A job may fail and come back within one run: only how it stands at the end counts.
+    if let name = running[id]?.claim.job.fileName {
+      if outcome == .waiting { waiting.insert(name) } else { waiting.remove(name) }
+      summary.waiting = waiting.count
+    }
     running[id] = nil
     isScanFresh = false
     let left = (runningByHost[host] ?? 1) - 1
     runningByHost[host] = left > 0 ? left : nil
     switch outcome {
     case .done: summary.done += 1
-    case .waiting: summary.waiting += 1
+    case .waiting: break
     case .givenUp: summary.givenUp += 1
     case .cancelled: summary.cancelled += 1
     case .moved:

@@ -41,7 +41,24 @@ struct CommitOrder {
       synced > lastWrite,
       let syncing = before[..<synced].lastIndex(where: { $0.phase == .begun && $0.isSync && $0.inode == receipt })
     else { return ["\(job): its receipt was not durable before the move to done/"] }
-    return payloadProblems(job, output, before: syncing)
+    return payloadProblems(job, output, before: syncing) + forgettingProblems(job, output, receipt, before)
+  }
+
+  /// Until the receipt is durable, the data's own name tells our payload from a stranger's file.
+  private func forgettingProblems(_ job: String, _ output: String, _ receipt: UInt64, _ before: ArraySlice<CallEvent>)
+    -> [String]
+  {
+    let published = before.firstIndex { $0.phase == .begun && $0.kind == "link" && $0.target == output[...] }
+    guard let published,
+      let forgotten = before[published...].firstIndex(where: {
+        $0.phase == .begun && $0.kind == "unlink" && $0.path == "partial/\(job).part"
+          && $0.inode == before[published].inode
+      })
+    else { return [] }
+    let isReceiptDurable = before[published..<forgotten].contains {
+      $0.phase == .returned && $0.isSync && $0.inode == receipt
+    }
+    return isReceiptDurable ? [] : ["\(job): the data's name went before the receipt was durable"]
   }
 
   private func payloadProblems(_ job: String, _ output: String, before receipt: Int) -> [String] {

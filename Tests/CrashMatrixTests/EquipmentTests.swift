@@ -54,6 +54,12 @@ struct EquipmentTests {
     late = events
     late.insert(late.remove(at: write), at: link - 1)
     #expect(problems(scenario, late).contains("its data was not durable before it got its name"))
+    // The data's name, which tells the payload from a stranger's, before the receipt.
+    let unlink = try #require(
+      events.firstIndex { $0.phase == .begun && $0.kind == "unlink" && $0.path == "partial/a.part" })
+    late = events
+    late.insert(late.remove(at: unlink), at: link + 2)
+    #expect(problems(scenario, late).contains("the data's name went before the receipt was durable"))
     // The move to done/, before the fsync of the output's directory.
     let sync = try #require(events.firstIndex { $0.phase == .begun && $0.kind == "fsync" && $0.path == "files" })
     late = events

@@ -43,7 +43,11 @@ struct MatrixCase {
       outcome.rounds += 1
       for name in world.spool.names("partial") where !name.hasSuffix(".part") { try world.spool.makeDue(name) }
       let wasStruck = outcome.struck != nil
-      for result in try await runWorkers(world, outcome) { outcome.problems += exitProblems(result, wasStruck) }
+      let results = try await runWorkers(world, outcome)
+      for result in results { outcome.problems += exitProblems(result, wasStruck) }
+      if wasStruck || fault == nil, results.count == 1, results[0].status == .exited(0), isUnsettled(world) {
+        outcome.problems.append("round \(outcome.rounds): exit status 0, and not all is done")
+      }
       outcome.events += try CallEvent.record(at: world.recordPath, from: &outcome.recordLength)
       outcome.struck = outcome.events.first { $0.phase == .struck }
       outcome.problems += try invariants.always().map { "after round \(outcome.rounds): \($0)" }

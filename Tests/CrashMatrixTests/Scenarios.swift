@@ -101,6 +101,8 @@ extension Scenario {
       setUp: { world in
         try world.addHalf(of: .current)
         try world.drop(output: "b.bin")
+        // So that its claim comes first, also when it is taken over.
+        try setModificationTime(world.spool.path("new/a"), secondsFromNow: -300)
       }),
   ]
 }

@@ -1,0 +1,53 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// What keeps jobs from starting: a gate, and room to leave on the disk.
+@Suite struct GateTests {
+  @Test func aClosedGateStartsNothing() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try spool.drop("a", "\(server.url("/x"))\n")
+    let closed = try await spoolrun("--once", "--gate", "test -e \(spool.path("open"))", spool.root)
+    #expect(closed.status == .exited(75) && closed.errors == "", "\(closed)")
+    #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
+    try writeFile(spool.path("open"), [])
+    #expect(try await spoolrun("--once", "--gate", "test -e \(spool.path("open"))", spool.root).status == .exited(0))
+    #expect(spool.places(of: "a") == ["done/a"])
+  }
+
+  @Test func roomToLeaveIsLeft() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try spool.drop("a", "\(server.url("/x"))\n")
+    let result = try await spoolrun("--once", "--min-free", "4000T", spool.root)
+    #expect(result.status == .exited(75) && result.errors.contains("disk-short"), "\(result)")
+    #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
+    #expect(try await spoolrun("--once", "--min-free", "1", spool.root).status == .exited(0))
+  }
+
+  /// In a network of its own, whose only link is down and then comes up: long before the job's next attempt is due.
+  @Test(.enabled(if: isRoot, "needs root for a network namespace"))
+  func aNetworkThatReturnsIsUsedAtOnce() async throws {
+    let spool = try TemporarySpool()
+    let script = """
+      ip link set lo up
+      ip link add spool0 type veth peer name spool1
+      ip link set spool1 up
+      echo http://192.0.2.1:9/a >"$1/tmp/a"; mv "$1/tmp/a" "$1/new/a"
+      "$0" -v --log-format json "$1" 2>"$1/log" & worker=$!
+      until grep -q '"code":"no-network"' "$1/log"; do sleep 0.05; done
+      ip addr add 192.0.2.2/24 dev spool0
+      ip link set spool0 up
+      until [ "$(grep -c '"event":"started"' "$1/log")" -ge 2 ]; do sleep 0.05; done
+      kill -TERM $worker; wait $worker; echo "$?"
+      """
+    let result = try await runTool(
+      [
+        "/usr/bin/unshare", "--net", "/usr/bin/timeout", "60", "/bin/sh", "-c", script, try productPath("spoolrun"),
+        spool.root,
+      ])
+    #expect(result.output == "75\n", "\(result)")
+    #expect(try spool.lines("partial/a").filter { $0.key == "started" }.count == 2)
+  }
+}

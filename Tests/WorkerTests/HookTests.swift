@@ -1,0 +1,61 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// The programs in `hooks/`.
+@Suite struct HookTests {
+  private func install(_ hook: String, _ script: String, in spool: TemporarySpool, mode: mode_t = 0o700) throws {
+    if fileStatus(spool.path("hooks")) == nil { try #require(mkdir(spool.path("hooks"), 0o700) == 0) }
+    try writeFile(spool.path("hooks/\(hook)"), Array("#!/bin/sh\n\(script)\n".utf8))
+    try #require(chmod(spool.path("hooks/\(hook)"), mode) == 0)
+  }
+
+  @Test func verifyMayRejectBeforeAnythingIsPublished() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    // It sees the whole payload, and that it has no final name yet.
+    try install(
+      "verify",
+      "test ! -e \"$SPOOLRUN_SPOOL/files/$SPOOLRUN_OUTPUT\" && test \"$SPOOLRUN_JOB\" = good && cmp -s \"$SPOOLRUN_PAYLOAD\" - <<.\npayload\n.",
+      in: spool)
+    for name in ["good", "bad"] { try spool.drop(name, "url: \(server.url("/x"))\noutput: \(name)\n") }
+    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    #expect(spool.payloads == ["good"] && spool.places(of: "good") == ["done/good"])
+    let record = try spool.lastFailure("partial/bad")
+    #expect(record["code"] == "rejected" && record["class"] == "temporary")
+    #expect(try readFile(spool.path("failed/bad.part")) == Array("payload\n".utf8), "set aside, and not resumed")
+  }
+
+  @Test func doneAndFailedAreTold() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    for hook in ["done", "failed"] {
+      try install(hook, "env | grep ^SPOOLRUN_ | sort >\"$SPOOLRUN_SPOOL/told-$SPOOLRUN_JOB\"", in: spool)
+    }
+    // Nothing of a job is a command.
+    try spool.drop("$(touch x)", "url: \(server.url("/a?secret=1"))\noutput: d/a\n")
+    try spool.drop("gone", "url: \(server.url("/404"))\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    let done = String(decoding: try readFile(spool.path("told-$(touch x)")), as: UTF8.self)
+    for fact in [
+      "SPOOLRUN_OUTPUT=d/a", "SPOOLRUN_SIZE=8", "SPOOLRUN_CRC32=\(hex8(independentCRC32(Array("payload\n".utf8))))",
+    ] {
+      #expect(done.contains("\(fact)\n"), "\(done)")
+    }
+    #expect(!done.contains("secret"))
+    let failed = String(decoding: try readFile(spool.path("told-gone")), as: UTF8.self)
+    #expect(failed.contains("SPOOLRUN_CODE=http-404\n"), "\(failed)")
+  }
+
+  /// What others can write would run as us.
+  @Test(arguments: [0o722, 0o770] as [mode_t])
+  func aHookThatOthersCanWriteIsRefused(mode: mode_t) async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try install("verify", "touch \"$SPOOLRUN_SPOOL/ran\"", in: spool, mode: mode)
+    try spool.drop("a", "\(server.url("/x"))\n")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(75) && result.errors.contains("chmod go-w"), "\(result)")
+    #expect(fileStatus(spool.path("ran")) == nil && spool.payloads == [])
+  }
+}
