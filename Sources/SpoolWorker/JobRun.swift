@@ -14,7 +14,17 @@ final class JobRun {
   /// Why a running transfer is ended from outside.
   enum Stop: Error {
     case shutdown, moved, removed
+    /// Less than `--min-free` would be left: it waits until there is room.
+    case noRoom(String)
     case failed(SpoolError)
+
+    /// The worker's own doing, and no person's.
+    fileprivate var isOurs: Bool {
+      switch self {
+      case .shutdown, .noRoom: true
+      case .moved, .removed, .failed: false
+      }
+    }
   }
 
   private(set) var claim: Claim
@@ -49,6 +59,7 @@ final class JobRun {
   // MARK: the way
 
   func run() async -> Outcome {
+    defer { state?.leaveRoom() }
     do {
       return try await attemptOnce()
     } catch let stop as Stop {
@@ -178,7 +189,7 @@ final class JobRun {
     fetched += unrecorded
     let state = State(
       claim: claim, request: request, part: part, version: part.length > 0 ? journal.version : nil,
-      minFree: worker.options.minFree)
+      room: worker.room)
     // The journal names the inode: after a change of inode it has to name the new one, or the data would not be known again.
     if let version = state.version, journal.part != part.inode { try state.begin(version) }
     return state
@@ -257,7 +268,7 @@ final class JobRun {
         : ResumePlan.decide(
           length: state.part.length, version: state.version, mirror: number, hasChecksum: state.request.crc32 != nil)
       if plan.offset == 0, state.part.length > 0 { try state.discardData() }
-      try state.checkSpace()
+      try state.checkRoom()
       let before = state.part.length
       let sink = PartSink(state, plan: plan, mirror: number, host: mirror.host)
       let result = await (try worker.engine()).fetch(
@@ -386,12 +397,13 @@ final class JobRun {
     // Closing only gives the lock back here: no promise was made for this data but the checkpoints, which are durable.
     try? state?.part.close()
     lengthAtEnd = state?.part.length ?? 0
+    state?.leaveRoom()
     state = nil
   }
 
   private func end(_ stop: Stop) async -> Outcome {
     await checkpointing?.value
-    if case .shutdown = stop, let lostWrites { return await record(Failure(lostWrites)) }
+    if stop.isOurs, let lostWrites { return await record(Failure(lostWrites)) }
     do {
       if case .failed(let error) = stop { return await record(Failure(error)) }
       if case .removed = stop {
@@ -402,9 +414,18 @@ final class JobRun {
         return .cancelled
       }
       let mark = state?.part.mark ?? claim.text.journal.softMark ?? Mark(offset: 0, checksum: Checksum())
-      let reason = if case .moved = stop { "moved away from cur" } else { "the worker was told to stop" }
+      let reason =
+        switch stop {
+        case .moved: "moved away from cur"
+        case .noRoom(let shortage): "waits for room: \(shortage)"
+        default: "the worker was told to stop"
+        }
       if state != nil {
-        try claim.append(.interrupted(.now(), attempt: attempt, mark: mark, fetched: fetched, reason: reason))
+        do throws(SpoolError) {
+          try claim.append(.interrupted(.now(), attempt: attempt, mark: mark, fetched: fetched, reason: reason))
+        } catch  where error.isDiskFull {
+          // The move needs no room, and without the line the next attempt reads more of the data.
+        }
       }
       try closeData()
       if case .moved = stop {
@@ -413,10 +434,10 @@ final class JobRun {
       }
       let job = name
       try claim.park(until: .now())
-      worker.log(Event("parked", .info, job: job, Fields().with("at", mark.offset)))
+      worker.log(Event("parked", .info, job: job, Fields().with("at", mark.offset).with("reason", reason)))
       return .waiting
     } catch {
-      if case .shutdown = stop, let lost = lostClaim() { return await end(lost) }
+      if stop.isOurs, let lost = lostClaim() { return await end(lost) }
       worker.broke(error, job: name)
       return .waiting
     }

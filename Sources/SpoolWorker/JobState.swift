@@ -14,16 +14,27 @@ extension JobRun {
     /// Counts how often the data was thrown away, so that a checkpoint under way can tell.
     private(set) var generation = 0
 
-    private let minFree: UInt64
+    private let room: DiskRoom
+    /// Bytes since the room was last looked at, for transfers that do not tell how much they take.
+    private var unasked: UInt64 = 0
+    private static let askedEach: UInt64 = 1 << 20
 
-    /// - Parameter minFree: bytes to leave on the disk.
-    init(claim: Claim, request: JobRequest, part: PartFile, version: RemoteVersion?, minFree: UInt64) {
-      self.minFree = minFree
+    init(claim: Claim, request: JobRequest, part: PartFile, version: RemoteVersion?, room: DiskRoom) {
+      self.room = room
       self.claim = claim
       self.request = request
       self.part = part
       self.version = version
       checkpoint = claim.text.journal.checkpoint
+      room.enter(self)
+    }
+
+    /// Gives back what room it was promised.
+    func leaveRoom() { room.leave(self) }
+
+    /// Bytes of the whole that are not here yet; nil where neither the server nor the job says.
+    var stillToCome: UInt64? {
+      (version?.size ?? request.size).map { $0 > part.length ? $0 - part.length : 0 }
     }
 
     /// Whether the data is known to be the whole.
@@ -33,9 +44,7 @@ extension JobRun {
     }
 
     /// Journals what the bytes to come belong to, before the first of them.
-    /// - Throws: ``SpoolError``; `disk-full` where the bytes to come have no room.
-    func begin(_ version: RemoteVersion) throws {
-      try checkSpace(for: version.size)
+    func begin(_ version: RemoteVersion) throws(SpoolError) {
       try claim.append(.response(version, at: part.length, part: part.inode))
       // Data that a durable checkpoint vouched for was thrown away: should the machine stop now, that checkpoint
       // would vouch for the new bytes under the old validator. So the new line has to be durable first.
@@ -46,14 +55,12 @@ extension JobRun {
       self.version = version
     }
 
-    /// Whether what is still to come of `size` bytes, or of those that are known of or declared, has room on the disk.
-    func checkSpace(for size: UInt64? = nil) throws(Failure) {
-      guard let size = size ?? version?.size ?? request.size, let free = claim.spool.freeSpace() else { return }
-      let needed = size > part.length ? size - part.length : 0
-      guard needed > free || free - needed < minFree else { return }
-      throw Failure(
-        .diskFull, "\(needed) bytes are still to come and \(free) are free, of which \(minFree) are to be left",
-        expected: "\(needed)", found: "\(free)")
+    /// Whether what is still to come has room on the disk, as far as it is known: before a request, and once more when its answer says.
+    /// - Throws: ``JobRun/Stop/noRoom(_:)`` where room is to be left: then the job waits for it. Else `disk-full`.
+    func checkRoom() throws {
+      guard let shortage = room.shortage(of: stillToCome ?? 0, for: self) else { return }
+      if room.kept > 0 { throw Stop.noRoom(shortage.reason) }
+      throw Failure(.diskFull, shortage.reason, expected: "\(shortage.needed)", found: "\(shortage.free)")
     }
 
     /// Cuts the data to nothing. Before its journal line: the other way round, a crash in between would leave old bytes
@@ -84,6 +91,10 @@ extension JobRun {
           found: "at least \(part.length + UInt64(bytes.count))")
       }
       try part.append(bytes)
+      unasked += UInt64(bytes.count)
+      guard unasked >= Self.askedEach else { return }
+      unasked = 0
+      if let free = room.freeIfShort { throw Stop.noRoom("\(free) bytes are free and \(room.kept) are to be left") }
     }
 
     func isCheckpointDue(_ options: WorkerOptions) -> Bool {

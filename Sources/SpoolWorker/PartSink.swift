@@ -30,10 +30,13 @@ final class PartSink: FetchSink {
       switch verdict {
       case .append(let version):
         try run.begin(version)
+        // After the journal has the size: a job that has to wait for room is not asked for again until there is.
+        try run.checkRoom()
         return true
       case .replace(let version):
         try run.discardData()
         try run.begin(version)
+        try run.checkRoom()
         return true
       case .startOver(let reason):
         refusal = .startOver(reason)

@@ -27,6 +27,10 @@ package final class Worker {
   private var gateAnswer: Gate.Answer?
   private var askedAt: Int64?
   private var isSpaceShort = false
+  let room: DiskRoom
+  var roomWait = RoomWait()
+  /// It watches, and does not end when all is done.
+  private var stays = false
   private(set) var engineIfRunning: TransferEngine?
   /// Called about five times a second while jobs run, and once when none does any more.
   package var onProgress: ((WorkerProgress) -> Void)?
@@ -40,6 +44,7 @@ package final class Worker {
     self.spool = spool
     self.options = options
     self.report = report
+    room = DiskRoom(spool, kept: options.minFree)
     outputRoot = try OutputRoot(options.directory, spool: spool)
   }
 
@@ -48,6 +53,7 @@ package final class Worker {
   package func runOnce(stopSignals: Int32 = -1) async -> RunSummary {
     sweepAtStart()
     return await run(stopSignals: stopSignals, survivesErrors: false) { () throws(SpoolError) in
+      if self.hasRoomForWaiting() { try self.rescan() }
       // Only a scan that came after the last job's end may say that nothing is left.
       if self.backlog.isEmpty, !self.isScanFresh { try self.rescan() }
       try self.fill()
@@ -62,6 +68,7 @@ package final class Worker {
   /// Stays, runs what is dropped and what falls due; returns soon after `stopSignals` became readable.
   /// - Throws: ``SpoolError`` where inotify is not to be had.
   package func watch(stopSignals: Int32) async throws(SpoolError) -> RunSummary {
+    stays = true
     sweepAtStart()
     let watch = try SpoolWatch(spool)
     let links = NetworkWatch()
@@ -82,7 +89,7 @@ package final class Worker {
         } else {
           try self.take(news.changes)
         }
-        if self.wallClockDue() { try self.rescan() }
+        if self.wallClockDue() || self.hasRoomForWaiting() { try self.rescan() }
         try self.fill()
       } catch  where error.errno == .noSuchFileOrDirectory {
         // Its directories were removed: perhaps they come back, which inotify tells of, or the next scan.
@@ -91,7 +98,7 @@ package final class Worker {
         nextScan = now + Self.scanInterval
       }
       if !self.running.isEmpty { return 200 }
-      if !self.backlog.isEmpty { return 2000 }
+      if !self.backlog.isEmpty || !self.roomWait.isEmpty { return 2000 }
       return min(nextScan - now, self.millisecondsUntilDue())
     }
   }
@@ -143,6 +150,7 @@ package final class Worker {
   private func rescan() throws(SpoolError) {
     nextDue = nil
     backlog = Backlog(try scan())
+    roomWait.removeAll()
     isScanFresh = true
   }
 
@@ -219,20 +227,21 @@ package final class Worker {
 
   /// Whether there is work that the gate or the disk keeps from starting, as far as both were asked.
   private var isHeldBack: Bool {
-    if backlog.isEmpty { return false }
-    if isSpaceShort { return true }
+    if backlog.isEmpty { return isScanFresh && !roomWait.isEmpty }
+    if isSpaceShort || roomWait.isFull { return true }
     return gateAnswer != nil && gateAnswer != .open
   }
 
   /// Whether anything may start now at all.
   private func mayStart() -> Bool {
     if options.gate != nil, gateAnswer != .open { return false }
-    guard options.minFree > 0, let free = spool.freeSpace(), free < options.minFree else {
+    guard let free = room.freeIfShort else {
       isSpaceShort = false
       return true
     }
     if !isSpaceShort {
-      log(Event("disk-short", .warning, Fields().with("free", free).with("min-free", options.minFree)))
+      // Not with --once: a line each minute is mail each minute, and nothing has failed.
+      log(Event("disk-short", stays ? .warning : .info, Fields().with("free", free).with("min-free", room.kept)))
     }
     isSpaceShort = true
     return false
@@ -241,9 +250,10 @@ package final class Worker {
   /// Starts candidates while there is room.
   private func fill() throws(SpoolError) {
     guard backlog.isEmpty || mayStart() else { return }
-    while running.count < options.jobs {
+    while running.count < options.jobs, !roomWait.isFull {
       let next = backlog.next(perHost: options.perHost, running: runningByHost) { host(of: $0) }
       guard let (candidate, host) = next else { return }
+      if try waitsForRoom(candidate) { continue }
       switch try spool.claim(candidate.name, from: candidate.origin, now: clock(for: candidate)) {
       case .claimed(let claim): start(claim, host: host)
       case .lost: break

@@ -2,16 +2,17 @@ import Glibc
 
 /// A spool in a temporary directory, made and read without the program's own code.
 package final class TemporarySpool: Sendable {
-  private let directory: TemporaryDirectory
+  private let directory: TemporaryDirectory?
   /// The spool's root, an absolute path.
   package let root: String
 
   /// The states that a job can be in, by directory.
   package static let states = ["new", "cur", "partial", "done", "failed", "hold"]
 
-  package init() throws {
-    directory = try TemporaryDirectory()
-    root = "\(directory.path)/spool"
+  /// - Parameter place: where to make it, if not in a temporary directory; whoever owns that removes it.
+  package init(in place: String? = nil) throws {
+    directory = place == nil ? try TemporaryDirectory() : nil
+    root = "\(place ?? directory?.path ?? "")/spool"
     for path in [root] + (TemporarySpool.states + ["tmp", "files"]).map({ "\(root)/\($0)" }) {
       guard mkdir(path, 0o700) == 0 else { throw TestSupportError("mkdir", path, errno: errno) }
     }

@@ -21,7 +21,9 @@ import Testing
     let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/x"))\n")
     let result = try await spoolrun("--once", "--min-free", "4000T", spool.root)
-    #expect(result.status == .exited(75) && result.errors.contains("disk-short"), "\(result)")
+    #expect(result.status == .exited(75) && result.errors == "", "\(result)")
+    let told = try await spoolrun("--once", "-v", "--min-free", "4000T", spool.root)
+    #expect(told.status == .exited(75) && told.errors.contains(" disk-short "), "\(told)")
     #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
     #expect(try await spoolrun("--once", "--min-free", "1", spool.root).status == .exited(0))
   }

@@ -1,0 +1,122 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `--min-free`: jobs wait for room and nothing fails.
+@Suite(.enabled("needs root and a mount namespace") { try await SmallDisk.isAllowed() })
+struct RoomTests {
+  private let disk: SmallDisk
+  private let spool: TemporarySpool
+
+  init() async throws {
+    disk = try await SmallDisk(megabytes: 24)
+    spool = try TemporarySpool(in: disk.path)
+  }
+
+  private static let body = [UInt8](repeating: 7, count: 6_000_000)
+
+  private func server() throws -> ScriptedServer {
+    try ScriptedServer { try $1.respond("200 OK", ["ETag: \"1\""], body: $0.target == "/small" ? [1] : Self.body) }
+  }
+
+  private func once() async throws -> CommandResult {
+    try await spoolrun("--once", "--min-free", "4M", spool.root)
+  }
+
+  /// Under cron, whoever has no room must not get mail each minute.
+  @Test func `a job that is known not to fit waits where it is, in silence`() async throws {
+    let server = try server()
+    try disk.fill(megabytes: 16)
+    try spool.drop("a", "url: \(server.url("/a"))\nsize: \(Self.body.count)\n")
+    try spool.drop("b", "\(server.url("/small"))\n")
+    for _ in 1...2 {
+      let result = try await once()
+      #expect(result.status == .exited(75) && result.errors == "", "\(result)")
+      #expect(spool.places(of: "a") == ["new/a"])
+    }
+    #expect(server.requests.map(\.target) == ["/small"], "what fits goes on")
+    disk.empty()
+    #expect(try await once().status == .exited(0))
+    #expect(try spool.payload("a") == Self.body)
+  }
+
+  @Test func `a job whose size the server tells waits from then on, and the server is left alone`() async throws {
+    let server = try server()
+    try disk.fill(megabytes: 16)
+    try spool.drop("a", "\(server.url("/a"))\n")
+    for _ in 1...3 {
+      let result = try await once()
+      #expect(result.status == .exited(75) && result.errors == "", "\(result)")
+      #expect(spool.names("partial") == ["a"])
+    }
+    #expect(server.requests.count == 1)
+    #expect(try !spool.lines("partial/a").contains { $0.key == "failed" })
+    disk.empty()
+    #expect(try await once().status == .exited(0))
+    #expect(try spool.payload("a") == Self.body)
+  }
+
+  @Test func `a watching worker goes on when there is room`() async throws {
+    let server = try server()
+    try disk.fill(megabytes: 16)
+    let worker = try start(["-v", "--min-free", "4M", spool.root])
+    try spool.drop("a", "url: \(server.url("/a"))\nsize: \(Self.body.count)\n")
+    try spool.drop("b", "\(server.url("/small"))\n")
+    try await waitUntil("the small one is done") { spool.places(of: "b") == ["done/b"] }
+    #expect(spool.places(of: "a") == ["new/a"])
+    disk.empty()
+    try await waitUntil("the large one is done") { spool.places(of: "a") == ["done/a"] }
+    worker.send(signal: SIGTERM)
+    let result = try await worker.result()
+    #expect(result.status == .exited(0) && result.errors.split(separator: " waits-for-room ").count == 2, "\(result)")
+  }
+
+  /// Each fits alone; together they would fill the disk, and neither could go on.
+  @Test func `room that a running transfer will need is not given to another`() async throws {
+    let gate = try Gate()
+    let server = try ScriptedServer { request, reply in
+      if request.target == "/small" { return try reply.respond("200 OK", body: [1]) }
+      try reply.head("200 OK", ["Content-Length: \(Self.body.count)"])
+      if request.target == "/a" { try reply.stall(until: gate) }
+      try reply.send(Self.body)
+    }
+    try disk.fill(megabytes: 9)
+    try spool.drop("a", "\(server.url("/a"))\n")
+    let worker = try start(["--min-free", "4M", spool.root])
+    try await waitUntil("the first is under way") { server.requests.count == 1 }
+    try spool.drop("b", "url: \(server.url("/b"))\nsize: \(Self.body.count)\n")
+    try spool.drop("c", "\(server.url("/b"))\n")
+    try spool.drop("d", "\(server.url("/small"))\n")
+    try await waitUntil("what fits is done") { spool.places(of: "d") == ["done/d"] }
+    try await waitUntil("the size is asked for") { spool.places(of: "c") == ["partial/c"] }
+    #expect(spool.places(of: "b") == ["new/b"])
+    #expect(unlink(spool.path(try spool.claim(of: "a"))) == 0)
+    try await waitUntil("another has the room") { spool.names("done").count == 2 }
+    worker.send(signal: SIGTERM)
+    _ = try await worker.result()
+    #expect(spool.names("failed") == [] && spool.names("partial").filter { $0.hasSuffix(".part") } == [])
+  }
+
+  @Test func `a body of unknown size stops before the room that is to be left`() async throws {
+    let server = try ScriptedServer { request, reply in
+      let start = request.rangeStart ?? 0
+      let range = start > 0 ? ["Content-Range: bytes \(start)-\(Self.body.count - 1)/\(Self.body.count)"] : []
+      try reply.head(
+        start > 0 ? "206 Partial Content" : "200 OK", ["ETag: \"1\"", "Transfer-Encoding: chunked"] + range)
+      try reply.send(String(Self.body.count - start, radix: 16) + "\r\n")
+      try reply.send(Self.body[start...])
+      try reply.send("\r\n0\r\n\r\n")
+    }
+    try disk.fill(megabytes: 17)
+    try spool.drop("a", "\(server.url("/a"))\n")
+    let result = try await once()
+    #expect(result.status == .exited(75) && result.errors == "", "\(result)")
+    #expect(spool.names("partial") == ["a", "a.part"])
+    #expect(disk.free > 2 << 20, "it is looked at once a MiB")
+    #expect(try !spool.lines("partial/a").contains { $0.key == "failed" })
+    disk.empty()
+    #expect(try await once().status == .exited(0))
+    #expect(try spool.payload("a") == Self.body)
+    #expect(server.requests.map { $0.rangeStart != nil } == [false, true])
+  }
+}
