@@ -1,0 +1,117 @@
+import Testing
+
+@testable import Transfer
+
+/// Deals a rate out to takers of simulated connections: no clock, no network.
+private struct Dealing {
+  /// What a taker's connection brings by itself in an interval, in bytes; it comes in pieces of `piece`.
+  struct Taker {
+    var supply: Double
+    var own: Double?
+    var piece = 16_384
+    var allowance = RateAllowance(shared: 0)
+    var isWaiting = false
+    var pending = 0.0
+    var received = 0
+  }
+
+  let rate: Double
+  var takers: [Taker] = []
+
+  /// As the engine does: deal, then let each receive what its connection has brought, until its allowance is gone.
+  mutating func run(seconds: Double) {
+    let interval = Double(RateDealer.interval) / 1000
+    for _ in 0..<Int(seconds / interval) {
+      var shared = takers.map { (allowance: $0.allowance.shared ?? 0, isWaiting: $0.isWaiting) }
+      RateDealer.deal(rate: rate, elapsed: RateDealer.interval, to: &shared)
+      for index in takers.indices {
+        takers[index].allowance.shared = shared[index].allowance
+        if let own = takers[index].own {
+          var single = [(allowance: takers[index].allowance.own ?? 0, isWaiting: takers[index].isWaiting)]
+          RateDealer.deal(rate: own, elapsed: RateDealer.interval, to: &single)
+          takers[index].allowance.own = single[0].allowance
+        }
+        takers[index].receive(interval)
+      }
+    }
+  }
+
+  /// Bytes a second of each, over a run of its own.
+  mutating func rates(seconds: Double) -> [Double] {
+    let before = takers.map(\.received)
+    run(seconds: seconds)
+    return zip(takers, before).map { Double($0.received - $1) / seconds }
+  }
+}
+
+extension Dealing.Taker {
+  fileprivate mutating func receive(_ interval: Double) {
+    // The kernel's buffers hold so much and no more; then the server waits.
+    pending = min(pending + supply * interval, max(4e6, supply * interval))
+    isWaiting = false
+    while pending >= Double(piece) {
+      if allowance.isExhausted {
+        isWaiting = true
+        return
+      }
+      allowance.take(piece)
+      pending -= Double(piece)
+      received += piece
+    }
+  }
+}
+
+@Suite struct RateLimitTests {
+  private func isNear(_ value: Double, _ goal: Double, within share: Double = 0.02) -> Bool {
+    abs(value - goal) <= goal * share
+  }
+
+  @Test(arguments: [1, 2, 3, 8, 50], [1e5, 1e6, 1e7, 1e9])
+  func `all together get the rate, in equal shares`(count: Int, rate: Double) {
+    var dealing = Dealing(rate: rate)
+    dealing.takers = Array(repeating: .init(supply: 1e10), count: count)
+    // Connections that bring more at a time than an interval's share pay it back.
+    dealing.run(seconds: 10)
+    let rates = dealing.rates(seconds: 100)
+    #expect(isNear(rates.reduce(0, +), rate))
+    for each in rates { #expect(isNear(each, rate / Double(count)), "\(rates)") }
+  }
+
+  @Test func `what a slow one leaves goes to the others, and no more`() {
+    var dealing = Dealing(rate: 1e6)
+    dealing.takers = [.init(supply: 1e5), .init(supply: 1e10), .init(supply: 1e10)]
+    dealing.run(seconds: 5)
+    let rates = dealing.rates(seconds: 50)
+    #expect(isNear(rates[0], 1e5) && isNear(rates[1], 4.5e5, within: 0.05) && isNear(rates[2], rates[1]), "\(rates)")
+    #expect(rates.reduce(0, +) <= 1.02e6)
+  }
+
+  @Test func `a late one gets its share at once, and nobody's savings`() {
+    var dealing = Dealing(rate: 3e6)
+    dealing.takers = [.init(supply: 1e10), .init(supply: 1e10)]
+    dealing.run(seconds: 10)
+    dealing.takers.append(.init(supply: 1e10))
+    let rates = dealing.rates(seconds: 2)
+    for each in rates { #expect(isNear(each, 1e6, within: 0.05), "\(rates)") }
+  }
+
+  @Test func `one that was silent has not saved up a burst`() {
+    var dealing = Dealing(rate: 1e6)
+    dealing.takers = [.init(supply: 0), .init(supply: 1e10)]
+    dealing.run(seconds: 100)
+    dealing.takers[0].supply = 1e10
+    let rates = dealing.rates(seconds: 1)
+    #expect(rates.reduce(0, +) <= 1.25e6 && rates[0] <= 0.75e6, "\(rates)")
+  }
+
+  @Test func `an own limit holds inside the shared one, and leaves the rest to the others`() {
+    var dealing = Dealing(rate: 1e6)
+    dealing.takers = [.init(supply: 1e10, own: 1e5), .init(supply: 1e10), .init(supply: 1e10, own: 1e9)]
+    for index in [0, 2] { dealing.takers[index].allowance.own = 0 }
+    dealing.run(seconds: 5)
+    let rates = dealing.rates(seconds: 50)
+    #expect(isNear(rates[0], 1e5), "\(rates)")
+    #expect(isNear(rates[1], 4.5e5, within: 0.05) && isNear(rates[2], rates[1], within: 0.05), "\(rates)")
+    #expect(isNear(rates.reduce(0, +), 1e6, within: 0.05), "\(rates)")
+  }
+}
