@@ -3,8 +3,8 @@ DESTDIR ?=
 SWIFT ?= swift
 
 # The Swift runtime goes into the program, so that the installed binary needs no toolchain; libcurl and zlib stay
-# shared, so that the distribution's security updates reach it. lld: GNU gold would warn of a function in the
-# runtime's archive that we don't call.
+# shared, so that the distribution's security updates reach it (libcurl is loaded by Sources/CCurl, not linked). lld:
+# GNU gold would warn of a function in the runtime's archive that we don't call.
 RELEASE = -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld -Xlinker -s
 PROGRAM = .build/release/spoolrun
 # Which manuals are installed on this machine says nothing of ours.

@@ -17,7 +17,7 @@ let package = Package(
   ],
   targets: [
     // C headers that Swift cannot call as they are: variadic functions, macros, calls that Glibc's module leaves out.
-    .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
+    .target(name: "CCurl"),
     .target(name: "CLinux"),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 

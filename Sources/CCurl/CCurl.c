@@ -1,2 +1,116 @@
-// SwiftPM wants one source file in a C target; everything is inline in the header.
 #include "CCurl.h"
+#include <dlfcn.h>
+#include <stddef.h>
+
+/// What of libcurl is called from here or from Swift, without the prefix curl_.
+#define FUNCTIONS(each) \
+  each(easy_cleanup) each(easy_getinfo) each(easy_init) each(easy_pause) each(easy_reset) each(easy_setopt) \
+  each(easy_strerror) each(free) each(global_init) each(multi_add_handle) each(multi_cleanup) each(multi_info_read) \
+  each(multi_init) each(multi_perform) each(multi_poll) each(multi_remove_handle) each(multi_setopt) \
+  each(multi_strerror) each(slist_append) each(slist_free_all) each(url) each(url_cleanup) each(url_get) each(url_set) \
+  each(url_strerror)
+
+#define POINTER(name) __typeof__(curl_##name) *name;
+static struct {
+  FUNCTIONS(POINTER)
+} library;
+
+const char *ccurl_load(void) {
+  dlerror();
+  // All symbols now: what is missing shall be told here, not end the process in the middle of a transfer.
+  void *handle = dlopen(CCURL_SONAME, RTLD_NOW | RTLD_LOCAL);
+  if (!handle) return dlerror();
+  // A pointer to data is not convertible to one to a function in C; this is how dlsym(3) does it.
+#define LOOK_UP(name) \
+  *(void **)&library.name = dlsym(handle, "curl_" #name); \
+  if (!library.name) return dlerror();
+  FUNCTIONS(LOOK_UP)
+  return NULL;
+}
+
+/// Says in the file itself what is loaded while it runs, since ldd(1) doesn't: the note of the ELF dlopen metadata
+/// specification (uapi-group.org), from which dh_dlopenlibdeps(1) and its like make package dependencies.
+#define NOTE_TEXT \
+  "[{\"feature\":\"transfer\",\"description\":\"Downloading\",\"priority\":\"required\",\"soname\":[\"" CCURL_SONAME "\"]}]"
+static const struct {
+  uint32_t name_size, text_size, type;
+  char name[4];
+  _Alignas(4) char text[sizeof NOTE_TEXT];
+} note __attribute__((used, aligned(4), section(".note.dlopen"))) = {
+    .name_size = 4, .text_size = sizeof NOTE_TEXT, .type = 0x407c0c0a, .name = "FDO", .text = NOTE_TEXT};
+
+// MARK: what Swift calls under libcurl's own names
+
+/// Out of the dynamic symbol table, or libcurl's calls of its own functions would come here.
+#define HIDDEN __attribute__((visibility("hidden")))
+
+HIDDEN void curl_easy_cleanup(CURL *easy) { library.easy_cleanup(easy); }
+HIDDEN CURL *curl_easy_init(void) { return library.easy_init(); }
+HIDDEN CURLcode curl_easy_pause(CURL *easy, int bits) { return library.easy_pause(easy, bits); }
+HIDDEN void curl_easy_reset(CURL *easy) { library.easy_reset(easy); }
+HIDDEN const char *curl_easy_strerror(CURLcode code) { return library.easy_strerror(code); }
+HIDDEN void curl_free(void *memory) { library.free(memory); }
+HIDDEN CURLcode curl_global_init(long flags) { return library.global_init(flags); }
+HIDDEN CURLMcode curl_multi_add_handle(CURLM *multi, CURL *easy) { return library.multi_add_handle(multi, easy); }
+HIDDEN CURLMcode curl_multi_cleanup(CURLM *multi) { return library.multi_cleanup(multi); }
+HIDDEN CURLMsg *curl_multi_info_read(CURLM *multi, int *left) { return library.multi_info_read(multi, left); }
+HIDDEN CURLM *curl_multi_init(void) { return library.multi_init(); }
+HIDDEN CURLMcode curl_multi_perform(CURLM *multi, int *running) { return library.multi_perform(multi, running); }
+HIDDEN CURLMcode curl_multi_poll(CURLM *multi, struct curl_waitfd *more, unsigned count, int timeout, int *ready) {
+  return library.multi_poll(multi, more, count, timeout, ready);
+}
+HIDDEN CURLMcode curl_multi_remove_handle(CURLM *multi, CURL *easy) { return library.multi_remove_handle(multi, easy); }
+HIDDEN const char *curl_multi_strerror(CURLMcode code) { return library.multi_strerror(code); }
+HIDDEN struct curl_slist *curl_slist_append(struct curl_slist *list, const char *text) {
+  return library.slist_append(list, text);
+}
+HIDDEN void curl_slist_free_all(struct curl_slist *list) { library.slist_free_all(list); }
+HIDDEN CURLU *curl_url(void) { return library.url(); }
+HIDDEN void curl_url_cleanup(CURLU *handle) { library.url_cleanup(handle); }
+HIDDEN CURLUcode curl_url_set(CURLU *handle, CURLUPart part, const char *text, unsigned flags) {
+  return library.url_set(handle, part, text, flags);
+}
+HIDDEN const char *curl_url_strerror(CURLUcode code) { return library.url_strerror(code); }
+
+// MARK: doors
+
+CURLUcode ccurl_url_get(CURLU *handle, CURLUPart part, char **text, unsigned flags) {
+  return library.url_get(handle, part, text, flags);
+}
+
+CURLcode ccurl_set_long(CURL *easy, CURLoption option, long value) { return library.easy_setopt(easy, option, value); }
+CURLcode ccurl_set_offset(CURL *easy, CURLoption option, curl_off_t value) {
+  return library.easy_setopt(easy, option, value);
+}
+CURLcode ccurl_set_string(CURL *easy, CURLoption option, const char *value) {
+  return library.easy_setopt(easy, option, value);
+}
+CURLcode ccurl_set_pointer(CURL *easy, CURLoption option, void *value) {
+  return library.easy_setopt(easy, option, value);
+}
+CURLcode ccurl_set_list(CURL *easy, CURLoption option, struct curl_slist *list) {
+  return library.easy_setopt(easy, option, list);
+}
+CURLcode ccurl_set_receiver(CURL *easy, CURLoption option, curl_write_callback function) {
+  return library.easy_setopt(easy, option, function);
+}
+CURLcode ccurl_set_debug_receiver(CURL *easy, curl_debug_callback function) {
+  return library.easy_setopt(easy, CURLOPT_DEBUGFUNCTION, function);
+}
+CURLcode ccurl_set_prerequest(CURL *easy, curl_prereq_callback function) {
+  return library.easy_setopt(easy, CURLOPT_PREREQFUNCTION, function);
+}
+CURLcode ccurl_set_open_socket(CURL *easy, curl_opensocket_callback function) {
+  return library.easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, function);
+}
+CURLcode ccurl_set_close_socket(CURL *easy, curl_closesocket_callback function) {
+  return library.easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, function);
+}
+CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value) { return library.easy_getinfo(easy, info, value); }
+CURLcode ccurl_get_offset(CURL *easy, CURLINFO info, curl_off_t *value) {
+  return library.easy_getinfo(easy, info, value);
+}
+CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value) { return library.easy_getinfo(easy, info, value); }
+CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
+  return library.multi_setopt(multi, option, value);
+}

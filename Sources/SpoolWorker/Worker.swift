@@ -69,6 +69,8 @@ package final class Worker {
   /// - Throws: ``SpoolError`` where inotify is not to be had.
   package func watch(stopSignals: Int32) async throws(SpoolError) -> RunSummary {
     stays = true
+    // A worker that stays says at its start what it lacks, not when the first job comes.
+    guard mayFetch() else { return summary }
     sweepAtStart()
     let watch = try SpoolWatch(spool)
     let links = NetworkWatch()
@@ -118,6 +120,7 @@ package final class Worker {
         var wait: Int64? = running.isEmpty ? nil : 200
         if !isStopping, summary.spoolError == nil {
           wait = try turn()
+          if summary.obstacle != nil { return summary }
           if try await updateGate() { continue }
         }
         guard let wait else { return summary }
@@ -247,9 +250,20 @@ package final class Worker {
     return false
   }
 
+  /// Asked before the first job is looked at: without libcurl every URL would seem malformed.
+  private func mayFetch() -> Bool {
+    do throws(TransferError) {
+      try Libcurl.load()
+      return true
+    } catch {
+      summary.obstacle = error.description
+      return false
+    }
+  }
+
   /// Starts candidates while there is room.
   private func fill() throws(SpoolError) {
-    guard backlog.isEmpty || mayStart() else { return }
+    guard backlog.isEmpty || mayStart() && mayFetch() else { return }
     while running.count < options.jobs, !roomWait.isFull {
       let next = backlog.next(perHost: options.perHost, running: runningByHost) { host(of: $0) }
       guard let (candidate, host) = next else { return }

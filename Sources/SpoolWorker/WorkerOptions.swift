@@ -37,6 +37,8 @@ package struct RunSummary: Sendable {
   package var cancelled = 0
   /// The spool itself failed: what and where.
   package var spoolError: SpoolError?
+  /// What keeps this machine from fetching anything at all: libcurl cannot be loaded. No job was touched.
+  package var obstacle: String?
 
   package init() {}
 }

@@ -58,6 +58,7 @@ package final class TransferEngine {
 
   /// - Throws: if libcurl cannot be set up, or an option names a protocol that it does not know.
   package init(_ options: Options) throws(TransferError) {
+    try Libcurl.load()
     guard Self.globalInit == CURLE_OK else {
       throw TransferError(description: "libcurl: \(String(cString: curl_easy_strerror(Self.globalInit)))")
     }

@@ -47,6 +47,7 @@ package struct URLParts: Sendable {
   }
 
   private init(_ text: String, relativeTo base: String?) throws(URLProblem) {
+    do throws(TransferError) { try Libcurl.load() } catch { throw URLProblem(reason: error.description) }
     guard let handle = curl_url() else { throw URLProblem(reason: "out of memory") }
     defer { curl_url_cleanup(handle) }
     var flags = UInt32(CURLU_URLENCODE | CURLU_NON_SUPPORT_SCHEME)
@@ -185,7 +186,7 @@ extension URLParts {
     _ handle: OpaquePointer, _ part: CURLUPart, _ flags: UInt32 = 0
   ) throws(URLProblem) -> String? {
     var text: UnsafeMutablePointer<CChar>?
-    let code = curl_url_get(handle, part, &text, flags)
+    let code = ccurl_url_get(handle, part, &text, flags)
     defer { curl_free(text) }
     switch code {
     case CURLUE_OK: return text.map { String(cString: $0) }

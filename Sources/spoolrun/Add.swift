@@ -44,6 +44,12 @@ struct Add: ParsableCommand {
   var name: String?
 
   func validate() throws {
+    do throws(TransferError) {
+      try Libcurl.load()
+    } catch {
+      Terminal.error(error.description)
+      throw ExitStatus.unavailable.code
+    }
     _ = try jobText()
     _ = try jobName()
   }

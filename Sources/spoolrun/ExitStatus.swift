@@ -9,6 +9,7 @@ enum ExitStatus: Int32 {
   case givenUp = 1
   case usage = 64
   case noSpool = 66
+  case unavailable = 69
   case cannotCreate = 73
   case inputOutput = 74
   case waiting = 75
@@ -16,9 +17,11 @@ enum ExitStatus: Int32 {
 
   var code: ExitCode { ExitCode(rawValue) }
 
-  /// The worst outcome of a run: the spool's own trouble, then a job given up, then one that waits.
+  /// The worst outcome of a run: what keeps it from fetching at all, the spool's own trouble, then a job given up, then one that waits.
   init(_ summary: RunSummary) {
-    if let error = summary.spoolError {
+    if summary.obstacle != nil {
+      self = .unavailable
+    } else if let error = summary.spoolError {
       self = ExitStatus(error)
     } else if summary.givenUp > 0 {
       self = .givenUp

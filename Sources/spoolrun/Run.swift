@@ -112,6 +112,7 @@ struct Run: ParsableCommand {
     bars?.finish()
     switch outcome {
     case .success(let summary):
+      if let obstacle = summary.obstacle { Terminal.error(obstacle) }
       if let error = summary.spoolError { Terminal.error("\(escaped(spool.location)): \(error)") }
       let status = ExitStatus(summary)
       if status != .success { throw status.code }

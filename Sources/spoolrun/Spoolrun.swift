@@ -16,7 +16,7 @@ struct Spoolrun: ParsableCommand {
       Every state is visible with ls, and mv and rm steer it: see spool(5).
 
       Exit status: 0 all that was due is done; 1 a job was given up; 75 jobs wait for another attempt; \
-      64 usage; 66 no such spool; 73 cannot create; 74 input/output error; 78 configuration.
+      64 usage; 66 no such spool; 69 no libcurl; 73 cannot create; 74 input/output error; 78 configuration.
       """,
     version: "0.1.0",
     subcommands: [

@@ -5,6 +5,6 @@ import Testing
     let manual = try Manual("man/spoolrun.1")
     let explained = manual.items("EXIT STATUS").map { [$0.head[0], $0.firstSentence] }
     #expect(try Readme().table("code") == explained)
-    #expect(explained.count == 8)
+    #expect(explained.count == 9)
   }
 }

@@ -100,6 +100,22 @@ import Testing
     #expect(try await spoolrun("--once", "--cacert", "/nonexistent.pem", spool.root).exitStatus == 78)
   }
 
+  /// A file that is no library stands where the dynamic linker looks first. Without a job nobody looks for libcurl.
+  @Test func noLibcurl() async throws {
+    let spool = try TemporarySpool()
+    let libraries = try TemporaryDirectory()
+    try writeFile("\(libraries.path)/libcurl.so.4", Array("no library".utf8))
+    let environment = ["LD_LIBRARY_PATH": libraries.path]
+    #expect(try await spoolrun("--once", spool.root, environment: environment).exitStatus == 0, "an empty spool")
+    try spool.drop("a", "https://host.invalid/a\n")
+    for arguments in [["--once", spool.root], [spool.root], ["add", "--spool", spool.root, "https://host.invalid/b"]] {
+      let result = try await start(arguments, environment: environment).result()
+      #expect(result.exitStatus == 69 && result.errors.contains("libcurl.so.4 cannot be loaded: "), "\(result)")
+    }
+    #expect(spool.names("new") == ["a"], "as it was dropped")
+    #expect(try spool.lines("new/a").count == 1)
+  }
+
   /// 74 is made for real in EnvironmentTests; here the order of the table.
   @Test func order() {
     var summary = RunSummary()
@@ -118,5 +134,7 @@ import Testing
     #expect(ExitStatus(summary) == .inputOutput)
     summary.spoolError = #expect(throws: SpoolError.self) { try Spool.create("/nonexistent/spool") }
     #expect(ExitStatus(summary) == .cannotCreate)
+    summary.obstacle = "no libcurl"
+    #expect(ExitStatus(summary) == .unavailable)
   }
 }

@@ -1,0 +1,14 @@
+internal import CCurl
+
+/// libcurl, which is loaded when the first URL is there: a worker that finds nothing to do ends sooner than it would be loaded.
+package enum Libcurl {
+  /// Why it cannot be loaded; nil when it is. The runtime lets one thread find out and the others wait.
+  private static let problem: String? = ccurl_load().map { printable(String(cString: $0)) }
+
+  /// Loads it on the first call. Whoever is to fetch calls this first, to tell a machine without libcurl from a bad URL.
+  /// - Throws: what the dynamic linker says.
+  package static func load() throws(TransferError) {
+    guard let problem else { return }
+    throw TransferError(description: "\(CCURL_SONAME) cannot be loaded: \(problem); install libcurl4")
+  }
+}
