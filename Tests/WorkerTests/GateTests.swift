@@ -16,6 +16,22 @@ import Testing
     #expect(spool.places(of: "a") == ["done/a"])
   }
 
+  /// It is asked when there is something to start, and again until it opens.
+  @Test func aGateThatOpensLetsAWatchingWorkerGoOn() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    let gate = "echo >>\(spool.path("asked")); test -e \(spool.path("open"))"
+    let worker = try start(["-v", "--gate", gate, spool.root])
+    try spool.drop("a", "\(server.url("/x"))\n")
+    try await waitUntil("it has asked") { fileStatus(spool.path("asked")) != nil }
+    try writeFile(spool.path("open"), [])
+    try await waitUntil("the job is done") { spool.places(of: "a") == ["done/a"] }
+    #expect(try readFile(spool.path("asked")).count == 2)
+    worker.send(signal: SIGTERM)
+    let result = try await worker.result()
+    #expect(result.status == .exited(0) && result.errors.split(separator: " gate-closed ").count == 2, "\(result)")
+  }
+
   @Test func roomToLeaveIsLeft() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()

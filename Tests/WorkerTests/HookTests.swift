@@ -35,6 +35,7 @@ import Testing
     // Nothing of a job is a command.
     try spool.drop("$(touch x)", "url: \(server.url("/a?secret=1"))\noutput: d/a\n")
     try spool.drop("gone", "url: \(server.url("/404"))\n")
+    try spool.drop("later", "url: \(server.url("/503"))\n")
     #expect(try await spoolrun("--once", spool.root).status == .exited(1))
     let done = String(decoding: try readFile(spool.path("told-$(touch x)")), as: UTF8.self)
     for fact in [
@@ -43,19 +44,48 @@ import Testing
       #expect(done.contains("\(fact)\n"), "\(done)")
     }
     #expect(!done.contains("secret"))
+    #expect(fileStatus(spool.path("told-later")) == nil, "it is only told of jobs that are given up")
     let failed = String(decoding: try readFile(spool.path("told-gone")), as: UTF8.self)
     #expect(failed.contains("SPOOLRUN_CODE=http-404\n"), "\(failed)")
   }
 
-  /// What others can write would run as us.
-  @Test(arguments: [0o722, 0o770] as [mode_t])
-  func aHookThatOthersCanWriteIsRefused(mode: mode_t) async throws {
+  /// Whatever it says is for the log, and changes nothing that is done.
+  @Test func outputIsLoggedAndFailureIsNoFailureOfTheJob() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
-    try install("verify", "touch \"$SPOOLRUN_SPOOL/ran\"", in: spool, mode: mode)
+    try install("done", "printf 'one\\nt\\033[2Jwo\\n'; exit 3", in: spool)
+    try spool.drop("a", "\(server.url("/x"))\n")
+    let result = try await spoolrun("--once", "-v", spool.root)
+    #expect(result.status == .exited(0) && spool.places(of: "a") == ["done/a"])
+    let lines = result.errors.split(separator: "\n").map { $0.split(separator: " ").dropFirst().joined(separator: " ") }
+    #expect(
+      Array(lines.suffix(3)) == [
+        "hook-output job=a hook=done line=one", #"hook-output job=a hook=done line="t\\x1b[2Jwo""#,
+        "hook-failed job=a hook=done reason=\"exit status 3\"",
+      ], "\(result)")
+    try spool.drop("b", "\(server.url("/y"))\n")
+    let quiet = try await spoolrun("--once", spool.root)
+    #expect(quiet.status == .exited(0) && quiet.errors.contains("b: hook-failed: "), "\(quiet)")
+  }
+
+  /// What others can write would run as us; and what cannot be run must not count as consent.
+  @Test(arguments: [
+    (change: "chmod 722 hooks/verify", advice: "chmod go-w"), (change: "chmod 770 hooks/verify", advice: "chmod go-w"),
+    (change: "chmod 777 hooks", advice: "chmod go-w"), (change: "chmod 600 hooks/verify", advice: "chmod +x"),
+    (change: "mv hooks/verify hooks/x; ln -s x hooks/verify", advice: "no regular file"),
+    (change: "mv hooks x; ln -s x hooks", advice: "no directory"),
+    (change: "chown 65534 hooks/verify", advice: "belongs to another user"),
+    (change: "sed -i 's,/bin/sh,/nowhere,' hooks/verify", advice: "cannot be run"),
+  ])
+  func aHookThatCannotBeTrustedIsNotRun(change: String, advice: String) async throws {
+    if change.hasPrefix("chown"), !isRoot { return print("SKIPPED: \(change) needs root") }
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try install("verify", "touch \"$SPOOLRUN_SPOOL/ran\"", in: spool)
+    try await runTool(["/bin/sh", "-euc", change], directory: spool.root)
     try spool.drop("a", "\(server.url("/x"))\n")
     let result = try await spoolrun("--once", spool.root)
-    #expect(result.status == .exited(75) && result.errors.contains("chmod go-w"), "\(result)")
+    #expect(result.status == .exited(75) && result.errors.contains(advice), "\(result)")
     #expect(fileStatus(spool.path("ran")) == nil && spool.payloads == [])
   }
 }

@@ -1,0 +1,87 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `--unmetered-only` and the real NetworkManager, which has a bus, a network and a link of its own.
+@Suite struct NetworkManagerTests {
+  @Test func `nothing starts on a metered connection`() async throws {
+    for program in ["NetworkManager", "nmcli", "dbus-daemon", "busctl"] {
+      guard try await Trigger.has(program) else { return }
+    }
+    guard geteuid() == 0, try await run(["/usr/bin/unshare", "-mn", "/bin/true"]).status == .exited(0) else {
+      return print("SKIPPED: NetworkManager wants root, a mount and a network namespace")
+    }
+    let trigger = try Trigger()
+    // Outside its network, where our server is; the bus is reached by its socket.
+    let bus = "\(trigger.tools)/bus"
+    let environment = trigger.environment.merging(["DBUS_SYSTEM_BUS_ADDRESS": "unix:path=\(bus)"]) { $1 }
+    func worker() async throws -> CommandResult {
+      try await run(
+        ["\(trigger.tools)/spoolrun", "--once", "--unmetered-only", trigger.spool.root], environment: environment)
+    }
+    func tell(_ arguments: String...) async throws {
+      let result = try await run(["/usr/bin/env", "nmcli"] + arguments, environment: environment)
+      guard result.status == .exited(0) else { throw TestSupportError("nmcli \(arguments): \(result)") }
+    }
+
+    try trigger.spool.drop("a", trigger.server.url("/a") + "\n")
+    let alone = try await worker()
+    #expect(alone.status == .exited(75) && alone.errors.contains("needs NetworkManager"), "\(alone)")
+
+    try writeFile("\(trigger.tools)/bus.conf", Array(Self.busConfiguration(bus).utf8))
+    let manager = try RunningCommand(
+      [
+        "/usr/bin/unshare", "-mn", "/bin/sh", "-euc", Self.script, "manager",
+        trigger.tools,
+      ], environment: environment)
+    defer { kill(-manager.processID, SIGKILL) }
+    try await waitUntil("NetworkManager has its link") {
+      guard !manager.isFinished else { throw TestSupportError("NetworkManager does not run here") }
+      return fileStatus("\(trigger.tools)/ready") != nil
+    }
+    let metered = try await worker()
+    #expect(metered.status == .exited(75) && metered.errors == "", "\(metered)")
+    #expect(trigger.spool.places(of: "a") == ["new/a"] && trigger.server.requests.isEmpty)
+
+    try await tell("connection", "modify", "spool", "connection.metered", "no")
+    try await tell("device", "reapply", "spool0")
+    #expect(try await worker().status == .exited(0))
+    #expect(trigger.isDone("a"))
+  }
+
+  private static func busConfiguration(_ socket: String) -> String {
+    """
+    <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+      "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+    <busconfig>
+      <listen>unix:path=\(socket)</listen>
+      <auth>EXTERNAL</auth>
+      <policy context="default">
+        <allow user="*"/><allow own="*"/><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/>
+      </policy>
+    </busconfig>
+    """
+  }
+
+  /// NetworkManager leaves alone the links of a machine whose udev it waits for: a /sys that cannot be written says that there is none.
+  private static let script = """
+    mount -t tmpfs none /run
+    mount -t tmpfs none /var/lib/NetworkManager
+    mount -t tmpfs none /etc/NetworkManager
+    mount -t sysfs -o ro sysfs /sys
+    ip link set lo up
+    ip link add spool0 type veth peer name spool1
+    ip link set spool1 up
+    cd "$1"
+    dbus-daemon --nofork --config-file=bus.conf &
+    until [ -S bus ]; do sleep 0.02; done
+    printf '[main]\\nplugins=keyfile\\nno-auto-default=*\\ndns=none\\nauth-polkit=false\\n' >manager.conf
+    NetworkManager --no-daemon --config=manager.conf --pid-file=/run/manager.pid &
+    until nmcli general >/dev/null 2>&1; do sleep 0.05; done
+    nmcli connection add type ethernet ifname spool0 con-name spool connection.metered yes \\
+      ipv4.method manual ipv4.addresses 192.0.2.2/24 ipv4.gateway 192.0.2.1 ipv6.method disabled
+    nmcli --wait 20 connection up spool
+    : >ready
+    wait
+    """
+}
