@@ -9,7 +9,7 @@ RELEASE = -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-l
 PROGRAM = .build/release/spoolrun
 # Which manuals are installed on this machine says nothing of ours.
 UNINSTALLED = 'STYLE: referenced manual not found'
-SCRIPTS = .ci/run scripts/bench scripts/demo scripts/loopback scripts/setup contrib/spoolrun-inotify
+SCRIPTS = .ci/run Benchmarks/setup scripts/demo scripts/loopback scripts/setup contrib/spoolrun-inotify
 COMPLETIONS = bash-completion/completions/spoolrun zsh/site-functions/_spoolrun fish/vendor_completions.d/spoolrun.fish
 
 all:
@@ -26,12 +26,18 @@ lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
 	! mandoc -Tlint man/spoolrun.1 man/spool.5 man/spoolrun-log.7 2>/dev/null | grep -v $(UNINSTALLED)
 	shellcheck $(SCRIPTS)
+	pyflakes3 Benchmarks
 
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests
 
+# ROWS="small medium" measures these alone, QUICK=1 with smaller sizes; then nothing but the screen gets the figures.
 bench: setup all
-	scripts/bench $(PROGRAM)
+	Benchmarks/setup
+	python3 -B Benchmarks --program $(PROGRAM) --rows '$(ROWS)' $(if $(QUICK),--quick)
+
+bench-growth:
+	$(MAKE) bench ROWS=growth
 
 setup:
 	scripts/setup
@@ -60,4 +66,4 @@ uninstall:
 clean:
 	$(SWIFT) package clean
 
-.PHONY: all demo test lint format bench setup install uninstall clean
+.PHONY: all demo test lint format bench bench-growth setup install uninstall clean

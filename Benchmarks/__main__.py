@@ -1,0 +1,102 @@
+"""spoolrun beside curl, wget, wget2, aria2c and axel, on one machine and in one run: `make bench`.
+
+Prints each row as it is done. Writes the document when all rows ran, or where --output says."""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import growth
+import idle
+import machine
+import many
+import report
+import resume
+import single
+import waiting
+from clients import Clients
+from measuring import Failed, Runner
+from row import Bench, Result
+from scratch import Scratch
+from server import Server
+
+HERE = Path(__file__).parent
+
+ROWS: dict[str, Callable[[Bench], Result]] = {
+    "large-http": single.large_http,
+    "large-https": single.large_https,
+    "connections": single.connections,
+    "small": many.small,
+    "medium": many.medium,
+    "idle-once": idle.idle_once,
+    "resume": resume.resume,
+    "million": waiting.million,
+    "idle-watch": idle.idle_watch,
+    "rss": single.rss,
+}
+GROWTH: dict[str, Callable[[Bench], Result]] = {
+    "growth-jobs": growth.growth_jobs,
+    "growth-sizes": growth.growth_sizes,
+    "growth-connections": growth.growth_connections,
+    "growth-workers": growth.growth_workers,
+}
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="Benchmarks", description=__doc__)
+    parser.add_argument("--program", type=Path, required=True, help="the spoolrun to measure")
+    parser.add_argument("--rows", default="", help="comma-separated; growth stands for all of its own; default: all but growth")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, to see whether it works")
+    parser.add_argument("--runs", type=int, default=5, help="of each candidate; default: %(default)s")
+    parser.add_argument("--scratch", type=Path, default=HERE.parent / ".build" / "bench", help="where files go; removed afterwards")
+    parser.add_argument("--output", type=Path, help="the document; default: RESULTS.md, or GROWTH.md, if all rows run")
+    options = parser.parse_args()
+    if options.runs < 1:
+        parser.error("--runs wants a number from 1 on")
+    if not options.program.is_file():
+        parser.error(f"no program {options.program}: make")
+    options.names = [name for name in options.rows.replace(",", " ").split()] or list(ROWS)
+    if options.names == ["growth"]:
+        options.names = list(GROWTH)
+    unknown = [name for name in options.names if name not in ROWS | GROWTH]
+    if unknown:
+        parser.error(f"no rows {', '.join(unknown)}; there are {', '.join(ROWS | GROWTH)}")
+    if options.output is None and options.names == list(ROWS):
+        options.output = HERE / "RESULTS.md"
+    if options.output is None and options.names == list(GROWTH):
+        options.output = HERE / "GROWTH.md"
+    return options
+
+
+def main() -> int:
+    options = arguments()
+    missing = [tool for tool in machine.TOOLS[1:] if shutil.which(tool) is None and tool != "nginx"]
+    if missing:
+        sys.exit(f"benchmark: not installed: {', '.join(missing)}; Benchmarks/setup does")
+    results: dict[str, Result] = {}
+    failed = False
+    with Scratch(options.scratch) as scratch, Server(scratch.root) as server:
+        program = options.program.resolve()
+        facts = machine.describe(program, scratch)
+        clients = Clients(program, scratch)
+        bench = Bench(program, scratch, server, clients, Runner(scratch.root), options.runs, options.quick)
+        for name in options.names:
+            print(f"{name} …", file=sys.stderr, flush=True)
+            try:
+                results[name] = (ROWS | GROWTH)[name](bench)
+            except Failed as failure:
+                results[name] = Result("Failed", notes=[f"Failed: {failure}"])
+                failed = True
+            failed = failed or any(one.failure for one in results[name].series.values())
+            goals = [report.goal_row(name, goal) for goal in results[name].goals]
+            lines = report.section(name, results[name], bench)
+            print("\n".join([*lines, *report.table([["row", "beside", "measured", "goal", "met"], *goals])]), flush=True)
+        if options.output is not None:
+            options.output.write_text(report.document(results, bench, facts))
+            print(f"written: {options.output}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+sys.exit(main())

@@ -1,0 +1,111 @@
+"""Command lines of spoolrun and of those it is compared with, each with the options that make it fastest here.
+
+None of the others checks a CRC-32 or makes anything durable; spoolrun does both in all that is measured."""
+
+import filecmp
+import os
+import subprocess
+from pathlib import Path
+
+from measuring import Candidate, Failed
+from scratch import Scratch
+
+# No preallocation: it was slower on ext4. No summary: it costs writes.
+ARIA2 = ["aria2c", "--quiet", "--file-allocation=none", "--summary-interval=0"]
+CURL = ["curl", "--silent", "--show-error", "--fail"]
+
+
+def expect_same(source: Path, output: Path, thorough: bool) -> None:
+    """Fails unless `output` has the size of `source`; with `thorough`, its bytes."""
+    if not output.exists() or output.stat().st_size != source.stat().st_size:
+        raise Failed(f"{output.name} is missing or has another size than what was served")
+    if thorough and not filecmp.cmp(source, output, shallow=False):
+        raise Failed(f"{output.name} is not what was served")
+
+
+class Clients:
+    """Makes candidates; `program` is spoolrun's."""
+
+    def __init__(self, program: Path, scratch: Scratch):
+        self.program = str(program)
+        self.scratch = scratch
+        self.spool = scratch.root / "spool"
+        self.out = scratch.root / "out"
+
+    def fresh(self) -> None:
+        """An empty output directory and no spool: the same start for everyone."""
+        self.scratch.fresh("spool")
+        self.scratch.fresh("out")
+
+    # MARK: spoolrun
+
+    def drop(self, urls: list[str]) -> None:
+        """A fresh spool with a job of one line for each URL."""
+        self.fresh()
+        subprocess.run([self.program, "init", self.spool], check=True)
+        new = self.spool / "new"
+        for number, url in enumerate(urls):
+            with open(new / f"job-{number:07}", "w") as job:
+                job.write(url + "\n")
+
+    def spoolrun(self, urls: list[str], sources: list[Path], *options: str, name: str = "spoolrun") -> Candidate:
+        def check(thorough: bool) -> None:
+            done = len(os.listdir(self.spool / "done"))
+            if done != len(urls):
+                raise Failed(f"{done} of {len(urls)} jobs are done")
+            for source in sources:
+                expect_same(source, self.spool / "files" / source.name, thorough)
+
+        command = [self.program, "--once", *options, str(self.spool)]
+        return Candidate(name, command, lambda: self.drop(urls), check)
+
+    # MARK: the others
+
+    def one(self, name: str, source: Path, *command: str) -> Candidate:
+        """A command that leaves a copy of `source` in the output directory."""
+        return Candidate(
+            name, list(command), self.fresh, lambda thorough: expect_same(source, self.out / source.name, thorough)
+        )
+
+    def curl(self, url: str, source: Path, *options: str) -> Candidate:
+        return self.one("curl", source, *CURL, *options, "--output", str(self.out / source.name), url)
+
+    def curl_then_rhash(self, url: str, source: Path) -> Candidate:
+        """What makes curl's download a checked one."""
+        output = str(self.out / source.name)
+        script = f"{' '.join(CURL)} --output '{output}' {url} && rhash --crc32 '{output}'"
+        return self.one("curl, then rhash --crc32", source, "sh", "-c", script)
+
+    def wget(self, url: str, source: Path) -> Candidate:
+        return self.one("wget", source, "wget", "--quiet", "--output-document", str(self.out / source.name), url)
+
+    def aria2(self, url: str, source: Path, connections: int) -> Candidate:
+        split = [f"-x{connections}", f"-s{connections}", "-k1M"]
+        return self.one(f"aria2c -x{connections}", source, *ARIA2, *split, "-d", str(self.out), "-o", source.name, url)
+
+    def axel(self, url: str, source: Path, connections: int) -> Candidate:
+        output = str(self.out / source.name)
+        return self.one(f"axel -n{connections}", source, "axel", "-q", f"-n{connections}", "-o", output, url)
+
+    def many(self, base: str, names: list[str], sources: list[Path], parallel: int) -> list[Candidate]:
+        """curl -Z, wget2 and aria2c, each fetching all of `names` below `base`."""
+        urls = self.scratch.root / "urls"
+        urls.write_text("".join(f"{base}/{name}\n" for name in names))
+        pattern = f"{base}/[{names[0]}-{names[-1]}]"
+        zed = ["--parallel", "--parallel-immediate", "--parallel-max", str(parallel)]
+        commands = {
+            "curl -Z": [*CURL, "--no-progress-meter", *zed, "--output", f"{self.out}/#1", pattern],
+            "wget2": [
+                "wget2", "--quiet", "--no-config", f"--max-threads={parallel}", f"--directory-prefix={self.out}",
+                f"--input-file={urls}",
+            ],
+            "aria2c": [
+                *ARIA2, f"--max-concurrent-downloads={parallel}", f"--dir={self.out}", f"--input-file={urls}",
+            ],
+        }
+
+        def check(thorough: bool) -> None:
+            for source in sources:
+                expect_same(source, self.out / source.name, thorough)
+
+        return [Candidate(name, command, self.fresh, check) for name, command in commands.items()]

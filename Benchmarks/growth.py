@@ -1,0 +1,80 @@
+"""How cost grows with what there is to do. Single runs: the shape counts, not the digit."""
+
+import subprocess
+import time
+
+from measuring import Failed, alternate, settle
+from row import Bench, Result
+from single import GIB, sized
+from waiting import MIB, run_for
+
+
+def growth_jobs(bench: Bench) -> Result:
+    result = Result("Growth: jobs waiting, 4 KiB each, 16 at once")
+    result.table = [["jobs waiting", "to the first payload, s", "jobs/s", "peak RSS, MiB"]]
+    for exponent in range(2, bench.size(7, 6)):
+        first, rate, peak = run_for(bench, 10**exponent, 20)
+        result.table.append([f"{10**exponent:,}", f"{first:.3f}", f"{rate:,.0f}", f"{peak / MIB:.1f}"])
+    return result
+
+
+def growth_sizes(bench: Bench) -> Result:
+    """The served files are sparse: 16 GiB of random bytes would not stay in the page cache."""
+    result = Result("Growth: size of one file")
+    result.table = [["size", "wall, s", "MB/s", "CPU, s", "peak RSS, MiB"]]
+    size = 1 << 10
+    while size <= bench.size(16 * GIB, GIB):
+        source = bench.server.add_sparse("growing", size)
+        ours = bench.clients.spoolrun([f"{bench.server.http}/growing"], [])
+        series = alternate(bench.runner, [ours], 3 if size < GIB else 1)["spoolrun"]
+        source.unlink()
+        if series.failure:
+            raise Failed(series.failure)
+        figures = [f"{series.wall:.3f}", f"{size / series.wall / 1e6:,.1f}", f"{series.median('cpu'):.3f}"]
+        result.table.append([sized(size), *figures, f"{series.median('rss') / MIB:.1f}"])
+        size *= 16
+    return result
+
+
+def growth_connections(bench: Bench) -> Result:
+    result = Result("Growth: transfers at once, each limited by the server to 20 MiB/s")
+    result.table = [["transfers at once", "wall, s", "MB/s", "CPU, s", "peak RSS, MiB"]]
+    size = bench.size(64 * MIB, 16 * MIB)
+    count = 32
+    for number in range(count):
+        bench.server.add_sparse(f"part-{number}", size)
+    urls = [f"{bench.server.http}/slow/part-{number}" for number in range(count)]
+    parallel = 1
+    while parallel <= count:
+        # As many files as fit into the same time, whatever the number at once.
+        ours = bench.clients.spoolrun(urls[:parallel], [], "--jobs", str(parallel), "--per-host", str(parallel))
+        series = alternate(bench.runner, [ours], 1)["spoolrun"]
+        if series.failure:
+            raise Failed(series.failure)
+        rate = size * parallel / series.wall / 1e6
+        figures = [f"{series.wall:.3f}", f"{rate:,.0f}", f"{series.median('cpu'):.3f}"]
+        result.table.append([str(parallel), *figures, f"{series.median('rss') / MIB:.1f}"])
+        parallel *= 2
+    for number in range(count):
+        (bench.server.www / f"part-{number}").unlink()
+    return result
+
+
+def growth_workers(bench: Bench) -> Result:
+    """Several workers on one spool, none of which knows of the others."""
+    jobs = bench.size(10_000, 2_000)
+    result = Result(f"Growth: workers on one spool, {jobs:,} jobs of 4 KiB, each worker with 16 at once")
+    result.table = [["workers", "wall, s", "jobs/s"]]
+    for workers in (1, 2, 4, 8):
+        bench.clients.drop([f"{bench.server.http}/many/{number:07}" for number in range(jobs)])
+        settle()
+        command = [bench.program, "--once", "--jobs", "16", "--per-host", "16", bench.clients.spool]
+        begin = time.perf_counter()
+        started = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(workers)]
+        codes = [one.wait() for one in started]
+        wall = time.perf_counter() - begin
+        done = sum(1 for _ in (bench.clients.spool / "done").iterdir())
+        if done != jobs or any(codes):
+            raise Failed(f"{workers} workers ended with {codes}, and {done} of {jobs} jobs are done")
+        result.table.append([str(workers), f"{wall:.3f}", f"{jobs / wall:,.0f}"])
+    return result

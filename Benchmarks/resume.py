@@ -1,0 +1,97 @@
+"""The row of resuming: how long until a long partial file grows again."""
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+from clients import ARIA2, CURL
+from measuring import Cost, Failed, Series, settle, stop, wait_until
+from row import Bench, Goal, Result
+from server import zeros_crc32
+from single import sized
+
+GIB = 1 << 30
+# What may lie beyond the last checkpoint of a killed worker (spool(5), checkpoint).
+BEYOND = 256 << 20
+
+
+def time_to_grow(bench: Bench, command: list[str], file: Path, length: int) -> Cost:
+    """Seconds from the start of `command` to the first byte in `file` beyond `length`."""
+    settle()
+    begin = time.perf_counter()
+    process = bench.runner.spawn(command)
+    try:
+        grown = wait_until(lambda: os.stat(file).st_size > length, 300, f"{command[0]} goes on", pause=0.0001)
+    finally:
+        stop(process, signal.SIGKILL)
+    return Cost(grown - begin, 0, 0)
+
+
+class Interrupted:
+    """A job of spoolrun's that was stopped after 50 GiB: really begun, then its data and its last line replaced by longer ones.
+
+    What was served are zeros, so that the data needs no room and its CRC-32 is known without reading it.
+    """
+
+    def __init__(self, bench: Bench, url: str, length: int):
+        self.bench, self.url, self.length = bench, url, length
+        self.part = bench.clients.spool / "partial" / "job-0000000.part"
+        self.job = bench.clients.spool / "partial" / "job-0000000"
+        self.command = [str(bench.program), "--once", str(bench.clients.spool)]
+
+    def prepare(self, marked: int) -> None:
+        """Data of `length`, of which the journal knows the CRC-32 up to `marked`."""
+        self.bench.clients.drop([self.url])
+        process = self.bench.runner.spawn(self.command)
+        try:
+            wait_until(lambda: self.part.exists() and self.part.stat().st_size > 0, 60, "spoolrun begins")
+        finally:
+            stop(process, signal.SIGTERM)
+        text = self.job.read_text()
+        last = re.compile(r"^interrupted: .*\n\Z", re.MULTILINE)
+        if not last.search(text):
+            raise Failed("the job does not end in interrupted:, so its state cannot be made longer")
+        mark = f"checkpoint: {marked} crc32={zeros_crc32(marked):08X}\n"
+        self.job.write_text(last.sub(mark, text))
+        os.truncate(self.part, self.length)
+
+
+def resume(bench: Bench) -> Result:
+    length, whole = bench.size(50 * GIB, 5 * GIB), bench.size(60 * GIB, 6 * GIB)
+    source = bench.server.add_sparse("sparse", whole)
+    url = f"{bench.server.http}/slow/sparse"
+    out = bench.clients.out / "sparse"
+    interrupted = Interrupted(bench, url, length)
+
+    def cut() -> None:
+        bench.clients.fresh()
+        with open(out, "wb") as file:
+            file.truncate(length)
+
+    killed = f"spoolrun, killed {sized(BEYOND)} past a checkpoint"
+    ways = {
+        "spoolrun": (interrupted.command, interrupted.part, lambda: interrupted.prepare(length)),
+        killed: (interrupted.command, interrupted.part, lambda: interrupted.prepare(length - BEYOND)),
+        "curl -C -": ([*CURL, "-C", "-", "--output", str(out), url], out, cut),
+        "aria2c -c": ([*ARIA2, "-c", "-d", str(out.parent), "-o", out.name, url], out, cut),
+    }
+    result = Result(f"Resuming at {sized(length)} of {sized(whole)}: time to the first new byte in the file")
+    result.series = {name: Series(command) for name, (command, _, _) in ways.items()}
+    for _ in range(bench.runs):
+        for name, (command, file, prepare) in ways.items():
+            series = result.series[name]
+            if series.failure is None:
+                try:
+                    prepare()
+                    series.costs.append(time_to_grow(bench, command, file, length))
+                except Failed as failure:
+                    series.failure = str(failure)
+    result.goals = [Goal("curl -C -", result.ratio("spoolrun", "curl -C -"), 1.2)]
+    result.notes.append(
+        "curl and aria2c know nothing of what they have. spoolrun knows the CRC-32 up to the last checkpoint, and reads "
+        f"what a killed worker left beyond it, {sized(BEYOND)} at most."
+    )
+    source.unlink()
+    return result

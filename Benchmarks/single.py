@@ -1,0 +1,93 @@
+"""Rows of one large file."""
+
+import subprocess
+
+from measuring import alternate
+from row import Bench, Goal, Result
+from server import SLOW
+
+GIB = 1 << 30
+
+
+def sized(count: int) -> str:
+    """4294967296 as 4 GiB."""
+    for unit, name in ((GIB, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= unit:
+            return f"{count / unit:g} {name}"
+    return f"{count} bytes"
+
+
+def large_http(bench: Bench) -> Result:
+    size = bench.size(4 * GIB, GIB // 2)
+    source = bench.server.add_file("large", size)
+    url = f"{bench.server.http}/large"
+    clients = bench.clients
+    candidates = [
+        clients.spoolrun([url], [source]),
+        clients.curl(url, source),
+        clients.curl_then_rhash(url, source),
+        clients.wget(url, source),
+        clients.aria2(url, source, 4),
+    ]
+    result = Result(f"One file of {sized(size)} over http", rates=("MB/s", size / 1e6))
+    result.series = alternate(bench.runner, candidates, bench.runs)
+    result.goals = [
+        Goal("curl, which checks nothing", result.ratio("spoolrun", "curl"), 1.0),
+        Goal("curl, then rhash --crc32", result.ratio("spoolrun", "curl, then rhash --crc32"), 0.6),
+        Goal("aria2c -x4", result.ratio("spoolrun", "aria2c -x4"), 0.6),
+    ]
+    result.notes.append("spoolrun's time ends when the file is on disk; that of the others, when it is in the page cache.")
+    source.unlink()
+    return result
+
+
+def large_https(bench: Bench) -> Result:
+    size = bench.size(4 * GIB, GIB // 2)
+    source = bench.server.add_file("large", size)
+    url = f"{bench.server.https}/large"
+    ca = str(bench.server.ca)
+    candidates = [
+        bench.clients.spoolrun([url], [source], "--cacert", ca),
+        bench.clients.curl(url, source, "--cacert", ca),
+    ]
+    result = Result(f"One file of {sized(size)} over https", rates=("MB/s", size / 1e6))
+    result.series = alternate(bench.runner, candidates, bench.runs)
+    result.goals = [Goal("curl", result.ratio("spoolrun", "curl"), 1.0)]
+    source.unlink()
+    return result
+
+
+def connections(bench: Bench) -> Result:
+    size = bench.size(GIB, GIB // 4)
+    result = Result(
+        f"One file of {sized(size)} from a server that gives each connection {SLOW} MiB/s", rates=("MB/s", size / 1e6)
+    )
+    usage = subprocess.run([bench.program, "run", "--help"], capture_output=True, text=True, check=True).stdout
+    if "--connections" not in usage:
+        result.notes.append("Skipped: this spoolrun has no --connections.")
+        return result
+    source = bench.server.add_file("slowed", size)
+    url = f"{bench.server.http}/slow/slowed"
+    candidates = [
+        bench.clients.spoolrun([url], [source], "--connections", "8"),
+        bench.clients.aria2(url, source, 8),
+        bench.clients.axel(url, source, 8),
+    ]
+    result.series = alternate(bench.runner, candidates, bench.runs)
+    for peer in ("aria2c -x8", "axel -n8"):
+        # Rates, so the other way round than times.
+        result.goals.append(Goal(f"{peer} (rate)", result.ratio(peer, "spoolrun"), 1.0, at_least=True))
+    source.unlink()
+    return result
+
+
+def rss(bench: Bench) -> Result:
+    size = bench.size(GIB, GIB // 4)
+    source = bench.server.add_file("middling", size)
+    url = f"{bench.server.http}/middling"
+    candidates = [bench.clients.spoolrun([url], [source]), bench.clients.curl(url, source)]
+    result = Result(f"Memory of one transfer of {sized(size)}", rates=("MB/s", size / 1e6))
+    result.series = alternate(bench.runner, candidates, bench.runs)
+    result.goals = [Goal("curl (peak resident set)", result.ratio("spoolrun", "curl", "rss"), 1.5)]
+    source.unlink()
+    return result
