@@ -2,6 +2,7 @@
 package enum RequestKey: String, CaseIterable, Sendable {
   case url, output, size, crc32, header, overwrite, attempts, expires, timeout
   case limitRate = "limit-rate"
+  case connections
 
   /// Keys that make sense for one job only and so not in `defaults`.
   var isPerJob: Bool {
@@ -38,12 +39,15 @@ package struct JobRequest: Sendable {
   package var totalTimeout: Int?
   /// Bytes per second.
   package var limitRate: UInt64?
+  /// How many connections to fetch over.
+  package var connections: Int?
 
   package init() {}
 
   package static let defaultAttempts = 12
   package static let defaultIdleTimeout = 60
   package static let defaultTotalTimeout = 7 * 86_400
+  package static let connectionRange = 1...32
 
   /// This request with `defaults` where it says nothing itself.
   package func inheriting(_ defaults: JobRequest) -> JobRequest {
@@ -55,6 +59,7 @@ package struct JobRequest: Sendable {
     result.idleTimeout = idleTimeout ?? defaults.idleTimeout
     result.totalTimeout = totalTimeout ?? defaults.totalTimeout
     result.limitRate = limitRate ?? defaults.limitRate
+    result.connections = connections ?? defaults.connections
     return result
   }
 }
@@ -141,6 +146,12 @@ extension JobRequest {
         throw defect("wants bytes a second, 1k at least, such as 500k or 2M")
       }
       limitRate = rate
+    case .connections:
+      try once(connections != nil)
+      guard let number = decimal(value).flatMap({ Int(exactly: $0) }), Self.connectionRange.contains(number) else {
+        throw defect("wants a number from 1 to 32")
+      }
+      connections = number
     }
   }
 

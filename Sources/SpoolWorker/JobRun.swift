@@ -33,6 +33,8 @@ final class JobRun {
   private let id: UInt64
   private var state: State?
   private var stop: Stop?
+  /// What is under way over several connections.
+  private var chunked: ChunkedFetch?
   private var checkpointing: Task<Void, Never>?
   private var mayCheckpoint = false
   /// An fsync of the data failed.
@@ -201,13 +203,18 @@ final class JobRun {
   /// progress, or with other data than the job declares, is left; when all are, the attempt has failed.
   private func transfer(_ plan: JobPlan, _ state: State) async throws {
     var failures: [Failure] = []
+    let mirrors = plan.mirrors.enumerated().map { index, parts in
+      Mirror(number: index + 1, url: plan.request.urls[index].text, parts: parts)
+    }
     for (index, mirror) in plan.mirrors.enumerated() {
       do {
         try claim.append(
           .started(
             .now(), attempt: attempt, worker: spool.owner, boot: spool.boot, mirror: index + 1, url: mirror.redacted))
         log("started", Fields().with("attempt", attempt).with("at", state.part.length).with("url", mirror.redacted))
-        try await fetchWhole(mirror, number: index + 1, state)
+        // After a mismatch each mirror has to stand for all of the data, or one that is wrong would spoil what the others bring.
+        let isAlone = claim.text.journal.mismatches > 0 || failures.contains { $0.code.isMismatch }
+        try await fetchWhole(mirrors[index], with: isAlone ? [] : mirrors[(index + 1)...].filter(\.isHTTP), state)
         try verify(state)
         try await askVerifyHook(plan, state)
         return
@@ -231,7 +238,8 @@ final class JobRun {
   }
 
   /// Fetches from one mirror until the data is whole.
-  private func fetchWhole(_ mirror: URLParts, number: Int, _ state: State) async throws {
+  /// - Parameter others: mirrors that may take part where there are several connections.
+  private func fetchWhole(_ mirror: Mirror, with others: [Mirror], _ state: State) async throws {
     var reached = state.part.length
     var smallSteps = 0
     var generation = state.generation
@@ -239,7 +247,7 @@ final class JobRun {
     while !state.isComplete {
       if let stop { throw stop }
       do {
-        return try await fetchOnce(state.request.urls[number - 1].text, mirror, number: number, state)
+        return try await fetchOnce(mirror, with: others, state)
       } catch let failure as Failure {
         // From 0 again is no loss of progress, but not without end either.
         if state.generation != generation, restarts < 3 {
@@ -259,40 +267,50 @@ final class JobRun {
   }
 
   /// One request after another until the data is whole, or a failure ends it.
-  private func fetchOnce(_ url: String, _ mirror: URLParts, number: Int, _ state: State) async throws {
+  private func fetchOnce(_ mirror: Mirror, with others: [Mirror], _ state: State) async throws {
+    let host = mirror.parts.host
     var startsOver = false
+    var connections = mirror.isHTTP ? state.request.connections ?? worker.options.connections : 1
     while true {
-      let plan =
+      var plan =
         startsOver
         ? .fresh
         : ResumePlan.decide(
-          length: state.part.length, version: state.version, mirror: number, hasChecksum: state.request.crc32 != nil)
+          length: state.part.length, version: state.version, mirror: mirror.number,
+          hasChecksum: state.request.crc32 != nil)
+      // The answer to a first small piece tells whether there can be others beside it.
+      if connections > 1 { plan.last = plan.offset + min(ChunkPlan.smallest, worker.options.chunkSize) - 1 }
       if plan.offset == 0, state.part.length > 0 { try state.discardData() }
       try state.checkRoom()
       let before = state.part.length
-      let sink = PartSink(state, plan: plan, mirror: number, host: mirror.host)
-      let result = await (try worker.engine()).fetch(
-        FetchRequest(
-          id: id, url: url, headers: state.request.headers, rangeStart: plan.offset > 0 ? plan.offset : nil,
-          ifRange: plan.ifRange, idleTimeoutSeconds: state.request.idleTimeout ?? JobRequest.defaultIdleTimeout,
-          totalTimeoutSeconds: state.request.totalTimeout ?? JobRequest.defaultTotalTimeout,
-          bytesPerSecond: state.request.limitRate), into: sink)
+      let sink = PartSink(state, plan: plan, mirror: mirror.number, host: host)
+      let request = FetchRequest(
+        id: fetchID, url: mirror.url, headers: state.request.headers,
+        rangeStart: plan.offset > 0 || plan.last != nil ? plan.offset : nil, rangeEnd: plan.last,
+        ifRange: plan.ifRange, idleTimeoutSeconds: state.request.idleTimeout ?? JobRequest.defaultIdleTimeout,
+        totalTimeoutSeconds: state.request.totalTimeout ?? JobRequest.defaultTotalTimeout,
+        bytesPerSecond: state.request.limitRate, group: fetchID, hasOwnConnection: connections > 1)
+      let result = await (try worker.engine()).fetch(request, into: sink)
       fetched += result.bytesReceived
       if let stop { throw stop }
       switch result.end {
       case .cancelled:
         throw Stop.shutdown
       case .failed(let failure):
-        throw Failure(failure, isLoopback: mirror.isLoopback)
+        throw Failure(failure, isLoopback: mirror.parts.isLoopback)
       case .refused:
         switch sink.refusal {
         case .startOver(let reason):
           log("restart", Fields().with("reason", reason))
           startsOver = true
           continue
+        case .askUnbounded(let reason):
+          connections = 1
+          logOneConnection(reason)
+          continue
         case .complete: return
         case .failed(let error): throw error
-        case nil: throw Failure(.badResponse, "\(mirror.host): the response was refused without a reason")
+        case nil: throw Failure(.badResponse, "\(host): the response was refused without a reason")
         }
       case .complete:
         startsOver = false
@@ -301,15 +319,51 @@ final class JobRun {
         guard let size = state.version?.size ?? (endsWithConnection ? state.request.size : nil) else { return }
         if state.part.length >= size { return }
         if endsWithConnection {
-          throw Failure(.shortBody, "\(mirror.host) closed at \(state.part.length) of \(size) bytes")
+          throw Failure(.shortBody, "\(host) closed at \(state.part.length) of \(size) bytes")
         }
         // A 206 may carry less than was asked for (RFC 9110 section 15.3.7): ask for the rest.
         guard state.part.length > before else {
-          throw Failure(.shortBody, "\(mirror.host) ended the body at \(state.part.length) of \(size) bytes")
+          throw Failure(.shortBody, "\(host) ended the body at \(state.part.length) of \(size) bytes")
         }
+        guard connections > 1 else { continue }
+        let rate = Double(result.bytesReceived) / max(0.001, result.seconds)
+        let chunks = ChunkPlan(
+          state.part.length..<size, connections: connections, largest: worker.options.chunkSize, rate: rate)
+        if try await fetchChunks(chunks, [mirror] + others, request, state) { return }
+        connections = 1
       }
     }
   }
+
+  /// Fetches the rest over several connections, if what is there can be continued at all.
+  /// - Returns: false where a single request has to find out what became of the file.
+  private func fetchChunks(_ chunks: ChunkPlan, _ mirrors: [Mirror], _ request: FetchRequest, _ state: State)
+    async throws -> Bool
+  {
+    let fetch = ChunkedFetch(state, plan: chunks, mirrors: mirrors, engine: try worker.engine(), template: request) {
+      [unowned self] in log($0, $1)
+    }
+    chunked = fetch
+    let end = await fetch.run()
+    chunked = nil
+    fetched += fetch.fetched
+    if let stop { throw stop }
+    switch end {
+    case .whole: return state.isComplete
+    case .stopped: throw Stop.shutdown
+    case .failed(let error): throw error
+    case .differs(let reason):
+      logOneConnection(reason)
+      return false
+    }
+  }
+
+  private func logOneConnection(_ reason: String) {
+    log("fewer-connections", Fields().with("connections", 1).with("reason", reason))
+  }
+
+  /// The first of the ids that this job's fetches have; ``JobRequest/connectionRange`` leaves room for one each.
+  private var fetchID: FetchRequest.ID { id << 6 }
 
   // MARK: verify
 
@@ -459,7 +513,8 @@ final class JobRun {
   func stop(_ reason: Stop) {
     guard stop == nil else { return }
     stop = reason
-    worker.engineIfRunning?.cancel(id)
+    worker.engineIfRunning?.cancel(fetchID)
+    chunked?.stop()
   }
 
   /// Looks after a running job: is it still ours, does its claim need a heartbeat, is a checkpoint due?
@@ -479,6 +534,7 @@ final class JobRun {
     } catch {
       return stop(.failed(error))
     }
+    chunked?.tick()
     if mayCheckpoint, let state, checkpointing == nil, state.isCheckpointDue(worker.options) { beginCheckpoint(state) }
   }
 

@@ -12,6 +12,7 @@ final class PartSink: FetchSink {
   private(set) var refusal: Refusal?
   enum Refusal {
     case startOver(String)
+    case askUnbounded(String)
     case complete
     case failed(any Error)
   }
@@ -40,6 +41,8 @@ final class PartSink: FetchSink {
         return true
       case .startOver(let reason):
         refusal = .startOver(reason)
+      case .askUnbounded(let reason):
+        refusal = .askUnbounded(reason)
       case .complete:
         refusal = .complete
       case .fail(let failure):

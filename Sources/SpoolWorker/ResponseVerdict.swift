@@ -11,6 +11,8 @@ enum ResponseVerdict {
   case startOver(String)
   /// There is nothing after the data: it is whole (416 with our length).
   case complete
+  /// Of no use for going on in pieces: ask again without an end.
+  case askUnbounded(String)
   case fail(Failure)
 
   /// - Parameters:
@@ -29,6 +31,8 @@ enum ResponseVerdict {
         return .fail(
           Failure(.badResponse, "\(host) sent Content-Encoding \(escaped(coding.prefix(40))), which nobody asked for"))
       }
+    case 416 where plan.offset == 0 && plan.last != nil:
+      return .askUnbounded("416 for a range from 0")
     case 416 where plan.offset > 0:
       return judgeUnsatisfiable(head, plan: plan, version: version, request: request)
     default:
@@ -45,7 +49,7 @@ enum ResponseVerdict {
       }
       return .replace(whole)
     }
-    if plan.offset == 0 {
+    if plan.offset == 0, plan.last == nil {
       return .fail(Failure(.badResponse, "\(host) answered 206 to a request for the whole"))
     }
     return judgePartial(head, answer, plan: plan, version: version, request: request, host: host)
@@ -62,16 +66,27 @@ enum ResponseVerdict {
     }
     let fields = head.values("content-range")
     // RFC 9110 section 14.4: a single field; section 15.3.7: without a valid one, or with another range than asked, the response is no use.
+    func useless(_ reason: String) -> ResponseVerdict { plan.offset == 0 ? .askUnbounded(reason) : .startOver(reason) }
     guard fields.count == 1, let range = ContentRange(fields[0]), let first = range.first, let last = range.last else {
-      return .startOver("no valid Content-Range")
+      return useless("no valid Content-Range")
     }
-    guard first == plan.offset else { return .startOver("the range starts at \(first), not \(plan.offset)") }
+    guard first == plan.offset else { return useless("the range starts at \(first), not \(plan.offset)") }
     if let length = head.contentLength, length != last - first + 1 {
-      return .startOver("Content-Length and Content-Range disagree")
+      return useless("Content-Length and Content-Range disagree")
     }
     var joined = answer
-    joined.size = range.total ?? version?.size
+    joined.size = range.total ?? (plan.offset > 0 ? version?.size : nil)
     if let failure = sizeMismatch(range.total, request, host) { return .fail(failure) }
+    // Where the end isn't known, the end of a piece could be taken for it.
+    guard let size = joined.size ?? (plan.last == nil ? .max : nil) else {
+      return .askUnbounded("the total is not known")
+    }
+    if plan.offset == 0 {
+      let isGoingOn = ResumePlan.decide(
+        length: last + 1, version: joined, mirror: joined.mirror, hasChecksum: request.crc32 != nil)
+      // What this piece was of, nobody could tell of the next one.
+      return last + 1 == size || isGoingOn.offset > 0 ? .append(joined) : .askUnbounded("no strong validator")
+    }
     if let total = range.total, let size = version?.size, total != size { return .startOver("the size has changed") }
     guard let version else { return .startOver("nothing to compare with") }
     let isSameMirror = version.mirror == answer.mirror

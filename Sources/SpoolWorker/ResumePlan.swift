@@ -9,8 +9,10 @@ struct ResumePlan: Equatable {
     case size
   }
 
-  /// 0: the whole representation, without a Range.
+  /// 0 without ``last``: the whole representation, without a Range.
   var offset: UInt64
+  /// The last byte to ask for, itself included; nil for all from ``offset`` on.
+  var last: UInt64?
   /// What `If-Range` carries, verbatim.
   var ifRange: String?
   var comparison: Comparison

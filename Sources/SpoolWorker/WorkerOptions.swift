@@ -6,6 +6,10 @@ package struct WorkerOptions: Sendable {
   package var jobs = 8
   /// Transfers at once from one host.
   package var perHost = 4
+  /// Connections for one transfer, where the job does not say.
+  package var connections = 1
+  /// The most bytes that one of several connections asks for at a time.
+  package var chunkSize: UInt64 = 4 << 20
   /// The output root as an absolute path; nil for the spool's `files`.
   package var directory: String?
   package var protocols: Set<String> = ["http", "https"]

@@ -23,9 +23,10 @@ extension Exchange {
     setup.string(CURLOPT_USERAGENT, options.userAgent)
     if let file = options.caFile { setup.string(CURLOPT_CAINFO, file) }
 
-    setup.long(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
+    let mayShare = !request.hasOwnConnection
+    setup.long(CURLOPT_HTTP_VERSION, Int(mayShare ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1))
     // Over http there is nothing to multiplex, and libcurl 7.88 would wait for the first transfer to end.
-    setup.long(CURLOPT_PIPEWAIT, url.scheme == "https" ? 1 : 0)
+    setup.long(CURLOPT_PIPEWAIT, url.scheme == "https" && mayShare ? 1 : 0)
     setup.long(CURLOPT_HTTP09_ALLOWED, 0)
     setup.long(CURLOPT_HTTP_CONTENT_DECODING, 0)
     setup.long(CURLOPT_HTTP_TRANSFER_DECODING, 1)

@@ -10,6 +10,8 @@ package struct FetchRequest: Sendable {
   package var headers: [String]
   /// First byte wanted, counted from 0; nil asks for the whole without a `Range`.
   package var rangeStart: UInt64?
+  /// Last byte wanted, itself included; nil for all from ``rangeStart`` on. FTP and SFTP take no notice.
+  package var rangeEnd: UInt64?
   /// The value of `If-Range`, sent verbatim.
   package var ifRange: String?
   /// For name resolution, TCP and TLS together, for each connection.
@@ -22,23 +24,30 @@ package struct FetchRequest: Sendable {
   package var maxRedirects: Int
   /// Bytes per second of the body, on average; nil for no limit but the engine's.
   package var bytesPerSecond: UInt64?
+  /// Fetches of one group count as one where rates are limited; nil for a fetch by itself.
+  package var group: ID?
+  /// Keeps to HTTP/1.1, so that fetches from one host really have a connection each: with HTTP/2 they would share one.
+  package var hasOwnConnection: Bool
 
   package init(
-    id: ID, url: String, headers: [String] = [], rangeStart: UInt64? = nil, ifRange: String? = nil,
-    connectTimeoutSeconds: Int = 30, idleTimeoutSeconds: Int = 60,
+    id: ID, url: String, headers: [String] = [], rangeStart: UInt64? = nil, rangeEnd: UInt64? = nil,
+    ifRange: String? = nil, connectTimeoutSeconds: Int = 30, idleTimeoutSeconds: Int = 60,
     totalTimeoutSeconds: Int = 7 * 86_400, maxRedirects: Int = 20,
-    bytesPerSecond: UInt64? = nil
+    bytesPerSecond: UInt64? = nil, group: ID? = nil, hasOwnConnection: Bool = false
   ) {
     self.id = id
     self.url = url
     self.headers = headers
     self.rangeStart = rangeStart
+    self.rangeEnd = rangeEnd
     self.ifRange = ifRange
     self.connectTimeoutSeconds = connectTimeoutSeconds
     self.idleTimeoutSeconds = idleTimeoutSeconds
     self.totalTimeoutSeconds = totalTimeoutSeconds
     self.maxRedirects = maxRedirects
     self.bytesPerSecond = bytesPerSecond
+    self.group = group
+    self.hasOwnConnection = hasOwnConnection
   }
 }
 

@@ -1,14 +1,19 @@
-/// What one fetch may still receive before it pauses, in bytes. Below 0 it has taken more than its share, and pays that back first: so the rate holds on
-/// average, whatever the size of the pieces.
-struct RateAllowance {
+/// What one fetch, or a group of them together, may still receive before it pauses, in bytes. Below 0 it has taken more than its share, and pays that back
+/// first: so the rate holds on average, whatever the size of the pieces.
+final class RateAllowance {
   /// Of the rate that all fetches share; nil where there is none.
   var shared: Double?
   /// Of the fetch's own rate; nil where there is none.
   var own: Double?
 
+  init(shared: Double? = nil, own: Double? = nil) {
+    self.shared = shared
+    self.own = own
+  }
+
   var isExhausted: Bool { (shared ?? 1) <= 0 || (own ?? 1) <= 0 }
 
-  mutating func take(_ bytes: Int) {
+  func take(_ bytes: Int) {
     if let shared { self.shared = shared - Double(bytes) }
     if let own { self.own = own - Double(bytes) }
   }

@@ -26,7 +26,9 @@ package enum RequestFields {
   static func lines(for request: FetchRequest, withCredentials: Bool) -> [String] {
     var lines = ["Accept-Encoding: identity"]
     // Not CURLOPT_RANGE, nor CURLOPT_RESUME_FROM_LARGE: libcurl would judge the answer; that is the sink's office.
-    if let start = request.rangeStart { lines.append("Range: bytes=\(start)-") }
+    if let start = request.rangeStart {
+      lines.append("Range: bytes=\(start)-\(request.rangeEnd.map { "\($0)" } ?? "")")
+    }
     if let validator = request.ifRange { lines.append("If-Range: \(validator)") }
     guard withCredentials else { return lines }
     return lines

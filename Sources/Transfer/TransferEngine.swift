@@ -115,8 +115,9 @@ package final class TransferEngine {
       request, url: url, sink: sink,
       redirectSchemes: options.protocols.intersection(["http", "https"]), now: now)
     // Nothing before the first deal, which comes within an interval.
-    exchange.allowance = RateAllowance(
-      shared: options.bytesPerSecond.map { _ in 0 }, own: request.bytesPerSecond.map { _ in 0 })
+    exchange.allowance =
+      allowance(ofGroup: request.group)
+      ?? RateAllowance(shared: options.bytesPerSecond.map { _ in 0 }, own: request.bytesPerSecond.map { _ in 0 })
     return await withCheckedContinuation { continuation in
       running[request.id] = Running(exchange: exchange, continuation: continuation)
       toStart.append(exchange)
@@ -198,7 +199,12 @@ package final class TransferEngine {
     options.bytesPerSecond != nil || running.values.contains { $0.exchange.request.bytesPerSecond != nil }
   }
 
-  /// Renews what each fetch may receive, and lets those go on that have something again.
+  private func allowance(ofGroup group: FetchRequest.ID?) -> RateAllowance? {
+    guard let group else { return nil }
+    return running.values.first { $0.exchange.request.group == group }?.exchange.allowance
+  }
+
+  /// Renews what each fetch or group may receive, and lets those go on that have something again.
   private func dealRates() {
     guard !running.isEmpty, isRateLimited else { return }
     let now = monotonicMilliseconds()
@@ -207,16 +213,22 @@ package final class TransferEngine {
     let elapsed = min(now - lastDeal, RateDealer.interval * 4)
     lastDeal = now
     let exchanges = running.values.map(\.exchange)
-    if let rate = options.bytesPerSecond {
-      var allowances = exchanges.map { (allowance: $0.allowance.shared ?? 0, isWaiting: $0.isPaused) }
-      RateDealer.deal(rate: Double(rate), elapsed: elapsed, to: &allowances)
-      for (exchange, dealt) in zip(exchanges, allowances) { exchange.allowance.shared = dealt.allowance }
+    let groups = Dictionary(grouping: exchanges) { ObjectIdentifier($0.allowance) }.values.map { members in
+      (
+        allowance: members[0].allowance, rate: members[0].request.bytesPerSecond,
+        isWaiting: members.contains(where: \.isPaused)
+      )
     }
-    for exchange in exchanges {
-      if let rate = exchange.request.bytesPerSecond {
-        var single = [(allowance: exchange.allowance.own ?? 0, isWaiting: exchange.isPaused)]
+    if let rate = options.bytesPerSecond {
+      var allowances = groups.map { (allowance: $0.allowance.shared ?? 0, isWaiting: $0.isWaiting) }
+      RateDealer.deal(rate: Double(rate), elapsed: elapsed, to: &allowances)
+      for (group, dealt) in zip(groups, allowances) { group.allowance.shared = dealt.allowance }
+    }
+    for group in groups {
+      if let rate = group.rate {
+        var single = [(allowance: group.allowance.own ?? 0, isWaiting: group.isWaiting)]
         RateDealer.deal(rate: Double(rate), elapsed: elapsed, to: &single)
-        exchange.allowance.own = single[0].allowance
+        group.allowance.own = single[0].allowance
       }
     }
     isPerforming = true

@@ -22,6 +22,14 @@ struct Run: ParsableCommand {
   @Option(name: .long, help: "Transfers at once from one host.")
   var perHost = 4
 
+  @Option(name: .long, help: "Connections for each transfer over http and https, where the job does not say.")
+  var connections = 1
+
+  @Option(
+    name: .long,
+    help: ArgumentHelp("The most that one of several connections asks for at a time. (default: 4M)", valueName: "size"))
+  var chunkSize: String?
+
   @Option(name: .shortAndLong, help: "Where `output:` begins. (default: files in the spool)")
   var directory: String?
 
@@ -66,6 +74,12 @@ struct Run: ParsableCommand {
   func validate() throws {
     guard (1...1000).contains(jobs) else { throw ValidationError("--jobs wants a number from 1 to 1000") }
     guard (1...1000).contains(perHost) else { throw ValidationError("--per-host wants a number from 1 to 1000") }
+    guard JobRequest.connectionRange.contains(connections) else {
+      throw ValidationError("--connections wants a number from 1 to 32")
+    }
+    if let size = try bytes("--chunk-size", chunkSize), !(1024...1 << 30).contains(size) {
+      throw ValidationError("--chunk-size wants a number of bytes from 1k to 1G")
+    }
     _ = try bytes("--limit-rate", limitRate)
     _ = try bytes("--min-free", minFree)
     if unmeteredOnly, gate != nil { throw ValidationError("--unmetered-only and --gate exclude each other") }
@@ -126,6 +140,8 @@ struct Run: ParsableCommand {
     var options = WorkerOptions()
     options.jobs = jobs
     options.perHost = perHost
+    options.connections = connections
+    options.chunkSize = try bytes("--chunk-size", chunkSize) ?? options.chunkSize
     options.directory = try directory.map { try absolute($0) }
     options.protocols = schemes
     options.caFile = caFile

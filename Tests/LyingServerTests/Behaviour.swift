@@ -85,13 +85,13 @@ extension PartialFacts {
 
 let longAgo = "Thu, 01 Jan 2026 00:00:00 GMT"
 
-/// A request in short: `plain`, `range K` or `range K if VALIDATOR`.
+/// A request in short: `plain`, `range K`, `range K if VALIDATOR`, `range K-M`.
 func ask(_ request: ServerRequest) -> String {
   guard let range = request.value("range") else {
     return request.value("if-range").map { "if \($0) without range" } ?? "plain"
   }
   let start = request.rangeStart.map { "range \($0)" } ?? range
-  return start + (request.value("if-range").map { " if \($0)" } ?? "")
+  return start + (request.rangeEnd.map { "-\($0)" } ?? "") + (request.value("if-range").map { " if \($0)" } ?? "")
 }
 
 /// Asked with the validator `"v1"`, then for the whole.

@@ -37,7 +37,7 @@ private func jobName(_ length: Int?) -> String {
   length.map { "at-\($0)" } ?? "fresh"
 }
 
-private func jobText(_ behaviour: Behaviour, url: String) -> String {
+func jobText(_ behaviour: Behaviour, url: String) -> String {
   var lines = ["url: \(url)"]
   if behaviour.declares.contains(.size) { lines.append("size: \(behaviour.final.count)") }
   if behaviour.declares.contains(.checksum) { lines.append("crc32: \(hex8(independentCRC32(behaviour.final)))") }
@@ -179,13 +179,13 @@ private struct Judge {
       #expect(isLawful(request), "\(behaviour.name): \(request.fields)")
     }
   }
+}
 
-  /// What no request may lack or have, whatever the case.
-  private func isLawful(_ request: ServerRequest) -> Bool {
-    let range = request.values("range")
-    let condition = request.values("if-range")
-    return request.method == "GET" && request.values("accept-encoding") == ["identity"]
-      && request.values("cookie").isEmpty && (range.isEmpty || range.count == 1 && request.rangeStart != nil)
-      && (condition.isEmpty || range.count == 1 && condition.count == 1 && !condition[0].hasPrefix("W/"))
-  }
+/// What no request may lack or have, whatever the case.
+func isLawful(_ request: ServerRequest) -> Bool {
+  let range = request.values("range")
+  let condition = request.values("if-range")
+  return request.method == "GET" && request.values("accept-encoding") == ["identity"]
+    && request.values("cookie").isEmpty && (range.isEmpty || range.count == 1 && request.rangeStart != nil)
+    && (condition.isEmpty || range.count == 1 && condition.count == 1 && !condition[0].hasPrefix("W/"))
 }

@@ -47,10 +47,12 @@ struct Origin: Sendable {
         "416 Range Not Satisfiable", headFields + ["Content-Range: bytes */\(bytes.count)"], body: [])
       return 0
     }
-    let body = bytes[start...]
+    let body = bytes[start..<min(bytes.count, (request.rangeEnd ?? bytes.count) + 1)]
     try reply.head(
       "206 Partial Content",
-      headFields + ["Content-Range: \(contentRange(start))", "Content-Length: \(body.count)"])
+      headFields + [
+        "Content-Range: bytes \(start)-\(start + body.count - 1)/\(bytes.count)", "Content-Length: \(body.count)",
+      ])
     try reply.send(body.prefix(limit))
     return max(0, body.count - limit)
   }

@@ -19,6 +19,15 @@ import Testing
 
   @Test(
     arguments: [
+      ("1", 1), ("32", 32), ("08", 8), ("0", nil), ("33", nil), ("-1", nil), ("4x", nil), ("18446744073709551617", nil),
+    ] as [(String, Int?)])
+  func connections(text: String, expected: Int?) {
+    #expect(request("connections: \(text)").request.connections == expected)
+    #expect((request("connections: \(text)").defect == nil) == (expected != nil))
+  }
+
+  @Test(
+    arguments: [
       ("00000000", "00000000"), ("DEADbeef", "DEADBEEF"), ("deadbee", nil), ("deadbeef0", nil), ("0xdeadbe", nil),
       ("+eadbeef", nil), ("deadbeeg", nil), ("dead beef", nil), ("ｄeadbee", nil),
     ] as [(String, String?)])
@@ -88,7 +97,7 @@ import Testing
   @Test func onlyURLAndHeaderRepeat() {
     let lines = [
       "output: a", "size: 1", "crc32: 00000000", "overwrite: no", "attempts: 1", "expires: 2026-01-01", "timeout: 1",
-      "limit-rate: 1M",
+      "limit-rate: 1M", "connections: 4",
     ]
     #expect(lines.count == RequestKey.allCases.count - 2)
     for line in lines {
@@ -105,18 +114,19 @@ import Testing
     defaults.expires = Timestamp(seconds: 99)
     (defaults.idleTimeout, defaults.totalTimeout) = (10, 20)
     defaults.limitRate = 4096
+    defaults.connections = 8
 
     let silent = request("").request.inheriting(defaults)
     #expect(silent.headers == defaults.headers && silent.overwrite == true && silent.attempts == 3)
     #expect(silent.expires == defaults.expires && silent.idleTimeout == 10 && silent.totalTimeout == 20)
-    #expect(silent.limitRate == 4096)
+    #expect(silent.limitRate == 4096 && silent.connections == 8)
 
     let own = request(
-      "header: A: own\noverwrite: no\nattempts: 5\nexpires: 1970-01-01T00:00:01Z\ntimeout: 30\nlimit-rate: 1k\n"
+      "header: A: own\noverwrite: no\nattempts: 5\nexpires: 1970-01-01T00:00:01Z\ntimeout: 30\nlimit-rate: 1k\nconnections: 2\n"
     ).request.inheriting(defaults)
     #expect(own.headers == ["A: own"], "all of them")
     #expect(own.overwrite == false && own.attempts == 5 && own.expires?.seconds == 1)
-    #expect(own.idleTimeout == 30 && own.totalTimeout == 20 && own.limitRate == 1024)
+    #expect(own.idleTimeout == 30 && own.totalTimeout == 20 && own.limitRate == 1024 && own.connections == 2)
     #expect(own.urls.count == 1)
   }
 }

@@ -2,8 +2,9 @@ import Glibc
 
 /// A real nginx over http, https (HTTP/1.1) and https (HTTP/2), with its files and logs in a temporary directory.
 ///
-/// Locations: `/` plain; `/slow/` 2 MiB a second for each connection; `/gzip/` compresses for whoever accepts that;
-/// `/private/` asks for basic authentication as `user` with `secret`. All serve the same files.
+/// Locations: `/` plain; `/slow/` 2 MiB a second for each connection; `/limited/` 100 KiB a second, and 503 for the fourth
+/// request at a time; `/gzip/` compresses for whoever accepts that; `/private/` asks for basic authentication as `user` with
+/// `secret`. All serve the same files.
 package final class NginxRig: Sendable {
   package enum Scheme: String, Sendable, CaseIterable {
     case http, https, http2
@@ -113,6 +114,7 @@ package final class NginxRig: Sendable {
         \(temporaries.map { "\($0)_temp_path \(directory)/\($0);" }.joined(separator: " "))
         ssl_certificate \(authority.certificate);
         ssl_certificate_key \(authority.key);
+        limit_conn_zone $server_port zone=server:64k;
         types { text/html html; }
         default_type application/octet-stream;
         server {
@@ -121,6 +123,7 @@ package final class NginxRig: Sendable {
           listen 127.0.0.1:\(ports[.http2] ?? 0) ssl http2;
           root \(root);
           location /slow/ { alias \(root)/; limit_rate 2m; }
+          location /limited/ { alias \(root)/; limit_rate 100k; limit_conn server 3; }
           location /gzip/ { alias \(root)/; gzip on; gzip_types *; gzip_min_length 1; }
           location /private/ { alias \(root)/; auth_basic spool; auth_basic_user_file \(directory)/password; }
         }

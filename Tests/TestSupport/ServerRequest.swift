@@ -21,10 +21,18 @@ package struct ServerRequest: Sendable, CustomStringConvertible {
     values(name).first
   }
 
-  /// N of `Range: bytes=N-`, the only form that spoolrun sends; nil without a Range or for any other form.
-  package var rangeStart: Int? {
-    guard let range = value("range"), range.hasPrefix("bytes="), range.hasSuffix("-") else { return nil }
-    return Int(range.dropFirst("bytes=".count).dropLast())
+  /// N of `Range: bytes=N-` or `bytes=N-M`, the only forms that spoolrun sends; nil without a Range or for any other form.
+  package var rangeStart: Int? { range?.start }
+
+  /// M of `Range: bytes=N-M`; nil for any other form.
+  package var rangeEnd: Int? { range?.end }
+
+  private var range: (start: Int, end: Int?)? {
+    guard let range = value("range"), range.hasPrefix("bytes=") else { return nil }
+    let ends = range.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false)
+    guard ends.count == 2, let start = Int(ends[0]) else { return nil }
+    if ends[1].isEmpty { return (start, nil) }
+    return Int(ends[1]).map { (start, $0) }
   }
 
   package var description: String {

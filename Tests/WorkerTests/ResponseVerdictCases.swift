@@ -6,6 +6,8 @@ struct VerdictCase: Sendable, CustomTestStringConvertible {
   let status: Int
   let fields: [String]
   var offset: UInt64 = 50
+  /// The last byte asked for.
+  var last: UInt64?
   /// What the data is a prefix of: strong, weak, dated, bare or unknown.
   var version = "strong"
   /// The size that is known of it.
@@ -14,7 +16,7 @@ struct VerdictCase: Sendable, CustomTestStringConvertible {
   var size: UInt64?
   var mirror = 1
   var ifRangeIgnored = false
-  /// `append`, `replace`, `complete`, `startOver`, or the code of a failure.
+  /// `append`, `replace`, `complete`, `startOver`, `askUnbounded`, or the code of a failure.
   let verdict: String
   var testDescription: String { name }
 }
@@ -208,7 +210,70 @@ extension VerdictCase {
       verdict: "startOver"),
   ]
 
-  static let all = fresh + whole + partial + unsatisfiable + others
+  /// Answers to the first request of several: whether the others can follow.
+  static let firstPieces = [
+    VerdictCase(
+      name: "piece", status: 206, fields: ["content-range: bytes 0-9/100", "etag: \"v1\""], offset: 0, last: 9,
+      version: "unknown", verdict: "append"),
+    VerdictCase(
+      name: "piece of what an earlier try began with", status: 206,
+      fields: ["content-range: bytes 0-9/100", "etag: \"v2\""], offset: 0, last: 9, total: 90, verdict: "append"),
+    VerdictCase(
+      name: "piece, smaller than asked for", status: 206, fields: ["content-range: bytes 0-4/100", "etag: \"v1\""],
+      offset: 0, last: 9, version: "unknown", verdict: "append"),
+    VerdictCase(
+      name: "piece that is all", status: 206, fields: ["content-range: bytes 0-99/100"], offset: 0, last: 199,
+      version: "unknown", verdict: "append"),
+    VerdictCase(
+      name: "piece, date", status: 206,
+      fields: ["content-range: bytes 0-9/100", "last-modified: \(earlier)", "date: \(date)"], offset: 0, last: 9,
+      version: "unknown", verdict: "append"),
+    VerdictCase(
+      name: "piece, weak etag", status: 206, fields: ["content-range: bytes 0-9/100", "etag: W/\"v1\""], offset: 0,
+      last: 9, version: "unknown", verdict: "askUnbounded"),
+    VerdictCase(
+      name: "piece, no validator", status: 206, fields: ["content-range: bytes 0-9/100"], offset: 0, last: 9,
+      version: "unknown", verdict: "askUnbounded"),
+    VerdictCase(
+      name: "piece, no validator but a checksum", status: 206, fields: ["content-range: bytes 0-9/100"], offset: 0,
+      last: 9, version: "unknown", checksum: true, verdict: "append"),
+    VerdictCase(
+      name: "piece, total *", status: 206, fields: ["content-range: bytes 0-9/*", "etag: \"v1\""], offset: 0, last: 9,
+      version: "unknown", verdict: "askUnbounded"),
+    VerdictCase(
+      name: "piece, total * of what had one before", status: 206,
+      fields: ["content-range: bytes 0-9/*", "etag: \"v1\""], offset: 0, last: 9, verdict: "askUnbounded"),
+    VerdictCase(
+      name: "piece, another start", status: 206, fields: ["content-range: bytes 1-9/100", "etag: \"v1\""], offset: 0,
+      last: 9, version: "unknown", verdict: "askUnbounded"),
+    VerdictCase(
+      name: "piece, no Content-Range", status: 206, fields: ["etag: \"v1\""], offset: 0, last: 9, version: "unknown",
+      verdict: "askUnbounded"),
+    VerdictCase(
+      name: "piece, another total than declared", status: 206,
+      fields: ["content-range: bytes 0-9/100", "etag: \"v1\""], offset: 0, last: 9, version: "unknown", size: 99,
+      verdict: "mismatch-size"),
+    VerdictCase(
+      name: "piece, multipart", status: 206, fields: ["content-type: multipart/byteranges; boundary=x"], offset: 0,
+      last: 9, version: "unknown", verdict: "bad-response"),
+    VerdictCase(
+      name: "no pieces", status: 200, fields: ["content-length: 100"], offset: 0, last: 9, version: "unknown",
+      verdict: "append"),
+    VerdictCase(
+      name: "nothing to take a piece of", status: 416, fields: ["content-range: bytes */0"], offset: 0, last: 9,
+      version: "unknown", verdict: "askUnbounded"),
+    VerdictCase(
+      name: "piece from the middle", status: 206, fields: ["content-range: bytes 50-59/100", "etag: \"v1\""], last: 59,
+      verdict: "append"),
+    VerdictCase(
+      name: "piece from the middle, total still not known", status: 206,
+      fields: ["content-range: bytes 50-59/*", "etag: \"v1\""], last: 59, total: nil, verdict: "askUnbounded"),
+    VerdictCase(
+      name: "piece from the middle, changed", status: 206,
+      fields: ["content-range: bytes 50-59/100", "etag: \"v2\""], last: 59, verdict: "startOver"),
+  ]
+
+  static let all = fresh + whole + partial + unsatisfiable + firstPieces + others
 
   static let others =
     [201, 202, 203, 204, 205, 207, 226, 300, 301, 303, 304, 307, 399].map { status in

@@ -23,11 +23,12 @@ import Testing
     let length = row.offset
     var plan = ResumePlan.decide(length: length, version: version, mirror: row.mirror, hasChecksum: row.checksum)
     if plan.offset != row.offset { plan = ResumePlan(offset: row.offset, ifRange: nil, comparison: .validator) }
+    plan.last = row.last
     let verdict = ResponseVerdict.judge(
       head(row.status, row.fields), plan: plan, version: version, mirror: row.mirror, request: request, host: "host",
       now: Timestamp(seconds: 1_795_262_400))
     #expect(label(verdict) == row.verdict)
-    if case .append(let next) = verdict, row.offset > 0 {
+    if case .append(let next) = verdict, row.offset > 0 || row.status == 206 {
       #expect(next.size == 100, "the total is known from now on, or still")
       #expect(next.mirror == row.mirror && next.ignoresIfRange == row.ifRangeIgnored)
     }
@@ -113,6 +114,7 @@ import Testing
     case .replace: "replace"
     case .startOver: "startOver"
     case .complete: "complete"
+    case .askUnbounded: "askUnbounded"
     case .fail(let failure): failure.label
     }
   }

@@ -1,0 +1,75 @@
+internal import Spool
+internal import Transfer
+
+/// Takes one chunk's response in: its verdict first, by the same rules as for a resumed transfer, then its bytes.
+final class ChunkSink: FetchSink {
+  private let state: JobRun.State
+  private let window: ChunkWindow
+  private let request: ChunkPlan.Request
+  private let plan: ResumePlan
+  private let mirror: Mirror
+
+  /// Why the response was refused.
+  private(set) var refusal: Refusal?
+  enum Refusal {
+    /// It is of another version, or no such range.
+    case differs(String)
+    /// The same version, but the whole of it: the server takes no If-Range.
+    case ignoresIfRange
+    /// This connection gets nothing from this mirror.
+    case failed(Failure)
+    /// The data cannot be written.
+    case broken(any Error)
+  }
+
+  init(_ state: JobRun.State, _ window: ChunkWindow, _ request: ChunkPlan.Request, plan: ResumePlan, mirror: Mirror) {
+    self.state = state
+    self.window = window
+    self.request = request
+    self.plan = plan
+    self.mirror = mirror
+  }
+
+  func accept(_ head: ResponseHead) -> Bool {
+    let verdict = ResponseVerdict.judge(
+      head, plan: plan, version: state.version, mirror: mirror.number, request: state.request, host: mirror.parts.host,
+      now: .now())
+    switch verdict {
+    case .append:
+      // Judged to be a single valid field; it may end early, but not late (RFC 9110 section 15.3.7).
+      if let last = head.first("content-range").flatMap({ ContentRange($0)?.last }), last < request.range.upperBound {
+        return true
+      }
+      refusal = .differs("the range ends behind \(request.range.upperBound - 1)")
+    case .replace(let whole) where whole.ignoresIfRange: refusal = .ignoresIfRange
+    case .replace: refusal = .differs("the file has changed, or there are no ranges")
+    case .startOver(let reason), .askUnbounded(let reason): refusal = .differs(reason)
+    case .complete: refusal = .differs("the file ends at \(plan.offset)")
+    case .fail(let failure): refusal = failure.code.isMismatch ? .differs(failure.reason) : .failed(failure)
+    }
+    return false
+  }
+
+  func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    do {
+      try window.take(bytes, on: request.connection, host: mirror.parts.host)
+      return true
+    } catch let failure as Failure where failure.code == .badResponse {
+      refusal = .failed(failure)
+    } catch {
+      refusal = .broken(error)
+    }
+    return false
+  }
+}
+
+/// One of a job's URLs.
+struct Mirror: Sendable {
+  /// Counted from 1.
+  let number: Int
+  /// As the job has it: may hold secrets.
+  let url: String
+  let parts: URLParts
+
+  var isHTTP: Bool { parts.scheme == "http" || parts.scheme == "https" }
+}

@@ -1,0 +1,70 @@
+internal import Spool
+
+/// Brings what several connections fetch into one order: appends what belongs at the end of the data, and keeps what came early. Touched by the loop's thread
+/// alone.
+final class ChunkWindow {
+  private let state: JobRun.State
+  var plan: ChunkPlan
+  private var kept: [UInt64: EarlyBytes] = [:]
+  /// Called within a libcurl callback when there is room for new requests.
+  var onAdvance: () -> Void = {}
+  /// Called within a libcurl callback for each connection that is under way with what is there by now.
+  var onSuperfluous: (Int) -> Void = { _ in }
+
+  init(_ state: JobRun.State, plan: ChunkPlan) {
+    self.state = state
+    self.plan = plan
+  }
+
+  /// - Throws: what ends the whole transfer, or ``Failure`` `bad-response` where more came than was asked for.
+  func take(_ bytes: UnsafeRawBufferPointer, on connection: Int, host: String) throws {
+    guard let delivery = plan.receive(bytes.count, on: connection) else {
+      throw Failure(.badResponse, "\(host) sent more than the range that it was asked for")
+    }
+    let fresh = UnsafeRawBufferPointer(rebasing: bytes[delivery.skipped...])
+    switch delivery.place {
+    case .nowhere: return
+    case .early(let chunk):
+      let bytes = kept[chunk.lowerBound] ?? EarlyBytes(capacity: chunk.count)
+      kept[chunk.lowerBound] = bytes
+      bytes.append(fresh)
+    case .atEnd:
+      try append(fresh, at: delivery.offset, host)
+      if delivery.completes { try advance(host) }
+    }
+    guard delivery.completes else { return }
+    for other in plan.superfluous { onSuperfluous(other) }
+  }
+
+  private func advance(_ host: String) throws {
+    while plan.advance() {
+      guard let head = plan.head, let early = kept.removeValue(forKey: head) else { continue }
+      try append(early.bytes, at: head, host)
+    }
+    onAdvance()
+  }
+
+  private func append(_ bytes: UnsafeRawBufferPointer, at offset: UInt64, _ host: String) throws {
+    // Better to die, which loses nothing, than to join what does not belong together.
+    precondition(state.part.length == offset, "a chunk out of order")
+    try state.append(bytes, host: host)
+  }
+}
+
+/// The bytes of one chunk that came before those in front of it.
+private final class EarlyBytes {
+  private let memory: UnsafeMutableRawBufferPointer
+  private var count = 0
+
+  /// The kernel gives pages only as they are written to.
+  init(capacity: Int) { memory = .allocate(byteCount: capacity, alignment: 16) }
+
+  deinit { memory.deallocate() }
+
+  func append(_ more: UnsafeRawBufferPointer) {
+    UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: more)
+    count += more.count
+  }
+
+  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[..<count]) }
+}

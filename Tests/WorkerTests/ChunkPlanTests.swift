@@ -1,0 +1,139 @@
+import Testing
+
+@testable import SpoolWorker
+
+/// Which connection asks for what, and where its bytes belong.
+@Suite struct ChunkPlanTests {
+  /// The plan under test; `#expect` takes no mutating calls, which these methods are not.
+  private final class Plan {
+    private var plan: ChunkPlan
+
+    init(_ range: Range<UInt64> = 0..<100_000, connections: Int = 3, largest: UInt64 = 1000, rate: Double = 1e6) {
+      plan = ChunkPlan(range, connections: connections, largest: largest, rate: rate)
+    }
+
+    var early: UInt64 { plan.early }
+    var window: UInt64 { plan.window }
+    var live: Int { plan.live }
+    var head: UInt64? { plan.head }
+    var isFinished: Bool { plan.isFinished }
+    var superfluous: [Int] { plan.superfluous }
+    @discardableResult func assign(_ now: Int64 = 0) -> [ChunkPlan.Request] { plan.assign(now: now) }
+    func receive(_ count: Int, on connection: Int) -> ChunkPlan.Delivery? { plan.receive(count, on: connection) }
+    @discardableResult func end(_ connection: Int, _ now: Int64) -> UInt64 { plan.ended(connection, now: now) }
+    func advance() -> Bool { plan.advance() }
+    func retire(_ connection: Int) { plan.retire(connection) }
+
+    /// All that a connection asked for comes, within `now` milliseconds of the start.
+    func bring(_ count: Int, on connection: Int, _ now: Int64) {
+      #expect(plan.receive(count, on: connection) != nil)
+      plan.ended(connection, now: now)
+      while plan.advance() {}
+    }
+  }
+
+  private typealias Delivery = ChunkPlan.Delivery
+  private typealias Request = ChunkPlan.Request
+
+  @Test func chunksFollowEachOther() {
+    let plan = Plan(500..<100_000)
+    let requests = plan.assign()
+    #expect(requests.map(\.connection) == [0, 1, 2])
+    #expect(requests.map(\.range) == [500..<1500, 1500..<2500, 2500..<3500])
+    #expect(plan.assign() == [], "all are busy")
+  }
+
+  @Test func onlyTheHeadGoesToTheEnd() {
+    let plan = Plan()
+    plan.assign()
+    #expect(
+      plan.receive(600, on: 1) == Delivery(place: .early(1000..<2000), offset: 1000, skipped: 0, completes: false))
+    #expect(plan.receive(1000, on: 0) == Delivery(place: .atEnd, offset: 0, skipped: 0, completes: true))
+    #expect(plan.advance())
+    #expect(!plan.advance() && plan.head == 1000)
+    #expect(plan.receive(400, on: 1) == Delivery(place: .atEnd, offset: 1600, skipped: 0, completes: true))
+  }
+
+  @Test func moreThanAskedForIsRefused() {
+    let plan = Plan()
+    plan.assign()
+    #expect(plan.receive(1001, on: 0) == nil)
+    #expect(plan.receive(999, on: 0) != nil)
+    #expect(plan.receive(2, on: 0) == nil)
+    plan.end(0, 1)
+    #expect(plan.receive(1, on: 0) == nil, "it has asked for nothing")
+  }
+
+  /// Two chunks for each connection may be under way or kept behind the head, and no byte more.
+  @Test func theWindowIsABound() {
+    let plan = Plan(connections: 2)
+    #expect(plan.window == 4000)
+    plan.assign()
+    // The second connection gets on, the first, which has the head, does not.
+    for time in 1...3 as ClosedRange<Int64> {
+      plan.bring(1000, on: 1, time)
+      #expect(plan.assign(time).map(\.connection) == [1])
+    }
+    #expect(plan.early == plan.window)
+    plan.bring(1000, on: 1, 4)
+    #expect(plan.assign(4) == [Request(connection: 1, range: 0..<1000)], "nothing new: the head once more")
+  }
+
+  @Test func whatBrokeOffIsAskedForFirst() {
+    let plan = Plan()
+    plan.assign()
+    #expect(plan.receive(300, on: 1) != nil)
+    #expect(plan.end(1, 10) == 300)
+    plan.retire(1)
+    plan.bring(1000, on: 2, 10)
+    #expect(plan.assign(10) == [Request(connection: 2, range: 1300..<2000)])
+    #expect(plan.live == 2)
+  }
+
+  /// Requests take about a second each.
+  @Test func chunksFollowTheRate() {
+    let plan = Plan(0..<1 << 30, connections: 2, largest: 4 << 20, rate: 300_000)
+    #expect(plan.assign().map(\.range.count) == [300_000, 300_000])
+    plan.bring(300_000, on: 0, 100)
+    #expect(plan.assign(100).map(\.range.count) == [3_000_000])
+    plan.bring(300_000, on: 1, 100_000)
+    #expect(plan.assign(100_000).map(\.range.count) == [Int(ChunkPlan.smallest)], "never less than that")
+    plan.bring(3_000_000, on: 0, 101)
+    #expect(plan.assign(101).map(\.range.count) == [4 << 20], "never more than that")
+  }
+
+  /// So that all end at about the same time.
+  @Test func theEndIsShared() {
+    let plan = Plan(0..<1 << 20, connections: 4, largest: 64 << 20, rate: 1e9)
+    #expect(plan.assign().map(\.range.count) == [262_144, 196_608, 147_456, 110_592])
+  }
+
+  /// The head at a tenth of the other's rate: asked for again when the other would have been done with it.
+  @Test func aSlowHeadIsAskedForAgain() {
+    let plan = Plan(0..<2000, connections: 2)
+    plan.assign()
+    plan.bring(1000, on: 1, 1000)
+    #expect(plan.receive(100, on: 0) != nil)
+    #expect(plan.assign(999) == [], "it may be just behind")
+    #expect(plan.assign(1001) == [Request(connection: 1, range: 100..<1000)])
+    // The slow one goes on meanwhile: each byte counts once, whoever brings it.
+    #expect(plan.receive(50, on: 0) == Delivery(place: .atEnd, offset: 100, skipped: 0, completes: false))
+    #expect(plan.receive(80, on: 1) == Delivery(place: .atEnd, offset: 150, skipped: 50, completes: false))
+    #expect(plan.receive(10, on: 0) == Delivery(place: .nowhere, offset: 160, skipped: 10, completes: false))
+    #expect(plan.superfluous == [])
+    #expect(plan.receive(820, on: 1)?.completes == true)
+    #expect(plan.superfluous == [0])
+    #expect(plan.advance())
+    #expect(plan.advance())
+    #expect(plan.isFinished)
+  }
+
+  @Test func aHeadThatIsNotSlowIsNot() {
+    let plan = Plan(0..<2000, connections: 2)
+    plan.assign()
+    plan.bring(1000, on: 1, 1000)
+    #expect(plan.receive(600, on: 0) != nil)
+    #expect(plan.assign(1100) == [], "more than half as fast")
+    #expect(plan.assign(2000) == [Request(connection: 1, range: 600..<1000)], "it has stopped")
+  }
+}
