@@ -18,7 +18,7 @@ def fetch_many(bench: Bench, count: int, size: int, limit: float) -> Result:
     result.series = alternate(bench.runner, [ours, *others], bench.runs)
     fastest = result.fastest([other.name for other in others])
     result.goals = [Goal(f"the fastest other, {fastest}", result.ratio("spoolrun", fastest), limit)]
-    result.notes.append("spoolrun makes each file, its name and its receipt durable; the others nothing.")
+    result.notes.append("spoolrun makes each file, its name and its receipt durable.")
     return result
 
 

@@ -36,7 +36,7 @@ def large_http(bench: Bench) -> Result:
         Goal("curl, then rhash --crc32", result.ratio("spoolrun", "curl, then rhash --crc32"), 0.6),
         Goal("aria2c -x4", result.ratio("spoolrun", "aria2c -x4"), 0.6),
     ]
-    result.notes.append("spoolrun's time ends when the file is on disk; that of the others, when it is in the page cache.")
+    result.notes.append("spoolrun's time ends when the file is on disk; curl's and wget's, when it is in the page cache.")
     source.unlink()
     return result
 
