@@ -9,7 +9,7 @@ RELEASE = -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-l
 PROGRAM = .build/release/spoolrun
 # Which manuals are installed on this machine says nothing of ours.
 UNINSTALLED = 'STYLE: referenced manual not found'
-SCRIPTS = .ci/run Benchmarks/setup scripts/demo scripts/loopback scripts/setup contrib/spoolrun-inotify
+SCRIPTS = .ci/run Benchmarks/setup scripts/demo scripts/loopback scripts/setup contrib/spoolrun-inotify Models/check
 COMPLETIONS = bash-completion/completions/spoolrun zsh/site-functions/_spoolrun fish/vendor_completions.d/spoolrun.fish
 
 all:
@@ -30,6 +30,13 @@ lint: setup
 
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests
+
+# The protocol's model, all states of each configuration.
+model: setup
+	Models/check
+
+# What takes long and finds what tests don't; add to the list.
+torture: model
 
 # ROWS="small medium" measures these alone, QUICK=1 with smaller sizes; then nothing but the screen gets the figures.
 bench: setup all
@@ -66,4 +73,4 @@ uninstall:
 clean:
 	$(SWIFT) package clean
 
-.PHONY: all demo test lint format bench bench-growth setup install uninstall clean
+.PHONY: all demo test lint format model torture bench bench-growth setup install uninstall clean
