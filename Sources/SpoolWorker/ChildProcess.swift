@@ -1,5 +1,4 @@
 internal import CLinux
-internal import Dispatch
 internal import Glibc
 internal import Spool
 internal import SystemPackage
@@ -39,11 +38,7 @@ struct ChildProcess: Sendable {
   /// Runs it; its whole process group is killed when the time is up.
   /// - Throws: `Errno` where it cannot be started.
   func run() async throws(Errno) -> Outcome {
-    // Not on the concurrency pool, which has a thread a processor and which the flushes need.
-    let result: Result<Outcome, Errno> = await withCheckedContinuation { continuation in
-      DispatchQueue.global().async { continuation.resume(returning: Result { () throws(Errno) in try runBlocking() }) }
-    }
-    return try result.get()
+    try await offload { () throws(Errno) in try runBlocking() }
   }
 
   private func runBlocking() throws(Errno) -> Outcome {

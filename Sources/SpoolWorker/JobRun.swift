@@ -543,7 +543,7 @@ final class JobRun {
     let mark = state.part.mark
     let data = state.part.durability
     let generation = state.generation
-    checkpointing = Task { @WorkerLoop in
+    checkpointing = WorkerLoop.start {
       do {
         do {
           try await offload { try data.data() }

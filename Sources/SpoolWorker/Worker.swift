@@ -314,7 +314,7 @@ package final class Worker {
     let run = JobRun(claim, host: host, worker: self, id: id)
     running[id] = run
     runningByHost[host, default: 0] += 1
-    Task { @WorkerLoop in
+    WorkerLoop.start {
       let outcome = await run.run()
       self.ended(id, host, outcome)
     }

@@ -22,6 +22,12 @@ package actor WorkerLoop {
     executor.run(body)
   }
 
+  /// Begins a task of the loop's.
+  @discardableResult
+  nonisolated static func start(_ body: @escaping @WorkerLoop @Sendable () async -> Void) -> Task<Void, Never> {
+    Task(executorPreference: executor) { await body() }
+  }
+
   /// Waits for ``wakeUp()``, at most `milliseconds`.
   @WorkerLoop static func pause(milliseconds: Int64) async { await executor.pause(milliseconds: milliseconds) }
 
@@ -29,11 +35,12 @@ package actor WorkerLoop {
   @WorkerLoop static func wakeUp() { executor.wakeUp() }
 }
 
-/// Runs the actor's jobs on one thread and lets a ``LoopDriver`` wait in between.
+/// Runs the actor's jobs on one thread and lets a ``LoopDriver`` wait in between. A task executor as well: a continuation is resumed on none in
+/// particular, and would come back to the loop by way of one of libdispatch's threads.
 ///
 /// `@unchecked Sendable`: the queue is behind a mutex; all else is touched by the loop's thread alone, from ``run(_:)`` or from the
 /// actor's jobs, which only ``run(_:)`` executes.
-final class LoopExecutor: SerialExecutor, @unchecked Sendable {
+final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
   private struct Queue {
     var jobs: [UnownedJob] = []
     var isWaiting = false
@@ -66,7 +73,7 @@ final class LoopExecutor: SerialExecutor, @unchecked Sendable {
 
   func run<Result: Sendable>(_ body: @escaping @WorkerLoop @Sendable () async -> Result) -> Result {
     let outcome = Outcome<Result>()
-    Task { @WorkerLoop in
+    WorkerLoop.start {
       let result = await body()
       outcome.value.withLock { $0 = result }
     }
@@ -76,7 +83,9 @@ final class LoopExecutor: SerialExecutor, @unchecked Sendable {
         queue.jobs = []
         return jobs
       }
-      for job in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
+      for job in jobs {
+        job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
+      }
       if let result = outcome.value.withLock({ $0 }) { return result }
       if jobs.isEmpty { wait() }
     }
@@ -134,10 +143,4 @@ final class LoopExecutor: SerialExecutor, @unchecked Sendable {
     clock_gettime(CLOCK_BOOTTIME, &clock)
     return Int64(clock.tv_sec) * 1000 + Int64(clock.tv_nsec) / 1_000_000
   }
-}
-
-/// Runs a call that may block for long (fsync, reading a large file) on another thread, so that no transfer waits for it.
-@concurrent
-func offload<Result: Sendable>(_ body: @Sendable () throws -> Result) async throws -> Result {
-  try body()
 }
