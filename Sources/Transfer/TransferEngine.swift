@@ -289,10 +289,10 @@ package final class TransferEngine {
     // A reset keeps the last errno (CURLINFO_OS_ERRNO(3)), so a handle that failed is not used again.
     if reusable, code == CURLM_OK, pool.count < Self.poolLimit {
       curl_easy_reset(easy)
-      pool.append(easy)
-    } else {
-      curl_easy_cleanup(easy)
+      // A handle keeps its buffer where others are still on its HTTP/2 connection (libcurl 7.88), and is refused another size from then on.
+      if ccurl_set_long(easy, CURLOPT_BUFFERSIZE, options.bufferSize) == CURLE_OK { return pool.append(easy) }
     }
+    curl_easy_cleanup(easy)
   }
 
   private func failAll(_ code: CURLMcode) {

@@ -29,6 +29,19 @@ import TestSupport
     }
   }
 
+  /// More jobs than connections, of which HTTP/2 has one: handles are used again while other transfers are on their connection.
+  @Test(arguments: NginxRig.Scheme.allCases)
+  func sharesConnections(_ scheme: NginxRig.Scheme) async throws {
+    try await withRig { rig, authority in
+      try rig.publish("data.bin", Self.data)
+      let spool = try TemporarySpool()
+      for number in 1...16 { try spool.drop("\(number)", "url: \(rig.url(scheme, "/data.bin"))\noutput: \(number)\n") }
+      let result = try await spoolrun("--once", "--cacert", authority.authority, spool.root)
+      #expect(result.status == .exited(0) && result.errors == "", "\(result)")
+      for number in 1...16 { #expect(try isPayload("\(number)", of: spool, Self.data)) }
+    }
+  }
+
   /// Killed in the middle, the next run takes the claim over at once and asks for the rest.
   @Test(arguments: NginxRig.Scheme.allCases)
   func resumesAfterKill(_ scheme: NginxRig.Scheme) async throws {
