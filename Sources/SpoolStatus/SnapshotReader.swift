@@ -29,18 +29,15 @@ package struct SnapshotReader {
     let done = try list(.done, &snapshot)
     snapshot.unreadable = Array(Set(snapshot.unreadable)).sorted { $0.rawValue < $1.rawValue }
 
-    var data: [FileName: DataStatus] = [:]
     for name in partial where name.isData {
-      guard let status = try status(.partial, name) else { continue }
-      data[name] = DataStatus(size: UInt64(clamping: status.size), modified: status.modified)
-      snapshot.stored &+= UInt64(clamping: status.size)
+      if let status = try status(.partial, name) { snapshot.stored &+= UInt64(clamping: status.size) }
     }
-    let context = Context(defaults: (try? spool.defaults()) ?? JobRequest(), data: data)
+    let defaults = (try? spool.defaults()) ?? JobRequest()
 
-    try addClaims(running, context, &snapshot)
-    try addPartial(partial.filter { !$0.isData }, context, &snapshot)
-    try addFailed(failed, context, &snapshot)
-    try add(.paused, .hold, smallest(held, limit), context, &snapshot)
+    try addClaims(running, defaults, &snapshot)
+    try addPartial(partial.filter { !$0.isData }, defaults, &snapshot)
+    try addFailed(failed, defaults, &snapshot)
+    try add(.paused, .hold, smallest(held, limit), defaults, &snapshot)
     snapshot.counts[.paused, default: 0] += max(0, held.count - limit)
     snapshot.counts[.waiting] = waiting.count
     snapshot.jobs[.waiting] = smallest(waiting, limit).map { JobStatus($0, .waiting) }
@@ -49,13 +46,6 @@ package struct SnapshotReader {
   }
 
   // MARK: listing
-
-  private typealias DataStatus = (size: UInt64, modified: Int64)
-
-  private struct Context {
-    let defaults: JobRequest
-    let data: [FileName: DataStatus]
-  }
 
   private func list(_ directory: Directory, _ snapshot: inout SpoolSnapshot) throws(SpoolError) -> [FileName] {
     do throws(SpoolError) {
@@ -74,26 +64,32 @@ package struct SnapshotReader {
     }
   }
 
-  /// The first `count` by name, without sorting all of them.
   private func smallest(_ names: [FileName], _ count: Int) -> [FileName] {
-    func precedes(_ left: FileName, _ right: FileName) -> Bool { left.bytes.lexicographicallyPrecedes(right.bytes) }
-    if names.count <= count { return names.sorted(by: precedes) }
+    first(count, of: names) { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+  }
+
+  /// The first `count` in that order, without sorting all of them.
+  private func first<Element>(_ count: Int, of all: [Element], by precedes: (Element, Element) -> Bool) -> [Element] {
+    if all.count <= count { return all.sorted(by: precedes) }
     guard count > 0 else { return [] }
-    var best: [FileName] = []
+    var best = all.prefix(count).sorted(by: precedes)
+    var more: [Element] = []
     // Sorted again whenever as many have come together as are wanted.
-    for name in names {
-      if best.count >= count, !precedes(name, best[count - 1]) { continue }
-      best.append(name)
-      if best.count >= 2 * count { best = Array(best.sorted(by: precedes).prefix(count)) }
-      if best.count == count { best.sort(by: precedes) }
+    for element in all.dropFirst(count) where precedes(element, best[count - 1]) {
+      more.append(element)
+      if more.count < count { continue }
+      best = Array((best + more).sorted(by: precedes).prefix(count))
+      more = []
     }
-    return Array(best.sorted(by: precedes).prefix(count))
+    return Array((best + more).sorted(by: precedes).prefix(count))
   }
 
   // MARK: by directory
 
   /// A claim is a running job's as long as its worker may be alive; else the job was interrupted.
-  private func addClaims(_ names: [FileName], _ context: Context, _ snapshot: inout SpoolSnapshot) throws(SpoolError) {
+  private func addClaims(_ names: [FileName], _ defaults: JobRequest, _ snapshot: inout SpoolSnapshot)
+    throws(SpoolError)
+  {
     var claims: [JobState: [(file: FileName, claim: ClaimName)]] = [:]
     for name in names {
       guard let claim = ClaimName(name), let status = try status(.cur, name) else { continue }
@@ -106,7 +102,7 @@ package struct SnapshotReader {
       let sorted = group.sorted { $0.claim.job.fileName.bytes.lexicographicallyPrecedes($1.claim.job.fileName.bytes) }
       snapshot.counts[state, default: 0] += max(0, group.count - limit)
       for (file, claim) in sorted.prefix(limit) {
-        guard var job = try details(.cur, file, claim.job.fileName, state, context) else { continue }
+        guard var job = try details(.cur, file, claim.job.fileName, state, defaults) else { continue }
         job.worker = claim.owner(file)
         if state == .interrupted {
           job.problem = .init(
@@ -118,20 +114,23 @@ package struct SnapshotReader {
     }
   }
 
-  private func addPartial(_ names: [FileName], _ context: Context, _ snapshot: inout SpoolSnapshot) throws(SpoolError) {
+  private func addPartial(_ names: [FileName], _ defaults: JobRequest, _ snapshot: inout SpoolSnapshot)
+    throws(SpoolError)
+  {
     var groups: [JobState: [(name: FileName, due: Int64)]] = [:]
     for name in names {
       guard let status = try status(.partial, name) else { continue }
-      let isWaiting = status.modified > now.seconds
-      let state: JobState = isWaiting ? .retrying : try isInterrupted(name) ? .interrupted : .retrying
+      // A time of the next attempt that was set ahead when the job came here, and has come since, is a failure's as well. Only what was
+      // never set ahead, or touched, has to be read to know: of a great many jobs these are the fewest.
+      let isAhead = status.modified > min(now.seconds, status.changed)
+      let state: JobState = isAhead ? .retrying : try isInterrupted(name) ? .interrupted : .retrying
       groups[state, default: []].append((name, status.modified))
     }
     for (state, group) in groups {
       snapshot.counts[state, default: 0] += max(0, group.count - limit)
-      for (name, due) in group.sorted(by: { ($0.due, $0.name.bytes.count) < ($1.due, $1.name.bytes.count) }).prefix(
-        limit)
-      {
-        guard var job = try details(.partial, name, name, state, context) else { continue }
+      let next = first(limit, of: group) { ($0.due, $0.name.bytes.count) < ($1.due, $1.name.bytes.count) }
+      for (name, due) in next {
+        guard var job = try details(.partial, name, name, state, defaults) else { continue }
         job.next = Timestamp(seconds: due)
         snapshot.counts[state, default: 0] += 1
         snapshot.jobs[state, default: []].append(job)
@@ -140,7 +139,9 @@ package struct SnapshotReader {
   }
 
   /// The latest failures first. Data set aside and records of what is no job are no jobs themselves.
-  private func addFailed(_ names: [FileName], _ context: Context, _ snapshot: inout SpoolSnapshot) throws(SpoolError) {
+  private func addFailed(_ names: [FileName], _ defaults: JobRequest, _ snapshot: inout SpoolSnapshot)
+    throws(SpoolError)
+  {
     let all = Set(names)
     var jobs: [(name: FileName, modified: Int64, isRegular: Bool)] = []
     for name in names {
@@ -149,24 +150,25 @@ package struct SnapshotReader {
       guard let status = try status(.failed, name) else { continue }
       jobs.append((name, status.modified, status.isRegular))
     }
-    jobs.sort { ($0.modified, $1.name.bytes.count) > ($1.modified, $0.name.bytes.count) }
     snapshot.counts[.failed, default: 0] += max(0, jobs.count - limit)
-    for job in jobs.prefix(limit) {
+    let latest = first(limit, of: jobs) { ($0.modified, $1.name.bytes.count) > ($1.modified, $0.name.bytes.count) }
+    for job in latest {
       // What is no regular file cannot hold its own record.
       let file = all.contains(job.name.record) ? job.name.record : job.name
-      guard let status = try details(.failed, file, job.name, .failed, context) else { continue }
+      guard let status = try details(.failed, file, job.name, .failed, defaults) else { continue }
       snapshot.counts[.failed, default: 0] += 1
       snapshot.jobs[.failed, default: []].append(status)
     }
   }
 
   private func add(
-    _ state: JobState, _ directory: Directory, _ names: [FileName], _ context: Context, _ snapshot: inout SpoolSnapshot
+    _ state: JobState, _ directory: Directory, _ names: [FileName], _ defaults: JobRequest,
+    _ snapshot: inout SpoolSnapshot
   )
     throws(SpoolError)
   {
     for name in names {
-      guard let job = try details(directory, name, name, state, context) else { continue }
+      guard let job = try details(directory, name, name, state, defaults) else { continue }
       snapshot.counts[state, default: 0] += 1
       snapshot.jobs[state, default: []].append(job)
     }
@@ -176,15 +178,17 @@ package struct SnapshotReader {
 
   /// nil when the job has moved on; its name alone when this user may not read it.
   private func details(
-    _ directory: Directory, _ file: FileName, _ name: FileName, _ state: JobState, _ context: Context
+    _ directory: Directory, _ file: FileName, _ name: FileName, _ state: JobState, _ defaults: JobRequest
   ) throws(SpoolError) -> JobStatus? {
     do throws(SpoolError) {
       guard let text = try spool.job(directory, file) else {
         // Gone, or no regular file.
         return try spool.status(directory, file) == nil ? nil : JobStatus(name, state)
       }
-      let data = context.data[FileName(name.bytes + Array(".part".utf8))]
-      return JobReading(text: text, defaults: context.defaults, data: data, now: now).status(name, state)
+      let data = try status(.partial, FileName(name.bytes + Array(".part".utf8))).map {
+        (size: UInt64(clamping: $0.size), modified: $0.modified)
+      }
+      return JobReading(text: text, defaults: defaults, data: data, now: now).status(name, state)
     } catch  where error.errno == .permissionDenied || error.errno == .tooManySymbolicLinkLevels {
       return JobStatus(name, state)
     }
