@@ -1,5 +1,6 @@
 #define _GNU_SOURCE 1
 #include "CLinux.h"
+#include <dirent.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <spawn.h>
@@ -53,6 +54,8 @@ int spoolrun_terminal_size(int descriptor, int *columns, int *rows) {
   *rows = size.ws_row;
   return 0;
 }
+
+long spoolrun_getdents(int directory, void *buffer, size_t size) { return getdents64(directory, buffer, size); }
 
 int spoolrun_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 

@@ -4,16 +4,6 @@ package struct FileName: Hashable, Sendable {
 
   package init(_ bytes: [UInt8]) { self.bytes = bytes }
   package init(_ string: String) { bytes = Array(string.utf8) }
-  init(cString: UnsafePointer<CChar>) {
-    var bytes: [UInt8] = []
-    var next = cString
-    while next.pointee != 0 {
-      bytes.append(UInt8(bitPattern: next.pointee))
-      next += 1
-    }
-    self.bytes = bytes
-  }
-
   /// A leading dot: no reader of a spool looks at it, as in a maildir.
   package var isIgnored: Bool { bytes.first == 0x2E }
 

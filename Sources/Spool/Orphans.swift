@@ -48,12 +48,9 @@ extension Spool {
 
   /// Whether `name` in `failed/` is the record of something that is no job: of its name, and of one `failed:` line alone. A job may be called so, too.
   func isRecord(_ name: FileName) throws(SpoolError) -> Bool {
-    guard name.bytes.count > FileName.recordSuffix.count,
-      name.bytes.suffix(FileName.recordSuffix.count) == FileName.recordSuffix[...]
-    else {
+    guard name.hasRecordSuffix, let bytes = try contents(Path(.failed, name), limit: JobText.maximumRequest) else {
       return false
     }
-    guard let bytes = try contents(Path(.failed, name), limit: JobText.maximumRequest) else { return false }
     let text = bytes.withUnsafeBytes { JobText($0) }
     return bytes.starts(with: Array("failed: ".utf8)) && text.request.urls.isEmpty
       && bytes.filter { $0 == 0x0A }.count == 1
@@ -72,6 +69,13 @@ extension FileName {
 
   /// Without `.record`; shorter than the name was, if that was too long for the suffix.
   var recordSubject: FileName { FileName(Array(bytes.dropLast(Self.recordSuffix.count))) }
+
+  var hasRecordSuffix: Bool {
+    bytes.count > Self.recordSuffix.count && bytes.suffix(Self.recordSuffix.count) == Self.recordSuffix[...]
+  }
+
+  /// Its record's name was cut, and does not tell it.
+  var hasLongRecord: Bool { bytes.count > 255 - Self.recordSuffix.count }
 
   /// The record that stands in `failed/` beside what is no job of this name.
   package var record: FileName { FileName(Array(bytes.prefix(255 - Self.recordSuffix.count)) + Self.recordSuffix) }

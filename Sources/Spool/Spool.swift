@@ -72,8 +72,12 @@ package final class Spool: Sendable {
 
   /// The names in `directory` that are not ignored: no leading dot. One reading proves nothing about what moves meanwhile (readdir(3)).
   package func list(_ directory: Directory) throws(SpoolError) -> [FileName] {
-    let descriptor = try system.open(root, Path(directory), O_RDONLY | O_DIRECTORY)
-    return try system.list(descriptor, Path(directory)).filter { $0.bytes.first != 0x2E }
+    let stream = try stream(directory)
+    var names: [FileName] = []
+    while let name = try stream.next() {
+      if !name.isIgnored { names.append(name) }
+    }
+    return names
   }
 
   /// nil when there is nothing of that name.

@@ -73,17 +73,12 @@ extension Spool {
 
   private func sweepData(_ options: SweepOptions, _ now: Timestamp, _ report: (SweepFinding) -> Void) throws(SpoolError)
   {
-    let names = try list(.partial)
-    var parts = names.filter(\.isData)
-    // The first look, which costs little; the second is under the lock of the data, for those that seem to have no job.
-    for directory in [Directory.partial, .cur, .new, .hold, .failed] where !parts.isEmpty {
-      let listed = directory == .partial ? names : try list(directory)
-      let jobs = directory == .cur ? Set(listed.compactMap { ClaimName($0)?.job.fileName }) : Set(listed)
-      parts.removeAll { jobs.contains($0.dataOwner) }
-    }
-    for name in parts {
+    let stream = try stream(.partial)
+    while let name = try stream.next() {
+      guard !name.isIgnored, name.isData else { continue }
       let path = Path(.partial, name)
-      guard try isOlder(path, than: options.grace, now) else { continue }
+      // Two looks that cost little and settle nearly all; the one that counts is under the lock of the data.
+      guard try isOlder(path, than: options.grace, now), try status(.partial, name.dataOwner) == nil else { continue }
       if let bytes = try removeOrphan(path, of: name.dataOwner, isDry: options.isDry) {
         report(SweepFinding(.orphan, path, bytes: bytes))
       }
@@ -93,14 +88,12 @@ extension Spool {
   private func sweepTemporaries(_ options: SweepOptions, _ now: Timestamp, _ report: (SweepFinding) -> Void)
     throws(SpoolError)
   {
-    let descriptor = try system.open(root, Path(.tmp), O_RDONLY | O_DIRECTORY)
-    // A leading dot is ignored here as everywhere, but for what a worker left that died while it asked for the time.
-    let names = try system.list(descriptor, Path(.tmp)).filter {
-      !$0.isIgnored || $0.bytes.starts(with: Array(".clock:".utf8))
-    }
+    let stream = try stream(.tmp)
     var time = now
     var isTimeKnown = options.isDry
-    for name in names {
+    while let name = try stream.next() {
+      // A leading dot is ignored here as everywhere, but for what a worker left that died while it asked for the time.
+      guard !name.isIgnored || name.bytes.starts(with: Array(".clock:".utf8)) else { continue }
       let path = Path(.tmp, name)
       guard try isOlder(path, than: options.staleAge, time) else { continue }
       if !isTimeKnown {
@@ -117,7 +110,12 @@ extension Spool {
   private func sweepFailed(_ options: SweepOptions, _ now: Timestamp, _ report: (SweepFinding) -> Void)
     throws(SpoolError)
   {
-    let names = try list(.failed)
+    let stream = try stream(.failed)
+    // Of many failed jobs only what may be a leftover, or the subject of a record whose name was cut.
+    var names: [FileName] = []
+    while let name = try stream.next() {
+      if !name.isIgnored, name.isData || name.hasRecordSuffix || name.hasLongRecord { names.append(name) }
+    }
     let leftovers = try leftovers(in: names)
     let records = leftovers.isEmpty ? [] : Set(names.map(\.record))
     for name in names where leftovers.contains(name) {

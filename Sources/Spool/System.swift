@@ -234,28 +234,11 @@ package struct System: Sendable {
     try call(.utimens, path.display) { _ in Int(spoolrun_set_times(descriptor, seconds)) }
   }
 
-  /// The entries of an open directory, without `.` and `..`; closes the descriptor.
-  func list(_ descriptor: Int32, _ path: Path) throws(SpoolError) -> [FileName] {
-    guard let stream = fdopendir(descriptor) else {
-      let errno = Errno(rawValue: Glibc.errno)
-      _ = Glibc.close(descriptor)
-      throw SpoolError(call: .list, path: path.display, errno: errno)
-    }
-    defer { closedir(stream) }
-    var names: [FileName] = []
-    while true {
-      Glibc.errno = 0
-      guard let entry = readdir(stream) else {
-        let errno = Errno(rawValue: Glibc.errno)
-        if errno.rawValue == 0 { return names }
-        throw SpoolError(call: .list, path: path.display, errno: errno)
-      }
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { tuple in
-        tuple.withMemoryRebound(to: CChar.self, capacity: 256) { FileName(cString: $0) }
-      }
-      if name.bytes == [0x2E] || name.bytes == [0x2E, 0x2E] { continue }
-      names.append(name)
-    }
+  /// getdents64(2): bytes of entries; 0 at the end of the directory.
+  func readEntries(_ descriptor: Int32, _ path: Path, into buffer: UnsafeMutableRawBufferPointer) throws(SpoolError)
+    -> Int
+  {
+    try call(.list, path.display) { _ in spoolrun_getdents(descriptor, buffer.baseAddress, buffer.count) }
   }
 }
 

@@ -62,7 +62,9 @@ package struct RunPicture: Sendable {
     var total: UInt64? = ended.bytes
     for job in running { total = total.flatMap { sum in job.total.map { sum &+ max($0, job.bytes) } } }
     let seen = ended.jobs + UInt64(running.count)
-    if let known = total, progress.waiting > 0, seen > 0 {
+    if progress.moreWait {
+      total = nil
+    } else if let known = total, progress.waiting > 0, seen > 0 {
       total = known &+ UInt64(Double(known) / Double(seen) * Double(progress.waiting))
     }
     return Whole(
@@ -75,9 +77,9 @@ package struct RunPicture: Sendable {
   private func labels(_ whole: Whole) -> [String] {
     let extra =
       (whole.failed > 0 ? ", \(whole.failed) failed" : "") + (whole.retrying > 0 ? ", \(whole.retrying) to retry" : "")
+    let all = "\(whole.all)\(progress.moreWait ? "+" : "")"
     return [
-      "\(whole.ended) of \(whole.all) jobs\(extra)", "\(whole.ended) of \(whole.all) jobs",
-      "\(whole.ended)/\(whole.all)",
+      "\(whole.ended) of \(all) jobs\(extra)", "\(whole.ended) of \(all) jobs", "\(whole.ended)/\(all)",
     ]
   }
 

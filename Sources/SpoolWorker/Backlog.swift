@@ -12,18 +12,31 @@ struct Backlog {
   private static let lookAhead = 1000
 
   /// Newest first, so that the oldest is taken off the end.
-  private var unread: [Candidate]
+  private var unread: [Candidate] = []
   /// Each host's candidates, oldest first from `start`.
   private var byHost: [String: (candidates: [Candidate], start: Int)] = [:]
   private var read = 0
 
-  init(_ candidates: [Candidate] = []) {
+  init(_ candidates: [Candidate] = []) { add(candidates) }
+
+  /// More, each to its place by age.
+  mutating func add(_ candidates: [Candidate]) {
+    if candidates.isEmpty { return }
     // Of one second's, the shorter names first: a job before its `~2`, job-9 before job-10.
-    unread = candidates.sorted { ($0.modified, $0.name.bytes.count) > ($1.modified, $1.name.bytes.count) }
+    unread = (unread + candidates).sorted { ($0.modified, $0.name.bytes.count) > ($1.modified, $1.name.bytes.count) }
   }
 
   /// One more, which came last.
-  mutating func add(_ candidate: Candidate) { unread.insert(candidate, at: 0) }
+  mutating func append(_ candidate: Candidate) { unread.insert(candidate, at: 0) }
+
+  mutating func removeAll(where isUnwanted: (Candidate) -> Bool) {
+    unread.removeAll(where: isUnwanted)
+    byHost = byHost.compactMapValues { queue in
+      let left = queue.candidates[queue.start...].filter { !isUnwanted($0) }
+      return left.isEmpty ? nil : (left, 0)
+    }
+    read = byHost.values.reduce(0) { $0 + $1.candidates.count }
+  }
 
   var count: Int { unread.count + read }
 
@@ -64,7 +77,13 @@ struct Backlog {
     let candidate = queue.candidates[queue.start]
     queue.start += 1
     read -= 1
-    if queue.start < queue.candidates.count { byHost[host] = queue }
+    if queue.start == queue.candidates.count { return candidate }
+    // One that is filled up all the time would keep all that it ever had.
+    if queue.start >= Self.lookAhead {
+      queue.candidates.removeFirst(queue.start)
+      queue.start = 0
+    }
+    byHost[host] = queue
     return candidate
   }
 }

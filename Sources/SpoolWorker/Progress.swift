@@ -24,6 +24,8 @@ package struct WorkerProgress: Sendable {
   package var running: [JobProgress]
   /// Jobs that a scan saw and that may start when there is room.
   package var waiting: Int
+  /// The scan is not at its end: there are more.
+  package var moreWait = false
   /// How jobs ended since the worker began.
   package var summary: RunSummary
   /// Bytes by which data has grown since the worker began.

@@ -13,16 +13,23 @@ package final class Worker {
   private let report: @Sendable (Event) -> Void
   private var running: [UInt64: JobRun] = [:]
   private var runningByHost: [String: Int] = [:]
-  private var backlog = Backlog()
+  var backlog = Backlog()
+  var scan = Scan()
+  /// When the last pass began, and how long the loop was kept by reading since, in milliseconds.
+  var scanBegan: Int64 = 0
+  var scanTook: Int64 = 0
+  var nextSearch: Int64 = 0
+  /// Something was seen that is not in the backlog: only another scan finds it.
+  var isSomethingPassedOver = false
   private var nextID: UInt64 = 1
   private var summary = RunSummary()
   private var isStopping = false
   /// Jobs that this run put back for another attempt.
   private var waiting: Set<FileName> = []
-  /// The backlog is from a scan after the last job's end.
-  private var isScanFresh = false
+  /// The last scan began after the last job's end.
+  var isScanFresh = false
   /// When the next job falls due that a scan saw waiting, in seconds since the epoch.
-  private var nextDue: Int64?
+  var nextDue: Int64?
   private var waitingForNetwork: Set<FileName> = []
   private var gateAnswer: Gate.Answer?
   private var askedAt: Int64?
@@ -52,16 +59,23 @@ package final class Worker {
   /// - Parameter stopSignals: a signalfd(2); negative for none.
   package func runOnce(stopSignals: Int32 = -1) async -> RunSummary {
     sweepAtStart()
+    var nextScan: Int64 = 0
     return await run(stopSignals: stopSignals, survivesErrors: false) { () throws(SpoolError) in
       if self.hasRoomForWaiting() { try self.rescan() }
-      // Only a scan that came after the last job's end may say that nothing is left.
-      if self.backlog.isEmpty, !self.isScanFresh { try self.rescan() }
+      let now = LoopExecutor.milliseconds()
+      if now >= nextScan || self.needsRescan(!self.isScanFresh) {
+        try self.rescan()
+        nextScan = now + Self.scanInterval
+      }
       try self.fill()
       if self.running.isEmpty, self.isHeldBack {
         self.summary.waiting += 1
         return nil
       }
-      return self.running.isEmpty && self.backlog.isEmpty && self.isScanFresh ? nil : 200
+      if self.canLookAhead { return 0 }
+      // Only a scan that came after the last job's end may say that nothing is left.
+      let isOver = self.backlog.isEmpty && self.scan.isSettled && self.isScanFresh && !self.isSomethingPassedOver
+      return self.running.isEmpty && isOver ? nil : self.untilNextTurn(200)
     }
   }
 
@@ -91,15 +105,17 @@ package final class Worker {
         } else {
           try self.take(news.changes)
         }
-        if self.wallClockDue() || self.hasRoomForWaiting() { try self.rescan() }
+        if self.wallClockDue() || self.hasRoomForWaiting() || self.needsRescan(false) { try self.rescan() }
         try self.fill()
       } catch  where error.errno == .noSuchFileOrDirectory {
         // Its directories were removed: perhaps they come back, which inotify tells of, or the next scan.
         if !isMissing { self.log(Event("spool-missing", .error, Fields().with("reason", "\(error)"))) }
         isMissing = true
+        self.scan.abandon()
         nextScan = now + Self.scanInterval
       }
-      if !self.running.isEmpty { return 200 }
+      if self.canLookAhead { return 0 }
+      if !self.running.isEmpty { return self.untilNextTurn(200) }
       if !self.backlog.isEmpty || !self.roomWait.isEmpty { return 2000 }
       return min(nextScan - now, self.millisecondsUntilDue())
     }
@@ -150,32 +166,15 @@ package final class Worker {
 
   // MARK: scan
 
-  private func rescan() throws(SpoolError) {
-    nextDue = nil
-    backlog = Backlog(try scan())
-    roomWait.removeAll()
-    isScanFresh = true
+  /// Nothing is left of the last scan, and another one may find more.
+  private func needsRescan(_ isStale: Bool) -> Bool {
+    backlog.isEmpty && !scan.isUnderWay && (isStale || isSomethingPassedOver) && mayRescan
   }
 
-  /// Takes in what inotify told of; a name that is claimed by now costs one lost claim.
-  private func take(_ changes: [SpoolWatch.Change]) throws(SpoolError) {
-    var seen: Set<SpoolWatch.Change> = []
-    let now = Timestamp.now().seconds
-    for change in changes where change.directory != .cur && !change.name.isIgnored && seen.insert(change).inserted {
-      guard let status = try spool.status(change.directory, change.name),
-        isDue(change.directory, change.name, status, now)
-      else { continue }
-      backlog.add(Backlog.Candidate(name: change.name, origin: change.directory, modified: status.modified))
-    }
-  }
-
-  /// Whether a job in `partial/` is due; notes when it will be.
-  private func isDue(_ directory: Directory, _ name: FileName, _ status: FileStatus, _ now: Int64) -> Bool {
-    guard directory == .partial else { return true }
-    if name.bytes.suffix(5) == Array(".part".utf8)[...] { return false }
-    if status.modified <= now { return true }
-    nextDue = min(nextDue ?? .max, status.modified)
-    return false
+  /// - Parameter most: milliseconds, if there is nothing to search for.
+  private func untilNextTurn(_ most: Int64) -> Int64 {
+    guard scan.isUnderWay, running.count < options.jobs else { return most }
+    return min(most, max(0, nextSearch - LoopExecutor.milliseconds()))
   }
 
   private func wallClockDue() -> Bool { nextDue.map { $0 <= Timestamp.now().seconds } ?? false }
@@ -189,25 +188,9 @@ package final class Worker {
   private func retryAfterNetworkChange() {
     guard NetworkPresence.hasAddress() else { return }
     for name in waitingForNetwork {
-      backlog.add(Backlog.Candidate(name: name, origin: .partial, modified: 0))
+      backlog.append(Backlog.Candidate(name: name, origin: .partial, modified: 0))
     }
     waitingForNetwork = []
-  }
-
-  /// All jobs that could be run now: dead workers' claims, what waits in `new/`, what is due in `partial/`.
-  private func scan() throws(SpoolError) -> [Backlog.Candidate] {
-    var candidates: [Backlog.Candidate] = []
-    func add(_ directory: Directory, _ isWanted: (FileName, FileStatus) -> Bool) throws(SpoolError) {
-      for name in try spool.list(directory) {
-        guard let status = try spool.status(directory, name), isWanted(name, status) else { continue }
-        candidates.append(Backlog.Candidate(name: name, origin: directory, modified: status.modified))
-      }
-    }
-    let now = Timestamp.now().seconds
-    try add(.cur) { _, _ in true }
-    try add(.partial) { isDue(.partial, $0, $1, now) }
-    try add(.new) { _, _ in true }
-    return candidates
   }
 
   /// Asks the gate when there is work for it to decide on, and its last answer is old.
@@ -230,7 +213,7 @@ package final class Worker {
 
   /// Whether there is work that the gate or the disk keeps from starting, as far as both were asked.
   private var isHeldBack: Bool {
-    if backlog.isEmpty { return isScanFresh && !roomWait.isEmpty }
+    if backlog.isEmpty { return isScanFresh && scan.isSettled && !roomWait.isEmpty }
     if isSpaceShort || roomWait.isFull { return true }
     return gateAnswer != nil && gateAnswer != .open
   }
@@ -263,10 +246,14 @@ package final class Worker {
 
   /// Starts candidates while there is room.
   private func fill() throws(SpoolError) {
+    try lookAhead()
     guard backlog.isEmpty || mayStart() && mayFetch() else { return }
     while running.count < options.jobs, !roomWait.isFull {
       let next = backlog.next(perHost: options.perHost, running: runningByHost) { host(of: $0) }
-      guard let (candidate, host) = next else { return }
+      guard let (candidate, host) = next else {
+        guard try searchOn() else { return }
+        continue
+      }
       if try waitsForRoom(candidate) { continue }
       switch try spool.claim(candidate.name, from: candidate.origin, now: clock(for: candidate)) {
       case .claimed(let claim): start(claim, host: host)
@@ -300,13 +287,18 @@ package final class Worker {
   private var fileSystemClock: (time: Timestamp, at: Int64)?
 
   /// The host that a candidate would be fetched from; nil when its text does not say.
-  private func host(of candidate: Backlog.Candidate) -> String? {
+  func host(of candidate: Backlog.Candidate) -> String? {
     // A job that cannot be read, or names no URL, is for the claim to judge; it needs no room on any host.
     guard let text = try? spool.job(candidate.origin, candidate.name), let url = text.request.urls.first,
       let parts = try? URLParts(url.text)
     else { return nil }
     return "\(parts.scheme)://\(parts.host):\(parts.port)"
   }
+
+  var isRunning: Bool { !running.isEmpty }
+
+  /// Whether a job of `host` might start now; for one that names none, see ``host(of:)``.
+  func hasRoom(_ host: String?) -> Bool { host.map { runningByHost[$0] ?? 0 < options.perHost } ?? true }
 
   private func start(_ claim: Claim, host: String) {
     let id = nextID
@@ -355,9 +347,11 @@ package final class Worker {
 
   package func progress() -> WorkerProgress {
     let runs = running.sorted { $0.key < $1.key }.map(\.value)
-    return WorkerProgress(
+    var progress = WorkerProgress(
       running: runs.map(\.progress), waiting: backlog.count, summary: summary,
       gained: runs.reduce(gainedByEnded) { $0 &+ $1.gained })
+    progress.moreWait = scan.isUnderWay || isSomethingPassedOver
+    return progress
   }
 
   // MARK: for the jobs

@@ -69,11 +69,30 @@ import Testing
     }
   }
 
+  /// Names of all lengths, many times what the kernel gives at once: each comes whole, and once.
+  @Test func aLongDirectoryComesWhole() throws {
+    let directory = try TemporaryDirectory()
+    let names = (0..<3000).map { "\($0)-" + String(repeating: "x", count: $0 % 240) }
+    for name in names { try writeFile("\(directory.path)/\(name)", []) }
+    let hook = Probe { _ in nil }
+    let stream = DirectoryStream(
+      try System().open(AT_FDCWD, Path(directory.path), O_RDONLY), Path("d"), System(hook: hook))
+    var seen: [String] = []
+    while let name = try stream.next() { seen.append(name.display) }
+    let isWhole = seen.sorted() == names.sorted()
+    #expect(isWhole, "\(seen.count) of \(names.count)")
+    #expect(hook.count(.list) > 3)
+    #expect(try stream.next() == nil, "the end stays the end")
+  }
+
   @Test func listingLeavesOutOnlyTheTwo() throws {
     let directory = try TemporaryDirectory()
     for name in [".hidden", "a"] { try writeFile("\(directory.path)/\(name)", []) }
     let system = System()
-    let names = try system.list(try system.open(AT_FDCWD, Path(directory.path), O_RDONLY), Path("d"))
-    #expect(Set(names.map(\.display)) == [".hidden", "a"])
+    let stream = DirectoryStream(
+      try system.open(AT_FDCWD, Path(directory.path), O_RDONLY), Path("d"), system)
+    var names: Set<String> = []
+    while let name = try stream.next() { names.insert(name.display) }
+    #expect(names == [".hidden", "a"])
   }
 }

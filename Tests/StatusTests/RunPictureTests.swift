@@ -47,6 +47,16 @@ import Testing
     if width >= 39 { for line in lines { #expect(line.text.contains("[") && line.text.contains("]")) } }
   }
 
+  /// A long backlog is not read to its end just to be counted.
+  @Test func `while the scan goes on, the number is a least one and nothing is guessed`() {
+    var more = progress([("a.iso", 1 << 20, 4 << 20)], waiting: 3000)
+    more.moreWait = true
+    let lines = picture(more, more).lines(width: 79, height: 24, look).map(\.text)
+    #expect(lines[1].hasPrefix("0 of 3001+ jobs"), "\(lines[1])")
+    #expect(lines[1].contains("1.00M ") && !lines[1].contains("M/"), "no total: \(lines[1])")
+    #expect(picture(more, more).sentence.hasPrefix("0 of 3001+ jobs, 1.00M"))
+  }
+
   @Test func `jobs that have no room are counted`() {
     let jobs = (1...10).map { ("job\($0)", UInt64($0), UInt64?(100)) }
     let picture = picture(progress(jobs), progress(jobs))

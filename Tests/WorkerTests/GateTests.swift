@@ -20,7 +20,8 @@ import Testing
   @Test func aGateThatOpensLetsAWatchingWorkerGoOn() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
-    let gate = "echo >>\(spool.path("asked")); test -e \(spool.path("open"))"
+    // It has its answer before it is seen to be asked.
+    let gate = "test -e \(spool.path("open")); answer=$?; echo >>\(spool.path("asked")); exit $answer"
     let worker = try start(["-v", "--gate", gate, spool.root])
     try spool.drop("a", "\(server.url("/x"))\n")
     try await waitUntil("it has asked") { fileStatus(spool.path("asked")) != nil }

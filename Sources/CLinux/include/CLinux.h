@@ -53,6 +53,9 @@ int spoolrun_network_events(void);
 /// ioctl_tty(2) TIOCGWINSZ: 0, or -1 where `descriptor` is no terminal.
 int spoolrun_terminal_size(int descriptor, int *columns, int *rows);
 
+/// getdents64(2); glibc declares it only under _GNU_SOURCE.
+long spoolrun_getdents(int directory, void *buffer, size_t size);
+
 /// An eventfd(2), close-on-exec and non-blocking.
 int spoolrun_eventfd(void);
 
