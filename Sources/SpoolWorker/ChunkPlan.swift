@@ -55,6 +55,8 @@ struct ChunkPlan {
   static let smallest: UInt64 = 64 << 10
   /// How long a request should take. Short, so that no connection is waited for long; long beside the wait for an answer.
   static let aim: Double = 1
+  /// For less than that, in milliseconds, nothing is slow: connections take turns in a poll, and servers among their clients.
+  static let patience: Int64 = 200
 
   let total: UInt64
   let largest: UInt64
@@ -140,8 +142,10 @@ struct ChunkPlan {
       let other = connections.first(where: { $0.request?.upperBound == head.range.upperBound }),
       let request = other.request
     else { return nil }
-    let elapsed = Double(now - other.begun) / 1000
-    guard elapsed * rate >= Double(request.count), other.currentRate(now) * 2 < rate else { return nil }
+    let elapsed = now - other.begun
+    guard elapsed >= Self.patience, Double(elapsed) / 1000 * rate >= Double(request.count),
+      other.currentRate(now) * 2 < rate
+    else { return nil }
     return 0
   }
 

@@ -61,7 +61,7 @@ final class ChunkedFetch {
 
   /// Returns when no request is under way any more.
   func run() async -> End {
-    window.onAdvance = { Task { @WorkerLoop in self.fill() } }
+    window.onAdvance = { WorkerLoop.start { self.fill() } }
     window.onSuperfluous = { [engine, template] in engine.cancel(template.id + UInt64($0)) }
     fill()
     if running > 0 { await withCheckedContinuation { whenEnded = $0 } }
@@ -92,7 +92,7 @@ final class ChunkedFetch {
     guard end == nil else { return }
     for request in window.plan.assign(now: LoopExecutor.milliseconds()) {
       running += 1
-      Task { @WorkerLoop in await self.fetch(request) }
+      WorkerLoop.start { await self.fetch(request) }
     }
   }
 

@@ -10,6 +10,9 @@ extension Scenario {
         try Version.current.serve(request, reply) { try world.awaitCheckpoint($0) }
       }),
     Scenario(
+      // Six pieces, in whatever order they come.
+      name: "several connections", options: { _ in ["connections=3"] }, setUp: { try $0.drop() }),
+    Scenario(
       name: "mismatch",
       setUp: { try $0.drop("crc32: \(Version.current.crc32)") },
       answer: { world, request, reply in

@@ -29,17 +29,19 @@ struct Version: Sendable {
   /// - Parameter middle: called when the first half of the whole has been sent.
   func serve(_ request: ServerRequest, _ reply: Reply, middle: ((Reply) throws -> Void)? = nil) throws {
     let condition = request.value("if-range")
-    let start = condition == nil || condition == etag ? request.rangeStart ?? 0 : 0
+    let range = condition == nil || condition == etag ? request.rangeStart : nil
+    let start = range ?? 0
     guard start < bytes.count else {
       return try reply.respond("416 Range Not Satisfiable", ["Content-Range: bytes */\(bytes.count)"], body: [])
     }
+    let end = range == nil ? bytes.count : min(bytes.count, (request.rangeEnd ?? bytes.count) + 1)
     var head =
-      start > 0
-      ? "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes \(start)-\(bytes.count - 1)/\(bytes.count)\r\n"
-      : "HTTP/1.1 200 OK\r\n"
-    head += "ETag: \(etag)\r\nContent-Length: \(bytes.count - start)\r\n\r\n"
+      range == nil
+      ? "HTTP/1.1 200 OK\r\n"
+      : "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes \(start)-\(end - 1)/\(bytes.count)\r\n"
+    head += "ETag: \(etag)\r\nContent-Length: \(end - start)\r\n\r\n"
     // In one piece with its head: how a body falls into writes must be the same in every run.
-    guard let middle, start == 0 else { return try reply.send(latin1Bytes(head) + bytes[start...]) }
+    guard let middle, range == nil else { return try reply.send(latin1Bytes(head) + bytes[start..<end]) }
     try reply.send(latin1Bytes(head) + bytes[..<Version.half])
     try middle(reply)
     try reply.send(bytes[Version.half...])

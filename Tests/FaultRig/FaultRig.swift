@@ -4,7 +4,7 @@ internal import Spool
 internal import SpoolWorker
 internal import SystemPackage
 
-/// `FaultRig SPOOL record=FILE [fault=PLAN] [checkpoint=BYTES] [directory=DIR] [jobs=N] [replace=unknown] [stop=data]`:
+/// `FaultRig SPOOL record=FILE [fault=PLAN] [checkpoint=BYTES] [directory=DIR] [jobs=N] [connections=N] [replace=unknown] [stop=data]`:
 /// a worker as `spoolrun --once` is one, with the seam of its system calls recorded and, by plan, broken.
 /// Its exit status is that of spoolrun(1).
 @main
@@ -40,6 +40,8 @@ struct FaultRig {
     workerOptions.checkpointBytes = options["checkpoint"].flatMap { UInt64($0) } ?? 65_536
     workerOptions.directory = options["directory"]
     workerOptions.jobs = options["jobs"].flatMap { Int($0) } ?? 8
+    workerOptions.connections = options["connections"].flatMap { Int($0) } ?? 1
+    workerOptions.chunkSize = 4096
     workerOptions.userAgent = "FaultRig"
     let spool: Spool
     do throws(SpoolError) {

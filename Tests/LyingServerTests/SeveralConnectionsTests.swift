@@ -135,12 +135,20 @@ import TestSupport
   @Test(arguments: ["429 Too Many Requests", "503 Service Unavailable", "403 Forbidden"])
   func tooManyForTheServer(status: String) async throws {
     let served = Mutex<Int?>(nil)
+    let isRefused = try Gate()
     let server = try ScriptedServer { request, reply in
       let isServed = served.withLock { served in
         if request.nth > 1, served == nil { served = request.connection }
         return request.nth == 1 || served == request.connection
       }
-      if isServed { try Origin(bytes: Self.data).answer(request, reply) } else { try reply.respond(status, body: []) }
+      if isServed {
+        // Else it might bring all before another one is refused.
+        if request.nth > 1, !isRefused.isOpen { try reply.stall(until: isRefused) }
+        try Origin(bytes: Self.data).answer(request, reply)
+      } else {
+        try reply.respond(status, body: [])
+        isRefused.open()
+      }
     }
     let spool = try TemporarySpool()
     try spool.drop("job", "\(server.url("/data"))\n")
@@ -239,7 +247,18 @@ import TestSupport
   private func fetchFromTwo(_ first: Origin, _ second: Origin, _ lines: String = "") async throws
     -> (spool: TemporarySpool, asked: [Int], log: String)
   {
-    let servers = try [first, second].map { origin in try ScriptedServer { try origin.answer($0, $1) } }
+    // Else the first might bring all before the second one has been heard.
+    let isHeard = try Gate()
+    let servers = try [
+      ScriptedServer { request, reply in
+        if request.nth > 1, !isHeard.isOpen { try reply.stall(until: isHeard) }
+        try first.answer(request, reply)
+      },
+      ScriptedServer { request, reply in
+        try second.answer(request, reply)
+        isHeard.open()
+      },
+    ]
     let spool = try TemporarySpool()
     try spool.drop("job", servers.map { "url: \($0.url("/data"))\n" }.joined() + lines)
     let result = try await fetch(spool, "--verbose", "--connections", "4")
@@ -262,21 +281,35 @@ import TestSupport
     #expect(asked.allSatisfy { $0 > 1 } && !log.contains("mirror-dropped"))
   }
 
-  @Test(arguments: [
-    Origin(bytes: previousData, etag: v2), Origin(bytes: previousData, etag: v2, ifRange: .ignored),
-    Origin(bytes: previousData, etag: nil, ifRange: .ignored), Origin(bytes: Array(previousData.dropLast())),
-  ])
-  func aMirrorThatDiffersIsDropped(_ second: Origin) async throws {
-    let (spool, _, log) = try await fetchFromTwo(Origin(bytes: Self.data), second)
+  enum Difference: String, CaseIterable { case etag, etagAndNoIfRange, noETag, size }
+
+  @Test(arguments: Difference.allCases)
+  func aMirrorThatDiffersIsDropped(_ difference: Difference) async throws {
+    let second =
+      switch difference {
+      case .etag: Origin(bytes: Self.previousData, etag: v2)
+      case .etagAndNoIfRange: Origin(bytes: Self.previousData, etag: v2, ifRange: .ignored)
+      case .noETag: Origin(bytes: Self.previousData, etag: nil, ifRange: .ignored)
+      case .size: Origin(bytes: Array(Self.previousData.dropLast()))
+      }
+    let (spool, asked, log) = try await fetchFromTwo(Origin(bytes: Self.data), second)
     #expect(try isPublished(Self.data, spool), "\(log)")
     #expect(log.contains("mirror-dropped"))
+    #expect(asked[1] <= 2, "once for each connection that led there, and no more")
   }
 
   @Test func aDeadMirrorIsDropped() async throws {
-    let dead = try DeadPort()
-    let server = try ScriptedServer { try Origin(bytes: Self.data).answer($0, $1) }
+    let isGone = try Gate()
+    let dead = try ScriptedServer { _, reply in
+      defer { isGone.open() }
+      try reply.finish()
+    }
+    let server = try ScriptedServer { request, reply in
+      if request.nth > 1, !isGone.isOpen { try reply.stall(until: isGone) }
+      try Origin(bytes: Self.data).answer(request, reply)
+    }
     let spool = try TemporarySpool()
-    try spool.drop("job", "url: \(server.url("/data"))\nurl: http://127.0.0.1:\(dead.port)/data\n")
+    try spool.drop("job", "url: \(server.url("/data"))\nurl: \(dead.url("/data"))\n")
     let result = try await fetch(spool, "--verbose", "--connections", "4")
     #expect(try isPublished(Self.data, spool), "\(result)")
     #expect(result.errors.contains("mirror-dropped") && !result.errors.contains("fewer-connections"))

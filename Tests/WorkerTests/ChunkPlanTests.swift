@@ -76,7 +76,8 @@ import Testing
     }
     #expect(plan.early == plan.window)
     plan.bring(1000, on: 1, 4)
-    #expect(plan.assign(4) == [Request(connection: 1, range: 0..<1000)], "nothing new: the head once more")
+    #expect(plan.assign(199) == [], "too soon to call it slow")
+    #expect(plan.assign(200) == [Request(connection: 1, range: 0..<1000)], "nothing new: the head once more")
   }
 
   @Test func whatBrokeOffIsAskedForFirst() {
