@@ -6,7 +6,9 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/utsname.h>
 #include <time.h>
 
 int spoolrun_openat_beneath(int directory, const char *path, int flags, unsigned int mode) {
@@ -56,6 +58,24 @@ int spoolrun_terminal_size(int descriptor, int *columns, int *rows) {
 }
 
 long spoolrun_getdents(int directory, void *buffer, size_t size) { return getdents64(directory, buffer, size); }
+
+int spoolrun_syncfs(int descriptor) { return syncfs(descriptor); }
+
+int spoolrun_syncfs_is_reliable(void) {
+  struct utsname name;
+  int major = 0, minor = 0;
+  if (uname(&name) < 0 || sscanf(name.release, "%d.%d", &major, &minor) != 2) return 0;
+  return major > 5 || (major == 5 && minor >= 17);
+}
+
+uint64_t spoolrun_raise_descriptor_limit(uint64_t wanted) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return 0;
+  if (limit.rlim_cur >= wanted) return limit.rlim_cur;
+  limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  return getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : limit.rlim_cur;
+}
 
 int spoolrun_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 

@@ -70,7 +70,7 @@ package final class Claim {
   }
 
   /// Makes the job with its journal durable (its name is the directory's affair).
-  package var durability: Flush { Flush(system: spool.system, descriptor: descriptor, path: path) }
+  package var flush: Flush { Flush(descriptor, path, identity, spool.system) }
 
   /// How many bytes the job file has.
   package var length: Int64 { end }
@@ -150,16 +150,4 @@ package final class Claim {
       throw error
     }
   }
-}
-
-/// An open file or directory to make durable, on whichever thread.
-package struct Flush: Sendable {
-  let system: System
-  let descriptor: Int32
-  let path: Path
-
-  /// fdatasync(2): the data, and of the metadata what it takes to read it.
-  package func data() throws(SpoolError) { try system.fdatasync(descriptor, path) }
-  /// fsync(2).
-  package func all() throws(SpoolError) { try system.fsync(descriptor, path) }
 }

@@ -99,15 +99,19 @@ extension Spool {
     let name = ClaimName.fileName(job, owner)
     let target = Path(.cur, name)
     if !isNamed {
-      // rename(2) would replace our own claim of another job of this name: that one comes first.
-      if try self.status(.cur, name) != nil { return .lost }
+      // rename(2) would replace our own claim of another job of this name: that one comes first. It may be this very one, which this process let go
+      // of when the spool failed under it.
+      if source != target, try self.status(.cur, name) != nil { return .lost }
+      // Before the rename: with the time of its last change, a claim would look like a dead worker's to other hosts. A file that is not ours gets
+      // its time when it is replaced.
+      if isOurs { try system.touch(descriptor, source) }
       try system.rename(root, source, target)
     }
     // The name may have passed to another file between open and rename: then that file is not locked, and not the one we read.
     guard let moved = try self.status(.cur, name), moved.isSameFile(as: status) else {
       let outcome = try claim(job, target, origin, now: now, isNamed: true)
       // Its owner replaced it under our hands and still holds it: give it its name back, or the owner would think it lost.
-      if case .lost = outcome, try self.status(.cur, name) != nil { try system.rename(root, target, source) }
+      if case .lost = outcome { try giveBack(target, source) }
       return outcome
     }
     status = moved
@@ -205,12 +209,24 @@ extension Spool {
     }
   }
 
+  /// Undoes the claim's rename. Where another job has come to stand meanwhile, the file stays in `cur/`, to be taken over.
+  private func giveBack(_ claim: Path, _ source: Path) throws(SpoolError) {
+    do throws(SpoolError) {
+      try moveNoReplace(claim, source)
+    } catch  where error.errno == .noSuchFileOrDirectory || error.errno == .fileExists {
+    }
+  }
+
   /// Whether an older job bears this name, so that `NAME.part` is that one's.
   private func isTaken(_ job: JobName) throws(SpoolError) -> Bool {
-    for directory in [Directory.partial, .failed, .hold] where try status(directory, job.fileName) != nil {
-      return true
+    let directories = [Directory.cur, .partial, .hold, .failed]
+    // Of two claims without data, the first to lock it has the name (`PartFile.open`): so nobody has to look through `cur/` for one.
+    guard try status(.partial, job.part) != nil else {
+      return try !places(of: job.fileName, in: Array(directories.dropFirst())).isEmpty
     }
-    return try list(.cur).contains { ClaimName($0)?.job == job }
+    // In the order of a job's way and in the reverse: one that is parked between two looks is seen by one of the two.
+    if try !places(of: job.fileName, in: directories).isEmpty { return true }
+    return try !places(of: job.fileName, in: directories.reversed()).isEmpty
   }
 
   /// Begins a fresh budget of attempts for a job that came again through `new/`.

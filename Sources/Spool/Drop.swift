@@ -25,7 +25,7 @@ extension Spool {
           target = try freeName(like: name)
         }
       }
-      try sync(.new)
+      try flush(.new).run()
       return target
     } catch {
       try? system.unlink(root, temporary)

@@ -136,6 +136,8 @@ package struct Journal: Sendable {
   package private(set) var lostWrites = false
   package private(set) var verified: Verified?
   package private(set) var receipt: Receipt?
+  /// What a receipt was written for. A job that was taken back before its move to `done/` has it still, through `requeued:`, until it starts.
+  package private(set) var published: Verified?
   package private(set) var fetched: UInt64 = 0
   /// Where the data stood when it began to grow without a later record of how many bytes were fetched.
   package private(set) var unrecordedFrom: UInt64?
@@ -168,7 +170,7 @@ package struct Journal: Sendable {
       lastStart = Start(host: String(worker.prefix { $0 != "." }), boot: boot)
       firstStarted = firstStarted ?? time
       (lastStarted, grewFrom) = (time, nil)
-      (verified, receipt) = (nil, nil)
+      (verified, receipt, published) = (nil, nil, nil)
     case .response:
       guard let mirror = number("mirror"), let offset = number("at"), mirror <= 1_000_000 else { return }
       version = RemoteVersion(
@@ -206,6 +208,7 @@ package struct Journal: Sendable {
     case .done:
       guard let output = fields["output"] else { return }
       receipt = Receipt(output: output, directory: fields["directory"])
+      published = verified
     }
   }
 }

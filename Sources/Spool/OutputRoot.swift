@@ -29,6 +29,9 @@ package final class OutputRoot {
 
   deinit { _ = Glibc.close(root) }
 
+  /// - Throws: ``SpoolError`` where its status cannot be read.
+  package func fileSystem() throws(SpoolError) -> FileSystem { try FileSystem(root, rootPath, spool.system) }
+
   /// What stands at `output`; nil when nothing does.
   package func status(_ output: OutputPath) throws(SpoolError) -> FileStatus? {
     do throws(SpoolError) {
@@ -80,10 +83,10 @@ package final class OutputRoot {
 
   /// The directories to fsync, innermost first, before `place` is a durable name: its own always, each above it once a process.
   package func unsynced(_ place: OutputPlace) throws(SpoolError) -> [Flush] {
-    var flushes = [place.parent.flush]
+    var flushes = [try place.parent.flush()]
     for (child, parent) in zip(place.chain.dropFirst(), place.chain).reversed() {
-      let status = try spool.system.status(child.descriptor, path: child.path)
-      if !durable.contains(Identity(device: status.device, inode: status.inode)) { flushes.append(parent.flush) }
+      let status = try child.status()
+      if !durable.contains(Identity(device: status.device, inode: status.inode)) { flushes.append(try parent.flush()) }
     }
     return flushes
   }
@@ -91,7 +94,7 @@ package final class OutputRoot {
   /// Remembers that the entries which ``unsynced(_:)`` named are durable now.
   package func noteSynced(_ place: OutputPlace) throws(SpoolError) {
     for child in place.chain.dropFirst() {
-      let status = try spool.system.status(child.descriptor, path: child.path)
+      let status = try child.status()
       durable.insert(Identity(device: status.device, inode: status.inode))
     }
   }
@@ -111,7 +114,9 @@ final class OutputDirectory {
 
   deinit { _ = Glibc.close(descriptor) }
 
-  var flush: Flush { Flush(system: system, descriptor: descriptor, path: path) }
+  func status() throws(SpoolError) -> FileStatus { try system.status(descriptor, path: path) }
+
+  func flush() throws(SpoolError) -> Flush { Flush(descriptor, path, try status(), system) }
 }
 
 /// Where one payload goes: its open directory and its name there.
@@ -256,7 +261,7 @@ package final class ExistingOutput {
       end: UInt64(status.size))
   }
 
-  package var durability: Flush { Flush(system: system, descriptor: descriptor, path: path) }
+  package var flush: Flush { Flush(dataOf: descriptor, path, status, system) }
 }
 
 /// A payload on its way to another file system.

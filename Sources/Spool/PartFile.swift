@@ -107,7 +107,7 @@ package final class PartFile {
 
   package var mark: Mark { Mark(offset: length, checksum: checksum) }
 
-  package var durability: Flush { Flush(system: spool.system, descriptor: descriptor, path: path) }
+  package var flush: Flush { Flush(dataOf: descriptor, path, identity, spool.system) }
 
   /// Reads what lies between `mark` and `end` to carry the checksum on; on whichever thread.
   package func reading(from mark: Mark, to end: UInt64) -> ChecksumReading {

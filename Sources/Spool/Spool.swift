@@ -12,6 +12,7 @@ package final class Spool: Sendable {
   package let boot: String
   package let system: System
   let root: Int32
+  private let device: UInt64
 
   /// Opens the spool at `location`.
   /// - Throws: ``SpoolError``: ENOENT where there is none, ENOTDIR where it is something else or lacks one of its directories.
@@ -21,6 +22,7 @@ package final class Spool: Sendable {
     self.boot = boot
     self.system = system
     root = try system.open(AT_FDCWD, Path(location), O_RDONLY | O_DIRECTORY)
+    device = try system.status(root, path: Path(location)).device
     for directory in Directory.allCases where directory != .files {
       do throws(SpoolError) {
         guard try system.status(root, Path(directory)).isDirectory else {
@@ -90,12 +92,17 @@ package final class Spool: Sendable {
   }
 
   /// Makes the names in `directory` durable (fsync(2): a file's own fsync says nothing of its name).
-  package func sync(_ directory: Directory) throws(SpoolError) {
-    let path = Path(directory)
-    let descriptor = try system.open(root, path, O_RDONLY | O_DIRECTORY)
-    defer { _ = Glibc.close(descriptor) }
-    try system.fsync(descriptor, path)
+  package func flush(_ directory: Directory) -> Flush {
+    Flush(.directory(directory), device: device) { [system, root] () throws(SpoolError) in
+      let path = Path(directory)
+      let descriptor = try system.open(root, path, O_RDONLY | O_DIRECTORY)
+      defer { _ = Glibc.close(descriptor) }
+      try system.fsync(descriptor, path)
+    }
   }
+
+  /// - Throws: ``SpoolError`` where its status cannot be read.
+  package func fileSystem() throws(SpoolError) -> FileSystem { try FileSystem(root, Path(location), system) }
 
   /// The time by the clock that stamps this file system's files, which may be another machine's.
   package func fileSystemTime() throws(SpoolError) -> Timestamp {

@@ -26,7 +26,7 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
 package struct Call: Sendable {
   package enum Kind: String, Sendable, CaseIterable {
     case open, create, read, stat, lock, lease, list, close
-    case write, truncate, rename, link, unlink, mkdir, fsync, fdatasync, utimens
+    case write, truncate, rename, link, unlink, mkdir, fsync, fdatasync, syncfs, utimens
 
     /// Whether a crash just before or after it leaves the spool in different states.
     package var changesState: Bool {
@@ -208,6 +208,10 @@ package struct System: Sendable {
 
   func fsync(_ descriptor: Int32, _ path: Path) throws(SpoolError) {
     try call(.fsync, path.display, repeatable: false) { _ in Int(Glibc.fsync(descriptor)) }
+  }
+
+  func syncFileSystem(_ descriptor: Int32, _ path: Path) throws(SpoolError) {
+    try call(.syncfs, path.display, repeatable: false) { _ in Int(spoolrun_syncfs(descriptor)) }
   }
 
   /// flock(2) LOCK_EX | LOCK_NB: false when somebody else holds it.

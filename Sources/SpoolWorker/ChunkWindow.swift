@@ -46,7 +46,7 @@ final class ChunkWindow {
 
   private func append(_ bytes: UnsafeRawBufferPointer, at offset: UInt64, _ host: String) throws {
     // Better to die, which loses nothing, than to join what does not belong together.
-    precondition(state.part.length == offset, "a chunk out of order")
+    precondition(state.length == offset, "a chunk out of order")
     try state.append(bytes, host: host)
   }
 }

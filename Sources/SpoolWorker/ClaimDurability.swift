@@ -1,11 +1,11 @@
 internal import Spool
 
 extension Claim {
-  /// Makes the job with its journal durable, on another thread.
+  /// Makes the job with its journal durable.
   @WorkerLoop
-  func makeDurable() async throws {
+  func makeDurable(_ durable: GroupFlush) async throws {
     do {
-      try await offload { [file = durability] in try file.all() }
+      try await durable(flush)
     } catch is SpoolError {
       try renew()
     }

@@ -10,6 +10,9 @@ struct Commit {
   let attempt: Int
   /// When this worker began with the job.
   let began: Timestamp
+  let durable: GroupFlush
+  /// So much data is flushed by itself, so that no small job waits for it.
+  private static let bulk: UInt64 = 8 << 20
 
   private var spool: Spool { claim.spool }
   private var overwrites: Bool { plan.request.overwrite ?? false }
@@ -18,7 +21,12 @@ struct Commit {
   /// - Throws: `output-exists` if another file took the name meanwhile; ``SpoolError``.
   func publish(_ part: PartFile, fetched: UInt64) async throws {
     do {
-      try await offload { [data = part.durability] in try data.data() }
+      let data = part.flush
+      if part.length > Self.bulk {
+        try await offload { try data.run() }
+      } else {
+        try await durable(data)
+      }
     } catch let error as SpoolError {
       var failure = Failure(error)
       failure.lostWrites = true
@@ -72,7 +80,7 @@ struct Commit {
   }
 
   private func sync(_ place: OutputPlace) async throws {
-    for flush in try root.unsynced(place) { try await offload { try flush.all() } }
+    try await durable(root.unsynced(place))
     try root.noteSynced(place)
   }
 
@@ -90,15 +98,12 @@ struct Commit {
           seconds: max(0, seconds),
           existing: existing, directory: root.location))
     }
-    try await claim.makeDurable()
+    try await claim.makeDurable(durable)
     try spool.removeData(of: claim.job)
     // Before the move, because nobody looks after a job that is done; a failure is not the job's, and leaves it to the sweep.
     try? spool.removeSetAside(of: claim.job)
     try claim.finish()
-    try await offload { [spool] in
-      try spool.sync(.done)
-      try spool.sync(.cur)
-    }
+    try await durable(spool.flush(.done), spool.flush(.cur))
   }
 
   /// Goes on with a commit that a crash cut: the journal says `verified:`, and the inode it names is still the data, or is the output already.
@@ -132,8 +137,7 @@ struct Commit {
     let request = plan.request
     // A gesture that came between the receipt and the move to done/ leaves a job whose payload is in its place.
     let journal = claim.text.journal
-    let published =
-      journal.receipt == nil ? nil : journal.verified.flatMap { $0.part == status.inode ? $0.checksum : nil }
+    let published = journal.published.flatMap { $0.part == status.inode ? $0.checksum : nil }
     guard status.isRegular, request.size.map({ $0 == UInt64(status.size) }) ?? true,
       isOwn || published != nil || request.crc32 != nil
     else {
@@ -143,7 +147,7 @@ struct Commit {
     let existing = try place.openExisting()
     let mark = try await offload { [reading = existing.reading] in try reading.run() }
     guard request.crc32 ?? published ?? mark.checksum == mark.checksum else { throw outputExists() }
-    try await offload { [data = existing.durability] in try data.data() }
+    try await durable(existing.flush)
     try claim.append(.verified(.now(), size: mark.offset, checksum: mark.checksum, part: existing.status.inode))
     try await sync(place)
     try await finish(fetched: 0, existing: !isOwn)

@@ -104,7 +104,9 @@ final class JobRun {
     attempt = (isRequeued ? 0 : journal.failures) + 1
     let request = claim.text.request.inheriting(worker.options.defaults)
     let plan = try JobPlan(request, protocols: worker.options.protocols)
-    let commit = Commit(claim: claim, plan: plan, root: worker.outputRoot, attempt: attempt, began: began)
+    let commit = Commit(
+      claim: claim, plan: plan, root: worker.outputRoot, attempt: attempt, began: began,
+      durable: worker.durable)
 
     // A job that comes anew may have been edited: what was verified for its old text proves nothing.
     if !isRequeued, try await commit.finishInterrupted(journal) { return await succeeded(plan) }
@@ -123,6 +125,8 @@ final class JobRun {
     mayCheckpoint = false
     await checkpointing?.value
     if let stop { throw stop }
+    // From here on it is the disk's turn: another transfer may have the connection.
+    worker.transferEnded(id)
     try await commit.publish(state.part, fetched: fetched)
     return await succeeded(plan)
   }
@@ -292,6 +296,7 @@ final class JobRun {
         bytesPerSecond: state.request.limitRate, group: fetchID, hasOwnConnection: connections > 1)
       let result = await (try worker.engine()).fetch(request, into: sink)
       fetched += result.bytesReceived
+      try state.writePending()
       if let stop { throw stop }
       switch result.end {
       case .cancelled:
@@ -347,6 +352,7 @@ final class JobRun {
     let end = await fetch.run()
     chunked = nil
     fetched += fetch.fetched
+    try state.writePending()
     if let stop { throw stop }
     switch end {
     case .whole: return state.isComplete
@@ -504,6 +510,13 @@ final class JobRun {
     return JobProgress(id: id, name: name, bytes: length, total: state.flatMap { $0.request.size ?? $0.version?.size })
   }
 
+  /// Bytes that only the page cache has, as far as checkpoints tell.
+  var undurable: UInt64 {
+    guard let state else { return 0 }
+    let durable = state.checkpoint?.offset ?? 0
+    return state.part.length > durable ? state.part.length - durable : 0
+  }
+
   /// Bytes by which the data has grown since the job was claimed.
   var gained: UInt64 {
     let length = state?.part.length ?? lengthAtEnd
@@ -531,6 +544,7 @@ final class JobRun {
         lastHeartbeat = now
         try claim.heartbeat()
       }
+      try state?.writePending()
     } catch {
       return stop(.failed(error))
     }
@@ -541,12 +555,12 @@ final class JobRun {
   private func beginCheckpoint(_ state: State) {
     state.noteCheckpointBegun()
     let mark = state.part.mark
-    let data = state.part.durability
+    let data = state.part.flush
     let generation = state.generation
     checkpointing = WorkerLoop.start {
       do {
         do {
-          try await offload { try data.data() }
+          try await offload { try data.run() }
         } catch {
           self.lostWrites = error as? SpoolError
           throw error
@@ -554,7 +568,7 @@ final class JobRun {
         // The transfer went on meanwhile, but may have started over: then this mark speaks of bytes that are gone.
         if state.generation == generation, self.state === state {
           try state.noteCheckpoint(mark)
-          try await self.claim.makeDurable()
+          try await self.claim.makeDurable(self.worker.durable)
           self.worker.log(Event("checkpoint", .debug, job: self.name, Fields("\(mark.offset)")))
         }
       } catch let error as SpoolError {

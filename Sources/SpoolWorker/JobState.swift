@@ -14,6 +14,7 @@ extension JobRun {
     /// Counts how often the data was thrown away, so that a checkpoint under way can tell.
     private(set) var generation = 0
 
+    private let pending = BlockBuffer()
     private let room: DiskRoom
     /// Bytes since the room was last looked at, for transfers that do not tell how much they take.
     private var unasked: UInt64 = 0
@@ -49,7 +50,7 @@ extension JobRun {
       // Data that a durable checkpoint vouched for was thrown away: should the machine stop now, that checkpoint
       // would vouch for the new bytes under the old validator. So the new line has to be durable first.
       if part.length == 0, checkpoint != nil {
-        do throws(SpoolError) { try claim.durability.data() } catch { try claim.renew() }
+        do throws(SpoolError) { try claim.flush.run() } catch { try claim.renew() }
         checkpoint = nil
       }
       self.version = version
@@ -83,18 +84,30 @@ extension JobRun {
       part = fresh
     }
 
+    /// Bytes taken in: those written, and those that wait in ``pending``.
+    var length: UInt64 { part.length + UInt64(pending.count) }
+
     func append(_ bytes: UnsafeRawBufferPointer, host: String) throws {
       let whole = version?.size ?? request.size
-      if let whole, part.length + UInt64(bytes.count) > whole {
+      let end = length + UInt64(bytes.count)
+      if let whole, end > whole {
         throw Failure(
           .mismatchSize, "\(host) sent more than the \(whole) bytes that it should", expected: "\(whole)",
-          found: "at least \(part.length + UInt64(bytes.count))")
+          found: "at least \(end)")
       }
-      try part.append(bytes)
+      try pending.take(bytes, at: part.length, isEnd: end == whole) { (block) throws(SpoolError) in
+        try part.append(block)
+      }
       unasked += UInt64(bytes.count)
       guard unasked >= Self.askedEach else { return }
       unasked = 0
       if let free = room.freeIfShort { throw Stop.noRoom("\(free) bytes are free and \(room.kept) are to be left") }
+    }
+
+    /// Writes what still waits in memory: before anything is decided by ``part``, and a few times a second, so that `ls` shows how far the data is and
+    /// a crash costs little.
+    func writePending() throws(SpoolError) {
+      try pending.flush { (block) throws(SpoolError) in try part.append(block) }
     }
 
     func isCheckpointDue(_ options: WorkerOptions) -> Bool {

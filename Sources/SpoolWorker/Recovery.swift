@@ -17,10 +17,12 @@ struct Recovery: Equatable {
   ///   - length: of the data file; `inode`: its own.
   ///   - host, boot: of this worker.
   static func decide(length: UInt64, inode: UInt64, journal: Journal, host: String, boot: String) -> Recovery {
+    let isSameHost = journal.lastStart.map { $0.host == host } ?? true
+    // A worker of another host that sleeps may still write to it; and what the journal doesn't know may be another job's.
+    let isForeign = !isSameHost || length > 0 && (journal.version == nil || journal.part != inode)
     var nothing = Self.nothing
-    nothing.needsNewInode = journal.lostWrites
+    nothing.needsNewInode = journal.lostWrites || isForeign
     guard length > 0, journal.version != nil, let start = journal.lastStart else { return nothing }
-    let isSameHost = start.host == host
     // A process that died lost nothing; a machine that did may have the length without the data.
     let isTrusted = isSameHost && start.boot == boot && boot != "unknown" && !journal.lostWrites
     let zero = Mark(offset: 0, checksum: Checksum())
@@ -30,9 +32,10 @@ struct Recovery: Equatable {
     let mark = marks.max { $0.offset < $1.offset } ?? zero
     let usable = isTrusted ? length : mark.offset
     if usable == 0 { return nothing }
-    var recovery = Recovery(length: usable, from: mark, needsNewInode: !isSameHost || journal.lostWrites)
-    if journal.part != inode {
-      // Moved here by cp or a restored backup, or another job's of the same name.
+    var recovery = Recovery(length: usable, from: mark, needsNewInode: isForeign || journal.lostWrites)
+    if isForeign {
+      // Moved here by cp or a restored backup, or another job's of the same name. Another host's may be so under the same
+      // number, which the file system gives out again.
       guard mark.offset > 0 else { return nothing }
       recovery.length = mark.offset
       recovery.verifies = mark

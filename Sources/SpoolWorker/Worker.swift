@@ -12,7 +12,13 @@ package final class Worker {
   let outputRoot: OutputRoot
   private let report: @Sendable (Event) -> Void
   private var running: [UInt64: JobRun] = [:]
-  private var runningByHost: [String: Int] = [:]
+  /// Those of ``running`` that have not come to their commit yet, by host: what the limits count.
+  private var transfersByHost: [String: Int] = [:]
+  private var transfers: Set<UInt64> = []
+  /// Jobs in their commit beyond which no transfer starts: each holds three descriptors.
+  nonisolated static let mostCommits = 200
+  /// Dirty bytes beyond which a file is not made durable together with all else.
+  private static let littleDirty: UInt64 = 64 << 20
   var backlog = Backlog()
   var scan = Scan()
   /// When the last pass began, and how long the loop was kept by reading since, in milliseconds.
@@ -39,6 +45,11 @@ package final class Worker {
   /// It watches, and does not end when all is done.
   private var stays = false
   private(set) var engineIfRunning: TransferEngine?
+  /// What jobs make durable, together.
+  private(set) lazy var durable = GroupFlush(fileSystems) { [unowned self] in
+    running.values.reduce(0) { $0 &+ $1.undurable } < Self.littleDirty
+  }
+  private let fileSystems: [FileSystem]
   /// Called about five times a second while jobs run, and once when none does any more.
   package var onProgress: ((WorkerProgress) -> Void)?
   private var progressReported: (at: Int64, isRunning: Bool) = (0, false)
@@ -53,6 +64,7 @@ package final class Worker {
     self.report = report
     room = DiskRoom(spool, kept: options.minFree)
     outputRoot = try OutputRoot(options.directory, spool: spool)
+    fileSystems = [try spool.fileSystem(), try outputRoot.fileSystem()]
   }
 
   /// Runs all that is due, and what is dropped meanwhile; returns when nothing is left, or soon after `stopSignals` became readable.
@@ -142,7 +154,7 @@ package final class Worker {
         guard let wait else { return summary }
         reportProgress()
         await WorkerLoop.pause(milliseconds: max(0, wait))
-        for run in running.values { run.tick() }
+        tick()
       }
     } catch {
       summary.spoolError = error
@@ -151,6 +163,16 @@ package final class Worker {
       return summary
     }
   }
+
+  private func tick() {
+    let now = LoopExecutor.milliseconds()
+    guard now - lastTick >= Self.tickInterval else { return }
+    lastTick = now
+    for run in running.values { run.tick() }
+  }
+  private var lastTick: Int64 = 0
+  /// How often running jobs are looked after: a gesture has to be seen within a second.
+  private static let tickInterval: Int64 = 200
 
   private func hasSignal(_ descriptor: Int32) -> Bool {
     var info = signalfd_siginfo()
@@ -173,7 +195,7 @@ package final class Worker {
 
   /// - Parameter most: milliseconds, if there is nothing to search for.
   private func untilNextTurn(_ most: Int64) -> Int64 {
-    guard scan.isUnderWay, running.count < options.jobs else { return most }
+    guard scan.isUnderWay, hasRoom else { return most }
     return min(most, max(0, nextSearch - LoopExecutor.milliseconds()))
   }
 
@@ -196,7 +218,7 @@ package final class Worker {
   /// Asks the gate when there is work for it to decide on, and its last answer is old.
   /// - Returns: whether it has just opened, so that there is work to start.
   private func updateGate() async throws(SpoolError) -> Bool {
-    guard let gate = options.gate, !backlog.isEmpty, running.count < options.jobs else { return false }
+    guard let gate = options.gate, !backlog.isEmpty, hasRoom else { return false }
     let now = LoopExecutor.milliseconds()
     if let askedAt, now - askedAt < Gate.validity { return false }
     let answer = await gate.ask()
@@ -244,12 +266,14 @@ package final class Worker {
     }
   }
 
+  var hasRoom: Bool { transfers.count < options.jobs && running.count - transfers.count < Self.mostCommits }
+
   /// Starts candidates while there is room.
   private func fill() throws(SpoolError) {
     try lookAhead()
     guard backlog.isEmpty || mayStart() && mayFetch() else { return }
-    while running.count < options.jobs, !roomWait.isFull {
-      let next = backlog.next(perHost: options.perHost, running: runningByHost) { host(of: $0) }
+    while hasRoom, !roomWait.isFull {
+      let next = backlog.next(perHost: options.perHost, running: transfersByHost) { host(of: $0) }
       guard let (candidate, host) = next else {
         guard try searchOn() else { return }
         continue
@@ -298,21 +322,31 @@ package final class Worker {
   var isRunning: Bool { !running.isEmpty }
 
   /// Whether a job of `host` might start now; for one that names none, see ``host(of:)``.
-  func hasRoom(_ host: String?) -> Bool { host.map { runningByHost[$0] ?? 0 < options.perHost } ?? true }
+  func hasRoom(_ host: String?) -> Bool { host.map { transfersByHost[$0] ?? 0 < options.perHost } ?? true }
 
   private func start(_ claim: Claim, host: String) {
     let id = nextID
     nextID += 1
     let run = JobRun(claim, host: host, worker: self, id: id)
     running[id] = run
-    runningByHost[host, default: 0] += 1
+    transfers.insert(id)
+    transfersByHost[host, default: 0] += 1
     WorkerLoop.start {
       let outcome = await run.run()
-      self.ended(id, host, outcome)
+      self.ended(id, outcome)
     }
   }
 
-  private func ended(_ id: UInt64, _ host: String, _ outcome: JobRun.Outcome) {
+  /// The job needs its connection no more: another may start.
+  func transferEnded(_ id: UInt64) {
+    guard let host = running[id]?.host, transfers.remove(id) != nil else { return }
+    let left = (transfersByHost[host] ?? 1) - 1
+    transfersByHost[host] = left > 0 ? left : nil
+    WorkerLoop.wakeUp()
+  }
+
+  private func ended(_ id: UInt64, _ outcome: JobRun.Outcome) {
+    transferEnded(id)
     gainedByEnded &+= running[id]?.gained ?? 0
     // A job may fail and come back within one run: only how it stands at the end counts.
     if let name = running[id]?.claim.job.fileName {
@@ -321,8 +355,6 @@ package final class Worker {
     }
     running[id] = nil
     isScanFresh = false
-    let left = (runningByHost[host] ?? 1) - 1
-    runningByHost[host] = left > 0 ? left : nil
     switch outcome {
     case .done: summary.done += 1
     case .waiting: break

@@ -100,7 +100,8 @@ final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
     }
     if isIdle {
       let timeout = pausing.map { isWokenUp ? 0 : max(0, $0.deadline - Self.milliseconds()) } ?? 60_000
-      let descriptors = [wakeDescriptor] + watched
+      // While nobody pauses nobody would read them, and what is readable stays so: the wait would spin.
+      let descriptors = pausing == nil ? [wakeDescriptor] : [wakeDescriptor] + watched
       if let driver {
         driver.wait(milliseconds: Int32(clamping: timeout), descriptors: descriptors)
       } else {

@@ -30,6 +30,9 @@ package struct WorkerOptions: Sendable {
   package var checkpointMilliseconds: Int64 = 5000
 
   package init() {}
+
+  /// Files, directories and sockets that a worker may have open at once.
+  package var descriptors: Int { jobs * 5 + Worker.mostCommits * 3 + 64 }
 }
 
 /// How a run went, worst outcome first in its exit status.

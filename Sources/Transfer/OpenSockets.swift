@@ -7,6 +7,8 @@ internal import Glibc
 /// unasked, would so become the next job's data.
 final class OpenSockets {
   private var descriptors: Set<Int32> = []
+  /// The socket last found at a local port, to be looked at first.
+  private var known: [Int32: Int32] = [:]
 
   func open(_ address: curl_sockaddr) -> curl_socket_t {
     let descriptor = socket(address.family, address.socktype | Int32(SOCK_CLOEXEC.rawValue), address.protocol)
@@ -21,12 +23,19 @@ final class OpenSockets {
 
   /// Whether there is anything to read, before anything was asked, on the connection between these two ports.
   func hasUnreadBytes(localPort: Int32, remotePort: Int32) -> Bool {
-    for descriptor in descriptors
-    where port(descriptor, getsockname) == localPort && port(descriptor, getpeername) == remotePort {
-      var byte: UInt8 = 0
-      if recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) > 0 { return true }
+    func isWanted(_ descriptor: Int32) -> Bool {
+      port(descriptor, getsockname) == localPort && port(descriptor, getpeername) == remotePort
     }
-    return false
+    // Two sockets may share a port if their own addresses differ: then whichever has something to read counts.
+    var wanted = known[localPort].map { [$0] } ?? []
+    if wanted.isEmpty || !descriptors.contains(wanted[0]) || !isWanted(wanted[0]) {
+      wanted = descriptors.filter(isWanted)
+      known[localPort] = wanted.count == 1 ? wanted[0] : nil
+    }
+    return wanted.contains { descriptor in
+      var byte: UInt8 = 0
+      return recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) > 0
+    }
   }
 
   private func port(

@@ -108,6 +108,13 @@ struct Run: ParsableCommand {
     }
     let spool = try SpoolOpening.open(spool ?? SpoolOpening.defaultLocation)
     let options = try workerOptions(spool)
+    let limit = spoolrun_raise_descriptor_limit(UInt64(options.descriptors))
+    guard limit >= options.descriptors else {
+      Terminal.error(
+        "--jobs \(jobs) takes \(options.descriptors) open files, and the limit is \(limit): lower --jobs, or raise it with ulimit -n"
+      )
+      throw ExitStatus.configuration.code
+    }
     let bars = StatusBars(progress, logFormat)
     let printer = EventPrinter(isVerbose: verbose, format: logFormat, isTerminal: Terminal.isErrorTerminal) { line in
       if let bars { bars.print(line) } else { Terminal.log(line) }

@@ -108,9 +108,11 @@ import Testing
     #expect(scene.spool.names("failed") == ["pipe.record"], "which clean removes")
   }
 
-  /// A gesture between the receipt and the move to `done/`.
-  @Test(arguments: [true, false])
-  func `a job that was held when its payload had just been published is done`(isIntact: Bool) async throws {
+  /// A gesture between the receipt and the move to `done/`; the worker that took the job up again may have died.
+  @Test(arguments: [true, false], [true, false])
+  func `a job that was held when its payload had just been published is done`(isIntact: Bool, wasTakenUp: Bool)
+    async throws
+  {
     let scene = try Scene()
     try writeFile(scene.spool.path("files/o"), isIntact ? payload : payload.reversed())
     let inode = try #require(fileStatus(scene.spool.path("files/o"))).st_ino
@@ -121,7 +123,8 @@ import Testing
       done: 2026-01-02T03:04:05Z attempts=1 output=o bytes-fetched=\(payload.count) seconds=1
 
       """
-    try writeFile(scene.spool.path("hold/x"), Array(text.utf8))
+    let requeued = wasTakenUp ? "requeued: 2026-01-02T03:04:06Z\n" : ""
+    try writeFile(scene.spool.path("hold/x"), Array((text + requeued).utf8))
     try await scene.spoolrun("release", "x")
     let result = try await scene.spoolrun("--once")
     #expect(result.status == .exited(isIntact ? 0 : 1), "\(result)")

@@ -60,7 +60,7 @@ enum CallClass: String, Sendable {
     case .any: true
     case .state: !["open", "read", "stat", "lock", "lease", "list", "close"].contains(kind)
     case .write: kind == "write"
-    case .room: ["write", "create", "mkdir", "link", "fsync", "fdatasync"].contains(kind)
+    case .room: ["write", "create", "mkdir", "link", "fsync", "fdatasync", "syncfs"].contains(kind)
     case .transfer: kind == "write" || kind == "read"
     }
   }

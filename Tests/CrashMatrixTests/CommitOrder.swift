@@ -14,8 +14,11 @@ struct CommitOrder {
     // Names that a job may have got; its output tells which one it was only where there are several jobs.
     let name = job.output.split(separator: "/").last.map(String.init) ?? job.output
     let jobName = String(name.prefix { $0 != "." })
-    guard scenario.jobs.count == 1 || scenario.workers > 1 else { return [] }
-    guard let finish = events.firstIndex(where: { isMove($0, of: jobName, to: "done") && succeeded($0) }) else {
+    guard scenario.isNamedByOutput else { return [] }
+    let moves = events.indices.filter { isMove(events[$0], of: jobName, to: "done") }
+    // A kill that another call of the process met, on another thread, may have left out that this one returned.
+    guard let finish = moves.first(where: { succeeded(events[$0]) }) ?? moves.last(where: { !returned(events[$0]) })
+    else {
       return ["\(jobName): no move to done/ in the record"]
     }
     return receiptProblems(jobName, name, finish) + durabilityProblems(finish)
@@ -27,6 +30,8 @@ struct CommitOrder {
       && event.target == "\(state)/\(job)"
   }
 
+  private func returned(_ begun: CallEvent) -> Bool { events.contains { $0.completes(begun) } }
+
   private func succeeded(_ begun: CallEvent) -> Bool {
     // Killed in between, it came to pass or it did not: then a later event tells.
     guard let end = events.first(where: { $0.completes(begun) }) else { return false }
@@ -37,10 +42,9 @@ struct CommitOrder {
     let before = events[..<finish]
     let receipt = events[finish].inode
     let lastWrite = before.lastIndex { $0.inode == receipt && ["write", "truncate"].contains($0.kind) } ?? -1
-    guard let synced = before.lastIndex(where: { $0.phase == .returned && $0.isSync && $0.inode == receipt }),
-      synced > lastWrite,
-      let syncing = before[..<synced].lastIndex(where: { $0.phase == .begun && $0.isSync && $0.inode == receipt })
-    else { return ["\(job): its receipt was not durable before the move to done/"] }
+    guard let syncing = sync(after: lastWrite, in: before, of: { $0.isSync && $0.inode == receipt }) else {
+      return ["\(job): its receipt was not durable before the move to done/"]
+    }
     return payloadProblems(job, output, before: syncing) + forgettingProblems(job, output, receipt, before)
   }
 
@@ -55,10 +59,8 @@ struct CommitOrder {
           && $0.inode == before[published].inode
       })
     else { return [] }
-    let isReceiptDurable = before[published..<forgotten].contains {
-      $0.phase == .returned && $0.isSync && $0.inode == receipt
-    }
-    return isReceiptDurable ? [] : ["\(job): the data's name went before the receipt was durable"]
+    let isReceiptDurable = sync(after: published, in: before[..<forgotten], of: { $0.isSync && $0.inode == receipt })
+    return isReceiptDurable != nil ? [] : ["\(job): the data's name went before the receipt was durable"]
   }
 
   private func payloadProblems(_ job: String, _ output: String, before receipt: Int) -> [String] {
@@ -69,21 +71,29 @@ struct CommitOrder {
     }
     if let published = before.lastIndex(where: isPublication) {
       guard let directory = scenario.outputDirectories.last,
-        before[published...].contains(where: {
-          $0.phase == .returned && $0.kind == "fsync" && isDirectory($0, directory)
-        })
+        sync(after: published, in: before, of: { $0.kind == "fsync" && isDirectory($0, directory) }) != nil
       else { return ["\(job): the receipt came before the fsync of the output's directory"] }
       problems += dataProblems(job, published)
     }
     for (index, event) in before.enumerated() where event.phase == .begun && event.kind == "mkdir" {
       guard let place = scenario.outputDirectories.firstIndex(of: event.path), place > 0 else { continue }
       let parent = scenario.outputDirectories[place - 1]
-      if !before[index...].contains(where: { $0.phase == .returned && $0.kind == "fsync" && isDirectory($0, parent) }) {
+      if sync(after: index, in: before, of: { $0.kind == "fsync" && isDirectory($0, parent) }) == nil {
         problems.append(
           "\(job): the receipt came before the fsync of \(parent), which got the new directory \(event.path)")
       }
     }
     return problems
+  }
+
+  /// Where a call began, after that one and not before, that made durable what `isWanted` knows by the call for it alone, and that returned.
+  /// What a syncfs(2) finds written when it begins counts as well.
+  private func sync(after index: Int, in events: ArraySlice<CallEvent>, of isWanted: (CallEvent) -> Bool) -> Int? {
+    events.indices.first { begun in
+      let event = events[begun]
+      guard begun > index, event.phase == .begun, isWanted(event) || event.kind == "syncfs" else { return false }
+      return events[begun...].contains { $0.completes(event) }
+    }
   }
 
   private func isDirectory(_ event: CallEvent, _ name: String) -> Bool {
@@ -105,8 +115,8 @@ struct CommitOrder {
         ?? events[published]
     let isData = { (event: CallEvent) in isCopy ? event.path == linked.source[...] : event.inode == linked.inode }
     let lastWrite = before.lastIndex { isData($0) && ["write", "truncate"].contains($0.kind) } ?? -1
-    let synced = before.lastIndex { isData($0) && $0.phase == .returned && $0.isSync } ?? -1
-    return synced > lastWrite ? [] : ["\(job): its data was not durable before it got its name"]
+    return sync(after: lastWrite, in: before, of: { isData($0) && $0.isSync }) != nil
+      ? [] : ["\(job): its data was not durable before it got its name"]
   }
 
   /// Both directories of the last move, unless the process ended first.
@@ -120,7 +130,7 @@ struct CommitOrder {
       return []
     }
     return ["done", "cur"].filter { directory in
-      !own.contains { $0.phase == .returned && $0.kind == "fsync" && $0.path == directory }
+      sync(after: own.startIndex, in: own[...], of: { $0.kind == "fsync" && $0.path == directory }) == nil
     }.map { "no fsync of \($0)/ after the move to done/" }
   }
 

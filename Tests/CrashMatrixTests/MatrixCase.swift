@@ -124,7 +124,7 @@ struct MatrixCase {
   }
 
   private func report(_ world: World, _ outcome: Outcome) -> [String] {
-    let jobs = ["a", "a~2", "b", "c", "d"]
+    let jobs = ["a", "a~2", "b", "c", "d", "e"]
     let tail = outcome.events.drop { $0.phase != .struck }.prefix(40).map { "  \($0)" }
     return ["struck: \(outcome.struck.map { "\($0)" } ?? "nothing")"] + tail
       + jobs.map { world.spool.listing(of: $0) }.filter { !$0.isEmpty }

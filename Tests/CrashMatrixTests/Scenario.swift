@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -29,6 +30,10 @@ struct Scenario: Sendable, CustomTestStringConvertible {
   var rejected: [String] = []
   /// The directories that hold the output, outermost first, as the record names them.
   var outputDirectories = ["files"]
+  /// A fault strikes at every so many-th call only: many jobs make the same calls.
+  var stride = 1
+  /// Whether each job's name is its output's.
+  var isNamedByOutput = true
   let setUp: @Sendable (World) throws -> Void
   var answer: @Sendable (World, ServerRequest, Reply) throws -> Void = { _, request, reply in
     try Version.current.serve(request, reply)
@@ -37,6 +42,12 @@ struct Scenario: Sendable, CustomTestStringConvertible {
   var testDescription: String { name }
 
   static let all = began + left + placed + crowded
+
+  /// CRASH_MATRIX=NAME in the environment chooses the scenario of that name, for whoever works on it.
+  static let chosen: [Scenario] = {
+    guard let name = getenv("CRASH_MATRIX").map({ String(cString: $0) }) else { return all }
+    return all.filter { $0.name == name }
+  }()
 }
 
 extension World {

@@ -93,6 +93,13 @@ extension Scenario {
 extension Scenario {
   static let crowded = [
     Scenario(
+      // All are whole at the same moment, so that they are committed together.
+      name: "batch", jobs: ["a.bin", "b.bin", "c.bin", "d.bin", "e.bin"].map { Job(output: $0) },
+      stride: 7,
+      setUp: { world in
+        for name in ["a", "b", "c", "d", "e"] { try world.drop(output: "\(name).bin", as: name) }
+      }),
+    Scenario(
       name: "two workers", jobs: ["a.bin", "b.bin", "c.bin", "d.bin"].map { Job(output: $0) }, workers: 2,
       options: { _ in ["jobs=2"] },
       setUp: { world in
@@ -100,7 +107,7 @@ extension Scenario {
       }),
     Scenario(
       // An older job of the same name waits with its data.
-      name: "namesake", jobs: [Job(output: "a.bin"), Job(output: "b.bin")],
+      name: "namesake", jobs: [Job(output: "a.bin"), Job(output: "b.bin")], isNamedByOutput: false,
       setUp: { world in
         try world.addHalf(of: .current)
         try world.drop(output: "b.bin")

@@ -17,7 +17,7 @@ enum CallClass: String, CaseIterable {
     case .any: true
     case .state: kind.changesState
     case .write: kind == .write
-    case .room: [.write, .create, .mkdir, .link, .fsync, .fdatasync].contains(kind)
+    case .room: [.write, .create, .mkdir, .link, .fsync, .fdatasync, .syncfs].contains(kind)
     case .transfer: kind == .write || kind == .read
     }
   }

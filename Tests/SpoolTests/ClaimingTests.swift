@@ -128,6 +128,7 @@ import Testing
   func aSecondJobOfANameIsNumbered(older: String) throws {
     let fixture = try Fixture()
     try writeFile(fixture.files.path(older), Array("https://host/older\n".utf8))
+    try writeFile(fixture.files.path("partial/a.part"), [1])
     try fixture.files.drop("a", url)
     let claim = try fixture.claim("a")
     #expect(claim.job.display == "a~2")

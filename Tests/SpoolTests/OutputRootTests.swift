@@ -138,11 +138,19 @@ import Testing
     let fixture = try Fixture()
     let root = try OutputRoot(nil, spool: fixture.spool)
     let place = try root.place(try output("a/b/x"))
-    #expect(try root.unsynced(place).map(\.path.display) == ["b", "a", "files"])
+    func unsynced(_ place: OutputPlace) throws -> [Flush.Target] { try root.unsynced(place).map(\.target) }
+    func targets(_ names: String...) throws -> [Flush.Target] {
+      try names.map {
+        let status = try #require(fileStatus(fixture.files.path($0)))
+        return .file(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+      }
+    }
+    #expect(try unsynced(place) == targets("files/a/b", "files/a", "files"))
     try root.noteSynced(place)
-    #expect(try root.unsynced(place).map(\.path.display) == ["b"])
-    #expect(try root.unsynced(try root.place(try output("a/c/x"))).map(\.path.display) == ["c", "a"])
-    #expect(try root.unsynced(try root.place(try output("x"))).map(\.path.display) == ["files"])
+    #expect(try unsynced(place) == targets("files/a/b"))
+    let other = try root.place(try output("a/c/x"))
+    #expect(try unsynced(other) == targets("files/a/c", "files/a"))
+    #expect(try unsynced(try root.place(try output("x"))) == targets("files"))
   }
 
   private static func deviceOf(_ path: String) -> dev_t? { fileStatus(path)?.st_dev }

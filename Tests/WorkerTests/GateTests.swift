@@ -27,7 +27,8 @@ import Testing
     try await waitUntil("it has asked") { fileStatus(spool.path("asked")) != nil }
     try writeFile(spool.path("open"), [])
     try await waitUntil("the job is done") { spool.places(of: "a") == ["done/a"] }
-    #expect(try readFile(spool.path("asked")).count == 2)
+    // More often where this test has to wait for the processor.
+    #expect(try readFile(spool.path("asked")).count >= 2)
     worker.send(signal: SIGTERM)
     let result = try await worker.result()
     #expect(result.status == .exited(0) && result.errors.split(separator: " gate-closed ").count == 2, "\(result)")

@@ -56,6 +56,15 @@ int spoolrun_terminal_size(int descriptor, int *columns, int *rows);
 /// getdents64(2); glibc declares it only under _GNU_SOURCE.
 long spoolrun_getdents(int directory, void *buffer, size_t size);
 
+/// syncfs(2), which glibc declares only under _GNU_SOURCE.
+int spoolrun_syncfs(int descriptor);
+
+/// Whether syncfs(2) tells of every failed write: data since Linux 5.8, metadata since 5.17 (sync_filesystem).
+int spoolrun_syncfs_is_reliable(void);
+
+/// Raises the soft limit of open files (RLIMIT_NOFILE) to `wanted` if it is lower, as far as the hard one goes. The limit that is in force then.
+uint64_t spoolrun_raise_descriptor_limit(uint64_t wanted);
+
 /// An eventfd(2), close-on-exec and non-blocking.
 int spoolrun_eventfd(void);
 

@@ -1,0 +1,71 @@
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Spool
+@testable import SpoolWorker
+
+/// Flushes that jobs share.
+@Suite struct GroupFlushTests {
+  /// Records flushes, and fails those of the paths in `failing`.
+  private final class Disk: CallHook {
+    private let failing: Set<String>
+    private let calls = Mutex<[String]>([])
+
+    init(failing: Set<String> = []) { self.failing = failing }
+
+    var flushes: [String] { calls.withLock { $0.sorted() } }
+
+    func before(_ call: Call) -> Fault? {
+      guard [.fsync, .fdatasync, .syncfs].contains(call.kind) else { return nil }
+      let name = call.kind == .syncfs ? "all" : call.path
+      calls.withLock { $0.append(name) }
+      return failing.contains(name) ? .fail(.ioError) : nil
+    }
+
+    func after(_ call: Call) {}
+  }
+
+  private func round(_ disk: Disk, _ directories: [Directory]) throws -> GroupFlush.Round.Outcome {
+    let files = try TemporarySpool()
+    let spool = try Spool(
+      files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "boot", system: System(hook: disk))
+    return GroupFlush.Round(flushes: directories.map { spool.flush($0) }, fileSystems: [try spool.fileSystem()]).run()
+  }
+
+  @Test func oneCallStandsForAll() throws {
+    let disk = Disk()
+    let outcome = try round(disk, [.cur, .done, .partial])
+    #expect(disk.flushes == ["all"])
+    #expect(outcome.errors.isEmpty && !outcome.fileSystemFailed)
+  }
+
+  /// Its error may be anybody's: each flush has to speak for itself.
+  @Test func whenItFailsEachIsAsked() throws {
+    let disk = Disk(failing: ["all", "done"])
+    let outcome = try round(disk, [.cur, .done, .partial])
+    #expect(disk.flushes == ["all", "cur", "done", "partial"])
+    #expect(outcome.fileSystemFailed)
+    #expect(Array(outcome.errors.keys) == [.directory(.done)])
+    #expect(outcome.errors[.directory(.done)]?.errno == .ioError)
+  }
+
+  @Test func aLoneJobIsFlushedByItself() {
+    #expect(!GroupFlush.Cost().favoursFileSystem(for: 3))
+    #expect(GroupFlush.Cost().favoursFileSystem(for: 4))
+  }
+
+  /// Others may have dirtied much; and they may be done with it later.
+  @Test func aSlowFileSystemIsLeftAloneForAWhile() {
+    var cost = GroupFlush.Cost()
+    cost.note(.seconds(1), flushes: 10, syncedAll: true)
+    #expect(!cost.favoursFileSystem(for: 10))
+    var rounds = 0
+    while !cost.favoursFileSystem(for: 10), rounds < 100 {
+      cost.note(.milliseconds(20), flushes: 10, syncedAll: false)
+      rounds += 1
+    }
+    #expect(rounds > 5 && rounds < 100)
+  }
+}
