@@ -94,6 +94,12 @@ extension Spool {
     }
 
     var job = job
+    // Moved out of cur/ with the owner's suffix left on, as its journal shows: that is no part of its name.
+    if origin == .new, let claim = ClaimName(job.fileName), let owner = claim.owner,
+      owner == text.journal.lastStart?.worker
+    {
+      job = claim.job
+    }
     // Before the rename as well: whoever takes the claim over takes the data of its name for its own.
     if origin == .new, !isNamed, try isTaken(job) { job = try freeName(like: job) }
     let name = ClaimName.fileName(job, owner)
@@ -262,9 +268,10 @@ extension Spool {
 
   /// Renames the job file at `path` into `directory`, numbered where its name is taken: nothing there is ever replaced. Data goes along.
   func moveNumbered(_ path: Path, _ job: JobName, to directory: Directory) throws(SpoolError) -> JobName {
-    var target = job
+    var (target, owner) = (job, job)
     while true {
-      if target != job { try moveData(of: job, to: target) }
+      if target != owner { try moveData(of: owner, to: target) }
+      owner = target
       do throws(SpoolError) {
         try moveNoReplace(path, Path(directory, target.fileName))
         return target

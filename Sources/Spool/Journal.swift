@@ -102,6 +102,8 @@ package enum JournalLine: Sendable {
 package struct Journal: Sendable {
   package struct Start: Sendable, Equatable {
     package let host: String
+    /// ``WorkerID/text``.
+    package let worker: String
     package let boot: String
   }
   package struct Verified: Sendable, Equatable {
@@ -167,7 +169,7 @@ package struct Journal: Sendable {
       (verified, receipt) = (nil, nil)
     case .started:
       guard let worker = fields["worker"], let boot = fields["boot"] else { return }
-      lastStart = Start(host: String(worker.prefix { $0 != "." }), boot: boot)
+      lastStart = Start(host: String(worker.prefix { $0 != "." }), worker: worker, boot: boot)
       firstStarted = firstStarted ?? time
       (lastStarted, grewFrom) = (time, nil)
       (verified, receipt, published) = (nil, nil, nil)

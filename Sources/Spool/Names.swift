@@ -74,6 +74,8 @@ package struct ClaimName: Sendable {
   package let job: JobName
   /// nil when the suffix is none of ours: somebody put the file there by hand.
   package let host: String?
+  /// `HOST.PID.TAG`, as ``WorkerID`` writes it; nil where ``host`` is.
+  package let owner: String?
 
   /// Splits at the last colon, because a job's name may hold some; nil for names that are ignored or no job's.
   package init?(_ name: FileName) {
@@ -83,12 +85,13 @@ package struct ClaimName: Sendable {
       if owner.count == 3, !owner.contains(where: \.isEmpty) {
         self.job = job
         host = String(decoding: owner[0], as: UTF8.self)
+        self.owner = String(decoding: bytes[(colon + 1)...], as: UTF8.self)
         return
       }
     }
     guard let job = JobName(name) else { return nil }
     self.job = job
-    host = nil
+    (host, owner) = (nil, nil)
   }
 
   static func fileName(_ job: JobName, _ owner: WorkerID) -> FileName {

@@ -16,7 +16,7 @@ struct Run: ParsableCommand {
   @Flag(name: .long, help: "Run all that is due, then end.")
   var once = false
 
-  @Option(name: .shortAndLong, help: "Transfers at once.")
+  @Option(name: [.customShort("j", allowingJoined: true), .long], help: "Transfers at once.")
   var jobs = 8
 
   @Option(name: .long, help: "Transfers at once from one host.")

@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -81,6 +82,22 @@ import Testing
     #expect(try fixture.text("done/a") == "older" && fixture.text("done/a~3") == url)
     #expect(fixture.files.names("partial") == ["a~3.part"])
     #expect(claim.job.display == "a~3")
+  }
+
+  /// Somebody takes the number between the look and the move: the data goes on to the next.
+  @Test func aNumberThatIsTakenMeanwhile() throws {
+    let files = Mutex<TemporarySpool?>(nil)
+    let hook = Probe.once(.rename, " done/a~2") {
+      _ = files.withLock { close(creat($0?.path("done/a~2") ?? "", 0o600)) }
+      return nil
+    }
+    let (fixture, claim) = try claimed(hook: hook)
+    files.withLock { $0 = fixture.files }
+    try writeFile(fixture.files.path("done/a"), Array("older".utf8))
+    try writeFile(fixture.files.path("partial/a.part"), [1, 2, 3])
+    try claim.finish()
+    #expect(fixture.files.names("done") == ["a", "a~2", "a~3"])
+    #expect(fixture.files.names("partial") == ["a~3.part"])
   }
 
   @Test func aNumberIsFreeOnlyIfItsDataIs() throws {

@@ -139,6 +139,16 @@ import Testing
     #expect(try fixture.claim("a").job.display == "a~3")
   }
 
+  /// `mv cur/a:* hold/` leaves the owner's suffix on. Only the job's own journal tells it from a name with a colon.
+  @Test(arguments: ["alpha.42.00000001", "beta.7.00000009"])
+  func theOwnersSuffixIsNoPartOfAName(worker: String) throws {
+    let fixture = try Fixture()
+    let journal = "started: 2026-11-21T03:00:00Z attempt=1 worker=\(worker) boot=b mirror=1 url=https://host/x\n"
+    try fixture.files.drop("a:beta.7.00000009", url + journal)
+    let wasClaimed = worker == "beta.7.00000009"
+    #expect(try fixture.claim("a:beta.7.00000009").job.display == (wasClaimed ? "a" : "a:beta.7.00000009"))
+  }
+
   /// A hard link or somebody else's file could be changed while we append to it: we go on with a copy of our own.
   @Test func aLinkedFileIsCopied() throws {
     let fixture = try Fixture()
