@@ -53,6 +53,8 @@ let package = Package(
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       path: "Tests/FaultRig", swiftSettings: swiftSettings),
+    .executableTarget(
+      name: "LyingServer", dependencies: ["TestSupport"], path: "Tests/LyingServer", swiftSettings: swiftSettings),
     .testTarget(
       name: "SpoolTests",
       dependencies: [
@@ -70,7 +72,7 @@ let package = Package(
       dependencies: ["Spool", "SpoolWorker", "Transfer", "TestSupport", "spoolrun"],
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "LyingServerTests", dependencies: ["TestSupport", "spoolrun"],
+      name: "LyingServerTests", dependencies: ["LyingServer", "TestSupport", "spoolrun"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "CrashMatrixTests", dependencies: ["TestSupport", "FaultRig"],

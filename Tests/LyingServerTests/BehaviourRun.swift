@@ -2,6 +2,12 @@ import Glibc
 import Testing
 import TestSupport
 
+@testable import LyingServer
+
+extension Behaviour: CustomTestStringConvertible {
+  public var testDescription: String { name }
+}
+
 /// Processes of these tests at a time: some measure time-outs of a second, and two cores are all there is.
 let slots = Slots(3)
 

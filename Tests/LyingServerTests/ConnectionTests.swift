@@ -1,6 +1,8 @@
 import Testing
 import TestSupport
 
+@testable import LyingServer
+
 /// What jobs of one host have to do with each other: the connections that they share.
 @Suite struct ConnectionTests {
   /// Bytes after a body must not become the answer to the next request on the connection.

@@ -1,5 +1,7 @@
 import Testing
 
+@testable import LyingServer
+
 @Suite struct EncodingTests {
   @Test("encodings and heads", arguments: encodingBehaviours)
   func encoding(_ behaviour: Behaviour) async throws {

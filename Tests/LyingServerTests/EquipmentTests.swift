@@ -1,6 +1,8 @@
 import Testing
 import TestSupport
 
+@testable import LyingServer
+
 /// The equipment itself: a test that measures wrongly proves nothing.
 @Suite struct EquipmentTests {
   @Test func checksum() {

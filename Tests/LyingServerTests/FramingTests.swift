@@ -1,6 +1,8 @@
 import Testing
 import TestSupport
 
+@testable import LyingServer
+
 @Suite struct FramingTests {
   @Test("framing, cuts and stalls", arguments: framingBehaviours)
   func framing(_ behaviour: Behaviour) async throws {

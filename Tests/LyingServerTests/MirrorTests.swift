@@ -1,6 +1,8 @@
 import Testing
 import TestSupport
 
+@testable import LyingServer
+
 /// Several `url:` lines: which is asked, and what of one may be joined with what of another.
 @Suite struct MirrorTests {
   /// Runs a job with these URLs, again as often as it waits, up to four times.

@@ -1,6 +1,8 @@
 import Testing
 import TestSupport
 
+@testable import LyingServer
+
 /// What was declared and what came: a mismatch is shown, set aside, and never resumed.
 @Suite struct MismatchTests {
   @Test func threeMismatchesEndTheJob() async throws {

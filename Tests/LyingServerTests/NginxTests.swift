@@ -2,6 +2,8 @@ import Glibc
 import Testing
 import TestSupport
 
+@testable import LyingServer
+
 /// The same promises against a real server, over HTTP/1.1, TLS and HTTP/2.
 @Suite struct NginxTests {
   /// Six megabytes: three seconds at the slow location's pace.

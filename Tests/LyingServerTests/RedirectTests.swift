@@ -1,6 +1,8 @@
 import Testing
 import TestSupport
 
+@testable import LyingServer
+
 @Suite struct RedirectTests {
   @Test("redirects", arguments: redirectBehaviours)
   func redirect(_ behaviour: Behaviour) async throws {

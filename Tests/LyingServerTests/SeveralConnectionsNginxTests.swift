@@ -1,6 +1,8 @@
 import Testing
 import TestSupport
 
+@testable import LyingServer
+
 /// Several connections to a real server.
 @Suite struct SeveralConnectionsNginxTests {
   /// Six megabytes.

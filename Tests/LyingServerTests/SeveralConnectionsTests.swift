@@ -3,6 +3,8 @@ import Synchronization
 import Testing
 import TestSupport
 
+@testable import LyingServer
+
 /// One job over several connections, against servers and mirrors that do or don't play along.
 @Suite struct SeveralConnectionsTests {
   /// 300 kB.

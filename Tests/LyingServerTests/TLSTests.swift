@@ -1,6 +1,8 @@
 import Testing
 import TestSupport
 
+@testable import LyingServer
+
 /// What TLS adds: an authenticated end, and certificates.
 @Suite struct TLSTests {
   /// A body that ends with the connection, over TLS that ends with or without close_notify.
@@ -23,6 +25,26 @@ import TestSupport
       #expect(result.status == .exited(75), "\(result)")
       #expect(try spool.lines("partial/job").last { $0.key == "failed" }?["code"] == "cut")
       #expect(spool.payloads == [])
+    }
+  }
+
+  /// What no plain connection could tell from a whole body.
+  @Test(arguments: tlsBehaviours)
+  func cutWithoutCloseNotify(_ behaviour: Behaviour) async throws {
+    let server = try ScriptedServer(behaviour.script)
+    let authority = try await CertificateAuthority()
+    let front = try await TLSFront(to: server, authority: authority, announcesEnd: false)
+    let spool = try TemporarySpool()
+    let lengths = [0, 1, 5000, n - 1, n + 1]
+    for length in lengths {
+      let job = jobText(behaviour, url: front.url("/\(length)"))
+      try spool.addPartial("\(length)", job: job, facts: behaviour.facts, part: behaviour.data(length))
+    }
+    let result = try await spoolrun("--once", "--cacert", authority.authority, spool.root)
+    #expect(result.status == .exited(75), "\(result)")
+    #expect(spool.payloads == [])
+    for length in lengths {
+      #expect(try spool.lines("partial/\(length)").last { $0.key == "failed" }?["code"] == "cut")
     }
   }
 

@@ -1,6 +1,8 @@
 import Testing
 import TestSupport
 
+@testable import LyingServer
+
 @Suite struct ValidatorTests {
   @Test("validators", arguments: validatorBehaviours)
   func validator(_ behaviour: Behaviour) async throws {

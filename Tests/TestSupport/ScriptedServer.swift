@@ -4,7 +4,8 @@ import Synchronization
 /// An HTTP/1.1 server on 127.0.0.1 that answers each request with a script, so that it can lie in every way
 /// that bytes on a socket allow. One thread a connection; requests have no body.
 package final class ScriptedServer: Sendable {
-  /// Answers one request. When it returns with the connection open, the next request is read from it.
+  /// Answers one request. When it returns with the connection open, the next request is read from it, unless the
+  /// client wants no more than one.
   package typealias Script = @Sendable (ServerRequest, Reply) throws -> Void
 
   package let port: UInt16
@@ -61,6 +62,8 @@ private final class Core: Sendable {
     var connections = 0
     var problems: [String] = []
     var threads: [pthread_t] = []
+    /// Those of `threads` that need only be joined: until then, each keeps its stack.
+    var endedThreads: [pthread_t] = []
   }
 
   let listener: Int32
@@ -90,13 +93,27 @@ private final class Core: Sendable {
         return state.connections
       }
       do throws(TestSupportError) {
-        let thread = try startThread { self.serve(socket, connection: number) }
+        joinEndedThreads()
+        let thread = try startThread {
+          self.serve(socket, connection: number)
+          self.state.withLock { $0.endedThreads.append(pthread_self()) }
+        }
         state.withLock { $0.threads.append(thread) }
       } catch {
         close(socket)
         state.withLock { $0.problems.append("\(error)") }
       }
     }
+  }
+
+  private func joinEndedThreads() {
+    let ended = state.withLock { state in
+      let ended = state.endedThreads
+      state.endedThreads = []
+      state.threads.removeAll { ended.contains($0) }
+      return ended
+    }
+    for thread in ended { pthread_join(thread, nil) }
   }
 
   private func serve(_ socket: Int32, connection: Int) {
@@ -119,6 +136,7 @@ private final class Core: Sendable {
           return
         }
         try script(request, reply)
+        if request.endsConnection, !reply.isClosed { try reply.finish() }
       }
     } catch is PeerGone {
       return

@@ -27,6 +27,12 @@ package struct ServerRequest: Sendable, CustomStringConvertible {
   /// M of `Range: bytes=N-M`; nil for any other form.
   package var rangeEnd: Int? { range?.end }
 
+  /// Whether the client waits for the end of the connection (RFC 9112 section 9.3).
+  var endsConnection: Bool {
+    let options = values("connection").joined(separator: ",").lowercased()
+    return options.contains("close") || version == "HTTP/1.0" && !options.contains("keep-alive")
+  }
+
   private var range: (start: Int, end: Int?)? {
     guard let range = value("range"), range.hasPrefix("bytes=") else { return nil }
     let ends = range.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false)

@@ -118,18 +118,23 @@ package struct PartialFacts: Sendable {
     let boot = String(decoding: bootBytes, as: UTF8.self).prefix { $0 != "\n" }
     let hostBytes = try readFile("/proc/sys/kernel/hostname")
     let host = String(decoding: hostBytes, as: UTF8.self).prefix { $0 != "\n" }
-    var response = "response: mirror=1 at=0 part=\(inode)"
+    let time = "2026-01-02T03:04:05Z"
+    return """
+      started: \(time) attempt=1 worker=\(host).1.0000 boot=\(boot) mirror=1 url=http://127.0.0.1/
+      response: mirror=1 at=0 part=\(inode)\(responseFields)
+      interrupted: \(time) attempt=1 at=\(length) crc32=\(hex8(checksum)) reason="stopped by signal 15"
+
+      """
+  }
+
+  /// What a `response:` line says of them, each field after a blank.
+  package var responseFields: String {
+    var response = ""
     if let size { response += " size=\(size)" }
     if let etag { response += " etag=\(quoted(etag))" }
     if let modified { response += " modified=\(quoted(modified))" }
     if isIfRangeIgnored { response += " if-range=ignored" }
-    let time = "2026-01-02T03:04:05Z"
-    return """
-      started: \(time) attempt=1 worker=\(host).1.0000 boot=\(boot) mirror=1 url=http://127.0.0.1/
-      \(response)
-      interrupted: \(time) attempt=1 at=\(length) crc32=\(hex8(checksum)) reason="stopped by signal 15"
-
-      """
+    return response
   }
 
   private func quoted(_ value: String) -> String {

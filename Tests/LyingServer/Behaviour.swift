@@ -1,8 +1,7 @@
-import Testing
 import TestSupport
 
 /// One way in which a server can behave, and what must become of jobs that meet it with data of every length.
-struct Behaviour: Sendable, CustomTestStringConvertible {
+struct Behaviour: Sendable {
   let name: String
   /// What the journal says of the data that a job already has.
   var facts: PartialFacts
@@ -33,8 +32,6 @@ struct Behaviour: Sendable, CustomTestStringConvertible {
     (self.lines, self.final, self.outcomes, self.asks) = (lines, final, outcomes, asks)
     (self.keepsData, self.retry, self.script) = (keepsData, retry, script)
   }
-
-  var testDescription: String { name }
 }
 
 struct Declared: OptionSet, Sendable {
