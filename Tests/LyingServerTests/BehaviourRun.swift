@@ -5,7 +5,7 @@ import TestSupport
 @testable import LyingServer
 
 extension Behaviour: CustomTestStringConvertible {
-  public var testDescription: String { name }
+  var testDescription: String { name }
 }
 
 /// Processes of these tests at a time: some measure time-outs of a second, and two cores are all there is.
