@@ -26,7 +26,7 @@ lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
 	! mandoc -Tlint man/spoolrun.1 man/spool.5 man/spoolrun-log.7 2>/dev/null | grep -v $(UNINSTALLED)
 	shellcheck $(SCRIPTS)
-	pyflakes3 Benchmarks
+	pyflakes3 Benchmarks Torture
 
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests
@@ -36,7 +36,13 @@ model: setup
 	Models/check
 
 # What takes long and finds what tests don't; add to the list.
-torture: model
+torture: model peers
+
+# Other tools before the servers that lie in the tests. Writes Torture/PEERS.md; README's table is copied from it.
+peers: setup all
+	Benchmarks/setup
+	$(SWIFT) build --product LyingServer
+	python3 -B Torture/peers --program $(PROGRAM) --server .build/debug/LyingServer
 
 # ROWS="small medium" measures these alone, QUICK=1 with smaller sizes; then nothing but the screen gets the figures.
 bench: setup all
@@ -73,4 +79,4 @@ uninstall:
 clean:
 	$(SWIFT) package clean
 
-.PHONY: all demo test lint format model torture bench bench-growth setup install uninstall clean
+.PHONY: all demo test lint format model torture peers bench bench-growth setup install uninstall clean
