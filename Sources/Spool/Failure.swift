@@ -16,6 +16,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case malformed
   case badOutput = "bad-output"
   case outputExists = "output-exists"
+  case tooLarge = "too-large"
   case expired, redirect, `protocol`, mismatch
 
   package enum Class: String, Sendable { case temporary, permanent }
@@ -23,7 +24,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   /// The class of every code but ``http``, whose status decides.
   package var ownClass: Class {
     switch self {
-    case .malformed, .badOutput, .outputExists, .expired, .redirect, .protocol, .mismatch: .permanent
+    case .malformed, .badOutput, .outputExists, .tooLarge, .expired, .redirect, .protocol, .mismatch: .permanent
     default: .temporary
     }
   }

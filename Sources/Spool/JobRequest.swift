@@ -1,6 +1,7 @@
 /// The keys with which a job says what it wants (spool.5, JOB FORMAT).
 package enum RequestKey: String, CaseIterable, Sendable {
   case url, output, size, crc32, header, overwrite, attempts, expires, timeout
+  case maxSize = "max-size"
   case limitRate = "limit-rate"
   case connections
 
@@ -37,6 +38,8 @@ package struct JobRequest: Sendable {
   package var idleTimeout: Int?
   /// Seconds for one transfer in all.
   package var totalTimeout: Int?
+  /// The most bytes that the payload may have.
+  package var maxSize: UInt64?
   /// Bytes per second.
   package var limitRate: UInt64?
   /// How many connections to fetch over.
@@ -58,6 +61,7 @@ package struct JobRequest: Sendable {
     result.expires = expires ?? defaults.expires
     result.idleTimeout = idleTimeout ?? defaults.idleTimeout
     result.totalTimeout = totalTimeout ?? defaults.totalTimeout
+    result.maxSize = maxSize ?? defaults.maxSize
     result.limitRate = limitRate ?? defaults.limitRate
     result.connections = connections ?? defaults.connections
     return result
@@ -140,6 +144,10 @@ extension JobRequest {
       }
       idleTimeout = idle
       if parts.count == 2 { totalTimeout = total }
+    case .maxSize:
+      try once(maxSize != nil)
+      guard let bytes = byteCount(value), bytes > 0 else { throw defect("wants a number of bytes, such as 500M or 2G") }
+      maxSize = bytes
     case .limitRate:
       try once(limitRate != nil)
       guard let rate = byteCount(value), rate >= 1024 else {

@@ -7,9 +7,10 @@ struct JobPlan {
   let mirrors: [URLParts]
   let output: OutputPath
 
-  /// - Throws: `malformed` or `protocol` with the line at fault, `bad-output`.
+  /// - Throws: `malformed` or `protocol` with the line at fault, `bad-output`, `too-large`.
   init(_ request: JobRequest, protocols: Set<String>) throws(Failure) {
     self.request = request
+    if let size = request.size, let failure = request.tooLarge(size) { throw failure }
     var mirrors: [URLParts] = []
     for line in request.urls {
       let parts: URLParts
@@ -34,5 +35,22 @@ struct JobPlan {
     }
     guard let output = OutputPath(text) else { throw Failure(.badOutput, "cannot be a file name") }
     self.output = output
+  }
+}
+
+extension JobRequest {
+  /// What is inherited, and the worker's own bounds, which a job may only tighten.
+  func bounded(by options: WorkerOptions) -> JobRequest {
+    var result = inheriting(options.defaults)
+    result.maxSize = [result.maxSize, options.maxSize].compactMap { $0 }.min()
+    return result
+  }
+
+  /// The failure of a payload of `size` bytes, or of that many so far; nil for one that may come.
+  func tooLarge(_ size: UInt64, isAll: Bool = true) -> Failure? {
+    guard let maxSize, size > maxSize else { return nil }
+    return Failure(
+      .tooLarge, "the payload is larger than max-size allows", expected: "at most \(maxSize)",
+      found: isAll ? "\(size)" : "at least \(size)")
   }
 }

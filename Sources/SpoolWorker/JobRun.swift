@@ -102,7 +102,7 @@ final class JobRun {
     // Else the claim has it already.
     if isRequeued, !claim.isRequeueNoted { try claim.append(.requeued(.now())) }
     attempt = (isRequeued ? 0 : journal.failures) + 1
-    let request = claim.text.request.inheriting(worker.options.defaults)
+    let request = claim.text.request.bounded(by: worker.options)
     let plan = try JobPlan(request, protocols: worker.options.protocols)
     let commit = Commit(
       claim: claim, plan: plan, root: worker.outputRoot, attempt: attempt, began: began,
@@ -233,6 +233,7 @@ final class JobRun {
           // A checkpoint under way still uses the descriptor that goes with the data.
           await checkpointing?.value
           if failure.code.isMismatch { try state.setAside() }
+          if failure.code == .tooLarge { try state.discardData() }
         }
       }
     }
@@ -375,6 +376,8 @@ final class JobRun {
 
   private func verify(_ state: State) throws(Failure) {
     let part = state.part
+    // Fetched when more was allowed.
+    if let failure = state.request.tooLarge(part.length) { throw failure }
     if let size = state.request.size ?? state.version?.size, size != part.length {
       throw Failure(
         .mismatchSize, "the data has another size than it should", expected: "\(size)", found: "\(part.length)")
@@ -403,6 +406,10 @@ final class JobRun {
     failure.lostWrites = failure.lostWrites || lostWrites != nil
     do {
       if failure.code.isMismatch { try state?.setAside() }
+      if failure.code == .tooLarge {
+        try state?.discardData()
+        if state == nil { try spool.removeData(of: claim.job) }
+      }
       let journal = claim.text.journal
       let isRequeued = claim.origin == .new
       let mismatches = (isRequeued ? 0 : journal.mismatches) + (failure.code.isMismatch ? 1 : 0)

@@ -95,6 +95,7 @@ extension JobRun {
           .mismatchSize, "\(host) sent more than the \(whole) bytes that it should", expected: "\(whole)",
           found: "at least \(end)")
       }
+      if let failure = request.tooLarge(end, isAll: false) { throw failure }
       try pending.take(bytes, at: part.length, isEnd: end == whole) { (block) throws(SpoolError) in
         try part.append(block)
       }

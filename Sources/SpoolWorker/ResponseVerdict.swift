@@ -41,7 +41,7 @@ enum ResponseVerdict {
     if head.status == 200 {
       var whole = answer
       whole.size = head.contentLength
-      if let failure = sizeMismatch(whole.size, request, host) { return .fail(failure) }
+      if let failure = sizeFailure(whole.size, request, host) { return .fail(failure) }
       if plan.offset == 0 { return .append(whole) }
       // The same version, and yet not the range: this server takes no If-Range. From 0 now, and without it the next time.
       if let version, plan.ifRange != nil, let validator = version.ifRange, validator == whole.ifRange {
@@ -76,7 +76,7 @@ enum ResponseVerdict {
     }
     var joined = answer
     joined.size = range.total ?? (plan.offset > 0 ? version?.size : nil)
-    if let failure = sizeMismatch(range.total, request, host) { return .fail(failure) }
+    if let failure = sizeFailure(range.total, request, host) { return .fail(failure) }
     // Where the end isn't known, the end of a piece could be taken for it.
     guard let size = joined.size ?? (plan.last == nil ? .max : nil) else {
       return .askUnbounded("the total is not known")
@@ -128,8 +128,9 @@ enum ResponseVerdict {
     return request.crc32 != nil ? .complete : .startOver("416 without a validator")
   }
 
-  private static func sizeMismatch(_ size: UInt64?, _ request: JobRequest, _ host: String) -> Failure? {
-    guard let size, let declared = request.size, size != declared else { return nil }
+  private static func sizeFailure(_ size: UInt64?, _ request: JobRequest, _ host: String) -> Failure? {
+    guard let size else { return nil }
+    guard let declared = request.size, size != declared else { return request.tooLarge(size) }
     return Failure(
       .mismatchSize, "\(host) offers another size than the job declares", expected: "\(declared)", found: "\(size)")
   }

@@ -17,6 +17,8 @@ package struct WorkerOptions: Sendable {
   package var caFile: String?
   /// Bytes per second of all transfers together; nil for no limit.
   package var limitRate: UInt64?
+  /// The most bytes that any payload may have, whatever its job says; nil for no limit.
+  package var maxSize: UInt64?
   /// Bytes to leave free on the spool's file system: while there are fewer, no job starts.
   package var minFree: UInt64 = 0
   /// Decides whether jobs may start now; nil for always.

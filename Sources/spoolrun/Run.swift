@@ -48,6 +48,11 @@ struct Run: ParsableCommand {
 
   @Option(
     name: .long,
+    help: ArgumentHelp("Refuse what is larger, such as 10G, whatever a job says.", valueName: "size"))
+  var maxSize: String?
+
+  @Option(
+    name: .long,
     help: ArgumentHelp("Room to leave on the disk, such as 10G: while there is less, jobs wait.", valueName: "size"))
   var minFree: String?
 
@@ -81,6 +86,7 @@ struct Run: ParsableCommand {
       throw ValidationError("--chunk-size wants a number of bytes from 1k to 1G")
     }
     _ = try bytes("--limit-rate", limitRate)
+    _ = try bytes("--max-size", maxSize)
     _ = try bytes("--min-free", minFree)
     if unmeteredOnly, gate != nil { throw ValidationError("--unmetered-only and --gate exclude each other") }
     let unknown = schemes.subtracting(["http", "https", "ftp", "ftps", "sftp"])
@@ -153,6 +159,7 @@ struct Run: ParsableCommand {
     options.protocols = schemes
     options.caFile = caFile
     options.limitRate = try bytes("--limit-rate", limitRate)
+    options.maxSize = try bytes("--max-size", maxSize)
     options.minFree = try bytes("--min-free", minFree) ?? 0
     options.gate = unmeteredOnly ? .unmeteredOnly : gate.map { .command($0) }
     options.userAgent = "spoolrun/\(Spoolrun.configuration.version)"

@@ -97,7 +97,7 @@ import Testing
   @Test func onlyURLAndHeaderRepeat() {
     let lines = [
       "output: a", "size: 1", "crc32: 00000000", "overwrite: no", "attempts: 1", "expires: 2026-01-01", "timeout: 1",
-      "limit-rate: 1M", "connections: 4",
+      "max-size: 1G", "limit-rate: 1M", "connections: 4",
     ]
     #expect(lines.count == RequestKey.allCases.count - 2)
     for line in lines {
