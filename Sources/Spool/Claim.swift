@@ -127,9 +127,10 @@ package final class Claim {
 
   /// Replaces the file by a copy of our own making: somebody else's file may be changed or be linked elsewhere while
   /// we append to it, and after a failed fsync an inode must not be trusted.
-  package func replaceFile(reading source: Int32? = nil) throws(SpoolError) {
+  /// - Parameter text: what was judged to be a job; a stranger's file may hold something else by now. nil for what the file holds.
+  package func replaceFile(by text: [UInt8]? = nil) throws(SpoolError) {
     let system = spool.system
-    let bytes = try spool.read(source ?? descriptor, path, limit: Int(end))
+    let bytes = if let text { text } else { try spool.read(descriptor, path, limit: Int(end)) }
     let copy = Path(.tmp, ClaimName.fileName(job, spool.owner))
     let fresh = try system.create(spool.root, copy, O_RDWR | O_EXCL | O_NOFOLLOW)
     do throws(SpoolError) {
@@ -143,7 +144,7 @@ package final class Claim {
       try system.fdatasync(fresh, copy)
       try system.rename(spool.root, copy, path)
       _ = Glibc.close(descriptor)
-      (descriptor, identity) = (fresh, status)
+      (descriptor, identity, end) = (fresh, status, Int64(bytes.count))
     } catch {
       _ = Glibc.close(fresh)
       try? system.unlink(spool.root, copy)

@@ -11,6 +11,8 @@ package enum ClaimOutcome {
   case unfinished
   /// It is no valid job and stands in `failed/` under this name now, with a record of the reason.
   case rejected(FileName, Defect)
+  /// It is no valid job, and the kernel does not let it be moved: it stays where it is, with a record in `failed/`.
+  case barred(Defect)
 }
 
 extension Spool {
@@ -41,7 +43,14 @@ extension Spool {
       job = valid
     }
     let source = Path(origin, name)
-    guard let status = try self.status(origin, name) else { return .lost }
+    let found: FileStatus?
+    do throws(SpoolError) {
+      found = try self.status(origin, name)
+    } catch  where error.errno == .permissionDenied && origin == .new {
+      // Another user's file system may be mounted there (fuse(4)).
+      return .barred(Defect(line: nil, reason: "cannot be looked at: \(error.errno)"))
+    }
+    guard let status = found else { return .lost }
     guard status.isRegular else {
       return try reject(name, from: origin, Defect(line: nil, reason: "not a regular file: a job is a plain text file"))
     }
@@ -53,9 +62,17 @@ extension Spool {
     } catch  where error.call == .open && error.errno == .wouldBlock {
       // Another worker holds a lease on it, just to see whether somebody is writing (open(2), O_NONBLOCK).
       return .lost
-    } catch  where error.errno == .permissionDenied {
+    } catch  where error.call == .open && Self.isNoRegularFile(error.errno) {
+      // It took the place of the regular file that stood there a moment ago: the next scan sees what it is.
+      return .lost
+    } catch  where error.call == .open && error.errno == .permissionDenied {
       return try reject(name, from: origin, Defect(line: nil, reason: "cannot be read: \(error.errno)"))
     }
+  }
+
+  /// What open(2) says of a symbolic link, a directory, a socket.
+  private static func isNoRegularFile(_ errno: Errno) -> Bool {
+    errno == .tooManySymbolicLinkLevels || errno == .isDirectory || errno == .noSuchAddressOrDevice
   }
 
   /// - Parameter isNamed: `source` is the claim's name already.
@@ -68,7 +85,7 @@ extension Spool {
     var isWritable = true
     do throws(SpoolError) {
       descriptor = try system.open(root, source, O_RDWR | flags)
-    } catch  where error.errno == .permissionDenied {
+    } catch  where error.errno == .permissionDenied || error.errno == .textFileBusy {
       descriptor = try system.open(root, source, O_RDONLY | flags)
       isWritable = false
     }
@@ -83,9 +100,13 @@ extension Spool {
       try removeClaims(of: job, status)
       status = try system.status(descriptor, path: source)
     }
-    let (text, defect) = try readJob(descriptor, source, status, origin, now: now)
+    let (bytes, text, defect) = try readJob(descriptor, source, status, origin, now: now)
     let isOurs = isWritable && status.owner == geteuid() && status.links == 1
     guard let text else { return .unfinished }
+    if !isOurs, status.size > Self.maximumJobFile, let defect, let name = source.name {
+      // Not written to, because it may be anybody's file, nor copied: its record goes beside it.
+      return try reject(name, from: origin, defect)
+    }
     let isRequeueNoted = origin == .new && isOurs && defect == nil && !text.journal.isEmpty
     if isRequeueNoted {
       // Before the rename: in cur/, a journal that ends in a failure says that the move to failed/ is still to be made.
@@ -125,9 +146,7 @@ extension Spool {
       spool: self, job: job, origin: origin, path: target, descriptor: descriptor, identity: status, text: text,
       isRequeueNoted: isRequeueNoted)
     isHandedOver = true
-    if !isOurs, status.size <= Self.maximumJobFile {
-      try claim.replaceFile()
-    }
+    if !isOurs { try claim.replaceFile(by: bytes) }
     try claim.dropTornTail()
     if let defect {
       let record = FailureRecord(
@@ -149,10 +168,13 @@ extension Spool {
       descriptor = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
     } catch
       where error.errno == .permissionDenied || error.errno == .noSuchFileOrDirectory
-      || error.errno == .tooManySymbolicLinkLevels
+      || Self.isNoRegularFile(error.errno)
     {
       // The claim itself will say what is wrong with it.
       return false
+    } catch  where error.errno == .wouldBlock {
+      // Its writer holds a write lease on it (open(2), O_NONBLOCK).
+      return true
     }
     defer { _ = Glibc.close(descriptor) }
     do throws(SpoolError) {
@@ -168,27 +190,27 @@ extension Spool {
   /// The job's text, and what is wrong with it; no text while it still lacks its last newline and is young.
   private func readJob(_ descriptor: Int32, _ path: Path, _ status: FileStatus, _ origin: Directory, now: Timestamp)
     throws(SpoolError)
-    -> (JobText?, Defect?)
+    -> (bytes: [UInt8], JobText?, Defect?)
   {
     let isHuge = status.size > Self.maximumJobFile
     let bytes = try read(descriptor, path, limit: isHuge ? JobText.maximumRequest : Self.maximumJobFile)
     let text = bytes.withUnsafeBytes { JobText($0) }
     if isHuge || text.isTooLong {
-      return (text, Defect(line: nil, reason: "\(status.size) bytes: a job has at most 64 KiB"))
+      return (bytes, text, Defect(line: nil, reason: "\(status.size) bytes: a job has at most 64 KiB"))
     }
     if text.hasTornTail && !text.isTornByWorker(in: origin) || status.size == 0 {
       let isYoung = max(status.modified, status.changed) + Self.settlingTime > now.seconds
       // In sight of a defect no newline can mend, waiting helps nobody; but a cut line looks like one, so only the missing newline counts.
-      if origin == .new, isYoung { return (nil, nil) }
+      if origin == .new, isYoung { return (bytes, nil, nil) }
       return (
-        text,
+        bytes, text,
         Defect(
           line: nil,
           reason: status.size == 0
             ? "empty: a job is at least one line with a URL" : "the last line has no newline: it may be cut short")
       )
     }
-    return (text, text.defect)
+    return (bytes, text, text.defect)
   }
 
   /// A move by link and unlink that was cut in the middle: the file has its new name already, so the claim goes.
@@ -315,6 +337,8 @@ extension Spool {
         try writeRecord(of: defect, beside: target)
         try moveNoReplace(Path(origin, name), Path(.failed, target))
         return .rejected(target, defect)
+      } catch  where error.call == .rename && Self.isImmovable(error.errno) {
+        return .barred(Defect(line: nil, reason: "\(defect.reason); and it cannot be moved: \(error.errno)"))
       } catch  where error.errno == .noSuchFileOrDirectory {
         return .lost
       } catch  where error.errno == .fileExists && number < Self.maximumNumber {
@@ -322,6 +346,11 @@ extension Spool {
         target = numbered("~\(number)")
       }
     }
+  }
+
+  /// Another user's directory, whose `..` would change, or a mount point (rename(2)).
+  private static func isImmovable(_ errno: Errno) -> Bool {
+    errno == .permissionDenied || errno == .notPermitted || errno == .resourceBusy
   }
 
   /// - Throws: EEXIST where `failed/` has something else of either name. A record alone is what a worker left that died before the move.

@@ -7,7 +7,11 @@ extension Spool {
   /// - Returns: the name that the job got: `name`, or that with `~2`, `~3`, … where it was taken.
   package func drop(_ text: String, as name: JobName) throws(SpoolError) -> JobName {
     let temporary = Path(.tmp, ClaimName.fileName(name, owner))
-    let descriptor = try system.create(root, temporary, O_WRONLY | O_EXCL | O_NOFOLLOW)
+    let directory = try system.status(root, Path(.tmp))
+    // In another user's spool (spool.5, SEVERAL USERS) the file has the group of its directory, which is that user's own.
+    let isForeign = directory.owner != geteuid() && directory.permissions & 0o2000 != 0
+    let descriptor = try system.create(
+      root, temporary, O_WRONLY | O_EXCL | O_NOFOLLOW, mode: isForeign ? 0o640 : 0o600)
     defer { _ = Glibc.close(descriptor) }
     do throws(SpoolError) {
       let bytes = Array(text.utf8)
@@ -17,15 +21,22 @@ extension Spool {
       try result.get()
       try system.fsync(descriptor, temporary)
       var target = name
+      var number = 1
       while true {
         do throws(SpoolError) {
           try moveNoReplace(temporary, Path(.new, target.fileName))
           break
         } catch  where error.errno == .fileExists {
-          target = try freeName(like: name)
+          number += 1
+          target = isForeign ? name.numbered(number) : try freeName(like: name)
         }
       }
-      try flush(.new).run()
+      if isForeign {
+        // Who may only drop cannot open the directory to sync it.
+        try system.syncFileSystem(descriptor, Path(.new, target.fileName))
+      } else {
+        try flush(.new).run()
+      }
       return target
     } catch {
       try? system.unlink(root, temporary)

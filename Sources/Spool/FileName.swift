@@ -25,6 +25,9 @@ package struct Path: Hashable, Sendable {
 
   package var display: String { escaped(bytes) }
 
+  /// The last component.
+  var name: FileName? { bytes.split(separator: 0x2F).last.map { FileName(Array($0)) } }
+
   func withCString<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytes.count + 1) { buffer in
       for (index, byte) in bytes.enumerated() { buffer[index] = CChar(bitPattern: byte) }

@@ -1,4 +1,5 @@
 internal import Spool
+internal import SystemPackage
 
 /// The directories that hold jobs to run, read a piece at a time: what is found is worked on before the rest is read.
 ///
@@ -137,7 +138,14 @@ extension Worker {
     -> Backlog.Candidate?
   {
     if directory == .partial, name.isData { return nil }
-    guard let status = try spool.status(directory, name) else { return nil }
+    let found: FileStatus?
+    do throws(SpoolError) {
+      found = try spool.status(directory, name)
+    } catch  where error.errno == .permissionDenied && directory == .new {
+      // Only its own look is denied, or the directory could not have been read: the claim says so.
+      return Backlog.Candidate(name: name, origin: directory, modified: 0)
+    }
+    guard let status = found else { return nil }
     if directory == .partial, status.modified > now {
       nextDue = min(nextDue ?? .max, status.modified)
       return nil

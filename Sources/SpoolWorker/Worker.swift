@@ -37,6 +37,8 @@ package final class Worker {
   /// When the next job falls due that a scan saw waiting, in seconds since the epoch.
   var nextDue: Int64?
   private var waitingForNetwork: Set<FileName> = []
+  /// What stands in `new/`, is no job and cannot be moved, as far as it was told of.
+  private var barred: Set<FileName> = []
   private var gateAnswer: Gate.Answer?
   private var askedAt: Int64?
   private var isSpaceShort = false
@@ -285,6 +287,11 @@ package final class Worker {
       case .unfinished:
         nextDue = min(nextDue ?? .max, Timestamp.now().seconds + Spool.settlingTime)
         log(Event("unfinished", .debug, job: candidate.name))
+      case .barred(let defect):
+        // Seen again with each scan.
+        guard barred.insert(candidate.name).inserted else { break }
+        summary.givenUp += 1
+        log(Event("barred", .error, job: candidate.name, Fields().with("reason", defect.reason)))
       case .rejected(let name, let defect):
         summary.givenUp += 1
         log(

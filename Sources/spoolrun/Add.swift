@@ -55,7 +55,8 @@ struct Add: ParsableCommand {
   }
 
   func run() throws {
-    umask(0o077)
+    // What others may do is said with each file that it makes.
+    umask(0o027)
     let text = try jobText()
     let name = try jobName()
     let spool = try spool.open()

@@ -1,0 +1,138 @@
+import Glibc
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Spool
+
+/// What stands in `new/` belongs to somebody who may change it at any moment, and its file may have other names elsewhere.
+@Suite struct ChangingDropTests {
+  private static let job = "https://host/a\n"
+
+  /// What was judged to be a job is what is run, whatever the file holds a moment later.
+  @Test(arguments: [
+    "https://host/b\nverified: 2026-01-02T03:04:05Z size=1 crc32=00000000 part=7\n", "https://h\n", "",
+    String(repeating: "junk\n", count: 1000),
+  ])
+  func whatWasJudgedIsRun(later: String) throws {
+    let fixture = try Fixture()
+    let (dropped, other) = (fixture.files.path("new/x"), fixture.files.path("hold/other"))
+    let hook = Probe.once(.create, "tmp/x:") {
+      do { try writeFile(other, Array(later.utf8)) } catch { Issue.record(error) }
+      return nil
+    }
+    try fixture.files.drop("x", Self.job)
+    try #require(link(dropped, other) == 0, "two names: then the worker makes a copy")
+    let claim = try fixture.another(hook: hook).claim(FileName("x"), from: .new, now: .now()).claim()
+    try claim.append(.requeued(.now()))
+    try claim.giveUp()
+    let text = try fixture.text("failed/x")
+    #expect(text.hasPrefix(Self.job + "requeued: ") && text.split(separator: "\n").count == 2, "\(text)")
+    #expect(try fixture.text("hold/other") == later)
+  }
+
+  /// `ln files/big new/`: the worker writes its record beside the file, not into it.
+  @Test func aLargeFileWithTwoNamesIsNotWrittenTo() throws {
+    let fixture = try Fixture()
+    let payload = fixture.files.path("files/payload")
+    try writeFile(payload, Array("https://host/a\n".utf8))
+    let size = Spool.maximumJobFile + 1
+    try #require(truncate(payload, off_t(size)) == 0 && link(payload, fixture.files.path("new/x")) == 0)
+    let outcome = try fixture.outcome("x", secondsLater: 3600)
+    #expect(outcome.defect?.reason.contains("a job has at most 64 KiB") == true, "\(outcome.label)")
+    #expect(fileStatus(payload).map { Int($0.st_size) } == size)
+    #expect(fixture.files.names("failed") == ["x", "x.record"] && fixture.files.names("new") == [])
+    #expect(try fixture.files.lines("failed/x.record").last?["code"] == "malformed")
+  }
+
+  enum Substitute: String, CaseIterable, Sendable { case symlink, dangling, directory, socket, fifo, none }
+
+  /// Something else takes the job's name between a look at it and its opening, at each opening there is.
+  @Test(arguments: Substitute.allCases, [1, 2])
+  func substitutedBeforeItIsOpened(by substitute: Substitute, opening: Int) throws {
+    let files = try TemporarySpool()
+    let victim = files.path("files/victim")
+    let path = files.path("new/x")
+    try writeFile(victim, Array(Self.job.utf8))
+    let openings = Counter()
+    let hook = Probe { call in
+      guard call.kind == .open, call.path == "new/x", openings.next() == opening else { return nil }
+      unlink(path)
+      switch substitute {
+      case .symlink: symlink(victim, path)
+      case .dangling: symlink("/nonexistent", path)
+      case .directory: mkdir(path, 0o700)
+      case .socket: mknod(path, S_IFSOCK | 0o600, 0)
+      case .fifo: mkfifo(path, 0o600)
+      case .none: break
+      }
+      return nil
+    }
+    let owner = WorkerID(host: "alpha", process: 42, tag: 1)
+    let spool = try Spool(files.root, owner: owner, boot: "boot-1", system: System(hook: hook))
+    try files.drop("x", Self.job)
+    let outcome = try spool.claim(FileName("x"), from: .new, now: .now())
+    // A directory or a pipe knows no leases: to the first look it may still be being written.
+    #expect(["lost", "unfinished"].contains(outcome.label))
+    #expect(openings.current >= opening && files.names("cur") == [])
+    #expect(try readFile(victim) == Array(Self.job.utf8))
+    let next = try spool.claim(FileName("x"), from: .new, now: .now())
+    if substitute == .none {
+      guard case .lost = next else { throw Unexpected(description: next.label) }
+    } else {
+      #expect(next.defect?.reason.contains("not a regular file") == true, "\(next.label)")
+    }
+  }
+
+  /// A program that runs cannot be opened for writing; it is no job, and nothing is wrong with the spool.
+  @Test func aRunningProgram() throws {
+    let fixture = try Fixture()
+    try fixture.files.drop("x", Self.job)
+    // The first opening is for reading, and asks for writers; only one for writing fails so (open(2)).
+    let openings = Counter()
+    let spool = try fixture.another(
+      hook: Probe { call in
+        guard call.kind == .open, call.path == "new/x" else { return nil }
+        return openings.next() == 2 ? .fail(.textFileBusy) : nil
+      })
+    let claim = try spool.claim(FileName("x"), from: .new, now: .now()).claim()
+    try claim.giveUp()
+    #expect(try fixture.text("failed/x") == Self.job)
+  }
+
+  /// A write lease (fcntl(2)) is its holder's word that the file is being written.
+  @Test func aWriteLease() throws {
+    let fixture = try Fixture()
+    try fixture.files.drop("x", Self.job)
+    let spool = try fixture.another(hook: Probe.once(.open, "new/x") { .fail(.wouldBlock) })
+    guard case .unfinished = try spool.claim(FileName("x"), from: .new, now: .now()) else {
+      throw Unexpected(description: "not left alone")
+    }
+  }
+
+  /// Another user's directory cannot be moved to another one: it stays, is told of, and the spool is none the worse.
+  @Test(arguments: [Errno.permissionDenied, .notPermitted, .resourceBusy])
+  func whatCannotBeMoved(errno: Errno) throws {
+    let fixture = try Fixture()
+    try #require(mkdir(fixture.files.path("new/x"), 0o700) == 0)
+    let spool = try fixture.another(hook: Probe { $0.kind == .rename ? .fail(errno) : nil })
+    for _ in 1...2 {
+      guard case .barred(let defect) = try spool.claim(FileName("x"), from: .new, now: .now()) else {
+        throw Unexpected(description: "not barred")
+      }
+      #expect(defect.reason.contains("not a regular file") && defect.reason.contains("cannot be moved"))
+    }
+    #expect(fixture.files.names("new") == ["x"] && fixture.files.names("failed") == ["x.record"])
+  }
+
+  /// As where another user has mounted a file system of their own (fuse(4)).
+  @Test func whatCannotBeLookedAt() throws {
+    let fixture = try Fixture()
+    try fixture.files.drop("x", Self.job)
+    let spool = try fixture.another(
+      hook: Probe { $0.kind == .stat && $0.path == "new/x" ? .fail(.permissionDenied) : nil })
+    guard case .barred = try spool.claim(FileName("x"), from: .new, now: .now()) else {
+      throw Unexpected(description: "not barred")
+    }
+  }
+}
