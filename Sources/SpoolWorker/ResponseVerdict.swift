@@ -159,7 +159,10 @@ extension RemoteVersion {
   init(_ head: ResponseHead, mirror: Int, now: Timestamp) {
     let etags = head.values("etag")
     // Two of them, or bytes that were no UTF-8, of which two may look alike: no validator, and no date in its stead either.
-    let isUsable = etags.count <= 1 && !etags.contains { $0.contains("\u{FFFD}") }
+    // A control byte, such as a lone CR, would end a line of the next request for some servers.
+    let isUsable =
+      etags.count <= 1
+      && !etags.contains { $0.contains("\u{FFFD}") || $0.utf8.contains { $0 < 0x20 || $0 == 0x7F } }
     self.init(
       mirror: mirror, size: nil, etag: isUsable ? etags.first : nil,
       modified: isUsable ? Self.strongDate(head, now: now.seconds) : nil)

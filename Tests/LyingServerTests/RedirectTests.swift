@@ -61,6 +61,51 @@ import TestSupport
     #expect(spool.payloads == ["data"], "named by the job's URL, not by the redirect's")
   }
 
+  /// Each redirect leads further, and the body of each never ends; neither is followed for long.
+  @Test func tenThousandRedirects() async throws {
+    let server = try ScriptedServer { request, reply in
+      let hop = Int(request.target.dropFirst()) ?? 0
+      if hop == 10_000 {
+        try Origin().answer(request, reply)
+        return
+      }
+      try reply.head("302 Found", ["Location: /\(hop + 1)", "Transfer-Encoding: chunked"])
+      while hop % 2 == 1 { try reply.send("1000\r\n\(String(repeating: "x", count: 0x1000))\r\n") }
+      try reply.send("0\r\n\r\n")
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("job", "url: \(server.url("/0"))\noutput: x\n")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(1), "\(result)")
+    #expect(server.requests.map(\.target) == (0...20).map { "/\($0)" })
+    #expect(spool.places(of: "job") == ["failed/job"] && spool.names("partial") == [])
+  }
+
+  /// A lone CR ends a line for some servers: what one server says must not become a line of a request to another.
+  @Test func noHeaderSplitting() async throws {
+    let inner = try ScriptedServer { try Origin().answer($0, $1) }
+    let server = try ScriptedServer { request, reply in
+      switch request.target {
+      case "/etag" where request.rangeStart ?? 0 > 0 && request.value("if-range") != nil:
+        try reply.respond("307 Temporary Redirect", ["Location: \(inner.url("/etag"))"], body: [])
+      case "/etag":
+        try Origin(etag: "\"a\rX-Injected: etag\"").answerAndCut(request, reply, after: request.nth == 1 ? 4000 : n)
+      case "/cr": try reply.respond("302 Found", ["Location: \(inner.url("/cr"))\rX-Injected: location"], body: [])
+      default:
+        try reply.respond("302 Found", ["Location: \(inner.url("/coded"))?%0d%0aX-Injected:%20query"], body: [])
+      }
+    }
+    let spool = try TemporarySpool()
+    for name in ["etag", "cr", "coded"] { try spool.drop(name, "url: \(server.url("/\(name)"))\n") }
+    let result = try await spoolrun("--once", spool.root)
+    #expect(server.problems == [] && inner.problems == [])
+    for request in server.requests + inner.requests {
+      #expect(!"\(request)".contains("X-Injected:") || request.target.contains("%0d%0a"), "\(request)")
+      #expect(request.value("x-injected") == nil)
+    }
+    #expect(spool.names("done").contains("coded") && spool.places(of: "etag") != ["failed/etag"], "\(result)")
+  }
+
   /// A resumed request keeps its Range on every hop, and data of the old place is not joined with the new one's.
   @Test func rangeGoesAlong() async throws {
     let server = try ScriptedServer { request, reply in

@@ -95,6 +95,43 @@ import Testing
     _ = try root.place(try output("real/x"))
   }
 
+  /// Each directory of the way is swapped for a link that leads out, before each call that a commit makes there. The payload ends where it was to go, or in
+  /// the directory that stood there, or nowhere; never where the link leads.
+  @Test(arguments: ["a", "a/b", "a/b/c"], [false, true])
+  func swappedForALinkMidway(component: String, overwrite: Bool) throws {
+    var swaps = 0
+    for number in 1... {
+      let files = try TemporarySpool()
+      let (outside, way) = (files.path("tmp/outside"), files.path("files/\(component)"))
+      try #require(mkdir(outside, 0o700) == 0)
+      for sub in ["b", "b/c", "c"] { try #require(mkdir("\(outside)/\(sub)", 0o700) == 0) }
+      for directory in ["a", "a/b", "a/b/c"] { try #require(mkdir(files.path("files/\(directory)"), 0o700) == 0) }
+      let (calls, armed) = (Counter(), Switch())
+      let hook = Probe { call in
+        guard armed.isOn, calls.next() == number else { return nil }
+        if rename(way, files.path("tmp/moved")) != 0 || symlink(outside, way) != 0 { Issue.record("not swapped") }
+        return nil
+      }
+      let spool = try Spool(
+        files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "boot-1", system: System(hook: hook))
+      let part = try #require(try PartFile.open(jobName("a"), in: spool))
+      try part.append([1, 2, 3])
+      let root = try OutputRoot(nil, spool: spool)
+      armed.turnOn()
+      do {
+        _ = try root.status(try output("a/b/c/x"))
+        let place = try root.place(try output("a/b/c/x"))
+        _ = try place.publish(part, overwrite: overwrite)
+      } catch let error as SpoolError {
+        #expect(error.errno == .tooManySymbolicLinkLevels || error.errno == .notDirectory, "\(error)")
+      }
+      #expect(filesBelow(outside) == [], "at call \(number)")
+      if calls.current < number { break }
+      swaps = number
+    }
+    #expect(swaps >= 9)
+  }
+
   @Test func aLinkAtTheFinalName() throws {
     let fixture = try Fixture()
     let victim = fixture.files.path("tmp/victim")

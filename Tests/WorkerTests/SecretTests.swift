@@ -67,6 +67,45 @@ import Testing
       "they do reach the server")
   }
 
+  /// What other users see of processes, and what hooks and gates are given.
+  @Test func processesShowNone() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    let look =
+      "cat /proc/$PPID/cmdline /proc/$$/cmdline | tr '\\0' '\\n'; env; cat /proc/$PPID/environ | tr '\\0' '\\n'"
+    try #require(mkdir(spool.path("hooks"), 0o700) == 0)
+    for hook in ["verify", "done", "failed"] {
+      try writeFile(
+        spool.path("hooks/\(hook)"), Array("#!/bin/sh\n(\(look)) >>'\(spool.root)/seen-\(hook)' 2>/dev/null\n".utf8))
+      try #require(chmod(spool.path("hooks/\(hook)"), 0o700) == 0)
+    }
+    try spool.drop("good", job(server.url("/good"), "output: good\n"))
+    try spool.drop("gone", job(server.url("/404"), "output: gone\n"))
+    let gate = "(\(look)) >>'\(spool.root)/seen-gate' 2>/dev/null; true"
+    let result = try await spoolrun("--once", "--gate", gate, spool.root)
+    #expect(result.status == .exited(1) && spool.payloads == ["good"], "\(result)")
+    for seen in ["verify", "done", "failed", "gate"] {
+      let text = String(decoding: try readFile(spool.path("seen-\(seen)")), as: UTF8.self)
+      #expect(text.contains("--once") && text.contains("PATH="), "\(seen) has looked")
+      #expect(reveals(text) == [], "\(seen)")
+    }
+  }
+
+  /// `status` shows what went wrong, and nothing of the jobs' own lines.
+  @Test(arguments: [[], ["--json"]])
+  func statusTellsNone(flags: [String]) async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    for (name, path) in [("gone", "/404"), ("busy", "/503")] {
+      try spool.drop(name, job(server.url(path), "output: \(name)\n"))
+    }
+    try spool.drop("bad", job(server.url("/x"), "hdr-s3cret: 1\n").replacing("header: ", with: "haeder: "))
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    let result = try await start(["status", "--all"] + flags + [spool.root]).result()
+    #expect(result.output.contains("http-404") && result.output.contains("malformed"), "\(result)")
+    #expect(reveals(result.output + result.errors) == [], "\(result)")
+  }
+
   @Test func addTellsNone() async throws {
     let spool = try TemporarySpool()
     let bad = [
