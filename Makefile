@@ -36,13 +36,22 @@ model: setup
 	Models/check
 
 # What takes long and finds what tests don't; add to the list.
-torture: model peers
+torture: model peers crowd
 
 # Other tools before the servers that lie in the tests. Writes Torture/PEERS.md; README's table is copied from it.
 peers: setup all
 	Benchmarks/setup
 	$(SWIFT) build --product LyingServer
 	python3 -B Torture/peers --program $(PROGRAM) --server .build/debug/LyingServer
+
+# Workers killed, stopped and replaced at random; CROWD="--jobs 10000 --seed 7" says how long and in which order.
+CROWD ?= --jobs 10000
+crowd: setup all
+	python3 -B Torture/endure/crowd.py --program $(PROGRAM) $(CROWD)
+
+# The same in half a minute.
+torture-quick:
+	$(MAKE) crowd CROWD='--jobs 400'
 
 # ROWS="small medium" measures these alone, QUICK=1 with smaller sizes; then nothing but the screen gets the figures.
 bench: setup all
@@ -79,4 +88,4 @@ uninstall:
 clean:
 	$(SWIFT) package clean
 
-.PHONY: all demo test lint format model torture peers bench bench-growth setup install uninstall clean
+.PHONY: all demo test lint format model torture torture-quick crowd peers bench bench-growth setup install uninstall clean

@@ -1,0 +1,245 @@
+"""Many workers of two hosts on one spool, killed, stopped past their lease and replaced at random, while the files on the server change.
+Ends with 1 unless each job is done once, with one version of its file. `make torture` runs it."""
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+
+from fleet import Fleet, Host, Mounts, Worker, can_mount, claims, make_old
+from server import Server
+from verdict import Witness, problems
+
+# Seconds without a job done after which something hangs: a worker that stays looks at others' claims once a minute.
+PATIENCE = 200
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="crowd", description=__doc__)
+    parser.add_argument("--program", type=Path, required=True, help="the spoolrun to try")
+    parser.add_argument("--jobs", type=int, default=10_000, help="default: %(default)s")
+    parser.add_argument("--workers", type=int, default=8, help="at a time; default: %(default)s")
+    parser.add_argument("--seed", type=int, default=1, help="of the order of faults; their moments remain chance")
+    parser.add_argument("--pause", type=float, default=0.15, help="seconds between faults on average; default: %(default)s")
+    parser.add_argument(
+        "--locks", choices=["shared", "apart"], default="shared", help="apart: hosts that don't see each other's (root, bindfs)"
+    )
+    parser.add_argument("--keep", type=Path, help="work here, and leave all for inspection")
+    return parser.parse_args()
+
+
+class Crowd:
+    def __init__(self, options: argparse.Namespace, spool: Path, fleet: Fleet, server: Server, chance: random.Random):
+        self.options = options
+        self.spool = spool
+        self.fleet = fleet
+        self.server = server
+        self.chance = chance
+        # By fault: how often, how many claims were in hand, how many of them another worker took before the owner woke up.
+        self.cases: Counter[str] = Counter()
+        self.in_hand: Counter[str] = Counter()
+        self.taken: Counter[str] = Counter()
+        self.asleep: list[tuple[float, Worker, list[str]]] = []
+        self.jobs = [f"job{number:05}" for number in range(options.jobs)]
+        self.fixed: set[str] = set()
+        self.undropped: list[str] = []
+
+    # MARK: jobs
+
+    def prepare(self) -> None:
+        for job in self.jobs:
+            small, large = self.chance.randrange(1, 8192), self.chance.randrange(1 << 15, 1 << 17)
+            content = self.server.add(job, self.chance.choice([small, large]))
+            if self.chance.random() < 0.3:
+                self.fixed.add(job)
+                self.drop(job, f"size: {len(content)}\ncrc32: {zlib.crc32(content):08X}\n")
+            elif self.chance.random() < 0.5:
+                self.drop(job)
+            else:
+                self.undropped.append(job)
+
+    def drop(self, job: str, lines: str = "") -> None:
+        # No attempt is to be the last one: what is looked for here is what faults do to jobs that can be done.
+        file = self.spool / "tmp" / job
+        file.write_text(f"url: {self.server.url(job)}\noutput: {job}\nattempts: 1000\n{lines}")
+        file.rename(self.spool / "new" / job)
+
+    def done(self) -> int:
+        return len(os.listdir(self.spool / "done"))
+
+    # MARK: faults
+
+    def kill(self) -> None:
+        worker = self.chance.choice(self.fleet.workers)
+        self.count("SIGKILL", worker)
+        self.fleet.signal(worker, signal.SIGKILL)
+        left = claims(self.spool, worker)
+        # Otherwise its own host's workers alone may take over.
+        if self.chance.random() < 0.5:
+            make_old(self.spool, left)
+
+    def terminate(self) -> None:
+        if awake := self.fleet.awake():
+            worker = self.chance.choice(awake)
+            self.count("SIGTERM", worker)
+            self.fleet.signal(worker, signal.SIGTERM)
+
+    def stop(self) -> None:
+        awake = self.fleet.awake()
+        # Somebody has to be left to take over.
+        if len(awake) > self.options.workers // 2:
+            worker = self.chance.choice(awake)
+            self.fleet.signal(worker, signal.SIGSTOP)
+            self.count("SIGSTOP past the lease, SIGCONT", worker)
+            held = claims(self.spool, worker)
+            make_old(self.spool, held)
+            self.asleep.append((time.monotonic() + self.chance.uniform(0.2, 5), worker, held))
+
+    def wake(self, now: float) -> None:
+        for item in [item for item in self.asleep if item[0] <= now or item[1].process.poll() is not None]:
+            self.asleep.remove(item)
+            _, worker, held = item
+            if worker.process.poll() is None:
+                self.taken["SIGSTOP past the lease, SIGCONT"] += len(set(held) - set(os.listdir(self.spool / "cur")))
+                self.fleet.signal(worker, signal.SIGCONT)
+
+    def change(self) -> None:
+        waiting = set(self.jobs) - self.fixed - set(os.listdir(self.spool / "done"))
+        running = {name.partition(":")[0] for name in os.listdir(self.spool / "cur")} & waiting
+        chosen = self.sample(running, 8) + self.sample(waiting, 8)
+        for job in chosen:
+            self.server.change(job)
+        self.cases["another version of a file"] += len(chosen)
+
+    def sample(self, found: set[str], most: int) -> list[str]:
+        return self.chance.sample(sorted(found), min(most, len(found)))
+
+    def restart(self) -> None:
+        self.cases["server stopped and started"] += 1
+        self.server.stop()
+        time.sleep(self.chance.uniform(0, 0.3))
+        self.server.start()
+
+    def drop_some(self) -> None:
+        for _ in range(min(len(self.undropped), max(1, self.options.jobs // 50))):
+            self.drop(self.undropped.pop())
+
+    def count(self, fault: str, worker: Worker) -> None:
+        self.cases[fault] += 1
+        self.in_hand[fault] += len(claims(self.spool, worker))
+
+    # MARK: the run
+
+    def run(self) -> None:
+        """Faults until nearly all is done; then the rest in peace."""
+        faults = [self.kill, self.stop, self.change, self.drop_some, self.terminate, self.restart]
+        weights = [10, 4, 5, 4, 2, 0.5]
+        best, since, touched = -1, time.monotonic(), 0.0
+        while not self.is_over():
+            now = time.monotonic()
+            self.wake(now)
+            self.fleet.refill()
+            if self.done() < 0.95 * self.options.jobs:
+                self.chance.choices(faults, weights)[0]()
+            else:
+                while self.undropped:
+                    self.drop_some()
+                self.bury()
+            if now - touched > 1:
+                touched = now
+                self.retry_now()
+            if self.done() > best:
+                best, since = self.done(), now
+            if now - since > PATIENCE:
+                self.fleet.problems.append(f"nothing was done for {PATIENCE} s")
+                break
+            time.sleep(min(self.chance.expovariate(1 / self.options.pause), 2))
+        for _, worker, _ in self.asleep:
+            self.fleet.signal(worker, signal.SIGCONT)
+        self.fleet.end()
+
+    def is_over(self) -> bool:
+        waiting = (name for state in ("new", "cur", "partial") for name in os.listdir(self.spool / state))
+        return not self.undropped and all(name.endswith(".part") for name in waiting)
+
+    def retry_now(self) -> None:
+        """`touch partial/x`: after a fault, a job would wait for a minute and more."""
+        for job in os.listdir(self.spool / "partial"):
+            if not job.endswith(".part"):
+                try:
+                    os.utime(self.spool / "partial" / job)
+                except FileNotFoundError:
+                    pass  # Claimed meanwhile.
+
+    def bury(self) -> None:
+        """Claims of the dead become old at last."""
+        living = [worker.suffix for worker in self.fleet.workers]
+        dead = [name for name in os.listdir(self.spool / "cur") if not any(suffix in name for suffix in living)]
+        make_old(self.spool, dead)
+
+    def report(self, found: list[str], seconds: float) -> None:
+        print(f"{'fault':34} {'cases':>6}  outcome")
+        for fault, cases in sorted(self.cases.items()):
+            outcome = ""
+            if self.in_hand[fault]:
+                outcome = f"{self.in_hand[fault]} jobs in hand"
+            if self.taken[fault]:
+                outcome += f", {self.taken[fault]} of them another worker's when it woke up"
+            print(f"{fault:34} {cases:6}  {outcome}".rstrip())
+        answers = self.server.answers()
+        needed = sum((self.spool / "files" / name).stat().st_size for name in os.listdir(self.spool / "files"))
+        print(
+            f"{self.done()} of {self.options.jobs} jobs done by {self.fleet.started} workers in {seconds:.0f} s;"
+            f" {answers['206']} transfers resumed; {answers['bytes'] / max(1, needed):.2f} times the bytes; {len(found)} problems"
+        )
+        for problem in found[:20]:
+            print("  " + problem)
+
+
+def play(options: argparse.Namespace, work: Path) -> bool:
+    chance = random.Random(options.seed)
+    spool = work / "spool"
+    subprocess.run([options.program, "init", spool], check=True)
+    (work / "logs").mkdir()
+    with ExitStack() as stack:
+        views = [spool, spool]
+        if options.locks == "apart":
+            views = [work / "alpha", work / "beta"]
+            stack.enter_context(Mounts(spool, views))
+        hosts = [Host(name, view) for name, view in zip(("alpha", "beta"), views)]
+        server = stack.enter_context(Server(work / "server", rate="32k"))
+        witness = stack.enter_context(Witness(spool, work / "witness"))
+        fleet = Fleet(options.program.resolve(), hosts, options.workers, work / "logs", chance)
+        stack.callback(fleet.end)
+        crowd = Crowd(options, spool, fleet, server, chance)
+        crowd.prepare()
+        begun = time.monotonic()
+        crowd.run()
+        found = fleet.problems + problems(spool, set(crowd.jobs), server, witness)
+        crowd.report(found, time.monotonic() - begun)
+    return not found
+
+
+def main() -> int:
+    options = arguments()
+    if options.locks == "apart" and not can_mount():
+        print("crowd: locks apart: left out, since it wants root, /dev/fuse and bindfs")
+        return 0
+    print(f"{options.workers} workers on two hosts, locks {options.locks}, seed {options.seed}", flush=True)
+    if options.keep:
+        options.keep.mkdir()
+        return 0 if play(options, options.keep.resolve()) else 1
+    with tempfile.TemporaryDirectory(prefix="crowd-") as work:
+        return 0 if play(options, Path(work).resolve()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""Workers on two hosts, each host with a name of its own and perhaps with a view of the spool of its own."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+# Beyond the lease (spool(5)), whatever the clock does meanwhile.
+PAST_LEASE = 1000
+
+
+@dataclass
+class Host:
+    name: str
+    spool: Path
+
+
+@dataclass
+class Worker:
+    host: Host
+    process: subprocess.Popen
+    log: Path
+    is_stopped: bool = False
+    # The signal that it was given to end it.
+    ended_by: int = 0
+
+    @property
+    def suffix(self) -> str:
+        """By which its claims are known."""
+        return f":{self.host.name}.{self.process.pid}."
+
+
+def uts_namespace() -> list[str]:
+    """What a command is put behind to have a host name of its own."""
+    command = ["unshare", "--uts"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--uts"]
+    if subprocess.run([*command, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        raise SystemExit(f"{' '.join(command)}: not allowed here, so there are no two hosts to be had")
+    return command
+
+
+def can_mount() -> bool:
+    return os.geteuid() == 0 and shutil.which("bindfs") is not None and os.path.exists("/dev/fuse")
+
+
+class Mounts:
+    """The spool as two hosts see a shared file system without locks between them: two FUSE mounts of one directory, which
+    keep flock(2) to themselves, cache names for a second, and have page caches of their own."""
+
+    def __init__(self, spool: Path, points: list[Path]):
+        self.spool = spool
+        self.points = points
+
+    def __enter__(self) -> "Mounts":
+        for point in self.points:
+            point.mkdir()
+            subprocess.run(["bindfs", self.spool, point], check=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for point in self.points:
+            subprocess.run(["umount", "--lazy", point], check=True)
+
+
+class Fleet:
+    """Keeps a number of workers alive, in turn on each host, in turn staying and with --once."""
+
+    def __init__(self, program: Path, hosts: list[Host], size: int, logs: Path, chance: random.Random):
+        self.program = program
+        self.hosts = hosts
+        self.size = size
+        self.logs = logs
+        self.chance = chance
+        self.workers: list[Worker] = []
+        self.started = 0
+        self.problems: list[str] = []
+        self.namespace = uts_namespace()
+
+    def start(self, *options: str) -> Worker:
+        host = self.hosts[self.started % len(self.hosts)]
+        log = self.logs / f"worker-{self.started}"
+        self.started += 1
+        rename = [*self.namespace, "sh", "-c", 'hostname "$0" && exec "$@"', host.name]
+        command = [*rename, self.program, "-v", "--jobs", "8", "--per-host", "8", *options, host.spool]
+        with open(log, "wb") as output:
+            worker = Worker(host, subprocess.Popen(command, stderr=output), log)
+        self.workers.append(worker)
+        return worker
+
+    def refill(self) -> None:
+        """Buries who has ended, and starts others in their place."""
+        for worker in [worker for worker in self.workers if worker.process.poll() is not None]:
+            self.workers.remove(worker)
+            self.judge(worker)
+        while len(self.workers) < self.size:
+            self.start(*self.chance.choice([[], ["--once"]]))
+
+    def judge(self, worker: Worker) -> None:
+        status = worker.process.returncode
+        said = worker.log.read_text(errors="replace").splitlines()
+        is_killed = worker.ended_by == signal.SIGKILL and status == -signal.SIGKILL
+        # Before it could take the signal for a wish.
+        is_unborn = worker.ended_by == signal.SIGTERM and status == -signal.SIGTERM and not said
+        if not is_killed and not is_unborn and status not in (0, 75):
+            self.problems.append("\n    ".join([f"a worker ended with {status}; its last words:", *said[-5:]]))
+
+    def awake(self) -> list[Worker]:
+        return [worker for worker in self.workers if not worker.is_stopped]
+
+    def signal(self, worker: Worker, number: int) -> None:
+        worker.process.send_signal(number)
+        worker.is_stopped = number == signal.SIGSTOP
+        if number in (signal.SIGKILL, signal.SIGTERM):
+            worker.ended_by = number
+        if number == signal.SIGKILL:
+            worker.process.wait()
+
+    def end(self) -> None:
+        for worker in self.workers:
+            worker.process.send_signal(signal.SIGCONT)
+            worker.process.send_signal(signal.SIGTERM)
+            worker.process.wait()
+            self.judge(worker)
+        self.workers = []
+
+
+def claims(spool: Path, worker: Worker) -> list[str]:
+    return [name for name in os.listdir(spool / "cur") if worker.suffix in name]
+
+
+def make_old(spool: Path, names: list[str]) -> None:
+    """As if the lease had run out."""
+    for name in names:
+        try:
+            past = os.stat(spool / "cur" / name).st_mtime - PAST_LEASE
+            os.utime(spool / "cur" / name, (past, past))
+        except FileNotFoundError:
+            pass  # It went on meanwhile.
