@@ -17,7 +17,7 @@ import Testing
   func whatWasJudgedIsRun(later: String) throws {
     let fixture = try Fixture()
     let (dropped, other) = (fixture.files.path("new/x"), fixture.files.path("hold/other"))
-    let hook = Probe.once(.create, "tmp/x:") {
+    let hook = Probe.once(.rename, "cur/x:") {
       do { try writeFile(other, Array(later.utf8)) } catch { Issue.record(error) }
       return nil
     }
