@@ -142,6 +142,10 @@ package final class Claim {
       _ = try system.lock(fresh, copy)
       let status = try system.status(fresh, path: copy)
       try system.fdatasync(fresh, copy)
+      // The old file's way here first. btrfs keeps no order between renames of different files: after a power cut the copy could stand here,
+      // and the old file in `new/` again, a second job.
+      try spool.flush(.cur).run()
+      if origin != .cur { try spool.flush(origin).run() }
       try system.rename(spool.root, copy, path)
       _ = Glibc.close(descriptor)
       (descriptor, identity, end) = (fresh, status, Int64(bytes.count))

@@ -1,0 +1,183 @@
+"""Disks that are full, fail or turn read-only in the middle of a run: what the run says of it, and that the next one completes it."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import checks
+from checks import Spool
+from cuts import LIMIT, Outcome, Rig, new_spool
+from disks import EXT4, MIB, Kind, fsync_file, run
+from jobs import Dropper, Promises
+from server import AFTER
+
+LARGE = "large-0"
+
+
+@dataclass
+class Place:
+    """A file system that can be broken and mended."""
+
+    point: Path
+    damage: Callable[[], None]
+    mend: Callable[[], None]
+
+
+@contextmanager
+def mounted(rig: Rig, *mount: str | Path) -> Iterator[Path]:
+    point = rig.store.path("full")
+    point.mkdir()
+    run("mount", *mount, point)
+    try:
+        yield point
+    finally:
+        run("umount", "--lazy", point)
+
+
+def fill(point: Path) -> None:
+    """Takes all room that is left, to the last block."""
+    with open(point / "filler", "wb", buffering=0) as file:
+        for size in [MIB, 4096, 1]:
+            try:
+                while True:
+                    file.write(b"\xff" * size)
+            except OSError:
+                continue
+
+
+def take_inodes(point: Path) -> None:
+    (point / "empty").mkdir(exist_ok=True)
+    try:
+        for number in range(1 << 20):
+            (point / "empty" / f"{number}").touch()
+    except OSError:
+        return
+
+
+def free(point: Path) -> None:
+    (point / "filler").unlink(missing_ok=True)
+    for path in (point / "empty").glob("*"):
+        path.unlink()
+
+
+@contextmanager
+def full_tmpfs(rig: Rig) -> Iterator[Place]:
+    with mounted(rig, "-t", "tmpfs", "-o", "size=64m", "tmpfs") as point:
+        yield Place(point, lambda: fill(point), lambda: free(point))
+
+
+@contextmanager
+def full_ext4(rig: Rig) -> Iterator[Place]:
+    with rig.store.mounted(rig.store.make(Kind("ext4", EXT4, "data=ordered", 64 * MIB)), Kind("ext4", EXT4, "data=ordered")) as point:
+        yield Place(point, lambda: fill(point), lambda: free(point))
+
+
+@contextmanager
+def no_inodes(rig: Rig) -> Iterator[Place]:
+    with mounted(rig, "-t", "tmpfs", "-o", "size=64m,nr_inodes=400", "tmpfs") as point:
+        yield Place(point, lambda: take_inodes(point), lambda: free(point))
+
+
+@contextmanager
+def failing_fsync(rig: Rig) -> Iterator[Place]:
+    """An ext4 whose disk is a sparse image on a tmpfs: when that is full, writes to the disk fail, and fsync(2) says EIO."""
+    with mounted(rig, "-t", "tmpfs", "-o", "size=96m", "tmpfs") as below:
+        image = below / "image"
+        with open(image, "wb") as file:
+            file.truncate(64 * MIB)
+        run(*EXT4, image)
+        with rig.store.mounted(image, Kind("ext4", EXT4, "data=ordered,errors=remount-ro")) as point:
+
+            def mend() -> None:
+                free(below)
+                # Its journal may have been given up: only another mount uses it again.
+                run("umount", point)
+                repair(image)
+                run("mount", "-o", "loop", image, point)
+
+            yield Place(point, lambda: fill(below), mend)
+
+
+def repair(image: Path) -> None:
+    done = subprocess.run(["fsck.ext4", "-fy", image], capture_output=True, text=True)
+    # fsck(8): 1 for errors that were corrected.
+    if done.returncode > 1:
+        raise RuntimeError(f"fsck.ext4: {done.stdout}{done.stderr}")
+
+
+@contextmanager
+def read_only(rig: Rig) -> Iterator[Place]:
+    """An ext4 that finds an error in itself and turns read-only (errors=remount-ro)."""
+    kind = Kind("ext4", EXT4, "data=ordered,errors=remount-ro", 64 * MIB)
+    image = rig.store.make(kind)
+    with rig.store.mounted(image, kind) as point:
+
+        def damage() -> None:
+            device = os.stat(point).st_dev
+            name = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve().name
+            Path(f"/sys/fs/ext4/{name}/trigger_fs_error").write_text("torture")
+
+        def mend() -> None:
+            run("umount", point)
+            repair(image)
+            run("mount", "-o", "loop", image, point)
+
+        yield Place(point, damage, mend)
+
+
+FAULTS = {
+    "no room, tmpfs": full_tmpfs,
+    "no room, ext4": full_ext4,
+    "no inodes, tmpfs": no_inodes,
+    "fsync fails, ext4": failing_fsync,
+    "read-only, ext4": read_only,
+}
+# spoolrun.1: done; a job failed; jobs wait, as after disk-full; the spool itself failed, or nothing could be created in it.
+STATUSES = [0, 1, 75, 74, 73]
+
+
+def disk_fault(rig: Rig, fault: str, outcome: Outcome) -> str:
+    """Breaks the disk in the middle of a large file and many small ones. Returns how the run took it."""
+    promises = Promises()
+    problems: list[str] = []
+    with FAULTS[fault](rig) as place:
+        spool = new_spool(rig, place.point)
+        dropper = Dropper(rig.program, spool, rig.jobs, promises, 0)
+        dropper.drop(rig.jobs.all[LARGE])
+        worker = rig.start(spool, place.point)
+        deadline = time.monotonic() + LIMIT
+        while not (spool / "partial" / f"{LARGE}.part").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        for job in rig.jobs.small[:15]:
+            dropper.drop(job)
+        place.damage()
+        for job in rig.jobs.small[15:25]:
+            # `spoolrun add` may refuse; what the torture itself writes may not.
+            if not job.has_second_name:
+                dropper.drop(job)
+        status = worker.wait(LIMIT)
+        if status not in STATUSES:
+            problems.append(f"the run ended with {status}")
+        worker.add_promises(promises)
+        codes = {event["code"] for event in worker.events() if event["event"] == "failed"}
+        place.mend()
+        problems += checks.after_cut(Spool(spool), rig.jobs, promises)
+        problems += complete(rig, spool, promises)
+    outcome.add(fault, problems)
+    return f"status {status}, failures {' '.join(sorted(codes)) or 'none'}"
+
+
+def complete(rig: Rig, spool: Path, promises: Promises) -> list[str]:
+    """A person's `touch partial/*`, and another run."""
+    fsync_file(spool / "defaults", AFTER)
+    for path in (spool / "partial").iterdir():
+        os.utime(path)
+    worker = rig.start(spool, spool.with_name("again"))
+    status = worker.wait(LIMIT)
+    run(rig.program, "clean", spool)
+    problems = [] if status in (0, 1) else [f"the next run ended with {status}: {worker.events()[-1:]}"]
+    return problems + list(checks.at_end(Spool(spool), rig.jobs, promises))

@@ -1,0 +1,125 @@
+"""The jobs of a run: what they ask for, what may come of them, and the tool that drops them."""
+
+import os
+import random
+import subprocess
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from disks import fsync_directory, fsync_file
+from server import Server
+
+LARGE = 12_000_000
+# Each large file but the last stays the same after the cut.
+LARGE_JOBS = 3
+CHANGED = "large-2"
+
+
+@dataclass
+class Job:
+    name: str
+    output: str
+    # What the payload may be: each is a whole version of the file. None: the job has to fail.
+    versions: list[bytes]
+    # What stood at the output before, and may stay until the job is done.
+    before: bytes | None = None
+    has_second_name: bool = False
+
+    @property
+    def has_to_fail(self) -> bool:
+        return not self.versions
+
+
+class Jobs:
+    """Made once for all runs, because the files are served all the time."""
+
+    def __init__(self, server: Server, small: int):
+        self.url = server.url
+        self.all: dict[str, Job] = {}
+        for number in range(LARGE_JOBS):
+            name = f"large-{number}"
+            content = os.urandom(LARGE)
+            later = os.urandom(LARGE) if name == CHANGED else None
+            server.serve(name, content, later)
+            self.all[name] = Job(name, name, [content] if later is None else [content, later])
+        for number in range(small):
+            self.add_small(server, number)
+        self.small = [job for job in self.all.values() if not job.name.startswith("large-")]
+
+    def add_small(self, server: Server, number: int) -> None:
+        name = f"small-{number:04}"
+        if number % 20 == 7:
+            self.all[name] = Job(name, name, [])
+            return
+        content = os.urandom(random.choice([0, 1, 700, 4096, 30_000, 200_000]))
+        server.serve(name, content)
+        # Every other one makes a directory, whose own name has to be durable, too.
+        output = name if number % 2 else f"sets/{number // 8}/{name}"
+        before = b"what was here before\n" * 50 if number % 20 == 3 else None
+        self.all[name] = Job(name, output, [content], before, number % 10 == 6)
+
+    def prepare(self, spool: Path) -> None:
+        """Puts in place, durably, what jobs are to replace."""
+        for job in self.all.values():
+            if job.before is not None:
+                fsync_file(spool / "files" / job.output, job.before)
+
+
+@dataclass
+class Promises:
+    """What was said to be durable by the time of a cut."""
+
+    # Begun to be dropped, and dropped.
+    begun: set[str] = field(default_factory=set)
+    dropped: set[str] = field(default_factory=set)
+    done: set[str] = field(default_factory=set)
+    checkpoints: dict[str, int] = field(default_factory=dict)
+
+    def copy(self) -> "Promises":
+        return Promises(set(self.begun), set(self.dropped), set(self.done), dict(self.checkpoints))
+
+
+class Dropper:
+    """Drops jobs with `spoolrun add`, one after the other, until it is stopped. Its exit status 0 is a promise."""
+
+    def __init__(self, program: Path, spool: Path, jobs: Jobs, promises: Promises, pause: float):
+        self.program, self.spool, self.jobs, self.promises, self.pause = program, spool, jobs, promises, pause
+        self.stopped = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.errors: list[str] = []
+
+    def drop(self, job: Job) -> bool:
+        self.promises.begun.add(job.name)
+        if job.has_second_name:
+            self.drop_with_second_name(job)
+            return True
+        arguments = ["--spool", self.spool, "--name", job.name, "--output", job.output]
+        overwrite = ["--overwrite"] if job.before is not None else []
+        command = [self.program, "add", *arguments, *overwrite, f"{self.jobs.url}/{job.name}"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode == 0:
+            self.promises.dropped.add(job.name)
+        else:
+            self.errors.append(f"add {job.name} ended with {done.returncode}: {done.stderr.strip()}")
+        return done.returncode == 0
+
+    def drop_with_second_name(self, job: Job) -> None:
+        """As `spoolrun add` that dies between link(2) and unlink(2). The worker has to copy such a file before it writes to it."""
+        first = self.spool / "tmp" / job.name
+        fsync_file(first, f"url: {self.jobs.url}/{job.name}\noutput: {job.output}\n".encode())
+        os.link(first, self.spool / "new" / job.name)
+        fsync_directory(self.spool / "new")
+        self.promises.dropped.add(job.name)
+
+    def run(self) -> None:
+        for job in self.jobs.small:
+            if self.stopped.wait(random.uniform(0, 2 * self.pause)) or not self.drop(job):
+                return
+
+    def start(self) -> None:
+        self.thread.start()
+
+    def stop(self) -> None:
+        self.stopped.set()
+        self.thread.join()
