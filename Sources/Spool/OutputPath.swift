@@ -8,9 +8,14 @@ package struct OutputPath: Sendable, Hashable {
   /// - Precondition: ``defect(of:)`` finds none.
   package init?(_ text: String) {
     guard Self.defect(of: text) == nil else { return nil }
-    var components = text.split(separator: "/").map(String.init)
+    var components = Self.components(of: text)
     name = components.removeLast()
     parents = components
+  }
+
+  /// The kernel splits at bytes. Swift's characters would hide a slash with a combining mark behind it, and so a `..` before it.
+  private static func components(of text: String) -> [String] {
+    text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map { String(Substring($0)) }
   }
 
   /// Why `text` cannot be an output; nil when it can. What symbolic links do is seen only when it is opened.
@@ -21,7 +26,7 @@ package struct OutputPath: Sendable, Hashable {
     if text.utf8.last == UInt8(ascii: "/") { return "names a directory: add the file's name" }
     // path_resolution(7): a path has at most PATH_MAX bytes, with the NUL.
     if text.utf8.count > 4000 { return "is too long" }
-    for component in text.split(separator: "/", omittingEmptySubsequences: false) {
+    for component in components(of: text) {
       if component.isEmpty { return "holds an empty name (//)" }
       if component == "." || component == ".." { return "holds `\(component)`: it may not leave the output root" }
       if component.utf8.count > 255 { return "holds a name of over 255 bytes" }

@@ -42,7 +42,7 @@ package struct URLParts: Sendable {
 
   /// The target of a redirect (RFC 9110, 10.2.2). User information in it is dropped: a server does not choose
   /// credentials.
-  func resolving(_ location: String) throws(URLProblem) -> URLParts {
+  package func resolving(_ location: String) throws(URLProblem) -> URLParts {
     try URLParts(location, relativeTo: requestText)
   }
 
@@ -135,7 +135,7 @@ package struct URLParts: Sendable {
       separator: UInt8(ascii: "/"), omittingEmptySubsequences: false
     ).last
     guard let segment, let name = String(validating: percentDecoded(segment), as: UTF8.self),
-      !name.isEmpty, name != ".", name != "..", !name.contains("/"),
+      !name.isEmpty, name != ".", name != "..", !name.utf8.contains(UInt8(ascii: "/")),
       !name.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
     else { return nil }
     return name

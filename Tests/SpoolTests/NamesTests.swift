@@ -81,6 +81,7 @@ import Testing
 @Suite struct OutputPathTests {
   @Test(arguments: [
     ("a", [], "a"), ("a/b/c", ["a", "b"], "c"), ("...", [], "..."), ("a b/ü", ["a b"], "ü"), ("~/x", ["~"], "x"),
+    ("a/\u{301}b", ["a"], "\u{301}b"),
     (String(repeating: "n", count: 255), [], String(repeating: "n", count: 255)), ("-rf", [], "-rf"),
   ])
   func places(text: String, parents: [String], name: String) throws {
@@ -91,6 +92,8 @@ import Testing
   @Test(arguments: [
     "", "/", "/etc/passwd", "..", "../x", "a/../b", "a/..", ".", "./a", "a/./b", "a//b", "a/", "a\nb", "a\u{0}b",
     "a\u{7f}",
+    // A slash and a mark are one character to Swift, and two to the kernel.
+    "../\u{301}x", "a/../\u{301}x", "a/\u{301}/..", "..%\u{301}/../\u{301}",
     "../../etc/x", String(repeating: "n", count: 256), String(repeating: "d/", count: 2000) + "x",
   ])
   func refused(_ text: String) {
