@@ -8,6 +8,17 @@ let swiftSettings: [SwiftSetting] = [
   .treatAllWarnings(as: .error),
 ]
 
+// libFuzzer comes with the compiler's -sanitize=fuzzer, and nothing that wants it links without (`make fuzz`).
+let fuzzing: [Target] =
+  Context.environment["SPOOLRUN_FUZZ"] == nil
+  ? []
+  : [
+    .systemLibrary(name: "CLibFuzzer", path: "Tests/CLibFuzzer"),
+    .executableTarget(
+      name: "FuzzRig", dependencies: ["CLibFuzzer", "FuzzProperties"], path: "Tests/FuzzRig", exclude: ["dictionary"],
+      swiftSettings: swiftSettings),
+  ]
+
 let package = Package(
   name: "spoolrun",
   products: [.executable(name: "spoolrun", targets: ["spoolrun"])],
@@ -55,6 +66,9 @@ let package = Package(
       path: "Tests/FaultRig", swiftSettings: swiftSettings),
     .executableTarget(
       name: "LyingServer", dependencies: ["TestSupport"], path: "Tests/LyingServer", swiftSettings: swiftSettings),
+    .target(
+      name: "FuzzProperties", dependencies: ["Spool", "Transfer"], path: "Tests/FuzzProperties",
+      swiftSettings: swiftSettings),
     .testTarget(
       name: "SpoolTests",
       dependencies: [
@@ -86,5 +100,7 @@ let package = Package(
     .testTarget(
       name: "DocumentationTests", dependencies: ["Spool", "TestSupport", "spoolrun"],
       swiftSettings: swiftSettings),
-  ],
+    .testTarget(
+      name: "CorpusTests", dependencies: ["FuzzProperties", "TestSupport"], swiftSettings: swiftSettings),
+  ] + fuzzing,
   swiftLanguageModes: [.v6])

@@ -1,11 +1,15 @@
 /// The value of a journal line: words, `key=token` and `key="quoted"` (spool.5, JOURNAL).
-package struct Fields: Sendable {
+package struct Fields: Sendable, Equatable {
   package private(set) var words: [String] = []
   package private(set) var named: [(key: String, value: String)] = []
 
   package init(_ words: String...) { self.words = words }
 
   package subscript(key: String) -> String? { named.first { $0.key == key }?.value }
+
+  package static func == (left: Fields, right: Fields) -> Bool {
+    left.words == right.words && left.named.elementsEqual(right.named, by: ==)
+  }
 
   /// This and `key=value`; unchanged when `value` is nil.
   package func with(_ key: String, _ value: (some CustomStringConvertible)?) -> Fields {

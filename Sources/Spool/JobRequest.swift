@@ -15,7 +15,7 @@ package enum RequestKey: String, CaseIterable, Sendable {
 }
 
 /// What a job asks for; nil where it says nothing.
-package struct JobRequest: Sendable {
+package struct JobRequest: Sendable, Equatable {
   /// A value with the number of the line that it stands on, for records.
   package struct Line: Sendable, Equatable {
     package let text: String
@@ -163,6 +163,12 @@ extension JobRequest {
     }
   }
 
+  /// The worker's resume decision, and where a message ends, stand on these: a job's would break them in silence.
+  private static let ownHeaders = [
+    "accept-encoding", "connection", "content-length", "expect", "host", "if-range", "range", "te", "trailer",
+    "transfer-encoding", "upgrade",
+  ]
+
   /// A field line by RFC 9110 section 5: a token, a colon, no control characters. The value stays out of every message.
   private static func checkHeader(_ value: String, _ defect: (String) -> Defect) throws(Defect) {
     guard let colon = value.utf8.firstIndex(of: 0x3A), colon != value.utf8.startIndex else {
@@ -177,12 +183,7 @@ extension JobRequest {
       })
     else { throw defect("the name before the colon holds a character that HTTP forbids there") }
     let lower = String(value[..<colon]).lowercased()
-    // The worker's own resume decision stands on these: a job's would break it in silence.
-    if ["range", "if-range", "accept-encoding", "transfer-encoding", "content-length", "host", "connection"].contains(
-      lower)
-    {
-      throw defect("\(lower) is the worker's own to send")
-    }
+    if ownHeaders.contains(lower) { throw defect("\(lower) is the worker's own to send") }
   }
 }
 

@@ -99,7 +99,7 @@ package enum JournalLine: Sendable {
 }
 
 /// A job's journal folded into what the next attempt has to know.
-package struct Journal: Sendable {
+package struct Journal: Sendable, Equatable {
   package struct Start: Sendable, Equatable {
     package let host: String
     /// ``WorkerID/text``.

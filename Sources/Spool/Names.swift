@@ -35,7 +35,7 @@ package struct JobName: Hashable, Sendable {
   package var part: FileName { FileName(fileName.bytes + Array(".part".utf8)) }
 
   /// The name for the `number`-th job of one name: `NAME~2`, cut where it would grow too long.
-  func numbered(_ number: Int) -> JobName {
+  package func numbered(_ number: Int) -> JobName {
     let suffix = Array("~\(number)".utf8)
     let stem = fileName.bytes.prefix(Self.maximumLength - suffix.count)
     // A stem cut in the middle keeps no dot in front and no .part behind: the suffix ends it.
@@ -94,7 +94,7 @@ package struct ClaimName: Sendable {
     (host, owner) = (nil, nil)
   }
 
-  static func fileName(_ job: JobName, _ owner: WorkerID) -> FileName {
+  package static func fileName(_ job: JobName, _ owner: WorkerID) -> FileName {
     FileName(job.fileName.bytes + [0x3A] + Array(owner.text.utf8))
   }
 }

@@ -1,7 +1,7 @@
 /// Puts the head of the final response together from the lines libcurl delivers. Pure: no libcurl, no clock.
-struct HeadReader {
+package struct HeadReader {
   /// What one line completed.
-  enum Event {
+  package enum Event {
     case nothing
     case head(ResponseHead)
     /// The reason why this cannot be the head of an HTTP response, or not one for us.
@@ -17,10 +17,10 @@ struct HeadReader {
   private var fields: [(name: String, value: String)] = []
   private var isComplete = false
 
-  init(scheme: String) { self.scheme = scheme }
+  package init(scheme: String) { self.scheme = scheme }
 
   /// Takes one line with its line end.
-  mutating func take(_ line: UnsafeRawBufferPointer) -> Event {
+  package mutating func take(_ line: UnsafeRawBufferPointer) -> Event {
     size += line.count
     guard size <= Self.limit else { return .malformed("more than 256 KiB of header fields") }
     guard !isComplete else { return .nothing }  // trailers, which nothing here depends on
@@ -52,7 +52,8 @@ struct HeadReader {
   private mutating func addField(_ line: Slice<UnsafeRawBufferPointer>) {
     if line.first == 0x20 || line.first == 0x09 {  // obsolete folding (RFC 9112, 5.2)
       guard let last = fields.indices.last else { return }
-      fields[last].value += " " + trimmed(String(decoding: line, as: UTF8.self))
+      // Trimmed again, as either part may be empty.
+      fields[last].value = trimmed(fields[last].value + " " + trimmed(String(decoding: line, as: UTF8.self)))
       return
     }
     guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return }

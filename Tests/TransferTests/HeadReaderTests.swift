@@ -34,6 +34,9 @@ import Testing
   @Test func unfoldsAndSkipsLinesThatAreNoField() throws {
     let head = try head(["HTTP/2 200 \r\n", "garbage\r\n", "A: b\r\n", "\t c\r\n", "B : d\r\n", "\r\n"])
     #expect(head.first("a") == "b c")
+    // A fold before or behind the value is no part of it, or this ETag were no strong one.
+    let folded = try self.head(["HTTP/1.1 200 OK\r\n", "ETag:\r\n", " \"v1\"\r\n", "A: b\r\n", " \r\n", "\r\n"])
+    #expect(folded.first("etag") == "\"v1\"" && folded.first("a") == "b")
     // As libcurl reads it: not the field B.
     #expect(head.first("b") == nil)
   }

@@ -1,0 +1,96 @@
+internal import Spool
+internal import Transfer
+
+func checkJob(_ bytes: [UInt8]) throws(Violation) {
+  let job = parsed(bytes)
+  try require(job.completeLength <= bytes.count, "more was read than is there")
+  try require(job.hasTornTail == (job.completeLength < bytes.count), "a tail that is none, or one that is not seen")
+  try require(job.completeLength == 0 || bytes[job.completeLength - 1] == 0x0A, "what is complete ends in a newline")
+  try require(!hasControls(job.defect?.description ?? ""), "a defect that steers a terminal")
+  let lines = bytes[..<job.completeLength].count { $0 == 0x0A }
+  try require(job.journal.failures + job.journal.mismatches <= 2 * lines, "more failures than lines")
+  try require(lines > 0 || job.journal.isEmpty, "a journal without a line")
+  if job.defect == nil { try checkRequest(job.request) }
+  try checkTail(bytes, job)
+  if job.defect == nil, !job.hasTornTail { try checkGoingOn(bytes, job) }
+
+  let defaults = bytes.withUnsafeBytes { JobText($0, defaults: true) }
+  try require(
+    defaults.request.urls.isEmpty && defaults.request.output == nil && defaults.request.size == nil
+      && defaults.request.crc32 == nil && defaults.journal.isEmpty,
+    "defaults hold what belongs to one job")
+}
+
+private func parsed(_ bytes: some Sequence<UInt8>) -> JobText { Array(bytes).withUnsafeBytes { JobText($0) } }
+
+/// What is accepted can be fetched as it stands.
+private func checkRequest(_ request: JobRequest) throws(Violation) {
+  try require(!request.urls.isEmpty && request.urls.allSatisfy { !$0.text.isEmpty }, "a job without a URL")
+  try require(request.output.map { OutputPath($0.text) != nil } ?? true, "an output that is none")
+  try require(request.size ?? 0 <= UInt64(Int64.max), "a size that is no file offset")
+  try require(request.maxSize ?? 0 <= UInt64(Int64.max), "max-size that is no file offset")
+  try require(request.limitRate.map { (1024...UInt64(Int64.max)).contains($0) } ?? true, "limit-rate out of range")
+  try require(request.attempts.map { (1...1000).contains($0) } ?? true, "attempts out of range")
+  try require(request.connections.map { (1...32).contains($0) } ?? true, "connections out of range")
+  for time in [request.idleTimeout, request.totalTimeout] {
+    try require(time.map { (1...31_536_000).contains($0) } ?? true, "timeout out of range")
+  }
+  for header in request.headers {
+    let problem = RequestFields.problem(in: header)
+    try require(problem == nil, "a header that the engine refuses: \(problem ?? "")")
+  }
+}
+
+/// A line without its newline did not happen, nor did zeros that a power cut left in its place.
+private func checkTail(_ bytes: [UInt8], _ job: JobText) throws(Violation) {
+  guard !job.isTooLong else { return }
+  let whole = parsed(bytes[..<job.completeLength])
+  try require(!whole.hasTornTail && whole.completeLength == job.completeLength, "a part of what was read is torn")
+  try require(whole.journal == job.journal, "a torn line is in the journal")
+  try require(whole.request == job.request, "a torn line is in the request")
+  for tail in ["failed: 2026-01-01T00:00:00Z attempt=1 code=cut", "\0\0\0\0", "\0\0\n"] {
+    // In the request zeros are a stranger's, and a defect.
+    if tail.hasSuffix("\n"), whole.journal.isEmpty { continue }
+    let torn = parsed(bytes[..<job.completeLength] + tail.utf8)
+    try require(torn.journal == whole.journal, "what did not happen is in the journal")
+    try require(torn.hasTornTail && torn.tornTailIsJournal, "a worker's torn line is taken for a stranger's")
+    try require(torn.completeLength == whole.completeLength, "what did not happen is taken for complete")
+  }
+}
+
+/// Whatever a job says, the lines that a worker writes after it are read back as they were meant.
+private func checkGoingOn(_ bytes: [UInt8], _ job: JobText) throws(Violation) {
+  let time = Timestamp(seconds: 1_795_248_000)
+  let worker = WorkerID(host: "alpha", process: 4242, tag: 7)
+  let version = RemoteVersion(mirror: 1, size: 1 << 40, etag: "\"a \\ \u{7F}\"", modified: nil)
+  let mark = Mark(offset: 1 << 33, checksum: Checksum(value: 0x9A0B_1C2D))
+  let output = job.request.output?.text ?? "a=\"b\" ü"
+  let failure = FailureRecord(
+    time: time, attempt: 1, failure: Failure(.cut, "no \"data\"\n"), offset: 5, checksum: Checksum(value: 1),
+    fetched: 1,
+    retry: time + 60)
+  let lines: [JournalLine] = [
+    .requeued(time), .started(time, attempt: 1, worker: worker, boot: "b", mirror: 1, url: job.request.urls[0].text),
+    .response(version, at: 0, part: 17), .checkpoint(mark), .failed(failure),
+    .verified(time, size: 5, checksum: mark.checksum, part: 17),
+    .done(time, attempts: 2, output: output, fetched: 9, seconds: 3, existing: false, directory: nil),
+  ]
+  let later = parsed(bytes + lines.map(\.text).joined().utf8)
+  let journal = later.journal
+  try require(later.defect == nil && !later.hasTornTail, "a job's own journal makes it invalid")
+  try require(later.request == job.request, "a journal changes what was asked for")
+  try require(
+    journal.lastStart?.worker == worker.text && journal.lastStart?.host == "alpha" && journal.lastStart?.boot == "b"
+      && journal.lastStarted == time, "started: is read back as another")
+  try require(
+    journal.version == version && same(journal.version?.etag, version.etag) && journal.part == 17,
+    "response: is read back as another")
+  try require(journal.checkpoint == mark, "checkpoint: is read back as another")
+  try require(
+    journal.failures == 1 && same(journal.lastFailure?["reason"], "no \"data\"\n")
+      && journal.softMark == Mark(offset: 5, checksum: Checksum(value: 1)), "failed: is read back as another")
+  try require(
+    journal.verified?.size == 5 && journal.verified?.checksum == mark.checksum && journal.verified?.part == 17,
+    "verified: is read back as another")
+  try require(same(journal.receipt?.output, output), "done: is read back as another")
+}

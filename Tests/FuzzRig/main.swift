@@ -1,0 +1,31 @@
+internal import CLibFuzzer
+internal import FuzzProperties
+internal import Glibc
+
+// `FuzzRig TARGET ARGUMENT…`: libFuzzer with the arguments that it knows (`-help=1`), on one of the targets. Without a target it prints their names.
+
+/// libFuzzer's function takes no context along.
+nonisolated(unsafe) private var target: FuzzTarget?
+
+var arguments = CommandLine.arguments
+guard arguments.count > 1, let named = FuzzTarget(rawValue: arguments.remove(at: 1)) else {
+  FuzzTarget.allCases.forEach { print($0.rawValue) }
+  exit(arguments.count > 1 ? 64 : 0)
+}
+target = named
+
+var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+var count = Int32(arguments.count)
+let status = words.withUnsafeMutableBufferPointer { buffer in
+  var base = buffer.baseAddress
+  return LLVMFuzzerRunDriver(&count, &base) { bytes, length in
+    do throws(Violation) {
+      try target?.check(Array(UnsafeBufferPointer(start: bytes, count: length)))
+    } catch {
+      // libFuzzer keeps the input of what it takes for a crash.
+      fatalError("violated: \(error)")
+    }
+    return 0
+  }
+}
+exit(status)
