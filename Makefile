@@ -36,7 +36,7 @@ model: setup
 	Models/check
 
 # What takes long and finds what tests don't; add to the list.
-torture: model peers crowd powercut
+torture: model peers crowd pairs powercut
 
 # Other tools before the servers that lie in the tests. Writes Torture/PEERS.md; README's table is copied from it.
 peers: setup all
@@ -49,7 +49,14 @@ CROWD ?= --jobs 10000
 crowd: setup all
 	python3 -B Torture/endure/crowd.py --program $(PROGRAM) $(CROWD)
 
-# The same in half a minute.
+# Two faults in one spool's life, drawn by a seed. CRASH_PAIR=77 beside it plays that pair alone.
+CRASH_PAIRS ?= 10000
+CRASH_SEED ?= 1
+pairs: setup
+	$(SWIFT) build --build-tests
+	CRASH_PAIRS=$(CRASH_PAIRS) CRASH_SEED=$(CRASH_SEED) $(SWIFT) test --skip-build --disable-xctest --filter MatrixTests/struckTwice
+
+# Some of it, in half a minute.
 torture-quick:
 	$(MAKE) crowd CROWD='--jobs 400'
 
@@ -97,4 +104,4 @@ uninstall:
 clean:
 	$(SWIFT) package clean
 
-.PHONY: all demo test lint format model torture torture-quick crowd peers powercut bench bench-growth setup install uninstall clean
+.PHONY: all demo test lint format model torture torture-quick crowd pairs peers powercut bench bench-growth setup install uninstall clean

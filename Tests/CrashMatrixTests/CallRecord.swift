@@ -17,7 +17,7 @@ struct CallEvent: Sendable, Hashable, CustomStringConvertible {
   /// Of the (first) path at that moment; 0: none, or unknown.
   let inode: UInt64
   let path: String
-  /// The error where it failed; the second path's inode where it returned.
+  /// The error where it failed; the second path's inode where it returned; which of the process's faults struck.
   let note: String
 
   init?(_ line: Substring) {
@@ -53,7 +53,7 @@ struct CallEvent: Sendable, Hashable, CustomStringConvertible {
 
 /// Which calls a fault counts; the rig has the same table.
 enum CallClass: String, Sendable {
-  case any, state, write, room, transfer
+  case any, state, write, room, descriptor, transfer
 
   func contains(_ kind: String) -> Bool {
     switch self {
@@ -61,6 +61,7 @@ enum CallClass: String, Sendable {
     case .state: !["open", "read", "stat", "lock", "lease", "list", "close"].contains(kind)
     case .write: kind == "write"
     case .room: ["write", "create", "mkdir", "link", "fsync", "fdatasync", "syncfs"].contains(kind)
+    case .descriptor: kind == "open" || kind == "create"
     case .transfer: kind == "write" || kind == "read"
     }
   }
@@ -93,6 +94,8 @@ struct Fault: Sendable, CustomStringConvertible {
     return fault
   }
 
+  /// Neither a kill nor harmless.
+  var isError: Bool { !isKill && !isHarmless }
   /// The same error for all calls from one on, until the process ends.
   var isLasting: Bool { action == "fail-from" }
   var isKill: Bool { action.hasPrefix("kill") }
@@ -113,6 +116,17 @@ struct Fault: Sendable, CustomStringConvertible {
     Fault(action: "fail-from", counted: .state, argument: "EIO"),
     Fault(action: "fail-from", counted: .room, argument: "ENOSPC"),
   ]
+
+  /// What else a file system may answer, once and until the process ends; only ever one of two.
+  static let rarer = ["fail", "fail-from"].flatMap { action in
+    [
+      Fault(action: action, counted: .room, argument: "EDQUOT"),
+      Fault(action: action, counted: .state, argument: "EROFS"),
+      Fault(action: action, counted: .any, argument: "ESTALE"),
+      Fault(action: action, counted: .descriptor, argument: "EMFILE"),
+      Fault(action: action, counted: .any, argument: "EIO"),
+    ]
+  }
 
   static let harmless = [
     Fault(action: "fail", counted: .state, argument: "EINTR"),

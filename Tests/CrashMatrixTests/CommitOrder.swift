@@ -2,7 +2,8 @@
 struct CommitOrder {
   let scenario: Scenario
   let events: [CallEvent]
-  var fault: Fault?
+  var faults: [Fault] = []
+  private var isLasting: Bool { faults.contains(where: \.isLasting) }
 
   func problems() -> [String] {
     scenario.jobs.filter { $0.end == .done }.flatMap { commitProblems($0) } + retryProblems()
@@ -141,13 +142,13 @@ struct CommitOrder {
     var distrusted: Set<UInt64> = []
     var problems: [String] = []
     // Where nothing can be written any more, nothing can be noted either; but data can still be cut down to what is durable.
-    if fault?.isLasting == true, fault?.argument == "EIO" { return [] }
-    for event in events where event.inode != 0 {
+    if faults.contains(where: { $0.isLasting && $0.argument != "ENOSPC" && $0.argument != "EDQUOT" }) { return [] }
+    for (index, event) in events.enumerated() where event.inode != 0 {
       let isFile = event.path.contains("/") && !event.path.hasPrefix("/")
-      let isDistrusted = fault?.isLasting != true || event.path.hasSuffix(".part")
+      let isDistrusted = !isLasting || event.path.hasSuffix(".part")
       switch event.phase {
-      case .failed where event.isSync && isFile && isDistrusted: distrusted.insert(event.inode)
-      case .returned where fault?.isLasting == true && event.kind == "truncate": distrusted.remove(event.inode)
+      case .failed where event.isSync && isFile && isDistrusted && couldBeTold(index): distrusted.insert(event.inode)
+      case .returned where isLasting && event.kind == "truncate": distrusted.remove(event.inode)
       // Made anew, perhaps with the number of one that is gone.
       case .returned where event.kind == "create" && !existed(event): distrusted.remove(event.inode)
       case .returned where event.isSync && distrusted.contains(event.inode):
@@ -156,6 +157,14 @@ struct CommitOrder {
       }
     }
     return problems
+  }
+
+  /// Whether who heard of a failed sync lived to write another line: killed before it, nobody knows, and the kernel tells an error once
+  /// (INTERNALS.md, what is not crash-proof).
+  private func couldBeTold(_ failure: Int) -> Bool {
+    guard faults.contains(where: \.isKill) else { return true }
+    let later = events[(failure + 1)...].filter { $0.process == events[failure].process }
+    return later.dropLast().contains { $0.phase == .returned && $0.kind == "write" && $0.path.hasPrefix("cur/") }
   }
 
   private func existed(_ created: CallEvent) -> Bool {

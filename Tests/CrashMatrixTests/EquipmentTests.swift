@@ -9,7 +9,7 @@ struct EquipmentTests {
   /// What a worker did that ran undisturbed.
   private func record(of name: String) async throws -> (Scenario, [CallEvent]) {
     let scenario = try #require(Scenario.all.first { $0.name == name })
-    let outcome = try await MatrixCase(scenario: scenario, fault: nil).play()
+    let outcome = try await MatrixCase(scenario: scenario, faults: []).play()
     #expect(outcome.problems.isEmpty)
     #expect(CommitOrder(scenario: scenario, events: outcome.events).problems().isEmpty)
     return (scenario, outcome.events)
@@ -105,7 +105,7 @@ struct EquipmentTests {
     try writeFile(spool.path("files/a.bin"), version.bytes)
     try writeFile(spool.path("done/a"), Array((job + receipt).utf8))
     let invariants = Invariants(scenario: Self.fresh, world: world)
-    try #require(try invariants.atEnd(after: nil).isEmpty)
+    try #require(try invariants.atEnd(after: []).isEmpty)
     switch damage {
     case "wrong payload": try writeFile(spool.path("files/a.bin"), Version.previous.bytes)
     case "short payload": try writeFile(spool.path("files/a.bin"), version.bytes.dropLast())
@@ -122,7 +122,7 @@ struct EquipmentTests {
     case "left temporary": try writeFile(spool.path("files/.spoolrun-1-2"), version.bytes)
     default: Issue.record("unknown damage")
     }
-    #expect(try !invariants.atEnd(after: nil).isEmpty)
+    #expect(try !invariants.atEnd(after: []).isEmpty)
   }
 
   /// What a case says of requests after a kill: data is fetched once.

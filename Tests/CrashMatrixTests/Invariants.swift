@@ -50,10 +50,10 @@ struct Invariants {
   }
 
   /// Problems of a spool in which all has come to its end.
-  func atEnd(after fault: Fault?) throws -> [String] {
+  func atEnd(after faults: [Fault]) throws -> [String] {
     var problems = try always()
     let files = try JobFile.all(in: spool)
-    let hadError = fault.map { !$0.isKill && !$0.isHarmless } ?? false
+    let hadError = faults.contains(where: \.isError)
     for job in scenario.jobs {
       let places = files.filter { $0.output == job.output }.map(\.state)
       let wanted = job.end == .done ? "done" : "failed"
@@ -71,12 +71,12 @@ struct Invariants {
     problems += scenario.rejected.filter { fileStatus(spool.path("failed/\($0)")) == nil }.map {
       "not there: failed/\($0)"
     }
-    problems += temporaryProblems(fault, hadError)
+    problems += temporaryProblems(faults, hadError)
     return problems
   }
 
-  private func temporaryProblems(_ fault: Fault?, _ hadError: Bool) -> [String] {
-    let wasKilled = fault?.isKill == true
+  private func temporaryProblems(_ faults: [Fault], _ hadError: Bool) -> [String] {
+    let wasKilled = faults.contains(where: \.isKill)
     // tmp/ is swept of what workers leave there, which bears their names (spool.5).
     let temporary = allNames(in: spool.path("tmp")).filter { !(hadError || wasKilled) || !$0.contains(":") }
     // Documented for the case that the data got a new inode, as after a failed fsync.

@@ -8,7 +8,7 @@ struct Matrix {
   let faults: [Fault]
 
   /// More cases at once than cores: they wait for ticks of the worker and for its processes.
-  private static let slots = Slots(8)
+  static let slots = Slots(8)
   private static let reportedFailures = 3
 
   /// Runs the scenario without a fault, then once for each call and fault; problems become issues.
@@ -17,7 +17,7 @@ struct Matrix {
       print("crash matrix: \(scenario.name): SKIPPED, /dev/shm is no other file system here")
       try Test.cancel("/dev/shm is no other file system here")
     }
-    let clean = try await Self.slots.withSlot { try await MatrixCase(scenario: scenario, fault: nil).play() }
+    let clean = try await Self.slots.withSlot { try await MatrixCase(scenario: scenario, faults: []).play() }
     if !clean.problems.isEmpty {
       Issue.record("\(scenario.name), without a fault: \(clean.problems.joined(separator: "\n"))")
       return
@@ -62,7 +62,7 @@ struct Matrix {
   private func play(_ fault: Fault, _ clean: MatrixCase.Outcome) async throws -> (Fault, MatrixCase.Outcome) {
     try await Self.slots.withSlot {
       do {
-        return (fault, try await MatrixCase(scenario: scenario, fault: fault, usualRounds: clean.rounds).play())
+        return (fault, try await MatrixCase(scenario: scenario, faults: [fault], usualRounds: clean.rounds).play())
       } catch let error as TestSupportError {
         return (fault, MatrixCase.Outcome(problems: ["\(error)"]))
       }

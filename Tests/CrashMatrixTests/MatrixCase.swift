@@ -1,12 +1,14 @@
 import Glibc
 import TestSupport
 
-/// One case: a scenario from start to end, with a fault at one call or with none.
+/// One case: a scenario from start to end, with faults at some calls or with none.
 struct MatrixCase {
   struct Outcome: Sendable {
     var problems: [String] = []
-    /// The call that the fault struck; nil: the run has no such call.
-    var struck: CallEvent?
+    /// The calls that were struck, by the fault's place in the list.
+    var strikes: [Int: CallEvent] = [:]
+    /// The call that the first fault struck; nil: the run has no such call.
+    var struck: CallEvent? { strikes[0] }
     var events: [CallEvent] = []
     /// How many times workers had to be started.
     var rounds = 0
@@ -15,7 +17,8 @@ struct MatrixCase {
   }
 
   let scenario: Scenario
-  let fault: Fault?
+  /// Each counts the calls of all rounds together.
+  let faults: [Fault]
   /// Of the run without a fault.
   var usualRounds: Int?
 
@@ -42,27 +45,32 @@ struct MatrixCase {
     while outcome.rounds < Self.maximumRounds, outcome.rounds == 0 || isUnsettled(world) {
       outcome.rounds += 1
       for name in world.spool.names("partial") where !name.hasSuffix(".part") { try world.spool.makeDue(name) }
-      let wasStruck = outcome.struck != nil
-      let results = try await runWorkers(world, outcome)
-      for result in results { outcome.problems += exitProblems(result, wasStruck) }
-      if wasStruck || fault == nil, results.count == 1, results[0].status == .exited(0), isUnsettled(world) {
+      let pending = faults.indices.filter { outcome.strikes[$0] == nil }
+      let results = try await runWorkers(world, outcome, pending)
+      for result in results { outcome.problems += exitProblems(result, pending.map { faults[$0] }) }
+      if pending.isEmpty, results.count == 1, results[0].status == .exited(0), isUnsettled(world) {
         outcome.problems.append("round \(outcome.rounds): exit status 0, and not all is done")
       }
-      outcome.events += try CallEvent.record(at: world.recordPath, from: &outcome.recordLength)
-      outcome.struck = outcome.events.first { $0.phase == .struck }
+      let events = try CallEvent.record(at: world.recordPath, from: &outcome.recordLength)
+      outcome.events += events
+      for event in events where event.phase == .struck {
+        if let index = Int(event.note), pending.indices.contains(index) { outcome.strikes[pending[index]] = event }
+      }
       outcome.problems += try invariants.always().map { "after round \(outcome.rounds): \($0)" }
-      if !wasStruck, outcome.struck != nil, fault?.isKill == true {
+      if pending.contains(where: { outcome.strikes[$0] != nil }), faults.allSatisfy(\.isKill) {
         for file in try JobFile.all(in: world.spool) where file.state != "done" && file.state != "failed" {
           guard let output = file.output else { continue }
           expectations.append((output, world.requests(for: output).count, try file.expectation(in: world.spool)))
         }
       }
     }
-    outcome.problems += try invariants.atEnd(after: fault)
+    outcome.problems += try invariants.atEnd(after: faults)
     outcome.problems += expectations.flatMap { requestProblems(world, $0.output, $0.asked, $0.expectation) }
     outcome.problems += repetitionProblems(world, outcome)
-    outcome.problems += CommitOrder(scenario: scenario, events: outcome.events, fault: fault).problems()
-    if let usualRounds, fault?.isHarmless == true, outcome.struck?.isSync != true, outcome.rounds != usualRounds {
+    outcome.problems += CommitOrder(scenario: scenario, events: outcome.events, faults: faults).problems()
+    if let usualRounds, faults.count == 1, faults[0].isHarmless, outcome.struck?.isSync != true,
+      outcome.rounds != usualRounds
+    {
       outcome.problems.append("\(outcome.rounds) rounds, not \(usualRounds): the fault was noticed")
     }
   }
@@ -71,11 +79,14 @@ struct MatrixCase {
     ["new", "cur", "partial"].contains { !world.spool.names($0).filter { !$0.hasSuffix(".part") }.isEmpty }
   }
 
-  private func runWorkers(_ world: World, _ outcome: Outcome) async throws -> [CommandResult] {
+  private func runWorkers(_ world: World, _ outcome: Outcome, _ pending: [Int]) async throws -> [CommandResult] {
     var arguments = [world.spool.root, "record=\(world.recordPath)", "checkpoint=8192"] + scenario.options(world)
     let clean = arguments
-    if let fault, outcome.struck == nil, outcome.rounds == 1 || scenario.workers == 1 {
-      arguments.append("fault=\(fault.plan(max(1, fault.number - fault.counted.count(in: outcome.events))))")
+    if !pending.isEmpty, outcome.rounds == 1 || scenario.workers == 1 {
+      let plans = pending.map {
+        faults[$0].plan(max(1, faults[$0].number - faults[$0].counted.count(in: outcome.events)))
+      }
+      arguments.append("fault=\(plans.joined(separator: ","))")
     }
     let rig = try productPath("FaultRig")
     let workers = try (0..<(outcome.rounds == 1 ? scenario.workers : 1)).map { index in
@@ -86,14 +97,15 @@ struct MatrixCase {
     return results
   }
 
-  private func exitProblems(_ result: CommandResult, _ wasStruck: Bool) -> [String] {
+  /// - Parameter pending: the faults that may have struck it.
+  private func exitProblems(_ result: CommandResult, _ pending: [Fault]) -> [String] {
     let givesUp = scenario.jobs.contains { $0.end == .failed }
     switch result.status {
-    case .killed(signal: SIGKILL) where fault?.isKill == true && !wasStruck: return []
+    case .killed(signal: SIGKILL) where pending.contains(where: \.isKill): return []
     case .exited(0), .exited(75): return []
     case .exited(1) where givesUp: return []
     case .exited(73), .exited(74), .exited(78):
-      if let fault, !wasStruck, !fault.isKill, !fault.isHarmless || fault.argument == "EINTR" { return [] }
+      if pending.contains(where: { $0.isError || $0.argument == "EINTR" }) { return [] }
       fallthrough
     default: return ["the worker ended with \(result.status): \(result.errors)"]
     }
@@ -116,7 +128,7 @@ struct MatrixCase {
 
   /// Workers that share a spool fetch nothing twice, but for what one of them had in hand when it was killed.
   private func repetitionProblems(_ world: World, _ outcome: Outcome) -> [String] {
-    guard scenario.workers > 1, fault == nil || fault?.isKill == true else { return [] }
+    guard scenario.workers > 1, faults.allSatisfy(\.isKill) else { return [] }
     let limit = outcome.struck == nil ? 1 : 2
     return scenario.jobs.map(\.output).filter { world.requests(for: $0).count > limit }.map {
       "\($0) was asked for \(world.requests(for: $0).count) times"
@@ -126,7 +138,8 @@ struct MatrixCase {
   private func report(_ world: World, _ outcome: Outcome) -> [String] {
     let jobs = ["a", "a~2", "b", "c", "d", "e"]
     let tail = outcome.events.drop { $0.phase != .struck }.prefix(40).map { "  \($0)" }
-    return ["struck: \(outcome.struck.map { "\($0)" } ?? "nothing")"] + tail
+    let struck = outcome.strikes.sorted { $0.key < $1.key }.map { "\($0.value)" }
+    return ["struck: \(struck.isEmpty ? "nothing" : struck.joined(separator: "; "))"] + tail
       + jobs.map { world.spool.listing(of: $0) }.filter { !$0.isEmpty }
   }
 }

@@ -1,15 +1,17 @@
 import Testing
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite
 struct MatrixTests {
-  @Test(arguments: Scenario.chosen)
+  @Test(.timeLimit(.minutes(20)), arguments: Scenario.chosen)
   func killed(scenario: Scenario) async throws { try await Matrix(scenario: scenario, faults: Fault.kills).sweep() }
 
-  @Test(arguments: Scenario.chosen)
+  @Test(.timeLimit(.minutes(20)), arguments: Scenario.chosen)
   func failing(scenario: Scenario) async throws { try await Matrix(scenario: scenario, faults: Fault.errors).sweep() }
 
-  @Test(arguments: Scenario.chosen)
+  @Test(.timeLimit(.minutes(20)), arguments: Scenario.chosen)
   func unnoticed(scenario: Scenario) async throws {
     try await Matrix(scenario: scenario, faults: Fault.harmless).sweep()
   }
+
+  @Test(.timeLimit(.minutes(240))) func struckTwice() async throws { try await Pairs().play() }
 }

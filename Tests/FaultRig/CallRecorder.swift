@@ -6,7 +6,7 @@ internal import Spool
 ///
 /// Phases: `*` the plan strikes here, `>` about to be made, `<` returned, `!` not made: failed with the error in NOTE. INODE is that of the path at
 /// that moment, 0 where there is none, or where the path is relative to another directory than the spool. Of two paths it is the first one's,
-/// and NOTE at `<` is the second one's.
+/// and NOTE at `<` is the second one's. NOTE at `*` is the number of the plan, from 0.
 struct CallRecorder {
   private let descriptor: Int32
   private let root: Int32

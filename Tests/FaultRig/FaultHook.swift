@@ -3,29 +3,30 @@ internal import Spool
 internal import Synchronization
 internal import SystemPackage
 
-/// Records each call of a worker, and kills the process or fails the call where the plan says so.
+/// Records each call of a worker, and kills the process or fails the call where a plan says so.
 final class FaultHook: CallHook {
   private struct State {
-    var counted = 0
+    /// By plan.
+    var counted: [Int]
     /// The call after which the process dies.
     var lastCall: (kind: Call.Kind, path: String)?
     var hasStopped = false
   }
 
   private let recorder: CallRecorder
-  private let plan: FaultPlan?
+  private let plans: [FaultPlan]
   /// Whether renameat2(RENAME_NOREPLACE) is to look as on a file system that does not know it.
   private let lacksNoReplace: Bool
   /// Whether the process gets a SIGTERM at the first byte of data.
   private let stopsAtData: Bool
   private let state: Mutex<State>
 
-  init(_ recorder: CallRecorder, plan: FaultPlan?, lacksNoReplace: Bool, stopsAtData: Bool) {
+  init(_ recorder: CallRecorder, plans: [FaultPlan], lacksNoReplace: Bool, stopsAtData: Bool) {
     self.recorder = recorder
-    self.plan = plan
+    self.plans = plans
     self.lacksNoReplace = lacksNoReplace
     self.stopsAtData = stopsAtData
-    state = Mutex(State())
+    state = Mutex(State(counted: plans.map { _ in 0 }))
   }
 
   func before(_ call: Call) -> Fault? {
@@ -56,12 +57,20 @@ final class FaultHook: CallHook {
     }
   }
 
+  /// What the first plan that strikes here does; the others have had their chance.
   private func planned(_ call: Call, _ state: inout State) -> Fault? {
-    guard let plan, plan.counted.contains(call.kind) else { return nil }
-    state.counted += 1
-    if state.counted == plan.number { recorder.note(.struck, call) }
-    if case .failFrom(let errno) = plan.action { return state.counted >= plan.number ? .fail(errno) : nil }
-    guard state.counted == plan.number else { return nil }
+    var fault: Fault?
+    for (index, plan) in plans.enumerated() where plan.counted.contains(call.kind) {
+      state.counted[index] += 1
+      if state.counted[index] == plan.number { recorder.note(.struck, call, "\(index)") }
+      if fault == nil { fault = effect(of: plan, at: state.counted[index], call, &state) }
+    }
+    return fault
+  }
+
+  private func effect(of plan: FaultPlan, at number: Int, _ call: Call, _ state: inout State) -> Fault? {
+    if case .failFrom(let errno) = plan.action { return number >= plan.number ? .fail(errno) : nil }
+    guard number == plan.number else { return nil }
     switch plan.action {
     case .killBefore: die()
     case .killAfter:

@@ -9,6 +9,8 @@ enum CallClass: String, CaseIterable {
   case write
   /// Those that a full disk fails.
   case room
+  /// Those that want another descriptor.
+  case descriptor
   /// Those that may move fewer bytes than they were asked to.
   case transfer
 
@@ -18,6 +20,7 @@ enum CallClass: String, CaseIterable {
     case .state: kind.changesState
     case .write: kind == .write
     case .room: [.write, .create, .mkdir, .link, .fsync, .fdatasync, .syncfs].contains(kind)
+    case .descriptor: kind == .open || kind == .create
     case .transfer: kind == .write || kind == .read
     }
   }
@@ -40,6 +43,12 @@ struct FaultPlan {
   let counted: CallClass
   /// From 1.
   let number: Int
+
+  /// Plans with commas between them; nil where one is none.
+  static func list(_ text: String) -> [FaultPlan]? {
+    let plans = text.split(separator: ",", omittingEmptySubsequences: false).map { FaultPlan(String($0)) }
+    return plans.contains { $0 == nil } ? nil : plans.compactMap { $0 }
+  }
 
   /// nil for what is no plan.
   init?(_ text: String) {
@@ -64,5 +73,6 @@ struct FaultPlan {
 
   private static let errors: [String: Errno] = [
     "EIO": .ioError, "ENOSPC": .noSpace, "EDQUOT": .diskQuotaExceeded, "EINTR": .interrupted,
+    "EROFS": .readOnlyFileSystem, "ESTALE": .staleNFSFileHandle, "EMFILE": .tooManyOpenFiles,
   ]
 }

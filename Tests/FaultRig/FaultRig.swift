@@ -4,7 +4,7 @@ internal import Spool
 internal import SpoolWorker
 internal import SystemPackage
 
-/// `FaultRig SPOOL record=FILE [fault=PLAN] [checkpoint=BYTES] [directory=DIR] [jobs=N] [connections=N] [replace=unknown] [stop=data]`:
+/// `FaultRig SPOOL record=FILE [fault=PLAN,...] [checkpoint=BYTES] [directory=DIR] [jobs=N] [connections=N] [replace=unknown] [stop=data]`:
 /// a worker as `spoolrun --once` is one, with the seam of its system calls recorded and, by plan, broken.
 /// Its exit status is that of spoolrun(1).
 @main
@@ -21,13 +21,9 @@ struct FaultRig {
     else {
       exit(64)
     }
-    var plan: FaultPlan?
-    if let text = options["fault"] {
-      plan = FaultPlan(text)
-      if plan == nil { exit(64) }
-    }
+    guard let plans = options["fault"].map({ FaultPlan.list($0) }) ?? [] else { exit(64) }
     let hook = FaultHook(
-      recorder, plan: plan, lacksNoReplace: options["replace"] == "unknown", stopsAtData: options["stop"] == "data")
+      recorder, plans: plans, lacksNoReplace: options["replace"] == "unknown", stopsAtData: options["stop"] == "data")
     exit(work(location, options, System(hook: hook)))
   }
 
