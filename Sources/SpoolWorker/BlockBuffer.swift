@@ -3,11 +3,14 @@
 final class BlockBuffer {
   static let size = 256 << 10
 
+  private let pool: BlockPool
   private var memory: UnsafeMutableRawBufferPointer?
   /// Bytes that wait to be written.
   private(set) var count = 0
 
-  deinit { memory?.deallocate() }
+  init(_ pool: BlockPool = BlockPool()) { self.pool = pool }
+
+  deinit { giveBack() }
 
   /// Takes bytes in, and writes whole blocks.
   /// - Parameters:
@@ -40,10 +43,16 @@ final class BlockBuffer {
   }
 
   private func gather(_ bytes: UnsafeRawBufferPointer) {
-    let memory = self.memory ?? .allocate(byteCount: Self.size, alignment: 4096)
+    let memory = self.memory ?? pool.take()
     self.memory = memory
     UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: bytes)
     count += bytes.count
+  }
+
+  /// Lets go of the memory: a job in its commit needs none.
+  func giveBack() {
+    if let memory { pool.give(memory) }
+    memory = nil
   }
 
   /// Writes what waits.
@@ -52,5 +61,21 @@ final class BlockBuffer {
     let bytes = UnsafeRawBufferPointer(rebasing: memory[..<count])
     count = 0
     try write(bytes)
+  }
+}
+
+/// Memory for blocks, used again: pages that are given back to the kernel cost as much as writing to them.
+final class BlockPool {
+  private static let most = 16
+  private var free: [UnsafeMutableRawBufferPointer] = []
+
+  deinit { for memory in free { memory.deallocate() } }
+
+  func take() -> UnsafeMutableRawBufferPointer {
+    free.popLast() ?? .allocate(byteCount: BlockBuffer.size, alignment: 4096)
+  }
+
+  func give(_ memory: UnsafeMutableRawBufferPointer) {
+    if free.count < Self.most { free.append(memory) } else { memory.deallocate() }
   }
 }

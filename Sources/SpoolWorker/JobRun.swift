@@ -195,7 +195,7 @@ final class JobRun {
     fetched += unrecorded
     let state = State(
       claim: claim, request: request, part: part, version: part.length > 0 ? journal.version : nil,
-      room: worker.room)
+      room: worker.room, blocks: worker.blocks)
     // The journal names the inode: after a change of inode it has to name the new one, or the data would not be known again.
     if let version = state.version, journal.part != part.inode { try state.begin(version) }
     return state
@@ -297,7 +297,7 @@ final class JobRun {
         bytesPerSecond: state.request.limitRate, group: fetchID, hasOwnConnection: connections > 1)
       let result = await (try worker.engine()).fetch(request, into: sink)
       fetched += result.bytesReceived
-      try state.writePending()
+      try state.finishPending()
       if let stop { throw stop }
       switch result.end {
       case .cancelled:
@@ -353,7 +353,7 @@ final class JobRun {
     let end = await fetch.run()
     chunked = nil
     fetched += fetch.fetched
-    try state.writePending()
+    try state.finishPending()
     if let stop { throw stop }
     switch end {
     case .whole: return state.isComplete

@@ -14,13 +14,15 @@ extension JobRun {
     /// Counts how often the data was thrown away, so that a checkpoint under way can tell.
     private(set) var generation = 0
 
-    private let pending = BlockBuffer()
+    private let pending: BlockBuffer
     private let room: DiskRoom
     /// Bytes since the room was last looked at, for transfers that do not tell how much they take.
     private var unasked: UInt64 = 0
     private static let askedEach: UInt64 = 1 << 20
 
-    init(claim: Claim, request: JobRequest, part: PartFile, version: RemoteVersion?, room: DiskRoom) {
+    init(claim: Claim, request: JobRequest, part: PartFile, version: RemoteVersion?, room: DiskRoom, blocks: BlockPool)
+    {
+      pending = BlockBuffer(blocks)
       self.room = room
       self.claim = claim
       self.request = request
@@ -109,6 +111,12 @@ extension JobRun {
     /// a crash costs little.
     func writePending() throws(SpoolError) {
       try pending.flush { (block) throws(SpoolError) in try part.append(block) }
+    }
+
+    /// The same at the end of a request, after which no bytes come for a while, or ever.
+    func finishPending() throws(SpoolError) {
+      defer { pending.giveBack() }
+      try writePending()
     }
 
     func isCheckpointDue(_ options: WorkerOptions) -> Bool {

@@ -43,6 +43,7 @@ package final class Worker {
   private var askedAt: Int64?
   private var isSpaceShort = false
   let room: DiskRoom
+  let blocks = BlockPool()
   var roomWait = RoomWait()
   /// It watches, and does not end when all is done.
   private var stays = false
