@@ -158,11 +158,10 @@ extension RemoteVersion {
   /// The validators of a response; the size is the caller's to set.
   init(_ head: ResponseHead, mirror: Int, now: Timestamp) {
     let etags = head.values("etag")
-    // Two of them, or bytes that were no UTF-8, of which two may look alike: no validator, and no date in its stead either.
-    // A control byte, such as a lone CR, would end a line of the next request for some servers.
-    let isUsable =
-      etags.count <= 1
-      && !etags.contains { $0.contains("\u{FFFD}") || $0.utf8.contains { $0 < 0x20 || $0 == 0x7F } }
+    // Two of them, or other than ASCII: no validator, and no date in its stead either. Bytes that were no UTF-8 look alike, and Swift takes
+    // different spellings of a letter with its accent for equal. A control byte, such as a lone CR, would end a line of the next request for
+    // some servers.
+    let isUsable = etags.count <= 1 && etags.allSatisfy { $0.utf8.allSatisfy { (0x20...0x7E).contains($0) } }
     self.init(
       mirror: mirror, size: nil, etag: isUsable ? etags.first : nil,
       modified: isUsable ? Self.strongDate(head, now: now.seconds) : nil)

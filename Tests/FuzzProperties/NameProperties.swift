@@ -23,7 +23,7 @@ func checkName(_ bytes: [UInt8]) throws(Violation) {
     if let owner = claim.owner, let host = claim.host {
       try require(owner.utf8.starts(with: host.utf8), "a host that is not its owner's")
       // An owner's name that is no UTF-8 is shown with U+FFFD.
-      if !owner.contains("\u{FFFD}") {
+      if !owner.unicodeScalars.contains("\u{FFFD}") {
         try require(claim.job.fileName.bytes + Array(":\(owner)".utf8) == bytes, "a claim's name is changed")
       }
     } else {

@@ -73,7 +73,9 @@ import Testing
   }
 
   /// Two ETags, or bytes that are no text and might look alike: no validator at all, not even the date.
-  @Test(arguments: [["etag: \"a\"", "etag: \"a\""], ["etag: \"\u{fffd}\""]])
+  @Test(arguments: [
+    ["etag: \"a\"", "etag: \"a\""], ["etag: \"\u{fffd}\""], ["etag: \"\u{fffd}\u{301}\""], ["etag: \"\u{e9}\""],
+  ])
   func noValidator(fields: [String]) {
     let dates = ["last-modified: \(VerdictCase.earlier)", "date: \(VerdictCase.date)"]
     let verdict = ResponseVerdict.judge(
