@@ -90,7 +90,12 @@ package final class Claim {
     } catch  where error.errno == .noSuchFileOrDirectory {
     }
     // Only now: in the other order, one that is removed between the two looks would seem moved.
-    return try spool.system.status(descriptor, path: path).links == 0 ? .removed : .moved
+    do throws(SpoolError) {
+      return try spool.system.status(descriptor, path: path).links == 0 ? .removed : .moved
+    } catch  where error.isGone {
+      // Which of the two, nobody says: as moved, the data is left alone.
+      return .moved
+    }
   }
 
   /// Whether the lock still holds: after its loss to a successor on another host, taking it again fails.

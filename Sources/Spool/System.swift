@@ -20,6 +20,9 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
 
   /// No room for data or inodes, or over quota: nothing is wrong with the job.
   package var isDiskFull: Bool { errno == .noSpace || errno == .diskQuotaExceeded }
+
+  /// An open file that another host has moved or removed: NFS says ESTALE, FUSE file systems that go by paths say ENOENT.
+  package var isGone: Bool { errno == .staleNFSFileHandle || errno == .noSuchFileOrDirectory }
 }
 
 /// One system call as the seam shows it to a ``CallHook``.

@@ -492,6 +492,8 @@ final class JobRun {
           try claim.append(.interrupted(.now(), attempt: attempt, mark: mark, fetched: fetched, reason: reason))
         } catch  where error.isDiskFull {
           // The move needs no room, and without the line the next attempt reads more of the data.
+        } catch  where !stop.isOurs && error.isGone {
+          // A successor on another host has written to the journal: it is not ours to write to any more.
         }
       }
       try closeData()

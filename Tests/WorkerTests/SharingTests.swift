@@ -71,6 +71,32 @@ import Testing
     #expect(spool.places(of: "old") == ["done/old"])
   }
 
+  /// A worker that slept past its lease, on a file system whose locks other hosts don't see: its successor has the claim, and has written to the
+  /// journal. That is a loss like any other, and no error of the spool.
+  @Test(.timeLimit(.minutes(1)))
+  func theSuccessorOfASleeper() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let spool = try TemporarySpool()
+    try spool.drop("a", "\(server.url("/a"))\n")
+    let worker = try start(["--once", spool.root])
+    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    worker.send(signal: SIGSTOP)
+    let taken = "cur/a:elsewhere.1.0000000a"
+    try spool.move(try spool.claim(of: "a"), taken)
+    let line =
+      "started: 2026-11-21T03:00:00Z attempt=1 worker=elsewhere.1.0000000a boot=b mirror=1 url=\(server.url("/a"))\n"
+    let journal = try readFile(spool.path(taken)) + Array(line.utf8)
+    let descriptor = open(spool.path(taken), O_WRONLY | O_APPEND | O_CLOEXEC)
+    #expect(write(descriptor, line, line.utf8.count) == line.utf8.count)
+    close(descriptor)
+    worker.send(signal: SIGCONT)
+    let result = try await worker.result()
+    #expect(result.status == .exited(0) && result.errors == "", "\(result)")
+    #expect(try readFile(spool.path(taken)) == journal, "the successor's journal is its own")
+    #expect(spool.places(of: "a") == [taken])
+  }
+
   /// While it works, a job that is dropped is run as well, and a half-written one is left.
   @Test func whatIsDroppedMeanwhile() async throws {
     let gate = try Gate()
