@@ -96,6 +96,10 @@ extension Spool {
     var status = try system.status(descriptor, path: source)
     guard status.isRegular else { return .lost }
     if status.links > 1, origin == .cur, try completeMove(job, source, status) { return .lost }
+    if status.links > 1, try completeClaim(job, origin, source, status) {
+      if origin == .new { return .lost }
+      status = try system.status(descriptor, path: source)
+    }
     if status.links > 1, origin == .partial {
       try removeClaims(of: job, status)
       status = try system.status(descriptor, path: source)
@@ -226,6 +230,29 @@ extension Spool {
       }
     }
     return false
+  }
+
+  /// The rename from `new/` into `cur/`, cut by a power failure: btrfs can have made the second name durable and kept the first, for one file.
+  /// - Returns: whether it was so; then the name in `new/` is gone.
+  private func completeClaim(_ job: JobName, _ origin: Directory, _ source: Path, _ status: FileStatus)
+    throws(SpoolError)
+    -> Bool
+  {
+    switch origin {
+    case .cur:
+      guard let other = try self.status(.new, job.fileName), other.isSameFile(as: status) else { return false }
+      try system.unlink(root, Path(.new, job.fileName))
+      return true
+    case .new:
+      // A claim may have got a number.
+      for name in try list(.cur) {
+        guard let other = try self.status(.cur, name), other.isSameFile(as: status) else { continue }
+        try system.unlink(root, source)
+        return true
+      }
+      return false
+    default: return false
+    }
   }
 
   /// The same, seen from the new name: the claim that it was moved from goes.

@@ -167,6 +167,24 @@ import Testing
     #expect(fixture.files.names("tmp") == ["other-name"])
   }
 
+  /// btrfs, after a power cut: the claim's rename has made the new name durable and kept the old one. It is one job, not two.
+  @Test(arguments: [Directory.new, .cur])
+  func aHalfDurableClaimIsOneJob(foundIn origin: Directory) throws {
+    let fixture = try Fixture()
+    try fixture.files.drop("a", url)
+    let left = "a:alpha.7.00000009"
+    try #require(link(fixture.files.path("new/a"), fixture.files.path("cur/\(left)")) == 0)
+    if origin == .new {
+      #expect(try fixture.outcome("a").label == "lost")
+      #expect(fixture.files.names("cur") == [left])
+    }
+    let inode = fileStatus(fixture.files.path("cur/\(left)"))?.st_ino
+    _ = try fixture.claim(left, from: .cur)
+    #expect(fixture.files.places(of: "a") == ["cur/a:alpha.42.00000001"])
+    #expect(
+      fileStatus(fixture.files.path("cur/a:alpha.42.00000001"))?.st_ino == inode, "nobody else has it: no copy needed")
+  }
+
   @Test(.enabled(if: geteuid() == 0, "only root can give files away"))
   func somebodyElsesFileIsCopied() throws {
     let fixture = try Fixture()

@@ -109,7 +109,8 @@ def main() -> int:
         return 0
     enter_namespace()
     # As an exception, so that the server and the workers are ended.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("torture: terminated"))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit("torture: terminated"))
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
     random.seed(seed)
     print(f"seed {seed}", flush=True)
