@@ -9,7 +9,8 @@ RELEASE = -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-l
 PROGRAM = .build/release/spoolrun
 # Which manuals are installed on this machine says nothing of ours.
 UNINSTALLED = 'STYLE: referenced manual not found'
-SCRIPTS = .ci/run Benchmarks/setup Torture/powercut/setup scripts/demo scripts/loopback scripts/setup contrib/spoolrun-inotify Models/check
+SCRIPTS = .ci/run Benchmarks/setup Torture/powercut/setup scripts/demo scripts/fuzz scripts/loopback scripts/sanitize \
+  scripts/setup contrib/spoolrun-inotify Models/check
 COMPLETIONS = bash-completion/completions/spoolrun zsh/site-functions/_spoolrun fish/vendor_completions.d/spoolrun.fish
 
 all:
@@ -35,8 +36,17 @@ format:
 model: setup
 	Models/check
 
+# libFuzzer on each reader of strangers' bytes, for SECONDS each.
+SECONDS ?= 60
+fuzz: setup
+	scripts/fuzz $(SECONDS)
+
+# The tests under ThreadSanitizer and AddressSanitizer, and the worker under valgrind.
+sanitize: setup
+	scripts/sanitize
+
 # What takes long and finds what tests don't; add to the list.
-torture: model peers crowd pairs powercut
+torture: model fuzz peers crowd pairs powercut
 
 # Other tools before the servers that lie in the tests. Writes Torture/PEERS.md; README's table is copied from it.
 peers: setup all
@@ -102,4 +112,5 @@ uninstall:
 clean:
 	$(SWIFT) package clean
 
-.PHONY: all demo test lint format model torture torture-quick crowd pairs peers powercut bench bench-growth setup install uninstall clean
+.PHONY: all demo test lint format model fuzz sanitize torture torture-quick crowd pairs peers powercut bench bench-growth setup \
+  install uninstall clean

@@ -122,7 +122,10 @@ package func runTool(_ argv: [String], directory: String? = nil) async throws ->
 /// What commands get by default: no proxy settings, no locale, no home of the one who runs the tests.
 package let testEnvironment = [
   "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8",
-]
+].merging(sanitizerOptions) { given, _ in given }
+
+/// What `scripts/sanitize` says to ThreadSanitizer holds for what the tests start, too.
+private let sanitizerOptions = getenv("TSAN_OPTIONS").map { ["TSAN_OPTIONS": String(cString: $0)] } ?? [:]
 
 /// Reads all descriptors to their ends and closes them. Returns false when the deadline comes first.
 private func collect(
