@@ -5,7 +5,8 @@ SWIFT ?= swift
 # The Swift runtime goes into the program, so that the installed binary needs no toolchain; libcurl and zlib stay
 # shared, so that the distribution's security updates reach it (libcurl is loaded by Sources/CCurl, not linked). lld:
 # GNU gold would warn of a function in the runtime's archive that we don't call.
-RELEASE = -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld -Xlinker -s
+RELEASE = -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld \
+  -Xlinker -s -Xlinker --icf=safe -Xlinker --no-export-dynamic
 PROGRAM = .build/release/spoolrun
 # Which manuals are installed on this machine says nothing of ours.
 UNINSTALLED = 'STYLE: referenced manual not found'

@@ -1,11 +1,14 @@
 #define _GNU_SOURCE 1
 #include "CLinux.h"
 #include <dirent.h>
+#include <elf.h>
+#include <link.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
@@ -75,6 +78,36 @@ uint64_t spoolrun_raise_descriptor_limit(uint64_t wanted) {
   limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
   return getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : limit.rlim_cur;
+}
+
+static int forget_code_of(struct dl_phdr_info *object, size_t size, void *page) {
+  (void)size;
+  // The kernel's own page of code is no file's.
+  if (strncmp(object->dlpi_name, "linux-vdso", 10) == 0) return 0;
+  for (int i = 0; i < object->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+    if (segment->p_type != PT_DYNAMIC) continue;
+    // Its code was written to when it was loaded.
+    for (const ElfW(Dyn) *entry = (void *)(object->dlpi_addr + segment->p_vaddr); entry->d_tag != DT_NULL; entry++)
+      if (entry->d_tag == DT_TEXTREL || (entry->d_tag == DT_FLAGS && entry->d_un.d_val & DF_TEXTREL)) return 0;
+  }
+  for (int i = 0; i < object->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+    if (segment->p_type != PT_LOAD || segment->p_flags & PF_W) continue;
+    uintptr_t mask = *(uintptr_t *)page - 1;
+    uintptr_t start = object->dlpi_addr + segment->p_vaddr, end = start + segment->p_memsz;
+    // Whole pages of the segment alone: the first and the last may be shared with one that is written to.
+    start = (start + mask) & ~mask;
+    end &= ~mask;
+    // Advice: where it is not taken, nothing is lost.
+    if (start < end) madvise((void *)start, end - start, MADV_DONTNEED);
+  }
+  return 0;
+}
+
+void spoolrun_forget_code(void) {
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  dl_iterate_phdr(forget_code_of, &page);
 }
 
 int spoolrun_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }

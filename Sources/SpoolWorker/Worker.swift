@@ -47,7 +47,10 @@ package final class Worker {
   var roomWait = RoomWait()
   /// It watches, and does not end when all is done.
   private var stays = false
+  private var hasLibcurl = false
   private(set) var engineIfRunning: TransferEngine?
+  /// A job ran since the last scan that found nothing to do.
+  private var hasWorked = false
   /// What jobs make durable, together.
   private(set) lazy var durable = GroupFlush(fileSystems) { [unowned self] in
     running.values.reduce(0) { $0 &+ $1.undurable } < Self.littleDirty
@@ -132,11 +135,20 @@ package final class Worker {
       if self.canLookAhead { return 0 }
       if !self.running.isEmpty { return self.untilNextTurn(200) }
       if !self.backlog.isEmpty || !self.roomWait.isEmpty { return 2000 }
+      self.rest()
       return min(nextScan - now, self.millisecondsUntilDue())
     }
   }
 
   static let scanInterval: Int64 = 60_000
+
+  /// Lets go of the memory that only transfers need, where a whole rescan has passed without one: not between two drops, and without a wake-up of its own.
+  private func rest() {
+    guard isScanFresh, hasWorked else { return }
+    hasWorked = false
+    malloc_trim(0)
+    spoolrun_forget_code()
+  }
 
   /// - Parameter turn: looks for work and starts it; gives the milliseconds to wait for something to happen, nil when all is done.
   /// - Parameter survivesErrors: whether a job that the spool failed under is left to the next scan, and the run goes on.
@@ -260,8 +272,12 @@ package final class Worker {
 
   /// Asked before the first job is looked at: without libcurl every URL would seem malformed.
   private func mayFetch() -> Bool {
+    if hasLibcurl { return true }
+    // The start is over, and what it took of the program's code is not needed again.
+    spoolrun_forget_code()
     do throws(TransferError) {
       try Libcurl.load()
+      hasLibcurl = true
       return true
     } catch {
       summary.obstacle = error.description
@@ -363,6 +379,7 @@ package final class Worker {
     }
     running[id] = nil
     isScanFresh = false
+    hasWorked = true
     switch outcome {
     case .done: summary.done += 1
     case .waiting: break
@@ -398,6 +415,9 @@ package final class Worker {
 
   func engine() throws(TransferError) -> TransferEngine {
     if let engineIfRunning { return engineIfRunning }
+    // Before and after: to be loaded and to be initialised libcurl and its libraries touch far more than they need later.
+    spoolrun_forget_code()
+    defer { spoolrun_forget_code() }
     let engine = try TransferEngine(
       TransferEngine.Options(
         protocols: options.protocols, caFile: options.caFile, userAgent: options.userAgent,

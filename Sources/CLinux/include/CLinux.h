@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -64,6 +65,10 @@ int spoolrun_syncfs_is_reliable(void);
 
 /// Raises the soft limit of open files (RLIMIT_NOFILE) to `wanted` if it is lower, as far as the hard one goes. The limit that is in force then.
 uint64_t spoolrun_raise_descriptor_limit(uint64_t wanted);
+
+/// madvise(2) MADV_DONTNEED for all code and constants that are mapped from files and never written to: they no longer count as resident, and
+/// come back page by page as they are used.
+void spoolrun_forget_code(void);
 
 /// An eventfd(2), close-on-exec and non-blocking.
 int spoolrun_eventfd(void);
