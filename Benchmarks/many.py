@@ -1,10 +1,35 @@
 """Rows of many small files."""
 
-from measuring import alternate
+import os
+import subprocess
+from pathlib import Path
+
+from measuring import Candidate, Failed, alternate
 from row import Bench, Goal, Result
-from single import sized
+from single import disk, sized
 
 PARALLEL = 16
+
+# Of floor.c, with as many threads.
+FLOORS = {"the spool's system calls alone, 1 thread": 1, "the same, 2 threads": 2}
+
+
+def floors(bench: Bench, urls: list[str], size: int) -> list[Candidate]:
+    """What the protocol costs without a network: no worker that keeps it can be faster."""
+    program = bench.scratch.root / "floor"
+    source = Path(__file__).parent / "floor.c"
+    subprocess.run(["cc", "-O2", "-pthread", "-o", str(program), str(source)], check=True)
+    clients = bench.clients
+
+    def check(_: bool) -> None:
+        done = len(os.listdir(clients.spool / "done"))
+        if done != len(urls):
+            raise Failed(f"{done} of {len(urls)} jobs are done")
+
+    return [
+        Candidate(name, [str(program), str(clients.spool), str(size), str(threads)], lambda: clients.drop(urls), check)
+        for name, threads in FLOORS.items()
+    ]
 
 
 def fetch_many(bench: Bench, count: int, size: int, limit: float) -> Result:
@@ -12,13 +37,19 @@ def fetch_many(bench: Bench, count: int, size: int, limit: float) -> Result:
     names = [source.name for source in sources]
     base = f"{bench.server.http}/tree-{size}"
     options = ["--jobs", str(PARALLEL), "--per-host", str(PARALLEL)]
-    ours = bench.clients.spoolrun([f"{base}/{name}" for name in names], sources, *options)
+    urls = [f"{base}/{name}" for name in names]
+    ours = bench.clients.spoolrun(urls, sources, *options)
     others = bench.clients.many(base, names, sources, PARALLEL)
     result = Result(f"{count:,} files of {sized(size)}, {PARALLEL} at once", rates=("files/s", count))
-    result.series = alternate(bench.runner, [ours, *others], bench.runs)
+    result.series = alternate(bench.runner, [ours, *others, *floors(bench, urls, size), disk(bench, count * size)], bench.runs)
     fastest = result.fastest([other.name for other in others])
     result.goals = [Goal(f"the fastest other, {fastest}", result.ratio("spoolrun", fastest), limit)]
-    result.notes.append("spoolrun makes each file, its name and its receipt durable.")
+    floor = result.fastest(list(FLOORS))
+    share = result.ratio(floor, fastest)
+    result.notes.append(
+        "spoolrun makes each file, its name and its receipt durable. The system calls that this takes, in batches that share "
+        f"their flushes, with bytes from nowhere (floor.c), take {share:.2f} × as long as {fastest}."
+    )
     return result
 
 

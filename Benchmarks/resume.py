@@ -59,7 +59,7 @@ class Interrupted:
 
 
 def resume(bench: Bench) -> Result:
-    length, whole = bench.size(50 * GIB, 5 * GIB), bench.size(60 * GIB, 6 * GIB)
+    length, whole = bench.size(50 * GIB, 5 * GIB), bench.size(51 * GIB, 6 * GIB)
     source = bench.server.add_sparse("sparse", whole)
     url = f"{bench.server.http}/slow/sparse"
     out = bench.clients.out / "sparse"

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from measuring import alternate
+from measuring import Candidate, alternate
 from row import Bench, Goal, Result
 from server import SLOW
 
@@ -17,6 +17,13 @@ def sized(count: int) -> str:
     return f"{count} bytes"
 
 
+def disk(bench: Bench, size: int) -> Candidate:
+    """As many bytes from memory to the disk: who makes them durable cannot be faster."""
+    output = str(bench.clients.out / "zeros")
+    command = ["dd", "if=/dev/zero", f"of={output}", "bs=1M", f"count={size >> 20}", "conv=fdatasync", "status=none"]
+    return Candidate("dd, to the disk", command, bench.clients.fresh)
+
+
 def large_http(bench: Bench) -> Result:
     size = bench.size(4 * GIB, GIB // 2)
     source = bench.server.add_file("large", size)
@@ -28,6 +35,7 @@ def large_http(bench: Bench) -> Result:
         clients.curl_then_rhash(url, source),
         clients.wget(url, source),
         clients.aria2(url, source, 4),
+        disk(bench, size),
     ]
     result = Result(f"One file of {sized(size)} over http", rates=("MB/s", size / 1e6))
     result.series = alternate(bench.runner, candidates, bench.runs)
