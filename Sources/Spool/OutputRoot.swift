@@ -8,8 +8,7 @@ package final class OutputRoot {
   package let location: String?
 
   private let spool: Spool
-  private let root: Int32
-  private let rootPath: Path
+  private let root: OutputDirectory
   /// Directories whose own entry is known to be durable: made or synced by this process.
   private var durable: Set<Identity> = []
 
@@ -22,15 +21,16 @@ package final class OutputRoot {
   package init(_ location: String?, spool: Spool) throws(SpoolError) {
     self.location = location
     self.spool = spool
-    rootPath = location.map { Path($0) } ?? Path(.files)
+    let path = location.map { Path($0) } ?? Path(.files)
     // The root itself may be a link: it is the administrator's choice, not a job's.
-    root = try spool.system.open(location == nil ? spool.root : AT_FDCWD, rootPath, O_RDONLY | O_DIRECTORY)
+    let descriptor = try spool.system.open(location == nil ? spool.root : AT_FDCWD, path, O_RDONLY | O_DIRECTORY)
+    root = OutputDirectory(descriptor: descriptor, path: path, system: spool.system)
   }
 
-  deinit { _ = Glibc.close(root) }
-
   /// - Throws: ``SpoolError`` where its status cannot be read.
-  package func fileSystem() throws(SpoolError) -> FileSystem { try FileSystem(root, rootPath, spool.system) }
+  package func fileSystem() throws(SpoolError) -> FileSystem {
+    try FileSystem(root.descriptor, root.path, spool.system)
+  }
 
   /// What stands at `output`; nil when nothing does.
   package func status(_ output: OutputPath) throws(SpoolError) -> FileStatus? {
@@ -50,7 +50,7 @@ package final class OutputRoot {
   private func open(_ output: OutputPath, creating: Bool) throws(SpoolError) -> OutputPlace {
     let system = spool.system
     let flags = O_RDONLY | O_DIRECTORY
-    var chain = [OutputDirectory(descriptor: try system.open(root, Path("."), flags), path: rootPath, system: system)]
+    var chain = [root]
     for name in output.parents {
       let parent = chain[chain.count - 1]
       let path = Path(name)

@@ -15,7 +15,7 @@ struct Hooks {
 
   /// Runs the hook `name` if there is one.
   /// - Returns: nil where there is none; else whether it said yes, and why not.
-  func run(_ name: Name, job: FileName, _ facts: [(name: String, value: String)]) async -> (
+  func run(_ name: Name, job: FileName, _ facts: @autoclosure () -> [(name: String, value: String)]) async -> (
     isSuccess: Bool, reason: String
   )? {
     do throws(SpoolError) {
@@ -25,7 +25,7 @@ struct Hooks {
         log(Event("hook-refused", .error, job: job, Fields().with("hook", name.rawValue).with("reason", reason)))
         return (false, reason)
       case .runnable(let path):
-        return await run(path, name, job, facts)
+        return await run(path, name, job, facts())
       }
     } catch {
       log(Event("hook-refused", .error, job: job, Fields().with("hook", name.rawValue).with("reason", "\(error)")))

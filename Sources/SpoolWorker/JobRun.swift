@@ -391,8 +391,10 @@ final class JobRun {
 
   /// The spool's own `verify` program has the last word on a payload.
   private func askVerifyHook(_ plan: JobPlan, _ state: State) async throws {
-    let payload = [("SPOOLRUN_PAYLOAD", "\(spool.location)/\(String(decoding: state.part.path.bytes, as: UTF8.self))")]
-    if let answer = await worker.hooks.run(.verify, job: name, facts(plan, state) + payload), !answer.isSuccess {
+    func payload() -> (name: String, value: String) {
+      ("SPOOLRUN_PAYLOAD", "\(spool.location)/\(String(decoding: state.part.path.bytes, as: UTF8.self))")
+    }
+    if let answer = await worker.hooks.run(.verify, job: name, facts(plan, state) + [payload()]), !answer.isSuccess {
       throw Failure(.rejected, "the verify hook rejected the data: \(answer.reason)")
     }
   }
