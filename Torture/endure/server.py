@@ -13,7 +13,8 @@ from pathlib import Path
 CONFIGURATION = """
 {user}
 daemon off;
-worker_processes 1;
+# One process, so that SIGSTOP stops all of it.
+master_process off;
 pid {work}/nginx.pid;
 error_log {work}/error.log;
 events {{ worker_connections 1024; }}
@@ -30,6 +31,7 @@ http {{
     root {work}/www;
     # So that a fault finds transfers under way; the first second's worth comes at once.
     limit_rate {rate};
+    {directives}
   }}
 }}
 """
@@ -42,25 +44,36 @@ def payload(name: str, version: int, size: int) -> bytes:
 
 
 class Server:
-    """Serves files while the context lasts; `rate` is what a connection gets per second, in nginx's spelling."""
+    """Serves files while the context lasts.
 
-    def __init__(self, work: Path, rate: str, address: str = "127.0.0.1"):
+    `rate`: what a connection gets per second, in nginx's spelling; `directives`: more for its configuration; `port`: 0 for a free one;
+    `namespace`: the command to run it behind, if the address is one of another network."""
+
+    def __init__(
+        self, work: Path, rate: str, address: str = "127.0.0.1", port: int = 0, directives: str = "", namespace: tuple[str, ...] = ()
+    ):
         self.work = work
         self.rate = rate
         self.address = address
-        self.port = 0
+        self.port = port
+        self.directives = directives
+        self.namespace = namespace
         self.begun = int(time.time()) - 86_400
         self.sizes: dict[str, int] = {}
         self.versions: Counter[str] = Counter()
+        self.known: dict[tuple[str, bytes], int] = {}
 
     def __enter__(self) -> "Server":
         (self.work / "www").mkdir(parents=True)
         (self.work / "tmp").mkdir()
-        with socket.create_server((self.address, 0)) as listener:
-            self.port = listener.getsockname()[1]
+        if not self.port:
+            with socket.create_server((self.address, 0)) as listener:
+                self.port = listener.getsockname()[1]
         user = "user root;" if os.geteuid() == 0 else ""
         (self.work / "nginx.conf").write_text(
-            CONFIGURATION.format(user=user, work=self.work, address=self.address, port=self.port, rate=self.rate)
+            CONFIGURATION.format(
+                user=user, work=self.work, address=self.address, port=self.port, rate=self.rate, directives=self.directives
+            )
         )
         self.start()
         return self
@@ -75,16 +88,19 @@ class Server:
         nginx = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
         if nginx is None:
             raise SystemExit("nginx is not installed; scripts/setup does")
-        command = [nginx, "-p", self.work, "-c", self.work / "nginx.conf", "-e", self.work / "error.log"]
+        command = [*self.namespace, nginx, "-p", self.work, "-c", self.work / "nginx.conf", "-e", self.work / "error.log"]
         self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        while True:
-            try:
-                socket.create_connection((self.address, self.port)).close()
-                return
-            except ConnectionRefusedError:
-                if self.process.poll() is not None:
-                    raise SystemExit("nginx: " + (self.work / "error.log").read_text()) from None
-                time.sleep(0.01)
+        # It writes its process id once it has its port.
+        while not self.is_listening():
+            if self.process.poll() is not None:
+                raise SystemExit("nginx: " + (self.work / "error.log").read_text())
+            time.sleep(0.01)
+
+    def is_listening(self) -> bool:
+        try:
+            return (self.work / "nginx.pid").read_text().strip() == str(self.process.pid)
+        except FileNotFoundError:
+            return False
 
     def stop(self) -> None:
         """Cuts all connections."""
@@ -97,22 +113,31 @@ class Server:
 
     def change(self, name: str) -> None:
         """Another version under the same URL, whole at once, as rsync and package mirrors do it."""
-        self.versions[name] += 1
+        self.show(name, self.versions[name] + 1)
+
+    def show(self, name: str, version: int) -> None:
+        self.versions[name] = version
         self.put(name)
 
+    def content(self, name: str, version: int) -> bytes:
+        return payload(name, version, self.sizes[name])
+
     def put(self, name: str) -> bytes:
-        content = payload(name, self.versions[name], self.sizes[name])
+        content = self.content(name, self.versions[name])
         fresh = self.work / "www" / f".{name}"
         fresh.write_bytes(content)
         # nginx makes the ETag of the size and the second of the last change: no two versions may share it.
         os.utime(fresh, (self.begun + self.versions[name], self.begun + self.versions[name]))
         fresh.rename(self.work / "www" / name)
+        self.known[name, hashlib.sha256(content).digest()] = self.versions[name]
         return content
 
     def version_of(self, name: str, content: bytes) -> int | None:
         """Which version this is, whole; None if it is none."""
-        versions = range(self.versions[name], -1, -1)
-        return next((version for version in versions if content == payload(name, version, self.sizes[name])), None)
+        return self.known.get((name, hashlib.sha256(content).digest()))
+
+    def requests(self) -> int:
+        return (self.work / "access.log").read_bytes().count(b"\n")
 
     def answers(self) -> Counter[str]:
         """How many answers of each status, and under "bytes" how long their bodies were together."""

@@ -1,0 +1,104 @@
+"""Which jobs were dropped, and where each of them stands."""
+
+import hashlib
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+STATES = ("new", "cur", "partial", "hold", "failed", "done")
+
+
+@dataclass
+class Job:
+    # By which it is known: names may be shared, and a worker may give another.
+    output: str
+    name: str
+    file: str
+    text: str
+    # The version of its file that alone is right; None for any.
+    version: int | None
+    # It ends in failed, whatever is done.
+    is_hopeless: bool
+
+
+@dataclass
+class Ledger:
+    spool: Path
+    jobs: dict[str, Job] = field(default_factory=dict)
+    by_name: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    # Seen to be removed; and those for which a command that was told a name may have taken another's.
+    cancelled: set[str] = field(default_factory=set)
+    perhaps_cancelled: set[str] = field(default_factory=set)
+
+    def add(self, job: Job) -> None:
+        self.jobs[job.output] = job
+        self.by_name[job.name].add(job.output)
+
+    def living(self) -> int:
+        """How many are neither done nor cancelled, about."""
+        return sum(len(self.files(state)) for state in STATES if state != "done")
+
+    def files(self, state: str) -> list[Path]:
+        """The jobs' files in it: no data, and no record of what is no job."""
+        return [path for path in (self.spool / state).iterdir() if not path.name.endswith((".part", ".record"))]
+
+    def places(self) -> dict[str, list[str]]:
+        """Where each job stands, by output."""
+        found: dict[str, list[str]] = {output: [] for output in self.jobs}
+        for state in STATES:
+            for path in self.files(state):
+                found.setdefault(output_of(path) or f"no job of ours: {path.name!r}", []).append(state)
+        return found
+
+    def counts(self) -> dict[str, int]:
+        """As `ls | wc -l` has it, in status' words."""
+        found = {state: len(self.files(state)) for state in STATES}
+        return {"waiting": found["new"], "running": found["cur"], "paused": found["hold"], "failed": found["failed"], "done": found["done"]} | {
+            "retrying or interrupted": found["partial"]
+        }
+
+    def problems(self) -> list[str]:
+        """What is wrong when everything has come to its end."""
+        problems = []
+        for output, states in self.places().items():
+            job = self.jobs.get(output)
+            if job is None:
+                problems.append(f"{output}, in {states}")
+            elif len(states) > 1:
+                problems.append(f"{output}: in several places: {states}")
+            elif not states and output not in self.cancelled | self.perhaps_cancelled:
+                problems.append(f"{output}: lost")
+            elif states and output in self.cancelled:
+                problems.append(f"{output}: was cancelled, and is in {states[0]}")
+            elif states and states[0] != ("failed" if job.is_hopeless else "done"):
+                problems.append(f"{output}: left in {states[0]}")
+        return problems
+
+    def payload_problems(self, known: dict[tuple[str, bytes], int], told: set[str]) -> list[str]:
+        """
+        known: the version of a file by its name and digest.
+        told: of which jobs the hook `done` was told."""
+        problems = []
+        outputs = {path.name for path in (self.spool / "files").iterdir()}
+        for output in sorted(outputs):
+            job = self.jobs.get(output)
+            content = (self.spool / "files" / output).read_bytes()
+            version = known.get((job.file, hashlib.sha256(content).digest())) if job else None
+            if job is None or version is None or job.version not in (None, version):
+                problems.append(f"files/{output}: its {len(content)} bytes are not what was asked for")
+        done = {output_of(path) for path in self.files("done")}
+        problems += [f"{output}: done, without a payload" for output in sorted(done - outputs)]
+        # One that was cancelled at the last moment has left its payload.
+        problems += [f"files/{output}: nobody's" for output in sorted(outputs - done - self.cancelled - self.perhaps_cancelled)]
+        problems += [f"{output}: done, and the hook was not told" for output in sorted(done - told)]
+        return problems
+
+
+def output_of(path: Path) -> str | None:
+    """A job's output as its text has it; None where it isn't all there yet, or no file any more."""
+    try:
+        found = re.search(r"^output: (.*)\n", path.read_text(errors="surrogateescape"), re.MULTILINE)
+    except FileNotFoundError:
+        return None
+    return found and found[1]

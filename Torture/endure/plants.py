@@ -1,0 +1,27 @@
+"""Mistakes to see whether the soak finds them."""
+
+import subprocess
+from pathlib import Path
+
+LEAKS = ("descriptor", "memory", "thread", "zombie")
+PLANTS = (*LEAKS, "payload", "loss")
+
+
+def planted(plant: str | None, work: Path) -> dict[str, str]:
+    """The environment of a worker that leaks."""
+    if plant not in LEAKS:
+        return {}
+    library = work / "plants.so"
+    source = Path(__file__).with_name("plants.c")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source], check=True)
+    return {"LD_PRELOAD": str(library), "PLANT": plant}
+
+
+def spoil(plant: str | None, spool: Path) -> None:
+    """One payload gets another last byte; or one job is nowhere any more."""
+    if plant == "payload":
+        file = sorted((spool / "files").iterdir())[0]
+        content = file.read_bytes()
+        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    elif plant == "loss":
+        sorted((spool / "done").iterdir())[0].unlink()
