@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # How much more memory a worker may have in the last quarter than in the first. In a few minutes it doesn't meet all that it will meet.
-MEMORY_GROWTH = 1.05
-MEMORY_SLACK = 8 << 20
+# Code counts as resident as it is used, and is let go of at times.
+MEMORY_GROWTH = {"anonymous": 1.05, "resident": 1.1}
+MEMORY_SLACK = 8 << 10
 LONG = 1200
+# At rest, without which nothing can be said.
+FEWEST_LOOKS = 5
 
 
 @dataclass
 class Sample:
-    memory: int
+    # In KiB.
+    resident: int
+    anonymous: int
     descriptors: int
     threads: int
     # Seconds of processor time so far.
@@ -28,7 +33,8 @@ def sample(process: int) -> Sample:
     status = dict(line.split(":", 1) for line in (base / "status").read_text().splitlines())
     times = (base / "stat").read_text().rpartition(")")[2].split()
     return Sample(
-        memory=int(status["VmRSS"].split()[0]) << 10,
+        resident=int(status["VmRSS"].split()[0]),
+        anonymous=int(status["RssAnon"].split()[0]),
         descriptors=len(os.listdir(base / "fd")),
         threads=int(status["Threads"]),
         processor=(int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK"),
@@ -83,7 +89,8 @@ class Levels:
             self.problems.append(f"zombies: {sorted(left)}")
         self.idle.append(
             Sample(
-                memory=min(look.memory for look in looks),
+                resident=min(look.resident for look in looks),
+                anonymous=min(look.anonymous for look in looks),
                 descriptors=min(look.descriptors for look in looks),
                 threads=min(look.threads for look in looks),
                 processor=looks[-1].processor,
@@ -94,8 +101,8 @@ class Levels:
 
     def judge(self) -> list[str]:
         problems = self.problems
-        if len(self.idle) < 4:
-            return problems + [f"idle {len(self.idle)} times only: nothing can be said about levels"]
+        if len(self.idle) < FEWEST_LOOKS:
+            return problems + [f"at rest {len(self.idle)} times only: nothing can be said about levels"]
         first, last = ends(self.idle)
         for what in ("descriptors", "threads"):
             before, after = median(first, what), median(last, what)
@@ -103,9 +110,10 @@ class Levels:
                 problems.append(f"idle {what}: {before} in the first quarter, {after} in the last")
         slack = 0 if self.is_long else MEMORY_SLACK
         for how, samples in [("idle", self.idle), ("busy", self.busy)][: 2 if self.is_long else 1]:
-            before, after = (median(quarter, "memory") for quarter in ends(samples))
-            if after > before * MEMORY_GROWTH + slack:
-                problems.append(f"{how} memory: {before >> 10} KiB in the first quarter, {after >> 10} KiB in the last")
+            for what, growth in MEMORY_GROWTH.items():
+                before, after = (median(quarter, what) for quarter in ends(samples))
+                if after > before * growth + slack:
+                    problems.append(f"{how} {what} memory: {before} KiB in the first quarter, {after} KiB in the last")
         return problems
 
     def processor(self) -> float:
@@ -113,12 +121,14 @@ class Levels:
 
     def lines(self) -> list[str]:
         """For people: medians by quarter."""
+        if len(self.idle) < FEWEST_LOOKS:
+            return []
         found = []
         for how, samples in (("idle", self.idle), ("busy", self.busy)):
             quarters = split(samples)
-            for what, unit in (("memory", 1 << 10), ("descriptors", 1), ("threads", 1)):
-                values = " ".join(f"{median(quarter, what) // unit:8}" for quarter in quarters)
-                found.append(f"{how} {what + (', KiB' if what == 'memory' else ''):20} {values}")
+            for what, unit in (("resident", ", KiB"), ("anonymous", ", KiB"), ("descriptors", ""), ("threads", "")):
+                values = " ".join(f"{median(quarter, what):8}" for quarter in quarters)
+                found.append(f"{how} {what + unit:16} {values}")
         return found
 
 
@@ -127,8 +137,8 @@ def median(samples: list[Sample], what: str) -> int:
 
 
 def split(samples: list[Sample]) -> list[list[Sample]]:
-    """Quarters; the first tenth, in which a worker comes to its level, is left out."""
-    samples = samples[len(samples) // 10 :]
+    """Quarters; the first eighth, in which a worker comes to its level, is left out."""
+    samples = samples[len(samples) // 8 :]
     bounds = [len(samples) * quarter // 4 for quarter in range(5)]
     return [samples[begin:end] for begin, end in zip(bounds, bounds[1:])]
 

@@ -15,12 +15,15 @@ static void *sleep_for_good(void *unused) {
   return unused;
 }
 
+void *last_block;
+
 static void leak(const char *what) {
   if (strcmp(what, "descriptor") == 0) {
     (void)!open("/dev/null", O_RDONLY | O_CLOEXEC);
   } else if (strcmp(what, "memory") == 0) {
-    void *block = malloc(64 << 10);
-    if (block != NULL) memset(block, 1, 64 << 10);
+    // Seen from outside, or the compiler would leave it away.
+    last_block = malloc(64 << 10);
+    if (last_block != NULL) memset(last_block, 1, 64 << 10);
   } else if (strcmp(what, "thread") == 0) {
     pthread_t thread;
     pthread_create(&thread, NULL, sleep_for_good, NULL);

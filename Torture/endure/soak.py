@@ -16,7 +16,7 @@ from pathlib import Path
 
 from faults import CHANGING, FIXED, Faults, faulty_server, make_certificates
 from ledger import Ledger, output_of
-from levels import Levels
+from levels import FEWEST_LOOKS, Levels
 from link import Link
 from plants import PLANTS, planted, spoil
 from server import Server
@@ -66,8 +66,8 @@ class Soak:
         """By turns bad times and calm ones, in which the worker comes to rest and is looked at."""
         end = time.monotonic() + self.seconds
         try:
-            while time.monotonic() < end:
-                self.stir(min(end, time.monotonic() + max(5, min(60, self.seconds / 10))))
+            while time.monotonic() < end or len(self.levels.idle) < FEWEST_LOOKS:
+                self.stir(min(60, self.seconds / 10))
                 self.calm()
             self.finish()
             self.calm()
@@ -76,7 +76,8 @@ class Soak:
         finally:
             self.faults.all_over()
 
-    def stir(self, end: float) -> None:
+    def stir(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
         sampled = 0.0
         while (now := time.monotonic()) < end:
             self.faults.tick()
@@ -205,10 +206,10 @@ def play(options: argparse.Namespace, work: Path) -> bool:
     authority = make_certificates(site)
     with ExitStack() as stack:
         link = stack.enter_context(Link())
-        server = stack.enter_context(faulty_server(site, link, rate="64k"))
+        server = stack.enter_context(faulty_server(site, link, rate="128k"))
         chance = random.Random(options.seed)
         for name in FIXED + CHANGING:
-            server.add(name, chance.choice([chance.randrange(1, 8192), chance.randrange(1 << 15, 1 << 17), chance.randrange(1 << 18, 1 << 19)]))
+            server.add(name, chance.choice([chance.randrange(1, 8192), chance.randrange(1 << 15, 1 << 17), chance.randrange(1 << 18, 3 << 17)]))
         command = [*link.worker, options.program, "-v", "--log-format", "json", "--jobs", "8", "--per-host", "8"]
         command += ["--limit-rate", "1M", "--chunk-size", "32k", "--cacert", authority, spool]
         with open(work / "log", "wb") as log:
