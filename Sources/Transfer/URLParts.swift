@@ -65,13 +65,6 @@ package struct URLParts: Sendable {
       decoding: try Self.required(handle, CURLUPART_SCHEME).utf8.map(lowercasedASCII),
       as: UTF8.self)
     guard Self.knownSchemes.contains(scheme) else { throw Self.unknownScheme }
-    host = try Self.host(handle)
-    let portText = try Self.required(handle, CURLUPART_PORT, UInt32(CURLU_DEFAULT_PORT))
-    guard let port = UInt16(portText), port > 0 else {
-      throw URLProblem(reason: "port is not between 1 and 65535")
-    }
-    self.port = port
-
     user = try Self.part(handle, CURLUPART_USER, UInt32(CURLU_URLDECODE))
     password = try Self.part(handle, CURLUPART_PASSWORD, UInt32(CURLU_URLDECODE))
     for secret in [CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS, CURLUPART_FRAGMENT] {
@@ -79,7 +72,16 @@ package struct URLParts: Sendable {
         throw URLProblem(reason: "out of memory")
       }
     }
+    // Read again, as the engine will: libcurl decodes `%30` to `0`, but sees 0.0.0.0 in it only the next time.
+    try Self.set(handle, CURLUPART_URL, try Self.required(handle, CURLUPART_URL), flags)
     requestText = try Self.required(handle, CURLUPART_URL)
+
+    host = try Self.host(handle)
+    let portText = try Self.required(handle, CURLUPART_PORT, UInt32(CURLU_DEFAULT_PORT))
+    guard let port = UInt16(portText), port > 0 else {
+      throw URLProblem(reason: "port is not between 1 and 65535")
+    }
+    self.port = port
 
     let path = try Self.part(handle, CURLUPART_PATH) ?? "/"
     let shownPort = try Self.part(handle, CURLUPART_PORT, UInt32(CURLU_NO_DEFAULT_PORT))
