@@ -17,7 +17,7 @@ package final class ScriptedServer: Sendable {
     port = try boundPort(listener)
     core = Core(listener: listener, stopping: try Gate(), script: script)
     let core = core
-    let acceptor = try startThread { core.accept() }
+    let acceptor = try startJoinableThread { core.accept() }
     core.state.withLock { $0.threads.append(acceptor) }
   }
 
@@ -94,7 +94,7 @@ private final class Core: Sendable {
       }
       do throws(TestSupportError) {
         joinEndedThreads()
-        let thread = try startThread {
+        let thread = try startJoinableThread {
           self.serve(socket, connection: number)
           self.state.withLock { $0.endedThreads.append(pthread_self()) }
         }

@@ -76,7 +76,10 @@ package func latin1(_ bytes: some Sequence<UInt8>) -> String {
 
 /// The inverse of `latin1(_:)`; scalars beyond 255 become UTF-8.
 package func latin1Bytes(_ text: String) -> [UInt8] {
-  text.unicodeScalars.flatMap { scalar -> [UInt8] in
-    scalar.value < 256 ? [UInt8(scalar.value)] : Array(String(scalar).utf8)
+  var bytes: [UInt8] = []
+  bytes.reserveCapacity(text.utf8.count)
+  for scalar in text.unicodeScalars {
+    if scalar.value < 256 { bytes.append(UInt8(scalar.value)) } else { bytes += String(scalar).utf8 }
   }
+  return bytes
 }

@@ -37,9 +37,13 @@ func makePipe() throws(TestSupportError) -> (read: Int32, write: Int32) {
   return (ends[0], ends[1])
 }
 
-/// Starts a thread. Tests that block on sockets and processes must not occupy the few threads of Swift's own pool.
-@discardableResult
-func startThread(_ body: @escaping @Sendable () -> Void) throws(TestSupportError) -> pthread_t {
+/// Starts a thread that nobody waits for. Tests that block on sockets and processes must not occupy the few threads of Swift's own pool.
+func startThread(_ body: @escaping @Sendable () -> Void) throws(TestSupportError) {
+  pthread_detach(try startJoinableThread(body))
+}
+
+/// As ``startThread(_:)``, but the caller has to join it.
+func startJoinableThread(_ body: @escaping @Sendable () -> Void) throws(TestSupportError) -> pthread_t {
   final class Body: Sendable {
     let run: @Sendable () -> Void
     init(_ run: @escaping @Sendable () -> Void) { self.run = run }
