@@ -78,11 +78,12 @@ class Levels:
         self.busy.append(now)
 
     def take_idle(self, is_idle: Callable[[], bool]) -> bool:
-        """The least of several looks, since a thread or a descriptor that is about to go is none that stays; False if it had work meanwhile."""
+        """The least of several looks, since a thread that has had nothing to do for less than a second is none that stays; False if there was
+        work meanwhile."""
         looks = []
-        for _ in range(5):
+        for _ in range(10):
             looks.append(sample(self.process))
-            time.sleep(0.1)
+            time.sleep(0.3)
         if not is_idle():
             return False
         if left := set.intersection(*(look.zombies for look in looks)):
