@@ -30,15 +30,15 @@ package final class Worker {
   private var nextID: UInt64 = 1
   private var summary = RunSummary()
   private var isStopping = false
-  /// Jobs that this run put back for another attempt.
-  private var waiting: Set<FileName> = []
+  private var waiting = WaitingJobs()
   /// The last scan began after the last job's end.
   var isScanFresh = false
   /// When the next job falls due that a scan saw waiting, in seconds since the epoch.
   var nextDue: Int64?
-  private var waitingForNetwork: Set<FileName> = []
   /// What stands in `new/`, is no job and cannot be moved, as far as it was told of.
   private var barred: Set<FileName> = []
+  /// After so many it is told of anew: other users can put any number there, one after another.
+  private static let mostBarred = 1000
   private var gateAnswer: Gate.Answer?
   private var askedAt: Int64?
   private var isSpaceShort = false
@@ -224,10 +224,7 @@ package final class Worker {
   /// Jobs that failed for want of a network are tried as soon as there is one, not when their time has come.
   private func retryAfterNetworkChange() {
     guard NetworkPresence.hasAddress() else { return }
-    for name in waitingForNetwork {
-      backlog.append(Backlog.Candidate(name: name, origin: .partial, modified: 0))
-    }
-    waitingForNetwork = []
+    backlog.add(waiting.takeThoseForNetwork())
   }
 
   /// Asks the gate when there is work for it to decide on, and its last answer is old.
@@ -306,7 +303,9 @@ package final class Worker {
         log(Event("unfinished", .debug, job: candidate.name))
       case .barred(let defect):
         // Seen again with each scan.
-        guard barred.insert(candidate.name).inserted else { break }
+        guard !barred.contains(candidate.name) else { break }
+        if barred.count >= Self.mostBarred { barred = [] }
+        barred.insert(candidate.name)
         summary.givenUp += 1
         log(Event("barred", .error, job: candidate.name, Fields().with("reason", defect.reason)))
       case .rejected(let name, let defect):
@@ -372,9 +371,8 @@ package final class Worker {
   private func ended(_ id: UInt64, _ outcome: JobRun.Outcome) {
     transferEnded(id)
     gainedByEnded &+= running[id]?.gained ?? 0
-    // A job may fail and come back within one run: only how it stands at the end counts.
     if let name = running[id]?.claim.job.fileName {
-      if outcome == .waiting { waiting.insert(name) } else { waiting.remove(name) }
+      waiting.ended(name, isWaiting: outcome == .waiting)
       summary.waiting = waiting.count
     }
     running[id] = nil
@@ -433,7 +431,7 @@ package final class Worker {
 
   /// A failed attempt, as one line for people.
   func failed(_ job: FileName, _ record: FailureRecord) {
-    if record.failure.code == .noNetwork { waitingForNetwork.insert(job) }
+    if record.failure.code == .noNetwork { waiting.wantsNetwork(job) }
     if let retry = record.retry { nextDue = min(nextDue ?? .max, retry.seconds) }
     log(Event("failed", record.retry == nil ? .error : .warning, job: job, record.fields))
   }

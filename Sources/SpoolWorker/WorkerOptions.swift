@@ -40,7 +40,7 @@ package struct WorkerOptions: Sendable {
 /// How a run went, worst outcome first in its exit status.
 package struct RunSummary: Sendable {
   package var done = 0
-  /// Jobs that wait for another attempt, after a failure or because the worker was told to stop.
+  /// Jobs that wait for another attempt, after a failure or because the worker was told to stop; right as far as ``WaitingJobs`` counts.
   package var waiting = 0
   package var givenUp = 0
   package var cancelled = 0

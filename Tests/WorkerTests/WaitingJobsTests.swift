@@ -1,0 +1,34 @@
+import Testing
+
+@testable import Spool
+@testable import SpoolWorker
+
+/// What a run remembers of jobs that wait, however many fail.
+@Suite struct WaitingJobsTests {
+  @Test func howOneStandsAtTheEnd() {
+    var jobs = WaitingJobs()
+    for name in ["a", "b", "a"] { jobs.ended(FileName(name), isWaiting: true) }
+    #expect(jobs.count == 2)
+    for name in ["a", "c"] { jobs.ended(FileName(name), isWaiting: false) }
+    #expect(jobs.count == 1)
+  }
+
+  /// The exit status tells of jobs that wait, also of those that were not counted.
+  @Test func moreThanAreCounted() {
+    var jobs = WaitingJobs()
+    let names = (0..<WaitingJobs.mostCounted + 5).map { FileName("job-\($0)") }
+    for _ in 0..<2 { for name in names { jobs.ended(name, isWaiting: true) } }
+    #expect(jobs.count == WaitingJobs.mostCounted + 1)
+    for name in names.prefix(WaitingJobs.mostCounted) { jobs.ended(name, isWaiting: false) }
+    #expect(jobs.count == 1)
+  }
+
+  @Test func thoseForTheNetworkAreTakenOnce() {
+    var jobs = WaitingJobs()
+    for number in 0..<WaitingJobs.mostForNetwork + 5 { jobs.wantsNetwork(FileName("job-\(number)")) }
+    let taken = jobs.takeThoseForNetwork()
+    #expect(Set(taken.map(\.name)).count == WaitingJobs.mostForNetwork)
+    #expect(taken.count == WaitingJobs.mostForNetwork && taken.allSatisfy { $0.origin == .partial })
+    #expect(jobs.takeThoseForNetwork().isEmpty)
+  }
+}
