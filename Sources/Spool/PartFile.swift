@@ -27,12 +27,19 @@ package final class PartFile {
   deinit { if isOpen { _ = Glibc.close(descriptor) } }
 
   /// Opens or creates the data of `job`; nil when another worker has it, or when what stands there is no file of ours.
-  package static func open(_ job: JobName, in spool: Spool) throws(SpoolError) -> PartFile? {
+  /// - Parameter removeTemporary: removes the second name that a commit may have left of the data with this inode, which nobody else has.
+  package static func open(
+    _ job: JobName, in spool: Spool, removeTemporary: (_ inode: UInt64) throws(SpoolError) -> Void = { _ in }
+  ) throws(SpoolError) -> PartFile? {
     let path = Path(.partial, job.part)
     let descriptor = try spool.system.create(spool.root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
     do throws(SpoolError) {
       if try spool.system.lock(descriptor, path) {
-        let status = try spool.system.status(descriptor, path: path)
+        var status = try spool.system.status(descriptor, path: path)
+        if status.isRegular, status.links > 1 {
+          try removeTemporary(status.inode)
+          status = try spool.system.status(descriptor, path: path)
+        }
         if status.isRegular, status.links == 1 {
           return PartFile(spool: spool, path: path, descriptor: descriptor, status: status)
         }

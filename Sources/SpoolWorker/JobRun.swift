@@ -115,7 +115,7 @@ final class JobRun {
     }
     if try await commit.acceptExisting() { return await succeeded(plan) }
 
-    let state = try await openData(request, journal)
+    let state = try await openData(plan, journal)
     self.state = state
     lengthAtStart = state.part.length
     mayCheckpoint = true
@@ -161,13 +161,19 @@ final class JobRun {
   // MARK: recover
 
   /// The data that an earlier attempt left, as far as it is to be trusted, its checksum carried on.
-  private func openData(_ request: JobRequest, _ journal: Journal) async throws -> State {
-    var opened = try PartFile.open(claim.job, in: spool)
+  private func openData(_ plan: JobPlan, _ journal: Journal) async throws -> State {
+    // After a power cut the journal may not know of the temporary name: no line of it was durable when that became so.
+    func open() throws(SpoolError) -> PartFile? {
+      try PartFile.open(claim.job, in: spool) { (inode) throws(SpoolError) in
+        try worker.outputRoot.removeTemporaries(beside: plan.output, of: [inode])
+      }
+    }
+    var opened = try open()
     var tries = 0
     // Another job of the same name has that file: this one goes under another name.
     while opened == nil, tries < 100 {
       try claim.renumber()
-      opened = try PartFile.open(claim.job, in: spool)
+      opened = try open()
       tries += 1
     }
     guard var part = opened else { throw Failure(.io, "no free name for the data beside \(claim.job.display)") }
@@ -194,7 +200,7 @@ final class JobRun {
     // What a worker fetched that was killed before it could say so.
     fetched += unrecorded
     let state = State(
-      claim: claim, request: request, part: part, version: part.length > 0 ? journal.version : nil,
+      claim: claim, request: plan.request, part: part, version: part.length > 0 ? journal.version : nil,
       room: worker.room, blocks: worker.blocks)
     // The journal names the inode: after a change of inode it has to name the new one, or the data would not be known again.
     if let version = state.version, journal.part != part.inode { try state.begin(version) }

@@ -132,6 +132,11 @@ import Testing
     try writeFile(victim, [1, 2, 3])
     try #require(link(victim, fixture.files.path(path)) == 0)
     #expect(try PartFile.open(job, in: fixture.spool) == nil, "a second name: it may be a payload")
+    let inode = UInt64(try #require(fileStatus(victim)).st_ino)
+    var asked: [UInt64] = []
+    #expect(
+      try PartFile.open(job, in: fixture.spool) { asked.append($0) } == nil, "nor if the name is no temporary one")
+    #expect(asked == [inode])
     try #require(unlink(fixture.files.path(path)) == 0)
     try #require(symlink(victim, fixture.files.path(path)) == 0)
     #expect(throws: SpoolError.self) { try PartFile.open(job, in: fixture.spool) }
