@@ -34,6 +34,8 @@ enum ExitStatus: Int32 {
 
   init(_ error: SpoolError) {
     switch (error.call, error.errno) {
+    // A disk that fails is one trouble, whichever call meets it first.
+    case (_, .ioError): self = .inputOutput
     case (.create, _), (.mkdir, _): self = .cannotCreate
     default: self = .inputOutput
     }

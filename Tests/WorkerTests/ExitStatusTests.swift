@@ -1,5 +1,6 @@
 import Glibc
 import TestSupport
+import SystemPackage
 import Testing
 
 @testable import Spool
@@ -134,6 +135,8 @@ import Testing
     #expect(ExitStatus(summary) == .inputOutput)
     summary.spoolError = #expect(throws: SpoolError.self) { try Spool.create("/nonexistent/spool") }
     #expect(ExitStatus(summary) == .cannotCreate)
+    summary.spoolError = SpoolError(call: .mkdir, path: "files/sets", errno: .ioError)
+    #expect(ExitStatus(summary) == .inputOutput, "a disk that fails is one trouble, whichever call meets it first")
     summary.obstacle = "no libcurl"
     #expect(ExitStatus(summary) == .unavailable)
   }
