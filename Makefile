@@ -79,12 +79,28 @@ torture-quick:
 	$(MAKE) crowd CROWD='--jobs 400'
 	$(MAKE) soak MINUTES=1
 
-# Power cuts on real file systems. Needs root and loop devices; without them it says so and does nothing. CUTS=3000 for more.
+# Power cuts on real file systems. Needs root and loop devices; without them it says so and does nothing. CUTS=3000 for more. Most of it is waiting,
+# so the kinds of disk go well side by side: make -j5 -Otarget.
 CUTS ?= 100
-powercut: setup all
+POWERCUT_KINDS = ext4 ext4-writeback xfs btrfs full-disks
+powercut: $(POWERCUT_KINDS:%=powercut-%) powercut-self-test
+
+$(POWERCUT_KINDS:%=powercut-%): powercut-%: powercut-setup
+	python3 -B Torture/powercut --program $(PROGRAM) --kinds $* --cuts $(CUTS)
+
+powercut-self-test: powercut-setup
+	python3 -B Torture/powercut --program $(PROGRAM) --self-test --kinds xfs --cuts 15 --interval 0.8
+
+powercut-setup: setup
+	$(MAKE) all
 	Torture/powercut/setup
-	python3 -B Torture/powercut --program $(PROGRAM) --self-test --kinds ext4 --cuts 15 --interval 0.8
-	python3 -B Torture/powercut --program $(PROGRAM) --cuts $(CUTS)
+
+# The same by killing a kernel that is a process, User-Mode Linux, about six a minute for each file system.
+powercut-uml: CUTS = 20
+powercut-uml: setup all
+	Torture/powercut/setup user-mode-linux
+	python3 -B Torture/powercut --program $(PROGRAM) --uml --self-test --kinds ext4 --cuts 8
+	python3 -B Torture/powercut --program $(PROGRAM) --uml --cuts $(CUTS)
 
 # ROWS="small medium" measures these alone, QUICK=1 with smaller sizes; then nothing but the screen gets the figures.
 bench: setup all
@@ -121,5 +137,6 @@ uninstall:
 clean:
 	$(SWIFT) package clean
 
-.PHONY: all demo test lint format model fuzz sanitize torture torture-quick crowd pairs soak peers powercut bench bench-growth setup \
+.PHONY: all demo test lint format model fuzz sanitize torture torture-quick crowd pairs soak peers powercut powercut-setup powercut-self-test \
+  $(POWERCUT_KINDS:%=powercut-%) powercut-uml bench bench-growth setup \
   install uninstall clean

@@ -8,13 +8,16 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import cuts
 import selftest
-from cuts import Outcome, Rig, power_cuts
+import uml
+from cuts import Outcome, Rig
 from disks import KINDS, Kind, Store
 from fulldisks import FAULTS, disk_fault
-from jobs import Jobs
+from jobs import serve_jobs
 from server import Server
 from shutdowns import shutdowns
 
@@ -22,31 +25,36 @@ from shutdowns import shutdowns
 INSIDE = "SPOOLRUN_TORTURE_INSIDE"
 # Room for the images.
 LEAST_ROOM = 3 << 30
+# Among the kinds: disks that have no room, or fail.
+FULL_DISKS = "full-disks"
 # A shutdown takes so much longer than a copy that there is one for so many cuts.
 SHUTDOWN_EACH = 10
+SELF_TEST_RUNS = 4
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="Torture/powercut", description=__doc__)
     parser.add_argument("--program", type=Path, required=True, help="the spoolrun to torture")
     parser.add_argument("--cuts", type=int, default=100, help="for each file system, at least; default: %(default)s")
-    parser.add_argument("--kinds", default=",".join(KINDS), help="comma-separated; default: %(default)s")
+    parser.add_argument("--kinds", type=lambda text: text.split(","), help=f"comma-separated, of: {', '.join([*KINDS, FULL_DISKS])}; default: all")
     parser.add_argument("--interval", type=float, default=0.15, help="seconds between cuts; default: %(default)s")
     parser.add_argument("--small", type=int, default=100, help="small jobs in each run; default: %(default)s")
     parser.add_argument("--self-test", action="store_true", help="break the worker on purpose instead, and see whether that is found")
-    parser.add_argument("--seed", type=int, help="for the same sizes and pauses again; default: another each time")
+    parser.add_argument("--uml", action="store_true", help="kill a User-Mode Linux in mid-run instead of copying the disk")
+    parser.add_argument("--seed", type=int, help="for files of the same sizes again; default: another each time")
     parser.add_argument("--scratch", type=Path, help="where the images go; default: /dev/shm if there is room, else /tmp")
     options = parser.parse_args()
     if not options.program.is_file():
         parser.error(f"no program {options.program}: make")
     options.program = options.program.resolve()
-    unknown = [kind for kind in options.kinds.split(",") if kind not in KINDS]
-    if unknown:
-        parser.error(f"no file systems {', '.join(unknown)}; there are {', '.join(KINDS)}")
+    known = [*KINDS] if options.self_test or options.uml else [*KINDS, FULL_DISKS]
+    options.kinds = options.kinds or known
+    if unknown := [kind for kind in options.kinds if kind not in known]:
+        parser.error(f"no kinds {', '.join(unknown)}; there are {', '.join(known)}")
     return options
 
 
-def obstacle() -> str | None:
+def obstacle(options: argparse.Namespace) -> str | None:
     if os.geteuid() != 0:
         return "not root, who alone may mount disk images"
     if not Path("/dev/loop-control").exists():
@@ -55,7 +63,7 @@ def obstacle() -> str | None:
     for name in ["xfs", "ext4", "btrfs"]:
         if name not in known and os.system(f"modprobe -q {name}") != 0:
             return f"this kernel has no {name}"
-    return None
+    return uml.obstacle() if options.uml else None
 
 
 def enter_namespace() -> None:
@@ -70,41 +78,69 @@ def scratch_parent(options: argparse.Namespace) -> Path:
     if options.scratch is not None:
         return options.scratch
     memory = Path("/dev/shm")
-    if memory.is_dir() and shutil.disk_usage(memory).free >= LEAST_ROOM:
+    # The other machine has a /dev of its own.
+    if not options.uml and memory.is_dir() and shutil.disk_usage(memory).free >= LEAST_ROOM:
         return memory
     return Path(tempfile.gettempdir())
 
 
-def show(fault: str, outcome: Outcome, seconds: float) -> None:
+def is_green(fault: str, attack: Callable[[], Outcome]) -> bool:
+    """Prints one line of it, and what was wrong."""
+    began = time.monotonic()
+    outcome = attack()
+    zeros = f", {outcome.zeroed} of zeros (up to {outcome.most_zeros} bytes)" if outcome.zeroed else ""
     states = " ".join(f"{state}:{count}" for state, count in sorted(outcome.states.items()))
     verdict = "FAILED" if outcome.problems else "ok"
     print(
         f"{verdict:6}  {fault:26}  {outcome.cuts:5} cuts  {len(outcome.problems):4} with problems"
-        f"  {outcome.unearned:4} with unearned data  {seconds:5.0f} s  {states}",
+        f"  {outcome.unearned:4} with unearned data{zeros}  {time.monotonic() - began:5.0f} s  {states}{outcome.said}",
         flush=True,
     )
     for label, problems in list(outcome.problems.items())[:5]:
-        print(f"        {label}", *problems[:8], sep="\n            ")
+        print(f"        {label}", *problems[:8], sep="\n            ", flush=True)
+    return not outcome.problems
 
 
-def self_test(rig: Rig, kind: Kind, options: argparse.Namespace) -> bool:
+def is_seen(rig: Rig, library: Path, kind: Kind, mistake: str, options: argparse.Namespace) -> bool:
+    broken = selftest.broken(rig, library, mistake)
+    # What a cut leaves is chance: a few runs, if one doesn't do.
+    for _ in range(SELF_TEST_RUNS):
+        outcome = cut(broken, kind, options)
+        if seen := selftest.is_seen(outcome, mistake):
+            break
+    first = next((problem for problems in outcome.problems.values() for problem in problems), "")
+    verdict = "seen" if seen else "MISSED"
+    print(f"{verdict:6}  {mistake}, {kind.name}: {len(outcome.problems)} of {outcome.cuts} cuts, as: {first}", flush=True)
+    return seen
+
+
+def cut(rig: Rig, kind: Kind, options: argparse.Namespace) -> Outcome:
+    return uml.power_cuts(rig, kind, options.cuts) if options.uml else cuts.power_cuts(rig, kind, options.cuts, options.interval)
+
+
+def self_test(rig: Rig, options: argparse.Namespace) -> bool:
     library = selftest.build(rig.work)
-    all_seen = True
-    for mistake in selftest.MISTAKES:
-        outcome = selftest.run_mistake(rig, library, kind, mistake, options.cuts, options.interval)
-        seen = selftest.is_seen(outcome, mistake)
-        all_seen = all_seen and seen
-        first = next((problem for problems in outcome.problems.values() for problem in problems), "")
-        print(
-            f"{'seen' if seen else 'MISSED':6}  {mistake}, {kind.name}: {len(outcome.problems)} of {outcome.cuts} cuts, as: {first}",
-            flush=True,
-        )
-    return all_seen
+    # The machine that is killed boots in truth, which cannot be hidden.
+    mistakes = [mistake for mistake in selftest.MISTAKES if not (options.uml and mistake == selftest.HIDDEN_REBOOT)]
+    return all([is_seen(rig, library, KINDS[name], mistake, options) for name in options.kinds for mistake in mistakes])
+
+
+def torture(rig: Rig, options: argparse.Namespace) -> bool:
+    greens = []
+    for kind in [KINDS[name] for name in options.kinds if name != FULL_DISKS]:
+        what = "killed machine" if options.uml else "power cut"
+        greens.append(is_green(f"{what}, {kind.name}", lambda: cut(rig, kind, options)))
+        if kind.can_shut_down and not options.uml:
+            count = max(1, options.cuts // SHUTDOWN_EACH)
+            greens.append(is_green(f"shutdown, {kind.name}", lambda: shutdowns(rig, kind, count)))
+    for fault in FAULTS if FULL_DISKS in options.kinds else []:
+        greens.append(is_green(fault, lambda: disk_fault(rig, fault)))
+    return all(greens)
 
 
 def main() -> int:
     options = arguments()
-    if reason := obstacle():
+    if reason := obstacle(options):
         print(f"torture: SKIPPED: {reason}", file=sys.stderr)
         return 0
     enter_namespace()
@@ -114,30 +150,10 @@ def main() -> int:
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
     random.seed(seed)
     print(f"seed {seed}", flush=True)
-    failed = False
     work = Path(tempfile.mkdtemp(prefix="spoolrun-torture-", dir=scratch_parent(options)))
     with Server(work) as server, Store(work) as store:
-        rig = Rig(options.program, store, Jobs(server, options.small), work)
-        for name in options.kinds.split(","):
-            if options.self_test:
-                failed = not self_test(rig, KINDS[name], options) or failed
-                continue
-            began = time.monotonic()
-            outcome = power_cuts(rig, KINDS[name], options.cuts, options.interval)
-            show(f"power cut, {name}", outcome, time.monotonic() - began)
-            failed = failed or bool(outcome.problems)
-            if KINDS[name].can_shut_down:
-                began = time.monotonic()
-                outcome = shutdowns(rig, KINDS[name], max(1, options.cuts // SHUTDOWN_EACH))
-                show(f"shutdown, {name}", outcome, time.monotonic() - began)
-                failed = failed or bool(outcome.problems)
-        for fault in [] if options.self_test else FAULTS:
-            began = time.monotonic()
-            outcome = Outcome()
-            said = disk_fault(rig, fault, outcome)
-            show(fault, outcome, time.monotonic() - began)
-            print(f"        {said}", flush=True)
-            failed = failed or bool(outcome.problems)
+        rig = Rig(options.program, store, serve_jobs(server, options.small), work)
+        failed = not (self_test(rig, options) if options.self_test else torture(rig, options))
     if failed:
         print(f"the logs of what failed: {work}", file=sys.stderr)
     else:

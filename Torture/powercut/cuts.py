@@ -3,7 +3,7 @@
 import random
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,10 +12,15 @@ from checks import Spool
 from disks import Kind, Store, fsync_file, run
 from jobs import LARGE_JOBS, Dropper, Jobs, Promises
 from server import AFTER
-from worker import Worker
+from worker import Worker, read_events
 
 # Seconds; a machine may be slow.
 LIMIT = 120
+# About how long the large jobs take.
+RUN_TIME = 11.0
+# Runs that are cut when they have come to their end, one after the other in a spool; and their jobs.
+STOPS = 8
+JOBS_BEFORE_STOP = [1, 1, 2, 3, 6]
 # Images of cuts with problems that are kept for a look at them.
 KEPT = 3
 
@@ -25,10 +30,14 @@ class Outcome:
     """Of many cuts."""
 
     cuts: int = 0
-    # Cuts that left jobs in each of the states; that had files longer than was earned; and problems by cut.
+    # Cuts that left jobs in each of the states; that left data longer than was earned, and such that ends in zeros, at most so many; and problems by cut.
     states: dict[str, int] = field(default_factory=dict)
     unearned: int = 0
+    zeroed: int = 0
+    most_zeros: int = 0
     problems: dict[str, list[str]] = field(default_factory=dict)
+    # How the run took it.
+    said: str = ""
 
     def add(self, label: str, problems: list[str]) -> None:
         self.cuts += 1
@@ -61,10 +70,10 @@ class Rig:
         return Worker(self.program, spool, self.log(image), reboot and not self.hides_reboot, self.preload)
 
 
-def new_spool(rig: Rig, point: Path) -> Path:
+def new_spool(program: Path, jobs: Jobs, point: Path) -> Path:
     spool = point / "spool"
-    run(rig.program, "init", spool)
-    rig.jobs.prepare(spool)
+    run(program, "init", spool)
+    jobs.prepare(spool)
     # To make the spool's own name durable is not what is tried here.
     run("sync", "-f", spool)
     return spool
@@ -74,39 +83,71 @@ def record(rig: Rig, kind: Kind, interval: float) -> Iterator[Cut]:
     """Runs a worker to its end, and copies its disk about every `interval` seconds, and when it has ended."""
     image = rig.store.make(kind)
     promises = Promises()
-    seconds = 11.0
     with rig.store.mounted(image, kind) as point:
-        spool = new_spool(rig, point)
-        dropper = Dropper(rig.program, spool, rig.jobs, promises, seconds / max(1, len(rig.jobs.small)))
-        for number in range(LARGE_JOBS):
-            dropper.drop(rig.jobs.all[f"large-{number}"])
-        worker = rig.start(spool, image)
-        dropper.start()
-        # In half of the runs, not too late for a checkpoint that comes after it.
-        restart = time.monotonic() + random.uniform(1, 2 * seconds)
-        deadline = time.monotonic() + LIMIT
-        try:
-            while worker.is_running() and time.monotonic() < deadline:
-                time.sleep(random.uniform(0, 2 * interval))
-                # Before the copy, so that all of it was promised before the cut.
-                yield take(rig, image, worker, promises, "during")
-                if time.monotonic() > restart:
-                    restart = deadline
-                    worker.restart()
-        finally:
-            dropper.stop()
-        if worker.wait(LIMIT) is None:
-            raise RuntimeError(f"the worker on {kind.name} does not end: {rig.log(image)}")
-        # A directory that was not synced shows here alone, where nothing came after it.
-        yield take(rig, image, worker, promises, "after")
+        spool = new_spool(rig.program, rig.jobs, point)
+        dropper = Dropper(rig.program, spool, rig.jobs, promises)
+        for _ in moments(dropper, lambda: rig.start(spool, image), interval):
+            yield take(rig, image, promises, "during")
+        yield take(rig, image, promises, "after")
     image.unlink()
+
+
+def moments(dropper: Dropper, start: Callable[[], Worker], interval: float) -> Iterator[None]:
+    """Has a worker run to its end while jobs are dropped; yields about every `interval` seconds of it."""
+    for number in range(LARGE_JOBS):
+        dropper.drop(dropper.jobs.all[f"large-{number}"])
+    worker = start()
+    dropper.start(RUN_TIME / max(1, len(dropper.jobs.small)))
+    # In half of the runs, not too late for a checkpoint that comes after it.
+    restart = time.monotonic() + random.uniform(1, 2 * RUN_TIME)
+    deadline = time.monotonic() + LIMIT
+    try:
+        while worker.is_running() and time.monotonic() < deadline:
+            time.sleep(random.uniform(0, 2 * interval))
+            yield
+            if time.monotonic() > restart:
+                restart = deadline
+                worker.restart()
+    finally:
+        dropper.stop()
+        status = worker.wait(LIMIT)
+    if status is None:
+        raise RuntimeError(f"the worker does not end: {worker.log}")
     if dropper.errors:
         raise RuntimeError(f"{dropper.errors[0]}")
 
 
-def take(rig: Rig, image: Path, worker: Worker, promises: Promises, label: str) -> Cut:
+def record_stops(rig: Rig, kind: Kind) -> Iterator[Cut]:
+    """Runs a worker for a few jobs at a time, and copies its disk whenever it has ended."""
+    image = rig.store.make(kind)
+    promises = Promises()
+    with rig.store.mounted(image, kind) as point:
+        spool = new_spool(rig.program, rig.jobs, point)
+        dropper = Dropper(rig.program, spool, rig.jobs, promises)
+        for _ in stops(dropper, lambda: rig.start(spool, image)):
+            yield take(rig, image, promises, "stopped")
+    image.unlink()
+
+
+def stops(dropper: Dropper, start: Callable[[], Worker]) -> Iterator[None]:
+    """A directory that was not synced shows only where nothing came after it that took its entry along: so the worker stops after a few jobs."""
+    rest = random.sample(dropper.jobs.small, len(dropper.jobs.small))
+    for _ in range(STOPS):
+        count = random.choice(JOBS_BEFORE_STOP)
+        for job in rest[:count]:
+            if not dropper.drop(job):
+                raise RuntimeError(f"{dropper.errors[0]}")
+        rest = rest[count:]
+        worker = start()
+        if worker.wait(LIMIT) is None:
+            raise RuntimeError(f"the worker does not end: {worker.log}")
+        yield
+
+
+def take(rig: Rig, image: Path, promises: Promises, label: str) -> Cut:
+    # Before the copy, so that all of it was promised before the cut.
     said = promises.copy()
-    worker.add_promises(said)
+    said.add_log(read_events(rig.log(image)))
     copy = rig.store.copy(image)
     # A drop that began meanwhile may be in the copy.
     said.begun |= promises.begun
@@ -125,7 +166,7 @@ def examine(rig: Rig, kind: Kind, cut: Cut, outcome: Outcome, again: bool) -> No
         worker = rig.start(before.root, cut.image, reboot=True)
         if again:
             time.sleep(random.uniform(0, 0.3))
-            second = take(rig, cut.image, worker, cut.promises, "again")
+            second = take(rig, cut.image, cut.promises, "again")
         status = worker.wait(LIMIT)
         problems += checks.resumed_at_checkpoint(before, worker.events())
         # Data of a job that is done may have its temporary name yet, where the file system kept no order; a worker leaves it for 36 hours.
@@ -141,6 +182,7 @@ def examine(rig: Rig, kind: Kind, cut: Cut, outcome: Outcome, again: bool) -> No
         shutil.copy(rig.log(cut.image), rig.work / f"failed-{cut.image.name}.log")
         # Reflinks end at the file system's border.
         run("cp", "--sparse=always", kept, rig.work / f"failed-{cut.image.name}.image")
+        (rig.work / f"failed-{cut.image.name}.problems").write_text("\n".join([cut.label, *problems, ""]))
     if second is not None:
         examine(rig, kind, second, outcome, again=False)
     kept.unlink()
@@ -151,12 +193,12 @@ def examine(rig: Rig, kind: Kind, cut: Cut, outcome: Outcome, again: bool) -> No
 def note(spool: Spool, outcome: Outcome) -> None:
     for state in {standings[0].state for standings in spool.jobs.values()}:
         outcome.states[state] = outcome.states.get(state, 0) + 1
-    for path in (spool.root / "partial").glob("large-*.part"):
-        standings = spool.jobs.get(path.name.removesuffix(".part"))
-        mark = standings[0].checkpoint() if standings else None
-        if path.stat().st_size > (mark[0] if mark else 0):
-            outcome.unearned += 1
-            return
+    tails = [checks.unearned_tail(spool, f"large-{number}") for number in range(LARGE_JOBS)]
+    zeros = max(len(tail) - len(tail.rstrip(b"\0")) for tail in tails)
+    outcome.unearned += any(tails)
+    # Random bytes may end in a few.
+    outcome.zeroed += zeros > 16
+    outcome.most_zeros = max(outcome.most_zeros, zeros)
 
 
 def power_cuts(rig: Rig, kind: Kind, wanted: int, interval: float) -> Outcome:
@@ -164,6 +206,6 @@ def power_cuts(rig: Rig, kind: Kind, wanted: int, interval: float) -> Outcome:
     outcome = Outcome()
     while outcome.cuts < wanted:
         # All copies are made before the first is examined: that a disk is busy with them must not slow the run down.
-        for number, one in enumerate(list(record(rig, kind, interval))):
+        for number, one in enumerate([*record(rig, kind, interval), *record_stops(rig, kind)]):
             examine(rig, kind, one, outcome, again=number % 2 == 0)
     return outcome

@@ -6,6 +6,7 @@ as after a power cut.
 """
 
 import fcntl
+import itertools
 import os
 import struct
 import subprocess
@@ -33,6 +34,10 @@ class Kind:
     size: int = 400 * MIB
     # Whether the kernel lets go of it at once for good (FS_IOC_SHUTDOWN).
     can_shut_down: bool = True
+
+    @property
+    def type(self) -> str:
+        return self.name.partition("-")[0]
 
 
 EXT4 = ["mkfs.ext4", "-q", "-F"]
@@ -76,7 +81,7 @@ class Store:
     def __init__(self, work: Path):
         self.work = work
         self.images = work / "images"
-        self.count = 0
+        self.numbers = itertools.count(1)
 
     def __enter__(self) -> "Store":
         self.images.mkdir()
@@ -92,8 +97,7 @@ class Store:
         run("umount", "--lazy", self.images)
 
     def path(self, label: str) -> Path:
-        self.count += 1
-        return self.images / f"{label}-{self.count}"
+        return self.images / f"{label}-{next(self.numbers)}"
 
     def make(self, kind: Kind) -> Path:
         image = self.path(kind.name)
@@ -113,7 +117,7 @@ class Store:
     def mounted(self, image: Path, kind: Kind) -> Iterator[Path]:
         point = self.work / f"mounted-{image.name}"
         point.mkdir()
-        run("mount", "-t", kind.name.partition("-")[0], "-o", f"loop,{kind.options}", image, point)
+        run("mount", "-t", kind.type, "-o", f"loop,{kind.options}", image, point)
         try:
             yield point
         finally:

@@ -140,13 +140,14 @@ FAULTS = {
 STATUSES = [0, 1, 75, 74, 73]
 
 
-def disk_fault(rig: Rig, fault: str, outcome: Outcome) -> str:
-    """Breaks the disk in the middle of a large file and many small ones. Returns how the run took it."""
+def disk_fault(rig: Rig, fault: str) -> Outcome:
+    """Breaks the disk in the middle of a large file and many small ones."""
+    outcome = Outcome()
     promises = Promises()
     problems: list[str] = []
     with FAULTS[fault](rig) as place:
-        spool = new_spool(rig, place.point)
-        dropper = Dropper(rig.program, spool, rig.jobs, promises, 0)
+        spool = new_spool(rig.program, rig.jobs, place.point)
+        dropper = Dropper(rig.program, spool, rig.jobs, promises)
         dropper.drop(rig.jobs.all[LARGE])
         worker = rig.start(spool, place.point)
         deadline = time.monotonic() + LIMIT
@@ -162,13 +163,14 @@ def disk_fault(rig: Rig, fault: str, outcome: Outcome) -> str:
         status = worker.wait(LIMIT)
         if status not in STATUSES:
             problems.append(f"the run ended with {status}")
-        worker.add_promises(promises)
+        promises.add_log(worker.events())
         codes = {event["code"] for event in worker.events() if event["event"] == "failed"}
         place.mend()
         problems += checks.after_cut(Spool(spool), rig.jobs, promises)
         problems += complete(rig, spool, promises)
     outcome.add(fault, problems)
-    return f"status {status}, failures {' '.join(sorted(codes)) or 'none'}"
+    outcome.said = f"status {status}, failures {' '.join(sorted(codes)) or 'none'}"
+    return outcome
 
 
 def complete(rig: Rig, spool: Path, promises: Promises) -> list[str]:
@@ -176,7 +178,7 @@ def complete(rig: Rig, spool: Path, promises: Promises) -> list[str]:
     fsync_file(spool / "defaults", AFTER)
     for path in (spool / "partial").iterdir():
         os.utime(path)
-    worker = rig.start(spool, spool.with_name("again"))
+    worker = rig.start(spool, spool.parent.with_name(f"{spool.parent.name}-again"))
     status = worker.wait(LIMIT)
     run(rig.program, "clean", spool)
     problems = [] if status in (0, 1) else [f"the next run ended with {status}: {worker.events()[-1:]}"]

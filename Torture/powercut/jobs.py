@@ -4,6 +4,7 @@ import os
 import random
 import subprocess
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,39 +32,47 @@ class Job:
         return not self.versions
 
 
+@dataclass
 class Jobs:
     """Made once for all runs, because the files are served all the time."""
 
-    def __init__(self, server: Server, small: int):
-        self.url = server.url
-        self.all: dict[str, Job] = {}
-        for number in range(LARGE_JOBS):
-            name = f"large-{number}"
-            content = os.urandom(LARGE)
-            later = os.urandom(LARGE) if name == CHANGED else None
-            server.serve(name, content, later)
-            self.all[name] = Job(name, name, [content] if later is None else [content, later])
-        for number in range(small):
-            self.add_small(server, number)
-        self.small = [job for job in self.all.values() if not job.name.startswith("large-")]
+    url: str
+    all: dict[str, Job]
 
-    def add_small(self, server: Server, number: int) -> None:
-        name = f"small-{number:04}"
-        if number % 20 == 7:
-            self.all[name] = Job(name, name, [])
-            return
-        content = os.urandom(random.choice([0, 1, 700, 4096, 30_000, 200_000]))
-        server.serve(name, content)
-        # Every other one makes a directory, whose own name has to be durable, too.
-        output = name if number % 2 else f"sets/{number // 8}/{name}"
-        before = b"what was here before\n" * 50 if number % 20 == 3 else None
-        self.all[name] = Job(name, output, [content], before, number % 10 == 6)
+    @property
+    def small(self) -> list[Job]:
+        return [job for job in self.all.values() if not job.name.startswith("large-")]
 
     def prepare(self, spool: Path) -> None:
         """Puts in place, durably, what jobs are to replace."""
         for job in self.all.values():
             if job.before is not None:
                 fsync_file(spool / "files" / job.output, job.before)
+
+
+def serve_jobs(server: Server, small: int) -> Jobs:
+    jobs = [large_job(server, f"large-{number}") for number in range(LARGE_JOBS)]
+    jobs += [small_job(server, number) for number in range(small)]
+    return Jobs(server.url, {job.name: job for job in jobs})
+
+
+def large_job(server: Server, name: str) -> Job:
+    content = os.urandom(LARGE)
+    later = os.urandom(LARGE) if name == CHANGED else None
+    server.serve(name, content, later)
+    return Job(name, name, [content] if later is None else [content, later])
+
+
+def small_job(server: Server, number: int) -> Job:
+    name = f"small-{number:04}"
+    if number % 20 == 7:
+        return Job(name, name, [])
+    content = os.urandom(random.choice([0, 1, 700, 4096, 30_000, 200_000]))
+    server.serve(name, content)
+    # Every other one makes a directory, whose own name has to be durable, too.
+    output = name if number % 2 else f"sets/{number // 8}/{name}"
+    before = b"what was here before\n" * 50 if number % 20 == 3 else None
+    return Job(name, output, [content], before, number % 10 == 6)
 
 
 @dataclass
@@ -76,6 +85,20 @@ class Promises:
     done: set[str] = field(default_factory=set)
     checkpoints: dict[str, int] = field(default_factory=dict)
 
+    def begin(self, job: str) -> None:
+        self.begun.add(job)
+
+    def drop(self, job: str) -> None:
+        self.dropped.add(job)
+
+    def add_log(self, events: Iterable[dict[str, str]]) -> None:
+        for event in events:
+            job = event.get("job", "")
+            if event["event"] == "done":
+                self.done.add(job)
+            elif event["event"] == "checkpoint":
+                self.checkpoints[job] = int(event["value"])
+
     def copy(self) -> "Promises":
         return Promises(set(self.begun), set(self.dropped), set(self.done), dict(self.checkpoints))
 
@@ -83,14 +106,14 @@ class Promises:
 class Dropper:
     """Drops jobs with `spoolrun add`, one after the other, until it is stopped. Its exit status 0 is a promise."""
 
-    def __init__(self, program: Path, spool: Path, jobs: Jobs, promises: Promises, pause: float):
-        self.program, self.spool, self.jobs, self.promises, self.pause = program, spool, jobs, promises, pause
+    def __init__(self, program: Path, spool: Path, jobs: Jobs, promises: Promises):
+        self.program, self.spool, self.jobs, self.promises = program, spool, jobs, promises
         self.stopped = threading.Event()
-        self.thread = threading.Thread(target=self.run)
+        self.thread: threading.Thread | None = None
         self.errors: list[str] = []
 
     def drop(self, job: Job) -> bool:
-        self.promises.begun.add(job.name)
+        self.promises.begin(job.name)
         if job.has_second_name:
             self.drop_with_second_name(job)
             return True
@@ -99,7 +122,7 @@ class Dropper:
         command = [self.program, "add", *arguments, *overwrite, f"{self.jobs.url}/{job.name}"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode == 0:
-            self.promises.dropped.add(job.name)
+            self.promises.drop(job.name)
         else:
             self.errors.append(f"add {job.name} ended with {done.returncode}: {done.stderr.strip()}")
         return done.returncode == 0
@@ -110,16 +133,19 @@ class Dropper:
         fsync_file(first, f"url: {self.jobs.url}/{job.name}\noutput: {job.output}\n".encode())
         os.link(first, self.spool / "new" / job.name)
         fsync_directory(self.spool / "new")
-        self.promises.dropped.add(job.name)
+        self.promises.drop(job.name)
 
-    def run(self) -> None:
+    def drop_all(self, pause: float) -> None:
         for job in self.jobs.small:
-            if self.stopped.wait(random.uniform(0, 2 * self.pause)) or not self.drop(job):
+            if self.stopped.wait(random.uniform(0, 2 * pause)) or not self.drop(job):
                 return
 
-    def start(self) -> None:
+    def start(self, pause: float) -> None:
+        """Drops the small jobs, with pauses of about so many seconds."""
+        self.thread = threading.Thread(target=self.drop_all, args=[pause])
         self.thread.start()
 
     def stop(self) -> None:
         self.stopped.set()
-        self.thread.join()
+        if self.thread is not None:
+            self.thread.join()

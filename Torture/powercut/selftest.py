@@ -4,14 +4,14 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from cuts import Outcome, Rig, power_cuts
-from disks import Kind
+from cuts import Outcome, Rig
 
+HIDDEN_REBOOT = "length trusted after a cut"
 # What is broken, and what a problem that shows it says.
 MISTAKES = {
     "no flush of data": ("data", ["wrong:", "no payload", "its text is lost", "is lost"]),
     "no flush of directories": ("directories", ["was said to be done"]),
-    "length trusted after a cut": ("", ["goes on at"]),
+    HIDDEN_REBOOT: ("", ["goes on at"]),
 }
 
 
@@ -32,7 +32,3 @@ def broken(rig: Rig, library: Path, mistake: str) -> Rig:
 def is_seen(outcome: Outcome, mistake: str) -> bool:
     said = [problem for problems in outcome.problems.values() for problem in problems]
     return any(sign in problem for problem in said for sign in MISTAKES[mistake][1])
-
-
-def run_mistake(rig: Rig, library: Path, kind: Kind, mistake: str, cuts: int, interval: float) -> Outcome:
-    return power_cuts(broken(rig, library, mistake), kind, cuts, interval)

@@ -17,17 +17,17 @@ CONFIGURATION = """
 {user}
 daemon off;
 worker_processes 1;
-pid {work}/nginx.pid;
-error_log {work}/error.log;
+pid {state}/nginx.pid;
+error_log {state}/error.log;
 events {{ worker_connections 1024; }}
 http {{
   access_log off;
   sendfile on;
-  client_body_temp_path {work}/tmp;
-  proxy_temp_path {work}/tmp;
-  fastcgi_temp_path {work}/tmp;
-  uwsgi_temp_path {work}/tmp;
-  scgi_temp_path {work}/tmp;
+  client_body_temp_path {state}/tmp;
+  proxy_temp_path {state}/tmp;
+  fastcgi_temp_path {state}/tmp;
+  uwsgi_temp_path {state}/tmp;
+  scgi_temp_path {state}/tmp;
   map $http_x_after $tree {{ default before; cut after; }}
   map $http_x_after $rate {{ default {slow}k; cut 0; }}
   server {{
@@ -45,27 +45,30 @@ def free_port() -> int:
 
 
 class Server:
-    def __init__(self, work: Path):
-        self.work = work
+    """Serves what is in `work`. With a `state` directory for its own files, and a port: what another one serves there, as on another machine."""
+
+    def __init__(self, work: Path, state: Path | None = None, port: int | None = None):
+        self.work, self.state, self.port = work, state or work, port
 
     def __enter__(self) -> "Server":
-        for directory in ["before", "after", "tmp"]:
-            (self.work / directory).mkdir()
+        for directory in ["before", "after", "tmp"] if self.state == self.work else ["tmp"]:
+            (self.state / directory).mkdir()
         user = "user root;" if os.geteuid() == 0 else ""
-        file = self.work / "nginx.conf"
+        file = self.state / "nginx.conf"
         nginx = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin") or "nginx"
         # A port that was free a moment ago may be taken by now.
         for _ in range(5):
-            port = free_port()
-            file.write_text(CONFIGURATION.format(user=user, work=self.work, port=port, slow=SLOW))
-            arguments = [nginx, "-p", self.work, "-c", file, "-e", self.work / "error.log"]
+            port = self.port or free_port()
+            file.write_text(CONFIGURATION.format(user=user, work=self.work, state=self.state, port=port, slow=SLOW))
+            arguments = [nginx, "-p", self.state, "-c", file, "-e", self.state / "error.log"]
             self.process = subprocess.Popen(arguments, stderr=subprocess.DEVNULL)
             if self.answers(port):
+                self.port = port
                 self.url = f"http://127.0.0.1:{port}"
                 return self
             self.process.kill()
             self.process.wait()
-        raise RuntimeError("nginx does not start: " + (self.work / "error.log").read_text())
+        raise RuntimeError("nginx does not start: " + (self.state / "error.log").read_text())
 
     def answers(self, port: int) -> bool:
         for _ in range(200):

@@ -21,15 +21,15 @@ def shut_down_once(rig: Rig, kind: Kind, outcome: Outcome) -> None:
     image = rig.store.make(kind)
     promises = Promises()
     with rig.store.mounted(image, kind) as point:
-        spool = new_spool(rig, point)
-        dropper = Dropper(rig.program, spool, rig.jobs, promises, 0)
+        spool = new_spool(rig.program, rig.jobs, point)
+        dropper = Dropper(rig.program, spool, rig.jobs, promises)
         for job in rig.jobs.small[:20]:
             dropper.drop(job)
         dropper.drop(rig.jobs.all["large-0"])
         worker = rig.start(spool, image)
         # Most of the small jobs are through in a tenth of a second.
         time.sleep(random.choice([random.uniform(0, 0.2), random.uniform(0, 6)]))
-        worker.add_promises(promises)
+        promises.add_log(worker.events())
         shut_down(point)
         status = worker.wait(LIMIT)
     problems = [] if status in STATUSES else [f"the run ended with {status} when its disk went away"]

@@ -6,8 +6,6 @@ import subprocess
 import uuid
 from pathlib import Path
 
-from jobs import Promises
-
 # Shows another boot to the program in a mount namespace of its own.
 OTHER_BOOT = 'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"'
 OPTIONS = ["--once", "-v", "--log-format", "json", "--progress", "never", "-j", "24", "--per-host", "24"]
@@ -58,19 +56,15 @@ class Worker:
             return None
 
     def events(self) -> list[dict[str, str]]:
-        """All events whose line is whole; what else was printed is an event `printed`."""
-        events = []
-        for line in self.log.read_text(errors="replace").splitlines(keepends=True):
-            if line.startswith("{") and line.endswith("\n"):
-                events.append(json.loads(line))
-            elif line.endswith("\n"):
-                events.append({"event": "printed", "text": line.strip()})
-        return events
+        return read_events(self.log)
 
-    def add_promises(self, promises: Promises) -> None:
-        for event in self.events():
-            job = event.get("job", "")
-            if event["event"] == "done":
-                promises.done.add(job)
-            elif event["event"] == "checkpoint":
-                promises.checkpoints[job] = int(event["value"])
+
+def read_events(log: Path) -> list[dict[str, str]]:
+    """All events whose line is whole; what else was printed is an event `printed`."""
+    events = []
+    for line in log.read_text(errors="replace").splitlines(keepends=True):
+        if line.startswith("{") and line.endswith("\n"):
+            events.append(json.loads(line))
+        elif line.endswith("\n"):
+            events.append({"event": "printed", "text": line.strip()})
+    return events
