@@ -47,7 +47,7 @@ package final class RunningCommand: Sendable {
     let start = ContinuousClock.now
     try startThread { [self] in
       var collected: [[UInt8]] = [[], []]
-      let inTime = collect([output.read, errors.read], into: &collected, until: start + timeout)
+      let inTime = collect([output.read, errors.read], into: &collected, until: start + timeout * patience)
       if !inTime { kill(-processID, SIGKILL) }
       let status = reap()
       let result = CommandResult(

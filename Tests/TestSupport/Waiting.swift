@@ -1,12 +1,15 @@
 import Glibc
 
+/// How many times longer than usual a test waits before it says that something hangs; `scripts/sanitize` asks for more.
+let patience = getenv("SPOOLRUN_TEST_PATIENCE").flatMap { Int(String(cString: $0)) } ?? 1
+
 /// Waits until `condition` holds: for what no descriptor tells, such as a directory entry that another process makes.
 /// It is asked every few milliseconds, on a thread of its own, so that a busy pool of Swift's delays nothing.
 /// Throws, with what was waited for, when it doesn't hold in time.
 package func waitUntil(
   _ what: String, timeout: Duration = .seconds(30), _ condition: @escaping @Sendable () throws -> Bool
 ) async throws {
-  let deadline = ContinuousClock.now + timeout
+  let deadline = ContinuousClock.now + timeout * patience
   try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
     do {
       try startThread {
