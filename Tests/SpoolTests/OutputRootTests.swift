@@ -129,7 +129,7 @@ import Testing
       if calls.current < number { break }
       swaps = number
     }
-    #expect(swaps >= 9)
+    #expect(swaps >= 8)
   }
 
   @Test func aLinkAtTheFinalName() throws {
