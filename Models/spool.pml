@@ -370,11 +370,38 @@ claimed: /* JobRun.attemptOnce */
         :: else ->
           plock[pfd[w]] = w + 1;
           if
-          :: pfd[w] == seen[w].vino && LENGTH(pfd[w]) == 2 -> length = 2; ver = seen[w].ver; goto publish
+          :: pfd[w] == seen[w].vino && LENGTH(pfd[w]) == 2
           :: else -> plock[pfd[w]] = 0; pfd[w] = 0
           fi
         fi
       }
+      if
+      :: pfd[w] -> atomic { /* ChecksumReading.run: all of it */
+          length = 2; ver = seen[w].ver;
+#ifdef BUG_VERIFIED_INODE
+          goto publish
+#else
+          if
+          :: cell[2 * pfd[w]] == ver && cell[2 * pfd[w] + 1] == ver -> goto verified
+          :: else
+          fi
+#endif
+        }
+        atomic { /* JobRun.record, JobRun.lostClaim */
+          if
+          :: OURS(w, j, n)
+          :: else -> goto lost
+          fi
+        }
+        atomic { /* failed: of a mismatch */
+          if
+          :: STALE(w) -> goto broke
+          :: else -> APPENDED(w, j); jrn[j].failed = 1; jrn[j].ver = 0; jrn[j].ino = 0; jrn[j].mark = 0; jrn[j].soft = 0; jrn[j].vino = 0
+          fi
+        }
+        goto park
+      :: else
+      fi
     :: else
     fi;
 

@@ -199,7 +199,7 @@ package struct Journal: Sendable, Equatable {
       let code = fields["code"].flatMap { FailureCode(rawValue: $0) }
       if let code, code.isMismatch {
         mismatches += 1
-        (version, part, checkpoint, softMark) = (nil, nil, nil, nil)
+        (version, part, checkpoint, softMark, verified) = (nil, nil, nil, nil, nil)
       } else {
         softMark = mark(at: number("at")) ?? softMark
       }

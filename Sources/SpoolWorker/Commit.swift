@@ -108,6 +108,7 @@ struct Commit {
 
   /// Goes on with a commit that a crash cut: the journal says `verified:`, and the inode it names is still the data, or is the output already.
   /// - Returns: whether the job is done now.
+  /// - Throws: `mismatch-crc32` where that inode holds something else by now; what ``publish(_:fetched:)`` throws.
   func finishInterrupted(_ journal: Journal) async throws -> Bool {
     guard let verified = journal.verified else { return false }
     // Data that still has a second name would look like somebody else's.
@@ -120,9 +121,19 @@ struct Commit {
       return true
     }
     guard let part = try PartFile.open(claim.job, in: spool) else { return false }
-    // What stands after `verified:` was made durable before it, so the length need not be doubted even after a power cut.
     guard part.inode == verified.part, part.length == verified.size else { return false }
-    try await publish(part, checksum: verified.checksum, fetched: 0)
+    // That number may be another file's by now, where flock(2) keeps no other host away. Commits are cut so seldom that all of it is read again.
+    let mark = try await offload {
+      [reading = part.reading(from: Mark(offset: 0, checksum: Checksum()), to: part.length)] in
+      try reading.run()
+    }
+    guard mark.checksum == verified.checksum else {
+      throw Failure(
+        .mismatchChecksum, "the data is not what was verified", expected: "\(verified.checksum)",
+        found: "\(mark.checksum)")
+    }
+    part.adopt(mark)
+    try await publish(part, fetched: 0)
     return true
   }
 
