@@ -40,6 +40,15 @@ struct Add: ParsableCommand {
   @Option(name: .long, help: "Idle and perhaps total time, such as '60s 7d'.")
   var timeout: String?
 
+  @Option(name: .customLong("max-size"), help: "What is larger is refused, such as 2G.")
+  var maxSize: String?
+
+  @Option(name: .customLong("limit-rate"), help: "Bytes a second, such as 2M.")
+  var limitRate: String?
+
+  @Option(name: .long, help: "How many connections to fetch it over, up to 32. (default: the worker's)")
+  var connections: String?
+
   @Option(name: .long, help: "The job's name. (default: the URL's last name)")
   var name: String?
 
@@ -73,7 +82,7 @@ struct Add: ParsableCommand {
     var lines = urls.map { ("url", $0) }
     for (key, value) in [
       ("output", output), ("size", size), ("crc32", crc32), ("attempts", attempts), ("expires", expires),
-      ("timeout", timeout),
+      ("timeout", timeout), ("max-size", maxSize), ("limit-rate", limitRate), ("connections", connections),
     ] {
       if let value { lines.append((key, value)) }
     }

@@ -1,3 +1,4 @@
+import Spool
 import TestSupport
 import Testing
 
@@ -30,6 +31,13 @@ import Testing
     let explained = manual.names("DESCRIPTION", "Cm")
     #expect(Set(listed).subtracting(["help"]) == Set(explained))
     #expect(Set(explained) == Set(Help.commands))
+  }
+
+  @Test func `whatever a job may say, add can`() async throws {
+    let options = try await Help.options(of: "add")
+    // URLs are its arguments.
+    let missing = RequestKey.allCases.filter { $0 != .url && !options.contains("--\($0.rawValue)") }
+    #expect(missing.isEmpty)
   }
 
   /// The spellings of each option that the manual explains for a command.
