@@ -18,6 +18,8 @@ final class OpenSockets {
 
   func close(_ descriptor: curl_socket_t) -> Int32 {
     descriptors.remove(descriptor)
+    // Or there would be one for each port in the end.
+    if let port = port(descriptor, getsockname) { known[port] = nil }
     return Glibc.close(descriptor)
   }
 

@@ -102,7 +102,7 @@ struct Add: ParsableCommand {
 
   private func jobName() throws -> JobName {
     if let name {
-      let fileName = FileName(name)
+      let fileName = FileName(RawArguments.bytes(of: [name])[0])
       guard let job = JobName(fileName) else {
         throw ValidationError("--name: \(JobName.defect(of: fileName) ?? "its name starts with a dot")")
       }

@@ -89,6 +89,17 @@ import Testing
         """#)
   }
 
+  @Test func `a job is dropped under the bytes that it was given for a name`() async throws {
+    let scene = try Scene()
+    let result = try await scene.shell(
+      #"""
+      first=$(printf 'a\377') && second=$(printf 'b\376')
+      $spoolrun add --name "$first" https://a.example/x && test -f "new/$first"
+      $spoolrun add --name="$second" https://a.example/x && test -f "new/$second"
+      """#)
+    #expect(result.status == .exited(0) && result.output == "a\\xff\nb\\xfe\n", "\(result)")
+  }
+
   @Test func `failed jobs are tried again or removed, all at once`() async throws {
     let scene = try Scene()
     for name in ["a", "b"] { try writeFile(scene.spool.path("failed/\(name)"), Array("https://a.example/x\n".utf8)) }
