@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-# How much more memory a worker may have in the last quarter than in the first. In a few minutes it doesn't meet all that it will meet.
-# Code counts as resident as it is used, and is let go of at times.
-MEMORY_GROWTH = {"anonymous": 1.05, "resident": 1.1}
+# How much more of all its memory a worker may have in the last quarter than in the first. In a few minutes it doesn't meet all that it will
+# meet. Code counts as resident as it is used, and is let go of at times.
+MEMORY_GROWTH = {"anonymous": 0.05, "resident": 0.1}
 MEMORY_SLACK = 8 << 10
 LONG = 1200
 # At rest, without which nothing can be said.
@@ -113,7 +113,7 @@ class Levels:
         for how, samples in [("idle", self.idle), ("busy", self.busy)][: 2 if self.is_long else 1]:
             for what, growth in MEMORY_GROWTH.items():
                 before, after = (median(quarter, what) for quarter in ends(samples))
-                if after > before * growth + slack:
+                if after > before + growth * median(samples, "resident") + slack:
                     problems.append(f"{how} {what} memory: {before} KiB in the first quarter, {after} KiB in the last")
         return problems
 
