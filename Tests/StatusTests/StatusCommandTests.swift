@@ -90,15 +90,18 @@ import Testing
     #expect(try await status("--all").output.split(separator: "\n").count > 100_000)
   }
 
-  @Test func `watching into a pipe goes on until a signal, one picture after the other`() async throws {
+  @Test func `watching into a file goes on until a signal, one picture after the other`() async throws {
     try fill()
-    let command = try RunningCommand([productPath("spoolrun"), "status", "--watch", "--json", directory.root])
-    try await Task.sleep(for: .milliseconds(2500))
+    let pictures = directory.path("tmp/pictures")
+    try writeFile(pictures, [])
+    let command = try RunningCommand([
+      "/bin/sh", "-c", #"exec "$0" status --watch --json "$1" >"$2""#, productPath("spoolrun"), directory.root,
+      pictures,
+    ])
+    try await waitUntil("two pictures") { try readFile(pictures).count { $0 == 0x0A } >= 2 }
     command.send(signal: SIGINT)
-    let result = try await command.result()
-    #expect(result.status == .exited(0))
-    let lines = result.output.split(separator: "\n")
-    #expect(lines.count >= 2)
+    #expect(try await command.result().status == .exited(0))
+    let lines = String(decoding: try readFile(pictures), as: UTF8.self).split(separator: "\n")
     for line in lines { #expect(try object(String(line))["format"] as? Int == 1) }
   }
 
