@@ -8,11 +8,17 @@ internal import Glibc
 nonisolated(unsafe) private var target: FuzzTarget?
 
 var arguments = CommandLine.arguments
-guard arguments.count > 1, let named = FuzzTarget(rawValue: arguments.remove(at: 1)) else {
-  FuzzTarget.allCases.forEach { print($0.rawValue) }
-  exit(arguments.count > 1 ? 64 : 0)
+// For a merge libFuzzer starts this program again, with the arguments that it knows.
+if let inherited = getenv("FUZZRIG_TARGET") {
+  target = FuzzTarget(rawValue: String(cString: inherited))
+} else if arguments.count > 1, let named = FuzzTarget(rawValue: arguments.remove(at: 1)) {
+  setenv("FUZZRIG_TARGET", named.rawValue, 1)
+  target = named
 }
-target = named
+guard target != nil else {
+  FuzzTarget.allCases.forEach { print($0.rawValue) }
+  exit(CommandLine.arguments.count > 1 ? 64 : 0)
+}
 
 var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
 var count = Int32(arguments.count)
