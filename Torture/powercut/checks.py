@@ -131,6 +131,13 @@ def earned_data(spool: Spool, job: Job, standing: Standing, promises: Promises) 
         yield f"{job.name}: the data below its checkpoint at {offset} is wrong: {describe(head, job)}"
 
 
+def temporaries(spool: Spool) -> Iterator[str]:
+    """What a cut alone never leaves in the output root; an error may (INTERNALS.md)."""
+    for output, path in spool.payloads():
+        if path.name.startswith(".spoolrun-"):
+            yield f"left behind: files/{output}"
+
+
 def unearned_tail(spool: Spool, name: str) -> bytes:
     """What lies beyond the last checkpoint."""
     standings = spool.jobs.get(name)

@@ -18,8 +18,8 @@ from worker import Worker, read_events
 LIMIT = 120
 # About how long the large jobs take.
 RUN_TIME = 11.0
-# Runs that are cut when they have come to their end, one after the other in a spool; and their jobs.
-STOPS = 8
+# Runs of a few jobs, one after the other in a spool: cut when the jobs have been dropped, and when the worker is through.
+STOPS = 6
 JOBS_BEFORE_STOP = [1, 1, 2, 3, 6]
 # Images of cuts with problems that are kept for a look at them.
 KEPT = 3
@@ -85,7 +85,7 @@ def record(rig: Rig, kind: Kind, interval: float) -> Iterator[Cut]:
     promises = Promises()
     with rig.store.mounted(image, kind) as point:
         spool = new_spool(rig.program, rig.jobs, point)
-        dropper = Dropper(rig.program, spool, rig.jobs, promises)
+        dropper = Dropper(rig.program, spool, rig.jobs, promises, rig.preload)
         for _ in moments(dropper, lambda: rig.start(spool, image), interval):
             yield take(rig, image, promises, "during")
         yield take(rig, image, promises, "after")
@@ -118,19 +118,22 @@ def moments(dropper: Dropper, start: Callable[[], Worker], interval: float) -> I
 
 
 def record_stops(rig: Rig, kind: Kind) -> Iterator[Cut]:
-    """Runs a worker for a few jobs at a time, and copies its disk whenever it has ended."""
+    """Runs a worker for a few jobs at a time, and copies its disk while nobody runs."""
     image = rig.store.make(kind)
     promises = Promises()
     with rig.store.mounted(image, kind) as point:
         spool = new_spool(rig.program, rig.jobs, point)
-        dropper = Dropper(rig.program, spool, rig.jobs, promises)
+        dropper = Dropper(rig.program, spool, rig.jobs, promises, rig.preload)
+        rig.log(image).touch()
         for _ in stops(dropper, lambda: rig.start(spool, image)):
-            yield take(rig, image, promises, "stopped")
+            yield take(rig, image, promises, "idle")
     image.unlink()
 
 
 def stops(dropper: Dropper, start: Callable[[], Worker]) -> Iterator[None]:
-    """A directory that was not synced shows only where nothing came after it that took its entry along: so the worker stops after a few jobs."""
+    """Yields when jobs have been dropped, and when a worker is through with them: a directory that was not synced shows only where nothing came
+    after it that took its entry along.
+    """
     rest = random.sample(dropper.jobs.small, len(dropper.jobs.small))
     for _ in range(STOPS):
         count = random.choice(JOBS_BEFORE_STOP)
@@ -138,6 +141,7 @@ def stops(dropper: Dropper, start: Callable[[], Worker]) -> Iterator[None]:
             if not dropper.drop(job):
                 raise RuntimeError(f"{dropper.errors[0]}")
         rest = rest[count:]
+        yield
         worker = start()
         if worker.wait(LIMIT) is None:
             raise RuntimeError(f"the worker does not end: {worker.log}")
@@ -173,6 +177,7 @@ def examine(rig: Rig, kind: Kind, cut: Cut, outcome: Outcome, again: bool) -> No
         run(rig.program, "clean", before.root)
         end = Spool(before.root)
         problems += checks.at_end(end, rig.jobs, cut.promises)
+        problems += checks.temporaries(end)
         failed = any(rig.jobs.all[name].has_to_fail for name in end.jobs if name in rig.jobs.all)
         said = [event for event in worker.events() if event["event"] == "printed"]
         if status not in ((0, 1) if failed else (0,)) or said:

@@ -35,12 +35,12 @@ class Plan:
     port: int
     # Without the contents of payloads, which the host compares.
     jobs: Jobs
-    # Of the worker.
+    # Of the worker, and of what drops.
     environment: dict[str, str]
     # mount(8)
     type: str
     options: str
-    # The machine is killed when the worker has stopped after a few jobs, not at random.
+    # The machine is killed while nobody runs, not at random.
     stops: bool
     seed: int
     # Else the claims of this machine would be another one's, and their lease had to end (spool.5).
@@ -74,7 +74,7 @@ def power_on(plan: Plan) -> None:
     run("mount", "-t", plan.type, "-o", plan.options, "/dev/ubda", point)
     with Server(plan.files, state, plan.port):
         spool = new_spool(plan.program, plan.jobs, point)
-        dropper = Dropper(plan.program, spool, plan.jobs, Told())
+        dropper = Dropper(plan.program, spool, plan.jobs, Told(), plan.environment)
         tell("ready")
         work(plan, dropper)
         # What is not on the disk yet is not to get there: until somebody pulls the plug.
@@ -87,11 +87,10 @@ def work(plan: Plan, dropper: Dropper) -> None:
 
     if plan.stops:
         for _ in stops(dropper, start):
-            tell("stopped")
+            tell("idle")
         return
     for _ in moments(dropper, start, INTERVAL):
         pass
-    tell("stopped")
 
 
 if __name__ == "__main__":

@@ -106,8 +106,9 @@ class Promises:
 class Dropper:
     """Drops jobs with `spoolrun add`, one after the other, until it is stopped. Its exit status 0 is a promise."""
 
-    def __init__(self, program: Path, spool: Path, jobs: Jobs, promises: Promises):
+    def __init__(self, program: Path, spool: Path, jobs: Jobs, promises: Promises, preload: dict[str, str] | None = None):
         self.program, self.spool, self.jobs, self.promises = program, spool, jobs, promises
+        self.environment = os.environ | (preload or {})
         self.stopped = threading.Event()
         self.thread: threading.Thread | None = None
         self.errors: list[str] = []
@@ -120,7 +121,7 @@ class Dropper:
         arguments = ["--spool", self.spool, "--name", job.name, "--output", job.output]
         overwrite = ["--overwrite"] if job.before is not None else []
         command = [self.program, "add", *arguments, *overwrite, f"{self.jobs.url}/{job.name}"]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, env=self.environment)
         if done.returncode == 0:
             self.promises.drop(job.name)
         else:

@@ -101,16 +101,16 @@ def kill_once(rig: Rig, kind: Kind, stops: bool) -> Cut:
     try:
         machine.wait("ready")
         if stops:
-            machine.wait("stopped", random.randint(1, STOPS))
+            machine.wait("idle", random.randint(1, 2 * STOPS))
         else:
             time.sleep(random.uniform(0, 1.2 * RUN_TIME))
     finally:
         machine.kill()
-    return Cut(image, machine.promises(), f"{image.name} ({'stopped' if stops else 'during'})")
+    return Cut(image, machine.promises(), f"{image.name} ({'idle' if stops else 'during'})")
 
 
 def power_cuts(rig: Rig, kind: Kind, wanted: int) -> Outcome:
-    """Every other one when the worker has stopped after a few jobs."""
+    """Every other one while nobody runs."""
     outcome = Outcome()
     for number in range(wanted):
         examine(rig, kind, kill_once(rig, kind, stops=number % 2 == 1), outcome, again=False)
