@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import time
+import urllib.request
 from pathlib import Path
 
 from clients import ARIA2, CURL
@@ -15,6 +16,8 @@ from single import sized
 GIB = 1 << 30
 # What may lie beyond the last checkpoint of a killed worker (spool(5), checkpoint).
 BEYOND = 256 << 20
+# Long enough to be begun and stopped.
+SHORT = 256 << 20
 
 
 def time_to_grow(bench: Bench, command: list[str], file: Path, length: int) -> Cost:
@@ -30,19 +33,23 @@ def time_to_grow(bench: Bench, command: list[str], file: Path, length: int) -> C
 
 
 class Interrupted:
-    """A job of spoolrun's that was stopped after 50 GiB: really begun, then its data and its last line replaced by longer ones.
+    """A job of spoolrun's that was stopped after 50 GiB: really begun while the served file was short, so that the disk need not have
+    room for all of it, then the file, the data and the journal made longer.
 
     What was served are zeros, so that the data needs no room and its CRC-32 is known without reading it.
     """
 
-    def __init__(self, bench: Bench, url: str, length: int):
-        self.bench, self.url, self.length = bench, url, length
+    def __init__(self, bench: Bench, url: str, source: Path, length: int):
+        self.bench, self.url, self.source, self.length = bench, url, source, length
         self.part = bench.clients.spool / "partial" / "job-0000000.part"
         self.job = bench.clients.spool / "partial" / "job-0000000"
         self.command = [str(bench.program), "--once", str(bench.clients.spool)]
 
     def prepare(self, marked: int) -> None:
         """Data of `length`, of which the journal knows the CRC-32 up to `marked`."""
+        whole = self.source.stat().st_size
+        os.truncate(self.source, SHORT)
+        short = self.validators()
         self.bench.clients.drop([self.url])
         process = self.bench.runner.spawn(self.command)
         try:
@@ -50,6 +57,11 @@ class Interrupted:
         finally:
             stop(process, signal.SIGTERM)
         text = self.job.read_text()
+        os.truncate(self.source, whole)
+        for old, new in zip(short, self.validators(), strict=True):
+            if old not in text:
+                raise Failed(f"the journal lacks {old}")
+            text = text.replace(old, new)
         last = re.compile(r"^interrupted: .*\n\Z", re.MULTILINE)
         if not last.search(text):
             raise Failed("the job does not end in interrupted:, so its state cannot be made longer")
@@ -57,13 +69,19 @@ class Interrupted:
         self.job.write_text(last.sub(mark, text))
         os.truncate(self.part, self.length)
 
+    def validators(self) -> tuple[str, str]:
+        """What the journal says of the file as it is served now; not its date, which is too young to be a strong validator."""
+        with urllib.request.urlopen(urllib.request.Request(self.url, method="HEAD")) as answer:
+            fields = answer.headers
+        return f"size={fields['Content-Length']}", fields["ETag"].strip('"')
+
 
 def resume(bench: Bench) -> Result:
-    length, whole = bench.size(50 * GIB, 5 * GIB), bench.size(51 * GIB, 6 * GIB)
+    length, whole = bench.size(50 * GIB, 5 * GIB), bench.size(60 * GIB, 6 * GIB)
     source = bench.server.add_sparse("sparse", whole)
     url = f"{bench.server.http}/slow/sparse"
     out = bench.clients.out / "sparse"
-    interrupted = Interrupted(bench, url, length)
+    interrupted = Interrupted(bench, url, source, length)
 
     def cut() -> None:
         bench.clients.fresh()
