@@ -33,10 +33,13 @@ struct Commit {
       throw failure
     }
     try claim.append(.verified(.now(), size: part.length, checksum: part.checksum, part: part.inode))
-    try await publish(part, checksum: part.checksum, fetched: fetched)
+    try await name(part)
+    try await finish(fetched: fetched, existing: false)
+    try part.close()
   }
 
-  private func publish(_ part: PartFile, checksum: Checksum, fetched: UInt64) async throws {
+  /// Gives the verified data its final name, durably.
+  private func name(_ part: PartFile) async throws {
     let place = try root.place(plan.output)
     // A successor on another host would hold the lock now: then this worker slept too long, and the job is not its any more.
     guard try claim.holdsLock() else { throw JobRun.Stop.moved }
@@ -50,24 +53,22 @@ struct Commit {
     case .exists:
       guard try place.status()?.inode == part.inode else { throw outputExists() }
     case .otherFileSystem:
-      try await publishCopy(part, checksum: checksum, place)
+      try await publishCopy(part, place)
     }
     try await sync(place)
-    try await finish(fetched: fetched, existing: false)
-    try part.close()
   }
 
-  private func publishCopy(_ part: PartFile, checksum: Checksum, _ place: OutputPlace) async throws {
+  private func publishCopy(_ part: PartFile, _ place: OutputPlace) async throws {
     let copy = try place.beginCopy(of: part)
     do {
       let found = try await offload { try copy.run() }
-      guard found == checksum else {
+      guard found == part.checksum else {
         throw Failure(
-          .mismatchChecksum, "the data read back differs from what was received", expected: "\(checksum)",
+          .mismatchChecksum, "the data read back differs from what was received", expected: "\(part.checksum)",
           found: "\(found)")
       }
       // The copy's inode is the one that recovery has to look for.
-      try claim.append(.verified(.now(), size: part.length, checksum: checksum, part: copy.inode()))
+      try claim.append(.verified(.now(), size: part.length, checksum: part.checksum, part: copy.inode()))
       guard try place.publish(copy, overwrite: overwrites) else { throw outputExists() }
     } catch {
       try? place.discard(copy)

@@ -238,8 +238,7 @@ final class JobRun {
             Fields().with("url", mirror.redacted).with("code", failure.label).with("reason", failure.reason))
           // A checkpoint under way still uses the descriptor that goes with the data.
           await checkpointing?.value
-          if failure.code.isMismatch { try state.setAside() }
-          if failure.code == .tooLarge { try state.discardData() }
+          try state.dropData(after: failure.code)
         }
       }
     }
@@ -413,11 +412,9 @@ final class JobRun {
     var failure = failure
     failure.lostWrites = failure.lostWrites || lostWrites != nil
     do {
-      if failure.code.isMismatch { try state?.setAside() }
-      if failure.code == .tooLarge {
-        try state?.discardData()
-        if state == nil { try spool.removeData(of: claim.job) }
-      }
+      try state?.dropData(after: failure.code)
+      // What an earlier attempt left, when more was allowed.
+      if state == nil, failure.code == .tooLarge { try spool.removeData(of: claim.job) }
       let journal = claim.text.journal
       let isRequeued = claim.origin == .new
       let mismatches = (isRequeued ? 0 : journal.mismatches) + (failure.code.isMismatch ? 1 : 0)

@@ -86,6 +86,12 @@ extension JobRun {
       part = fresh
     }
 
+    /// What becomes of the data of a failed attempt, where it is not what the next one goes on with.
+    func dropData(after code: FailureCode) throws(SpoolError) {
+      if code.isMismatch { try setAside() }
+      if code == .tooLarge { try discardData() }
+    }
+
     /// Bytes taken in: those written, and those that wait in ``pending``.
     var length: UInt64 { part.length + UInt64(pending.count) }
 
