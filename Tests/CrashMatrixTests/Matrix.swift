@@ -17,7 +17,7 @@ struct Matrix {
       print("crash matrix: \(scenario.name): SKIPPED, /dev/shm is no other file system here")
       try Test.cancel("/dev/shm is no other file system here")
     }
-    let clean = try await Self.slots.withSlot { try await MatrixCase(scenario: scenario, faults: []).play() }
+    let clean = try await playUndisturbed()
     if !clean.problems.isEmpty {
       Issue.record("\(scenario.name), without a fault: \(clean.problems.joined(separator: "\n"))")
       return
@@ -65,10 +65,13 @@ struct Matrix {
     var least = sites
     for _ in 0..<4 {
       if struck * scenario.stride + max(8, least / (scenario.stride > 1 ? 3 : 10)) >= least { return nil }
-      let again = try await Self.slots.withSlot { try await MatrixCase(scenario: scenario, faults: []).play() }
-      least = min(least, fault.counted.count(in: again.events))
+      least = min(least, fault.counted.count(in: try await playUndisturbed().events))
     }
     return least
+  }
+
+  private func playUndisturbed() async throws -> MatrixCase.Outcome {
+    try await Self.slots.withSlot { try await MatrixCase(scenario: scenario, faults: []).play() }
   }
 
   private func play(_ fault: Fault, _ clean: MatrixCase.Outcome) async throws -> (Fault, MatrixCase.Outcome) {

@@ -32,7 +32,7 @@ struct Pairs {
     var lengths: [String: [CallEvent]] = [:]
     var pairs: [Pair] = []
     for number in numbers {
-      var generator = SplitMix64(state: seed &* 1_000_003 &+ number)
+      var generator = SeededGenerator(seed: seed &* 1_000_003 &+ number)
       guard let scenario = scenarios.randomElement(using: &generator) else { return }
       if lengths[scenario.name] == nil {
         lengths[scenario.name] = try await MatrixCase(scenario: scenario, faults: []).play().events
@@ -49,7 +49,7 @@ struct Pairs {
   }
 
   /// The first within an undisturbed run, the second there or in what comes of the first.
-  private func draw(_ number: UInt64, _ scenario: Scenario, _ events: [CallEvent], _ generator: inout SplitMix64)
+  private func draw(_ number: UInt64, _ scenario: Scenario, _ events: [CallEvent], _ generator: inout SeededGenerator)
     -> Pair
   {
     let faults = (1...2).map { order in
@@ -85,17 +85,4 @@ struct Pairs {
 
 private func environment(_ name: String) -> UInt64? {
   getenv(name).flatMap { UInt64(String(cString: $0)) }
-}
-
-/// A generator that is the same everywhere (Steele, Lea and Flood, 2014); the library's own cannot be seeded.
-private struct SplitMix64: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
-  }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import SpoolWorker
@@ -30,7 +31,7 @@ import Testing
   /// Whatever the pieces, all bytes are written, in order, and no write but the last ends within a block.
   @Test(arguments: 0..<50)
   func allIsWrittenInOrder(seed: Int) {
-    var random = SplitMix(state: UInt64(seed))
+    var random = SeededGenerator(seed: UInt64(seed))
     let start = UInt64.random(in: 0...UInt64(3 * BlockBuffer.size), using: &random)
     let pieces = (0..<40).map { _ in
       [UInt8](

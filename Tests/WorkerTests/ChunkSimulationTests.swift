@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import SpoolWorker
@@ -12,7 +13,7 @@ import Testing
   }
 
   private struct Simulation {
-    private var random: SplitMix
+    private var random: SeededGenerator
     private var plan: ChunkPlan
     private let content: Range<UInt64>
     /// Bytes a millisecond; 0: stalls until it is cancelled or breaks off.
@@ -25,7 +26,7 @@ import Testing
     private var now: Int64 = 0
 
     init(seed: UInt64) {
-      random = SplitMix(state: seed)
+      random = SeededGenerator(seed: seed)
       let connections = Int.random(in: 1...32, using: &random)
       let start = UInt64.random(in: 0...5000, using: &random)
       content = start..<start + UInt64.random(in: 1...400_000, using: &random)
@@ -112,18 +113,5 @@ import Testing
       try #require(bytes.lowerBound == length, "once and in order")
       length = bytes.upperBound
     }
-  }
-}
-
-/// Sebastiano Vigna's generator: the same sequence for the same seed, everywhere.
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-    return mixed ^ (mixed >> 31)
   }
 }

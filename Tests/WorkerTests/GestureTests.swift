@@ -10,12 +10,7 @@ import Testing
   private func halfway(_ body: @Sendable (TemporarySpool, ScriptedServer, RunningCommand, Gate) async throws -> Void)
     async throws
   {
-    let gate = try Gate()
-    let server = try halfwayServer(halfwayBody, gate: gate)
-    let spool = try TemporarySpool()
-    try spool.drop("a", "\(server.url("/a"))\n")
-    let worker = try start(["--once", spool.root])
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    let (spool, server, worker, gate) = try await startHalfway()
     try await body(spool, server, worker, gate)
   }
 

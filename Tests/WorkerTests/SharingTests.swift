@@ -24,12 +24,7 @@ import Testing
   /// Lives the owner, running or stopped, the claim is its own.
   @Test(arguments: [false, true])
   func aLiveWorkersClaimIsNeverTaken(isStopped: Bool) async throws {
-    let gate = try Gate()
-    let server = try halfwayServer(halfwayBody, gate: gate)
-    let spool = try TemporarySpool()
-    try spool.drop("a", "\(server.url("/a"))\n")
-    let worker = try start(["--once", spool.root])
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    let (spool, server, worker, gate) = try await startHalfway()
     let claim = try spool.claim(of: "a")
     if isStopped { worker.send(signal: SIGSTOP) }
     // Old enough for any lease: on this host only the lock counts.
@@ -75,12 +70,7 @@ import Testing
   /// journal. That is a loss like any other, and no error of the spool.
   @Test(.timeLimit(.minutes(1)))
   func theSuccessorOfASleeper() async throws {
-    let gate = try Gate()
-    let server = try halfwayServer(halfwayBody, gate: gate)
-    let spool = try TemporarySpool()
-    try spool.drop("a", "\(server.url("/a"))\n")
-    let worker = try start(["--once", spool.root])
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    let (spool, server, worker, _) = try await startHalfway()
     worker.send(signal: SIGSTOP)
     let taken = "cur/a:elsewhere.1.0000000a"
     try spool.move(try spool.claim(of: "a"), taken)

@@ -51,6 +51,19 @@ func halfwayServer(_ body: [UInt8], gate: Gate) throws -> ScriptedServer {
   }
 }
 
+/// A worker that holds half of job `a` until the gate opens.
+func startHalfway() async throws -> (
+  spool: TemporarySpool, server: ScriptedServer, worker: RunningCommand, gate: Gate
+) {
+  let gate = try Gate()
+  let server = try halfwayServer(halfwayBody, gate: gate)
+  let spool = try TemporarySpool()
+  try spool.drop("a", "\(server.url("/a"))\n")
+  let worker = try start(["--once", spool.root])
+  try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+  return (spool, server, worker, gate)
+}
+
 let halfwayBody: [UInt8] = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 >> 4 ^ $0) }
 
 extension TemporarySpool {

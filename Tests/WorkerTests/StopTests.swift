@@ -10,12 +10,7 @@ import Testing
 
   @Test(arguments: [SIGTERM, SIGINT, SIGHUP])
   func aStopParksTheJob(signal: Int32) async throws {
-    let gate = try Gate()
-    let server = try halfwayServer(halfwayBody, gate: gate)
-    let spool = try TemporarySpool()
-    try spool.drop("a", "\(server.url("/a"))\n")
-    let worker = try start(["--once", spool.root])
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    let (spool, server, worker, _) = try await startHalfway()
     let before = ContinuousClock.now
     worker.send(signal: signal)
     let result = try await worker.result()
@@ -53,12 +48,7 @@ import Testing
   }
 
   @Test func killedAndResumed() async throws {
-    let gate = try Gate()
-    let server = try halfwayServer(halfwayBody, gate: gate)
-    let spool = try TemporarySpool()
-    try spool.drop("a", "\(server.url("/a"))\n")
-    let worker = try start(["--once", spool.root])
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    let (spool, server, worker, _) = try await startHalfway()
     worker.send(signal: SIGKILL)
     #expect(try await worker.result().status == .killed(signal: SIGKILL))
     #expect(spool.places(of: "a").first?.hasPrefix("cur/a:") == true)
