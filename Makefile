@@ -28,7 +28,7 @@ lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
 	! mandoc -Tlint man/spoolrun.1 man/spool.5 man/spoolrun-log.7 2>/dev/null | grep -v $(UNINSTALLED)
 	shellcheck $(SCRIPTS)
-	pyflakes3 Benchmarks Torture
+	pyflakes3 Benchmarks Torture scripts/nginx.py
 
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests

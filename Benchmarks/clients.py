@@ -49,11 +49,14 @@ class Clients:
             with open(new / f"job-{number:07}", "w") as job:
                 job.write(url + "\n")
 
+    def expect_done(self, count: int) -> None:
+        done = len(os.listdir(self.spool / "done"))
+        if done != count:
+            raise Failed(f"{done} of {count} jobs are done")
+
     def spoolrun(self, urls: list[str], sources: list[Path], *options: str, name: str = "spoolrun") -> Candidate:
         def check(thorough: bool) -> None:
-            done = len(os.listdir(self.spool / "done"))
-            if done != len(urls):
-                raise Failed(f"{done} of {len(urls)} jobs are done")
+            self.expect_done(len(urls))
             for source in sources:
                 expect_same(source, self.spool / "files" / source.name, thorough)
 

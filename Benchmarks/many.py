@@ -1,10 +1,9 @@
 """Rows of many small files."""
 
-import os
 import subprocess
 from pathlib import Path
 
-from measuring import Candidate, Failed, alternate
+from measuring import Candidate, alternate
 from row import Bench, Goal, Result
 from single import disk, sized
 
@@ -20,14 +19,13 @@ def floors(bench: Bench, urls: list[str], size: int) -> list[Candidate]:
     source = Path(__file__).parent / "floor.c"
     subprocess.run(["cc", "-O2", "-pthread", "-o", str(program), str(source)], check=True)
     clients = bench.clients
-
-    def check(_: bool) -> None:
-        done = len(os.listdir(clients.spool / "done"))
-        if done != len(urls):
-            raise Failed(f"{done} of {len(urls)} jobs are done")
-
     return [
-        Candidate(name, [str(program), str(clients.spool), str(size), str(threads)], lambda: clients.drop(urls), check)
+        Candidate(
+            name,
+            [str(program), str(clients.spool), str(size), str(threads)],
+            lambda: clients.drop(urls),
+            lambda _: clients.expect_done(len(urls)),
+        )
         for name, threads in FLOORS.items()
     ]
 

@@ -1,31 +1,18 @@
 """nginx on the loopback, and the files that it serves."""
 
 import os
-import shutil
-import signal
-import socket
 import subprocess
-import time
 import zlib
 from pathlib import Path
 
-CONFIGURATION = """
-{user}
-daemon off;
-worker_processes 1;
-pid {work}/nginx.pid;
-error_log {work}/error.log;
-events {{ worker_connections 1024; }}
-http {{
+from nginx import Nginx, free_port
+
+# Of the http block.
+DIRECTIVES = """
   access_log off;
   sendfile on;
   tcp_nopush on;
   keepalive_requests 10000000;
-  client_body_temp_path {work}/tmp;
-  proxy_temp_path {work}/tmp;
-  fastcgi_temp_path {work}/tmp;
-  uwsgi_temp_path {work}/tmp;
-  scgi_temp_path {work}/tmp;
   ssl_certificate {work}/certificate.pem;
   ssl_certificate_key {work}/key.pem;
   server {{
@@ -37,16 +24,10 @@ http {{
     # One small file under any name.
     location /many/ {{ rewrite ^ /one break; }}
   }}
-}}
 """
 # MiB a second of a connection to /slow/.
 SLOW = 20
 BLOCK = 1 << 20
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 class Server:
@@ -59,7 +40,7 @@ class Server:
 
     def __enter__(self) -> "Server":
         self.www.mkdir()
-        (self.work / "tmp").mkdir()
+        self.nginx = Nginx(self.work)
         subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "30"]
         keys = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-keyout", self.work / "key.pem"]
         subprocess.run(
@@ -70,36 +51,15 @@ class Server:
         return self
 
     def start(self) -> None:
-        # A port that was free a moment ago may be taken by now.
         for _ in range(5):
             http, https = free_port(), free_port()
-            user = "user root;" if os.geteuid() == 0 else ""
-            file = self.work / "nginx.conf"
-            file.write_text(CONFIGURATION.format(user=user, work=self.work, http=http, https=https, slow=SLOW))
-            nginx = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin") or "nginx"
-            arguments = [nginx, "-p", self.work, "-c", file, "-e", self.work / "error.log"]
-            self.process = subprocess.Popen(arguments, stderr=subprocess.DEVNULL)
-            if self.answers(http):
+            if self.nginx.start(DIRECTIVES.format(work=self.work, http=http, https=https, slow=SLOW)):
                 self.http, self.https = f"http://127.0.0.1:{http}", f"https://127.0.0.1:{https}"
                 return
-            self.process.kill()
-            self.process.wait()
-        raise SystemExit("benchmark: nginx does not start: " + (self.work / "error.log").read_text())
-
-    def answers(self, port: int) -> bool:
-        for _ in range(100):
-            if self.process.poll() is not None:
-                return False
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                return True
-            except ConnectionRefusedError:
-                time.sleep(0.02)
-        return False
+        raise SystemExit("benchmark: nginx does not start: " + self.nginx.said())
 
     def __exit__(self, *_: object) -> None:
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait()
+        self.nginx.stop()
 
     def add_file(self, name: str, size: int) -> Path:
         """A file of random bytes. What was just written is in the page cache, as the served file has to be."""

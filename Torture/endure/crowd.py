@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import zlib
 from collections import Counter
@@ -17,6 +16,7 @@ from pathlib import Path
 from fleet import Fleet, Host, Mounts, Worker, can_mount, claims, make_old
 from server import Server
 from verdict import Witness, problems
+from workplace import workplace
 
 # Seconds without a job done after which something hangs: a worker that stays looks at others' claims once a minute.
 PATIENCE = 200
@@ -234,11 +234,8 @@ def main() -> int:
         print("crowd: locks apart: left out, since it wants root, /dev/fuse and bindfs")
         return 0
     print(f"{options.workers} workers on two hosts, locks {options.locks}, seed {options.seed}", flush=True)
-    if options.keep:
-        options.keep.mkdir()
-        return 0 if play(options, options.keep.resolve()) else 1
-    with tempfile.TemporaryDirectory(prefix="crowd-") as work:
-        return 0 if play(options, Path(work).resolve()) else 1
+    with workplace(options.keep, "crowd-") as work:
+        return 0 if play(options, work) else 1
 
 
 if __name__ == "__main__":

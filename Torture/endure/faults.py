@@ -112,7 +112,7 @@ class Faults:
             self.link.reset(self.chance.choice(ports))
 
     def stall(self) -> None:
-        process = self.server.process
+        process = self.server.nginx.process
         self.begin(
             "server stopped answering", "server", (1, 6), lambda: process.send_signal(signal.SIGSTOP), lambda: process.send_signal(signal.SIGCONT)
         )

@@ -1,8 +1,8 @@
 """Which jobs were dropped, and where each of them stands."""
 
-import hashlib
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -75,16 +75,16 @@ class Ledger:
                 problems.append(f"{output}: left in {states[0]}")
         return problems
 
-    def payload_problems(self, known: dict[tuple[str, bytes], int], told: set[str]) -> list[str]:
+    def payload_problems(self, version_of: Callable[[str, bytes], int | None], told: set[str]) -> list[str]:
         """
-        known: the version of a file by its name and digest.
+        version_of: as of `Server`.
         told: of which jobs the hook `done` was told."""
         problems = []
         outputs = {path.name for path in (self.spool / "files").iterdir()}
         for output in sorted(outputs):
             job = self.jobs.get(output)
             content = (self.spool / "files" / output).read_bytes()
-            version = known.get((job.file, hashlib.sha256(content).digest())) if job else None
+            version = version_of(job.file, content) if job else None
             if job is None or version is None or job.version not in (None, version):
                 problems.append(f"files/{output}: its {len(content)} bytes are not what was asked for")
         done = {output_of(path) for path in self.files("done")}

@@ -2,30 +2,18 @@
 
 import hashlib
 import os
-import shutil
-import signal
-import socket
-import subprocess
 import time
 from collections import Counter
 from pathlib import Path
 
-CONFIGURATION = """
-{user}
-daemon off;
+from nginx import Nginx, free_port
+
 # One process, so that SIGSTOP stops all of it.
-master_process off;
-pid {work}/nginx.pid;
-error_log {work}/error.log;
-events {{ worker_connections 1024; }}
-http {{
+MAIN = "master_process off;"
+# Of the http block.
+DIRECTIVES = """
   log_format asked '$uri $status $body_bytes_sent';
   access_log {work}/access.log asked;
-  client_body_temp_path {work}/tmp;
-  proxy_temp_path {work}/tmp;
-  fastcgi_temp_path {work}/tmp;
-  uwsgi_temp_path {work}/tmp;
-  scgi_temp_path {work}/tmp;
   server {{
     listen {address}:{port};
     root {work}/www;
@@ -33,7 +21,6 @@ http {{
     limit_rate {rate};
     {directives}
   }}
-}}
 """
 
 
@@ -65,16 +52,8 @@ class Server:
 
     def __enter__(self) -> "Server":
         (self.work / "www").mkdir(parents=True)
-        (self.work / "tmp").mkdir()
-        if not self.port:
-            with socket.create_server((self.address, 0)) as listener:
-                self.port = listener.getsockname()[1]
-        user = "user root;" if os.geteuid() == 0 else ""
-        (self.work / "nginx.conf").write_text(
-            CONFIGURATION.format(
-                user=user, work=self.work, address=self.address, port=self.port, rate=self.rate, directives=self.directives
-            )
-        )
+        self.nginx = Nginx(self.work, MAIN, self.namespace)
+        self.port = self.port or free_port(self.address)
         self.start()
         return self
 
@@ -85,27 +64,15 @@ class Server:
         return f"http://{self.address}:{self.port}/{name}"
 
     def start(self) -> None:
-        nginx = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
-        if nginx is None:
-            raise SystemExit("nginx is not installed; scripts/setup does")
-        command = [*self.namespace, nginx, "-p", self.work, "-c", self.work / "nginx.conf", "-e", self.work / "error.log"]
-        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        # It writes its process id once it has its port.
-        while not self.is_listening():
-            if self.process.poll() is not None:
-                raise SystemExit("nginx: " + (self.work / "error.log").read_text())
-            time.sleep(0.01)
-
-    def is_listening(self) -> bool:
-        try:
-            return (self.work / "nginx.pid").read_text().strip() == str(self.process.pid)
-        except FileNotFoundError:
-            return False
+        directives = DIRECTIVES.format(
+            work=self.work, address=self.address, port=self.port, rate=self.rate, directives=self.directives
+        )
+        if not self.nginx.start(directives):
+            raise SystemExit("nginx: " + self.nginx.said())
 
     def stop(self) -> None:
         """Cuts all connections."""
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait()
+        self.nginx.stop()
 
     def add(self, name: str, size: int) -> bytes:
         self.sizes[name] = size

@@ -9,7 +9,6 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +20,7 @@ from link import Link
 from plants import PLANTS, planted, spoil
 from server import Server
 from steering import Steering
+from workplace import workplace
 
 # Seconds for all to come to an end, when nothing goes wrong any more: a job that was dropped by halves is looked at every minute.
 PATIENCE = 150
@@ -160,7 +160,7 @@ class Soak:
         """After the worker's end."""
         found = self.problems + self.steering.problems + self.levels.judge() + self.ledger.problems()
         told = (self.work / "told").read_text().splitlines()
-        found += self.ledger.payload_problems(self.server.known, set(told)) + log_problems(self.work / "log")
+        found += self.ledger.payload_problems(self.server.version_of, set(told)) + log_problems(self.work / "log")
         # What is left of jobs that were cancelled by hand.
         subprocess.run([self.program, "clean", self.spool], check=True, stdout=subprocess.DEVNULL)
         found += [f"left in partial/: {path.name!r}" for path in (self.spool / "partial").iterdir()]
@@ -233,11 +233,8 @@ def main() -> int:
         print("soak: left out, since only root may make a network that goes down")
         return 0
     print(f"{options.minutes:g} minutes, seed {options.seed}", flush=True)
-    if options.keep:
-        options.keep.mkdir()
-        return 0 if play(options, options.keep.resolve()) else 1
-    with tempfile.TemporaryDirectory(prefix="soak-") as work:
-        return 0 if play(options, Path(work).resolve()) else 1
+    with workplace(options.keep, "soak-") as work:
+        return 0 if play(options, work) else 1
 
 
 if __name__ == "__main__":

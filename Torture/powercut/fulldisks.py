@@ -65,21 +65,15 @@ def free(point: Path) -> None:
 
 
 @contextmanager
-def full_tmpfs(rig: Rig) -> Iterator[Place]:
-    with mounted(rig, "-t", "tmpfs", "-o", "size=64m", "tmpfs") as point:
-        yield Place(point, lambda: fill(point), lambda: free(point))
+def full_tmpfs(rig: Rig, options: str, damage: Callable[[Path], None]) -> Iterator[Place]:
+    with mounted(rig, "-t", "tmpfs", "-o", options, "tmpfs") as point:
+        yield Place(point, lambda: damage(point), lambda: free(point))
 
 
 @contextmanager
 def full_ext4(rig: Rig) -> Iterator[Place]:
     with rig.store.mounted(rig.store.make(Kind("ext4", EXT4, "data=ordered", 64 * MIB)), Kind("ext4", EXT4, "data=ordered")) as point:
         yield Place(point, lambda: fill(point), lambda: free(point))
-
-
-@contextmanager
-def no_inodes(rig: Rig) -> Iterator[Place]:
-    with mounted(rig, "-t", "tmpfs", "-o", "size=64m,nr_inodes=400", "tmpfs") as point:
-        yield Place(point, lambda: take_inodes(point), lambda: free(point))
 
 
 @contextmanager
@@ -95,18 +89,19 @@ def failing_fsync(rig: Rig) -> Iterator[Place]:
             def mend() -> None:
                 free(below)
                 # Its journal may have been given up: only another mount uses it again.
-                run("umount", point)
-                repair(image)
-                run("mount", "-o", "loop", image, point)
+                remount(image, point)
 
             yield Place(point, lambda: fill(below), mend)
 
 
-def repair(image: Path) -> None:
+def remount(image: Path, point: Path) -> None:
+    """Repairs it in between."""
+    run("umount", point)
     done = subprocess.run(["fsck.ext4", "-fy", image], capture_output=True, text=True)
     # fsck(8): 1 for errors that were corrected.
     if done.returncode > 1:
         raise RuntimeError(f"fsck.ext4: {done.stdout}{done.stderr}")
+    run("mount", "-o", "loop", image, point)
 
 
 @contextmanager
@@ -121,18 +116,13 @@ def read_only(rig: Rig) -> Iterator[Place]:
             name = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve().name
             Path(f"/sys/fs/ext4/{name}/trigger_fs_error").write_text("torture")
 
-        def mend() -> None:
-            run("umount", point)
-            repair(image)
-            run("mount", "-o", "loop", image, point)
-
-        yield Place(point, damage, mend)
+        yield Place(point, damage, lambda: remount(image, point))
 
 
 FAULTS = {
-    "no room, tmpfs": full_tmpfs,
+    "no room, tmpfs": lambda rig: full_tmpfs(rig, "size=64m", fill),
     "no room, ext4": full_ext4,
-    "no inodes, tmpfs": no_inodes,
+    "no inodes, tmpfs": lambda rig: full_tmpfs(rig, "size=64m,nr_inodes=400", take_inodes),
     "fsync fails, ext4": failing_fsync,
     "read-only, ext4": read_only,
 }

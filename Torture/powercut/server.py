@@ -1,33 +1,19 @@
 """nginx on the loopback: slow before the cut, fast after it, and with one file changed."""
 
 import os
-import shutil
-import signal
-import socket
-import subprocess
-import time
 from pathlib import Path
+
+from nginx import Nginx, free_port
 
 # After the cut, the spool's `defaults` send this header field.
 AFTER = b"header: X-After: cut\n"
 # KiB a second of a connection before the cut: a large file then takes two checkpoints.
 SLOW = 1000
 
-CONFIGURATION = """
-{user}
-daemon off;
-worker_processes 1;
-pid {state}/nginx.pid;
-error_log {state}/error.log;
-events {{ worker_connections 1024; }}
-http {{
+# Of the http block.
+DIRECTIVES = """
   access_log off;
   sendfile on;
-  client_body_temp_path {state}/tmp;
-  proxy_temp_path {state}/tmp;
-  fastcgi_temp_path {state}/tmp;
-  uwsgi_temp_path {state}/tmp;
-  scgi_temp_path {state}/tmp;
   map $http_x_after $tree {{ default before; cut after; }}
   map $http_x_after $rate {{ default {slow}k; cut 0; }}
   server {{
@@ -35,13 +21,7 @@ http {{
     root {work}/$tree;
     location /large- {{ limit_rate $rate; }}
   }}
-}}
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 class Server:
@@ -51,39 +31,19 @@ class Server:
         self.work, self.state, self.port = work, state or work, port
 
     def __enter__(self) -> "Server":
-        for directory in ["before", "after", "tmp"] if self.state == self.work else ["tmp"]:
+        for directory in ["before", "after"] if self.state == self.work else []:
             (self.state / directory).mkdir()
-        user = "user root;" if os.geteuid() == 0 else ""
-        file = self.state / "nginx.conf"
-        nginx = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin") or "nginx"
-        # A port that was free a moment ago may be taken by now.
+        self.nginx = Nginx(self.state)
         for _ in range(5):
             port = self.port or free_port()
-            file.write_text(CONFIGURATION.format(user=user, work=self.work, state=self.state, port=port, slow=SLOW))
-            arguments = [nginx, "-p", self.state, "-c", file, "-e", self.state / "error.log"]
-            self.process = subprocess.Popen(arguments, stderr=subprocess.DEVNULL)
-            if self.answers(port):
+            if self.nginx.start(DIRECTIVES.format(work=self.work, port=port, slow=SLOW)):
                 self.port = port
                 self.url = f"http://127.0.0.1:{port}"
                 return self
-            self.process.kill()
-            self.process.wait()
-        raise RuntimeError("nginx does not start: " + (self.state / "error.log").read_text())
-
-    def answers(self, port: int) -> bool:
-        for _ in range(200):
-            if self.process.poll() is not None:
-                return False
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                return True
-            except ConnectionRefusedError:
-                time.sleep(0.02)
-        return False
+        raise RuntimeError("nginx does not start: " + self.nginx.said())
 
     def __exit__(self, *_: object) -> None:
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait()
+        self.nginx.stop()
 
     def serve(self, name: str, content: bytes, later: bytes | None = None) -> None:
         """Serves `content` under `name`, and `later` instead after the cut."""
