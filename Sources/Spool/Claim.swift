@@ -18,6 +18,8 @@ package final class Claim {
   private var needsNewline: Bool
   /// A `requeued:` line that ``text`` does not know ends the file.
   package let isRequeueNoted: Bool
+  /// What an fsync of the file failed with, until a copy has taken its place.
+  package private(set) var lostWrites: SpoolError?
   private var isOpen = true
   /// Whether its last move is still to come.
   package var isHeld: Bool { isOpen }
@@ -130,10 +132,25 @@ package final class Claim {
     (job, path) = (renamed, target)
   }
 
+  /// A failed fsync is never retried on its inode (fsync(2): the pages count as clean): the job goes into a new one, whose own failure counts.
+  /// - Parameter failure: the fsync's; nil where one is only to be feared.
+  package func renew(after failure: SpoolError? = nil) throws(SpoolError) {
+    lostWrites = failure ?? lostWrites
+    // The new file would be a second job if a person took the old one away.
+    guard try standing() == .ours else { return }
+    do throws(SpoolError) {
+      try replaceFile()
+      lostWrites = nil
+    } catch {
+      lostWrites = lostWrites ?? error
+      throw error
+    }
+  }
+
   /// Replaces the file by a copy of our own making: somebody else's file may be changed or be linked elsewhere while
   /// we append to it, and after a failed fsync an inode must not be trusted.
   /// - Parameter text: what was judged to be a job; a stranger's file may hold something else by now. nil for what the file holds.
-  package func replaceFile(by text: [UInt8]? = nil) throws(SpoolError) {
+  func replaceFile(by text: [UInt8]? = nil) throws(SpoolError) {
     let system = spool.system
     let bytes = if let text { text } else { try spool.read(descriptor, path, limit: Int(end)) }
     let copy = Path(.tmp, ClaimName.fileName(job, spool.owner))

@@ -134,7 +134,7 @@ package struct Journal: Sendable, Equatable {
   package private(set) var checkpoint: Mark?
   /// The last mark that holds as long as nothing but the process died.
   package private(set) var softMark: Mark?
-  /// The last attempt ended with a failed fsync: its inode must not be trusted beyond the checkpoint.
+  /// An attempt ended with a failed fsync: the data's inode must not be trusted beyond the checkpoint, nor the job's own.
   package private(set) var lostWrites = false
   package private(set) var verified: Verified?
   package private(set) var receipt: Receipt?
@@ -164,7 +164,6 @@ package struct Journal: Sendable, Equatable {
     switch key {
     case .requeued:
       (failures, mismatches, fetched, firstStarted) = (0, 0, 0, nil)
-      lostWrites = false
       // The job may have been edited: what was verified for its old text proves nothing.
       (verified, receipt) = (nil, nil)
     case .started:

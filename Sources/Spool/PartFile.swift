@@ -117,8 +117,10 @@ package final class PartFile {
   package var flush: Flush { Flush(dataOf: descriptor, path, identity, spool.system) }
 
   /// Reads what lies between `mark` and `end` to carry the checksum on; on whichever thread.
-  package func reading(from mark: Mark, to end: UInt64) -> ChecksumReading {
-    ChecksumReading(system: spool.system, descriptor: descriptor, path: path, start: mark, end: end)
+  /// - Parameter rewritingFrom: what lies beyond this offset is written again, so that the next fsync makes it durable whatever became of the last.
+  package func reading(from mark: Mark, to end: UInt64, rewritingFrom: UInt64? = nil) -> ChecksumReading {
+    ChecksumReading(
+      system: spool.system, descriptor: descriptor, path: path, start: mark, end: end, rewritingFrom: rewritingFrom)
   }
 
   /// The checksum of the whole file, as ``ChecksumReading`` found it.
@@ -162,6 +164,7 @@ package struct ChecksumReading: Sendable {
   let path: Path
   let start: Mark
   let end: UInt64
+  var rewritingFrom: UInt64?
 
   /// The mark at the end of the stretch; EIO where the file is shorter.
   package func run() throws(SpoolError) -> Mark {
@@ -175,7 +178,13 @@ package struct ChecksumReading: Sendable {
       let count = try system.read(
         descriptor, path, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: Int64(offset))
       guard count > 0 else { throw SpoolError(call: .read, path: path.display, errno: .ioError) }
-      checksum.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+      let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+      checksum.update(bytes)
+      if let rewritingFrom, rewritingFrom < offset + UInt64(count) {
+        let known = rewritingFrom > offset ? Int(rewritingFrom - offset) : 0
+        try system.write(
+          descriptor, path, UnsafeRawBufferPointer(rebasing: bytes[known...]), at: Int64(offset) + Int64(known))
+      }
       offset += UInt64(count)
     }
     return Mark(offset: offset, checksum: checksum)

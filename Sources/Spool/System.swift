@@ -42,6 +42,8 @@ package struct Call: Sendable {
 
   package let kind: Kind
   package let path: String
+  /// The bytes of the file that a write or truncate is about.
+  package var range: Range<Int64>?
 }
 
 /// What a test makes of a call: nothing, an error in its place, or a write cut short.
@@ -65,13 +67,13 @@ package struct System: Sendable {
 
   @discardableResult
   private func call(
-    _ kind: Call.Kind, _ path: @autoclosure () -> String, repeatable: Bool = true,
+    _ kind: Call.Kind, _ path: @autoclosure () -> String, range: Range<Int64>? = nil, repeatable: Bool = true,
     _ body: (_ limit: Int) -> Int
   ) throws(SpoolError) -> Int {
     while true {
       var limit = Int.max
       if let hook {
-        switch hook.before(Call(kind: kind, path: path())) {
+        switch hook.before(Call(kind: kind, path: path(), range: range)) {
         case .fail(.interrupted) where repeatable: continue
         case .fail(let errno): throw SpoolError(call: kind, path: path(), errno: errno)
         case .short(let length): limit = length
@@ -80,7 +82,7 @@ package struct System: Sendable {
       }
       let result = body(limit)
       let errno = Errno(rawValue: Glibc.errno)
-      hook?.after(Call(kind: kind, path: path()))
+      hook?.after(Call(kind: kind, path: path(), range: range))
       if result >= 0 { return result }
       if repeatable, errno == .interrupted { continue }
       throw SpoolError(call: kind, path: path(), errno: errno)
@@ -190,7 +192,8 @@ package struct System: Sendable {
   {
     var written = 0
     while written < bytes.count {
-      let count = try call(.write, path.display) { limit in
+      let range = offset + Int64(written)..<offset + Int64(bytes.count)
+      let count = try call(.write, path.display, range: range) { limit in
         pwrite(
           descriptor, bytes.baseAddress! + written, min(bytes.count - written, limit),
           off_t(offset) + written)
@@ -202,7 +205,7 @@ package struct System: Sendable {
   }
 
   func truncate(_ descriptor: Int32, _ path: Path, to length: Int64) throws(SpoolError) {
-    try call(.truncate, path.display) { _ in Int(ftruncate(descriptor, off_t(length))) }
+    try call(.truncate, path.display, range: length..<Int64.max) { _ in Int(ftruncate(descriptor, off_t(length))) }
   }
 
   func fdatasync(_ descriptor: Int32, _ path: Path) throws(SpoolError) {

@@ -39,6 +39,8 @@ final class JobRun {
   private var mayCheckpoint = false
   /// An fsync of the data failed.
   private var lostWrites: SpoolError?
+  /// One may have failed for a worker that died before it could say so, and the data was not written again yet.
+  private var isDoubtful: Bool
   private var fetched: UInt64 = 0
   private var attempt = 0
   private var lengthAtStart: UInt64 = 0
@@ -48,6 +50,7 @@ final class JobRun {
 
   init(_ claim: Claim, host: String, worker: Worker, id: UInt64) {
     self.claim = claim
+    isDoubtful = claim.origin == .cur
     self.host = host
     self.worker = worker
     self.id = id
@@ -98,6 +101,8 @@ final class JobRun {
   private func attemptOnce() async throws -> Outcome {
     let journal = claim.text.journal
     if claim.origin == .cur, journal.endsInFailure { return try finishRecord(journal) }
+    // A failed fsync is known to have lost lines, or may be known to none but a worker that died.
+    if claim.origin == .cur || journal.lostWrites { try claim.renew() }
     let isRequeued = claim.origin == .new && !journal.isEmpty
     // Else the claim has it already.
     if isRequeued, !claim.isRequeueNoted { try claim.append(.requeued(.now())) }
@@ -180,7 +185,8 @@ final class JobRun {
 
     let unrecorded = journal.unrecordedFrom.map { part.length > $0 ? part.length - $0 : 0 } ?? 0
     var recovery = Recovery.decide(
-      length: part.length, inode: part.inode, journal: journal, host: spool.owner.host, boot: spool.boot)
+      length: part.length, inode: part.inode, journal: journal, host: spool.owner.host, boot: spool.boot,
+      isTakenOver: claim.origin == .cur)
     if let mark = recovery.verifies {
       let found = try await offload {
         [reading = part.reading(from: Mark(offset: 0, checksum: Checksum()), to: mark.offset)] in
@@ -192,11 +198,16 @@ final class JobRun {
     if recovery.needsNewInode { part = try part.rebuilt(to: recovery.length, owner: claim.job) }
     try part.truncate(to: recovery.length)
     if recovery.length > 0 {
-      let mark = try await offload { [reading = part.reading(from: recovery.from, to: recovery.length)] in
+      let mark = try await offload {
+        [
+          reading = part.reading(
+            from: recovery.from, to: recovery.length, rewritingFrom: recovery.rewrites ? recovery.from.offset : nil)
+        ] in
         try reading.run()
       }
       part.adopt(mark)
     }
+    isDoubtful = false
     // What a worker fetched that was killed before it could say so.
     fetched += unrecorded
     let state = State(
@@ -410,7 +421,8 @@ final class JobRun {
     await checkpointing?.value
     if let stop = lostClaim() { return await end(stop) }
     var failure = failure
-    failure.lostWrites = failure.lostWrites || lostWrites != nil
+    let mayHaveLost = isDoubtful || claim.lostWrites != nil
+    failure.lostWrites = failure.lostWrites || lostWrites != nil || mayHaveLost
     do {
       try state?.dropData(after: failure.code)
       // What an earlier attempt left, when more was allowed.
@@ -434,7 +446,7 @@ final class JobRun {
         retry: retry)
       do throws(SpoolError) {
         try claim.append(.failed(line))
-      } catch  where error.isDiskFull {
+      } catch  where error.isDiskFull && !mayHaveLost {
         // No room even for the record: the move and its mtime need none, and the log has it all. But what an fsync lost must not be
         // trusted by whoever does not know of it.
         if failure.lostWrites, let state {
@@ -475,7 +487,7 @@ final class JobRun {
 
   private func end(_ stop: Stop) async -> Outcome {
     await checkpointing?.value
-    if stop.isOurs, let lostWrites { return await record(Failure(lostWrites)) }
+    if stop.isOurs, let lost = lostWrites ?? claim.lostWrites { return await record(Failure(lost)) }
     do {
       if case .failed(let error) = stop { return await record(Failure(error)) }
       if case .removed = stop {
@@ -506,6 +518,8 @@ final class JobRun {
         worker.log(Event("held", .info, job: name, Fields().with("at", mark.offset)))
         return .moved
       }
+      // Left where whoever takes it over has the same doubts.
+      if isDoubtful { return .waiting }
       let job = name
       try claim.park(until: .now())
       worker.log(Event("parked", .info, job: job, Fields().with("at", mark.offset).with("reason", reason)))

@@ -52,7 +52,7 @@ extension JobRun {
       // Data that a durable checkpoint vouched for was thrown away: should the machine stop now, that checkpoint
       // would vouch for the new bytes under the old validator. So the new line has to be durable first.
       if part.length == 0, checkpoint != nil {
-        do throws(SpoolError) { try claim.flush.run() } catch { try claim.renew() }
+        do throws(SpoolError) { try claim.flush.run() } catch { try claim.renew(after: error) }
         checkpoint = nil
       }
       self.version = version

@@ -8,6 +8,8 @@ struct Recovery: Equatable {
   var from: Mark
   /// Copy it into a new inode first: writes to this one may still come, or were lost.
   var needsNewInode = false
+  /// Write what is read again: its writes may have been lost unseen.
+  var rewrites = false
   /// Read all before this mark as well, and start from 0 unless its checksum agrees: the file is another than the one journaled.
   var verifies: Mark?
 
@@ -16,7 +18,10 @@ struct Recovery: Equatable {
   /// - Parameters:
   ///   - length: of the data file; `inode`: its own.
   ///   - host, boot: of this worker.
-  static func decide(length: UInt64, inode: UInt64, journal: Journal, host: String, boot: String) -> Recovery {
+  ///   - isTakenOver: whoever wrote it last could not say how that ended.
+  static func decide(
+    length: UInt64, inode: UInt64, journal: Journal, host: String, boot: String, isTakenOver: Bool
+  ) -> Recovery {
     let isSameHost = journal.lastStart.map { $0.host == host } ?? true
     // A worker of another host that sleeps may still write to it; and what the journal doesn't know may be another job's.
     let isForeign = !isSameHost || length > 0 && (journal.version == nil || journal.part != inode)
@@ -25,14 +30,17 @@ struct Recovery: Equatable {
     guard length > 0, journal.version != nil, let start = journal.lastStart else { return nothing }
     // A process that died lost nothing; a machine that did may have the length without the data.
     let isTrusted = isSameHost && start.boot == boot && boot != "unknown" && !journal.lostWrites
+    // It may have died between a failed fsync and the line that tells of it. The page cache still has the bytes, but takes them for written.
+    let isDoubtful = isTrusted && isTakenOver && !isForeign
     let zero = Mark(offset: 0, checksum: Checksum())
-    let marks = [isTrusted ? journal.softMark : nil, journal.checkpoint].compactMap { $0 }.filter {
+    let marks = [isTrusted && !isDoubtful ? journal.softMark : nil, journal.checkpoint].compactMap { $0 }.filter {
       $0.offset <= length
     }
     let mark = marks.max { $0.offset < $1.offset } ?? zero
     let usable = isTrusted ? length : mark.offset
     if usable == 0 { return nothing }
     var recovery = Recovery(length: usable, from: mark, needsNewInode: isForeign || journal.lostWrites)
+    recovery.rewrites = isDoubtful
     if isForeign {
       // Moved here by cp or a restored backup, or another job's of the same name. Another host's may be so under the same
       // number, which the file system gives out again.

@@ -17,7 +17,7 @@ struct CallEvent: Sendable, Hashable, CustomStringConvertible {
   /// Of the (first) path at that moment; 0: none, or unknown.
   let inode: UInt64
   let path: String
-  /// The error where it failed; the second path's inode where it returned; which of the process's faults struck.
+  /// The error where it failed; the second path's inode where it returned; which of the process's faults struck; see ``range``.
   let note: String
 
   init?(_ line: Substring) {
@@ -32,6 +32,12 @@ struct CallEvent: Sendable, Hashable, CustomStringConvertible {
 
   /// Makes names durable, or data.
   var isSync: Bool { kind == "fsync" || kind == "fdatasync" }
+
+  /// The bytes that a write or truncate is about.
+  var range: Range<Int64>? {
+    let ends = note.split(separator: "-").compactMap { Int64($0) }
+    return ends.count == 2 && ["write", "truncate"].contains(kind) ? ends[0]..<ends[1] : nil
+  }
 
   /// The two paths of a rename or link.
   var source: Substring { path.split(separator: " ").first ?? "" }

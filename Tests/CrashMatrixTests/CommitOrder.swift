@@ -2,8 +2,6 @@
 struct CommitOrder {
   let scenario: Scenario
   let events: [CallEvent]
-  var faults: [Fault] = []
-  private var isLasting: Bool { faults.contains(where: \.isLasting) }
 
   func problems() -> [String] {
     scenario.jobs.filter { $0.end == .done }.flatMap { commitProblems($0) } + retryProblems()
@@ -46,13 +44,11 @@ struct CommitOrder {
     guard let syncing = sync(after: lastWrite, in: before, of: { $0.isSync && $0.inode == receipt }) else {
       return ["\(job): its receipt was not durable before the move to done/"]
     }
-    return payloadProblems(job, output, before: syncing) + forgettingProblems(job, output, receipt, before)
+    return payloadProblems(job, output, before: syncing) + forgettingProblems(job, output, before)
   }
 
   /// Until the receipt is durable, the data's own name tells our payload from a stranger's file.
-  private func forgettingProblems(_ job: String, _ output: String, _ receipt: UInt64, _ before: ArraySlice<CallEvent>)
-    -> [String]
-  {
+  private func forgettingProblems(_ job: String, _ output: String, _ before: ArraySlice<CallEvent>) -> [String] {
     let published = before.firstIndex { $0.phase == .begun && $0.kind == "link" && $0.target == output[...] }
     guard let published,
       let forgotten = before[published...].firstIndex(where: {
@@ -60,8 +56,14 @@ struct CommitOrder {
           && $0.inode == before[published].inode
       })
     else { return [] }
-    let isReceiptDurable = sync(after: published, in: before[..<forgotten], of: { $0.isSync && $0.inode == receipt })
-    return isReceiptDurable != nil ? [] : ["\(job): the data's name went before the receipt was durable"]
+    // The job may have got another inode since.
+    let jobs = Set(before.filter { ["cur/\(job):", "tmp/\(job):"].contains(where: $0.path.hasPrefix) }.map(\.inode))
+    let isReceiptDurable = jobs.contains { inode in
+      let lastWrite = before[..<forgotten].lastIndex { $0.inode == inode && $0.kind == "write" } ?? published
+      return sync(after: max(published, lastWrite), in: before[..<forgotten], of: { $0.isSync && $0.inode == inode })
+        != nil
+    }
+    return isReceiptDurable ? [] : ["\(job): the data's name went before the receipt was durable"]
   }
 
   private func payloadProblems(_ job: String, _ output: String, before receipt: Int) -> [String] {
@@ -137,34 +139,29 @@ struct CommitOrder {
 
   // MARK: failed fsyncs
 
-  /// A sync of data or of a job that succeeds on an inode on which one failed.
+  /// A sync of data or of a job that succeeds, though an earlier one failed on the inode and what that lost was neither written again nor cut off.
   private func retryProblems() -> [String] {
-    var distrusted: Set<UInt64> = []
+    var unsynced: [UInt64: [Range<Int64>]] = [:]
+    var lost: [UInt64: [Range<Int64>]] = [:]
     var problems: [String] = []
-    // Where nothing can be written any more, nothing can be noted either; but data can still be cut down to what is durable.
-    if faults.contains(where: { $0.isLasting && $0.argument != "ENOSPC" && $0.argument != "EDQUOT" }) { return [] }
-    for (index, event) in events.enumerated() where event.inode != 0 {
+    for event in events where event.inode != 0 {
+      let inode = event.inode
       let isFile = event.path.contains("/") && !event.path.hasPrefix("/")
-      let isDistrusted = !isLasting || event.path.hasSuffix(".part")
       switch event.phase {
-      case .failed where event.isSync && isFile && isDistrusted && couldBeTold(index): distrusted.insert(event.inode)
-      case .returned where isLasting && event.kind == "truncate": distrusted.remove(event.inode)
+      case .returned where event.range != nil:
+        lost[inode] = lost[inode]?.flatMap { $0.without(event.range ?? 0..<0) }
+        if event.kind == "write", let range = event.range { unsynced[inode, default: []].append(range) }
+      case .failed where event.isSync && isFile: lost[inode, default: []] += unsynced[inode] ?? []
+      case .returned where event.kind == "syncfs": unsynced = [:]
       // Made anew, perhaps with the number of one that is gone.
-      case .returned where event.kind == "create" && !existed(event): distrusted.remove(event.inode)
-      case .returned where event.isSync && distrusted.contains(event.inode):
-        problems.append("a failed fsync was retried on the same inode: \(event)")
+      case .returned where event.kind == "create" && !existed(event): (lost[inode], unsynced[inode]) = (nil, nil)
+      case .returned where event.isSync:
+        unsynced[inode] = nil
+        if lost[inode]?.isEmpty == false { problems.append("a failed fsync was retried on the same inode: \(event)") }
       default: break
       }
     }
     return problems
-  }
-
-  /// Whether who heard of a failed sync lived to write another line: killed before it, nobody knows, and the kernel tells an error once
-  /// (INTERNALS.md, what is not crash-proof).
-  private func couldBeTold(_ failure: Int) -> Bool {
-    guard faults.contains(where: \.isKill) else { return true }
-    let later = events[(failure + 1)...].filter { $0.process == events[failure].process }
-    return later.dropLast().contains { $0.phase == .returned && $0.kind == "write" && $0.path.hasPrefix("cur/") }
   }
 
   private func existed(_ created: CallEvent) -> Bool {
@@ -172,5 +169,15 @@ struct CommitOrder {
       $0.phase == .begun && $0.kind == "create" && $0.path == created.path && $0.process == created.process
     }
     return begun.map { $0.inode != 0 } ?? true
+  }
+}
+
+extension Range {
+  /// What is left of it beside `other`.
+  fileprivate func without(_ other: Range) -> [Range] {
+    [
+      lowerBound..<Swift.max(lowerBound, Swift.min(upperBound, other.lowerBound)),
+      Swift.min(upperBound, Swift.max(lowerBound, other.upperBound))..<upperBound,
+    ].filter { !$0.isEmpty }
   }
 }

@@ -67,7 +67,7 @@ struct MatrixCase {
     outcome.problems += try invariants.atEnd(after: faults)
     outcome.problems += expectations.flatMap { requestProblems(world, $0.output, $0.asked, $0.expectation) }
     outcome.problems += repetitionProblems(world, outcome)
-    outcome.problems += CommitOrder(scenario: scenario, events: outcome.events, faults: faults).problems()
+    outcome.problems += CommitOrder(scenario: scenario, events: outcome.events).problems()
     if let usualRounds, faults.count == 1, faults[0].isHarmless, outcome.struck?.isSync != true,
       outcome.rounds != usualRounds
     {

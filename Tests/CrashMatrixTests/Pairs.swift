@@ -14,7 +14,7 @@ struct Pairs {
 
   init() {
     let only = environment("CRASH_PAIR")
-    numbers = only.map { $0..<$0 + 1 } ?? 0..<(environment("CRASH_PAIRS") ?? 60)
+    numbers = only.map { $0..<$0 + 1 } ?? 0..<(environment("CRASH_PAIRS") ?? 1000)
   }
 
   private struct Pair: Sendable {

@@ -13,7 +13,8 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
     let mark = Mark(offset: 1, checksum: Checksum())
     let version = RemoteVersion(mirror: 1, size: 2, etag: "\"a\"", modified: "yes", ignoresIfRange: true)
     // A full disk burns no attempt, which is a field.
-    let failure = Failure(.diskFull, "full", expected: "a", found: "b", line: 3)
+    var failure = Failure(.diskFull, "full", expected: "a", found: "b", line: 3)
+    failure.lostWrites = true
     let record = FailureRecord(
       time: now, attempt: 1, failure: failure, offset: 1, checksum: Checksum(), fetched: 1, retry: now)
     let lines: [JournalLine] = [

@@ -6,7 +6,7 @@ internal import Spool
 ///
 /// Phases: `*` the plan strikes here, `>` about to be made, `<` returned, `!` not made: failed with the error in NOTE. INODE is that of the path at
 /// that moment, 0 where there is none, or where the path is relative to another directory than the spool. Of two paths it is the first one's,
-/// and NOTE at `<` is the second one's. NOTE at `*` is the number of the plan, from 0.
+/// and NOTE at `<` is the second one's. NOTE of a write or truncate is `FROM-TO`, the bytes that it is about. NOTE at `*` is the number of the plan, from 0.
 struct CallRecorder {
   private let descriptor: Int32
   private let root: Int32
@@ -23,6 +23,7 @@ struct CallRecorder {
   func note(_ phase: Phase, _ call: Call, _ note: String = "") {
     let paths = call.path.split(separator: " ").map(String.init)
     var note = note
+    if note.isEmpty, let range = call.range { note = "\(range.lowerBound)-\(range.upperBound)" }
     if phase == .returned, paths.count == 2 { note = "\(inode(paths[1]))" }
     let fields = [phase.rawValue, "\(getpid())", call.kind.rawValue, "\(inode(paths[0]))", call.path, note]
     let line = Array((fields.joined(separator: "\t") + "\n").utf8)

@@ -163,6 +163,23 @@ import Testing
     try claim.append(mark(1))
     #expect(try fixture.text(own) == url + "checkpoint: 1 crc32=00000000\n")
   }
+
+  /// What a failed fsync lost stays known until a new inode holds all of it.
+  @Test func aFailedFsyncIsRememberedUntilAFreshInode() throws {
+    let armed = Switch()
+    let hook = Probe { armed.isOn && $0.path.contains("tmp/a:") ? .fail(.noSpace) : nil }
+    let (fixture, claim) = try claimed(hook: hook)
+    let failure = SpoolError(call: .fsync, path: own, errno: .ioError)
+    armed.turnOn()
+    #expect(throws: SpoolError.self) { try claim.renew(after: failure) }
+    #expect(claim.lostWrites?.errno == .ioError)
+    #expect(throws: SpoolError.self) { try claim.renew() }
+    #expect(claim.lostWrites?.errno == .ioError)
+    armed.turnOff()
+    try claim.renew()
+    #expect(claim.lostWrites == nil)
+    #expect(try fixture.text(own) == url)
+  }
 }
 
 extension Probe {

@@ -120,5 +120,6 @@ final class Counter: Sendable {
 final class Switch: Sendable {
   private let state = Atomic(false)
   func turnOn() { state.store(true, ordering: .relaxed) }
+  func turnOff() { state.store(false, ordering: .relaxed) }
   var isOn: Bool { state.load(ordering: .relaxed) }
 }

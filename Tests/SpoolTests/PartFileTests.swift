@@ -82,6 +82,22 @@ import Testing
     #expect(throws: SpoolError.self) { try part.reading(from: start, to: 1_000_001).run() }
   }
 
+  /// What an fsync may have lost is written once more, all of it and nothing else.
+  @Test(arguments: [0, 1, 262_143, 262_144, 262_145, 700_000, 999_999, 1_000_000])
+  func rewritingWhileReading(from: Int) throws {
+    let hook = Probe()
+    let fixture = try Fixture(hook: hook)
+    let part = try opened(fixture)
+    let all = bytes(1_000_000)
+    try part.append(all)
+    let before = hook.calls.count
+    let start = Mark(offset: 0, checksum: Checksum())
+    #expect(try part.reading(from: start, to: 1_000_000, rewritingFrom: UInt64(from)).run() == part.mark)
+    let written = hook.calls[before...].filter { $0.kind == .write }.compactMap(\.range)
+    #expect(written.flatMap { Array($0) } == Array(Int64(from)..<1_000_000))
+    #expect(try readFile(fixture.files.path(path)) == all)
+  }
+
   @Test(arguments: [0, 1, 4096, 1_100_000])
   func rebuilding(length: Int) throws {
     let fixture = try Fixture()

@@ -47,10 +47,13 @@ import Testing
 
   /// Two fetches, one connection: the second waits longer than its idle and connect timeouts, which do not run meanwhile.
   @Test func waitingForAConnectionIsNoStall() async throws {
+    let gate = try Gate()
     let server = try ScriptedServer { request, reply in
       if request.target == "/slow" {
-        try reply.head("200 OK", ["Content-Length: 15"])
-        try reply.drip([UInt8](repeating: 1, count: 15), piece: 1, milliseconds: 200)
+        try reply.head("200 OK", ["Content-Length: 2"])
+        try reply.send([1])
+        while !gate.isOpen { try reply.pause(milliseconds: 20) }
+        try reply.send([1])
       } else {
         try reply.respond("200 OK", body: [1])
       }
@@ -58,11 +61,15 @@ import Testing
     let driver = try Driver(.init(maxConnectionsPerHost: 1))
     async let slow = driver.fetch(server.url("/slow"))
     try await waitUntil("the first request is in") { server.requests.count == 1 }
-    let second = await driver.fetch(server.url("/second")) {
+    async let fetch = driver.fetch(server.url("/second")) {
       $0.idleTimeoutSeconds = 1
       $0.connectTimeoutSeconds = 1
       $0.totalTimeoutSeconds = 1
     }
+    while await driver.activeCount < 2 { await Task.yield() }
+    try await Task.sleep(for: .milliseconds(1100))
+    gate.open()
+    let second = await fetch
     #expect(second.isComplete)
     #expect(second.result.seconds > 1)
     #expect(await slow.isComplete)

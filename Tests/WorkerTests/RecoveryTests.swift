@@ -17,12 +17,14 @@ import Testing
     var inode: UInt64 = 7
     var host = "alpha"
     var boot = "b1"
+    var isTakenOver = false
     /// Trusted length; 0: nothing.
     let trusted: UInt64
     /// Where the checksum goes on from.
     var from: UInt64 = 0
     var needsNewInode = false
     var verifies = false
+    var rewrites = false
     var testDescription: String { name }
   }
 
@@ -31,6 +33,15 @@ import Testing
     Row(name: "a newer soft mark", lines: [started, response, checkpoint, interrupted], trusted: 700, from: 600),
     Row(name: "no marks", lines: [started, response], trusted: 700, from: 0),
     Row(name: "exactly the checkpoint", length: 400, trusted: 400, from: 400),
+    Row(name: "a dead process heard of a failed fsync", isTakenOver: true, trusted: 700, from: 400, rewrites: true),
+    Row(
+      name: "and soft marks tell nothing of it", lines: [started, response, checkpoint, interrupted],
+      isTakenOver: true, trusted: 700, from: 400, rewrites: true),
+    Row(
+      name: "a take-over after a reboot: only what is durable", boot: "b2", isTakenOver: true, trusted: 400, from: 400),
+    Row(
+      name: "a take-over from another host: in a new inode anyway", host: "beta", isTakenOver: true, trusted: 400,
+      from: 400, needsNewInode: true, verifies: true),
     Row(name: "another boot: the length lies", boot: "b2", trusted: 400, from: 400),
     Row(
       name: "another boot, soft marks are no promise", lines: [started, response, checkpoint, interrupted], boot: "b2",
@@ -79,7 +90,9 @@ import Testing
     let bytes = Array("https://h/a\n\(row.lines.map { $0 + "\n" }.joined())".utf8)
     let journal = bytes.withUnsafeBytes { JobText($0) }.journal
     let recovery = Recovery.decide(
-      length: row.length, inode: row.inode, journal: journal, host: row.host, boot: row.boot)
+      length: row.length, inode: row.inode, journal: journal, host: row.host, boot: row.boot,
+      isTakenOver: row.isTakenOver)
+    #expect(recovery.rewrites == row.rewrites)
     #expect(recovery.length == row.trusted)
     #expect(recovery.from.offset == row.from)
     #expect(recovery.from.checksum.value == UInt32(row.from / 100), "the mark's own checksum")
@@ -99,9 +112,12 @@ import Testing
         let journal = bytes.withUnsafeBytes { JobText($0) }.journal
         for (host, boot) in [("alpha", "b1"), ("alpha", "b2"), ("beta", "b1"), ("beta", "b2")] {
           for inode in [7, 8] as [UInt64] {
-            let recovery = Recovery.decide(length: length, inode: inode, journal: journal, host: host, boot: boot)
-            #expect(recovery.length <= length && recovery.from.offset <= recovery.length)
-            if (host, boot) != ("alpha", "b1") { #expect(recovery.length <= 400) }
+            for isTakenOver in [false, true] {
+              let recovery = Recovery.decide(
+                length: length, inode: inode, journal: journal, host: host, boot: boot, isTakenOver: isTakenOver)
+              #expect(recovery.length <= length && recovery.from.offset <= recovery.length)
+              if (host, boot) != ("alpha", "b1") { #expect(recovery.length <= 400) }
+            }
           }
         }
       }
