@@ -127,12 +127,7 @@ struct Commit {
     guard part.inode == verified.part, part.length == verified.size else { return false }
     // That number may be another file's by now, where flock(2) keeps no other host away. Commits are cut so seldom that all of it is read again.
     let mark = try await offload {
-      [
-        // As in `Recovery`: an fsync of what lies beyond the checkpoint may have failed, and who heard of it died.
-        reading = part.reading(
-          from: Mark(offset: 0, checksum: Checksum()), to: part.length,
-          rewritingFrom: claim.origin == .cur ? journal.checkpoint?.offset ?? 0 : nil)
-      ] in
+      [reading = part.reading(from: Mark(offset: 0, checksum: Checksum()), to: part.length)] in
       try reading.run()
     }
     guard mark.checksum == verified.checksum else {

@@ -17,6 +17,8 @@ struct RoomWait {
   /// - Returns: whether that is news since there last was room.
   mutating func add(_ name: FileName, needing bytes: UInt64) -> Bool {
     needed[name] = bytes
+    // Told of anew then: other users can put any number there, one after another.
+    if told.count >= 10 * Self.most { told = [] }
     return told.insert(name).inserted
   }
 
