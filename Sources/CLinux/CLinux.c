@@ -27,6 +27,10 @@ int spoolrun_rename_noreplace(int from, const char *source, int to, const char *
   return renameat2(from, source, to, target, RENAME_NOREPLACE);
 }
 
+int spoolrun_rename_exchange(int directory, const char *one, const char *other) {
+  return renameat2(directory, one, directory, other, RENAME_EXCHANGE);
+}
+
 int spoolrun_probe_read_lease(int descriptor) {
   if (fcntl(descriptor, F_SETLEASE, F_RDLCK) < 0) return -1;
   return fcntl(descriptor, F_SETLEASE, F_UNLCK);

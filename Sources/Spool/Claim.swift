@@ -168,7 +168,15 @@ package final class Claim {
       // and the old file in `new/` again, a second job.
       try spool.flush(.cur).run()
       if origin != .cur { try spool.flush(origin).run() }
-      try system.rename(spool.root, copy, path)
+      do throws(SpoolError) {
+        // Not a rename over it: if a person has just moved the claim elsewhere, the copy would be a second job.
+        try system.exchange(spool.root, copy, path)
+        // One that stays is swept, as what a killed worker leaves there.
+        try? system.unlink(spool.root, copy)
+      } catch  where error.errno == .invalidArgument || error.errno == .noFunction {
+        // Some network file systems cannot.
+        try system.rename(spool.root, copy, path)
+      }
       _ = Glibc.close(descriptor)
       (descriptor, identity, end) = (fresh, status, Int64(bytes.count))
     } catch {

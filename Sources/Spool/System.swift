@@ -136,6 +136,15 @@ package struct System: Sendable {
     }
   }
 
+  /// renameat2(2) with RENAME_EXCHANGE: each gets the other's name; ENOENT where one of them is not there.
+  func exchange(_ at: Int32, _ one: Path, _ other: Path) throws(SpoolError) {
+    try call(.rename, "\(one.display) \(other.display)") { _ in
+      one.withCString { one in
+        other.withCString { other in Int(spoolrun_rename_exchange(at, one, other)) }
+      }
+    }
+  }
+
   /// linkat(2): gives the file at `from` a second name; never replaces.
   func link(_ at: Int32, _ from: Path, _ toDirectory: Int32, _ to: Path, follow: Bool = false)
     throws(SpoolError)

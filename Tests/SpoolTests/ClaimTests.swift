@@ -153,6 +153,31 @@ import Testing
     #expect(fixture.files.names("tmp") == [])
   }
 
+  /// A gesture comes between the last look and the replacement: one job stays one.
+  @Test func aFreshInodeForAClaimThatIsTakenAway() throws {
+    let files = Mutex<TemporarySpool?>(nil)
+    let hook = Probe.once(.rename, "tmp/a:") { [own] in
+      _ = files.withLock { rename($0?.path(own) ?? "", $0?.path("hold/a") ?? "") }
+      return nil
+    }
+    let (fixture, claim) = try claimed(hook: hook)
+    files.withLock { $0 = fixture.files }
+    #expect(throws: SpoolError.self) { try claim.renew() }
+    #expect(fixture.files.names("cur") == [] && fixture.files.names("tmp") == [])
+    #expect(try fixture.text("hold/a") == url)
+    #expect(try claim.standing() == .moved)
+  }
+
+  /// Some file systems have no RENAME_EXCHANGE.
+  @Test(arguments: [Errno.invalidArgument, .noFunction])
+  func aFreshInodeWithoutExchange(errno: Errno) throws {
+    let (fixture, claim) = try claimed(hook: Probe.once(.rename, "tmp/a:") { .fail(errno) })
+    let before = fileStatus(fixture.files.path(own))?.st_ino
+    try claim.renew()
+    #expect(fileStatus(fixture.files.path(own))?.st_ino != before)
+    #expect(try fixture.text(own) == url && fixture.files.names("tmp") == [])
+  }
+
   @Test(arguments: [Call.Kind.write, .fdatasync, .rename])
   func aFailedFreshInodeChangesNothing(kind: Call.Kind) throws {
     let hook = Probe { $0.kind == kind && $0.path.contains("tmp/a:") ? .fail(.ioError) : nil }

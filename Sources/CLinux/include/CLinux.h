@@ -25,6 +25,7 @@ int spoolrun_openat_beneath(int directory, const char *path, int flags, unsigned
 
 /// renameat2(2) with RENAME_NOREPLACE; glibc declares it only under _GNU_SOURCE.
 int spoolrun_rename_noreplace(int from, const char *source, int to, const char *target);
+int spoolrun_rename_exchange(int directory, const char *one, const char *other);
 
 /// fcntl(2) F_SETLEASE with F_RDLCK, given back at once: 0 when nobody has the file open for writing.
 int spoolrun_probe_read_lease(int descriptor);
