@@ -3,6 +3,7 @@
 import os
 import signal
 import statistics
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -110,8 +111,20 @@ def settle() -> None:
     os.sync()
 
 
-def alternate(runner: Runner, candidates: list[Candidate], runs: int) -> dict[str, Series]:
-    """Runs A B C A B C …: what disturbs the machine for a while disturbs all. One that fails is left out from then on."""
+def warm(size: int) -> None:
+    """Touches `size` bytes of memory and frees them again: in a virtual machine the first touch of a page that the host has to find can take most
+    of a run's time, and whoever runs later gets the pages that an earlier one touched."""
+    block = b"\0" * (1 << 20)
+    with tempfile.TemporaryFile(dir="/dev/shm") as file:
+        for _ in range(size >> 20):
+            file.write(block)
+
+
+def alternate(runner: Runner, candidates: list[Candidate], runs: int, memory: int = 0) -> dict[str, Series]:
+    """Runs A B C A B C …: what disturbs the machine for a while disturbs all. One that fails is left out from then on.
+
+    `memory`: bytes that each will fill the page cache with.
+    """
     series = {candidate.name: Series(candidate.command) for candidate in candidates}
     for number in range(runs):
         for candidate in candidates:
@@ -121,6 +134,7 @@ def alternate(runner: Runner, candidates: list[Candidate], runs: int) -> dict[st
             try:
                 candidate.prepare()
                 settle()
+                warm(memory)
                 cost = runner.measure(candidate.command, candidate.direct)
                 candidate.check(number == 0)
                 one.costs.append(cost)
