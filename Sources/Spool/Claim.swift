@@ -93,7 +93,9 @@ package final class Claim {
     }
     // Only now: in the other order, one that is removed between the two looks would seem moved.
     do throws(SpoolError) {
-      return try spool.system.status(descriptor, path: path).links == 0 ? .removed : .moved
+      guard try spool.system.status(descriptor, path: path).links == 0 else { return .moved }
+      // A successor on another host has given the job a new inode.
+      return try spool.places(of: job.fileName, in: [.cur]).isEmpty ? .removed : .moved
     } catch  where error.isGone {
       // Which of the two, nobody says: as moved, the data is left alone.
       return .moved

@@ -59,7 +59,10 @@ import Testing
     }
     let (fixture, claim) = try claimed()
     try #require(unlink(fixture.files.path(own)) == 0)
+    try writeFile(fixture.files.path("cur/b:beta.1.00000009"), Array(url.utf8))
     #expect(try claim.standing() == .removed)
+    try writeFile(fixture.files.path("cur/a:beta.1.00000009"), Array(url.utf8))
+    #expect(try claim.standing() == .moved, "taken over, in a new inode")
   }
 
   @Test func parkingSaysWhen() throws {
