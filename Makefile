@@ -46,8 +46,10 @@ fuzz: setup
 sanitize: setup
 	scripts/sanitize
 
-# What takes long and finds what tests don't; add to the list.
-torture: model fuzz peers crowd pairs soak powercut
+# What takes long and finds what tests don't, three hours of it; at the end a table. PARTS="crowd pairs" plays these alone.
+PARTS ?=
+torture:
+	python3 -B Torture/torture.py $(PARTS)
 
 # Other tools before the servers that lie in the tests. Writes Torture/PEERS.md; README's table is copied from it.
 peers: setup all

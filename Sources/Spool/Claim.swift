@@ -95,7 +95,8 @@ package final class Claim {
     do throws(SpoolError) {
       guard try spool.system.status(descriptor, path: path).links == 0 else { return .moved }
       // A successor on another host has given the job a new inode.
-      return try spool.places(of: job.fileName, in: [.cur]).isEmpty ? .removed : .moved
+      let isTakenOver = try spool.places(of: job.fileName, in: [.cur]).contains { $0.name != path.name }
+      return isTakenOver ? .moved : .removed
     } catch  where error.isGone {
       // Which of the two, nobody says: as moved, the data is left alone.
       return .moved
