@@ -3,7 +3,6 @@
 import os
 import signal
 import statistics
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -111,30 +110,18 @@ def settle() -> None:
     os.sync()
 
 
-def warm(size: int) -> None:
-    """Touches `size` bytes of memory and frees them again: in a virtual machine the first touch of a page that the host has to find can take most
-    of a run's time, and whoever runs later gets the pages that an earlier one touched."""
-    block = b"\0" * (1 << 20)
-    with tempfile.TemporaryFile(dir="/dev/shm") as file:
-        for _ in range(size >> 20):
-            file.write(block)
-
-
-def alternate(runner: Runner, candidates: list[Candidate], runs: int, memory: int = 0) -> dict[str, Series]:
-    """Runs A B C A B C …: what disturbs the machine for a while disturbs all. One that fails is left out from then on.
-
-    `memory`: bytes that each will fill the page cache with.
-    """
+def alternate(runner: Runner, candidates: list[Candidate], runs: int) -> dict[str, Series]:
+    """Runs A B C, C B A, A B C …: what disturbs the machine for a while disturbs all, and nobody always comes after the same one, whose memory
+    and disk it finds as that one left them. One that fails is left out from then on."""
     series = {candidate.name: Series(candidate.command) for candidate in candidates}
     for number in range(runs):
-        for candidate in candidates:
+        for candidate in candidates if number % 2 == 0 else reversed(candidates):
             one = series[candidate.name]
             if one.failure is not None:
                 continue
             try:
                 candidate.prepare()
                 settle()
-                warm(memory)
                 cost = runner.measure(candidate.command, candidate.direct)
                 candidate.check(number == 0)
                 one.costs.append(cost)

@@ -89,7 +89,7 @@ def document(results: dict[str, Result], bench: Bench, machine: list[str]) -> st
         "# Results",
         "",
         f"{extent}Written by `make bench` at {datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC; nothing in here was put in "
-        f"by hand. All on one machine, over the loopback from nginx, {bench.runs} runs of each in turn unless a title says more, medians. "
+        f"by hand. All on one machine, over the loopback from nginx, {bench.runs} runs of each in turn, medians. "
         "None of the others checks a CRC-32. Only aria2c flushes what it fetched, none its name. spoolrun does all of "
         "that in every figure.",
         "",

@@ -24,12 +24,8 @@ def disk(bench: Bench, size: int) -> Candidate:
     return Candidate("dd, to the disk", command, bench.clients.fresh)
 
 
-# One run of these differs from the next by a factor of two.
-MORE_RUNS = 9
-
-
 def large_http(bench: Bench) -> Result:
-    size, runs = bench.size(4 * GIB, GIB // 2), max(bench.runs, bench.size(MORE_RUNS, 3))
+    size = bench.size(4 * GIB, GIB // 2)
     source = bench.server.add_file("large", size)
     url = f"{bench.server.http}/large"
     clients = bench.clients
@@ -41,8 +37,8 @@ def large_http(bench: Bench) -> Result:
         clients.aria2(url, source, 4),
         disk(bench, size),
     ]
-    result = Result(f"One file of {sized(size)} over http, {runs} runs", rates=("MB/s", size / 1e6))
-    result.series = alternate(bench.runner, candidates, runs, size)
+    result = Result(f"One file of {sized(size)} over http", rates=("MB/s", size / 1e6))
+    result.series = alternate(bench.runner, candidates, bench.runs)
     result.goals = [
         Goal("curl, which checks nothing", result.ratio("spoolrun", "curl"), 1.0),
         Goal("curl, then rhash --crc32", result.ratio("spoolrun", "curl, then rhash --crc32"), 0.6),
@@ -54,7 +50,7 @@ def large_http(bench: Bench) -> Result:
 
 
 def large_https(bench: Bench) -> Result:
-    size, runs = bench.size(4 * GIB, GIB // 2), max(bench.runs, bench.size(MORE_RUNS, 3))
+    size = bench.size(4 * GIB, GIB // 2)
     source = bench.server.add_file("large", size)
     url = f"{bench.server.https}/large"
     ca = str(bench.server.ca)
@@ -62,8 +58,8 @@ def large_https(bench: Bench) -> Result:
         bench.clients.spoolrun([url], [source], "--cacert", ca),
         bench.clients.curl(url, source, "--cacert", ca),
     ]
-    result = Result(f"One file of {sized(size)} over https, {runs} runs", rates=("MB/s", size / 1e6))
-    result.series = alternate(bench.runner, candidates, runs, size)
+    result = Result(f"One file of {sized(size)} over https", rates=("MB/s", size / 1e6))
+    result.series = alternate(bench.runner, candidates, bench.runs)
     result.goals = [Goal("curl", result.ratio("spoolrun", "curl"), 1.0)]
     source.unlink()
     return result
