@@ -114,6 +114,8 @@ package final class PartFile {
 
   package var mark: Mark { Mark(offset: length, checksum: checksum) }
 
+  package var cache: DataCache { DataCache(descriptor: descriptor) }
+
   package var flush: Flush { Flush(dataOf: descriptor, path, identity, spool.system) }
 
   /// Reads what lies between `mark` and `end` to carry the checksum on; on whichever thread.
@@ -154,6 +156,20 @@ package final class PartFile {
     guard isOpen else { return }
     isOpen = false
     try spool.system.close(descriptor, path)
+  }
+}
+
+/// What the page cache holds of a job's data.
+package struct DataCache: Sendable {
+  let descriptor: Int32
+
+  /// Gives back what holds the bytes before `offset`, which are on disk (posix_fadvise(2)): so a long download takes no more of the machine's memory than a short
+  /// one, pushes out nothing that others use, and writes to memory that it has used before. Advice: where it is not taken, nothing is lost.
+  /// - Parameter offset: greater than 0.
+  package func forget(before offset: UInt64) {
+    // A length of 0 would mean all.
+    precondition(offset > 0)
+    _ = posix_fadvise(descriptor, 0, off_t(offset), POSIX_FADV_DONTNEED)
   }
 }
 

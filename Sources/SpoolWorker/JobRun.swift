@@ -584,11 +584,17 @@ final class JobRun {
     state.noteCheckpointBegun()
     let mark = state.part.mark
     let data = state.part.flush
+    let cache = state.part.cache
+    // What was fetched last stays for whoever reads the payload next.
+    let kept = worker.options.checkpointBytes
     let generation = state.generation
     checkpointing = WorkerLoop.start {
       do {
         do {
-          try await offload { try data.run() }
+          try await offload {
+            try data.run()
+            if mark.offset > kept { cache.forget(before: mark.offset - kept) }
+          }
         } catch {
           self.lostWrites = error as? SpoolError
           throw error

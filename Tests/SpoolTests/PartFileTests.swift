@@ -98,6 +98,34 @@ import Testing
     #expect(try readFile(fixture.files.path(path)) == all)
   }
 
+  /// How many bytes of the file the page cache holds (mincore(2)).
+  private func cached(_ path: String, length: Int) throws -> Int {
+    let descriptor = open(path, O_RDONLY)
+    try #require(descriptor >= 0)
+    defer { close(descriptor) }
+    let memory = try #require(mmap(nil, length, PROT_READ, MAP_SHARED, descriptor, 0))
+    defer { munmap(memory, length) }
+    var pages = [UInt8](repeating: 0, count: (length + 4095) / 4096)
+    try #require(mincore(memory, length, &pages) == 0)
+    return pages.count { $0 & 1 == 1 } * 4096
+  }
+
+  private static let isInMemory =
+    (try? readFile("/proc/self/mounts")).map { String(decoding: $0, as: UTF8.self).contains(" /tmp tmpfs ") } ?? false
+
+  @Test(.enabled(if: !isInMemory, "/tmp is in memory, and has its files nowhere else"))
+  func whatIsOnDiskNeedsNoMemory() throws {
+    let fixture = try Fixture()
+    let part = try opened(fixture)
+    let length = 16 << 20
+    try part.append([UInt8](repeating: 7, count: length))
+    try part.flush.run()
+    #expect(try cached(fixture.files.path(path), length: length) == length)
+    // Of a large folio, all or nothing goes.
+    part.cache.forget(before: UInt64(length / 4 * 3))
+    #expect(try cached(fixture.files.path(path), length: length) <= length / 2)
+  }
+
   @Test(arguments: [0, 1, 4096, 1_100_000])
   func rebuilding(length: Int) throws {
     let fixture = try Fixture()
