@@ -3,6 +3,9 @@ package struct OutputPath: Sendable, Hashable {
   package let parents: [String]
   package let name: String
 
+  /// A worker keeps each directory on the way open until the payload's name is durable, and all its jobs share its descriptors.
+  package static let maximumParts = 32
+
   package var text: String { (parents + [name]).joined(separator: "/") }
 
   /// - Precondition: ``defect(of:)`` finds none.
@@ -26,7 +29,9 @@ package struct OutputPath: Sendable, Hashable {
     if text.utf8.last == UInt8(ascii: "/") { return "names a directory: add the file's name" }
     // path_resolution(7): a path has at most PATH_MAX bytes, with the NUL.
     if text.utf8.count > 4000 { return "is too long" }
-    for component in components(of: text) {
+    let components = components(of: text)
+    if components.count > maximumParts { return "has more than \(maximumParts) parts" }
+    for component in components {
       if component.isEmpty { return "holds an empty name (//)" }
       if component == "." || component == ".." { return "holds `\(component)`: it may not leave the output root" }
       if component.utf8.count > 255 { return "holds a name of over 255 bytes" }

@@ -114,7 +114,7 @@ struct Run: ParsableCommand {
     }
     let spool = try SpoolOpening.open(spool ?? SpoolOpening.defaultLocation)
     let options = try workerOptions(spool)
-    let limit = spoolrun_raise_descriptor_limit(UInt64(options.descriptors))
+    let limit = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))
     guard limit >= options.descriptors else {
       Terminal.error(
         "--jobs \(jobs) takes \(options.descriptors) open files, and the limit is \(limit): lower --jobs, or raise it with ulimit -n"

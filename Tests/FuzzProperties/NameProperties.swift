@@ -66,6 +66,7 @@ func checkOutput(_ bytes: [UInt8]) throws(Violation) {
   }
   try require(OutputPath.defect(of: text) == nil, "accepted with a defect")
   try require(same(path.text, text), "an output is changed")
+  try require(path.parents.count < 32, "an output below \(path.parents.count) directories")
   for component in path.parents + [path.name] {
     try require((1...255).contains(component.utf8.count), "a name of \(component.utf8.count) bytes")
     try require(component != "." && component != "..", "an output that leaves its root")

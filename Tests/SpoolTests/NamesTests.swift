@@ -84,6 +84,7 @@ import Testing
     ("a", [], "a"), ("a/b/c", ["a", "b"], "c"), ("...", [], "..."), ("a b/ü", ["a b"], "ü"), ("~/x", ["~"], "x"),
     ("a/\u{301}b", ["a"], "\u{301}b"),
     (String(repeating: "n", count: 255), [], String(repeating: "n", count: 255)), ("-rf", [], "-rf"),
+    (String(repeating: "d/", count: 31) + "x", Array(repeating: "d", count: 31), "x"),
   ])
   func places(text: String, parents: [String], name: String) throws {
     let path = try #require(OutputPath(text))
@@ -96,6 +97,7 @@ import Testing
     // A slash and a mark are one character to Swift, and two to the kernel.
     "../\u{301}x", "a/../\u{301}x", "a/\u{301}/..", "..%\u{301}/../\u{301}",
     "../../etc/x", String(repeating: "n", count: 256), String(repeating: "d/", count: 2000) + "x",
+    String(repeating: "d/", count: 32) + "x",
   ])
   func refused(_ text: String) {
     #expect(OutputPath.defect(of: text) != nil)

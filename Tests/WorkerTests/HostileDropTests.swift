@@ -75,6 +75,33 @@ import Testing
     #expect(try readFile(spool.path("files/plain")) == [9])
   }
 
+  /// A worker keeps each directory on the way to an output open, and all its jobs share its descriptors.
+  @Test func anOutputBelowManyDirectories() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    let way = String(repeating: "d/", count: 1100)
+    try spool.drop("deep", "url: \(server.url("/x"))\noutput: \(way)x\n")
+    try spool.drop("good", "\(server.url("/good"))\n")
+    let result = try await spoolrun("--once", spool.root, prefix: ["/usr/bin/prlimit", "--nofile=1024"])
+    #expect(result.status == .exited(1), "\(result)")
+    #expect(spool.names("failed") == ["deep"] && spool.names("done") == ["good"])
+    #expect(try spool.lastFailure("failed/deep")["reason"]?.contains("more than 32 parts") == true)
+    #expect(spool.payloads == ["good"] && fileStatus(spool.path("files/d")) == nil)
+  }
+
+  /// Enough for as many commits as there may be at once, each to an output as deep as it may be.
+  @Test(arguments: [("1024:8192", "7360"), ("1024:4096", "4096")])
+  func descriptorsForDeepOutputs(limit: String, raised: String) async throws {
+    let spool = try TemporarySpool()
+    let worker = try start([spool.root], prefix: ["/usr/bin/prlimit", "--nofile=\(limit)"])
+    try await waitUntil("the limit is raised") {
+      let limits = String(decoding: try readFile("/proc/\(worker.processID)/limits"), as: UTF8.self)
+      let line = limits.split(separator: "\n").first { $0.hasPrefix("Max open files") } ?? ""
+      return line.split(separator: " ").dropFirst(3).first.map { $0 == raised } ?? false
+    }
+    worker.send(signal: SIGKILL)
+  }
+
   /// A directory where the data of a job should go, or its data set aside: the job says so, and other jobs go on.
   @Test func obstaclesInTheSpool() async throws {
     let server = try simpleServer()
