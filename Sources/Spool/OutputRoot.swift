@@ -149,6 +149,12 @@ package final class OutputPlace {
     }
   }
 
+  /// Whether the file that stands here is the data itself. On another file system its number alone proves nothing.
+  package func holds(_ part: PartFile) throws(SpoolError) -> Bool {
+    let data = try spool.system.status(part.descriptor, path: part.path)
+    return try status()?.isSameFile(as: data) ?? false
+  }
+
   /// Gives the verified inode its final name, by its descriptor: what stands under `partial/NAME.part` by now may be a successor's.
   package func publish(_ part: PartFile, overwrite: Bool) throws(SpoolError) -> Publication {
     if overwrite {

@@ -51,7 +51,7 @@ struct Commit {
     switch try place.publish(part, overwrite: overwrites) {
     case .published: break
     case .exists:
-      guard try place.status()?.inode == part.inode else { throw outputExists() }
+      guard try place.holds(part) else { throw outputExists() }
     case .otherFileSystem:
       try await publishCopy(part, place)
     }
@@ -117,15 +117,21 @@ struct Commit {
     if let status = try root.status(plan.output), status.isRegular, status.inode == verified.part,
       status.size == verified.size
     {
-      try await sync(try root.place(plan.output))
-      try await finish(fetched: 0, existing: false)
-      return true
+      // Its number may be another file's, on another file system in any case. Commits are cut so seldom that all of it is read.
+      let place = try root.place(plan.output)
+      let existing = try place.openExisting()
+      let mark = try await offload { [reading = existing.reading] in try reading.run() }
+      if existing.status.inode == verified.part, mark == Mark(offset: verified.size, checksum: verified.checksum) {
+        try await sync(place)
+        try await finish(fetched: 0, existing: false)
+        return true
+      }
     }
     // Another fsync of this inode would not bring back what the failed one lost.
     if journal.lostWrites { return false }
     guard let part = try PartFile.open(claim.job, in: spool) else { return false }
     guard part.inode == verified.part, part.length == verified.size else { return false }
-    // That number may be another file's by now, where flock(2) keeps no other host away. Commits are cut so seldom that all of it is read again.
+    // That number may be another file's by now, where flock(2) keeps no other host away: all of it is read again here as well.
     let mark = try await offload {
       [reading = part.reading(from: Mark(offset: 0, checksum: Checksum()), to: part.length)] in
       try reading.run()

@@ -4,9 +4,10 @@ import Testing
 
 /// A worker that died between `verified:` and the payload's name.
 @Suite struct InterruptedCommitTests {
-  private func leave(_ data: [UInt8], in scene: Scene) throws {
-    try writeFile(scene.spool.path("partial/x.part"), data)
-    let inode = try #require(fileStatus(scene.spool.path("partial/x.part"))).st_ino
+  /// - Parameter place: what bears the verified inode's number.
+  private func leave(_ data: [UInt8], as place: String = "partial/x.part", in scene: Scene) throws {
+    try writeFile(scene.spool.path(place), data)
+    let inode = try #require(fileStatus(scene.spool.path(place))).st_ino
     let text = """
       url: \(scene.server.url("/fast"))
       output: o
@@ -38,5 +39,17 @@ import Testing
     #expect(second.status == .exited(0), "\(second)")
     #expect(try scene.spool.payload("o") == payload)
     #expect(scene.server.requests.map(\.rangeStart) == [nil])
+  }
+
+  /// On another file system than the spool it may be anybody's, and here as well once the data is gone.
+  @Test func `a stranger's output under the verified inode's number is not taken for the payload`() async throws {
+    let scene = try Scene()
+    let stranger = [UInt8](payload.reversed())
+    try leave(stranger, as: "files/o", in: scene)
+    let result = try await scene.spoolrun("--once")
+    #expect(result.status == .exited(1), "\(result)")
+    #expect(scene.spool.places(of: "x") == ["failed/x"] && scene.server.requests.isEmpty)
+    #expect(try String(decoding: readFile(scene.spool.path("failed/x")), as: UTF8.self).contains("code=output-exists"))
+    #expect(try scene.spool.payload("o") == stranger)
   }
 }
