@@ -49,23 +49,28 @@ package final class OutputRoot {
 
   private func open(_ output: OutputPath, creating: Bool) throws(SpoolError) -> OutputPlace {
     let system = spool.system
-    let flags = O_RDONLY | O_DIRECTORY
+    func enter(_ path: Path, in parent: OutputDirectory) throws(SpoolError) -> Int32 {
+      let flags = O_RDONLY | O_DIRECTORY
+      do throws(SpoolError) {
+        return try system.openBeneath(parent.descriptor, path, flags)
+      } catch  where error.errno == .noFunction {
+        // Linux before 5.6: one name with O_NOFOLLOW below an open directory cannot leave it either.
+        return try system.open(parent.descriptor, path, flags | O_NOFOLLOW)
+      }
+    }
     var chain = [root]
     for name in output.parents {
       let parent = chain[chain.count - 1]
       let path = Path(name)
-      var descriptor: Int32
+      let descriptor: Int32
       do throws(SpoolError) {
-        descriptor = try system.openBeneath(parent.descriptor, path, flags)
+        descriptor = try enter(path, in: parent)
       } catch  where error.errno == .noSuchFileOrDirectory && creating {
         do throws(SpoolError) {
           try system.makeDirectory(parent.descriptor, path)
         } catch  where error.errno == .fileExists {
         }
-        descriptor = try system.openBeneath(parent.descriptor, path, flags)
-      } catch  where error.errno == .noFunction {
-        // Linux before 5.6: one name with O_NOFOLLOW below an open directory cannot leave it either.
-        descriptor = try system.open(parent.descriptor, path, flags | O_NOFOLLOW)
+        descriptor = try enter(path, in: parent)
       }
       chain.append(OutputDirectory(descriptor: descriptor, path: path, system: system))
     }

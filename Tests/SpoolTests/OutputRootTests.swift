@@ -83,7 +83,7 @@ import Testing
   @Test func withoutOpenat2() throws {
     let seen = Counter()
     let hook = Probe { call in
-      guard call.kind == .open, call.path == "link" || call.path == "real" else { return nil }
+      guard call.kind == .open, ["link", "real", "new", "deep"].contains(call.path) else { return nil }
       return seen.next() % 2 == 1 ? .fail(.noFunction) : nil
     }
     let fixture = try Fixture(hook: hook)
@@ -93,6 +93,12 @@ import Testing
     let error = #expect(throws: SpoolError.self) { try root.place(try output("link/x")) }
     #expect(error?.errno == .tooManySymbolicLinkLevels || error?.errno == .notDirectory)
     _ = try root.place(try output("real/x"))
+    #expect(try root.status(try output("new/deep/x")) == nil)
+    let place = try root.place(try output("new/deep/x"))
+    guard case .published = try place.publish(try part(fixture), overwrite: false) else {
+      throw Unexpected(description: "not published")
+    }
+    #expect(try fixture.files.payload("new/deep/x") == [1, 2, 3])
   }
 
   /// Each directory of the way is swapped for a link that leads out, before each call that a commit makes there. The payload ends where it was to go, or in
