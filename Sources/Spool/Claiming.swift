@@ -337,14 +337,17 @@ extension Spool {
     }
   }
 
-  /// Where RENAME_NOREPLACE is unknown, link refuses an existing name everywhere; see ``completeMove`` for a crash between the two.
-  func moveNoReplace(_ from: Path, _ to: Path) throws(SpoolError) {
+  /// Where RENAME_NOREPLACE is unknown, link refuses an existing name everywhere; see ``completeMove`` for a crash between the two. The rename first:
+  /// FAT knows it, and no links.
+  /// - Parameter directory: an open directory that both are relative to; nil for the spool's own.
+  func moveNoReplace(_ from: Path, _ to: Path, in directory: Int32? = nil) throws(SpoolError) {
+    let directory = directory ?? root
     do throws(SpoolError) {
-      try system.renameNoReplace(root, from, to)
+      try system.renameNoReplace(directory, from, to)
     } catch  where error.errno == .invalidArgument || error.errno == .noFunction {
-      try system.link(root, from, root, to)
+      try system.link(directory, from, directory, to)
       // It has moved, and must not be moved elsewhere because its old name stays: that one goes by ``completeMove``.
-      try? system.unlink(root, from)
+      try? system.unlink(directory, from)
     }
   }
 

@@ -226,12 +226,11 @@ package final class OutputPlace {
       return true
     }
     do throws(SpoolError) {
-      try spool.system.link(parent.descriptor, copy.targetPath, parent.descriptor, name)
+      try spool.moveNoReplace(copy.targetPath, name, in: parent.descriptor)
+      return true
     } catch  where error.errno == .fileExists {
       return false
     }
-    try spool.system.unlink(parent.descriptor, copy.targetPath)
-    return true
   }
 
   package func discard(_ copy: OutputCopy) throws(SpoolError) { try removeIfPresent(copy.targetPath) }

@@ -80,6 +80,11 @@ extension Scenario {
       name: "other file system", options: { ["directory=\($0.outputRoot ?? "")"] }, isOnOtherFileSystem: true,
       setUp: { try $0.drop() }),
     Scenario(
+      // There without RENAME_NOREPLACE as well: the copy gets its name by a link.
+      name: "other file system, moves by link",
+      options: { ["directory=\($0.outputRoot ?? "")", "replace=unknown"] }, isOnOtherFileSystem: true,
+      setUp: { try $0.drop() }),
+    Scenario(
       name: "overwrite on other file system", jobs: [Job(output: "a.bin", before: Version.previous.bytes)],
       options: { ["directory=\($0.outputRoot ?? "")"] }, isOnOtherFileSystem: true,
       setUp: { world in

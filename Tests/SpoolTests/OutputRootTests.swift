@@ -101,6 +101,28 @@ import Testing
     #expect(try fixture.files.payload("new/deep/x") == [1, 2, 3])
   }
 
+  /// FAT and exFAT have no link(2); some network file systems have no RENAME_NOREPLACE. Neither keeps a copy from its name.
+  @Test(
+    arguments: [
+      (Call.Kind.link, [Errno.notPermitted]), (.rename, [.invalidArgument, .noFunction]),
+    ])
+  func copiesWithoutLinksOrNoReplace(kind: Call.Kind, errors: [Errno]) throws {
+    for errno in errors {
+      let fixture = try Fixture(hook: Probe { $0.kind == kind ? .fail(errno) : nil })
+      let part = try part(fixture)
+      let place = try OutputRoot(nil, spool: fixture.spool).place(try output("x"))
+      let copy = try place.beginCopy(of: part)
+      _ = try copy.run()
+      try writeFile(fixture.files.path("files/x"), [9])
+      #expect(try !place.publish(copy, overwrite: false))
+      #expect(try fixture.files.payload("x") == [9])
+      try #require(unlink(fixture.files.path("files/x")) == 0)
+      #expect(try place.publish(copy, overwrite: false))
+      #expect(try fixture.files.payload("x") == [1, 2, 3])
+      #expect(hidden(fixture.files.path("files")) == [])
+    }
+  }
+
   /// Each directory of the way is swapped for a link that leads out, before each call that a commit makes there. The payload ends where it was to go, or in
   /// the directory that stood there, or nowhere; never where the link leads.
   @Test(arguments: ["a", "a/b", "a/b/c"], [false, true])
