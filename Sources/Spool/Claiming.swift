@@ -220,13 +220,14 @@ extension Spool {
   /// A move by link and unlink that was cut in the middle: the file has its new name already, so the claim goes.
   private func completeMove(_ job: JobName, _ claim: Path, _ status: FileStatus) throws(SpoolError) -> Bool {
     for directory in [Directory.done, .failed, .partial] {
-      for number in 1...Self.maximumNumber {
-        let name = number == 1 ? job : job.numbered(number)
-        guard let other = try self.status(directory, name.fileName) else { break }
-        if other.isSameFile(as: status) {
-          try system.unlink(root, claim)
-          return true
-        }
+      // The number may be any, see ``number(ofTry:)``.
+      let stream = try stream(directory)
+      while let name = try stream.next() {
+        guard name == job.fileName || job.isNumbered(as: name), let other = try self.status(directory, name),
+          other.isSameFile(as: status)
+        else { continue }
+        try system.unlink(root, claim)
+        return true
       }
     }
     return false
@@ -296,13 +297,18 @@ extension Spool {
 
   // MARK: names that are taken
 
-  static let maximumNumber = 10_000
+  /// How many names are tried before there is thought to be another reason why none is free.
+  static let mostTries = 110
 
-  /// `NAME~2`, `NAME~3`, …: the first that no job has.
+  /// The number for the `attempt`-th name: 2, 3, … and after the hundredth a random one. Whoever drops one name over and over could otherwise
+  /// make each move look through all that came of it, and end the worker with the last number.
+  static func number(ofTry attempt: Int) -> Int { attempt <= 100 ? attempt : .random(in: 101...999_999_999) }
+
+  /// `NAME~2`, `NAME~3`, …: the first that no job has, or one at random where a hundred are taken.
   func freeName(like job: JobName) throws(SpoolError) -> JobName {
     let held = Set(try list(.cur).compactMap { ClaimName($0)?.job })
-    for number in 2...Self.maximumNumber {
-      let candidate = job.numbered(number)
+    for attempt in 2...Self.mostTries {
+      let candidate = job.numbered(Self.number(ofTry: attempt))
       if held.contains(candidate) { continue }
       if try status(.partial, candidate.part) != nil { continue }
       var isFree = true
@@ -360,7 +366,7 @@ extension Spool {
     }
     // `failed/NAME.part` is the place of a job's wrong data, which is replaced and removed.
     var target = name.bytes.suffix(5) == Array(".part".utf8)[...] ? numbered("~1") : name
-    var number = 1
+    var attempt = 1
     while true {
       do throws(SpoolError) {
         // The record first: what has moved is not looked at again, and would stand there without one.
@@ -371,9 +377,9 @@ extension Spool {
         return .barred(Defect(line: nil, reason: "\(defect.reason); and it cannot be moved: \(error.errno)"))
       } catch  where error.errno == .noSuchFileOrDirectory {
         return .lost
-      } catch  where error.errno == .fileExists && number < Self.maximumNumber {
-        number += 1
-        target = numbered("~\(number)")
+      } catch  where error.errno == .fileExists && attempt < Self.mostTries {
+        attempt += 1
+        target = numbered("~\(Self.number(ofTry: attempt))")
       }
     }
   }

@@ -21,14 +21,14 @@ extension Spool {
       try result.get()
       try system.fsync(descriptor, temporary)
       var target = name
-      var number = 1
+      var attempt = 1
       while true {
         do throws(SpoolError) {
           try moveNoReplace(temporary, Path(.new, target.fileName))
           break
-        } catch  where error.errno == .fileExists {
-          number += 1
-          target = isForeign ? name.numbered(number) : try freeName(like: name)
+        } catch  where error.errno == .fileExists && attempt < Self.mostTries {
+          attempt += 1
+          target = isForeign ? name.numbered(Self.number(ofTry: attempt)) : try freeName(like: name)
         }
       }
       if isForeign {

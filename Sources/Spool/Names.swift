@@ -42,6 +42,14 @@ package struct JobName: Hashable, Sendable {
     return JobName(unchecked: FileName(Array(stem) + suffix))
   }
 
+  /// Whether `name` is what ``numbered(_:)`` gives for some number.
+  func isNumbered(as name: FileName) -> Bool {
+    guard let mark = name.bytes.lastIndex(of: UInt8(ascii: "~")),
+      let number = Int(String(decoding: name.bytes[(mark + 1)...], as: UTF8.self))
+    else { return false }
+    return numbered(number).fileName == name
+  }
+
   private init(unchecked name: FileName) { fileName = name }
 }
 

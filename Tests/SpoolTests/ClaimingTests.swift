@@ -139,6 +139,32 @@ import Testing
     #expect(try fixture.claim("a").job.display == "a~3")
   }
 
+  /// However many jobs had a name, the next one gets another, with few looks: neither a dropper nor cron ends a worker.
+  @Test(arguments: ["a", String(repeating: "n", count: 180)])
+  func aThousandJobsOfAName(name: String) throws {
+    let hook = Probe()
+    let fixture = try Fixture(hook: hook)
+    let job = try jobName(name)
+    try writeFile(fixture.files.path("failed/\(name)"), [])
+    for number in 2...1000 { try writeFile(fixture.files.path("failed/\(job.numbered(number).display)"), []) }
+    try fixture.files.drop(name, "sise: 1\n")
+    let before = hook.count(.stat)
+    let rejected = try #require(try fixture.outcome(name).rejectedName)
+    #expect(rejected.bytes.count <= 180 && fixture.files.names("failed").count == 1001)
+    #expect(try fixture.text("failed/\(rejected.display)").hasPrefix("sise: 1\nfailed: "))
+    try fixture.files.drop(name, url)
+    let claim = try fixture.claim(name)
+    #expect(claim.job != job && fixture.files.names("new") == [])
+    #expect(hook.count(.stat) - before < 3000)
+    // Its name is as good as any.
+    try claim.park(until: .now())
+    let again = try fixture.claim(claim.job.display, from: .partial)
+    #expect(again.job == claim.job)
+    try again.finish()
+    #expect(fixture.files.names("done") == [claim.job.display])
+    #expect(try fixture.spool.drop(url, as: claim.job) == claim.job)
+  }
+
   /// `mv cur/a:* hold/` leaves the owner's suffix on. Only the job's own journal tells it from a name with a colon.
   @Test(arguments: ["alpha.42.00000001", "beta.7.00000009"])
   func theOwnersSuffixIsNoPartOfAName(worker: String) throws {

@@ -43,6 +43,7 @@ import Testing
     let long = try #require(JobName(FileName(String(repeating: "x", count: 180))))
     #expect(long.numbered(10_000).fileName.bytes.count == 180)
     #expect(long.numbered(10_000).display.hasSuffix("xxx~10000"))
+    #expect(long.numbered(999_999_999).fileName.bytes.count == 180)
     let owner = WorkerID(host: String(repeating: "h", count: 300), process: .max, tag: .max)
     #expect(ClaimName.fileName(long, owner).bytes.count <= 255, "a claim fits a directory entry")
     #expect(long.part.bytes.count + 1 + owner.text.utf8.count <= 255, "and so does the copy of its data in tmp")

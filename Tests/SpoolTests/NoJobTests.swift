@@ -137,6 +137,24 @@ import Testing
     #expect(try fixture.text("failed/x.record") == "https://host/a\n")
   }
 
+  /// Whoever drops the same thing over and over doesn't end the worker, but gets names with large numbers.
+  @Test(arguments: ["x", String(repeating: "x", count: 255), "x.part"])
+  func aThousandOfAName(name: String) throws {
+    let hook = Probe()
+    let fixture = try Fixture(hook: hook)
+    for number in 1...1000 {
+      let suffix = number == 1 ? "" : "~\(number)"
+      try writeFile(fixture.files.path("failed/\(name.prefix(255 - suffix.count))\(suffix)"), [])
+    }
+    if name.hasSuffix(".part") { try writeFile(fixture.files.path("failed/\(name)~1"), []) }
+    let before = Set(fixture.files.names("failed"))
+    try Junk.fifo.make(fixture.files.path("new/\(name)"))
+    let kept = try #require(try fixture.outcome(name).rejectedName)
+    #expect(fixture.files.names("new") == [] && kept.bytes.count <= 255)
+    #expect(hook.count(.stat) < 500)
+    #expect(Set(fixture.files.names("failed")).subtracting(before) == [kept.display, kept.record.display])
+  }
+
   /// `failed/NAME.part` is where a job's wrong data goes, and it is removed when the job is done: nobody's dropped file may stand there.
   @Test(arguments: [Junk.fifo, .directory]) func aDroppedPartIsOutOfTheWay(_ junk: Junk) throws {
     let fixture = try Fixture()

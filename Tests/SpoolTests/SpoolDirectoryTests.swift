@@ -107,6 +107,19 @@ import Testing
     #expect(order.prefix(3) == ["fsync tmp/a:alpha.42.00000001", "rename tmp/a:alpha.42.00000001 new/a", "fsync new"])
   }
 
+  /// Who may only drop sees no directory, and tries one name after another.
+  @Test(.enabled(if: geteuid() == 0, "needs root, to be several users"))
+  func droppingOneOfManyIntoAnothersSpool() throws {
+    let hook = Probe()
+    let fixture = try Fixture(hook: hook)
+    let tmp = fixture.files.path("tmp")
+    try #require(chown(tmp, 61_001, 61_001) == 0 && chmod(tmp, 0o3733) == 0)
+    for number in 1...1000 { try writeFile(fixture.files.path(number == 1 ? "new/a" : "new/a~\(number)"), []) }
+    let name = try fixture.spool.drop("https://h/a\n", as: try jobName("a"))
+    #expect(try fixture.text("new/\(name.display)") == "https://h/a\n")
+    #expect(hook.count(.rename) < 200)
+  }
+
   @Test(arguments: [Call.Kind.write, .fsync, .rename])
   func aFailedDropLeavesNothing(kind: Call.Kind) throws {
     let fixture = try Fixture(hook: Probe { $0.kind == kind ? .fail(.noSpace) : nil })
