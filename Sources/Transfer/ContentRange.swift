@@ -11,7 +11,7 @@ package struct ContentRange: Equatable, Sendable {
   /// Length of the whole representation in bytes; nil if the server says `*`.
   package let total: UInt64?
 
-  /// Nil for everything the grammar does not allow, for numbers that do not fit, and for contradictions
+  /// Nil for everything the grammar does not allow, for numbers that no file reaches (off_t), and for contradictions
   /// (last before first, range beyond total): a resumed file depends on it, so nothing is guessed.
   package init?(_ field: String) {
     let bytes = Array(field.utf8)
@@ -24,7 +24,8 @@ package struct ContentRange: Equatable, Sendable {
     guard parts.count == 2 else { return nil }
 
     let star = [UInt8(ascii: "*")]
-    let total = decimal(parts[1])
+    func position(_ digits: ArraySlice<UInt8>) -> UInt64? { decimal(digits).flatMap { $0 < Int64.max ? $0 : nil } }
+    let total = position(parts[1])
     guard total != nil || parts[1].elementsEqual(star) else { return nil }
 
     if parts[0].elementsEqual(star) {
@@ -32,7 +33,7 @@ package struct ContentRange: Equatable, Sendable {
       (first, last) = (nil, nil)
     } else {
       let ends = parts[0].split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
-      guard ends.count == 2, let first = decimal(ends[0]), let last = decimal(ends[1]),
+      guard ends.count == 2, let first = position(ends[0]), let last = position(ends[1]),
         last >= first
       else { return nil }
       if let total, last >= total { return nil }

@@ -44,6 +44,18 @@ import TestSupport
     #expect(server.requests.allSatisfy { ($0.rangeEnd ?? .max) - ($0.rangeStart ?? 0) < 16384 })
   }
 
+  /// A range that ends where numbers do.
+  @Test func aRangeWithoutMeasure() async throws {
+    let server = try ScriptedServer { _, reply in
+      try reply.respond(
+        "206 Partial Content", ["ETag: \"1\"", "Content-Range: bytes 0-18446744073709551615/*"], body: [1, 2, 3])
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("job", "url: \(server.url("/data"))\n")
+    let result = try await fetch(spool, "--connections", "2")
+    #expect(result.status == .exited(75) && spool.places(of: "job") == ["partial/job"], "\(result)")
+  }
+
   @Test func oneMeansOne() async throws {
     let server = try ScriptedServer { try Origin(bytes: Self.data).answer($0, $1) }
     let spool = try TemporarySpool()

@@ -7,7 +7,7 @@ import Testing
     arguments: [
       ("bytes 0-99/100", 0, 99, 100), ("BYTES 5-5/6", 5, 5, 6), ("bytes 0-0/*", 0, 0, nil),
       ("bytes */100", nil, nil, 100), ("bytes */0", nil, nil, 0), ("bytes 007-008/0100", 7, 8, 100),
-      ("bytes 0-18446744073709551614/18446744073709551615", 0, .max - 1, .max),
+      ("bytes 0-9223372036854775805/9223372036854775806", 0, UInt64(Int64.max) - 2, UInt64(Int64.max) - 1),
     ] as [(String, UInt64?, UInt64?, UInt64?)])
   func contentRange(text: String, first: UInt64?, last: UInt64?, total: UInt64?) {
     let range = ContentRange(text)
@@ -22,7 +22,8 @@ import Testing
     "bytes 9-8/100", "bytes 0-100/100", "bytes 0-99/99", "bytes 0-99/100/100", "bytes 0-9-99/100", "bytes=0-99/100",
     "bytes: 0-99/100", "byte 0-99/100", "items 0-99/100", "bytes  0-99/100", " bytes 0-99/100", "bytes 0-99/100 ",
     "bytes 0 - 99/100", "bytes +0-99/100", "bytes 0-99/-1", "bytes 0x0-0x9/100", "bytes ٠-٩/100", "bytes\t0-99/100",
-    "bytes 0-18446744073709551616/*", "bytes 0-99/18446744073709551616", "bytes 0-99/1e3", "bytes 0-99/100,0-99/100",
+    "bytes 0-9223372036854775807/*", "bytes 0-18446744073709551615/*", "bytes 0-18446744073709551616/*",
+    "bytes 0-99/18446744073709551616", "bytes 0-99/1e3", "bytes 0-99/100,0-99/100",
     "bytes 0-99/**", "bytes 0-99/100\u{0}",
   ])
   func noContentRange(text: String) {
