@@ -6,6 +6,8 @@ final class ChunkWindow {
   private let state: JobRun.State
   var plan: ChunkPlan
   private var kept: [UInt64: EarlyBytes] = [:]
+  /// Why bytes could not be appended: the other connections, which still run, must append nothing behind the gap.
+  private var broken: (any Error)?
   /// Called within a libcurl callback when there is room for new requests.
   var onAdvance: () -> Void = {}
   /// Called within a libcurl callback for each connection that is under way with what is there by now.
@@ -18,6 +20,7 @@ final class ChunkWindow {
 
   /// - Throws: what ends the whole transfer, or ``Failure`` `bad-response` where more came than was asked for.
   func take(_ bytes: UnsafeRawBufferPointer, on connection: Int, host: String) throws {
+    if let broken { throw broken }
     guard let delivery = plan.receive(bytes.count, on: connection) else {
       throw Failure(.badResponse, "\(host) sent more than the range that it was asked for")
     }
@@ -47,7 +50,12 @@ final class ChunkWindow {
   private func append(_ bytes: UnsafeRawBufferPointer, at offset: UInt64, _ host: String) throws {
     // Better to die, which loses nothing, than to join what does not belong together.
     precondition(state.length == offset, "a chunk out of order")
-    try state.append(bytes, host: host)
+    do {
+      try state.append(bytes, host: host)
+    } catch {
+      broken = error
+      throw error
+    }
   }
 }
 
