@@ -53,6 +53,8 @@ int spoolrun_stop_signals(void) {
   if (signal(SIGPIPE, SIG_IGN) == SIG_ERR) return -1;
   // Sent to whoever holds a lease that another's open breaks (fcntl(2)), and deadly by default.
   if (signal(SIGIO, SIG_IGN) == SIG_ERR) return -1;
+  // Where whoever started the worker ignores it, a hook's status would be lost (wait(2)).
+  if (signal(SIGCHLD, SIG_DFL) == SIG_ERR) return -1;
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -112,6 +114,12 @@ static int forget_code_of(struct dl_phdr_info *object, size_t size, void *page) 
 void spoolrun_forget_code(void) {
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
   dl_iterate_phdr(forget_code_of, &page);
+}
+
+void spoolrun_keep_freed_memory(void) {
+  // Chunks that came early are larger, and go back to the kernel at once.
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  mallopt(M_TRIM_THRESHOLD, 32 << 20);
 }
 
 int spoolrun_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }

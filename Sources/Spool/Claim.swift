@@ -50,7 +50,7 @@ package final class Claim {
     end = Int64(text.completeLength)
   }
 
-  /// Adds a line to the job's journal. Not yet durable: see ``sync()``.
+  /// Adds a line to the job's journal. Not yet durable: see ``flush``.
   package func append(_ line: JournalLine) throws(SpoolError) {
     // The descriptor's number may be another job's file by now.
     guard isOpen else { throw SpoolError(call: .write, path: path.display, errno: .badFileDescriptor) }
@@ -176,7 +176,7 @@ package final class Claim {
         try system.exchange(spool.root, copy, path)
         // One that stays is swept, as what a killed worker leaves there.
         try? system.unlink(spool.root, copy)
-      } catch  where error.errno == .invalidArgument || error.errno == .noFunction {
+      } catch  where error.isUnknownRename {
         // Some network file systems cannot.
         try system.rename(spool.root, copy, path)
       }

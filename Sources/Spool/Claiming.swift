@@ -9,6 +9,8 @@ package enum ClaimOutcome {
   case lost
   /// It is still being written; look again later.
   case unfinished
+  /// Its next attempt is at this second since the epoch.
+  case notDue(Int64)
   /// It is no valid job and stands in `failed/` under this name now, with a record of the reason.
   case rejected(FileName, Defect)
   /// It is no valid job, and the kernel does not let it be moved: it stays where it is, with a record in `failed/`.
@@ -24,8 +26,13 @@ extension Spool {
   package static let maximumJobFile = 16 << 20
 
   /// Takes the job `name` from `origin` (`new`, `partial`, or `cur` for a take-over): lock, rename to a name of our own, confirm.
-  /// - Parameter now: the time by the clock of the spool's file system.
-  package func claim(_ name: FileName, from origin: Directory, now: Timestamp) throws(SpoolError) -> ClaimOutcome {
+  /// - Parameters:
+  ///   - now: the time by the clock of the spool's file system.
+  ///   - isForced: also a job whose next attempt is not due.
+  package func claim(_ name: FileName, from origin: Directory, now: Timestamp, isForced: Bool = false)
+    throws(SpoolError)
+    -> ClaimOutcome
+  {
     let job: JobName
     if origin == .cur {
       guard let claim = ClaimName(name) else { return .lost }
@@ -54,6 +61,8 @@ extension Spool {
     guard status.isRegular else {
       return try reject(name, from: origin, Defect(line: nil, reason: "not a regular file: a job is a plain text file"))
     }
+    // Since it was found another worker may have had it, and parked it anew.
+    if origin == .partial, !isForced, status.modified > now.seconds { return .notDue(status.modified) }
     if origin == .new, try isBeingWritten(source, status, now: now) { return .unfinished }
     do throws(SpoolError) {
       return try claim(job, source, origin, now: now)
@@ -350,7 +359,7 @@ extension Spool {
     let directory = directory ?? root
     do throws(SpoolError) {
       try system.renameNoReplace(directory, from, to)
-    } catch  where error.errno == .invalidArgument || error.errno == .noFunction {
+    } catch  where error.isUnknownRename {
       try system.link(directory, from, directory, to)
       // It has moved, and must not be moved elsewhere because its old name stays: that one goes by ``completeMove``.
       try? system.unlink(directory, from)

@@ -21,6 +21,9 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
   /// No room for data or inodes, or over quota: nothing is wrong with the job.
   package var isDiskFull: Bool { errno == .noSpace || errno == .diskQuotaExceeded }
 
+  /// A rename that the file system (EINVAL) or the kernel (ENOSYS) does not know, of those that renameat2(2) adds.
+  package var isUnknownRename: Bool { errno == .invalidArgument || errno == .noFunction }
+
   /// An open file that another host has moved or removed: NFS says ESTALE, FUSE file systems that go by paths say ENOENT.
   package var isGone: Bool { errno == .staleNFSFileHandle || errno == .noSuchFileOrDirectory }
 }
@@ -284,11 +287,14 @@ package struct FileStatus: Sendable {
     links = UInt64(status.st_nlink)
     owner = status.st_uid
     permissions = status.st_mode & 0o7777
-    modified = Int64(status.st_mtim.tv_sec)
-    changed = Int64(status.st_ctim.tv_sec)
+    modified = Self.seconds(status.st_mtim)
+    changed = Self.seconds(status.st_ctim)
     isRegular = status.st_mode & UInt32(Glibc.S_IFMT) == UInt32(Glibc.S_IFREG)
     isDirectory = status.st_mode & UInt32(Glibc.S_IFMT) == UInt32(Glibc.S_IFDIR)
   }
+
+  /// Some file systems keep whatever utimensat(2) is given; a time that strangers chose is added to and subtracted from.
+  private static func seconds(_ time: timespec) -> Int64 { min(max(Int64(time.tv_sec), -1 << 40), 1 << 40) }
 
   package func isSameFile(as other: FileStatus) -> Bool {
     device == other.device && inode == other.inode

@@ -6,6 +6,8 @@ struct Backlog {
     let name: FileName
     let origin: Directory
     let modified: Int64
+    /// It runs although its time has not come.
+    var isForced = false
   }
 
   /// How many candidates are read ahead to learn their hosts.

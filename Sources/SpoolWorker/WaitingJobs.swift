@@ -25,13 +25,17 @@ struct WaitingJobs {
     }
   }
 
-  mutating func wantsNetwork(_ name: FileName) {
-    if forNetwork.count < Self.mostForNetwork { forNetwork.insert(name) }
+  mutating func failed(_ name: FileName, wantsNetwork: Bool) {
+    if !wantsNetwork {
+      forNetwork.remove(name)
+    } else if forNetwork.count < Self.mostForNetwork {
+      forNetwork.insert(name)
+    }
   }
 
   /// The jobs that failed for want of a network, once.
   mutating func takeThoseForNetwork() -> [Backlog.Candidate] {
     defer { forNetwork = [] }
-    return forNetwork.map { Backlog.Candidate(name: $0, origin: .partial, modified: 0) }
+    return forNetwork.map { Backlog.Candidate(name: $0, origin: .partial, modified: 0, isForced: true) }
   }
 }

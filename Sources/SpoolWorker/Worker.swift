@@ -41,6 +41,7 @@ package final class Worker {
   private static let mostBarred = 1000
   private var gateAnswer: Gate.Answer?
   private var askedAt: Int64?
+  private var isAskingGate = false
   private var isSpaceShort = false
   let room: DiskRoom
   let blocks = BlockPool()
@@ -164,7 +165,7 @@ package final class Worker {
         if !isStopping, summary.spoolError == nil {
           wait = try turn()
           if summary.obstacle != nil { return summary }
-          if try await updateGate() { continue }
+          updateGate()
         }
         guard let wait else { return summary }
         reportProgress()
@@ -173,6 +174,7 @@ package final class Worker {
       }
     } catch {
       summary.spoolError = error
+      WorkerLoop.executor.watched = []
       for run in running.values { run.stop(.shutdown) }
       while !running.isEmpty { await WorkerLoop.pause(milliseconds: 200) }
       return summary
@@ -197,6 +199,8 @@ package final class Worker {
   private func beginStop() {
     if isStopping { return }
     isStopping = true
+    // Nobody reads what is seen of the spool any more, and what is readable would end each wait at once.
+    WorkerLoop.executor.watched = []
     log(Event("stopping", .info))
     for run in running.values { run.stop(.shutdown) }
   }
@@ -227,22 +231,25 @@ package final class Worker {
     backlog.add(waiting.takeThoseForNetwork())
   }
 
-  /// Asks the gate when there is work for it to decide on, and its last answer is old.
-  /// - Returns: whether it has just opened, so that there is work to start.
-  private func updateGate() async throws(SpoolError) -> Bool {
-    guard let gate = options.gate, !backlog.isEmpty, hasRoom else { return false }
-    let now = LoopExecutor.milliseconds()
-    if let askedAt, now - askedAt < Gate.validity { return false }
-    let answer = await gate.ask()
-    askedAt = LoopExecutor.milliseconds()
-    let isNew = answer != gateAnswer
-    gateAnswer = answer
-    switch answer {
-    case .open: return isNew
-    case .closed(let reason): if isNew { log(Event("gate-closed", .info, Fields().with("reason", reason))) }
-    case .broken(let reason): if isNew { log(Event("gate-broken", .error, Fields().with("reason", reason))) }
+  private var isGateAnswerOld: Bool { askedAt.map { LoopExecutor.milliseconds() - $0 >= Gate.validity } ?? true }
+
+  /// Asks the gate when there is work for it to decide on, and its last answer is old. Running jobs are looked after meanwhile.
+  private func updateGate() {
+    guard let gate = options.gate, !backlog.isEmpty, hasRoom, isGateAnswerOld, !isAskingGate else { return }
+    isAskingGate = true
+    WorkerLoop.start {
+      let answer = await gate.ask()
+      self.isAskingGate = false
+      self.askedAt = LoopExecutor.milliseconds()
+      let isNew = answer != self.gateAnswer
+      self.gateAnswer = answer
+      switch answer {
+      case .open: break
+      case .closed(let reason): if isNew { self.log(Event("gate-closed", .info, Fields().with("reason", reason))) }
+      case .broken(let reason): if isNew { self.log(Event("gate-broken", .error, Fields().with("reason", reason))) }
+      }
+      WorkerLoop.wakeUp()
     }
-    return false
   }
 
   /// Whether there is work that the gate or the disk keeps from starting, as far as both were asked.
@@ -254,7 +261,7 @@ package final class Worker {
 
   /// Whether anything may start now at all.
   private func mayStart() -> Bool {
-    if options.gate != nil, gateAnswer != .open { return false }
+    if options.gate != nil, gateAnswer != .open || isGateAnswerOld { return false }
     guard let free = room.freeIfShort else {
       isSpaceShort = false
       return true
@@ -274,6 +281,7 @@ package final class Worker {
     spoolrun_forget_code()
     do throws(TransferError) {
       try Libcurl.load()
+      spoolrun_keep_freed_memory()
       hasLibcurl = true
       return true
     } catch {
@@ -295,9 +303,13 @@ package final class Worker {
         continue
       }
       if try waitsForRoom(candidate) { continue }
-      switch try spool.claim(candidate.name, from: candidate.origin, now: clock(for: candidate)) {
+      let outcome = try spool.claim(
+        candidate.name, from: candidate.origin, now: clock(for: candidate), isForced: candidate.isForced)
+      switch outcome {
       case .claimed(let claim): start(claim, host: host)
       case .lost: break
+      // Another worker has tried it since it was found, or this one has.
+      case .notDue(let due): nextDue = min(nextDue ?? .max, due)
       case .unfinished:
         nextDue = min(nextDue ?? .max, Timestamp.now().seconds + Spool.settlingTime)
         log(Event("unfinished", .debug, job: candidate.name))
@@ -431,9 +443,9 @@ package final class Worker {
 
   /// A failed attempt, as one line for people.
   func failed(_ job: FileName, _ record: FailureRecord) {
-    if record.failure.code == .noNetwork { waiting.wantsNetwork(job) }
+    waiting.failed(job, wantsNetwork: record.failure.code == .noNetwork)
     if let retry = record.retry { nextDue = min(nextDue ?? .max, retry.seconds) }
-    log(Event("failed", record.retry == nil ? .error : .warning, job: job, record.fields))
+    log(Event("failed", record.retry == nil ? .error : .warning, job: job, record.facts))
   }
 
   /// The spool itself failed under a job: it stays as it is, for the next run to take over, and this run ends.

@@ -165,6 +165,17 @@ import Testing
     #expect(try fixture.spool.drop(url, as: claim.job) == claim.job)
   }
 
+  /// Between two looks another worker may have tried it, and been told to wait.
+  @Test func whatIsNotDueIsLeft() throws {
+    let fixture = try Fixture()
+    try fixture.files.drop("a", url)
+    let due = Timestamp.now() + 3600
+    try fixture.claim("a").park(until: due)
+    #expect(try fixture.outcome("a", from: .partial).label == "not due until \(due.seconds)")
+    #expect(fixture.files.places(of: "a") == ["partial/a"])
+    #expect(try fixture.spool.claim(FileName("a"), from: .partial, now: .now(), isForced: true).label == "claimed")
+  }
+
   /// `mv cur/a:* hold/` leaves the owner's suffix on. Only the job's own journal tells it from a name with a colon.
   @Test(arguments: ["alpha.42.00000001", "beta.7.00000009"])
   func theOwnersSuffixIsNoPartOfAName(worker: String) throws {

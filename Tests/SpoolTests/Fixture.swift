@@ -52,6 +52,7 @@ extension ClaimOutcome {
     case .claimed: "claimed"
     case .lost: "lost"
     case .unfinished: "unfinished"
+    case .notDue(let due): "not due until \(due)"
     case .barred(let defect): "barred: \(defect)"
     case .rejected(let name, let defect): "rejected as \(name.display): \(defect)"
     }

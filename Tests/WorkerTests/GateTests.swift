@@ -34,6 +34,37 @@ import Testing
     #expect(result.status == .exited(0) && result.errors.split(separator: " gate-closed ").count == 2, "\(result)")
   }
 
+  /// An answer holds for some seconds, and not for good.
+  @Test func aGateThatClosesIsHeard() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    let gate = "test ! -e \(spool.path("closed")); answer=$?; echo >>\(spool.path("asked")); exit $answer"
+    let worker = try start(["-v", "--gate", gate, spool.root])
+    try spool.drop("first", "\(server.url("/x"))\n")
+    try await waitUntil("the job is done") { spool.places(of: "first") == ["done/first"] }
+    try writeFile(spool.path("closed"), [])
+    for number in 1...600 where try readFile(spool.path("asked")).count < 2 {
+      try spool.drop("\(number)", "url: \(server.url("/x"))\noutput: \(number)\n")
+      try await Task.sleep(for: .milliseconds(100))
+    }
+    try spool.drop("last", "url: \(server.url("/x"))\noutput: last\n")
+    worker.send(signal: SIGTERM)
+    let result = try await worker.result()
+    #expect(spool.places(of: "last") == ["new/last"] && result.errors.contains(" gate-closed "), "\(result)")
+  }
+
+  /// A gate may take its time: gestures and signals are seen meanwhile.
+  @Test func aWorkerThatAsksItsGateCanBeStopped() async throws {
+    let spool = try TemporarySpool()
+    let worker = try start(["--gate", "echo $$ >\(spool.path("gate")); exec sleep 600", spool.root])
+    try spool.drop("a", "http://127.0.0.1:9/a\n")
+    try await waitUntil("it asks") { (try? readFile(spool.path("gate")))?.last == 0x0A }
+    worker.send(signal: SIGTERM)
+    #expect(try await worker.result().status == .exited(0))
+    let gate = try #require(pid_t(String(decoding: try readFile(spool.path("gate")), as: UTF8.self).dropLast()))
+    #expect(kill(gate, SIGKILL) == 0, "it was not waited for")
+  }
+
   @Test func roomToLeaveIsLeft() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()

@@ -56,6 +56,19 @@ struct RoomTests {
     #expect(try spool.payload("a") == Self.body)
   }
 
+  /// A tmpfs keeps any time that it is given, and strangers choose that of what they drop.
+  @Test func `a time at the end of all times stops nobody`() async throws {
+    let server = try server()
+    for (name, second) in [("late", Int.max), ("early", Int.min), ("plain", 1)] {
+      try spool.drop(name, "url: \(server.url("/small"))\noutput: \(name)\n")
+      var times = [timespec(tv_sec: second, tv_nsec: 0), timespec(tv_sec: second, tv_nsec: 0)]
+      #expect(utimensat(AT_FDCWD, spool.path("new/\(name)"), &times, 0) == 0)
+    }
+    #expect(fileStatus(spool.path("new/late"))?.st_mtim.tv_sec == Int.max)
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(0) && spool.names("done").count == 3, "\(result)")
+  }
+
   @Test func `a watching worker goes on when there is room`() async throws {
     let server = try server()
     try disk.fill(megabytes: 16)

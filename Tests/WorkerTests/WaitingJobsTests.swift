@@ -25,10 +25,12 @@ import Testing
 
   @Test func thoseForTheNetworkAreTakenOnce() {
     var jobs = WaitingJobs()
-    for number in 0..<WaitingJobs.mostForNetwork + 5 { jobs.wantsNetwork(FileName("job-\(number)")) }
+    for number in 0..<WaitingJobs.mostForNetwork + 5 { jobs.failed(FileName("job-\(number)"), wantsNetwork: true) }
     let taken = jobs.takeThoseForNetwork()
     #expect(Set(taken.map(\.name)).count == WaitingJobs.mostForNetwork)
     #expect(taken.count == WaitingJobs.mostForNetwork && taken.allSatisfy { $0.origin == .partial })
     #expect(jobs.takeThoseForNetwork().isEmpty)
+    for wantsNetwork in [true, false] { jobs.failed(FileName("x"), wantsNetwork: wantsNetwork) }
+    #expect(jobs.takeThoseForNetwork().isEmpty, "what failed otherwise since then waits for its time")
   }
 }

@@ -36,7 +36,7 @@ int spoolrun_touch(int descriptor);
 /// futimens(2): access and modification time to `seconds` since the epoch.
 int spoolrun_set_times(int descriptor, int64_t seconds);
 
-/// A signalfd(2) that reports SIGTERM, SIGINT and SIGHUP, which are blocked for the process; SIGPIPE and SIGIO are ignored.
+/// A signalfd(2) that reports SIGTERM, SIGINT and SIGHUP, which are blocked for the process; SIGPIPE and SIGIO are ignored, SIGCHLD is not.
 int spoolrun_stop_signals(void);
 
 /// posix_spawn(3) of argv[0] with no signal blocked or ignored, in a process group of its own, standard input empty, output and error into a pipe whose
@@ -70,6 +70,10 @@ uint64_t spoolrun_raise_descriptor_limit(uint64_t wanted);
 /// madvise(2) MADV_DONTNEED for all code and constants that are mapped from files and never written to: they no longer count as resident, and
 /// come back page by page as they are used.
 void spoolrun_forget_code(void);
+
+/// Keeps what one transfer gives back for the next, up to 32 MiB (mallopt(3)): libcurl takes a buffer of half a MiB for each, and to find its pages anew
+/// costs as much as receiving into them. malloc_trim(3) gives all of it back.
+void spoolrun_keep_freed_memory(void);
 
 /// An eventfd(2), close-on-exec and non-blocking.
 int spoolrun_eventfd(void);
