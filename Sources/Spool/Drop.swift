@@ -50,7 +50,7 @@ extension Spool {
     return bytes.withUnsafeBytes { JobText($0) }
   }
 
-  /// Removes a cancelled job's data, unless somebody works on it.
+  /// Removes the data of a job that is in the caller's hands; ``removeOrphanedData(of:)`` asks first whether somebody works on it.
   package func removeData(of job: JobName) throws(SpoolError) {
     do throws(SpoolError) {
       try system.unlink(root, Path(.partial, job.part))

@@ -108,8 +108,14 @@ package struct FailureRecord: Sendable {
     self.retry = retry
   }
 
-  package var fields: Fields {
-    Fields("\(time)").with("attempt", attempt).with("class", failure.failureClass.rawValue)
+  /// The line of the journal.
+  package var fields: Fields { facts(after: Fields("\(time)")) }
+
+  /// The same without the time.
+  package var facts: Fields { facts(after: Fields()) }
+
+  private func facts(after head: Fields) -> Fields {
+    head.with("attempt", attempt).with("class", failure.failureClass.rawValue)
       .with("code", failure.label).with("at", offset).with("crc32", checksum)
       .with("fetched", fetched > 0 ? fetched : nil).with("retry", retry)
       .with("burned", failure.code.burnsAttempt ? nil : "no").with("lost", failure.lostWrites ? "yes" : nil)

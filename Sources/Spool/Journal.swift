@@ -51,7 +51,7 @@ package enum JournalLine: Sendable {
   case started(Timestamp, attempt: Int, worker: WorkerID, boot: String, mirror: Int, url: String)
   case response(RemoteVersion, at: UInt64, part: UInt64)
   case checkpoint(Mark)
-  case interrupted(Timestamp, attempt: Int, mark: Mark, fetched: UInt64, reason: String)
+  case interrupted(Timestamp, attempt: Int, mark: Mark, fetched: UInt64, lostWrites: Bool = false, reason: String)
   case failed(FailureRecord)
   case verified(Timestamp, size: UInt64, checksum: Checksum, part: UInt64)
   case done(
@@ -82,9 +82,9 @@ package enum JournalLine: Sendable {
         .with("if-range", version.ignoresIfRange ? "ignored" : nil)
     case .checkpoint(let mark):
       Fields("\(mark.offset)").with("crc32", mark.checksum)
-    case .interrupted(let time, let attempt, let mark, let fetched, let reason):
+    case .interrupted(let time, let attempt, let mark, let fetched, let lostWrites, let reason):
       Fields("\(time)").with("attempt", attempt).with("at", mark.offset).with("crc32", mark.checksum)
-        .with("fetched", fetched).with("reason", reason)
+        .with("fetched", fetched).with("lost", lostWrites ? "yes" : nil).with("reason", reason)
     case .failed(let record): record.fields
     case .verified(let time, let size, let checksum, let part):
       Fields("\(time)").with("size", size).with("crc32", checksum).with("part", part)
@@ -190,6 +190,7 @@ package struct Journal: Sendable, Equatable {
       softMark = mark(at: number("at")) ?? softMark
       fetched &+= number("fetched") ?? 0
       unrecordedFrom = nil
+      if fields["lost"] == "yes" { lostWrites = true }
     case .failed:
       lastFailure = fields
       unrecordedFrom = nil

@@ -8,7 +8,7 @@ package struct OutputPath: Sendable, Hashable {
 
   package var text: String { (parents + [name]).joined(separator: "/") }
 
-  /// - Precondition: ``defect(of:)`` finds none.
+  /// nil for what ``defect(of:)`` names.
   package init?(_ text: String) {
     guard Self.defect(of: text) == nil else { return nil }
     var components = Self.components(of: text)

@@ -52,40 +52,17 @@ package final class PartFile {
     return nil
   }
 
-  /// A new inode with the first `length` bytes of this one, under the same name. This one is left behind: a failed fsync
+  /// A new inode with the first `length` bytes of this one, to stand under the same name. This one is left behind: a failed fsync
   /// marked its pages clean (fsync(2)), or a worker of another host may still be writing to it.
-  package func rebuilt(to length: UInt64, owner: JobName) throws(SpoolError) -> PartFile {
-    let system = spool.system
+  package func rebuilding(to length: UInt64, owner: JobName) -> PartCopy {
     let temporary = Path(.tmp, FileName(owner.part.bytes + Array(":\(spool.owner.text)".utf8)))
-    let fresh = try system.create(spool.root, temporary, O_RDWR | O_EXCL | O_NOFOLLOW)
-    do throws(SpoolError) {
-      _ = try system.lock(fresh, temporary)
-      var offset: UInt64 = 0
-      var buffer = [UInt8](repeating: 0, count: 1 << 20)
-      while offset < length {
-        let wanted = Int(min(UInt64(buffer.count), length - offset))
-        let result: Result<Int, SpoolError> = buffer.withUnsafeMutableBytes { bytes in
-          Result { () throws(SpoolError) in
-            let count = try system.read(
-              descriptor, path, into: UnsafeMutableRawBufferPointer(rebasing: bytes[..<wanted]), at: Int64(offset))
-            try system.write(fresh, temporary, UnsafeRawBufferPointer(rebasing: bytes[..<count]), at: Int64(offset))
-            return count
-          }
-        }
-        let count = try result.get()
-        guard count > 0 else { throw SpoolError(call: .read, path: path.display, errno: .ioError) }
-        offset += UInt64(count)
-      }
-      // The checkpoint that vouches for these bytes must stay true of the new inode.
-      try system.fdatasync(fresh, temporary)
-      let status = try system.status(fresh, path: temporary)
-      try system.rename(spool.root, temporary, path)
-      return PartFile(spool: spool, path: path, descriptor: fresh, status: status)
-    } catch {
-      _ = Glibc.close(fresh)
-      try? system.unlink(spool.root, temporary)
-      throw error
-    }
+    return PartCopy(
+      system: spool.system, root: spool.root, source: descriptor, path: path, temporary: temporary, length: length)
+  }
+
+  /// The data by its new inode.
+  package func replaced(by copy: PartCopy.Result) -> PartFile {
+    PartFile(spool: spool, path: path, descriptor: copy.descriptor, status: copy.status)
   }
 
   /// Adds `bytes` at the end, to the file and to the checksum.
@@ -156,6 +133,53 @@ package final class PartFile {
     guard isOpen else { return }
     isOpen = false
     try spool.system.close(descriptor, path)
+  }
+}
+
+/// A copy of a job's data that takes its place.
+package struct PartCopy: Sendable {
+  package struct Result: Sendable {
+    let descriptor: Int32
+    let status: FileStatus
+  }
+
+  let system: System
+  let root: Int32
+  let source: Int32
+  let path: Path
+  let temporary: Path
+  let length: UInt64
+
+  /// On whichever thread: gigabytes take minutes.
+  package func run() throws(SpoolError) -> Result {
+    let fresh = try system.create(root, temporary, O_RDWR | O_EXCL | O_NOFOLLOW)
+    do throws(SpoolError) {
+      _ = try system.lock(fresh, temporary)
+      try copy(to: fresh)
+      // The checkpoint that vouches for these bytes must stay true of the new inode.
+      try system.fdatasync(fresh, temporary)
+      let status = try system.status(fresh, path: temporary)
+      try system.rename(root, temporary, path)
+      return Result(descriptor: fresh, status: status)
+    } catch {
+      _ = Glibc.close(fresh)
+      try? system.unlink(root, temporary)
+      throw error
+    }
+  }
+
+  private func copy(to fresh: Int32) throws(SpoolError) {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
+    defer { buffer.deallocate() }
+    var offset: UInt64 = 0
+    while offset < length {
+      let wanted = Int(min(UInt64(buffer.count), length - offset))
+      let count = try system.read(
+        source, path, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: Int64(offset))
+      guard count > 0 else { throw SpoolError(call: .read, path: path.display, errno: .ioError) }
+      try system.write(fresh, temporary, UnsafeRawBufferPointer(rebasing: buffer[..<count]), at: Int64(offset))
+      offset += UInt64(count)
+    }
   }
 }
 

@@ -28,11 +28,24 @@ struct ChildProcess: Sendable {
     }
   }
 
+  /// What an environment holds: any bytes but NUL (environ(7)), as file names are.
+  struct Variable {
+    let name: String
+    let value: [UInt8]
+
+    init(_ name: String, _ value: some Sequence<UInt8>) {
+      self.name = name
+      self.value = value.filter { $0 != 0 }
+    }
+
+    init(_ name: String, _ value: String) { self.init(name, value.utf8) }
+  }
+
   static let outputLimit = 64 * 1024
 
   let arguments: [String]
   /// Added to the worker's own environment.
-  var environment: [(name: String, value: String)] = []
+  var environment: [Variable] = []
   let seconds: Int
 
   /// Runs it; its whole process group is killed when the time is up.
@@ -42,25 +55,24 @@ struct ChildProcess: Sendable {
   }
 
   private func runBlocking() throws(Errno) -> Outcome {
-    let names = Set(environment.map(\.name))
-    var inherited: [String] = []
+    let names = Set(environment.map { Array($0.name.utf8) })
+    var variables = environment.map { Array($0.name.utf8) + [0x3D] + $0.value }
     var next: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> = spoolrun_environment()
     while let entry = next.pointee {
-      let text = String(cString: entry)
-      if !names.contains(String(text.prefix { $0 != "=" })) { inherited.append(text) }
+      let inherited = [UInt8](UnsafeRawBufferPointer(start: entry, count: strlen(entry)))
+      if !names.contains(Array(inherited.prefix { $0 != 0x3D })) { variables.append(inherited) }
       next += 1
     }
-    let variables = inherited + environment.map { "\($0.name)=\($0.value)" }
     var output: Int32 = -1
-    let process = withCStrings(arguments) { argv in
+    let process = withCStrings(arguments.map { Array($0.utf8) }) { argv in
       withCStrings(variables) { envp in spoolrun_spawn(argv, envp, &output) }
     }
     guard process > 0 else { throw Errno(rawValue: -process) }
     defer { close(output) }
-    return collect(process, output)
+    return try collect(process, output)
   }
 
-  private func collect(_ process: Int32, _ output: Int32) -> Outcome {
+  private func collect(_ process: Int32, _ output: Int32) throws(Errno) -> Outcome {
     let deadline = LoopExecutor.milliseconds() + Int64(seconds) * 1000
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4096)
@@ -83,7 +95,8 @@ struct ChildProcess: Sendable {
     while true {
       let waited = waitpid(process, &status, isTimedOut ? 0 : WNOHANG)
       if waited == process { break }
-      if waited < 0, errno != EINTR { break }
+      // Never a yes by default.
+      if waited < 0, errno != EINTR { throw Errno(rawValue: errno) }
       if waited == 0 {
         if LoopExecutor.milliseconds() >= deadline {
           isTimedOut = true
@@ -100,9 +113,11 @@ struct ChildProcess: Sendable {
   }
 
   private func withCStrings<Result>(
-    _ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
+    _ strings: [[UInt8]], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
   ) -> Result {
-    var pointers: [UnsafeMutablePointer<CChar>?] = strings.map { strdup($0) }
+    var pointers: [UnsafeMutablePointer<CChar>?] = strings.map { bytes in
+      (bytes + [0]).withUnsafeBytes { strdup($0.baseAddress!.assumingMemoryBound(to: CChar.self)) }
+    }
     pointers.append(nil)
     defer { for pointer in pointers { free(pointer) } }
     return pointers.withUnsafeBufferPointer { body($0.baseAddress!) }

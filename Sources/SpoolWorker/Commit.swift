@@ -41,13 +41,7 @@ struct Commit {
   /// Gives the verified data its final name, durably.
   private func name(_ part: PartFile) async throws {
     let place = try root.place(plan.output)
-    // A successor on another host would hold the lock now: then this worker slept too long, and the job is not its any more.
-    guard try claim.holdsLock() else { throw JobRun.Stop.moved }
-    switch try claim.standing() {
-    case .ours: break
-    case .moved: throw JobRun.Stop.moved
-    case .removed: throw JobRun.Stop.removed
-    }
+    try checkClaim()
     switch try place.publish(part, overwrite: overwrites) {
     case .published: break
     case .exists:
@@ -56,6 +50,16 @@ struct Commit {
       try await publishCopy(part, place)
     }
     try await sync(place)
+  }
+
+  private func checkClaim() throws {
+    // A successor on another host would hold the lock now: then this worker slept too long, and the job is not its any more.
+    guard try claim.holdsLock() else { throw JobRun.Stop.moved }
+    switch try claim.standing() {
+    case .ours: break
+    case .moved: throw JobRun.Stop.moved
+    case .removed: throw JobRun.Stop.removed
+    }
   }
 
   private func publishCopy(_ part: PartFile, _ place: OutputPlace) async throws {
@@ -69,6 +73,10 @@ struct Commit {
       }
       // The copy's inode is the one that recovery has to look for.
       try claim.append(.verified(.now(), size: part.length, checksum: part.checksum, part: copy.inode()))
+      // Two file systems keep no order: without the line, a payload that a power cut left would be a stranger's file.
+      try await claim.makeDurable(durable)
+      // A copy can take minutes.
+      try checkClaim()
       guard try place.publish(copy, overwrite: overwrites) else { throw outputExists() }
     } catch {
       try? place.discard(copy)
@@ -87,10 +95,11 @@ struct Commit {
 
   /// Writes the receipt, removes the data's own name, and moves the job. The payload and its directory entry are durable by now. The data's
   /// name goes only after the receipt is durable: until then it is what tells our own payload from a stranger's file.
-  private func finish(fetched: UInt64, existing: Bool) async throws {
+  /// - Parameter mayHaveReceipt: nothing was fetched since the claim's journal was read, so that a receipt in it is this payload's.
+  private func finish(fetched: UInt64, existing: Bool, mayHaveReceipt: Bool = false) async throws {
     // A job that came anew has an old account, perhaps even an old receipt: neither is this run's.
     let journal = claim.origin == .new ? Journal() : claim.text.journal
-    if journal.receipt == nil {
+    if !mayHaveReceipt || journal.receipt == nil {
       let now = Timestamp.now()
       let seconds = now.seconds - (journal.firstStarted ?? began).seconds
       try claim.append(
@@ -108,10 +117,10 @@ struct Commit {
   }
 
   /// Goes on with a commit that a crash cut: the journal says `verified:`, and the inode it names is still the data, or is the output already.
-  /// - Returns: whether the job is done now.
+  /// - Returns: what the payload is; nil where the job is not done by that.
   /// - Throws: `mismatch-crc32` where that inode holds something else by now; what ``publish(_:fetched:)`` throws.
-  func finishInterrupted(_ journal: Journal) async throws -> Bool {
-    guard let verified = journal.verified else { return false }
+  func finishInterrupted(_ journal: Journal) async throws -> Mark? {
+    guard let verified = journal.verified else { return nil }
     // Data that still has a second name would look like somebody else's.
     try root.removeTemporaries(beside: plan.output, of: [verified.part] + (journal.part.map { [$0] } ?? []))
     if let status = try root.status(plan.output), status.isRegular, status.inode == verified.part,
@@ -123,14 +132,14 @@ struct Commit {
       let mark = try await offload { [reading = existing.reading] in try reading.run() }
       if existing.status.inode == verified.part, mark == Mark(offset: verified.size, checksum: verified.checksum) {
         try await sync(place)
-        try await finish(fetched: 0, existing: false)
-        return true
+        try await finish(fetched: 0, existing: false, mayHaveReceipt: true)
+        return mark
       }
     }
     // Another fsync of this inode would not bring back what the failed one lost.
-    if journal.lostWrites { return false }
-    guard let part = try PartFile.open(claim.job, in: spool) else { return false }
-    guard part.inode == verified.part, part.length == verified.size else { return false }
+    if journal.lostWrites { return nil }
+    guard let part = try PartFile.open(claim.job, in: spool) else { return nil }
+    guard part.inode == verified.part, part.length == verified.size else { return nil }
     // That number may be another file's by now, where flock(2) keeps no other host away: all of it is read again here as well.
     let mark = try await offload {
       [reading = part.reading(from: Mark(offset: 0, checksum: Checksum()), to: part.length)] in
@@ -143,17 +152,18 @@ struct Commit {
     }
     part.adopt(mark)
     try await publish(part, fetched: 0)
-    return true
+    return mark
   }
 
   /// A file that bears the output's name: the job is done if it is this job's own data, published before a crash, or has the declared
   /// size and CRC-32.
+  /// - Returns: what the payload is; nil where there is none to accept.
   /// - Throws: `output-exists`.
-  func acceptExisting() async throws -> Bool {
-    guard let status = try root.status(plan.output) else { return false }
+  func acceptExisting() async throws -> Mark? {
+    guard let status = try root.status(plan.output) else { return nil }
     let data = try spool.status(.partial, claim.job.part)
     let isOwn = status.isRegular && data?.isSameFile(as: status) == true
-    if overwrites, !isOwn { return false }
+    if overwrites, !isOwn { return nil }
     let request = plan.request
     // A gesture that came between the receipt and the move to done/ leaves a job whose payload is in its place.
     let journal = claim.text.journal
@@ -171,6 +181,6 @@ struct Commit {
     try claim.append(.verified(.now(), size: mark.offset, checksum: mark.checksum, part: existing.status.inode))
     try await sync(place)
     try await finish(fetched: 0, existing: !isOwn)
-    return true
+    return mark
   }
 }

@@ -15,7 +15,7 @@ struct Hooks {
 
   /// Runs the hook `name` if there is one.
   /// - Returns: nil where there is none; else whether it said yes, and why not.
-  func run(_ name: Name, job: FileName, _ facts: @autoclosure () -> [(name: String, value: String)]) async -> (
+  func run(_ name: Name, job: FileName, _ facts: @autoclosure () -> [ChildProcess.Variable]) async -> (
     isSuccess: Bool, reason: String
   )? {
     do throws(SpoolError) {
@@ -33,18 +33,18 @@ struct Hooks {
     }
   }
 
-  private func run(_ path: String, _ name: Name, _ job: FileName, _ facts: [(name: String, value: String)]) async -> (
+  private func run(_ path: String, _ name: Name, _ job: FileName, _ facts: [ChildProcess.Variable]) async -> (
     Bool, String
   ) {
-    let environment =
+    let environment: [ChildProcess.Variable] =
       [
-        ("SPOOLRUN_HOOK", name.rawValue), ("SPOOLRUN_JOB", String(decoding: job.bytes, as: UTF8.self)),
-        ("SPOOLRUN_SPOOL", spool.location),
-      ] + facts
+        .init("SPOOLRUN_HOOK", name.rawValue), .init("SPOOLRUN_JOB", job.bytes),
+        .init("SPOOLRUN_SPOOL", spool.location),
+      ]
+      + facts
     do throws(Errno) {
       let outcome = try await ChildProcess(
-        arguments: [path], environment: environment.map { ("\($0.0)", $0.1.filter { $0 != "\0" }) },
-        seconds: Self.timeLimit
+        arguments: [path], environment: environment, seconds: Self.timeLimit
       ).run()
       for line in outcome.output.split(separator: 0x0A).prefix(100) {
         log(Event("hook-output", .info, job: job, Fields().with("hook", name.rawValue).with("line", escaped(line))))

@@ -100,7 +100,7 @@ final class JobRun {
 
   private func attemptOnce() async throws -> Outcome {
     let journal = claim.text.journal
-    if claim.origin == .cur, journal.endsInFailure { return try finishRecord(journal) }
+    if claim.origin == .cur, journal.endsInFailure { return try await finishRecord(journal) }
     // A failed fsync is known to have lost lines, or may be known to none but a worker that died.
     if claim.origin == .cur || journal.lostWrites { try claim.renew() }
     let isRequeued = claim.origin == .new && !journal.isEmpty
@@ -114,11 +114,11 @@ final class JobRun {
       durable: worker.durable)
 
     // A job that comes anew may have been edited: what was verified for its old text proves nothing.
-    if !isRequeued, try await commit.finishInterrupted(journal) { return await succeeded(plan) }
+    if !isRequeued, let whole = try await commit.finishInterrupted(journal) { return await succeeded(plan, whole) }
     if let expires = request.expires, expires <= .now() {
       throw Failure(.expired, "the job expired at \(expires)")
     }
-    if try await commit.acceptExisting() { return await succeeded(plan) }
+    if let whole = try await commit.acceptExisting() { return await succeeded(plan, whole) }
 
     let state = try await openData(plan, journal)
     self.state = state
@@ -133,34 +133,43 @@ final class JobRun {
     // From here on it is the disk's turn: another transfer may have the connection.
     worker.transferEnded(id)
     try await commit.publish(state.part, fetched: fetched)
-    return await succeeded(plan)
+    return await succeeded(plan, state.part.mark)
   }
 
   /// A crash came between the record of a failure and the move that it calls for.
-  private func finishRecord(_ journal: Journal) throws(SpoolError) -> Outcome {
+  private func finishRecord(_ journal: Journal) async throws -> Outcome {
     if let data = try spool.status(.partial, claim.job.part), data.size == 0 { try spool.removeData(of: claim.job) }
     if let retry = journal.lastFailure?["retry"].flatMap({ Timestamp($0) }) {
       try claim.park(until: retry)
       return .waiting
     }
+    let job = name
     try claim.giveUp()
+    await tellGivenUp(job, journal.lastFailure ?? Fields())
     return .givenUp
   }
 
-  private func succeeded(_ plan: JobPlan) async -> Outcome {
+  private func succeeded(_ plan: JobPlan, _ whole: Mark) async -> Outcome {
     worker.log(Event("done", .info, job: name, Fields().with("output", plan.output.text)))
-    _ = await worker.hooks.run(.done, job: name, facts(plan, state))
+    _ = await worker.hooks.run(.done, job: name, facts(plan, whole))
     return .done
   }
 
   /// What hooks are told of a payload.
-  private func facts(_ plan: JobPlan, _ state: State?) -> [(name: String, value: String)] {
-    var facts = [("SPOOLRUN_OUTPUT", plan.output.text), ("SPOOLRUN_URL", plan.mirrors[0].redacted)]
-    facts.append(("SPOOLRUN_DIRECTORY", worker.outputRoot.location ?? "\(spool.location)/files"))
-    if let state {
-      facts += [("SPOOLRUN_SIZE", "\(state.part.length)"), ("SPOOLRUN_CRC32", "\(state.part.checksum)")]
-    }
-    return facts
+  private func facts(_ plan: JobPlan, _ whole: Mark) -> [ChildProcess.Variable] {
+    [
+      .init("SPOOLRUN_OUTPUT", plan.output.text), .init("SPOOLRUN_URL", plan.mirrors[0].redacted),
+      .init("SPOOLRUN_DIRECTORY", worker.outputRoot.location ?? "\(spool.location)/files"),
+      .init("SPOOLRUN_SIZE", "\(whole.offset)"), .init("SPOOLRUN_CRC32", "\(whole.checksum)"),
+    ]
+  }
+
+  private func tellGivenUp(_ job: FileName, _ record: Fields) async {
+    _ = await worker.hooks.run(
+      .failed, job: job,
+      [("CODE", "code"), ("REASON", "reason"), ("ATTEMPTS", "attempt")].map { name, key in
+        .init("SPOOLRUN_\(name)", record[key] ?? "")
+      })
   }
 
   // MARK: recover
@@ -195,7 +204,10 @@ final class JobRun {
       if found != mark { (recovery.length, recovery.from) = (0, Mark(offset: 0, checksum: Checksum())) }
     }
     // Before `started:` names this boot and host: from then on the length counts as trusted.
-    if recovery.needsNewInode { part = try part.rebuilt(to: recovery.length, owner: claim.job) }
+    if recovery.needsNewInode {
+      let copy = part.rebuilding(to: recovery.length, owner: claim.job)
+      part = part.replaced(by: try await offload { () throws(SpoolError) in try copy.run() })
+    }
     try part.truncate(to: recovery.length)
     if recovery.length > 0 {
       let mark = try await offload {
@@ -407,10 +419,10 @@ final class JobRun {
 
   /// The spool's own `verify` program has the last word on a payload.
   private func askVerifyHook(_ plan: JobPlan, _ state: State) async throws {
-    func payload() -> (name: String, value: String) {
-      ("SPOOLRUN_PAYLOAD", "\(spool.location)/\(String(decoding: state.part.path.bytes, as: UTF8.self))")
-    }
-    if let answer = await worker.hooks.run(.verify, job: name, facts(plan, state) + [payload()]), !answer.isSuccess {
+    let payload = Array("\(spool.location)/".utf8) + state.part.path.bytes
+    if let answer = await worker.hooks.run(
+      .verify, job: name, facts(plan, state.part.mark) + [.init("SPOOLRUN_PAYLOAD", payload)]), !answer.isSuccess
+    {
       throw Failure(.rejected, "the verify hook rejected the data: \(answer.reason)")
     }
   }
@@ -463,9 +475,7 @@ final class JobRun {
       }
       worker.failed(job, line)
       if retry == nil {
-        _ = await worker.hooks.run(
-          .failed, job: job,
-          [("SPOOLRUN_CODE", failure.label), ("SPOOLRUN_REASON", failure.reason), ("SPOOLRUN_ATTEMPTS", "\(attempt)")])
+        await tellGivenUp(job, line.facts)
       }
       return retry == nil ? .givenUp : .waiting
     } catch {
@@ -504,9 +514,11 @@ final class JobRun {
         case .noRoom(let shortage): "waits for room: \(shortage)"
         default: "the worker was told to stop"
         }
-      if state != nil {
+      let hasLost = isDoubtful || lostWrites != nil || claim.lostWrites != nil
+      if state != nil || hasLost {
         do throws(SpoolError) {
-          try claim.append(.interrupted(.now(), attempt: attempt, mark: mark, fetched: fetched, reason: reason))
+          try claim.append(
+            .interrupted(.now(), attempt: attempt, mark: mark, fetched: fetched, lostWrites: hasLost, reason: reason))
         } catch  where error.isDiskFull {
           // The move needs no room, and without the line the next attempt reads more of the data.
         } catch  where !stop.isOurs && error.isGone {
@@ -518,8 +530,6 @@ final class JobRun {
         worker.log(Event("held", .info, job: name, Fields().with("at", mark.offset)))
         return .moved
       }
-      // Left where whoever takes it over has the same doubts.
-      if isDoubtful { return .waiting }
       let job = name
       try claim.park(until: .now())
       worker.log(Event("parked", .info, job: job, Fields().with("at", mark.offset).with("reason", reason)))
@@ -603,7 +613,7 @@ final class JobRun {
         if state.generation == generation, self.state === state {
           try state.noteCheckpoint(mark)
           try await self.claim.makeDurable(self.worker.durable)
-          self.worker.log(Event("checkpoint", .debug, job: self.name, Fields("\(mark.offset)")))
+          self.worker.log(Event("checkpoint", .debug, job: self.name, Fields().with("at", mark.offset)))
         }
       } catch let error as SpoolError {
         self.stop(.failed(error))

@@ -54,9 +54,6 @@ struct EventPrinter: Sendable {
   private func json(_ event: Event) -> String {
     var members = [("time", Timestamp.now().description), ("event", event.name), ("level", event.level.rawValue)]
     if let job = event.job { members.append(("job", job.display)) }
-    for (index, word) in event.fields.words.enumerated() {
-      members.append((index == 0 ? "value" : "value\(index + 1)", word))
-    }
     members += event.fields.named.map { ($0.key, $0.value) }
     return JSONText.object(members.map { ($0, .string($1)) }).text
   }

@@ -147,10 +147,12 @@ struct CommitOrder {
     for event in events where event.inode != 0 {
       let inode = event.inode
       let isFile = event.path.contains("/") && !event.path.hasPrefix("/")
+      if event.phase == .returned, let range = event.range {
+        lost[inode] = lost[inode]?.flatMap { $0.without(range) }
+        if event.kind == "write" { unsynced[inode, default: []].append(range) }
+        continue
+      }
       switch event.phase {
-      case .returned where event.range != nil:
-        lost[inode] = lost[inode]?.flatMap { $0.without(event.range ?? 0..<0) }
-        if event.kind == "write", let range = event.range { unsynced[inode, default: []].append(range) }
       case .failed where event.isSync && isFile: lost[inode, default: []] += unsynced[inode] ?? []
       case .returned where event.kind == "syncfs": unsynced = [:]
       // Made anew, perhaps with the number of one that is gone.

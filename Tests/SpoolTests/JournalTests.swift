@@ -95,6 +95,7 @@ import Testing
     #expect(begun("failed: \(noon) attempt=1 code=disk-full at=60 lost=yes").lostWrites)
     #expect(!begun("failed: \(noon) attempt=1 code=io at=60", "response: mirror=1 at=40 part=78").lostWrites)
     #expect(begun("failed: \(noon) attempt=1 code=io at=60", "requeued: \(noon)").lostWrites, "the inode is the same")
+    #expect(begun("interrupted: \(noon) attempt=1 at=60 crc32=0000003c fetched=0 lost=yes reason=moved").lostWrites)
   }
 
   @Test func theReceipt() {

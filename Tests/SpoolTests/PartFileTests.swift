@@ -133,7 +133,7 @@ import Testing
     let all = bytes(1_100_001)
     try part.append(all)
     let job = try jobName("a")
-    let fresh = try part.rebuilt(to: UInt64(length), owner: job)
+    let fresh = part.replaced(by: try part.rebuilding(to: UInt64(length), owner: job).run())
     #expect(fresh.inode != part.inode && fresh.length == UInt64(length))
     #expect(try readFile(fixture.files.path(path)) == Array(all[..<length]))
     #expect(fixture.files.names("tmp") == [])
@@ -154,7 +154,7 @@ import Testing
     let part = try opened(fixture)
     try part.append(bytes(100))
     armed.turnOn()
-    #expect(throws: SpoolError.self) { try part.rebuilt(to: 50, owner: jobName("a")) }
+    #expect(throws: SpoolError.self) { try part.rebuilding(to: 50, owner: jobName("a")).run() }
     #expect(try readFile(fixture.files.path(path)) == bytes(100))
     #expect(fixture.files.names("tmp") == [])
   }

@@ -49,6 +49,59 @@ import Testing
     #expect(failed.contains("SPOOLRUN_CODE=http-404\n"), "\(failed)")
   }
 
+  /// They need no transfer of this run to be told of it.
+  @Test func doneKnowsAFileThatWasThereAlready() async throws {
+    let spool = try TemporarySpool()
+    let payload = Array("payload\n".utf8)
+    try install("done", "env >\"$SPOOLRUN_SPOOL/told\"", in: spool)
+    try writeFile(spool.path("files/a"), payload)
+    try spool.drop("a", "url: http://127.0.0.1:9/a\ncrc32: \(hex8(independentCRC32(payload)))\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    let told = String(decoding: try readFile(spool.path("told")), as: UTF8.self)
+    #expect(
+      told.contains("SPOOLRUN_SIZE=8\n") && told.contains("SPOOLRUN_CRC32=\(hex8(independentCRC32(payload)))\n"),
+      "\(told)")
+  }
+
+  /// A worker that died before it moved the job had not told anybody.
+  @Test func failedIsToldByWhoFinishesTheRecord() async throws {
+    let spool = try TemporarySpool()
+    try install("failed", "env >\"$SPOOLRUN_SPOOL/told\"", in: spool)
+    let host = String(decoding: try readFile("/proc/sys/kernel/hostname"), as: UTF8.self).filter { $0 != "\n" }
+    let record = "failed: 2026-11-21T03:00:00Z attempt=1 class=permanent code=http-404 at=0 reason=\"gone for good\"\n"
+    try writeFile(spool.path("cur/a:\(host).1.0000000a"), Array("url: http://127.0.0.1:9/a\n\(record)".utf8))
+    _ = try await spoolrun("--once", spool.root)
+    #expect(spool.places(of: "a") == ["failed/a"])
+    let told = String(decoding: try readFile(spool.path("told")), as: UTF8.self)
+    for fact in ["CODE=http-404", "REASON=gone for good", "ATTEMPTS=1"] {
+      #expect(told.contains("SPOOLRUN_\(fact)\n"), "\(told)")
+    }
+  }
+
+  /// A name is bytes, and so is what stands in an environment.
+  @Test func aPayloadWhoseNameIsNoTextIsFound() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try install("verify", "cmp -s \"$SPOOLRUN_PAYLOAD\" - <<.\npayload\n.", in: spool)
+    let drop = "printf 'url: \(server.url("/x"))\\noutput: a\\n' >\"$(printf 'new/\\377')\""
+    try await runTool(["/bin/sh", "-euc", drop], directory: spool.root)
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(0) && spool.payloads == ["a"], "\(result)")
+  }
+
+  /// Where nobody waits for children, wait(2) knows nothing of how they end.
+  @Test func aNoIsHeardThoughTheCallerIgnoresChildren() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try install("verify", "exit 1", in: spool)
+    try spool.drop("a", "\(server.url("/x"))\n")
+    let ignoring =
+      "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    let result = try await spoolrun("--once", spool.root, prefix: ["/usr/bin/env", "python3", "-c", ignoring])
+    #expect(result.status == .exited(75) && spool.payloads == [], "\(result)")
+    #expect(try spool.lastFailure("partial/a")["code"] == "rejected")
+  }
+
   /// Whatever it says is for the log, and changes nothing that is done.
   @Test func outputIsLoggedAndFailureIsNoFailureOfTheJob() async throws {
     let server = try simpleServer()
