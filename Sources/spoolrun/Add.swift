@@ -49,7 +49,7 @@ struct Add: ParsableCommand {
   @Option(name: .long, help: "How many connections to fetch it over, up to 32. (default: the worker's)")
   var connections: String?
 
-  @Option(name: .long, help: "The job's name. (default: the URL's last name)")
+  @Option(name: .long, help: "The job's name. (default: the last name of the output, else of the URL)")
   var name: String?
 
   func validate() throws {
@@ -94,8 +94,11 @@ struct Add: ParsableCommand {
     let text = lines.map { "\($0.0): \($0.1)\n" }.joined()
     let parsed = Array(text.utf8).withUnsafeBytes { JobText($0) }
     if let defect = parsed.defect { throw ValidationError(defect.reason) }
-    for url in urls {
-      do throws(URLProblem) { _ = try URLParts(url) } catch { throw ValidationError("url: \(error.reason)") }
+    let parts = try urls.map { url in
+      do throws(URLProblem) { return try URLParts(url) } catch { throw ValidationError("url: \(error.reason)") }
+    }
+    if output == nil, parts[0].lastPathSegment == nil {
+      throw ValidationError("the URL ends in no file name: say --output PATH")
     }
     return text
   }

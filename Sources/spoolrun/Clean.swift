@@ -39,7 +39,7 @@ struct Clean: ParsableCommand {
 
   func run() throws {
     umask(0o077)
-    let spool = try SpoolOpening.open(spool ?? SpoolOpening.defaultLocation)
+    let spool = try SpoolOpening.open(spool)
     var options = SweepOptions()
     options.isDry = dryRun
     options.grace = 0

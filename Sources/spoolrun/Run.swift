@@ -112,7 +112,7 @@ struct Run: ParsableCommand {
       Terminal.error("signals cannot be watched: \(Errno(rawValue: Glibc.errno))")
       throw ExitStatus.inputOutput.code
     }
-    let spool = try SpoolOpening.open(spool ?? SpoolOpening.defaultLocation)
+    let spool = try SpoolOpening.open(spool)
     let options = try workerOptions(spool)
     let limit = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))
     guard limit >= options.descriptors else {
@@ -126,14 +126,21 @@ struct Run: ParsableCommand {
       if let bars { bars.print(line) } else { Terminal.log(line) }
     }
     let outcome = WorkerLoop.run {
-      () async -> Result<RunSummary, SpoolError> in
+      () async -> Result<RunSummary, StartProblem> in
+      let worker: Worker
       do throws(SpoolError) {
-        let worker = try Worker(spool, options) { printer.print($0) }
-        if let bars { worker.onProgress = { bars.update($0) } }
+        worker = try Worker(spool, options) { printer.print($0) }
+      } catch {
+        return .failure(StartProblem(error: error, text: "the output root: \(error)"))
+      }
+      if let bars { worker.onProgress = { bars.update($0) } }
+      do throws(SpoolError) {
         return .success(
           once ? await worker.runOnce(stopSignals: signals) : try await worker.watch(stopSignals: signals))
       } catch {
-        return .failure(error)
+        let text =
+          "the spool cannot be watched: \(error): see the limits in inotify(7), or run it with --once from cron"
+        return .failure(StartProblem(error: error, text: text))
       }
     }
     bars?.finish()
@@ -143,10 +150,15 @@ struct Run: ParsableCommand {
       if let error = summary.spoolError { Terminal.error("\(escaped(spool.location)): \(error)") }
       let status = ExitStatus(summary)
       if status != .success { throw status.code }
-    case .failure(let error):
-      Terminal.error("the output root: \(error)")
-      throw (error.errno == .noSuchFileOrDirectory ? ExitStatus.cannotCreate : .inputOutput).code
+    case .failure(let problem):
+      Terminal.error(problem.text)
+      throw (problem.error.errno == .noSuchFileOrDirectory ? ExitStatus.cannotCreate : .inputOutput).code
     }
+  }
+
+  private struct StartProblem: Error {
+    let error: SpoolError
+    let text: String
   }
 
   private func workerOptions(_ spool: Spool) throws -> WorkerOptions {

@@ -6,13 +6,17 @@ internal import SystemPackage
 /// Finds and opens the spool that a command is about.
 enum SpoolOpening {
   /// The spool named by SPOOLRUN_SPOOL, else `spool` here.
-  static var defaultLocation: String {
-    guard let value = getenv("SPOOLRUN_SPOOL"), value.pointee != 0 else { return "spool" }
+  static var defaultLocation: String { environmentLocation ?? "spool" }
+
+  private static var environmentLocation: String? {
+    guard let value = getenv("SPOOLRUN_SPOOL"), value.pointee != 0 else { return nil }
     return String(cString: value)
   }
 
+  /// - Parameter named: on the command line.
   /// - Throws: the exit status for what is wrong, after a message on stderr.
-  static func open(_ location: String) throws -> Spool {
+  static func open(_ named: String?) throws -> Spool {
+    let location = named ?? defaultLocation
     let (owner, boot) = Spool.currentWorker()
     do throws(SpoolError) {
       return try Spool(location, owner: owner, boot: boot)
@@ -20,7 +24,9 @@ enum SpoolOpening {
       let place = escaped(location)
       switch error.errno {
       case .noSuchFileOrDirectory, .notDirectory:
-        Terminal.error("\(place): no spool there (\(error.path): \(error.errno)); `spoolrun init \(place)` makes one")
+        let origin = named == nil && environmentLocation == nil ? ", and no other was named" : ""
+        Terminal.error(
+          "\(place): no spool there\(origin) (\(error.path): \(error.errno)); `spoolrun init \(place)` makes one")
         throw ExitStatus.noSpool.code
       case .permissionDenied:
         Terminal.error("\(place): \(error.errno): the spool belongs to another user")
@@ -40,5 +46,5 @@ struct SpoolOption: ParsableArguments {
     completion: .directory)
   var spool: String?
 
-  func open() throws -> Spool { try SpoolOpening.open(spool ?? SpoolOpening.defaultLocation) }
+  func open() throws -> Spool { try SpoolOpening.open(spool) }
 }

@@ -13,7 +13,8 @@ struct Spoolrun: ParsableCommand {
         spoolrun --once spool
 
       The payload then stands in spool/files, the job with its receipt in spool/done. \
-      Every state is visible with ls, and mv and rm steer it: see spool(5).
+      Every state is visible with ls, and mv and rm steer it: see spool(5). What was given up stands in spool/failed \
+      with the reason: `spoolrun status` shows it, and `spoolrun retry --failed` tries it again.
 
       Exit status: 0 all that was due is done; 1 a job was given up; 75 jobs wait for another attempt; \
       64 usage; 66 no such spool; 69 no libcurl; 73 cannot create; 74 input/output error; 78 configuration.

@@ -28,7 +28,7 @@ struct Status: ParsableCommand {
   private static let mostRead = 1000
 
   func run() throws {
-    let spool = try SpoolOpening.open(spool ?? SpoolOpening.defaultLocation)
+    let spool = try SpoolOpening.open(spool)
     do throws(SpoolError) {
       if watch {
         try StatusWatch(spool: spool, limit: readLimit) { report($0, $1) }.run()

@@ -8,7 +8,7 @@ struct Verify: ParsableCommand {
     abstract: "Checks payloads against their receipts.",
     discussion: """
       Reads each payload again and compares size and CRC-32 with its receipt in done. Prints a line for each that is missing or has \
-      changed, with -v for each that is sound. Exit status 1 when there is one.
+      changed, and with -v one for each that is sound. Exit status 1 when one is missing or has changed.
       """)
 
   @OptionGroup var spool: SpoolOption
