@@ -23,7 +23,7 @@ package struct Fields: Sendable, Equatable {
     (words + named.map { "\($0.key)=\(Self.quoted($0.value))" }).joined(separator: " ")
   }
 
-  /// As it is where it holds only characters that cannot be misread; else in quotes, with `"`, `\` and control bytes escaped.
+  /// As it is where it holds only characters that cannot be misread; else in quotes, with `"`, `\` and what is unsafe to show escaped.
   private static func quoted(_ value: String) -> String {
     let plain = Array("-._:/+%@~,*[]?".utf8)
     let isPlain =
@@ -39,7 +39,7 @@ package struct Fields: Sendable, Equatable {
       case "\"": result += "\\\""
       case "\\": result += "\\\\"
       default:
-        if scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) {
+        if isUnsafeForDisplay(scalar) {
           for byte in UTF8.encode(scalar)! { result += "\\x" + hexadecimal(UInt64(byte), digits: 2) }
         } else {
           result.unicodeScalars.append(scalar)

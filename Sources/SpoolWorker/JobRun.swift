@@ -520,7 +520,10 @@ final class JobRun {
           try claim.append(
             .interrupted(.now(), attempt: attempt, mark: mark, fetched: fetched, lostWrites: hasLost, reason: reason))
         } catch  where error.isDiskFull {
-          // The move needs no room, and without the line the next attempt reads more of the data.
+          // The move needs no room, and without the line the next attempt reads more of the data; what an fsync lost it must not find.
+          if hasLost, let state {
+            try state.part.truncate(to: min(state.part.length, state.checkpoint?.offset ?? 0))
+          }
         } catch  where !stop.isOurs && error.isGone {
           // A successor on another host has written to the journal: it is not ours to write to any more.
         }

@@ -71,7 +71,7 @@ import Testing
     try claim.park(until: due)
     #expect(fixture.files.places(of: "a") == ["partial/a"])
     #expect(fileStatus(fixture.files.path("partial/a")).map { Int64($0.st_mtim.tv_sec) } == due.seconds)
-    #expect(try fixture.claim("a", from: .partial).origin == .partial, "its lock is free again")
+    #expect(try fixture.claim("a", from: .partial, secondsLater: 3600).origin == .partial, "its lock is free again")
   }
 
   /// Nothing that stands anywhere is replaced by a move; the data goes along.
