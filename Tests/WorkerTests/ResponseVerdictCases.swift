@@ -128,6 +128,13 @@ extension VerdictCase {
       name: "date, left out", status: 206, fields: ["content-range: bytes 50-99/100"], version: "dated",
       verdict: "append"),
     VerdictCase(
+      name: "date, left out by a mirror that may never have compared", status: 206,
+      fields: ["content-range: bytes 50-99/100"], version: "dated", mirror: 2, verdict: "startOver"),
+    VerdictCase(
+      name: "no total, and none known", status: 206, fields: ["content-range: bytes 50-99/*", "etag: \"v1\""],
+      total: nil,
+      verdict: "startOver"),
+    VerdictCase(
       name: "date, left out though nobody compared", status: 206, fields: ["content-range: bytes 50-99/100"],
       version: "dated",
       ifRangeIgnored: true, verdict: "startOver"),
