@@ -664,8 +664,10 @@ extension Failure {
       case .outOfMemory: .io
       }
     self.init(code, failure.message)
-    let isUnreachable = [.networkUnreachable, .noRouteToHost, .networkDown].contains(Errno(rawValue: failure.osErrno))
-    if !isLoopback, code == .resolve || code == .connect, isUnreachable || !NetworkPresence.hasAddress() {
+    guard !isLoopback, code == .resolve || code == .connect else { return }
+    // Not EHOSTUNREACH, which speaks of one host.
+    let isUnreachable = [.networkUnreachable, .networkDown].contains(Errno(rawValue: failure.osErrno))
+    if isUnreachable ? !NetworkPresence.hasRoute() : !NetworkPresence.hasAddress() {
       self.code = .noNetwork
       reason = "no network: \(reason)"
     }

@@ -28,4 +28,21 @@ enum NetworkPresence {
     }
     return false
   }
+
+  /// Whether any host beyond the links is thought to be reachable: an address of one kind may be out of reach where only the other kind has a route.
+  static func hasRoute() -> Bool {
+    // Addresses for documentation (RFC 5737, RFC 3849). To connect a datagram socket looks for a route and sends nothing (connect(2)).
+    ["192.0.2.1", "2001:db8::1"].contains { text in
+      var hints = addrinfo()
+      hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
+      hints.ai_socktype = Int32(SOCK_DGRAM.rawValue)
+      var found: UnsafeMutablePointer<addrinfo>?
+      guard getaddrinfo(text, "9", &hints, &found) == 0, let found else { return false }
+      defer { freeaddrinfo(found) }
+      let descriptor = socket(found.pointee.ai_family, found.pointee.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), 0)
+      guard descriptor >= 0 else { return false }
+      defer { close(descriptor) }
+      return connect(descriptor, found.pointee.ai_addr, found.pointee.ai_addrlen) == 0
+    }
+  }
 }

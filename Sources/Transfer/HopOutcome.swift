@@ -30,8 +30,8 @@ struct HopFacts {
 /// The one place where libcurl's codes (libcurl-errors(3)) become ours. Pure.
 func outcome(of hop: HopFacts, with code: CURLcode) -> FetchResult.End {
   func failure(_ kind: TransferFailure.Code, _ message: String) -> FetchResult.End {
-    // Elsewhere the number is a leftover: libcurl sets it when a socket fails, and never clears it.
-    let number = kind == .connect || kind == .cut ? hop.osErrno : 0
+    // Elsewhere the number is a leftover: libcurl sets it when a socket fails, and never clears it. Of an attempt that took too long, too.
+    let number = (kind == .connect || kind == .cut) && code != CURLE_OPERATION_TIMEDOUT ? hop.osErrno : 0
     return .failed(TransferFailure(code: kind, message: message, osErrno: number))
   }
   let systemReason = hop.osErrno == 0 ? "" : ": " + String(cString: strerror(hop.osErrno))

@@ -101,4 +101,32 @@ import Testing
     #expect(result.output == "75\n", "\(result)")
     #expect(try spool.lines("partial/a").filter { $0.key == "started" }.count == 2)
   }
+
+  /// A host of both kinds of addresses, one of them out of reach here, and one that is switched off: their attempts count, and their mirrors are asked.
+  @Test(.enabled(if: isRoot, "needs root for a network namespace"))
+  func aHostOutOfReachIsNoMissingNetwork() async throws {
+    let spool = try TemporarySpool()
+    let script = """
+      ip link set lo up
+      ip link add spool0 type veth peer name spool1
+      ip link set spool1 up
+      ip addr add 198.51.100.1/24 dev spool0
+      ip link set spool0 up
+      ip route add default via 198.51.100.2
+      printf '198.51.100.1 both.example\n2001:db8::5 both.example\n' >"$1/hosts"
+      mount --bind "$1/hosts" /etc/hosts
+      echo http://both.example:9/x >"$1/new/both"
+      echo http://198.51.100.77:9/x >"$1/new/off"
+      "$0" --once "$1" || true
+      ip route del default
+      echo http://203.0.113.1:9/x >"$1/new/no-route"
+      "$0" --once "$1" || true
+      """
+    let result = try await runTool([
+      "/usr/bin/unshare", "--net", "--mount", "/bin/sh", "-euc", script, try productPath("spoolrun"), spool.root,
+    ])
+    for (name, code) in [("both", "connect"), ("off", "connect"), ("no-route", "no-network")] {
+      #expect(try spool.lastFailure("partial/\(name)")["code"] == code, "\(result)")
+    }
+  }
 }
