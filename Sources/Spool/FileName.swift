@@ -68,7 +68,7 @@ package func escaped(_ bytes: some Sequence<UInt8>) -> String {
 package func escaped(_ string: some StringProtocol) -> String { escaped(Array(string.utf8)) }
 
 /// What steers a terminal, or turns the direction of what follows.
-func isUnsafeForDisplay(_ scalar: Unicode.Scalar) -> Bool {
+package func isUnsafeForDisplay(_ scalar: Unicode.Scalar) -> Bool {
   switch scalar.value {
   case 0x00...0x1F, 0x5C, 0x7F...0x9F, 0x2028...0x202E, 0x2066...0x2069: true
   default: false

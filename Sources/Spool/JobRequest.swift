@@ -36,7 +36,7 @@ package struct JobRequest: Sendable, Equatable {
   package var expires: Timestamp?
   /// Seconds without a byte after which a transfer counts as stalled.
   package var idleTimeout: Int?
-  /// Seconds for one transfer in all.
+  /// Seconds for one request in all; with several connections each piece has its own.
   package var totalTimeout: Int?
   /// The most bytes that the payload may have.
   package var maxSize: UInt64?

@@ -1,3 +1,5 @@
+internal import Spool
+
 /// A JSON value to be written (RFC 8259).
 package indirect enum JSONText: Sendable {
   case null
@@ -22,7 +24,7 @@ package indirect enum JSONText: Sendable {
     }
   }
 
-  /// A string (RFC 8259 section 7); C1 controls are escaped as well, which a terminal would obey.
+  /// A string (RFC 8259 section 7); what steers a terminal or turns the direction of text is escaped as well.
   package static func quoted(_ value: String) -> String {
     var result = "\""
     for scalar in value.unicodeScalars {
@@ -30,7 +32,7 @@ package indirect enum JSONText: Sendable {
       case "\"": result += "\\\""
       case "\\": result += "\\\\"
       default:
-        if scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) {
+        if isUnsafeForDisplay(scalar) {
           let digits = String(scalar.value, radix: 16)
           result += "\\u" + String(repeating: "0", count: 4 - digits.utf8.count) + digits
         } else {

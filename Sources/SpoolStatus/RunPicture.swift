@@ -55,7 +55,8 @@ package struct RunPicture: Sendable {
 
   private var sums: Whole {
     let now = progress.summary
-    let (failed, retrying) = (now.givenUp - before.givenUp, now.waiting - before.waiting)
+    // Fewer wait than before where one that waited then has ended since.
+    let (failed, retrying) = (now.givenUp - before.givenUp, max(0, now.waiting - before.waiting))
     let count = now.done - before.done + failed + retrying + now.cancelled - before.cancelled
     let running = progress.running
     let bytes = running.reduce(ended.bytes) { $0 &+ $1.bytes }
@@ -65,7 +66,7 @@ package struct RunPicture: Sendable {
     if progress.moreWait {
       total = nil
     } else if let known = total, progress.waiting > 0, seen > 0 {
-      total = known &+ UInt64(Double(known) / Double(seen) * Double(progress.waiting))
+      total = known &+ UInt64(min(Double(known) / Double(seen) * Double(progress.waiting), 1e18))
     }
     return Whole(
       ended: count, all: count + running.count + progress.waiting, failed: failed, retrying: retrying, bytes: bytes,

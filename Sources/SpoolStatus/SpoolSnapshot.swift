@@ -67,9 +67,12 @@ package struct SpoolSnapshot: Sendable {
 
   package func count(_ state: JobState) -> Int { counts[state] ?? 0 }
 
-  /// Bytes of all jobs that have data or are to get some now; nil where one of them doesn't say.
-  package var total: UInt64? {
-    var sum: UInt64 = 0
+  /// Bytes that all jobs are to become that have data or are to get some now; nil where one of them doesn't say.
+  package var total: UInt64? { progress?.total }
+
+  /// The same with what is there of these jobs.
+  package var progress: (bytes: UInt64, total: UInt64)? {
+    var sum: (bytes: UInt64, total: UInt64) = (0, 0)
     for state in [JobState.running, .retrying, .interrupted, .paused] {
       let known = jobs[state] ?? []
       guard known.count == count(state) else { return nil }
@@ -77,7 +80,8 @@ package struct SpoolSnapshot: Sendable {
         // One without data has no more begun than a waiting one.
         if job.bytes == nil, job.total == nil { continue }
         guard let total = job.total else { return nil }
-        sum &+= total
+        sum.bytes &+= UInt64(clamping: job.bytes ?? 0)
+        sum.total &+= total
       }
     }
     return sum

@@ -70,8 +70,8 @@ package struct StatusTable {
   private var wholeBytes: String {
     guard snapshot.stored > 0 || snapshot.count(.running) > 0 else { return "" }
     var text = shortBytes(snapshot.stored)
-    if let total = snapshot.total, total >= snapshot.stored, total > 0 {
-      text += " of \(shortBytes(total)) (\(percentage(snapshot.stored, of: total))%)"
+    if let (bytes, total) = snapshot.progress, total >= bytes, total > 0 {
+      text = "\(shortBytes(bytes)) of \(shortBytes(total)) (\(percentage(bytes, of: total))%)"
     }
     if let rate = snapshot.rate { text += ", \(shortRate(rate))" }
     if let left = snapshot.secondsLeft { text += ", \(shortDuration(left)) left" }

@@ -36,8 +36,10 @@ package struct WorkerOptions: Sendable {
   /// Files, directories and sockets that a worker may have open at once.
   package var descriptors: Int { jobs * 5 + Worker.mostCommits * 3 + 64 }
 
-  /// The same with every output as deep as it may be, which nobody but a person who means harm will drop.
-  package var mostDescriptors: Int { descriptors + (jobs + Worker.mostCommits) * OutputPath.maximumParts }
+  /// The same with every output as deep, and as many connections for each job, as may be.
+  package var mostDescriptors: Int {
+    descriptors + (jobs + Worker.mostCommits) * OutputPath.maximumParts + jobs * JobRequest.connectionRange.upperBound
+  }
 }
 
 /// How a run went, worst outcome first in its exit status.

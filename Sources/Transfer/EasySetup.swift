@@ -12,7 +12,8 @@ extension Exchange {
     var setup = EasySetup(easy: easy)
 
     setup.string(CURLOPT_URL, url.requestText)
-    setup.string(CURLOPT_PROTOCOLS_STR, options.protocols.sorted().joined(separator: ","))
+    // Not all that are allowed: one that this libcurl lacks would make it refuse the list. The scheme was looked for in that before.
+    setup.string(CURLOPT_PROTOCOLS_STR, url.scheme)
     setup.string(CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
     // Redirects are the exchange's: it drops credentials when the port or the scheme changes, too.
     setup.long(CURLOPT_FOLLOWLOCATION, 0)

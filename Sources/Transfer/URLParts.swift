@@ -191,7 +191,14 @@ extension URLParts {
     let code = ccurl_url_get(handle, part, &text, flags)
     defer { curl_free(text) }
     switch code {
-    case CURLUE_OK: return text.map { String(cString: $0) }
+    case CURLUE_OK:
+      guard let text else { return nil }
+      if let valid = String(validatingCString: text) { return valid }
+      // Another password than the one meant would be refused, and nobody could see why.
+      if part == CURLUPART_USER || part == CURLUPART_PASSWORD {
+        throw URLProblem(reason: "user name or password is no UTF-8")
+      }
+      return String(cString: text)
     case CURLUE_NO_SCHEME, CURLUE_NO_USER, CURLUE_NO_PASSWORD, CURLUE_NO_OPTIONS, CURLUE_NO_HOST,
       CURLUE_NO_PORT, CURLUE_NO_QUERY, CURLUE_NO_FRAGMENT:
       return nil

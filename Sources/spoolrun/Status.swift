@@ -34,7 +34,9 @@ struct Status: ParsableCommand {
         try StatusWatch(spool: spool, limit: readLimit) { report($0, $1) }.run()
       } else {
         let snapshot = try SnapshotReader(spool, limit: readLimit).read()
-        Terminal.write(text(snapshot), to: STDOUT_FILENO)
+        guard Terminal.write(text(snapshot), to: STDOUT_FILENO) else {
+          throw SpoolError(call: .write, path: "standard output", errno: Errno(rawValue: errno))
+        }
         // What could not be read is missing in the numbers.
         if !snapshot.unreadable.isEmpty {
           throw SpoolError(call: .list, path: snapshot.unreadable[0].rawValue, errno: .permissionDenied)

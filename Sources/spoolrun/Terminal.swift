@@ -8,7 +8,7 @@ enum Terminal {
   static func error(_ message: String) { write("spoolrun: \(message)\n", to: STDERR_FILENO) }
   static func log(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
 
-  /// - Returns: false when nobody reads any more.
+  /// - Returns: false when nobody reads any more, or what was written has no room; errno says why.
   @discardableResult
   static func write(_ text: String, to descriptor: Int32) -> Bool {
     var bytes = Array(text.utf8)[...]
@@ -16,6 +16,12 @@ enum Terminal {
       let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
       if count < 0 {
         if errno == EINTR { continue }
+        // A pipe that somebody else has made non-blocking.
+        if errno == EAGAIN {
+          var writable = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+          _ = poll(&writable, 1, -1)
+          continue
+        }
         // There is nowhere left to say so.
         return false
       }

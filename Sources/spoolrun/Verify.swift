@@ -26,9 +26,9 @@ struct Verify: ParsableCommand {
     let spool = try spool.open()
     var isSound = true
     do throws(SpoolError) {
-      let all = try names.isEmpty ? spool.list(.done).sorted { $0.display < $1.display } : names.map { FileName($0) }
-      for name in all {
-        let verdict = try check(name, spool)
+      let named = RawArguments.bytes(of: names).map { FileName($0) }
+      for name in try named.isEmpty ? spool.list(.done).sorted(by: { $0.display < $1.display }) : named {
+        let verdict = verdict(name, spool)
         if verdict.isSound {
           if verbose { Terminal.print("\(name.display): \(verdict.text)") }
         } else {
@@ -41,6 +41,11 @@ struct Verify: ParsableCommand {
       throw ExitStatus(error).code
     }
     if !isSound { throw ExitStatus.givenUp.code }
+  }
+
+  /// A disk that is not mounted hides nothing of the others.
+  private func verdict(_ name: FileName, _ spool: Spool) -> (isSound: Bool, text: String) {
+    do throws(SpoolError) { return try check(name, spool) } catch { return (false, "cannot be checked: \(error)") }
   }
 
   private func check(_ name: FileName, _ spool: Spool) throws(SpoolError) -> (isSound: Bool, text: String) {

@@ -145,6 +145,11 @@ import Testing
     #expect(snapshot.jobs[.waiting]?.map(\.name.display) == ["a", "b"])
     #expect(snapshot.jobs[.paused]?.map(\.bytes) == [4, nil])
     #expect((snapshot.stored, snapshot.total) == (4, 10))
+    // What a failed job has is stored, and no part of what is to be fetched.
+    try write("failed/gone", "http://h/x\n")
+    try write("partial/gone.part", "xxxxx")
+    let (bytes, total) = try #require(try look().progress)
+    #expect(try look().stored == 9 && (bytes, total) == (4, 10))
   }
 
   @Test(arguments: [0, 1, 3, 7, 100])

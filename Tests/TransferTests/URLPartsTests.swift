@@ -45,6 +45,7 @@ import Testing
     ("http://bücher.example/", "host name is not ASCII: write it in its xn-- form"),
     ("http://[::zz]/", "IPv6 address is not valid"), ("ftp://h/", "path names no file"),
     ("ftp://h/dir/", "path names no file"), ("ftp://h/a;TYPE=A", "path names no file"),
+    ("http://u:caf%E9@h/", "user name or password is no UTF-8"),
   ])
   func problems(text: String, reason: String) {
     #expect(throws: URLProblem(reason: reason)) { try URLParts(text) }

@@ -147,6 +147,13 @@ import Testing
     #expect(rename("\(root.path)/d", "\(moved.path)/d") == 0)
     #expect(try await spoolrun("verify", "--spool", spool.root).status == .exited(1))
     #expect(try await spoolrun("verify", "--spool", spool.root, "--directory", moved.path).status == .exited(0))
+    // One output root that is gone hides nothing of the others.
+    try spool.drop("b", "url: \(server.url("/a"))\noutput: b\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(rmdir(root.path) == 0)
+    let gone = try await spoolrun("verify", "-v", "--spool", spool.root)
+    #expect(gone.status == .exited(1) && gone.output.contains("a: cannot be checked: "), "\(gone)")
+    #expect(gone.output.contains("b: sound: "), "\(gone)")
   }
 
   @Test func helpNamesTheCommands() async throws {
