@@ -97,7 +97,7 @@ class Promises:
             if event["event"] == "done":
                 self.done.add(job)
             elif event["event"] == "checkpoint":
-                self.checkpoints[job] = int(event["value"])
+                self.checkpoints[job] = int(event["at"])
 
     def copy(self) -> "Promises":
         return Promises(set(self.begun), set(self.dropped), set(self.done), dict(self.checkpoints))
