@@ -167,7 +167,9 @@ struct Commit {
     let request = plan.request
     // A gesture that came between the receipt and the move to done/ leaves a job whose payload is in its place.
     let journal = claim.text.journal
-    let published = journal.published.flatMap { $0.part == status.inode ? $0.checksum : nil }
+    // So does a crash between the payload's name and the receipt; and what has changed since must not get a receipt of its own.
+    let vouched = journal.published ?? (claim.origin == .new ? nil : journal.verified)
+    let published = vouched.flatMap { $0.part == status.inode ? $0.checksum : nil }
     guard status.isRegular, request.size.map({ $0 == UInt64(status.size) }) ?? true,
       isOwn || published != nil || request.crc32 != nil
     else {

@@ -214,7 +214,8 @@ package final class Worker {
 
   /// - Parameter most: milliseconds, if there is nothing to search for.
   private func untilNextTurn(_ most: Int64) -> Int64 {
-    guard scan.isUnderWay, hasRoom else { return most }
+    // While nothing may start nothing is searched for, and the time of the next search stays in the past.
+    guard scan.isUnderWay, hasRoom, !isAskingGate, !isHeldBack else { return most }
     return min(most, max(0, nextSearch - LoopExecutor.milliseconds()))
   }
 
@@ -255,6 +256,8 @@ package final class Worker {
   /// Whether there is work that the gate or the disk keeps from starting, as far as both were asked.
   private var isHeldBack: Bool {
     if backlog.isEmpty { return isScanFresh && scan.isSettled && !roomWait.isEmpty }
+    // It is being asked.
+    if options.gate != nil, isGateAnswerOld { return false }
     if isSpaceShort || roomWait.isFull { return true }
     return gateAnswer != nil && gateAnswer != .open
   }

@@ -8,7 +8,7 @@ struct Verify: ParsableCommand {
     abstract: "Checks payloads against their receipts.",
     discussion: """
       Reads each payload again and compares size and CRC-32 with its receipt in done. Prints a line for each that is missing or has \
-      changed, and with -v one for each that is sound. Exit status 1 when one is missing or has changed.
+      changed, and with -v one for each that is sound. Exit status 1 when one is missing, has changed or cannot be checked.
       """)
 
   @OptionGroup var spool: SpoolOption

@@ -41,6 +41,19 @@ import Testing
     #expect(scene.server.requests.map(\.rangeStart) == [nil])
   }
 
+  /// It has its final name already, by which anybody may have changed it: no receipt may say that this is what was received.
+  @Test func `a payload that was changed before its receipt gets none`() async throws {
+    let scene = try Scene()
+    try leave(payload, in: scene)
+    #expect(link(scene.spool.path("partial/x.part"), scene.spool.path("files/o")) == 0)
+    try writeFile(scene.spool.path("files/o"), payload.reversed())
+    let result = try await scene.spoolrun("--once")
+    #expect(result.status == .exited(1), "\(result)")
+    #expect(scene.spool.places(of: "x") == ["failed/x"])
+    let text = try String(decoding: readFile(scene.spool.path("failed/x")), as: UTF8.self)
+    #expect(text.contains("code=output-exists") && !text.contains("done:"))
+  }
+
   /// On another file system than the spool it may be anybody's, and here as well once the data is gone.
   @Test func `a stranger's output under the verified inode's number is not taken for the payload`() async throws {
     let scene = try Scene()
