@@ -94,7 +94,7 @@ package struct SnapshotReader {
     for name in names {
       guard let claim = ClaimName(name), let status = try status(.cur, name) else { continue }
       claims[
-        claim.isAlive(name, modified: status.modified, host: spool.owner.host, now: now) ? .running : .interrupted,
+        claim.isAlive(modified: status.modified, host: spool.owner.host, now: now) ? .running : .interrupted,
         default: []
       ].append((name, claim))
     }
@@ -103,7 +103,7 @@ package struct SnapshotReader {
       snapshot.counts[state, default: 0] += max(0, group.count - limit)
       for (file, claim) in sorted.prefix(limit) {
         guard var job = try details(.cur, file, claim.job.fileName, state, defaults) else { continue }
-        job.worker = claim.owner(file)
+        job.worker = claim.shownOwner
         if state == .interrupted {
           job.problem = .init(
             code: "crashed", reason: job.worker.map { "its worker \($0) is gone" } ?? "it has no worker")
