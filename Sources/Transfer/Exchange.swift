@@ -319,11 +319,6 @@ final class Exchange {
   }
 
   func result(_ end: FetchResult.End, now: Milliseconds) -> FetchResult {
-    FetchResult(
-      end: end, head: head, bytesReceived: bytesReceived,
-      retryAfterSeconds: head?.first("retry-after").flatMap {
-        RetryAfter.seconds($0, now: secondsSince1970())
-      },
-      seconds: Double(now - started) / 1000, effectiveURL: url.redacted)
+    FetchResult(end: end, head: head, bytesReceived: bytesReceived, seconds: Double(now - started) / 1000)
   }
 }

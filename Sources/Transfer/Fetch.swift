@@ -83,12 +83,8 @@ package struct FetchResult: Sendable {
   package var head: ResponseHead?
   /// Bytes of the body that the sink took.
   package var bytesReceived: UInt64
-  /// `Retry-After` of the final response in either form, at least 0.
-  package var retryAfterSeconds: Int?
   /// From the call of `fetch` to the end.
   package var seconds: Double
-  /// The URL after redirects, without user information, query and fragment; empty if the URL was malformed.
-  package var effectiveURL: String
 }
 
 /// A fetch that came to no good end. Holds no secrets and no control characters.

@@ -91,10 +91,9 @@ package final class TransferEngine {
   package func fetch(_ request: FetchRequest, into sink: any FetchSink) async -> FetchResult {
     precondition(running[request.id] == nil, "two fetches with one id")
     let now = monotonicMilliseconds()
-    func failed(_ code: TransferFailure.Code, _ message: String, url: String = "") -> FetchResult {
+    func failed(_ code: TransferFailure.Code, _ message: String) -> FetchResult {
       FetchResult(
-        end: .failed(TransferFailure(code: code, message: message)), head: nil, bytesReceived: 0,
-        retryAfterSeconds: nil, seconds: 0, effectiveURL: url)
+        end: .failed(TransferFailure(code: code, message: message)), head: nil, bytesReceived: 0, seconds: 0)
     }
     let url: URLParts
     do {
@@ -103,13 +102,13 @@ package final class TransferEngine {
       return failed(.badURL, error.reason)
     }
     guard options.protocols.contains(url.scheme) else {
-      return failed(.protocolNotEnabled, "protocol \(url.scheme) is not enabled", url: url.redacted)
+      return failed(.protocolNotEnabled, "protocol \(url.scheme) is not enabled")
     }
     if let problem = request.headers.lazy.compactMap(RequestFields.problem(in:)).first {
-      return failed(.badURL, problem, url: url.redacted)
+      return failed(.badURL, problem)
     }
     guard RequestFields.isFieldValue(request.ifRange ?? "") else {
-      return failed(.badURL, "validator has a control character", url: url.redacted)
+      return failed(.badURL, "validator has a control character")
     }
     let exchange = Exchange(
       request, url: url, sink: sink,

@@ -24,7 +24,6 @@ import Testing
     #expect(outcome.isComplete)
     #expect(outcome.body == Array("payload".utf8))
     #expect(outcome.accepts == [200])
-    #expect(outcome.result.effectiveURL == server.url("/0"))
     let hops = server.requests
     #expect(hops.map(\.target) == ["/3", "/2", "/1", "/0"])
     #expect(Set(hops.map(\.connection)).count == 1)
