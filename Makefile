@@ -37,7 +37,7 @@ format:
 model: setup
 	Models/check
 
-# libFuzzer on each reader of strangers' bytes, for SECONDS each.
+# libFuzzer on each reader of strangers' bytes, for SECONDS of CPU each.
 SECONDS ?= 60
 fuzz: setup
 	scripts/fuzz $(SECONDS)
@@ -46,7 +46,7 @@ fuzz: setup
 sanitize: setup
 	scripts/sanitize
 
-# What takes long and finds what tests don't, three hours of it; at the end a table. PARTS="crowd pairs" plays these alone.
+# What takes long and finds what tests don't, two hours of it; at the end a table. PARTS="crowd pairs" plays these alone.
 PARTS ?=
 torture:
 	python3 -B Torture/torture.py $(PARTS)

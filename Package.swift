@@ -67,7 +67,7 @@ let package = Package(
     .executableTarget(
       name: "LyingServer", dependencies: ["TestSupport"], path: "Tests/LyingServer", swiftSettings: swiftSettings),
     .target(
-      name: "FuzzProperties", dependencies: ["Spool", "Transfer"], path: "Tests/FuzzProperties",
+      name: "FuzzProperties", dependencies: ["Spool", "SpoolWorker", "Transfer"], path: "Tests/FuzzProperties",
       swiftSettings: swiftSettings),
     .testTarget(
       name: "SpoolTests",

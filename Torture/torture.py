@@ -1,11 +1,12 @@
-"""All of it, one part after the other, and at the end a table of what each part was tried with and what came of it. A part that fails
-does not keep the next from its turn: `make torture`."""
+"""All of it, and at the end a table of what each part was tried with and what came of it. The soak, which waits for most of its hour, plays
+beside the others, which come one after the other. A part that fails does not keep the next from its turn: `make torture`."""
 
 import argparse
 import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 # Targets of the Makefile, and which lines of what they print say fault, cases and outcome.
@@ -16,9 +17,10 @@ PARTS = {
     "peers": r"\w+: \d+ ",
     "crowd": r"SIG|another version|server stopped|\d+ of \d+ jobs",
     "pairs": r"crash matrix: pairs",
-    "soak": r" *\d+  |\d+ jobs: |\d+ looks at rest",
     "powercut": r"(ok|FAILED|seen|MISSED) ",
+    "soak": r" *\d+  |\d+ jobs: |\d+ looks at rest",
 }
+BESIDE = "soak"
 
 
 @dataclass
@@ -30,12 +32,12 @@ class Outcome:
 
 
 def play(part: str) -> Outcome:
-    """Runs a part, lets all that it prints through, and keeps the rows of the table."""
+    """Runs a part, lets all that it prints through under its name, and keeps the rows of the table."""
     begun = time.monotonic()
     rows = []
     with subprocess.Popen(["make", "--no-print-directory", part], stdout=subprocess.PIPE, text=True, errors="replace") as process:
         for line in process.stdout:
-            print(line, end="", flush=True)
+            print(f"{part}: {line}", end="", flush=True)
             if re.match(PARTS[part], line):
                 rows.append(line.rstrip())
     return Outcome(part, process.returncode, (time.monotonic() - begun) / 60, rows)
@@ -48,7 +50,12 @@ def main() -> int:
     for part in options.parts:
         if part not in PARTS:
             parser.error(f"there is no part {part}")
-    outcomes = [play(part) for part in options.parts or PARTS]
+    parts = options.parts or list(PARTS)
+    # Both would build it at once.
+    subprocess.run(["make", "--no-print-directory", "setup", "all"], check=True)
+    with ThreadPoolExecutor() as pool:
+        beside = [pool.submit(play, part) for part in parts if part == BESIDE]
+        outcomes = [play(part) for part in parts if part != BESIDE] + [future.result() for future in beside]
     print()
     for outcome in outcomes:
         verdict = "ok" if outcome.status == 0 else "FAILED"

@@ -145,6 +145,8 @@ package struct Journal: Sendable, Equatable {
   package private(set) var unrecordedFrom: UInt64?
   package private(set) var lastFailure: Fields?
   package private(set) var lastInterruption: Fields?
+  /// Whoever started last has not said how that ended: it works still, or died.
+  package private(set) var hasOpenAttempt = false
   /// The last line is a failure: the move that belongs to it may not have happened.
   package private(set) var endsInFailure = false
 
@@ -170,7 +172,7 @@ package struct Journal: Sendable, Equatable {
       guard let worker = fields["worker"], let boot = fields["boot"] else { return }
       lastStart = Start(host: String(worker.prefix { $0 != "." }), worker: worker, boot: boot)
       firstStarted = firstStarted ?? time
-      (lastStarted, grewFrom) = (time, nil)
+      (lastStarted, grewFrom, hasOpenAttempt) = (time, nil, true)
       (verified, receipt, published) = (nil, nil, nil)
     case .response:
       guard let mirror = number("mirror"), let offset = number("at"), mirror <= 1_000_000 else { return }
@@ -189,11 +191,11 @@ package struct Journal: Sendable, Equatable {
       lastInterruption = fields
       softMark = mark(at: number("at")) ?? softMark
       fetched &+= number("fetched") ?? 0
-      unrecordedFrom = nil
+      (unrecordedFrom, hasOpenAttempt) = (nil, false)
       if fields["lost"] == "yes" { lostWrites = true }
     case .failed:
       lastFailure = fields
-      unrecordedFrom = nil
+      (unrecordedFrom, hasOpenAttempt) = (nil, false)
       fetched &+= number("fetched") ?? 0
       if fields["burned"] != "no" { failures += 1 }
       let code = fields["code"].flatMap { FailureCode(rawValue: $0) }
@@ -208,6 +210,7 @@ package struct Journal: Sendable, Equatable {
       guard let size = number("size"), let sum = checksum(), let part = number("part") else { return }
       verified = Verified(size: size, checksum: sum, part: part)
     case .done:
+      hasOpenAttempt = false
       guard let output = fields["output"] else { return }
       receipt = Receipt(output: output, directory: fields["directory"])
       published = verified

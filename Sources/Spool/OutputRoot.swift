@@ -296,19 +296,10 @@ package final class OutputCopy: Sendable {
 
   /// Copies all and makes it durable, on whichever thread; gives the checksum of what was read, which has to be the verified one.
   package func run() throws(SpoolError) -> Checksum {
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
-    defer { buffer.deallocate() }
     var checksum = Checksum()
-    var offset: UInt64 = 0
-    while offset < length {
-      let wanted = Int(min(UInt64(buffer.count), length - offset))
-      let count = try system.read(
-        source, sourcePath, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: Int64(offset))
-      guard count > 0 else { throw SpoolError(call: .read, path: sourcePath.display, errno: .ioError) }
-      let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+    try system.readBlocks(source, sourcePath, 0..<length) { (bytes, offset) throws(SpoolError) in
       checksum.update(bytes)
       try system.write(target, targetPath, bytes, at: Int64(offset))
-      offset += UInt64(count)
     }
     try system.fdatasync(target, targetPath)
     return checksum

@@ -155,7 +155,9 @@ package struct PartCopy: Sendable {
     let fresh = try system.create(root, temporary, O_RDWR | O_EXCL | O_NOFOLLOW)
     do throws(SpoolError) {
       _ = try system.lock(fresh, temporary)
-      try copy(to: fresh)
+      try system.readBlocks(source, path, 0..<length) { (bytes, offset) throws(SpoolError) in
+        try system.write(fresh, temporary, bytes, at: Int64(offset))
+      }
       // The checkpoint that vouches for these bytes must stay true of the new inode.
       try system.fdatasync(fresh, temporary)
       let status = try system.status(fresh, path: temporary)
@@ -165,20 +167,6 @@ package struct PartCopy: Sendable {
       _ = Glibc.close(fresh)
       try? system.unlink(root, temporary)
       throw error
-    }
-  }
-
-  private func copy(to fresh: Int32) throws(SpoolError) {
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
-    defer { buffer.deallocate() }
-    var offset: UInt64 = 0
-    while offset < length {
-      let wanted = Int(min(UInt64(buffer.count), length - offset))
-      let count = try system.read(
-        source, path, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: Int64(offset))
-      guard count > 0 else { throw SpoolError(call: .read, path: path.display, errno: .ioError) }
-      try system.write(fresh, temporary, UnsafeRawBufferPointer(rebasing: buffer[..<count]), at: Int64(offset))
-      offset += UInt64(count)
     }
   }
 }
@@ -210,23 +198,13 @@ package struct ChecksumReading: Sendable {
   package func run() throws(SpoolError) -> Mark {
     guard start.offset < end else { return start }
     var checksum = start.checksum
-    var offset = start.offset
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
-    defer { buffer.deallocate() }
-    while offset < end {
-      let wanted = Int(min(UInt64(buffer.count), end - offset))
-      let count = try system.read(
-        descriptor, path, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: Int64(offset))
-      guard count > 0 else { throw SpoolError(call: .read, path: path.display, errno: .ioError) }
-      let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+    try system.readBlocks(descriptor, path, start.offset..<end) { (bytes, offset) throws(SpoolError) in
       checksum.update(bytes)
-      if let rewritingFrom, rewritingFrom < offset + UInt64(count) {
-        let known = rewritingFrom > offset ? Int(rewritingFrom - offset) : 0
-        try system.write(
-          descriptor, path, UnsafeRawBufferPointer(rebasing: bytes[known...]), at: Int64(offset) + Int64(known))
-      }
-      offset += UInt64(count)
+      guard let rewritingFrom, rewritingFrom < offset + UInt64(bytes.count) else { return }
+      let known = rewritingFrom > offset ? Int(rewritingFrom - offset) : 0
+      try system.write(
+        descriptor, path, UnsafeRawBufferPointer(rebasing: bytes[known...]), at: Int64(offset) + Int64(known))
     }
-    return Mark(offset: offset, checksum: checksum)
+    return Mark(offset: end, checksum: checksum)
   }
 }

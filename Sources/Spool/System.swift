@@ -198,6 +198,24 @@ package struct System: Sendable {
     }
   }
 
+  /// Hands the bytes of `range` to `body` block by block, each with its offset; EIO where the file ends before.
+  func readBlocks(
+    _ descriptor: Int32, _ path: Path, _ range: Range<UInt64>,
+    _ body: (UnsafeRawBufferPointer, UInt64) throws(SpoolError) -> Void
+  ) throws(SpoolError) {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
+    defer { buffer.deallocate() }
+    var offset = range.lowerBound
+    while offset < range.upperBound {
+      let wanted = Int(min(UInt64(buffer.count), range.upperBound - offset))
+      let count = try read(
+        descriptor, path, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: Int64(offset))
+      guard count > 0 else { throw SpoolError(call: .read, path: path.display, errno: .ioError) }
+      try body(UnsafeRawBufferPointer(rebasing: buffer[..<count]), offset)
+      offset += UInt64(count)
+    }
+  }
+
   /// Writes all of `bytes` at `offset`, going on after short writes.
   func write(_ descriptor: Int32, _ path: Path, _ bytes: UnsafeRawBufferPointer, at offset: Int64)
     throws(SpoolError)

@@ -14,6 +14,9 @@ package indirect enum JSONText: Sendable {
     value.map { .string($0.description) } ?? .null
   }
 
+  /// Bytes a second.
+  static func rate(_ value: Double?) -> JSONText { count(value.map { Int64(min($0, 1e18)) }) }
+
   package var text: String {
     switch self {
     case .null: "null"

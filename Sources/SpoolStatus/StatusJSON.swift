@@ -20,7 +20,7 @@ extension SpoolSnapshot {
       (
         "bytes",
         .object([
-          ("stored", .count(stored)), ("total", .count(total)), ("rate", .count(rate.map { Int64(min($0, 1e18)) })),
+          ("stored", .count(stored)), ("total", .count(total)), ("rate", .rate(rate)),
           ("left", .count(secondsLeft)),
         ])
       ),
@@ -38,7 +38,7 @@ extension JobStatus {
       ("state", .string(state.rawValue)),
       ("bytes", .count(bytes)),
       ("total", .count(total)),
-      ("rate", .count(rate.map { Int64(min($0, 1e18)) })),
+      ("rate", .rate(rate)),
       ("left", .count(secondsLeft)),
       ("attempts", .count(attempts)),
       ("attempt-limit", .count(attemptLimit)),

@@ -55,11 +55,7 @@ struct Commit {
   private func checkClaim() throws {
     // A successor on another host would hold the lock now: then this worker slept too long, and the job is not its any more.
     guard try claim.holdsLock() else { throw JobRun.Stop.moved }
-    switch try claim.standing() {
-    case .ours: break
-    case .moved: throw JobRun.Stop.moved
-    case .removed: throw JobRun.Stop.removed
-    }
+    if let lost = try claim.standing().stop { throw lost }
   }
 
   private func publishCopy(_ part: PartFile, _ place: OutputPlace) async throws {

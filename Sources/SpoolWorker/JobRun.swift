@@ -39,7 +39,9 @@ final class JobRun {
   private var mayCheckpoint = false
   /// An fsync of the data failed.
   private var lostWrites: SpoolError?
-  /// One may have failed for a worker that died before it could say so, and the data was not written again yet.
+  /// Whoever worked on it last could not say how that ended, wherever the job was moved since.
+  private let isTakenOver: Bool
+  /// An fsync may have failed for a worker that died before it could say so, and the data was not written again yet.
   private var isDoubtful: Bool
   private var fetched: UInt64 = 0
   private var attempt = 0
@@ -50,11 +52,16 @@ final class JobRun {
 
   init(_ claim: Claim, host: String, worker: Worker, id: UInt64) {
     self.claim = claim
-    isDoubtful = claim.origin == .cur
+    isTakenOver = claim.origin == .cur || claim.text.journal.hasOpenAttempt
+    isDoubtful = isTakenOver
     self.host = host
     self.worker = worker
     self.id = id
   }
+
+  /// The job's own file may lack lines that its journal has.
+  private var isJobDoubtful: Bool { isDoubtful || claim.lostWrites != nil }
+  private var hasLostWrites: Bool { lostWrites != nil || isJobDoubtful }
 
   private var spool: Spool { claim.spool }
   private var name: FileName { claim.job.fileName }
@@ -87,11 +94,7 @@ final class JobRun {
   private func lostClaim() -> Stop? {
     guard claim.isHeld else { return nil }
     do throws(SpoolError) {
-      switch try claim.standing() {
-      case .ours: return nil
-      case .moved: return .moved
-      case .removed: return .removed
-      }
+      return try claim.standing().stop
     } catch {
       // The call that failed first is what gets told.
       return nil
@@ -102,7 +105,7 @@ final class JobRun {
     let journal = claim.text.journal
     if claim.origin == .cur, journal.endsInFailure { return try await finishRecord(journal) }
     // A failed fsync is known to have lost lines, or may be known to none but a worker that died.
-    if claim.origin == .cur || journal.lostWrites { try claim.renew() }
+    if isTakenOver || journal.lostWrites { try claim.renew() }
     let isRequeued = claim.origin == .new && !journal.isEmpty
     // Else the claim has it already.
     if isRequeued, !claim.isRequeueNoted { try claim.append(.requeued(.now())) }
@@ -195,7 +198,7 @@ final class JobRun {
     let unrecorded = journal.unrecordedFrom.map { part.length > $0 ? part.length - $0 : 0 } ?? 0
     var recovery = Recovery.decide(
       length: part.length, inode: part.inode, journal: journal, host: spool.owner.host, boot: spool.boot,
-      isTakenOver: claim.origin == .cur)
+      isTakenOver: isTakenOver)
     if let mark = recovery.verifies {
       let found = try await offload {
         [reading = part.reading(from: Mark(offset: 0, checksum: Checksum()), to: mark.offset)] in
@@ -433,8 +436,7 @@ final class JobRun {
     await checkpointing?.value
     if let stop = lostClaim() { return await end(stop) }
     var failure = failure
-    let mayHaveLost = isDoubtful || claim.lostWrites != nil
-    failure.lostWrites = failure.lostWrites || lostWrites != nil || mayHaveLost
+    failure.lostWrites = failure.lostWrites || hasLostWrites
     do {
       try state?.dropData(after: failure.code)
       // What an earlier attempt left, when more was allowed.
@@ -458,12 +460,10 @@ final class JobRun {
         retry: retry)
       do throws(SpoolError) {
         try claim.append(.failed(line))
-      } catch  where error.isDiskFull && !mayHaveLost {
+      } catch  where error.isDiskFull && !isJobDoubtful {
         // No room even for the record: the move and its mtime need none, and the log has it all. But what an fsync lost must not be
         // trusted by whoever does not know of it.
-        if failure.lostWrites, let state {
-          try state.part.truncate(to: min(state.part.length, state.checkpoint?.offset ?? 0))
-        }
+        if failure.lostWrites { try state?.cutToCheckpoint() }
       }
       // Before the job shows in its new place, where another worker may take it: a claim without data is a fresh start.
       let job = name
@@ -514,16 +514,14 @@ final class JobRun {
         case .noRoom(let shortage): "waits for room: \(shortage)"
         default: "the worker was told to stop"
         }
-      let hasLost = isDoubtful || lostWrites != nil || claim.lostWrites != nil
-      if state != nil || hasLost {
+      if state != nil || hasLostWrites {
         do throws(SpoolError) {
           try claim.append(
-            .interrupted(.now(), attempt: attempt, mark: mark, fetched: fetched, lostWrites: hasLost, reason: reason))
+            .interrupted(
+              .now(), attempt: attempt, mark: mark, fetched: fetched, lostWrites: hasLostWrites, reason: reason))
         } catch  where error.isDiskFull {
           // The move needs no room, and without the line the next attempt reads more of the data; what an fsync lost it must not find.
-          if hasLost, let state {
-            try state.part.truncate(to: min(state.part.length, state.checkpoint?.offset ?? 0))
-          }
+          if hasLostWrites { try state?.cutToCheckpoint() }
         } catch  where !stop.isOurs && error.isGone {
           // A successor on another host has written to the journal: it is not ours to write to any more.
         }
@@ -575,11 +573,7 @@ final class JobRun {
   func tick() {
     guard stop == nil else { return }
     do throws(SpoolError) {
-      switch try claim.standing() {
-      case .ours: break
-      case .moved: return stop(.moved)
-      case .removed: return stop(.removed)
-      }
+      if let lost = try claim.standing().stop { return stop(lost) }
       let now = LoopExecutor.milliseconds()
       if now - lastHeartbeat >= 30_000 {
         lastHeartbeat = now
@@ -624,6 +618,17 @@ final class JobRun {
         self.stop(.failed(SpoolError(call: .fdatasync, path: self.claim.job.display, errno: .ioError)))
       }
       self.checkpointing = nil
+    }
+  }
+}
+
+extension Claim.Standing {
+  /// What it means for whoever works on the job; nil while the claim is ours.
+  var stop: JobRun.Stop? {
+    switch self {
+    case .ours: nil
+    case .moved: .moved
+    case .removed: .removed
     }
   }
 }

@@ -74,6 +74,11 @@ extension JobRun {
       version = nil
     }
 
+    /// Cuts the data to what is durable: nobody who comes later could know that an fsync has lost of the rest.
+    func cutToCheckpoint() throws(SpoolError) {
+      try part.truncate(to: min(part.length, checkpoint?.offset ?? 0))
+    }
+
     /// A mismatch is never resumed: the data goes where a person can look at it, and the next begins in a file of its own.
     func setAside() throws(SpoolError) {
       guard part.length > 0 else { return }

@@ -1,8 +1,8 @@
-internal import Spool
-internal import Transfer
+package import Spool
+package import Transfer
 
 /// What a response's status and headers allow, decided before one byte of its body is written (protocol, invariant 5).
-enum ResponseVerdict {
+package enum ResponseVerdict {
   /// The body goes on where the data ends; at offset 0 for a first request.
   case append(RemoteVersion)
   /// The body is the whole: the data that is there goes.
@@ -18,7 +18,7 @@ enum ResponseVerdict {
   /// - Parameters:
   ///   - version: what the data is a prefix of.
   ///   - mirror: which of the job's URLs answered.
-  static func judge(
+  package static func judge(
     _ head: ResponseHead, plan: ResumePlan, version: RemoteVersion?, mirror: Int, request: JobRequest, host: String,
     now: Timestamp
   )
@@ -76,7 +76,7 @@ enum ResponseVerdict {
     }
     var joined = answer
     joined.size = range.total ?? (plan.offset > 0 ? version?.size : nil)
-    if let failure = sizeFailure(range.total, request, host) { return .fail(failure) }
+    if let failure = sizeFailure(joined.size, request, host) { return .fail(failure) }
     // Where the end isn't known, the end of a piece could be taken for it.
     guard let size = joined.size ?? (plan.last == nil ? .max : nil) else {
       return .askUnbounded("the total is not known")

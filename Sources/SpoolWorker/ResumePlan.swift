@@ -1,8 +1,8 @@
-internal import Spool
+package import Spool
 
 /// How the next request continues the data that is there.
-struct ResumePlan: Equatable {
-  enum Comparison: Equatable {
+package struct ResumePlan: Equatable {
+  package enum Comparison: Equatable {
     /// The answer has to carry the validator that the data was fetched under.
     case validator
     /// A declared checksum will tell: the answer's size must agree.
@@ -10,21 +10,21 @@ struct ResumePlan: Equatable {
   }
 
   /// 0 without ``last``: the whole representation, without a Range.
-  var offset: UInt64
+  package var offset: UInt64
   /// The last byte to ask for, itself included; nil for all from ``offset`` on.
-  var last: UInt64?
+  package var last: UInt64?
   /// What `If-Range` carries, verbatim.
-  var ifRange: String?
-  var comparison: Comparison
+  package var ifRange: String?
+  package var comparison: Comparison
 
-  static let fresh = ResumePlan(offset: 0, ifRange: nil, comparison: .validator)
+  package static let fresh = ResumePlan(offset: 0, ifRange: nil, comparison: .validator)
 
   /// - Parameters:
   ///   - length: of the data that is trusted.
   ///   - version: what it is a prefix of; nil when that is not known.
   ///   - mirror: which of the job's URLs is asked next, counted from 1.
   ///   - hasChecksum: whether the job declares a CRC-32, which would show a splice.
-  static func decide(length: UInt64, version: RemoteVersion?, mirror: Int, hasChecksum: Bool) -> ResumePlan {
+  package static func decide(length: UInt64, version: RemoteVersion?, mirror: Int, hasChecksum: Bool) -> ResumePlan {
     guard length > 0, let version else { return .fresh }
     // Longer than the whole: whatever it is, it is no prefix.
     if let size = version.size, length > size { return .fresh }

@@ -68,10 +68,6 @@ extension Scenario {
   ]
 }
 
-func hostName() throws -> String {
-  String(decoding: try readFile("/proc/sys/kernel/hostname"), as: UTF8.self).filter { $0 != "\n" }
-}
-
 extension World {
   /// Job `a` with the first half of `version`, waiting in `partial/` and due.
   func addHalf(of version: Version) throws {

@@ -91,7 +91,7 @@ private func hasCoding(_ head: ResponseHead) -> Bool {
 }
 
 /// As libcurl delivers them: each with its line end, the last one perhaps without.
-private func lines(_ bytes: [UInt8]) -> [[UInt8]] {
+func lines(_ bytes: [UInt8]) -> [[UInt8]] {
   var lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false).map { Array($0) + [0x0A] }
   lines[lines.count - 1].removeLast()
   return lines.last?.isEmpty == true ? lines.dropLast() : lines

@@ -19,6 +19,12 @@ guard target != nil else {
   FuzzTarget.allCases.forEach { print($0.rawValue) }
   exit(CommandLine.arguments.count > 1 ? 64 : 0)
 }
+if let seconds = getenv("FUZZRIG_SECONDS").flatMap({ Int(String(cString: $0)) }) {
+  // What libFuzzer takes for the wish to end.
+  signal(SIGPROF) { _ in raise(SIGUSR1) }
+  var timer = itimerval(it_interval: timeval(), it_value: timeval(tv_sec: seconds, tv_usec: 0))
+  setitimer(__itimer_which_t(ITIMER_PROF.rawValue), &timer, nil)
+}
 
 var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
 var count = Int32(arguments.count)

@@ -72,6 +72,15 @@ import Testing
       begun("interrupted: \(noon) at=60 crc32=0000003c", "checkpoint: 80 crc32=00000050").softMark == mark(80, 0x50))
   }
 
+  /// Whoever died without a word may have heard of a failed fsync.
+  @Test func openAttempts() {
+    #expect(begun().hasOpenAttempt)
+    #expect(begun("checkpoint: 80 crc32=00000050", "requeued: \(noon)").hasOpenAttempt, "a move ends none")
+    #expect(!begun("interrupted: \(noon) attempt=1 at=60 crc32=0000003c reason=stopped").hasOpenAttempt)
+    #expect(!begun("failed: \(noon) attempt=1 code=cut at=60", "requeued: \(noon)").hasOpenAttempt)
+    #expect(!begun("done: \(noon) attempts=1 output=a bytes-fetched=100 seconds=1").hasOpenAttempt)
+  }
+
   @Test(arguments: ["mismatch-crc32", "mismatch-size", "mismatch"])
   func aMismatchForgetsTheData(_ code: String) {
     let journal = begun("failed: \(noon) attempt=1 code=\(code) at=60 crc32=0000003c")

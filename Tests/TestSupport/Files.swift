@@ -15,6 +15,11 @@ package func readFile(_ path: String) throws(TestSupportError) -> [UInt8] {
   }
 }
 
+/// As a worker of this machine calls it.
+package func hostName() throws(TestSupportError) -> String {
+  String(decoding: try readFile("/proc/sys/kernel/hostname"), as: UTF8.self).filter { $0 != "\n" }
+}
+
 /// Creates or replaces the contents of a file.
 package func writeFile(_ path: String, _ bytes: some Collection<UInt8>) throws(TestSupportError) {
   let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)

@@ -116,8 +116,7 @@ package struct PartialFacts: Sendable {
   func journal(inode: UInt64, length: Int, checksum: UInt32) throws -> String {
     let bootBytes = try readFile("/proc/sys/kernel/random/boot_id")
     let boot = String(decoding: bootBytes, as: UTF8.self).prefix { $0 != "\n" }
-    let hostBytes = try readFile("/proc/sys/kernel/hostname")
-    let host = String(decoding: hostBytes, as: UTF8.self).prefix { $0 != "\n" }
+    let host = try hostName()
     let time = "2026-01-02T03:04:05Z"
     return """
       started: \(time) attempt=1 worker=\(host).1.0000 boot=\(boot) mirror=1 url=http://127.0.0.1/

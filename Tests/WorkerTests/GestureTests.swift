@@ -39,6 +39,26 @@ import Testing
     #expect(try spool.lines("done/a").last?["attempts"] == "2")
   }
 
+  /// A worker that is killed between a failed fsync and its record tells nobody; wherever a person moves its claim, what it wrote stays in doubt.
+  @Test(arguments: ["new", "partial"], [true, false])
+  func aDeadWorkersClaimIsDoubtedWhereverItIsMoved(to place: String, isEnded: Bool) async throws {
+    let spool = try TemporarySpool()
+    let worker = "\(try hostName()).1.0000000a"
+    let time = "2026-11-21T03:00:00Z"
+    var text = "url: http://127.0.0.1:9/a\nexpires: \(time)\n"
+    text += "started: \(time) attempt=1 worker=\(worker) boot=b mirror=1 url=http://127.0.0.1:9/a\n"
+    if isEnded { text += "interrupted: \(time) attempt=1 at=0 crc32=00000000 fetched=0 reason=stopped\n" }
+    try writeFile(spool.path("cur/a:\(worker)"), Array(text.utf8))
+    try await runTool(["/bin/mv", spool.path("cur/a:\(worker)"), spool.path("\(place)/a")])
+    try await runTool(["/usr/bin/touch", "-d", "@0", spool.path("\(place)/a")])
+    let inode = try #require(fileStatus(spool.path("\(place)/a"))).st_ino
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    let record = try spool.lastFailure("failed/a")
+    #expect(record["code"] == "expired" && record["lost"] == (isEnded ? nil : "yes"))
+    #expect(
+      try #require(fileStatus(spool.path("failed/a"))).st_ino != inode || isEnded, "a journal in an inode of its own")
+  }
+
   /// A fresh budget, and the data that is still there.
   @Test func failedToNewTriesAgain() async throws {
     let body = halfwayBody

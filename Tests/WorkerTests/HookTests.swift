@@ -67,7 +67,7 @@ import Testing
   @Test func failedIsToldByWhoFinishesTheRecord() async throws {
     let spool = try TemporarySpool()
     try install("failed", "env >\"$SPOOLRUN_SPOOL/told\"", in: spool)
-    let host = String(decoding: try readFile("/proc/sys/kernel/hostname"), as: UTF8.self).filter { $0 != "\n" }
+    let host = try hostName()
     let record = "failed: 2026-11-21T03:00:00Z attempt=1 class=permanent code=http-404 at=0 reason=\"gone for good\"\n"
     try writeFile(spool.path("cur/a:\(host).1.0000000a"), Array("url: http://127.0.0.1:9/a\n\(record)".utf8))
     _ = try await spoolrun("--once", spool.root)

@@ -16,7 +16,7 @@ import Testing
     let (root, part) = (try #require(fileStatus(spool.root)).st_ino, try #require(fileStatus(data)).st_ino)
     let temporary = spool.path("files/.spoolrun-\(String(root, radix: 16))-\(String(part, radix: 16))")
     try #require(link(data, temporary) == 0)
-    let host = String(decoding: try readFile("/proc/sys/kernel/hostname"), as: UTF8.self).filter { $0 != "\n" }
+    let host = try hostName()
     let url = server.url("/a")
     let journal = [
       "started: 2026-11-21T03:00:00Z attempt=1 worker=\(host).1.0000000a boot=before mirror=1 url=\(url)\n",

@@ -121,6 +121,9 @@ extension VerdictCase {
     VerdictCase(name: "gzip range", status: 206, fields: good + ["content-encoding: gzip"], verdict: "bad-response"),
     VerdictCase(name: "another total than declared", status: 206, fields: good, size: 99, verdict: "mismatch-size"),
     VerdictCase(
+      name: "total *, and what is known is another than declared", status: 206,
+      fields: ["content-range: bytes 50-99/*", "etag: \"v1\""], size: 99, verdict: "mismatch-size"),
+    VerdictCase(
       name: "date, same", status: 206, fields: ["content-range: bytes 50-99/100", "last-modified: \(earlier)"],
       version: "dated",
       verdict: "append"),

@@ -1,0 +1,118 @@
+internal import Spool
+internal import SpoolWorker
+internal import Transfer
+
+/// A job with its journal, an empty line, the head of a response: whether the body may be written, and where (protocol, invariant 5). The last
+/// mark is where the data ends, the last of the URLs is asked; with `connections:` the request has an end.
+func checkAnswer(_ bytes: [UInt8]) throws(Violation) {
+  guard let (job, head) = read(bytes) else { return }
+  let mirror = max(1, job.request.urls.count)
+  let hasChecksum = job.request.crc32 != nil
+  var plan = ResumePlan.decide(
+    length: job.journal.softMark?.offset ?? 0, version: job.journal.version, mirror: mirror, hasChecksum: hasChecksum)
+  if job.request.connections != nil { plan.last = plan.offset.addingReportingOverflow(65_535).partialValue }
+  let version = plan.offset > 0 ? job.journal.version : nil
+  let verdict = ResponseVerdict.judge(
+    head, plan: plan, version: version, mirror: mirror, request: job.request, host: "h",
+    now: Timestamp(seconds: 1_795_248_000))
+  let answer = Answer(
+    head: head, plan: plan, version: version, request: job.request, isSameMirror: mirror == version?.mirror)
+  switch verdict {
+  case .append(let joined):
+    try require(
+      !head.values("content-encoding").contains { $0.lowercased() != "identity" }, "a coding is written as data")
+    try answer.checkSize(joined)
+    try answer.checkPlace()
+    if plan.offset > 0 { try answer.checkVersion() }
+  case .replace(let whole):
+    try require(head.status == 200 && plan.offset > 0, "a part takes the place of the whole")
+    try answer.checkSize(whole)
+  case .complete: try answer.checkComplete()
+  // Either would be asked again as before, without end.
+  case .startOver: try require(plan.offset > 0, "from 0 again, after from 0")
+  case .askUnbounded: try require(plan.last != nil, "without an end again, after without an end")
+  case .fail(let failure): try require(!hasControls(failure.reason), "a reason that steers a terminal")
+  }
+}
+
+private func read(_ bytes: [UInt8]) -> (JobText, ResponseHead)? {
+  let lines = lines(bytes)
+  guard let blank = lines.firstIndex(of: [0x0A]) else { return nil }
+  let job = Array(lines[..<blank].joined()).withUnsafeBytes { JobText($0) }
+  var reader = HeadReader(scheme: "http")
+  for line in lines[(blank + 1)...] {
+    switch line.withUnsafeBytes({ reader.take($0) }) {
+    case .nothing: continue
+    case .head(let head): return (job, head)
+    case .malformed: return nil
+    }
+  }
+  return nil
+}
+
+/// What came for which request.
+private struct Answer {
+  let head: ResponseHead
+  let plan: ResumePlan
+  /// What the data is a prefix of.
+  let version: RemoteVersion?
+  let request: JobRequest
+  let isSameMirror: Bool
+
+  private var range: ContentRange? { head.first("content-range").flatMap { ContentRange($0) } }
+
+  func checkSize(_ joined: RemoteVersion) throws(Violation) {
+    if let size = joined.size {
+      try require(request.size ?? size == size, "another size than the job declares")
+      try require(size <= request.maxSize ?? size, "larger than the job allows")
+      try require(plan.offset == 0 || head.status == 200 || size > plan.offset, "bytes behind the end")
+    }
+    try require(joined.etag.map { !hasControls($0) } ?? true, "a validator that ends a line of the next request")
+  }
+
+  /// The first byte of the body is the next of the data.
+  func checkPlace() throws(Violation) {
+    if head.status == 200 {
+      try require(plan.offset == 0, "the whole is joined to a part")
+      return
+    }
+    try require(head.status == 206, "status \(head.status) is written as data")
+    try require(plan.offset > 0 || plan.last != nil, "a part for a request without a range")
+    try require(head.values("content-range").count == 1, "one of several ranges")
+    try require(range?.first == plan.offset, "a range that was not asked for")
+  }
+
+  /// The body is of the version that the data is of, as far as anybody can tell.
+  func checkVersion() throws(Violation) {
+    guard let version, let range else { throw Violation(description: "data of nobody knows what goes on") }
+    try require(range.total == nil || version.size == nil || range.total == version.size, "two sizes are joined")
+    try require(
+      range.total != nil || version.size != nil || request.size != nil || request.crc32 != nil,
+      "an end that may be that of a part")
+    if request.crc32 == nil {
+      try require(isSameMirror || plan.comparison == .validator, "two servers are joined, and nothing would show it")
+      try require(version.ifRange != nil, "no strong validator, and nothing would show a splice")
+    }
+    guard plan.comparison == .validator else { return }
+    if version.etag != nil {
+      try require(same(head.first("etag"), version.etag), "two ETags are joined")
+    } else {
+      let found = head.first("last-modified")
+      let isLeftOut = found == nil && isSameMirror && plan.ifRange != nil
+      try require(isLeftOut || same(found, version.modified), "two dates are joined")
+    }
+  }
+
+  /// What is there is the whole.
+  func checkComplete() throws(Violation) {
+    try require(head.status == 416 && plan.offset > 0, "status \(head.status) ends a job")
+    try require(
+      head.values("content-range").count == 1 && range?.first == nil && range?.total == plan.offset,
+      "whole at another length")
+    try require(version?.size ?? plan.offset == plan.offset, "whole at another length than was known")
+    let isSameETag = version?.strongETag != nil && same(head.first("etag"), version?.etag)
+    let isSameDate =
+      version?.etag == nil && version?.modified != nil && same(head.first("last-modified"), version?.modified)
+    try require(isSameETag || isSameDate || request.crc32 != nil, "whole, and nobody knows of which version")
+  }
+}
