@@ -77,6 +77,7 @@ struct CommitOrder {
         sync(after: published, in: before, of: { $0.kind == "fsync" && isDirectory($0, directory) }) != nil
       else { return ["\(job): the receipt came before the fsync of the output's directory"] }
       problems += dataProblems(job, published)
+      if scenario.isOnOtherFileSystem { problems += copyProblems(job, published) }
     }
     for (index, event) in before.enumerated() where event.phase == .begun && event.kind == "mkdir" {
       guard let place = scenario.outputDirectories.firstIndex(of: event.path), place > 0 else { continue }
@@ -120,6 +121,19 @@ struct CommitOrder {
     let lastWrite = before.lastIndex { isData($0) && ["write", "truncate"].contains($0.kind) } ?? -1
     return sync(after: lastWrite, in: before, of: { isData($0) && $0.isSync }) != nil
       ? [] : ["\(job): its data was not durable before it got its name"]
+  }
+
+  /// Two file systems keep no order: after a power cut, a copy that the journal doesn't know would be a stranger's file.
+  private func copyProblems(_ job: String, _ published: Int) -> [String] {
+    let before = events[..<published]
+    let lastLine = before.lastIndex { event in
+      event.phase == .begun && event.kind == "write"
+        && ["cur/\(job):", "tmp/\(job):"].contains(where: event.path.hasPrefix)
+    }
+    guard let lastLine,
+      sync(after: lastLine, in: before, of: { $0.isSync && $0.inode == events[lastLine].inode }) != nil
+    else { return ["\(job): a copy got its name before the journal's line about it was durable"] }
+    return []
   }
 
   /// Both directories of the last move, unless the process ended first.
