@@ -18,6 +18,7 @@ PARTS = {
     "crowd": r"SIG|another version|server stopped|\d+ of \d+ jobs",
     "pairs": r"crash matrix: pairs",
     "powercut": r"(ok|FAILED|seen|MISSED) ",
+    "powercut-uml": r"(ok|FAILED|seen|MISSED) ",
     "soak": r" *\d+  |\d+ jobs: |\d+ looks at rest",
 }
 BESIDE = "soak"
@@ -59,7 +60,7 @@ def main() -> int:
     print()
     for outcome in outcomes:
         verdict = "ok" if outcome.status == 0 else "FAILED"
-        print(f"{outcome.part:10} {verdict:6} {outcome.minutes:6.1f} min")
+        print(f"{outcome.part:12} {verdict:6} {outcome.minutes:6.1f} min")
         for row in outcome.rows:
             print(f"    {row}")
     return 1 if any(outcome.status for outcome in outcomes) else 0

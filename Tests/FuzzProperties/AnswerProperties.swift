@@ -23,7 +23,7 @@ func checkAnswer(_ bytes: [UInt8]) throws(Violation) {
       !head.values("content-encoding").contains { $0.lowercased() != "identity" }, "a coding is written as data")
     try answer.checkSize(joined)
     try answer.checkPlace()
-    if plan.offset > 0 { try answer.checkVersion() }
+    if plan.offset > 0 { try answer.checkVersion(joined) }
   case .replace(let whole):
     try require(head.status == 200 && plan.offset > 0, "a part takes the place of the whole")
     try answer.checkSize(whole)
@@ -83,7 +83,7 @@ private struct Answer {
   }
 
   /// The body is of the version that the data is of, as far as anybody can tell.
-  func checkVersion() throws(Violation) {
+  func checkVersion(_ joined: RemoteVersion) throws(Violation) {
     guard let version, let range else { throw Violation(description: "data of nobody knows what goes on") }
     try require(range.total == nil || version.size == nil || range.total == version.size, "two sizes are joined")
     try require(
@@ -94,6 +94,8 @@ private struct Answer {
       try require(version.ifRange != nil, "no strong validator, and nothing would show a splice")
     }
     guard plan.comparison == .validator else { return }
+    // What the next request will carry for all of the data.
+    try require(same(joined.ifRange, version.ifRange), "data under another validator than it was fetched with")
     if version.etag != nil {
       try require(same(head.first("etag"), version.etag), "two ETags are joined")
     } else {

@@ -31,12 +31,14 @@ var count = Int32(arguments.count)
 let status = words.withUnsafeMutableBufferPointer { buffer in
   var base = buffer.baseAddress
   return LLVMFuzzerRunDriver(&count, &base) { bytes, length in
+    let begun = clock()
     do throws(Violation) {
       try target?.check(Array(UnsafeBufferPointer(start: bytes, count: length)))
     } catch {
       // libFuzzer keeps the input of what it takes for a crash.
       fatalError("violated: \(error)")
     }
+    if clock() - begun > CLOCKS_PER_SEC { fatalError("violated: over a second of CPU for one input") }
     return 0
   }
 }
