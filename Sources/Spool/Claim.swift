@@ -141,13 +141,8 @@ package final class Claim {
     lostWrites = failure ?? lostWrites
     // The new file would be a second job if a person took the old one away.
     guard try standing() == .ours else { return }
-    do throws(SpoolError) {
-      try replaceFile()
-      lostWrites = nil
-    } catch {
-      lostWrites = lostWrites ?? error
-      throw error
-    }
+    try replaceFile()
+    lostWrites = nil
   }
 
   /// Replaces the file by a copy of our own making: somebody else's file may be changed or be linked elsewhere while

@@ -120,13 +120,6 @@ extension Spool {
       // Not written to, because it may be anybody's file, nor copied: its record goes beside it.
       return try reject(name, from: origin, defect)
     }
-    let isRequeueNoted = origin == .new && isOurs && defect == nil && !text.journal.isEmpty
-    if isRequeueNoted {
-      // Before the rename: in cur/, a journal that ends in a failure says that the move to failed/ is still to be made.
-      try noteRequeued(descriptor, source, text)
-      status = try system.status(descriptor, path: source)
-    }
-
     var job = job
     // Moved out of cur/ with the owner's suffix left on, as its journal shows: that is no part of its name.
     if origin == .new, let claim = ClaimName(job.fileName), let owner = claim.owner,
@@ -138,10 +131,16 @@ extension Spool {
     if origin == .new, !isNamed, try isTaken(job) { job = try freeName(like: job) }
     let name = ClaimName.fileName(job, owner)
     let target = Path(.cur, name)
+    // rename(2) would replace our own claim of another job of this name: that one comes first. It may be this very one, which this process let go
+    // of when the spool failed under it.
+    if !isNamed, source != target, try self.status(.cur, name) != nil { return .lost }
+    let isRequeueNoted = origin == .new && isOurs && defect == nil && !text.journal.isEmpty
+    if isRequeueNoted {
+      // Before the rename: in cur/, a journal that ends in a failure says that the move to failed/ is still to be made.
+      try noteRequeued(descriptor, source, text)
+      status = try system.status(descriptor, path: source)
+    }
     if !isNamed {
-      // rename(2) would replace our own claim of another job of this name: that one comes first. It may be this very one, which this process let go
-      // of when the spool failed under it.
-      if source != target, try self.status(.cur, name) != nil { return .lost }
       // Before the rename: with the time of its last change, a claim would look like a dead worker's to other hosts. A file that is not ours gets
       // its time when it is replaced.
       if isOurs { try system.touch(descriptor, source) }
@@ -173,7 +172,8 @@ extension Spool {
     return .claimed(claim)
   }
 
-  /// Whether a dropper is still at it: by lease (fcntl(2) F_SETLEASE: only its file's owner or root may ask), else by age.
+  /// Whether a dropper is still at it, or another has its lock: by lease (fcntl(2) F_SETLEASE: only its file's owner or root may ask), else by age. All that would be
+  /// looked at again is found out here, by a descriptor for reading: to close one for writing would be news of the file to a worker that watches, without end.
   private func isBeingWritten(_ path: Path, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Bool {
     let isSettled = max(status.modified, status.changed) + Self.settlingTime <= now.seconds
     let descriptor: Int32
@@ -192,12 +192,24 @@ extension Spool {
     defer { _ = Glibc.close(descriptor) }
     do throws(SpoolError) {
       try system.probeLease(descriptor, path)
-      return false
     } catch  where error.errno == .resourceTemporarilyUnavailable {
       return true
+    } catch  where !isSettled {
+      return true
     } catch {
-      return !isSettled
     }
+    // What is too long for a job needs no newline to be none.
+    if !isSettled, status.size <= JobText.maximumRequest, try !endsInNewline(descriptor, path, status) { return true }
+    return try !system.lock(descriptor, path)
+  }
+
+  private func endsInNewline(_ descriptor: Int32, _ path: Path, _ status: FileStatus) throws(SpoolError) -> Bool {
+    guard status.size > 0 else { return false }
+    var last: UInt8 = 0
+    let count = try withUnsafeMutableBytes(of: &last) { (buffer) throws(SpoolError) in
+      try system.read(descriptor, path, into: buffer, at: status.size - 1)
+    }
+    return count == 1 && last == 0x0A
   }
 
   /// The job's text, and what is wrong with it; no text while it still lacks its last newline and is young.
@@ -334,7 +346,8 @@ extension Spool {
   func moveNumbered(_ path: Path, _ job: JobName, to directory: Directory) throws(SpoolError) -> JobName {
     var (target, owner) = (job, job)
     while true {
-      if target != owner { try moveData(of: owner, to: target) }
+      // A job that is done has no data, and what bears its name may be another worker's.
+      if target != owner, directory != .done { try moveData(of: owner, to: target) }
       owner = target
       do throws(SpoolError) {
         try moveNoReplace(path, Path(directory, target.fileName))
@@ -346,10 +359,8 @@ extension Spool {
   }
 
   private func moveData(of job: JobName, to target: JobName) throws(SpoolError) {
-    do throws(SpoolError) {
-      try moveNoReplace(Path(.partial, job.part), Path(.partial, target.part))
-    } catch  where error.errno == .noSuchFileOrDirectory {
-    }
+    let path = Path(.partial, job.part)
+    _ = try withIdleData(path) { (_) throws(SpoolError) in try moveNoReplace(path, Path(.partial, target.part)) }
   }
 
   /// Where RENAME_NOREPLACE is unknown, link refuses an existing name everywhere; see ``completeMove`` for a crash between the two. The rename first:

@@ -50,14 +50,6 @@ extension Spool {
     return bytes.withUnsafeBytes { JobText($0) }
   }
 
-  /// Removes the data of a job that is in the caller's hands; ``removeOrphanedData(of:)`` asks first whether somebody works on it.
-  package func removeData(of job: JobName) throws(SpoolError) {
-    do throws(SpoolError) {
-      try system.unlink(root, Path(.partial, job.part))
-    } catch  where error.errno == .noSuchFileOrDirectory {
-    }
-  }
-
   /// Removes the data that was set aside after a mismatch, now that the job got the right one.
   package func removeSetAside(of job: JobName) throws(SpoolError) {
     do throws(SpoolError) {

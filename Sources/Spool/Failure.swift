@@ -56,6 +56,8 @@ package struct Failure: Error, Sendable {
   package var retryAfter: Int?
   /// An fsync of the data failed: neither what came after the last checkpoint nor the inode is to be trusted.
   package var lostWrites = false
+  /// It is not known whether one failed for the worker before.
+  package var isDoubtful = false
 
   package init(
     _ code: FailureCode, _ reason: String, status: Int? = nil, expected: String? = nil, found: String? = nil,
@@ -119,6 +121,7 @@ package struct FailureRecord: Sendable {
       .with("code", failure.label).with("at", offset).with("crc32", checksum)
       .with("fetched", fetched > 0 ? fetched : nil).with("retry", retry)
       .with("burned", failure.code.burnsAttempt ? nil : "no").with("lost", failure.lostWrites ? "yes" : nil)
+      .with("doubt", failure.isDoubtful ? "yes" : nil)
       .with("expected", failure.expected).with("found", failure.found).with("line", failure.line)
       .with("reason", failure.reason)
   }

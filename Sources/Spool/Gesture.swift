@@ -57,11 +57,16 @@ extension Spool {
   package func perform(_ gesture: Gesture, _ name: FileName, in directory: Directory? = nil) throws(SpoolError)
     -> GestureOutcome
   {
+    // A name in one of the spool's directories, and no way out of them.
+    guard name.isEntry else { return .notFound(elsewhere: nil) }
     var misses = 0
     var last: JobPlace?
     for _ in 0..<Self.grasps {
       let all = try places(of: name, in: directory.map { [$0] })
-      let candidates = all.filter { gesture.sources.contains($0.directory) }
+      var candidates: [JobPlace] = []
+      for place in all where gesture.sources.contains(place.directory) {
+        if try isJob(place.name, in: place.directory, for: gesture) { candidates.append(place) }
+      }
       guard let place = candidates.first else {
         if let settled = all.first(where: { gesture.settled.contains($0.directory) }) { return .unchanged(settled) }
         misses += 1
@@ -145,6 +150,18 @@ extension Spool {
     }
   }
 
+  /// Data and records stand beside jobs, and are none.
+  private func isJob(_ name: FileName, in directory: Directory, for gesture: Gesture) throws(SpoolError) -> Bool {
+    switch (directory, gesture) {
+    case (.partial, _): return !name.isData
+    case (.failed, .retry):
+      // What is no regular file would only come back.
+      guard JobName(name) != nil, try status(.failed, name)?.isRegular ?? false else { return false }
+      return try !isRecord(name)
+    default: return true
+    }
+  }
+
   /// The jobs that `gesture` is about, by name, with the directory that one look found them in.
   /// - Parameter directories: of ``Gesture/sources``, those to look in.
   package func jobs(for gesture: Gesture, in directories: [Directory]) throws(SpoolError) -> [(
@@ -159,10 +176,8 @@ extension Spool {
         let dropped = try leftovers(in: names)
         jobs += names.filter { !dropped.contains($0) }.map { ($0, .failed) }
       case .failed:
-        // What is no regular file would only come back.
-        for name in names where JobName(name) != nil {
-          guard try status(.failed, name)?.isRegular ?? false, try !isRecord(name) else { continue }
-          jobs.append((name, .failed))
+        for name in names {
+          if try isJob(name, in: .failed, for: gesture) { jobs.append((name, .failed)) }
         }
       default: jobs += names.filter { JobName($0) != nil }.map { ($0, directory) }
       }

@@ -32,8 +32,10 @@ extension Spool {
   /// its way in either direction is seen by one of the two.
   func isJobPresent(_ name: FileName) throws(SpoolError) -> Bool {
     let directories = Self.jobDirectories.filter { $0 != .done }
-    // Held with its owner's suffix left on.
-    if try list(.hold).contains(where: { ClaimName($0)?.job.fileName == name }) { return true }
+    // Moved out of cur/ with its owner's suffix left on.
+    for directory in [Directory.hold, .new] {
+      if try list(directory).contains(where: { ClaimName($0)?.job.fileName == name }) { return true }
+    }
     if try !places(of: name, in: directories).isEmpty { return true }
     return try !places(of: name, in: directories.reversed()).isEmpty
   }

@@ -12,6 +12,8 @@ package struct JobText: Sendable {
   package private(set) var hasTornTail = false
   /// The tail is the beginning of a journal line, or zeros where a power cut kept the length and lost the data.
   package private(set) var tornTailIsJournal = false
+  /// It begins as the worker's lines do.
+  private var tailBeginsJournal = false
 
   /// The request goes on beyond ``maximumRequest``; the rest was not read.
   package private(set) var isTooLong = false
@@ -40,7 +42,8 @@ package struct JobText: Sendable {
     }
     completeLength = position
     hasTornTail = position < bytes.count
-    tornTailIsJournal = hasTornTail && (!journal.isEmpty || Self.beginsJournal(bytes[position...]))
+    tailBeginsJournal = hasTornTail && Self.beginsJournal(bytes[position...])
+    tornTailIsJournal = hasTornTail && !journal.isEmpty || tailBeginsJournal
     if !isDefaults {
       if request.urls.isEmpty { note(Defect(line: nil, reason: "no URL: a job is at least one line with a URL")) }
       if bareURLs > 1 {
@@ -52,9 +55,11 @@ package struct JobText: Sendable {
     }
   }
 
-  /// Whether the torn tail is a worker's line, which did not happen. What is past `new/` was whole when it was claimed, and so was what has a
-  /// journal; elsewhere the job is still being written, or was cut short.
-  func isTornByWorker(in origin: Directory) -> Bool { tornTailIsJournal && (origin != .new || !journal.isEmpty) }
+  /// Whether the torn tail is a worker's line, which did not happen. What is past `new/` was whole when it was claimed; a job that came back with its
+  /// journal may have got a line from a person, which is still being written, or was cut short.
+  func isTornByWorker(in origin: Directory) -> Bool {
+    origin == .new ? tailBeginsJournal && !journal.isEmpty : tornTailIsJournal
+  }
 
   private static func beginsJournal(_ tail: Slice<UnsafeRawBufferPointer>) -> Bool {
     let written = tail.prefix { $0 != 0 }
@@ -102,7 +107,9 @@ package struct JobText: Sendable {
       return true
     }
     guard let key = RequestKey(rawValue: String(head)) else {
-      refuse("unknown key `\(escaped(head.prefix(40)))`")
+      let isOtherSum = ["sha1", "sha256", "sha512", "md5", "checksum"].contains(head.lowercased())
+      let hint = isOtherSum ? ": crc32 is built in, a verify hook checks others" : ""
+      refuse("unknown key `\(escaped(head.prefix(40)))`\(hint)")
       return false
     }
     if isDefaults, key.isPerJob {

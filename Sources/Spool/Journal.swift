@@ -145,7 +145,7 @@ package struct Journal: Sendable, Equatable {
   package private(set) var unrecordedFrom: UInt64?
   package private(set) var lastFailure: Fields?
   package private(set) var lastInterruption: Fields?
-  /// Whoever started last has not said how that ended: it works still, or died.
+  /// Whoever started last has not said how that ended: it works still, or died. Nor did anybody look at the data since.
   package private(set) var hasOpenAttempt = false
   /// The last line is a failure: the move that belongs to it may not have happened.
   package private(set) var endsInFailure = false
@@ -195,7 +195,7 @@ package struct Journal: Sendable, Equatable {
       if fields["lost"] == "yes" { lostWrites = true }
     case .failed:
       lastFailure = fields
-      (unrecordedFrom, hasOpenAttempt) = (nil, false)
+      (unrecordedFrom, hasOpenAttempt) = (nil, fields["doubt"] == "yes")
       fetched &+= number("fetched") ?? 0
       if fields["burned"] != "no" { failures += 1 }
       let code = fields["code"].flatMap { FailureCode(rawValue: $0) }

@@ -8,21 +8,33 @@ extension Spool {
   ///   - isDry: only says whether it would.
   /// - Returns: the bytes that were in it; nil when it stays.
   func removeOrphan(_ path: Path, of job: FileName, isDry: Bool = false) throws(SpoolError) -> Int64? {
-    let descriptor: Int32
-    do throws(SpoolError) {
-      guard try system.status(root, path).isRegular else { return nil }
-      descriptor = try system.open(root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-    } catch  where error.errno == .noSuchFileOrDirectory {
-      return nil
-    }
-    defer { _ = Glibc.close(descriptor) }
-    // First the lock, then the look: who claims a job of this name from now on finds the data locked, and takes another name.
-    guard try system.lock(descriptor, path), try !isJobPresent(job) else { return nil }
-    do throws(SpoolError) {
-      let status = try system.status(descriptor, path: path)
-      guard try system.status(root, path).isSameFile(as: status) else { return nil }
+    try withIdleData(path) { (status) throws(SpoolError) in
+      // First the lock, then the look: who claims a job of this name from now on finds the data locked, and takes another name.
+      if try isJobPresent(job) { return nil }
       if !isDry { try system.unlink(root, path) }
       return status.size
+    }
+  }
+
+  /// Removes the data of a job that is in the caller's hands but not open there. What another worker has locked stays: while there was no data, its job may
+  /// have got the same name.
+  package func removeData(of job: JobName) throws(SpoolError) {
+    let path = Path(.partial, job.part)
+    _ = try withIdleData(path) { (_) throws(SpoolError) in try system.unlink(root, path) }
+  }
+
+  /// Does `body` to data while nobody else can; nil where there is none, or where somebody has it.
+  func withIdleData<Result>(_ path: Path, _ body: (FileStatus) throws(SpoolError) -> Result?) throws(SpoolError)
+    -> Result?
+  {
+    do throws(SpoolError) {
+      guard try system.status(root, path).isRegular else { return nil }
+      let descriptor = try system.open(root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      defer { _ = Glibc.close(descriptor) }
+      guard try system.lock(descriptor, path) else { return nil }
+      let status = try system.status(descriptor, path: path)
+      guard try system.status(root, path).isSameFile(as: status) else { return nil }
+      return try body(status)
     } catch  where error.errno == .noSuchFileOrDirectory {
       return nil
     }
@@ -58,6 +70,9 @@ extension Spool {
 }
 
 extension FileName {
+  /// One name in a directory: not empty, without a slash, and neither `.` nor `..`.
+  package var isEntry: Bool { !bytes.isEmpty && !bytes.contains(0x2F) && bytes != [0x2E] && bytes != [0x2E, 0x2E] }
+
   package static let recordSuffix = Array(".record".utf8)
   private static let dataSuffix = Array(".part".utf8)
 

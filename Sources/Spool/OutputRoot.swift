@@ -166,7 +166,13 @@ package final class OutputPlace {
       let temporary = try temporaryName(part.inode)
       try removeIfPresent(temporary)
       guard try link(part, to: temporary) else { return .otherFileSystem }
-      try spool.system.rename(parent.descriptor, temporary, name)
+      do throws(SpoolError) {
+        try spool.system.rename(parent.descriptor, temporary, name)
+      } catch {
+        // A second name would make the data somebody else's for the next attempt, which may have another output.
+        try? removeIfPresent(temporary)
+        throw error
+      }
       return .published
     }
     do throws(SpoolError) {

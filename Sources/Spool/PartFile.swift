@@ -161,6 +161,11 @@ package struct PartCopy: Sendable {
       // The checkpoint that vouches for these bytes must stay true of the new inode.
       try system.fdatasync(fresh, temporary)
       let status = try system.status(fresh, path: temporary)
+      // A copy can take minutes: a successor on another host may have put its own there.
+      let old = try system.status(source, path: path)
+      guard try system.status(root, path).isSameFile(as: old) else {
+        throw SpoolError(call: .rename, path: path.display, errno: .staleNFSFileHandle)
+      }
       try system.rename(root, temporary, path)
       return Result(descriptor: fresh, status: status)
     } catch {

@@ -33,8 +33,14 @@ struct Commit {
       throw failure
     }
     try claim.append(.verified(.now(), size: part.length, checksum: part.checksum, part: part.inode))
-    try await name(part)
-    try await finish(fetched: fetched, existing: false)
+    do {
+      try await name(part)
+    } catch let failure as Failure where failure.code == .outputExists && plan.request.crc32 != nil {
+      // Another job, or a worker that thought this one dead, was quicker with the very same.
+      guard try await acceptExisting(fetched: fetched, part) != nil else { throw failure }
+      return try part.close()
+    }
+    try await finish(fetched: fetched, existing: false, part)
     try part.close()
   }
 
@@ -91,8 +97,12 @@ struct Commit {
 
   /// Writes the receipt, removes the data's own name, and moves the job. The payload and its directory entry are durable by now. The data's
   /// name goes only after the receipt is durable: until then it is what tells our own payload from a stranger's file.
-  /// - Parameter mayHaveReceipt: nothing was fetched since the claim's journal was read, so that a receipt in it is this payload's.
-  private func finish(fetched: UInt64, existing: Bool, mayHaveReceipt: Bool = false) async throws {
+  /// - Parameters:
+  ///   - part: the data, where it is open.
+  ///   - mayHaveReceipt: nothing was fetched since the claim's journal was read, so that a receipt in it is this payload's.
+  private func finish(fetched: UInt64, existing: Bool, _ part: PartFile? = nil, mayHaveReceipt: Bool = false)
+    async throws
+  {
     // A job that came anew has an old account, perhaps even an old receipt: neither is this run's.
     let journal = claim.origin == .new ? Journal() : claim.text.journal
     if !mayHaveReceipt || journal.receipt == nil {
@@ -105,7 +115,7 @@ struct Commit {
           existing: existing, directory: root.location))
     }
     try await claim.makeDurable(durable)
-    try spool.removeData(of: claim.job)
+    if let part { try part.remove() } else { try spool.removeData(of: claim.job) }
     // Before the move, because nobody looks after a job that is done; a failure is not the job's, and leaves it to the sweep.
     try? spool.removeSetAside(of: claim.job)
     try claim.finish()
@@ -153,16 +163,24 @@ struct Commit {
 
   /// A file that bears the output's name: the job is done if it is this job's own data, published before a crash, or has the declared
   /// size and CRC-32.
+  /// - Parameters:
+  ///   - fetched: bytes that this worker fetched nevertheless, before the file was there.
+  ///   - part: the data, where it is open.
   /// - Returns: what the payload is; nil where there is none to accept.
-  /// - Throws: `output-exists`.
-  func acceptExisting() async throws -> Mark? {
+  /// - Throws: `output-exists`; `bad-output` for a directory.
+  func acceptExisting(fetched: UInt64 = 0, _ part: PartFile? = nil) async throws -> Mark? {
     guard let status = try root.status(plan.output) else { return nil }
+    if status.isDirectory {
+      throw Failure(.badOutput, "\(escaped(plan.output.text)) is a directory: add the file's name")
+    }
+    let journal = claim.text.journal
     let data = try spool.status(.partial, claim.job.part)
-    let isOwn = status.isRegular && data?.isSameFile(as: status) == true
+    // What is to replace a file, and has no history, is a new job: that older data of its name is the file itself says nothing of what it wants.
+    let isNew = overwrites && claim.origin == .new && journal.isEmpty
+    let isOwn = status.isRegular && data?.isSameFile(as: status) == true && !isNew
     if overwrites, !isOwn { return nil }
     let request = plan.request
     // A gesture that came between the receipt and the move to done/ leaves a job whose payload is in its place.
-    let journal = claim.text.journal
     // So does a crash between the payload's name and the receipt; and what has changed since must not get a receipt of its own.
     let vouched = journal.published ?? (claim.origin == .new ? nil : journal.verified)
     let published = vouched.flatMap { $0.part == status.inode ? $0.checksum : nil }
@@ -178,7 +196,7 @@ struct Commit {
     try await durable(existing.flush)
     try claim.append(.verified(.now(), size: mark.offset, checksum: mark.checksum, part: existing.status.inode))
     try await sync(place)
-    try await finish(fetched: 0, existing: !isOwn)
+    try await finish(fetched: fetched, existing: !isOwn, part)
     return mark
   }
 }

@@ -24,6 +24,10 @@ package enum Gate: Sendable {
       switch self {
       case .command(let command):
         let outcome = try await ChildProcess(arguments: ["/bin/sh", "-c", command], seconds: Self.timeLimit).run()
+        // What sh says of a command that it can't find or run (POSIX, sh, EXIT STATUS).
+        if outcome.end == .exited(126) || outcome.end == .exited(127) {
+          return .broken("--gate: the command cannot be run: \(outcome.description)")
+        }
         return outcome.isSuccess ? .open : .closed("--gate: \(outcome.description)")
       case .unmeteredOnly:
         return try await askNetworkManager()

@@ -59,9 +59,7 @@ final class JobRun {
     self.id = id
   }
 
-  /// The job's own file may lack lines that its journal has.
-  private var isJobDoubtful: Bool { isDoubtful || claim.lostWrites != nil }
-  private var hasLostWrites: Bool { lostWrites != nil || isJobDoubtful }
+  private var hasLostWrites: Bool { lostWrites != nil || claim.lostWrites != nil }
 
   private var spool: Spool { claim.spool }
   private var name: FileName { claim.job.fileName }
@@ -104,12 +102,12 @@ final class JobRun {
   private func attemptOnce() async throws -> Outcome {
     let journal = claim.text.journal
     if claim.origin == .cur, journal.endsInFailure { return try await finishRecord(journal) }
+    let isRequeued = claim.origin == .new && !journal.isEmpty
+    attempt = (isRequeued ? 0 : journal.failures) + 1
     // A failed fsync is known to have lost lines, or may be known to none but a worker that died.
     if isTakenOver || journal.lostWrites { try claim.renew() }
-    let isRequeued = claim.origin == .new && !journal.isEmpty
     // Else the claim has it already.
     if isRequeued, !claim.isRequeueNoted { try claim.append(.requeued(.now())) }
-    attempt = (isRequeued ? 0 : journal.failures) + 1
     let request = claim.text.request.bounded(by: worker.options)
     let plan = try JobPlan(request, protocols: worker.options.protocols)
     let commit = Commit(
@@ -437,6 +435,8 @@ final class JobRun {
     if let stop = lostClaim() { return await end(stop) }
     var failure = failure
     failure.lostWrites = failure.lostWrites || hasLostWrites
+    // Doubt is no knowledge: what is known to be lost calls for a copy of all the data, and so for room.
+    failure.isDoubtful = isDoubtful
     do {
       try state?.dropData(after: failure.code)
       // What an earlier attempt left, when more was allowed.
@@ -460,7 +460,7 @@ final class JobRun {
         retry: retry)
       do throws(SpoolError) {
         try claim.append(.failed(line))
-      } catch  where error.isDiskFull && !isJobDoubtful {
+      } catch  where error.isDiskFull && claim.lostWrites == nil {
         // No room even for the record: the move and its mtime need none, and the log has it all. But what an fsync lost must not be
         // trusted by whoever does not know of it.
         if failure.lostWrites { try state?.cutToCheckpoint() }

@@ -43,6 +43,8 @@ package final class Worker {
   private var askedAt: Int64?
   private var isAskingGate = false
   private var isSpaceShort = false
+  /// A job could not be claimed for want of room, and none was since.
+  private var isFullTold = false
   let room: DiskRoom
   let blocks = BlockPool()
   var roomWait = RoomWait()
@@ -306,10 +308,22 @@ package final class Worker {
         continue
       }
       if try waitsForRoom(candidate) { continue }
-      let outcome = try spool.claim(
-        candidate.name, from: candidate.origin, now: clock(for: candidate), isForced: candidate.isForced)
+      let outcome: ClaimOutcome
+      do throws(SpoolError) {
+        outcome = try spool.claim(
+          candidate.name, from: candidate.origin, now: clock(for: candidate), isForced: candidate.isForced)
+      } catch  where error.isDiskFull {
+        // Neither it nor what is wrong with it can be written down. It waits; others may need no room, and what runs may make some.
+        waiting.ended(candidate.name, isWaiting: true)
+        summary.waiting = waiting.count
+        if !isFullTold { log(Event("broken", .error, job: candidate.name, Fields().with("reason", "\(error)"))) }
+        isFullTold = true
+        continue
+      }
       switch outcome {
-      case .claimed(let claim): start(claim, host: host)
+      case .claimed(let claim):
+        isFullTold = false
+        start(claim, host: host)
       case .lost: break
       // Another worker has tried it since it was found, or this one has.
       case .notDue(let due): nextDue = min(nextDue ?? .max, due)

@@ -107,7 +107,7 @@ package struct URLParts: Sendable {
   private static func checkForm(_ text: String) throws(URLProblem) {
     for byte in text.utf8 where byte <= 0x20 || byte == 0x7f {
       throw URLProblem(
-        reason: byte == 0x20 ? "blank in the URL" : "control character in the URL")
+        reason: byte == 0x20 ? "blank in the URL: write %20" : "control character in the URL")
     }
     guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")),
       text.utf8[colon...].starts(with: "://".utf8)

@@ -7,7 +7,7 @@ struct Clean: ParsableCommand {
     abstract: "Removes what no job needs any more.",
     discussion: """
       Data whose job is gone, files in tmp older than 36 hours, records of what is gone, and, only if asked to, old receipts. \
-      Never a job, never a payload. Receipts whose payload is missing are named and stay.
+      Never a job, never a payload. Receipts whose payload is missing are named and stay, until they are old as well.
       """)
 
   @Flag(name: .long, help: "Print what would be removed; change nothing.")
@@ -26,15 +26,15 @@ struct Clean: ParsableCommand {
     }
   }
 
-  /// `30d`, `12h`, or a number of seconds; up to 100 years.
+  /// `30d`, `12h`; up to 100 years. Without a unit 30 would be seconds for one and days for another, and 0 all receipts.
   private static func seconds(_ text: String) -> Int64? {
     let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
-    let unit = text.last.flatMap { units[$0] }
-    let digits = unit == nil ? text[...] : text.dropLast()
+    guard let unit = text.last.flatMap({ units[$0] }) else { return nil }
+    let digits = text.dropLast()
     guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int64(digits),
-      number <= 3_155_760_000 / (unit ?? 1)
+      (1...3_155_760_000 / unit).contains(number)
     else { return nil }
-    return number * (unit ?? 1)
+    return number * unit
   }
 
   func run() throws {

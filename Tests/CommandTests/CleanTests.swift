@@ -64,9 +64,17 @@ import Testing
     #expect(result.output.contains("removed done/finished: a receipt older than 2d\n"), "\(result)")
     #expect(scene.spool.names("done") == ["missing"])
     #expect(scene.spool.payloads == ["there"])
-    for age in ["", "d", "-1d", "1w", "99999999d"] {
+    for age in ["", "d", "-1d", "1w", "99999999d", "30", "0", "0d"] {
       #expect(try await scene.spoolrun("clean", "--keep-done=\(age)").status == .exited(64), "\(age)")
     }
+  }
+
+  /// As `mv cur/x:OWNER hold/` and `release --all` leave it.
+  @Test func `data of a job that still has its owner behind its name stays`() async throws {
+    let scene = try litteredScene()
+    try writeFile(scene.spool.path("new/gone:host.1.0000000a"), Array("https://a.example/x\n".utf8))
+    let result = try await scene.spoolrun("clean")
+    #expect(result.status == .exited(0) && fileStatus(scene.spool.path("partial/gone.part")) != nil, "\(result)")
   }
 
   @Test func `data that somebody has locked stays`() async throws {

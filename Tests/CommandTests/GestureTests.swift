@@ -32,6 +32,26 @@ import Testing
     }
   }()
 
+  /// Neither out of a directory, nor to what stands beside jobs.
+  @Test(arguments: [
+    ["cancel", "failed/../done/x"], ["cancel", "failed/../../outside"], ["cancel", "partial/x.part"],
+    ["hold", "partial/x.part"], ["retry", "partial/x.part"], ["retry", "failed/y.record"], ["cancel", ""],
+    ["hold", "new/.."], ["cancel", "failed/sub/x"],
+  ])
+  func `what is no job stays`(arguments: [String]) async throws {
+    let scene = try Scene()
+    let text = Array("https://a.example/x\n".utf8)
+    try #require(mkdir(scene.spool.path("failed/sub"), 0o700) == 0)
+    let record = Array("failed: 2026-11-21T03:00:00Z attempt=0 class=permanent code=malformed at=0 reason=x\n".utf8)
+    let files = [
+      "done/x": text, "../outside": text, "failed/sub/x": text, "failed/y.record": record, "partial/x.part": text,
+    ]
+    for (path, bytes) in files { try writeFile(scene.spool.path(path), bytes) }
+    let result = try await scene.spoolrun(arguments)
+    #expect(result.status == .exited(1) && result.errors != "", "\(result)")
+    for (path, bytes) in files { #expect(try readFile(scene.spool.path(path)) == bytes, "\(path)") }
+  }
+
   @Test(arguments: moves)
   func `each gesture moves what it should, and nothing else`(move: Move) async throws {
     let scene = try Scene()

@@ -27,7 +27,9 @@ final class Scene: Sendable {
 
   /// A command on this spool, named by the environment.
   @discardableResult
-  func spoolrun(_ arguments: String...) async throws -> CommandResult {
+  func spoolrun(_ arguments: String...) async throws -> CommandResult { try await spoolrun(arguments) }
+
+  func spoolrun(_ arguments: [String]) async throws -> CommandResult {
     try await run([try productPath("spoolrun")] + arguments, environment: environment)
   }
 

@@ -15,6 +15,7 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
     // A full disk burns no attempt, which is a field.
     var failure = Failure(.diskFull, "full", expected: "a", found: "b", line: 3)
     failure.lostWrites = true
+    failure.isDoubtful = true
     let record = FailureRecord(
       time: now, attempt: 1, failure: failure, offset: 1, checksum: Checksum(), fetched: 1, retry: now)
     let lines: [JournalLine] = [

@@ -77,12 +77,12 @@ import Testing
   /// Nothing that stands anywhere is replaced by a move; the data goes along.
   @Test func movesAreNumbered() throws {
     let (fixture, claim) = try claimed()
-    try writeFile(fixture.files.path("done/a"), Array("older".utf8))
-    try writeFile(fixture.files.path("done/a~2"), Array("old".utf8))
+    try writeFile(fixture.files.path("failed/a"), Array("older".utf8))
+    try writeFile(fixture.files.path("failed/a~2"), Array("old".utf8))
     try writeFile(fixture.files.path("partial/a.part"), [1, 2, 3])
-    try claim.finish()
-    #expect(fixture.files.names("done") == ["a", "a~2", "a~3"])
-    #expect(try fixture.text("done/a") == "older" && fixture.text("done/a~3") == url)
+    try claim.giveUp()
+    #expect(fixture.files.names("failed") == ["a", "a~2", "a~3"])
+    #expect(try fixture.text("failed/a") == "older" && fixture.text("failed/a~3") == url)
     #expect(fixture.files.names("partial") == ["a~3.part"])
     #expect(claim.job.display == "a~3")
   }
@@ -90,17 +90,34 @@ import Testing
   /// Somebody takes the number between the look and the move: the data goes on to the next.
   @Test func aNumberThatIsTakenMeanwhile() throws {
     let files = Mutex<TemporarySpool?>(nil)
-    let hook = Probe.once(.rename, " done/a~2") {
-      _ = files.withLock { close(creat($0?.path("done/a~2") ?? "", 0o600)) }
+    let hook = Probe.once(.rename, " failed/a~2") {
+      _ = files.withLock { close(creat($0?.path("failed/a~2") ?? "", 0o600)) }
       return nil
     }
     let (fixture, claim) = try claimed(hook: hook)
     files.withLock { $0 = fixture.files }
+    try writeFile(fixture.files.path("failed/a"), Array("older".utf8))
+    try writeFile(fixture.files.path("partial/a.part"), [1, 2, 3])
+    try claim.giveUp()
+    #expect(fixture.files.names("failed") == ["a", "a~2", "a~3"])
+    #expect(fixture.files.names("partial") == ["a~3.part"])
+  }
+
+  /// A job that is done has no data: what bears its name is another worker's, whose job got the name while there was none.
+  @Test func anothersDataStaysWhenAJobIsDone() throws {
+    let (fixture, claim) = try claimed()
     try writeFile(fixture.files.path("done/a"), Array("older".utf8))
     try writeFile(fixture.files.path("partial/a.part"), [1, 2, 3])
+    let other = open(fixture.files.path("partial/a.part"), O_RDWR | O_CLOEXEC)
+    defer { close(other) }
+    #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
+    let claimed = claim.job
+    try fixture.spool.removeData(of: claimed)
     try claim.finish()
-    #expect(fixture.files.names("done") == ["a", "a~2", "a~3"])
-    #expect(fixture.files.names("partial") == ["a~3.part"])
+    #expect(fixture.files.names("done") == ["a", "a~2"] && fixture.files.names("partial") == ["a.part"])
+    #expect(flock(other, LOCK_UN) == 0)
+    try fixture.spool.removeData(of: claimed)
+    #expect(fixture.files.names("partial") == [])
   }
 
   @Test func aNumberIsFreeOnlyIfItsDataIs() throws {

@@ -33,7 +33,7 @@ import Testing
     ("http:/h/a", "no scheme: a URL begins with http:// or https://"), ("http:///h", "no host in the URL"),
     ("http://", "no host in the URL"), ("http://?a", "no host in the URL"), ("http://:80/", "no host in the URL"),
     ("http://u@/", "no host in the URL"), ("file:///etc/passwd", "scheme is none of http, https, ftp, ftps, sftp"),
-    ("http://h/a b", "blank in the URL"), ("http://h/a\n", "control character in the URL"),
+    ("http://h/a b", "blank in the URL: write %20"), ("http://h/a\n", "control character in the URL"),
     ("http://h/\u{0}", "control character in the URL"), ("http://h/\u{7f}", "control character in the URL"),
     ("gopher://h/a", "scheme is none of http, https, ftp, ftps, sftp"),
     ("file://h/a", "scheme is none of http, https, ftp, ftps, sftp"),

@@ -16,6 +16,15 @@ import Testing
     #expect(spool.places(of: "a") == ["done/a"])
   }
 
+  /// Closed would be silence for ever.
+  @Test func aGateThatIsNoCommandIsTold() async throws {
+    let spool = try TemporarySpool()
+    try spool.drop("a", "http://127.0.0.1:9/x\n")
+    let result = try await spoolrun("--once", "--gate", "/nonexistent/gate", spool.root)
+    #expect(result.status == .exited(75) && result.errors.contains("cannot be run"), "\(result)")
+    #expect(spool.places(of: "a") == ["new/a"])
+  }
+
   /// It is asked when there is something to start, and again until it opens.
   @Test func aGateThatOpensLetsAWatchingWorkerGoOn() async throws {
     let server = try simpleServer()

@@ -54,7 +54,7 @@ import Testing
     let inode = try #require(fileStatus(spool.path("\(place)/a"))).st_ino
     #expect(try await spoolrun("--once", spool.root).status == .exited(1))
     let record = try spool.lastFailure("failed/a")
-    #expect(record["code"] == "expired" && record["lost"] == (isEnded ? nil : "yes"))
+    #expect(record["code"] == "expired" && record["doubt"] == (isEnded ? nil : "yes"))
     #expect(
       try #require(fileStatus(spool.path("failed/a"))).st_ino != inode || isEnded, "a journal in an inode of its own")
   }

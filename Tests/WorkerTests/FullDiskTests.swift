@@ -1,0 +1,20 @@
+import Glibc
+import TestSupport
+import Testing
+
+@Suite(.enabled("needs root and a mount namespace") { try await SmallDisk.isAllowed() })
+struct FullDiskTests {
+  /// What cannot even be refused for want of room waits. It ended each run, and a worker that stays, whatever else there was to do.
+  @Test func aJobThatCannotBeClaimedEndsNobody() async throws {
+    let disk = try await SmallDisk(megabytes: 4)
+    let spool = try TemporarySpool(in: disk.path)
+    #expect(symlink("/etc/passwd", spool.path("new/aaa")) == 0)
+    #expect(throws: TestSupportError.self) { try disk.fill(megabytes: 8) }
+    let full = try await spoolrun("--once", spool.root)
+    #expect(full.status == .exited(75) && full.errors.contains("aaa"), "\(full)")
+    #expect(spool.places(of: "aaa") == ["new/aaa"])
+    disk.empty()
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    #expect(spool.places(of: "aaa") == ["failed/aaa"])
+  }
+}

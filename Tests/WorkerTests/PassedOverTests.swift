@@ -1,0 +1,41 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// Jobs that a worker may not take yet.
+@Suite struct PassedOverTests {
+  /// What the worker itself does to look at a file must not be news of it: it would look again at once, and so on.
+  @Test(arguments: [true, false])
+  func isNotLookedAtWithoutEnd(isLocked: Bool) async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    let path = spool.path("new/later")
+    let worker = try start(["-v", spool.root])
+    try spool.drop("first", "\(server.url("/x"))\n")
+    try await waitUntil("the first is done") { spool.places(of: "first") == ["done/first"] }
+    try writeFile(spool.path("tmp/later"), Array("\(server.url("/y"))\(isLocked ? "\n" : "")".utf8))
+    let lock = open(spool.path("tmp/later"), O_RDONLY | O_CLOEXEC)
+    defer { close(lock) }
+    if isLocked { #expect(flock(lock, LOCK_EX | LOCK_NB) == 0) }
+    #expect(rename(spool.path("tmp/later"), path) == 0)
+    for number in 1...20 {
+      try spool.drop("\(number)", "url: \(server.url("/x"))\noutput: \(number)\n")
+      try await waitUntil("the next is done") { spool.places(of: "\(number)") == ["done/\(number)"] }
+    }
+    #expect(spool.places(of: "later") == ["new/later"])
+    worker.send(signal: SIGTERM)
+    let result = try await worker.result()
+    #expect(result.errors.split(separator: " unfinished ").count <= 3, "\(result)")
+  }
+
+  /// Nobody's newline is guessed, and no line is lost, in a job that came back with its journal either.
+  @Test func aLineWithoutItsEndIsNoTornJournal() async throws {
+    let spool = try TemporarySpool()
+    let text =
+      "http://127.0.0.1:9/a\nfailed: 2026-11-21T03:00:00Z attempt=1 class=permanent code=http-404 at=0 reason=x\nurl: http://b/x"
+    try writeFile(spool.path("new/a"), Array(text.utf8))
+    try await runTool(["/usr/bin/touch", "-d", "@0", spool.path("new/a")])
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0), "it was changed just now")
+    #expect(try readFile(spool.path("new/a")) == Array(text.utf8))
+  }
+}
