@@ -199,7 +199,11 @@ extension Spool {
     } catch {
     }
     // What is too long for a job needs no newline to be none.
-    if !isSettled, status.size <= JobText.maximumRequest, try !endsInNewline(descriptor, path, status) { return true }
+    if !isSettled, status.size <= JobText.maximumRequest, try !endsInNewline(descriptor, path, status) {
+      let bytes = try read(descriptor, path, limit: JobText.maximumRequest)
+      let text = bytes.withUnsafeBytes { JobText($0) }
+      if bytes.isEmpty || text.hasTornTail && !text.isTornByWorker(in: .new) { return true }
+    }
     return try !system.lock(descriptor, path)
   }
 

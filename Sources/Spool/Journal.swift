@@ -197,7 +197,8 @@ package struct Journal: Sendable, Equatable {
       lastFailure = fields
       (unrecordedFrom, hasOpenAttempt) = (nil, fields["doubt"] == "yes")
       fetched &+= number("fetched") ?? 0
-      if fields["burned"] != "no" { failures += 1 }
+      // Without an attempt, as where the text was no job's, none has failed.
+      if fields["burned"] != "no", fields["attempt"] != "0" { failures += 1 }
       let code = fields["code"].flatMap { FailureCode(rawValue: $0) }
       if let code, code.isMismatch {
         mismatches += 1

@@ -52,7 +52,8 @@ package struct StatusTable {
     let counts = JobState.allCases.filter { snapshot.count($0) > 0 }.map {
       (state: $0, text: "\(snapshot.count($0)) \($0.rawValue)")
     }
-    guard !counts.isEmpty else { return [line("no jobs")] }
+    // What may not be read may hold some.
+    guard !counts.isEmpty else { return snapshot.unreadable.isEmpty ? [line("no jobs")] : [] }
     var lines = [StyledLine(look)]
     for (index, count) in counts.enumerated() {
       let text = count.text + (index + 1 < counts.count ? ", " : "")

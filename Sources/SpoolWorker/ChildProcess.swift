@@ -18,6 +18,12 @@ struct ChildProcess: Sendable {
 
     var isSuccess: Bool { end == .exited(0) }
 
+    /// For a record: how it ended, and the last that it said of that.
+    var reason: String {
+      let last = output.split(separator: 0x0A).last.map { escaped($0.prefix(200)) } ?? ""
+      return last.isEmpty ? description : "\(description): \(last)"
+    }
+
     /// For a person.
     var description: String {
       switch end {

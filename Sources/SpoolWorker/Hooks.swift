@@ -53,9 +53,9 @@ struct Hooks {
         log(
           Event(
             "hook-failed", name == .verify ? .info : .warning, job: job,
-            Fields().with("hook", name.rawValue).with("reason", outcome.description)))
+            Fields().with("hook", name.rawValue).with("reason", outcome.reason)))
       }
-      return (outcome.isSuccess, outcome.description)
+      return (outcome.isSuccess, outcome.reason)
     } catch {
       log(
         Event(

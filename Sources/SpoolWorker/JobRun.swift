@@ -260,9 +260,11 @@ final class JobRun {
           log(
             "mirror-failed",
             Fields().with("url", mirror.redacted).with("code", failure.label).with("reason", failure.reason))
-          // A checkpoint under way still uses the descriptor that goes with the data.
+          // A checkpoint under way still uses the descriptor that goes with the data, and none may begin until that is gone.
+          mayCheckpoint = false
           await checkpointing?.value
           try state.dropData(after: failure.code)
+          mayCheckpoint = true
         }
       }
     }

@@ -25,8 +25,11 @@ enum SpoolOpening {
       switch error.errno {
       case .noSuchFileOrDirectory, .notDirectory:
         let origin = named == nil && environmentLocation == nil ? ", and no other was named" : ""
+        // `spoolrun statsu`, perhaps.
+        let doubt = named != nil && !location.utf8.contains(0x2F) ? "; no command is called so either" : ""
         Terminal.error(
-          "\(place): no spool there\(origin) (\(error.path): \(error.errno)); `spoolrun init \(place)` makes one")
+          "\(place): no spool there\(origin) (\(error.path): \(error.errno)); `spoolrun init \(place)` makes one\(doubt)"
+        )
         throw ExitStatus.noSpool.code
       case .permissionDenied:
         Terminal.error("\(place): \(error.errno): the spool belongs to another user")

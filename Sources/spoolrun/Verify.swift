@@ -19,14 +19,17 @@ struct Verify: ParsableCommand {
   @Flag(name: .shortAndLong, help: "Name sound payloads as well.")
   var verbose = false
 
-  @Argument(help: "Jobs in done. (default: all)")
+  @Argument(help: "Jobs in done, by name or as done/name. (default: all)")
   var names: [String] = []
 
   func run() throws {
     let spool = try spool.open()
     var isSound = true
     do throws(SpoolError) {
-      let named = RawArguments.bytes(of: names).map { FileName($0) }
+      let done = Array("\(Directory.done.rawValue)/".utf8)
+      let named = RawArguments.bytes(of: names).map {
+        FileName(Array($0.starts(with: done) ? $0[done.count...] : $0[...]))
+      }
       for name in try named.isEmpty ? spool.list(.done).sorted(by: { $0.display < $1.display }) : named {
         let verdict = verdict(name, spool)
         if verdict.isSound {
