@@ -198,8 +198,11 @@ extension Spool {
       return true
     } catch {
     }
+    // Something else may have taken the name: the claim itself will say what is wrong with it.
+    let opened = try system.status(descriptor, path: path)
+    guard opened.isRegular else { return false }
     // What is too long for a job needs no newline to be none.
-    if !isSettled, status.size <= JobText.maximumRequest, try !endsInNewline(descriptor, path, status) {
+    if !isSettled, opened.size <= JobText.maximumRequest, try !endsInNewline(descriptor, path, opened) {
       let bytes = try read(descriptor, path, limit: JobText.maximumRequest)
       let text = bytes.withUnsafeBytes { JobText($0) }
       if bytes.isEmpty || text.hasTornTail && !text.isTornByWorker(in: .new) { return true }
