@@ -7,7 +7,7 @@ let patience = getenv("SPOOLRUN_TEST_PATIENCE").flatMap { Int(String(cString: $0
 /// It is asked every few milliseconds, on a thread of its own, so that a busy pool of Swift's delays nothing.
 /// Throws, with what was waited for, when it doesn't hold in time.
 package func waitUntil(
-  _ what: String, timeout: Duration = .seconds(30), _ condition: @escaping @Sendable () throws -> Bool
+  _ what: String, timeout: Duration = .seconds(60), _ condition: @escaping @Sendable () throws -> Bool
 ) async throws {
   let deadline = ContinuousClock.now + timeout * patience
   try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
