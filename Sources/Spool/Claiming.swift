@@ -175,7 +175,7 @@ extension Spool {
   /// Whether a dropper is still at it, or another has its lock: by lease (fcntl(2) F_SETLEASE: only its file's owner or root may ask), else by age. All that would be
   /// looked at again is found out here, by a descriptor for reading: to close one for writing would be news of the file to a worker that watches, without end.
   private func isBeingWritten(_ path: Path, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Bool {
-    let isSettled = max(status.modified, status.changed) + Self.settlingTime <= now.seconds
+    let isYoung = isYoung(status, now: now)
     let descriptor: Int32
     do throws(SpoolError) {
       descriptor = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
@@ -194,20 +194,24 @@ extension Spool {
       try system.probeLease(descriptor, path)
     } catch  where error.errno == .resourceTemporarilyUnavailable {
       return true
-    } catch  where !isSettled {
-      return true
     } catch {
+      // Not this user's to ask: its age has to tell.
+      if isYoung { return true }
     }
     // Something else may have taken the name: the claim itself will say what is wrong with it.
     let opened = try system.status(descriptor, path: path)
     guard opened.isRegular else { return false }
-    // What is too long for a job needs no newline to be none.
-    if !isSettled, opened.size <= JobText.maximumRequest, try !endsInNewline(descriptor, path, opened) {
-      let bytes = try read(descriptor, path, limit: JobText.maximumRequest)
-      let text = bytes.withUnsafeBytes { JobText($0) }
-      if bytes.isEmpty || text.hasTornTail && !text.isTornByWorker(in: .new) { return true }
+    // The last byte settles nearly all.
+    if isYoung, try !endsInNewline(descriptor, path, opened),
+      try readJob(descriptor, path, opened, .new, now: now).text == nil
+    {
+      return true
     }
     return try !system.lock(descriptor, path)
+  }
+
+  private func isYoung(_ status: FileStatus, now: Timestamp) -> Bool {
+    max(status.modified, status.changed) + Self.settlingTime > now.seconds
   }
 
   private func endsInNewline(_ descriptor: Int32, _ path: Path, _ status: FileStatus) throws(SpoolError) -> Bool {
@@ -222,7 +226,7 @@ extension Spool {
   /// The job's text, and what is wrong with it; no text while it still lacks its last newline and is young.
   private func readJob(_ descriptor: Int32, _ path: Path, _ status: FileStatus, _ origin: Directory, now: Timestamp)
     throws(SpoolError)
-    -> (bytes: [UInt8], JobText?, Defect?)
+    -> (bytes: [UInt8], text: JobText?, defect: Defect?)
   {
     let isHuge = status.size > Self.maximumJobFile
     let bytes = try read(descriptor, path, limit: isHuge ? JobText.maximumRequest : Self.maximumJobFile)
@@ -231,9 +235,8 @@ extension Spool {
       return (bytes, text, Defect(line: nil, reason: "\(status.size) bytes: a job has at most 64 KiB"))
     }
     if text.hasTornTail && !text.isTornByWorker(in: origin) || status.size == 0 {
-      let isYoung = max(status.modified, status.changed) + Self.settlingTime > now.seconds
       // In sight of a defect no newline can mend, waiting helps nobody; but a cut line looks like one, so only the missing newline counts.
-      if origin == .new, isYoung { return (bytes, nil, nil) }
+      if origin == .new, isYoung(status, now: now) { return (bytes, nil, nil) }
       return (
         bytes, text,
         Defect(

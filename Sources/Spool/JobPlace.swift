@@ -32,6 +32,8 @@ extension Spool {
   /// its way in either direction is seen by one of the two.
   func isJobPresent(_ name: FileName) throws(SpoolError) -> Bool {
     let directories = Self.jobDirectories.filter { $0 != .done }
+    // What is seen once is there: `new/` may be long, and is listed for what is hardly anybody's.
+    if try !places(of: name, in: directories).isEmpty { return true }
     // Moved out of cur/ with its owner's suffix left on.
     for directory in [Directory.hold, .new] {
       if try list(directory).contains(where: { ClaimName($0)?.job.fileName == name }) { return true }

@@ -11,7 +11,7 @@ package struct JobText: Sendable {
   package private(set) var completeLength = 0
   package private(set) var hasTornTail = false
   /// The tail is the beginning of a journal line, or zeros where a power cut kept the length and lost the data.
-  package private(set) var tornTailIsJournal = false
+  package var tornTailIsJournal: Bool { hasTornTail && !journal.isEmpty || tailBeginsJournal }
   /// It begins as the worker's lines do.
   private var tailBeginsJournal = false
 
@@ -43,7 +43,6 @@ package struct JobText: Sendable {
     completeLength = position
     hasTornTail = position < bytes.count
     tailBeginsJournal = hasTornTail && Self.beginsJournal(bytes[position...])
-    tornTailIsJournal = hasTornTail && !journal.isEmpty || tailBeginsJournal
     if !isDefaults {
       if request.urls.isEmpty { note(Defect(line: nil, reason: "no URL: a job is at least one line with a URL")) }
       if bareURLs > 1 {

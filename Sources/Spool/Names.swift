@@ -1,6 +1,14 @@
 /// The directories of a spool (spool.5), in the order in which `spoolrun init` makes them.
 package enum Directory: String, CaseIterable, Sendable {
   case tmp, new, cur, partial, done, failed, hold, files
+
+  /// `DIRECTORY/NAME` in its parts; what doesn't begin with a directory of a spool is all name.
+  package static func split(_ bytes: [UInt8]) -> (directory: Directory?, name: FileName) {
+    guard let slash = bytes.firstIndex(of: 0x2F),
+      let directory = Directory(rawValue: String(decoding: bytes[..<slash], as: UTF8.self))
+    else { return (nil, FileName(bytes)) }
+    return (directory, FileName(Array(bytes[(slash + 1)...])))
+  }
 }
 
 /// A job's name: its file name, which carries no meaning.

@@ -66,10 +66,7 @@ struct GestureRun {
 
   /// `NAME`, or `DIRECTORY/NAME` for one of several jobs of a name; a claim's own name in `cur` is its job's.
   private func split(_ bytes: [UInt8]) -> (Directory?, FileName) {
-    guard let slash = bytes.firstIndex(of: 0x2F),
-      let directory = Directory(rawValue: String(decoding: bytes[..<slash], as: UTF8.self))
-    else { return (nil, FileName(bytes)) }
-    let name = FileName(Array(bytes[(slash + 1)...]))
+    let (directory, name) = Directory.split(bytes)
     if directory == .cur, let claim = ClaimName(name) { return (directory, claim.job.fileName) }
     return (directory, name)
   }

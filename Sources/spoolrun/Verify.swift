@@ -26,9 +26,9 @@ struct Verify: ParsableCommand {
     let spool = try spool.open()
     var isSound = true
     do throws(SpoolError) {
-      let done = Array("\(Directory.done.rawValue)/".utf8)
-      let named = RawArguments.bytes(of: names).map {
-        FileName(Array($0.starts(with: done) ? $0[done.count...] : $0[...]))
+      let named = RawArguments.bytes(of: names).map { bytes in
+        let (directory, name) = Directory.split(bytes)
+        return directory == .done ? name : FileName(bytes)
       }
       for name in try named.isEmpty ? spool.list(.done).sorted(by: { $0.display < $1.display }) : named {
         let verdict = verdict(name, spool)

@@ -19,18 +19,14 @@ import Testing
   /// By another job, or by a worker that thought this one dead: the very same file is no failure, another is.
   @Test(arguments: [true, false])
   func aFileThatComesMeanwhile(isSame: Bool) async throws {
-    let gate = try Gate()
-    let server = try halfwayServer(halfwayBody, gate: gate)
-    let spool = try TemporarySpool()
-    try spool.drop("a", "url: \(server.url("/a"))\ncrc32: \(hex8(independentCRC32(halfwayBody)))\n")
-    let worker = try start(["--once", spool.root])
-    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    let (spool, server, worker, gate) = try await startHalfway("crc32: \(hex8(independentCRC32(halfwayBody)))\n")
     try writeFile(spool.path("files/a"), isSame ? halfwayBody : [1])
     gate.open()
     let result = try await worker.result()
     #expect(result.status == .exited(isSame ? 0 : 1), "\(result)")
     #expect(spool.places(of: "a") == [isSame ? "done/a" : "failed/a"])
     #expect(try spool.payload("a") == (isSame ? halfwayBody : [1]))
+    #expect(server.requests.count == 1)
     guard isSame else { return }
     #expect(try spool.lines("done/a").last?["existing"] == "yes" && spool.names("partial") == [])
   }

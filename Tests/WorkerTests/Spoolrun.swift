@@ -52,13 +52,14 @@ func halfwayServer(_ body: [UInt8], gate: Gate) throws -> ScriptedServer {
 }
 
 /// A worker that holds half of job `a` until the gate opens.
-func startHalfway() async throws -> (
+/// - Parameter more: lines of the job beside its URL.
+func startHalfway(_ more: String = "") async throws -> (
   spool: TemporarySpool, server: ScriptedServer, worker: RunningCommand, gate: Gate
 ) {
   let gate = try Gate()
   let server = try halfwayServer(halfwayBody, gate: gate)
   let spool = try TemporarySpool()
-  try spool.drop("a", "\(server.url("/a"))\n")
+  try spool.drop("a", "\(server.url("/a"))\n\(more)")
   let worker = try start(["--once", spool.root])
   try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
   return (spool, server, worker, gate)
