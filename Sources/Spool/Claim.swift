@@ -21,6 +21,8 @@ package final class Claim {
   /// What an fsync of the file failed with, until a copy has taken its place.
   package private(set) var lostWrites: SpoolError?
   private var isOpen = true
+  /// Twice the bytes of the job file when it was compacted last, so that it is not copied again and again for little.
+  private var compactsBeyond: Int64 = 0
   /// Whether its last move is still to come.
   package var isHeld: Bool { isOpen }
 
@@ -143,6 +145,16 @@ package final class Claim {
     guard try standing() == .ours else { return }
     try replaceFile()
     lostWrites = nil
+  }
+
+  /// Rewrites a long journal without the checkpoints that later ones supersede: a slow download writes one every few seconds for weeks, and a
+  /// job beyond ``Spool/maximumJobFile`` is none.
+  /// - Parameter limit: bytes of the job file up to which it stays as it is.
+  package func compact(beyond limit: Int64) throws(SpoolError) {
+    guard end > max(limit, compactsBeyond), try standing() == .ours else { return }
+    let bytes = try spool.read(descriptor, path, limit: Int(end))
+    try replaceFile(by: JobText.compacted(bytes))
+    compactsBeyond = 2 * end
   }
 
   /// Replaces the file by a copy of our own making: somebody else's file may be changed or be linked elsewhere while

@@ -63,7 +63,10 @@ extension Spool {
     }
     // Since it was found another worker may have had it, and parked it anew.
     if origin == .partial, !isForced, status.modified > now.seconds { return .notDue(status.modified) }
-    if origin == .new, try isBeingWritten(source, status, now: now) { return .unfinished }
+    if origin == .new {
+      if try isInHandWithoutData(job) { return .lost }
+      if try isBeingWritten(source, status, now: now) { return .unfinished }
+    }
     do throws(SpoolError) {
       return try claim(job, source, origin, now: now)
     } catch  where error.errno == .noSuchFileOrDirectory {
@@ -77,6 +80,13 @@ extension Spool {
     } catch  where error.call == .open && error.errno == .permissionDenied {
       return try reject(name, from: origin, Defect(line: nil, reason: "cannot be read: \(error.errno)"))
     }
+  }
+
+  /// Whether this worker has a job of this name that nothing has come of yet: the name, which decides where data goes, is that one's. Not found out with
+  /// the file open for writing, see ``isBeingWritten(_:_:now:)``.
+  private func isInHandWithoutData(_ job: JobName) throws(SpoolError) -> Bool {
+    if try status(.cur, ClaimName.fileName(job, owner)) == nil { return false }
+    return try status(.partial, job.part) == nil
   }
 
   /// What open(2) says of a symbolic link, a directory, a socket.

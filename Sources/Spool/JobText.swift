@@ -124,6 +124,39 @@ package struct JobText: Sendable {
   }
 }
 
+extension JobText {
+  /// The same job without the checkpoints that only the past needs: all but the first, which may be where the journal begins, and the last.
+  /// Read anew, ``journal`` is the same.
+  package static func compacted(_ bytes: [UInt8]) -> [UInt8] {
+    // Nothing behind a zero is read.
+    if bytes.contains(0) { return bytes }
+    let head = Array("\(JournalKey.checkpoint.rawValue): ".utf8)
+    var checkpoints: [Range<Int>] = []
+    var start = 0
+    while let length = bytes[start...].firstIndex(of: 0x0A).map({ $0 + 1 - start }) {
+      let line = start..<start + length
+      if bytes[line].starts(with: head), isReadable(bytes[line].dropFirst(head.count).dropLast()) {
+        checkpoints.append(line)
+      }
+      start += length
+    }
+    var kept: [UInt8] = []
+    var position = 0
+    for line in checkpoints.dropFirst().dropLast() {
+      kept += bytes[position..<line.lowerBound]
+      position = line.upperBound
+    }
+    return kept + bytes[position...]
+  }
+
+  /// Whether a journal line with these fields counts: one that does not is for people to look at, and supersedes nothing.
+  private static func isReadable(_ fields: ArraySlice<UInt8>) -> Bool {
+    guard !fields.contains(where: { $0 < 0x20 || $0 == 0x7F }), let text = String(validating: fields, as: UTF8.self)
+    else { return false }
+    return Fields(parsing: text[...]) != nil
+  }
+}
+
 private func trimmed(_ text: Substring) -> Substring {
   var text = text.drop { $0 == " " || $0 == "\t" }
   while let last = text.last, last == " " || last == "\t" { text.removeLast() }

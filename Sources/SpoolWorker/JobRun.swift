@@ -573,14 +573,16 @@ final class JobRun {
 
   /// Looks after a running job: is it still ours, does its claim need a heartbeat, is a checkpoint due?
   func tick() {
-    guard stop == nil else { return }
+    guard claim.isHeld else { return }
     do throws(SpoolError) {
-      if let lost = try claim.standing().stop { return stop(lost) }
+      if stop == nil, let lost = try claim.standing().stop { return stop(lost) }
+      // Also of one that was told to stop: a copy or a hook may keep it for longer than the lease.
       let now = LoopExecutor.milliseconds()
       if now - lastHeartbeat >= 30_000 {
         lastHeartbeat = now
         try claim.heartbeat()
       }
+      if stop != nil { return }
       try state?.writePending()
     } catch {
       return stop(.failed(error))
@@ -610,7 +612,7 @@ final class JobRun {
         }
         // The transfer went on meanwhile, but may have started over: then this mark speaks of bytes that are gone.
         if state.generation == generation, self.state === state {
-          try state.noteCheckpoint(mark)
+          try state.noteCheckpoint(mark, longJournal: self.worker.options.longJournal)
           try await self.claim.makeDurable(self.worker.durable)
           self.worker.log(Event("checkpoint", .debug, job: self.name, Fields().with("at", mark.offset)))
         }

@@ -14,6 +14,9 @@ extension JobRun {
     /// Counts how often the data was thrown away, so that a checkpoint under way can tell.
     private(set) var generation = 0
 
+    /// What this attempt's last `response:` says.
+    private var journaled: (version: RemoteVersion, part: UInt64)?
+
     private let pending: BlockBuffer
     private let room: DiskRoom
     /// Bytes since the room was last looked at, for transfers that do not tell how much they take.
@@ -48,6 +51,9 @@ extension JobRun {
 
     /// Journals what the bytes to come belong to, before the first of them.
     func begin(_ version: RemoteVersion) throws(SpoolError) {
+      // A server that cuts each connection would fill the journal with one line.
+      if part.length > 0, let journaled, journaled == (version, part.inode) { return }
+      journaled = nil
       try claim.append(.response(version, at: part.length, part: part.inode))
       // Data that a durable checkpoint vouched for was thrown away: should the machine stop now, that checkpoint
       // would vouch for the new bytes under the old validator. So the new line has to be durable first.
@@ -55,6 +61,7 @@ extension JobRun {
         do throws(SpoolError) { try claim.flush.run() } catch { try claim.renew(after: error) }
         checkpoint = nil
       }
+      journaled = (version, part.inode)
       self.version = version
     }
 
@@ -139,7 +146,10 @@ extension JobRun {
 
     func noteCheckpointBegun() { lastCheckpoint = LoopExecutor.milliseconds() }
 
-    func noteCheckpoint(_ mark: Mark) throws(SpoolError) {
+    /// - Parameter longJournal: see ``WorkerOptions/longJournal``.
+    func noteCheckpoint(_ mark: Mark, longJournal: Int64) throws(SpoolError) {
+      // Without room for a copy the journal stays as it is for now.
+      do throws(SpoolError) { try claim.compact(beyond: longJournal) } catch  where error.isDiskFull {}
       try claim.append(.checkpoint(mark))
       checkpoint = mark
     }

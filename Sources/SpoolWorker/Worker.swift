@@ -39,6 +39,8 @@ package final class Worker {
   private var barred: Set<FileName> = []
   /// After so many it is told of anew: other users can put any number there, one after another.
   private static let mostBarred = 1000
+  /// Names in `new/` that a running job has.
+  private var droppedAnew: Set<FileName> = []
   private var gateAnswer: Gate.Answer?
   private var askedAt: Int64?
   private var isAskingGate = false
@@ -178,7 +180,10 @@ package final class Worker {
       summary.spoolError = error
       WorkerLoop.executor.watched = []
       for run in running.values { run.stop(.shutdown) }
-      while !running.isEmpty { await WorkerLoop.pause(milliseconds: 200) }
+      while !running.isEmpty {
+        await WorkerLoop.pause(milliseconds: 200)
+        tick()
+      }
       return summary
     }
   }
@@ -324,7 +329,11 @@ package final class Worker {
       case .claimed(let claim):
         isFullTold = false
         start(claim, host: host)
-      case .lost: break
+      case .lost:
+        // Dropped anew while the one before is in hand without data: it is its turn when that one has ended.
+        if running.values.contains(where: { $0.claim.job.fileName == candidate.name }) {
+          droppedAnew.insert(candidate.name)
+        }
       // Another worker has tried it since it was found, or this one has.
       case .notDue(let due): nextDue = min(nextDue ?? .max, due)
       case .unfinished:
@@ -403,6 +412,7 @@ package final class Worker {
     if let name = running[id]?.claim.job.fileName {
       waiting.ended(name, isWaiting: outcome == .waiting)
       summary.waiting = waiting.count
+      if droppedAnew.remove(name) != nil { nextDue = 0 }
     }
     running[id] = nil
     isScanFresh = false

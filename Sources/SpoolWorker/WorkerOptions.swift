@@ -30,6 +30,8 @@ package struct WorkerOptions: Sendable {
   package var checkpointBytes: UInt64 = 256 << 20
   /// …or this many milliseconds, whichever comes first.
   package var checkpointMilliseconds: Int64 = 5000
+  /// Bytes of a job with its journal beyond which checkpoints that later ones supersede are left out.
+  package var longJournal: Int64 = 1 << 20
 
   package init() {}
 

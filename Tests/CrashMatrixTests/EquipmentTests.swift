@@ -19,6 +19,12 @@ struct EquipmentTests {
     CommitOrder(scenario: scenario, events: events).problems().joined(separator: "; ")
   }
 
+  /// Or the scenario would strike nothing of it.
+  @Test func theLongJournalIsCompacted() async throws {
+    let (_, events) = try await record(of: "long journal")
+    #expect(events.contains { $0.kind == "write" && $0.path.hasPrefix("tmp/a:") })
+  }
+
   @Test func syncsThatAreMissing() async throws {
     let (scenario, events) = try await record(of: "fresh")
     let publication = try #require(events.firstIndex { $0.kind == "link" && $0.target == "a.bin" })

@@ -4,7 +4,7 @@ internal import Spool
 internal import SpoolWorker
 internal import SystemPackage
 
-/// `FaultRig SPOOL record=FILE [fault=PLAN,...] [checkpoint=BYTES] [directory=DIR] [jobs=N] [connections=N] [replace=unknown] [stop=data]`:
+/// `FaultRig SPOOL record=FILE [fault=PLAN,...] [checkpoint=BYTES] [journal=BYTES] [directory=DIR] [jobs=N] [connections=N] [replace=unknown] [stop=data]`:
 /// a worker as `spoolrun --once` is one, with the seam of its system calls recorded and, by plan, broken.
 /// Its exit status is that of spoolrun(1).
 @main
@@ -34,6 +34,7 @@ struct FaultRig {
     let (owner, boot) = Spool.currentWorker()
     var workerOptions = WorkerOptions()
     workerOptions.checkpointBytes = options["checkpoint"].flatMap { UInt64($0) } ?? 65_536
+    workerOptions.longJournal = options["journal"].flatMap { Int64($0) } ?? workerOptions.longJournal
     workerOptions.directory = options["directory"]
     workerOptions.jobs = options["jobs"].flatMap { Int($0) } ?? 8
     workerOptions.connections = options["connections"].flatMap { Int($0) } ?? 1

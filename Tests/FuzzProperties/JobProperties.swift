@@ -13,6 +13,9 @@ func checkJob(_ bytes: [UInt8]) throws(Violation) {
   if job.defect == nil { try checkRequest(job.request) }
   try checkTail(bytes, job)
   if job.defect == nil, !job.hasTornTail { try checkGoingOn(bytes, job) }
+  let compacted = parsed(JobText.compacted(bytes))
+  try require(compacted.journal == job.journal, "compacted, its journal says something else")
+  try require(compacted.request.urls.map(\.text) == job.request.urls.map(\.text), "compacted, it is another job")
 
   let defaults = bytes.withUnsafeBytes { JobText($0, defaults: true) }
   try require(

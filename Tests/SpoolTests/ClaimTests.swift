@@ -225,6 +225,28 @@ import Testing
     #expect(claim.lostWrites == nil)
     #expect(try fixture.text(own) == url)
   }
+
+  /// Weeks of checkpoints: the job must not grow into what is no job any more.
+  @Test func aLongJournalIsCompacted() throws {
+    let (fixture, claim) = try claimed()
+    try claim.append(mark(0))
+    let inode = fileStatus(fixture.files.path(own))?.st_ino
+    try claim.compact(beyond: 1000)
+    #expect(fileStatus(fixture.files.path(own))?.st_ino == inode, "a short one stays as it is")
+    var offset: UInt64 = 0
+    while claim.length <= 1000 {
+      offset += 1
+      try claim.append(mark(offset))
+    }
+    try claim.compact(beyond: 1000)
+    let kept = url + "checkpoint: 0 crc32=00000000\ncheckpoint: \(offset) crc32=00000000\n"
+    #expect(try fixture.text(own) == kept && claim.length == Int64(kept.utf8.count))
+    #expect(fixture.files.names("tmp") == [])
+    try claim.append(mark(offset + 1))
+    #expect(try claim.standing() == .ours)
+    #expect(try fixture.another().claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "lost")
+    #expect(try fixture.text(own) == kept + "checkpoint: \(offset + 1) crc32=00000000\n")
+  }
 }
 
 extension Probe {

@@ -172,4 +172,26 @@ import Testing
     #expect(journal.fetched == 15 && journal.failures == 1)
     #expect(journal.receipt == Journal.Receipt(output: "a b/ü", directory: "/x\ny"))
   }
+
+  /// A long journal loses what later lines supersede, and says the same.
+  @Test(arguments: [
+    [], ["checkpoint: 41 crc32=00000029"],
+    ["checkpoint: 41 crc32=00000029", "checkpoint: 42 crc32=0000002A", "response: mirror=1 at=0 part=78"],
+    [
+      "interrupted: 2026-11-21T12:00:00Z attempt=1 at=45 crc32=0000002D fetched=5 reason=x",
+      "checkpoint: 46 crc32=0000002E",
+    ],
+    ["checkpoint: 41 crc32=00000029", "failed: 2026-11-21T12:00:00Z attempt=1 code=mismatch-crc32 at=0"],
+    ["checkpoint: 41 crc32=00000029", "url: https://h/b", "# a person's", "checkpoint: 42", "checkpoint: \"43"],
+    ["checkpoint: 41 crc32=00000029", "checkpoint: 42 crc32=0000002A", "\0\0", "checkpoint: 43 crc32=0000002B"],
+  ])
+  func aCompactedJournalSaysTheSame(lines: [String]) {
+    let whole = "https://h/a\n" + (begun + lines + lines).map { $0 + "\n" }.joined()
+    let compacted = String(decoding: JobText.compacted(Array(whole.utf8)), as: UTF8.self)
+    #expect(parsed(compacted).journal == parsed(whole).journal)
+    #expect(parsed(compacted).request.urls.map(\.text) == parsed(whole).request.urls.map(\.text))
+    #expect(compacted.contains("\0") || compacted.split(separator: "checkpoint: 4").count <= 5)
+    let rest = whole.split(separator: "\n").filter { !$0.hasPrefix("checkpoint: ") }
+    #expect(compacted.split(separator: "\n").filter { !$0.hasPrefix("checkpoint: ") } == rest, "all else stays")
+  }
 }

@@ -131,4 +131,24 @@ import Testing
     #expect(spool.names("partial") == [] && spool.payloads == [])
     #expect(try await spoolrun("verify", "--spool", spool.root).status == .exited(0))
   }
+
+  /// A server that cuts each connection doesn't fill the journal: an answer like the one before is no news.
+  @Test func cutsLeaveOneResponse() async throws {
+    let server = try ScriptedServer { request, reply in
+      let start = request.rangeStart ?? 0
+      let range = start > 0 ? ["Content-Range: bytes \(start)-\(halfwayBody.count - 1)/\(halfwayBody.count)"] : []
+      try reply.head(
+        start > 0 ? "206 Partial Content" : "200 OK",
+        ["ETag: \"v1\"", "Content-Length: \(halfwayBody.count - start)"] + range)
+      try reply.send(halfwayBody[start..<min(start + 100_000, halfwayBody.count)])
+      try reply.finish()
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("a", "url: \(server.url("/a"))\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(try spool.payload("a") == halfwayBody && server.requests.count == 10)
+    let lines = try spool.lines("done/a")
+    #expect(lines.map(\.key).filter { $0 != "checkpoint" } == ["url", "started", "response", "verified", "done"])
+    #expect(lines.last?["bytes-fetched"] == "\(halfwayBody.count)")
+  }
 }
