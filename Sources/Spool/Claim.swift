@@ -21,7 +21,7 @@ package final class Claim {
   /// What an fsync of the file failed with, until a copy has taken its place.
   package private(set) var lostWrites: SpoolError?
   private var isOpen = true
-  /// Twice the bytes of the job file when it was compacted last, so that it is not copied again and again for little.
+  /// Bytes of the job file up to which it is not to be compacted again.
   private var compactsBeyond: Int64 = 0
   /// Whether its last move is still to come.
   package var isHeld: Bool { isOpen }
@@ -149,12 +149,20 @@ package final class Claim {
 
   /// Rewrites a long journal without the checkpoints that later ones supersede: a slow download writes one every few seconds for weeks, and a
   /// job beyond ``Spool/maximumJobFile`` is none.
+  ///
+  /// Where it cannot be done the journal stays as it is for now.
   /// - Parameter limit: bytes of the job file up to which it stays as it is.
+  /// - Throws: ``SpoolError`` where a flush failed, which the kernel tells of only once.
   package func compact(beyond limit: Int64) throws(SpoolError) {
-    guard end > max(limit, compactsBeyond), try standing() == .ours else { return }
-    let bytes = try spool.read(descriptor, path, limit: Int(end))
-    try replaceFile(by: JobText.compacted(bytes))
-    compactsBeyond = 2 * end
+    guard end > max(limit, compactsBeyond) else { return }
+    // So that neither a failure nor little gain has it copied with each checkpoint.
+    compactsBeyond = end + max(limit, end) / 4
+    do throws(SpoolError) {
+      guard try standing() == .ours else { return }
+      let bytes = try spool.read(descriptor, path, limit: Int(end))
+      try replaceFile(by: JobText.compacted(bytes))
+    } catch  where ![.fsync, .fdatasync].contains(error.call) {
+    }
   }
 
   /// Replaces the file by a copy of our own making: somebody else's file may be changed or be linked elsewhere while
@@ -184,7 +192,10 @@ package final class Claim {
         // One that stays is swept, as what a killed worker leaves there.
         try? system.unlink(spool.root, copy)
       } catch  where error.isUnknownRename {
-        // Some network file systems cannot.
+        // Some network file systems cannot. What a rename replaces must still be ours, after a copy and flushes that may have hung.
+        guard try standing() == .ours else {
+          throw SpoolError(call: .rename, path: path.display, errno: .noSuchFileOrDirectory)
+        }
         try system.rename(spool.root, copy, path)
       }
       _ = Glibc.close(descriptor)

@@ -63,10 +63,8 @@ extension Spool {
     }
     // Since it was found another worker may have had it, and parked it anew.
     if origin == .partial, !isForced, status.modified > now.seconds { return .notDue(status.modified) }
-    if origin == .new {
-      if try isInHandWithoutData(job) { return .lost }
-      if try isBeingWritten(source, status, now: now) { return .unfinished }
-    }
+    if try isInHand(job, from: origin) { return .lost }
+    if origin == .new, try isBeingWritten(source, status, now: now) { return .unfinished }
     do throws(SpoolError) {
       return try claim(job, source, origin, now: now)
     } catch  where error.errno == .noSuchFileOrDirectory {
@@ -82,11 +80,15 @@ extension Spool {
     }
   }
 
-  /// Whether this worker has a job of this name that nothing has come of yet: the name, which decides where data goes, is that one's. Not found out with
-  /// the file open for writing, see ``isBeingWritten(_:_:now:)``.
-  private func isInHandWithoutData(_ job: JobName) throws(SpoolError) -> Bool {
-    if try status(.cur, ClaimName.fileName(job, owner)) == nil { return false }
-    return try status(.partial, job.part) == nil
+  /// Whether this worker has a job of this name, which keeps it until it has ended. Found out before the file is open for writing, see
+  /// ``isBeingWritten(_:_:now:)``.
+  private func isInHand(_ job: JobName, from origin: Directory) throws(SpoolError) -> Bool {
+    if origin == .cur { return false }
+    let plain = ClaimName(job.fileName)?.job ?? job
+    if try status(.cur, ClaimName.fileName(plain, owner)) == nil { return false }
+    // Where data bears the name, a job from `new/` gets another one.
+    if origin == .partial { return true }
+    return try status(.partial, plain.part) == nil
   }
 
   /// What open(2) says of a symbolic link, a directory, a socket.

@@ -28,6 +28,8 @@ final class JobRun {
   }
 
   private(set) var claim: Claim
+  /// That of the claim when it began.
+  let firstName: FileName
   let host: String
   private let worker: Worker
   private let id: UInt64
@@ -52,6 +54,7 @@ final class JobRun {
 
   init(_ claim: Claim, host: String, worker: Worker, id: UInt64) {
     self.claim = claim
+    firstName = claim.job.fileName
     isTakenOver = claim.origin == .cur || claim.text.journal.hasOpenAttempt
     isDoubtful = isTakenOver
     self.host = host
@@ -245,6 +248,7 @@ final class JobRun {
         try claim.append(
           .started(
             .now(), attempt: attempt, worker: spool.owner, boot: spool.boot, mirror: index + 1, url: mirror.redacted))
+        state.noteStarted()
         log("started", Fields().with("attempt", attempt).with("at", state.part.length).with("url", mirror.redacted))
         // After a mismatch each mirror has to stand for all of the data, or one that is wrong would spoil what the others bring.
         let isAlone = claim.text.journal.mismatches > 0 || failures.contains { $0.code.isMismatch }

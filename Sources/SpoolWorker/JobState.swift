@@ -14,7 +14,7 @@ extension JobRun {
     /// Counts how often the data was thrown away, so that a checkpoint under way can tell.
     private(set) var generation = 0
 
-    /// What this attempt's last `response:` says.
+    /// What the last `response:` since `started:` says.
     private var journaled: (version: RemoteVersion, part: UInt64)?
 
     private let pending: BlockBuffer
@@ -64,6 +64,9 @@ extension JobRun {
       journaled = (version, part.inode)
       self.version = version
     }
+
+    /// After `started:` the next answer is journaled whatever it says: rates are counted from there.
+    func noteStarted() { journaled = nil }
 
     /// Whether what is still to come has room on the disk, as far as it is known: before a request, and once more when its answer says.
     /// - Throws: ``JobRun/Stop/noRoom(_:)`` where room is to be left: then the job waits for it. Else `disk-full`.
@@ -148,8 +151,7 @@ extension JobRun {
 
     /// - Parameter longJournal: see ``WorkerOptions/longJournal``.
     func noteCheckpoint(_ mark: Mark, longJournal: Int64) throws(SpoolError) {
-      // Without room for a copy the journal stays as it is for now.
-      do throws(SpoolError) { try claim.compact(beyond: longJournal) } catch  where error.isDiskFull {}
+      try claim.compact(beyond: longJournal)
       try claim.append(.checkpoint(mark))
       checkpoint = mark
     }

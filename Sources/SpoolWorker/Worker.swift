@@ -39,8 +39,8 @@ package final class Worker {
   private var barred: Set<FileName> = []
   /// After so many it is told of anew: other users can put any number there, one after another.
   private static let mostBarred = 1000
-  /// Names in `new/` that a running job has.
-  private var droppedAnew: Set<FileName> = []
+  /// Running jobs whose name another one in `new/` has.
+  private var droppedAnew: Set<UInt64> = []
   private var gateAnswer: Gate.Answer?
   private var askedAt: Int64?
   private var isAskingGate = false
@@ -329,11 +329,7 @@ package final class Worker {
       case .claimed(let claim):
         isFullTold = false
         start(claim, host: host)
-      case .lost:
-        // Dropped anew while the one before is in hand without data: it is its turn when that one has ended.
-        if running.values.contains(where: { $0.claim.job.fileName == candidate.name }) {
-          droppedAnew.insert(candidate.name)
-        }
+      case .lost: try noteDroppedAnew(candidate)
       // Another worker has tried it since it was found, or this one has.
       case .notDue(let due): nextDue = min(nextDue ?? .max, due)
       case .unfinished:
@@ -355,6 +351,14 @@ package final class Worker {
               "reason", defect.reason)))
       }
     }
+  }
+
+  /// A job of this name is in hand, without data: the new one's turn comes when that has ended.
+  private func noteDroppedAnew(_ candidate: Backlog.Candidate) throws(SpoolError) {
+    guard candidate.origin == .new else { return }
+    let inHand = running.first { $0.value.claim.job.fileName == candidate.name }
+    // A name may have been seen twice, and be gone since.
+    if let inHand, try spool.status(.new, candidate.name) != nil { droppedAnew.insert(inHand.key) }
   }
 
   /// Only the age of another host's claim, and of a file that may still be written, is a matter of the file system's own clock.
@@ -409,10 +413,14 @@ package final class Worker {
   private func ended(_ id: UInt64, _ outcome: JobRun.Outcome) {
     transferEnded(id)
     gainedByEnded &+= running[id]?.gained ?? 0
-    if let name = running[id]?.claim.job.fileName {
+    if let run = running[id] {
+      let name = run.claim.job.fileName
+      // It may have got another name on its way.
+      waiting.ended(run.firstName, isWaiting: false)
       waiting.ended(name, isWaiting: outcome == .waiting)
       summary.waiting = waiting.count
-      if droppedAnew.remove(name) != nil { nextDue = 0 }
+      // Not where its claim stays, which comes before what stands in `new/`.
+      if droppedAnew.remove(id) != nil, !run.claim.isHeld { nextDue = 0 }
     }
     running[id] = nil
     isScanFresh = false

@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -156,6 +157,27 @@ import Testing
     armed.turnOn()
     #expect(throws: SpoolError.self) { try part.rebuilding(to: 50, owner: jobName("a")).run() }
     #expect(try readFile(fixture.files.path(path)) == bytes(100))
+    #expect(fixture.files.names("tmp") == [])
+  }
+
+  /// A copy can take longer than the lease: a successor on another host has put its own there by then.
+  @Test func aSuccessorsDataIsNotReplaced() throws {
+    let files = Mutex<TemporarySpool?>(nil)
+    let hook = Probe.once(.fdatasync, "tmp/a.part") {
+      files.withLock { files in
+        guard let files else { return }
+        _ = unlink(files.path("partial/a.part"))
+        _ = try? writeFile(files.path("partial/a.part"), [7])
+      }
+      return nil
+    }
+    let fixture = try Fixture(hook: hook)
+    files.withLock { $0 = fixture.files }
+    let part = try opened(fixture)
+    try part.append(bytes(100))
+    let error = #expect(throws: SpoolError.self) { try part.rebuilding(to: 50, owner: jobName("a")).run() }
+    #expect(error?.errno == .staleNFSFileHandle)
+    #expect(try readFile(fixture.files.path(path)) == [7])
     #expect(fixture.files.names("tmp") == [])
   }
 

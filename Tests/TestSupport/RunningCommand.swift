@@ -44,6 +44,7 @@ package final class RunningCommand: Sendable {
     }
     processID = try spawn(
       argv, environment: environment, directory: directory, output: output.write, errors: errors.write)
+    Leftovers.add(processID)
     let start = ContinuousClock.now
     try startThread { [self] in
       var collected: [[UInt8]] = [[], []]
@@ -97,10 +98,25 @@ package final class RunningCommand: Sendable {
       var status: Int32 = 0
       _ = restarting { waitpid(processID, &status, 0) }
       state.isReaped = true
+      Leftovers.remove(processID)
       let signal = status & 0x7F
       return signal == 0 ? .exited((status >> 8) & 0xFF) : .killed(signal: signal)
     }
   }
+}
+
+/// Processes that still run when the tests end, after one that failed: they end as well.
+private enum Leftovers {
+  private static let processes = Mutex<Set<pid_t>>([])
+  private static let atEnd: Void = {
+    atexit { for process in Leftovers.processes.withLock({ $0 }) { kill(-process, SIGKILL) } }
+  }()
+
+  static func add(_ process: pid_t) {
+    _ = atEnd
+    processes.withLock { _ = $0.insert(process) }
+  }
+  static func remove(_ process: pid_t) { processes.withLock { _ = $0.remove(process) } }
 }
 
 /// Runs a command to its end.

@@ -49,7 +49,7 @@ import Testing
     }
     let spool = try TemporarySpool()
     let worker = try start([spool.root])
-    try spool.drop("a", "url: \(server.url("/held"))\noutput: held\n")
+    try spool.drop("a", "url: \(server.url("/held"))\noutput: held\ntimeout: 1h\n")
     try await waitUntil("it is asked for") { !server.requests(for: "/held").isEmpty }
     // As while it looks at what stands at its output, for which there is no condition to wait for.
     #expect(unlink(spool.path("partial/a.part")) == 0)

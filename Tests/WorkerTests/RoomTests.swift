@@ -94,7 +94,7 @@ struct RoomTests {
       try reply.send(Self.body)
     }
     try disk.fill(megabytes: 9)
-    try spool.drop("a", "\(server.url("/a"))\n")
+    try spool.drop("a", "url: \(server.url("/a"))\ntimeout: 1h\n")
     let worker = try start(["--min-free", "4M", spool.root])
     try await waitUntil("the first is under way") { server.requests.count == 1 }
     try spool.drop("b", "url: \(server.url("/b"))\nsize: \(Self.body.count)\n")
