@@ -60,7 +60,8 @@ package struct JobRequest: Sendable, Equatable {
     result.attempts = attempts ?? defaults.attempts
     result.expires = expires ?? defaults.expires
     result.idleTimeout = idleTimeout ?? defaults.idleTimeout
-    result.totalTimeout = totalTimeout ?? defaults.totalTimeout
+    // One key gives both.
+    if idleTimeout == nil { result.totalTimeout = defaults.totalTimeout }
     result.maxSize = maxSize ?? defaults.maxSize
     result.limitRate = limitRate ?? defaults.limitRate
     result.connections = connections ?? defaults.connections

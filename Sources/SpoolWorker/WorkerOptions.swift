@@ -4,7 +4,7 @@ package import Spool
 package struct WorkerOptions: Sendable {
   /// Transfers at once.
   package var jobs = 8
-  /// Transfers at once from one host.
+  /// Transfers at once from one scheme, host and port.
   package var perHost = 4
   /// Connections for one transfer, where the job does not say.
   package var connections = 1

@@ -100,6 +100,11 @@ struct Add: ParsableCommand {
     if output == nil, parts[0].lastPathSegment == nil {
       throw ValidationError("the URL ends in no file name: say --output PATH")
     }
+    // Several URLs are several files to wget and curl: as mirrors all but one would never be fetched.
+    if output == nil, Set(parts.map(\.lastPathSegment)).count > 1 {
+      throw ValidationError(
+        "the URLs end in different names: one `add` for each file; or say --output PATH if all are mirrors of one")
+    }
     return text
   }
 

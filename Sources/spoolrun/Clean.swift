@@ -17,8 +17,7 @@ struct Clean: ParsableCommand {
     name: .long, help: ArgumentHelp("Remove receipts older than this, such as 30d. (default: none)", valueName: "age"))
   var keepDone: String?
 
-  @Argument(help: "The spool directory. (default: $SPOOLRUN_SPOOL, else spool)", completion: .directory)
-  var spool: String?
+  @OptionGroup var spool: SpoolArgument
 
   func validate() throws {
     if let keepDone, Self.seconds(keepDone) == nil {
@@ -39,7 +38,7 @@ struct Clean: ParsableCommand {
 
   func run() throws {
     umask(0o077)
-    let spool = try SpoolOpening.open(spool)
+    let spool = try self.spool.open()
     var options = SweepOptions()
     options.isDry = dryRun
     options.grace = 0

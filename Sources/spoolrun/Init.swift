@@ -8,12 +8,11 @@ struct Init: ParsableCommand {
     abstract: "Makes a spool directory.",
     discussion: "What is there already stays as it is, so it is safe to call again.")
 
-  @Argument(help: "The spool directory. (default: $SPOOLRUN_SPOOL, else spool)", completion: .directory)
-  var spool: String?
+  @OptionGroup var spool: SpoolArgument
 
   func run() throws {
     umask(0o077)
-    let location = spool ?? SpoolOpening.defaultLocation
+    let location = spool.location ?? SpoolOpening.defaultLocation
     do throws(SpoolError) {
       try Spool.create(location)
     } catch {

@@ -19,7 +19,7 @@ struct Run: ParsableCommand {
   @Option(name: [.customShort("j", allowingJoined: true), .long], help: "Transfers at once.")
   var jobs = 8
 
-  @Option(name: .long, help: "Transfers at once from one host.")
+  @Option(name: .long, help: "Transfers at once from one server: a scheme, host and port.")
   var perHost = 4
 
   @Option(name: .long, help: "Connections for each transfer over http and https, where the job does not say.")
@@ -73,8 +73,7 @@ struct Run: ParsableCommand {
   @Option(name: .long, help: ArgumentHelp("Show bars for running transfers: auto, always or never.", valueName: "when"))
   var progress = ProgressMode.auto
 
-  @Argument(help: "The spool directory. (default: $SPOOLRUN_SPOOL, else spool)")
-  var spool: String?
+  @OptionGroup var spool: SpoolArgument
 
   func validate() throws {
     guard (1...1000).contains(jobs) else { throw ValidationError("--jobs wants a number from 1 to 1000") }
@@ -112,7 +111,7 @@ struct Run: ParsableCommand {
       Terminal.error("signals cannot be watched: \(Errno(rawValue: Glibc.errno))")
       throw ExitStatus.inputOutput.code
     }
-    let spool = try SpoolOpening.open(spool)
+    let spool = try self.spool.open(mayBeCommand: true)
     let options = try workerOptions(spool)
     let limit = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))
     guard limit >= options.descriptors else {

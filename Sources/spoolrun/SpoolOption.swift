@@ -13,9 +13,11 @@ enum SpoolOpening {
     return String(cString: value)
   }
 
-  /// - Parameter named: on the command line.
+  /// - Parameters:
+  ///   - named: on the command line.
+  ///   - mayBeCommand: it stood where a command could stand.
   /// - Throws: the exit status for what is wrong, after a message on stderr.
-  static func open(_ named: String?) throws -> Spool {
+  static func open(_ named: String?, mayBeCommand: Bool = false) throws -> Spool {
     let location = named ?? defaultLocation
     let (owner, boot) = Spool.currentWorker()
     do throws(SpoolError) {
@@ -26,7 +28,8 @@ enum SpoolOpening {
       case .noSuchFileOrDirectory, .notDirectory:
         let origin = named == nil && environmentLocation == nil ? ", and no other was named" : ""
         // `spoolrun statsu`, perhaps.
-        let doubt = named != nil && !location.utf8.contains(0x2F) ? "; no command is called so either" : ""
+        let isPath = location.utf8.contains(0x2F) || access(location, F_OK) == 0
+        let doubt = mayBeCommand && !isPath ? "; no command is called so either" : ""
         Terminal.error(
           "\(place): no spool there\(origin) (\(error.path): \(error.errno)); `spoolrun init \(place)` makes one\(doubt)"
         )
@@ -50,4 +53,24 @@ struct SpoolOption: ParsableArguments {
   var spool: String?
 
   func open() throws -> Spool { try SpoolOpening.open(spool) }
+}
+
+/// The spool by its place on the command line; or by --spool, as the commands have it whose arguments are names.
+struct SpoolArgument: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp("The spool directory. (default: $SPOOLRUN_SPOOL, else spool)", valueName: "spool"),
+    completion: .directory)
+  var place: String?
+
+  @OptionGroup var option: SpoolOption
+
+  func validate() throws {
+    if place != nil, option.spool != nil { throw ValidationError("the spool is named twice") }
+  }
+
+  var location: String? { place ?? option.spool }
+
+  func open(mayBeCommand: Bool = false) throws -> Spool {
+    try SpoolOpening.open(location, mayBeCommand: mayBeCommand && place != nil)
+  }
 }

@@ -21,14 +21,13 @@ struct Status: ParsableCommand {
   @Flag(name: .long, help: "List all jobs.")
   var all = false
 
-  @Argument(help: "The spool directory. (default: $SPOOLRUN_SPOOL, else spool)", completion: .directory)
-  var spool: String?
+  @OptionGroup var spool: SpoolArgument
 
   /// Jobs of each state whose text is read, without --all.
   private static let mostRead = 1000
 
   func run() throws {
-    let spool = try SpoolOpening.open(spool)
+    let spool = try self.spool.open()
     do throws(SpoolError) {
       if watch {
         try StatusWatch(spool: spool, limit: readLimit) { report($0, $1) }.run()

@@ -127,7 +127,7 @@ import Testing
     ).request.inheriting(defaults)
     #expect(own.headers == ["A: own"], "all of them")
     #expect(own.overwrite == false && own.attempts == 5 && own.expires?.seconds == 1)
-    #expect(own.idleTimeout == 30 && own.totalTimeout == 20 && own.limitRate == 1024 && own.connections == 2)
+    #expect(own.idleTimeout == 30 && own.totalTimeout == nil && own.limitRate == 1024 && own.connections == 2)
     #expect(own.urls.count == 1)
   }
 }
