@@ -1,6 +1,7 @@
 #include "CCurl.h"
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /// What of libcurl is called from here or from Swift, without the prefix curl_.
 #define FUNCTIONS(each) \
@@ -8,12 +9,14 @@
   each(easy_strerror) each(free) each(global_init) each(multi_add_handle) each(multi_cleanup) each(multi_info_read) \
   each(multi_init) each(multi_perform) each(multi_poll) each(multi_remove_handle) each(multi_setopt) \
   each(multi_strerror) each(slist_append) each(slist_free_all) each(url) each(url_cleanup) each(url_get) each(url_set) \
-  each(url_strerror)
+  each(url_strerror) each(version_info)
 
 #define POINTER(name) __typeof__(curl_##name) *name;
 static struct {
   FUNCTIONS(POINTER)
 } library;
+
+static char too_old[100];
 
 const char *ccurl_load(void) {
   dlerror();
@@ -25,6 +28,12 @@ const char *ccurl_load(void) {
   *(void **)&library.name = dlsym(handle, "curl_" #name); \
   if (!library.name) return dlerror();
   FUNCTIONS(LOOK_UP)
+  const curl_version_info_data *found = library.version_info(CURLVERSION_NOW);
+  // The first that has all options that are set.
+  if (found->version_num < 0x075700) {
+    snprintf(too_old, sizeof too_old, "it is %s, and 7.87.0 or later is needed", found->version);
+    return too_old;
+  }
   return NULL;
 }
 

@@ -43,12 +43,18 @@ int spoolrun_set_times(int descriptor, int64_t seconds) {
   return futimens(descriptor, times);
 }
 
+static int is_ignored(int signal) {
+  struct sigaction action;
+  return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 int spoolrun_stop_signals(void) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGHUP);
+  // Blocked, they would be reported although nohup(1), or a shell that put this into the background, has them ignored.
+  if (!is_ignored(SIGINT)) sigaddset(&set, SIGINT);
+  if (!is_ignored(SIGHUP)) sigaddset(&set, SIGHUP);
   if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) return -1;
   if (signal(SIGPIPE, SIG_IGN) == SIG_ERR) return -1;
   // Sent to whoever holds a lease that another's open breaks (fcntl(2)), and deadly by default.

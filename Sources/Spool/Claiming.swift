@@ -84,11 +84,17 @@ extension Spool {
   /// ``isBeingWritten(_:_:now:)``.
   private func isInHand(_ job: JobName, from origin: Directory) throws(SpoolError) -> Bool {
     if origin == .cur { return false }
-    let plain = ClaimName(job.fileName)?.job ?? job
-    if try status(.cur, ClaimName.fileName(plain, owner)) == nil { return false }
+    var job = job
+    // With the suffix left on, as below. Whatever keeps it from being read is for the claim to tell.
+    if origin == .new, let claim = ClaimName(job.fileName), let owner = claim.owner,
+      let text = try? self.job(.new, job.fileName), text.journal.lastStart?.worker == owner
+    {
+      job = claim.job
+    }
+    if try status(.cur, ClaimName.fileName(job, owner)) == nil { return false }
     // Where data bears the name, a job from `new/` gets another one.
     if origin == .partial { return true }
-    return try status(.partial, plain.part) == nil
+    return try status(.partial, job.part) == nil
   }
 
   /// What open(2) says of a symbolic link, a directory, a socket.

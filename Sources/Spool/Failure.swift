@@ -6,7 +6,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case badResponse = "bad-response"
   case mismatchSize = "mismatch-size"
   case mismatchChecksum = "mismatch-crc32"
-  case rejected
+  case rejected, hook
   case diskFull = "disk-full"
   case noNetwork = "no-network"
   case io

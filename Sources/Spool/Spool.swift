@@ -140,7 +140,8 @@ package final class Spool: Sendable {
   package func freeSpace() -> UInt64? {
     var status = statvfs()
     guard fstatvfs(root, &status) == 0, status.f_blocks > 0 else { return nil }
-    return UInt64(status.f_bavail) * UInt64(status.f_frsize)
+    let (bytes, isTooMany) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+    return isTooMany ? .max : bytes
   }
 
   /// The whole of a small regular file, at most `limit` bytes; nil when there is none.

@@ -82,35 +82,34 @@ struct ChildProcess: Sendable {
     let deadline = LoopExecutor.milliseconds() + Int64(seconds) * 1000
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4096)
+    /// Waits for output, and takes some.
+    func take(milliseconds: Int64) -> Bool {
+      var polled = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
+      guard poll(&polled, 1, Int32(clamping: milliseconds)) > 0 else { return false }
+      let count = read(output, &buffer, buffer.count)
+      if count > 0 { bytes += buffer[..<count].prefix(Self.outputLimit - bytes.count) }
+      return count > 0
+    }
+    var status: Int32 = 0
     var isTimedOut = false
     while true {
       let left = deadline - LoopExecutor.milliseconds()
-      var polled = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
-      if left <= 0 || poll(&polled, 1, Int32(clamping: left)) == 0 {
+      if left <= 0 {
         isTimedOut = true
         kill(-process, SIGKILL)
-        break
       }
-      let count = read(output, &buffer, buffer.count)
-      if count < 0, errno == EINTR { continue }
-      // The end of its output: it has ended, or closed it and is waited for below.
-      if count <= 0 { break }
-      bytes += buffer[..<count].prefix(Self.outputLimit - bytes.count)
-    }
-    var status: Int32 = 0
-    while true {
+      let hasSaid = !isTimedOut && take(milliseconds: min(left, 50))
+      // It has ended when it has ended, and not when its output is closed, which something that it left in the background may hold open.
       let waited = waitpid(process, &status, isTimedOut ? 0 : WNOHANG)
       if waited == process { break }
       // Never a yes by default.
       if waited < 0, errno != EINTR { throw Errno(rawValue: errno) }
-      if waited == 0 {
-        if LoopExecutor.milliseconds() >= deadline {
-          isTimedOut = true
-          kill(-process, SIGKILL)
-        } else {
-          usleep(10_000)
-        }
-      }
+      // It may have closed its output, which is readable then at once, each time.
+      if !hasSaid { usleep(10_000) }
+    }
+    // What a pipe holds (pipe(7)), and no more, should something go on writing.
+    for _ in 0..<(64 * 1024 / buffer.count) where !isTimedOut {
+      if !take(milliseconds: 0) { break }
     }
     // wait(2): the low seven bits are the signal; 0 for an exit, whose status is in the next byte.
     let end: End =

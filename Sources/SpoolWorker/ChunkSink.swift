@@ -36,8 +36,10 @@ final class ChunkSink: FetchSink {
       now: .now())
     switch verdict {
     case .append:
-      // Judged to be a single valid field; it may end early, but not late (RFC 9110 section 15.3.7).
-      if let last = head.first("content-range").flatMap({ ContentRange($0)?.last }), last < request.range.upperBound {
+      // Judged to be a single valid field, from the plan's offset on; it may end early, but not late (RFC 9110 section 15.3.7).
+      if plan.offset == request.range.lowerBound,
+        let last = head.first("content-range").flatMap({ ContentRange($0)?.last }), last < request.range.upperBound
+      {
         return true
       }
       refusal = .differs("the range ends behind \(request.range.upperBound - 1)")

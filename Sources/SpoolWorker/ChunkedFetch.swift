@@ -32,6 +32,7 @@ final class ChunkedFetch {
   private var leadsTo: [Int] = []
   /// How many requests of each connection ended early and had brought next to nothing.
   private var smallSteps: [Int]
+  private static let mostSmallSteps = 10
   private var running = 0
   private var end: End?
   private var whenEnded: CheckedContinuation<Void, Never>?
@@ -103,6 +104,8 @@ final class ChunkedFetch {
     var plan = ResumePlan.decide(
       length: request.range.lowerBound, version: state.version, mirror: source.mirror.number,
       hasChecksum: state.request.crc32 != nil)
+    // Nothing says what these bytes are to belong to: then they would be asked for from 0, and be taken for those of the chunk.
+    if plan.offset != request.range.lowerBound { finish(.differs("the answers have nothing to compare them by")) }
     plan.last = request.range.upperBound - 1
     if source.ignoresIfRange { plan.ifRange = nil }
     let sink = ChunkSink(state, window, request, plan: plan, mirror: source.mirror)
@@ -136,8 +139,14 @@ final class ChunkedFetch {
     case .cancelled: break
     case .complete where isAll: smallSteps[connection] = 0
     case .complete:
-      // It may carry less than was asked for (RFC 9110 section 15.3.7), but not nothing.
-      endedEarly(connection, received, Failure(.shortBody, "\(mirror.parts.host) sent an empty range"))
+      // It may carry less than was asked for (RFC 9110 section 15.3.7), but not nothing. With next to nothing again and again, a single connection
+      // tells how far that leads.
+      if smallSteps[connection] >= Self.mostSmallSteps, received < UInt64(min(ChunkPlan.smallest, window.plan.largest))
+      {
+        drop(leadsTo[connection], "it answers each time with next to nothing")
+      } else {
+        endedEarly(connection, received, Failure(.shortBody, "\(mirror.parts.host) sent an empty range"))
+      }
     case .failed(let failure):
       endedEarly(connection, received, Failure(failure, isLoopback: mirror.parts.isLoopback))
     case .refused:
@@ -156,7 +165,9 @@ final class ChunkedFetch {
   /// It goes on where it ended, by the rules for a single connection, unless that leads nowhere.
   private func endedEarly(_ connection: Int, _ received: UInt64, _ failure: Failure) {
     smallSteps[connection] = received >= min(ChunkPlan.smallest, window.plan.largest) ? 0 : smallSteps[connection] + 1
-    let mayGoOn = [.cut, .shortBody, .stalled].contains(failure.code) && received > 0 && smallSteps[connection] <= 10
+    let mayGoOn =
+      [.cut, .shortBody, .stalled].contains(failure.code) && received > 0
+      && smallSteps[connection] <= Self.mostSmallSteps
     if !mayGoOn { leave(connection, failure) }
   }
 

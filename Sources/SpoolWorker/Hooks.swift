@@ -13,29 +13,31 @@ struct Hooks {
   let spool: Spool
   let log: @WorkerLoop (Event) -> Void
 
-  /// Runs the hook `name` if there is one.
-  /// - Returns: nil where there is none; else whether it said yes, and why not.
-  func run(_ name: Name, job: FileName, _ facts: @autoclosure () -> [ChildProcess.Variable]) async -> (
-    isSuccess: Bool, reason: String
-  )? {
+  enum Answer {
+    case yes
+    case no(String)
+    /// It could not be asked, or was ended before it could say anything.
+    case nothing(String)
+  }
+
+  /// Runs the hook `name` if there is one; nil where there is none.
+  func run(_ name: Name, job: FileName, _ facts: @autoclosure () -> [ChildProcess.Variable]) async -> Answer? {
     do throws(SpoolError) {
       switch try spool.hook(name.rawValue) {
       case nil: return nil
       case .refused(let reason):
         log(Event("hook-refused", .error, job: job, Fields().with("hook", name.rawValue).with("reason", reason)))
-        return (false, reason)
+        return .nothing(reason)
       case .runnable(let path):
         return await run(path, name, job, facts())
       }
     } catch {
       log(Event("hook-refused", .error, job: job, Fields().with("hook", name.rawValue).with("reason", "\(error)")))
-      return (false, "\(error)")
+      return .nothing("\(error)")
     }
   }
 
-  private func run(_ path: String, _ name: Name, _ job: FileName, _ facts: [ChildProcess.Variable]) async -> (
-    Bool, String
-  ) {
+  private func run(_ path: String, _ name: Name, _ job: FileName, _ facts: [ChildProcess.Variable]) async -> Answer {
     let environment: [ChildProcess.Variable] =
       [
         .init("SPOOLRUN_HOOK", name.rawValue), .init("SPOOLRUN_JOB", job.bytes),
@@ -55,13 +57,18 @@ struct Hooks {
             "hook-failed", name == .verify ? .info : .warning, job: job,
             Fields().with("hook", name.rawValue).with("reason", outcome.reason)))
       }
-      return (outcome.isSuccess, outcome.reason)
+      switch outcome.end {
+      case .exited(0): return .yes
+      // From 126 on a shell says that a command could not be run, or was ended by a signal (POSIX, sh, EXIT STATUS).
+      case .exited(1..<126): return .no(outcome.reason)
+      default: return .nothing(outcome.reason)
+      }
     } catch {
       log(
         Event(
           "hook-refused", .error, job: job,
           Fields().with("hook", name.rawValue).with("reason", "cannot be run: \(error)")))
-      return (false, "cannot be run: \(error)")
+      return .nothing("cannot be run: \(error)")
     }
   }
 }

@@ -125,8 +125,6 @@ final class JobRun {
     if let whole = try await commit.acceptExisting() { return await succeeded(plan, whole) }
 
     let state = try await openData(plan, journal)
-    self.state = state
-    lengthAtStart = state.part.length
     mayCheckpoint = true
     defer { mayCheckpoint = false }
     try await transfer(plan, state)
@@ -143,13 +141,23 @@ final class JobRun {
   /// A crash came between the record of a failure and the move that it calls for.
   private func finishRecord(_ journal: Journal) async throws -> Outcome {
     if let data = try spool.status(.partial, claim.job.part), data.size == 0 { try spool.removeData(of: claim.job) }
-    if let retry = journal.lastFailure?["retry"].flatMap({ Timestamp($0) }) {
+    let job = name
+    let record = journal.lastFailure ?? Fields()
+    let retry = record["retry"].flatMap { Timestamp($0) }
+    // The one who wrote it died before it could tell anybody.
+    func tell() {
+      var facts = Fields()
+      for (key, value) in record.named { facts = facts.with(key, escaped(value)) }
+      worker.log(Event("failed", retry == nil ? .error : .warning, job: job, facts))
+    }
+    if let retry {
       try claim.park(until: retry)
+      tell()
       return .waiting
     }
-    let job = name
     try claim.giveUp()
-    await tellGivenUp(job, journal.lastFailure ?? Fields())
+    tell()
+    await tellGivenUp(job, record)
     return .givenUp
   }
 
@@ -229,6 +237,9 @@ final class JobRun {
     let state = State(
       claim: claim, request: plan.request, part: part, version: part.length > 0 ? journal.version : nil,
       room: worker.room, blocks: worker.blocks)
+    // Before anything can fail: it takes part in the room from now on.
+    self.state = state
+    lengthAtStart = part.length
     // The journal names the inode: after a change of inode it has to name the new one, or the data would not be known again.
     if let version = state.version, journal.part != part.inode { try state.begin(version) }
     return state
@@ -258,7 +269,7 @@ final class JobRun {
         return
       } catch let failure as Failure {
         // No other server changes these now.
-        if failure.code == .diskFull || failure.code == .noNetwork { throw failure }
+        if [.diskFull, .noNetwork, .hook].contains(failure.code) { throw failure }
         failures.append(failure)
         if index + 1 < plan.mirrors.count {
           log(
@@ -297,8 +308,10 @@ final class JobRun {
         let gained = state.part.length > reached ? state.part.length - reached : 0
         reached = max(reached, state.part.length)
         // A server that gives a few bytes a connection would be asked without end.
-        smallSteps = gained >= 65_536 ? 0 : smallSteps + 1
-        guard [.cut, .shortBody, .stalled].contains(failure.code), gained > 0, smallSteps < 100 else { throw failure }
+        smallSteps = gained >= Self.smallStep ? 0 : smallSteps + 1
+        guard [.cut, .shortBody, .stalled].contains(failure.code), gained > 0, smallSteps < Self.mostSmallSteps else {
+          throw failure
+        }
         log(
           "interrupted",
           Fields().with("at", state.part.length).with("code", failure.label).with("reason", failure.reason))
@@ -306,10 +319,15 @@ final class JobRun {
     }
   }
 
+  /// Bytes below which a request has brought next to nothing.
+  private static let smallStep: UInt64 = 65_536
+  private static let mostSmallSteps = 100
+
   /// One request after another until the data is whole, or a failure ends it.
   private func fetchOnce(_ mirror: Mirror, with others: [Mirror], _ state: State) async throws {
     let host = mirror.parts.host
     var startsOver = false
+    var smallSteps = 0
     var connections = mirror.isHTTP ? state.request.connections ?? worker.options.connections : 1
     while true {
       var plan =
@@ -365,6 +383,11 @@ final class JobRun {
         // A 206 may carry less than was asked for (RFC 9110 section 15.3.7): ask for the rest.
         guard state.part.length > before else {
           throw Failure(.shortBody, "\(host) ended the body at \(state.part.length) of \(size) bytes")
+        }
+        // A server that gives a few bytes a request would be asked without end. Not a short body, which would be gone on with at once.
+        smallSteps = state.part.length - before >= Self.smallStep ? 0 : smallSteps + 1
+        if smallSteps >= Self.mostSmallSteps {
+          throw Failure(.badResponse, "\(host) answered \(smallSteps) times in a row with next to nothing")
         }
         guard connections > 1 else { continue }
         let rate = Double(result.bytesReceived) / max(0.001, result.seconds)
@@ -427,10 +450,15 @@ final class JobRun {
   /// The spool's own `verify` program has the last word on a payload.
   private func askVerifyHook(_ plan: JobPlan, _ state: State) async throws {
     let payload = Array("\(spool.location)/".utf8) + state.part.path.bytes
-    if let answer = await worker.hooks.run(
-      .verify, job: name, facts(plan, state.part.mark) + [.init("SPOOLRUN_PAYLOAD", payload)]), !answer.isSuccess
+    switch await worker.hooks.run(
+      .verify, job: name, facts(plan, state.part.mark) + [.init("SPOOLRUN_PAYLOAD", payload)])
     {
-      throw Failure(.rejected, "the verify hook rejected the data: \(answer.reason)")
+    case nil, .yes: return
+    case .no(let reason): throw Failure(.rejected, "the verify hook rejected the data: \(reason)")
+    case .nothing(let reason):
+      // What ends the worker may have ended the hook.
+      if let stop { throw stop }
+      throw Failure(.hook, "the verify hook gave no answer: \(reason)")
     }
   }
 

@@ -27,9 +27,15 @@ package enum ResponseVerdict {
     let answer = RemoteVersion(head, mirror: mirror, now: now)
     switch head.status {
     case 200, 206:
-      if let coding = head.values("content-encoding").first(where: { $0.lowercased() != "identity" }) {
+      // Empty members of a list say nothing (RFC 9110 section 5.6.1.2); some stores send the field without a value.
+      let codings = head.values("content-encoding").flatMap { value -> [Substring] in value.split(separator: ",") }
+        .map { $0.filter { $0 != " " && $0 != "\t" } }
+      if let coding = codings.first(where: { !$0.isEmpty && $0.lowercased() != "identity" }) {
         return .fail(
-          Failure(.badResponse, "\(host) sent Content-Encoding \(escaped(coding.prefix(40))), which nobody asked for"))
+          Failure(
+            .badResponse,
+            "\(host) sent Content-Encoding \(escaped(coding.prefix(40))), which nobody asked for: another mirror may send the file as it is"
+          ))
       }
     case 416 where plan.offset == 0 && plan.last != nil:
       return .askUnbounded("416 for a range from 0")
@@ -142,6 +148,17 @@ package enum ResponseVerdict {
     guard status >= 400 else {
       let hint = (300...399).contains(status) ? ", a redirect without a usable Location" : ""
       return Failure(.badResponse, "\(host) answered \(status)\(hint)")
+    }
+    // What FTP and SFTP say is only put in these terms.
+    guard ["http", "https"].contains(head.scheme) else {
+      let reason =
+        switch status {
+        case 401: "refused the login: write \(head.scheme)://USER:PASSWORD@HOST/… in the job"
+        case 403: "denied access"
+        case 404: "has no such file"
+        default: "could not send the file"
+        }
+      return Failure(.http, "\(host) \(reason)", status: status)
     }
     let advice =
       switch status {

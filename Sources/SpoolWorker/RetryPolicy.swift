@@ -19,15 +19,12 @@ enum RetryDecision: Equatable {
   {
     if failure.failureClass == .permanent { return .giveUp }
     if failure.code.burnsAttempt, failures >= request.attempts ?? JobRequest.defaultAttempts { return .giveUp }
-    let seconds: Int64
-    if let asked = failure.retryAfter {
-      seconds = min(max(Int64(asked), 1), longestRetryAfter)
-    } else {
-      // A full disk or a missing network is not the server's doing: no reason to stay away longer each time.
-      let doublings = failure.code.burnsAttempt ? min(max(failures - 1, 0), 10) : 0
-      let delay = min(shortestDelay << Int64(doublings), longestDelay)
-      seconds = Int64(Double(delay) * (0.8 + 0.4 * jitter))
-    }
+    // A full disk or a missing network is not the server's doing: no reason to stay away longer each time.
+    let doublings = failure.code.burnsAttempt ? min(max(failures - 1, 0), 10) : 0
+    let delay = min(shortestDelay << Int64(doublings), longestDelay)
+    // How long to wait at least (RFC 9110 section 10.2.3): a server that says a second each time would use up all attempts within seconds.
+    let asked = min(Int64(failure.retryAfter ?? 0), longestRetryAfter)
+    let seconds = max(Int64(Double(delay) * (0.8 + 0.4 * jitter)), asked)
     let next = now + seconds
     if let expires = request.expires, next >= expires { return .giveUp }
     return .wait(until: next)

@@ -2,28 +2,33 @@ internal import Spool
 
 /// Jobs found since the last scan that do not fit on the disk.
 struct RoomWait {
-  /// After so many in vain no more are looked at: reading each of a long backlog for its size would keep the loop from its transfers.
+  /// After so many in vain there is a pause: reading each of a long backlog for its size would keep the loop from its transfers.
   private static let most = 1000
+  private static let pause: Int64 = 1000
 
-  /// Bytes that are still to come of each.
-  private var needed: [FileName: UInt64] = [:]
+  /// What the first of them to fit needs, in bytes; nil where there are none.
+  private(set) var least: UInt64?
   private var told: Set<FileName> = []
+  private var inVain = 0
+  private var pausesUntil: Int64 = 0
 
-  var isEmpty: Bool { needed.isEmpty }
-  var isFull: Bool { needed.count >= Self.most }
-  /// What the first of them to fit needs.
-  var least: UInt64? { needed.values.min() }
+  var isEmpty: Bool { least == nil }
+
+  /// Whether more candidates may be looked at, at this time in milliseconds.
+  func mayGoOn(at time: Int64) -> Bool { time >= pausesUntil }
 
   /// - Returns: whether that is news since there last was room.
-  mutating func add(_ name: FileName, needing bytes: UInt64) -> Bool {
-    needed[name] = bytes
+  mutating func add(_ name: FileName, needing bytes: UInt64, at time: Int64) -> Bool {
+    least = min(least ?? bytes, bytes)
+    inVain += 1
+    if inVain >= Self.most { (inVain, pausesUntil) = (0, time + Self.pause) }
     // Told of anew then: other users can put any number there, one after another.
     if told.count >= 10 * Self.most { told = [] }
     return told.insert(name).inserted
   }
 
   /// A scan finds them again.
-  mutating func removeAll() { needed = [:] }
+  mutating func removeAll() { least = nil }
   mutating func roomCame() { told = [] }
 }
 
@@ -34,22 +39,35 @@ extension Worker {
     guard room.kept > 0, candidate.origin != .cur, let needed = try stillToCome(of: candidate),
       let shortage = room.shortage(of: needed)
     else { return false }
-    if roomWait.add(candidate.name, needing: needed) {
+    if roomWait.add(candidate.name, needing: needed, at: LoopExecutor.milliseconds()) {
       let fields = Fields().with("needed", needed).with("free", shortage.free).with("min-free", shortage.kept)
       log(Event("waits-for-room", .info, job: candidate.name, fields))
     }
     return true
   }
 
-  /// Bytes that a job still lacks, as far as its text and its journal say.
+  /// Bytes that a job still lacks, as far as its text and its journal say; nil too where it needs no room, because the claim will give it up, or find
+  /// that the payload is there.
   private func stillToCome(of candidate: Backlog.Candidate) throws(SpoolError) -> UInt64? {
     // One that cannot be read is for the claim to judge.
     guard let job = JobName(candidate.name), let text = try? spool.job(candidate.origin, candidate.name),
-      let size = text.journal.version?.size ?? text.request.inheriting(options.defaults).size
+      text.defect == nil
     else { return nil }
+    let request = text.request.bounded(by: options)
+    if let expires = request.expires, expires <= .now() { return nil }
+    // What an earlier answer said may have been of another URL, in a job that comes through `new/`.
+    guard let size = (candidate.origin == .new ? nil : text.journal.version?.size) ?? request.size else { return nil }
+    guard let plan = try? JobPlan(request, protocols: options.protocols) else { return nil }
+    // Whatever keeps it from being looked at is for the claim to tell.
+    if request.crc32 != nil, request.overwrite != true {
+      do throws(SpoolError) { if try outputRoot.status(plan.output) != nil { return nil } } catch { return nil }
+    }
     let length = UInt64(clamping: try spool.status(.partial, job.part)?.size ?? 0)
     return size > length ? size - length : 0
   }
+
+  /// Whether a pass that passes over jobs for want of room is still to come to its end: it is slow, and begun anew each minute it never would.
+  var isLookingForRoom: Bool { !roomWait.isEmpty && (!backlog.isEmpty || scan.isUnderWay) }
 
   /// Whether one that waits fits by now.
   func hasRoomForWaiting() -> Bool {

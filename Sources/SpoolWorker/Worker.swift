@@ -86,7 +86,7 @@ package final class Worker {
     return await run(stopSignals: stopSignals, survivesErrors: false) { () throws(SpoolError) in
       if self.hasRoomForWaiting() { try self.rescan() }
       let now = LoopExecutor.milliseconds()
-      if now >= nextScan || self.needsRescan(!self.isScanFresh) {
+      if now >= nextScan && !self.isLookingForRoom || self.needsRescan(!self.isScanFresh) {
         try self.rescan()
         nextScan = now + Self.scanInterval
       }
@@ -119,7 +119,7 @@ package final class Worker {
       let news = watch.read()
       if links?.hasNews() == true { self.retryAfterNetworkChange() }
       do throws(SpoolError) {
-        if news.needsScan || now >= nextScan {
+        if news.needsScan || now >= nextScan && !self.isLookingForRoom {
           try watch.renew()
           try self.rescan()
           nextScan = now + Self.scanInterval
@@ -222,7 +222,8 @@ package final class Worker {
   /// - Parameter most: milliseconds, if there is nothing to search for.
   private func untilNextTurn(_ most: Int64) -> Int64 {
     // While nothing may start nothing is searched for, and the time of the next search stays in the past.
-    guard scan.isUnderWay, hasRoom, !isAskingGate, !isHeldBack else { return most }
+    guard scan.isUnderWay, hasRoom, !isAskingGate, !isHeldBack, roomWait.mayGoOn(at: LoopExecutor.milliseconds())
+    else { return most }
     return min(most, max(0, nextSearch - LoopExecutor.milliseconds()))
   }
 
@@ -265,7 +266,7 @@ package final class Worker {
     if backlog.isEmpty { return isScanFresh && scan.isSettled && !roomWait.isEmpty }
     // It is being asked.
     if options.gate != nil, isGateAnswerOld { return false }
-    if isSpaceShort || roomWait.isFull { return true }
+    if isSpaceShort { return true }
     return gateAnswer != nil && gateAnswer != .open
   }
 
@@ -306,7 +307,7 @@ package final class Worker {
   private func fill() throws(SpoolError) {
     try lookAhead()
     guard backlog.isEmpty || mayStart() && mayFetch() else { return }
-    while hasRoom, !roomWait.isFull {
+    while hasRoom, roomWait.mayGoOn(at: LoopExecutor.milliseconds()) {
       let next = backlog.next(perHost: options.perHost, running: transfersByHost) { host(of: $0) }
       guard let (candidate, host) = next else {
         guard try searchOn() else { return }

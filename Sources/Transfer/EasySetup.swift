@@ -18,6 +18,8 @@ extension Exchange {
     // Redirects are the exchange's: it drops credentials when the port or the scheme changes, too.
     setup.long(CURLOPT_FOLLOWLOCATION, 0)
     setup.long(CURLOPT_NOSIGNAL, 1)
+    // Who stops waiting for a name must not wait for the resolver's thread to end: all transfers would.
+    setup.long(CURLOPT_QUICK_EXIT, 1)
     setup.long(CURLOPT_CONNECTTIMEOUT, max(1, request.connectTimeoutSeconds))
     setup.long(CURLOPT_TCP_KEEPALIVE, 1)
     setup.long(CURLOPT_BUFFERSIZE, options.bufferSize)

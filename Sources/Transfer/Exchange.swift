@@ -202,7 +202,8 @@ final class Exchange {
       guard let start = request.rangeStart, start > 0 else { return fileHead() }
       // libcurl asks for nothing when the offset is the file's length.
       return refusal(416, [("content-range", "bytes */\(start)")])
-    case CURLE_BAD_DOWNLOAD_RESUME: return refusal(416)
+    // Either says that there is no going on from there.
+    case CURLE_BAD_DOWNLOAD_RESUME, CURLE_FTP_COULDNT_USE_REST: return refusal(416)
     case CURLE_LOGIN_DENIED: return refusal(401)
     case CURLE_REMOTE_ACCESS_DENIED: return refusal(403)
     case CURLE_REMOTE_FILE_NOT_FOUND: return refusal(404)

@@ -16,6 +16,9 @@ package struct HeadReader {
   private var status: Int?
   private var fields: [(name: String, value: String)] = []
   private var isComplete = false
+  private var folds = 0
+  /// No server that is in its right mind folds at all; 256 KiB of folds would keep the loop for a minute.
+  private static let mostFolds = 100
 
   package init(scheme: String) { self.scheme = scheme }
 
@@ -46,13 +49,14 @@ package struct HeadReader {
       return .head(ResponseHead(status: status, fields: fields, scheme: scheme))
     }
     addField(bytes)
-    return .nothing
+    return folds > Self.mostFolds ? .malformed("more than \(Self.mostFolds) folded lines of header fields") : .nothing
   }
 
   private mutating func addField(_ line: Slice<UnsafeRawBufferPointer>) {
     if line.first == 0x20 || line.first == 0x09 {  // obsolete folding (RFC 9112, 5.2)
       guard let last = fields.indices.last else { return }
-      // Trimmed again, as either part may be empty.
+      // Trimmed again, as either part may be empty; which reads all of it each time.
+      folds += 1
       fields[last].value = trimmed(fields[last].value + " " + trimmed(String(decoding: line, as: UTF8.self)))
       return
     }

@@ -75,7 +75,8 @@ func outcome(of hop: HopFacts, with code: CURLcode) -> FetchResult.End {
     CURLE_USE_SSL_FAILED:
     let detail = hop.detail.isEmpty ? String(cString: curl_easy_strerror(code)) : hop.detail
     let layer = hop.scheme == "sftp" ? "SSH" : "TLS"
-    return failure(.tls, "\(layer) with \(hop.host): \(detail)")
+    // It may quote the server's certificate.
+    return failure(.tls, "\(layer) with \(hop.host): \(printable(detail))")
 
   case CURLE_PARTIAL_FILE:
     if hop.framing == .chunked {

@@ -20,7 +20,7 @@ struct GestureRun {
   mutating func run(names: [String]) throws {
     do throws(SpoolError) {
       for bytes in RawArguments.bytes(of: names) {
-        let (directory, name) = split(bytes)
+        let (directory, name) = try split(bytes)
         note(try spool.perform(gesture, name, in: directory), bytes: bytes)
       }
     } catch {
@@ -64,10 +64,13 @@ struct GestureRun {
     }
   }
 
-  /// `NAME`, or `DIRECTORY/NAME` for one of several jobs of a name; a claim's own name in `cur` is its job's.
-  private func split(_ bytes: [UInt8]) -> (Directory?, FileName) {
+  /// `NAME`, or `DIRECTORY/NAME` for one of several jobs of a name; a claim's own name in `cur` is its job's. A job's name may look like one: so only
+  /// what stands there counts.
+  private func split(_ bytes: [UInt8]) throws(SpoolError) -> (Directory?, FileName) {
     let (directory, name) = Directory.split(bytes)
-    if directory == .cur, let claim = ClaimName(name) { return (directory, claim.job.fileName) }
+    if directory == .cur, name.isEntry, let claim = ClaimName(name), try spool.status(.cur, name) != nil {
+      return (directory, claim.job.fileName)
+    }
     return (directory, name)
   }
 

@@ -32,6 +32,22 @@ import Testing
     }
   }()
 
+  /// A name may look like another job's claim.
+  @Test func aJobThatIsCalledLikeAClaim() async throws {
+    let scene = try Scene()
+    let text = Array("https://a.example/x\n".utf8)
+    for claim in ["app:host.1.0000000a", "app:1.2.3:host.2.0000000b"] {
+      try writeFile(scene.spool.path("cur/\(claim)"), text)
+    }
+    #expect(try await scene.spoolrun("cancel", "cur/app:1.2.3").status == .exited(0))
+    #expect(scene.spool.names("cur") == ["app:host.1.0000000a"])
+    #expect(try await scene.spoolrun("cancel", "cur/app:host.1.0000000a").status == .exited(0))
+    #expect(scene.spool.names("cur") == [])
+    // Whoever put that there, it is shown.
+    try writeFile(scene.spool.path("cur/x:host.\u{301}1.\u{301}t"), text)
+    #expect(try await scene.spoolrun("status").status == .exited(0))
+  }
+
   /// Neither out of a directory, nor to what stands beside jobs.
   @Test(arguments: [
     ["cancel", "failed/../done/x"], ["cancel", "failed/../../outside"], ["cancel", "partial/x.part"],

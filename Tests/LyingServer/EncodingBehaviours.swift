@@ -28,6 +28,14 @@ let encodingBehaviours: [Behaviour] =
     Behaviour("identity", outcomes: .all(.either(.done, bad))) {
       try withFields(["Content-Encoding: identity"]).answer($0, $1)
     },
+    // An empty list (RFC 9110 section 5.6.1.2), as object stores send it for what was uploaded in pieces.
+    Behaviour("an encoding without a value") { try withFields(["Content-Encoding:"]).answer($0, $1) },
+    Behaviour("identity twice in one field") {
+      try withFields(["Content-Encoding: identity, ,identity"]).answer($0, $1)
+    },
+    Behaviour("identity and gzip in one field", outcomes: .all(bad)) {
+      try withFields(["Content-Encoding: identity, gzip"]).answer($0, $1)
+    },
 
     Behaviour("100 Continue first") { request, reply in
       try reply.head("100 Continue")

@@ -38,6 +38,19 @@ let rangeBehaviours: [Behaviour] =
         "206 Partial Content", origin.headFields + ["Content-Range: bytes \(start)-\(end - 1)/\(n)"],
         body: payload[start..<end])
     },
+    Behaviour(
+      "short 206: a byte at a time, without end",
+      // Done where only a few are left.
+      outcomes: .resuming(.either(.done, .waits("bad-response")))
+    ) { request, reply in
+      guard let start = origin.rangeStart(request), start < n else {
+        try origin.answer(request, reply)
+        return
+      }
+      try reply.respond(
+        "206 Partial Content", origin.headFields + ["Content-Range: bytes \(start)-\(start)/\(n)"],
+        body: payload[start...start])
+    },
     Behaviour("short 206 after a cut 200") { request, reply in
       guard let start = origin.rangeStart(request), start < n else {
         try origin.answerAndCut(request, reply, after: 3000)

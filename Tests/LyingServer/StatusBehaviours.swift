@@ -77,8 +77,10 @@ private let retryAfterBehaviours: [Behaviour] = [
   retryAfter("in seconds", 600...780) { "600" },
   retryAfter("as a date", 590...780) { httpDate(secondsFromNow: 600) },
   retryAfter("as a date in RFC 850 form", 590...780) { rfc850Date(secondsFromNow: 600) },
-  retryAfter("a minute ago", 0...73) { httpDate(secondsFromNow: -60) },
-  retryAfter("of 0", 0...73) { "0" },
+  // At least: the delay that goes by itself stays.
+  retryAfter("a minute ago", 47...73) { httpDate(secondsFromNow: -60) },
+  retryAfter("of 0", 47...73) { "0" },
+  retryAfter("of a second", 47...73) { "1" },
   retryAfter("of a year", 86_380...86_405) { "31536000" },
   retryAfter("in 2099", 86_380...86_405) { "Thu, 01 Jan 2099 00:00:00 GMT" },
   retryAfter("beyond all numbers", 47...86_405) { "99999999999999999999999" },

@@ -94,4 +94,25 @@ import TestSupport
     #expect(digest(try spool.payload("data")) == digest(payload), "\(spool.listing(of: "job"))")
     #expect(second.requests.map(ask) == ["range 4000", "plain"])
   }
+
+  /// Without a validator nothing tells what the next piece would be of: it isn't asked for, and bytes from 0 are not taken for it.
+  @Test func aPieceWithoutAValidatorIsNotGoneOnWith() async throws {
+    let gate = try Gate()
+    let server = try ScriptedServer { request, reply in
+      let head = ["Content-Range: bytes 0-\(n - 1)/\(n)"]
+      switch (request.rangeStart, request.nth) {
+      case (nil, _): try reply.respond("200 OK", body: payload)
+      case (_, 1):
+        try reply.head("206 Partial Content", head + ["Transfer-Encoding: chunked"])
+        try reply.send(latin1Bytes("\(String(4000, radix: 16))\r\n") + payload[..<4000] + latin1Bytes("\r\n0\r\n\r\n"))
+      default:
+        try reply.head("206 Partial Content", head + ["Content-Length: \(n)"])
+        try reply.send(payload[..<(n - 4000)])
+        try reply.stall(until: gate)
+      }
+    }
+    let spool = try await fetch([server.url("/data")], "connections: 4\n")
+    gate.open()
+    #expect(digest(try spool.payload("data")) == digest(payload), "\(spool.listing(of: "job"))")
+  }
 }

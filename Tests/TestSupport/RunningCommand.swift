@@ -178,8 +178,13 @@ private func spawn(
   var noSignals = sigset_t()
   sigemptyset(&noSignals)
   posix_spawnattr_setsigmask(&attributes, &noSignals)
+  // However the tests were started: a shell has SIGINT ignored in what it puts into the background.
+  var allSignals = sigset_t()
+  sigfillset(&allSignals)
+  posix_spawnattr_setsigdefault(&attributes, &allSignals)
   posix_spawnattr_setpgroup(&attributes, 0)
-  posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP))
+  posix_spawnattr_setflags(
+    &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP))
 
   let argv = directory.map { ["/usr/bin/env", "-C", $0] + argv } ?? argv
   let variables = environment.map { "\($0.key)=\($0.value)" }

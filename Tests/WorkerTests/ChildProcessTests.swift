@@ -18,6 +18,14 @@ import Testing
     await #expect(throws: (any Error).self) { try await ChildProcess(arguments: ["/nowhere/x"], seconds: 60).run() }
   }
 
+  /// What is left in the background holds its output open.
+  @Test func `it ends with its own process`() async throws {
+    let outcome = try await run("sleep 300 & echo $!; exit 3")
+    #expect(outcome.end == .exited(3))
+    let left = try #require(pid_t(String(decoding: outcome.output, as: UTF8.self).dropLast()))
+    #expect(kill(left, SIGKILL) == 0, "and is left alone")
+  }
+
   /// Also with nothing to read any more, and with children that would hold the output open.
   @Test(arguments: ["echo $$; sleep 600 & sleep 600", "echo $$; exec >&- 2>&-; sleep 600 & sleep 600"])
   func `when its time is up, all of it is killed`(script: String) async throws {

@@ -70,7 +70,8 @@ import Testing
     let host = try hostName()
     let record = "failed: 2026-11-21T03:00:00Z attempt=1 class=permanent code=http-404 at=0 reason=\"gone for good\"\n"
     try writeFile(spool.path("cur/a:\(host).1.0000000a"), Array("url: http://127.0.0.1:9/a\n\(record)".utf8))
-    _ = try await spoolrun("--once", spool.root)
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.errors == "spoolrun: a: http-404: gone for good; given up: see failed/a\n", "\(result)")
     #expect(spool.places(of: "a") == ["failed/a"])
     let told = String(decoding: try readFile(spool.path("told")), as: UTF8.self)
     for fact in ["CODE=http-404", "REASON=gone for good", "ATTEMPTS=1"] {
@@ -119,6 +120,41 @@ import Testing
     try spool.drop("b", "\(server.url("/y"))\n")
     let quiet = try await spoolrun("--once", spool.root)
     #expect(quiet.status == .exited(0) && quiet.errors.contains("b: hook-failed: "), "\(quiet)")
+  }
+
+  /// Killed, or not even asked, it has said nothing of the data: that stays, and the hook is asked again.
+  @Test(arguments: ["kill -TERM $$", "exit 127", "no-such-tool", "sh -c 'kill -TERM $$'"])
+  func noAnswerIsNoNo(script: String) async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try install("verify", script, in: spool)
+    try spool.drop("a", "url: \(server.url("/a"))\nurl: \(server.url("/b"))\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    let record = try spool.lastFailure("partial/a")
+    #expect(record["code"] == "hook" && record["class"] == "temporary" && record["at"] == "8")
+    #expect(spool.names("partial").contains("a.part") && spool.names("failed") == [] && spool.payloads == [])
+    try install("verify", "exit 0", in: spool)
+    try spool.makeDue("a")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(server.requests.count == 1, "it is not fetched again")
+    #expect(try spool.payload("a") == Array("payload\n".utf8))
+  }
+
+  /// The end of a service ends its hooks as well.
+  @Test func aStopThatEndsTheHookToo() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try install("verify", "echo $$ >\"$SPOOLRUN_SPOOL/pid\"; while :; do sleep 1; done", in: spool)
+    try spool.drop("a", "\(server.url("/a"))\n")
+    let worker = try start(["--once", spool.root])
+    try await waitUntil("the hook runs") { (try? readFile(spool.path("pid")).last) == 0x0A }
+    worker.send(signal: SIGTERM)
+    let hook = try #require(pid_t(String(decoding: try readFile(spool.path("pid")).dropLast(), as: UTF8.self)))
+    #expect(kill(-hook, SIGTERM) == 0)
+    let result = try await worker.result()
+    #expect(result.status == .exited(75) && result.errors == "", "\(result)")
+    #expect(try spool.lines("partial/a").last?.key == "interrupted")
+    #expect(spool.length("partial/a.part") == 8 && spool.names("failed") == [])
   }
 
   /// What others can write would run as us; and what cannot be run must not count as consent.

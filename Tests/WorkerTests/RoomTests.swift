@@ -56,6 +56,62 @@ struct RoomTests {
     #expect(try spool.payload("a") == Self.body)
   }
 
+  /// What fails anyway does not wait for room that it will never need, nor does what is there already.
+  @Test func `what needs no room does not wait for it`() async throws {
+    let server = try server()
+    try disk.fill(megabytes: 16)
+    let huge = "size: 999999999999\n"
+    let url = "url: \(server.url("/a"))\noutput: x\n"
+    try spool.drop("large", url + huge + "max-size: 1M\n")
+    try spool.drop("late", url + huge + "expires: 2020-01-01\n")
+    try spool.drop("wrong", "url: gopher://x/y\noutput: y\n" + huge)
+    try writeFile(spool.path("files/there"), [1])
+    let sum = hex8(independentCRC32([1]))
+    try spool.drop("there", "url: \(server.url("/a"))\noutput: there\nsize: 999999999999\ncrc32: \(sum)\n")
+    let result = try await once()
+    #expect(result.status == .exited(1), "\(result)")
+    #expect(spool.names("failed") == ["large", "late", "there", "wrong"] && spool.names("new") == [])
+    #expect(try spool.lastFailure("failed/there")["code"] == "output-exists")
+  }
+
+  /// It would be claimed and parked without end.
+  @Test func `what is to be replaced needs room`() async throws {
+    let server = try server()
+    try disk.fill(megabytes: 16)
+    try writeFile(spool.path("files/there"), [1])
+    try spool.drop(
+      "a", "url: \(server.url("/a"))\noutput: there\noverwrite: yes\nsize: \(Self.body.count)\ncrc32: 00000000\n")
+    let result = try await once()
+    #expect(result.status == .exited(75) && spool.places(of: "a") == ["new/a"], "\(result)")
+  }
+
+  /// Hold, edit, release: what an answer said was of the old URL.
+  @Test func `a size that was of another URL is not waited for`() async throws {
+    let server = try server()
+    try disk.fill(megabytes: 16)
+    try spool.drop("a", "\(server.url("/a"))\n")
+    #expect(try await once().status == .exited(75))
+    #expect(try await spoolrun("hold", "--spool", spool.root, "a").status == .exited(0))
+    try await runTool(["/bin/sed", "-i", "s,/a$,/small,", spool.path("hold/a")])
+    #expect(try await spoolrun("release", "--spool", spool.root, "a").status == .exited(0))
+    let result = try await once()
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(try spool.payload("small") == [1])
+  }
+
+  /// However many wait, the next one is looked at.
+  @Test func `a thousand that wait do not hide another`() async throws {
+    let server = try server()
+    for number in 0..<1100 {
+      try spool.drop("w\(number)", "url: \(server.url("/a"))\nsize: 9223372036854775807\n")
+      try setModificationTime(spool.path("new/w\(number)"), secondsFromNow: -5000)
+    }
+    try spool.drop("z", "\(server.url("/small"))\n")
+    let result = try await once()
+    #expect(result.status == .exited(75) && result.errors == "", "\(result)")
+    #expect(spool.places(of: "z") == ["done/z"] && spool.names("new").count == 1100)
+  }
+
   /// A tmpfs keeps any time that it is given, and strangers choose that of what they drop.
   @Test func `a time at the end of all times stops nobody`() async throws {
     let server = try server()

@@ -32,6 +32,21 @@ import Testing
     #expect(done["attempts"] == "1" && done["bytes-fetched"] == "\(halfwayBody.count)")
   }
 
+  /// As nohup(1) leaves it, and a shell that puts a command into the background.
+  @Test(arguments: [(SIGHUP, "HUP"), (SIGINT, "INT")])
+  func whatIsIgnoredAtTheStartIsIgnored(signal: Int32, name: String) async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let spool = try TemporarySpool()
+    try spool.drop("a", "\(server.url("/a"))\n")
+    let worker = try start(["--once", spool.root], prefix: ["/bin/sh", "-c", "trap '' \(name); exec \"$@\"", "sh"])
+    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    worker.send(signal: signal)
+    gate.open()
+    #expect(try await worker.result().status == .exited(0))
+    #expect(try spool.payload("a") == halfwayBody)
+  }
+
   /// Jobs that were not begun stay where they are.
   @Test func aStopBeginsNothingNew() async throws {
     let gate = try Gate()

@@ -36,7 +36,8 @@ int spoolrun_touch(int descriptor);
 /// futimens(2): access and modification time to `seconds` since the epoch.
 int spoolrun_set_times(int descriptor, int64_t seconds);
 
-/// A signalfd(2) that reports SIGTERM, SIGINT and SIGHUP, which are blocked for the process; SIGPIPE and SIGIO are ignored, SIGCHLD is not.
+/// A signalfd(2) that reports SIGTERM, and SIGINT and SIGHUP unless the process was started with these ignored; all are blocked. SIGPIPE and SIGIO are
+/// ignored, SIGCHLD is not.
 int spoolrun_stop_signals(void);
 
 /// posix_spawn(3) of argv[0] with no signal blocked or ignored, in a process group of its own, standard input empty, output and error into a pipe whose
