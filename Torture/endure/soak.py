@@ -129,6 +129,11 @@ class Soak:
         requests = self.server.requests()
         probe = self.steering.probe()
         self.wait((self.spool / "done" / probe.name).exists, "a probe to be done")
+        # A worker lets go of what only transfers need when a scan of all has found nothing to do; until then what it holds is chance. It scans
+        # each minute, and when something comes into the spool's own directory.
+        news = self.spool / "news"
+        news.mkdir()
+        news.rmdir()
         return self.levels.take_idle(lambda: self.is_idle() and self.server.requests() == requests + 1)
 
     def status_problems(self) -> list[str]:
