@@ -84,17 +84,19 @@ extension Spool {
   /// ``isBeingWritten(_:_:now:)``.
   private func isInHand(_ job: JobName, from origin: Directory) throws(SpoolError) -> Bool {
     if origin == .cur { return false }
-    var job = job
-    // With the suffix left on, as below. Whatever keeps it from being read is for the claim to tell.
-    if origin == .new, let claim = ClaimName(job.fileName), let owner = claim.owner,
-      let text = try? self.job(.new, job.fileName), text.journal.lastStart?.worker == owner
-    {
-      job = claim.job
-    }
+    // Whatever keeps it from being read is for the claim to tell.
+    let job = origin == .new ? Self.withoutOwner(job, try? self.job(.new, job.fileName)) : job
     if try status(.cur, ClaimName.fileName(job, owner)) == nil { return false }
     // Where data bears the name, a job from `new/` gets another one.
     if origin == .partial { return true }
     return try status(.partial, job.part) == nil
+  }
+
+  /// The name of a job in `new/`. If it was moved there from `cur/` with the owner's suffix left on, as its journal shows, that is no part of it.
+  private static func withoutOwner(_ job: JobName, _ text: @autoclosure () -> JobText?) -> JobName {
+    guard let claim = ClaimName(job.fileName), let owner = claim.owner, text()?.journal.lastStart?.worker == owner
+    else { return job }
+    return claim.job
   }
 
   /// What open(2) says of a symbolic link, a directory, a socket.
@@ -138,13 +140,7 @@ extension Spool {
       // Not written to, because it may be anybody's file, nor copied: its record goes beside it.
       return try reject(name, from: origin, defect)
     }
-    var job = job
-    // Moved out of cur/ with the owner's suffix left on, as its journal shows: that is no part of its name.
-    if origin == .new, let claim = ClaimName(job.fileName), let owner = claim.owner,
-      owner == text.journal.lastStart?.worker
-    {
-      job = claim.job
-    }
+    var job = origin == .new ? Self.withoutOwner(job, text) : job
     // Before the rename as well: whoever takes the claim over takes the data of its name for its own.
     if origin == .new, !isNamed, try isTaken(job) { job = try freeName(like: job) }
     let name = ClaimName.fileName(job, owner)

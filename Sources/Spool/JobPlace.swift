@@ -1,3 +1,6 @@
+internal import Glibc
+internal import SystemPackage
+
 /// Where a job file stands now: a directory of the spool and its name there, which in `cur/` has the owner behind it.
 package struct JobPlace: Hashable, Sendable {
   package let directory: Directory
@@ -12,6 +15,29 @@ package struct JobPlace: Hashable, Sendable {
 }
 
 extension Spool {
+  /// What a person calls a job in its parts: `NAME`, `DIRECTORY/NAME`, or the path of its file, as a shell completes it. What is none of these is all
+  /// name, and no job's.
+  package func split(_ bytes: [UInt8]) throws(SpoolError) -> (directory: Directory?, name: FileName) {
+    let whole: (Directory?, FileName) = (nil, FileName(bytes))
+    guard let slash = bytes.lastIndex(of: 0x2F) else { return whole }
+    let outer = bytes[..<slash].lastIndex(of: 0x2F)
+    let middle = bytes[(outer.map { $0 + 1 } ?? 0)..<slash]
+    guard let directory = Directory(rawValue: String(decoding: middle, as: UTF8.self)) else { return whole }
+    if let outer, try !isRoot(Array(bytes[..<outer])) { return whole }
+    return (directory, FileName(Array(bytes[(slash + 1)...])))
+  }
+
+  /// Whether a path leads to this spool.
+  private func isRoot(_ path: [UInt8]) throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      // Through a link as well.
+      return try system.status(AT_FDCWD, Path(path + Array("/.".utf8)))
+        .isSameFile(as: system.status(root, path: Path(location)))
+    } catch  where [.noSuchFileOrDirectory, .notDirectory, .permissionDenied].contains(error.errno) {
+      return false
+    }
+  }
+
   /// The directories that hold jobs, in the order in which a job comes through them: one that moves on meanwhile is rather seen twice than not at all.
   static let jobDirectories: [Directory] = [.new, .cur, .partial, .hold, .failed, .done]
 

@@ -1,14 +1,6 @@
 /// The directories of a spool (spool.5), in the order in which `spoolrun init` makes them.
 package enum Directory: String, CaseIterable, Sendable {
   case tmp, new, cur, partial, done, failed, hold, files
-
-  /// `DIRECTORY/NAME` in its parts; what doesn't begin with a directory of a spool is all name.
-  package static func split(_ bytes: [UInt8]) -> (directory: Directory?, name: FileName) {
-    guard let slash = bytes.firstIndex(of: 0x2F),
-      let directory = Directory(rawValue: String(decoding: bytes[..<slash], as: UTF8.self))
-    else { return (nil, FileName(bytes)) }
-    return (directory, FileName(Array(bytes[(slash + 1)...])))
-  }
 }
 
 /// A job's name: its file name, which carries no meaning.
@@ -92,6 +84,8 @@ package struct ClaimName: Sendable {
   package let host: String?
   /// `HOST.PID.TAG`, as ``WorkerID`` writes it; nil where ``host`` is.
   package let owner: String?
+  /// nil where ``host`` is, or where it is no number that a process can have.
+  package let process: Int32?
 
   /// Splits at the last colon, because a job's name may hold some; nil for names that are ignored or no job's.
   package init?(_ name: FileName) {
@@ -101,13 +95,14 @@ package struct ClaimName: Sendable {
       if owner.count == 3, !owner.contains(where: \.isEmpty) {
         self.job = job
         host = String(decoding: owner[0], as: UTF8.self)
+        process = Int32(String(decoding: owner[1], as: UTF8.self)).flatMap { $0 > 0 ? $0 : nil }
         self.owner = String(decoding: bytes[(colon + 1)...], as: UTF8.self)
         return
       }
     }
     guard let job = JobName(name) else { return nil }
     self.job = job
-    (host, owner) = (nil, nil)
+    (host, owner, process) = (nil, nil, nil)
   }
 
   package static func fileName(_ job: JobName, _ owner: WorkerID) -> FileName {

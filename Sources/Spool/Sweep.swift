@@ -128,8 +128,9 @@ extension Spool {
       } else if !records.contains(name), try status(.failed, name.recordSubject) == nil,
         let status = try status(.failed, name)
       {
-        // It is written before what it is about is moved here.
-        guard try isOlder(path, than: options.grace, now) else { continue }
+        // It is written before what it is about is moved here, perhaps just now.
+        let grace = max(options.grace, Self.settlingTime)
+        guard try isOlder(path, than: grace, now, sinceRename: false) else { continue }
         if try remove(path, options) { report(SweepFinding(.record, path, bytes: status.size)) }
       }
     }

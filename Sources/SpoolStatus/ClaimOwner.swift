@@ -12,12 +12,4 @@ extension ClaimName {
 
   /// ``owner`` for display.
   var shownOwner: String? { owner.map { escaped($0) } }
-
-  private var process: pid_t? {
-    // By bytes, as it was taken apart to begin with: a dot with an accent is no dot to `Character`.
-    guard let parts = owner?.utf8.split(separator: 0x2E, omittingEmptySubsequences: false), parts.count == 3,
-      let process = pid_t(String(decoding: parts[1], as: UTF8.self)), process > 0
-    else { return nil }
-    return process
-  }
 }

@@ -72,6 +72,4 @@ struct Mirror: Sendable {
   /// As the job has it: may hold secrets.
   let url: String
   let parts: URLParts
-
-  var isHTTP: Bool { parts.scheme == "http" || parts.scheme == "https" }
 }

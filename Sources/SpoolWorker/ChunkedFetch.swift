@@ -30,9 +30,8 @@ final class ChunkedFetch {
   private var sources: [Source]
   /// Which source each connection leads to.
   private var leadsTo: [Int] = []
-  /// How many requests of each connection ended early and had brought next to nothing.
-  private var smallSteps: [Int]
-  private static let mostSmallSteps = 10
+  /// Of each connection: requests that ended early.
+  private var smallSteps: [SmallSteps]
   private var running = 0
   private var end: End?
   private var whenEnded: CheckedContinuation<Void, Never>?
@@ -53,7 +52,8 @@ final class ChunkedFetch {
     window = ChunkWindow(state, plan: plan)
     sources = mirrors.map { Source(mirror: $0) }
     sources[0].hasDelivered = true
-    smallSteps = Array(repeating: 0, count: plan.live)
+    let none = SmallSteps(least: min(ChunkPlan.smallest, plan.largest), most: 11)
+    smallSteps = Array(repeating: none, count: plan.live)
     for connection in 0..<plan.live {
       leadsTo.append(connection % sources.count)
       sources[connection % sources.count].connections += 1
@@ -137,17 +137,18 @@ final class ChunkedFetch {
     guard end == nil else { return }
     switch result.end {
     case .cancelled: break
-    case .complete where isAll: smallSteps[connection] = 0
+    case .complete where isAll: smallSteps[connection].reset()
     case .complete:
+      smallSteps[connection].note(received)
       // It may carry less than was asked for (RFC 9110 section 15.3.7), but not nothing. With next to nothing again and again, a single connection
       // tells how far that leads.
-      if smallSteps[connection] >= Self.mostSmallSteps, received < UInt64(min(ChunkPlan.smallest, window.plan.largest))
-      {
+      if smallSteps[connection].areTooMany {
         drop(leadsTo[connection], "it answers each time with next to nothing")
       } else {
         endedEarly(connection, received, Failure(.shortBody, "\(mirror.parts.host) sent an empty range"))
       }
     case .failed(let failure):
+      smallSteps[connection].note(received)
       endedEarly(connection, received, Failure(failure, isLoopback: mirror.parts.isLoopback))
     case .refused:
       switch refusal {
@@ -164,10 +165,8 @@ final class ChunkedFetch {
 
   /// It goes on where it ended, by the rules for a single connection, unless that leads nowhere.
   private func endedEarly(_ connection: Int, _ received: UInt64, _ failure: Failure) {
-    smallSteps[connection] = received >= min(ChunkPlan.smallest, window.plan.largest) ? 0 : smallSteps[connection] + 1
     let mayGoOn =
-      [.cut, .shortBody, .stalled].contains(failure.code) && received > 0
-      && smallSteps[connection] <= Self.mostSmallSteps
+      [.cut, .shortBody, .stalled].contains(failure.code) && received > 0 && !smallSteps[connection].areTooMany
     if !mayGoOn { leave(connection, failure) }
   }
 
@@ -220,7 +219,7 @@ final class ChunkedFetch {
   private func lead(_ connection: Int, to source: Int) {
     leadsTo[connection] = source
     sources[source].connections += 1
-    smallSteps[connection] = 0
+    smallSteps[connection].reset()
   }
 
   /// Asked without it from now on, and the validators are compared. Journaled, so that a later attempt need not find out again by starting over.

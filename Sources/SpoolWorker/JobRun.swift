@@ -144,19 +144,12 @@ final class JobRun {
     let job = name
     let record = journal.lastFailure ?? Fields()
     let retry = record["retry"].flatMap { Timestamp($0) }
+    if let retry { try claim.park(until: retry) } else { try claim.giveUp() }
     // The one who wrote it died before it could tell anybody.
-    func tell() {
-      var facts = Fields()
-      for (key, value) in record.named { facts = facts.with(key, escaped(value)) }
-      worker.log(Event("failed", retry == nil ? .error : .warning, job: job, facts))
-    }
-    if let retry {
-      try claim.park(until: retry)
-      tell()
-      return .waiting
-    }
-    try claim.giveUp()
-    tell()
+    var facts = Fields()
+    for (key, value) in record.named { facts = facts.with(key, escaped(value)) }
+    worker.log(Event("failed", retry == nil ? .error : .warning, job: job, facts))
+    guard retry == nil else { return .waiting }
     await tellGivenUp(job, record)
     return .givenUp
   }
@@ -263,7 +256,7 @@ final class JobRun {
         log("started", Fields().with("attempt", attempt).with("at", state.part.length).with("url", mirror.redacted))
         // After a mismatch each mirror has to stand for all of the data, or one that is wrong would spoil what the others bring.
         let isAlone = claim.text.journal.mismatches > 0 || failures.contains { $0.code.isMismatch }
-        try await fetchWhole(mirrors[index], with: isAlone ? [] : mirrors[(index + 1)...].filter(\.isHTTP), state)
+        try await fetchWhole(mirrors[index], with: isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.isHTTP), state)
         try verify(state)
         try await askVerifyHook(plan, state)
         return
@@ -292,7 +285,7 @@ final class JobRun {
   /// - Parameter others: mirrors that may take part where there are several connections.
   private func fetchWhole(_ mirror: Mirror, with others: [Mirror], _ state: State) async throws {
     var reached = state.part.length
-    var smallSteps = 0
+    var smallSteps = SmallSteps(least: Self.smallStep, most: Self.mostSmallSteps)
     var generation = state.generation
     var restarts = 0
     while !state.isComplete {
@@ -307,9 +300,8 @@ final class JobRun {
         }
         let gained = state.part.length > reached ? state.part.length - reached : 0
         reached = max(reached, state.part.length)
-        // A server that gives a few bytes a connection would be asked without end.
-        smallSteps = gained >= Self.smallStep ? 0 : smallSteps + 1
-        guard [.cut, .shortBody, .stalled].contains(failure.code), gained > 0, smallSteps < Self.mostSmallSteps else {
+        smallSteps.note(gained)
+        guard [.cut, .shortBody, .stalled].contains(failure.code), gained > 0, !smallSteps.areTooMany else {
           throw failure
         }
         log(
@@ -327,8 +319,8 @@ final class JobRun {
   private func fetchOnce(_ mirror: Mirror, with others: [Mirror], _ state: State) async throws {
     let host = mirror.parts.host
     var startsOver = false
-    var smallSteps = 0
-    var connections = mirror.isHTTP ? state.request.connections ?? worker.options.connections : 1
+    var smallSteps = SmallSteps(least: Self.smallStep, most: Self.mostSmallSteps)
+    var connections = mirror.parts.isHTTP ? state.request.connections ?? worker.options.connections : 1
     while true {
       var plan =
         startsOver
@@ -384,10 +376,10 @@ final class JobRun {
         guard state.part.length > before else {
           throw Failure(.shortBody, "\(host) ended the body at \(state.part.length) of \(size) bytes")
         }
-        // A server that gives a few bytes a request would be asked without end. Not a short body, which would be gone on with at once.
-        smallSteps = state.part.length - before >= Self.smallStep ? 0 : smallSteps + 1
-        if smallSteps >= Self.mostSmallSteps {
-          throw Failure(.badResponse, "\(host) answered \(smallSteps) times in a row with next to nothing")
+        smallSteps.note(state.part.length - before)
+        if smallSteps.areTooMany {
+          // Not a short body, which would be gone on with at once.
+          throw Failure(.badResponse, "\(host) answered \(smallSteps.count) times in a row with next to nothing")
         }
         guard connections > 1 else { continue }
         let rate = Double(result.bytesReceived) / max(0.001, result.seconds)

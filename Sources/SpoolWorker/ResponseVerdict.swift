@@ -28,9 +28,7 @@ package enum ResponseVerdict {
     switch head.status {
     case 200, 206:
       // Empty members of a list say nothing (RFC 9110 section 5.6.1.2); some stores send the field without a value.
-      let codings = head.values("content-encoding").flatMap { value -> [Substring] in value.split(separator: ",") }
-        .map { $0.filter { $0 != " " && $0 != "\t" } }
-      if let coding = codings.first(where: { !$0.isEmpty && $0.lowercased() != "identity" }) {
+      if let coding = head.members("content-encoding").first(where: { !["", "identity"].contains($0.lowercased()) }) {
         return .fail(
           Failure(
             .badResponse,
@@ -149,8 +147,7 @@ package enum ResponseVerdict {
       let hint = (300...399).contains(status) ? ", a redirect without a usable Location" : ""
       return Failure(.badResponse, "\(host) answered \(status)\(hint)")
     }
-    // What FTP and SFTP say is only put in these terms.
-    guard ["http", "https"].contains(head.scheme) else {
+    guard head.isHTTP else {
       let reason =
         switch status {
         case 401: "refused the login: write \(head.scheme)://USER:PASSWORD@HOST/… in the job"

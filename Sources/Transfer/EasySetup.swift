@@ -47,7 +47,7 @@ extension Exchange {
       if let password = origin.password { setup.string(CURLOPT_PASSWORD, password) }
     }
 
-    if !isHTTP {
+    if !url.isHTTP {
       setup.offset(CURLOPT_RESUME_FROM_LARGE, curl_off_t(clamping: request.rangeStart ?? 0))
       // An HTTP proxy without a tunnel would answer in HTTP.
       setup.long(CURLOPT_HTTPPROXYTUNNEL, 1)

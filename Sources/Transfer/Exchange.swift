@@ -66,8 +66,6 @@ final class Exchange {
     errorText.deallocate()
   }
 
-  var isHTTP: Bool { url.scheme == "http" || url.scheme == "https" }
-
   func fail(_ code: TransferFailure.Code, _ message: String, osErrno: Int32 = 0) {
     verdict = .failed(TransferFailure(code: code, message: message, osErrno: osErrno))
   }
@@ -103,7 +101,7 @@ final class Exchange {
   func receive(line: UnsafeRawBufferPointer) -> Bool {
     guard verdict == nil else { return false }
     lastActivity = monotonicMilliseconds()
-    guard isHTTP else { return true }
+    guard url.isHTTP else { return true }
     switch reader.take(line) {
     case .nothing: return true
     case .malformed(let reason):
@@ -137,7 +135,7 @@ final class Exchange {
       return redirectBody <= Self.redirectBodyLimit
     }
     if head == nil {
-      guard !isHTTP else {
+      guard !url.isHTTP else {
         fail(.badResponse, "body without a head from \(url.host)")
         return false
       }
@@ -227,13 +225,13 @@ final class Exchange {
     if code == CURLE_ABORTED_BY_CALLBACK, needsFreshConnection { return .startsAgain }
     // Whatever became of its body: where to go is known.
     if let location { return follow(location) }
-    if !isHTTP, head == nil, let head = bodilessHead(code) {
+    if !url.isHTTP, head == nil, let head = bodilessHead(code) {
       // May be refused; and whatever is said of a file that isn't there, that was all of it.
       return .finished(offer(head) ? .complete : verdict ?? .refused)
     }
     var facts = HopFacts(host: url.host, port: url.port, scheme: url.scheme)
     facts.requestWasSent = lastActivity != nil
-    facts.framing = isHTTP ? head?.framing : nil
+    facts.framing = url.isHTTP ? head?.framing : nil
     facts.headCame = head != nil
     facts.closeWasAnnounced = url.scheme == "https" && !isHTTP2 ? sawCloseNotify : nil
     facts.bytesReceived = bytesReceived

@@ -6,7 +6,7 @@ struct HopFacts {
   var host: String
   var port: UInt16
   var scheme: String
-  var isHTTP: Bool { scheme == "http" || scheme == "https" }
+  var isHTTP: Bool { URLParts.isHTTP(scheme) }
   /// The connection, TLS included, stood.
   var requestWasSent = false
   var headCame = false

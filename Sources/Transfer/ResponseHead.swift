@@ -24,6 +24,15 @@ package struct ResponseHead: Sendable {
   package func first(_ name: String) -> String? {
     fields.first { $0.name == name }?.value
   }
+
+  /// The members of the list that all fields `name` (in lower case) make up, without the blanks around them; empty ones among them
+  /// (RFC 9110, 5.6.1).
+  package func members(_ name: String) -> [String] {
+    values(name).flatMap { $0.split(separator: ",", omittingEmptySubsequences: false).map(trimmed) }
+  }
+
+  /// FTP and SFTP only have their say put in HTTP's terms.
+  package var isHTTP: Bool { URLParts.isHTTP(scheme) }
 }
 
 extension ResponseHead {
@@ -41,15 +50,13 @@ extension ResponseHead {
 
   package var framing: Framing {
     if status == 204 || status == 304 { return .none }
-    let codings = values("transfer-encoding").flatMap { $0.split(separator: ",").map { trimmed($0).lowercased() } }
+    let codings = members("transfer-encoding").filter { !$0.isEmpty }.map { $0.lowercased() }
     if !codings.isEmpty {
       return codings == ["chunked"] ? .chunked : .invalid("a transfer coding that nobody asked for")
     }
     // A list with equal members is one value (RFC 9112, 6.3, 5.); libcurl takes whatever comes last, and takes a
     // length that it cannot hold for none at all, so this is looked at here.
-    let lengths = values("content-length").flatMap { value in
-      value.split(separator: ",", omittingEmptySubsequences: false).map(trimmed)
-    }
+    let lengths = members("content-length")
     guard let text = lengths.first else { return .close }
     guard lengths.allSatisfy({ $0 == text }) else {
       return .invalid("contradictory Content-Length fields")

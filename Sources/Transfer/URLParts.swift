@@ -35,6 +35,11 @@ package struct URLParts: Sendable {
     try self.init(text, relativeTo: nil)
   }
 
+  package var isHTTP: Bool { Self.isHTTP(scheme) }
+
+  /// - Parameter scheme: in lower case.
+  static func isHTTP(_ scheme: String) -> Bool { scheme == "http" || scheme == "https" }
+
   /// Same scheme, host and port (RFC 6454, 4).
   package func hasSameOrigin(as other: URLParts) -> Bool {
     scheme == other.scheme && host == other.host && port == other.port

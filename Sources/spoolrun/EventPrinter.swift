@@ -9,14 +9,14 @@ enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable { case tex
 struct EventPrinter: Sendable {
   let isVerbose: Bool
   let format: LogFormat
-  /// A person looks on: then finished jobs are worth a line as well, and why one that was just dropped is not begun.
+  /// A person looks on: then finished jobs are worth a line as well, why one that was just dropped is not begun, and that Ctrl-C was heard.
   let isTerminal: Bool
   /// Takes each line.
   let write: @Sendable (String) -> Void
 
   func print(_ event: Event) {
     let matters =
-      event.level == .warning || event.level == .error || (isTerminal && ["done", "unfinished"].contains(event.name))
+      event.level == .warning || event.level == .error || (isTerminal && ["done", "unfinished", "stopping"].contains(event.name))
     guard isVerbose || matters else { return }
     switch format {
     case .json: write(json(event))
@@ -39,6 +39,8 @@ struct EventPrinter: Sendable {
       return "\(job)done: \(escaped(fields["output"] ?? ""))"
     case "unfinished":
       return "\(job)not begun: somebody is still writing it, or its last line has no newline"
+    case "stopping":
+      return "stopping: the next run goes on where this one stopped"
     case "failed", "rejected":
       let line = fields["line"].map { "line \($0): " } ?? ""
       var values = ""

@@ -64,10 +64,9 @@ struct GestureRun {
     }
   }
 
-  /// `NAME`, or `DIRECTORY/NAME` for one of several jobs of a name; a claim's own name in `cur` is its job's. A job's name may look like one: so only
-  /// what stands there counts.
+  /// A claim's own name in `cur` is its job's. A job's name may look like one: so only what stands there counts.
   private func split(_ bytes: [UInt8]) throws(SpoolError) -> (Directory?, FileName) {
-    let (directory, name) = Directory.split(bytes)
+    let (directory, name) = try spool.split(bytes)
     if directory == .cur, name.isEntry, let claim = ClaimName(name), try spool.status(.cur, name) != nil {
       return (directory, claim.job.fileName)
     }
@@ -115,7 +114,7 @@ struct GestureOptions: ParsableArguments {
   @Flag(name: .shortAndLong, help: "Print each move.")
   var verbose = false
 
-  @Argument(help: ArgumentHelp("Jobs by name, or as directory/name.", valueName: "name"))
+  @Argument(help: ArgumentHelp("Jobs by name, as directory/name, or by the path of their file.", valueName: "name"))
   var names: [String] = []
 
   /// - Parameter chosen: the directories that a flag such as `--all` stands for; nil without one.

@@ -1,6 +1,13 @@
 internal import ArgumentParser
 
 @main
+enum Main {
+  static func main() {
+    Terminal.openMissing()
+    Spoolrun.main()
+  }
+}
+
 struct Spoolrun: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "spoolrun",

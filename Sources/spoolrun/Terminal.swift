@@ -4,6 +4,15 @@ internal import Glibc
 enum Terminal {
   static var isErrorTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
+  /// What is closed of standard input, output and error at the start becomes /dev/null: else the next file that is opened would have its number, a job
+  /// or its data, and be written to as if it were the terminal.
+  static func openMissing() {
+    for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
+      // open(2) gives the lowest number that is free. Without /dev/null there is nowhere to say so.
+      guard open("/dev/null", O_RDWR) == descriptor else { exit(ExitStatus.inputOutput.rawValue) }
+    }
+  }
+
   static func print(_ line: String) { write(line + "\n", to: STDOUT_FILENO) }
   static func error(_ message: String) { write("spoolrun: \(message)\n", to: STDERR_FILENO) }
   static func log(_ line: String) { write(line + "\n", to: STDERR_FILENO) }

@@ -19,15 +19,15 @@ struct Verify: ParsableCommand {
   @Flag(name: .shortAndLong, help: "Name sound payloads as well.")
   var verbose = false
 
-  @Argument(help: "Jobs in done, by name or as done/name. (default: all)")
+  @Argument(help: "Jobs in done, by name, as done/name, or by the path of the receipt. (default: all)")
   var names: [String] = []
 
   func run() throws {
     let spool = try spool.open()
     var isSound = true
     do throws(SpoolError) {
-      let named = RawArguments.bytes(of: names).map { bytes in
-        let (directory, name) = Directory.split(bytes)
+      let named = try RawArguments.bytes(of: names).map { (bytes) throws(SpoolError) in
+        let (directory, name) = try spool.split(bytes)
         return directory == .done ? name : FileName(bytes)
       }
       for name in try named.isEmpty ? spool.list(.done).sorted(by: { $0.display < $1.display }) : named {

@@ -29,6 +29,9 @@ import Testing
     mkfifo(spool.path("failed/pipe"), 0o600)
     try put("failed/pipe.record", record)
     try put("failed/rm.record", record)
+    try setModificationTime(spool.path("failed/rm.record"), secondsFromNow: -60)
+    // What it is about is about to be moved there.
+    try put("failed/young.record", record)
     // Jobs may be called so.
     try put("failed/minutes.record", job + record)
     try put("files/there")

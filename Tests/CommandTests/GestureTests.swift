@@ -48,6 +48,20 @@ import Testing
     #expect(try await scene.spoolrun("status").status == .exited(0))
   }
 
+  @Test func `a job goes by the path of its file as well, in this spool`() async throws {
+    let scene = try Scene()
+    let other = try Scene()
+    let text = Array("https://a.example/x\n".utf8)
+    let parent = scene.spool.root.prefix { $0 != "\0" }
+    try #require(symlink(scene.spool.root, scene.spool.path("link")) == 0)
+    for path in ["\(parent)/failed/x", scene.spool.path("link/failed/x"), scene.spool.path("new/../failed/x")] {
+      for place in [scene.spool.path("failed/x"), other.spool.path("failed/x")] { try writeFile(place, text) }
+      #expect(try await scene.spoolrun("cancel", other.spool.path("failed/x")).status == .exited(1))
+      #expect(try await scene.spoolrun("cancel", path).status == .exited(0), "\(path)")
+      #expect(scene.spool.names("failed") == [] && other.spool.names("failed") == ["x"])
+    }
+  }
+
   /// Neither out of a directory, nor to what stands beside jobs.
   @Test(arguments: [
     ["cancel", "failed/../done/x"], ["cancel", "failed/../../outside"], ["cancel", "partial/x.part"],

@@ -54,6 +54,38 @@ import Testing
     #expect(try await !runInTerminal(option).contains("\u{1B}"))
   }
 
+  /// Answers, and sends no body.
+  private func stallingServer() throws -> ScriptedServer {
+    try ScriptedServer { _, reply in
+      try reply.head("200 OK", ["Content-Length: 9"])
+      try reply.stall()
+    }
+  }
+
+  /// Closed ones would be opened anew as whatever the worker opens first, a job perhaps.
+  @Test func `closed standard descriptors lead nowhere`() async throws {
+    let server = try stallingServer()
+    try spool.drop("slow", "\(server.url("/slow"))\n")
+    let line = """
+      "$1" --progress=always "$2" <&- >&- 2>&- & until test -e "$2/partial/slow.part"; do sleep 0.05; done
+      readlink /proc/$!/fd/0 /proc/$!/fd/1 /proc/$!/fd/2; kill $!; wait $!
+      """
+    let result = try await run(["/bin/sh", "-c", line, "sh", productPath("spoolrun"), spool.root])
+    #expect(result.output == "/dev/null\n/dev/null\n/dev/null\n", "\(result)")
+  }
+
+  @Test(.enabled(if: access("/usr/bin/script", X_OK) == 0, "script(1) is missing"))
+  func `that it was told to stop is said in a terminal`() async throws {
+    let server = try stallingServer()
+    try spool.drop("slow", "\(server.url("/slow"))\n")
+    let line = """
+      "$1" --progress=never "$2" & until test -e "$2/partial/slow.part"; do sleep 0.05; done; kill $!; wait $!
+      """
+    let command = try "sh -c '\(line)' sh '\(productPath("spoolrun"))' '\(spool.root)'"
+    let result = try await run(["/usr/bin/script", "-qec", command, "/dev/null"])
+    #expect(result.output == "spoolrun: stopping: the next run goes on where this one stopped\r\n", "\(result)")
+  }
+
   @Test(arguments: ["--progress=auto", "--progress=never", "--progress=always"])
   func `into a pipe nothing is written when all is well`(option: String) async throws {
     let server = try SlowServer()

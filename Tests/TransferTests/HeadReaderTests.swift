@@ -71,6 +71,11 @@ import Testing
       Issue.record("no limit for interim responses")
       return
     }
+    // Each costs a reading of all before it.
+    guard case .malformed = read(["HTTP/1.1 200 OK\r\n", "A: b\r\n"] + Array(repeating: " c\r\n", count: 101)) else {
+      Issue.record("no limit for folded lines")
+      return
+    }
   }
 
   @Test(

@@ -53,8 +53,11 @@ import Testing
     ["--once", "--per-host", "0", "SPOOL"],
     ["--once", "--protocols", "http,file", "SPOOL"], ["--once", "--protocols", "", "SPOOL"],
     ["--once", "--log-format", "xml", "SPOOL"],
-    ["--once", "SPOOL", "another"], ["add"], ["add", "--spool", "SPOOL", "no-url"],
+    ["--once", "SPOOL", "another"], ["--once", "--spool", "SPOOL", "SPOOL"],
+    ["add"], ["add", "--spool", "SPOOL", "no-url"],
     ["add", "--spool", "SPOOL", "http://h/a", "--size", "x"],
+    // To wget and curl these are two files.
+    ["add", "--spool", "SPOOL", "http://h/a", "http://h/b"],
   ])
   func usage(arguments: [String]) async throws {
     let spool = try TemporarySpool()
