@@ -125,8 +125,8 @@ class Soak:
         # libcurl keeps connections. These are dead now, which it looks for when it opens another, once a second: so that one is left.
         self.server.stop()
         self.server.start()
-        time.sleep(1.1)
         requests = self.server.requests()
+        time.sleep(1.1)
         probe = self.steering.probe()
         self.wait((self.spool / "done" / probe.name).exists, "a probe to be done")
         # A worker lets go of what only transfers need when a scan of all has found nothing to do; until then what it holds is chance. It scans
