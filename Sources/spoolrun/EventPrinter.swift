@@ -15,8 +15,8 @@ struct EventPrinter: Sendable {
   let write: @Sendable (String) -> Void
 
   func print(_ event: Event) {
-    let matters =
-      event.level == .warning || event.level == .error || (isTerminal && ["done", "unfinished", "stopping"].contains(event.name))
+    let isForPeople = isTerminal && ["done", "unfinished", "stopping"].contains(event.name)
+    let matters = event.level == .warning || event.level == .error || isForPeople
     guard isVerbose || matters else { return }
     switch format {
     case .json: write(json(event))
