@@ -8,6 +8,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+# Seconds for the end of a worker that was told to.
+PATIENCE = 60
 # Beyond the lease (spool(5)), whatever the clock does meanwhile.
 PAST_LEASE = 1000
 
@@ -119,9 +121,13 @@ class Fleet:
 
     def end(self) -> None:
         for worker in self.workers:
-            worker.process.send_signal(signal.SIGCONT)
-            worker.process.send_signal(signal.SIGTERM)
-            worker.process.wait()
+            self.signal(worker, signal.SIGCONT)
+            self.signal(worker, signal.SIGTERM)
+            try:
+                worker.process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.problems.append(f"a worker does not end on SIGTERM: {worker.log}")
+                self.signal(worker, signal.SIGKILL)
             self.judge(worker)
         self.workers = []
 

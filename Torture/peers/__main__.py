@@ -83,8 +83,17 @@ def main() -> int:
         if options.output is not None:
             options.output.write_text(report.document(outcomes, tools, time.monotonic() - begun))
             print(f"written: {options.output}", file=sys.stderr)
-    bad = (*FALSE, Verdict.HUNG)
-    return 1 if any(one.verdict in bad for trial, one in outcomes.items() if isinstance(trial.tool, Spoolrun)) else 0
+    own = {trial: one for trial, one in outcomes.items() if isinstance(trial.tool, Spoolrun)}
+    problems = [f"{trial.behaviour.name}: {one.verdict.value}" for trial, one in own.items() if one.verdict in (*FALSE, Verdict.HUNG)]
+    # One that completes nothing presents nothing wrong either.
+    for transport, start in {(trial.transport, trial.start) for trial in own} if options.output else ():
+        if not any(one.verdict is Verdict.RIGHT for trial, one in own.items() if (trial.transport, trial.start) == (transport, start)):
+            problems.append(f"nothing was completed over {transport} from {start}")
+    if not outcomes:
+        problems.append("no trial")
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
 
 
 sys.exit(main())

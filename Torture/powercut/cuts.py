@@ -36,6 +36,9 @@ class Outcome:
     zeroed: int = 0
     most_zeros: int = 0
     problems: dict[str, list[str]] = field(default_factory=dict)
+    # Promises before the cuts, over all of them.
+    checkpoints: int = 0
+    done: int = 0
     # How the run took it.
     said: str = ""
 
@@ -111,10 +114,9 @@ def moments(dropper: Dropper, start: Callable[[], Worker], interval: float) -> I
     finally:
         dropper.stop()
         status = worker.wait(LIMIT)
-    if status is None:
-        raise RuntimeError(f"the worker does not end: {worker.log}")
     if dropper.errors:
         raise RuntimeError(f"{dropper.errors[0]}")
+    demand_good_end(worker, status)
 
 
 def record_stops(rig: Rig, kind: Kind) -> Iterator[Cut]:
@@ -143,9 +145,15 @@ def stops(dropper: Dropper, start: Callable[[], Worker]) -> Iterator[None]:
         rest = rest[count:]
         yield
         worker = start()
-        if worker.wait(LIMIT) is None:
-            raise RuntimeError(f"the worker does not end: {worker.log}")
+        demand_good_end(worker, worker.wait(LIMIT))
         yield
+
+
+def demand_good_end(worker: Worker, status: int | None) -> None:
+    """One that crashes would be cut at its beginning only. 1: a job failed, as some have to."""
+    said = [event["text"] for event in worker.events() if event["event"] == "printed"]
+    if status not in (0, 1) or said:
+        raise RuntimeError(f"the worker ended with {status} before any cut: {worker.log}: {said[:3]}")
 
 
 def take(rig: Rig, image: Path, promises: Promises, label: str) -> Cut:
@@ -212,5 +220,9 @@ def power_cuts(rig: Rig, kind: Kind, wanted: int, interval: float) -> Outcome:
     while outcome.cuts < wanted:
         # All copies are made before the first is examined: that a disk is busy with them must not slow the run down.
         for number, one in enumerate([*record(rig, kind, interval), *record_stops(rig, kind)]):
+            outcome.checkpoints += len(one.promises.checkpoints)
+            outcome.done += len(one.promises.done)
             examine(rig, kind, one, outcome, again=number % 2 == 0)
+    if not outcome.checkpoints or not outcome.done:
+        outcome.problems["all"] = [f"no cut came after a checkpoint and none after a job was done: {outcome.checkpoints}, {outcome.done}"]
     return outcome

@@ -137,9 +137,13 @@ class Dropper:
         self.promises.drop(job.name)
 
     def drop_all(self, pause: float) -> None:
-        for job in self.jobs.small:
-            if self.stopped.wait(random.uniform(0, 2 * pause)) or not self.drop(job):
-                return
+        try:
+            for job in self.jobs.small:
+                if self.stopped.wait(random.uniform(0, 2 * pause)) or not self.drop(job):
+                    return
+        except OSError as error:
+            # In a thread: else nobody would hear of it.
+            self.errors.append(f"drop: {error}")
 
     def start(self, pause: float) -> None:
         """Drops the small jobs, with pauses of about so many seconds."""
