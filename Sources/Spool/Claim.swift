@@ -96,9 +96,8 @@ package final class Claim {
     // Only now: in the other order, one that is removed between the two looks would seem moved.
     do throws(SpoolError) {
       guard try spool.system.status(descriptor, path: path).links == 0 else { return .moved }
-      // A successor on another host has given the job a new inode.
-      let isTakenOver = try spool.places(of: job.fileName, in: [.cur]).contains { $0.name != path.name }
-      return isTakenOver ? .moved : .removed
+      // A successor on another host has given the job a new inode, or an editor has after `hold`: then the data is not nobody's.
+      return try spool.isJobPresent(job.fileName) ? .moved : .removed
     } catch  where error.isGone {
       // Which of the two, nobody says: as moved, the data is left alone.
       return .moved
@@ -171,7 +170,7 @@ package final class Claim {
   func replaceFile(by text: [UInt8]? = nil) throws(SpoolError) {
     let system = spool.system
     let bytes = if let text { text } else { try spool.read(descriptor, path, limit: Int(end)) }
-    let copy = Path(.tmp, ClaimName.fileName(job, spool.owner))
+    let copy = spool.temporary(job.fileName)
     let fresh = try system.create(spool.root, copy, O_RDWR | O_EXCL | O_NOFOLLOW)
     do throws(SpoolError) {
       let result: Result<Void, SpoolError> = bytes.withUnsafeBytes { buffer in

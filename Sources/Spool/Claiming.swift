@@ -130,7 +130,7 @@ extension Spool {
       status = try system.status(descriptor, path: source)
     }
     if status.links > 1, origin == .partial {
-      try removeClaims(of: job, status)
+      try removeClaims(of: job, source, status)
       status = try system.status(descriptor, path: source)
     }
     let (bytes, text, defect) = try readJob(descriptor, source, status, origin, now: now)
@@ -142,7 +142,7 @@ extension Spool {
     }
     var job = origin == .new ? Self.withoutOwner(job, text) : job
     // Before the rename as well: whoever takes the claim over takes the data of its name for its own.
-    if origin == .new, !isNamed, try isTaken(job) { job = try freeName(like: job) }
+    if origin == .new, !isNamed, try isTaken(job, source) { job = try freeName(like: job) }
     let name = ClaimName.fileName(job, owner)
     let target = Path(.cur, name)
     // rename(2) would replace our own claim of another job of this name: that one comes first. It may be this very one, which this process let go
@@ -158,7 +158,13 @@ extension Spool {
       // Before the rename: with the time of its last change, a claim would look like a dead worker's to other hosts. A file that is not ours gets
       // its time when it is replaced.
       if isOurs { try system.touch(descriptor, source) }
-      try system.rename(root, source, target)
+      do throws(SpoolError) {
+        try system.rename(root, source, target)
+      } catch  where Self.isImmovable(error.errno) {
+        // Something else may have taken the name, and be nobody's to move: the next scan sees what it is.
+        if try system.status(root, source).isSameFile(as: status) { throw error }
+        return .lost
+      }
     }
     // The name may have passed to another file between open and rename: then that file is not locked, and not the one we read.
     guard let moved = try self.status(.cur, name), moved.isSameFile(as: status) else {
@@ -290,8 +296,8 @@ extension Spool {
       try system.unlink(root, Path(.new, job.fileName))
       return true
     case .new:
-      // A claim may have got a number.
-      for name in try list(.cur) {
+      // A claim may have got a number. What was renamed to the claim's name already is not its own double.
+      for name in try list(.cur) where Path(.cur, name) != source {
         guard let other = try self.status(.cur, name), other.isSameFile(as: status) else { continue }
         try system.unlink(root, source)
         return true
@@ -302,8 +308,8 @@ extension Spool {
   }
 
   /// The same, seen from the new name: the claim that it was moved from goes.
-  private func removeClaims(of job: JobName, _ status: FileStatus) throws(SpoolError) {
-    for name in try list(.cur) where ClaimName(name)?.job == job {
+  private func removeClaims(of job: JobName, _ source: Path, _ status: FileStatus) throws(SpoolError) {
+    for name in try list(.cur) where ClaimName(name)?.job == job && Path(.cur, name) != source {
       if let other = try self.status(.cur, name), other.isSameFile(as: status) {
         try system.unlink(root, Path(.cur, name))
       }
@@ -319,12 +325,15 @@ extension Spool {
   }
 
   /// Whether an older job bears this name, so that `NAME.part` is that one's.
-  private func isTaken(_ job: JobName) throws(SpoolError) -> Bool {
+  private func isTaken(_ job: JobName, _ source: Path) throws(SpoolError) -> Bool {
     let directories = [Directory.cur, .partial, .hold, .failed]
     // Of two claims without data, the first to lock it has the name (`PartFile.open`): so nobody has to look through `cur/` for one.
     guard try status(.partial, job.part) != nil else {
       return try !places(of: job.fileName, in: Array(directories.dropFirst())).isEmpty
     }
+    // Held with its owner's suffix left on; or the very name, where `source` had one left on.
+    if try list(.hold).contains(where: { ClaimName($0)?.job == job }) { return true }
+    if source != Path(.new, job.fileName), try status(.new, job.fileName) != nil { return true }
     // In the order of a job's way and in the reverse: one that is parked between two looks is seen by one of the two.
     if try !places(of: job.fileName, in: directories).isEmpty { return true }
     return try !places(of: job.fileName, in: directories.reversed()).isEmpty
@@ -436,6 +445,10 @@ extension Spool {
   /// - Throws: EEXIST where `failed/` has something else of either name. A record alone is what a worker left that died before the move.
   private func writeRecord(of defect: Defect, beside target: FileName) throws(SpoolError) {
     let path = Path(.failed, target.record)
+    // What is no job stands here by the name that a stranger gave it: a pipe would never be opened, a link leads elsewhere.
+    if let other = try status(.failed, target.record), !other.isRegular || other.owner != geteuid() {
+      throw SpoolError(call: .create, path: path.display, errno: .fileExists)
+    }
     let found = try contents(path, limit: JobText.maximumRequest) ?? []
     // It may have died within the line.
     let isRecord = zip(found, Array("failed: ".utf8)).allSatisfy { $0 == $1 } && found.count { $0 == 0x0A } <= 1
@@ -446,7 +459,7 @@ extension Spool {
       time: .now(), attempt: 0, failure: Failure(.malformed, defect.reason, line: defect.line), offset: 0,
       checksum: nil, fetched: 0,
       retry: nil)
-    let descriptor = try system.create(root, path, O_WRONLY | O_TRUNC | O_NOFOLLOW)
+    let descriptor = try system.create(root, path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_NONBLOCK)
     defer { _ = Glibc.close(descriptor) }
     let bytes = Array(JournalLine.failed(record).text.utf8)
     let result: Result<Void, SpoolError> = bytes.withUnsafeBytes { buffer in

@@ -6,7 +6,7 @@ extension Spool {
   /// Drops a job as every tool should: written whole in `tmp/`, made durable, then linked into `new/`, which never replaces another job.
   /// - Returns: the name that the job got: `name`, or that with `~2`, `~3`, … where it was taken.
   package func drop(_ text: String, as name: JobName) throws(SpoolError) -> JobName {
-    let temporary = Path(.tmp, ClaimName.fileName(name, owner))
+    let temporary = temporary(name.fileName)
     let directory = try system.status(root, Path(.tmp))
     // In another user's spool (spool.5, SEVERAL USERS) the file has the group of its directory, which is that user's own.
     let isForeign = directory.owner != geteuid() && directory.permissions & 0o2000 != 0

@@ -57,12 +57,17 @@ package struct JobName: Hashable, Sendable {
 package struct WorkerID: Hashable, Sendable {
   package let host: String
   package let text: String
+  private let process: Int32
 
   /// - Parameter host: the host's name; bytes other than letters, digits and `-` become `_`, and it is cut to 40.
   package init(host: String, process: Int32, tag: UInt32) {
     self.host = Self.clean(host)
+    self.process = process
     text = "\(self.host).\(process).\(hexadecimal(UInt64(tag), digits: 8))"
   }
+
+  /// The same worker by another tag, which nobody can know.
+  var retagged: WorkerID { WorkerID(host: host, process: process, tag: .random(in: 0...UInt32.max)) }
 
   static func clean(_ host: String) -> String {
     let kept = host.utf8.prefix(40).map { byte in

@@ -55,9 +55,9 @@ package final class PartFile {
   /// A new inode with the first `length` bytes of this one, to stand under the same name. This one is left behind: a failed fsync
   /// marked its pages clean (fsync(2)), or a worker of another host may still be writing to it.
   package func rebuilding(to length: UInt64, owner: JobName) -> PartCopy {
-    let temporary = Path(.tmp, FileName(owner.part.bytes + Array(":\(spool.owner.text)".utf8)))
-    return PartCopy(
-      system: spool.system, root: spool.root, source: descriptor, path: path, temporary: temporary, length: length)
+    PartCopy(
+      system: spool.system, root: spool.root, source: descriptor, path: path, temporary: spool.temporary(owner.part),
+      length: length)
   }
 
   /// The data by its new inode.

@@ -104,9 +104,15 @@ package final class Spool: Sendable {
   /// - Throws: ``SpoolError`` where its status cannot be read.
   package func fileSystem() throws(SpoolError) -> FileSystem { try FileSystem(root, Path(location), system) }
 
+  /// A name in `tmp/` of this call's own. Others may write there (spool.5, SEVERAL USERS), and see this worker's tag in the names of its claims: so it
+  /// is no name that they could take first.
+  func temporary(_ name: FileName) -> Path {
+    Path(.tmp, FileName(name.bytes + [0x3A] + Array(owner.retagged.text.utf8)))
+  }
+
   /// The time by the clock that stamps this file system's files, which may be another machine's.
   package func fileSystemTime() throws(SpoolError) -> Timestamp {
-    let path = Path(.tmp, FileName(".clock:\(owner.text)"))
+    let path = temporary(FileName(".clock"))
     let descriptor = try system.create(root, path, O_WRONLY | O_EXCL)
     defer { _ = Glibc.close(descriptor) }
     let time = try system.status(descriptor, path: path).modified

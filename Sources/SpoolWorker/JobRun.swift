@@ -155,6 +155,8 @@ final class JobRun {
   }
 
   private func succeeded(_ plan: JobPlan, _ whole: Mark) async -> Outcome {
+    // While the hook runs another transfer may have the connection.
+    worker.transferEnded(id)
     worker.log(Event("done", .info, job: name, Fields().with("output", plan.output.text)))
     _ = await worker.hooks.run(.done, job: name, facts(plan, whole))
     return .done
@@ -170,6 +172,7 @@ final class JobRun {
   }
 
   private func tellGivenUp(_ job: FileName, _ record: Fields) async {
+    worker.transferEnded(id)
     _ = await worker.hooks.run(
       .failed, job: job,
       [("CODE", "code"), ("REASON", "reason"), ("ATTEMPTS", "attempt")].map { name, key in
@@ -210,6 +213,12 @@ final class JobRun {
     }
     // Before `started:` names this boot and host: from then on the length counts as trusted.
     if recovery.needsNewInode {
+      // Not as for what is still to come: that waits without an attempt, and would be begun again at once.
+      if let shortage = worker.room.shortage(of: recovery.length) {
+        throw Failure(
+          .diskFull, "the data has to be copied: \(shortage.reason)", expected: "\(shortage.needed)",
+          found: "\(shortage.free)")
+      }
       let copy = part.rebuilding(to: recovery.length, owner: claim.job)
       part = part.replaced(by: try await offload { () throws(SpoolError) in try copy.run() })
     }

@@ -66,8 +66,13 @@ extension Worker {
     return size > length ? size - length : 0
   }
 
-  /// Whether a pass that passes over jobs for want of room is still to come to its end: it is slow, and begun anew each minute it never would.
-  var isLookingForRoom: Bool { !roomWait.isEmpty && (!backlog.isEmpty || scan.isUnderWay) }
+  /// Whether a pass that passes over jobs for want of room is still to come to its end: it is slow, and begun anew each minute it never would. Not for
+  /// long, because it may stand still behind a host that is busy, and only another one sees what is new.
+  var isLookingForRoom: Bool {
+    let now = LoopExecutor.milliseconds()
+    guard !roomWait.isEmpty, now - scanBegan < 10 * Self.scanInterval else { return false }
+    return scan.isUnderWay || !backlog.isEmpty && !roomWait.mayGoOn(at: now)
+  }
 
   /// Whether one that waits fits by now.
   func hasRoomForWaiting() -> Bool {

@@ -36,8 +36,9 @@ final class Exchange {
 
   /// What the rate limits still allow.
   var allowance = RateAllowance()
-  /// Paused by us for want of an ``allowance``; the silence is then not the server's.
-  private(set) var isPaused = false
+  /// Since when it is paused by us for want of an ``allowance``; the silence is then not the server's.
+  private(set) var pausedSince: Milliseconds?
+  var isPaused: Bool { pausedSince != nil }
 
   let started: Milliseconds
   private var firstRequest: Milliseconds?
@@ -122,7 +123,7 @@ final class Exchange {
     guard verdict == nil else { return .stop }
     lastActivity = monotonicMilliseconds()
     if location == nil, allowance.isExhausted {
-      isPaused = true
+      pausedSince = monotonicMilliseconds()
       return .pause
     }
     allowance.take(body.count)
@@ -289,7 +290,7 @@ final class Exchange {
   /// Lets a paused transfer go on. libcurl may bring bytes before this returns.
   func resume() {
     guard isPaused, let easy else { return }
-    isPaused = false
+    pausedSince = nil
     lastActivity = monotonicMilliseconds()
     let code = curl_easy_pause(easy, CURLPAUSE_CONT)
     // Bytes refused while it goes on come back as the transfer's end.

@@ -50,6 +50,8 @@ package final class TransferEngine {
   private var cancelledInCallback: [Exchange] = []
   private var nextTimerCheck: Milliseconds = 0
   private var lastDeal: Milliseconds = 0
+  /// What fetches took of the common rate beyond their share, and ended before they paid it back: bytes, 0 or less.
+  private var debt = 0.0
 
   private struct Running {
     let exchange: Exchange
@@ -209,7 +211,7 @@ package final class TransferEngine {
     let now = monotonicMilliseconds()
     guard now - lastDeal >= RateDealer.interval else { return }
     // After a pause without fetches nothing has been saved up.
-    let elapsed = min(now - lastDeal, RateDealer.interval * 4)
+    let (began, elapsed) = (lastDeal, min(now - lastDeal, RateDealer.interval * 4))
     lastDeal = now
     let exchanges = running.values.map(\.exchange)
     let groups = Dictionary(grouping: exchanges) { ObjectIdentifier($0.allowance) }.values.map { members in
@@ -219,9 +221,10 @@ package final class TransferEngine {
       )
     }
     if let rate = options.bytesPerSecond {
+      let dealt = payDebt(rate: Double(rate), since: began, within: elapsed)
       var allowances = groups.map { (allowance: $0.allowance.shared ?? 0, isWaiting: $0.isWaiting) }
-      RateDealer.deal(rate: Double(rate), elapsed: elapsed, to: &allowances)
-      for (group, dealt) in zip(groups, allowances) { group.allowance.shared = dealt.allowance }
+      RateDealer.deal(rate: dealt, elapsed: elapsed, to: &allowances)
+      for (group, share) in zip(groups, allowances) { group.allowance.shared = share.allowance }
     }
     for group in groups {
       if let rate = group.rate {
@@ -231,9 +234,18 @@ package final class TransferEngine {
       }
     }
     isPerforming = true
-    for exchange in exchanges where !exchange.allowance.isExhausted { exchange.resume() }
+    // The one that waits longest first: the first to go on may take all that a group was dealt, and it would be the same each time.
+    let paused = exchanges.filter(\.isPaused).sorted { ($0.pausedSince ?? 0) < ($1.pausedSince ?? 0) }
+    for exchange in paused where !exchange.allowance.isExhausted { exchange.resume() }
     isPerforming = false
     finishCancelled()
+  }
+
+  /// - Returns: the rate that is left to deal when the ``debt`` has been paid of all that came since `began`.
+  private func payDebt(rate: Double, since began: Milliseconds, within elapsed: Milliseconds) -> Double {
+    let left = debt + rate * Double(lastDeal - began) / 1000
+    debt = min(0, left)
+    return min(rate, max(0, left) * 1000 / Double(elapsed))
   }
 
   private func finishCancelled() {
@@ -277,6 +289,8 @@ package final class TransferEngine {
     release(exchange, reusable: reusable)
     guard let entry = running.removeValue(forKey: exchange.request.id) else { return }
     toStart.removeAll { $0 === exchange }
+    let isLast = !running.values.contains { $0.exchange.allowance === exchange.allowance }
+    if isLast { debt += min(0, exchange.allowance.shared ?? 0) }
     entry.continuation.resume(returning: exchange.result(end, now: monotonicMilliseconds()))
   }
 

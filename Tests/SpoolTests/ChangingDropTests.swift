@@ -84,6 +84,46 @@ import Testing
     }
   }
 
+  /// The same between its opening and its rename: what is nobody's to move is no trouble of the spool's.
+  @Test func substitutedBeforeItsRename() throws {
+    let files = try TemporarySpool()
+    let path = files.path("new/x")
+    let hook = Probe.once(.rename, "new/x ") {
+      unlink(path)
+      mkdir(path, 0o755)
+      return .fail(.permissionDenied)
+    }
+    let owner = WorkerID(host: "alpha", process: 42, tag: 1)
+    let spool = try Spool(files.root, owner: owner, boot: "boot-1", system: System(hook: hook))
+    try files.drop("x", Self.job)
+    #expect(try spool.claim(FileName("x"), from: .new, now: .now()).label == "lost")
+    let fixture = try Fixture()
+    try fixture.files.drop("x", Self.job)
+    let barred = try fixture.another(hook: Probe.once(.rename, "new/x ") { .fail(.permissionDenied) })
+    #expect(throws: SpoolError.self, "nothing has changed: then jobs cannot be claimed at all") {
+      try barred.claim(FileName("x"), from: .new, now: .now())
+    }
+  }
+
+  /// Dropped by link(2) and not yet unlinked, in the place of the file that is just being claimed: that is one job, and not its own double.
+  @Test(arguments: [Directory.new, .partial])
+  func replacedByOneWithTwoNames(origin: Directory) throws {
+    let files = try TemporarySpool()
+    let (path, other) = (files.path("\(origin.rawValue)/x"), files.path("tmp/x"))
+    let hook = Probe.once(.rename, "\(origin.rawValue)/x ") {
+      link(other, "\(other)2")
+      rename("\(other)2", path)
+      return nil
+    }
+    let owner = WorkerID(host: "alpha", process: 42, tag: 1)
+    let spool = try Spool(files.root, owner: owner, boot: "boot-1", system: System(hook: hook))
+    for place in [path, other] { try writeFile(place, Array(Self.job.utf8)) }
+    let claim = try spool.claim(FileName("x"), from: origin, now: .now(), isForced: true).claim()
+    #expect(files.names("cur") == ["x:alpha.42.00000001"] && files.names("tmp") == ["x"])
+    try claim.giveUp()
+    #expect(try readFile(files.path("failed/x")) == Array(Self.job.utf8))
+  }
+
   /// A program that runs cannot be opened for writing; it is no job, and nothing is wrong with the spool.
   @Test func aRunningProgram() throws {
     let fixture = try Fixture()

@@ -46,6 +46,21 @@ import Testing
     #expect(try fixture.text(own) == url + "checkpoint: 2 crc32=00000000\n")
   }
 
+  /// Who may write to `tmp/` may have seen the worker's tag.
+  @Test func namesThatAreTakenInTmp() throws {
+    let fixture = try Fixture()
+    try fixture.files.drop("a", url)
+    try #require(link(fixture.files.path("new/a"), fixture.files.path("hold/b")) == 0, "then the claim is a copy")
+    for name in ["a", "a.part", ".clock"] { try writeFile(fixture.files.path("tmp/\(name):alpha.42.00000001"), []) }
+    _ = try fixture.spool.fileSystemTime()
+    let claim = try fixture.claim("a", secondsLater: 100)
+    #expect(try fixture.text(own) == url && fixture.files.names("tmp").count == 2)
+    let part = try #require(try PartFile.open(claim.job, in: fixture.spool))
+    try part.append([1, 2, 3])
+    _ = try part.rebuilding(to: 3, owner: claim.job).run()
+    #expect(try readFile(fixture.files.path("partial/a.part")) == [1, 2, 3])
+  }
+
   @Test func standing() throws {
     do {
       let (fixture, claim) = try claimed()
@@ -55,7 +70,11 @@ import Testing
       try writeFile(fixture.files.path(own), Array(url.utf8))
       #expect(try claim.standing() == .moved, "another file bears its name")
       try #require(unlink(fixture.files.path("hold/a")) == 0)
+      #expect(try claim.standing() == .moved, "and is the job now: it was edited in its place")
+      try #require(unlink(fixture.files.path(own)) == 0)
       #expect(try claim.standing() == .removed)
+      try writeFile(fixture.files.path("hold/a"), Array(url.utf8))
+      #expect(try claim.standing() == .moved, "held, and saved by an editor in a new inode")
     }
     let (fixture, claim) = try claimed()
     try #require(unlink(fixture.files.path(own)) == 0)

@@ -234,4 +234,21 @@ import Testing
     #expect((status?.st_mode ?? 0) & 0o777 == 0o600)
     #expect(claim.text.defect == nil)
   }
+
+  /// `mv cur/x:OWNER hold/` keeps the job and its data; another of its name goes by a number.
+  @Test func dataOfAJobThatIsHeldWithItsOwnersSuffix() throws {
+    let fixture = try Fixture()
+    try writeFile(fixture.files.path("hold/x:beta.1.00000009"), Array("https://host/a\n".utf8))
+    try writeFile(fixture.files.path("partial/x.part"), [1, 2, 3])
+    try fixture.files.drop("x", "https://host/b\n")
+    #expect(try fixture.claim("x").job.display == "x~2")
+    // And one that bears the suffix in new/ leaves the name to whoever has it there.
+    try fixture.files.drop("y", "https://host/b\n")
+    try writeFile(fixture.files.path("partial/y.part"), [1, 2, 3])
+    try fixture.files.drop(
+      "y:beta.1.00000009",
+      "https://host/a\nstarted: 2026-01-02T03:04:05Z attempt=1 worker=beta.1.00000009 boot=b mirror=1 url=https://host/a\n"
+    )
+    #expect(try fixture.claim("y:beta.1.00000009").job.display == "y~2")
+  }
 }

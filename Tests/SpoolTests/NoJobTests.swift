@@ -137,6 +137,17 @@ import Testing
     #expect(try fixture.text("failed/x.record") == "https://host/a\n")
   }
 
+  /// What is no job may bear the name of another's record.
+  @Test(arguments: Junk.allCases.filter { $0 != .device || geteuid() == 0 })
+  func aRecordsNameIsTaken(by junk: Junk) throws {
+    let fixture = try Fixture()
+    try junk.make(fixture.files.path("new/x.record"))
+    #expect(try fixture.outcome("x.record").rejectedName?.display == "x.record")
+    try Junk.fifo.make(fixture.files.path("new/x"))
+    #expect(try fixture.outcome("x").rejectedName?.display == "x~2")
+    #expect(try fixture.files.lines("failed/x~2.record").last?["code"] == "malformed")
+  }
+
   /// Whoever drops the same thing over and over doesn't end the worker, but gets names with large numbers.
   @Test(arguments: ["x", String(repeating: "x", count: 255), "x.part"])
   func aThousandOfAName(name: String) throws {

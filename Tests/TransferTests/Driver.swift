@@ -26,14 +26,18 @@ actor Driver {
   func fetch(
     _ url: String, change: @Sendable (inout FetchRequest) -> Void = { _ in },
     accepting: @escaping @Sendable (ResponseHead) -> Bool = { _ in true },
-    stopAfter limit: Int = .max, cancelAfter cancelLimit: Int = .max
+    stopAfter limit: Int = .max, cancelAfter cancelLimit: Int = .max,
+    progress: @escaping @Sendable (Int) -> Void = { _ in }
   ) async -> Outcome {
     nextID += 1
     var request = FetchRequest(id: nextID, url: url)
     change(&request)
     let sink = Sink(accepting: accepting, limit: limit)
     let id = request.id
-    sink.received = { [engine] count in if count >= cancelLimit { engine.cancel(id) } }
+    sink.received = { [engine] count in
+      progress(count)
+      if count >= cancelLimit { engine.cancel(id) }
+    }
     var result: FetchResult?
     Task { result = await engine.fetch(request, into: sink) }
     while true {

@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
@@ -170,6 +171,67 @@ import Testing
     var dumped = ""
     dump(request, to: &dumped)
     #expect(!dumped.contains("hunter2"))
+  }
+
+  /// Each gets its turn: else the one that brings the head of a file would wait until the others have nothing to do.
+  @Test func aGroupsRateGoesRound() async throws {
+    let body = [UInt8](repeating: 1, count: 4_000_000)
+    let isBegun = try Gate()
+    let begun = Mutex(0)
+    let server = try ScriptedServer { _, reply in
+      try reply.head("200 OK", ["Content-Length: \(body.count)"])
+      let count = begun.withLock { count in
+        count += 1
+        return count
+      }
+      if count == 4 { isBegun.open() }
+      try reply.stall(until: isBegun)
+      try reply.send(body)
+    }
+    let driver = try Driver()
+    let tally = Tally()
+    await withTaskGroup(of: Void.self) { group in
+      for target in ["/a", "/b", "/c", "/d"] {
+        group.addTask {
+          _ = await driver.fetch(
+            server.url(target),
+            change: {
+              $0.bytesPerSecond = 2_000_000
+              $0.group = 1
+            }, cancelAfter: 1_000_000
+          ) { tally.note($0, of: target) }
+        }
+      }
+    }
+    #expect(tally.slowest > 500_000, "what the slowest had when the first had all")
+  }
+
+  private final class Tally: Sendable {
+    private let state = Mutex<(counts: [String: Int], slowest: Int?)>(([:], nil))
+
+    func note(_ received: Int, of target: String) {
+      state.withLock { state in
+        state.counts[target] = received
+        guard received >= 1_000_000, state.slowest == nil else { return }
+        state.slowest = state.counts.count == 4 ? state.counts.values.min() : 0
+      }
+    }
+
+    var slowest: Int { state.withLock { $0.slowest ?? 0 } }
+  }
+
+  /// What one took too much is paid by those that come after it.
+  @Test func theRateHoldsForSmallBodies() async throws {
+    let server = try ScriptedServer { _, reply in
+      try reply.respond("200 OK", body: [UInt8](repeating: 1, count: 16_000))
+    }
+    var options = TransferEngine.Options()
+    options.bytesPerSecond = 100_000
+    let driver = try Driver(options)
+    let began = monotonicMilliseconds()
+    for _ in 1...20 { #expect(await driver.fetch(server.url("/x")).isComplete) }
+    // The last one's share is not waited for.
+    #expect(monotonicMilliseconds() - began >= 19 * 160 - 200)
   }
 }
 

@@ -177,4 +177,20 @@ import Testing
     #expect(result.status == .exited(75) && result.errors.contains(advice), "\(result)")
     #expect(fileStatus(spool.path("ran")) == nil && spool.payloads == [])
   }
+
+  /// While one is told, another transfer has the connection.
+  @Test(.timeLimit(.minutes(1)), arguments: ["done", "failed"])
+  func aHookKeepsNoTransferFromItsStart(hook: String) async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    let script = "test $SPOOLRUN_JOB = second || until test -e \"$SPOOLRUN_SPOOL/files/second\"; do sleep 0.05; done"
+    try install(hook, script, in: spool)
+    // In the order of their times.
+    try spool.drop("first", "url: \(server.url(hook == "done" ? "/x" : "/404"))\noutput: first\n")
+    try setModificationTime(spool.path("new/first"), secondsFromNow: -100)
+    try spool.drop("second", "url: \(server.url("/x"))\noutput: second\n")
+    let result = try await spoolrun("--once", "--jobs", "1", spool.root)
+    #expect(result.status == .exited(hook == "done" ? 0 : 1), "\(result)")
+    #expect(spool.payloads.contains("second"))
+  }
 }
