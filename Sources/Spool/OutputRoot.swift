@@ -195,6 +195,9 @@ package final class OutputPlace {
       return true
     } catch  where error.errno == .improperLink {
       return false
+    } catch {
+      // A descriptor's number tells nobody anything.
+      throw SpoolError(call: error.call, path: "\(part.path.display) \(name.display)", errno: error.errno)
     }
   }
 
