@@ -120,6 +120,32 @@ import Testing
     #expect(try spool.lines("new/a").count == 1)
   }
 
+  /// The work is done all the same.
+  @Test func lostOutput() async throws {
+    let spool = try TemporarySpool()
+    func full(_ arguments: String...) async throws -> CommandResult {
+      let shell = ["/bin/sh", "-c", "exec \"$0\" \"$@\" >/dev/full"]
+      return try await start(arguments, environment: ["SPOOLRUN_SPOOL": spool.root], prefix: shell).result()
+    }
+    func expectLoss(_ result: CommandResult) {
+      #expect(result.exitStatus == 74, "\(result)")
+      #expect(result.errors == "spoolrun: write standard output: No space left on device\n")
+    }
+    expectLoss(try await full("add", "http://h/a"))
+    #expect(spool.names("new") == ["a"])
+    expectLoss(try await full("status"))
+    expectLoss(try await full("status", "--watch"))
+    expectLoss(try await full("cancel", "-v", "a"))
+    #expect(spool.names("new") == [])
+    for name in ["a", "b"] { try writeFile(spool.path("partial/\(name).part"), [1]) }
+    expectLoss(try await full("clean"))
+    #expect(spool.names("partial") == [])
+    try writeFile(spool.path("done/by-hand"), Array("https://h/x\n".utf8))
+    let rotten = try await full("verify")
+    #expect(rotten.exitStatus == 1 && rotten.errors.contains("standard output"), "what went wrong first: \(rotten)")
+    #expect(try await full("hold", "a", "-v").exitStatus == 1)
+  }
+
   /// 74 is made for real in EnvironmentTests; here the order of the table.
   @Test func order() {
     var summary = RunSummary()
