@@ -52,28 +52,33 @@ struct Add: ParsableCommand {
   @Option(name: .long, help: "The job's name. (default: the last name of the output, else of the URL)")
   var name: String?
 
-  func validate() throws {
-    do throws(TransferError) {
-      try Libcurl.load()
-    } catch {
-      Terminal.error(error.description)
-      throw ExitStatus.unavailable.code
-    }
-    _ = try jobText()
-    _ = try jobName()
-  }
-
   func run() throws {
     // What others may do is said with each file that it makes.
     umask(0o027)
-    let text = try jobText()
-    let name = try jobName()
+    let (text, name) = try job()
     let spool = try spool.open()
     do throws(SpoolError) {
       Terminal.print(try spool.drop(text, as: name).display)
     } catch {
       Terminal.error("the job cannot be dropped: \(error)")
       throw ExitStatus(error).code
+    }
+  }
+
+  /// Not in `validate()`, which would speak up before an option that doesn't exist is told.
+  private func job() throws -> (text: String, name: JobName) {
+    do throws(TransferError) {
+      try Libcurl.load()
+    } catch {
+      Terminal.error(error.description)
+      throw ExitStatus.unavailable.code
+    }
+    do {
+      return (try jobText(), try jobName())
+    } catch let error as ValidationError {
+      // Thrown on from here, it would come with the usage of `spoolrun` alone.
+      Terminal.error("\(error.message); see `spoolrun add --help`")
+      throw ExitStatus.usage.code
     }
   }
 

@@ -79,6 +79,13 @@ import Testing
     #expect(spool.names("new") == [] && spool.names("tmp") == [])
   }
 
+  @Test func addNamesTheOptionThatDoesNotExist() async throws {
+    let spool = try TemporarySpool()
+    let result = try await spoolrun("add", "--spool", spool.root, "--outpt", "x", "http://h/a")
+    #expect(result.exitStatus == 64 && result.errors.contains("Unknown option '--outpt'"), "\(result)")
+    #expect(spool.names("new") == [] && spool.names("tmp") == [])
+  }
+
   /// A spool of done jobs with these names and outputs.
   private func done(_ jobs: [(name: String, output: String)]) async throws -> TemporarySpool {
     let server = try ScriptedServer { request, reply in
