@@ -99,6 +99,9 @@ struct Add: ParsableCommand {
     let text = lines.map { "\($0.0): \($0.1)\n" }.joined()
     let parsed = Array(text.utf8).withUnsafeBytes { JobText($0) }
     if let defect = parsed.defect { throw ValidationError(defect.reason) }
+    if let expires = parsed.request.expires, expires <= .now() {
+      throw ValidationError("--expires: \(expires) is past")
+    }
     let parts = try urls.map { url in
       do throws(URLProblem) { return try URLParts(url) } catch { throw ValidationError("url: \(error.reason)") }
     }

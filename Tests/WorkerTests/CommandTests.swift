@@ -67,7 +67,7 @@ import Testing
     ["--name", "a/b"], ["--name", ".x"], ["--name", "x.part"], ["--name", "a\u{1b}b"], ["--name", ""],
     ["--name", String(repeating: "n", count: 181)],
     ["-o", "../x"], ["-o", "/etc/x"], ["-o", ""], ["--crc32", "xyz"], ["--size", "-1"], ["--attempts", "0"],
-    ["--expires", "soon"],
+    ["--expires", "soon"], ["--expires", "2001-01-01"],
     ["--timeout", "0"], ["--header", "Range: bytes=0-"], ["--header", "A: b\r\nurl: http://evil/x"],
     ["-o", "x\nheader: A: b"],
   ])
