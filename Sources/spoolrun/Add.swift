@@ -124,10 +124,11 @@ struct Add: ParsableCommand {
       }
       return job
     }
-    // From the output, or the URL; cut, and without what a job's name may not have.
+    // From the output, or the URL; cut, and without what a job's name may not have, nor the dash by which every command
+    // would take it for an option.
     let source =
       output?.split(separator: "/").last.map(String.init) ?? (try? URLParts(urls[0]))?.lastPathSegment ?? "job"
-    var bytes = Array(source.utf8.drop { $0 == 0x2E }.prefix(JobName.maximumLength - 10))
+    var bytes = Array(source.utf8.drop { $0 == 0x2E || $0 == 0x2D }.prefix(JobName.maximumLength - 10))
     if bytes.suffix(5) == Array(".part".utf8)[...] { bytes.removeLast(5) }
     return JobName(FileName(bytes)) ?? JobName(FileName("job"))!
   }

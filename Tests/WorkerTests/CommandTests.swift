@@ -50,7 +50,8 @@ import Testing
     (["http://h/x.part"], "x"), (["http://h/", "-o", "y"], "y"), (["http://h/a%20b"], "a b"),
     (["http://h/" + String(repeating: "n", count: 250)], String(repeating: "n", count: 170)),
     (["http://h/x", "--name", "a:b\u{202e}c"], "a:b\\xe2\\x80\\xaec"), (["http://h/%c3%bc"], "ü"),
-    (["http://h/...part"], "part"),
+    (["http://h/...part"], "part"), (["http://h/--dash"], "dash"), (["http://h/-"], "job"),
+    (["http://h/x", "--name=-x"], "-x"),
   ])
   func addNames(arguments: [String], name: String) async throws {
     let spool = try TemporarySpool()
