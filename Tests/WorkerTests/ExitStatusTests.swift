@@ -82,6 +82,24 @@ import Testing
     #expect(result.exitStatus == 66, "spool, here, by default")
   }
 
+  /// What bars the way is mended in different places.
+  @Test func spoolThatMayNotBeEntered() async throws {
+    if !isRoot { return print("SKIPPED: \(#function) needs root, to be another user") }
+    let directory = try TemporaryDirectory()
+    let spool = try TemporarySpool(in: directory.path)
+    // The program is opened as root: the user may not reach it.
+    let script = #"exec 3<"$0"; exec setpriv --reuid=61001 --regid=61001 --clear-groups /proc/self/fd/3 status "$1""#
+    func expect(_ reason: String) async throws {
+      let result = try await run(["/bin/sh", "-c", script, productPath("spoolrun"), spool.root])
+      #expect(result.exitStatus == 66 && result.errors.hasSuffix("Permission denied: \(reason)\n"), "\(result)")
+    }
+    try await expect("the way to the spool may not be entered")
+    try #require(chmod(directory.path, 0o755) == 0)
+    try await expect("the spool belongs to another user")
+    try #require(chown(spool.root, 61_001, 61_001) == 0 && chmod(spool.root, 0o600) == 0)
+    try await expect("the spool may not be read or entered: see its mode")
+  }
+
   @Test func cannotCreate() async throws {
     let directory = try TemporaryDirectory()
     #expect(try await spoolrun("init", "\(directory.path)/missing/spool").exitStatus == 73)
