@@ -1,8 +1,13 @@
 import Glibc
+import Spool
+import SpoolWorker
+import Synchronization
 import TestSupport
 import Testing
 
-/// init, add and verify.
+@testable import spoolrun
+
+/// init, add and verify, and the sentences of a run.
 @Suite struct CommandTests {
   @Test func initMakesASpool() async throws {
     let directory = try TemporaryDirectory()
@@ -162,6 +167,24 @@ import Testing
     let gone = try await spoolrun("verify", "-v", "--spool", spool.root)
     #expect(gone.status == .exited(1) && gone.output.contains("a: cannot be checked: "), "\(gone)")
     #expect(gone.output.contains("b: sound: "), "\(gone)")
+  }
+
+  @Test(arguments: [
+    (Failure(.diskFull, "5 bytes and 3 are free", expected: "5", found: "3"), "5 bytes and 3 are free; next at "),
+    (Failure(.noNetwork, "no network"), "no network; next at "),
+    (
+      Failure(.mismatchSize, "too long", expected: "5", found: "6"),
+      "too long (expected 5, found 6); attempt 1 failed, next at "
+    ),
+  ])
+  func whatDoesNotCountIsNoAttempt(failure: Failure, text: String) {
+    let record = FailureRecord(
+      time: .now(), attempt: 1, failure: failure, offset: 0, checksum: nil, fetched: 0, retry: .now())
+    let lines = Mutex<[String]>([])
+    EventPrinter(isVerbose: false, format: .text, isTerminal: false) { line in lines.withLock { $0.append(line) } }
+      .print(Event("failed", .warning, job: FileName("a"), record.facts))
+    #expect(lines.withLock { $0 }.allSatisfy { $0.hasPrefix("spoolrun: a: \(failure.code.rawValue): \(text)20") })
+    #expect(lines.withLock { $0.count } == 1)
   }
 
   @Test func helpNamesTheCommands() async throws {
