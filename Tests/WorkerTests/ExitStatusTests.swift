@@ -50,7 +50,7 @@ import Testing
 
   @Test(arguments: [
     ["--no-such-option"], ["--once", "--jobs", "0", "SPOOL"], ["--once", "--jobs", "many", "SPOOL"],
-    ["--once", "--per-host", "0", "SPOOL"],
+    ["--once", "--per-host", "0", "SPOOL"], ["--once", "--limit-rate", "2", "SPOOL"],
     ["--once", "--protocols", "http,file", "SPOOL"], ["--once", "--protocols", "", "SPOOL"],
     ["--once", "--log-format", "xml", "SPOOL"],
     ["--once", "SPOOL", "another"], ["--once", "--spool", "SPOOL", "SPOOL"],
