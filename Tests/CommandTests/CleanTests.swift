@@ -32,6 +32,8 @@ import Testing
     try setModificationTime(spool.path("failed/rm.record"), secondsFromNow: -60)
     // What it is about is about to be moved there.
     try put("failed/young.record", record)
+    // Young as long as the test may take.
+    try setModificationTime(spool.path("failed/young.record"), secondsFromNow: 600)
     // Jobs may be called so.
     try put("failed/minutes.record", job + record)
     try put("files/there")
