@@ -52,28 +52,33 @@ struct Add: ParsableCommand {
   @Option(name: .long, help: "The job's name. (default: the last name of the output, else of the URL)")
   var name: String?
 
-  func validate() throws {
-    do throws(TransferError) {
-      try Libcurl.load()
-    } catch {
-      Terminal.error(error.description)
-      throw ExitStatus.unavailable.code
-    }
-    _ = try jobText()
-    _ = try jobName()
-  }
-
   func run() throws {
     // What others may do is said with each file that it makes.
     umask(0o027)
-    let text = try jobText()
-    let name = try jobName()
+    let (text, name) = try job()
     let spool = try spool.open()
     do throws(SpoolError) {
       Terminal.print(try spool.drop(text, as: name).display)
     } catch {
       Terminal.error("the job cannot be dropped: \(error)")
       throw ExitStatus(error).code
+    }
+  }
+
+  /// Not in `validate()`, which would speak up before an option that doesn't exist is told.
+  private func job() throws -> (text: String, name: JobName) {
+    do throws(TransferError) {
+      try Libcurl.load()
+    } catch {
+      Terminal.error(error.description)
+      throw ExitStatus.unavailable.code
+    }
+    do {
+      return (try jobText(), try jobName())
+    } catch let error as ValidationError {
+      // Thrown on from here, it would come with the usage of `spoolrun` alone.
+      Terminal.error("\(error.message); see `spoolrun add --help`")
+      throw ExitStatus.usage.code
     }
   }
 
@@ -94,6 +99,9 @@ struct Add: ParsableCommand {
     let text = lines.map { "\($0.0): \($0.1)\n" }.joined()
     let parsed = Array(text.utf8).withUnsafeBytes { JobText($0) }
     if let defect = parsed.defect { throw ValidationError(defect.reason) }
+    if let expires = parsed.request.expires, expires <= .now() {
+      throw ValidationError("--expires: \(expires) is past")
+    }
     let parts = try urls.map { url in
       do throws(URLProblem) { return try URLParts(url) } catch { throw ValidationError("url: \(error.reason)") }
     }
@@ -116,10 +124,11 @@ struct Add: ParsableCommand {
       }
       return job
     }
-    // From the output, or the URL; cut, and without what a job's name may not have.
+    // From the output, or the URL; cut, and without what a job's name may not have, nor the dash by which every command
+    // would take it for an option.
     let source =
       output?.split(separator: "/").last.map(String.init) ?? (try? URLParts(urls[0]))?.lastPathSegment ?? "job"
-    var bytes = Array(source.utf8.drop { $0 == 0x2E }.prefix(JobName.maximumLength - 10))
+    var bytes = Array(source.utf8.drop { $0 == 0x2E || $0 == 0x2D }.prefix(JobName.maximumLength - 10))
     if bytes.suffix(5) == Array(".part".utf8)[...] { bytes.removeLast(5) }
     return JobName(FileName(bytes)) ?? JobName(FileName("job"))!
   }

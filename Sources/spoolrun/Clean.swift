@@ -21,7 +21,7 @@ struct Clean: ParsableCommand {
 
   func validate() throws {
     if let keepDone, Self.seconds(keepDone) == nil {
-      throw ValidationError("--keep-done wants a number with s, m, h or d behind it")
+      throw ValidationError("--keep-done wants a number with s, m, h or d behind it, from 1s to 36525d")
     }
   }
 

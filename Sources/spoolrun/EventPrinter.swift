@@ -44,11 +44,15 @@ struct EventPrinter: Sendable {
     case "failed", "rejected":
       let line = fields["line"].map { "line \($0): " } ?? ""
       var values = ""
-      if let expected = fields["expected"], let found = fields["found"] {
+      // A full disk's reason has the figures.
+      if let expected = fields["expected"], let found = fields["found"], fields["code"] != FailureCode.diskFull.rawValue
+      {
         values = " (expected \(expected), found \(found))"
       }
+      // Without network or room nothing was tried: it doesn't count.
+      let attempt = fields["burned"] == "no" ? "" : "attempt \(fields["attempt"] ?? "?") failed, "
       let next =
-        fields["retry"].map { "; attempt \(fields["attempt"] ?? "?") failed, next at \($0)" }
+        fields["retry"].map { "; \(attempt)next at \($0)" }
         ?? "; given up: see failed/\(event.job?.display ?? "")"
       return "\(job)\(fields["code"] ?? "?"): \(line)\(fields["reason"] ?? "")\(values)\(next)"
     default:

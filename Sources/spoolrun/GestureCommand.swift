@@ -124,7 +124,11 @@ struct GestureOptions: ParsableArguments {
   }
 
   func validate(flags: Int, _ spelling: String) throws {
-    guard flags <= 1, names.isEmpty != (flags == 0) else { throw ValidationError("Name jobs, or say \(spelling).") }
+    if flags > 1 { throw ValidationError("--all and --failed exclude each other") }
+    if flags == 0, names.isEmpty { throw ValidationError("Name jobs, or say \(spelling).") }
+    if flags == 1, !names.isEmpty {
+      throw ValidationError("names go without \(spelling); the spool goes behind --spool")
+    }
   }
 }
 

@@ -84,7 +84,10 @@ struct Run: ParsableCommand {
     if let size = try bytes("--chunk-size", chunkSize), !(1024...1 << 30).contains(size) {
       throw ValidationError("--chunk-size wants a number of bytes from 1k to 1G")
     }
-    _ = try bytes("--limit-rate", limitRate)
+    // As in a job: 2 was meant as 2M.
+    if let rate = try bytes("--limit-rate", limitRate), rate < 1024 {
+      throw ValidationError("--limit-rate wants bytes a second, 1k at least, such as 500k or 2M")
+    }
     _ = try bytes("--max-size", maxSize)
     _ = try bytes("--min-free", minFree)
     if unmeteredOnly, gate != nil { throw ValidationError("--unmetered-only and --gate exclude each other") }

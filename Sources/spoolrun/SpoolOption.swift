@@ -35,13 +35,21 @@ enum SpoolOpening {
         )
         throw ExitStatus.noSpool.code
       case .permissionDenied:
-        Terminal.error("\(place): \(error.errno): the spool belongs to another user")
+        Terminal.error("\(place): \(error.errno): \(obstacle(location))")
         throw ExitStatus.noSpool.code
       default:
         Terminal.error("\(place): \(error)")
         throw ExitStatus.inputOutput.code
       }
     }
+  }
+
+  /// Why `location` may not be entered.
+  private static func obstacle(_ location: String) -> String {
+    var status = stat()
+    guard stat(location, &status) == 0 else { return "the way to the spool may not be entered" }
+    return status.st_uid == geteuid()
+      ? "the spool may not be read or entered: see its mode" : "the spool belongs to another user"
   }
 }
 

@@ -1,10 +1,13 @@
 internal import ArgumentParser
+internal import Glibc
 
 @main
 enum Main {
   static func main() {
     Terminal.openMissing()
+    // Comes back only where all went well; else the command's own status stays.
     Spoolrun.main()
+    if Terminal.hasLostOutput { exit(ExitStatus.inputOutput.rawValue) }
   }
 }
 

@@ -33,9 +33,7 @@ struct Status: ParsableCommand {
         try StatusWatch(spool: spool, limit: readLimit) { report($0, $1) }.run()
       } else {
         let snapshot = try SnapshotReader(spool, limit: readLimit).read()
-        guard Terminal.write(text(snapshot), to: STDOUT_FILENO) else {
-          throw SpoolError(call: .write, path: "standard output", errno: Errno(rawValue: errno))
-        }
+        Terminal.write(text(snapshot), to: STDOUT_FILENO)
         // What could not be read is missing in the numbers.
         if !snapshot.unreadable.isEmpty {
           throw SpoolError(call: .list, path: snapshot.unreadable[0].rawValue, errno: .permissionDenied)

@@ -1,8 +1,14 @@
 internal import Glibc
+internal import Synchronization
+internal import SystemPackage
 
 /// Standard output and error, written at once and without buffers, so that lines of several processes don't mix.
 enum Terminal {
   static var isErrorTerminal: Bool { isatty(STDERR_FILENO) == 1 }
+
+  /// Whether something for standard output went nowhere. The work is done all the same.
+  static var hasLostOutput: Bool { lostOutput.load(ordering: .relaxed) }
+  private static let lostOutput = Atomic(false)
 
   /// What is closed of standard input, output and error at the start becomes /dev/null: else the next file that is opened would have its number, a job
   /// or its data, and be written to as if it were the terminal.
@@ -17,7 +23,7 @@ enum Terminal {
   static func error(_ message: String) { write("spoolrun: \(message)\n", to: STDERR_FILENO) }
   static func log(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
 
-  /// - Returns: false when nobody reads any more, or what was written has no room; errno says why.
+  /// - Returns: false when nobody reads any more, or what was written has no room; the latter is said once.
   @discardableResult
   static func write(_ text: String, to descriptor: Int32) -> Bool {
     var bytes = Array(text.utf8)[...]
@@ -31,7 +37,10 @@ enum Terminal {
           _ = poll(&writable, 1, -1)
           continue
         }
-        // There is nowhere left to say so.
+        // A reader that has gone has seen enough.
+        if descriptor == STDOUT_FILENO, errno != EPIPE, !lostOutput.exchange(true, ordering: .relaxed) {
+          error("write standard output: \(Errno(rawValue: errno))")
+        }
         return false
       }
       bytes = bytes.dropFirst(count)

@@ -108,8 +108,10 @@ import Testing
     #expect(result.errors == "spoolrun: nowhere: no such job\n")
     #expect(scene.spool.names("hold") == ["a", "b"])
     #expect(try await scene.spoolrun("hold").status == .exited(64))
-    #expect(try await scene.spoolrun("hold", "--all", "a").status == .exited(64))
-    #expect(try await scene.spoolrun("cancel", "--all", "--failed").status == .exited(64))
+    let both = try await scene.spoolrun("hold", "--all", "spool")
+    #expect(both.status == .exited(64) && both.errors.contains("the spool goes behind --spool"), "\(both)")
+    let flags = try await scene.spoolrun("cancel", "--all", "--failed")
+    #expect(flags.status == .exited(64) && flags.errors.contains("exclude each other"), "\(flags)")
   }
 
   @Test func `of two jobs of one name the directory says which`() async throws {

@@ -1,8 +1,13 @@
 import Glibc
+import Spool
+import SpoolWorker
+import Synchronization
 import TestSupport
 import Testing
 
-/// init, add and verify.
+@testable import spoolrun
+
+/// init, add and verify, and the sentences of a run.
 @Suite struct CommandTests {
   @Test func initMakesASpool() async throws {
     let directory = try TemporaryDirectory()
@@ -50,7 +55,8 @@ import Testing
     (["http://h/x.part"], "x"), (["http://h/", "-o", "y"], "y"), (["http://h/a%20b"], "a b"),
     (["http://h/" + String(repeating: "n", count: 250)], String(repeating: "n", count: 170)),
     (["http://h/x", "--name", "a:b\u{202e}c"], "a:b\\xe2\\x80\\xaec"), (["http://h/%c3%bc"], "ü"),
-    (["http://h/...part"], "part"),
+    (["http://h/...part"], "part"), (["http://h/--dash"], "dash"), (["http://h/-"], "job"),
+    (["http://h/x", "--name=-x"], "-x"),
   ])
   func addNames(arguments: [String], name: String) async throws {
     let spool = try TemporarySpool()
@@ -67,7 +73,7 @@ import Testing
     ["--name", "a/b"], ["--name", ".x"], ["--name", "x.part"], ["--name", "a\u{1b}b"], ["--name", ""],
     ["--name", String(repeating: "n", count: 181)],
     ["-o", "../x"], ["-o", "/etc/x"], ["-o", ""], ["--crc32", "xyz"], ["--size", "-1"], ["--attempts", "0"],
-    ["--expires", "soon"],
+    ["--expires", "soon"], ["--expires", "2001-01-01"],
     ["--timeout", "0"], ["--header", "Range: bytes=0-"], ["--header", "A: b\r\nurl: http://evil/x"],
     ["-o", "x\nheader: A: b"],
   ])
@@ -76,6 +82,13 @@ import Testing
     let result = try await start(["add", "--spool", spool.root, "http://h/x"] + arguments).result()
     #expect(result.exitStatus == 64 && result.output == "", "\(result)")
     #expect(!result.errors.contains("\u{1b}"))
+    #expect(spool.names("new") == [] && spool.names("tmp") == [])
+  }
+
+  @Test func addNamesTheOptionThatDoesNotExist() async throws {
+    let spool = try TemporarySpool()
+    let result = try await spoolrun("add", "--spool", spool.root, "--outpt", "x", "http://h/a")
+    #expect(result.exitStatus == 64 && result.errors.contains("Unknown option '--outpt'"), "\(result)")
     #expect(spool.names("new") == [] && spool.names("tmp") == [])
   }
 
@@ -154,6 +167,24 @@ import Testing
     let gone = try await spoolrun("verify", "-v", "--spool", spool.root)
     #expect(gone.status == .exited(1) && gone.output.contains("a: cannot be checked: "), "\(gone)")
     #expect(gone.output.contains("b: sound: "), "\(gone)")
+  }
+
+  @Test(arguments: [
+    (Failure(.diskFull, "5 bytes and 3 are free", expected: "5", found: "3"), "5 bytes and 3 are free; next at "),
+    (Failure(.noNetwork, "no network"), "no network; next at "),
+    (
+      Failure(.mismatchSize, "too long", expected: "5", found: "6"),
+      "too long (expected 5, found 6); attempt 1 failed, next at "
+    ),
+  ])
+  func whatDoesNotCountIsNoAttempt(failure: Failure, text: String) {
+    let record = FailureRecord(
+      time: .now(), attempt: 1, failure: failure, offset: 0, checksum: nil, fetched: 0, retry: .now())
+    let lines = Mutex<[String]>([])
+    EventPrinter(isVerbose: false, format: .text, isTerminal: false) { line in lines.withLock { $0.append(line) } }
+      .print(Event("failed", .warning, job: FileName("a"), record.facts))
+    #expect(lines.withLock { $0 }.allSatisfy { $0.hasPrefix("spoolrun: a: \(failure.code.rawValue): \(text)20") })
+    #expect(lines.withLock { $0.count } == 1)
   }
 
   @Test func helpNamesTheCommands() async throws {

@@ -50,7 +50,7 @@ import Testing
 
   @Test(arguments: [
     ["--no-such-option"], ["--once", "--jobs", "0", "SPOOL"], ["--once", "--jobs", "many", "SPOOL"],
-    ["--once", "--per-host", "0", "SPOOL"],
+    ["--once", "--per-host", "0", "SPOOL"], ["--once", "--limit-rate", "2", "SPOOL"],
     ["--once", "--protocols", "http,file", "SPOOL"], ["--once", "--protocols", "", "SPOOL"],
     ["--once", "--log-format", "xml", "SPOOL"],
     ["--once", "SPOOL", "another"], ["--once", "--spool", "SPOOL", "SPOOL"],
@@ -80,6 +80,24 @@ import Testing
     }
     let result = try await spoolrun("--once", directory: directory.path)
     #expect(result.exitStatus == 66, "spool, here, by default")
+  }
+
+  /// What bars the way is mended in different places.
+  @Test func spoolThatMayNotBeEntered() async throws {
+    if !isRoot { return print("SKIPPED: \(#function) needs root, to be another user") }
+    let directory = try TemporaryDirectory()
+    let spool = try TemporarySpool(in: directory.path)
+    // The program is opened as root: the user may not reach it.
+    let script = #"exec 3<"$0"; exec setpriv --reuid=61001 --regid=61001 --clear-groups /proc/self/fd/3 status "$1""#
+    func expect(_ reason: String) async throws {
+      let result = try await run(["/bin/sh", "-c", script, productPath("spoolrun"), spool.root])
+      #expect(result.exitStatus == 66 && result.errors.hasSuffix("Permission denied: \(reason)\n"), "\(result)")
+    }
+    try await expect("the way to the spool may not be entered")
+    try #require(chmod(directory.path, 0o755) == 0)
+    try await expect("the spool belongs to another user")
+    try #require(chown(spool.root, 61_001, 61_001) == 0 && chmod(spool.root, 0o600) == 0)
+    try await expect("the spool may not be read or entered: see its mode")
   }
 
   @Test func cannotCreate() async throws {
@@ -118,6 +136,32 @@ import Testing
     }
     #expect(spool.names("new") == ["a"], "as it was dropped")
     #expect(try spool.lines("new/a").count == 1)
+  }
+
+  /// The work is done all the same.
+  @Test func lostOutput() async throws {
+    let spool = try TemporarySpool()
+    func full(_ arguments: String...) async throws -> CommandResult {
+      let shell = ["/bin/sh", "-c", "exec \"$0\" \"$@\" >/dev/full"]
+      return try await start(arguments, environment: ["SPOOLRUN_SPOOL": spool.root], prefix: shell).result()
+    }
+    func expectLoss(_ result: CommandResult) {
+      #expect(result.exitStatus == 74, "\(result)")
+      #expect(result.errors == "spoolrun: write standard output: No space left on device\n")
+    }
+    expectLoss(try await full("add", "http://h/a"))
+    #expect(spool.names("new") == ["a"])
+    expectLoss(try await full("status"))
+    expectLoss(try await full("status", "--watch"))
+    expectLoss(try await full("cancel", "-v", "a"))
+    #expect(spool.names("new") == [])
+    for name in ["a", "b"] { try writeFile(spool.path("partial/\(name).part"), [1]) }
+    expectLoss(try await full("clean"))
+    #expect(spool.names("partial") == [])
+    try writeFile(spool.path("done/by-hand"), Array("https://h/x\n".utf8))
+    let rotten = try await full("verify")
+    #expect(rotten.exitStatus == 1 && rotten.errors.contains("standard output"), "what went wrong first: \(rotten)")
+    #expect(try await full("hold", "a", "-v").exitStatus == 1)
   }
 
   /// 74 is made for real in EnvironmentTests; here the order of the table.
