@@ -58,8 +58,8 @@ def some(found: set[str]) -> str:
 
 
 def job_of(name: str) -> str:
-    """A job's name as it was dropped: where its data is locked by a worker that sleeps, it goes on under a number."""
-    return re.sub(r"~[1-9][0-9]*$", "", name)
+    """A job's name as it was dropped: each time that its data is locked by a worker that sleeps, it goes on as `NAME~2`, `NAME~2~2`, …"""
+    return re.sub(r"(~[1-9][0-9]*)+$", "", name)
 
 
 def receipts(spool: Path, jobs: set[str], is_numbered: bool) -> dict[str, list[Path]]:
