@@ -62,6 +62,13 @@ CROWD ?= --jobs 10000
 crowd: setup all
 	python3 -B Torture/endure/crowd.py --program $(PROGRAM) $(CROWD)
 
+# The same on hosts that don't see each other's locks, as on some network file systems: two FUSE mounts of the spool. Needs root and /dev/fuse;
+# without them it says so and does nothing.
+CROWD_APART ?= --jobs 2000 --locks apart
+crowd-apart: setup all
+	scripts/setup bindfs
+	python3 -B Torture/endure/crowd.py --program $(PROGRAM) $(CROWD_APART)
+
 # Two faults in one spool's life, drawn by a seed. CRASH_PAIR=77 beside it plays that pair alone.
 CRASH_PAIRS ?= 10000
 CRASH_SEED ?= 1
@@ -75,6 +82,10 @@ MINUTES ?= 60
 SOAK ?=
 soak: setup all
 	python3 -B Torture/endure/soak.py --program $(PROGRAM) --minutes $(MINUTES) $(SOAK)
+
+# Each of these mistakes in turn, a minute each.
+soak-self-test: setup all
+	python3 -B Torture/endure/soak.py --program $(PROGRAM) --self-test
 
 # Some of it, in two minutes.
 torture-quick:
@@ -91,7 +102,7 @@ $(POWERCUT_KINDS:%=powercut-%): powercut-%: powercut-setup
 	python3 -B Torture/powercut --program $(PROGRAM) --kinds $* --cuts $(CUTS)
 
 powercut-self-test: powercut-setup
-	python3 -B Torture/powercut --program $(PROGRAM) --self-test --kinds xfs --cuts 15 --interval 0.8
+	python3 -B Torture/powercut --program $(PROGRAM) --self-test --kinds xfs,ext4 --cuts 15 --interval 0.8
 
 powercut-setup: setup
 	$(MAKE) all
@@ -139,6 +150,7 @@ uninstall:
 clean:
 	$(SWIFT) package clean
 
-.PHONY: all demo test lint format model fuzz sanitize torture torture-quick crowd pairs soak peers powercut powercut-setup powercut-self-test \
+.PHONY: all demo test lint format model fuzz sanitize torture torture-quick crowd crowd-apart pairs soak soak-self-test peers \
+  powercut powercut-setup powercut-self-test \
   $(POWERCUT_KINDS:%=powercut-%) powercut-uml bench bench-growth setup \
   install uninstall clean

@@ -617,9 +617,6 @@ publish:
     }
 
 directory: /* Commit.sync */
-#ifdef BUG_RECEIPT_FIRST
-    atomic { APPENDED(w, j); jrn[j].receipt = 1; copy(jrnD[j], jrn[j]) }
-#endif
 #ifdef BUG_PART_FIRST
     atomic { part[n] = 0 }
 #endif

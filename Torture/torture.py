@@ -16,9 +16,11 @@ PARTS = {
     "fuzz": r"\w+ +(\d+ runs|FAILED)",
     "peers": r"\w+: \d+ ",
     "crowd": r"SIG|another version|server stopped|\d+ of \d+ jobs",
+    "crowd-apart": r"SIG|another version|server stopped|\d+ of \d+ jobs",
     "pairs": r"crash matrix: pairs",
     "powercut": r"(ok|FAILED|seen|MISSED) ",
     "powercut-uml": r"(ok|FAILED|seen|MISSED) ",
+    "soak-self-test": r"(seen|MISSED) ",
     "soak": r" *\d+  |\d+ jobs: |\d+ looks at rest",
 }
 BESIDE = "soak"
@@ -66,7 +68,7 @@ def main() -> int:
         outcomes = [play(part) for part in parts if part != BESIDE] + [future.result() for future in beside]
     print()
     for outcome in outcomes:
-        print(f"{outcome.part:12} {outcome.verdict:8} {outcome.minutes:6.1f} min")
+        print(f"{outcome.part:14} {outcome.verdict:8} {outcome.minutes:6.1f} min")
         for row in outcome.rows:
             print(f"    {row}")
     return 0 if all(outcome.verdict == "ok" for outcome in outcomes) else 1

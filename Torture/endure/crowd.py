@@ -225,9 +225,13 @@ def play(options: argparse.Namespace, work: Path) -> bool:
         crowd.prepare()
         begun = time.monotonic()
         crowd.run()
-        found = fleet.problems + problems(spool, set(crowd.jobs), server, witness)
-        # A lock outlives its owner's sleep: only where hosts don't see each other's is a job taken from one that lives.
-        if options.locks == "apart" and not crowd.taken.total():
+        # A lock outlives its owner's sleep: only where hosts don't see each other's is a job taken from one that lives. If it is taken once more, by a
+        # worker of the sleeper's host, who sees its lock on the data, it takes another number, and the data is nobody's from then on.
+        is_apart = options.locks == "apart"
+        if is_apart:
+            subprocess.run([options.program, "clean", spool], check=True, stdout=subprocess.DEVNULL)
+        found = fleet.problems + problems(spool, set(crowd.jobs), server, witness, is_numbered=is_apart)
+        if is_apart and not crowd.taken.total():
             found.append("no job was taken from a worker that slept: nothing can be said about that")
         crowd.report(found, time.monotonic() - begun)
     return not found

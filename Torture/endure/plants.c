@@ -22,8 +22,8 @@ static void leak(const char *what) {
     (void)!open("/dev/null", O_RDONLY | O_CLOEXEC);
   } else if (strcmp(what, "memory") == 0) {
     // Seen from outside, or the compiler would leave it away.
-    last_block = malloc(64 << 10);
-    if (last_block != NULL) memset(last_block, 1, 64 << 10);
+    last_block = malloc(256 << 10);
+    if (last_block != NULL) memset(last_block, 1, 256 << 10);
   } else if (strcmp(what, "thread") == 0) {
     pthread_t thread;
     pthread_create(&thread, NULL, sleep_for_good, NULL);

@@ -1,10 +1,11 @@
-"""Mistakes to see whether the soak finds them."""
+"""Mistakes to see whether the soak finds them: `soak.py --self-test`."""
 
 import subprocess
 from pathlib import Path
 
-LEAKS = ("descriptor", "memory", "thread", "zombie")
-PLANTS = (*LEAKS, "payload", "loss")
+# What a problem that shows it says.
+LEAKS = {"descriptor": "idle descriptors: ", "memory": "idle anonymous memory: ", "thread": "idle threads: ", "zombie": "zombies: "}
+PLANTS = LEAKS | {"payload": "are not what was asked for", "loss": ": lost"}
 
 
 def planted(plant: str | None, work: Path) -> dict[str, str]:

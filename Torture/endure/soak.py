@@ -26,6 +26,8 @@ from workplace import workplace
 PATIENCE = 150
 # Jobs that are neither done nor cancelled, beyond which none is dropped.
 MOST_LIVING = 200
+# For each plant: the looks at rest that a verdict needs take longer anyway.
+SELF_TEST_MINUTES = 0.5
 HOOKS = {
     "verify": 'test ! -e "{work}/rejected/$SPOOLRUN_OUTPUT"',
     "done": 'echo "$SPOOLRUN_OUTPUT" >>"{work}/told"',
@@ -39,6 +41,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=60, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="of the order of events; their moments remain chance")
     parser.add_argument("--plant", choices=PLANTS, help="a mistake that has to be found")
+    parser.add_argument("--self-test", action="store_true", help="plant each of them in turn, for a minute, and see whether it is found")
     parser.add_argument("--keep", type=Path, help="work here, and leave all for inspection")
     return parser.parse_args()
 
@@ -198,7 +201,8 @@ def log_problems(log: Path) -> list[str]:
     return problems
 
 
-def play(options: argparse.Namespace, work: Path) -> bool:
+def play(options: argparse.Namespace, work: Path) -> tuple[Soak, list[str]]:
+    """And the problems."""
     site = work / "server"
     site.mkdir()
     (work / "rejected").mkdir()
@@ -227,9 +231,23 @@ def play(options: argparse.Namespace, work: Path) -> bool:
         # 1: some were given up in the course of the run; 75: some wait.
         if (status := worker.wait(10)) not in (0, 1, 75):
             soak.problems.append(f"the worker ended with {status}")
-        found = soak.verdict()
-        soak.report(found)
-    return not found
+        return soak, soak.verdict()
+
+
+def self_test(options: argparse.Namespace, work: Path) -> bool:
+    """Whether each mistake is found, by what it does and not by chance."""
+    options.minutes = SELF_TEST_MINUTES
+    missed = []
+    for plant, sign in PLANTS.items():
+        options.plant = plant
+        place = work / plant
+        place.mkdir()
+        _, found = play(options, place)
+        first = next((problem for problem in found if sign in problem), None)
+        print("seen  " if first else "MISSED", f" {plant}: {first or found}", flush=True)
+        if first is None:
+            missed.append(plant)
+    return not missed
 
 
 def main() -> int:
@@ -237,9 +255,13 @@ def main() -> int:
     if os.geteuid() != 0:
         print("soak: left out, since only root may make a network that goes down")
         return 0
-    print(f"{options.minutes:g} minutes, seed {options.seed}", flush=True)
     with workplace(options.keep, "soak-") as work:
-        return 0 if play(options, work) else 1
+        if options.self_test:
+            return 0 if self_test(options, work) else 1
+        print(f"{options.minutes:g} minutes, seed {options.seed}", flush=True)
+        soak, found = play(options, work)
+        soak.report(found)
+        return 1 if found else 0
 
 
 if __name__ == "__main__":

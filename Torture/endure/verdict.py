@@ -4,6 +4,7 @@ import re
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from server import Server
@@ -56,13 +57,27 @@ def some(found: set[str]) -> str:
     return f"{len(found)}, such as {', '.join(sorted(found)[:3])}"
 
 
-def place_problems(spool: Path, jobs: set[str]) -> list[str]:
+def job_of(name: str) -> str:
+    """A job's name as it was dropped: each time that its data is locked by a worker that sleeps, it goes on as `NAME~2`, `NAME~2~2`, …"""
+    return re.sub(r"(~[1-9][0-9]*)+$", "", name)
+
+
+def receipts(spool: Path, jobs: set[str], is_numbered: bool) -> dict[str, list[Path]]:
+    """The files in done/ by job; all of a name that is no job's are there as well."""
+    found: dict[str, list[Path]] = {job: [] for job in jobs}
+    for path in (spool / "done").iterdir():
+        found.setdefault(job_of(path.name) if is_numbered else path.name, []).append(path)
+    return found
+
+
+def place_problems(spool: Path, jobs: set[str], done: dict[str, list[Path]]) -> list[str]:
     """Each job once, in done/, and nothing else anywhere."""
     problems = []
-    done = names(spool / "done")
-    if lost := jobs - done:
+    if lost := {job for job in jobs if not done[job]}:
         problems.append(f"not done: {some(lost)}")
-    if strange := done - jobs:
+    if twice := {job for job in jobs if len(done[job]) > 1}:
+        problems.append(f"done under several names: {some(twice)}")
+    if strange := set(done) - jobs:
         problems.append(f"done, but never dropped: {some(strange)}")
     for directory in ("new", "cur", "partial", "failed", "hold"):
         if left := names(spool / directory):
@@ -72,21 +87,29 @@ def place_problems(spool: Path, jobs: set[str]) -> list[str]:
     return problems
 
 
-def witness_problems(spool: Path, jobs: set[str], witness: Witness) -> list[str]:
+def witness_problems(spool: Path, jobs: set[str], is_numbered: bool, witness: Witness) -> list[str]:
     came, went = witness.seen()
     problems = []
-    for directory, verb in (("files", "published"), ("done", "moved to done/")):
-        paths = {f"{spool}/{directory}/{job}" for job in jobs}
-        if unseen := {path for path in paths if came[path] == 0}:
+    for directory, verb, name_of in (("files", "published", str), ("done", "moved to done/", job_of if is_numbered else str)):
+        arrivals, departures = (by_name(spool / directory, paths, name_of) for paths in (came, went))
+        if unseen := {job for job in jobs if arrivals[job] == 0}:
             problems.append(f"not seen to be {verb}: {some(unseen)}")
-        if twice := {path for path in paths if came[path] > 1}:
+        if twice := {job for job in jobs if arrivals[job] > 1}:
             problems.append(f"{verb} more than once: {some(twice)}")
-        if gone := {path for path in paths if went[path] > 0}:
+        if gone := {job for job in jobs if departures[job] > 0}:
             problems.append(f"{verb}, and taken away: {some(gone)}")
     return problems
 
 
-def payload_problems(spool: Path, job: str, server: Server) -> list[str]:
+def by_name(directory: Path, paths: Counter[str], name_of: Callable[[str], str]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for path, count in paths.items():
+        if path.startswith(f"{directory}/"):
+            found[name_of(path.removeprefix(f"{directory}/"))] += count
+    return found
+
+
+def payload_problems(spool: Path, job: str, done: list[Path], server: Server) -> list[str]:
     file = spool / "files" / job
     if not file.exists():
         return [f"{job}: no payload"]
@@ -96,10 +119,10 @@ def payload_problems(spool: Path, job: str, server: Server) -> list[str]:
         problems.append(f"{job}: its {len(content)} bytes are no version that there was")
     if file.stat().st_nlink != 1:
         problems.append(f"{job}: its payload has {file.stat().st_nlink} names")
-    receipt = spool / "done" / job
-    if not receipt.exists():
+    # Else it is told already.
+    if len(done) != 1:
         return problems
-    journal = receipt.read_text()
+    journal = done[0].read_text()
     written = journal.count("\ndone: ")
     if written != 1:
         problems.append(f"{job}: {written} receipts")
@@ -109,6 +132,8 @@ def payload_problems(spool: Path, job: str, server: Server) -> list[str]:
     return problems
 
 
-def problems(spool: Path, jobs: set[str], server: Server, witness: Witness) -> list[str]:
-    found = place_problems(spool, jobs) + witness_problems(spool, jobs, witness)
-    return found + [problem for job in sorted(jobs) for problem in payload_problems(spool, job, server)]
+def problems(spool: Path, jobs: set[str], server: Server, witness: Witness, is_numbered: bool) -> list[str]:
+    """`is_numbered`: jobs may have gone on under another number."""
+    done = receipts(spool, jobs, is_numbered)
+    found = place_problems(spool, jobs, done) + witness_problems(spool, jobs, is_numbered, witness)
+    return found + [problem for job in sorted(jobs) for problem in payload_problems(spool, job, done[job], server)]
