@@ -96,8 +96,10 @@ package final class Claim {
     // Only now: in the other order, one that is removed between the two looks would seem moved.
     do throws(SpoolError) {
       guard try spool.system.status(descriptor, path: path).links == 0 else { return .moved }
-      // A successor on another host has given the job a new inode, or an editor has after `hold`: then the data is not nobody's.
-      return try spool.isJobPresent(job.fileName) ? .moved : .removed
+      // A successor on another host has given the job a new inode; or an editor has after `hold`: then the data is not nobody's.
+      let isTakenOver = try spool.places(of: job.fileName, in: [.cur]).contains { $0.name != path.name }
+      if isTakenOver { return .moved }
+      return try spool.isBegunJobPresent(job.fileName) ? .moved : .removed
     } catch  where error.isGone {
       // Which of the two, nobody says: as moved, the data is left alone.
       return .moved

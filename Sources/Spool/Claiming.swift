@@ -446,7 +446,8 @@ extension Spool {
   private func writeRecord(of defect: Defect, beside target: FileName) throws(SpoolError) {
     let path = Path(.failed, target.record)
     // What is no job stands here by the name that a stranger gave it: a pipe would never be opened, a link leads elsewhere.
-    if let other = try status(.failed, target.record), !other.isRegular || other.owner != geteuid() {
+    let own = try system.status(root, Path(.failed)).owner
+    if let other = try status(.failed, target.record), !other.isRegular || other.owner != own {
       throw SpoolError(call: .create, path: path.display, errno: .fileExists)
     }
     let found = try contents(path, limit: JobText.maximumRequest) ?? []

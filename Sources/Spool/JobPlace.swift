@@ -54,6 +54,17 @@ extension Spool {
     return places
   }
 
+  /// Whether a job of this name stands somewhere that a worker had in hand: the same job, and none that was dropped anew.
+  func isBegunJobPresent(_ name: FileName) throws(SpoolError) -> Bool {
+    var places = try self.places(of: name, in: [.new, .cur, .partial, .failed]).map(\.path)
+    places += try list(.hold).filter { ClaimName($0)?.job.fileName == name }.map { Path(.hold, $0) }
+    return places.contains { path in
+      // One that this worker may not read is none that it wrote to.
+      guard let bytes = try? contents(path, limit: Self.maximumJobFile) else { return false }
+      return !bytes.withUnsafeBytes { JobText($0) }.journal.isEmpty
+    }
+  }
+
   /// Whether a job of this name, other than a done one, is there. Looks in the order of a job's way and in the reverse: a job on
   /// its way in either direction is seen by one of the two.
   func isJobPresent(_ name: FileName) throws(SpoolError) -> Bool {

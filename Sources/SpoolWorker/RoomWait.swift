@@ -17,6 +17,9 @@ struct RoomWait {
   /// Whether more candidates may be looked at, at this time in milliseconds.
   func mayGoOn(at time: Int64) -> Bool { time >= pausesUntil }
 
+  /// Whether some were looked at a moment ago: in the pause, and a turn after it.
+  func isGoingOn(at time: Int64) -> Bool { time < pausesUntil + Self.pause }
+
   /// - Returns: whether that is news since there last was room.
   mutating func add(_ name: FileName, needing bytes: UInt64, at time: Int64) -> Bool {
     least = min(least ?? bytes, bytes)
@@ -71,7 +74,7 @@ extension Worker {
   var isLookingForRoom: Bool {
     let now = LoopExecutor.milliseconds()
     guard !roomWait.isEmpty, now - scanBegan < 10 * Self.scanInterval else { return false }
-    return scan.isUnderWay || !backlog.isEmpty && !roomWait.mayGoOn(at: now)
+    return scan.isUnderWay || !backlog.isEmpty && roomWait.isGoingOn(at: now)
   }
 
   /// Whether one that waits fits by now.

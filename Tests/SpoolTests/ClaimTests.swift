@@ -70,11 +70,16 @@ import Testing
       try writeFile(fixture.files.path(own), Array(url.utf8))
       #expect(try claim.standing() == .moved, "another file bears its name")
       try #require(unlink(fixture.files.path("hold/a")) == 0)
-      #expect(try claim.standing() == .moved, "and is the job now: it was edited in its place")
-      try #require(unlink(fixture.files.path(own)) == 0)
       #expect(try claim.standing() == .removed)
-      try writeFile(fixture.files.path("hold/a"), Array(url.utf8))
-      #expect(try claim.standing() == .moved, "held, and saved by an editor in a new inode")
+      for place in ["new/a", "failed/a"] { try writeFile(fixture.files.path(place), Array(url.utf8)) }
+      #expect(try claim.standing() == .removed, "others of its name")
+      let begun = Array("\(url)started: 2026-01-02T03:04:05Z attempt=1 worker=w boot=b mirror=1 url=https://a\n".utf8)
+      for place in ["hold/a", "hold/a:alpha.42.00000001", "partial/a", own] {
+        try writeFile(fixture.files.path(place), begun)
+        #expect(try claim.standing() == .moved, "\(place), saved by an editor in a new inode")
+        try #require(unlink(fixture.files.path(place)) == 0)
+      }
+      #expect(try claim.standing() == .removed)
     }
     let (fixture, claim) = try claimed()
     try #require(unlink(fixture.files.path(own)) == 0)

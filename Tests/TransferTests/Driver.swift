@@ -27,7 +27,7 @@ actor Driver {
     _ url: String, change: @Sendable (inout FetchRequest) -> Void = { _ in },
     accepting: @escaping @Sendable (ResponseHead) -> Bool = { _ in true },
     stopAfter limit: Int = .max, cancelAfter cancelLimit: Int = .max,
-    progress: @escaping @Sendable (Int) -> Void = { _ in }
+    whileTrue isWanted: @escaping @Sendable (Int) -> Bool = { _ in true }
   ) async -> Outcome {
     nextID += 1
     var request = FetchRequest(id: nextID, url: url)
@@ -35,8 +35,7 @@ actor Driver {
     let sink = Sink(accepting: accepting, limit: limit)
     let id = request.id
     sink.received = { [engine] count in
-      progress(count)
-      if count >= cancelLimit { engine.cancel(id) }
+      if !isWanted(count) || count >= cancelLimit { engine.cancel(id) }
     }
     var result: FetchResult?
     Task { result = await engine.fetch(request, into: sink) }
