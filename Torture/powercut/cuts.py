@@ -92,6 +92,7 @@ def record(rig: Rig, kind: Kind, interval: float) -> Iterator[Cut]:
         for _ in moments(dropper, lambda: rig.start(spool, image), interval):
             yield take(rig, image, promises, "during")
         yield take(rig, image, promises, "after")
+    demand_silence(rig.log(image))
     image.unlink()
 
 
@@ -129,6 +130,7 @@ def record_stops(rig: Rig, kind: Kind) -> Iterator[Cut]:
         rig.log(image).touch()
         for _ in stops(dropper, lambda: rig.start(spool, image)):
             yield take(rig, image, promises, "idle")
+    demand_silence(rig.log(image))
     image.unlink()
 
 
@@ -151,9 +153,14 @@ def stops(dropper: Dropper, start: Callable[[], Worker]) -> Iterator[None]:
 
 def demand_good_end(worker: Worker, status: int | None) -> None:
     """One that crashes would be cut at its beginning only. 1: a job failed, as some have to."""
-    said = [event["text"] for event in worker.events() if event["event"] == "printed"]
-    if status not in (0, 1) or said:
-        raise RuntimeError(f"the worker ended with {status} before any cut: {worker.log}: {said[:3]}")
+    if status not in (0, 1):
+        raise RuntimeError(f"the worker ended with {status} before any cut: {worker.log}")
+
+
+def demand_silence(log: Path) -> None:
+    """Nor has one to say anything but events."""
+    if said := [event["text"] for event in read_events(log) if event["event"] == "printed"]:
+        raise RuntimeError(f"the worker said before any cut: {said[:3]}: {log}")
 
 
 def take(rig: Rig, image: Path, promises: Promises, label: str) -> Cut:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import guest
-from cuts import LIMIT, RUN_TIME, STOPS, Cut, Outcome, Rig, examine
+from cuts import LIMIT, RUN_TIME, STOPS, Cut, Outcome, Rig, demand_silence, examine
 from disks import Kind
 from jobs import Jobs, Promises
 from worker import read_events
@@ -106,6 +106,7 @@ def kill_once(rig: Rig, kind: Kind, stops: bool) -> Cut:
             time.sleep(random.uniform(0, 1.2 * RUN_TIME))
     finally:
         machine.kill()
+    demand_silence(machine.log)
     return Cut(image, machine.promises(), f"{image.name} ({'idle' if stops else 'during'})")
 
 
