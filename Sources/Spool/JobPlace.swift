@@ -56,13 +56,10 @@ extension Spool {
 
   /// Whether a job of this name stands somewhere that a worker had in hand: the same job, and none that was dropped anew.
   func isBegunJobPresent(_ name: FileName) throws(SpoolError) -> Bool {
-    var places = try self.places(of: name, in: [.new, .cur, .partial, .failed]).map(\.path)
-    places += try list(.hold).filter { ClaimName($0)?.job.fileName == name }.map { Path(.hold, $0) }
-    return places.contains { path in
-      // One that this worker may not read is none that it wrote to.
-      guard let bytes = try? contents(path, limit: Self.maximumJobFile) else { return false }
-      return !bytes.withUnsafeBytes { JobText($0) }.journal.isEmpty
-    }
+    var places = try self.places(of: name, in: [.new, .cur, .partial, .failed]).map { ($0.directory, $0.name) }
+    places += try list(.hold).filter { ClaimName($0)?.job.fileName == name }.map { (.hold, $0) }
+    // One that this worker may not read is none that it wrote to.
+    return places.contains { directory, name in (try? job(directory, name))?.journal.isEmpty == false }
   }
 
   /// Whether a job of this name, other than a done one, is there. Looks in the order of a job's way and in the reverse: a job on
