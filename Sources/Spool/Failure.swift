@@ -6,6 +6,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case badResponse = "bad-response"
   case mismatchSize = "mismatch-size"
   case mismatchChecksum = "mismatch-crc32"
+  case otherKind = "other-kind"
   case rejected, hook
   case diskFull = "disk-full"
   case noNetwork = "no-network"
@@ -54,15 +55,21 @@ package struct Failure: Error, Sendable {
   package var line: Int?
   /// Seconds that the server asked to wait.
   package var retryAfter: Int?
+  /// A refusal that says less of the file than of the link or the moment: the job has bytes of the file already, or only a redirect named the
+  /// host that refused, as where a signed link has expired.
+  package let mayPass: Bool
   /// An fsync of the data failed: neither what came after the last checkpoint nor the inode is to be trusted.
   package var lostWrites = false
   /// It is not known whether one failed for the worker before.
   package var isDoubtful = false
+  /// What else was tried before the attempt was over, for a person.
+  package var tried: String?
 
   package init(
     _ code: FailureCode, _ reason: String, status: Int? = nil, expected: String? = nil, found: String? = nil,
-    line: Int? = nil, retryAfter: Int? = nil
+    line: Int? = nil, retryAfter: Int? = nil, mayPass: Bool = false
   ) {
+    self.mayPass = mayPass
     self.code = code
     self.status = status
     self.reason = reason
@@ -80,9 +87,17 @@ package struct Failure: Error, Sendable {
 
   package var failureClass: FailureCode.Class {
     guard code == .http, let status else { return code.ownClass }
+    if mayPass { return .temporary }
     // RFC 9110 section 15.6 and RFC 6585 section 4: the server's own trouble, or too early, too many.
     return status == 408 || status == 425 || status == 429 || status >= 500 ? .temporary : .permanent
   }
+
+  /// Whether `status` refuses a file for good, and yet is what a link that has expired, or a login that has, is answered with.
+  package static func isRefusal(status: Int?) -> Bool {
+    status.map { [400, 401, 403, 404, 410].contains($0) } ?? false
+  }
+  /// So many refusals in a row may pass before one is believed.
+  package static let mostRefusals = 2
 }
 
 /// A ``Failure`` as it goes into the journal.
@@ -123,6 +138,6 @@ package struct FailureRecord: Sendable {
       .with("burned", failure.code.burnsAttempt ? nil : "no").with("lost", failure.lostWrites ? "yes" : nil)
       .with("doubt", failure.isDoubtful ? "yes" : nil)
       .with("expected", failure.expected).with("found", failure.found).with("line", failure.line)
-      .with("reason", failure.reason)
+      .with("tried", failure.tried).with("reason", failure.reason)
   }
 }

@@ -26,13 +26,22 @@ package struct RemoteVersion: Sendable, Equatable {
   package var modified: String?
   /// The server answered 200 to an `If-Range` with this very validator: ask without it and compare.
   package var ignoresIfRange: Bool
+  /// What the validators are of; nil in journals of version 0.1.
+  package var resource: Resource?
+  /// The media type without parameters, in lower case; nil where the server named none.
+  package var type: String?
 
-  package init(mirror: Int, size: UInt64?, etag: String?, modified: String?, ignoresIfRange: Bool = false) {
+  package init(
+    mirror: Int, size: UInt64?, etag: String?, modified: String?, ignoresIfRange: Bool = false,
+    resource: Resource? = nil, type: String? = nil
+  ) {
     self.mirror = mirror
     self.size = size
     self.etag = etag
     self.modified = modified
     self.ignoresIfRange = ignoresIfRange
+    self.resource = resource
+    self.type = type
   }
 
   /// The ETag if it is a strong one (RFC 9110 section 8.8.3).
@@ -53,9 +62,10 @@ package enum JournalLine: Sendable {
   case checkpoint(Mark)
   case interrupted(Timestamp, attempt: Int, mark: Mark, fetched: UInt64, lostWrites: Bool = false, reason: String)
   case failed(FailureRecord)
-  case verified(Timestamp, size: UInt64, checksum: Checksum, part: UInt64)
+  case verified(Timestamp, Journal.Verified)
   case done(
-    Timestamp, attempts: Int, output: String, fetched: UInt64, seconds: Int64, existing: Bool, directory: String?)
+    Timestamp, attempts: Int, output: String, fetched: UInt64, seconds: Int64, existing: Bool, unproven: String?,
+    directory: String?)
 
   package var key: JournalKey {
     switch self {
@@ -80,18 +90,21 @@ package enum JournalLine: Sendable {
       Fields().with("mirror", version.mirror).with("at", offset).with("part", part)
         .with("size", version.size).with("etag", version.etag).with("modified", version.modified)
         .with("if-range", version.ignoresIfRange ? "ignored" : nil)
+        .with("type", version.type).with("resource", version.resource?.place).with("query", version.resource?.query)
     case .checkpoint(let mark):
       Fields("\(mark.offset)").with("crc32", mark.checksum)
     case .interrupted(let time, let attempt, let mark, let fetched, let lostWrites, let reason):
       Fields("\(time)").with("attempt", attempt).with("at", mark.offset).with("crc32", mark.checksum)
         .with("fetched", fetched).with("lost", lostWrites ? "yes" : nil).with("reason", reason)
     case .failed(let record): record.fields
-    case .verified(let time, let size, let checksum, let part):
-      Fields("\(time)").with("size", size).with("crc32", checksum).with("part", part)
-    case .done(let time, let attempts, let output, let fetched, let seconds, let existing, let directory):
+    case .verified(let time, let verified):
+      Fields("\(time)").with("size", verified.size).with("crc32", verified.checksum).with("part", verified.part)
+        .with("unproven", verified.unproven)
+    case .done(
+      let time, let attempts, let output, let fetched, let seconds, let existing, let unproven, let directory):
       Fields("\(time)").with("attempts", attempts).with("output", output)
         .with("bytes-fetched", fetched).with("seconds", seconds)
-        .with("existing", existing ? "yes" : nil).with("directory", directory)
+        .with("existing", existing ? "yes" : nil).with("unproven", unproven).with("directory", directory)
     }
   }
 
@@ -110,11 +123,35 @@ package struct Journal: Sendable, Equatable {
     package let size: UInt64
     package let checksum: Checksum
     package let part: UInt64
+    /// What nothing but the server's silence says of the payload: `length`, where only the end of the connection ended the body.
+    package let unproven: String?
+
+    package init(size: UInt64, checksum: Checksum, part: UInt64, unproven: String? = nil) {
+      self.size = size
+      self.checksum = checksum
+      self.part = part
+      self.unproven = unproven
+    }
   }
   package struct Receipt: Sendable, Equatable {
     package let output: String
     /// The output root, where it was not the spool's `files`.
     package let directory: String?
+    /// As in ``Verified/unproven``.
+    package let unproven: String?
+  }
+
+  /// What earlier answers said, by which the next one is judged.
+  package struct Answers: Sendable, Equatable {
+    /// The ``AnswerKind`` of the answer that was not believed last, since when no other was taken.
+    package internal(set) var otherKind: String?
+    /// How often in a row the file was refused with a status that may pass.
+    package internal(set) var refusals = 0
+
+    package init(otherKind: String? = nil, refusals: Int = 0) {
+      self.otherKind = otherKind
+      self.refusals = refusals
+    }
   }
 
   package private(set) var isEmpty = true
@@ -128,6 +165,10 @@ package struct Journal: Sendable, Equatable {
   /// Where the data stood when it first grew since ``lastStarted``.
   package private(set) var grewFrom: UInt64?
   package private(set) var version: RemoteVersion?
+  package private(set) var answers = Answers()
+  private var hasReplacedKind = false
+  /// Whether an answer of another kind took the place of data, which was set aside for a person to look at, or may do so in this attempt.
+  package var mayHaveReplacedKind: Bool { hasReplacedKind || answers.otherKind != nil }
   /// The inode that ``version`` was written to.
   package private(set) var part: UInt64?
   /// The last durable mark.
@@ -166,6 +207,7 @@ package struct Journal: Sendable, Equatable {
     switch key {
     case .requeued:
       (failures, mismatches, fetched, firstStarted) = (0, 0, 0, nil)
+      answers = Answers()
       // The job may have been edited: what was verified for its old text proves nothing.
       (verified, receipt) = (nil, nil)
     case .started:
@@ -178,10 +220,16 @@ package struct Journal: Sendable, Equatable {
       guard let mirror = number("mirror"), let offset = number("at"), mirror <= 1_000_000 else { return }
       version = RemoteVersion(
         mirror: Int(mirror), size: number("size"), etag: fields["etag"], modified: fields["modified"],
-        ignoresIfRange: fields["if-range"] == "ignored")
+        ignoresIfRange: fields["if-range"] == "ignored",
+        resource: fields["resource"].map { Resource(place: $0, query: fields["query"].flatMap { Checksum($0) }) },
+        type: fields["type"])
       part = number("part")
       lostWrites = false
-      if offset == 0 { (checkpoint, softMark) = (nil, nil) }
+      if offset == 0, answers.otherKind != nil { hasReplacedKind = true }
+      answers = Answers()
+      // The data was cut to here.
+      checkpoint = checkpoint.flatMap { $0.offset > offset || offset == 0 ? nil : $0 }
+      softMark = softMark.flatMap { $0.offset > offset || offset == 0 ? nil : $0 }
       unrecordedFrom = min(unrecordedFrom ?? offset, offset)
       grewFrom = min(grewFrom ?? offset, offset)
     case .checkpoint:
@@ -207,13 +255,16 @@ package struct Journal: Sendable, Equatable {
         softMark = mark(at: number("at")) ?? softMark
       }
       if code == .io || fields["lost"] == "yes" { lostWrites = true }
+      if code == .otherKind { answers.otherKind = fields["found"] }
+      let status = fields["code"].flatMap { $0.hasPrefix("http-") ? Int($0.dropFirst(5)) : nil }
+      answers.refusals = Failure.isRefusal(status: status) ? answers.refusals + 1 : 0
     case .verified:
       guard let size = number("size"), let sum = checksum(), let part = number("part") else { return }
-      verified = Verified(size: size, checksum: sum, part: part)
+      verified = Verified(size: size, checksum: sum, part: part, unproven: fields["unproven"])
     case .done:
       hasOpenAttempt = false
       guard let output = fields["output"] else { return }
-      receipt = Receipt(output: output, directory: fields["directory"])
+      receipt = Receipt(output: output, directory: fields["directory"], unproven: fields["unproven"])
       published = verified
     }
   }

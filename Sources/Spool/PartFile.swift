@@ -5,7 +5,7 @@ internal import SystemPackage
 /// The data of a begun job, `partial/NAME.part`: a plain prefix of the payload whose length is the resume point.
 package final class PartFile {
   package let spool: Spool
-  package let path: Path
+  package private(set) var path: Path
   package let inode: UInt64
   package private(set) var length: UInt64
   /// CRC-32 of all ``length`` bytes; see ``carryOn(from:)``.
@@ -63,6 +63,32 @@ package final class PartFile {
   /// The data by its new inode.
   package func replaced(by copy: PartCopy.Result) -> PartFile {
     PartFile(spool: spool, path: path, descriptor: copy.descriptor, status: copy.status)
+  }
+
+  /// An empty file that may take this one's place later; until then it is in `tmp/`, where a crash leaves it to the sweep.
+  package func beginReplacement(owner: JobName) throws(SpoolError) -> PartFile {
+    let temporary = spool.temporary(owner.part)
+    let fresh = try spool.system.create(spool.root, temporary, O_RDWR | O_EXCL | O_NOFOLLOW)
+    do throws(SpoolError) {
+      // Locked before it bears the data's name, as whoever opens that expects.
+      _ = try spool.system.lock(fresh, temporary)
+      let status = try spool.system.status(fresh, path: temporary)
+      return PartFile(spool: spool, path: temporary, descriptor: fresh, status: status)
+    } catch {
+      _ = Glibc.close(fresh)
+      try? spool.system.unlink(spool.root, temporary)
+      throw error
+    }
+  }
+
+  /// Gives this file, which ``beginReplacement(owner:)`` made, the name of `old`, which has none from then on.
+  /// - Throws: ESTALE where a successor on another host has put its own data there.
+  package func takePlace(of old: PartFile) throws(SpoolError) {
+    guard try old.isInPlace() else {
+      throw SpoolError(call: .rename, path: old.path.display, errno: .staleNFSFileHandle)
+    }
+    try spool.system.rename(spool.root, path, old.path)
+    path = old.path
   }
 
   /// Adds `bytes` at the end, to the file and to the checksum.

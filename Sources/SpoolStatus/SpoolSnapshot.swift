@@ -57,6 +57,9 @@ package struct SpoolSnapshot: Sendable {
   package var jobs: [JobState: [JobStatus]] = [:]
   /// Bytes that are there of jobs begun and not done.
   package var stored: UInt64 = 0
+  /// Done jobs of which only the end of a connection says that the payload is whole (spool.5, `unproven`), among the first
+  /// ``SnapshotReader/receiptsRead``.
+  package var unproven = 0
   /// Directories that this user may not read.
   package var unreadable: [Directory] = []
 

@@ -26,6 +26,7 @@ extension SpoolSnapshot {
       ),
       ("list", .array(listed.joined().map(\.json))),
       ("omitted", .object(omitted)),
+      ("unproven", .count(unproven)),
       ("unreadable", .array(unreadable.map { .string($0.rawValue) })),
     ]).text
   }

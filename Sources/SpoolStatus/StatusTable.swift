@@ -27,6 +27,9 @@ package struct StatusTable {
     for directory in snapshot.unreadable {
       lines.append(line("\(directory.rawValue) may not be read by this user", .yellow))
     }
+    if snapshot.unproven > 0 {
+      lines.append(line("\(snapshot.unproven) done without proof of length: see spoolrun verify", .yellow))
+    }
     let groups = JobState.allCases.filter { $0 != .done && snapshot.count($0) > 0 }
     guard !groups.isEmpty else { return cut(lines) }
     let listed = groups.flatMap { (snapshot.jobs[$0] ?? []).prefix(limit($0)) }

@@ -55,6 +55,9 @@ final class BlockBuffer {
     memory = nil
   }
 
+  /// Forgets what waits.
+  func drop() { count = 0 }
+
   /// Writes what waits.
   func flush<Failure: Error>(_ write: (UnsafeRawBufferPointer) throws(Failure) -> Void) throws(Failure) {
     guard count > 0, let memory else { return }

@@ -8,6 +8,9 @@ final class ChunkSink: FetchSink {
   private let request: ChunkPlan.Request
   private let plan: ResumePlan
   private let mirror: Mirror
+  /// Where the answer says that it ends, in the file, and where its bytes have come to.
+  private var statedEnd: UInt64 = 0
+  private var position: UInt64
 
   /// Why the response was refused.
   private(set) var refusal: Refusal?
@@ -18,6 +21,8 @@ final class ChunkSink: FetchSink {
     case ignoresIfRange
     /// This connection gets nothing from this mirror.
     case failed(Failure)
+    /// More came than the answer had stated: nothing of it is to be trusted.
+    case lied(String)
     /// The data cannot be written.
     case broken(any Error)
   }
@@ -28,31 +33,41 @@ final class ChunkSink: FetchSink {
     self.request = request
     self.plan = plan
     self.mirror = mirror
+    position = request.range.lowerBound
   }
 
   func accept(_ head: ResponseHead) -> Bool {
     let verdict = ResponseVerdict.judge(
       head, plan: plan, version: state.version, mirror: mirror.number, request: state.request, host: mirror.parts.host,
-      now: .now())
+      now: .now(), asked: mirror.parts)
     switch verdict {
     case .append:
       // Judged to be a single valid field, from the plan's offset on; it may end early, but not late (RFC 9110 section 15.3.7).
-      if plan.offset == request.range.lowerBound,
-        let last = head.first("content-range").flatMap({ ContentRange($0)?.last }), last < request.range.upperBound
+      if plan.offset == request.range.lowerBound, head.status == 206, let end = head.statedEnd,
+        end <= request.range.upperBound
       {
+        statedEnd = end
         return true
       }
       refusal = .differs("the range ends behind \(request.range.upperBound - 1)")
-    case .replace(let whole) where whole.ignoresIfRange: refusal = .ignoresIfRange
+    case .replace(let whole, _) where whole.ignoresIfRange: refusal = .ignoresIfRange
     case .replace: refusal = .differs("the file has changed, or there are no ranges")
-    case .startOver(let reason), .askUnbounded(let reason): refusal = .differs(reason)
+    case .startOver(let reason), .useless(let reason), .askUnbounded(let reason), .askHTTP1(let reason):
+      refusal = .differs(reason)
     case .complete: refusal = .differs("the file ends at \(plan.offset)")
-    case .fail(let failure): refusal = failure.code.isMismatch ? .differs(failure.reason) : .failed(failure)
+    case .fail(let failure):
+      let isOther = failure.code.isMismatch || failure.code == .otherKind
+      refusal = isOther ? .differs(failure.reason) : .failed(failure)
     }
     return false
   }
 
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    position += UInt64(bytes.count)
+    if position > statedEnd {
+      refusal = .lied("\(mirror.parts.host) sent more than the range that it stated")
+      return false
+    }
     do {
       try window.take(bytes, on: request.connection, host: mirror.parts.host)
       return true

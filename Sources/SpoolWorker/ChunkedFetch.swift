@@ -9,6 +9,8 @@ final class ChunkedFetch {
     case whole
     /// Every mirror answered with something else than what the data is a prefix of: what became of the file is to be asked with a single request.
     case differs(String)
+    /// An answer was longer than it had stated: what has come from this offset of the file on is to be cut off.
+    case lied(from: UInt64, String)
     case failed(any Error)
     case stopped
   }
@@ -118,6 +120,7 @@ final class ChunkedFetch {
     let result = isWanted ? await engine.fetch(fetch, into: sink) : nil
     let received = window.plan.ended(connection, now: LoopExecutor.milliseconds())
     if let result {
+      if case .lied(let reason) = sink.refusal { noteLie(request.range.lowerBound, reason) }
       ended(connection, of: source.mirror, result, sink.refusal, received, isAll: received == request.range.count)
     }
     running -= 1
@@ -156,8 +159,18 @@ final class ChunkedFetch {
       case .ignoresIfRange: noteIfRangeIgnored(leadsTo[connection])
       case .failed(let failure): leave(connection, failure)
       case .broken(let error): finish(.failed(error))
+      case .lied: break
       case nil: leave(connection, Failure(.badResponse, "\(mirror.parts.host): refused without a reason"))
       }
+    }
+  }
+
+  /// Of two, the one that began first.
+  private func noteLie(_ offset: UInt64, _ reason: String) {
+    if case .lied(let earlier, _) = end {
+      if offset < earlier { end = .lied(from: offset, reason) }
+    } else if end == nil {
+      finish(.lied(from: offset, reason))
     }
   }
 

@@ -18,8 +18,9 @@ struct Commit {
   private var overwrites: Bool { plan.request.overwrite ?? false }
 
   /// Commits verified data.
+  /// - Parameter unproven: see ``Journal/Verified/unproven``.
   /// - Throws: `output-exists` if another file took the name meanwhile; ``SpoolError``.
-  func publish(_ part: PartFile, fetched: UInt64) async throws {
+  func publish(_ part: PartFile, fetched: UInt64, unproven: String?) async throws {
     do {
       let data = part.flush
       if part.length > Self.bulk {
@@ -32,20 +33,21 @@ struct Commit {
       failure.lostWrites = true
       throw failure
     }
-    try claim.append(.verified(.now(), size: part.length, checksum: part.checksum, part: part.inode))
+    let verified = Journal.Verified(part.mark, part: part.inode, unproven: unproven)
+    try claim.append(.verified(.now(), verified))
     do {
-      try await name(part)
+      try await name(part, verified)
     } catch let failure as Failure where failure.code == .outputExists && plan.request.crc32 != nil {
       // Another job, or a worker that thought this one dead, was quicker with the very same.
       guard try await acceptExisting(fetched: fetched, part) != nil else { throw failure }
       return try part.close()
     }
-    try await finish(fetched: fetched, existing: false, part)
+    try await finish(fetched: fetched, existing: false, unproven: unproven, part)
     try part.close()
   }
 
   /// Gives the verified data its final name, durably.
-  private func name(_ part: PartFile) async throws {
+  private func name(_ part: PartFile, _ verified: Journal.Verified) async throws {
     let place = try root.place(plan.output)
     try checkClaim()
     switch try place.publish(part, overwrite: overwrites) {
@@ -53,7 +55,7 @@ struct Commit {
     case .exists:
       guard try place.holds(part) else { throw outputExists() }
     case .otherFileSystem:
-      try await publishCopy(part, place)
+      try await publishCopy(part, place, unproven: verified.unproven)
     }
     try await sync(place)
   }
@@ -64,7 +66,7 @@ struct Commit {
     if let lost = try claim.standing().stop { throw lost }
   }
 
-  private func publishCopy(_ part: PartFile, _ place: OutputPlace) async throws {
+  private func publishCopy(_ part: PartFile, _ place: OutputPlace, unproven: String?) async throws {
     let copy = try place.beginCopy(of: part)
     do {
       let found = try await offload { try copy.run() }
@@ -74,7 +76,7 @@ struct Commit {
           found: "\(found)")
       }
       // The copy's inode is the one that recovery has to look for.
-      try claim.append(.verified(.now(), size: part.length, checksum: part.checksum, part: copy.inode()))
+      try claim.append(.verified(.now(), .init(part.mark, part: copy.inode(), unproven: unproven)))
       // Two file systems keep no order: without the line, a payload that a power cut left would be a stranger's file.
       try await claim.makeDurable(durable)
       // A copy can take minutes.
@@ -100,9 +102,9 @@ struct Commit {
   /// - Parameters:
   ///   - part: the data, where it is open.
   ///   - mayHaveReceipt: nothing was fetched since the claim's journal was read, so that a receipt in it is this payload's.
-  private func finish(fetched: UInt64, existing: Bool, _ part: PartFile? = nil, mayHaveReceipt: Bool = false)
-    async throws
-  {
+  private func finish(
+    fetched: UInt64, existing: Bool, unproven: String?, _ part: PartFile? = nil, mayHaveReceipt: Bool = false
+  ) async throws {
     // A job that came anew has an old account, perhaps even an old receipt: neither is this run's.
     let journal = claim.origin == .new ? Journal() : claim.text.journal
     if !mayHaveReceipt || journal.receipt == nil {
@@ -112,12 +114,13 @@ struct Commit {
         .done(
           now, attempts: attempt, output: plan.output.text, fetched: journal.fetched &+ fetched,
           seconds: max(0, seconds),
-          existing: existing, directory: root.location))
+          existing: existing, unproven: unproven, directory: root.location))
     }
     try await claim.makeDurable(durable)
     if let part { try part.remove() } else { try spool.removeData(of: claim.job) }
-    // Before the move, because nobody looks after a job that is done; a failure is not the job's, and leaves it to the sweep.
-    try? spool.removeSetAside(of: claim.job)
+    // Before the move, because nobody looks after a job that is done; a failure is not the job's, and leaves it to the sweep. Data that gave way to
+    // an answer of another kind stays, for a person: `spoolrun clean` and the sweep remove it in time.
+    if !claim.text.journal.mayHaveReplacedKind { try? spool.removeSetAside(of: claim.job) }
     try claim.finish()
     try await durable(spool.flush(.done), spool.flush(.cur))
   }
@@ -138,7 +141,7 @@ struct Commit {
       let mark = try await offload { [reading = existing.reading] in try reading.run() }
       if existing.status.inode == verified.part, mark == Mark(offset: verified.size, checksum: verified.checksum) {
         try await sync(place)
-        try await finish(fetched: 0, existing: false, mayHaveReceipt: true)
+        try await finish(fetched: 0, existing: false, unproven: verified.unproven, mayHaveReceipt: true)
         return mark
       }
     }
@@ -157,7 +160,7 @@ struct Commit {
         found: "\(mark.checksum)")
     }
     part.adopt(mark)
-    try await publish(part, fetched: 0)
+    try await publish(part, fetched: 0, unproven: verified.unproven)
     return mark
   }
 
@@ -194,9 +197,16 @@ struct Commit {
     let mark = try await offload { [reading = existing.reading] in try reading.run() }
     guard request.crc32 ?? published ?? mark.checksum == mark.checksum else { throw outputExists() }
     try await durable(existing.flush)
-    try claim.append(.verified(.now(), size: mark.offset, checksum: mark.checksum, part: existing.status.inode))
+    let unproven = journal.verified?.unproven
+    try claim.append(.verified(.now(), .init(mark, part: existing.status.inode, unproven: unproven)))
     try await sync(place)
-    try await finish(fetched: fetched, existing: !isOwn, part)
+    try await finish(fetched: fetched, existing: !isOwn, unproven: unproven, part)
     return mark
+  }
+}
+
+extension Journal.Verified {
+  init(_ whole: Mark, part: UInt64, unproven: String?) {
+    self.init(size: whole.offset, checksum: whole.checksum, part: part, unproven: unproven)
   }
 }

@@ -35,8 +35,8 @@ final class JobRun {
   private let id: UInt64
   private var state: State?
   private var stop: Stop?
-  /// What is under way over several connections.
-  private var chunked: ChunkedFetch?
+  /// What is under way.
+  private var fetch: MirrorFetch?
   private var checkpointing: Task<Void, Never>?
   private var mayCheckpoint = false
   /// An fsync of the data failed.
@@ -134,7 +134,7 @@ final class JobRun {
     if let stop { throw stop }
     // From here on it is the disk's turn: another transfer may have the connection.
     worker.transferEnded(id)
-    try await commit.publish(state.part, fetched: fetched)
+    try await commit.publish(state.part, fetched: fetched, unproven: state.isLengthUnproven ? "length" : nil)
     return await succeeded(plan, state.part.mark)
   }
 
@@ -265,7 +265,7 @@ final class JobRun {
         log("started", Fields().with("attempt", attempt).with("at", state.part.length).with("url", mirror.redacted))
         // After a mismatch each mirror has to stand for all of the data, or one that is wrong would spoil what the others bring.
         let isAlone = claim.text.journal.mismatches > 0 || failures.contains { $0.code.isMismatch }
-        try await fetchWhole(mirrors[index], with: isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.isHTTP), state)
+        try await fetch(mirrors[index], with: isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.isHTTP), state)
         try verify(state)
         try await askVerifyHook(plan, state)
         return
@@ -290,142 +290,24 @@ final class JobRun {
     throw decisive
   }
 
-  /// Fetches from one mirror until the data is whole.
   /// - Parameter others: mirrors that may take part where there are several connections.
-  private func fetchWhole(_ mirror: Mirror, with others: [Mirror], _ state: State) async throws {
-    var reached = state.part.length
-    var smallSteps = SmallSteps(least: Self.smallStep, most: Self.mostSmallSteps)
-    var generation = state.generation
-    var restarts = 0
-    while !state.isComplete {
+  private func fetch(_ mirror: Mirror, with others: [Mirror], _ state: State) async throws {
+    let fetch = MirrorFetch(
+      mirror, with: others, state, engine: try worker.engine(), id: fetchID, options: worker.options
+    ) { [unowned self] in log($0, $1) }
+    self.fetch = fetch
+    defer {
+      fetched += fetch.fetched
+      self.fetch = nil
+    }
+    do {
       if let stop { throw stop }
-      do {
-        return try await fetchOnce(mirror, with: others, state)
-      } catch let failure as Failure {
-        // From 0 again is no loss of progress, but not without end either.
-        if state.generation != generation, restarts < 3 {
-          (generation, reached) = (state.generation, 0)
-          restarts += 1
-        }
-        let gained = state.part.length > reached ? state.part.length - reached : 0
-        reached = max(reached, state.part.length)
-        smallSteps.note(gained)
-        guard [.cut, .shortBody, .stalled].contains(failure.code), gained > 0, !smallSteps.areTooMany else {
-          throw failure
-        }
-        log(
-          "interrupted",
-          Fields().with("at", state.part.length).with("code", failure.label).with("reason", failure.reason))
-      }
+      try await fetch.run()
+    } catch {
+      // What it was stopped for is known here.
+      throw stop ?? error
     }
-  }
-
-  /// Bytes below which a request has brought next to nothing.
-  private static let smallStep: UInt64 = 65_536
-  private static let mostSmallSteps = 100
-
-  /// One request after another until the data is whole, or a failure ends it.
-  private func fetchOnce(_ mirror: Mirror, with others: [Mirror], _ state: State) async throws {
-    let host = mirror.parts.host
-    var startsOver = false
-    var smallSteps = SmallSteps(least: Self.smallStep, most: Self.mostSmallSteps)
-    var connections = mirror.parts.isHTTP ? state.request.connections ?? worker.options.connections : 1
-    while true {
-      var plan =
-        startsOver
-        ? .fresh
-        : ResumePlan.decide(
-          length: state.part.length, version: state.version, mirror: mirror.number,
-          hasChecksum: state.request.crc32 != nil)
-      // The answer to a first small piece tells whether there can be others beside it.
-      if connections > 1 { plan.last = plan.offset + min(ChunkPlan.smallest, worker.options.chunkSize) - 1 }
-      if plan.offset == 0, state.part.length > 0 { try state.discardData() }
-      try state.checkRoom()
-      let before = state.part.length
-      let sink = PartSink(state, plan: plan, mirror: mirror.number, host: host)
-      let request = FetchRequest(
-        id: fetchID, url: mirror.url, headers: state.request.headers,
-        rangeStart: plan.offset > 0 || plan.last != nil ? plan.offset : nil, rangeEnd: plan.last,
-        ifRange: plan.ifRange, idleTimeoutSeconds: state.request.idleTimeout ?? JobRequest.defaultIdleTimeout,
-        totalTimeoutSeconds: state.request.totalTimeout ?? JobRequest.defaultTotalTimeout,
-        bytesPerSecond: state.request.limitRate, group: fetchID, hasOwnConnection: connections > 1)
-      let result = await (try worker.engine()).fetch(request, into: sink)
-      fetched += result.bytesReceived
-      try state.finishPending()
-      if let stop { throw stop }
-      switch result.end {
-      case .cancelled:
-        throw Stop.shutdown
-      case .failed(let failure):
-        throw Failure(failure, isLoopback: mirror.parts.isLoopback)
-      case .refused:
-        switch sink.refusal {
-        case .startOver(let reason):
-          log("restart", Fields().with("reason", reason))
-          startsOver = true
-          continue
-        case .askUnbounded(let reason):
-          connections = 1
-          logOneConnection(reason)
-          continue
-        case .complete: return
-        case .failed(let error): throw error
-        case nil: throw Failure(.badResponse, "\(host): the response was refused without a reason")
-        }
-      case .complete:
-        startsOver = false
-        // A body that ends with the connection may have been cut: the job's own `size:` tells.
-        let endsWithConnection = result.head?.framing == .close
-        guard let size = state.version?.size ?? (endsWithConnection ? state.request.size : nil) else { return }
-        if state.part.length >= size { return }
-        if endsWithConnection {
-          throw Failure(.shortBody, "\(host) closed at \(state.part.length) of \(size) bytes")
-        }
-        // A 206 may carry less than was asked for (RFC 9110 section 15.3.7): ask for the rest.
-        guard state.part.length > before else {
-          throw Failure(.shortBody, "\(host) ended the body at \(state.part.length) of \(size) bytes")
-        }
-        smallSteps.note(state.part.length - before)
-        if smallSteps.areTooMany {
-          // Not a short body, which would be gone on with at once.
-          throw Failure(.badResponse, "\(host) answered \(smallSteps.count) times in a row with next to nothing")
-        }
-        guard connections > 1 else { continue }
-        let rate = Double(result.bytesReceived) / max(0.001, result.seconds)
-        let chunks = ChunkPlan(
-          state.part.length..<size, connections: connections, largest: worker.options.chunkSize, rate: rate)
-        if try await fetchChunks(chunks, [mirror] + others, request, state) { return }
-        connections = 1
-      }
-    }
-  }
-
-  /// Fetches the rest over several connections, if what is there can be continued at all.
-  /// - Returns: false where a single request has to find out what became of the file.
-  private func fetchChunks(_ chunks: ChunkPlan, _ mirrors: [Mirror], _ request: FetchRequest, _ state: State)
-    async throws -> Bool
-  {
-    let fetch = ChunkedFetch(state, plan: chunks, mirrors: mirrors, engine: try worker.engine(), template: request) {
-      [unowned self] in log($0, $1)
-    }
-    chunked = fetch
-    let end = await fetch.run()
-    chunked = nil
-    fetched += fetch.fetched
-    try state.finishPending()
     if let stop { throw stop }
-    switch end {
-    case .whole: return state.isComplete
-    case .stopped: throw Stop.shutdown
-    case .failed(let error): throw error
-    case .differs(let reason):
-      logOneConnection(reason)
-      return false
-    }
-  }
-
-  private func logOneConnection(_ reason: String) {
-    log("fewer-connections", Fields().with("connections", 1).with("reason", reason))
   }
 
   /// The first of the ids that this job's fetches have; ``JobRequest/connectionRange`` leaves room for one each.
@@ -600,8 +482,7 @@ final class JobRun {
   func stop(_ reason: Stop) {
     guard stop == nil else { return }
     stop = reason
-    worker.engineIfRunning?.cancel(fetchID)
-    chunked?.stop()
+    fetch?.stop()
   }
 
   /// Looks after a running job: is it still ours, does its claim need a heartbeat, is a checkpoint due?
@@ -620,7 +501,7 @@ final class JobRun {
     } catch {
       return stop(.failed(error))
     }
-    chunked?.tick()
+    fetch?.tick()
     if mayCheckpoint, let state, checkpointing == nil, state.isCheckpointDue(worker.options) { beginCheckpoint(state) }
   }
 
@@ -702,7 +583,7 @@ extension Failure {
       case .redirect: .redirect
       case .protocolNotEnabled: .protocol
       case .badURL: .malformed
-      case .badResponse: .badResponse
+      case .badResponse, .surplus: .badResponse
       case .outOfMemory: .io
       }
     self.init(code, failure.message)

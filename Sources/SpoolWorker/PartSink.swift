@@ -3,50 +3,50 @@ internal import Transfer
 
 /// Takes one response in: its verdict first, then its bytes. Called by libcurl's thread, which is the loop's.
 final class PartSink: FetchSink {
-  private let run: JobRun.State
+  private let state: JobRun.State
   private let plan: ResumePlan
-  private let mirror: Int
-  private let host: String
+  private let mirror: Mirror
+  /// Where this answer's bytes begin.
+  private var began: Mark?
+  /// Where the answer says that they end, in the file; nil where it doesn't say.
+  private(set) var statedEnd: UInt64?
+  /// The data gave way to an answer of another kind.
+  private(set) var hasSetAside = false
 
   /// Why the response was refused.
   private(set) var refusal: Refusal?
   enum Refusal {
-    case startOver(String)
-    case askUnbounded(String)
+    case startOver(String), useless(String), askUnbounded(String), askHTTP1(String)
     case complete
     case failed(any Error)
   }
 
-  init(_ run: JobRun.State, plan: ResumePlan, mirror: Int, host: String) {
-    self.run = run
+  init(_ state: JobRun.State, plan: ResumePlan, mirror: Mirror) {
+    self.state = state
     self.plan = plan
     self.mirror = mirror
-    self.host = host
   }
 
   func accept(_ head: ResponseHead) -> Bool {
     let verdict = ResponseVerdict.judge(
-      head, plan: plan, version: run.version, mirror: mirror, request: run.request, host: host, now: .now())
+      head, plan: plan, version: state.version, mirror: mirror.number, request: state.request, host: mirror.parts.host,
+      now: .now(), asked: mirror.parts, held: state.held, answers: state.answers)
     do {
       switch verdict {
       case .append(let version):
-        try run.begin(version)
-        // After the journal has the size: a job that has to wait for room is not asked for again until there is.
-        try run.checkRoom()
+        try begin(version, head)
         return true
-      case .replace(let version):
-        try run.discardData()
-        try run.begin(version)
-        try run.checkRoom()
+      case .replace(let version, let old):
+        try state.begin(anew: old)
+        if case .setAside = old { hasSetAside = true }
+        try begin(version, head)
         return true
-      case .startOver(let reason):
-        refusal = .startOver(reason)
-      case .askUnbounded(let reason):
-        refusal = .askUnbounded(reason)
-      case .complete:
-        refusal = .complete
-      case .fail(let failure):
-        refusal = .failed(failure)
+      case .startOver(let reason): refusal = .startOver(reason)
+      case .useless(let reason): refusal = .useless(reason)
+      case .askUnbounded(let reason): refusal = .askUnbounded(reason)
+      case .askHTTP1(let reason): refusal = .askHTTP1(reason)
+      case .complete: refusal = .complete
+      case .fail(let failure): refusal = .failed(failure)
       }
     } catch {
       refusal = .failed(error)
@@ -54,9 +54,26 @@ final class PartSink: FetchSink {
     return false
   }
 
+  private func begin(_ version: RemoteVersion, _ head: ResponseHead) throws {
+    try state.begin(version)
+    (began, statedEnd) = (state.mark, head.statedEnd)
+    // After the journal has the size: a job that has to wait for room is not asked for again until there is.
+    try state.checkRoom()
+  }
+
+  /// Cuts off what came with this answer: one that lies about its end may lie about all of it.
+  func takeBack() throws(SpoolError) {
+    if let began { try state.cutBack(to: began) }
+  }
+
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     do {
-      try run.append(bytes, host: host)
+      if let statedEnd, state.length + UInt64(bytes.count) > statedEnd {
+        try takeBack()
+        refusal = .useless("\(mirror.parts.host) sent more than the range that it stated")
+        return false
+      }
+      try state.append(bytes, host: mirror.parts.host)
       return true
     } catch {
       refusal = .failed(error)

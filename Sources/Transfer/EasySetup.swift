@@ -26,7 +26,7 @@ extension Exchange {
     setup.string(CURLOPT_USERAGENT, options.userAgent)
     if let file = options.caFile { setup.string(CURLOPT_CAINFO, file) }
 
-    let mayShare = !request.hasOwnConnection
+    let mayShare = !request.keepsToHTTP1 && !wasRepeated
     setup.long(CURLOPT_HTTP_VERSION, Int(mayShare ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1))
     // Over http there is nothing to multiplex, and libcurl 7.88 would wait for the first transfer to end.
     setup.long(CURLOPT_PIPEWAIT, url.scheme == "https" && mayShare ? 1 : 0)
@@ -76,7 +76,9 @@ extension Exchange {
         ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
     }
     setup.pointer(CURLOPT_PREREQDATA, this)
-    setup.long(CURLOPT_FRESH_CONNECT, needsFreshConnection ? 1 : 0)
+    setup.long(CURLOPT_FRESH_CONNECT, needsFreshConnection || request.needsFreshConnection ? 1 : 0)
+    let resolve = [FetchRequest.AddressFamily.ipv4: CURL_IPRESOLVE_V4, .ipv6: CURL_IPRESOLVE_V6][request.addressFamily]
+    setup.long(CURLOPT_IPRESOLVE, Int(resolve ?? CURL_IPRESOLVE_WHATEVER))
     self.sockets = sockets
     // The connection outlives the exchange, so these callbacks get the table, which lives as long as the engine.
     let table = Unmanaged.passUnretained(sockets).toOpaque()

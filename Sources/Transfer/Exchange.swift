@@ -17,8 +17,10 @@ final class Exchange {
   private var redirects = 0
 
   var sockets: OpenSockets?
-  /// The connection that was to be reused had unread bytes on it.
+  /// The connection that was to be used must not be.
   private(set) var needsFreshConnection = false
+  /// libcurl was about to send this hop's request a second time.
+  private(set) var wasRepeated = false
 
   private var reader: HeadReader
   private(set) var head: ResponseHead?
@@ -75,6 +77,7 @@ final class Exchange {
 
   /// The connection stands and the request goes out (CURLOPT_PREREQFUNCTION(3)). False where the connection must not be used.
   func requestStarts(localPort: Int32, remotePort: Int32) -> Bool {
+    if lastActivity != nil { return requestRepeats() }
     // In TLS there may be session tickets waiting, and no way to tell from here.
     if url.scheme == "http", sockets?.hasUnreadBytes(localPort: localPort, remotePort: remotePort) == true {
       if needsFreshConnection { fail(.badResponse, "bytes before any request from \(url.host)") }
@@ -87,6 +90,17 @@ final class Exchange {
     errnoAtRequest = osErrno
     sawCloseNotify = false
     return true
+  }
+
+  /// libcurl repeats a request by itself where a reused connection turns out to be dead, or a stream was refused. What it brings then would be taken
+  /// for the first answer's rest; and after HTTP_1_1_REQUIRED (RFC 9113 section 7) libcurl 7.88 lets several transfers share one HTTP/1.1 connection at a time, and
+  /// mixes their bodies. So it is stopped, and the hop begins again, over HTTP/1.1 on a connection of its own.
+  private func requestRepeats() -> Bool {
+    if wasRepeated || head != nil || location != nil {
+      fail(.cut, "the connection to \(url.host) was lost, \(bytesReceived) bytes into the body")
+    }
+    (wasRepeated, needsFreshConnection) = (true, true)
+    return false
   }
 
   /// A TLS record that is not data, decrypted (CURLOPT_DEBUGFUNCTION(3), CURLINFO_SSL_DATA_IN).
@@ -151,6 +165,9 @@ final class Exchange {
   }
 
   private func receive(_ head: ResponseHead) -> Bool {
+    var head = head
+    head.url = url
+    head.isMultiplexed = isHTTP2
     let isRedirect = [301, 302, 303, 307, 308].contains(head.status)
     if isRedirect, let target = head.first("location"), !target.isEmpty {
       location = target
@@ -188,13 +205,17 @@ final class Exchange {
         }
       }
     }
-    return ResponseHead(status: start > 0 ? 206 : 200, fields: fields, scheme: url.scheme)
+    var head = ResponseHead(status: start > 0 ? 206 : 200, fields: fields, scheme: url.scheme)
+    head.url = url
+    return head
   }
 
   /// The end of an FTP or SFTP transfer without a body, said as HTTP would; nil if `code` is another failure.
   private func bodilessHead(_ code: CURLcode) -> ResponseHead? {
     func refusal(_ status: Int, _ fields: [(name: String, value: String)] = []) -> ResponseHead {
-      ResponseHead(status: status, fields: fields, scheme: url.scheme)
+      var head = ResponseHead(status: status, fields: fields, scheme: url.scheme)
+      head.url = url
+      return head
     }
     switch code {
     case CURLE_OK:
@@ -223,7 +244,11 @@ final class Exchange {
   /// Called when libcurl has finished with this hop's handle, which is still there to be asked.
   func hopEnded(_ code: CURLcode) -> Step {
     if let verdict { return .finished(verdict) }
-    if code == CURLE_ABORTED_BY_CALLBACK, needsFreshConnection { return .startsAgain }
+    if code == CURLE_ABORTED_BY_CALLBACK, needsFreshConnection {
+      reader = HeadReader(scheme: url.scheme)
+      lastActivity = nil
+      return .startsAgain
+    }
     // Whatever became of its body: where to go is known.
     if let location { return follow(location) }
     if !url.isHTTP, head == nil, let head = bodilessHead(code) {
@@ -267,6 +292,7 @@ final class Exchange {
 
     self.location = nil
     redirectBody = 0
+    (needsFreshConnection, wasRepeated) = (false, false)
     reader = HeadReader(scheme: target.scheme)
     lastActivity = nil
     return .followsRedirect
@@ -277,6 +303,14 @@ final class Exchange {
     var version = 0
     guard let easy, ccurl_get_long(easy, CURLINFO_HTTP_VERSION, &version) == CURLE_OK else { return false }
     return version >= CURL_HTTP_VERSION_2_0
+  }
+
+  /// The family of the address that this hop's connection leads to, or was to lead to (CURLINFO_PRIMARY_IP(3)).
+  private var currentFamily: FetchRequest.AddressFamily? {
+    var pointer: UnsafeMutableRawPointer?
+    guard let easy, ccurl_get_pointer(easy, CURLINFO_PRIMARY_IP, &pointer) == CURLE_OK, let pointer else { return nil }
+    let address = String(cString: pointer.assumingMemoryBound(to: CChar.self))
+    return address.isEmpty ? nil : address.contains(":") ? .ipv6 : .ipv4
   }
 
   private var osErrno: Int {
@@ -318,7 +352,16 @@ final class Exchange {
     }
   }
 
-  func result(_ end: FetchResult.End, now: Milliseconds) -> FetchResult {
-    FetchResult(end: end, head: head, bytesReceived: bytesReceived, seconds: Double(now - started) / 1000)
+  /// - Parameter connection: what ``connection`` said before libcurl let go of the handle.
+  func result(
+    _ end: FetchResult.End, over connection: (family: FetchRequest.AddressFamily?, isMultiplexed: Bool),
+    now: Milliseconds
+  ) -> FetchResult {
+    FetchResult(
+      end: end, head: head, bytesReceived: bytesReceived, addressFamily: connection.family,
+      isMultiplexed: connection.isMultiplexed, seconds: Double(now - started) / 1000)
   }
+
+  /// What the current hop's connection is.
+  var connection: (family: FetchRequest.AddressFamily?, isMultiplexed: Bool) { (currentFamily, isHTTP2) }
 }

@@ -26,14 +26,19 @@ package struct FetchRequest: Sendable {
   package var bytesPerSecond: UInt64?
   /// Fetches of one group count as one where rates are limited; nil for a fetch by itself.
   package var group: ID?
-  /// Keeps to HTTP/1.1, so that fetches from one host really have a connection each: with HTTP/2 they would share one.
-  package var hasOwnConnection: Bool
+  /// Keeps to HTTP/1.1: its framing tells a whole body from a cut one, and fetches from one host really have a connection each.
+  package var keepsToHTTP1: Bool
+  /// On a new connection, even where one is idle.
+  package var needsFreshConnection = false
+  package var addressFamily = AddressFamily.any
+
+  package enum AddressFamily: String, Sendable { case any, ipv4 = "IPv4", ipv6 = "IPv6" }
 
   package init(
     id: ID, url: String, headers: [String] = [], rangeStart: UInt64? = nil, rangeEnd: UInt64? = nil,
     ifRange: String? = nil, connectTimeoutSeconds: Int = 30, idleTimeoutSeconds: Int = 60,
     totalTimeoutSeconds: Int = 7 * 86_400, maxRedirects: Int = 20,
-    bytesPerSecond: UInt64? = nil, group: ID? = nil, hasOwnConnection: Bool = false
+    bytesPerSecond: UInt64? = nil, group: ID? = nil, keepsToHTTP1: Bool = false
   ) {
     self.id = id
     self.url = url
@@ -47,7 +52,7 @@ package struct FetchRequest: Sendable {
     self.maxRedirects = maxRedirects
     self.bytesPerSecond = bytesPerSecond
     self.group = group
-    self.hasOwnConnection = hasOwnConnection
+    self.keepsToHTTP1 = keepsToHTTP1
   }
 }
 
@@ -83,6 +88,10 @@ package struct FetchResult: Sendable {
   package var head: ResponseHead?
   /// Bytes of the body that the sink took.
   package var bytesReceived: UInt64
+  /// The family of the address that answered last, or was to answer; nil where no connection stood.
+  package var addressFamily: FetchRequest.AddressFamily?
+  /// The last connection spoke HTTP/2 or later.
+  package var isMultiplexed = false
   /// From the call of `fetch` to the end.
   package var seconds: Double
 }
@@ -105,6 +114,8 @@ package struct TransferFailure: Error, Equatable, Sendable {
     /// The URL or a header line of the request is malformed.
     case badURL
     case badResponse
+    /// More came than the answer had announced.
+    case surplus
     case outOfMemory
   }
 

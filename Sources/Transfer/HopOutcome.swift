@@ -89,6 +89,9 @@ func outcome(of hop: HopFacts, with code: CURLcode) -> FetchResult.End {
 
   case CURLE_GOT_NOTHING:
     return failure(.cut, "\(hop.host) closed the connection without an answer")
+  // The byte too many is not delivered: nghttp2 resets the stream at it.
+  case CURLE_HTTP2_STREAM where hop.framing == .length(hop.bytesReceived):
+    return failure(.surplus, "\(hop.host) sent more than the \(hop.bytesReceived) bytes that it announced")
   // libcurl has one code for a lost connection and for nonsense on one that stands.
   case CURLE_RECV_ERROR where hop.detail.contains("chunked-encoding"):
     return failure(.badResponse, "malformed chunk from \(hop.host), \(tally)")

@@ -8,6 +8,11 @@ package struct ResponseHead: Sendable {
   package let fields: [(name: String, value: String)]
   /// Scheme of the URL that answered, in lower case: `http`, `https`, `ftp`, …
   package let scheme: String
+  /// The URL that answered, after all redirects; nil where a test made the head.
+  package var url: URLParts?
+  /// It came over HTTP/2 or later. libcurl tells a stream that was reset with NO_ERROR from one that ended (END_STREAM, RFC 9113 section 8.1) by
+  /// nothing but a Content-Length.
+  package var isMultiplexed = false
 
   package init(status: Int, fields: [(name: String, value: String)], scheme: String) {
     self.status = status
@@ -31,6 +36,15 @@ package struct ResponseHead: Sendable {
     values(name).flatMap { $0.split(separator: ",", omittingEmptySubsequences: false).map(trimmed) }
   }
 
+  /// Content-Type without its parameters, in lower case; nil where there is none, or several.
+  package var mediaType: String? {
+    let types = values("content-type")
+    guard types.count == 1, let type = types[0].split(separator: ";").first.map(trimmed), !type.isEmpty,
+      type.utf8.allSatisfy({ 0x21...0x7E ~= $0 }), type.utf8.count <= 127
+    else { return nil }
+    return type.lowercased()
+  }
+
   /// FTP and SFTP only have their say put in HTTP's terms.
   package var isHTTP: Bool { URLParts.isHTTP(scheme) }
 }
@@ -44,6 +58,8 @@ extension ResponseHead {
     case chunked
     /// Till the connection is closed, which a cut one may look like.
     case close
+    /// Till the stream ends, which a stream that was cut looks like.
+    case stream
     /// The reason why the end cannot be found.
     case invalid(String)
   }
@@ -57,7 +73,7 @@ extension ResponseHead {
     // A list with equal members is one value (RFC 9112, 6.3, 5.); libcurl takes whatever comes last, and takes a
     // length that it cannot hold for none at all, so this is looked at here.
     let lengths = members("content-length")
-    guard let text = lengths.first else { return .close }
+    guard let text = lengths.first else { return isMultiplexed ? .stream : .close }
     guard lengths.allSatisfy({ $0 == text }) else {
       return .invalid("contradictory Content-Length fields")
     }

@@ -286,12 +286,13 @@ package final class TransferEngine {
   // MARK: The end of a fetch
 
   private func finish(_ exchange: Exchange, _ end: FetchResult.End, reusable: Bool = false) {
+    let connection = exchange.connection
     release(exchange, reusable: reusable)
     guard let entry = running.removeValue(forKey: exchange.request.id) else { return }
     toStart.removeAll { $0 === exchange }
     let isLast = !running.values.contains { $0.exchange.allowance === exchange.allowance }
     if isLast { debt += min(0, exchange.allowance.shared ?? 0) }
-    entry.continuation.resume(returning: exchange.result(end, now: monotonicMilliseconds()))
+    entry.continuation.resume(returning: exchange.result(end, over: connection, now: monotonicMilliseconds()))
   }
 
   /// Takes the handle from libcurl, which closes the connection if a transfer was on it.

@@ -37,6 +37,11 @@ package struct URLParts: Sendable {
 
   package var isHTTP: Bool { Self.isHTTP(scheme) }
 
+  /// What follows the question mark; nil where there is none. May hold secrets.
+  package var query: String? {
+    requestText.firstIndex(of: "?").map { String(requestText[requestText.index(after: $0)...]) }
+  }
+
   /// - Parameter scheme: in lower case.
   static func isHTTP(_ scheme: String) -> Bool { scheme == "http" || scheme == "https" }
 

@@ -33,7 +33,7 @@ struct Verify: ParsableCommand {
       for name in try named.isEmpty ? spool.list(.done).sorted(by: { $0.display < $1.display }) : named {
         let verdict = verdict(name, spool)
         if verdict.isSound {
-          if verbose { Terminal.print("\(name.display): \(verdict.text)") }
+          if verbose || verdict.isUnproven { Terminal.print("\(name.display): \(verdict.text)") }
         } else {
           isSound = false
           Terminal.print("\(name.display): \(verdict.text)")
@@ -47,29 +47,44 @@ struct Verify: ParsableCommand {
   }
 
   /// A disk that is not mounted hides nothing of the others.
-  private func verdict(_ name: FileName, _ spool: Spool) -> (isSound: Bool, text: String) {
-    do throws(SpoolError) { return try check(name, spool) } catch { return (false, "cannot be checked: \(error)") }
+  private func verdict(_ name: FileName, _ spool: Spool) -> Verdict {
+    do throws(SpoolError) { return try check(name, spool) } catch {
+      return Verdict(text: "cannot be checked: \(error)")
+    }
   }
 
-  private func check(_ name: FileName, _ spool: Spool) throws(SpoolError) -> (isSound: Bool, text: String) {
-    guard JobName(name) != nil, let job = try spool.job(.done, name) else { return (false, "no such receipt in done") }
+  private struct Verdict {
+    var isSound = false
+    /// As its receipt says: nothing but the end of the connection says that it is whole.
+    var isUnproven = false
+    let text: String
+  }
+
+  private func check(_ name: FileName, _ spool: Spool) throws(SpoolError) -> Verdict {
+    guard JobName(name) != nil, let job = try spool.job(.done, name) else {
+      return Verdict(text: "no such receipt in done")
+    }
     guard let receipt = job.journal.receipt, let verified = job.journal.verified,
       let output = OutputPath(receipt.output)
     else {
-      return (false, "no receipt: the job file says neither `verified:` nor `done:`")
+      return Verdict(text: "no receipt: the job file says neither `verified:` nor `done:`")
     }
     let root = try OutputRoot(directory ?? receipt.directory, spool: spool)
     guard let status = try root.status(output), status.isRegular else {
-      return (false, "missing: \(escaped(output.text))")
+      return Verdict(text: "missing: \(escaped(output.text))")
     }
     let existing = try root.place(output).openExisting()
     guard existing.status.size == verified.size else {
-      return (false, "changed: \(escaped(output.text)): expected \(verified.size) bytes, found \(existing.status.size)")
+      return Verdict(
+        text: "changed: \(escaped(output.text)): expected \(verified.size) bytes, found \(existing.status.size)")
     }
     let found = try existing.reading.run().checksum
     guard found == verified.checksum else {
-      return (false, "changed: \(escaped(output.text)): expected crc32 \(verified.checksum), found \(found)")
+      return Verdict(text: "changed: \(escaped(output.text)): expected crc32 \(verified.checksum), found \(found)")
     }
-    return (true, "sound: \(escaped(output.text)) size=\(verified.size) crc32=\(found)")
+    let unproven = receipt.unproven.map { " unproven=\(escaped($0))" } ?? ""
+    return Verdict(
+      isSound: true, isUnproven: !unproven.isEmpty,
+      text: "sound: \(escaped(output.text)) size=\(verified.size) crc32=\(found)\(unproven)")
   }
 }

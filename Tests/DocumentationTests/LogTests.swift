@@ -24,12 +24,13 @@ import Testing
     }
   }
 
-  /// `Event("name", .level, …)`, and `log("name", …)` for the short form of it.
+  /// `Event("name", .level, …)`, and `log("name", …)` and `.init("name", …)` for the short forms of it.
   private static func reported() throws -> Set<Reported> {
     var found: Set<Reported> = []
     for file in filesBelow("\(SourceTree.root)/Sources/SpoolWorker") where file.hasSuffix(".swift") {
       let text = try SourceTree.lines("Sources/SpoolWorker/\(file)").joined(separator: "\n")
-      for match in text.matches(of: /(?:Event|\blog)\(\s*"([a-z-]+)",\s*(?:\.(debug|info|warning|error)\b)?/) {
+      let event = /(?:Event|\blog|\bLog|\.again\(\.init)\(\s*"([a-z0-9-]+)",\s*(?:\.(debug|info|warning|error)\b)?/
+      for match in text.matches(of: event) {
         found.insert(Reported(event: String(match.1), level: match.2.map { String($0) }))
       }
     }

@@ -24,12 +24,16 @@ func checkAnswer(_ bytes: [UInt8]) throws(Violation) {
     try answer.checkSize(joined)
     try answer.checkPlace()
     if plan.offset > 0 { try answer.checkVersion(joined) }
-  case .replace(let whole):
+  case .replace(let whole, let old):
     try require(head.status == 200 && plan.offset > 0, "a part takes the place of the whole")
     try answer.checkSize(whole)
+    try require(
+      old != .dropped || version?.ifRange == nil && !hasChecksum || whole.etag != nil || whole.modified != nil
+        || version?.etag == nil && version?.modified == nil, "data is thrown away for an answer without a validator")
   case .complete: try answer.checkComplete()
   // Either would be asked again as before, without end.
-  case .startOver: try require(plan.offset > 0, "from 0 again, after from 0")
+  case .startOver, .useless: try require(plan.offset > 0, "from 0 again, after from 0")
+  case .askHTTP1: try require(head.framing == .stream, "over HTTP/1.1, where the end of the body is known")
   case .askUnbounded: try require(plan.last != nil, "without an end again, after without an end")
   case .fail(let failure): try require(!hasControls(failure.reason), "a reason that steers a terminal")
   }

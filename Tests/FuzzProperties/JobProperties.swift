@@ -75,8 +75,8 @@ private func checkGoingOn(_ bytes: [UInt8], _ job: JobText) throws(Violation) {
   let lines: [JournalLine] = [
     .requeued(time), .started(time, attempt: 1, worker: worker, boot: "b", mirror: 1, url: job.request.urls[0].text),
     .response(version, at: 0, part: 17), .checkpoint(mark), .failed(failure),
-    .verified(time, size: 5, checksum: mark.checksum, part: 17),
-    .done(time, attempts: 2, output: output, fetched: 9, seconds: 3, existing: false, directory: nil),
+    .verified(time, .init(size: 5, checksum: mark.checksum, part: 17)),
+    .done(time, attempts: 2, output: output, fetched: 9, seconds: 3, existing: false, unproven: nil, directory: nil),
   ]
   let later = parsed(bytes + lines.map(\.text).joined().utf8)
   let journal = later.journal

@@ -97,3 +97,5 @@ let resumesThenRestarts: @Sendable (Int) -> [String] = { ["range \($0) if \(v1)"
 let resumesOnce: @Sendable (Int) -> [String] = { ["range \($0) if \(v1)"] }
 /// Asked for the whole, once.
 let restarts: @Sendable (Int) -> [String] = { _ in ["plain"] }
+/// Asked twice with the validator `"v1"`, then for the whole.
+let uselessTwice: @Sendable (Int) -> [String] = { ["range \($0) if \(v1)", "range \($0) if \(v1)", "plain"] }

@@ -10,7 +10,7 @@ let encodingBehaviours: [Behaviour] =
       try withFields(["Content-Encoding: gzip"]).answer(request, reply)
     },
     Behaviour(
-      "gzip in 206 only", outcomes: .resuming(bad),
+      "gzip in 206 only", asks: uselessTwice,
       script: origin.lyingIn206 { start in
         (
           origin.headFields + ["Content-Encoding: gzip", "Content-Range: \(origin.contentRange(start))"],

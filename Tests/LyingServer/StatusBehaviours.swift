@@ -4,8 +4,12 @@ private let page = Array("<html><body>not what you asked for</body></html>".utf8
 
 /// Statuses other than 200, 206 and 416: none of them may touch the data.
 let statusBehaviours: [Behaviour] =
-  ["400 Bad Request", "401 Unauthorized", "403 Forbidden", "404 Not Found", "405 Not Allowed", "410 Gone", "451 Law"]
-  .map { status in
+  ["400 Bad Request", "401 Unauthorized", "403 Forbidden", "404 Not Found", "410 Gone"].map { status in
+    Behaviour(status, outcomes: refusal("http-\(status.prefix(3))")) { _, reply in
+      try reply.respond(status, ["ETag: \(v1)"], body: page)
+    }
+  }
+  + ["405 Not Allowed", "451 Law"].map { status in
     Behaviour(status, outcomes: .all(.givenUp("http-\(status.prefix(3))"))) { _, reply in
       try reply.respond(status, ["ETag: \(v1)"], body: page)
     }
@@ -35,15 +39,15 @@ let statusBehaviours: [Behaviour] =
     }
   }
   + [
-    Behaviour("404 with the payload as its page", outcomes: .all(.givenUp("http-404"))) { _, reply in
+    Behaviour("404 with the payload as its page", outcomes: refusal("http-404")) { _, reply in
       try reply.respond("404 Not Found", ["ETag: \(v1)"], body: payload)
     },
-    Behaviour("404 with a Content-Range as asked", outcomes: .all(.givenUp("http-404"))) { request, reply in
+    Behaviour("404 with a Content-Range as asked", outcomes: refusal("http-404")) { request, reply in
       let start = request.rangeStart ?? 0
       try reply.respond(
         "404 Not Found", ["ETag: \(v1)", "Content-Range: bytes \(start)-\(n)/\(n + 1)"], body: page)
     },
-    Behaviour("404 never ends", outcomes: .all(.givenUp("http-404"))) { _, reply in
+    Behaviour("404 never ends", outcomes: refusal("http-404")) { _, reply in
       try reply.head("404 Not Found", ["Content-Length: 1000000000"])
       try reply.send(page)
       try reply.stall()
@@ -55,17 +59,49 @@ let statusBehaviours: [Behaviour] =
         try Origin().answer(request, reply)
       }
     },
+    // What the job declares unmasks it; data that it may not even be compared with stays.
     Behaviour(
-      "soft 404, declared size", holds: payload, declares: .size,
-      outcomes: .all(.waits("mismatch-size")), keepsData: false, script: softPage),
+      "soft 404, declared size", declares: .size, outcomes: softOutcomes("mismatch-size"), keepsData: false,
+      script: softPage),
     Behaviour(
-      "soft 404, declared checksum", declares: .checksum,
-      outcomes: .all(.waits("mismatch-crc32")), keepsData: false, script: softPage),
+      "soft 404, declared checksum", declares: .checksum, outcomes: softOutcomes("mismatch-crc32"), keepsData: false,
+      script: softPage),
     Behaviour(
-      "soft 404, both declared", declares: [.size, .checksum],
-      outcomes: .all(.waits("mismatch-size")), keepsData: false, script: softPage),
+      "soft 404, both declared", declares: [.size, .checksum], outcomes: softOutcomes("mismatch-size"),
+      keepsData: false, script: softPage),
+    // A captive portal: with status 200, or where a redirect leads.
+    Behaviour("a page without validators", outcomes: .resuming(.waits("other-kind"))) { request, reply in
+      if request.rangeStart ?? 0 == 0 {
+        try Origin().answer(request, reply)
+      } else {
+        try reply.respond("200 OK", ["Content-Type: text/html"], body: page)
+      }
+    },
+    Behaviour("redirected to a page", outcomes: .resuming(.waits("other-kind"))) { request, reply in
+      if request.target == "/portal" {
+        try reply.respond("200 OK", ["Content-Type: text/html"], body: page)
+      } else if request.rangeStart ?? 0 == 0 {
+        try Origin().answer(request, reply)
+      } else {
+        try reply.respond("302 Found", ["Location: /portal"], body: [])
+      }
+    },
+    Behaviour("511 Network Authentication Required", outcomes: .all(.waits("http-511"))) { _, reply in
+      try reply.respond("511 Network Authentication Required", ["Content-Type: text/html"], body: page)
+    },
   ]
   + retryAfterBehaviours
+
+/// A job with bytes of the file asks again, later; one without is given up.
+private func refusal(_ code: String) -> Outcomes {
+  Outcomes(empty: .givenUp(code), middle: .waits(code), full: .done, over: .waits(code))
+}
+
+/// Much less than what is there is no next version.
+private func softOutcomes(_ code: String) -> Outcomes {
+  Outcomes(
+    empty: .waits(code), middle: .either(.waits("other-kind"), .waits(code)), full: .done, over: .waits("other-kind"))
+}
 
 /// The page instead of the payload, with status 200 and an ETag of its own.
 private let softPage: ScriptedServer.Script = { request, reply in
@@ -89,7 +125,7 @@ private let retryAfterBehaviours: [Behaviour] = [
   retryAfter("with a unit", 47...73) { "600s" },
   retryAfter("of words", 47...73) { "soon" },
   retryAfter("empty", 47...73) { "" },
-  Behaviour("Retry-After of a permanent failure", outcomes: .all(.givenUp("http-404"))) { _, reply in
+  Behaviour("Retry-After of a permanent failure", outcomes: refusal("http-404")) { _, reply in
     try reply.respond("404 Not Found", ["Retry-After: 10"], body: page)
   },
 ]

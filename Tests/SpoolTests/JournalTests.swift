@@ -112,7 +112,7 @@ import Testing
       "verified: \(noon) size=100 crc32=00000064 part=77",
       "done: \(noon) attempts=1 output=sets/a bytes-fetched=100 seconds=3 directory=\"/srv/with blank\"")
     #expect(done.verified == Journal.Verified(size: 100, checksum: Checksum(value: 100), part: 77))
-    #expect(done.receipt == Journal.Receipt(output: "sets/a", directory: "/srv/with blank"))
+    #expect(done.receipt == Journal.Receipt(output: "sets/a", directory: "/srv/with blank", unproven: nil))
     let again = begun(
       "verified: \(noon) size=100 crc32=00000064 part=77",
       "started: \(noon) attempt=2 worker=beta.1.2 boot=b-2 mirror=1")
@@ -146,31 +146,34 @@ import Testing
     let record = FailureRecord(
       time: Timestamp(seconds: 5), attempt: 2, failure: failure, offset: 7, checksum: Checksum(value: 9), fetched: 8,
       retry: Timestamp(seconds: 60))
+    let version = RemoteVersion(
+      mirror: 1, size: 9, etag: "W/\"x y\"", modified: "a, b", ignoresIfRange: true,
+      resource: Resource(place: "https://h/a b", query: "sig=\"x\""), type: "text/plain")
+    let verified = Journal.Verified(size: 9, checksum: Checksum(value: 1), part: 3, unproven: "length")
     let lines: [JournalLine] = [
       .requeued(Timestamp(seconds: 1)),
       .started(
         Timestamp(seconds: 2), attempt: 1, worker: WorkerID(host: "al.pha", process: 1, tag: 2), boot: "b", mirror: 1,
         url: "u"),
-      .response(
-        RemoteVersion(mirror: 1, size: 9, etag: "W/\"x y\"", modified: "a, b", ignoresIfRange: true), at: 0, part: 3),
+      .response(version, at: 0, part: 3),
       .checkpoint(mark(4, 5)),
       .interrupted(Timestamp(seconds: 3), attempt: 1, mark: mark(5, 6), fetched: 7, reason: "x"),
-      .failed(record), .verified(Timestamp(seconds: 4), size: 9, checksum: Checksum(value: 1), part: 3),
+      .failed(record), .verified(Timestamp(seconds: 4), verified),
       .done(
-        Timestamp(seconds: 5), attempts: 1, output: "a b/ü", fetched: 9, seconds: 1, existing: true, directory: "/x\ny"),
+        Timestamp(seconds: 5), attempts: 1, output: "a b/ü", fetched: 9, seconds: 1, existing: true, unproven: "length",
+        directory: "/x\ny"),
     ]
     #expect(Set(lines.map(\.key)) == Set(JournalKey.allCases))
     let job = parsed("https://h/a\n" + lines.map(\.text).joined())
     #expect(job.defect == nil && !job.hasTornTail)
     let journal = job.journal
     #expect(journal.lastStart?.host == "al_pha" && journal.lastStart?.boot == "b")
-    #expect(
-      journal.version == RemoteVersion(mirror: 1, size: 9, etag: "W/\"x y\"", modified: "a, b", ignoresIfRange: true))
+    #expect(journal.version == version && journal.published == verified)
     #expect(journal.checkpoint == mark(4, 5) && journal.softMark == mark(7, 9))
     #expect(journal.lastFailure?["reason"] == "host said \"no\"\n" && journal.lastFailure?["code"] == "http-503")
     #expect(journal.lastFailure?["line"] == "3" && journal.lastFailure?["retry"] == "1970-01-01T00:01:00Z")
     #expect(journal.fetched == 15 && journal.failures == 1)
-    #expect(journal.receipt == Journal.Receipt(output: "a b/ü", directory: "/x\ny"))
+    #expect(journal.receipt == Journal.Receipt(output: "a b/ü", directory: "/x\ny", unproven: "length"))
   }
 
   /// A long journal loses what later lines supersede, and says the same.

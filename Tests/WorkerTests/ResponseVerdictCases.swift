@@ -52,12 +52,32 @@ extension VerdictCase {
   ]
 
   static let whole = [
-    VerdictCase(name: "changed", status: 200, fields: ["content-length: 90", "etag: \"v2\""], verdict: "replace"),
     VerdictCase(
-      name: "range ignored", status: 200, fields: ["content-length: 100", "etag: \"v1\""], verdict: "replace"),
+      name: "changed", status: 200, fields: ["content-length: 90", "etag: \"v2\""], verdict: "replace, dropped"),
     VerdictCase(
-      name: "resume, another size than declared", status: 200, fields: ["content-length: 99"], size: 100,
-      verdict: "mismatch-size"),
+      name: "range ignored", status: 200, fields: ["content-length: 100", "etag: \"v1\""], verdict: "replace, dropped"),
+    VerdictCase(
+      name: "resume, another size than declared", status: 200, fields: ["content-length: 99", "etag: \"v2\""],
+      size: 100, verdict: "mismatch-size"),
+    VerdictCase(
+      name: "no validator where there was one", status: 200, fields: ["content-length: 100"], verdict: "other-kind"),
+    VerdictCase(
+      name: "much smaller than what is here", status: 200, fields: ["content-length: 24", "etag: \"v2\""],
+      verdict: "other-kind"),
+    VerdictCase(
+      name: "another type", status: 200,
+      fields: ["content-length: 100", "etag: \"v2\"", "content-type: text/html; charset=utf-8"],
+      verdict: "other-kind"),
+    VerdictCase(
+      name: "the same type", status: 200,
+      fields: ["content-length: 100", "etag: \"v2\"", "content-type: Application/Zip; x=y"],
+      verdict: "replace, dropped"),
+    VerdictCase(
+      name: "data that nothing could go on with", status: 200, fields: ["content-length: 100"], version: "bare",
+      verdict: "replace, dropped"),
+    VerdictCase(
+      name: "another mirror", status: 200, fields: ["content-length: 100", "etag: \"v1\""], mirror: 2,
+      verdict: "replace, kept"),
     VerdictCase(name: "resume, gzip", status: 200, fields: ["content-encoding: br"], verdict: "bad-response"),
   ]
 
@@ -71,38 +91,38 @@ extension VerdictCase {
     VerdictCase(
       name: "right, unit in capitals", status: 206, fields: ["content-range: BYTES 50-99/100", "etag: \"v1\""],
       verdict: "append"),
-    VerdictCase(name: "no Content-Range", status: 206, fields: ["etag: \"v1\""], verdict: "startOver"),
-    VerdictCase(name: "two", status: 206, fields: good + ["content-range: bytes 50-99/100"], verdict: "startOver"),
+    VerdictCase(name: "no Content-Range", status: 206, fields: ["etag: \"v1\""], verdict: "useless"),
+    VerdictCase(name: "two", status: 206, fields: good + ["content-range: bytes 50-99/100"], verdict: "useless"),
     VerdictCase(
       name: "another unit", status: 206, fields: ["content-range: items 50-99/100", "etag: \"v1\""],
-      verdict: "startOver"),
+      verdict: "useless"),
     VerdictCase(
       name: "starts before", status: 206, fields: ["content-range: bytes 49-99/100", "etag: \"v1\""],
-      verdict: "startOver"),
+      verdict: "useless"),
     VerdictCase(
       name: "starts behind", status: 206, fields: ["content-range: bytes 51-99/100", "etag: \"v1\""],
-      verdict: "startOver"),
+      verdict: "useless"),
     VerdictCase(
-      name: "starts at 0", status: 206, fields: ["content-range: bytes 0-99/100", "etag: \"v1\""], verdict: "startOver"),
+      name: "starts at 0", status: 206, fields: ["content-range: bytes 0-99/100", "etag: \"v1\""], verdict: "useless"),
     VerdictCase(
       name: "last before first", status: 206, fields: ["content-range: bytes 50-49/100", "etag: \"v1\""],
-      verdict: "startOver"),
+      verdict: "useless"),
     VerdictCase(
       name: "beyond total", status: 206, fields: ["content-range: bytes 50-100/100", "etag: \"v1\""],
-      verdict: "startOver"),
+      verdict: "useless"),
     VerdictCase(
       name: "overflow", status: 206, fields: ["content-range: bytes 50-99/18446744073709551716", "etag: \"v1\""],
-      verdict: "startOver"),
+      verdict: "useless"),
     VerdictCase(
       name: "unsatisfied form", status: 206, fields: ["content-range: bytes */100", "etag: \"v1\""],
-      verdict: "startOver"),
+      verdict: "useless"),
     VerdictCase(
       name: "total changed", status: 206, fields: ["content-range: bytes 50-109/110", "etag: \"v1\""],
       verdict: "startOver"),
     VerdictCase(
       name: "length and range disagree", status: 206,
       fields: ["content-range: bytes 50-99/100", "etag: \"v1\"", "content-length: 49"],
-      verdict: "startOver"),
+      verdict: "useless"),
     VerdictCase(
       name: "chunked: length means nothing", status: 206,
       fields: ["content-range: bytes 50-99/100", "etag: \"v1\"", "content-length: 49", "transfer-encoding: chunked"],
@@ -117,8 +137,8 @@ extension VerdictCase {
     VerdictCase(name: "two etags", status: 206, fields: good + ["etag: \"v1\""], verdict: "startOver"),
     VerdictCase(
       name: "multipart", status: 206, fields: good + ["content-type: Multipart/ByteRanges; boundary=x"],
-      verdict: "bad-response"),
-    VerdictCase(name: "gzip range", status: 206, fields: good + ["content-encoding: gzip"], verdict: "bad-response"),
+      verdict: "useless"),
+    VerdictCase(name: "gzip range", status: 206, fields: good + ["content-encoding: gzip"], verdict: "useless"),
     VerdictCase(name: "another total than declared", status: 206, fields: good, size: 99, verdict: "mismatch-size"),
     VerdictCase(
       name: "total *, and what is known is another than declared", status: 206,
@@ -169,7 +189,11 @@ extension VerdictCase {
       name: "another mirror's etag without", status: 206,
       fields: ["content-range: bytes 50-99/100", "etag: \"other\""], mirror: 2,
       verdict: "startOver"),
-    VerdictCase(name: "another mirror, same etag", status: 206, fields: good, mirror: 2, verdict: "append"),
+    // An ETag is unique within one resource only (RFC 9110 section 8.8.1).
+    VerdictCase(name: "another mirror, same etag", status: 206, fields: good, mirror: 2, verdict: "startOver"),
+    VerdictCase(
+      name: "another mirror, same etag, checksum", status: 206, fields: good, checksum: true, mirror: 2,
+      verdict: "append"),
   ]
 
   static let unsatisfiable = [
@@ -265,7 +289,7 @@ extension VerdictCase {
       verdict: "mismatch-size"),
     VerdictCase(
       name: "piece, multipart", status: 206, fields: ["content-type: multipart/byteranges; boundary=x"], offset: 0,
-      last: 9, version: "unknown", verdict: "bad-response"),
+      last: 9, version: "unknown", verdict: "askUnbounded"),
     VerdictCase(
       name: "no pieces", status: 200, fields: ["content-length: 100"], offset: 0, last: 9, version: "unknown",
       verdict: "append"),

@@ -7,7 +7,7 @@ import Testing
 /// What a response's status and header fields allow, case by case (protocol, invariant 5; RFC 9110).
 @Suite struct ResponseVerdictTests {
   @Test(arguments: VerdictCase.all)
-  func judge(_ row: VerdictCase) {
+  func judge(_ row: VerdictCase) throws {
     var version: RemoteVersion? =
       switch row.version {
       case "strong": RemoteVersion(mirror: 1, size: row.total, etag: "\"v1\"", modified: nil)
@@ -17,6 +17,7 @@ import Testing
       default: nil
       }
     version?.ignoresIfRange = row.ifRangeIgnored
+    version?.type = "application/zip"
     var request = JobRequest()
     if row.checksum { request.crc32 = Checksum() }
     request.size = row.size
@@ -25,7 +26,8 @@ import Testing
     if plan.offset != row.offset { plan = ResumePlan(offset: row.offset, ifRange: nil, comparison: .validator) }
     plan.last = row.last
     let verdict = ResponseVerdict.judge(
-      head(row.status, row.fields), plan: plan, version: version, mirror: row.mirror, request: request, host: "host",
+      try head(row.status, row.fields), plan: plan, version: version, mirror: row.mirror, request: request,
+      host: "host",
       now: Timestamp(seconds: 1_795_262_400))
     #expect(label(verdict) == row.verdict)
     if case .append(let next) = verdict, row.offset > 0 || row.status == 206 {
@@ -35,15 +37,15 @@ import Testing
   }
 
   /// The validator in the answer to an If-Range is the very one, and yet the whole comes: it takes no If-Range. Once only.
-  @Test(arguments: [("\"v1\"", true), ("\"v2\"", false), (nil, false)] as [(String?, Bool)])
-  func serversThatIgnoreIfRange(etag: String?, expected: Bool) {
+  @Test(arguments: [("\"v1\"", true), ("\"v2\"", false), ("W/\"v1\"", false)])
+  func serversThatIgnoreIfRange(etag: String, expected: Bool) throws {
     let version = RemoteVersion(mirror: 1, size: 100, etag: "\"v1\"", modified: nil)
     let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasChecksum: false)
     let verdict = ResponseVerdict.judge(
-      head(200, etag.map { ["etag: \($0)"] } ?? []), plan: plan, version: version, mirror: 1, request: JobRequest(),
+      try head(200, ["etag: \(etag)"]), plan: plan, version: version, mirror: 1, request: JobRequest(),
       host: "h",
       now: Timestamp(seconds: 0))
-    guard case .replace(let next) = verdict else {
+    guard case .replace(let next, .dropped) = verdict else {
       Issue.record("\(verdict)")
       return
     }
@@ -58,12 +60,12 @@ import Testing
       ([nil, VerdictCase.date], false),
       (["yesterday", VerdictCase.date], false), ([VerdictCase.earlier, "now"], false),
     ] as [([String?], Bool)])
-  func strongDates(dates: [String?], isStrong: Bool) {
+  func strongDates(dates: [String?], isStrong: Bool) throws {
     var fields = ["content-length: 100"]
     if let modified = dates[0] { fields.append("last-modified: \(modified)") }
     if let date = dates[1] { fields.append("date: \(date)") }
     let verdict = ResponseVerdict.judge(
-      head(200, fields), plan: .fresh, version: nil, mirror: 1, request: JobRequest(), host: "h",
+      try head(200, fields), plan: .fresh, version: nil, mirror: 1, request: JobRequest(), host: "h",
       now: Timestamp(seconds: 1_795_262_400))
     guard case .append(let version) = verdict else {
       Issue.record("\(verdict)")
@@ -76,10 +78,10 @@ import Testing
   @Test(arguments: [
     ["etag: \"a\"", "etag: \"a\""], ["etag: \"\u{fffd}\""], ["etag: \"\u{fffd}\u{301}\""], ["etag: \"\u{e9}\""],
   ])
-  func noValidator(fields: [String]) {
+  func noValidator(fields: [String]) throws {
     let dates = ["last-modified: \(VerdictCase.earlier)", "date: \(VerdictCase.date)"]
     let verdict = ResponseVerdict.judge(
-      head(200, fields + dates), plan: .fresh, version: nil, mirror: 1, request: JobRequest(), host: "h",
+      try head(200, fields + dates), plan: .fresh, version: nil, mirror: 1, request: JobRequest(), host: "h",
       now: Timestamp(seconds: 1_795_262_400))
     guard case .append(let version) = verdict else {
       Issue.record("\(verdict)")
@@ -88,11 +90,135 @@ import Testing
     #expect(version.ifRange == nil && version.etag == nil && version.modified == nil)
   }
 
+  /// Which resource a version is of, and which one answers: `place` with `?query` (RFC 9110 section 8.8.1).
+  struct Place: Sendable {
+    let before: String?
+    let now: String
+    var status = 206
+    var isDated = false
+    var hasChecksum = false
+    let verdict: String
+  }
+
+  private static let file = "http://a.example/f"
+
+  @Test(arguments: [
+    Place(before: file, now: file, verdict: "append"),
+    Place(before: file + "?id=1", now: file + "?id=1", verdict: "append"),
+    Place(before: file, now: "HTTP://A.example:80/f", verdict: "append"),
+    // A link that was signed anew: the same strong ETag on the same path.
+    Place(before: file + "?sig=1", now: file + "?sig=2", verdict: "append"),
+    Place(before: file, now: file + "?sig=2", verdict: "append"),
+    Place(before: file + "?id=1", now: file + "?id=2", isDated: true, verdict: "startOver"),
+    // Another path, host, port or scheme: another resource, whatever its ETag.
+    Place(before: file, now: "http://a.example/g", verdict: "startOver"),
+    Place(before: file, now: "http://b.example/f", verdict: "startOver"),
+    Place(before: file, now: "http://a.example:81/f", verdict: "startOver"),
+    Place(before: file, now: "https://a.example/f", verdict: "startOver"),
+    Place(before: file, now: "http://b.example/f", hasChecksum: true, verdict: "append"),
+    // The data stays until what the other resource sends is longer.
+    Place(before: file, now: "http://b.example/f", status: 200, verdict: "replace, kept"),
+    Place(before: file, now: file + "?sig=2", status: 200, verdict: "replace, dropped"),
+    // A journal of version 0.1 names no resource.
+    Place(before: nil, now: "http://b.example/f", verdict: "append"),
+  ])
+  func resources(_ place: Place) throws {
+    let resource = try place.before.map { try URLParts($0) }.map { Resource(place: $0.redacted, query: $0.query) }
+    let version = RemoteVersion(
+      mirror: 1, size: 100, etag: place.isDated ? nil : "\"v1\"", modified: place.isDated ? VerdictCase.earlier : nil,
+      resource: resource)
+    var request = JobRequest()
+    if place.hasChecksum { request.crc32 = Checksum() }
+    let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasChecksum: place.hasChecksum)
+    let validator = place.isDated ? "last-modified: \(VerdictCase.earlier)" : "etag: \"v1\""
+    let fields =
+      place.status == 206 ? ["content-range: bytes 50-99/100", validator] : ["content-length: 100", validator]
+    let verdict = ResponseVerdict.judge(
+      try head(place.status, fields, url: place.now), plan: plan, version: version, mirror: 1, request: request,
+      host: "a.example", now: Timestamp(seconds: 1_795_262_400))
+    #expect(label(verdict) == place.verdict)
+  }
+
+  /// A page of another kind is believed when it comes again in a later attempt, but never against what the job declares.
+  @Test func anOddAnswerIsBelievedTheSecondTime() throws {
+    let version = RemoteVersion(mirror: 1, size: 100, etag: "\"v1\"", modified: nil, type: "application/zip")
+    let page = ["content-length: 20", "content-type: text/html"]
+    func judge(_ fields: [String], _ answers: Journal.Answers, size: UInt64? = nil) throws -> ResponseVerdict {
+      var request = JobRequest()
+      request.size = size
+      let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasChecksum: false)
+      return ResponseVerdict.judge(
+        try head(200, fields), plan: plan, version: version, mirror: 1, request: request, host: "h",
+        now: Timestamp(seconds: 0), answers: answers)
+    }
+    guard case .fail(let failure) = try judge(page, Journal.Answers()) else {
+      Issue.record("taken at once")
+      return
+    }
+    #expect(failure.code == .otherKind && failure.failureClass == .temporary)
+    let again = Journal.Answers(otherKind: failure.found)
+    #expect(label(try judge(page, again)) == "replace, setAside")
+    #expect(label(try judge(page, again, size: 100)) == "mismatch-size")
+    #expect(label(try judge(["content-length: 21", "content-type: text/html"], again)) == "other-kind")
+  }
+
+  /// A page of another host instead of a file whose name says that it is none.
+  @Test(arguments: [
+    ("http://a.example/f.zip", "http://portal.example/", "text/html", "other-kind"),
+    ("http://a.example/f.zip", "http://portal.example/f.zip", "application/zip", "append"),
+    ("http://a.example/f.html", "http://b.example/f.html", "text/html", "append"),
+    ("http://a.example/f", "http://b.example/f", "text/html", "append"),
+    ("http://a.example/f.zip", "http://a.example/login", "text/html", "append"),
+  ])
+  func pagesOfOtherHosts(asked: String, url: String, type: String, expected: String) throws {
+    let verdict = ResponseVerdict.judge(
+      try head(200, ["content-length: 20", "content-type: \(type)"], url: url), plan: .fresh, version: nil, mirror: 1,
+      request: JobRequest(), host: "a.example", now: Timestamp(seconds: 0), asked: try URLParts(asked))
+    #expect(label(verdict) == expected)
+  }
+
+  /// Over HTTP/2 nothing but a length tells a whole body from a stream that was cut.
+  @Test(arguments: [
+    ([], false, false, "askHTTP1"), (["content-length: 100"], false, false, "append"), ([], true, false, "append"),
+    ([], false, true, "append"),
+  ])
+  func bodiesWithoutLengthOverHTTP2(fields: [String], hasSize: Bool, hasChecksum: Bool, expected: String) throws {
+    var head = try head(200, fields)
+    head.isMultiplexed = true
+    var request = JobRequest()
+    if hasSize { request.size = 100 }
+    if hasChecksum { request.crc32 = Checksum() }
+    let verdict = ResponseVerdict.judge(
+      head, plan: .fresh, version: nil, mirror: 1, request: request, host: "h", now: Timestamp(seconds: 0))
+    #expect(label(verdict) == expected)
+  }
+
+  /// A refusal of a file that the job has bytes of, or by a host that only a redirect named, is asked about twice more.
+  @Test(arguments: [
+    (404, 0, "http://a.example/f", 0, FailureCode.Class.permanent), (404, 50, "http://a.example/f", 0, .temporary),
+    (404, 50, "http://a.example/f", 1, .temporary), (404, 50, "http://a.example/f", 2, .permanent),
+    (403, 0, "http://cdn.example/f", 0, .temporary), (403, 0, "http://cdn.example/f", 2, .permanent),
+    (451, 50, "http://a.example/f", 0, .permanent), (503, 0, "http://a.example/f", 0, .temporary),
+  ])
+  func refusalsThatMayPass(
+    status: Int, held: Int, url: String, refusals: Int, expected: FailureCode.Class
+  ) throws {
+    let verdict = ResponseVerdict.judge(
+      try head(status, [], url: url), plan: .fresh, version: nil, mirror: 1, request: JobRequest(), host: "a.example",
+      now: Timestamp(seconds: 0), asked: try URLParts("http://a.example/f"), held: UInt64(held),
+      answers: Journal.Answers(refusals: refusals))
+    guard case .fail(let failure) = verdict else {
+      Issue.record("\(verdict)")
+      return
+    }
+    #expect(failure.failureClass == expected && failure.label == "http-\(status)")
+  }
+
   @Test(arguments: [("120", 120), ("0", 0), (VerdictCase.date, 60), ("soon", nil), ("-1", nil)] as [(String, Int?)])
-  func retryAfter(field: String, seconds: Int?) {
+  func retryAfter(field: String, seconds: Int?) throws {
     let now = Timestamp("2026-11-21T11:59:00Z")
     let verdict = ResponseVerdict.judge(
-      head(503, ["retry-after: \(field)"]), plan: .fresh, version: nil, mirror: 1, request: JobRequest(), host: "h",
+      try head(503, ["retry-after: \(field)"]), plan: .fresh, version: nil, mirror: 1, request: JobRequest(), host: "h",
       now: now ?? Timestamp(seconds: 0))
     guard case .fail(let failure) = verdict else {
       Issue.record("\(verdict)")
@@ -101,20 +227,24 @@ import Testing
     #expect(failure.retryAfter == seconds && failure.label == "http-503")
   }
 
-  private func head(_ status: Int, _ fields: [String]) -> ResponseHead {
-    ResponseHead(
+  private func head(_ status: Int, _ fields: [String], url: String? = nil) throws -> ResponseHead {
+    var head = ResponseHead(
       status: status,
       fields: fields.map { field in
         let colon = field.firstIndex(of: ":") ?? field.endIndex
         return (String(field[..<colon]), String(field[colon...].dropFirst(2)))
       }, scheme: "http")
+    head.url = try url.map { try URLParts($0) }
+    return head
   }
 
   private func label(_ verdict: ResponseVerdict) -> String {
     switch verdict {
     case .append: "append"
-    case .replace: "replace"
+    case .replace(_, let old): "replace, \(old)"
     case .startOver: "startOver"
+    case .useless: "useless"
+    case .askHTTP1: "askHTTP1"
     case .complete: "complete"
     case .askUnbounded: "askUnbounded"
     case .fail(let failure): failure.label

@@ -1,0 +1,214 @@
+internal import Spool
+internal import Transfer
+
+/// Fetches from one mirror until the data is whole, or nothing more is to be had there now. ``FetchPolicy`` decides what is asked; this asks.
+@WorkerLoop
+final class MirrorFetch {
+  private let state: JobRun.State
+  private let mirror: Mirror
+  /// Mirrors that may take part where there are several connections.
+  private let others: [Mirror]
+  private let engine: TransferEngine
+  /// What all requests of this job have in common; its id and those that follow it, one for each connection, are the job's own.
+  private let template: FetchRequest
+  private let options: WorkerOptions
+  private let log: (String, Fields) -> Void
+  private var policy: FetchPolicy
+  /// What is under way over several connections.
+  private var chunked: ChunkedFetch?
+  private var isStopped = false
+  /// Bytes that came over the network, needed or not.
+  private(set) var fetched: UInt64 = 0
+
+  init(
+    _ mirror: Mirror, with others: [Mirror], _ state: JobRun.State, engine: TransferEngine, id: FetchRequest.ID,
+    options: WorkerOptions, log: @escaping (String, Fields) -> Void
+  ) {
+    self.state = state
+    self.mirror = mirror
+    // What two servers send can be joined only where a digest proves the whole in the end.
+    self.others = state.request.crc32 == nil ? [] : others
+    self.engine = engine
+    self.options = options
+    self.log = log
+    let request = state.request
+    template = FetchRequest(
+      id: id, url: mirror.url, headers: request.headers,
+      idleTimeoutSeconds: request.idleTimeout ?? JobRequest.defaultIdleTimeout,
+      totalTimeoutSeconds: request.totalTimeout ?? JobRequest.defaultTotalTimeout, bytesPerSecond: request.limitRate,
+      group: id)
+    policy = FetchPolicy(
+      host: mirror.parts.host, connections: mirror.parts.isHTTP ? request.connections ?? options.connections : 1,
+      from: state.progress)
+  }
+
+  /// Ends what is under way.
+  func stop() {
+    isStopped = true
+    engine.cancel(template.id)
+    chunked?.stop()
+  }
+
+  /// A few times a second.
+  func tick() { chunked?.tick() }
+
+  /// Returns when the data is whole, as far as the server tells.
+  /// - Throws: ``Failure`` of this mirror, ``JobRun/Stop``, ``SpoolError``.
+  func run() async throws {
+    do {
+      while !state.isComplete, try await askOnce() {}
+      try state.settle()
+    } catch {
+      try state.abandonBeside()
+      throw error
+    }
+  }
+
+  /// - Returns: whether to ask again.
+  private func askOnce() async throws -> Bool {
+    let manner = policy.manner
+    var plan = manner.isWhole ? .fresh : state.plan(for: mirror.number)
+    if !manner.isConditional { plan.ifRange = nil }
+    // The answer to a first small piece tells whether there can be others beside it; not where data cannot be gone on with.
+    let isPiece = manner.connections > 1 && plan.offset == state.length
+    if isPiece { plan.last = plan.offset + min(ChunkPlan.smallest, options.chunkSize) - 1 }
+    try state.checkRoom()
+    let before = state.length
+    let sink = PartSink(state, plan: plan, mirror: mirror)
+    let result = await engine.fetch(request(manner, plan, isPiece: isPiece), into: sink)
+    fetched += result.bytesReceived
+    try state.finishPending()
+    if sink.hasSetAside {
+      log(
+        "set-aside",
+        Fields().with("data", "failed/\(state.claim.job.part.display)").with("reason", "the same answer came again"))
+    }
+    if isStopped { throw JobRun.Stop.shutdown }
+    switch result.end {
+    case .cancelled: throw JobRun.Stop.shutdown
+    case .failed(let failure) where failure.code == .surplus:
+      try sink.takeBack()
+      return try next(.useless(failure.message))
+    case .failed(let failure):
+      return try next(.failed(Failure(failure, isLoopback: mirror.parts.isLoopback), circumstances(plan, result)))
+    case .refused: return try refused(sink, plan, result)
+    case .complete:
+      guard let event = ended(result, sink, from: before) else { return false }
+      guard try next(event), case .ended = event, isPiece, let size = state.version?.size else { return true }
+      return try await fetchChunks(
+        of: size, manner, plan, rate: Double(result.bytesReceived) / max(0.001, result.seconds))
+    }
+  }
+
+  private func request(_ manner: FetchPolicy.Manner, _ plan: ResumePlan, isPiece: Bool) -> FetchRequest {
+    var request = template
+    request.rangeStart = plan.offset > 0 || plan.last != nil ? plan.offset : nil
+    (request.rangeEnd, request.ifRange) = (plan.last, plan.ifRange)
+    request.keepsToHTTP1 = manner.keepsToHTTP1 || isPiece
+    request.needsFreshConnection = manner.isOnFreshConnection
+    request.addressFamily = manner.family
+    return request
+  }
+
+  private func circumstances(_ plan: ResumePlan, _ result: FetchResult) -> FetchPolicy.Circumstances {
+    FetchPolicy.Circumstances(
+      wasConditional: plan.ifRange != nil, wasMultiplexed: result.isMultiplexed,
+      family: mirror.parts.isAddress ? nil : result.addressFamily)
+  }
+
+  private func refused(_ sink: PartSink, _ plan: ResumePlan, _ result: FetchResult) throws -> Bool {
+    switch sink.refusal {
+    case .startOver(let reason): return try next(.startOver(reason))
+    case .useless(let reason): return try next(.useless(reason))
+    case .askUnbounded(let reason): return try next(.askUnbounded(reason))
+    case .askHTTP1(let reason): return try next(.askHTTP1(reason))
+    case .complete: return false
+    case .failed(let failure as Failure): return try next(.failed(failure, circumstances(plan, result)))
+    case .failed(let error): throw error
+    case nil: throw Failure(.badResponse, "\(mirror.parts.host): the response was refused without a reason")
+    }
+  }
+
+  /// What a body that ended in good order means; nil where it was all of the file.
+  private func ended(_ result: FetchResult, _ sink: PartSink, from before: UInt64) -> FetchPolicy.Event? {
+    let head = result.head
+    let endsUnannounced = head?.framing == .close || head?.framing == .stream
+    // A body that ends with the connection may have been cut: the job's own `size:` tells.
+    guard let size = state.version?.size ?? sink.statedEnd ?? (endsUnannounced ? state.request.size : nil) else {
+      state.isLengthUnproven = head?.isHTTP == true && endsUnannounced && state.request.crc32 == nil
+      return nil
+    }
+    if state.length >= size { return nil }
+    guard !endsUnannounced, sink.statedEnd.map({ state.length >= $0 }) ?? true else {
+      let end = sink.statedEnd ?? size
+      return .failed(
+        Failure(.shortBody, "\(mirror.parts.host) closed at \(state.length) of \(end) bytes"),
+        FetchPolicy.Circumstances(wasMultiplexed: result.isMultiplexed))
+    }
+    // A 206 may carry less than was asked for (RFC 9110 section 15.3.7): ask for the rest.
+    return .ended
+  }
+
+  /// - Returns: true; asks again.
+  /// - Throws: what ends the fetch.
+  private func next(_ event: FetchPolicy.Event) throws -> Bool {
+    switch policy.after(event, state.progress) {
+    case .again(let entry):
+      if let entry { log(entry) }
+      return true
+    case .fail(let failure): throw failure
+    }
+  }
+
+  private func log(_ entry: FetchPolicy.Event.Log) {
+    log(
+      entry.event,
+      Fields().with("at", entry.code == nil ? nil : state.length).with("code", entry.code)
+        .with("connections", entry.event == "fewer-connections" ? 1 : nil).with("way", entry.way)
+        .with("reason", entry.reason))
+  }
+
+  /// Fetches the rest over several connections, if what is there can be continued at all.
+  /// - Returns: whether a single request has to find out what became of the file, or of the rest.
+  private func fetchChunks(of size: UInt64, _ manner: FetchPolicy.Manner, _ plan: ResumePlan, rate: Double) async throws
+    -> Bool
+  {
+    let chunks = ChunkPlan(
+      state.length..<size, connections: manner.connections, largest: options.chunkSize, rate: rate)
+    let fetch = ChunkedFetch(
+      state, plan: chunks, mirrors: [mirror] + others, engine: engine, template: request(manner, plan, isPiece: true),
+      log: log)
+    chunked = fetch
+    let end = await fetch.run()
+    chunked = nil
+    fetched += fetch.fetched
+    try state.finishPending()
+    if isStopped { throw JobRun.Stop.shutdown }
+    switch end {
+    case .whole: break
+    case .stopped: throw JobRun.Stop.shutdown
+    case .failed(let failure as Failure): return try next(.failed(failure, FetchPolicy.Circumstances()))
+    case .failed(let error): throw error
+    case .differs(let reason): return try next(.askUnbounded(reason))
+    case .lied(let offset, let reason):
+      try await state.cutBack(to: offset)
+      return try next(.useless(reason))
+    }
+    policy.leaveOthers()
+    return true
+  }
+}
+
+extension JobRun.State {
+  /// How the next request to a mirror goes on.
+  func plan(for mirror: Int) -> ResumePlan {
+    ResumePlan.decide(length: length, version: version, mirror: mirror, hasChecksum: request.crc32 != nil)
+  }
+
+  var progress: FetchPolicy.Progress { FetchPolicy.Progress(length: length, generation: generation) }
+}
+
+extension URLParts {
+  /// The URL names an address, which has no other family.
+  fileprivate var isAddress: Bool { host.hasPrefix("[") || host.utf8.allSatisfy { $0 == 0x2E || 0x30...0x39 ~= $0 } }
+}
