@@ -14,6 +14,14 @@ package enum RequestKey: String, CaseIterable, Sendable {
   }
 }
 
+/// A header field to send, and to whom.
+package struct HeaderLine: Sendable, Equatable {
+  /// The only host to send it to, in lower case; nil for the host of any URL.
+  package let host: String?
+  /// `Name: value`.
+  package let text: String
+}
+
 /// What a job asks for; nil where it says nothing.
 package struct JobRequest: Sendable, Equatable {
   /// A value with the number of the line that it stands on, for records.
@@ -29,8 +37,7 @@ package struct JobRequest: Sendable, Equatable {
   /// Bytes of the whole payload.
   package var size: UInt64?
   package var crc32: Checksum?
-  /// `Name: value` lines for the request.
-  package var headers: [String] = []
+  package var headers: [HeaderLine] = []
   package var overwrite: Bool?
   package var attempts: Int?
   package var expires: Timestamp?
@@ -67,6 +74,12 @@ package struct JobRequest: Sendable, Equatable {
     result.connections = connections ?? defaults.connections
     return result
   }
+
+  /// The `Name: value` lines for a request to `host`.
+  /// - Parameter host: in lower case.
+  package func headers(for host: String) -> [String] {
+    headers.filter { $0.host == nil || $0.host == host }.map(\.text)
+  }
 }
 
 /// What is wrong with a job or with `defaults`, and where.
@@ -85,8 +98,8 @@ package struct Defect: Error, Sendable, Equatable, CustomStringConvertible {
 }
 
 extension JobRequest {
-  /// Takes one `key: value` in.
-  mutating func set(_ key: RequestKey, _ value: String, line: Int) throws(Defect) {
+  /// Takes one `key: value` or `key@host: value` in.
+  mutating func set(_ key: RequestKey, of host: String? = nil, _ value: String, line: Int) throws(Defect) {
     func defect(_ reason: String) -> Defect {
       Defect(line: line, reason: "\(key.rawValue): \(reason)")
     }
@@ -116,7 +129,13 @@ extension JobRequest {
       crc32 = sum
     case .header:
       try Self.checkHeader(value, defect)
-      headers.append(value)
+      if let host, host.isEmpty || !host.utf8.allSatisfy(Self.isHostByte) {
+        throw defect("wants a host name in ASCII behind the @, without a port, such as header@mirror.example")
+      }
+      if host != nil, value.prefix(while: { $0 != ":" }).allSatisfy(\.isNumber) {
+        throw defect("names a host without a port: it is sent to every port of it")
+      }
+      headers.append(HeaderLine(host: host?.lowercased(), text: value))
     case .overwrite:
       try once(overwrite != nil)
       switch value {
@@ -169,6 +188,11 @@ extension JobRequest {
     "accept-encoding", "connection", "content-length", "expect", "host", "if-range", "range", "te", "trailer",
     "transfer-encoding", "upgrade",
   ]
+
+  private static func isHostByte(_ byte: UInt8) -> Bool {
+    (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+      || "-._".utf8.contains(byte)
+  }
 
   /// A field line by RFC 9110 section 5: a token, a colon, no control characters. The value stays out of every message.
   private static func checkHeader(_ value: String, _ defect: (String) -> Defect) throws(Defect) {

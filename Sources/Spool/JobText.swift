@@ -105,7 +105,10 @@ package struct JobText: Sendable {
       if let fields = Fields(parsing: value) { journal.apply(key, fields) }
       return true
     }
-    guard let key = RequestKey(rawValue: String(head)) else {
+    // The one key that may name a host, `header@HOST`.
+    let names = head.split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false)
+    let host = names.count == 2 && names[0] == RequestKey.header.rawValue ? String(names[1]) : nil
+    guard let key = RequestKey(rawValue: String(host == nil ? head : names[0])) else {
       let isOtherSum = ["sha1", "sha256", "sha512", "md5", "checksum"].contains(head.lowercased())
       let hint = isOtherSum ? ": crc32 is built in, a verify hook checks others" : ""
       refuse("unknown key `\(escaped(head.prefix(40)))`\(hint)")
@@ -115,12 +118,12 @@ package struct JobText: Sendable {
       refuse("`\(key.rawValue)` belongs to one job and has no place in `defaults`")
       return false
     }
-    set(key, String(value), number)
+    set(key, of: host, String(value), number)
     return false
   }
 
-  private mutating func set(_ key: RequestKey, _ value: String, _ number: Int) {
-    do throws(Defect) { try request.set(key, value, line: number) } catch { note(error) }
+  private mutating func set(_ key: RequestKey, of host: String? = nil, _ value: String, _ number: Int) {
+    do throws(Defect) { try request.set(key, of: host, value, line: number) } catch { note(error) }
   }
 }
 

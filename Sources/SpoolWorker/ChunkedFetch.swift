@@ -114,6 +114,7 @@ final class ChunkedFetch {
     var fetch = template
     fetch.id += UInt64(connection)
     fetch.url = source.mirror.url
+    fetch.headers = state.request.headers(for: source.mirror.parts.host)
     (fetch.rangeStart, fetch.rangeEnd, fetch.ifRange) = (plan.offset, plan.last, plan.ifRange)
     // Whoever wanted to cancel this before this task ran found nothing to cancel.
     let isWanted = end == nil && !window.plan.superfluous.contains(connection)

@@ -33,7 +33,7 @@ final class MirrorFetch {
     self.log = log
     let request = state.request
     template = FetchRequest(
-      id: id, url: mirror.url, headers: request.headers,
+      id: id, url: mirror.url, headers: request.headers(for: mirror.parts.host),
       idleTimeoutSeconds: request.idleTimeout ?? JobRequest.defaultIdleTimeout,
       totalTimeoutSeconds: request.totalTimeout ?? JobRequest.defaultTotalTimeout, bytesPerSecond: request.limitRate,
       group: id)

@@ -1,13 +1,6 @@
 /// The header fields of a request.
 package enum RequestFields {
-  /// Fields that the engine sets or that would change how a message ends; not for a job to set.
-  private static let reserved = [
-    "accept-encoding", "connection", "content-length", "expect", "if-range", "range", "te", "trailer",
-    "transfer-encoding", "upgrade",
-  ]
-
-  /// Why `line` is no `Name: value` that a job may send (RFC 9110, 5.1 and 5.5); nil if it is one. Never quotes the
-  /// value.
+  /// Why `line` is no `Name: value` (RFC 9110, 5.1 and 5.5); nil if it is one. Never quotes the value. Which names may be set is the caller's to say.
   package static func problem(in line: String) -> String? {
     guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")) else {
       return "header has no colon"
@@ -17,8 +10,6 @@ package enum RequestFields {
     guard isFieldValue(String(line[line.utf8.index(after: colon)...])) else {
       return "header value has a control character"
     }
-    let lowerCase = String(decoding: name.map(lowercasedASCII), as: UTF8.self)
-    guard !reserved.contains(lowerCase) else { return "header \(lowerCase) is not for a job to set" }
     return nil
   }
 

@@ -39,8 +39,9 @@ private func checkRequest(_ request: JobRequest) throws(Violation) {
     try require(time.map { (1...31_536_000).contains($0) } ?? true, "timeout out of range")
   }
   for header in request.headers {
-    let problem = RequestFields.problem(in: header)
+    let problem = RequestFields.problem(in: header.text)
     try require(problem == nil, "a header that the engine refuses: \(problem ?? "")")
+    try require(header.host.map { !$0.isEmpty && $0 == $0.lowercased() } ?? true, "a header for a host that is none")
   }
 }
 

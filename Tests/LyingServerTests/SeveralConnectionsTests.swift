@@ -294,6 +294,25 @@ import TestSupport
   }
 
   /// Their validators mean nothing to each other, but a checksum will tell.
+  /// What is for one host goes to no other, whichever connection asks.
+  @Test func headersOfOneMirror() async throws {
+    let server = try ScriptedServer { request, reply in
+      // Each has to bring its part.
+      try reply.pause(milliseconds: 20)
+      try Origin(bytes: Self.data).answer(request, reply)
+    }
+    let spool = try TemporarySpool()
+    try writeFile(spool.path("defaults"), Array("header@LOCALHOST: X-Token: s3cret\nheader: X-All: yes\n".utf8))
+    let other = server.url("/data").replacing("127.0.0.1", with: "localhost")
+    try spool.drop("job", "url: \(server.url("/data"))\nurl: \(other)\ncrc32: \(hex8(independentCRC32(Self.data)))\n")
+    let result = try await fetch(spool, "--connections", "4")
+    #expect(try isPublished(Self.data, spool), "\(result)")
+    let isTold = Dictionary(grouping: server.requests) { $0.value("host")?.hasPrefix("localhost") == true }
+      .mapValues { $0.map { $0.value("x-token") } }
+    #expect(isTold[true]?.allSatisfy { $0 == "s3cret" } == true && isTold[false]?.allSatisfy { $0 == nil } == true)
+    #expect(server.requests.allSatisfy { $0.value("x-all") == "yes" })
+  }
+
   @Test func mirrorsShareByChecksum() async throws {
     let (spool, asked, log) = try await fetchFromTwo(
       Origin(bytes: Self.data), Origin(bytes: Self.data, etag: v2), Self.checksum)

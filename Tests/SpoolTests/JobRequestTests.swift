@@ -78,7 +78,27 @@ import Testing
   ])
   func header(_ value: String) {
     #expect(request("header: \(value)").defect == nil)
-    #expect(request("header: \(value)").request.headers == [value])
+    #expect(request("header: \(value)").request.headers(for: "h") == [value])
+  }
+
+  /// A header that names its host is for requests to that one alone.
+  @Test func headersOfAHost() {
+    let job = request("header@A.Example: X: a\nheader@b.example: X: b\nheader: Y: all\nheader@[::1]: X: s3cret")
+    #expect(job.request.headers(for: "a.example") == ["X: a", "Y: all"])
+    #expect(job.request.headers(for: "b.example") == ["X: b", "Y: all"])
+    #expect(job.request.headers(for: "sub.a.example") == ["Y: all"])
+    #expect(job.defect?.line == 5 && job.defect?.reason.contains("s3cret") == false)
+  }
+
+  @Test(arguments: [
+    "header@: X: s3cret", "header@a b: X: s3cret", "header@a@b: X: s3cret", "header@a:80: X: s3cret",
+    "header@ä.example: X: s3cret", "header@a.example: s3cret", "header@a.example: Host: s3cret",
+    "Header@a.example: X: s3cret", "url@a.example: https://h/s3cret", "size@a: 1",
+  ])
+  func badHeadersOfAHost(line: String) {
+    let job = request(line)
+    #expect(job.defect?.line == 2 && job.request.headers == [], "\(line)")
+    #expect(job.defect?.reason.contains("s3cret") == false)
   }
 
   @Test(arguments: [
@@ -109,7 +129,7 @@ import Testing
 
   @Test func ownKeysReplaceDefaults() {
     var defaults = JobRequest()
-    defaults.headers = ["A: default", "B: default"]
+    defaults.headers = ["A: default", "B: default"].map { HeaderLine(host: nil, text: $0) }
     defaults.overwrite = true
     defaults.attempts = 3
     defaults.expires = Timestamp(seconds: 99)
@@ -125,7 +145,7 @@ import Testing
     let own = request(
       "header: A: own\noverwrite: no\nattempts: 5\nexpires: 1970-01-01T00:00:01Z\ntimeout: 30\nlimit-rate: 1k\nconnections: 2\n"
     ).request.inheriting(defaults)
-    #expect(own.headers == ["A: own"], "all of them")
+    #expect(own.headers(for: "h") == ["A: own"], "all of them")
     #expect(own.overwrite == false && own.attempts == 5 && own.expires?.seconds == 1)
     #expect(own.idleTimeout == 30 && own.totalTimeout == nil && own.limitRate == 1024 && own.connections == 2)
     #expect(own.urls.count == 1)

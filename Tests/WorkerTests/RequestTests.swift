@@ -114,6 +114,35 @@ import Testing
     #expect(spool.places(of: "busy") == ["failed/busy"], "one attempt")
   }
 
+  /// A header that names its host is for that one alone, and no redirect takes it along, not even to that host.
+  @Test func headersOfAHost() async throws {
+    let server = try ScriptedServer { request, reply in
+      guard let name = request.target.split(separator: "/").first, name.hasPrefix("to-") else {
+        return try reply.respond("200 OK", body: [1])
+      }
+      let place = (request.value("host") ?? "").split(separator: ":")
+      try reply.respond("302 Found", ["Location: http://\(name.dropFirst(3)):\(place.last ?? "")/end"], body: [])
+    }
+    let spool = try TemporarySpool()
+    try writeFile(spool.path("defaults"), Array("header@localhost: X-Token: s3cret\nheader: X-All: yes\n".utf8))
+    let local = server.url("").replacing("127.0.0.1", with: "LocalHost")
+    try spool.drop("own", "\(local)/own\n")
+    try spool.drop("other", "\(server.url("/other"))\n")
+    try spool.drop("stays", "url: \(local)/to-localhost\noutput: stays\n")
+    try spool.drop("leaves", "url: \(local)/to-127.0.0.1\noutput: leaves\n")
+    try spool.drop("comes", "url: \(server.url("/to-localhost/"))\noutput: comes\n")
+    let result = try await spoolrun("-v", "--once", "--jobs", "1", spool.root)
+    #expect(result.exitStatus == 0 && !result.errors.contains("s3cret"), "\(result)")
+    let told = server.requests.map { request in
+      "\(request.value("host")?.lowercased().split(separator: ":")[0] ?? "") \(request.target) \(request.value("x-token") ?? "-")"
+    }
+    #expect(
+      Set(told) == [
+        "localhost /own s3cret", "127.0.0.1 /other -", "localhost /to-localhost s3cret", "localhost /end s3cret",
+        "localhost /to-127.0.0.1 s3cret", "127.0.0.1 /end -", "127.0.0.1 /to-localhost/ -", "localhost /end -",
+      ])
+  }
+
   @Test func anOutputRootElsewhere() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
