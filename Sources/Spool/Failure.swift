@@ -10,6 +10,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case rejected, hook
   case diskFull = "disk-full"
   case noNetwork = "no-network"
+  case proxy
   case io
   // Temporary for 408, 425, 429 and 5xx, else permanent.
   case http = "http-NNN"
@@ -30,8 +31,14 @@ package enum FailureCode: String, CaseIterable, Sendable {
     }
   }
 
+  /// Whether it is this machine's way to the net that fails, whatever the job and the host.
+  package var isOfTheWay: Bool { self == .noNetwork || self == .proxy }
+
   /// Whether an attempt that ends so counts against `attempts:`.
-  package var burnsAttempt: Bool { self != .diskFull && self != .noNetwork }
+  package var burnsAttempt: Bool { self != .diskFull && !isOfTheWay }
+
+  /// Whether another server would fail in the same way now.
+  package var isOfAllServers: Bool { isOfTheWay || self == .diskFull || self == .hook }
 
   /// Whether the data was found to be another's than the job asked for.
   package var isMismatch: Bool {

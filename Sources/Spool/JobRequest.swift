@@ -3,6 +3,7 @@ package enum RequestKey: String, CaseIterable, Sendable {
   case url, output, size, crc32, header, overwrite, attempts, expires, timeout
   case maxSize = "max-size"
   case limitRate = "limit-rate"
+  case minRate = "min-rate"
   case connections
 
   /// Keys that make sense for one job only and so not in `defaults`.
@@ -20,6 +21,16 @@ package struct HeaderLine: Sendable, Equatable {
   package let host: String?
   /// `Name: value`.
   package let text: String
+}
+
+/// What a server has to bring, or its transfer counts as stalled.
+package struct MinimumRate: Sendable, Equatable {
+  /// Bytes per second on average; 0 for no minimum.
+  package let bytesPerSecond: UInt64
+  /// Seconds that the average is taken over.
+  package let seconds: Int
+
+  package static let `default` = MinimumRate(bytesPerSecond: 1024, seconds: 300)
 }
 
 /// What a job asks for; nil where it says nothing.
@@ -49,6 +60,7 @@ package struct JobRequest: Sendable, Equatable {
   package var maxSize: UInt64?
   /// Bytes per second.
   package var limitRate: UInt64?
+  package var minRate: MinimumRate?
   /// How many connections to fetch over.
   package var connections: Int?
 
@@ -71,6 +83,7 @@ package struct JobRequest: Sendable, Equatable {
     if idleTimeout == nil { result.totalTimeout = defaults.totalTimeout }
     result.maxSize = maxSize ?? defaults.maxSize
     result.limitRate = limitRate ?? defaults.limitRate
+    result.minRate = minRate ?? defaults.minRate
     result.connections = connections ?? defaults.connections
     return result
   }
@@ -79,6 +92,16 @@ package struct JobRequest: Sendable, Equatable {
   /// - Parameter host: in lower case.
   package func headers(for host: String) -> [String] {
     headers.filter { $0.host == nil || $0.host == host }.map(\.text)
+  }
+
+  /// ``minRate``, or by default one that grants a server as much silence as the idle time does; nil for any rate.
+  package var effectiveMinimumRate: MinimumRate? {
+    let standard = MinimumRate.default
+    let rate =
+      minRate
+      ?? MinimumRate(
+        bytesPerSecond: standard.bytesPerSecond, seconds: max(standard.seconds, idleTimeout ?? Self.defaultIdleTimeout))
+    return rate.bytesPerSecond > 0 ? rate : nil
   }
 }
 
@@ -174,6 +197,12 @@ extension JobRequest {
         throw defect("wants bytes a second, 1k at least, such as 500k or 2M")
       }
       limitRate = rate
+    case .minRate:
+      try once(minRate != nil)
+      guard let rate = MinimumRate(value) else {
+        throw defect("wants bytes a second and perhaps a time, such as 1k over 5m, or 0 for none")
+      }
+      minRate = rate
     case .connections:
       try once(connections != nil)
       guard let number = decimal(value).flatMap({ Int(exactly: $0) }), Self.connectionRange.contains(number) else {
@@ -209,6 +238,21 @@ extension JobRequest {
     else { throw defect("the name before the colon holds a character that HTTP forbids there") }
     let lower = String(value[..<colon]).lowercased()
     if ownHeaders.contains(lower) { throw defect("\(lower) is the worker's own to send") }
+  }
+}
+
+extension MinimumRate {
+  /// `1k over 5m`, `1k` or `0`.
+  init?(_ text: String) {
+    let words = text.split(whereSeparator: { $0 == " " || $0 == "\t" })
+    guard let rate = words.first.flatMap({ byteCount($0) }) else { return nil }
+    switch words.count {
+    case 1: self.init(bytesPerSecond: rate, seconds: Self.default.seconds)
+    case 3:
+      guard words[1] == "over", let seconds = duration(words[2]) else { return nil }
+      self.init(bytesPerSecond: rate, seconds: seconds)
+    default: return nil
+    }
   }
 }
 

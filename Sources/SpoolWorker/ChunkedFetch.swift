@@ -34,6 +34,8 @@ final class ChunkedFetch {
   private var leadsTo: [Int] = []
   /// Of each connection: requests that ended early.
   private var smallSteps: [SmallSteps]
+  /// Of each connection: how fast it was in the chunks before; nil for one that has not delivered any.
+  private var paces: [Pace?]
   private var running = 0
   private var end: End?
   private var whenEnded: CheckedContinuation<Void, Never>?
@@ -56,6 +58,7 @@ final class ChunkedFetch {
     sources[0].hasDelivered = true
     let none = SmallSteps(least: min(ChunkPlan.smallest, plan.largest), most: 11)
     smallSteps = Array(repeating: none, count: plan.live)
+    paces = Array(repeating: nil, count: plan.live)
     for connection in 0..<plan.live {
       leadsTo.append(connection % sources.count)
       sources[connection % sources.count].connections += 1
@@ -115,6 +118,7 @@ final class ChunkedFetch {
     fetch.id += UInt64(connection)
     fetch.url = source.mirror.url
     fetch.headers = state.request.headers(for: source.mirror.parts.host)
+    fetch.pace = paces[connection]
     (fetch.rangeStart, fetch.rangeEnd, fetch.ifRange) = (plan.offset, plan.last, plan.ifRange)
     // Whoever wanted to cancel this before this task ran found nothing to cancel.
     let isWanted = end == nil && !window.plan.superfluous.contains(connection)
@@ -137,6 +141,8 @@ final class ChunkedFetch {
     isAll: Bool
   ) {
     fetched += result.bytesReceived
+    // What fails goes on over a new connection.
+    if case .complete = result.end { paces[connection] = result.pace } else { paces[connection] = nil }
     if received > 0 { sources[leadsTo[connection]].hasDelivered = true }
     guard end == nil else { return }
     switch result.end {
@@ -152,8 +158,10 @@ final class ChunkedFetch {
         endedEarly(connection, received, Failure(.shortBody, "\(mirror.parts.host) sent an empty range"))
       }
     case .failed(let failure):
-      smallSteps[connection].note(received)
-      endedEarly(connection, received, Failure(failure, isLoopback: mirror.parts.isLoopback))
+      let failure = Failure(failure, isLoopback: mirror.parts.isLoopback)
+      if failure.code.isOfAllServers { return finish(.failed(failure)) }
+      smallSteps[connection].note(received, isStall: failure.code == .stalled)
+      endedEarly(connection, received, failure)
     case .refused:
       switch refusal {
       case .differs(let reason): drop(leadsTo[connection], reason)
@@ -234,6 +242,7 @@ final class ChunkedFetch {
     leadsTo[connection] = source
     sources[source].connections += 1
     smallSteps[connection].reset()
+    paces[connection] = nil
   }
 
   /// Asked without it from now on, and the validators are compared. Journaled, so that a later attempt need not find out again by starting over.

@@ -107,8 +107,8 @@ struct FetchPolicy {
       }
       return .again(nil)
     case .failed(let failure, let circumstances):
-      let gained = note(progress)
-      if smallSteps.areTooMany { return .fail(failure) }
+      let gained = note(progress, isStall: failure.code == .stalled)
+      if smallSteps.areTooMany || failure.code.isOfAllServers { return .fail(failure) }
       if gained > 0, Self.isCut(failure.code) {
         return .again(.init("interrupted", failure.reason, code: failure.label))
       }
@@ -129,14 +129,14 @@ struct FetchPolicy {
   mutating func leaveOthers() { manner.connections = 1 }
 
   /// - Returns: bytes that are there now and never were before.
-  private mutating func note(_ progress: Progress) -> UInt64 {
+  private mutating func note(_ progress: Progress, isStall: Bool = false) -> UInt64 {
     if progress.generation != reached.generation, restarts < Self.mostRestarts {
       reached = Progress(length: 0, generation: progress.generation)
       restarts += 1
     }
     let gained = progress.length > reached.length ? progress.length - reached.length : 0
     reached.length = max(reached.length, progress.length)
-    smallSteps.note(gained)
+    smallSteps.note(gained, isStall: isStall)
     // Ranges that lead nowhere stay so.
     manner.isWhole = uselessAnswers >= Self.mostUselessAnswers
     return gained

@@ -270,8 +270,7 @@ final class JobRun {
         try await askVerifyHook(plan, state)
         return
       } catch let failure as Failure {
-        // No other server changes these now.
-        if [.diskFull, .noNetwork, .hook].contains(failure.code) { throw failure }
+        if failure.code.isOfAllServers { throw failure }
         failures.append(failure)
         if index + 1 < plan.mirrors.count {
           log(
@@ -576,6 +575,7 @@ extension Failure {
       case .resolve: .resolve
       case .connect: .connect
       case .tls: .tls
+      case .proxy: .proxy
       case .stalled: .stalled
       case .timeout: .timeout
       case .cut: .cut

@@ -35,6 +35,7 @@ final class MirrorFetch {
     template = FetchRequest(
       id: id, url: mirror.url, headers: request.headers(for: mirror.parts.host),
       idleTimeoutSeconds: request.idleTimeout ?? JobRequest.defaultIdleTimeout,
+      floor: request.effectiveMinimumRate.map { RateFloor(bytesPerSecond: $0.bytesPerSecond, seconds: $0.seconds) },
       totalTimeoutSeconds: request.totalTimeout ?? JobRequest.defaultTotalTimeout, bytesPerSecond: request.limitRate,
       group: id)
     policy = FetchPolicy(

@@ -19,7 +19,7 @@ enum RetryDecision: Equatable {
   {
     if failure.failureClass == .permanent { return .giveUp }
     if failure.code.burnsAttempt, failures >= request.attempts ?? JobRequest.defaultAttempts { return .giveUp }
-    // A full disk or a missing network is not the server's doing: no reason to stay away longer each time.
+    // A full disk, a missing network or a proxy is not the server's doing: no reason to stay away longer each time.
     let doublings = failure.code.burnsAttempt ? min(max(failures - 1, 0), 10) : 0
     let delay = min(shortestDelay << Int64(doublings), longestDelay)
     // How long to wait at least (RFC 9110 section 10.2.3): a server that says a second each time would use up all attempts within seconds.

@@ -234,7 +234,7 @@ package final class Worker {
     return max(0, min(nextDue - Timestamp.now().seconds, 3600)) * 1000
   }
 
-  /// Jobs that failed for want of a network are tried as soon as there is one, not when their time has come.
+  /// Jobs that failed on this machine's way to the net are tried as soon as there is one, not when their time has come.
   private func retryAfterNetworkChange() {
     guard NetworkPresence.hasAddress() else { return }
     backlog.add(waiting.takeThoseForNetwork())
@@ -479,7 +479,7 @@ package final class Worker {
 
   /// A failed attempt, as one line for people.
   func failed(_ job: FileName, _ record: FailureRecord) {
-    waiting.failed(job, wantsNetwork: record.failure.code == .noNetwork)
+    waiting.failed(job, wantsNetwork: record.failure.code.isOfTheWay)
     if let retry = record.retry { nextDue = min(nextDue ?? .max, retry.seconds) }
     log(Event("failed", record.retry == nil ? .error : .warning, job: job, record.facts))
   }

@@ -4,8 +4,7 @@ internal import Glibc
 extension Exchange {
   /// Sets up `easy`, fresh or reset, for the next hop. The exchange has to outlive the transfer.
   ///
-  /// Left as libcurl has it, on purpose: no netrc, no cookies, proxies from the environment, certificates verified,
-  /// DNS and TLS sessions cached.
+  /// Left as libcurl has it, on purpose: no netrc, no cookies, certificates verified, DNS and TLS sessions cached.
   func prepare(_ easy: UnsafeMutableRawPointer, _ options: TransferEngine.Options, _ sockets: OpenSockets) -> CURLcode {
     errorText[0] = 0
     let this = Unmanaged.passUnretained(self).toOpaque()
@@ -20,7 +19,7 @@ extension Exchange {
     setup.long(CURLOPT_NOSIGNAL, 1)
     // Who stops waiting for a name must not wait for the resolver's thread to end: all transfers would.
     setup.long(CURLOPT_QUICK_EXIT, 1)
-    setup.long(CURLOPT_CONNECTTIMEOUT, max(1, request.connectTimeoutSeconds))
+    setup.long(CURLOPT_CONNECTTIMEOUT, connectTimeoutSeconds)
     setup.long(CURLOPT_TCP_KEEPALIVE, 1)
     setup.long(CURLOPT_BUFFERSIZE, options.bufferSize)
     setup.string(CURLOPT_USERAGENT, options.userAgent)
@@ -47,6 +46,10 @@ extension Exchange {
       if let password = origin.password { setup.string(CURLOPT_PASSWORD, password) }
     }
 
+    proxy = options.proxies.proxy(for: url)
+    // Empty: none, whatever the environment says.
+    setup.string(CURLOPT_PROXY, proxy?.text ?? "")
+    setup.string(CURLOPT_NOPROXY, "")
     if !url.isHTTP {
       setup.offset(CURLOPT_RESUME_FROM_LARGE, curl_off_t(clamping: request.rangeStart ?? 0))
       // An HTTP proxy without a tunnel would answer in HTTP.

@@ -4,8 +4,9 @@ internal import CCurl
 ///
 /// The engine keeps it alive while libcurl holds a pointer to it.
 final class Exchange {
-  /// The body of a redirect is read only to keep the connection; past this it isn't worth it.
+  /// The body of a redirect is read only to keep the connection; past this, or after this time, it isn't worth it.
   private static let redirectBodyLimit = 64 * 1024
+  private static let redirectBodyWait: Milliseconds = 500
 
   let request: FetchRequest
   let sink: any FetchSink
@@ -17,7 +18,7 @@ final class Exchange {
   private var redirects = 0
 
   var sockets: OpenSockets?
-  /// The connection that was to be used must not be.
+  /// The connection that was to be reused must not be: it had unread bytes on it, or was left in the middle of an answer.
   private(set) var needsFreshConnection = false
   /// libcurl was about to send this hop's request a second time.
   private(set) var wasRepeated = false
@@ -25,15 +26,16 @@ final class Exchange {
   private var reader: HeadReader
   private(set) var head: ResponseHead?
   private(set) var bytesReceived: UInt64 = 0
-  /// The redirect that this hop's answer asks for.
-  private var location: String?
-  private var redirectBody = 0
+  /// The redirect that this hop's answer asks for, since when that is known, and the bytes of its body.
+  private var redirect: (location: String, since: Milliseconds, body: Int)?
   /// Set by whatever wants libcurl to stop; outweighs the code with which libcurl then does.
   var verdict: FetchResult.End?
 
   /// The handle of the current hop; nil while the fetch waits for the next poll.
   var easy: UnsafeMutableRawPointer?
   var fieldList: UnsafeMutablePointer<curl_slist>?
+  /// The one that the current hop goes through.
+  var proxy: Proxy?
   let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
 
   /// What the rate limits still allow.
@@ -41,6 +43,8 @@ final class Exchange {
   /// Since when it is paused by us for want of an ``allowance``; the silence is then not the server's.
   private(set) var pausedSince: Milliseconds?
   var isPaused: Bool { pausedSince != nil }
+  /// How fast the server is; runs from the first line of an answer.
+  private var pace: Pace
 
   let started: Milliseconds
   private var firstRequest: Milliseconds?
@@ -60,6 +64,7 @@ final class Exchange {
     origin = url
     self.url = url
     reader = HeadReader(scheme: url.scheme)
+    pace = request.pace ?? Pace(over: request.floor?.seconds ?? 0)
     started = now
     errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
   }
@@ -96,7 +101,7 @@ final class Exchange {
   /// for the first answer's rest; and after HTTP_1_1_REQUIRED (RFC 9113 section 7) libcurl 7.88 lets several transfers share one HTTP/1.1 connection at a time, and
   /// mixes their bodies. So it is stopped, and the hop begins again, over HTTP/1.1 on a connection of its own.
   private func requestRepeats() -> Bool {
-    if wasRepeated || head != nil || location != nil {
+    if wasRepeated || head != nil || redirect != nil {
       fail(.cut, "the connection to \(url.host) was lost, \(bytesReceived) bytes into the body")
     }
     (wasRepeated, needsFreshConnection) = (true, true)
@@ -115,7 +120,7 @@ final class Exchange {
   /// One line of a head, or of an FTP server's talk. False stops the transfer.
   func receive(line: UnsafeRawBufferPointer) -> Bool {
     guard verdict == nil else { return false }
-    lastActivity = monotonicMilliseconds()
+    noteActivity()
     guard url.isHTTP else { return true }
     switch reader.take(line) {
     case .nothing: return true
@@ -135,19 +140,27 @@ final class Exchange {
   /// The next bytes of the body.
   func receive(body: UnsafeRawBufferPointer) -> BodyAnswer {
     guard verdict == nil else { return .stop }
-    lastActivity = monotonicMilliseconds()
-    if location == nil, allowance.isExhausted {
-      pausedSince = monotonicMilliseconds()
+    let now = noteActivity()
+    if redirect == nil, allowance.isExhausted {
+      pausedSince = now
+      pace.rest(at: now)
       return .pause
     }
     allowance.take(body.count)
     return take(body) ? .taken : .stop
   }
 
+  @discardableResult private func noteActivity() -> Milliseconds {
+    let now = monotonicMilliseconds()
+    lastActivity = now
+    pace.run(at: now)
+    return now
+  }
+
   private func take(_ body: UnsafeRawBufferPointer) -> Bool {
-    if location != nil {
-      redirectBody += body.count
-      return redirectBody <= Self.redirectBodyLimit
+    if let redirect {
+      self.redirect?.body += body.count
+      return redirect.body + body.count <= Self.redirectBodyLimit
     }
     if head == nil {
       guard !url.isHTTP else {
@@ -161,17 +174,22 @@ final class Exchange {
       return false
     }
     bytesReceived += UInt64(body.count)
+    pace.take(body.count)
     return verdict == nil
   }
 
   private func receive(_ head: ResponseHead) -> Bool {
     var head = head
-    head.url = url
     head.isMultiplexed = isHTTP2
     let isRedirect = [301, 302, 303, 307, 308].contains(head.status)
     if isRedirect, let target = head.first("location"), !target.isEmpty {
-      location = target
+      redirect = (target, monotonicMilliseconds(), 0)
       return true
+    }
+    // Over https it comes from beyond the tunnel.
+    if head.status == 407, url.scheme == "http", let proxy, proxy.isHTTP {
+      verdict = .failed(proxy.refusal(head.status))
+      return false
     }
     if case .invalid(let reason) = head.framing {
       self.head = head
@@ -182,54 +200,14 @@ final class Exchange {
   }
 
   private func offer(_ head: ResponseHead) -> Bool {
+    var head = head
+    head.url = url
     self.head = head
     guard sink.accept(head) else {
       verdict = verdict ?? .refused
       return false
     }
     return verdict == nil
-  }
-
-  // MARK: FTP and SFTP, which know no heads
-
-  private func fileHead() -> ResponseHead {
-    let start = request.rangeStart ?? 0
-    var fields: [(name: String, value: String)] = []
-    if let easy {
-      var length: curl_off_t = -1
-      if ccurl_get_offset(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length) == CURLE_OK, length >= 0 {
-        fields.append(("content-length", "\(length)"))
-        let end = start + UInt64(length)
-        if start > 0, length > 0 {
-          fields.append(("content-range", "bytes \(start)-\(end - 1)/\(end)"))
-        }
-      }
-    }
-    var head = ResponseHead(status: start > 0 ? 206 : 200, fields: fields, scheme: url.scheme)
-    head.url = url
-    return head
-  }
-
-  /// The end of an FTP or SFTP transfer without a body, said as HTTP would; nil if `code` is another failure.
-  private func bodilessHead(_ code: CURLcode) -> ResponseHead? {
-    func refusal(_ status: Int, _ fields: [(name: String, value: String)] = []) -> ResponseHead {
-      var head = ResponseHead(status: status, fields: fields, scheme: url.scheme)
-      head.url = url
-      return head
-    }
-    switch code {
-    case CURLE_OK:
-      guard let start = request.rangeStart, start > 0 else { return fileHead() }
-      // libcurl asks for nothing when the offset is the file's length.
-      return refusal(416, [("content-range", "bytes */\(start)")])
-    // Either says that there is no going on from there.
-    case CURLE_BAD_DOWNLOAD_RESUME, CURLE_FTP_COULDNT_USE_REST: return refusal(416)
-    case CURLE_LOGIN_DENIED: return refusal(401)
-    case CURLE_REMOTE_ACCESS_DENIED: return refusal(403)
-    case CURLE_REMOTE_FILE_NOT_FOUND: return refusal(404)
-    case CURLE_FTP_COULDNT_RETR_FILE: return refusal(503)
-    default: return nil
-    }
   }
 
   // MARK: The end of a hop
@@ -250,7 +228,7 @@ final class Exchange {
       return .startsAgain
     }
     // Whatever became of its body: where to go is known.
-    if let location { return follow(location) }
+    if let redirect { return follow(redirect.location) }
     if !url.isHTTP, head == nil, let head = bodilessHead(code) {
       // May be refused; and whatever is said of a file that isn't there, that was all of it.
       return .finished(offer(head) ? .complete : verdict ?? .refused)
@@ -261,11 +239,16 @@ final class Exchange {
     facts.headCame = head != nil
     facts.closeWasAnnounced = url.scheme == "https" && !isHTTP2 ? sawCloseNotify : nil
     facts.bytesReceived = bytesReceived
-    facts.connectTimeoutSeconds = request.connectTimeoutSeconds
+    facts.connectTimeoutSeconds = connectTimeoutSeconds
     facts.detail = String(cString: errorText)
     // libcurl never clears the number: an address that was tried before the one that worked leaves its own.
-    let number = osErrno
-    facts.osErrno = facts.requestWasSent && number == errnoAtRequest ? 0 : Int32(clamping: number)
+    let osErrno = osErrno
+    facts.osErrno = facts.requestWasSent && osErrno == errnoAtRequest ? 0 : Int32(clamping: osErrno)
+    facts.proxy = proxy.map { proxy in
+      ProxyFacts(
+        proxy: proxy, connectStatus: number(CURLINFO_HTTP_CONNECTCODE), isConnected: connectTime > 0,
+        socksError: number(CURLINFO_PROXY_ERROR))
+    }
     return .finished(outcome(of: facts, with: code))
   }
 
@@ -290,19 +273,17 @@ final class Exchange {
     // For good: what a foreign host sends back to the origin comes without them too.
     if !target.hasSameOrigin(as: origin) { withCredentials = false }
 
-    self.location = nil
-    redirectBody = 0
-    (needsFreshConnection, wasRepeated) = (false, false)
+    redirect = nil
+    wasRepeated = false
     reader = HeadReader(scheme: target.scheme)
+    pace.rest(at: monotonicMilliseconds())
     lastActivity = nil
     return .followsRedirect
   }
 
   /// Streams of HTTP/2 have an end of their own.
   private var isHTTP2: Bool {
-    var version = 0
-    guard let easy, ccurl_get_long(easy, CURLINFO_HTTP_VERSION, &version) == CURLE_OK else { return false }
-    return version >= CURL_HTTP_VERSION_2_0
+    number(CURLINFO_HTTP_VERSION) >= CURL_HTTP_VERSION_2_0
   }
 
   /// The family of the address that this hop's connection leads to, or was to lead to (CURLINFO_PRIMARY_IP(3)).
@@ -313,10 +294,19 @@ final class Exchange {
     return address.isEmpty ? nil : address.contains(":") ? .ipv6 : .ipv4
   }
 
-  private var osErrno: Int {
+  private var osErrno: Int { number(CURLINFO_OS_ERRNO) }
+
+  private func number(_ info: CURLINFO) -> Int {
     var number = 0
-    guard let easy, ccurl_get_long(easy, CURLINFO_OS_ERRNO, &number) == CURLE_OK else { return 0 }
+    guard let easy, ccurl_get_long(easy, info, &number) == CURLE_OK else { return 0 }
     return number
+  }
+
+  /// Microseconds until TCP connected, to the proxy where there is one; 0 if it has not.
+  private var connectTime: curl_off_t {
+    var time: curl_off_t = 0
+    guard let easy, ccurl_get_offset(easy, CURLINFO_CONNECT_TIME_T, &time) == CURLE_OK else { return 0 }
+    return time
   }
 
   // MARK: Time
@@ -325,7 +315,7 @@ final class Exchange {
   func resume() {
     guard isPaused, let easy else { return }
     pausedSince = nil
-    lastActivity = monotonicMilliseconds()
+    noteActivity()
     let code = curl_easy_pause(easy, CURLPAUSE_CONT)
     // Bytes refused while it goes on come back as the transfer's end.
     if code != CURLE_OK, verdict == nil, code != CURLE_WRITE_ERROR {
@@ -333,15 +323,33 @@ final class Exchange {
     }
   }
 
-  /// Sets the verdict if a timeout has passed.
-  func checkTimeouts(now: Milliseconds) {
+  /// A server that is silent from the start is left when one that falls silent later would be.
+  var connectTimeoutSeconds: Int {
+    let idle = request.idleTimeoutSeconds
+    return max(1, idle > 0 ? min(request.connectTimeoutSeconds, idle) : request.connectTimeoutSeconds)
+  }
+
+  /// Sets the verdict if a timeout has passed, or the server is too slow.
+  /// - Parameter share: what the rate limits leave to this exchange, in bytes per second; nil without a limit.
+  func checkTimeouts(now: Milliseconds, share: Double?) {
     guard let lastActivity, verdict == nil else { return checkTotal(now: now) }
     let idle = request.idleTimeoutSeconds
     if idle > 0, !isPaused, now - lastActivity >= Milliseconds(idle) * 1000 {
       fail(.stalled, "no data for \(idle) s from \(url.host)")
+    } else if let floor = request.floor, let rate = pace.rate(at: now), rate < floor.least(share: share) {
+      fail(
+        .stalled,
+        "\(url.host) sent \(Int(rate)) bytes a second over \(floor.seconds) s, and min-rate is \(floor.bytesPerSecond)")
     } else {
       checkTotal(now: now)
     }
+  }
+
+  /// What to do about a redirect whose body does not come to its end; nil while there is time, and without one.
+  func leaveRedirectBody(now: Milliseconds) -> Step? {
+    guard let redirect, verdict == nil, now - redirect.since >= Self.redirectBodyWait else { return nil }
+    needsFreshConnection = true
+    return follow(redirect.location)
   }
 
   private func checkTotal(now: Milliseconds) {
@@ -357,9 +365,10 @@ final class Exchange {
     _ end: FetchResult.End, over connection: (family: FetchRequest.AddressFamily?, isMultiplexed: Bool),
     now: Milliseconds
   ) -> FetchResult {
-    FetchResult(
+    pace.rest(at: now)
+    return FetchResult(
       end: end, head: head, bytesReceived: bytesReceived, addressFamily: connection.family,
-      isMultiplexed: connection.isMultiplexed, seconds: Double(now - started) / 1000)
+      isMultiplexed: connection.isMultiplexed, seconds: Double(now - started) / 1000, pace: pace)
   }
 
   /// What the current hop's connection is.

@@ -14,10 +14,14 @@ package struct FetchRequest: Sendable {
   package var rangeEnd: UInt64?
   /// The value of `If-Range`, sent verbatim.
   package var ifRange: String?
-  /// For name resolution, TCP and TLS together, for each connection.
+  /// For name resolution, TCP and TLS together, for each connection; ``idleTimeoutSeconds`` if that is less.
   package var connectTimeoutSeconds: Int
   /// The longest time without a header line or a body byte, once the request is sent; 0 for no limit.
   package var idleTimeoutSeconds: Int
+  /// What the server has to bring from the first line of its answer on; nil for any rate. Fails as `stalled`.
+  package var floor: RateFloor?
+  /// How fast the server was in earlier requests over this connection; nil for the first.
+  package var pace: Pace?
   /// For the whole fetch from the moment that the first connection stands; 0 for no limit. Waiting for one of the
   /// host's connections does not count.
   package var totalTimeoutSeconds: Int
@@ -36,7 +40,7 @@ package struct FetchRequest: Sendable {
 
   package init(
     id: ID, url: String, headers: [String] = [], rangeStart: UInt64? = nil, rangeEnd: UInt64? = nil,
-    ifRange: String? = nil, connectTimeoutSeconds: Int = 30, idleTimeoutSeconds: Int = 60,
+    ifRange: String? = nil, connectTimeoutSeconds: Int = 30, idleTimeoutSeconds: Int = 60, floor: RateFloor? = nil,
     totalTimeoutSeconds: Int = 7 * 86_400, maxRedirects: Int = 20,
     bytesPerSecond: UInt64? = nil, group: ID? = nil, keepsToHTTP1: Bool = false
   ) {
@@ -48,6 +52,7 @@ package struct FetchRequest: Sendable {
     self.ifRange = ifRange
     self.connectTimeoutSeconds = connectTimeoutSeconds
     self.idleTimeoutSeconds = idleTimeoutSeconds
+    self.floor = floor
     self.totalTimeoutSeconds = totalTimeoutSeconds
     self.maxRedirects = maxRedirects
     self.bytesPerSecond = bytesPerSecond
@@ -94,13 +99,17 @@ package struct FetchResult: Sendable {
   package var isMultiplexed = false
   /// From the call of `fetch` to the end.
   package var seconds: Double
+  /// For the next request over this connection; nil where nothing was asked.
+  package var pace: Pace?
 }
 
 /// A fetch that came to no good end. Holds no secrets and no control characters.
 package struct TransferFailure: Error, Equatable, Sendable {
   package enum Code: String, Sendable, CaseIterable {
     case resolve, connect, tls
-    /// No data for the idle timeout.
+    /// The proxy cannot be reached, or refuses to serve us, whatever the host.
+    case proxy
+    /// No data for the idle timeout, or less than the floor.
     case stalled
     /// The total timeout.
     case timeout

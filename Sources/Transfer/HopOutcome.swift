@@ -19,11 +19,22 @@ struct HopFacts {
   /// CURLOPT_ERRORBUFFER(3). May quote a URL: shown for TLS only, where it quotes certificates and host names.
   var detail = ""
   var osErrno: Int32 = 0
+  /// Nil without a proxy.
+  var proxy: ProxyFacts?
 
   init(host: String, port: UInt16, scheme: String) {
     self.host = host
     self.port = port
     self.scheme = scheme
+  }
+
+  func isTLSFailure(_ code: CURLcode) -> Bool {
+    [
+      CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
+      CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS,
+      CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_CLIENTCERT, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
+      CURLE_SSL_ENGINE_INITFAILED, CURLE_USE_SSL_FAILED,
+    ].contains(code)
   }
 }
 
@@ -36,6 +47,7 @@ func outcome(of hop: HopFacts, with code: CURLcode) -> FetchResult.End {
   }
   let systemReason = hop.osErrno == 0 ? "" : ": " + String(cString: strerror(hop.osErrno))
   let tally = "after \(hop.bytesReceived) bytes of the body"
+  if let proxy = hop.proxy, let failure = proxyFailure(proxy, of: hop, with: code) { return .failed(failure) }
 
   switch code {
   case CURLE_OK:
@@ -54,9 +66,7 @@ func outcome(of hop: HopFacts, with code: CURLcode) -> FetchResult.End {
     return .complete
 
   case CURLE_COULDNT_RESOLVE_HOST: return failure(.resolve, "cannot resolve \(hop.host)")
-  case CURLE_COULDNT_RESOLVE_PROXY:
-    return failure(.resolve, "cannot resolve the proxy for \(hop.host)")
-  case CURLE_COULDNT_CONNECT, CURLE_PROXY, CURLE_NO_CONNECTION_AVAILABLE, CURLE_INTERFACE_FAILED:
+  case CURLE_COULDNT_CONNECT, CURLE_NO_CONNECTION_AVAILABLE, CURLE_INTERFACE_FAILED:
     return failure(.connect, "cannot connect to \(hop.host) port \(hop.port)\(systemReason)")
   case CURLE_OPERATION_TIMEDOUT where hop.detail.hasPrefix("Resolving"):
     return failure(
@@ -68,11 +78,7 @@ func outcome(of hop: HopFacts, with code: CURLcode) -> FetchResult.End {
   case CURLE_OPERATION_TIMEDOUT:  // an FTP server's answer; CURLOPT_TIMEOUT is not set
     return failure(.stalled, "no answer from \(hop.host)")
 
-  case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM,
-    CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR,
-    CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_CLIENTCERT,
-    CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED,
-    CURLE_USE_SSL_FAILED:
+  case _ where hop.isTLSFailure(code):
     let detail = hop.detail.isEmpty ? String(cString: curl_easy_strerror(code)) : hop.detail
     let layer = hop.scheme == "sftp" ? "SSH" : "TLS"
     // It may quote the server's certificate.

@@ -16,6 +16,8 @@ package final class TransferEngine {
     package var bufferSize: Int
     /// Bytes per second of all bodies together, on average; nil for no limit.
     package var bytesPerSecond: UInt64?
+    /// As the environment said at the start.
+    var proxies = ProxyRules.ofEnvironment
 
     package init(
       maxConnectionsPerHost: Int = 0, protocols: Set<String> = ["http", "https"],
@@ -32,28 +34,32 @@ package final class TransferEngine {
 
   /// Timeouts have whole seconds; they are looked at this often while something runs.
   private static let timerInterval: Milliseconds = 250
+  /// The time that one deal of the rates is for at most.
+  static let longestDeal = RateDealer.interval * 4
   /// Idle easy handles kept.
   private static let poolLimit = 16
 
   /// The once of curl_global_init(3).
   private static let globalInit = curl_global_init(ccurl_global_default())
 
-  private let options: Options
+  let options: Options
   private let multi: UnsafeMutableRawPointer
   /// Kept until the multi handle is gone, which closes the last of them.
   private let sockets = OpenSockets()
   private var pool: [UnsafeMutableRawPointer] = []
-  private var running: [FetchRequest.ID: Running] = [:]
+  var running: [FetchRequest.ID: Running] = [:]
   /// Exchanges whose next hop begins at the next poll.
   private var toStart: [Exchange] = []
-  private var isPerforming = false
+  var isPerforming = false
   private var cancelledInCallback: [Exchange] = []
   private var nextTimerCheck: Milliseconds = 0
-  private var lastDeal: Milliseconds = 0
+  var lastDeal: Milliseconds = 0
   /// What fetches took of the common rate beyond their share, and ended before they paid it back: bytes, 0 or less.
-  private var debt = 0.0
+  var debt = 0.0
+  /// The same for the own rate of each group that has no fetch under way: when all is paid back.
+  var paidUp: [FetchRequest.ID: Milliseconds] = [:]
 
-  private struct Running {
+  struct Running {
     let exchange: Exchange
     let continuation: CheckedContinuation<FetchResult, Never>
   }
@@ -115,10 +121,7 @@ package final class TransferEngine {
     let exchange = Exchange(
       request, url: url, sink: sink,
       redirectSchemes: options.protocols.intersection(["http", "https"]), now: now)
-    // Nothing before the first deal, which comes within an interval.
-    exchange.allowance =
-      allowance(ofGroup: request.group)
-      ?? RateAllowance(shared: options.bytesPerSecond.map { _ in 0 }, own: request.bytesPerSecond.map { _ in 0 })
+    exchange.allowance = allowance(ofGroup: request.group) ?? newAllowance(for: request, now: now)
     return await withCheckedContinuation { continuation in
       running[request.id] = Running(exchange: exchange, continuation: continuation)
       toStart.append(exchange)
@@ -196,59 +199,7 @@ package final class TransferEngine {
     if code != CURLM_OK { failAll(code) }
   }
 
-  private var isRateLimited: Bool {
-    options.bytesPerSecond != nil || running.values.contains { $0.exchange.request.bytesPerSecond != nil }
-  }
-
-  private func allowance(ofGroup group: FetchRequest.ID?) -> RateAllowance? {
-    guard let group else { return nil }
-    return running.values.first { $0.exchange.request.group == group }?.exchange.allowance
-  }
-
-  /// Renews what each fetch or group may receive, and lets those go on that have something again.
-  private func dealRates() {
-    guard !running.isEmpty, isRateLimited else { return }
-    let now = monotonicMilliseconds()
-    guard now - lastDeal >= RateDealer.interval else { return }
-    // After a pause without fetches nothing has been saved up.
-    let (began, elapsed) = (lastDeal, min(now - lastDeal, RateDealer.interval * 4))
-    lastDeal = now
-    let exchanges = running.values.map(\.exchange)
-    let groups = Dictionary(grouping: exchanges) { ObjectIdentifier($0.allowance) }.values.map { members in
-      (
-        allowance: members[0].allowance, rate: members[0].request.bytesPerSecond,
-        isWaiting: members.contains(where: \.isPaused)
-      )
-    }
-    if let rate = options.bytesPerSecond {
-      let dealt = payDebt(rate: Double(rate), since: began, within: elapsed)
-      var allowances = groups.map { (allowance: $0.allowance.shared ?? 0, isWaiting: $0.isWaiting) }
-      RateDealer.deal(rate: dealt, elapsed: elapsed, to: &allowances)
-      for (group, share) in zip(groups, allowances) { group.allowance.shared = share.allowance }
-    }
-    for group in groups {
-      if let rate = group.rate {
-        var single = [(allowance: group.allowance.own ?? 0, isWaiting: group.isWaiting)]
-        RateDealer.deal(rate: Double(rate), elapsed: elapsed, to: &single)
-        group.allowance.own = single[0].allowance
-      }
-    }
-    isPerforming = true
-    // The one that waits longest first: the first to go on may take all that a group was dealt, and it would be the same each time.
-    let paused = exchanges.filter(\.isPaused).sorted { ($0.pausedSince ?? 0) < ($1.pausedSince ?? 0) }
-    for exchange in paused where !exchange.allowance.isExhausted { exchange.resume() }
-    isPerforming = false
-    finishCancelled()
-  }
-
-  /// - Returns: the rate that is left to deal when the ``debt`` has been paid of all that came since `began`.
-  private func payDebt(rate: Double, since began: Milliseconds, within elapsed: Milliseconds) -> Double {
-    let left = debt + rate * Double(lastDeal - began) / 1000
-    debt = min(0, left)
-    return min(rate, max(0, left) * 1000 / Double(elapsed))
-  }
-
-  private func finishCancelled() {
+  func finishCancelled() {
     for exchange in cancelledInCallback { finish(exchange, .cancelled) }
     cancelledInCallback = []
   }
@@ -264,12 +215,16 @@ package final class TransferEngine {
       var pointer: UnsafeMutableRawPointer?
       ccurl_get_pointer(easy, CURLINFO_PRIVATE, &pointer)
       let exchange = Exchange.from(pointer)
-      switch exchange.hopEnded(code) {
-      case .finished(let end): finish(exchange, end, reusable: code == CURLE_OK)
-      case .followsRedirect, .startsAgain:
-        release(exchange, reusable: code == CURLE_OK)
-        toStart.append(exchange)
-      }
+      take(exchange.hopEnded(code), of: exchange, reusable: code == CURLE_OK)
+    }
+  }
+
+  private func take(_ step: Exchange.Step, of exchange: Exchange, reusable: Bool) {
+    switch step {
+    case .finished(let end): finish(exchange, end, reusable: reusable)
+    case .followsRedirect, .startsAgain:
+      release(exchange, reusable: reusable)
+      toStart.append(exchange)
     }
   }
 
@@ -277,9 +232,13 @@ package final class TransferEngine {
     let now = monotonicMilliseconds()
     guard now >= nextTimerCheck, !running.isEmpty else { return }
     nextTimerCheck = now + Self.timerInterval
-    for exchange in running.values.map(\.exchange) {
-      exchange.checkTimeouts(now: now)
-      if let verdict = exchange.verdict { finish(exchange, verdict) }
+    for (exchange, share) in shares() {
+      exchange.checkTimeouts(now: now, share: share)
+      if let verdict = exchange.verdict {
+        finish(exchange, verdict)
+      } else if let step = exchange.leaveRedirectBody(now: now) {
+        take(step, of: exchange, reusable: false)
+      }
     }
   }
 
@@ -290,9 +249,10 @@ package final class TransferEngine {
     release(exchange, reusable: reusable)
     guard let entry = running.removeValue(forKey: exchange.request.id) else { return }
     toStart.removeAll { $0 === exchange }
+    let now = monotonicMilliseconds()
     let isLast = !running.values.contains { $0.exchange.allowance === exchange.allowance }
-    if isLast { debt += min(0, exchange.allowance.shared ?? 0) }
-    entry.continuation.resume(returning: exchange.result(end, over: connection, now: monotonicMilliseconds()))
+    if isLast { noteDebt(of: exchange, now: now) }
+    entry.continuation.resume(returning: exchange.result(end, over: connection, now: now))
   }
 
   /// Takes the handle from libcurl, which closes the connection if a transfer was on it.

@@ -46,6 +46,10 @@ struct Add: ParsableCommand {
   @Option(name: .customLong("limit-rate"), help: "Bytes a second, such as 2M.")
   var limitRate: String?
 
+  @Option(
+    name: .customLong("min-rate"), help: "Bytes a second that a server has to bring, such as '1k over 5m'; 0: any.")
+  var minRate: String?
+
   @Option(name: .long, help: "How many connections to fetch it over, up to 32. (default: the worker's)")
   var connections: String?
 
@@ -87,7 +91,8 @@ struct Add: ParsableCommand {
     var lines = urls.map { ("url", $0) }
     for (key, value) in [
       ("output", output), ("size", size), ("crc32", crc32), ("attempts", attempts), ("expires", expires),
-      ("timeout", timeout), ("max-size", maxSize), ("limit-rate", limitRate), ("connections", connections),
+      ("timeout", timeout), ("max-size", maxSize), ("limit-rate", limitRate), ("min-rate", minRate),
+      ("connections", connections),
     ] {
       if let value { lines.append((key, value)) }
     }

@@ -49,7 +49,7 @@ struct EventPrinter: Sendable {
       {
         values = " (expected \(expected), found \(found))"
       }
-      // Without network or room nothing was tried: it doesn't count.
+      // Without a way to the net, or room, nothing was tried: it doesn't count.
       let attempt = fields["burned"] == "no" ? "" : "attempt \(fields["attempt"] ?? "?") failed, "
       let next =
         fields["retry"].map { "; \(attempt)next at \($0)" }

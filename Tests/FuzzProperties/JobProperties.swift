@@ -38,6 +38,7 @@ private func checkRequest(_ request: JobRequest) throws(Violation) {
   for time in [request.idleTimeout, request.totalTimeout] {
     try require(time.map { (1...31_536_000).contains($0) } ?? true, "timeout out of range")
   }
+  try require(request.minRate.map { (1...31_536_000).contains($0.seconds) } ?? true, "min-rate over no time")
   for header in request.headers {
     let problem = RequestFields.problem(in: header.text)
     try require(problem == nil, "a header that the engine refuses: \(problem ?? "")")

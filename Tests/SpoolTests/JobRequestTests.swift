@@ -101,6 +101,29 @@ import Testing
     #expect(job.defect?.reason.contains("s3cret") == false)
   }
 
+  @Test(
+    arguments: [
+      ("1k over 5m", 1024, 300), ("0", 0, 300), ("0 over 1h", 0, 3600), ("2M", 2_097_152, 300), ("7\tover  10", 7, 10),
+      ("", nil, nil), ("1k over", nil, nil), ("1k 5m", nil, nil), ("1k per 5m", nil, nil), ("1k over 0", nil, nil),
+      ("1k over 366d", nil, nil), ("-1", nil, nil), ("k over 5m", nil, nil), ("1k over 5m 6m", nil, nil),
+    ] as [(String, UInt64?, Int?)])
+  func minRate(text: String, rate: UInt64?, seconds: Int?) {
+    let job = request("min-rate: \(text)")
+    #expect(job.request.minRate?.bytesPerSecond == rate && job.request.minRate?.seconds == seconds)
+    #expect((job.defect == nil) == (rate != nil))
+  }
+
+  /// A job that grants a server ten minutes of silence does not expect bytes all the time.
+  @Test(
+    arguments: [
+      ("", MinimumRate(bytesPerSecond: 1024, seconds: 300)),
+      ("timeout: 10m", MinimumRate(bytesPerSecond: 1024, seconds: 600)),
+      ("timeout: 10m\nmin-rate: 1k over 5m", MinimumRate(bytesPerSecond: 1024, seconds: 300)), ("min-rate: 0", nil),
+    ] as [(String, MinimumRate?)])
+  func minimumRateThatHolds(lines: String, expected: MinimumRate?) {
+    #expect(request(lines).request.effectiveMinimumRate == expected)
+  }
+
   @Test(arguments: [
     "no colon", ": value", "Two Words: s3cret", "Naïve: s3cret", "A(b): s3cret", "A : s3cret", "Range: s3cret",
     "if-RANGE: s3cret", "Accept-Encoding: s3cret", "Transfer-Encoding: s3cret", "content-length: s3cret",
@@ -118,7 +141,7 @@ import Testing
   @Test func onlyURLAndHeaderRepeat() {
     let lines = [
       "output: a", "size: 1", "crc32: 00000000", "overwrite: no", "attempts: 1", "expires: 2026-01-01", "timeout: 1",
-      "max-size: 1G", "limit-rate: 1M", "connections: 4",
+      "max-size: 1G", "limit-rate: 1M", "min-rate: 1k", "connections: 4",
     ]
     #expect(lines.count == RequestKey.allCases.count - 2)
     for line in lines {
@@ -135,12 +158,13 @@ import Testing
     defaults.expires = Timestamp(seconds: 99)
     (defaults.idleTimeout, defaults.totalTimeout) = (10, 20)
     defaults.limitRate = 4096
+    defaults.minRate = MinimumRate(bytesPerSecond: 1, seconds: 2)
     defaults.connections = 8
 
     let silent = request("").request.inheriting(defaults)
     #expect(silent.headers == defaults.headers && silent.overwrite == true && silent.attempts == 3)
     #expect(silent.expires == defaults.expires && silent.idleTimeout == 10 && silent.totalTimeout == 20)
-    #expect(silent.limitRate == 4096 && silent.connections == 8)
+    #expect(silent.limitRate == 4096 && silent.minRate == defaults.minRate && silent.connections == 8)
 
     let own = request(
       "header: A: own\noverwrite: no\nattempts: 5\nexpires: 1970-01-01T00:00:01Z\ntimeout: 30\nlimit-rate: 1k\nconnections: 2\n"

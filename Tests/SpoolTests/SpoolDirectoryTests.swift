@@ -142,7 +142,7 @@ import Testing
     ]
     for code in FailureCode.allCases where code != .http {
       #expect((code.ownClass == .permanent) == permanent.contains(code), "\(code)")
-      #expect(code.burnsAttempt == ![.diskFull, .noNetwork].contains(code), "\(code)")
+      #expect(code.burnsAttempt == ![.diskFull, .noNetwork, .proxy].contains(code), "\(code)")
     }
   }
 }

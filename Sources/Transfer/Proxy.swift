@@ -1,0 +1,86 @@
+internal import Glibc
+
+/// A proxy, as a variable of the environment names it.
+struct Proxy: Sendable, Equatable {
+  /// For libcurl (CURLOPT_PROXY(3)), with user name and password: not for showing.
+  let text: String
+  /// In lower case; `http` where the variable names none.
+  let scheme: String
+  /// `HOST:PORT`: what may be shown.
+  let name: String
+  let hasCredentials: Bool
+
+  init(_ text: String) {
+    self.text = text
+    let mark = text.firstRange(of: "://")
+    scheme = mark.map { text[..<$0.lowerBound].lowercased() } ?? "http"
+    let rest = mark.map { text[$0.upperBound...] } ?? text[...]
+    let authority = rest.prefix { !"/?#".contains($0) }
+    let place = authority.split(separator: "@").last ?? ""
+    hasCredentials = authority.contains("@")
+    // A password with a slash in it, written as it is: who knows where the host begins.
+    if rest[authority.endIndex...].contains("@") || place.isEmpty {
+      name = "(malformed)"
+    } else {
+      let hasPort = place.last != "]" && place.contains(":")
+      name = printable(hasPort ? String(place) : "\(place):\(scheme == "https" ? 443 : 1080)")
+    }
+  }
+
+  var isHTTP: Bool { scheme == "http" || scheme == "https" }
+}
+
+/// Which URLs are fetched through which proxy, by the rules of curl(1), ENVIRONMENT. Decided here and not by libcurl, which does not tell
+/// how it decided (before 8.7): a failure has to name whom it is about.
+struct ProxyRules: Sendable {
+  private var proxies: [String: Proxy] = [:]
+  private let exceptions: String
+
+  /// - Parameter variable: the environment.
+  init(variable: (String) -> String?) {
+    func value(_ names: String...) -> String? { names.lazy.compactMap(variable).first { !$0.isEmpty } }
+    let fallback = value("all_proxy", "ALL_PROXY")
+    for scheme in URLParts.knownSchemes {
+      // A CGI program has any client's field `Proxy:` in HTTP_PROXY.
+      let own = scheme == "http" ? value("http_proxy") : value("\(scheme)_proxy", "\(scheme)_proxy".uppercased())
+      proxies[scheme] = (own ?? fallback).map { Proxy($0) }
+    }
+    exceptions = value("no_proxy", "NO_PROXY") ?? ""
+  }
+
+  static var ofEnvironment: ProxyRules { ProxyRules { name in getenv(name).map { String(cString: $0) } } }
+
+  /// The proxy for a URL; nil where it is asked for directly.
+  func proxy(for url: URLParts) -> Proxy? {
+    guard let proxy = proxies[url.scheme], exceptions != "*" else { return nil }
+    let names = exceptions.split { $0 == "," || $0 == " " || $0 == "\t" }
+    return names.contains { Self.covers($0.lowercased(), url.host) } ? nil : proxy
+  }
+
+  /// Whether `exception` is `host`, a domain above it, or a network with it, such as `192.0.2.0/24`.
+  private static func covers(_ exception: String, _ host: String) -> Bool {
+    let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+    if let address = Self.address(bare) {
+      let parts = exception.split(separator: "/", maxSplits: 1)
+      guard let network = parts.first.flatMap({ Self.address(String($0)) }), network.count == address.count else {
+        return false
+      }
+      let bits = parts.count == 2 ? Int(parts[1]) ?? -1 : address.count * 8
+      guard (0...address.count * 8).contains(bits) else { return false }
+      return (0..<bits).allSatisfy { (network[$0 / 8] ^ address[$0 / 8]) & (0x80 >> UInt8($0 % 8)) == 0 }
+    }
+    func withoutDot(_ text: String) -> Substring { text.last == "." ? text.dropLast() : text[...] }
+    let name = withoutDot(host)
+    let domain = withoutDot(exception.first == "." ? String(exception.dropFirst()) : exception)
+    return !domain.isEmpty && (name == domain || name.hasSuffix("." + domain))
+  }
+
+  /// The bytes of an IP address; nil for a name.
+  private static func address(_ text: String) -> [UInt8]? {
+    for (family, count) in [(AF_INET, 4), (AF_INET6, 16)] {
+      var bytes = [UInt8](repeating: 0, count: count)
+      if inet_pton(family, text, &bytes) == 1 { return bytes }
+    }
+    return nil
+  }
+}

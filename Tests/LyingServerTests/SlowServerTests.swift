@@ -1,0 +1,83 @@
+import Testing
+import TestSupport
+
+@testable import LyingServer
+
+/// Servers that are never silent and never through.
+@Suite struct SlowServerTests {
+  private static let data = large(payload, count: 30)
+
+  /// Sends as much of the answer as `limit` says, and then a byte now and then.
+  private static func drip(_ request: ServerRequest, _ reply: Reply, after limit: Int) throws {
+    let start = request.rangeStart ?? 0
+    if try Origin(bytes: data).answer(request, reply, limit: limit) == 0 { return }
+    try reply.drip(data[(start + limit)...], piece: 1, milliseconds: 100)
+  }
+
+  /// Another connection to the same server brings the rest, within the same attempt.
+  @Test func aFreshConnection() async throws {
+    let server = try ScriptedServer { request, reply in
+      if request.connection > 1 {
+        try Origin(bytes: Self.data).answer(request, reply)
+      } else {
+        try Self.drip(request, reply, after: 100_000)
+      }
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("job", "url: \(server.url("/data"))\nmin-rate: 200k over 1s\nattempts: 1\n")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(try spool.payload("data") == Self.data, "\(result)")
+    #expect(server.requests.map(\.connection) == [1, 2])
+    #expect(server.requests.last?.rangeStart ?? 0 > 100_000)
+  }
+
+  /// One that drips each time is left for the next mirror.
+  @Test func theNextMirror() async throws {
+    let slow = try ScriptedServer { try Self.drip($0, $1, after: 10) }
+    let good = try ScriptedServer { try Origin(bytes: Self.data).answer($0, $1) }
+    let spool = try TemporarySpool()
+    try spool.drop(
+      "job", "url: \(slow.url("/data"))\nurl: \(good.url("/data"))\nmin-rate: 1k over 1s\nattempts: 1\n")
+    let result = try await spoolrun("-v", "--once", spool.root)
+    #expect(try spool.payload("data") == Self.data, "\(result)")
+    #expect(slow.requests.count == 3 && good.requests.count == 1)
+    #expect(result.errors.contains("mirror-failed") && result.errors.contains("code=stalled"), "\(result)")
+  }
+
+  /// With no other server the attempt comes to its end, and says why.
+  @Test func noOther() async throws {
+    let slow = try ScriptedServer { try Self.drip($0, $1, after: 10) }
+    let spool = try TemporarySpool()
+    try spool.drop("job", "url: \(slow.url("/data"))\nmin-rate: 1k over 1s\nattempts: 1\n")
+    let result = try await spoolrun("--once", spool.root)
+    let record = try #require(try spool.lines("failed/job").last { $0.key == "failed" }, "\(result)")
+    #expect(record["code"] == "stalled" && record["class"] == "temporary", "\(record)")
+    #expect(record["reason"]?.contains("min-rate is 1024") == true, "\(record)")
+  }
+
+  /// Over several connections each of them is held to it, though none of its pieces takes that long.
+  @Test func piecesAreAddedUp() async throws {
+    let server = try ScriptedServer { request, reply in
+      let rest = try Origin(bytes: Self.data).answer(request, reply, limit: 1000)
+      let start = (request.rangeStart ?? 0) + 1000
+      try reply.drip(Self.data[start..<start + rest], piece: 2048, milliseconds: 40)
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("job", "url: \(server.url("/data"))\nmin-rate: 1M over 1s\nconnections: 2\n")
+    let result = try await spoolrun("--once", "--chunk-size", "16k", spool.root)
+    #expect(try spool.payload("data") == Self.data, "\(result)")
+    #expect(Set(server.requests.map(\.connection)).count > 2, "\(server.requests)")
+  }
+
+  /// A rate of our own that is lower makes nobody too slow.
+  @Test(arguments: [1, 2]) func ownLimits(connections: Int) async throws {
+    let server = try ScriptedServer { try Origin(bytes: Self.data).answer($0, $1) }
+    let spool = try TemporarySpool()
+    try spool.drop(
+      "job", "url: \(server.url("/data"))\nmin-rate: 10M over 1s\nlimit-rate: 100k\nconnections: \(connections)\n")
+    let result = try await spoolrun("-v", "--once", "--chunk-size", "64k", spool.root)
+    #expect(try spool.payload("data") == Self.data, "\(result)")
+    #expect(!result.errors.contains("min-rate"), "\(result)")
+    #expect(Set(server.requests.map(\.connection)).count == connections)
+  }
+}

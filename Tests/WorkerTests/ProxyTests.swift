@@ -1,0 +1,114 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// A proxy that is not to be had, or does not serve us, is this machine's trouble and no job's.
+@Suite struct ProxyTests {
+  private let secrets = ["us3r", "pa55word"]
+
+  /// Each way to fail, over http and over https (a tunnel).
+  @Test(arguments: ["http", "https"], ["407", "dead", "unknown", "closes"])
+  func burnsNoAttempt(scheme: String, trouble: String) async throws {
+    // It would close the connection of a plain request as an origin may: only a tunnel tells whose doing that is.
+    if trouble == "closes", scheme == "http" { return }
+    let server = try ScriptedServer { _, reply in
+      if trouble == "closes" { return try reply.finish() }
+      try reply.respond("407 Proxy Authentication Required", ["Proxy-Authenticate: Basic realm=\"x\""], body: [])
+    }
+    let dead = try DeadPort()
+    let place =
+      switch trouble {
+      case "dead": "127.0.0.1:\(dead.port)"
+      case "unknown": "proxy.invalid:3128"
+      default: "127.0.0.1:\(server.port)"
+      }
+    let environment = ["\(scheme)_proxy": "http://us3r:pa55word@\(place)", "no_proxy": ""]
+    let spool = try TemporarySpool()
+    try spool.drop("a", "url: \(scheme)://h.invalid/a\nurl: \(scheme)://other.invalid/a\nattempts: 1\n")
+    for _ in 1...2 {
+      let result = try await spoolrun("--once", spool.root, environment: environment)
+      #expect(result.exitStatus == 75, "\(result)")
+      #expect(spool.places(of: "a") == ["partial/a"])
+      let record = try spool.lastFailure("partial/a")
+      #expect(record["code"] == "proxy" && record["class"] == "temporary" && record["burned"] == "no", "\(record)")
+      #expect(record["attempt"] == "1" && record["reason"]?.contains(place) == true, "\(record)")
+      #expect(record["reason"]?.contains("h.invalid") == false, "\(record)")
+      #expect(secrets.filter { "\(record) \(result)".contains($0) } == [], "\(record) \(result)")
+      try spool.makeDue("a")
+    }
+    #expect(try spool.lines("partial/a").filter { $0.key == "started" }.count == 2, "no other mirror is asked")
+    #expect(dead.port > 0, "it is kept until here")
+  }
+
+  /// Whether anybody listens at a port of 127.0.0.1 (proc_net_tcp(5)).
+  private func isListening(_ port: UInt16) -> Bool {
+    let place = "0100007F:" + String(UInt32(port) | 0x1_0000, radix: 16).dropFirst().uppercased()
+    let table = (try? readFile("/proc/net/tcp")) ?? []
+    return String(decoding: table, as: UTF8.self).split(separator: "\n").contains { line in
+      let words = line.split(separator: " ")
+      return words.count > 3 && words[1] == place && words[3] == "0A"
+    }
+  }
+
+  /// What the proxy says of a host is that host's failure: the next mirror is asked, and attempts count.
+  @Test func aHostOutOfReachOfTheProxy() async throws {
+    let proxy = try ScriptedServer { _, reply in try reply.respond("503 Service Unavailable", body: []) }
+    let spool = try TemporarySpool()
+    try spool.drop("a", "url: https://h.invalid/a\nurl: https://other.invalid/a\nattempts: 1\n")
+    let result = try await spoolrun(
+      "--once", spool.root, environment: ["https_proxy": "http://127.0.0.1:\(proxy.port)"])
+    #expect(result.exitStatus == 1, "\(result)")
+    let record = try spool.lastFailure("failed/a")
+    #expect(record["code"] == "connect" && record["reason"]?.contains("127.0.0.1:\(proxy.port) answered 503") == true)
+    #expect(proxy.requests.map(\.target) == ["h.invalid:443", "other.invalid:443"])
+  }
+
+  /// 407 from a server that is no proxy is its own.
+  @Test func withoutAProxy() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try spool.drop("a", "url: \(server.url("/407"))\noutput: a\n")
+    let result = try await spoolrun(
+      "--once", spool.root, environment: ["http_proxy": "127.0.0.1:9", "no_proxy": "127.0.0.0/8"])
+    #expect(result.exitStatus == 1, "\(result)")
+    #expect(try spool.lastFailure("failed/a")["code"] == "http-407")
+  }
+
+  /// A real one, which asks for a password, and serves the same job when it gets that.
+  @Test(.enabled(if: access("/usr/bin/tinyproxy", X_OK) == 0, "needs tinyproxy (tinyproxy-bin)"))
+  func tinyproxy() async throws {
+    let origin = try simpleServer()
+    let authority = try await CertificateAuthority()
+    let front = try await TLSFront(to: origin, authority: authority, announcesEnd: true)
+    let directory = try TemporaryDirectory()
+    let port = try freePort()
+    let log = "\(directory.path)/log"
+    try writeFile(
+      "\(directory.path)/conf",
+      Array(
+        "Port \(port)\nListen 127.0.0.1\nTimeout 60\nMaxClients 20\nLogFile \"\(log)\"\nBasicAuth us3r pa55word\n".utf8)
+    )
+    let proxy = try RunningCommand(["/usr/bin/tinyproxy", "-d", "-c", "\(directory.path)/conf"])
+    defer { proxy.send(signal: SIGTERM) }
+    try await waitUntil("tinyproxy listens") { isListening(port) }
+    let spool = try TemporarySpool()
+    try spool.drop("plain", "url: \(origin.url("/plain"))\nattempts: 1\n")
+    try spool.drop("tunnel", "url: \(front.url("/tunnel"))\nattempts: 1\n")
+    for (user, code) in [("", "proxy"), ("us3r:pa55word@", "done")] {
+      let text = "http://\(user)127.0.0.1:\(port)"
+      let result = try await spoolrun(
+        "--once", "--cacert", authority.certificate, spool.root, environment: ["http_proxy": text, "https_proxy": text])
+      #expect(secrets.filter { "\(result)".contains($0) } == [], "\(result)")
+      for job in ["plain", "tunnel"] {
+        if code == "done" {
+          #expect(spool.places(of: job) == ["done/\(job)"], "\(result)")
+          #expect(try spool.lines("done/\(job)").last?["attempts"] == "1")
+        } else {
+          let record = try spool.lastFailure("partial/\(job)")
+          #expect(record["code"] == code && record["reason"]?.contains("127.0.0.1:\(port)") == true, "\(record)")
+          try spool.makeDue(job)
+        }
+      }
+    }
+  }
+}
