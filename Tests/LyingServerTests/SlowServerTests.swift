@@ -40,7 +40,7 @@ import TestSupport
       "job", "url: \(slow.url("/data"))\nurl: \(good.url("/data"))\nmin-rate: 1k over 1s\nattempts: 1\n")
     let result = try await spoolrun("-v", "--once", spool.root)
     #expect(try spool.payload("data") == Self.data, "\(result)")
-    #expect(slow.requests.count == 3 && good.requests.count == 1)
+    #expect(slow.requests.count == 3 && good.requests.count == 2)
     #expect(result.errors.contains("mirror-failed") && result.errors.contains("code=stalled"), "\(result)")
   }
 
@@ -59,6 +59,7 @@ import TestSupport
   @Test func piecesAreAddedUp() async throws {
     let server = try ScriptedServer { request, reply in
       let rest = try Origin(bytes: Self.data).answer(request, reply, limit: 1000)
+      guard rest > 0 else { return }
       let start = (request.rangeStart ?? 0) + 1000
       try reply.drip(Self.data[start..<start + rest], piece: 2048, milliseconds: 40)
     }

@@ -65,6 +65,8 @@ import Testing
   func `who is to blame`(
     scheme: String, code: CURLcode, status: Int, isConnected: Bool, socks: Int, expected: TransferFailure.Code
   ) throws {
+    // Its texts are libcurl's.
+    try Libcurl.load()
     var hop = HopFacts(host: "h.example", port: 443, scheme: scheme)
     hop.proxy = ProxyFacts(
       proxy: Proxy("http://user:s3cret@p.example:3128"), connectStatus: status, isConnected: isConnected,
