@@ -76,6 +76,12 @@ pairs: setup
 	$(SWIFT) build --build-tests
 	CRASH_PAIRS=$(CRASH_PAIRS) CRASH_SEED=$(CRASH_SEED) $(SWIFT) test --skip-build --disable-xctest --filter MatrixTests/struckTwice
 
+# So many random gestures of people and editors, while three workers work.
+GESTURES ?= 100000
+GESTURES_SEED ?= 1
+gestures: setup all
+	python3 -B Torture/endure/gestures.py --program $(PROGRAM) --gestures $(GESTURES) --seed $(GESTURES_SEED)
+
 # One worker for MINUTES, while jobs, server and network change at random. Needs root, for a network of its own; without it says so and
 # does nothing. SOAK="--seed 7" for another order; SOAK="--plant memory" for a worker that leaks, which has to be found.
 MINUTES ?= 60
@@ -151,6 +157,6 @@ clean:
 	$(SWIFT) package clean
 
 .PHONY: all demo test lint format model fuzz sanitize torture torture-quick crowd crowd-apart pairs soak soak-self-test peers \
-  powercut powercut-setup powercut-self-test \
+  gestures powercut powercut-setup powercut-self-test \
   $(POWERCUT_KINDS:%=powercut-%) powercut-uml bench bench-growth setup \
   install uninstall clean

@@ -67,9 +67,12 @@ class Mounts:
 
 
 class Fleet:
-    """Keeps a number of workers alive, in turn on each host, in turn staying and with --once."""
+    """Keeps a number of workers alive, in turn on each host, in turn staying and with --once. `fine`: the statuses that they may end with."""
 
-    def __init__(self, program: Path, hosts: list[Host], size: int, logs: Path, chance: random.Random):
+    def __init__(
+        self, program: Path, hosts: list[Host], size: int, logs: Path, chance: random.Random, fine: tuple[int, ...] = (0, 75)
+    ):
+        self.fine = fine
         self.program = program
         self.hosts = hosts
         self.size = size
@@ -105,7 +108,7 @@ class Fleet:
         is_killed = worker.ended_by == signal.SIGKILL and status == -signal.SIGKILL
         # Before it could take the signal for a wish.
         is_unborn = worker.ended_by == signal.SIGTERM and status == -signal.SIGTERM and not said
-        if not is_killed and not is_unborn and status not in (0, 75):
+        if not is_killed and not is_unborn and status not in self.fine:
             self.problems.append("\n    ".join([f"a worker ended with {status}; its last words:", *said[-5:]]))
 
     def awake(self) -> list[Worker]:

@@ -11,15 +11,15 @@ from server import Server
 
 
 class Witness:
-    """Sees each name that comes to or leaves `files/` and `done/`, while the context lasts: how a file stands at the end does not tell
+    """Sees each name that comes to or leaves the directories, while the context lasts: how a file stands at the end does not tell
     how often it was put there."""
 
-    def __init__(self, spool: Path, record: Path):
+    def __init__(self, spool: Path, record: Path, directories: tuple[str, ...] = ("files", "done")):
         self.record = record
         self.complaints = record.with_suffix(".err")
         events = [f"--event={event}" for event in ("create", "moved_to", "delete", "moved_from")]
         self.command = ["inotifywait", "--monitor", *events, "--format=%e %w%f", "--outfile", record]
-        self.command += [spool / "files", spool / "done"]
+        self.command += [spool / directory for directory in directories]
 
     def __enter__(self) -> "Witness":
         with open(self.complaints, "wb") as output:

@@ -1,0 +1,243 @@
+"""How many files there are of each job's text, whatever is done to them. A worker moves and copies, but neither adds nor takes one away, so every
+change is one of these."""
+
+import ctypes
+import errno
+import os
+import re
+import stat
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+STATES = ("new", "cur", "partial", "hold", "failed", "done")
+# Of the world: it has moved, something else stands there, it is no file.
+WAYS = {errno.ENOENT, errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.ENOTEMPTY, errno.ENAMETOOLONG, errno.EPERM}
+LIBC = ctypes.CDLL(None, use_errno=True)
+AT_FDCWD, RENAME_NOREPLACE = -100, 1
+# A job's token is its output, which stands in one of its first lines.
+TOKEN = re.compile(rb"^output: (payload-\d{6})\n", re.MULTILINE)
+HEAD = 1024
+
+
+@dataclass
+class Text:
+    # On which server.
+    file: str
+    # The version that alone is right; None for any.
+    version: int | None
+    # How many files of it there should be.
+    files: int = 0
+    # Fewer may be right: several names of one file, or a command that may have met another job of the name.
+    is_uncertain: bool = False
+    # By what a person did it may be no valid job any more, or stand where no worker looks.
+    is_spoiled: bool = False
+
+
+@dataclass
+class Accounts:
+    spool: Path
+    diary: IO[str]
+    texts: dict[str, Text] = field(default_factory=dict)
+    # Whoever bore a name, without numbers and the like.
+    by_name: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def note(self, what: str) -> None:
+        self.diary.write(what.encode(errors="backslashreplace").decode().replace("\n", "\\n") + "\n")
+
+    # MARK: what is where
+
+    def listed(self, state: str) -> list[str]:
+        """Sorted, so that a seed chooses the same of the same. Without dots, data and records."""
+        return sorted(name for name in os.listdir(self.spool / state) if not name.startswith(".") and not name.endswith((".part", ".record")))
+
+    def place(self, state: str, name: str) -> str:
+        return os.path.join(self.spool, state, name)
+
+    def token(self, path: str) -> str | None:
+        descriptor = opened(path)
+        if descriptor is None:
+            return None
+        try:
+            return token_of(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def is_begun(self, path: str) -> bool:
+        """Whether a worker has written to it."""
+        return b"\nstarted: " in (read(path) or b"")
+
+    def spoil(self, token: str | None) -> None:
+        if token:
+            self.texts[token].is_spoiled = True
+
+    # MARK: changes
+
+    def add(self, token: str | None, path: str) -> None:
+        """There is one more file of it."""
+        if token:
+            self.texts[token].files += 1
+            self.by_name[bare(path)].add(token)
+        self.note(f"  + {path} {token}")
+
+    def create(self, path: str, text: bytes, is_exclusive: bool = True) -> bool:
+        """As a shell's > does it, with noclobber."""
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | (os.O_EXCL if is_exclusive else os.O_TRUNC) | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        except OSError as error:
+            return missed(error)
+        before = os.fstat(descriptor)
+        os.write(descriptor, text)
+        os.close(descriptor)
+        self.add(token_in(text), path)
+        return before.st_nlink > 0
+
+    def remove(self, path: str) -> bool:
+        """As rm does it."""
+        descriptor = opened(path)
+        try:
+            token, links = (token_of(descriptor), os.fstat(descriptor).st_nlink) if descriptor is not None else (None, 0)
+            os.unlink(path)
+            self.note(f"  - {path} {token}")
+            if descriptor is not None:
+                self.has_gone(descriptor, links, token, path)
+        except OSError as error:
+            return missed(error)
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+        return True
+
+    def has_gone(self, descriptor: int, links: int, token: str | None, path: str) -> None:
+        """`path` named this file a moment ago, and was removed or replaced."""
+        left = os.fstat(descriptor).st_nlink
+        if left < links and token:
+            self.texts[token].files -= 1
+        elif left >= links:
+            # It had moved on: what went is another one.
+            self.note(f"  ? {path}")
+            self.doubt(path)
+
+    def doubt(self, path: str) -> None:
+        for token in self.by_name[bare(path)]:
+            self.texts[token].is_uncertain = True
+
+    def move(self, source: str, target: str) -> bool:
+        """As mv -n does it."""
+        token = self.token(source)
+        if LIBC.renameat2(AT_FDCWD, os.fsencode(source), AT_FDCWD, os.fsencode(target), RENAME_NOREPLACE) != 0:
+            return missed(OSError(ctypes.get_errno(), target))
+        self.follow(token, source, target)
+        return True
+
+    def replace(self, source: str, target: str) -> bool:
+        """As mv does it: what is there goes."""
+        token = self.token(source)
+        descriptor = opened(target)
+        try:
+            replaced, links = (token_of(descriptor), os.fstat(descriptor).st_nlink) if descriptor is not None else (None, 0)
+            os.rename(source, target)
+            self.follow(token, source, target)
+            if descriptor is not None and os.fstat(descriptor).st_nlink < links and replaced:
+                self.texts[replaced].files -= 1
+                self.note(f"  - {target} {replaced}, replaced")
+        except OSError as error:
+            return missed(error)
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+        return True
+
+    def follow(self, token: str | None, source: str, target: str) -> None:
+        self.note(f"  {source} -> {target} {token}")
+        if token:
+            self.by_name[bare(target)].add(token)
+            if is_no_name(target):
+                self.spoil(token)
+
+    def link(self, source: str, target: str) -> bool:
+        # Before: a worker may have taken it a moment after.
+        token = self.token(source)
+        try:
+            os.link(source, target, follow_symlinks=False)
+        except OSError as error:
+            return missed(error)
+        self.add(token, target)
+        if token:
+            self.texts[token].is_uncertain = True
+        return True
+
+    def rewrite(self, path: str, text: bytes, inode: int) -> bool:
+        """In place, cut to nothing first, as editors do it that keep the inode; `inode`: what was read. One that has moved on is made anew."""
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        except OSError as error:
+            return missed(error)
+        is_same = os.fstat(descriptor).st_ino == inode
+        os.write(descriptor, text)
+        os.close(descriptor)
+        self.note(f"  = {path} {token_in(text)}{'' if is_same else ', anew'}")
+        if not is_same:
+            self.add(token_in(text), path)
+        return True
+
+    # MARK: the end
+
+    def instances(self) -> defaultdict[str, list[str]]:
+        """All files that hold a job's text, by its token."""
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for state in ("tmp", *STATES):
+            for directory, _, names in os.walk(self.spool / state):
+                for name in names:
+                    path = os.path.join(directory, name)
+                    if token := self.token(path):
+                        found[token].append(os.path.relpath(path, self.spool))
+        return found
+
+
+def opened(path: str) -> int | None:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        missed(error)
+        return None
+
+
+def token_of(descriptor: int) -> str | None:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return None
+    return token_in(os.pread(descriptor, HEAD, 0))
+
+
+def token_in(text: bytes) -> str | None:
+    found = TOKEN.search(text[:HEAD])
+    return found and found[1].decode()
+
+
+def read(path: str) -> bytes | None:
+    descriptor = opened(path)
+    if descriptor is None:
+        return None
+    try:
+        return os.pread(descriptor, 1 << 20, 0) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+    finally:
+        os.close(descriptor)
+
+
+def missed(error: OSError) -> bool:
+    """False; what else than the ways of the world is wrong is raised."""
+    if error.errno not in WAYS:
+        raise error
+    return False
+
+
+def bare(path: str) -> str:
+    """A job's name without what moves and editors add to it."""
+    name = re.sub(r":[^:]*\.[0-9]+\.[0-9a-f]+$", "", os.path.basename(path))
+    return re.sub(r"(~[0-9]*|\.bak|\.orig|#)+$", "", name.lstrip("#"))
+
+
+def is_no_name(path: str) -> bool:
+    name = os.fsencode(os.path.basename(path))
+    return len(name) > 170 or name.endswith(b".part") or any(byte < 0x20 or byte == 0x7F for byte in name)

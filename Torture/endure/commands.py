@@ -1,0 +1,54 @@
+"""What people do with commands."""
+
+import os
+
+from accounts import missed, token_of
+from stage import Stage
+
+
+class Commands(Stage):
+    def command(self) -> None:
+        gesture = self.chance.choices(["hold", "release", "retry", "cancel", "clean", "status", "verify"], [5, 5, 6, 3, 0.5, 1, 0.1])[0]
+        if gesture in ("clean", "verify"):
+            self.ask(gesture)
+            return
+        if gesture == "status":
+            self.ask("status", *self.chance.choice([[], ["--all"], ["--json"]]))
+            return
+        if gesture != "cancel" and self.chance.random() < 0.03:
+            # A --all takes what is there; nothing goes by it.
+            for descriptor, _, _ in self.writing:
+                self.accounts.spoil(token_of(descriptor))
+            self.ask(gesture, "--all")
+            return
+        sources = {"hold": ("new", "cur", "partial"), "release": ("hold",), "retry": ("partial", "failed")}
+        if (found := self.any(*sources.get(gesture, ("new", "cur", "partial", "hold", "failed")))) is None:
+            return
+        state, name = found
+        path = self.accounts.place(state, name)
+        if state == "cur":
+            name = name.rpartition(":")[0] or name
+        if gesture == "cancel":
+            self.cancel(path, state, name)
+        else:
+            self.ask(gesture, "--", self.chance.choice([name, name, f"{state}/{name}"]))
+
+    def cancel(self, path: str, state: str, name: str) -> None:
+        """By what the command says it is known whom it has met."""
+        token = self.accounts.token(path)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError as error:
+            missed(error)
+            return
+        links = os.fstat(descriptor).st_nlink
+        status, said = self.ask("cancel", "-v", "--", name)
+        self.accounts.note(f"  cancel {path} {token}: {status} {said}")
+        left = os.fstat(descriptor).st_nlink
+        os.close(descriptor)
+        if left < links and token and status == 0:
+            self.accounts.texts[token].files -= 1
+        elif left < links and links == 1:
+            self.problems.append(f"cancel {name!r} removed the job, and ended with {status}")
+        elif status == 0:
+            self.accounts.doubt(path)
