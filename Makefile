@@ -10,8 +10,8 @@ RELEASE = -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-l
 PROGRAM = .build/release/spoolrun
 # Which manuals are installed on this machine says nothing of ours.
 UNINSTALLED = 'STYLE: referenced manual not found'
-SCRIPTS = .ci/run Benchmarks/setup Torture/powercut/setup scripts/demo scripts/fuzz scripts/loopback scripts/sanitize \
-  scripts/setup contrib/spoolrun-inotify Models/check
+SCRIPTS = .ci/run Benchmarks/setup Torture/powercut/setup Torture/realservers/setup scripts/demo scripts/fuzz scripts/loopback \
+  scripts/sanitize scripts/setup contrib/spoolrun-inotify Models/check
 COMPLETIONS = bash-completion/completions/spoolrun zsh/site-functions/_spoolrun fish/vendor_completions.d/spoolrun.fish
 
 all:
@@ -81,6 +81,12 @@ GESTURES ?= 100000
 GESTURES_SEED ?= 1
 gestures: setup all
 	python3 -B Torture/endure/gestures.py --program $(PROGRAM) --gestures $(GESTURES) --seed $(GESTURES_SEED)
+
+# Servers and proxies as the distribution ships them. REALSERVERS="--servers 'apache,caddy h2'" tries these alone.
+REALSERVERS ?=
+realservers: setup all
+	Torture/realservers/setup
+	python3 -B Torture/realservers --program $(PROGRAM) $(REALSERVERS)
 
 # One worker for MINUTES, while jobs, server and network change at random. Needs root, for a network of its own; without it says so and
 # does nothing. SOAK="--seed 7" for another order; SOAK="--plant memory" for a worker that leaks, which has to be found.
@@ -157,6 +163,6 @@ clean:
 	$(SWIFT) package clean
 
 .PHONY: all demo test lint format model fuzz sanitize torture torture-quick crowd crowd-apart pairs soak soak-self-test peers \
-  gestures powercut powercut-setup powercut-self-test \
+  gestures realservers powercut powercut-setup powercut-self-test \
   $(POWERCUT_KINDS:%=powercut-%) powercut-uml bench bench-growth setup \
   install uninstall clean

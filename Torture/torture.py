@@ -15,6 +15,7 @@ PARTS = {
     "sanitize": r".*Test run with",
     "fuzz": r"\w+ +(\d+ runs|FAILED)",
     "peers": r"\w+: \d+ ",
+    "realservers": r".*(PROBLEM|LEFT OUT)|\d+ scenarios at",
     "gestures": r"\d+ gestures in ",
     "crowd": r"SIG|another version|server stopped|\d+ of \d+ jobs",
     "crowd-apart": r"SIG|another version|server stopped|\d+ of \d+ jobs",
