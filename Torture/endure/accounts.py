@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import stat
+import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,17 +82,16 @@ class Accounts:
             self.by_name[bare(path)].add(token)
         self.note(f"  + {path} {token}")
 
-    def create(self, path: str, text: bytes, is_exclusive: bool = True) -> bool:
+    def create(self, path: str, text: bytes) -> bool:
         """As a shell's > does it, with noclobber."""
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | (os.O_EXCL if is_exclusive else os.O_TRUNC) | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+            descriptor = opened_to_write(path, os.O_EXCL)
         except OSError as error:
             return missed(error)
-        before = os.fstat(descriptor)
         os.write(descriptor, text)
         os.close(descriptor)
         self.add(token_in(text), path)
-        return before.st_nlink > 0
+        return True
 
     def remove(self, path: str) -> bool:
         """As rm does it."""
@@ -171,7 +171,7 @@ class Accounts:
     def rewrite(self, path: str, text: bytes, inode: int) -> bool:
         """In place, cut to nothing first, as editors do it that keep the inode; `inode`: what was read. One that has moved on is made anew."""
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+            descriptor = opened_to_write(path, os.O_TRUNC)
         except OSError as error:
             return missed(error)
         is_same = os.fstat(descriptor).st_ino == inode
@@ -202,6 +202,15 @@ def opened(path: str) -> int | None:
     except OSError as error:
         missed(error)
         return None
+
+
+def opened_to_write(path: str, flag: int) -> int:
+    """Waits neither for a pipe's reader, nor longer than a worker has a lease, which is for a moment."""
+    while True:
+        try:
+            return os.open(path, os.O_WRONLY | os.O_CREAT | flag | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        except BlockingIOError:
+            time.sleep(0.001)
 
 
 def token_of(descriptor: int) -> str | None:
