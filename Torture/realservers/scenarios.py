@@ -315,6 +315,9 @@ def wrong_login(scene: Scene) -> Outcome:
     scene.drop("plain", name)
     trial.run()
     state, codes = trial.state(name), trial.codes(name)
+    if state == "failed" and codes == ["http-401"]:
+        # tinyproxy 1.11 says 401, as only an origin should.
+        return Outcome("cannot tell")
     if state not in ("new", "partial"):
         return Outcome(f"407: {state}, {' '.join(codes)}", True)
     trial.environment = os.environ | server.environment
