@@ -153,6 +153,10 @@ extension Spool {
   /// Data and records stand beside jobs, and are none.
   private func isJob(_ name: FileName, in directory: Directory, for gesture: Gesture) throws(SpoolError) -> Bool {
     switch (directory, gesture) {
+    case (.partial, .retry):
+      // A symbolic link, for one, waits for nothing, and cannot be opened.
+      guard !name.isData else { return false }
+      return try status(.partial, name)?.isRegular ?? false
     case (.partial, _): return !name.isData
     case (.failed, .retry):
       // What is no regular file would only come back.
@@ -175,9 +179,9 @@ extension Spool {
       case .failed where gesture == .cancel:
         let dropped = try leftovers(in: names)
         jobs += names.filter { !dropped.contains($0) }.map { ($0, .failed) }
-      case .failed:
-        for name in names {
-          if try isJob(name, in: .failed, for: gesture) { jobs.append((name, .failed)) }
+      case .failed, .partial:
+        for name in names where JobName(name) != nil {
+          if try isJob(name, in: directory, for: gesture) { jobs.append((name, directory)) }
         }
       default: jobs += names.filter { JobName($0) != nil }.map { ($0, directory) }
       }

@@ -113,6 +113,19 @@ import Testing
     #expect(flags.status == .exited(64) && flags.errors.contains("exclude each other"), "\(flags)")
   }
 
+  @Test func `a link in partial is no job to retry, and the next one is`() async throws {
+    let scene = try Scene()
+    try #require(symlink("nowhere", scene.spool.path("partial/link")) == 0)
+    try writeFile(scene.spool.path("partial/x"), Array("https://a.example/x\n".utf8))
+    try setModificationTime(scene.spool.path("partial/x"), secondsFromNow: 5000)
+    let result = try await scene.spoolrun("retry", "link", "x")
+    #expect(result.status == .exited(1), "\(result)")
+    #expect(result.errors == "spoolrun: link: nothing to retry: it is partial/link\n")
+    let due = try #require(fileStatus(scene.spool.path("partial/x"))).st_mtim.tv_sec
+    #expect(due <= time(nil))
+    #expect(try await scene.spoolrun("retry", "--all").status == .exited(0), "of all there are, it is none")
+  }
+
   @Test func `of two jobs of one name the directory says which`() async throws {
     let scene = try Scene()
     for place in ["new/x", "failed/x"] { try writeFile(scene.spool.path(place), Array("https://a.example/x\n".utf8)) }
