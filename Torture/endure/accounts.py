@@ -20,6 +20,7 @@ AT_FDCWD, RENAME_NOREPLACE = -100, 1
 # A job's token is its output, which stands in one of its first lines.
 TOKEN = re.compile(rb"^output: (payload-\d{6})\n", re.MULTILINE)
 HEAD = 1024
+CLAIM = re.compile(r":[^:]*\.[0-9]+\.[0-9a-f]{8}$")
 
 
 @dataclass
@@ -185,13 +186,13 @@ class Accounts:
     # MARK: the end
 
     def instances(self) -> defaultdict[str, list[str]]:
-        """All files that hold a job's text, by its token."""
+        """All files that hold a job's text, by its token; but not a copy in tmp that a worker was killed over."""
         found: defaultdict[str, list[str]] = defaultdict(list)
         for state in ("tmp", *STATES):
             for directory, _, names in os.walk(self.spool / state):
                 for name in names:
                     path = os.path.join(directory, name)
-                    if token := self.token(path):
+                    if (token := self.token(path)) and not (state == "tmp" and CLAIM.search(name)):
                         found[token].append(os.path.relpath(path, self.spool))
         return found
 

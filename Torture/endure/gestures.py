@@ -44,6 +44,12 @@ def arguments() -> argparse.Namespace:
 
 class Gestures(Hands, Commands):
     comparisons = 0
+    made = 0
+    # What was done until then is judged all the same.
+    is_told_to_end = False
+
+    def end(self, *_: object) -> None:
+        self.is_told_to_end = True
 
     def run(self, gestures: int, rate: float) -> None:
         kinds = {
@@ -64,8 +70,11 @@ class Gestures(Hands, Commands):
             ahead = begun + (number + 1) / rate - time.monotonic()
             if ahead > 0:
                 time.sleep(ahead)
-            if number % 5000 == 4999:
-                self.say(number + 1, time.monotonic() - begun)
+            self.made = number + 1
+            if self.made % 5000 == 0:
+                self.say(self.made, time.monotonic() - begun)
+            if self.is_told_to_end:
+                break
         self.go_on_writing(is_last=True)
 
     def say(self, number: int, seconds: float) -> None:
@@ -130,12 +139,12 @@ class Gestures(Hands, Commands):
             self.fleet.workers.remove(worker)
             self.fleet.judge(worker)
 
-    def report(self, gestures: int, found: list[str], seconds: float) -> None:
+    def report(self, found: list[str], seconds: float) -> None:
         for case, count in sorted(self.cases.items()):
             print(f"{count:7}  {case}")
         texts = self.accounts.texts.values()
         print(
-            f"{gestures} gestures in {seconds:.0f} s, {gestures / seconds:.0f} a second; {len(texts)} jobs,"
+            f"{self.made} gestures in {seconds:.0f} s, {self.made / seconds:.0f} a second; {len(texts)} jobs,"
             f" {sum(text.files for text in texts)} files of them left, {sum(text.is_spoiled for text in texts)} spoiled by hand,"
             f" {len(os.listdir(self.spool / 'files'))} payloads; {self.fleet.started} workers; {self.comparisons} comparisons with status;"
             f" {len(found)} problems"
@@ -171,12 +180,13 @@ def play(options: argparse.Namespace, work: Path) -> bool:
         fleet = Fleet(options.program.resolve(), [Host("alpha", spool), Host("beta", spool)], WORKERS, work / "logs", chance, FINE)
         stack.callback(fleet.end)
         gestures = Gestures(options.program, spool, server, fleet, Accounts(spool, diary), chance)
+        signal.signal(signal.SIGTERM, gestures.end)
         begun = time.monotonic()
         gestures.run(options.gestures, options.rate)
         seconds = time.monotonic() - begun
         gestures.finish()
         found = gestures.problems + fleet.problems + problems(gestures.accounts, server, witness)
-        gestures.report(options.gestures, found, seconds)
+        gestures.report(found, seconds)
     return not found
 
 
@@ -188,6 +198,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # So that what was begun is ended.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main())

@@ -43,6 +43,9 @@ class Hands(Drops):
             new_name = name.rpartition(":")[0] or name
         elif self.chance.random() < 0.05:
             new_name = self.chance.choice(["renamed-{}", f"{name}.bak", f"{name}:alpha.1.0a", "x\x01{}"]).format(name)
+        if target == "tmp":
+            # Where a worker's own have a claim's name.
+            new_name = f"aside-{self.chance.randrange(10**9)}"
         if target in ("done", "tmp", "cur") or state == "done":
             self.accounts.spoil(self.accounts.token(path))
         self.count(f"mv {state} {target}", self.accounts.move(path, self.accounts.place(target, new_name)))
