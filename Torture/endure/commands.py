@@ -46,8 +46,9 @@ class Commands(Stage):
         self.accounts.note(f"  cancel {path} {token}: {status} {said}")
         left = os.fstat(descriptor).st_nlink
         os.close(descriptor)
-        if left < links and token and status == 0:
-            self.accounts.texts[token].files -= 1
+        if left < links and status == 0:
+            if token:
+                self.accounts.texts[token].files -= 1
         elif left < links and links == 1:
             self.problems.append(f"cancel {name!r} removed the job, and ended with {status}")
         elif status == 0:

@@ -2,7 +2,7 @@
 
 import os
 
-from accounts import Accounts
+from accounts import Accounts, is_no_name
 from server import Server
 from verdict import Witness
 
@@ -12,7 +12,8 @@ def problems(accounts: Accounts, server: Server, witness: Witness) -> list[str]:
     told = [problem for token in sorted(found.keys() | accounts.texts.keys()) for problem in text_problems(accounts, token, found[token])]
     told += payload_problems(accounts, server, found)
     for state in ("new", "cur"):
-        if left := accounts.listed(state):
+        # What was put into cur by hand under a name that no job can have is nobody's.
+        if left := [name for name in accounts.listed(state) if state == "new" or not is_no_name(name)]:
             told.append(f"left in {state}: {len(left)}, such as {left[:3]!r}")
     came, went = witness.seen()
     told += [f"{path}: published {times} times" for path, times in came.items() if times > 1]
