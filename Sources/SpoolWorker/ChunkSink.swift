@@ -62,6 +62,8 @@ final class ChunkSink: FetchSink {
     return false
   }
 
+  var hasAll: Bool { statedEnd > 0 && position >= statedEnd }
+
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     position += UInt64(bytes.count)
     if position > statedEnd {

@@ -61,6 +61,8 @@ final class PartSink: FetchSink {
     try state.checkRoom()
   }
 
+  var hasAll: Bool { statedEnd.map { state.length >= $0 } ?? false }
+
   /// Cuts off what came with this answer: one that lies about its end may lie about all of it.
   func takeBack() throws(SpoolError) {
     if let began { try state.cutBack(to: began) }

@@ -334,7 +334,10 @@ final class Exchange {
   func checkTimeouts(now: Milliseconds, share: Double?) {
     guard let lastActivity, verdict == nil else { return checkTotal(now: now) }
     let idle = request.idleTimeoutSeconds
-    if idle > 0, !isPaused, now - lastActivity >= Milliseconds(idle) * 1000 {
+    // Time enough for bytes beyond those, which would make the answer a lie.
+    if sink.hasAll, !isPaused, now - lastActivity >= 1000 {
+      verdict = .complete
+    } else if idle > 0, !isPaused, now - lastActivity >= Milliseconds(idle) * 1000 {
       fail(.stalled, "no data for \(idle) s from \(url.host)")
     } else if let floor = request.floor, let rate = pace.rate(at: now), rate < floor.least(share: share) {
       fail(

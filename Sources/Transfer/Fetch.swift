@@ -75,6 +75,9 @@ package protocol FetchSink: AnyObject {
   /// The next bytes of the body, at most 16 KiB at a time, valid only during the call. False drops the connection;
   /// the fetch ends with `.refused`.
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool
+  /// Whether all bytes have come that the head told of. Where the end of the message then stays away, the fetch is `.complete` after a moment, and its
+  /// connection is closed: squid 5.7 never ends a 206 that its origin sent in chunks.
+  var hasAll: Bool { get }
 }
 
 package struct FetchResult: Sendable {

@@ -94,6 +94,18 @@ let rangeBehaviours: [Behaviour] =
       try reply.send(payload[start..<end] + garbage(260))
       try reply.finish()
     },
+    // As squid 5.7 does behind an origin that answers in chunks.
+    Behaviour("206 in chunks, the last of which never comes", asks: resumesOnce) { request, reply in
+      guard let start = request.rangeStart, start < n else {
+        try origin.answer(request, reply)
+        return
+      }
+      try reply.head(
+        "206 Partial Content",
+        origin.headFields + ["Content-Range: \(origin.contentRange(start))", "Transfer-Encoding: chunked"])
+      try reply.send(chunk(Array(payload[start...])))
+      try reply.stall()
+    },
     Behaviour(
       "206 multipart/byteranges", asks: uselessTwice,
       script: origin.lyingIn206 {

@@ -52,6 +52,7 @@ actor Driver {
 }
 
 final class Sink: FetchSink {
+  let hasAll = false
   let accepting: (ResponseHead) -> Bool
   let limit: Int
   var received: (Int) -> Void = { _ in }
