@@ -43,7 +43,7 @@ package final class Claim {
     needsNewline = text.hasTornTail && !text.isTornByWorker(in: origin) && !isRequeueNoted
   }
 
-  deinit { if isOpen { _ = Glibc.close(descriptor) } }
+  deinit { if isOpen { System.release(descriptor) } }
 
   /// Cuts off a journal line that has no newline.
   func dropTornTail() throws(SpoolError) {
@@ -199,10 +199,10 @@ package final class Claim {
         }
         try system.rename(spool.root, copy, path)
       }
-      _ = Glibc.close(descriptor)
+      System.release(descriptor)
       (descriptor, identity, end) = (fresh, status, Int64(bytes.count))
     } catch {
-      _ = Glibc.close(fresh)
+      System.release(fresh)
       try? system.unlink(spool.root, copy)
       throw error
     }

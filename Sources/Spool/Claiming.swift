@@ -119,7 +119,7 @@ extension Spool {
       isWritable = false
     }
     var isHandedOver = false
-    defer { if !isHandedOver { _ = Glibc.close(descriptor) } }
+    defer { if !isHandedOver { System.release(descriptor) } }
 
     guard try system.lock(descriptor, source) else { return .lost }
     var status = try system.status(descriptor, path: source)
@@ -209,7 +209,7 @@ extension Spool {
       // Its writer holds a write lease on it (open(2), O_NONBLOCK).
       return true
     }
-    defer { _ = Glibc.close(descriptor) }
+    defer { System.release(descriptor) }
     do throws(SpoolError) {
       try system.probeLease(descriptor, path)
     } catch  where error.errno == .resourceTemporarilyUnavailable {

@@ -134,7 +134,7 @@ extension Spool {
     return .removed(place)
   }
 
-  /// Waits, 2 s at most, until nobody has the job's lock.
+  /// Waits, 2 s at most, until nobody has the job's lock, nor has it open for writing: in `new/` it would seem half written.
   private func waitUntilUnlocked(_ place: JobPlace) throws(SpoolError) {
     let descriptor: Int32
     do throws(SpoolError) {
@@ -143,10 +143,21 @@ extension Spool {
     } catch  where error.errno == .permissionDenied {
       return
     }
-    defer { _ = Glibc.close(descriptor) }
+    defer { System.release(descriptor) }
     for _ in 0..<100 {
-      if try system.lock(descriptor, place.path) { return }
+      if try system.lock(descriptor, place.path), try !isOpenForWriting(descriptor, place) { return }
       usleep(20_000)
+    }
+  }
+
+  /// As far as a lease tells (fcntl(2), F_SETLEASE).
+  private func isOpenForWriting(_ descriptor: Int32, _ place: JobPlace) throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      try system.probeLease(descriptor, place.path)
+      return false
+    } catch {
+      // Any other answer: it is not this user's to ask, or the file system knows no leases.
+      return error.errno == .resourceTemporarilyUnavailable
     }
   }
 

@@ -30,7 +30,7 @@ extension Spool {
     do throws(SpoolError) {
       guard try system.status(root, path).isRegular else { return nil }
       let descriptor = try system.open(root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-      defer { _ = Glibc.close(descriptor) }
+      defer { System.release(descriptor) }
       guard try system.lock(descriptor, path) else { return nil }
       let status = try system.status(descriptor, path: path)
       guard try system.status(root, path).isSameFile(as: status) else { return nil }

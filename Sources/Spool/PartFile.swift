@@ -24,7 +24,7 @@ package final class PartFile {
     length = UInt64(status.size)
   }
 
-  deinit { if isOpen { _ = Glibc.close(descriptor) } }
+  deinit { if isOpen { System.release(descriptor) } }
 
   /// Opens or creates the data of `job`; nil when another worker has it, or when what stands there is no file of ours.
   /// - Parameter removeTemporary: removes the second name that a commit may have left of the data with this inode, which nobody else has.
@@ -45,10 +45,10 @@ package final class PartFile {
         }
       }
     } catch {
-      _ = Glibc.close(descriptor)
+      System.release(descriptor)
       throw error
     }
-    _ = Glibc.close(descriptor)
+    System.release(descriptor)
     return nil
   }
 
@@ -195,7 +195,7 @@ package struct PartCopy: Sendable {
       try system.rename(root, temporary, path)
       return Result(descriptor: fresh, status: status)
     } catch {
-      _ = Glibc.close(fresh)
+      System.release(fresh)
       try? system.unlink(root, temporary)
       throw error
     }

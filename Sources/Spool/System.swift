@@ -182,7 +182,9 @@ package struct System: Sendable {
     return FileStatus(status)
   }
 
+  /// As ``release(_:)``, where close(2) may be the last chance to hear of a failed write.
   func close(_ descriptor: Int32, _ path: Path) throws(SpoolError) {
+    _ = flock(descriptor, LOCK_UN)
     // On Linux the descriptor is gone even after EINTR (close(2)), so that is no error.
     do throws(SpoolError) {
       try call(.close, path.display, repeatable: false) { _ in Int(Glibc.close(descriptor)) }
@@ -258,6 +260,15 @@ package struct System: Sendable {
     } catch  where error.errno == .wouldBlock {
       return false
     }
+  }
+
+  /// Gives a lock back, if there is one, and closes the descriptor.
+  ///
+  /// close(2) alone does not always: the lock is the open file's (flock(2)), which a child has as well between its fork and its exec. Whatever this process
+  /// locks next would seem to be another's.
+  static func release(_ descriptor: Int32) {
+    _ = flock(descriptor, LOCK_UN)
+    _ = Glibc.close(descriptor)
   }
 
   /// fcntl(2) F_SETLEASE: throws EAGAIN while somebody has the file open for writing.

@@ -109,6 +109,46 @@ import Testing
     #expect(try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "lost", "it is locked")
   }
 
+  /// A child has the worker's open files between its fork and its exec, and with them their locks, whatever the worker closes meanwhile.
+  @Test func aForkedChildKeepsNoLock() throws {
+    let files = try TemporarySpool()
+    let copies = Copies()
+    let spool = try Spool(
+      files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b",
+      system: System(
+        hook: Probe { call in
+          if [.lock, .close].contains(call.kind) { copies.add(of: files.path(call.path)) }
+          return nil
+        }))
+    try files.drop("a", url)
+    let claim = try spool.claim(FileName("a"), from: .new, now: .now()).claim()
+    let part = try #require(try PartFile.open(claim.job, in: spool))
+    try part.close()
+    try claim.park(until: .now())
+    let again = try spool.claim(FileName("a"), from: .partial, now: .now()).claim()
+    #expect(try PartFile.open(again.job, in: spool) != nil)
+    #expect(copies.count >= 4)
+  }
+
+  /// Other descriptors of the same open files, as a child has them.
+  private final class Copies: Sendable {
+    private let descriptors = Mutex<[Int32]>([])
+
+    func add(of path: String) {
+      for name in names(in: "/proc/self/fd") {
+        var target = [CChar](repeating: 0, count: 4096)
+        guard let descriptor = Int32(name), readlink("/proc/self/fd/\(name)", &target, target.count - 1) > 0,
+          String(decoding: target.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self) == path
+        else { continue }
+        descriptors.withLock { $0.append(fcntl(descriptor, F_DUPFD_CLOEXEC, 0)) }
+      }
+    }
+
+    var count: Int { descriptors.withLock { $0.count } }
+
+    deinit { for descriptor in descriptors.withLock({ $0 }) { close(descriptor) } }
+  }
+
   /// While another worker looks for writers it holds a lease for a moment: that is no error, and nobody dies of it.
   @Test func anothersLeaseIsNoError() throws {
     signal(SIGIO, SIG_IGN)
