@@ -363,7 +363,8 @@ extension Spool {
     let held = Set(try list(.cur).compactMap { ClaimName($0)?.job })
     for attempt in 2...Self.mostTries {
       let candidate = job.numbered(Self.number(ofTry: attempt))
-      if held.contains(candidate) { continue }
+      // Its own, where it ends in a number: another job has it, perhaps on its way from one directory to the next.
+      if candidate == job || held.contains(candidate) { continue }
       if try status(.partial, candidate.part) != nil { continue }
       var isFree = true
       for directory in [Directory.new, .partial, .done, .failed, .hold]
@@ -414,11 +415,8 @@ extension Spool {
 
   /// Puts what is no job into `failed/` as it is, with the record beside it: nothing dropped is deleted or ignored in silence.
   private func reject(_ name: FileName, from origin: Directory, _ defect: Defect) throws(SpoolError) -> ClaimOutcome {
-    func numbered(_ suffix: String) -> FileName {
-      FileName(Array(name.bytes.prefix(255 - suffix.utf8.count)) + Array(suffix.utf8))
-    }
     // `failed/NAME.part` is the place of a job's wrong data, which is replaced and removed.
-    var target = name.bytes.suffix(5) == Array(".part".utf8)[...] ? numbered("~1") : name
+    var target = name.isData ? name.suffixed("~1", limit: Self.maximumName) : name
     var attempt = 1
     while true {
       do throws(SpoolError) {
@@ -432,10 +430,13 @@ extension Spool {
         return .lost
       } catch  where error.errno == .fileExists && attempt < Self.mostTries {
         attempt += 1
-        target = numbered("~\(Self.number(ofTry: attempt))")
+        target = name.numbered(Self.number(ofTry: attempt), limit: Self.maximumName)
       }
     }
   }
+
+  /// Bytes of a directory entry's name (NAME_MAX, limits.h).
+  private static let maximumName = 255
 
   /// Another user's directory, whose `..` would change, or a mount point (rename(2)).
   private static func isImmovable(_ errno: Errno) -> Bool {

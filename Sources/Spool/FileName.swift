@@ -7,6 +7,28 @@ package struct FileName: Hashable, Sendable {
   /// A leading dot: no reader of a spool looks at it, as in a maildir.
   package var isIgnored: Bool { bytes.first == 0x2E }
 
+  /// What ``numbered(_:limit:)`` has added to a name, if its end looks like that.
+  var numbering: (stem: FileName, number: Int)? {
+    guard let mark = bytes.lastIndex(of: UInt8(ascii: "~")), mark > 0 else { return nil }
+    let digits = bytes[(mark + 1)...]
+    guard (1...9).contains(digits.count), digits.first != UInt8(ascii: "0"),
+      digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+      let number = Int(String(decoding: digits, as: UTF8.self)), number >= 2
+    else { return nil }
+    return (FileName(Array(bytes[..<mark])), number)
+  }
+
+  /// `NAME~2` for the second of this name. A number that is there already is replaced, also one that was part of the name from the start: `NAME~3`, and
+  /// not `NAME~2~2`.
+  /// - Parameter limit: bytes that it may have; what is longer is cut before the number.
+  func numbered(_ number: Int, limit: Int) -> FileName {
+    (numbering?.stem ?? self).suffixed("~\(number)", limit: limit)
+  }
+
+  func suffixed(_ suffix: String, limit: Int) -> FileName {
+    FileName(Array(bytes.prefix(limit - suffix.utf8.count)) + Array(suffix.utf8))
+  }
+
   /// The name, safe for a terminal: see ``escaped(_:)``.
   package var display: String { escaped(bytes) }
 }

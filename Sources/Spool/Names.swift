@@ -34,20 +34,17 @@ package struct JobName: Hashable, Sendable {
   /// `NAME.part`, the data of the job.
   package var part: FileName { FileName(fileName.bytes + Array(".part".utf8)) }
 
-  /// The name for the `number`-th job of one name: `NAME~2`, cut where it would grow too long.
+  /// The name for the `number`-th job of one name: `NAME~2`; see ``FileName/numbered(_:limit:)``.
   package func numbered(_ number: Int) -> JobName {
-    let suffix = Array("~\(number)".utf8)
-    let stem = fileName.bytes.prefix(Self.maximumLength - suffix.count)
     // A stem cut in the middle keeps no dot in front and no .part behind: the suffix ends it.
-    return JobName(unchecked: FileName(Array(stem) + suffix))
+    JobName(unchecked: fileName.numbered(number, limit: Self.maximumLength))
   }
 
-  /// Whether `name` is what ``numbered(_:)`` gives for some number.
+  /// Whether `name` is what ``numbered(_:)`` gives for some number, or what it gave in 0.1, which added to a number that was there: `NAME~2~2`.
   func isNumbered(as name: FileName) -> Bool {
-    guard let mark = name.bytes.lastIndex(of: UInt8(ascii: "~")),
-      let number = Int(String(decoding: name.bytes[(mark + 1)...], as: UTF8.self))
-    else { return false }
+    guard let number = name.numbering?.number else { return false }
     return numbered(number).fileName == name
+      || fileName.suffixed("~\(number)", limit: Self.maximumLength) == name
   }
 
   private init(unchecked name: FileName) { fileName = name }

@@ -179,6 +179,20 @@ import Testing
     #expect(try fixture.claim("a").job.display == "a~3")
   }
 
+  /// The number that a name has is replaced, also where it was part of the name.
+  @Test func aNumberedNameIsNotNumberedTwice() throws {
+    let fixture = try Fixture()
+    try writeFile(fixture.files.path("failed/a~2"), Array(url.utf8))
+    var claims: [Claim] = []
+    for expected in ["a~3", "a~4"] {
+      try fixture.files.drop("a~2", url)
+      claims.append(try fixture.claim("a~2"))
+      #expect(claims.last?.job.display == expected)
+    }
+    #expect(try fixture.spool.drop(url, as: jobName("a~2")).display == "a~2")
+    #expect(try fixture.spool.drop(url, as: jobName("a~2")).display == "a~5")
+  }
+
   /// However many jobs had a name, the next one gets another, with few looks: neither a dropper nor cron ends a worker.
   @Test(arguments: ["a", String(repeating: "n", count: 180)])
   func aThousandJobsOfAName(name: String) throws {

@@ -40,6 +40,15 @@ import Testing
   @Test func numberedNames() throws {
     let job = try jobName("a")
     #expect(job.numbered(2).display == "a~2")
+    for (name, third) in [("a~2", "a~3"), ("a~123456789", "a~3"), ("a~2~2", "a~2~3")] {
+      #expect(try jobName(name).numbered(3).display == third)
+    }
+    // No numbers that this gives.
+    for name in ["~2", "a~", "a~1", "a~02", "a~0", "a~x", "a~2x", "a~-2", "a~+2", "a~1234567890"] {
+      #expect(try jobName(name).numbered(3).display == "\(name)~3")
+    }
+    let cut = try #require(JobName(FileName(String(repeating: "x", count: 178) + "~2")))
+    #expect(cut.numbered(10).display == String(repeating: "x", count: 177) + "~10")
     let long = try #require(JobName(FileName(String(repeating: "x", count: 180))))
     #expect(long.numbered(10_000).fileName.bytes.count == 180)
     #expect(long.numbered(10_000).display.hasSuffix("xxx~10000"))

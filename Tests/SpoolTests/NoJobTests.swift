@@ -147,6 +147,14 @@ import Testing
     #expect(try fixture.outcome("x").rejectedName?.display == "x~2")
     #expect(try fixture.files.lines("failed/x~2.record").last?["code"] == "malformed")
   }
+  @Test func aNumberedNameIsNotNumberedTwice() throws {
+    let fixture = try Fixture()
+    for expected in ["x~2", "x~3", "x~4"] {
+      try Junk.fifo.make(fixture.files.path("new/x~2"))
+      #expect(try fixture.outcome("x~2").rejectedName?.display == expected)
+    }
+  }
+
 
   /// Whoever drops the same thing over and over doesn't end the worker, but gets names with large numbers.
   @Test(arguments: ["x", String(repeating: "x", count: 255), "x.part"])

@@ -64,13 +64,18 @@ import Testing
   }
 
   /// A move by link and unlink that was cut in the middle.
-  @Test(arguments: ["done/a", "failed/a", "partial/a", "done/a~2", "done/a~3", "done/a~123456789"])
-  func aHalfDoneMoveIsCompleted(target: String) throws {
+  @Test(arguments: [
+    ("a", "done/a"), ("a", "failed/a"), ("a", "partial/a"), ("a", "done/a~2"), ("a", "done/a~3"),
+    ("a", "done/a~123456789"), ("a~2", "done/a~3"),
+    // As 0.1 numbered.
+    ("a~2", "done/a~2~2"),
+  ])
+  func aHalfDoneMoveIsCompleted(name: String, target: String) throws {
     let fixture = try Fixture()
-    try leave("a:alpha.1.00000009", in: fixture)
-    if target.contains("~") { try writeFile(fixture.files.path("done/a"), []) }
-    try #require(link(fixture.files.path("cur/a:alpha.1.00000009"), fixture.files.path(target)) == 0)
-    #expect(try fixture.outcome("a:alpha.1.00000009", from: .cur).label == "lost")
+    try leave("\(name):alpha.1.00000009", in: fixture)
+    if target != "done/\(name)" { try writeFile(fixture.files.path("done/\(name)"), []) }
+    try #require(link(fixture.files.path("cur/\(name):alpha.1.00000009"), fixture.files.path(target)) == 0)
+    #expect(try fixture.outcome("\(name):alpha.1.00000009", from: .cur).label == "lost")
     #expect(fixture.files.names("cur") == [])
     #expect(try fixture.text(target) == job)
   }

@@ -58,7 +58,7 @@ def some(found: set[str]) -> str:
 
 
 def job_of(name: str) -> str:
-    """A job's name as it was dropped: each time that its data is locked by a worker that sleeps, it goes on as `NAME~2`, `NAME~2~2`, …"""
+    """A job's name as it was dropped: each time that its data is locked by a worker that sleeps, it goes on as `NAME~2`, `NAME~3`, … (`NAME~2~2` in 0.1)."""
     return re.sub(r"(~[1-9][0-9]*)+$", "", name)
 
 
