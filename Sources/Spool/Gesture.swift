@@ -125,6 +125,7 @@ extension Spool {
 
   private func remove(_ place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {
     do throws(SpoolError) {
+      if place.directory == .failed, try status(.failed, name)?.isDirectory == false { try removeRecord(of: name) }
       try system.unlink(root, place.path)
     } catch  where error.errno == .isDirectory {
       return .directory(place)
@@ -132,6 +133,20 @@ extension Spool {
     // A worker that runs it removes the data itself, and holds the lock until then.
     if let job = JobName(name) { try removeOrphanedData(of: job) }
     return .removed(place)
+  }
+
+  /// The record beside what is no job goes with it, and before it: from then on its name is free, and a worker may write a record of something else there.
+  private func removeRecord(of name: FileName) throws(SpoolError) {
+    let record = name.record
+    guard record != name, try isRecord(record) else { return }
+    // Of long names only the first bytes are in their record's, which several may share.
+    if name.hasLongRecord, try list(.failed).contains(where: { $0 != name && $0 != record && $0.record == record }) {
+      return
+    }
+    do throws(SpoolError) {
+      try system.unlink(root, Path(.failed, record))
+    } catch  where error.errno == .noSuchFileOrDirectory {
+    }
   }
 
   /// Waits, 2 s at most, until nobody has the job's lock, nor has it open for writing: in `new/` it would seem half written.

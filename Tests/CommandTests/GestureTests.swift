@@ -180,7 +180,30 @@ import Testing
     let second = try await scene.spoolrun("cancel", "--all")
     #expect(second.status == .exited(0), "\(second)")
     #expect(scene.spool.names("new") + scene.spool.names("partial") == [])
-    #expect(scene.spool.names("failed") == ["pipe.record"], "which clean removes")
+    #expect(scene.spool.names("failed") == [])
+  }
+
+  @Test func `the record of what is no job goes with it`() async throws {
+    let scene = try Scene()
+    let record = Array("failed: 2026-01-02T03:04:05Z attempt=0 code=malformed\n".utf8)
+    // Two names of which only the same first bytes are in the record's.
+    let long = ["1", "2"].map { String(repeating: "n", count: 254) + $0 }
+    for name in ["pipe", "other"] + long { mkfifo(scene.spool.path("failed/\(name)"), 0o600) }
+    try #require(mkdir(scene.spool.path("failed/directory"), 0o700) == 0)
+    let shared = "\(String(repeating: "n", count: 248)).record"
+    for name in ["pipe.record", "other.record", "directory.record", shared] {
+      try writeFile(scene.spool.path("failed/\(name)"), record)
+    }
+    // A job that is called like a record.
+    try writeFile(scene.spool.path("failed/job.record"), Array("https://a.example/x\n".utf8) + record)
+    try writeFile(scene.spool.path("failed/job"), Array("https://a.example/x\n".utf8) + record)
+    #expect(try await scene.spoolrun("cancel", "pipe", "failed/job", long[0]).status == .exited(0))
+    #expect(try await scene.spoolrun("cancel", "directory").status == .exited(1))
+    #expect(
+      scene.spool.names("failed")
+        == ["directory", "directory.record", "job.record", shared, long[1], "other", "other.record"].sorted())
+    #expect(try await scene.spoolrun("cancel", long[1]).status == .exited(0))
+    #expect(!scene.spool.names("failed").contains(shared))
   }
 
   /// A gesture between the receipt and the move to `done/`; the worker that took the job up again may have died.
