@@ -125,7 +125,9 @@ struct GestureOptions: ParsableArguments {
 
   func validate(flags: Int, _ spelling: String) throws {
     if flags > 1 { throw ValidationError("--all and --failed exclude each other") }
-    if flags == 0, names.isEmpty { throw ValidationError("Name jobs, or say \(spelling).") }
+    if flags == 0, names.isEmpty {
+      throw ValidationError("Name jobs, or say \(spelling). A name that begins with a dash goes behind `--`.")
+    }
     if flags == 1, !names.isEmpty {
       throw ValidationError("names go without \(spelling); the spool goes behind --spool")
     }

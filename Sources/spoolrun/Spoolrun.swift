@@ -5,6 +5,7 @@ internal import Glibc
 enum Main {
   static func main() {
     Terminal.openMissing()
+    DashedName.refuse(in: Array(CommandLine.arguments.dropFirst()))
     // Comes back only where all went well; else the command's own status stays.
     Spoolrun.main()
     if Terminal.hasLostOutput { exit(ExitStatus.inputOutput.rawValue) }

@@ -206,6 +206,30 @@ import Testing
     #expect(!scene.spool.names("failed").contains(shared))
   }
 
+  @Test(arguments: [
+    ["hold", "-dash"], ["hold", "-x"], ["cancel", "-abc"], ["retry", "x", "-host"], ["release", "--", "-x", "-h"],
+    ["release", "--dash"], ["add", "--name", "-dash", "http://h/x"], ["add", "-dash"], ["-dash"],
+  ])
+  func `a name with a dash in front is no option`(arguments: [String]) async throws {
+    let scene = try Scene()
+    let result = try await scene.spoolrun(arguments)
+    #expect(result.output == "" && result.errors != "", "\(result)")
+    guard !arguments.contains("--") else {
+      return #expect(result.status == .exited(1) && result.errors.contains("-x: no such job"))
+    }
+    #expect(result.status == .exited(64) && result.errors.contains("behind `--`"), "\(result)")
+  }
+
+  @Test func `a job whose name has a dash in front is steered as others are`() async throws {
+    let scene = try Scene()
+    #expect(try await scene.spoolrun("add", "--name=-dash", "https://a.example/x").status == .exited(0))
+    for (gesture, place) in [("hold", "hold/-dash"), ("release", "new/-dash")] {
+      #expect(try await scene.spoolrun(gesture, "--", "-dash").status == .exited(0))
+      #expect(scene.spool.places(of: "-dash") == [place])
+    }
+    #expect(try await scene.spoolrun("cancel", "new/-dash").status == .exited(0))
+  }
+
   /// A gesture between the receipt and the move to `done/`; the worker that took the job up again may have died.
   @Test(arguments: [true, false], [true, false])
   func `a job that was held when its payload had just been published is done`(isIntact: Bool, wasTakenUp: Bool)

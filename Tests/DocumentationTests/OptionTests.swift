@@ -2,6 +2,8 @@ import Spool
 import TestSupport
 import Testing
 
+@testable import spoolrun
+
 @Suite struct OptionTests {
   private let manual: Manual
 
@@ -10,6 +12,14 @@ import Testing
   @Test(arguments: Help.commands)
   func `each option of the program is in the manual, and none else`(command: String) async throws {
     #expect(try await Help.options(of: command) == documented(command))
+  }
+
+  /// What tells a name with a dash in front from options has to know all of these.
+  @Test(arguments: Help.commands)
+  func `each option of one letter is known as one`(command: String) async throws {
+    for option in try await Help.options(of: command) where !option.hasPrefix("--") {
+      #expect(option.count == 2 && DashedName.first(in: [option]) == nil, "\(option)")
+    }
   }
 
   @Test(arguments: Help.commands)
