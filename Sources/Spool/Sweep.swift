@@ -92,8 +92,8 @@ extension Spool {
     var time = now
     var isTimeKnown = options.isDry
     while let name = try stream.next() {
-      // A leading dot is ignored here as everywhere, but for what a worker left that died while it asked for the time.
-      guard !name.isIgnored || name.bytes.starts(with: Array(".clock:".utf8)) else { continue }
+      // A leading dot is ignored here as everywhere, but for a worker's own.
+      guard !name.isIgnored || isOwnMark(name) else { continue }
       let path = Path(.tmp, name)
       guard try isOlder(path, than: options.staleAge, time) else { continue }
       if !isTimeKnown {
@@ -105,6 +105,11 @@ extension Spool {
       guard let status = try status(.tmp, name), !status.isDirectory else { continue }
       if try remove(path, options) { report(SweepFinding(.stale, path, bytes: status.size)) }
     }
+  }
+
+  /// What a worker left that died while it asked for the time, and ``shortageMark``.
+  private func isOwnMark(_ name: FileName) -> Bool {
+    name == Self.shortageMark || name.bytes.starts(with: Array(".clock:".utf8))
   }
 
   private func sweepFailed(_ options: SweepOptions, _ now: Timestamp, _ report: (SweepFinding) -> Void)

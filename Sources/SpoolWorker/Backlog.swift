@@ -42,6 +42,9 @@ struct Backlog {
 
   var count: Int { unread.count + read }
 
+  /// All, in no order.
+  var candidates: [Candidate] { unread + byHost.values.flatMap { $0.candidates[$0.start...] } }
+
   var isEmpty: Bool { unread.isEmpty && read == 0 }
 
   /// The next candidate of a host that has room.

@@ -13,6 +13,14 @@ struct Hooks {
   let spool: Spool
   let log: @WorkerLoop (Event) -> Void
 
+  /// What `failed` is told: each fact, empty where there is none.
+  /// - Parameter record: the fields of a `failed:` line.
+  static func failure(_ record: Fields) -> [ChildProcess.Variable] {
+    [("CODE", "code"), ("REASON", "reason"), ("LINE", "line"), ("ATTEMPTS", "attempt")].map { name, key in
+      .init("SPOOLRUN_\(name)", record[key] ?? "")
+    }
+  }
+
   enum Answer {
     case yes
     case no(String)

@@ -173,11 +173,7 @@ final class JobRun {
 
   private func tellGivenUp(_ job: FileName, _ record: Fields) async {
     worker.transferEnded(id)
-    _ = await worker.hooks.run(
-      .failed, job: job,
-      [("CODE", "code"), ("REASON", "reason"), ("ATTEMPTS", "attempt")].map { name, key in
-        .init("SPOOLRUN_\(name)", record[key] ?? "")
-      })
+    _ = await worker.hooks.run(.failed, job: job, Hooks.failure(record))
   }
 
   // MARK: recover

@@ -33,6 +33,38 @@ struct WaitingJobs {
     }
   }
 
+  /// Counts only those that still wait: what was held, cancelled, or taken by another worker meanwhile does not any more.
+  /// - Returns: the first of their next attempts; nil where none waits for its time.
+  mutating func recount(in spool: Spool) throws(SpoolError) -> Timestamp? {
+    var first: Int64?
+    var left: Set<FileName> = []
+    for name in names {
+      switch try Self.standing(name, in: spool) {
+      case .gone: continue
+      case .waits: break
+      case .waitsUntil(let due): first = min(first ?? due, due)
+      }
+      left.insert(name)
+    }
+    names = left
+    return first.map { Timestamp(seconds: $0) }
+  }
+
+  private enum Standing {
+    case gone
+    case waits
+    /// In seconds since the epoch.
+    case waitsUntil(Int64)
+  }
+
+  private static func standing(_ name: FileName, in spool: Spool) throws(SpoolError) -> Standing {
+    if let status = try spool.status(.partial, name) { return .waitsUntil(status.modified) }
+    if try spool.status(.new, name) != nil { return .waits }
+    // Left where it was, because not even its move could be made.
+    guard let job = JobName(name) else { return .gone }
+    return try spool.status(.cur, ClaimName.fileName(job, spool.owner)) != nil ? .waits : .gone
+  }
+
   /// The jobs that failed for want of a network, once.
   mutating func takeThoseForNetwork() -> [Backlog.Candidate] {
     defer { forNetwork = [] }

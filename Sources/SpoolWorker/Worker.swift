@@ -28,9 +28,11 @@ package final class Worker {
   /// Something was seen that is not in the backlog: only another scan finds it.
   var isSomethingPassedOver = false
   private var nextID: UInt64 = 1
-  private var summary = RunSummary()
-  private var isStopping = false
-  private var waiting = WaitingJobs()
+  var summary = RunSummary()
+  private(set) var isStopping = false
+  var waiting = WaitingJobs()
+  /// What is no valid job, and what the `failed` hook is told of at this moment.
+  private var rejectionsTold = 0
   /// The last scan began after the last job's end.
   var isScanFresh = false
   /// When the next job falls due that a scan saw waiting, in seconds since the epoch.
@@ -51,7 +53,7 @@ package final class Worker {
   let blocks = BlockPool()
   var roomWait = RoomWait()
   /// It watches, and does not end when all is done.
-  private var stays = false
+  private(set) var stays = false
   private var hasLibcurl = false
   private(set) var engineIfRunning: TransferEngine?
   /// A job ran since the last scan that found nothing to do.
@@ -83,7 +85,8 @@ package final class Worker {
   package func runOnce(stopSignals: Int32 = -1) async -> RunSummary {
     sweepAtStart()
     var nextScan: Int64 = 0
-    return await run(stopSignals: stopSignals, survivesErrors: false) { () throws(SpoolError) in
+    var obstacle: Obstacle?
+    await run(stopSignals: stopSignals, survivesErrors: false) { () throws(SpoolError) in
       if self.hasRoomForWaiting() { try self.rescan() }
       let now = LoopExecutor.milliseconds()
       if now >= nextScan && !self.isLookingForRoom || self.needsRescan(!self.isScanFresh) {
@@ -91,15 +94,17 @@ package final class Worker {
         nextScan = now + Self.scanInterval
       }
       try self.fill()
-      if self.running.isEmpty, self.isHeldBack {
-        self.summary.waiting += 1
+      if !self.isBusy, let found = self.heldBackBy {
+        obstacle = found
         return nil
       }
       if self.canLookAhead { return 0 }
       // Only a scan that came after the last job's end may say that nothing is left.
       let isOver = self.backlog.isEmpty && self.scan.isSettled && self.isScanFresh && !self.isSomethingPassedOver
-      return self.running.isEmpty && isOver ? nil : self.untilNextTurn(200)
+      return !self.isBusy && isOver ? nil : self.untilNextTurn(200)
     }
+    countWaiting(heldBackBy: obstacle)
+    return summary
   }
 
   /// Stays, runs what is dropped and what falls due; returns soon after `stopSignals` became readable.
@@ -114,7 +119,7 @@ package final class Worker {
     WorkerLoop.executor.watched = [watch.descriptor] + (links.map { [$0.descriptor] } ?? [])
     var nextScan: Int64 = 0
     var isMissing = false
-    return await run(stopSignals: stopSignals, survivesErrors: true) { () throws(SpoolError) in
+    await run(stopSignals: stopSignals, survivesErrors: true) { () throws(SpoolError) in
       let now = LoopExecutor.milliseconds()
       let news = watch.read()
       if links?.hasNews() == true { self.retryAfterNetworkChange() }
@@ -143,6 +148,8 @@ package final class Worker {
       self.rest()
       return min(nextScan - now, self.millisecondsUntilDue())
     }
+    countWaiting(heldBackBy: nil)
+    return summary
   }
 
   static let scanInterval: Int64 = 60_000
@@ -157,21 +164,20 @@ package final class Worker {
 
   /// - Parameter turn: looks for work and starts it; gives the milliseconds to wait for something to happen, nil when all is done.
   /// - Parameter survivesErrors: whether a job that the spool failed under is left to the next scan, and the run goes on.
-  private func run(stopSignals: Int32, survivesErrors: Bool, turn: () throws(SpoolError) -> Int64?) async -> RunSummary
-  {
+  private func run(stopSignals: Int32, survivesErrors: Bool, turn: () throws(SpoolError) -> Int64?) async {
     if stopSignals >= 0 { WorkerLoop.executor.watched.append(stopSignals) }
     defer { WorkerLoop.executor.watched = [] }
     do throws(SpoolError) {
       while true {
         if stopSignals >= 0, hasSignal(stopSignals) { beginStop() }
         if survivesErrors { summary.spoolError = nil }
-        var wait: Int64? = running.isEmpty ? nil : 200
+        var wait: Int64? = isBusy ? 200 : nil
         if !isStopping, summary.spoolError == nil {
           wait = try turn()
-          if summary.obstacle != nil { return summary }
+          if summary.obstacle != nil { return }
           updateGate()
         }
-        guard let wait else { return summary }
+        guard let wait else { return }
         reportProgress()
         await WorkerLoop.pause(milliseconds: max(0, wait))
         tick()
@@ -180,11 +186,10 @@ package final class Worker {
       summary.spoolError = error
       WorkerLoop.executor.watched = []
       for run in running.values { run.stop(.shutdown) }
-      while !running.isEmpty {
+      while isBusy {
         await WorkerLoop.pause(milliseconds: 200)
         tick()
       }
-      return summary
     }
   }
 
@@ -222,7 +227,7 @@ package final class Worker {
   /// - Parameter most: milliseconds, if there is nothing to search for.
   private func untilNextTurn(_ most: Int64) -> Int64 {
     // While nothing may start nothing is searched for, and the time of the next search stays in the past.
-    guard scan.isUnderWay, hasRoom, !isAskingGate, !isHeldBack, roomWait.mayGoOn(at: LoopExecutor.milliseconds())
+    guard scan.isUnderWay, hasRoom, !isAskingGate, heldBackBy == nil, roomWait.mayGoOn(at: LoopExecutor.milliseconds())
     else { return most }
     return min(most, max(0, nextSearch - LoopExecutor.milliseconds()))
   }
@@ -261,13 +266,16 @@ package final class Worker {
     }
   }
 
-  /// Whether there is work that the gate or the disk keeps from starting, as far as both were asked.
-  private var isHeldBack: Bool {
-    if backlog.isEmpty { return isScanFresh && scan.isSettled && !roomWait.isEmpty }
+  /// What keeps work that there is from starting, as far as gate and disk were asked.
+  private var heldBackBy: Obstacle? {
+    if backlog.isEmpty { return isScanFresh && scan.isSettled && !roomWait.isEmpty ? .room : nil }
     // It is being asked.
-    if options.gate != nil, isGateAnswerOld { return false }
-    if isSpaceShort { return true }
-    return gateAnswer != nil && gateAnswer != .open
+    if options.gate != nil, isGateAnswerOld { return nil }
+    if isSpaceShort { return .room }
+    switch gateAnswer {
+    case nil, .open: return nil
+    case .closed(let reason), .broken(let reason): return .gate(reason)
+    }
   }
 
   /// Whether anything may start now at all.
@@ -278,7 +286,7 @@ package final class Worker {
       return true
     }
     if !isSpaceShort {
-      // Not with --once: a line each minute is mail each minute, and nothing has failed.
+      // Not with --once, whose end tells of it: a line each minute is mail each minute, and nothing has failed.
       log(Event("disk-short", stays ? .warning : .info, Fields().with("free", free).with("min-free", room.kept)))
     }
     isSpaceShort = true
@@ -301,7 +309,9 @@ package final class Worker {
     }
   }
 
-  var hasRoom: Bool { transfers.count < options.jobs && running.count - transfers.count < Self.mostCommits }
+  var hasRoom: Bool {
+    transfers.count < options.jobs && running.count - transfers.count + rejectionsTold < Self.mostCommits
+  }
 
   /// Starts candidates while there is room.
   private func fill() throws(SpoolError) {
@@ -350,7 +360,21 @@ package final class Worker {
             "rejected", .error, job: name,
             Fields().with("code", FailureCode.malformed.rawValue).with("line", defect.line).with(
               "reason", defect.reason)))
+        tellRejected(name, defect)
       }
+    }
+  }
+
+  /// What was no valid job counts as given up, and the `failed` hook is told; the run waits for that.
+  private func tellRejected(_ name: FileName, _ defect: Defect) {
+    rejectionsTold += 1
+    WorkerLoop.start {
+      let facts = Fields().with("code", FailureCode.malformed.rawValue).with("reason", defect.reason).with(
+        "line", defect.line
+      ).with("attempt", 0)
+      _ = await self.hooks.run(.failed, job: name, Hooks.failure(facts))
+      self.rejectionsTold -= 1
+      WorkerLoop.wakeUp()
     }
   }
 
@@ -386,6 +410,9 @@ package final class Worker {
   }
 
   var isRunning: Bool { !running.isEmpty }
+
+  /// Something is under way that the end of a run waits for.
+  private var isBusy: Bool { isRunning || rejectionsTold > 0 }
 
   /// Whether a job of `host` might start now; for one that names none, see ``host(of:)``.
   func hasRoom(_ host: String?) -> Bool { host.map { transfersByHost[$0] ?? 0 < options.perHost } ?? true }

@@ -9,13 +9,13 @@ enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable { case tex
 struct EventPrinter: Sendable {
   let isVerbose: Bool
   let format: LogFormat
-  /// A person looks on: then finished jobs are worth a line as well, why one that was just dropped is not begun, and that Ctrl-C was heard.
+  /// A person looks on: then finished jobs are worth a line as well, why one that was just dropped is not begun, that Ctrl-C was heard, and why jobs are left.
   let isTerminal: Bool
   /// Takes each line.
   let write: @Sendable (String) -> Void
 
   func print(_ event: Event) {
-    let isForPeople = isTerminal && ["done", "unfinished", "stopping"].contains(event.name)
+    let isForPeople = isTerminal && ["done", "unfinished", "stopping", "waiting"].contains(event.name)
     let matters = event.level == .warning || event.level == .error || isForPeople
     guard isVerbose || matters else { return }
     switch format {
@@ -41,6 +41,8 @@ struct EventPrinter: Sendable {
       return "\(job)not begun: somebody is still writing it, or its last line has no newline"
     case "stopping":
       return "stopping: the next run goes on where this one stopped"
+    case "waiting":
+      return waiting(fields)
     case "failed", "rejected":
       let line = fields["line"].map { "line \($0): " } ?? ""
       var values = ""
@@ -58,6 +60,19 @@ struct EventPrinter: Sendable {
     default:
       return "\(job)\(event.name): \(fields.text)"
     }
+  }
+
+  /// Why a run ends although jobs are left.
+  private func waiting(_ fields: Fields) -> String {
+    let jobs = fields["jobs"].map { $0 == "1" ? "1 job waits" : "\($0) jobs wait" } ?? "jobs wait"
+    var reasons: [String] = []
+    if let gate = fields["gate"] { reasons.append(gate) }
+    if let kept = fields["min-free"] {
+      let needed = fields["needed"].map { "\($0) bytes are needed, " } ?? ""
+      reasons.append("no room: \(needed)\(fields["free"] ?? "?") are free, of which \(kept) are to be left")
+    }
+    if let next = fields["next"] { reasons.append("next attempt at \(next)") }
+    return reasons.isEmpty ? "\(jobs) for the next run" : "\(jobs): \(reasons.joined(separator: "; "))"
   }
 
   private func json(_ event: Event) -> String {

@@ -78,6 +78,8 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/x"))\n")
+    let first = try await spoolrun("--once", "--min-free", "4000T", spool.root)
+    #expect(first.status == .exited(75) && first.errors.hasPrefix("spoolrun: jobs wait: no room: "), "\(first)")
     let result = try await spoolrun("--once", "--min-free", "4000T", spool.root)
     #expect(result.status == .exited(75) && result.errors == "", "\(result)")
     let told = try await spoolrun("--once", "-v", "--min-free", "4000T", spool.root)

@@ -49,6 +49,30 @@ import Testing
     #expect(failed.contains("SPOOLRUN_CODE=http-404\n"), "\(failed)")
   }
 
+  /// What is no job, and a job with a wrong line, are given up like others. The run ends when the hook has.
+  @Test func failedIsToldOfWhatIsRejected() async throws {
+    let spool = try TemporarySpool()
+    try install(
+      "failed", "sleep 0.2; env | grep ^SPOOLRUN_ | sort >\"$SPOOLRUN_SPOOL/told-$SPOOLRUN_JOB\"", in: spool)
+    try spool.drop("bad", "url: http://127.0.0.1:9/x\nsise: 1\n")
+    try #require(mkfifo(spool.path("new/pipe"), 0o600) == 0)
+    try #require(mkfifo(spool.path("failed/pipe"), 0o600) == 0)
+    try spool.drop("worse", "url: nowhere\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    func told(_ job: String) throws -> [Substring] {
+      String(decoding: try readFile(spool.path("told-\(job)")), as: UTF8.self).split(separator: "\n")
+    }
+    for (job, line, attempts, reason) in [
+      ("bad", "2", "0", "unknown key `sise`"), ("pipe~2", "", "0", "not a regular file"), ("worse", "1", "1", "url"),
+    ] {
+      let facts = try told(job)
+      for fact in ["HOOK=failed", "CODE=malformed", "LINE=\(line)", "ATTEMPTS=\(attempts)", "JOB=\(job)"] {
+        #expect(facts.contains("SPOOLRUN_\(fact)"), "\(fact): \(facts)")
+      }
+      #expect(facts.contains { $0.hasPrefix("SPOOLRUN_REASON=") && $0.contains(reason) }, "\(facts)")
+    }
+  }
+
   /// They need no transfer of this run to be told of it.
   @Test func doneKnowsAFileThatWasThereAlready() async throws {
     let spool = try TemporarySpool()

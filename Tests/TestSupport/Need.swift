@@ -1,0 +1,60 @@
+import Glibc
+import Synchronization
+
+/// What a test needs and not every machine has, or lets its user do. A test without it is skipped, and says so: `.enabled("…") { try await Need.users.isMet() }`.
+/// In CI, which has it all, nothing is skipped: there it fails.
+package struct Need: Sendable {
+  private let name: String
+  /// A shell's line that ends with status 0 where the need is met, in an empty directory.
+  private let trial: String
+
+  /// To be several users, and to give files away.
+  package static let users = Need(
+    name: "root, to be several users",
+    trial: """
+      test "$(id -u)" = 0; : >x; chown 61001:61001 x
+      setpriv --reuid=61001 --regid=61001 --clear-groups true; setpriv --reuid=65534 --regid=65534 --clear-groups true
+      """)
+  /// A mount namespace of its own, and to mount there.
+  package static let mounts = Need(
+    name: "root, and a mount namespace",
+    trial: #"test "$(id -u)" = 0; unshare --mount sh -euc 'mount -t tmpfs none .; mount --bind . .'"#)
+  /// A network namespace of its own, and to make links there.
+  package static let networks = Need(
+    name: "root, and a network namespace",
+    trial: #"""
+      test "$(id -u)" = 0
+      unshare --net sh -euc 'ip link set lo up; ip link add spool0 type veth peer name spool1'
+      """#)
+  /// To make device files.
+  package static let devices = Need(name: "leave to make device files", trial: "mknod null c 1 3; : >null")
+
+  /// A program that `scripts/setup` installs.
+  package static func program(_ program: String) -> Need {
+    Need(name: "\(program), which scripts/setup installs", trial: "command -v \(program)")
+  }
+
+  private static let answers = Mutex<[String: Bool]>([:])
+  private static let isCI = getenv("CI").map { String(cString: $0) }.map { !["", "false"].contains($0) } ?? false
+
+  /// Whether each of them is.
+  package static func areMet(_ needs: Need...) async throws -> Bool {
+    for need in needs {
+      guard try await need.isMet() else { return false }
+    }
+    return true
+  }
+
+  /// - Throws: where this is CI, and the need is not met.
+  package func isMet() async throws -> Bool {
+    if let known = Self.answers.withLock({ $0[trial] }) { return known }
+    let directory = try TemporaryDirectory()
+    let result = try await run(["/bin/sh", "-euc", trial], directory: directory.path)
+    let isMet = result.status == .exited(0)
+    if !isMet, Self.isCI {
+      throw TestSupportError("CI is set, and this is missing: \(name): \(result); unset CI to skip what needs it")
+    }
+    Self.answers.withLock { $0[trial] = isMet }
+    return isMet
+  }
+}
