@@ -335,6 +335,7 @@ final class JobRun {
     case .no(let reason): throw Failure(.rejected, "the verify hook rejected the data: \(reason)")
     case .nothing(let reason):
       // What ends the worker may have ended the hook.
+      worker.lookForStop()
       if let stop { throw stop }
       throw Failure(.hook, "the verify hook gave no answer: \(reason)")
     }

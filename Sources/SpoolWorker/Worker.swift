@@ -165,11 +165,12 @@ package final class Worker {
   /// - Parameter turn: looks for work and starts it; gives the milliseconds to wait for something to happen, nil when all is done.
   /// - Parameter survivesErrors: whether a job that the spool failed under is left to the next scan, and the run goes on.
   private func run(stopSignals: Int32, survivesErrors: Bool, turn: () throws(SpoolError) -> Int64?) async {
+    self.stopSignals = stopSignals
     if stopSignals >= 0 { WorkerLoop.executor.watched.append(stopSignals) }
     defer { WorkerLoop.executor.watched = [] }
     do throws(SpoolError) {
       while true {
-        if stopSignals >= 0, hasSignal(stopSignals) { beginStop() }
+        lookForStop()
         if survivesErrors { summary.spoolError = nil }
         var wait: Int64? = isBusy ? 200 : nil
         if !isStopping, summary.spoolError == nil {
@@ -200,6 +201,11 @@ package final class Worker {
     for run in running.values { run.tick() }
   }
   private var lastTick: Int64 = 0
+  private var stopSignals: Int32 = -1
+
+  /// Looks whether the worker was told to stop: what ends a service ends its hooks at the same moment, and their end may be heard of first.
+  func lookForStop() { if stopSignals >= 0, hasSignal(stopSignals) { beginStop() } }
+
   /// How often running jobs are looked after: a gesture has to be seen within a second.
   private static let tickInterval: Int64 = 200
 
