@@ -20,6 +20,9 @@ all:
 demo: setup all
 	scripts/demo $(PROGRAM)
 
+# So many tests at a time: by itself swift-testing begins all at once, and on a few cores each waits for minutes between two of its steps.
+export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 16
+
 test: setup
 	$(SWIFT) build --build-tests
 	$(SWIFT) test --skip-build --disable-xctest

@@ -90,7 +90,7 @@ struct MatrixCase {
     }
     let rig = try productPath("FaultRig")
     let workers = try (0..<(outcome.rounds == 1 ? scenario.workers : 1)).map { index in
-      try RunningCommand([rig] + (index == 0 ? arguments : clean), timeout: .seconds(40))
+      try RunningCommand([rig] + (index == 0 ? arguments : clean))
     }
     var results: [CommandResult] = []
     for worker in workers { results.append(try await worker.result()) }

@@ -2,13 +2,13 @@ import Testing
 
 @Suite
 struct MatrixTests {
-  @Test(.timeLimit(.minutes(20)), arguments: Scenario.chosen)
+  @Test(.timeLimit(.minutes(120)), arguments: Scenario.chosen)
   func killed(scenario: Scenario) async throws { try await Matrix(scenario: scenario, faults: Fault.kills).sweep() }
 
-  @Test(.timeLimit(.minutes(20)), arguments: Scenario.chosen)
+  @Test(.timeLimit(.minutes(120)), arguments: Scenario.chosen)
   func failing(scenario: Scenario) async throws { try await Matrix(scenario: scenario, faults: Fault.errors).sweep() }
 
-  @Test(.timeLimit(.minutes(20)), arguments: Scenario.chosen)
+  @Test(.timeLimit(.minutes(120)), arguments: Scenario.chosen)
   func unnoticed(scenario: Scenario) async throws {
     try await Matrix(scenario: scenario, faults: Fault.harmless).sweep()
   }
@@ -16,7 +16,7 @@ struct MatrixTests {
   @Test(.timeLimit(.minutes(240))) func struckTwice() async throws { try await Pairs().play() }
 
   /// A commit is cut after `verified:`, and the data's fsync fails for whoever goes on with it: what was verified is not published from that inode.
-  @Test(.timeLimit(.minutes(20))) func theFsyncOfACutCommitFails() async throws {
+  @Test(.timeLimit(.minutes(120))) func theFsyncOfACutCommitFails() async throws {
     let scenario = try #require(Scenario.all.first { $0.name == "fresh" })
     var faults: [Fault] = []
     /// Strikes the first call that `isWanted` after those that were struck already.

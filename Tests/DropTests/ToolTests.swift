@@ -44,12 +44,11 @@ import Testing
     ),
   ]
 
-  @Test(.timeLimit(.minutes(2)), arguments: drops)
+  @Test(.timeLimit(.minutes(30)), arguments: drops)
   func `a drop is run once, and whole`(drop: Drop) async throws {
     let scene = try await Scene()
     if drop.testDescription.hasPrefix("rsync") {
-      let tool = try await run(["/bin/sh", "-c", "command -v rsync"])
-      guard tool.status == .exited(0) else { return print("skipped: no rsync on this machine") }
+      guard try await Need.program("rsync").isMet() else { return print("SKIPPED: rsync is not installed") }
     }
     let result = try await scene.shell(drop.line)
     #expect(result.status == .exited(0), "\(result)")
@@ -62,7 +61,7 @@ import Testing
     #expect(scene.spool.names("failed") == [] && scene.spool.names("partial") == [])
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(30)))
   func `what a writer left that died midway is set aside with the reason`() async throws {
     let scene = try await Scene()
     // Half a URL that would be a valid one, if it ended in a newline.

@@ -37,13 +37,13 @@ let framingBehaviours: [Behaviour] =
       try origin.answer(request, reply)
       try reply.finish()
     },
-    Behaviour("drips, for longer than the idle time-out", lines: ["timeout: 2s"]) { request, reply in
+    Behaviour("drips, for longer than the idle time-out", lines: ["timeout: 4s"]) { request, reply in
       guard request.nth == 1, request.rangeStart == nil else {
         try origin.answer(request, reply)
         return
       }
       try reply.head("200 OK", origin.headFields + ["Content-Length: \(n)"])
-      try reply.drip(payload, piece: 1000, milliseconds: 300)
+      try reply.drip(payload, piece: 1000, milliseconds: 500)
     },
     Behaviour("accepts, never answers", lines: ["timeout: 1s"], outcomes: .all(.waits("stalled"))) { _, reply in
       try reply.stall()

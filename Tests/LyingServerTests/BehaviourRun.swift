@@ -30,8 +30,7 @@ func check(_ behaviour: Behaviour) async throws {
       }
     }
     let result = try await run(
-      [try productPath("spoolrun"), "run", "--once", "--jobs", "8", "--per-host", "8", spool.root],
-      timeout: .seconds(30))
+      [try productPath("spoolrun"), "run", "--once", "--jobs", "8", "--per-host", "8", spool.root])
     server.stop()
     let judge = Judge(behaviour: behaviour, spool: spool, server: server)
     for length in lengths { try judge.job(length) }

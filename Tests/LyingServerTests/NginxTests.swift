@@ -6,7 +6,7 @@ import TestSupport
 
 /// The same promises against a real server, over HTTP/1.1, TLS and HTTP/2.
 @Suite struct NginxTests {
-  /// Six megabytes: three seconds at the slow location's pace.
+  /// Six megabytes: six seconds at the slow location's pace.
   private static let data = large(payload, count: 600)
 
   private func withRig(_ body: @Sendable (NginxRig, CertificateAuthority) async throws -> Void) async throws {
@@ -63,7 +63,7 @@ import TestSupport
       #expect(resumed.first?.range == "bytes=\(held)-", "resumes at the length of the data")
       #expect(resumed.first?.bodyBytes == Self.data.count - held)
       #expect(resumed.first?.contentRange == "bytes \(held)-\(Self.data.count - 1)/\(Self.data.count)")
-      // What nginx had handed to the kernel when the worker died is lost; at 2 MiB a second that is little.
+      // What nginx had handed to the kernel when the worker died is lost; at 1 MiB a second that is little.
       let total = log.map(\.bodyBytes).reduce(0, +)
       #expect(total <= Self.data.count + 3 << 20, "fetched \(total) bytes in all")
     }

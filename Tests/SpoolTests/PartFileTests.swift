@@ -111,17 +111,20 @@ import Testing
     return pages.count { $0 & 1 == 1 } * 4096
   }
 
-  private static let isInMemory =
-    (try? readFile("/proc/self/mounts")).map { String(decoding: $0, as: UTF8.self).contains(" /tmp tmpfs ") } ?? false
+  private static func isOnDisk() async throws -> Bool {
+    let directory = try TemporaryDirectory()
+    return try await runTool(["/usr/bin/stat", "-f", "-c", "%T", directory.path]).output != "tmpfs\n"
+  }
 
-  @Test(.enabled(if: !isInMemory, "/tmp is in memory, and has its files nowhere else"))
+  @Test(.enabled("temporary files are in memory here, and nowhere else") { try await isOnDisk() })
   func whatIsOnDiskNeedsNoMemory() throws {
     let fixture = try Fixture()
     let part = try opened(fixture)
     let length = 16 << 20
     try part.append([UInt8](repeating: 7, count: length))
     try part.flush.run()
-    #expect(try cached(fixture.files.path(path), length: length) == length)
+    // Where memory is scarce, some is gone already.
+    #expect(try cached(fixture.files.path(path), length: length) > length / 2)
     // Of a large folio, all or nothing goes.
     part.cache.forget(before: UInt64(length / 4 * 3))
     #expect(try cached(fixture.files.path(path), length: length) <= length / 2)

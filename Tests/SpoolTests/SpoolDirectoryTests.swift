@@ -110,7 +110,7 @@ import Testing
   }
 
   /// Who may only drop sees no directory, and tries one name after another.
-  @Test(.enabled(if: geteuid() == 0, "needs root, to be several users"))
+  @Test(.enabled("needs root, to be several users") { try await Need.users.isMet() })
   func droppingOneOfManyIntoAnothersSpool() throws {
     let hook = Probe()
     let fixture = try Fixture(hook: hook)

@@ -18,7 +18,7 @@ import Testing
     return result.output
   }
 
-  @Test(.enabled(if: access("/usr/bin/script", X_OK) == 0, "script(1) is missing"))
+  @Test(.enabled("needs script(1)") { try await Need.program("script").isMet() })
   func `bars come in a terminal, in colour, and are gone at the end`() async throws {
     let server = try SlowServer()
     try spool.drop("slow", "url: \(server.url)\noutput: slow\n")
@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(
-    .enabled(if: access("/usr/bin/script", X_OK) == 0, "script(1) is missing"),
+    .enabled("needs script(1)") { try await Need.program("script").isMet() },
     arguments: [("NO_COLOR", "1", true), ("TERM", "dumb", false)])
   func `the environment is honoured`(name: String, value: String, hasBars: Bool) async throws {
     let server = try SlowServer()
@@ -46,7 +46,7 @@ import Testing
   }
 
   @Test(
-    .enabled(if: access("/usr/bin/script", X_OK) == 0, "script(1) is missing"),
+    .enabled("needs script(1)") { try await Need.program("script").isMet() },
     arguments: ["--progress=never", "--log-format=json"])
   func `without bars no byte steers the terminal`(option: String) async throws {
     let server = try SlowServer()
@@ -74,7 +74,7 @@ import Testing
     #expect(result.output == "/dev/null\n/dev/null\n/dev/null\n", "\(result)")
   }
 
-  @Test(.enabled(if: access("/usr/bin/script", X_OK) == 0, "script(1) is missing"))
+  @Test(.enabled("needs script(1)") { try await Need.program("script").isMet() })
   func `that it was told to stop is said in a terminal`() async throws {
     let server = try stallingServer()
     try spool.drop("slow", "\(server.url("/slow"))\n")

@@ -1,4 +1,5 @@
 package import Glibc
+import Synchronization
 
 /// The whole of a file; throws if it cannot be read.
 package func readFile(_ path: String) throws(TestSupportError) -> [UInt8] {
@@ -22,14 +23,16 @@ package func hostName() throws(TestSupportError) -> String {
 
 /// Creates or replaces the contents of a file.
 package func writeFile(_ path: String, _ bytes: some Collection<UInt8>) throws(TestSupportError) {
-  let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-  guard descriptor >= 0 else { throw TestSupportError("open", path, errno: errno) }
-  defer { close(descriptor) }
-  var rest = Array(bytes)[...]
-  while !rest.isEmpty {
-    let count = rest.withUnsafeBytes { buffer in restarting { write(descriptor, buffer.baseAddress, buffer.count) } }
-    guard count > 0 else { throw TestSupportError("write", path, errno: errno) }
-    rest = rest.dropFirst(count)
+  try descriptorCreation.withLock { _ throws(TestSupportError) in
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw TestSupportError("open", path, errno: errno) }
+    defer { close(descriptor) }
+    var rest = Array(bytes)[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { buffer in restarting { write(descriptor, buffer.baseAddress, buffer.count) } }
+      guard count > 0 else { throw TestSupportError("write", path, errno: errno) }
+      rest = rest.dropFirst(count)
+    }
   }
 }
 

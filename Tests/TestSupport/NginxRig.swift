@@ -2,7 +2,7 @@ import Glibc
 
 /// A real nginx over http, https (HTTP/1.1) and https (HTTP/2), with its files and logs in a temporary directory.
 ///
-/// Locations: `/` plain; `/slow/` 2 MiB a second for each connection; `/limited/` 100 KiB a second, and 503 for the fourth
+/// Locations: `/` plain; `/slow/` 1 MiB a second for each connection; `/limited/` 100 KiB a second, and 503 for the fourth
 /// request at a time; `/gzip/` compresses for whoever accepts that; `/private/` asks for basic authentication as `user` with
 /// `secret`. All serve the same files.
 package final class NginxRig: Sendable {
@@ -82,10 +82,10 @@ package final class NginxRig: Sendable {
         Array(configuration(directory: directory, root: root, ports: ports, authority: authority).utf8))
       let command = try RunningCommand(
         [
-          "/usr/bin/timeout", "300", "/usr/sbin/nginx", "-p", directory, "-e", "\(directory)/error.log", "-c",
+          "/usr/bin/timeout", "3600", "/usr/sbin/nginx", "-p", directory, "-e", "\(directory)/error.log", "-c",
           "\(directory)/nginx.conf",
         ],
-        timeout: .seconds(310))
+        timeout: .seconds(3610))
       // It binds its ports before it writes its process number.
       try await waitUntil("nginx starts") { command.isFinished || fileStatus("\(directory)/nginx.pid") != nil }
       if !command.isFinished { return (command, ports) }
@@ -122,7 +122,7 @@ package final class NginxRig: Sendable {
           listen 127.0.0.1:\(ports[.https] ?? 0) ssl;
           listen 127.0.0.1:\(ports[.http2] ?? 0) ssl http2;
           root \(root);
-          location /slow/ { alias \(root)/; limit_rate 2m; }
+          location /slow/ { alias \(root)/; limit_rate 1m; }
           location /limited/ { alias \(root)/; limit_rate 100k; limit_conn server 3; }
           location /gzip/ { alias \(root)/; gzip on; gzip_types *; gzip_min_length 1; }
           location /private/ { alias \(root)/; auth_basic spool; auth_basic_user_file \(directory)/password; }

@@ -34,7 +34,7 @@ package final class RunningCommand: Sendable {
   /// Starts `argv[0]` (a path). After `timeout` it is killed and `result()` throws what it had written.
   package init(
     _ argv: [String], environment: [String: String] = testEnvironment, directory: String? = nil,
-    timeout: Duration = .seconds(60)
+    timeout: Duration = untilItHangs
   ) throws {
     let output = try makePipe()
     let errors = try makePipe()
@@ -122,7 +122,7 @@ private enum Leftovers {
 /// Runs a command to its end.
 package func run(
   _ argv: [String], environment: [String: String] = testEnvironment, directory: String? = nil,
-  timeout: Duration = .seconds(60)
+  timeout: Duration = untilItHangs
 ) async throws -> CommandResult {
   try await RunningCommand(argv, environment: environment, directory: directory, timeout: timeout).result()
 }

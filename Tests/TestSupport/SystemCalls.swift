@@ -16,6 +16,7 @@ func restarting<Result: SignedInteger>(_ call: () -> Result) -> Result {
 
 /// Held while a descriptor is made that is not yet close-on-exec, and while a process is started: a child that
 /// inherits a pipe or a socket would keep it open and hide its end. (Glibc's module has neither `pipe2` nor `accept4`.)
+/// So it is while a file is open for writing: the child has that until its exec, and a worker takes the file for half written.
 let descriptorCreation = Mutex(())
 
 /// Runs `create` and marks the descriptors it yields close-on-exec before any process can start.

@@ -4,7 +4,7 @@ import Testing
 @testable import Transfer
 
 /// How a message ends, and how it only seems to.
-@Suite(.timeLimit(.minutes(1))) struct FramingTests {
+@Suite(.timeLimit(.minutes(30))) struct FramingTests {
   private static let payload = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
 
   /// One way to answer, and the code of the failure that it has to come to; nil for completeness.

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Transfer
 
-@Suite(.timeLimit(.minutes(1))) struct RedirectTests {
+@Suite(.timeLimit(.minutes(30))) struct RedirectTests {
   /// Redirects `/N` to `/N-1`, and `/0` is the file.
   private func countdown() throws -> ScriptedServer {
     try ScriptedServer { request, reply in

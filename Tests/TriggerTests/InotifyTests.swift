@@ -4,17 +4,17 @@ import Testing
 
 /// The triggers in `contrib/`, with the real programs.
 @Suite struct InotifyTests {
-  @Test(.timeLimit(.minutes(1)))
+  @Test(
+    .timeLimit(.minutes(30)), .enabled("needs inotifywait") { try await Need.program("inotifywait").isMet() })
   func `the inotifywait loop runs what is dropped, touched and released`() async throws {
     let scene = try Trigger()
-    guard try await Trigger.has("inotifywait") else { return }
     try scene.spool.drop("before", scene.server.url("/before") + "\n")
     let loop = try RunningCommand(
       [Trigger.contrib("spoolrun-inotify"), scene.spool.root, "--jobs", "2"], environment: scene.environment)
     defer { kill(-loop.processID, SIGKILL) }
     try await waitUntil("what was there is done") { scene.isDone("before") }
     // Nothing tells from outside when it has begun to watch.
-    for number in 1...100 where !scene.spool.names("done").contains(where: { $0.hasPrefix("drop") }) {
+    for number in 1...1000 where !scene.spool.names("done").contains(where: { $0.hasPrefix("drop") }) {
       try scene.spool.drop("drop\(number)", scene.server.url("/\(number)") + "\n")
       try await Task.sleep(for: .milliseconds(200))
     }

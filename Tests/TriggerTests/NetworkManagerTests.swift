@@ -3,14 +3,13 @@ import TestSupport
 import Testing
 
 /// `--unmetered-only` and the real NetworkManager, which has a bus, a network and a link of its own.
-@Suite struct NetworkManagerTests {
+@Suite(
+  .enabled("needs NetworkManager, root, a network and a mount namespace") {
+    try await Need.areMet(
+      .program("NetworkManager"), .program("nmcli"), .program("dbus-daemon"), .program("busctl"), .networks, .mounts)
+  })
+struct NetworkManagerTests {
   @Test func `nothing starts on a metered connection`() async throws {
-    for program in ["NetworkManager", "nmcli", "dbus-daemon", "busctl"] {
-      guard try await Trigger.has(program) else { return }
-    }
-    guard geteuid() == 0, try await run(["/usr/bin/unshare", "-mn", "/bin/true"]).status == .exited(0) else {
-      return print("SKIPPED: NetworkManager wants root, a mount and a network namespace")
-    }
     let trigger = try Trigger()
     // Outside its network, where our server is; the bus is reached by its socket.
     let bus = "\(trigger.tools)/bus"

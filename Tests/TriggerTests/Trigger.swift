@@ -32,11 +32,4 @@ final class Trigger: Sendable {
     let root = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/")
     return "\(root)/contrib/\(name)"
   }
-
-  /// Whether a program is there; says so if it is not.
-  static func has(_ program: String) async throws -> Bool {
-    let found = try await run(["/bin/sh", "-c", "command -v \(program)"]).status == .exited(0)
-    if !found { print("SKIPPED: \(program) is not installed; scripts/setup installs it") }
-    return found
-  }
 }

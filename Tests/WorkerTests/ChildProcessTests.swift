@@ -29,7 +29,7 @@ import Testing
   /// Also with nothing to read any more, and with children that would hold the output open.
   @Test(arguments: ["echo $$; sleep 600 & sleep 600", "echo $$; exec >&- 2>&-; sleep 600 & sleep 600"])
   func `when its time is up, all of it is killed`(script: String) async throws {
-    let outcome = try await run(script, seconds: 1)
+    let outcome = try await run(script, seconds: 3)
     #expect(outcome.end == .timedOut)
     let group = try #require(pid_t(String(decoding: outcome.output, as: UTF8.self).dropLast()))
     try await waitUntil("the group is gone") { kill(-group, 0) != 0 && errno == ESRCH }

@@ -4,8 +4,8 @@ import Testing
 
 /// A machine without network, without room, or with a spool that cannot be written. Each in namespaces of its own (unshare(1)), which end with it.
 @Suite(
-  .enabled("needs root, and leave to make network and mount namespaces") {
-    try await run(["/usr/bin/unshare", "--mount", "--net", "/bin/true"]).status == .exited(0)
+  .enabled("needs root, a network and a mount namespace") {
+    try await Need.areMet(.networks, .mounts)
   })
 struct EnvironmentTests {
   private let noNetwork = ["/usr/bin/unshare", "--net"]
@@ -161,7 +161,8 @@ struct EnvironmentTests {
   }
 
   /// Another user's spool: neither read nor written.
-  @Test func notOurs() async throws {
+  @Test(.enabled("needs root, to be another user") { try await Need.users.isMet() })
+  func notOurs() async throws {
     let spool = try TemporarySpool()
     try spool.drop("a", "http://127.0.0.1:9/a\n")
     // Everything above it may be passed, so that only the spool's own mode bars the way; and so may the program.

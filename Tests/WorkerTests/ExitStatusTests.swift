@@ -83,8 +83,8 @@ import Testing
   }
 
   /// What bars the way is mended in different places.
-  @Test func spoolThatMayNotBeEntered() async throws {
-    if !isRoot { return print("SKIPPED: \(#function) needs root, to be another user") }
+  @Test(.enabled("needs root, to be another user") { try await Need.users.isMet() })
+  func spoolThatMayNotBeEntered() async throws {
     let directory = try TemporaryDirectory()
     let spool = try TemporarySpool(in: directory.path)
     // The program is opened as root: the user may not reach it.

@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite(.enabled("needs root and a mount namespace") { try await SmallDisk.isAllowed() })
+@Suite(.enabled("needs root and a mount namespace") { try await Need.mounts.isMet() })
 struct FullDiskTests {
   /// What cannot even be refused for want of room waits. It ended each run, and a worker that stays, whatever else there was to do.
   @Test func aJobThatCannotBeClaimedEndsNobody() async throws {

@@ -81,7 +81,7 @@ import Testing
     let first = try await spoolrun("--once", "--min-free", "4000T", spool.root)
     #expect(first.status == .exited(75) && first.errors.hasPrefix("spoolrun: jobs wait: no room: "), "\(first)")
     let result = try await spoolrun("--once", "--min-free", "4000T", spool.root)
-    #expect(result.status == .exited(75) && result.errors == "", "\(result)")
+    #expect(result.status == .exited(75) && result.errors == "", "told once: \(result)")
     let told = try await spoolrun("--once", "-v", "--min-free", "4000T", spool.root)
     #expect(told.status == .exited(75) && told.errors.contains(" disk-short "), "\(told)")
     #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
@@ -89,7 +89,7 @@ import Testing
   }
 
   /// In a network of its own, whose only link is down and then comes up: long before the job's next attempt is due.
-  @Test(.enabled(if: isRoot, "needs root for a network namespace"))
+  @Test(.enabled("needs root and a network namespace") { try await Need.networks.isMet() })
   func aNetworkThatReturnsIsUsedAtOnce() async throws {
     let spool = try TemporarySpool()
     let script = """
@@ -106,7 +106,7 @@ import Testing
       """
     let result = try await runTool(
       [
-        "/usr/bin/unshare", "--net", "/usr/bin/timeout", "60", "/bin/sh", "-c", script, try productPath("spoolrun"),
+        "/usr/bin/unshare", "--net", "/usr/bin/timeout", "280", "/bin/sh", "-c", script, try productPath("spoolrun"),
         spool.root,
       ])
     #expect(result.output == "75\n", "\(result)")
@@ -114,7 +114,10 @@ import Testing
   }
 
   /// A host of both kinds of addresses, one of them out of reach here, and one that is switched off: their attempts count, and their mirrors are asked.
-  @Test(.enabled(if: isRoot, "needs root for a network namespace"))
+  @Test(
+    .enabled("needs root, a network and a mount namespace") {
+      try await Need.areMet(.networks, .mounts)
+    })
   func aHostOutOfReachIsNoMissingNetwork() async throws {
     let spool = try TemporarySpool()
     let script = """

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// An output root on another file system than the spool, whose inode numbers are its own.
-@Suite(.enabled("needs root and a mount namespace") { try await SmallDisk.isAllowed() })
+@Suite(.enabled("needs root and a mount namespace") { try await Need.mounts.isMet() })
 struct OtherDiskTests {
   /// linkat(2) says EEXIST before it says EXDEV.
   @Test func `another disk's file under the data's inode number is a stranger's`() async throws {

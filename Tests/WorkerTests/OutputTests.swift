@@ -74,7 +74,8 @@ import Testing
   }
 
   /// To a terminal finished jobs are told as well, and nothing that a job or a server said can steer it.
-  @Test func terminal() async throws {
+  @Test(.enabled("needs script(1)") { try await Need.program("script").isMet() })
+  func terminal() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/a"))\noutput: x\u{9b}31m\u{202e}y\n")

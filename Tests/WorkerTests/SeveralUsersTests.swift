@@ -6,7 +6,8 @@ import Testing
 private let (worker, droppers) = (61_001, 61_009)
 
 /// A spool for several users, set up as spool(5) says, with real users: one works, some drop, one of them means harm.
-@Suite struct SeveralUsersTests {
+@Suite(.enabled("needs root, to be several users") { try await Need.users.isMet() })
+struct SeveralUsersTests {
   /// A spool, and the program where every user can run it.
   private struct Scene {
     let directory: TemporaryDirectory
@@ -38,13 +39,7 @@ private let (worker, droppers) = (61_001, 61_009)
     }
   }
 
-  private func skips(_ what: String = #function) -> Bool {
-    if !isRoot { print("SKIPPED: \(what) needs root, to be several users") }
-    return !isRoot
-  }
-
   @Test func jobsOfSeveralUsers() async throws {
-    if skips() { return }
     let server = try simpleServer()
     let scene = try await Scene()
     let (spool, program) = (scene.spool, scene.program)
@@ -82,7 +77,6 @@ private let (worker, droppers) = (61_001, 61_009)
 
   /// What a user who may only drop can do to all others' jobs: nothing.
   @Test func oneWhoMeansHarm() async throws {
-    if skips() { return }
     let server = try simpleServer()
     let scene = try await Scene()
     let (spool, program) = (scene.spool, scene.program)
@@ -146,7 +140,6 @@ private let (worker, droppers) = (61_001, 61_009)
 
   /// A hard link to a file that the dropper may not even read, as where protected_hardlinks (proc(5)) is off.
   @Test func aHardLinkToAForeignFile() async throws {
-    if skips() { return }
     let server = try simpleServer()
     let scene = try await Scene()
     let spool = scene.spool

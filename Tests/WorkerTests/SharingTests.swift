@@ -68,7 +68,7 @@ import Testing
 
   /// A worker that slept past its lease, on a file system whose locks other hosts don't see: its successor has the claim, and has written to the
   /// journal. That is a loss like any other, and no error of the spool.
-  @Test(.timeLimit(.minutes(1)))
+  @Test(.timeLimit(.minutes(30)))
   func theSuccessorOfASleeper() async throws {
     let (spool, server, worker, _) = try await startHalfway()
     worker.send(signal: SIGSTOP)

@@ -104,5 +104,3 @@ final class Gauge: Sendable {
   var most: Int { state.withLock { $0.most } }
   var total: Int { state.withLock { $0.total } }
 }
-
-let isRoot = geteuid() == 0
