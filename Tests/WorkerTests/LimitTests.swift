@@ -23,7 +23,7 @@ import Testing
     let busy = try holding(gauge, gate)
     let other = try simpleServer()
     let spool = try TemporarySpool()
-    for number in 0..<12 { try spool.drop("busy-\(number)", "url: \(busy.url("/x"))\noutput: \(number)\n") }
+    for number in 0..<12 { try spool.drop("busy-\(number)", "url: \(busy.url("/x"))\noutput: \(number)\n\(patient)") }
     for number in 0..<3 { try spool.drop("zother-\(number)", "url: \(other.url("/y"))\noutput: y\(number)\n") }
     let worker = try start(["--once", "--jobs", "\(jobs)", "--per-host", "\(perHost)", spool.root])
     try await waitUntil("the other host's are done") { spool.names("done").count == 3 }
@@ -40,7 +40,7 @@ import Testing
     let servers = try (0..<5).map { _ in try holding(gauge, gate) }
     let spool = try TemporarySpool()
     for number in 0..<20 {
-      try spool.drop("job-\(number)", "url: \(servers[number % 5].url("/x"))\noutput: \(number)\n")
+      try spool.drop("job-\(number)", "url: \(servers[number % 5].url("/x"))\noutput: \(number)\n\(patient)")
     }
     let worker = try start(["--once", "--jobs", "3", spool.root])
     try await waitUntil("three are under way") { gauge.now == 3 }
@@ -58,7 +58,7 @@ import Testing
     let other = try simpleServer()
     let spool = try TemporarySpool()
     for number in 0..<1000 {
-      try spool.drop("busy-\(number)", "url: \(busy.url("/x"))\noutput: \(number)\n")
+      try spool.drop("busy-\(number)", "url: \(busy.url("/x"))\noutput: \(number)\n\(patient)")
       try setModificationTime(spool.path("new/busy-\(number)"), secondsFromNow: -5000)
     }
     try spool.drop("late", "\(other.url("/late"))\n")

@@ -42,7 +42,7 @@ import Testing
     let server = try halfwayServer(halfwayBody, gate: gate)
     let spool = try TemporarySpool()
     try spool.drop("a", "\(refusing.url("/503"))\n")
-    try spool.drop("b", "\(server.url("/b"))\n")
+    try spool.drop("b", "\(server.url("/b"))\n\(patient)")
     let worker = try start(["--once", spool.root])
     try await waitUntil("one waits, the other is under way") {
       spool.places(of: "a") == ["partial/a"] && spool.length("partial/b.part") == halfwayBody.count / 2

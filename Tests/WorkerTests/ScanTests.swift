@@ -63,7 +63,7 @@ import Testing
     let busy = try ScriptedServer { _, reply in try reply.stall(until: gate) }
     let other = try simpleServer()
     let spool = try TemporarySpool()
-    let text = Array("url: \(busy.url("/x"))\n".utf8)
+    let text = Array("url: \(busy.url("/x"))\n\(patient)".utf8)
     for number in 0..<6000 { try writeFile(spool.path("new/busy-\(number)"), text) }
     // In the order of the directory, where a few might all come early.
     for number in 0..<30 { try spool.drop("other-\(number)", "\(other.url("/o-\(number)"))\n") }

@@ -43,7 +43,7 @@ import Testing
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
     let spool = try TemporarySpool()
-    try spool.drop("a", "\(server.url("/a"))\n")
+    try spool.drop("a", "\(server.url("/a"))\n\(patient)")
     let worker = try start(["--once", spool.root])
     try await waitUntil("it is under way") { server.requests.count == 1 }
     worker.send(signal: SIGIO)
@@ -93,7 +93,7 @@ import Testing
     let server = try halfwayServer(halfwayBody, gate: gate)
     let other = try simpleServer()
     let spool = try TemporarySpool()
-    try spool.drop("a", "\(server.url("/a"))\n")
+    try spool.drop("a", "\(server.url("/a"))\n\(patient)")
     let worker = try start(["--once", spool.root])
     try await waitUntil("it is under way") { server.requests.count == 1 }
     let writer = open(spool.path("new/half"), O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)

@@ -51,6 +51,9 @@ func halfwayServer(_ body: [UInt8], gate: Gate) throws -> ScriptedServer {
   }
 }
 
+/// For a job that a test holds as long as it likes.
+let patient = "timeout: 1h\n"
+
 /// A worker that holds half of job `a` until the gate opens.
 /// - Parameter more: lines of the job beside its URL.
 func startHalfway(_ more: String = "") async throws -> (
@@ -59,7 +62,7 @@ func startHalfway(_ more: String = "") async throws -> (
   let gate = try Gate()
   let server = try halfwayServer(halfwayBody, gate: gate)
   let spool = try TemporarySpool()
-  try spool.drop("a", "\(server.url("/a"))\n\(more)")
+  try spool.drop("a", "\(server.url("/a"))\n\(patient)\(more)")
   let worker = try start(["--once", spool.root])
   try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
   return (spool, server, worker, gate)
