@@ -14,6 +14,19 @@
 #include <sys/utsname.h>
 #include <time.h>
 
+static int argument_count;
+static char **argument_vector;
+
+// glibc hands main's own arguments to what stands in .init_array (csu/libc-start.c, elf/dl-init.c).
+__attribute__((constructor)) static void record_arguments(int count, char **vector) {
+  argument_count = count;
+  argument_vector = vector;
+}
+
+char *spoolrun_argument(int index) {
+  return index >= 0 && index < argument_count && argument_vector ? argument_vector[index] : NULL;
+}
+
 int spoolrun_openat_beneath(int directory, const char *path, int flags, unsigned int mode) {
   struct open_how how;
   memset(&how, 0, sizeof how);

@@ -133,8 +133,9 @@ package final class Spool: Sendable {
   /// - Returns: the watch; nil when the directory is not there now.
   @discardableResult
   package func addWatch(_ descriptor: Int32, _ directory: Directory?, _ mask: UInt32) throws(SpoolError) -> Int32? {
-    // inotify_add_watch takes no directory descriptor; by way of /proc it follows the one that is open.
-    let path = Path("/proc/self/fd/\(root)/\(directory?.rawValue ?? ".")")
+    // inotify_add_watch takes no directory descriptor; by way of /proc it follows the one that is open. Without /proc, as in some chroots, by name.
+    let base = access("/proc/self/fd", F_OK) == 0 ? "/proc/self/fd/\(root)" : location
+    let path = Path("\(base)/\(directory?.rawValue ?? ".")")
     let watch = path.withCString { inotify_add_watch(descriptor, $0, mask) }
     if watch >= 0 { return watch }
     let errno = Errno(rawValue: Glibc.errno)

@@ -1,11 +1,25 @@
+internal import CLinux
 internal import Spool
 
-/// The command line as the kernel gave it. File names are bytes; `CommandLine.arguments` and ArgumentParser have
-/// replaced by U+FFFD what is no UTF-8.
+/// The command line as the kernel gave it. File names are bytes; the strings that ArgumentParser gets have U+FFFD in place of what is no UTF-8.
 enum RawArguments {
+  /// The program's name and its arguments; empty where whoever started it gave none of both (execve(2)).
+  static let all: [[UInt8]] = {
+    var arguments: [[UInt8]] = []
+    while var next = spoolrun_argument(Int32(arguments.count)) {
+      var bytes: [UInt8] = []
+      while next.pointee != 0 {
+        bytes.append(UInt8(bitPattern: next.pointee))
+        next += 1
+      }
+      arguments.append(bytes)
+    }
+    return arguments
+  }()
+
   /// The bytes of each of `arguments`, which stand on the command line in this order, perhaps behind `--option=`.
   static func bytes(of arguments: [String]) -> [[UInt8]] {
-    var rest = all()[...]
+    var rest = all[...]
     return arguments.map { argument in
       guard argument.unicodeScalars.contains("\u{FFFD}"),
         let index = rest.firstIndex(where: { String(decoding: value($0, argument), as: UTF8.self) == argument })
@@ -21,18 +35,5 @@ enum RawArguments {
       let equals = bytes.firstIndex(of: UInt8(ascii: "="))
     else { return bytes }
     return Array(bytes[(equals + 1)...])
-  }
-
-  private static func all() -> [[UInt8]] {
-    let vector = CommandLine.unsafeArgv
-    return (0..<Int(CommandLine.argc)).map { index in
-      var bytes: [UInt8] = []
-      var next = vector[index]
-      while let byte = next?.pointee, byte != 0 {
-        bytes.append(UInt8(bitPattern: byte))
-        next = next?.advanced(by: 1)
-      }
-      return bytes
-    }
   }
 }

@@ -5,9 +5,15 @@ internal import Glibc
 enum Main {
   static func main() {
     Terminal.openMissing()
-    DashedName.refuse(in: Array(CommandLine.arguments.dropFirst()))
+    let arguments = RawArguments.all.map { String(decoding: $0, as: UTF8.self) }
+    // Without any it would be the default command, which downloads.
+    guard !arguments.isEmpty else {
+      Terminal.error("started without arguments, not even its own name (execve(2)): what to do is not to be guessed")
+      exit(ExitStatus.usage.rawValue)
+    }
+    DashedName.refuse(in: Array(arguments.dropFirst()))
     // Comes back only where all went well; else the command's own status stays.
-    Spoolrun.main()
+    Spoolrun.main(Array(arguments.dropFirst()))
     if Terminal.hasLostOutput { exit(ExitStatus.inputOutput.rawValue) }
   }
 }

@@ -20,6 +20,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/// main's argv[index]; NULL from argc on. Swift's CommandLine finds it by /proc/self/cmdline, else by looking through the stack, which fails without
+/// /proc, or where a library's constructor has moved the environment (setenv(3)).
+char *spoolrun_argument(int index);
+
 /// openat2(2): resolves `path` below `directory` only, and through no symbolic link.
 int spoolrun_openat_beneath(int directory, const char *path, int flags, unsigned int mode);
 
