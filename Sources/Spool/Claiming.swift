@@ -18,10 +18,6 @@ package enum ClaimOutcome {
 }
 
 extension Spool {
-  /// Seconds for which a file must not have changed where leases cannot tell of writers, and a file without its last newline is left alone.
-  package static let settlingTime: Int64 = 10
-  /// Seconds without a heartbeat after which another host's claim is a dead worker's: ten heartbeats.
-  package static let lease: Int64 = 300
   /// A job file with its journal; more is no job.
   package static let maximumJobFile = 16 << 20
 
@@ -41,7 +37,10 @@ extension Spool {
       guard let found = try self.status(.cur, name) else { return .lost }
       status = found
       // flock alone proves nothing across hosts: on some file systems it succeeds for everyone.
-      if claim.host != owner.host, status.modified + Self.lease > now.seconds { return .lost }
+      if claim.host != owner.host, status.modified + Self.lease > now.seconds {
+        if status.modified > now.seconds + Self.lease { try beginLease(Path(origin, name)) }
+        return .lost
+      }
     } else {
       guard let valid = JobName(name) else {
         return try reject(
@@ -62,7 +61,7 @@ extension Spool {
       return try reject(name, from: origin, Defect(line: nil, reason: "not a regular file: a job is a plain text file"))
     }
     // Since it was found another worker may have had it, and parked it anew.
-    if origin == .partial, !isForced, status.modified > now.seconds { return .notDue(status.modified) }
+    if origin == .partial, !isForced, !Self.isDue(status.modified, at: now.seconds) { return .notDue(status.modified) }
     if try isInHand(job, from: origin) { return .lost }
     if origin == .new, try isBeingWritten(source, status, now: now) { return .unfinished }
     do throws(SpoolError) {
@@ -91,6 +90,16 @@ extension Spool {
     if origin == .partial { return true }
     return try status(.partial, job.part) == nil
   }
+  /// A heartbeat from the future, by a clock that was wrong, proves no life until then: the lease begins now, and a living owner renews it.
+  private func beginLease(_ claim: Path) throws(SpoolError) {
+    do throws(SpoolError) {
+      let descriptor = try system.open(root, claim, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      defer { _ = Glibc.close(descriptor) }
+      try system.touch(descriptor, claim)
+    } catch  where error.errno == .noSuchFileOrDirectory {
+    }
+  }
+
 
   /// The name of a job in `new/`. If it was moved there from `cur/` with the owner's suffix left on, as its journal shows, that is no part of it.
   private static func withoutOwner(_ job: JobName, _ text: @autoclosure () -> JobText?) -> JobName {
@@ -195,7 +204,7 @@ extension Spool {
   /// Whether a dropper is still at it, or another has its lock: by lease (fcntl(2) F_SETLEASE: only its file's owner or root may ask), else by age. All that would be
   /// looked at again is found out here, by a descriptor for reading: to close one for writing would be news of the file to a worker that watches, without end.
   private func isBeingWritten(_ path: Path, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Bool {
-    let isYoung = isYoung(status, now: now)
+    let isYoung = Self.isYoung(status, at: now)
     let descriptor: Int32
     do throws(SpoolError) {
       descriptor = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
@@ -230,10 +239,6 @@ extension Spool {
     return try !system.lock(descriptor, path)
   }
 
-  private func isYoung(_ status: FileStatus, now: Timestamp) -> Bool {
-    max(status.modified, status.changed) + Self.settlingTime > now.seconds
-  }
-
   private func endsInNewline(_ descriptor: Int32, _ path: Path, _ status: FileStatus) throws(SpoolError) -> Bool {
     guard status.size > 0 else { return false }
     var last: UInt8 = 0
@@ -256,7 +261,7 @@ extension Spool {
     }
     if text.hasTornTail && !text.isTornByWorker(in: origin) || status.size == 0 {
       // In sight of a defect no newline can mend, waiting helps nobody; but a cut line looks like one, so only the missing newline counts.
-      if origin == .new, isYoung(status, now: now) { return (bytes, nil, nil) }
+      if origin == .new, Self.isYoung(status, at: now) { return (bytes, nil, nil) }
       return (
         bytes, text,
         Defect(

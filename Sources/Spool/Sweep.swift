@@ -187,7 +187,7 @@ extension Spool {
     do throws(SpoolError) {
       let status = try system.status(root, path)
       // `cp -p` gives a new file an old time of modification, but not of change.
-      return (sinceRename ? max(status.modified, status.changed) : status.modified) <= now.seconds - seconds
+      return Self.lastChange(status, countsRenames: sinceRename, at: now) <= now.seconds - seconds
     } catch  where error.errno == .noSuchFileOrDirectory {
       return false
     }

@@ -130,7 +130,8 @@ package struct SnapshotReader {
       // never set ahead, or touched, has to be read to know: of a great many jobs these are the fewest.
       let isAhead = status.modified > min(now.seconds, status.changed)
       let state: JobState = isAhead ? .retrying : try isInterrupted(name) ? .interrupted : .retrying
-      groups[state, default: []].append((name, status.modified))
+      let isDue = Spool.isDue(status.modified, at: now.seconds)
+      groups[state, default: []].append((name, isDue ? min(status.modified, now.seconds) : status.modified))
     }
     for (state, group) in groups {
       snapshot.counts[state, default: 0] += max(0, group.count - limit)

@@ -216,7 +216,9 @@ package enum ResponseVerdict {
       }
     return Failure(
       .http, "\(host) answered \(status)\(advice)", status: status,
-      retryAfter: head.first("retry-after").flatMap { RetryAfter.seconds($0, now: now.seconds) }, mayPass: mayPass)
+      retryAfter: head.first("retry-after").flatMap {
+        RetryAfter.seconds($0, sent: head.first("date"), now: now.seconds)
+      }, mayPass: mayPass)
   }
 }
 

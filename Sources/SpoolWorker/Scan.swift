@@ -146,10 +146,11 @@ extension Worker {
       return Backlog.Candidate(name: name, origin: directory, modified: 0)
     }
     guard let status = found else { return nil }
-    if directory == .partial, status.modified > now {
+    if directory == .partial, !Spool.isDue(status.modified, at: now) {
       nextDue = min(nextDue ?? .max, status.modified)
       return nil
     }
-    return Backlog.Candidate(name: name, origin: directory, modified: status.modified)
+    // A time from the future would put it behind all that is dropped until then.
+    return Backlog.Candidate(name: name, origin: directory, modified: min(status.modified, now))
   }
 }

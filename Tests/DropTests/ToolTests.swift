@@ -16,6 +16,10 @@ import Testing
     Drop(testDescription: "mv", line: "\(job) >tmp/x && mv tmp/x new/"),
     Drop(testDescription: "cp", line: "\(job) >job && cp job new/x"),
     Drop(testDescription: "cp -p of an old file", line: "\(job) >job && touch -d '2 days ago' job && cp -p job new/x"),
+    Drop(
+      testDescription: "cp -p of a file from the future",
+      line: "\(job) >job && touch -d '2 years' job && cp -p job new/x"),
+    Drop(testDescription: "scp -p of the same", line: "\(job) >job && touch -d '2 days' job && scp -p -q job new/x"),
     Drop(testDescription: "ln", line: "\(job) >tmp/x && ln tmp/x new/x"),
     Drop(testDescription: ">", line: "\(job) >new/x"),
     Drop(

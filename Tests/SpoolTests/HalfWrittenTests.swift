@@ -49,6 +49,18 @@ import Testing
     #expect(try label(Spool.settlingTime) == "claimed")
   }
 
+  /// Kept from elsewhere, or of a clock that is wrong: it says nothing of a writer. A little ahead a clock may be.
+  @Test(arguments: [9, 3600, 400 * 86_400])
+  func aTimeInTheFutureSaysNothing(ahead: Int) throws {
+    let fixture = try Fixture(hook: Probe { $0.kind == .lease ? .fail(.invalidArgument) : nil })
+    try writeFile(fixture.files.path("new/a"), text)
+    try setModificationTime(fixture.files.path("new/a"), secondsFromNow: ahead)
+    let changed = Int64(try #require(fileStatus(fixture.files.path("new/a"))).st_ctim.tv_sec)
+    let later = Timestamp(seconds: changed + Spool.settlingTime)
+    let label = try fixture.spool.claim(FileName("a"), from: .new, now: later).label
+    #expect(label == (ahead == 9 ? "unfinished" : "claimed"))
+  }
+
   @Test(arguments: ["https://host/a", "", "url: https://host/a\nsize: 12", "# only\n#"])
   func withoutItsLastNewline(_ cut: String) throws {
     let fixture = try Fixture()

@@ -52,6 +52,27 @@ import Testing
     #expect(fixture.files.names("cur") == ["a:alpha.42.00000001"])
   }
 
+  /// A clock was a year ahead, or is: the lease begins when somebody sees it.
+  @Test func aHeartbeatFromTheFutureIsNotBelievedForLong() throws {
+    let fixture = try Fixture()
+    let name = "a:beta.1.00000009"
+    try leave(name, in: fixture)
+    try setModificationTime(fixture.files.path("cur/\(name)"), secondsFromNow: 365 * 86_400)
+    #expect(try fixture.outcome(name, from: .cur).label == "lost")
+    #expect(try fixture.outcome(name, from: .cur, secondsLater: Spool.lease - 60).label == "lost")
+    #expect(try fixture.outcome(name, from: .cur, secondsLater: Spool.lease + 60).label == "claimed")
+  }
+
+  /// Further ahead than any wait: a clock was wrong when the attempt failed.
+  @Test func anAttemptThatIsTooFarAheadIsDue() throws {
+    let fixture = try Fixture()
+    try writeFile(fixture.files.path("partial/a"), Array(job.utf8))
+    for (ahead, label) in [(24 * 3600, "not due"), (365 * 86_400, "claimed")] {
+      try setModificationTime(fixture.files.path("partial/a"), secondsFromNow: ahead)
+      #expect(try fixture.outcome("a", from: .partial).label.hasPrefix(label))
+    }
+  }
+
   @Test func aHeartbeatRenewsIt() throws {
     let fixture = try Fixture()
     try fixture.files.drop("a", job)

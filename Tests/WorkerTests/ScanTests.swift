@@ -76,6 +76,18 @@ import Testing
     #expect(try await worker.result().status == .exited(75))
   }
 
+  /// A clock was ahead when they failed: no wait is that long.
+  @Test func noWaitIsLongerThanADay() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    for (name, ahead) in [("year", 365 * 86_400), ("day", 86_000)] {
+      try writeFile(spool.path("partial/\(name)"), Array("\(server.url("/\(name)"))\n".utf8))
+      try setModificationTime(spool.path("partial/\(name)"), secondsFromNow: ahead)
+    }
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(spool.places(of: "year") == ["done/year"] && spool.places(of: "day") == ["partial/day"])
+  }
+
   /// More than is looked ahead at in either directory: none is left, and what is not due is not touched.
   @Test func onceRunsAllOfALongBacklog() async throws {
     let server = try simpleServer()
