@@ -13,7 +13,7 @@ package enum ClaimOutcome {
   case notDue(Int64)
   /// It is no valid job and stands in `failed/` under this name now, with a record of the reason.
   case rejected(FileName, Defect)
-  /// It is no valid job, and the kernel does not let it be moved: it stays where it is, with a record in `failed/`.
+  /// The kernel does not let this one file be looked at, taken or moved: it stays where it is. For what is no valid job there is a record in `failed/`.
   case barred(Defect)
 }
 
@@ -25,8 +25,19 @@ extension Spool {
   /// - Parameters:
   ///   - now: the time by the clock of the spool's file system.
   ///   - isForced: also a job whose next attempt is not due.
+  /// - Throws: ``SpoolError`` for what would stop every job.
   package func claim(_ name: FileName, from origin: Directory, now: Timestamp, isForced: Bool = false)
     throws(SpoolError)
+    -> ClaimOutcome
+  {
+    do throws(SpoolError) {
+      return try take(name, from: origin, now: now, isForced: isForced)
+    } catch  where concernsOneFile(error, in: origin) {
+      return .barred(Defect(line: nil, reason: "cannot be taken: \(error)"))
+    }
+  }
+
+  private func take(_ name: FileName, from origin: Directory, now: Timestamp, isForced: Bool) throws(SpoolError)
     -> ClaimOutcome
   {
     let job: JobName
@@ -79,6 +90,16 @@ extension Spool {
     }
   }
 
+  /// A heartbeat from the future, by a clock that was wrong, proves no life until then: the lease begins now, and a living owner renews it.
+  private func beginLease(_ claim: Path) throws(SpoolError) {
+    do throws(SpoolError) {
+      let descriptor = try system.open(root, claim, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      defer { _ = Glibc.close(descriptor) }
+      try system.touch(descriptor, claim)
+    } catch  where error.errno == .noSuchFileOrDirectory {
+    }
+  }
+
   /// Whether this worker has a job of this name, which keeps it until it has ended. Found out before the file is open for writing, see
   /// ``isBeingWritten(_:_:now:)``.
   private func isInHand(_ job: JobName, from origin: Directory) throws(SpoolError) -> Bool {
@@ -90,16 +111,6 @@ extension Spool {
     if origin == .partial { return true }
     return try status(.partial, job.part) == nil
   }
-  /// A heartbeat from the future, by a clock that was wrong, proves no life until then: the lease begins now, and a living owner renews it.
-  private func beginLease(_ claim: Path) throws(SpoolError) {
-    do throws(SpoolError) {
-      let descriptor = try system.open(root, claim, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-      defer { _ = Glibc.close(descriptor) }
-      try system.touch(descriptor, claim)
-    } catch  where error.errno == .noSuchFileOrDirectory {
-    }
-  }
-
 
   /// The name of a job in `new/`. If it was moved there from `cur/` with the owner's suffix left on, as its journal shows, that is no part of it.
   private static func withoutOwner(_ job: JobName, _ text: @autoclosure () -> JobText?) -> JobName {
@@ -123,7 +134,7 @@ extension Spool {
     var isWritable = true
     do throws(SpoolError) {
       descriptor = try system.open(root, source, O_RDWR | flags)
-    } catch  where error.errno == .permissionDenied || error.errno == .textFileBusy {
+    } catch  where [.permissionDenied, .notPermitted, .readOnlyFileSystem, .textFileBusy].contains(error.errno) {
       descriptor = try system.open(root, source, O_RDONLY | flags)
       isWritable = false
     }

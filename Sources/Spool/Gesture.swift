@@ -15,6 +15,16 @@ package enum Gesture: String, CaseIterable, Sendable {
     }
   }
 
+  /// The directories that it takes names from and gives names to.
+  package var directories: [Directory] {
+    switch self {
+    case .hold: sources + [.hold]
+    case .release: sources + [.new]
+    case .retry: sources + [.new]
+    case .cancel: sources
+    }
+  }
+
   /// Where a job stands for which there is nothing left to do.
   var settled: [Directory] {
     switch self {

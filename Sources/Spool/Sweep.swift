@@ -33,11 +33,13 @@ package struct SweepFinding: Sendable {
     case noReceipt = "no-receipt"
     /// Something in `cur/` that no worker will take: left alone.
     case stray
+    /// A leftover that the kernel does not let be removed (chattr(1)): it stays.
+    case stuck
 
     package var isRemoved: Bool {
       switch self {
       case .orphan, .stale, .record, .receipt: true
-      case .missing, .noReceipt, .stray: false
+      case .missing, .noReceipt, .stray, .stuck: false
       }
     }
   }
@@ -48,12 +50,15 @@ package struct SweepFinding: Sendable {
   package let bytes: Int64
   /// For ``Kind/missing``: the payload's path, safe for a terminal.
   package let output: String?
+  /// For ``Kind/stuck``: why it stays.
+  package let obstacle: SpoolError?
 
-  init(_ kind: Kind, _ path: Path, bytes: Int64 = 0, output: String? = nil) {
+  init(_ kind: Kind, _ path: Path, bytes: Int64 = 0, output: String? = nil, obstacle: SpoolError? = nil) {
     self.kind = kind
     place = path.display
     self.bytes = bytes
     self.output = output
+    self.obstacle = obstacle
   }
 }
 
@@ -79,9 +84,19 @@ extension Spool {
       let path = Path(.partial, name)
       // Two looks that cost little and settle nearly all; the one that counts is under the lock of the data.
       guard try isOlder(path, than: options.grace, now), try status(.partial, name.dataOwner) == nil else { continue }
+      try sweepOrphan(path, of: name, in: .partial, options, report)
+    }
+  }
+
+  private func sweepOrphan(
+    _ path: Path, of name: FileName, in directory: Directory, _ options: SweepOptions, _ report: (SweepFinding) -> Void
+  ) throws(SpoolError) {
+    do throws(SpoolError) {
       if let bytes = try removeOrphan(path, of: name.dataOwner, isDry: options.isDry) {
         report(SweepFinding(.orphan, path, bytes: bytes))
       }
+    } catch  where concernsOneFile(error, in: directory) {
+      report(SweepFinding(.stuck, path, obstacle: error))
     }
   }
 
@@ -103,7 +118,7 @@ extension Spool {
         guard try isOlder(path, than: options.staleAge, time) else { continue }
       }
       guard let status = try status(.tmp, name), !status.isDirectory else { continue }
-      if try remove(path, options) { report(SweepFinding(.stale, path, bytes: status.size)) }
+      try remove(path, in: .tmp, options, report, SweepFinding(.stale, path, bytes: status.size))
     }
   }
 
@@ -127,16 +142,14 @@ extension Spool {
       let path = Path(.failed, name)
       if name.isData {
         guard try isOlder(path, than: options.grace, now) else { continue }
-        if let bytes = try removeOrphan(path, of: name.dataOwner, isDry: options.isDry) {
-          report(SweepFinding(.orphan, path, bytes: bytes))
-        }
+        try sweepOrphan(path, of: name, in: .failed, options, report)
       } else if !records.contains(name), try status(.failed, name.recordSubject) == nil,
         let status = try status(.failed, name)
       {
         // It is written before what it is about is moved here, perhaps just now.
         let grace = max(options.grace, Self.settlingTime)
         guard try isOlder(path, than: grace, now, sinceRename: false) else { continue }
-        if try remove(path, options) { report(SweepFinding(.record, path, bytes: status.size)) }
+        try remove(path, in: .failed, options, report, SweepFinding(.record, path, bytes: status.size))
       }
     }
   }
@@ -157,7 +170,7 @@ extension Spool {
       }
       if isOld {
         let bytes = try status(.done, name)?.size ?? 0
-        if try remove(path, options) { report(SweepFinding(.receipt, path, bytes: bytes)) }
+        try remove(path, in: .done, options, report, SweepFinding(.receipt, path, bytes: bytes))
       } else if try !hasPayload(receipt, &roots) {
         let root = receipt.directory.map { escaped($0) + "/" } ?? "\(Directory.files.rawValue)/"
         report(SweepFinding(.missing, path, output: root + escaped(receipt.output)))
@@ -193,14 +206,17 @@ extension Spool {
     }
   }
 
-  /// False when it was gone already.
-  private func remove(_ path: Path, _ options: SweepOptions) throws(SpoolError) -> Bool {
-    if options.isDry { return true }
+  /// Removes the file and reports it as `finding`, unless it was gone already.
+  private func remove(
+    _ path: Path, in directory: Directory, _ options: SweepOptions, _ report: (SweepFinding) -> Void,
+    _ finding: SweepFinding
+  ) throws(SpoolError) {
     do throws(SpoolError) {
-      try system.unlink(root, path)
-      return true
+      if !options.isDry { try system.unlink(root, path) }
+      report(finding)
     } catch  where error.errno == .noSuchFileOrDirectory {
-      return false
+    } catch  where concernsOneFile(error, in: directory) {
+      report(SweepFinding(.stuck, path, obstacle: error))
     }
   }
 }

@@ -174,6 +174,13 @@ package struct System: Sendable {
     return FileStatus(status)
   }
 
+  /// faccessat(2) as the effective user: EACCES, EROFS, or EPERM for an immutable directory, where no name in it can be made or moved.
+  func mayChange(_ at: Int32, _ directory: Path) throws(SpoolError) {
+    try call(.stat, directory.display) { _ in
+      directory.withCString { Int(faccessat(at, $0, W_OK | X_OK, AT_EACCESS)) }
+    }
+  }
+
   // MARK: open files
 
   func status(_ descriptor: Int32, path: Path) throws(SpoolError) -> FileStatus {

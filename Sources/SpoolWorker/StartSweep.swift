@@ -5,6 +5,9 @@ extension Worker {
   func sweepAtStart() {
     do throws(SpoolError) {
       try spool.sweep(SweepOptions()) { finding in
+        if let obstacle = finding.obstacle {
+          return log(Event("sweep-failed", .warning, Fields().with("reason", "\(obstacle)")))
+        }
         log(
           Event(
             "swept", .info,

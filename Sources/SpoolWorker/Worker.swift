@@ -352,13 +352,7 @@ package final class Worker {
       case .unfinished:
         nextDue = min(nextDue ?? .max, Timestamp.now().seconds + Spool.settlingTime)
         log(Event("unfinished", .debug, job: candidate.name))
-      case .barred(let defect):
-        // Seen again with each scan.
-        guard !barred.contains(candidate.name) else { break }
-        if barred.count >= Self.mostBarred { barred = [] }
-        barred.insert(candidate.name)
-        summary.givenUp += 1
-        log(Event("barred", .error, job: candidate.name, Fields().with("reason", defect.reason)))
+      case .barred(let defect): noteBarred(candidate.name, defect.reason)
       case .rejected(let name, let defect):
         summary.givenUp += 1
         log(
@@ -432,6 +426,16 @@ package final class Worker {
     transfersByHost[host, default: 0] += 1
     WorkerLoop.start {
       let outcome = await run.run()
+  /// It cannot be taken, or not be moved any more, and stays where it is.
+  private func noteBarred(_ name: FileName, _ reason: String) {
+    // Seen again with each scan.
+    guard !barred.contains(name) else { return }
+    if barred.count >= Self.mostBarred { barred = [] }
+    barred.insert(name)
+    summary.givenUp += 1
+    log(Event("barred", .error, job: name, Fields().with("reason", reason)))
+  }
+
       self.ended(id, outcome)
     }
   }
@@ -533,3 +537,6 @@ private final class EngineDriver: LoopDriver {
     engine.poll(milliseconds: milliseconds, descriptors: descriptors)
   }
 }
+    if let error = error as? SpoolError, spool.concernsOneFile(error, in: .cur) {
+      return noteBarred(job, "\(error)")
+    }

@@ -44,12 +44,18 @@ struct Clean: ParsableCommand {
     options.grace = 0
     options.keepDone = keepDone.flatMap(Self.seconds)
     options.readsReceipts = true
+    var isComplete = true
     do throws(SpoolError) {
-      try spool.sweep(options) { finding in Terminal.print(sentence(finding)) }
+      try spool.sweep(options) { finding in
+        guard let obstacle = finding.obstacle else { return Terminal.print(sentence(finding)) }
+        isComplete = false
+        Terminal.error("\(finding.place) stays: \(obstacle)")
+      }
     } catch {
       Terminal.error("\(escaped(spool.location)): \(error)")
       throw ExitStatus(error).code
     }
+    if !isComplete { throw ExitStatus.inputOutput.code }
   }
 
   private func sentence(_ finding: SweepFinding) -> String {
@@ -60,6 +66,7 @@ struct Clean: ParsableCommand {
     case .record: "\(verb) \(finding.place): the record of what is gone"
     case .receipt: "\(verb) \(finding.place): a receipt older than \(keepDone ?? "")"
     case .missing: "\(finding.place): its payload is missing: \(finding.output ?? "")"
+    case .stuck: "\(finding.place) stays"
     case .noReceipt: "\(finding.place): no receipt"
     case .stray: "\(finding.place): no job that a worker would take: mv it to new, or rm it"
     }

@@ -21,7 +21,7 @@ struct GestureRun {
     do throws(SpoolError) {
       for bytes in RawArguments.bytes(of: names) {
         let (directory, name) = try split(bytes)
-        note(try spool.perform(gesture, name, in: directory), bytes: bytes)
+        if let outcome = try perform(name, in: directory) { note(outcome, bytes: bytes) }
       }
     } catch {
       throw fail(error)
@@ -49,7 +49,10 @@ struct GestureRun {
       for (name, directory) in try spool.jobs(for: gesture, in: directories) {
         let key = FileName(Path(directory, name).bytes)
         if finished.contains(key) { continue }
-        let outcome = try spool.perform(gesture, name, in: directory)
+        guard let outcome = try perform(name, in: directory) else {
+          finished.insert(key)
+          continue
+        }
         switch outcome {
         case .notFound:
           // Gone elsewhere: the next scan finds it there.
@@ -61,6 +64,16 @@ struct GestureRun {
         note(outcome, bytes: key.bytes)
       }
       quietScans = isQuiet ? quietScans + 1 : 0
+    }
+  }
+
+  /// - Returns: nil where the kernel does not let this one file be moved or removed (chattr(1)), after a message: the others go on.
+  private mutating func perform(_ name: FileName, in directory: Directory?) throws(SpoolError) -> GestureOutcome? {
+    do throws(SpoolError) {
+      return try spool.perform(gesture, name, in: directory)
+    } catch  where gesture.directories.allSatisfy({ spool.concernsOneFile(error, in: $0) }) {
+      fail("\(gesture.rawValue): \(error)")
+      return nil
     }
   }
 

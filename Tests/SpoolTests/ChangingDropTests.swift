@@ -100,8 +100,16 @@ import Testing
     let fixture = try Fixture()
     try fixture.files.drop("x", Self.job)
     let barred = try fixture.another(hook: Probe.once(.rename, "new/x ") { .fail(.permissionDenied) })
-    #expect(throws: SpoolError.self, "nothing has changed: then jobs cannot be claimed at all") {
-      try barred.claim(FileName("x"), from: .new, now: .now())
+    #expect(try barred.claim(FileName("x"), from: .new, now: .now()).label.hasPrefix("barred: "))
+    let refused = Switch()
+    let closed = try fixture.another(
+      hook: Probe { call in
+        let isRefused = call.kind == .rename || call.kind == .stat && call.path == "cur"
+        return isRefused && refused.isOn ? .fail(.permissionDenied) : nil
+      })
+    refused.turnOn()
+    #expect(throws: SpoolError.self, "then jobs cannot be claimed at all") {
+      try closed.claim(FileName("x"), from: .new, now: .now())
     }
   }
 

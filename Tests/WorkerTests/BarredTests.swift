@@ -1,0 +1,154 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// A file that the kernel lets nobody move, chattr(1): it is told of and passed over, and all others run.
+@Suite(.enabled("needs root, and a file system with chattr(1)'s flags") { try await Chattr.isAllowed() })
+struct BarredTests {
+  private let server: ScriptedServer
+  private let spool: TemporarySpool
+
+  init() throws {
+    server = try simpleServer()
+    spool = try TemporarySpool()
+  }
+
+  private func put(_ path: String, flag: String) throws -> Chattr {
+    let text = "url: \(server.url("/x"))\noutput: \(path)\n"
+    try writeFile(spool.path(path), Array(text.utf8))
+    try setModificationTime(spool.path(path), secondsFromNow: -1000)
+    return try Chattr(flag, spool.path(path))
+  }
+
+  @Test(arguments: ["new/x", "partial/x", "cur/x:host.1.0000000a"], ["+i", "+a"])
+  func `the others run, each time`(path: String, flag: String) async throws {
+    let flagged = try put(path, flag: flag)
+    for round in 1...2 {
+      try spool.drop("other\(round)", "\(server.url("/other\(round)"))\n")
+      let result = try await spoolrun("--once", spool.root)
+      #expect(result.status == .exited(1) && result.errors.contains("barred"), "\(result)")
+      #expect(result.errors.split(separator: "\n").count == 1, "\(result)")
+      #expect(spool.places(of: "other\(round)") == ["done/other\(round)"])
+      #expect(spool.places(of: "x") == [path])
+    }
+    try flagged.remove()
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(0) && spool.places(of: "x") == ["done/x"], "\(result)")
+  }
+
+  @Test func `a worker that stays tells of it once`() async throws {
+    let flagged = try put("new/x", flag: "+i")
+    let worker = try start([spool.root])
+    for number in 1...3 {
+      try spool.drop("other\(number)", "\(server.url("/other\(number)"))\n")
+      try await waitUntil("it is done") { spool.places(of: "other\(number)") == ["done/other\(number)"] }
+    }
+    worker.send(signal: SIGTERM)
+    let result = try await worker.result()
+    #expect(result.errors.split(separator: "barred").count == 2, "\(result)")
+    try flagged.remove()
+  }
+
+  /// That is one job's failure, with a record.
+  @Test func `data that may not be written to fails its own job`() async throws {
+    try writeFile(spool.path("partial/x.part"), [1])
+    let flagged = try Chattr("+i", spool.path("partial/x.part"))
+    try writeFile(spool.path("partial/x"), Array("\(server.url("/x"))\n".utf8))
+    try spool.drop("other", "\(server.url("/other"))\n")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(75), "\(result)")
+    #expect(try spool.lastFailure("partial/x")["code"] == "io")
+    #expect(spool.places(of: "other") == ["done/other"])
+    try flagged.remove()
+  }
+
+  /// In its hands: the journal can be written no more.
+  @Test func `a claim that becomes immutable is one job's trouble`() async throws {
+    let (spool, halfway, worker, gate) = try await startHalfway()
+    defer { withExtendedLifetime(halfway) {} }
+    let flagged = try Chattr("+i", spool.path(try spool.claim(of: "a")))
+    gate.open()
+    try spool.drop("b", "url: \(server.url("/b"))\n")
+    let result = try await worker.result()
+    #expect(result.status == .exited(1) && result.errors.contains("barred"), "\(result)")
+    #expect(spool.places(of: "b") == ["done/b"])
+    try flagged.remove()
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(try spool.payload("a") == halfwayBody)
+  }
+
+  /// No job could be taken then.
+  @Test(arguments: ["cur", "new", "tmp"])
+  func `an immutable directory is the spool's trouble`(_ directory: String) async throws {
+    try spool.drop("x", "\(server.url("/x"))\n")
+    let flagged = try Chattr("+i", spool.path(directory))
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(74) || result.status == .exited(73), "\(result)")
+    #expect(spool.places(of: "x") == ["new/x"])
+    try flagged.remove()
+  }
+
+  @Test func `gestures on all pass over it`() async throws {
+    let flagged = try put("new/b", flag: "+i")
+    for name in ["a", "c"] { try spool.drop(name, "\(server.url("/x"))\n") }
+    for (gesture, place) in [("hold", "hold"), ("release", "new")] {
+      let result = try await spoolrun(gesture, "--all", "--spool", spool.root)
+      #expect(result.status == .exited(gesture == "hold" ? 1 : 0), "\(result)")
+      for name in ["a", "c"] { #expect(spool.places(of: name) == ["\(place)/\(name)"]) }
+    }
+    let result = try await spoolrun("cancel", "--spool", spool.root, "a", "b", "c")
+    #expect(result.status == .exited(1) && result.errors.split(separator: "\n").count == 1, "\(result)")
+    #expect(spool.names("new") == ["b"])
+    try flagged.remove()
+  }
+
+  @Test func `so does clean`() async throws {
+    for name in ["a", "b", "c"] { try writeFile(spool.path("partial/\(name).part"), [1]) }
+    let flagged = try Chattr("+i", spool.path("partial/b.part"))
+    let result = try await spoolrun("clean", spool.root)
+    #expect(result.status == .exited(74) && result.errors.contains("partial/b.part stays"), "\(result)")
+    #expect(spool.names("partial") == ["b.part"])
+    try flagged.remove()
+  }
+}
+
+/// A flag of chattr(1) on a file, until it is removed.
+private final class Chattr: Sendable {
+  private let flag: String
+  private let path: String
+
+  init(_ flag: String, _ path: String) throws {
+    (self.flag, self.path) = (flag, path)
+    try Self.set(flag, path)
+  }
+
+  deinit { try? remove() }
+
+  func remove() throws { try Self.set("-" + flag.dropFirst(), path) }
+
+  /// FS_IOC_SETFLAGS (ioctl_iflags(2)), without waiting for a process.
+  private static func set(_ flag: String, _ path: String) throws {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    defer { close(descriptor) }
+    var flags: Int32 = 0
+    let get: UInt = 0x8008_6601
+    let put: UInt = 0x4008_6602
+    let bit: Int32 = flag.hasSuffix("i") ? 0x10 : 0x20
+    guard ioctl(descriptor, get, &flags) == 0 else { throw TestSupportError("FS_IOC_GETFLAGS", path, errno: errno) }
+    flags = flag.hasPrefix("+") ? flags | bit : flags & ~bit
+    guard ioctl(descriptor, put, &flags) == 0 else { throw TestSupportError("FS_IOC_SETFLAGS", path, errno: errno) }
+  }
+
+  static func isAllowed() async throws -> Bool {
+    guard geteuid() == 0 else { return false }
+    let directory = try TemporaryDirectory()
+    defer { withExtendedLifetime(directory) {} }
+    try writeFile("\(directory.path)/x", [])
+    do {
+      try Chattr("+i", "\(directory.path)/x").remove()
+      return true
+    } catch {
+      return false
+    }
+  }
+}
