@@ -45,9 +45,16 @@ package struct FileSystem: Sendable {
   private let descriptor: Int32
   private let path: Path
   private let system: System
+  /// Whoever closes the descriptor.
+  private let keeper: any AnyObject & Sendable
 
-  /// - Parameter descriptor: open since before the first write, or its errors would not be reported (syncfs(2)).
-  init(_ descriptor: Int32, _ path: Path, _ system: System) throws(SpoolError) {
+  /// - Parameters:
+  ///   - descriptor: open since before the first write, or its errors would not be reported (syncfs(2)).
+  ///   - keeper: whoever closes it, kept until then.
+  init(_ descriptor: Int32, _ path: Path, _ system: System, keeping keeper: any AnyObject & Sendable)
+    throws(SpoolError)
+  {
+    self.keeper = keeper
     device = try system.status(descriptor, path: path).device
     self.descriptor = descriptor
     self.path = path

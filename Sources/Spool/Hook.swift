@@ -35,6 +35,7 @@ extension Spool {
         return .refused("\(place.display) is not executable: chmod +x it")
       }
     }
+    guard try isInPlace() else { return .refused("the spool's path leads elsewhere by now") }
     // By the spool's name: an interpreter opens its script once more, when our own descriptor is closed. Only we or root can have changed it since.
     return .runnable("\(location)/hooks/\(name)")
   }

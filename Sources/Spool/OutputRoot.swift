@@ -7,14 +7,21 @@ package final class OutputRoot {
   /// As given by `--directory`, made absolute for receipts; nil for the spool's own `files`.
   package let location: String?
 
-  private let spool: Spool
-  private let root: OutputDirectory
+  /// Where payloads are made durable.
+  package let fileSystem: FileSystem
+
+  let spool: Spool
+  let root: OutputDirectory
+  /// What ``root``'s path is relative to.
+  var base: Int32 { location == nil ? spool.root : AT_FDCWD }
   /// Directories whose own entry is known to be durable: made or synced by this process.
   private var durable: Set<Identity> = []
 
   private struct Identity: Hashable {
     let device: UInt64
     let inode: UInt64
+
+    init(_ status: FileStatus) { (device, inode) = (status.device, status.inode) }
   }
 
   /// - Parameter location: an absolute path, or nil for `files` in the spool.
@@ -23,13 +30,20 @@ package final class OutputRoot {
     self.spool = spool
     let path = location.map { Path($0) } ?? Path(.files)
     // The root itself may be a link: it is the administrator's choice, not a job's.
-    let descriptor = try spool.system.open(location == nil ? spool.root : AT_FDCWD, path, O_RDONLY | O_DIRECTORY)
+    let base = location == nil ? spool.root : AT_FDCWD
+    let descriptor = try spool.system.open(base, path, O_RDONLY | O_DIRECTORY)
     root = OutputDirectory(descriptor: descriptor, path: path, system: spool.system)
+    fileSystem = try FileSystem(descriptor, path, spool.system, keeping: root)
   }
 
-  /// - Throws: ``SpoolError`` where its status cannot be read.
-  package func fileSystem() throws(SpoolError) -> FileSystem {
-    try FileSystem(root.descriptor, root.path, spool.system)
+  /// Whether `output` leads to the directory of `place`.
+  func leads(to place: OutputPlace, _ output: OutputPath) throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      let found = try open(output, creating: false).parent.status()
+      return try found.isSameFile(as: place.parent.status())
+    } catch  where error.errno == .noSuchFileOrDirectory {
+      return false
+    }
   }
 
   /// What stands at `output`; nil when nothing does.
@@ -71,10 +85,12 @@ package final class OutputRoot {
         } catch  where error.errno == .fileExists {
         }
         descriptor = try enter(path, in: parent)
+        // One that was removed may have had this inode's number.
+        durable.remove(Identity(try system.status(descriptor, path: path)))
       }
       chain.append(OutputDirectory(descriptor: descriptor, path: path, system: system))
     }
-    return OutputPlace(chain: chain, name: Path(output.name), spool: spool)
+    return OutputPlace(root: self, chain: chain, name: Path(output.name), spool: spool)
   }
 
   /// Removes what a commit that was cut left beside `output`: a second name of the data, or its copy.
@@ -91,7 +107,7 @@ package final class OutputRoot {
     var flushes = [try place.parent.flush()]
     for (child, parent) in zip(place.chain.dropFirst(), place.chain).reversed() {
       let status = try child.status()
-      if !durable.contains(Identity(device: status.device, inode: status.inode)) { flushes.append(try parent.flush()) }
+      if !durable.contains(Identity(status)) { flushes.append(try parent.flush()) }
     }
     return flushes
   }
@@ -99,14 +115,13 @@ package final class OutputRoot {
   /// Remembers that the entries which ``unsynced(_:)`` named are durable now.
   package func noteSynced(_ place: OutputPlace) throws(SpoolError) {
     for child in place.chain.dropFirst() {
-      let status = try child.status()
-      durable.insert(Identity(device: status.device, inode: status.inode))
+      durable.insert(Identity(try child.status()))
     }
   }
 }
 
 /// An open directory on the way to an output.
-final class OutputDirectory {
+final class OutputDirectory: Sendable {
   let descriptor: Int32
   let path: Path
   private let system: System
@@ -126,11 +141,13 @@ final class OutputDirectory {
 
 /// Where one payload goes: its open directory and its name there.
 package final class OutputPlace {
+  package let root: OutputRoot
   let chain: [OutputDirectory]
   let name: Path
   private let spool: Spool
 
-  init(chain: [OutputDirectory], name: Path, spool: Spool) {
+  init(root: OutputRoot, chain: [OutputDirectory], name: Path, spool: Spool) {
+    self.root = root
     self.chain = chain
     self.name = name
     self.spool = spool
@@ -217,6 +234,11 @@ package final class OutputPlace {
 
   /// Removes the temporary name that a commit of the data with this inode left if it was cut.
   func removeTemporary(of data: UInt64) throws(SpoolError) { try removeIfPresent(temporaryName(data)) }
+
+  /// Takes back the name of what was published here, if it still is the file with this inode: nobody looks for it here any more.
+  package func withdraw(_ inode: UInt64) throws(SpoolError) {
+    if let status = try status(), status.inode == inode { try removeIfPresent(name) }
+  }
 
   /// Begins the copy for an output root on another file system, under a temporary name there.
   package func beginCopy(of part: PartFile) throws(SpoolError) -> OutputCopy {

@@ -36,6 +36,26 @@ package final class Spool: Sendable {
 
   deinit { _ = Glibc.close(root) }
 
+  /// Whether the spool's path still leads to the directory that is open.
+  package func isInPlace() throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      // Through a link as well.
+      return try system.status(AT_FDCWD, Path("\(location)/.")).isSameFile(
+        as: system.status(root, path: Path(location)))
+    } catch  where [.noSuchFileOrDirectory, .notDirectory, .permissionDenied].contains(error.errno) {
+      return false
+    }
+  }
+
+  /// The spool that the path leads to by now; nil where none is, or not all of its directories are yet.
+  package func reopened() throws(SpoolError) -> Spool? {
+    do throws(SpoolError) {
+      return try Spool(location, owner: owner, boot: boot, system: system)
+    } catch  where [.noSuchFileOrDirectory, .notDirectory, .permissionDenied].contains(error.errno) {
+      return nil
+    }
+  }
+
   /// Makes the directories of a spool; those that are there stay as they are.
   package static func create(_ location: String, system: System = System()) throws(SpoolError) {
     func make(_ at: Int32, _ path: Path) throws(SpoolError) {
@@ -102,7 +122,9 @@ package final class Spool: Sendable {
   }
 
   /// - Throws: ``SpoolError`` where its status cannot be read.
-  package func fileSystem() throws(SpoolError) -> FileSystem { try FileSystem(root, Path(location), system) }
+  package func fileSystem() throws(SpoolError) -> FileSystem {
+    try FileSystem(root, Path(location), system, keeping: self)
+  }
 
   /// A name in `tmp/` of this call's own. Others may write there (spool.5, SEVERAL USERS), and see this worker's tag in the names of its claims: so it
   /// is no name that they could take first.

@@ -6,7 +6,7 @@ internal import Spool
 struct Commit {
   let claim: Claim
   let plan: JobPlan
-  let root: OutputRoot
+  let outputs: CurrentOutputRoot
   let attempt: Int
   /// When this worker began with the job.
   let began: Timestamp
@@ -48,16 +48,23 @@ struct Commit {
 
   /// Gives the verified data its final name, durably.
   private func name(_ part: PartFile, _ verified: Journal.Verified) async throws {
-    let place = try root.place(plan.output)
+    let place = try outputs.place(plan.output)
     try checkClaim()
+    var inode = part.inode
     switch try place.publish(part, overwrite: overwrites) {
     case .published: break
     case .exists:
       guard try place.holds(part) else { throw outputExists() }
     case .otherFileSystem:
-      try await publishCopy(part, place, unproven: verified.unproven)
+      inode = try await publishCopy(part, place, unproven: verified.unproven)
     }
-    try await sync(place)
+    do {
+      try await sync(place)
+    } catch let problem as OutputRootProblem {
+      // Nobody finds it there; and data with a second name would be held for another job's.
+      try place.withdraw(inode)
+      throw problem
+    }
   }
 
   private func checkClaim() throws {
@@ -66,7 +73,8 @@ struct Commit {
     if let lost = try claim.standing().stop { throw lost }
   }
 
-  private func publishCopy(_ part: PartFile, _ place: OutputPlace, unproven: String?) async throws {
+  /// - Returns: the inode that bears the name then.
+  private func publishCopy(_ part: PartFile, _ place: OutputPlace, unproven: String?) async throws -> UInt64 {
     let copy = try place.beginCopy(of: part)
     do {
       let found = try await offload { try copy.run() }
@@ -81,7 +89,9 @@ struct Commit {
       try await claim.makeDurable(durable)
       // A copy can take minutes.
       try checkClaim()
+      try outputs.check(place, plan.output)
       guard try place.publish(copy, overwrite: overwrites) else { throw outputExists() }
+      return try copy.inode()
     } catch {
       try? place.discard(copy)
       throw error
@@ -92,9 +102,12 @@ struct Commit {
     Failure(.outputExists, "a file \(escaped(plan.output.text)) is there already: remove it, or say `overwrite: yes`")
   }
 
+  /// Makes the payload's name durable.
+  /// - Throws: ``OutputRootProblem`` where the output leads elsewhere by then: no receipt may name it.
   private func sync(_ place: OutputPlace) async throws {
-    try await durable(root.unsynced(place))
-    try root.noteSynced(place)
+    try await durable(place.root.unsynced(place))
+    try place.root.noteSynced(place)
+    try outputs.check(place, plan.output)
   }
 
   /// Writes the receipt, removes the data's own name, and moves the job. The payload and its directory entry are durable by now. The data's
@@ -114,7 +127,7 @@ struct Commit {
         .done(
           now, attempts: attempt, output: plan.output.text, fetched: journal.fetched &+ fetched,
           seconds: max(0, seconds),
-          existing: existing, unproven: unproven, directory: root.location))
+          existing: existing, unproven: unproven, directory: outputs.location))
     }
     try await claim.makeDurable(durable)
     if let part { try part.remove() } else { try spool.removeData(of: claim.job) }
@@ -131,12 +144,13 @@ struct Commit {
   func finishInterrupted(_ journal: Journal) async throws -> Mark? {
     guard let verified = journal.verified else { return nil }
     // Data that still has a second name would look like somebody else's.
+    let root = try outputs.opened()
     try root.removeTemporaries(beside: plan.output, of: [verified.part] + (journal.part.map { [$0] } ?? []))
     if let status = try root.status(plan.output), status.isRegular, status.inode == verified.part,
       status.size == verified.size
     {
       // Its number may be another file's, on another file system in any case. Commits are cut so seldom that all of it is read.
-      let place = try root.place(plan.output)
+      let place = try outputs.place(plan.output)
       let existing = try place.openExisting()
       let mark = try await offload { [reading = existing.reading] in try reading.run() }
       if existing.status.inode == verified.part, mark == Mark(offset: verified.size, checksum: verified.checksum) {
@@ -172,7 +186,7 @@ struct Commit {
   /// - Returns: what the payload is; nil where there is none to accept.
   /// - Throws: `output-exists`; `bad-output` for a directory.
   func acceptExisting(fetched: UInt64 = 0, _ part: PartFile? = nil) async throws -> Mark? {
-    guard let status = try root.status(plan.output) else { return nil }
+    guard let status = try outputs.opened().status(plan.output) else { return nil }
     if status.isDirectory {
       throw Failure(.badOutput, "\(escaped(plan.output.text)) is a directory: add the file's name")
     }
@@ -192,7 +206,7 @@ struct Commit {
     else {
       throw outputExists()
     }
-    let place = try root.place(plan.output)
+    let place = try outputs.place(plan.output)
     let existing = try place.openExisting()
     let mark = try await offload { [reading = existing.reading] in try reading.run() }
     guard request.crc32 ?? published ?? mark.checksum == mark.checksum else { throw outputExists() }

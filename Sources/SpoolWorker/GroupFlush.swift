@@ -9,7 +9,7 @@ final class GroupFlush {
     let continuation: CheckedContinuation<Void, any Error>
   }
 
-  private let fileSystems: [FileSystem]
+  private let fileSystems: () -> [FileSystem]
   /// Whether so little is dirty that to write it all out holds nobody up.
   private let isLittleDirty: () -> Bool
   private var waiting: [Request] = []
@@ -17,8 +17,9 @@ final class GroupFlush {
   private var cost = Cost()
   private var hasFailed = false
 
-  init(_ fileSystems: [FileSystem], isLittleDirty: @escaping () -> Bool) {
-    self.fileSystems = FileSystem.isReliable ? fileSystems : []
+  /// - Parameter fileSystems: those that may be made durable as a whole, asked for in each round: an output root may be opened anew.
+  init(_ fileSystems: @escaping () -> [FileSystem], isLittleDirty: @escaping () -> Bool) {
+    self.fileSystems = FileSystem.isReliable ? fileSystems : { [] }
     self.isLittleDirty = isLittleDirty
   }
 
@@ -43,7 +44,7 @@ final class GroupFlush {
       var flushes: [Flush.Target: Flush] = [:]
       for flush in requests.lazy.flatMap(\.flushes) { flushes[flush.target] = flush }
       let syncsAll = !hasFailed && cost.favoursFileSystem(for: flushes.count) && isLittleDirty()
-      let round = Round(flushes: Array(flushes.values), fileSystems: syncsAll ? fileSystems : [])
+      let round = Round(flushes: Array(flushes.values), fileSystems: syncsAll ? fileSystems() : [])
       let clock = ContinuousClock()
       let began = clock.now
       let outcome = await offload { round.run() }

@@ -16,12 +16,14 @@ final class JobRun {
     case shutdown, moved, removed
     /// Less than `--min-free` would be left: it waits until there is room.
     case noRoom(String)
+    /// The output root is not there, or is none to publish to: it waits until there is one.
+    case noOutput(String)
     case failed(SpoolError)
 
     /// The worker's own doing, and no person's.
     fileprivate var isOurs: Bool {
       switch self {
-      case .shutdown, .noRoom: true
+      case .shutdown, .noRoom, .noOutput: true
       case .moved, .removed, .failed: false
       }
     }
@@ -79,6 +81,8 @@ final class JobRun {
       return await end(stop)
     } catch let failure as Failure {
       return await record(failure)
+    } catch let problem as OutputRootProblem {
+      return await end(.noOutput("\(problem)"))
     } catch let error as SpoolError {
       guard claim.isHeld else {
         // It stands in done/ already, and whether that is durable is all that is in doubt.
@@ -114,7 +118,7 @@ final class JobRun {
     let request = claim.text.request.bounded(by: worker.options)
     let plan = try JobPlan(request, protocols: worker.options.protocols)
     let commit = Commit(
-      claim: claim, plan: plan, root: worker.outputRoot, attempt: attempt, began: began,
+      claim: claim, plan: plan, outputs: worker.outputs, attempt: attempt, began: began,
       durable: worker.durable)
 
     // A job that comes anew may have been edited: what was verified for its old text proves nothing.
@@ -166,7 +170,7 @@ final class JobRun {
   private func facts(_ plan: JobPlan, _ whole: Mark) -> [ChildProcess.Variable] {
     [
       .init("SPOOLRUN_OUTPUT", plan.output.text), .init("SPOOLRUN_URL", plan.mirrors[0].redacted),
-      .init("SPOOLRUN_DIRECTORY", worker.outputRoot.location ?? "\(spool.location)/files"),
+      .init("SPOOLRUN_DIRECTORY", worker.outputs.location ?? "\(spool.location)/files"),
       .init("SPOOLRUN_SIZE", "\(whole.offset)"), .init("SPOOLRUN_CRC32", "\(whole.checksum)"),
     ]
   }
@@ -180,10 +184,11 @@ final class JobRun {
 
   /// The data that an earlier attempt left, as far as it is to be trusted, its checksum carried on.
   private func openData(_ plan: JobPlan, _ journal: Journal) async throws -> State {
+    let root = try worker.outputs.opened()
     // After a power cut the journal may not know of the temporary name: no line of it was durable when that became so.
     func open() throws(SpoolError) -> PartFile? {
       try PartFile.open(claim.job, in: spool) { (inode) throws(SpoolError) in
-        try worker.outputRoot.removeTemporaries(beside: plan.output, of: [inode])
+        try root.removeTemporaries(beside: plan.output, of: [inode])
       }
     }
     var opened = try open()
@@ -425,6 +430,7 @@ final class JobRun {
         switch stop {
         case .moved: "moved away from cur"
         case .noRoom(let shortage): "waits for room: \(shortage)"
+        case .noOutput(let problem): "waits for the output root: \(problem)"
         default: "the worker was told to stop"
         }
       if state != nil || hasLostWrites {

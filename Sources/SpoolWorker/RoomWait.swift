@@ -63,7 +63,7 @@ extension Worker {
     guard let plan = try? JobPlan(request, protocols: options.protocols) else { return nil }
     // Whatever keeps it from being looked at is for the claim to tell.
     if request.crc32 != nil, request.overwrite != true {
-      do throws(SpoolError) { if try outputRoot.status(plan.output) != nil { return nil } } catch { return nil }
+      do { if try outputs.opened().status(plan.output) != nil { return nil } } catch { return nil }
     }
     let length = UInt64(clamping: try spool.status(.partial, job.part)?.size ?? 0)
     return size > length ? size - length : 0

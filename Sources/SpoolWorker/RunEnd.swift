@@ -6,6 +6,8 @@ extension Worker {
     /// What the gate said.
     case gate(String)
     case room
+    /// Why there is no output root.
+    case output(String)
   }
 
   /// Counts the jobs that wait as they stand at the end of a run, and tells why they do: for status 75.
@@ -39,6 +41,9 @@ extension Worker {
     case nil: break
     case .gate(let reason): fields = fields.with("gate", reason)
     case .room: isForRoom = true
+    case .output(let reason):
+      isForRoom = false
+      fields = fields.with("output-root", reason)
     }
     if isForRoom {
       fields = fields.with("needed", roomWait.least).with("free", spool.freeSpace()).with("min-free", room.kept)

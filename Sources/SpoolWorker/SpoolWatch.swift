@@ -32,7 +32,7 @@ final class SpoolWatch {
 
   /// Watches what is not watched: at first, and after a directory was removed and made again.
   func renew() throws(SpoolError) {
-    try spool.addWatch(descriptor, nil, UInt32(IN_CREATE | IN_MOVED_TO | IN_ONLYDIR))
+    try spool.addWatch(descriptor, nil, UInt32(IN_CREATE | IN_MOVED_TO | IN_MOVE_SELF | IN_ONLYDIR))
     directories = [:]
     for directory in Self.watched {
       // Closed after writing, renamed in, touched: each may make a job runnable. Moved or removed from cur/: a person's gesture.

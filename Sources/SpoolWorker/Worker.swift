@@ -9,7 +9,7 @@ internal import Transfer
 package final class Worker {
   let options: WorkerOptions
   let spool: Spool
-  let outputRoot: OutputRoot
+  let outputs: CurrentOutputRoot
   private let report: @Sendable (Event) -> Void
   private var running: [UInt64: JobRun] = [:]
   /// Those of ``running`` that have not come to their commit yet, by host: what the limits count.
@@ -47,6 +47,8 @@ package final class Worker {
   private var askedAt: Int64?
   private var isAskingGate = false
   private var isSpaceShort = false
+  /// Why nothing can be published.
+  private var outputProblem: String?
   /// A job could not be claimed for want of room, and none was since.
   private var isFullTold = false
   let room: DiskRoom
@@ -59,25 +61,30 @@ package final class Worker {
   /// A job ran since the last scan that found nothing to do.
   private var hasWorked = false
   /// What jobs make durable, together.
-  private(set) lazy var durable = GroupFlush(fileSystems) { [unowned self] in
+  private(set) lazy var durable = GroupFlush { [unowned self] in
+    [spoolFileSystem, outputs.fileSystem]
+  } isLittleDirty: { [unowned self] in
     running.values.reduce(0) { $0 &+ $1.undurable } < Self.littleDirty
   }
-  private let fileSystems: [FileSystem]
+  private let spoolFileSystem: FileSystem
+  /// The spool that has taken this one's place, once ``watch(stopSignals:)`` has ended for it.
+  package private(set) var successor: Spool?
   /// Called about five times a second while jobs run, and once when none does any more.
   package var onProgress: ((WorkerProgress) -> Void)?
   private var progressReported: (at: Int64, isRunning: Bool) = (0, false)
   private var gainedByEnded: UInt64 = 0
 
   /// - Parameter report: called for each event, on the loop's thread.
-  /// - Throws: ``SpoolError`` where the output root cannot be opened.
-  package init(_ spool: Spool, _ options: WorkerOptions, report: @escaping @Sendable (Event) -> Void) throws(SpoolError)
+  /// - Throws: ``OutputRootProblem`` where the output root cannot be opened, or is none to publish to.
+  package init(_ spool: Spool, _ options: WorkerOptions, report: @escaping @Sendable (Event) -> Void)
+    throws(OutputRootProblem)
   {
     self.spool = spool
     self.options = options
     self.report = report
     room = DiskRoom(spool, kept: options.minFree)
-    outputRoot = try OutputRoot(options.directory, spool: spool)
-    fileSystems = [try spool.fileSystem(), try outputRoot.fileSystem()]
+    outputs = try CurrentOutputRoot(options.directory, spool: spool)
+    do throws(SpoolError) { spoolFileSystem = try spool.fileSystem() } catch { throw .missing(error) }
   }
 
   /// Runs all that is due, and what is dropped meanwhile; returns when nothing is left, or soon after `stopSignals` became readable.
@@ -107,7 +114,8 @@ package final class Worker {
     return summary
   }
 
-  /// Stays, runs what is dropped and what falls due; returns soon after `stopSignals` became readable.
+  /// Stays, runs what is dropped and what falls due; returns soon after `stopSignals` became readable, or the spool's path leads to another one, the
+  /// ``successor``.
   /// - Throws: ``SpoolError`` where inotify is not to be had.
   package func watch(stopSignals: Int32) async throws(SpoolError) -> RunSummary {
     stays = true
@@ -118,10 +126,17 @@ package final class Worker {
     let links = NetworkWatch()
     WorkerLoop.executor.watched = [watch.descriptor] + (links.map { [$0.descriptor] } ?? [])
     var nextScan: Int64 = 0
+    var nextLook: Int64 = 0
     var isMissing = false
     await run(stopSignals: stopSignals, survivesErrors: true) { () throws(SpoolError) in
+      if self.successor != nil { return self.isBusy ? 200 : nil }
       let now = LoopExecutor.milliseconds()
       let news = watch.read()
+      if news.needsScan || now >= nextLook {
+        let isInPlace = try self.lookForSuccessor(stopSignals)
+        if self.successor != nil { return 0 }
+        nextLook = now + (isInPlace ? Self.scanInterval : Self.missingInterval)
+      }
       if links?.hasNews() == true { self.retryAfterNetworkChange() }
       do throws(SpoolError) {
         if news.needsScan || now >= nextScan && !self.isLookingForRoom {
@@ -141,18 +156,35 @@ package final class Worker {
         isMissing = true
         self.scan.abandon()
         nextScan = now + Self.scanInterval
+        nextLook = now + Self.missingInterval
       }
       if self.canLookAhead { return 0 }
       if !self.running.isEmpty { return self.untilNextTurn(200) }
       if !self.backlog.isEmpty || !self.roomWait.isEmpty { return 2000 }
       self.rest()
-      return min(nextScan - now, self.millisecondsUntilDue())
+      return min(nextScan - now, nextLook - now, self.millisecondsUntilDue())
     }
-    countWaiting(heldBackBy: nil)
+    // What waits in a spool that is gone or moved away is none of this run's.
+    if successor == nil { countWaiting(heldBackBy: nil) }
     return summary
   }
 
   static let scanInterval: Int64 = 60_000
+  /// How often to look for a spool whose path leads nowhere.
+  private static let missingInterval: Int64 = 2000
+
+  /// Ends this worker's jobs where the spool's path leads to another spool.
+  /// - Returns: whether it leads to this one.
+  private func lookForSuccessor(_ stopSignals: Int32) throws(SpoolError) -> Bool {
+    if try spool.isInPlace() { return true }
+    guard let next = try spool.reopened() else { return false }
+    successor = next
+    log(Event("spool-replaced", .warning))
+    // What is readable of the old one would end each wait at once.
+    WorkerLoop.executor.watched = stopSignals >= 0 ? [stopSignals] : []
+    for run in running.values { run.stop(.shutdown) }
+    return false
+  }
 
   /// Lets go of the memory that only transfers need, where a whole rescan has passed without one: not between two drops, and without a wake-up of its own.
   private func rest() {
@@ -217,6 +249,7 @@ package final class Worker {
   private func beginStop() {
     if isStopping { return }
     isStopping = true
+    successor = nil
     // Nobody reads what is seen of the spool any more, and what is readable would end each wait at once.
     WorkerLoop.executor.watched = []
     log(Event("stopping", .info))
@@ -277,6 +310,7 @@ package final class Worker {
     if backlog.isEmpty { return isScanFresh && scan.isSettled && !roomWait.isEmpty ? .room : nil }
     // It is being asked.
     if options.gate != nil, isGateAnswerOld { return nil }
+    if let outputProblem { return .output(outputProblem) }
     if isSpaceShort { return .room }
     switch gateAnswer {
     case nil, .open: return nil
@@ -287,6 +321,7 @@ package final class Worker {
   /// Whether anything may start now at all.
   private func mayStart() -> Bool {
     if options.gate != nil, gateAnswer != .open || isGateAnswerOld { return false }
+    guard isOutputThere() else { return false }
     guard let free = room.freeIfShort else {
       isSpaceShort = false
       return true
@@ -297,6 +332,19 @@ package final class Worker {
     }
     isSpaceShort = true
     return false
+  }
+
+  /// Whether payloads can be put in their place. Else jobs wait, and none fails.
+  private func isOutputThere() -> Bool {
+    do throws(OutputRootProblem) {
+      _ = try outputs.opened()
+      if outputProblem != nil { log(Event("output-back", .warning)) }
+      outputProblem = nil
+    } catch {
+      if outputProblem == nil { log(Event("output-missing", .error, Fields().with("reason", "\(error)"))) }
+      outputProblem = "\(error)"
+    }
+    return outputProblem == nil
   }
 
   /// Asked before the first job is looked at: without libcurl every URL would seem malformed.
@@ -378,6 +426,16 @@ package final class Worker {
     }
   }
 
+  /// It cannot be taken, or not be moved any more, and stays where it is.
+  private func noteBarred(_ name: FileName, _ reason: String) {
+    // Seen again with each scan.
+    guard !barred.contains(name) else { return }
+    if barred.count >= Self.mostBarred { barred = [] }
+    barred.insert(name)
+    summary.givenUp += 1
+    log(Event("barred", .error, job: name, Fields().with("reason", reason)))
+  }
+
   /// A job of this name is in hand, without data: the new one's turn comes when that has ended.
   private func noteDroppedAnew(_ candidate: Backlog.Candidate) throws(SpoolError) {
     guard candidate.origin == .new else { return }
@@ -426,16 +484,6 @@ package final class Worker {
     transfersByHost[host, default: 0] += 1
     WorkerLoop.start {
       let outcome = await run.run()
-  /// It cannot be taken, or not be moved any more, and stays where it is.
-  private func noteBarred(_ name: FileName, _ reason: String) {
-    // Seen again with each scan.
-    guard !barred.contains(name) else { return }
-    if barred.count >= Self.mostBarred { barred = [] }
-    barred.insert(name)
-    summary.givenUp += 1
-    log(Event("barred", .error, job: name, Fields().with("reason", reason)))
-  }
-
       self.ended(id, outcome)
     }
   }
@@ -521,8 +569,11 @@ package final class Worker {
     log(Event("failed", record.retry == nil ? .error : .warning, job: job, record.facts))
   }
 
-  /// The spool itself failed under a job: it stays as it is, for the next run to take over, and this run ends.
+  /// A job can be moved no more, and stays as it is, for the next run to take over. Where the spool itself failed, and not that file alone, this run ends.
   func broke(_ error: any Error, job: FileName) {
+    if let error = error as? SpoolError, spool.concernsOneFile(error, in: .cur) {
+      return noteBarred(job, "\(error)")
+    }
     let spoolError = error as? SpoolError ?? SpoolError(call: .write, path: job.display, errno: .ioError)
     summary.spoolError = summary.spoolError ?? spoolError
     log(Event("broken", .error, job: job, Fields().with("reason", "\(spoolError)")))
@@ -537,6 +588,3 @@ private final class EngineDriver: LoopDriver {
     engine.poll(milliseconds: milliseconds, descriptors: descriptors)
   }
 }
-    if let error = error as? SpoolError, spool.concernsOneFile(error, in: .cur) {
-      return noteBarred(job, "\(error)")
-    }

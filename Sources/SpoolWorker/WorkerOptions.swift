@@ -57,4 +57,13 @@ package struct RunSummary: Sendable {
   package var obstacle: String?
 
   package init() {}
+
+  /// What a later worker of the same run did.
+  package mutating func add(_ later: RunSummary) {
+    done += later.done
+    givenUp += later.givenUp
+    cancelled += later.cancelled
+    // What waits in a spool that is gone waits no more.
+    (waiting, spoolError, obstacle) = (later.waiting, later.spoolError, later.obstacle)
+  }
 }

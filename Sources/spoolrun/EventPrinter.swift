@@ -67,6 +67,7 @@ struct EventPrinter: Sendable {
     let jobs = fields["jobs"].map { $0 == "1" ? "1 job waits" : "\($0) jobs wait" } ?? "jobs wait"
     var reasons: [String] = []
     if let gate = fields["gate"] { reasons.append(gate) }
+    if let problem = fields["output-root"] { reasons.append("no output root: \(problem)") }
     if let kept = fields["min-free"] {
       let needed = fields["needed"].map { "\($0) bytes are needed, " } ?? ""
       reasons.append("no room: \(needed)\(fields["free"] ?? "?") are free, of which \(kept) are to be left")

@@ -114,7 +114,20 @@ struct Run: ParsableCommand {
       Terminal.error("signals cannot be watched: \(Errno(rawValue: Glibc.errno))")
       throw ExitStatus.inputOutput.code
     }
-    let spool = try self.spool.open(mayBeCommand: true)
+    var spool = try self.spool.open(mayBeCommand: true)
+    var total = RunSummary()
+    // Another round for each spool that takes the place of the one before.
+    while let next = try run(spool, signals, &total) { spool = next }
+    if let obstacle = total.obstacle { Terminal.error(obstacle) }
+    if let error = total.spoolError { Terminal.error("\(escaped(spool.location)): \(error)") }
+    let status = ExitStatus(total)
+    if status != .success { throw status.code }
+  }
+
+  /// One spool's worker, to its end.
+  /// - Returns: the spool that has taken its place meanwhile.
+  /// - Throws: the exit status of a worker that cannot begin, after a message.
+  private func run(_ spool: Spool, _ signals: Int32, _ total: inout RunSummary) throws -> Spool? {
     let options = try workerOptions(spool)
     let limit = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))
     guard limit >= options.descriptors else {
@@ -128,39 +141,50 @@ struct Run: ParsableCommand {
       if let bars { bars.print(line) } else { Terminal.log(line) }
     }
     let outcome = WorkerLoop.run {
-      () async -> Result<RunSummary, StartProblem> in
+      () async -> Result<(summary: RunSummary, successor: Spool?), StartProblem> in
       let worker: Worker
-      do throws(SpoolError) {
+      do throws(OutputRootProblem) {
         worker = try Worker(spool, options) { printer.print($0) }
       } catch {
-        return .failure(StartProblem(error: error, text: "the output root: \(error)"))
+        return .failure(StartProblem(error))
       }
       if let bars { worker.onProgress = { bars.update($0) } }
       do throws(SpoolError) {
-        return .success(
-          once ? await worker.runOnce(stopSignals: signals) : try await worker.watch(stopSignals: signals))
+        let summary = once ? await worker.runOnce(stopSignals: signals) : try await worker.watch(stopSignals: signals)
+        return .success((summary, worker.successor))
       } catch {
         let text =
           "the spool cannot be watched: \(error): see the limits in inotify(7), or run it with --once from cron"
-        return .failure(StartProblem(error: error, text: text))
+        return .failure(
+          StartProblem(status: error.errno == .noSuchFileOrDirectory ? .cannotCreate : .inputOutput, text: text))
       }
     }
     bars?.finish()
     switch outcome {
-    case .success(let summary):
-      if let obstacle = summary.obstacle { Terminal.error(obstacle) }
-      if let error = summary.spoolError { Terminal.error("\(escaped(spool.location)): \(error)") }
-      let status = ExitStatus(summary)
-      if status != .success { throw status.code }
+    case .success(let end):
+      total.add(end.summary)
+      return end.successor
     case .failure(let problem):
       Terminal.error(problem.text)
-      throw (problem.error.errno == .noSuchFileOrDirectory ? ExitStatus.cannotCreate : .inputOutput).code
+      throw problem.status.code
     }
   }
 
   private struct StartProblem: Error {
-    let error: SpoolError
+    let status: ExitStatus
     let text: String
+
+    init(status: ExitStatus, text: String) { (self.status, self.text) = (status, text) }
+
+    init(_ problem: OutputRootProblem) {
+      switch problem {
+      case .missing(let error):
+        self.init(
+          status: error.errno == .noSuchFileOrDirectory ? .cannotCreate : .inputOutput,
+          text: "the output root: \(error)")
+      case .misplaced, .moved: self.init(status: .configuration, text: "\(problem)")
+      }
+    }
   }
 
   private func workerOptions(_ spool: Spool) throws -> WorkerOptions {

@@ -30,7 +30,8 @@ struct Status: ParsableCommand {
     let spool = try self.spool.open()
     do throws(SpoolError) {
       if watch {
-        try StatusWatch(spool: spool, limit: readLimit) { report($0, $1) }.run()
+        var watch = StatusWatch(spool: spool, limit: readLimit) { report($0, $1) }
+        try watch.run()
       } else {
         let snapshot = try SnapshotReader(spool, limit: readLimit).read()
         Terminal.write(text(snapshot), to: STDOUT_FILENO)

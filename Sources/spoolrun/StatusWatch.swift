@@ -12,7 +12,7 @@ struct StatusWatch {
     case text(String)
   }
 
-  let spool: Spool
+  private(set) var spool: Spool
   let limit: Int
   /// Makes a picture for a window of that size; nil where there is none.
   let picture: (SpoolSnapshot, Terminal.Size?) -> Picture
@@ -21,12 +21,20 @@ struct StatusWatch {
   /// How often to ask for the window's size.
   private static let glance: Int64 = 200
 
-  func run() throws(SpoolError) {
+  init(spool: Spool, limit: Int, picture: @escaping (SpoolSnapshot, Terminal.Size?) -> Picture) {
+    self.spool = spool
+    self.limit = limit
+    self.picture = picture
+  }
+
+  mutating func run() throws(SpoolError) {
     let signals = spoolrun_stop_signals()
     guard signals >= 0 else { throw SpoolError(call: .open, path: "signalfd", errno: Errno(rawValue: Glibc.errno)) }
     var rates = RateBook()
     var region = LiveRegion()
     while true {
+      // Removed and made anew, or replaced.
+      if try !spool.isInPlace(), let next = try spool.reopened() { spool = next }
       var snapshot = try SnapshotReader(spool, limit: limit).read()
       let began = Terminal.milliseconds()
       rates.apply(to: &snapshot, at: began)

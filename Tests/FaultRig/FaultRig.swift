@@ -53,8 +53,8 @@ struct FaultRig {
       say("defaults: \(error)")
       return 78
     }
-    let outcome = WorkerLoop.run { [workerOptions] () async -> Result<RunSummary, SpoolError> in
-      do throws(SpoolError) {
+    let outcome = WorkerLoop.run { [workerOptions] () async -> Result<RunSummary, OutputRootProblem> in
+      do throws(OutputRootProblem) {
         let worker = try Worker(spool, workerOptions) { say("\($0.name) \($0.fields.text)") }
         return .success(await worker.runOnce(stopSignals: signals))
       } catch {
@@ -64,6 +64,7 @@ struct FaultRig {
     switch outcome {
     case .failure(let error):
       say("the output root: \(error)")
+      guard case .missing(let error) = error else { return 78 }
       return error.errno == .noSuchFileOrDirectory ? 73 : 74
     case .success(let summary):
       if let error = summary.spoolError {

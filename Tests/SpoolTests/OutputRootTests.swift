@@ -31,6 +31,39 @@ import Testing
     #expect((fileStatus(fixture.files.path("files/sets/2026/x"))?.st_mode ?? 0) & 0o777 == 0o600)
   }
 
+  /// The directory goes elsewhere when the payload has its name there: a receipt would not be true, and the data has one name again.
+  @Test(arguments: ["files", "files/sub"], [true, false])
+  func theWayIsLookedAtOnceMore(moved: String, isMadeAnew: Bool) throws {
+    let fixture = try Fixture()
+    let outputs = try CurrentOutputRoot(nil, spool: fixture.spool)
+    let part = try part(fixture)
+    let output = try output("sub/x")
+    let place = try outputs.place(output)
+    _ = try place.publish(part, overwrite: false)
+    try outputs.check(place, output)
+    let path = fixture.files.path(moved)
+    try #require(rename(path, fixture.files.path("hold/.old")) == 0)
+    if isMadeAnew { try #require(mkdir(path, 0o700) == 0) }
+    #expect(throws: OutputRootProblem.self) { try outputs.check(place, output) }
+    try place.withdraw(part.inode)
+    #expect(filesBelow(fixture.files.path("hold")) == [])
+    if !isMadeAnew, moved == "files" { try #require(mkdir(path, 0o700) == 0) }
+    let again = try outputs.place(output)
+    _ = try again.publish(part, overwrite: false)
+    try outputs.check(again, output)
+    #expect(try fixture.files.payload("sub/x") == [1, 2, 3])
+  }
+
+  /// What was published under that name by somebody else since stays.
+  @Test func onlyTheOwnNameIsTakenBack() throws {
+    let fixture = try Fixture()
+    let part = try part(fixture)
+    let place = try CurrentOutputRoot(nil, spool: fixture.spool).place(try output("x"))
+    try writeFile(fixture.files.path("files/x"), [9])
+    try place.withdraw(part.inode)
+    #expect(try fixture.files.payload("x") == [9])
+  }
+
   /// What a worker verified is published, whatever stands under the data's name by now.
   @Test func theVerifiedInodeIsPublished() throws {
     let fixture = try Fixture()

@@ -1,0 +1,151 @@
+internal import Glibc
+internal import SystemPackage
+
+/// Why nothing can be published at the moment.
+package enum OutputRootProblem: Error, Sendable, CustomStringConvertible {
+  /// The output root is not there, or cannot be looked at.
+  case missing(SpoolError)
+  /// It holds the spool, or lies in it elsewhere than `files`: a server's bytes could become jobs, `defaults` or hooks.
+  case misplaced(String)
+  /// The way to an output leads elsewhere since the payload was put there.
+  case moved(String)
+
+  package var description: String {
+    switch self {
+    case .missing(let error): "\(error)"
+    case .misplaced(let reason), .moved(let reason): reason
+    }
+  }
+}
+
+/// The output root that a worker publishes to, by its path: a disk may be mounted over it, or the directory be renamed or made anew, and a receipt names
+/// the path.
+package final class CurrentOutputRoot {
+  /// As in ``OutputRoot/location``.
+  package let location: String?
+
+  private let spool: Spool
+  private var root: OutputRoot
+
+  /// - Parameter location: as for ``OutputRoot/init(_:spool:)``.
+  package init(_ location: String?, spool: Spool) throws(OutputRootProblem) {
+    self.location = location
+    self.spool = spool
+    root = try Self.open(location, spool)
+  }
+
+  private static func open(_ location: String?, _ spool: Spool) throws(OutputRootProblem) -> OutputRoot {
+    let root: OutputRoot
+    let misplacement: String?
+    do throws(SpoolError) {
+      root = try OutputRoot(location, spool: spool)
+      misplacement = try root.misplacement()
+    } catch {
+      throw .missing(error)
+    }
+    if let misplacement { throw .misplaced(misplacement) }
+    return root
+  }
+
+  /// The directory that the path leads to now, opened anew where that is another one than before.
+  package func opened() throws(OutputRootProblem) -> OutputRoot {
+    let isInPlace: Bool
+    do throws(SpoolError) { isInPlace = try root.isInPlace() } catch { throw .missing(error) }
+    if !isInPlace { root = try Self.open(location, spool) }
+    return root
+  }
+
+  /// That of the root that was opened last.
+  package var fileSystem: FileSystem { root.fileSystem }
+
+  /// The place of `output` with its directories made where they are missing.
+  /// - Throws: ``OutputRootProblem``; ``SpoolError``, ELOOP where a directory on the way is one of the spool's.
+  package func place(_ output: OutputPath) throws -> OutputPlace {
+    let place = try opened().place(output)
+    try checkApart(place)
+    return place
+  }
+
+  /// Whether `output` still leads to the directory of `place`: a receipt is to be true.
+  /// - Throws: ``OutputRootProblem`` where it does not, or nothing is there; ``SpoolError``.
+  package func check(_ place: OutputPlace, _ output: OutputPath) throws {
+    if try opened().leads(to: place, output) { return }
+    throw OutputRootProblem.moved("the output's directory was moved, or another disk mounted there, meanwhile")
+  }
+
+  /// A mount below the root may lead into the spool.
+  private func checkApart(_ place: OutputPlace) throws(SpoolError) {
+    let way = place.chain.dropFirst()
+    if way.isEmpty { return }
+    let own = try spool.ownDirectories()
+    for directory in way {
+      let status = try directory.status()
+      guard !own.contains(where: { $0.isSameFile(as: status) }) else {
+        throw SpoolError(
+          call: .open, path: "\(directory.path.display) (a directory of the spool itself)",
+          errno: .tooManySymbolicLinkLevels)
+      }
+    }
+  }
+}
+
+extension Spool {
+  /// The spool and those of its directories that hold no payloads.
+  func ownDirectories() throws(SpoolError) -> [FileStatus] {
+    var found = [try system.status(root, path: Path(location))]
+    let names = Directory.allCases.filter { $0 != .files }.map { Path($0) } + [Path("hooks")]
+    for name in names {
+      do throws(SpoolError) { found.append(try system.status(root, name)) } catch
+        where error.errno == .noSuchFileOrDirectory
+      {
+      }
+    }
+    return found
+  }
+}
+
+extension OutputRoot {
+  /// Whether the path still leads to the directory that is open.
+  /// - Throws: ``SpoolError``, ENOENT where it leads nowhere.
+  func isInPlace() throws(SpoolError) -> Bool {
+    // Through a link as well.
+    let found = try spool.system.status(base, Path(root.path.bytes + Array("/.".utf8)))
+    return try found.isSameFile(as: root.status())
+  }
+
+  /// Why this root is none to publish to; nil where it lies apart from the spool, or in its `files`.
+  func misplacement() throws(SpoolError) -> String? {
+    let name = location.map { escaped($0) } ?? "files"
+    let way = try ancestors(of: root.descriptor)
+    // By open directories, so that no link and no bind mount hides the way.
+    if try ancestors(of: spool.root).contains(where: { $0.isSameFile(as: way[0]) }) {
+      return "the output root \(name) holds the spool: a job's output could become a job, or the spool's defaults"
+    }
+    let own = try spool.ownDirectories()
+    if own.contains(where: { $0.isSameFile(as: way[0]) }) {
+      return "the output root \(name) is a directory of the spool that is not for payloads"
+    }
+    guard let index = way.firstIndex(where: { $0.isSameFile(as: own[0]) }) else { return nil }
+    let files = try spool.system.status(spool.root, Path("\(Directory.files.rawValue)/."))
+    if files.isSameFile(as: way[index - 1]) { return nil }
+    return "the output root \(name) lies in the spool, where only files may hold payloads"
+  }
+
+  /// The directory and all above it, from inside to outside.
+  private func ancestors(of descriptor: Int32) throws(SpoolError) -> [FileStatus] {
+    var path = "."
+    var found = [try spool.system.status(descriptor, Path(path))]
+    while true {
+      path += "/.."
+      do throws(SpoolError) {
+        let status = try spool.system.status(descriptor, Path(path))
+        // The root is its own parent (path_resolution(7)).
+        if found[found.count - 1].isSameFile(as: status) { return found }
+        found.append(status)
+      } catch  where error.errno == .permissionDenied {
+        // No output leads through what this user may not search.
+        return found
+      }
+    }
+  }
+}
