@@ -66,6 +66,11 @@ struct Outcomes: Sendable {
   }
 }
 
+/// A job that has all bytes gets an answer without a body (416), and needs none.
+func wholeAtFull(_ outcome: Outcome) -> Outcomes {
+  Outcomes(empty: outcome, middle: outcome, full: .done, over: outcome)
+}
+
 extension PartialFacts {
   static let strong = PartialFacts(size: n, etag: v1)
   static let strongWithoutSize = PartialFacts(etag: v1)

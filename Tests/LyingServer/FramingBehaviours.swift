@@ -73,11 +73,6 @@ let framingBehaviours: [Behaviour] =
   ]
   + contentLengthBehaviours + chunkedBehaviours + closeDelimitedBehaviours
 
-/// A job that has all bytes gets an answer without a body (416), and needs none.
-private func wholeAtFull(_ outcome: Outcome) -> Outcomes {
-  Outcomes(empty: outcome, middle: outcome, full: .done, over: outcome)
-}
-
 /// Content-Length that is not the length of the body. Ranges are not offered, so that the whole is at stake.
 private let contentLengthBehaviours: [Behaviour] = [
   lengthFields("too long by 500", ["Content-Length: \(n + 500)"], outcomes: .all(.waits("short-body"))),

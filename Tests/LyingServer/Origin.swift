@@ -33,26 +33,31 @@ struct Origin: Sendable {
     fields + (etag.map { ["ETag: \($0)"] } ?? [])
   }
 
+  /// What a server that does its work right says: the status line's end, the fields, the body.
+  func response(to request: ServerRequest) -> (status: String, fields: [String], body: ArraySlice<UInt8>) {
+    guard let start = rangeStart(request) else {
+      return ("200 OK", headFields + ["Accept-Ranges: bytes", "Content-Length: \(bytes.count)"], bytes[...])
+    }
+    guard start < bytes.count else {
+      return (
+        "416 Range Not Satisfiable", headFields + ["Content-Range: bytes */\(bytes.count)", "Content-Length: 0"], []
+      )
+    }
+    let body = bytes[start..<min(bytes.count, (request.rangeEnd ?? bytes.count) + 1)]
+    return (
+      "206 Partial Content",
+      headFields + [
+        "Content-Range: bytes \(start)-\(start + body.count - 1)/\(bytes.count)", "Content-Length: \(body.count)",
+      ], body
+    )
+  }
+
   /// Answers with at most `limit` bytes of the body, whatever the head says. Returns the number of bytes held back;
   /// how the connection ends is then the script's choice.
   @discardableResult
   func answer(_ request: ServerRequest, _ reply: Reply, limit: Int = .max) throws -> Int {
-    guard let start = rangeStart(request) else {
-      try reply.head("200 OK", headFields + ["Accept-Ranges: bytes", "Content-Length: \(bytes.count)"])
-      try reply.send(bytes.prefix(limit))
-      return max(0, bytes.count - limit)
-    }
-    guard start < bytes.count else {
-      try reply.respond(
-        "416 Range Not Satisfiable", headFields + ["Content-Range: bytes */\(bytes.count)"], body: [])
-      return 0
-    }
-    let body = bytes[start..<min(bytes.count, (request.rangeEnd ?? bytes.count) + 1)]
-    try reply.head(
-      "206 Partial Content",
-      headFields + [
-        "Content-Range: bytes \(start)-\(start + body.count - 1)/\(bytes.count)", "Content-Length: \(body.count)",
-      ])
+    let (status, fields, body) = response(to: request)
+    try reply.head(status, fields)
     try reply.send(body.prefix(limit))
     return max(0, body.count - limit)
   }

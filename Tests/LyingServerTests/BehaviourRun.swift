@@ -19,23 +19,42 @@ let lengths: [Int?] = [nil, 0, 1, 4095, 4096, n - 1, n, n + 1]
 func check(_ behaviour: Behaviour) async throws {
   try await slots.withSlot {
     let server = try ScriptedServer(behaviour.script)
-    let spool = try TemporarySpool()
-    for length in lengths {
-      let name = jobName(length)
-      let job = jobText(behaviour, url: server.url("/\(name)"))
-      if let length {
-        try spool.addPartial(name, job: job, facts: behaviour.facts, part: behaviour.data(length))
-      } else {
-        try spool.drop(name, job)
-      }
-    }
-    let result = try await run(
-      [try productPath("spoolrun"), "run", "--once", "--jobs", "8", "--per-host", "8", spool.root])
-    server.stop()
-    let judge = Judge(behaviour: behaviour, spool: spool, server: server)
-    for length in lengths { try judge.job(length) }
-    judge.everything(result)
+    try await check(behaviour, server) { server.url($0) }
   }
+}
+
+/// The same over HTTP/2. `jobs`: how many at a time, all of them on one connection.
+func checkOverHTTP2(_ behaviour: Behaviour, jobs: Int) async throws {
+  try await slots.withSlot {
+    let server = try ScriptedServer(behaviour.script)
+    let authority = try await CertificateAuthority()
+    let front = try await HTTP2Front(to: [server], authority: authority)
+    try await check(behaviour, server, jobs: jobs, ["--cacert", authority.authority]) { front.url($0) }
+  }
+}
+
+private func check(
+  _ behaviour: Behaviour, _ server: ScriptedServer, jobs: Int = 8, _ options: [String] = [],
+  url: (String) -> String
+) async throws {
+  let spool = try TemporarySpool()
+  for length in lengths {
+    let name = jobName(length)
+    let job = jobText(behaviour, url: url("/\(name)"))
+    if let length {
+      try spool.addPartial(name, job: job, facts: behaviour.facts, part: behaviour.data(length))
+    } else {
+      try spool.drop(name, job)
+    }
+  }
+  let result = try await run(
+    [try productPath("spoolrun"), "run", "--once", "--jobs", "\(jobs)", "--per-host", "\(jobs)"] + options + [
+      spool.root
+    ])
+  server.stop()
+  let judge = Judge(behaviour: behaviour, spool: spool, server: server)
+  for length in lengths { try judge.job(length) }
+  judge.everything(result)
 }
 
 private func jobName(_ length: Int?) -> String {
