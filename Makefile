@@ -72,6 +72,12 @@ crowd-apart: setup all
 	scripts/setup bindfs
 	python3 -B Torture/endure/crowd.py --program $(PROGRAM) $(CROWD_APART)
 
+# A proxy between nginx and the worker that damages frames of HTTP/2 at random; FRAMES="--seed 7 --seeds 1" plays one seed again. Debian's
+# Python, which has Debian's HPACK.
+FRAMES ?= --minutes 10
+frames: setup all
+	/usr/bin/python3 -B Torture/frames --program $(PROGRAM) $(FRAMES)
+
 # Two faults in one spool's life, drawn by a seed. CRASH_PAIR=77 beside it plays that pair alone.
 CRASH_PAIRS ?= 10000
 CRASH_SEED ?= 1
@@ -165,7 +171,7 @@ uninstall:
 clean:
 	$(SWIFT) package clean
 
-.PHONY: all demo test lint format model fuzz sanitize torture torture-quick crowd crowd-apart pairs soak soak-self-test peers \
+.PHONY: all demo test lint format model fuzz sanitize torture torture-quick crowd crowd-apart frames pairs soak soak-self-test peers \
   gestures realservers powercut powercut-setup powercut-self-test \
   $(POWERCUT_KINDS:%=powercut-%) powercut-uml bench bench-growth setup \
   install uninstall clean
