@@ -22,6 +22,11 @@ final class Exchange {
   private(set) var needsFreshConnection = false
   /// libcurl was about to send this hop's request a second time.
   private(set) var wasRepeated = false
+  /// The connection that this hop's request went to.
+  private var entered: OpenSockets.Connection?
+  /// Whether the connection that was made for the next request is of HTTP/2; nil where none was, or the TLS library doesn't
+  /// show it.
+  private var negotiatedHTTP2: Bool?
 
   private var reader: HeadReader
   private(set) var head: ResponseHead?
@@ -89,6 +94,15 @@ final class Exchange {
       needsFreshConnection = true
       return false
     }
+    if url.scheme == "https", let sockets {
+      let next = OpenSockets.Connection(localPort: localPort, remotePort: remotePort)
+      // A fresh one is shared with nobody, whoever had its ports before.
+      guard sockets.enter(next, self, isShareable: negotiatedHTTP2) || needsFreshConnection else {
+        needsFreshConnection = true
+        return false
+      }
+      entered = next
+    }
     let now = monotonicMilliseconds()
     lastActivity = now
     firstRequest = firstRequest ?? now
@@ -115,6 +129,14 @@ final class Exchange {
   /// description being 0 (RFC 8446, 6.1).
   func receive(tlsMessage: UnsafeRawBufferPointer) {
     if tlsMessage.count == 2, tlsMessage[1] == 0 { sawCloseNotify = true }
+    // The last one of them that comes has the say.
+    if let isHTTP2 = TLSHandshake.choosesHTTP2(tlsMessage) { negotiatedHTTP2 = isHTTP2 }
+  }
+
+  /// Lets others have the connection of this hop.
+  func leaveConnection() {
+    if let entered { sockets?.leave(entered, self) }
+    (entered, negotiatedHTTP2) = (nil, nil)
   }
 
   /// One line of a head, or of an FTP server's talk. False stops the transfer.

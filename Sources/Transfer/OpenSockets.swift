@@ -7,6 +7,10 @@ internal import Glibc
 /// unasked, would so become the next job's data.
 final class OpenSockets {
   private var descriptors: Set<Int32> = []
+  /// The connections that exchanges are on.
+  private var users: [Connection: Set<ObjectIdentifier>] = [:]
+  /// Those that are known to be of HTTP/2, which several may share.
+  private var shareable: Set<Connection> = []
   /// The socket last found at a local port, to be looked at first.
   private var known: [Int32: Int32] = [:]
 
@@ -19,8 +23,40 @@ final class OpenSockets {
   func close(_ descriptor: curl_socket_t) -> Int32 {
     descriptors.remove(descriptor)
     // Or there would be one for each port in the end.
-    if let port = port(descriptor, getsockname) { known[port] = nil }
+    if let port = port(descriptor, getsockname) {
+      known[port] = nil
+      shareable = shareable.filter { $0.localPort != port }
+    }
     return Glibc.close(descriptor)
+  }
+
+  /// By its ports: libcurl tells no more of it.
+  struct Connection: Hashable {
+    let localPort, remotePort: Int32
+  }
+
+  /// Puts an exchange on a connection.
+  ///
+  /// libcurl 7.88 lets a transfer that could share a connection of HTTP/2 have one of HTTP/1.1 that is in use, if its host was seen to speak
+  /// HTTP/2 before. Either would get the other's answer.
+  /// - Parameter isShareable: whether it is of HTTP/2; nil: not known of this connection.
+  /// - Returns: false where others are on it, and it is not known to be of HTTP/2.
+  func enter(_ connection: Connection, _ exchange: Exchange, isShareable: Bool?) -> Bool {
+    switch isShareable {
+    case true?: shareable.insert(connection)
+    // Ports come again.
+    case false?: shareable.remove(connection)
+    case nil: break
+    }
+    let others = users[connection, default: []].subtracting([ObjectIdentifier(exchange)])
+    guard others.isEmpty || shareable.contains(connection) else { return false }
+    users[connection, default: []].insert(ObjectIdentifier(exchange))
+    return true
+  }
+
+  func leave(_ connection: Connection, _ exchange: Exchange) {
+    users[connection]?.remove(ObjectIdentifier(exchange))
+    if users[connection]?.isEmpty == true { users[connection] = nil }
   }
 
   /// Whether there is anything to read, before anything was asked, on the connection between these two ports.

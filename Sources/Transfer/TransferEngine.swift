@@ -259,6 +259,7 @@ package final class TransferEngine {
   private func release(_ exchange: Exchange, reusable: Bool) {
     guard let easy = exchange.easy else { return }
     exchange.easy = nil
+    exchange.leaveConnection()
     let code = curl_multi_remove_handle(multi, easy)
     // A reset keeps the last errno (CURLINFO_OS_ERRNO(3)), so a handle that failed is not used again.
     if reusable, code == CURLM_OK, pool.count < Self.poolLimit {

@@ -26,7 +26,7 @@ let http2ConnectionBehaviours: [Behaviour] =
     http2("closed after each 3000 bytes, no close_notify, no content-length") { request, stream in
       try origin.answerAndEnd(request, stream, after: 3000, announcesLength: false) { try $0.reply.reset() }
     },
-    http2("closed after the head, no content-length", outcomes: wholeAtFull(.either(cutOverHTTP2, .done))) {
+    http2("closed after the head, no content-length", outcomes: wholeAtFull(cutOverHTTP2)) {
       request, stream in
       try origin.answerAndEnd(request, stream, after: 0, announcesLength: false) { try $0.reply.finish() }
     },
@@ -49,7 +49,7 @@ let http2ConnectionBehaviours: [Behaviour] =
         try stream.reply.finish()
       }
     },
-    http2("GOAWAY below the stream, once", outcomes: .all(.either(.done, cutOverHTTP2))) { request, stream in
+    http2("GOAWAY below the stream, once", outcomes: .all(cutOverHTTP2)) { request, stream in
       guard request.nth > 1 else {
         try stream.goAway(.noError, lastStream: 0)
         return try stream.reply.finish()
@@ -125,7 +125,7 @@ private func violation(_ name: String, _ violate: @escaping @Sendable (HTTP2Stre
 private func flood(_ name: String, _ say: @escaping @Sendable (HTTP2Stream) throws -> Void) -> Behaviour {
   http2(
     "a flood of \(name)", lines: ["timeout: 1s"],
-    outcomes: .all(.either(.done, .either(cutOverHTTP2, .waits("stalled"))))
+    outcomes: .all(.either(cutOverHTTP2, stalledOverHTTP2))
   ) {
     request, stream in
     try origin.answerAndEnd(request, stream, after: 3000) { stream in

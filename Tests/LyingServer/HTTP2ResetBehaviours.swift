@@ -18,14 +18,14 @@ let resetHTTP2Behaviours: [Behaviour] =
       http2("\(code) after each 1000 bytes, no content-length") { request, stream in
         try origin.answerAndEnd(request, stream, after: 1000, announcesLength: false) { try $0.resetStream(code) }
       },
-      http2("\(code) after the head", outcomes: wholeAtFull(.either(cutOverHTTP2, .done))) { request, stream in
+      http2("\(code) after the head", outcomes: wholeAtFull(cutOverHTTP2)) { request, stream in
         try origin.answerAndEnd(request, stream, after: 0) { try $0.resetStream(code) }
       },
-      http2("\(code) after the head, no content-length", outcomes: wholeAtFull(.either(cutOverHTTP2, .done))) {
+      http2("\(code) after the head, no content-length", outcomes: wholeAtFull(cutOverHTTP2)) {
         request, stream in
         try origin.answerAndEnd(request, stream, after: 0, announcesLength: false) { try $0.resetStream(code) }
       },
-      http2("\(code) instead of an answer", outcomes: wholeAtFull(.either(cutOverHTTP2, .done))) { _, stream in
+      http2("\(code) instead of an answer", outcomes: wholeAtFull(cutOverHTTP2)) { _, stream in
         try stream.resetStream(code)
       },
     ]

@@ -134,6 +134,34 @@ import TestSupport
       #expect(digest(try scene.spool.payload("\(number)")) == digest(body), "\(scene.spool.listing(of: "\(number)"))")
     }
   }
+
+  /// Jobs of both protocols at one host, where a connection of HTTP/2 never stays: no job gets onto another's connection
+  /// of HTTP/1.1.
+  @Test func bothProtocolsAtOnce() async throws {
+    let bodies = (0..<40).map { number in large(Array("\(number)".utf8) + payload, count: 1 + number % 8) }
+    let server = try ScriptedServer { request, reply in
+      let number = Int(request.target.dropFirst()) ?? 0
+      let origin = Origin(bytes: bodies[number], etag: "\"\(number)\"")
+      guard let stream = HTTP2Stream(request, reply) else {
+        try reply.pause(milliseconds: 300)
+        try origin.answer(request, reply)
+        return
+      }
+      try origin.answer(request, stream, piece: 16_384)
+      try stream.goAway(.noError, lastStream: stream.number)
+      try reply.finish()
+    }
+    let scene = try await Scene(server)
+    for number in bodies.indices {
+      let connections = number % 3 == 0 ? "connections: 2\n" : ""
+      try scene.spool.drop("\(number)", "url: \(scene.front.url("/\(number)"))\n\(connections)")
+    }
+    let result = try await scene.run("--jobs", "8", "--per-host", "8")
+    for (number, body) in bodies.enumerated() where scene.spool.places(of: "\(number)") == ["done/\(number)"] {
+      #expect(digest(try scene.spool.payload("\(number)")) == digest(body), "\(scene.spool.listing(of: "\(number)"))")
+    }
+    #expect(server.problems == [], "\(result)")
+  }
 }
 
 /// A spool and a server of HTTP/2 before a script.
