@@ -4,7 +4,7 @@ import Testing
 
 /// The command is the one that was given, wherever the program runs: none is guessed, and the default one downloads.
 @Suite struct ArgumentTests {
-  @Test(.enabled("needs root and a mount namespace") { try await SmallDisk.isAllowed() })
+  @Test(.enabled("needs root and a mount namespace") { try await Need.mounts.isMet() })
   func `without proc the arguments are still there`() async throws {
     let spool = try TemporarySpool()
     try spool.drop("x", "http://127.0.0.1:9/x\n")

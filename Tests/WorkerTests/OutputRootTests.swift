@@ -65,7 +65,7 @@ import Testing
     #expect(try await spoolrun("verify", "--spool", spool.root).status == .exited(0))
   }
 
-  @Test(.enabled("needs root and a mount namespace") { try await SmallDisk.isAllowed() })
+  @Test(.enabled("needs root and a mount namespace") { try await Need.mounts.isMet() })
   func `what is mounted over it later gets the payloads`() async throws {
     let root = spool.root + "-out"
     try #require(mkdir(root, 0o700) == 0)
@@ -121,7 +121,7 @@ import Testing
 
   /// No root of any name, but a mount below it.
   @Test(
-    .enabled("needs root and a mount namespace") { try await SmallDisk.isAllowed() }, arguments: ["", "/new", "/hold"])
+    .enabled("needs root and a mount namespace") { try await Need.mounts.isMet() }, arguments: ["", "/new", "/hold"])
   func `a mount that leads into the spool is no way to an output`(_ place: String) async throws {
     let root = spool.root + "-out"
     try #require(mkdir(root, 0o700) == 0 && mkdir("\(root)/sub", 0o700) == 0)

@@ -75,7 +75,7 @@ import Testing
   }
 
   /// A real one, which asks for a password, and serves the same job when it gets that.
-  @Test(.enabled(if: access("/usr/bin/tinyproxy", X_OK) == 0, "needs tinyproxy (tinyproxy-bin)"))
+  @Test(.enabled("needs tinyproxy") { try await Need.program("tinyproxy").isMet() })
   func tinyproxy() async throws {
     let origin = try simpleServer()
     let authority = try await CertificateAuthority()
