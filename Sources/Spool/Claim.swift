@@ -85,12 +85,15 @@ package final class Claim {
     case moved
     /// Somebody removed the file: the job is cancelled.
     case removed
+    /// Somebody wrote to the file in place, as some editors save, or a successor on another host did: what stands there is not this worker's to go on with.
+    case changed
   }
 
   /// Whether the file still stands under the claim's own name.
   package func standing() throws(SpoolError) -> Standing {
     do throws(SpoolError) {
-      if try spool.system.status(spool.root, path).isSameFile(as: identity) { return .ours }
+      let found = try spool.system.status(spool.root, path)
+      if found.isSameFile(as: identity) { return found.size == end ? .ours : .changed }
     } catch  where error.errno == .noSuchFileOrDirectory {
     }
     // Only now: in the other order, one that is removed between the two looks would seem moved.

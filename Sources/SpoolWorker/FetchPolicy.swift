@@ -179,10 +179,14 @@ struct FetchPolicy {
       return [circumstances.wasMultiplexed ? .http1 : .freshConnection] + family
     case .tls: return family
     // Some servers, and what stands before them, choke on the field.
-    case .http where circumstances.wasConditional && ![401, 407, 408, 425, 429, 503].contains(failure.status):
-      return [.unconditional]
+    case .http where circumstances.wasConditional && refusesTheForm(failure.status): return [.unconditional]
     default: return []
     }
+  }
+
+  /// Statuses that may be meant for how the request is put, and not for the file (RFC 9110 section 15.5, RFC 6585).
+  private static func refusesTheForm(_ status: Int?) -> Bool {
+    status.map { [400, 403, 405, 412, 413, 417, 428, 431, 500, 501].contains($0) } ?? false
   }
 
   private static let declare = ": declare its `size:` or a checksum"

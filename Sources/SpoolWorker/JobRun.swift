@@ -13,7 +13,7 @@ final class JobRun {
 
   /// Why a running transfer is ended from outside.
   enum Stop: Error {
-    case shutdown, moved, removed
+    case shutdown, moved, removed, changed
     /// Less than `--min-free` would be left: it waits until there is room.
     case noRoom(String)
     /// The output root is not there, or is none to publish to: it waits until there is one.
@@ -24,7 +24,7 @@ final class JobRun {
     fileprivate var isOurs: Bool {
       switch self {
       case .shutdown, .noRoom, .noOutput: true
-      case .moved, .removed, .failed: false
+      case .moved, .removed, .changed, .failed: false
       }
     }
   }
@@ -446,6 +446,14 @@ final class JobRun {
         }
       }
       try closeData()
+      if case .changed = stop {
+        // It stays in cur/, without an owner: whoever takes it over reads it anew.
+        worker.log(
+          Event(
+            "changed", .warning, job: name,
+            Fields().with("reason", "its file was written to while it ran: it begins again as it is now")))
+        return .moved
+      }
       if case .moved = stop {
         worker.log(Event("held", .info, job: name, Fields().with("at", mark.offset)))
         return .moved
@@ -549,6 +557,7 @@ extension Claim.Standing {
     case .ours: nil
     case .moved: .moved
     case .removed: .removed
+    case .changed: .changed
     }
   }
 }

@@ -132,6 +132,22 @@ import Testing
     }
   }
 
+  /// An editor that saves a running job in place takes its journal away: the job begins again as it is now, and no other job is harmed.
+  @Test func savedInPlace() async throws {
+    try await halfway { spool, server, worker, gate in
+      let claim = try spool.path(spool.claim(of: "a"))
+      let descriptor = open(claim, O_WRONLY | O_TRUNC | O_CLOEXEC)
+      let text = "url: \(server.url("/a"))\noutput: edited\n"
+      #expect(write(descriptor, text, text.utf8.count) == text.utf8.count)
+      close(descriptor)
+      gate.open()
+      let result = try await worker.result()
+      #expect(result.status == .exited(0), "\(result)")
+      #expect(spool.places(of: "a") == ["done/a"] && result.errors.contains("written to"), "\(result)")
+      #expect(try spool.payload("edited") == halfwayBody)
+    }
+  }
+
   @Test func removingCancels() async throws {
     try await halfway { spool, server, worker, _ in
       #expect(unlink(spool.path(try spool.claim(of: "a"))) == 0)
