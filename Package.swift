@@ -83,7 +83,7 @@ let package = Package(
       swiftSettings: swiftSettings),
     .testTarget(
       name: "WorkerTests",
-      dependencies: ["Spool", "SpoolWorker", "Transfer", "TestSupport", "spoolrun"],
+      dependencies: ["FaultRig", "Spool", "SpoolWorker", "Transfer", "TestSupport", "spoolrun"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "LyingServerTests", dependencies: ["LyingServer", "TestSupport", "spoolrun"],

@@ -72,6 +72,8 @@ int spoolrun_stop_signals(void) {
   if (signal(SIGPIPE, SIG_IGN) == SIG_ERR) return -1;
   // Sent to whoever holds a lease that another's open breaks (fcntl(2)), and deadly by default.
   if (signal(SIGIO, SIG_IGN) == SIG_ERR) return -1;
+  // A write beyond the limit of file sizes (setrlimit(2)) fails for one job, and must not end all.
+  if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR) return -1;
   // Where whoever started the worker ignores it, a hook's status would be lost (wait(2)).
   if (signal(SIGCHLD, SIG_DFL) == SIG_ERR) return -1;
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -103,6 +105,11 @@ uint64_t spoolrun_raise_descriptor_limit(uint64_t wanted) {
   limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
   return getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : limit.rlim_cur;
+}
+
+uint64_t spoolrun_file_size_limit(void) {
+  struct rlimit limit;
+  return getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ? 0 : limit.rlim_cur;
 }
 
 static int forget_code_of(struct dl_phdr_info *object, size_t size, void *page) {

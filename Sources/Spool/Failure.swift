@@ -8,9 +8,11 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case mismatchChecksum = "mismatch-crc32"
   case otherKind = "other-kind"
   case rejected, hook
+  case hookChanged = "hook-changed"
   case diskFull = "disk-full"
   case noNetwork = "no-network"
   case proxy
+  case tooLargeHere = "too-large-here"
   case io
   // Temporary for 408, 425, 429 and 5xx, else permanent.
   case http = "http-NNN"
@@ -20,13 +22,15 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case outputExists = "output-exists"
   case tooLarge = "too-large"
   case expired, redirect, `protocol`, mismatch
+  case killsWorker = "kills-worker"
 
   package enum Class: String, Sendable { case temporary, permanent }
 
   /// The class of every code but ``http``, whose status decides.
   package var ownClass: Class {
     switch self {
-    case .malformed, .badOutput, .outputExists, .tooLarge, .expired, .redirect, .protocol, .mismatch: .permanent
+    case .malformed, .badOutput, .outputExists, .tooLarge, .expired, .redirect, .protocol, .mismatch, .killsWorker:
+      .permanent
     default: .temporary
     }
   }
@@ -38,12 +42,12 @@ package enum FailureCode: String, CaseIterable, Sendable {
   package var burnsAttempt: Bool { self != .diskFull && !isOfTheWay }
 
   /// Whether another server would fail in the same way now.
-  package var isOfAllServers: Bool { isOfTheWay || self == .diskFull || self == .hook }
+  package var isOfAllServers: Bool { isOfTheWay || [.diskFull, .tooLargeHere, .hook, .hookChanged].contains(self) }
 
   /// Whether the data was found to be another's than the job asked for.
   package var isMismatch: Bool {
     switch self {
-    case .mismatchSize, .mismatchChecksum, .mismatch, .rejected: true
+    case .mismatchSize, .mismatchChecksum, .mismatch, .rejected, .hookChanged: true
     default: false
     }
   }

@@ -1,6 +1,6 @@
 /// The keys with which the worker records what happened to a job (spool.5, JOURNAL).
 package enum JournalKey: String, CaseIterable, Sendable {
-  case requeued, started, response, checkpoint, interrupted, failed, verified, done
+  case requeued, started, response, checkpoint, cleared, interrupted, failed, verified, done
 }
 
 /// An offset in the data and the CRC-32 of all before it.
@@ -60,6 +60,7 @@ package enum JournalLine: Sendable {
   case started(Timestamp, attempt: Int, worker: WorkerID, boot: String, mirror: Int, url: String)
   case response(RemoteVersion, at: UInt64, part: UInt64)
   case checkpoint(Mark)
+  case cleared(Timestamp)
   case interrupted(Timestamp, attempt: Int, mark: Mark, fetched: UInt64, lostWrites: Bool = false, reason: String)
   case failed(FailureRecord)
   case verified(Timestamp, Journal.Verified)
@@ -73,6 +74,7 @@ package enum JournalLine: Sendable {
     case .started: .started
     case .response: .response
     case .checkpoint: .checkpoint
+    case .cleared: .cleared
     case .interrupted: .interrupted
     case .failed: .failed
     case .verified: .verified
@@ -82,7 +84,7 @@ package enum JournalLine: Sendable {
 
   package var fields: Fields {
     switch self {
-    case .requeued(let time): Fields("\(time)")
+    case .requeued(let time), .cleared(let time): Fields("\(time)")
     case .started(let time, let attempt, let worker, let boot, let mirror, let url):
       Fields("\(time)").with("attempt", attempt).with("worker", worker.text).with("boot", boot)
         .with("mirror", mirror).with("url", url)
@@ -188,10 +190,19 @@ package struct Journal: Sendable, Equatable {
   package private(set) var lastInterruption: Fields?
   /// Whoever started last has not said how that ended: it works still, or died. Nor did anybody look at the data since.
   package private(set) var hasOpenAttempt = false
+  /// Workers in a row that began with the job, and have not said how that ended.
+  private var openStarts = 0
   /// The last line is a failure: the move that belongs to it may not have happened.
   package private(set) var endsInFailure = false
 
   package init() {}
+
+  /// How many workers died one after another in an attempt of this job, which may be why. A machine that lost its power
+  /// counts as well.
+  /// - Parameter worker: who asks, and has not died.
+  package func deaths(askedBy worker: WorkerID) -> Int {
+    lastStart?.worker == worker.text ? max(0, openStarts - 1) : openStarts
+  }
 
   /// Takes one line in; a line that it cannot read is skipped, as one from a later version would be.
   package mutating func apply(_ key: JournalKey, _ fields: Fields) {
@@ -206,12 +217,14 @@ package struct Journal: Sendable, Equatable {
     }
     switch key {
     case .requeued:
-      (failures, mismatches, fetched, firstStarted) = (0, 0, 0, nil)
+      (failures, mismatches, fetched, firstStarted, openStarts) = (0, 0, 0, nil, 0)
       answers = Answers()
       // The job may have been edited: what was verified for its old text proves nothing.
       (verified, receipt) = (nil, nil)
     case .started:
       guard let worker = fields["worker"], let boot = fields["boot"] else { return }
+      // Each mirror has a line, and whoever could not go on begins once more.
+      if openStarts == 0 || lastStart?.worker != worker { openStarts += 1 }
       lastStart = Start(host: String(worker.prefix { $0 != "." }), worker: worker, boot: boot)
       firstStarted = firstStarted ?? time
       (lastStarted, grewFrom, hasOpenAttempt) = (time, nil, true)
@@ -235,14 +248,16 @@ package struct Journal: Sendable, Equatable {
     case .checkpoint:
       checkpoint = mark(at: fields.words.first.flatMap { decimal($0) })
       softMark = checkpoint
+    case .cleared:
+      openStarts = min(openStarts, 1)
     case .interrupted:
-      lastInterruption = fields
+      (lastInterruption, openStarts) = (fields, 0)
       softMark = mark(at: number("at")) ?? softMark
       fetched &+= number("fetched") ?? 0
       (unrecordedFrom, hasOpenAttempt) = (nil, false)
       if fields["lost"] == "yes" { lostWrites = true }
     case .failed:
-      lastFailure = fields
+      (lastFailure, openStarts) = (fields, 0)
       (unrecordedFrom, hasOpenAttempt) = (nil, fields["doubt"] == "yes")
       fetched &+= number("fetched") ?? 0
       // Without an attempt, as where the text was no job's, none has failed.
@@ -262,7 +277,7 @@ package struct Journal: Sendable, Equatable {
       guard let size = number("size"), let sum = checksum(), let part = number("part") else { return }
       verified = Verified(size: size, checksum: sum, part: part, unproven: fields["unproven"])
     case .done:
-      hasOpenAttempt = false
+      (hasOpenAttempt, openStarts) = (false, 0)
       guard let output = fields["output"] else { return }
       receipt = Receipt(output: output, directory: fields["directory"], unproven: fields["unproven"])
       published = verified

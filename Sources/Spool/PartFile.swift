@@ -128,6 +128,17 @@ package final class PartFile {
       system: spool.system, descriptor: descriptor, path: path, start: mark, end: end, rewritingFrom: rewritingFrom)
   }
 
+  /// Sets the time of modification a little back, so that whatever is written from now on moves it, be it within a tick
+  /// of the clock.
+  /// - Returns: what ``stamp()`` says as long as nobody changes the file.
+  package func seal() throws(SpoolError) -> FileStatus.Stamp {
+    // FAT counts in steps of two seconds.
+    try spool.system.setTimes(descriptor, path, to: Timestamp.now().seconds - 2)
+    return try stamp()
+  }
+
+  package func stamp() throws(SpoolError) -> FileStatus.Stamp { try spool.system.status(descriptor, path: path).stamp }
+
   /// The checksum of the whole file, as ``ChecksumReading`` found it.
   package func adopt(_ mark: Mark) {
     precondition(mark.offset == length)

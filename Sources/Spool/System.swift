@@ -21,6 +21,12 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
   /// No room for data or inodes, or over quota: nothing is wrong with the job.
   package var isDiskFull: Bool { errno == .noSpace || errno == .diskQuotaExceeded }
 
+  /// A file would be larger than the process (setrlimit(2), RLIMIT_FSIZE) or the file system allows.
+  package var isTooLargeHere: Bool { errno == .fileTooLarge }
+
+  /// What keeps one file from growing, and other jobs from nothing.
+  package var isWantOfRoom: Bool { isDiskFull || isTooLargeHere }
+
   /// A rename that the file system (EINVAL) or the kernel (ENOSYS) does not know, of those that renameat2(2) adds.
   package var isUnknownRename: Bool { errno == .invalidArgument || errno == .noFunction }
 
@@ -315,6 +321,15 @@ package struct FileStatus: Sendable {
   package let changed: Int64
   package let isRegular: Bool
   package let isDirectory: Bool
+  package let stamp: Stamp
+
+  /// What every change of a file's content changes. Nobody can set the time of the last change (inode(7), st_ctim), but
+  /// two changes may be within one tick of the clock that it is read from.
+  package struct Stamp: Sendable, Equatable {
+    package let size: Int
+    let modified: [Int]
+    let changed: [Int]
+  }
 
   init(_ status: stat) {
     device = UInt64(status.st_dev)
@@ -325,6 +340,9 @@ package struct FileStatus: Sendable {
     permissions = status.st_mode & 0o7777
     modified = Self.seconds(status.st_mtim)
     changed = Self.seconds(status.st_ctim)
+    stamp = Stamp(
+      size: status.st_size, modified: [status.st_mtim.tv_sec, status.st_mtim.tv_nsec],
+      changed: [status.st_ctim.tv_sec, status.st_ctim.tv_nsec])
     isRegular = status.st_mode & UInt32(Glibc.S_IFMT) == UInt32(Glibc.S_IFREG)
     isDirectory = status.st_mode & UInt32(Glibc.S_IFMT) == UInt32(Glibc.S_IFDIR)
   }

@@ -1,6 +1,7 @@
 internal import Spool
 
-/// The jobs that could run now, oldest first, and fair between hosts: the host with the fewest transfers under way goes first.
+/// The jobs that could run now, oldest first, and fair between hosts: the host with the fewest transfers under way goes
+/// first. What may have killed workers comes last.
 struct Backlog {
   struct Candidate {
     let name: FileName
@@ -8,6 +9,22 @@ struct Backlog {
     let modified: Int64
     /// It runs although its time has not come.
     var isForced = false
+  }
+
+  /// What a candidate's text says.
+  struct Prospect {
+    /// nil for one that needs no room on any, such as a malformed job.
+    let host: String?
+    /// Of how many workers' deaths it is suspected, where others are to go first.
+    let deaths: Int
+  }
+
+  /// What is to run next.
+  struct Choice {
+    let candidate: Candidate
+    /// Empty for one that needs no room on any.
+    let host: String
+    var deaths = 0
   }
 
   /// How many candidates are read ahead to learn their hosts.
@@ -18,6 +35,7 @@ struct Backlog {
   /// Each host's candidates, oldest first from `start`.
   private var byHost: [String: (candidates: [Candidate], start: Int)] = [:]
   private var read = 0
+  private var suspects: [Choice] = []
 
   init(_ candidates: [Candidate] = []) { add(candidates) }
 
@@ -38,32 +56,54 @@ struct Backlog {
       return left.isEmpty ? nil : (left, 0)
     }
     read = byHost.values.reduce(0) { $0 + $1.candidates.count }
+    suspects.removeAll { isUnwanted($0.candidate) }
   }
 
-  var count: Int { unread.count + read }
+  var count: Int { unread.count + read + suspects.count }
 
   /// All, in no order.
-  var candidates: [Candidate] { unread + byHost.values.flatMap { $0.candidates[$0.start...] } }
+  var candidates: [Candidate] {
+    unread + byHost.values.flatMap { $0.candidates[$0.start...] } + suspects.map(\.candidate)
+  }
 
-  var isEmpty: Bool { unread.isEmpty && read == 0 }
+  var isEmpty: Bool { hasOnlySuspects && suspects.isEmpty }
+
+  /// There is nothing that may run beside others, as far as the candidates were read.
+  var hasOnlySuspects: Bool { unread.isEmpty && read == 0 }
 
   /// The next candidate of a host that has room.
   /// - Parameters:
   ///   - running: transfers under way by host.
-  ///   - host: a candidate's host; nil for one that needs no room, such as a malformed job.
-  mutating func next(perHost: Int, running: [String: Int], host: (Candidate) -> String?) -> (
-    candidate: Candidate, host: String
-  )? {
+  ///   - prospect: called for each candidate once.
+  mutating func next(perHost: Int, running: [String: Int], prospect: (Candidate) -> Prospect) -> Choice? {
     while true {
       let eligible = byHost.keys.filter { (running[$0] ?? 0) < perHost }
       if read >= Self.lookAhead || unread.isEmpty, let best = eligible.min(by: { isBefore($0, $1, running) }) {
-        return (take(best), best)
+        return Choice(candidate: take(best), host: best)
       }
       guard let candidate = unread.popLast() else { return nil }
-      guard let host = host(candidate) else { return (candidate, "") }
-      byHost[host, default: ([], 0)].candidates.append(candidate)
-      read += 1
+      let prospect = prospect(candidate)
+      guard let host = prospect.host else { return Choice(candidate: candidate, host: "") }
+      if prospect.deaths > 0 {
+        suspects.append(Choice(candidate: candidate, host: host, deaths: prospect.deaths))
+      } else {
+        byHost[host, default: ([], 0)].candidates.append(candidate)
+        read += 1
+      }
     }
+  }
+
+  /// The next of those that let others go first: with the fewest deaths, then the oldest.
+  /// - Parameter isIdle: nothing runs.
+  mutating func nextSuspect(perHost: Int, running: [String: Int], isIdle: Bool) -> Choice? {
+    let eligible = suspects.indices.filter {
+      Suspicion.wantsToBeAlone(suspects[$0].deaths) ? isIdle : (running[suspects[$0].host] ?? 0) < perHost
+    }
+    let best = eligible.min {
+      let (left, right) = (suspects[$0], suspects[$1])
+      return (left.deaths, left.candidate.modified) < (right.deaths, right.candidate.modified)
+    }
+    return best.map { suspects.remove(at: $0) }
   }
 
   private func isBefore(_ left: String, _ right: String, _ running: [String: Int]) -> Bool {

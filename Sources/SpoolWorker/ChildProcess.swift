@@ -1,7 +1,17 @@
 internal import CLinux
 internal import Glibc
 internal import Spool
+internal import Synchronization
 internal import SystemPackage
+
+/// Tells programs that run beside the transfers to end, from whichever thread, and for good.
+final class ChildStop: Sendable {
+  private let flag = Atomic(false)
+
+  var isRequested: Bool { flag.load(ordering: .relaxed) }
+
+  func request() { flag.store(true, ordering: .relaxed) }
+}
 
 /// A program that runs to its end beside the transfers: a hook, a gate.
 struct ChildProcess: Sendable {
@@ -9,6 +19,8 @@ struct ChildProcess: Sendable {
     case exited(Int32)
     case signalled(Int32)
     case timedOut
+    /// It was told to end, and did so without saying yes, or was killed.
+    case stopped
   }
 
   struct Outcome: Sendable {
@@ -30,6 +42,7 @@ struct ChildProcess: Sendable {
       case .exited(let status): "exit status \(status)"
       case .signalled(let signal): "killed by signal \(signal)"
       case .timedOut: "still running after its time limit"
+      case .stopped: "told to end, because the worker or its job was"
       }
     }
   }
@@ -53,8 +66,13 @@ struct ChildProcess: Sendable {
   /// Added to the worker's own environment.
   var environment: [Variable] = []
   let seconds: Int
+  let stop: ChildStop
 
-  /// Runs it; its whole process group is killed when the time is up.
+  /// Seconds from SIGTERM to SIGKILL where it is told to end; and all that one has which begins after that.
+  static let grace = 5
+
+  /// Runs it; its whole process group is killed when the time is up, and told to end with SIGTERM when ``stop`` is
+  /// requested meanwhile.
   /// - Throws: `Errno` where it cannot be started.
   func run() async throws(Errno) -> Outcome {
     try await offload { () throws(Errno) in try runBlocking() }
@@ -79,7 +97,10 @@ struct ChildProcess: Sendable {
   }
 
   private func collect(_ process: Int32, _ output: Int32) throws(Errno) -> Outcome {
-    let deadline = LoopExecutor.milliseconds() + Int64(seconds) * 1000
+    // One that begins when all is to end, as a `done` of the last job, needs no telling.
+    var mayBeTold = !stop.isRequested
+    var isTold = false
+    var deadline = LoopExecutor.milliseconds() + Int64(mayBeTold ? seconds : min(seconds, Self.grace)) * 1000
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4096)
     /// Waits for output, and takes some.
@@ -91,16 +112,21 @@ struct ChildProcess: Sendable {
       return count > 0
     }
     var status: Int32 = 0
-    var isTimedOut = false
+    var isKilled = false
     while true {
+      if mayBeTold, stop.isRequested {
+        (mayBeTold, isTold) = (false, true)
+        deadline = min(deadline, LoopExecutor.milliseconds() + Int64(Self.grace) * 1000)
+        kill(-process, SIGTERM)
+      }
       let left = deadline - LoopExecutor.milliseconds()
       if left <= 0 {
-        isTimedOut = true
+        isKilled = true
         kill(-process, SIGKILL)
       }
-      let hasSaid = !isTimedOut && take(milliseconds: min(left, 50))
+      let hasSaid = !isKilled && take(milliseconds: min(left, 50))
       // It has ended when it has ended, and not when its output is closed, which something that it left in the background may hold open.
-      let waited = waitpid(process, &status, isTimedOut ? 0 : WNOHANG)
+      let waited = waitpid(process, &status, isKilled ? 0 : WNOHANG)
       if waited == process { break }
       // Never a yes by default.
       if waited < 0, errno != EINTR { throw Errno(rawValue: errno) }
@@ -108,13 +134,19 @@ struct ChildProcess: Sendable {
       if !hasSaid { usleep(10_000) }
     }
     // What a pipe holds (pipe(7)), and no more, should something go on writing.
-    for _ in 0..<(64 * 1024 / buffer.count) where !isTimedOut {
+    for _ in 0..<(64 * 1024 / buffer.count) where !isKilled {
       if !take(milliseconds: 0) { break }
     }
+    return Outcome(end: end(status, isTold: isTold, isKilled: isKilled), output: bytes)
+  }
+
+  private func end(_ status: Int32, isTold: Bool, isKilled: Bool) -> End {
+    if isKilled { return isTold ? .stopped : .timedOut }
     // wait(2): the low seven bits are the signal; 0 for an exit, whose status is in the next byte.
-    let end: End =
-      isTimedOut ? .timedOut : status & 0x7F == 0 ? .exited((status >> 8) & 0xFF) : .signalled(status & 0x7F)
-    return Outcome(end: end, output: bytes)
+    let signal = status & 0x7F
+    let end: End = signal == 0 ? .exited((status >> 8) & 0xFF) : .signalled(signal)
+    // What a shell says of a tool that was ended is no judgement.
+    return isTold && end != .exited(0) ? .stopped : end
   }
 
   private func withCStrings<Result>(

@@ -70,6 +70,10 @@ struct ChunkPlan {
   private var connections: [Connection]
   private let firstRate: Double
 
+  /// The part of the window that one connection brings along. Two chunks: one under way, and one whole that waits for
+  /// the head.
+  static func window(of largest: UInt64) -> UInt64 { largest * 2 }
+
   /// - Parameters:
   ///   - range: what is still to come.
   ///   - largest: the most bytes in one request.
@@ -78,8 +82,7 @@ struct ChunkPlan {
     next = range.lowerBound
     total = range.upperBound
     self.largest = max(1, largest)
-    // Two chunks for each: one under way, and one whole that waits for the head.
-    window = self.largest * 2 * UInt64(connections)
+    window = Self.window(of: self.largest) * UInt64(connections)
     self.connections = Array(repeating: Connection(), count: connections)
     firstRate = rate
   }

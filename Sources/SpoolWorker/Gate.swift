@@ -19,18 +19,21 @@ package enum Gate: Sendable {
     case broken(String)
   }
 
-  func ask() async -> Answer {
+  /// - Parameter stop: ends the command, whose answer nobody waits for any more.
+  func ask(_ stop: ChildStop) async -> Answer {
     do throws(Errno) {
       switch self {
       case .command(let command):
-        let outcome = try await ChildProcess(arguments: ["/bin/sh", "-c", command], seconds: Self.timeLimit).run()
+        let outcome = try await ChildProcess(
+          arguments: ["/bin/sh", "-c", command], seconds: Self.timeLimit, stop: stop
+        ).run()
         // What sh says of a command that it can't find or run (POSIX, sh, EXIT STATUS).
         if outcome.end == .exited(126) || outcome.end == .exited(127) {
           return .broken("--gate: the command cannot be run: \(outcome.description)")
         }
         return outcome.isSuccess ? .open : .closed("--gate: \(outcome.description)")
       case .unmeteredOnly:
-        return try await askNetworkManager()
+        return try await askNetworkManager(stop)
       }
     } catch {
       return .broken("the gate cannot be run: \(error)")
@@ -38,13 +41,13 @@ package enum Gate: Sendable {
   }
 
   /// The property Metered of org.freedesktop.NetworkManager: 0 unknown, 1 yes, 2 no, 3 guess yes, 4 guess no (NMMetered).
-  private func askNetworkManager() async throws(Errno) -> Answer {
+  private func askNetworkManager(_ stop: ChildStop) async throws(Errno) -> Answer {
     let service = "org.freedesktop.NetworkManager"
     let outcome = try await ChildProcess(
       arguments: [
         "/usr/bin/env", "busctl", "--system", "get-property", service, "/org/freedesktop/NetworkManager", service,
         "Metered",
-      ], seconds: Self.timeLimit
+      ], seconds: Self.timeLimit, stop: stop
     ).run()
     guard outcome.isSuccess else {
       return .broken(

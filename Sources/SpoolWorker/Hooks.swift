@@ -11,6 +11,8 @@ struct Hooks {
   static let timeLimit = 300
 
   let spool: Spool
+  /// Ends the one that runs: the worker stops, or a person took its job away.
+  let stop: ChildStop
   let log: @WorkerLoop (Event) -> Void
 
   /// What `failed` is told: each fact, empty where there is none.
@@ -26,6 +28,11 @@ struct Hooks {
     case no(String)
     /// It could not be asked, or was ended before it could say anything.
     case nothing(String)
+  }
+
+  /// Whether there is a hook `name`, whatever may be wrong with it, which is told when it is to run.
+  func has(_ name: Name) -> Bool {
+    do throws(SpoolError) { return try spool.hook(name.rawValue) != nil } catch { return true }
   }
 
   /// Runs the hook `name` if there is one; nil where there is none.
@@ -54,7 +61,7 @@ struct Hooks {
       + facts
     do throws(Errno) {
       let outcome = try await ChildProcess(
-        arguments: [path], environment: environment, seconds: Self.timeLimit
+        arguments: [path], environment: environment, seconds: Self.timeLimit, stop: stop
       ).run()
       for line in outcome.output.split(separator: 0x0A).prefix(100) {
         log(Event("hook-output", .info, job: job, Fields().with("hook", name.rawValue).with("line", escaped(line))))

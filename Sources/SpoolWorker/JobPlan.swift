@@ -43,6 +43,7 @@ extension JobRequest {
   func bounded(by options: WorkerOptions) -> JobRequest {
     var result = inheriting(options.defaults)
     result.maxSize = [result.maxSize, options.maxSize].compactMap { $0 }.min()
+    result.connections = result.connections.map { min($0, options.maxConnections) }
     return result
   }
 

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Spool
 internal import SystemPackage
 internal import Transfer
@@ -37,6 +38,7 @@ final class JobRun {
   private let id: UInt64
   private var state: State?
   private var stop: Stop?
+  private let hookStop = ChildStop()
   /// What is under way.
   private var fetch: MirrorFetch?
   private var checkpointing: Task<Void, Never>?
@@ -47,6 +49,10 @@ final class JobRun {
   private let isTakenOver: Bool
   /// An fsync may have failed for a worker that died before it could say so, and the data was not written again yet.
   private var isDoubtful: Bool
+  /// How many workers died in an attempt of the job.
+  private let deaths: Int
+  /// When it has shown that it kills none, in milliseconds; nil before it has begun, and when there is nothing to show.
+  private var clearedAt: Int64?
   private var fetched: UInt64 = 0
   private var attempt = 0
   private var lengthAtStart: UInt64 = 0
@@ -59,6 +65,7 @@ final class JobRun {
     firstName = claim.job.fileName
     isTakenOver = claim.origin == .cur || claim.text.journal.hasOpenAttempt
     isDoubtful = isTakenOver
+    deaths = claim.origin == .new ? 0 : claim.text.journal.deaths(askedBy: claim.spool.owner)
     self.host = host
     self.worker = worker
     self.id = id
@@ -116,6 +123,8 @@ final class JobRun {
     // Else the claim has it already.
     if isRequeued, !claim.isRequeueNoted { try claim.append(.requeued(.now())) }
     let request = claim.text.request.bounded(by: worker.options)
+    if deaths > 0 { log("suspected", Fields().with("deaths", deaths)) }
+    if let failure = Suspicion.failure(deaths, attempts: request.attempts) { throw failure }
     let plan = try JobPlan(request, protocols: worker.options.protocols)
     let commit = Commit(
       claim: claim, plan: plan, outputs: worker.outputs, attempt: attempt, began: began,
@@ -162,7 +171,7 @@ final class JobRun {
     // While the hook runs another transfer may have the connection.
     worker.transferEnded(id)
     worker.log(Event("done", .info, job: name, Fields().with("output", plan.output.text)))
-    _ = await worker.hooks.run(.done, job: name, facts(plan, whole))
+    _ = await worker.hooks(hookStop).run(.done, job: name, facts(plan, whole))
     return .done
   }
 
@@ -177,7 +186,7 @@ final class JobRun {
 
   private func tellGivenUp(_ job: FileName, _ record: Fields) async {
     worker.transferEnded(id)
-    _ = await worker.hooks.run(.failed, job: job, Hooks.failure(record))
+    _ = await worker.hooks(hookStop).run(.failed, job: job, Hooks.failure(record))
   }
 
   // MARK: recover
@@ -263,6 +272,7 @@ final class JobRun {
           .started(
             .now(), attempt: attempt, worker: spool.owner, boot: spool.boot, mirror: index + 1, url: mirror.redacted))
         state.noteStarted()
+        if deaths > 0, clearedAt == nil { clearedAt = LoopExecutor.milliseconds() + worker.options.probation }
         log("started", Fields().with("attempt", attempt).with("at", state.part.length).with("url", mirror.redacted))
         // After a mismatch each mirror has to stand for all of the data, or one that is wrong would spoil what the others bring.
         let isAlone = claim.text.journal.mismatches > 0 || failures.contains { $0.code.isMismatch }
@@ -293,7 +303,8 @@ final class JobRun {
   /// - Parameter others: mirrors that may take part where there are several connections.
   private func fetch(_ mirror: Mirror, with others: [Mirror], _ state: State) async throws {
     let fetch = MirrorFetch(
-      mirror, with: others, state, engine: try worker.engine(), id: fetchID, options: worker.options
+      mirror, with: others, state, engine: try worker.engine(), id: fetchID, options: worker.options,
+      memory: worker.memory
     ) { [unowned self] in log($0, $1) }
     self.fetch = fetch
     defer {
@@ -332,18 +343,40 @@ final class JobRun {
 
   /// The spool's own `verify` program has the last word on a payload.
   private func askVerifyHook(_ plan: JobPlan, _ state: State) async throws {
+    if let stop { throw stop }
+    let hooks = worker.hooks(hookStop)
+    guard hooks.has(.verify) else { return }
     let payload = Array("\(spool.location)/".utf8) + state.part.path.bytes
-    switch await worker.hooks.run(
+    let seal = try state.part.seal()
+    let answer = await hooks.run(
       .verify, job: name, facts(plan, state.part.mark) + [.init("SPOOLRUN_PAYLOAD", payload)])
-    {
-    case nil, .yes: return
-    case .no(let reason): throw Failure(.rejected, "the verify hook rejected the data: \(reason)")
-    case .nothing(let reason):
-      // What ends the worker may have ended the hook.
+    // What is set aside anyway, nobody has to vouch for.
+    if case .no(let reason) = answer { throw Failure(.rejected, "the verify hook rejected the data: \(reason)") }
+    try await checkSeal(seal, state.part)
+    if case .nothing(let reason) = answer {
+      // What ends the worker has ended the hook.
       worker.lookForStop()
       if let stop { throw stop }
       throw Failure(.hook, "the verify hook gave no answer: \(reason)")
     }
+  }
+
+  /// A hook may be root, whom no mode and no descriptor keeps from writing. The data is read again only where something
+  /// was done to its file.
+  private func checkSeal(_ seal: FileStatus.Stamp, _ part: PartFile) async throws {
+    let stamp = try part.stamp()
+    if stamp == seal { return }
+    func changed(_ expected: String, _ found: String) -> Failure {
+      Failure(
+        .hookChanged, "the verify hook changed the data: let it work on a copy", expected: expected, found: found)
+    }
+    guard stamp.size == seal.size else { throw changed("\(seal.size)", "\(stamp.size)") }
+    let expected = part.mark
+    let found = try await offload {
+      [reading = part.reading(from: Mark(offset: 0, checksum: Checksum()), to: expected.offset)] in
+      try reading.run()
+    }
+    guard found == expected else { throw changed("\(expected.checksum)", "\(found.checksum)") }
   }
 
   // MARK: record
@@ -378,7 +411,7 @@ final class JobRun {
         retry: retry)
       do throws(SpoolError) {
         try claim.append(.failed(line))
-      } catch  where error.isDiskFull && claim.lostWrites == nil {
+      } catch  where error.isWantOfRoom && claim.lostWrites == nil {
         // No room even for the record: the move and its mtime need none, and the log has it all. But what an fsync lost must not be
         // trusted by whoever does not know of it.
         if failure.lostWrites { try state?.cutToCheckpoint() }
@@ -438,7 +471,7 @@ final class JobRun {
           try claim.append(
             .interrupted(
               .now(), attempt: attempt, mark: mark, fetched: fetched, lostWrites: hasLostWrites, reason: reason))
-        } catch  where error.isDiskFull {
+        } catch  where error.isWantOfRoom {
           // The move needs no room, and without the line the next attempt reads more of the data; what an fsync lost it must not find.
           if hasLostWrites { try state?.cutToCheckpoint() }
         } catch  where !stop.isOurs && error.isGone {
@@ -490,6 +523,11 @@ final class JobRun {
   }
 
   func stop(_ reason: Stop) {
+    switch reason {
+    case .shutdown, .moved, .removed: hookStop.request()
+    // The hook that may follow is to be heard.
+    case .noRoom, .noOutput, .failed: break
+    }
     guard stop == nil else { return }
     stop = reason
     fetch?.stop()
@@ -508,6 +546,12 @@ final class JobRun {
       }
       if stop != nil { return }
       try state?.writePending()
+      if mayCheckpoint, let clearedAt, now >= clearedAt {
+        self.clearedAt = .max
+        try claim.append(.cleared(.now()))
+        log("cleared", Fields().with("deaths", deaths))
+        worker.letOthersStart(beside: id)
+      }
     } catch {
       return stop(.failed(error))
     }
@@ -573,6 +617,14 @@ extension Failure {
     switch error.errno {
     case _ where error.isDiskFull:
       self.init(.diskFull, "\(error)")
+    case _ where error.isTooLargeHere:
+      let limit = spoolrun_file_size_limit()
+      self.init(
+        .tooLargeHere,
+        limit > 0
+          ? "\(error): the worker may write no more than \(limit) bytes to a file (ulimit -f), or its file system takes less"
+          : "\(error): the file system takes no file of that size",
+        expected: limit > 0 ? "at most \(limit)" : nil)
     case .tooManySymbolicLinkLevels, .notDirectory, .isDirectory, .fileNameTooLong, .improperLink:
       self.init(.badOutput, "the way to the output is barred: \(error)")
     default:

@@ -12,6 +12,7 @@ final class MirrorFetch {
   /// What all requests of this job have in common; its id and those that follow it, one for each connection, are the job's own.
   private let template: FetchRequest
   private let options: WorkerOptions
+  private let memory: MemoryBudget
   private let log: (String, Fields) -> Void
   private var policy: FetchPolicy
   /// What is under way over several connections.
@@ -22,7 +23,7 @@ final class MirrorFetch {
 
   init(
     _ mirror: Mirror, with others: [Mirror], _ state: JobRun.State, engine: TransferEngine, id: FetchRequest.ID,
-    options: WorkerOptions, log: @escaping (String, Fields) -> Void
+    options: WorkerOptions, memory: MemoryBudget, log: @escaping (String, Fields) -> Void
   ) {
     self.state = state
     self.mirror = mirror
@@ -30,6 +31,7 @@ final class MirrorFetch {
     self.others = state.request.crc32 == nil ? [] : others
     self.engine = engine
     self.options = options
+    self.memory = memory
     self.log = log
     let request = state.request
     template = FetchRequest(
@@ -174,8 +176,11 @@ final class MirrorFetch {
   private func fetchChunks(of size: UInt64, _ manner: FetchPolicy.Manner, _ plan: ResumePlan, rate: Double) async throws
     -> Bool
   {
-    let chunks = ChunkPlan(
-      state.length..<size, connections: manner.connections, largest: options.chunkSize, rate: rate)
+    guard let share = memory.take(connections: manner.connections, largest: options.chunkSize) else {
+      return try next(.askUnbounded("other transfers have the memory: see --max-memory"))
+    }
+    defer { memory.giveBack(share) }
+    let chunks = ChunkPlan(state.length..<size, connections: share.connections, largest: share.largest, rate: rate)
     let fetch = ChunkedFetch(
       state, plan: chunks, mirrors: [mirror] + others, engine: engine, template: request(manner, plan, isPiece: true),
       log: log)

@@ -5,7 +5,7 @@ internal import SystemPackage
 ///
 /// A pass that began after a change sees it, unless things moved meanwhile. So who has to know that nothing is left requests passes, and waits for the end of all.
 struct Scan {
-  /// Dead workers' claims first.
+  /// Dead workers' claims are seen first, so that one that only wants its last move gets it.
   private static let directories: [Directory] = [.cur, .partial, .new]
 
   private var streams: [(directory: Directory, stream: DirectoryStream)] = []
@@ -112,7 +112,7 @@ extension Worker {
     let now = Timestamp.now().seconds
     for (directory, name) in try scan.next(250) {
       guard let candidate = try candidate(directory, name, now) else { continue }
-      if hasRoom(host(of: candidate)) { found.append(candidate) } else { isSomethingPassedOver = true }
+      if hasRoom(prospect(of: candidate).host) { found.append(candidate) } else { isSomethingPassedOver = true }
     }
     backlog.add(found)
     let end = LoopExecutor.milliseconds()

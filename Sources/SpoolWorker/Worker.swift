@@ -15,6 +15,9 @@ package final class Worker {
   /// Those of ``running`` that have not come to their commit yet, by host: what the limits count.
   private var transfersByHost: [String: Int] = [:]
   private var transfers: Set<UInt64> = []
+  /// A job that may have killed workers, and has no other beside it.
+  private var alone: UInt64?
+  let began = LoopExecutor.milliseconds()
   /// Jobs in their commit beyond which no transfer starts: each holds three descriptors.
   nonisolated static let mostCommits = 200
   /// Dirty bytes beyond which a file is not made durable together with all else.
@@ -46,6 +49,8 @@ package final class Worker {
   private var gateAnswer: Gate.Answer?
   private var askedAt: Int64?
   private var isAskingGate = false
+  /// Ends the gate's command, and a hook that is told of what was no job.
+  private let childStop = ChildStop()
   private var isSpaceShort = false
   /// Why nothing can be published.
   private var outputProblem: String?
@@ -53,6 +58,7 @@ package final class Worker {
   private var isFullTold = false
   let room: DiskRoom
   let blocks = BlockPool()
+  private(set) lazy var memory = MemoryBudget(limit: options.maxMemory ?? MemoryLimit.ofConnections())
   var roomWait = RoomWait()
   /// It watches, and does not end when all is done.
   private(set) var stays = false
@@ -197,6 +203,12 @@ package final class Worker {
   /// - Parameter turn: looks for work and starts it; gives the milliseconds to wait for something to happen, nil when all is done.
   /// - Parameter survivesErrors: whether a job that the spool failed under is left to the next scan, and the run goes on.
   private func run(stopSignals: Int32, survivesErrors: Bool, turn: () throws(SpoolError) -> Int64?) async {
+    await runTurns(stopSignals: stopSignals, survivesErrors: survivesErrors, turn: turn)
+    childStop.request()
+    while isAskingGate { await WorkerLoop.pause(milliseconds: 200) }
+  }
+
+  private func runTurns(stopSignals: Int32, survivesErrors: Bool, turn: () throws(SpoolError) -> Int64?) async {
     self.stopSignals = stopSignals
     if stopSignals >= 0 { WorkerLoop.executor.watched.append(stopSignals) }
     defer { WorkerLoop.executor.watched = [] }
@@ -218,6 +230,7 @@ package final class Worker {
     } catch {
       summary.spoolError = error
       WorkerLoop.executor.watched = []
+      childStop.request()
       for run in running.values { run.stop(.shutdown) }
       while isBusy {
         await WorkerLoop.pause(milliseconds: 200)
@@ -253,6 +266,7 @@ package final class Worker {
     // Nobody reads what is seen of the spool any more, and what is readable would end each wait at once.
     WorkerLoop.executor.watched = []
     log(Event("stopping", .info))
+    childStop.request()
     for run in running.values { run.stop(.shutdown) }
   }
 
@@ -260,7 +274,7 @@ package final class Worker {
 
   /// Nothing is left of the last scan, and another one may find more.
   private func needsRescan(_ isStale: Bool) -> Bool {
-    backlog.isEmpty && !scan.isUnderWay && (isStale || isSomethingPassedOver) && mayRescan
+    backlog.hasOnlySuspects && !scan.isUnderWay && (isStale || isSomethingPassedOver) && mayRescan
   }
 
   /// - Parameter most: milliseconds, if there is nothing to search for.
@@ -291,8 +305,9 @@ package final class Worker {
     guard let gate = options.gate, !backlog.isEmpty, hasRoom, isGateAnswerOld, !isAskingGate else { return }
     isAskingGate = true
     WorkerLoop.start {
-      let answer = await gate.ask()
+      let answer = await gate.ask(self.childStop)
       self.isAskingGate = false
+      if self.childStop.isRequested { return WorkerLoop.wakeUp() }
       self.askedAt = LoopExecutor.milliseconds()
       let isNew = answer != self.gateAnswer
       self.gateAnswer = answer
@@ -364,7 +379,8 @@ package final class Worker {
   }
 
   var hasRoom: Bool {
-    transfers.count < options.jobs && running.count - transfers.count + rejectionsTold < Self.mostCommits
+    alone == nil && transfers.count < options.jobs
+      && running.count - transfers.count + rejectionsTold < Self.mostCommits
   }
 
   /// Starts candidates while there is room.
@@ -372,17 +388,14 @@ package final class Worker {
     try lookAhead()
     guard backlog.isEmpty || mayStart() && mayFetch() else { return }
     while hasRoom, roomWait.mayGoOn(at: LoopExecutor.milliseconds()) {
-      let next = backlog.next(perHost: options.perHost, running: transfersByHost) { host(of: $0) }
-      guard let (candidate, host) = next else {
-        guard try searchOn() else { return }
-        continue
-      }
+      guard let choice = try nextChoice() else { return }
+      let candidate = choice.candidate
       if try waitsForRoom(candidate) { continue }
       let outcome: ClaimOutcome
       do throws(SpoolError) {
         outcome = try spool.claim(
           candidate.name, from: candidate.origin, now: clock(for: candidate), isForced: candidate.isForced)
-      } catch  where error.isDiskFull {
+      } catch  where error.isWantOfRoom {
         // Neither it nor what is wrong with it can be written down. It waits; others may need no room, and what runs may make some.
         waiting.ended(candidate.name, isWaiting: true)
         summary.waiting = waiting.count
@@ -393,7 +406,7 @@ package final class Worker {
       switch outcome {
       case .claimed(let claim):
         isFullTold = false
-        start(claim, host: host)
+        start(claim, host: choice.host, isAlone: Suspicion.wantsToBeAlone(choice.deaths))
       case .lost: try noteDroppedAnew(candidate)
       // Another worker has tried it since it was found, or this one has.
       case .notDue(let due): nextDue = min(nextDue ?? .max, due)
@@ -420,7 +433,7 @@ package final class Worker {
       let facts = Fields().with("code", FailureCode.malformed.rawValue).with("reason", defect.reason).with(
         "line", defect.line
       ).with("attempt", 0)
-      _ = await self.hooks.run(.failed, job: name, Hooks.failure(facts))
+      _ = await self.hooks(self.childStop).run(.failed, job: name, Hooks.failure(facts))
       self.rejectionsTold -= 1
       WorkerLoop.wakeUp()
     }
@@ -434,6 +447,16 @@ package final class Worker {
     barred.insert(name)
     summary.givenUp += 1
     log(Event("barred", .error, job: name, Fields().with("reason", reason)))
+  }
+
+  /// What may run now; what may have killed workers only where there is nothing else.
+  private func nextChoice() throws(SpoolError) -> Backlog.Choice? {
+    repeat {
+      let next = backlog.next(perHost: options.perHost, running: transfersByHost) { prospect(of: $0) }
+      if let next { return next }
+    } while try searchOn()
+    if canLookAhead { return nil }
+    return backlog.nextSuspect(perHost: options.perHost, running: transfersByHost, isIdle: running.isEmpty)
   }
 
   /// A job of this name is in hand, without data: the new one's turn comes when that has ended.
@@ -458,26 +481,18 @@ package final class Worker {
   }
   private var fileSystemClock: (time: Timestamp, at: Int64)?
 
-  /// The host that a candidate would be fetched from; nil when its text does not say.
-  func host(of candidate: Backlog.Candidate) -> String? {
-    // A job that cannot be read, or names no URL, is for the claim to judge; it needs no room on any host.
-    guard let text = try? spool.job(candidate.origin, candidate.name), let url = text.request.urls.first,
-      let parts = try? URLParts(url.text)
-    else { return nil }
-    return "\(parts.scheme)://\(parts.host):\(parts.port)"
-  }
-
   var isRunning: Bool { !running.isEmpty }
 
   /// Something is under way that the end of a run waits for.
   private var isBusy: Bool { isRunning || rejectionsTold > 0 }
 
-  /// Whether a job of `host` might start now; for one that names none, see ``host(of:)``.
+  /// Whether a job of `host` might start now; nil for one that names none, see ``prospect(of:)``.
   func hasRoom(_ host: String?) -> Bool { host.map { transfersByHost[$0] ?? 0 < options.perHost } ?? true }
 
-  private func start(_ claim: Claim, host: String) {
+  private func start(_ claim: Claim, host: String, isAlone: Bool) {
     let id = nextID
     nextID += 1
+    if isAlone { alone = id }
     let run = JobRun(claim, host: host, worker: self, id: id)
     running[id] = run
     transfers.insert(id)
@@ -493,6 +508,14 @@ package final class Worker {
     guard let host = running[id]?.host, transfers.remove(id) != nil else { return }
     let left = (transfersByHost[host] ?? 1) - 1
     transfersByHost[host] = left > 0 ? left : nil
+    letOthersStart(beside: id)
+    WorkerLoop.wakeUp()
+  }
+
+  /// The job that ran alone has shown that it may have others beside it, or has ended.
+  func letOthersStart(beside id: UInt64) {
+    guard alone == id else { return }
+    alone = nil
     WorkerLoop.wakeUp()
   }
 
@@ -560,7 +583,7 @@ package final class Worker {
 
   func log(_ event: Event) { report(event) }
 
-  var hooks: Hooks { Hooks(spool: spool) { [report] event in report(event) } }
+  func hooks(_ stop: ChildStop) -> Hooks { Hooks(spool: spool, stop: stop) { [report] event in report(event) } }
 
   /// A failed attempt, as one line for people.
   func failed(_ job: FileName, _ record: FailureRecord) {

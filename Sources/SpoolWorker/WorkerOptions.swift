@@ -8,6 +8,11 @@ package struct WorkerOptions: Sendable {
   package var perHost = 4
   /// Connections for one transfer, where the job does not say.
   package var connections = 1
+  /// The most connections for one transfer, whatever its job says.
+  package var maxConnections = JobRequest.connectionRange.upperBound
+  /// Bytes that several connections may take, of all transfers together; nil for what the machine and the process's
+  /// control groups allow.
+  package var maxMemory: UInt64?
   /// The most bytes that one of several connections asks for at a time.
   package var chunkSize: UInt64 = 4 << 20
   /// The output root as an absolute path; nil for the spool's `files`.
@@ -30,6 +35,9 @@ package struct WorkerOptions: Sendable {
   package var checkpointBytes: UInt64 = 256 << 20
   /// …or this many milliseconds, whichever comes first.
   package var checkpointMilliseconds: Int64 = 5000
+  /// Milliseconds for which a job that may have killed workers waits for others to go first, and for which it runs
+  /// before it is cleared.
+  package var probation: Int64 = 600_000
   /// Bytes of a job with its journal beyond which checkpoints that later ones supersede are left out.
   package var longJournal: Int64 = 1 << 20
 
@@ -40,7 +48,7 @@ package struct WorkerOptions: Sendable {
 
   /// The same with every output as deep, and as many connections for each job, as may be.
   package var mostDescriptors: Int {
-    descriptors + (jobs + Worker.mostCommits) * OutputPath.maximumParts + jobs * JobRequest.connectionRange.upperBound
+    descriptors + (jobs + Worker.mostCommits) * OutputPath.maximumParts + jobs * maxConnections
   }
 }
 

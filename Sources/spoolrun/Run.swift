@@ -25,6 +25,16 @@ struct Run: ParsableCommand {
   @Option(name: .long, help: "Connections for each transfer over http and https, where the job does not say.")
   var connections = 1
 
+  @Option(name: .long, help: "The most connections for one transfer, whatever its job says.")
+  var maxConnections = 32
+
+  @Option(
+    name: .long,
+    help: ArgumentHelp(
+      "Memory for several connections, of all transfers together. (default: a quarter of what there is, 512M at most)",
+      valueName: "size"))
+  var maxMemory: String?
+
   @Option(
     name: .long,
     help: ArgumentHelp("The most that one of several connections asks for at a time. (default: 4M)", valueName: "size"))
@@ -80,6 +90,16 @@ struct Run: ParsableCommand {
     guard (1...1000).contains(perHost) else { throw ValidationError("--per-host wants a number from 1 to 1000") }
     guard JobRequest.connectionRange.contains(connections) else {
       throw ValidationError("--connections wants a number from 1 to 32")
+    }
+    guard JobRequest.connectionRange.contains(maxConnections) else {
+      throw ValidationError("--max-connections wants a number from 1 to 32")
+    }
+    guard connections <= maxConnections else {
+      throw ValidationError("--connections \(connections) is more than --max-connections \(maxConnections) allows")
+    }
+    // As with the rate: 64 was meant as 64M.
+    if let size = try bytes("--max-memory", maxMemory), size < 1 << 20 {
+      throw ValidationError("--max-memory wants a number of bytes, 1M at least, such as 64M")
     }
     if let size = try bytes("--chunk-size", chunkSize), !(1024...1 << 30).contains(size) {
       throw ValidationError("--chunk-size wants a number of bytes from 1k to 1G")
@@ -192,6 +212,8 @@ struct Run: ParsableCommand {
     options.jobs = jobs
     options.perHost = perHost
     options.connections = connections
+    options.maxConnections = maxConnections
+    options.maxMemory = try bytes("--max-memory", maxMemory)
     options.chunkSize = try bytes("--chunk-size", chunkSize) ?? options.chunkSize
     options.directory = try directory.map { try absolute($0) }
     options.protocols = schemes

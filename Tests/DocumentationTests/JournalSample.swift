@@ -27,6 +27,7 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
         now, attempt: 1, worker: WorkerID(host: "alpha", process: 1, tag: 2), boot: "b", mirror: 1, url: "https://a"),
       .response(version, at: 0, part: 1),
       .checkpoint(mark),
+      .cleared(now),
       .interrupted(now, attempt: 1, mark: mark, fetched: 1, lostWrites: true, reason: "stopped"),
       .failed(record),
       .verified(now, .init(size: 1, checksum: Checksum(), part: 1, unproven: "length")),

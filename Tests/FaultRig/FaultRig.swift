@@ -4,7 +4,8 @@ internal import Spool
 internal import SpoolWorker
 internal import SystemPackage
 
-/// `FaultRig SPOOL record=FILE [fault=PLAN,...] [checkpoint=BYTES] [journal=BYTES] [directory=DIR] [jobs=N] [connections=N] [replace=unknown] [stop=data]`:
+/// `FaultRig SPOOL record=FILE [fault=PLAN,...] [checkpoint=BYTES] [journal=BYTES] [directory=DIR] [jobs=N]
+/// [connections=N] [probation=MILLISECONDS] [replace=unknown] [stop=data] [watch=yes]`:
 /// a worker as `spoolrun --once` is one, with the seam of its system calls recorded and, by plan, broken.
 /// Its exit status is that of spoolrun(1).
 @main
@@ -39,6 +40,7 @@ struct FaultRig {
     workerOptions.jobs = options["jobs"].flatMap { Int($0) } ?? 8
     workerOptions.connections = options["connections"].flatMap { Int($0) } ?? 1
     workerOptions.chunkSize = 4096
+    workerOptions.probation = options["probation"].flatMap { Int64($0) } ?? workerOptions.probation
     workerOptions.userAgent = "FaultRig"
     let spool: Spool
     do throws(SpoolError) {
@@ -53,10 +55,17 @@ struct FaultRig {
       say("defaults: \(error)")
       return 78
     }
+    let watches = options["watch"] == "yes"
     let outcome = WorkerLoop.run { [workerOptions] () async -> Result<RunSummary, OutputRootProblem> in
       do throws(OutputRootProblem) {
         let worker = try Worker(spool, workerOptions) { say("\($0.name) \($0.fields.text)") }
-        return .success(await worker.runOnce(stopSignals: signals))
+        guard watches else { return .success(await worker.runOnce(stopSignals: signals)) }
+        do throws(SpoolError) {
+          return .success(try await worker.watch(stopSignals: signals))
+        } catch {
+          say("watch: \(error)")
+          exit(74)
+        }
       } catch {
         return .failure(error)
       }

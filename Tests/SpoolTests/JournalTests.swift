@@ -63,6 +63,33 @@ import Testing
     #expect(journal.verified == nil && journal.receipt == nil)
   }
 
+  /// Each mirror has its `started:`, and so has what a worker begins again by itself: what counts is how many workers
+  /// did not come to an end.
+  @Test func deathsInARow() {
+    func start(_ process: Int) -> String {
+      "started: \(noon) attempt=1 worker=alpha.\(process).00000001 boot=b-1 mirror=1 url=https://h/a"
+    }
+    func deaths(_ lines: String...) -> Int {
+      parsed("https://h/a\n" + lines.map { $0 + "\n" }.joined()).journal.deaths(
+        askedBy: WorkerID(host: "alpha", process: 9, tag: 1))
+    }
+    #expect(deaths() == 0)
+    #expect(deaths(start(1)) == 1)
+    #expect(deaths(start(1), start(1), "checkpoint: 40 crc32=00000028", start(1)) == 1)
+    #expect(deaths(start(1), start(2), start(2), start(3)) == 3)
+    #expect(deaths(start(1), start(2), start(9), start(9)) == 2, "who asks has not died")
+    #expect(deaths(start(1), start(2), "cleared: \(noon)") == 1)
+    #expect(deaths(start(1), start(2), "cleared: \(noon)", start(3)) == 2)
+    for end in [
+      "interrupted: \(noon) attempt=1 at=60 crc32=0000003c reason=stopped",
+      "failed: \(noon) attempt=1 class=temporary code=cut at=60", "failed: \(noon) attempt=1 code=io at=60 doubt=yes",
+      "done: \(noon) attempts=1 output=a bytes-fetched=100 seconds=1", "requeued: \(noon)",
+    ] {
+      #expect(deaths(start(1), start(2), end) == 0)
+      #expect(deaths(start(1), start(2), end, start(3)) == 1)
+    }
+  }
+
   @Test func softMarks() {
     #expect(begun("failed: \(noon) attempt=1 code=cut at=60 crc32=0000003c").softMark == mark(60, 0x3c))
     #expect(begun("failed: \(noon) attempt=1 code=cut at=60").softMark == mark(40, 0x28), "no checksum, no mark")
@@ -156,7 +183,7 @@ import Testing
         Timestamp(seconds: 2), attempt: 1, worker: WorkerID(host: "al.pha", process: 1, tag: 2), boot: "b", mirror: 1,
         url: "u"),
       .response(version, at: 0, part: 3),
-      .checkpoint(mark(4, 5)),
+      .checkpoint(mark(4, 5)), .cleared(Timestamp(seconds: 3)),
       .interrupted(Timestamp(seconds: 3), attempt: 1, mark: mark(5, 6), fetched: 7, reason: "x"),
       .failed(record), .verified(Timestamp(seconds: 4), verified),
       .done(

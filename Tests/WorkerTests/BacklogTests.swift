@@ -9,20 +9,21 @@ import Testing
     Backlog.Candidate(name: FileName(name), origin: .new, modified: modified)
   }
 
-  /// The host is what stands before the first dash; `bad-…` has none.
-  private func host(_ candidate: Backlog.Candidate) -> String? {
+  /// The host is what stands before the first dash; `bad-…` has none. Behind a `+` stands how many workers died.
+  private func prospect(_ candidate: Backlog.Candidate) -> Backlog.Prospect {
     let host = String(candidate.name.display.prefix { $0 != "-" })
-    return host == "bad" ? nil : host
+    let deaths = candidate.name.display.split(separator: "+").dropFirst().first.flatMap { Int($0) }
+    return Backlog.Prospect(host: host == "bad" ? nil : host, deaths: deaths ?? 0)
   }
 
   /// Starts what fits, as a worker does, and returns the names in order.
   private func start(_ backlog: inout Backlog, jobs: Int, perHost: Int, _ running: inout [String: Int]) -> [String] {
     var names: [String] = []
     while running.values.reduce(0, +) < jobs,
-      let (next, host) = backlog.next(perHost: perHost, running: running, host: host)
+      let next = backlog.next(perHost: perHost, running: running, prospect: prospect)
     {
-      names.append(next.name.display)
-      if !host.isEmpty { running[host, default: 0] += 1 }
+      names.append(next.candidate.name.display)
+      if !next.host.isEmpty { running[next.host, default: 0] += 1 }
     }
     return names
   }
@@ -30,7 +31,9 @@ import Testing
   @Test func oldestFirstWithinAHost() {
     var backlog = Backlog((0..<50).shuffled().map { candidate("a-\($0)", at: Int64($0)) })
     var order: [String] = []
-    while let (next, _) = backlog.next(perHost: 1, running: [:], host: host) { order.append(next.name.display) }
+    while let next = backlog.next(perHost: 1, running: [:], prospect: prospect) {
+      order.append(next.candidate.name.display)
+    }
     #expect(order == (0..<50).map { "a-\($0)" })
     #expect(backlog.isEmpty)
   }
@@ -38,7 +41,9 @@ import Testing
   /// What was dropped within one second: a job before its `~2`, the ninth before the tenth.
   @Test func shorterNamesFirstOnATie() {
     var backlog = Backlog(["a-10", "a-9", "a-9~2"].map { candidate($0, at: 5) })
-    let order = (0..<3).compactMap { _ in backlog.next(perHost: 9, running: [:], host: host)?.candidate.name.display }
+    let order = (0..<3).compactMap { _ in
+      backlog.next(perHost: 9, running: [:], prospect: prospect)?.candidate.name.display
+    }
     #expect(order == ["a-9", "a-10", "a-9~2"])
   }
 
@@ -82,6 +87,28 @@ import Testing
     let started = start(&backlog, jobs: 100, perHost: 4, &running)
     #expect(Set(started) == Set((0..<5).map { "bad-\($0)" }))
     #expect(!backlog.isEmpty, "a-1 still waits")
+  }
+
+  /// However old it is. One that was there once may run beside others, one that was there twice may not.
+  @Test func whatMayHaveKilledWorkersComesLast() {
+    var backlog = Backlog(
+      ["a-1+3", "a-2+1", "b-3+1", "a-4", "a-5+2"].enumerated().map { candidate($1, at: Int64($0)) })
+    func nextSuspect(_ running: [String: Int]) -> String? {
+      backlog.nextSuspect(perHost: 1, running: running, isIdle: running.isEmpty)?.candidate.name.display
+    }
+    var running: [String: Int] = [:]
+    #expect(start(&backlog, jobs: 9, perHost: 9, &running) == ["a-4"])
+    #expect(backlog.hasOnlySuspects && !backlog.isEmpty && backlog.count == 4)
+    #expect(nextSuspect(["a": 1]) == "b-3+1")
+    #expect(nextSuspect(["a": 1]) == nil)
+    #expect(nextSuspect([:]) == "a-2+1")
+    #expect(nextSuspect(["b": 1]) == nil)
+    backlog.append(candidate("b-6", at: 0))
+    #expect(!backlog.hasOnlySuspects)
+    #expect(start(&backlog, jobs: 9, perHost: 9, &running) == ["b-6"])
+    #expect(nextSuspect([:]) == "a-5+2")
+    backlog.removeAll { _ in true }
+    #expect(backlog.isEmpty && nextSuspect([:]) == nil)
   }
 
   @Test func nothingIsLostOrTwice() {

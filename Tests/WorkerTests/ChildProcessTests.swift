@@ -6,8 +6,10 @@ import Testing
 
 /// Programs that run beside the transfers.
 @Suite struct ChildProcessTests {
-  private func run(_ script: String, seconds: Int = 60) async throws -> ChildProcess.Outcome {
-    try await ChildProcess(arguments: ["/bin/sh", "-c", script], seconds: seconds).run()
+  private func run(_ script: String, seconds: Int = 60, stop: ChildStop = ChildStop()) async throws
+    -> ChildProcess.Outcome
+  {
+    try await ChildProcess(arguments: ["/bin/sh", "-c", script], seconds: seconds, stop: stop).run()
   }
 
   @Test func `its end and its output are told`() async throws {
@@ -15,7 +17,9 @@ import Testing
     #expect(failed.end == .exited(3) && failed.output == Array("out\nerr\n".utf8))
     #expect(try await run("kill -9 $$").end == .signalled(9))
     #expect(try await run("head -c 1000000 /dev/zero").output.count == ChildProcess.outputLimit)
-    await #expect(throws: (any Error).self) { try await ChildProcess(arguments: ["/nowhere/x"], seconds: 60).run() }
+    await #expect(throws: (any Error).self) {
+      try await ChildProcess(arguments: ["/nowhere/x"], seconds: 60, stop: ChildStop()).run()
+    }
   }
 
   /// What is left in the background holds its output open.
@@ -33,5 +37,29 @@ import Testing
     #expect(outcome.end == .timedOut)
     let group = try #require(pid_t(String(decoding: outcome.output, as: UTF8.self).dropLast()))
     try await waitUntil("the group is gone") { kill(-group, 0) != 0 && errno == ESRCH }
+  }
+
+  /// With all that it started. What it says then is no judgement, but for a yes; and one that will not end is killed.
+  @Test(arguments: [
+    ("true", ChildProcess.End.stopped), ("trap 'exit 1' TERM", .stopped), ("trap 'exit 0' TERM", .exited(0)),
+    ("trap '' TERM", .stopped),
+  ])
+  func `when all is to end, it is told`(trap: String, end: ChildProcess.End) async throws {
+    let stop = ChildStop()
+    let directory = try TemporarySpool()
+    let pid = directory.path("pid")
+    async let running = run("\(trap); echo $$ >\(pid); while :; do sleep 600 & wait $!; done", seconds: 600, stop: stop)
+    try await waitUntil("it runs") { (try? readFile(pid))?.last == 0x0A }
+    stop.request()
+    #expect(try await running.end == end)
+    let group = try #require(pid_t(String(decoding: try readFile(pid), as: UTF8.self).dropLast()))
+    try await waitUntil("the group is gone") { kill(-group, 0) != 0 && errno == ESRCH }
+  }
+
+  @Test func `what begins when all is to end has little time`() async throws {
+    let stop = ChildStop()
+    stop.request()
+    #expect(try await run("exit 0", stop: stop).end == .exited(0))
+    #expect(try await run("exec sleep 600", seconds: 600, stop: stop).end == .timedOut)
   }
 }

@@ -164,21 +164,83 @@ import Testing
     #expect(try spool.payload("a") == Array("payload\n".utf8))
   }
 
-  /// The end of a service ends its hooks as well.
-  @Test func aStopThatEndsTheHookToo() async throws {
+  /// A worker that is to stop tells its hook, and waits no longer than a few seconds. A `verify` that was told has not
+  /// judged, whatever it ends with.
+  @Test(arguments: ["verify", "done", "failed"], ["exit 1", ""])
+  func aStopEndsTheHookToo(hook: String, reaction: String) async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
-    try install("verify", "echo $$ >\"$SPOOLRUN_SPOOL/pid\"; while :; do sleep 1; done", in: spool)
-    try spool.drop("a", "\(server.url("/a"))\n")
+    try install(
+      hook, "trap '\(reaction)' TERM; echo $$ >\"$SPOOLRUN_SPOOL/pid\"; while :; do sleep 600 & wait $!; done",
+      in: spool)
+    try spool.drop("a", "\(server.url(hook == "failed" ? "/404" : "/a"))\n")
     let worker = try start(["--once", spool.root])
     try await waitUntil("the hook runs") { (try? readFile(spool.path("pid")).last) == 0x0A }
     worker.send(signal: SIGTERM)
-    let hook = try #require(pid_t(String(decoding: try readFile(spool.path("pid")).dropLast(), as: UTF8.self)))
-    #expect(kill(-hook, SIGTERM) == 0)
     let result = try await worker.result()
-    #expect(result.status == .exited(75) && result.errors == "", "\(result)")
-    #expect(try spool.lines("partial/a").last?.key == "interrupted")
-    #expect(spool.length("partial/a.part") == 8 && spool.names("failed") == [])
+    let pid = try #require(pid_t(String(decoding: try readFile(spool.path("pid")).dropLast(), as: UTF8.self)))
+    try await waitUntil("all of it is gone") { kill(-pid, 0) != 0 && errno == ESRCH }
+    switch hook {
+    case "verify":
+      #expect(result.status == .exited(75) && result.errors == "", "\(result)")
+      #expect(try spool.lines("partial/a").last?.key == "interrupted")
+      #expect(spool.length("partial/a.part") == 8 && spool.names("failed") == [])
+    case "done": #expect(result.status == .exited(0) && spool.payloads == ["a"], "\(result)")
+    default: #expect(result.status == .exited(1) && spool.places(of: "a") == ["failed/a"], "\(result)")
+    }
+  }
+
+  /// As does whoever holds or cancels its job.
+  @Test func aGestureEndsTheHookToo() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try install("verify", "touch \"$SPOOLRUN_SPOOL/runs\"; exec sleep 600", in: spool)
+    try spool.drop("a", "\(server.url("/a"))\n")
+    let worker = try start(["--once", spool.root])
+    try await waitUntil("the hook runs") { fileStatus(spool.path("runs")) != nil }
+    try spool.move(try spool.claim(of: "a"), "hold/a")
+    #expect(try await worker.result().status == .exited(0))
+    #expect(try spool.lines("hold/a").last?.key == "interrupted" && spool.length("partial/a.part") == 8)
+  }
+
+  /// The receipt would be untrue, and so would what an attempt goes on from.
+  @Test(arguments: [
+    ("printf X | dd of=\"$SPOOLRUN_PAYLOAD\" conv=notrunc", "crc32"), ("echo more >>\"$SPOOLRUN_PAYLOAD\"", "size"),
+    (": >\"$SPOOLRUN_PAYLOAD\"", "size"),
+    // Not even with the old time, or where it says nothing of the data.
+    (
+      "touch -r \"$SPOOLRUN_PAYLOAD\" t; printf X | dd of=\"$SPOOLRUN_PAYLOAD\" conv=notrunc; touch -r t \"$SPOOLRUN_PAYLOAD\"",
+      "crc32"
+    ),
+    ("printf X | dd of=\"$SPOOLRUN_PAYLOAD\" conv=notrunc; kill -9 $$", "crc32"),
+  ])
+  func aHookThatChangesThePayloadIsFound(script: String, what: String) async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try install("verify", "cd \"$SPOOLRUN_SPOOL\" || exit 9\n\(script)", in: spool)
+    try spool.drop("a", "url: \(server.url("/a"))\nurl: \(server.url("/b"))\n")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(75), "\(result)")
+    let record = try spool.lastFailure("partial/a")
+    #expect(record["code"] == "hook-changed" && record["class"] == "temporary", "\(record)")
+    let sum = hex8(independentCRC32(Array("payload\n".utf8)))
+    #expect(record["expected"] == (what == "size" ? "8" : sum))
+    #expect(spool.payloads == [] && spool.length("partial/a.part") < 0)
+    #expect(server.requests.count == 1, "no other mirror can help")
+    // Set aside as any mismatch, where there is anything.
+    let aside = try readFile(spool.path("failed/a.part"))
+    #expect(aside.count == Int(record["found"] ?? "") || hex8(independentCRC32(aside)) == record["found"])
+  }
+
+  /// What leaves the data as it is, is no change.
+  @Test(arguments: ["chmod 640 \"$SPOOLRUN_PAYLOAD\"", "touch \"$SPOOLRUN_PAYLOAD\"", "cat \"$SPOOLRUN_PAYLOAD\""])
+  func aHookMayTouchThePayload(script: String) async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try install("verify", script, in: spool)
+    try spool.drop("a", "\(server.url("/a"))\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(try spool.payload("a") == Array("payload\n".utf8))
   }
 
   /// What others can write would run as us; and what cannot be run must not count as consent.

@@ -40,8 +40,8 @@ int spoolrun_touch(int descriptor);
 /// futimens(2): access and modification time to `seconds` since the epoch.
 int spoolrun_set_times(int descriptor, int64_t seconds);
 
-/// A signalfd(2) that reports SIGTERM, and SIGINT and SIGHUP unless the process was started with these ignored; all are blocked. SIGPIPE and SIGIO are
-/// ignored, SIGCHLD is not.
+/// A signalfd(2) that reports SIGTERM, and SIGINT and SIGHUP unless the process was started with these ignored; all are blocked. SIGPIPE, SIGIO and
+/// SIGXFSZ are ignored, SIGCHLD is not.
 int spoolrun_stop_signals(void);
 
 /// posix_spawn(3) of argv[0] with no signal blocked or ignored, in a process group of its own, standard input empty, output and error into a pipe whose
@@ -71,6 +71,9 @@ int spoolrun_syncfs_is_reliable(void);
 
 /// Raises the soft limit of open files (RLIMIT_NOFILE) to `wanted` if it is lower, as far as the hard one goes. The limit that is in force then.
 uint64_t spoolrun_raise_descriptor_limit(uint64_t wanted);
+
+/// The most bytes that a file may have by the process's limit (RLIMIT_FSIZE); 0 for no limit.
+uint64_t spoolrun_file_size_limit(void);
 
 /// madvise(2) MADV_DONTNEED for all code and constants that are mapped from files and never written to: they no longer count as resident, and
 /// come back page by page as they are used.
