@@ -524,7 +524,7 @@ final class JobRun {
 
   func stop(_ reason: Stop) {
     switch reason {
-    case .shutdown, .moved, .removed: hookStop.request()
+    case .shutdown, .moved, .removed, .changed: hookStop.request()
     // The hook that may follow is to be heard.
     case .noRoom, .noOutput, .failed: break
     }
