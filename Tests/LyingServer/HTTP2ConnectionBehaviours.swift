@@ -49,6 +49,13 @@ let http2ConnectionBehaviours: [Behaviour] =
         try stream.reply.finish()
       }
     },
+    // The front holds back what is no whole frame until the end.
+    http2("text of HTTP/1.1, and closed") { request, stream in
+      try origin.answerAndEnd(request, stream, after: 3000) { stream in
+        try stream.reply.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+        try stream.reply.finish()
+      }
+    },
     http2("GOAWAY below the stream, once", outcomes: .all(cutOverHTTP2)) { request, stream in
       guard request.nth > 1 else {
         try stream.goAway(.noError, lastStream: 0)
@@ -103,7 +110,6 @@ private let violations: [Behaviour] = [
     while true { try stream.frame(.continuation, fieldBlock(["x: \(String(repeating: "y", count: 1000))"])) }
   },
   violation("CONTINUATION of nothing") { try $0.frame(.continuation, .endHeaders, fieldBlock(["x: y"])) },
-  violation("text of HTTP/1.1") { try $0.reply.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil") },
   flood("SETTINGS") { try $0.frame(.settings, stream: 0, [UInt8]()) },
   flood("PING") { try $0.frame(.ping, stream: 0, Array(repeating: 1, count: 8)) },
   flood("unknown frames") { try $0.frame(.unknown, Array(repeating: 1, count: 100)) },

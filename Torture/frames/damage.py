@@ -2,7 +2,8 @@
 
 Bytes of DATA that are altered, left out or put in before the end of a body cannot be told from good ones without a digest. So a job without one
 gets what a client can tell: true bytes from the first on, then a cut, or all of them and a surplus, while the head tells the length, and the
-head's own lies while the body is true. What is beyond that is for jobs that declare a CRC-32."""
+head's own lies while the body is true. What is beyond that is for jobs that declare a CRC-32. A length that is too small is believed by libcurl as
+in HTTP/1.1, without a look at what follows: so that is for jobs that declare something."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator
@@ -38,6 +39,8 @@ class Response:
     stream: int
     # Any damage at all may be done to it.
     has_digest: bool
+    # Its length may be told too small.
+    has_size: bool
     # How to find another such response's stream, for frames that go astray.
     stray: Callable[[], int]
     # What is done to it; for the report of a finding.
@@ -125,7 +128,7 @@ class Response:
                 lie = [("content-range", known["content-range"] if choice == "twice" else choice)]
                 return (fields if choice == "twice" else [one for one in fields if one[0] != "content-range"]) + lie
         few = [self.chance.randrange(self.length + 1), max(0, self.length - 8192), self.length // 8192 * 8192, max(0, self.length - 1)]
-        lengths = [*few, self.length + 1, self.length + 8192, -1, 1 << 63, 0]
+        lengths = [*(few + [0] if self.has_size else []), self.length + 1, self.length + 8192, -1, 1 << 63]
         name, value = self.chance.choice(
             [("content-length", str(self.chance.choice(lengths)))] * 5
             + [("etag", f'"{self.chance.randrange(9)}"'), ("etag", f'W/"{self.chance.randrange(9)}"'), ("etag", ""), ("last-modified", "")]

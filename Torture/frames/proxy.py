@@ -140,7 +140,8 @@ class Connection(Passage):
         proxy = self.proxy
         proxy.requests[path] += 1
         chance = random.Random(f"{proxy.seed} {path} {proxy.requests[path]}")
-        response = Response(chance, stream, has_digest=path.startswith("/digest"), stray=self.stray)
+        has_digest = path.startswith("/digest")
+        response = Response(chance, stream, has_digest, has_size=has_digest or path.startswith("/size"), stray=self.stray)
         proxy.damage[path].append(response.done)
         self.streams[stream] = response
 
