@@ -49,7 +49,7 @@ fuzz: setup
 sanitize: setup
 	scripts/sanitize
 
-# What takes long and finds what tests don't, two hours of it; at the end a table. PARTS="crowd pairs" plays these alone.
+# What takes long and finds what tests don't, three hours of it; at the end a table. PARTS="crowd pairs" plays these alone.
 PARTS ?=
 torture:
 	python3 -B Torture/torture.py $(PARTS)
@@ -77,6 +77,19 @@ crowd-apart: setup all
 FRAMES ?= --minutes 10
 frames: setup all
 	/usr/bin/python3 -B Torture/frames --program $(PROGRAM) $(FRAMES)
+
+# Jobs before a server that answers at random, each trial drawn by a seed. What fails is made smaller and shown; Torture/random --trial N plays one
+# trial alone.
+TRIALS ?= 2000
+SEED ?= 1
+random: setup all
+	scripts/setup python3-hpack
+	python3 -B Torture/random --program $(PROGRAM) --trials $(TRIALS) --seed $(SEED)
+
+# The same with mistakes in the program, each of which has to be found.
+random-self-test: setup all
+	scripts/setup python3-hpack
+	python3 -B Torture/random --self-test
 
 # Two faults in one spool's life, drawn by a seed. CRASH_PAIR=77 beside it plays that pair alone.
 CRASH_PAIRS ?= 10000
@@ -171,7 +184,7 @@ uninstall:
 clean:
 	$(SWIFT) package clean
 
-.PHONY: all demo test lint format model fuzz sanitize torture torture-quick crowd crowd-apart frames pairs soak soak-self-test peers \
+.PHONY: all demo test lint format model fuzz sanitize torture torture-quick crowd crowd-apart frames random random-self-test pairs soak soak-self-test peers \
   gestures realservers powercut powercut-setup powercut-self-test \
   $(POWERCUT_KINDS:%=powercut-%) powercut-uml bench bench-growth setup \
   install uninstall clean

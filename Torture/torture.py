@@ -20,6 +20,8 @@ PARTS = {
     "frames": r"\d+ seeds|seed \d+:",
     "crowd": r"SIG|another version|server stopped|\d+ of \d+ jobs",
     "crowd-apart": r"SIG|another version|server stopped|\d+ of \d+ jobs",
+    "random": r" *\d+  |\d+ trials",
+    "random-self-test": r"(seen|MISSED|ok|FAILED) ",
     "pairs": r"crash matrix: pairs",
     "powercut": r"(ok|FAILED|seen|MISSED) ",
     "powercut-uml": r"(ok|FAILED|seen|MISSED) ",
@@ -27,6 +29,8 @@ PARTS = {
     "soak": r" *\d+  |\d+ jobs: |\d+ looks at rest",
 }
 BESIDE = "soak"
+# More than by itself.
+VARIABLES = {"random": ["TRIALS=100000"]}
 
 
 @dataclass
@@ -48,7 +52,7 @@ def play(part: str) -> Outcome:
     """Runs a part, lets all that it prints through under its name, and keeps the rows of the table."""
     begun = time.monotonic()
     rows = []
-    with subprocess.Popen(["make", "--no-print-directory", part], stdout=subprocess.PIPE, text=True, errors="replace") as process:
+    with subprocess.Popen(["make", "--no-print-directory", part, *VARIABLES.get(part, [])], stdout=subprocess.PIPE, text=True, errors="replace") as process:
         for line in process.stdout:
             print(f"{part}: {line}", end="", flush=True)
             if re.match(PARTS[part], line):

@@ -1,0 +1,421 @@
+"""Many trials in one spool: runs of the worker, what a person does in between, kills and power cuts; and what must hold after each run."""
+
+import asyncio
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import time
+import uuid
+import zlib
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import oracle
+from oracle import Wrong
+from replies import Sent
+from server import Play, Server
+from trial import SECRET, Gesture, Job, Trial
+
+# Shows another boot to the program in a mount namespace of its own.
+OTHER_BOOT = 'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"'
+STATES = ["new", "cur", "partial", "done", "failed", "hold"]
+# Seconds after which a run hangs.
+LIMIT = 120
+# Runs with an honest server after which all must be done.
+HONEST_RUNS = 3
+
+
+@dataclass
+class Finding:
+    """Something that must not be. `trial`: of which; where nobody can tell, the first of the batch."""
+
+    trial: Trial
+    kind: str
+    text: str
+    # What went over the wire.
+    log: list[Sent] = field(default_factory=list)
+
+
+@dataclass
+class Tally:
+    """What was tried, and what came of it."""
+
+    trials: int = 0
+    classes: Counter[str] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: "Tally") -> None:
+        self.trials += other.trials
+        self.classes += other.classes
+        self.events += other.events
+
+
+@dataclass
+class Dropped:
+    """A job in the spool."""
+
+    play: Play
+    job: Job
+    name: str
+    is_cancelled: bool = False
+    # It was held or cancelled while it ran, which may be when its payload was published.
+    was_moved: bool = False
+    state: str = "new"
+    path: Path = Path()
+
+
+class Batch:
+    def __init__(self, program: Path, server: Server, work: Path, trials: list[Trial], can_reboot: bool):
+        self.program = program
+        self.server = server
+        self.work = work
+        self.spool = work / "spool"
+        self.can_reboot = can_reboot
+        self.trials = trials
+        self.workers: list[asyncio.subprocess.Process] = []
+        self.boot: Path | None = None
+        self.cuts = 0
+        self.is_cut = False
+        self.findings: list[Finding] = []
+        self.tally = Tally(len(trials))
+        self.is_over = False
+        self.jobs: list[Dropped] = []
+
+    # MARK: the way of all
+
+    async def play(self) -> None:
+        self.work.mkdir()
+        for name in ["tmp", "files", *STATES]:
+            (self.spool / name).mkdir(parents=True)
+        plays = [self.server.enter(trial, self.act) for trial in self.trials]
+        for play in plays:
+            for number, job in enumerate(play.trial.jobs):
+                self.jobs.append(Dropped(play, replace(job, urls=list(job.urls)), f"t{play.slot}.{number}"))
+        try:
+            for dropped in self.jobs:
+                self.drop(dropped)
+            for run in range(max(trial.runs for trial in self.trials)):
+                for play in plays:
+                    play.run = run
+                    play.is_honest = play.is_honest or run >= play.trial.runs
+                await self.run()
+                for dropped in self.jobs:
+                    self.steer(dropped, run)
+            for play in plays:
+                play.is_honest = True
+            for run in range(HONEST_RUNS):
+                for play in plays:
+                    play.run = 100 + run
+                for dropped in self.jobs:
+                    self.settle(dropped)
+                if run > 0 and all(dropped.state == "done" or dropped.is_cancelled for dropped in self.jobs):
+                    break
+                await self.run()
+            self.judge()
+        finally:
+            self.is_over = True
+            for worker in self.workers:
+                self.kill(worker)
+                await worker.wait()
+            for play in plays:
+                self.server.leave(play)
+                self.findings += [Finding(play.trial, *problem.split(": ", 1)) for problem in play.problems]
+
+    def found(self, dropped: Dropped, kind: str, text: str) -> None:
+        self.findings.append(Finding(dropped.play.trial, kind, f"{dropped.name}: {text}", dropped.play.sent))
+
+    # MARK: runs
+
+    async def run(self) -> None:
+        """Workers until nothing is due; those that are killed are replaced."""
+        end = time.monotonic() + LIMIT
+        trial = self.trials[0]
+        await asyncio.gather(*(self.work_on(end, number) for number in range(trial.workers)))
+        self.look()
+
+    async def work_on(self, end: float, number: int) -> None:
+        while True:
+            command = ["--once", "-v", "--log-format", "json", "--progress", "never", "-j", "24", "--per-host", "24"]
+            command += ["--chunk-size", str(self.trials[0].chunk_size), "--cacert", str(self.server.authority), str(self.spool)]
+            before = [str(self.program)]
+            if self.boot is not None:
+                before = ["unshare", "--mount", "--propagation", "private", "sh", "-c", OTHER_BOOT, "sh", str(self.boot), *before]
+            log = self.work / f"log{number}"
+            with open(log, "ab") as errors:
+                worker = await asyncio.create_subprocess_exec(*before, *command, stderr=errors)
+            self.workers.append(worker)
+            try:
+                async with asyncio.timeout(max(1, end - time.monotonic())):
+                    await worker.wait()
+            except TimeoutError:
+                for name in os.listdir(self.spool / "cur"):
+                    if dropped := self.named(name):
+                        self.found(dropped, "hung", f"still running after {LIMIT} s")
+                self.kill(worker)
+                await worker.wait()
+                return
+            finally:
+                self.workers.remove(worker)
+            if worker.returncode == -signal.SIGKILL:
+                self.tally.events["kills"] += 1
+                for play in {id(dropped.play): dropped.play for dropped in self.jobs}.values():
+                    play.sent.append(Sent.event(play.run, "the worker is killed"))
+                # Of two workers both are gone.
+                while self.is_cut and self.workers:
+                    await asyncio.sleep(0.001)
+                if self.is_cut:
+                    self.is_cut = False
+                    self.lose()
+                continue
+            if worker.returncode not in (0, 1, 75):
+                said = log.read_text(errors="replace")[-300:]
+                self.findings.append(Finding(self.trials[0], "status", f"the worker ended with {worker.returncode}: {said}"))
+            return
+
+    @staticmethod
+    def kill(worker: asyncio.subprocess.Process) -> None:
+        # Its own `kill` would take the exit status away from the loop.
+        if worker.returncode is None:
+            os.kill(worker.pid, signal.SIGKILL)
+
+    def act(self, play: Play, kind: str) -> None:
+        """Called by the server in the middle of an answer."""
+        if self.is_over or play.is_honest:
+            return
+        self.tally.events[kind] += 1
+        if kind in ("kill", "power cut"):
+            self.is_cut = self.is_cut or (kind == "power cut" and self.can_reboot)
+            for worker in self.workers if self.is_cut else self.workers[:1]:
+                self.kill(worker)
+            return
+        dropped = next(one for one in self.jobs if one.play is play)
+        for name in os.listdir(self.spool / "cur"):
+            if self.named(name) is dropped:
+                dropped.was_moved = True
+                if kind == "hold":
+                    move(self.spool / "cur" / name, self.spool / "hold" / dropped.name)
+                else:
+                    dropped.is_cancelled = remove(self.spool / "cur" / name) or dropped.is_cancelled
+
+    def named(self, name: str) -> Dropped | None:
+        """Whose file that is."""
+        plain = re.sub(r"(:.*|~\d+)+$", "", name)
+        return next((dropped for dropped in self.jobs if dropped.name == plain), None)
+
+    # MARK: jobs
+
+    def text(self, dropped: Dropped) -> str:
+        job, play = dropped.job, dropped.play
+        login = f"user:{SECRET}@" if job.login else ""
+        lines = [f"url: {play.url(url, login)}" + (f"{'&' if '?' in url else '?'}sig={SECRET}" if job.login else "") for url in job.urls]
+        wanted = play.trial.final(job)
+        lines += [f"size: {wanted.size}"] if job.declares_size else []
+        lines += [f"crc32: {zlib.crc32(wanted.content):08X}"] if job.declares_crc32 else []
+        lines += [f"connections: {job.connections}"] if job.connections > 1 else []
+        lines += [f"header: Authorization: Bearer {SECRET}"] if job.header else []
+        return "\n".join([*lines, f"output: {dropped.name}", f"timeout: {1 if play.trial.waits else 10}s 30s", "# end"]) + "\n"
+
+    def drop(self, dropped: Dropped) -> None:
+        file = self.spool / "tmp" / dropped.name
+        file.write_text(self.text(dropped))
+        file.rename(self.spool / "new" / dropped.name)
+
+    def steer(self, dropped: Dropped, run: int) -> None:
+        """What a person does after a run; a job that waits is due at once, and one that was given up is tried again."""
+        number = int(dropped.name.partition(".")[2])
+        gestures = [gesture for gesture in dropped.play.trial.gestures if (gesture.run, gesture.job) == (run, number)]
+        for gesture in gestures:
+            self.gesture(dropped, gesture)
+        if not gestures:
+            self.settle(dropped)
+
+    def gesture(self, dropped: Dropped, gesture: Gesture) -> None:
+        path = self.where(dropped)
+        if path is None or dropped.state in ("done", "cur"):
+            return
+        self.tally.events[gesture.kind] += 1
+        dropped.play.sent.append(Sent.event(gesture.run, f"{gesture.kind} {dropped.name} {' '.join(gesture.urls)}"))
+        match gesture.kind:
+            case "hold":
+                move(path, self.spool / "hold" / dropped.name)
+            case "edit":
+                held = self.spool / "hold" / dropped.name
+                move(path, held)
+                dropped.job.urls = list(gesture.urls)
+                journal = held.read_text().partition("# end\n")[2]
+                held.write_text(self.text(dropped) + journal)
+                move(held, self.spool / "new" / dropped.name)
+            case "cancel" | "anew":
+                remove(path)
+                remove(self.spool / "partial" / f"{dropped.name}.part")
+                dropped.is_cancelled = gesture.kind == "cancel"
+                if gesture.kind == "anew":
+                    self.drop(dropped)
+            case "retry":
+                self.settle(dropped)
+
+    def settle(self, dropped: Dropped) -> None:
+        path = self.where(dropped)
+        if path is None:
+            return
+        if dropped.state == "partial":
+            now = time.time() - 1
+            os.utime(path, (now, now))
+        elif dropped.state in ("failed", "hold"):
+            move(path, self.spool / "new" / dropped.name)
+
+    def where(self, dropped: Dropped) -> Path | None:
+        for state in STATES:
+            for name in os.listdir(self.spool / state):
+                if not name.endswith(".part") and self.named(name) is dropped:
+                    dropped.state = state
+                    return self.spool / state / name
+        return None
+
+    # MARK: power cuts
+
+    def lose(self) -> None:
+        """What was not yet on the disk: of data, all behind the last checkpoint may be there or not, or be zeros."""
+        self.cuts += 1
+        self.boot = self.work / f"boot{self.cuts}"
+        self.boot.write_text(f"{uuid.UUID(int=random.Random(f'{self.trials[0].seed} {self.cuts}').getrandbits(128))}\n")
+        for dropped in self.jobs:
+            path = self.where(dropped)
+            data = self.spool / "partial" / f"{dropped.name}.part"
+            if path is None or dropped.state not in ("cur", "partial") or not data.exists():
+                continue
+            self.lose_data(path, data, random.Random(f"{dropped.play.trial.seed} {self.cuts}"), dropped)
+
+    def lose_data(self, path: Path, data: Path, chance: random.Random, dropped: Dropped) -> None:
+        play = dropped.play
+        text = path.read_text()
+        lines = text[: text.rfind("\n") + 1].splitlines()
+        last = max((number for number, line in enumerate(lines) if line.startswith("started:")), default=0)
+        content = data.read_bytes()
+        if not content or any(line.startswith("verified:") for line in lines[last:]):
+            return
+        floor = 0
+        part = None
+        for line in lines:
+            if found := re.match(r"response: .*\bat=(\d+) part=(\d+)", line):
+                part = int(found[2])
+                floor = 0 if found[1] == "0" else floor
+            elif found := re.match(r"checkpoint: (\d+)", line):
+                floor = int(found[1])
+            elif line.startswith("failed:") and "code=mismatch" in line:
+                floor, part = 0, None
+        floor = min(floor, len(content))
+        # The worker writes one every five seconds, which is longer than a trial: so it has written one now and then.
+        may_mark = dropped.state == "cur" and lines[-1].startswith(("response:", "checkpoint:")) and part == data.stat().st_ino
+        if may_mark and chance.random() < 0.7:
+            floor = chance.randint(floor, len(content))
+            if floor > 0:
+                with open(path, "a") as file:
+                    file.write(f"checkpoint: {floor} crc32={zlib.crc32(content[:floor]):08X}\n")
+                self.tally.events["checkpoints"] += 1
+                play.sent.append(Sent.event(play.run, f"checkpoint at {floor}"))
+        kept = chance.randint(floor, len(content))
+        play.sent.append(Sent.event(play.run, f"power cut: of {len(content)} bytes {kept} are sure"))
+        tail = chance.choice([b"", bytes(len(content) - kept), chance.randbytes(len(content) - kept), content[kept:]])
+        with open(data, "r+b") as file:
+            file.seek(kept)
+            file.write(tail)
+            file.truncate()
+
+    # MARK: what must hold
+
+    def look(self) -> None:
+        """After a run that came to its end."""
+        places: dict[str, list[str]] = {}
+        for state in STATES:
+            for name in os.listdir(self.spool / state):
+                if name.endswith((".part", ".record")):
+                    continue
+                dropped = self.named(name)
+                if dropped is None:
+                    self.findings.append(Finding(self.trials[0], "strange", f"{state}/{name}"))
+                    continue
+                places.setdefault(dropped.name, []).append(state)
+                dropped.state, dropped.path = state, self.spool / state / name
+        outputs = set(os.listdir(self.spool / "files"))
+        for dropped in self.jobs:
+            states = places.get(dropped.name, [])
+            if not states and not dropped.is_cancelled:
+                self.found(dropped, "lost", "in no directory")
+            elif len(states) > 1:
+                self.found(dropped, "two places", f"in {states}")
+            elif states and dropped.is_cancelled:
+                self.found(dropped, "cancelled", f"and yet in {states[0]}")
+            elif states and states[0] in ("cur", "new"):
+                self.found(dropped, "left", f"in {states[0]} after a run")
+            if dropped.name in outputs and states != ["done"] and not dropped.was_moved:
+                self.found(dropped, "early", f"its payload is there, and it is in {states}")
+        for name in outputs - {dropped.name for dropped in self.jobs}:
+            self.findings.append(Finding(self.trials[0], "strange", f"files/{name}"))
+
+    def judge(self) -> None:
+        for dropped in self.jobs:
+            if dropped.is_cancelled:
+                self.tally.classes["cancelled"] += 1
+                continue
+            path = self.where(dropped)
+            if path is None:
+                continue
+            if dropped.state != "done":
+                last = [line for line in path.read_text().splitlines() if line.startswith(("failed:", "interrupted:"))][-1:]
+                self.found(dropped, "stuck", f"in {dropped.state} after {HONEST_RUNS} runs with an honest server: {last}")
+                continue
+            self.judge_payload(dropped, path)
+        self.judge_words()
+
+    def judge_payload(self, dropped: Dropped, path: Path) -> None:
+        text = path.read_text()
+        journal = text.partition("# end\n")[2]
+        if SECRET in journal:
+            self.found(dropped, "secret", next(line for line in journal.splitlines() if SECRET in line))
+        try:
+            payload = (self.spool / "files" / dropped.name).read_bytes()
+        except FileNotFoundError:
+            self.found(dropped, "no payload", "done, and no payload")
+            return
+        try:
+            self.tally.classes[oracle.explain(dropped.play.trial, dropped.job, payload, journal, dropped.play.sent)] += 1
+        except Wrong as wrong:
+            self.found(dropped, wrong.kind, f"{wrong}")
+
+    def judge_words(self) -> None:
+        for log in self.work.glob("log*"):
+            for line in log.read_text(errors="replace").splitlines():
+                if line.startswith("{"):
+                    job = self.named(json.loads(line).get("job", "")) if SECRET in line else None
+                    if SECRET in line:
+                        trial = job.play.trial if job else self.trials[0]
+                        self.findings.append(Finding(trial, "secret", f"the log has {line}"))
+                elif line:
+                    self.findings.append(Finding(self.trials[0], "printed", line))
+
+    def log_of(self, trial: Trial) -> list[Sent]:
+        return next(one.play.sent for one in self.jobs if one.play.trial is trial)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.work, ignore_errors=True)
+
+
+def move(source: Path, target: Path) -> bool:
+    try:
+        source.rename(target)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def remove(path: Path) -> bool:
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    return True

@@ -1,0 +1,142 @@
+"""What may be in done/: exactly one version of one resource of those that the job's URLs lead to; or what no client could have told from one. These classes
+are few, and counted."""
+
+import re
+import zlib
+from dataclasses import dataclass
+from itertools import groupby
+
+from replies import Sent
+from trial import Job, Resource, Trial, Version
+
+# Bytes in a row that no version has at their place; fewer may be so by chance.
+NO_CHANCE = 4
+
+RIGHT = "right"
+# A body that ended with the connection, in good order, without a length: the receipt says so.
+CLOSED = "closed: a body without length, cut in good order, and the receipt says unproven=length"
+# The server said that this is the whole: by a length, a last chunk, a total.
+STATED = "stated: the server presented other bytes, or fewer, as the whole"
+# Against RFC 9110 section 8.8.1.
+SAME = "same validator: two versions of one resource under one strong validator and of one size"
+# Told apart by the query alone, which may be a signature.
+QUERY = "query: two resources of one origin and path, and of one validator and size"
+
+
+class Wrong(Exception):
+    """kind: what of."""
+
+    def __init__(self, kind: str, text: str):
+        super().__init__(text)
+        self.kind = kind
+
+
+@dataclass
+class Receipt:
+    size: int
+    crc32: int
+    is_unproven: bool
+
+    @classmethod
+    def of(cls, text: str) -> "Receipt":
+        verified = re.findall(r"^verified: \S+ size=(\d+) crc32=([0-9A-F]{8})", text, re.MULTILINE)
+        done = re.findall(r"^done: (.*)", text, re.MULTILINE)
+        if not done:
+            raise Wrong("receipt", "done, and no receipt")
+        if not verified:
+            raise Wrong("receipt", "done, and not verified")
+        return cls(int(verified[-1][0]), int(verified[-1][1], 16), "unproven=length" in done[-1])
+
+
+def explain(trial: Trial, job: Job, payload: bytes, text: str, log: list[Sent]) -> str:
+    """The class of a payload.
+
+    job: as it was when it was done; text: the receipt.
+    Raises: Wrong."""
+    receipt = Receipt.of(text)
+    if (receipt.size, receipt.crc32) != (len(payload), zlib.crc32(payload)):
+        raise Wrong("receipt", f"the receipt says {receipt.size} bytes, and there are {len(payload)}")
+    wanted = trial.final(job)
+    if job.declares_size and len(payload) != wanted.size:
+        raise Wrong("declared", f"{len(payload)} bytes, and {wanted.size} are declared")
+    if job.declares_crc32 and zlib.crc32(payload) != zlib.crc32(wanted.content):
+        raise Wrong("declared", "another CRC-32 than is declared")
+    own = [resource for url in job.urls for resource in trial.leads_to(url)]
+    if any(payload == version.content for resource in own for version in resource.versions):
+        return RIGHT
+    for answer in log:
+        if answer.status == 200 and answer.how == "closed" and answer.body == payload and receipt.is_unproven:
+            return CLOSED
+    if any(answer.how == "whole" and answer.status == 200 and answer.body == payload and is_believable(answer, log) for answer in log):
+        return STATED
+    if is_stated_total(payload, own, log):
+        return STATED
+    return spliced(own, payload) or raise_wrong(trial, own, payload, log)
+
+
+def is_believable(answer: Sent, log: list[Sent]) -> bool:
+    """A page that comes in the middle of a download is believed when it comes again in a later run."""
+    if not answer.is_page or not answer.asked or answer.asked[0] == 0:
+        return True
+    return len({other.run for other in log if other.is_page and other.body == answer.body}) > 1
+
+
+def is_stated_total(payload: bytes, own: list[Resource], log: list[Sent]) -> bool:
+    """Whether the payload begins a version of which the server said that it is so long."""
+    for answer in log:
+        if answer.version is not None and answer.total == len(payload) and answer.version.content.startswith(payload):
+            return answer.status in (206, 416) or answer.how == "whole"
+    return False
+
+
+def spliced(own: list[Resource], payload: bytes) -> str | None:
+    """The class of a splice of what nothing could tell apart."""
+    alike = [(resource, version) for resource in own for version in resource.versions if version.size == len(payload) and version.validator]
+    for resource, version in alike:
+        same = [other.content for place, other in alike if place is resource and other.validator == version.validator]
+        if len(same) > 1 and is_made_of(payload, same):
+            return SAME
+        same = [
+            other.content for place, other in alike if (place.host, place.path) == (resource.host, resource.path) and other.validator == version.validator
+        ]
+        if len(same) > 1 and is_made_of(payload, same):
+            return QUERY
+    return None
+
+
+def is_made_of(payload: bytes, contents: list[bytes]) -> bool:
+    return all(byte in column for byte, column in zip(payload, zip(*contents, strict=True), strict=True))
+
+
+def raise_wrong(trial: Trial, own: list[Resource], payload: bytes, log: list[Sent]) -> str:
+    versions = [(resource, number, version) for resource in trial.resources for number, version in enumerate(resource.versions)]
+    for resource, number, version in versions:
+        if version.content == payload:
+            raise Wrong("other resource", f"version {number} of {resource.url}, where the job's URL does not lead")
+    for answer in log:
+        if answer.body == payload and answer.is_page and not is_believable(answer, log):
+            raise Wrong("page", "a page that came in the middle of the download")
+    for answer in log:
+        if answer.body == payload and answer.how == "closed":
+            raise Wrong("unproven", f"{len(payload)} bytes of a body without length, and the receipt does not say so")
+    for resource, number, version in versions:
+        if version.content.startswith(payload):
+            raise Wrong("cut", f"{len(payload)} of the {version.size} bytes of version {number} of {resource.url}")
+    made = pieces(payload, versions)
+    raise Wrong("junk" if "?" in made else "splice", made)
+
+
+def pieces(payload: bytes, versions: list[tuple[Resource, int, Version]]) -> str:
+    """Of what the payload is made."""
+    found = []
+    for at in range(0, len(payload), NO_CHANCE):
+        piece = payload[at : at + NO_CHANCE]
+        of = [f"{resource.url} v{number}" for resource, number, version in versions if version.content[at : at + NO_CHANCE] == piece]
+        found.append(of[0] if of else "?")
+    # A piece that two lie in is of none.
+    runs, at = [], 0
+    for what, group in groupby(found):
+        count = len(list(group))
+        runs.append(f"{at * NO_CHANCE}-: {what}")
+        at += count
+    return f"{len(payload)} bytes: " + ", ".join(runs[:8])

@@ -1,0 +1,123 @@
+"""Mistakes to see whether the rig finds them: `--self-test` builds the program with all of them, each asleep until PLANT names it."""
+
+import argparse
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from batch import Tally
+
+ROOT = Path(__file__).resolve().parents[2]
+# Trials within which each has to be found.
+TRIALS = 2000
+TARGETS = ["SpoolWorker", "Transfer"]
+SWITCH = """internal import Glibc
+
+func planted(_ name: String) -> Bool { getenv("PLANT").map { String(cString: $0) == name } ?? false }
+"""
+
+
+@dataclass
+class Plant:
+    file: str
+    # What stands there once, and what takes its place.
+    old: str
+    new: str
+    # Kinds of findings that show it.
+    kinds: set[str]
+    # Another boot is shown by root alone.
+    needs_root: bool = False
+
+
+PLANTS = {
+    "range-start": Plant(
+        "SpoolWorker/ResponseVerdict.swift", "guard first == plan.offset else {", 'guard planted("range-start") || first == plan.offset else {', {"splice", "junk", "cut"}
+    ),
+    "validator": Plant(
+        "SpoolWorker/ResponseVerdict.swift", "guard answer.etag == etag else {", 'guard planted("validator") || answer.etag == etag else {', {"splice", "junk"}
+    ),
+    "multipart": Plant(
+        "SpoolWorker/ResponseVerdict.swift",
+        'hasPrefix("multipart/byteranges") == true {',
+        'hasPrefix("multipart/byteranges") == true, !planted("multipart") {',
+        {"junk"},
+    ),
+    "encoding": Plant(
+        "SpoolWorker/ResponseVerdict.swift", 'where: { !["", "identity"]', 'where: { !planted("encoding") && !["", "identity"]', {"junk"}
+    ),
+    "replace": Plant("SpoolWorker/PartSink.swift", "try run.discardData()", 'if !planted("replace") { try run.discardData() }', {"splice", "junk", "stuck"}),
+    "crc32": Plant(
+        "SpoolWorker/JobRun.swift", "declared != part.checksum {", 'declared != part.checksum, !planted("crc32") {', {"declared"}
+    ),
+    "short-body": Plant(
+        "Transfer/HopOutcome.swift", "  case CURLE_PARTIAL_FILE:\n", '  case CURLE_PARTIAL_FILE:\n    if planted("short-body") { return .complete }\n', {"cut", "page", "stuck"}
+    ),
+    "reboot": Plant("SpoolWorker/Recovery.swift", "start.boot == boot &&", '(start.boot == boot || planted("reboot")) &&', {"junk", "splice"}, needs_root=True),
+    "secret": Plant(
+        "SpoolWorker/JobRun.swift",
+        '.with("url", mirror.redacted))\n        // After',
+        '.with("url", planted("secret") ? mirrors[index].url : mirror.redacted))\n        // After',
+        {"secret"},
+    ),
+    "credentials": Plant(
+        "Transfer/Exchange.swift", "if !target.hasSameOrigin(as: origin) {", 'if !target.hasSameOrigin(as: origin), !planted("credentials") {', {"credentials"}
+    ),
+}
+
+
+def build(work: Path) -> Path:
+    """The program with all plants."""
+    source = work / "source"
+    source.mkdir()
+    for name in ("Package.swift", "Package.resolved"):
+        shutil.copy2(ROOT / name, source / name)
+    for name in ("Sources", "Tests"):
+        shutil.copytree(ROOT / name, source / name)
+    # What this one has fetched, so that the other needs no network.
+    for name in ("checkouts", "repositories", "artifacts", "workspace-state.json"):
+        there = ROOT / ".build" / name
+        if there.is_dir():
+            shutil.copytree(there, source / ".build" / name, symlinks=True)
+        elif there.exists():
+            shutil.copy2(there, source / ".build" / name)
+    for name, plant in PLANTS.items():
+        file = source / "Sources" / plant.file
+        text = file.read_text()
+        if text.count(plant.old) != 1:
+            raise SystemExit(f"random: the plant {name} has no place any more: {plant.file} holds {plant.old!r} {text.count(plant.old)} times")
+        file.write_text(text.replace(plant.old, plant.new))
+    for target in TARGETS:
+        (source / "Sources" / target / "Planted.swift").write_text(SWITCH)
+    command = ["swift", "build", "--product", "spoolrun", "--disable-automatic-resolution", "--skip-update"]
+    built = subprocess.run(command, cwd=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if built.returncode != 0:
+        raise SystemExit(f"random: the program with plants does not build:\n{built.stdout[-3000:]}")
+    return source / ".build/debug/spoolrun"
+
+
+def self_test(options: argparse.Namespace, play: Callable[[argparse.Namespace], tuple[Tally, dict[str, int]]]) -> int:
+    """play: the numbers of findings by kind."""
+    missed = 0
+    options.trials = TRIALS
+    options.shows = False
+    with tempfile.TemporaryDirectory(prefix="random-") as work:
+        options.program = options.program.resolve() if options.program else build(Path(work))
+        for name, plant in {"": None, **PLANTS}.items():
+            os.environ["PLANT"] = name
+            options.until = plant.kinds if plant else set()
+            total, found = play(options)
+            if plant is None:
+                # Without a mistake there is nothing to be seen.
+                print("ok    " if not found else "FAILED", f" no plant: {total.trials} trials, {found}", flush=True)
+                missed += bool(found)
+            elif plant.needs_root and not total.events["power cut"]:
+                print(f"left out {name}: only root may show another boot", flush=True)
+            else:
+                seen = {kind: count for kind, count in found.items() if kind in plant.kinds}
+                print("seen  " if seen else "MISSED", f" {name}: {total.trials} trials, {seen or found}", flush=True)
+                missed += not seen
+    return 1 if missed else 0
