@@ -77,9 +77,13 @@ class Batch:
         self.can_reboot = can_reboot
         self.trials = trials
         self.workers: list[asyncio.subprocess.Process] = []
+        # Told to stop.
+        self.stopped: set[int] = set()
         self.boot: Path | None = None
         self.cuts = 0
+        # The power is off, until no worker is left and what is lost is lost.
         self.is_cut = False
+        self.alive = 0
         self.findings: list[Finding] = []
         self.tally = Tally(len(trials))
         self.is_over = False
@@ -139,15 +143,21 @@ class Batch:
 
     async def work_on(self, end: float, number: int) -> None:
         while True:
+            # None starts into a power cut.
+            while self.is_cut:
+                await asyncio.sleep(0.001)
             command = ["--once", "-v", "--log-format", "json", "--progress", "never", "-j", "24", "--per-host", "24"]
             command += ["--chunk-size", str(self.trials[0].chunk_size), "--cacert", str(self.server.authority), str(self.spool)]
             before = [str(self.program)]
             if self.boot is not None:
                 before = ["unshare", "--mount", "--propagation", "private", "sh", "-c", OTHER_BOOT, "sh", str(self.boot), *before]
             log = self.work / f"log{number}"
+            self.alive += 1
             with open(log, "ab") as errors:
                 worker = await asyncio.create_subprocess_exec(*before, *command, stderr=errors)
             self.workers.append(worker)
+            if self.is_cut:
+                self.kill(worker)
             try:
                 async with asyncio.timeout(max(1, end - time.monotonic())):
                     await worker.wait()
@@ -160,16 +170,21 @@ class Batch:
                 return
             finally:
                 self.workers.remove(worker)
+                self.alive -= 1
+                if self.is_cut and self.alive == 0:
+                    self.lose()
+                    self.is_cut = False
             if worker.returncode == -signal.SIGKILL:
                 self.tally.events["kills"] += 1
                 for play in {id(dropped.play): dropped.play for dropped in self.jobs}.values():
                     play.sent.append(Sent.event(play.run, "the worker is killed"))
-                # Of two workers both are gone.
-                while self.is_cut and self.workers:
-                    await asyncio.sleep(0.001)
-                if self.is_cut:
-                    self.is_cut = False
-                    self.lose()
+                continue
+            # One that had not yet begun to look for the signal dies of it.
+            if worker.pid in self.stopped and worker.returncode in (0, 1, 75, -signal.SIGTERM):
+                self.stopped.remove(worker.pid)
+                for name in os.listdir(self.spool / "cur"):
+                    if worker.returncode >= 0 and f".{worker.pid}." in name and (dropped := self.named(name)):
+                        self.found(dropped, "unparked", f"the worker was told to stop, ended with {worker.returncode}, and left {name}")
                 continue
             if worker.returncode not in (0, 1, 75):
                 said = log.read_text(errors="replace")[-300:]
@@ -187,6 +202,12 @@ class Batch:
         if self.is_over or play.is_honest:
             return
         self.tally.events[kind] += 1
+        if kind == "stop":
+            for worker in self.workers:
+                if worker.returncode is None:
+                    self.stopped.add(worker.pid)
+                    os.kill(worker.pid, signal.SIGTERM)
+            return
         if kind in ("kill", "power cut"):
             self.is_cut = self.is_cut or (kind == "power cut" and self.can_reboot)
             for worker in self.workers if self.is_cut else self.workers[:1]:
@@ -299,13 +320,17 @@ class Batch:
         if not content or any(line.startswith("verified:") for line in lines[last:]):
             return
         floor = 0
+        # Lines that are on the disk for sure.
+        durable = next(number for number, line in enumerate(lines) if line == "# end") + 1
         part = None
-        for line in lines:
+        for number, line in enumerate(lines):
             if found := re.match(r"response: .*\bat=(\d+) part=(\d+)", line):
                 part = int(found[2])
-                floor = 0 if found[1] == "0" else floor
+                if found[1] == "0":
+                    durable = number + 1 if floor else durable
+                    floor = 0
             elif found := re.match(r"checkpoint: (\d+)", line):
-                floor = int(found[1])
+                floor, durable = int(found[1]), number + 1
             elif line.startswith("failed:") and "code=mismatch" in line:
                 floor, part = 0, None
         floor = min(floor, len(content))
@@ -316,6 +341,7 @@ class Batch:
             if floor > 0:
                 with open(path, "a") as file:
                     file.write(f"checkpoint: {floor} crc32={zlib.crc32(content[:floor]):08X}\n")
+                durable = len(lines) + 1
                 self.tally.events["checkpoints"] += 1
                 play.sent.append(Sent.event(play.run, f"checkpoint at {floor}"))
         kept = chance.randint(floor, len(content))
@@ -325,6 +351,22 @@ class Batch:
             file.seek(kept)
             file.write(tail)
             file.truncate()
+        if dropped.state == "cur":
+            self.lose_lines(path, durable, chance)
+
+    @staticmethod
+    def lose_lines(path: Path, durable: int, chance: random.Random) -> None:
+        """Of a journal, from so many lines on."""
+        content = path.read_bytes()
+        sure = len(b"".join(content.splitlines(keepends=True)[:durable]))
+        kept = chance.randint(sure, len(content))
+        path_time = path.stat().st_mtime
+        with open(path, "r+b") as file:
+            file.truncate(kept)
+            if chance.random() < 0.3:
+                file.seek(kept)
+                file.write(bytes(len(content) - kept))
+        os.utime(path, (path_time, path_time))
 
     # MARK: what must hold
 

@@ -4,7 +4,7 @@ are few, and counted."""
 import re
 import zlib
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, zip_longest
 
 from replies import Sent
 from trial import Job, Resource, Trial, Version
@@ -71,7 +71,7 @@ def explain(trial: Trial, job: Job, payload: bytes, text: str, log: list[Sent]) 
         return STATED
     if is_stated_total(payload, own, log):
         return STATED
-    return spliced(own, payload) or raise_wrong(trial, own, payload, log)
+    return spliced(own, payload, log) or raise_wrong(trial, own, payload, log)
 
 
 def is_believable(answer: Sent, log: list[Sent]) -> bool:
@@ -82,30 +82,47 @@ def is_believable(answer: Sent, log: list[Sent]) -> bool:
 
 
 def is_stated_total(payload: bytes, own: list[Resource], log: list[Sent]) -> bool:
-    """Whether the payload begins a version of which the server said that it is so long."""
-    for answer in log:
-        if answer.version is not None and answer.total == len(payload) and answer.version.content.startswith(payload):
-            return answer.status in (206, 416) or answer.how == "whole"
+    """Whether the payload begins a version of which the server said that it is so long, and had not said otherwise."""
+    for number, answer in enumerate(log):
+        if answer.version is None or answer.total != len(payload) or not answer.version.content.startswith(payload):
+            continue
+        if answer.status == 200 and answer.how != "whole":
+            continue
+        if answer.status != 416 or not knows_other_total(log[:number], answer):
+            return True
     return False
 
 
-def spliced(own: list[Resource], payload: bytes) -> str | None:
+def knows_other_total(before: list[Sent], answer: Sent) -> bool:
+    """Whether what has come of the resource, from its begin on, was of another total."""
+    of_it = [one for one in before if one.url == answer.url and one.status in (200, 206) and one.version is not None]
+    begin = max((number for number, one in enumerate(of_it) if one.asked is None or one.asked[0] == 0), default=0)
+    return any(one.total not in (None, answer.total) for one in of_it[begin:])
+
+
+def spliced(own: list[Resource], payload: bytes, log: list[Sent]) -> str | None:
     """The class of a splice of what nothing could tell apart."""
-    alike = [(resource, version) for resource in own for version in resource.versions if version.size == len(payload) and version.validator]
-    for resource, version in alike:
-        same = [other.content for place, other in alike if place is resource and other.validator == version.validator]
-        if len(same) > 1 and is_made_of(payload, same):
+    own_urls = {resource.url: resource for resource in own}
+    strong = [(resource, version, version.validator) for resource in own for version in resource.versions if version.validator]
+    # Under which validators they were sent.
+    for one in log:
+        if one.url in own_urls and one.version is not None and one.validator and (own_urls[one.url], one.version, one.validator) not in strong:
+            strong.append((own_urls[one.url], one.version, one.validator))
+    for resource, version, validator in strong:
+        if version.size != len(payload):
+            continue
+        # Versions of other sizes are told apart by them, unless the server keeps these to itself.
+        is_mute = any(one.url == resource.url and one.status in (200, 206) and one.total is None for one in log)
+        alike = [(place, other.content) for place, other, its in strong if its == validator and (is_mute or other.size == version.size)]
+        if is_made_of(payload, [content for place, content in alike if place is resource]):
             return SAME
-        same = [
-            other.content for place, other in alike if (place.host, place.path) == (resource.host, resource.path) and other.validator == version.validator
-        ]
-        if len(same) > 1 and is_made_of(payload, same):
+        if is_made_of(payload, [content for place, content in alike if (place.host, place.path) == (resource.host, resource.path)]):
             return QUERY
     return None
 
 
 def is_made_of(payload: bytes, contents: list[bytes]) -> bool:
-    return all(byte in column for byte, column in zip(payload, zip(*contents, strict=True), strict=True))
+    return len(contents) > 1 and all(byte in column for byte, column in zip(payload, zip_longest(*contents), strict=False))
 
 
 def raise_wrong(trial: Trial, own: list[Resource], payload: bytes, log: list[Sent]) -> str:

@@ -40,6 +40,9 @@ PLANTS = {
     "validator": Plant(
         "SpoolWorker/ResponseVerdict.swift", "guard answer.etag == etag else {", 'guard planted("validator") || answer.etag == etag else {', {"splice", "junk"}
     ),
+    "total": Plant(
+        "SpoolWorker/ResponseVerdict.swift", "total != size { return .startOver", 'total != size, !planted("total") { return .startOver', {"splice", "junk", "cut"}
+    ),
     "multipart": Plant(
         "SpoolWorker/ResponseVerdict.swift",
         'hasPrefix("multipart/byteranges") == true {',

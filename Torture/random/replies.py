@@ -126,13 +126,13 @@ def validators(step: Step, version: Version, older: Version) -> tuple[list[str],
         case "none":
             return [], []
         case "other":
-            return (['"another"'] if etag else []), modified
+            return [one[:-1] + 'x"' for one in etag], modified
         case "weak":
             return [one if one.startswith("W/") else "W/" + one for one in etag], modified
         case "two":
             return etag + ['"second"'], modified
         case "old":
-            # A cache in front of it may mix them up; with bytes of the one that it has.
+            # A cache that mixes them up.
             return ([older.etag] if older.etag else []), ([older.modified] if older.modified else [])
     return etag, modified
 

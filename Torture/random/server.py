@@ -169,8 +169,8 @@ class Server:
                 await Http2(self, reader, writer).serve()
             else:
                 await Http1(self, reader, writer, secure is not None).serve()
-        except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError, ssl.SSLError):
-            # The client has gone, as it may.
+        except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError, asyncio.CancelledError, ssl.SSLError):
+            # The client has gone, as it may, or all is over.
             pass
         finally:
             writer.transport.abort()
@@ -218,6 +218,8 @@ class Http1:
         wire = ("\r\n".join(lines) + "\r\n\r\n").encode()
         end = made.cut if made.cut is not None else len(made.body)
         announced = made.announced
+        if made.status == 200:
+            sent.total = announced
         sent.body = made.body[: end if announced is None else min(end, announced)]
         sent.how = self.how(made, end)
         if step.encoding in ("gzip", "br"):
@@ -327,6 +329,8 @@ class Http2:
         end = made.cut if made.cut is not None else len(made.body)
         is_good = made.cut is None and made.framing not in ("bad chunk", "no last chunk")
         announced = made.announced
+        if made.status == 200:
+            sent.total = announced
         sent.body = made.body[:end]
         if announced is not None and end == announced:
             # By its length alone, whatever comes after.

@@ -180,6 +180,8 @@ class _Drawing:
         same_size = self.size() if self.often(0.5) else None
         # Of which the ETag is made, with the size: equal for resources, never for versions of one, unless this server breaks the rules.
         breaks_rules = self.often(0.04)
+        # The ETag tells nothing of the size either, as of a program that has one for all it serves.
+        is_constant = self.often(0.03)
         by_query = self.often(0.15)
         found = []
         for number in range(self.choose({1: 3, 2: 4, 3: 2})):
@@ -197,7 +199,7 @@ class _Drawing:
                 mark = second if breaks_rules else second + 10 * age
                 version = Version(f"{self.seed} {number} {age}", size)
                 if "etag" in validators:
-                    version.etag = f'"{mark:x}-{size:x}"'
+                    version.etag = '"constant"' if is_constant else f'"{mark:x}-{size:x}"'
                 if validators == "weak":
                     version.etag = f'W/"{mark:x}-{size:x}"'
                 if "date" in validators:
@@ -273,9 +275,10 @@ class _Drawing:
         if step.end != "good":
             step.at = self.choose({0: 1, 1000: 1, self.chance.randrange(1000): 8})
         if self.company["strikes"] and self.often(0.08):
-            step.act = self.choose({"kill": 3, "hold": 1, "cancel": 0.5, "power cut": 1.5})
-            step.at = self.chance.randrange(1000)
-            step.pause = self.chance.choice([0, 0.02, 0.3])
+            step.act = self.choose({"kill": 3, "stop": 0.7, "hold": 1, "cancel": 0.5, "power cut": 1.5})
+            # Often when all has been sent: then the payload is verified and published.
+            step.at = self.chance.choice([1000, self.chance.randrange(1000)])
+            step.pause = self.chance.choice([0, 0.002, 0.005, 0.01, 0.02, 0.3])
         return step
 
     def trial(self) -> Trial:
