@@ -85,23 +85,22 @@ class Rig:
         return [id(trial) in bad for trial in trials]
 
     async def show(self, finding: Finding) -> None:
-        """A finding, as small as it gets."""
-        print(f"\n{finding.kind}, trial {finding.trial.seed}: {finding.text}")
+        """A finding, as small as it gets; in one piece, for the processes share the output."""
+        lines = [f"{finding.kind}, trial {finding.trial.seed}: {finding.text}"]
         if not await self.fails_alone(finding):
             begin = finding.trial.seed // BATCH * BATCH
-            print(f"  only in the company of trials {begin} to {begin + BATCH - 1}, by chance; what went over the wire:")
-            show_lines([*describe(finding.trial), *exchange(finding.log)])
+            lines.append(f"  only in the company of trials {begin} to {begin + BATCH - 1}, by chance; what went over the wire:")
+            print("\n".join([*lines, *indented([*describe(finding.trial), *exchange(finding.log)]), ""]), flush=True)
             return
         small = await minimise(finding.trial, lambda trials: self.fail(trials, finding.kind))
         batch = await self.play([small])
-        show_lines([*describe(small), *exchange(batch.log_of(small))])
-        for other in batch.findings:
-            print(f"  {other.kind}: {other.text}", flush=True)
+        lines += indented([*describe(small), *exchange(batch.log_of(small))])
+        lines += [f"  {other.kind}: {other.text}" for other in batch.findings]
+        print("\n".join([*lines, ""]), flush=True)
 
 
-def show_lines(lines: list[str]) -> None:
-    for line in lines[:MOST_LINES]:
-        print("    " + line[:MOST_COLUMNS], flush=True)
+def indented(lines: list[str]) -> list[str]:
+    return ["    " + line[:MOST_COLUMNS] for line in lines[:MOST_LINES]]
 
 
 @contextmanager
