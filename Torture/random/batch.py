@@ -326,9 +326,9 @@ class Batch:
         for number, line in enumerate(lines):
             if found := re.match(r"response: .*\bat=(\d+) part=(\d+)", line):
                 part = int(found[2])
-                if found[1] == "0":
-                    durable = number + 1 if floor else durable
-                    floor = 0
+                # The data was cut to there; the line that says so is on the disk before any new byte, where there was a checkpoint.
+                if int(found[1]) < floor:
+                    floor, durable = int(found[1]), number + 1
             elif found := re.match(r"checkpoint: (\d+)", line):
                 floor, durable = int(found[1]), number + 1
             elif line.startswith("failed:") and "code=mismatch" in line:

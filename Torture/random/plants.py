@@ -40,19 +40,26 @@ PLANTS = {
     "validator": Plant(
         "SpoolWorker/ResponseVerdict.swift", "guard answer.etag == etag else {", 'guard planted("validator") || answer.etag == etag else {', {"splice", "junk"}
     ),
+    "resource": Plant(
+        "SpoolWorker/ResponseVerdict.swift", "guard isSame || request.crc32", 'guard isSame || planted("resource") || request.crc32', {"splice", "other resource"}
+    ),
     "total": Plant(
         "SpoolWorker/ResponseVerdict.swift", "total != size { return .startOver", 'total != size, !planted("total") { return .startOver', {"splice", "junk", "cut"}
     ),
-    "multipart": Plant(
-        "SpoolWorker/ResponseVerdict.swift",
-        'hasPrefix("multipart/byteranges") == true {',
-        'hasPrefix("multipart/byteranges") == true, !planted("multipart") {',
-        {"junk"},
-    ),
+    "multipart": Plant("SpoolWorker/ResponseVerdict.swift", "if isMultipart {", 'if isMultipart, !planted("multipart") {', {"junk"}),
     "encoding": Plant(
-        "SpoolWorker/ResponseVerdict.swift", 'where: { !["", "identity"]', 'where: { !planted("encoding") && !["", "identity"]', {"junk"}
+        "SpoolWorker/ResponseVerdict.swift", ".contains($0.lowercased()) }\n  }", '.contains($0.lowercased()) && !planted("encoding") }\n  }', {"junk"}
     ),
-    "replace": Plant("SpoolWorker/PartSink.swift", "try run.discardData()", 'if !planted("replace") { try run.discardData() }', {"splice", "junk", "stuck"}),
+    "replace": Plant(
+        "SpoolWorker/JobState.swift", "case .dropped: try discardData()", 'case .dropped: if !planted("replace") { try discardData() }', {"splice", "junk", "stuck"}
+    ),
+    "surplus": Plant("SpoolWorker/PartSink.swift", "if let statedEnd, state.length", 'if let statedEnd, !planted("surplus"), state.length', {"junk"}),
+    "stream": Plant(
+        "SpoolWorker/ResponseVerdict.swift", "if head.framing == .stream, request.size", 'if head.framing == .stream, !planted("stream"), request.size', {"cut"}
+    ),
+    "other-kind": Plant(
+        "SpoolWorker/ResponseVerdict.swift", "if let oddity, answers", 'if let oddity, !planted("other-kind"), answers', {"page"}
+    ),
     "crc32": Plant(
         "SpoolWorker/JobRun.swift", "declared != part.checksum {", 'declared != part.checksum, !planted("crc32") {', {"declared"}
     ),
