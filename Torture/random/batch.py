@@ -408,8 +408,9 @@ class Batch:
             if path is None:
                 continue
             if dropped.state != "done":
-                last = [line for line in path.read_text().splitlines() if line.startswith(("failed:", "interrupted:"))][-1:]
-                self.found(dropped, "stuck", f"in {dropped.state} after {HONEST_RUNS} runs with an honest server: {last}")
+                # Of each of these runs, how it ended.
+                ends = [line for line in path.read_text().splitlines() if line.startswith(("failed:", "interrupted:"))][-HONEST_RUNS:]
+                self.found(dropped, "stuck", "\n".join([f"in {dropped.state} after {HONEST_RUNS} runs with an honest server:", *ends]))
                 continue
             self.judge_payload(dropped, path)
         self.judge_words()
