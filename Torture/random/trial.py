@@ -181,7 +181,7 @@ class _Drawing:
         # Of which the ETag is made, with the size: equal for resources, never for versions of one, unless this server breaks the rules.
         breaks_rules = self.often(0.04)
         # The ETag tells nothing of the size either, as of a program that has one for all it serves.
-        is_constant = self.often(0.06)
+        is_constant = self.often(0.15)
         by_query = self.often(0.15)
         found = []
         for number in range(self.choose({1: 3, 2: 4, 3: 2})):
