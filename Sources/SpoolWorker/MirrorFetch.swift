@@ -90,8 +90,9 @@ final class MirrorFetch {
     switch result.end {
     case .cancelled: throw JobRun.Stop.shutdown
     case .failed(let failure) where failure.code == .surplus:
+      // libcurl tells of this over HTTP/2 only, and not each time: over HTTP/1.1 the length is what counts.
       try sink.takeBack()
-      return try next(.useless(failure.message))
+      return try next(.askHTTP1(failure.message))
     case .failed(let failure):
       return try next(.failed(Failure(failure, isLoopback: mirror.parts.isLoopback), circumstances(plan, result)))
     case .refused: return try refused(sink, plan, result)

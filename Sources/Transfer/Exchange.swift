@@ -128,6 +128,8 @@ final class Exchange {
   /// end of file. So the alert itself is looked for: the only message of two bytes, level and description, the
   /// description being 0 (RFC 8446, 6.1).
   func receive(tlsMessage: UnsafeRawBufferPointer) {
+    // While we pause it, what comes is kept for later.
+    if let entered, let sockets, !isPaused { sockets.noteRecord(on: entered) }
     if tlsMessage.count == 2, tlsMessage[1] == 0 { sawCloseNotify = true }
     // The last one of them that comes has the say.
     if let isHTTP2 = TLSHandshake.choosesHTTP2(tlsMessage) { negotiatedHTTP2 = isHTTP2 }
@@ -173,6 +175,7 @@ final class Exchange {
   }
 
   @discardableResult private func noteActivity() -> Milliseconds {
+    if let entered, let sockets { sockets.noteAnswer(on: entered) }
     let now = monotonicMilliseconds()
     lastActivity = now
     pace.run(at: now)

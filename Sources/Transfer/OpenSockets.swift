@@ -56,7 +56,41 @@ final class OpenSockets {
 
   func leave(_ connection: Connection, _ exchange: Exchange) {
     users[connection]?.remove(ObjectIdentifier(exchange))
-    if users[connection]?.isEmpty == true { users[connection] = nil }
+    if users[connection]?.isEmpty == true { (users[connection], floods[connection]) = (nil, nil) }
+  }
+
+  // MARK: floods
+
+  /// Records of TLS that came on a connection since anything of an answer did.
+  private struct Flood {
+    var records = 0
+    let began: Milliseconds
+  }
+  private var floods: [Connection: Flood] = [:]
+  /// No server in its right mind says so much, for so long, without a byte of an answer.
+  private static let floodRecords = 1000
+  private static let floodTime: Milliseconds = 5000
+
+  /// Counts a record that is no part of an answer as far as is known. Frames of HTTP/2 without end, such as SETTINGS, would keep libcurl 7.88 within one
+  /// curl_multi_perform(3), and with it all transfers, timeouts and signals: such a connection is shut down, here, where libcurl calls us at all.
+  func noteRecord(on connection: Connection) {
+    let now = monotonicMilliseconds()
+    var flood = floods[connection] ?? Flood(began: now)
+    flood.records += 1
+    floods[connection] = flood
+    guard flood.records >= Self.floodRecords, now - flood.began >= Self.floodTime else { return }
+    floods[connection] = nil
+    for descriptor in sockets(of: connection) { shutdown(descriptor, Int32(SHUT_RDWR)) }
+  }
+
+  /// Something of an answer came.
+  func noteAnswer(on connection: Connection) { floods[connection] = nil }
+
+  /// Two sockets may share a port if their own addresses differ.
+  private func sockets(of connection: Connection) -> [Int32] {
+    descriptors.filter {
+      port($0, getsockname) == connection.localPort && port($0, getpeername) == connection.remotePort
+    }
   }
 
   /// Whether there is anything to read, before anything was asked, on the connection between these two ports.
