@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(30)), arguments: [("\"1\"", ""), (nil, "crc32: \(hex8(independentCRC32(payload)))\n")])
-  func `a held job with another URL goes on where a checksum proves the whole`(etag: String?, checksum: String) async throws {
+  func `a held job with another URL goes on if a checksum proves it`(etag: String?, checksum: String) async throws {
     let scene = try Scene(etag: etag)
     try scene.spool.drop("big", "url: \(scene.server.url("/slow?expires=1"))\noutput: o\n\(checksum)")
     let result = try await scene.withWorker { _ in
