@@ -1,8 +1,3 @@
-/// The directories of a spool (spool.5), in the order in which `spoolrun init` makes them.
-package enum Directory: String, CaseIterable, Sendable {
-  case tmp, new, cur, partial, done, failed, hold, files
-}
-
 /// A job's name: its file name, which carries no meaning.
 package struct JobName: Hashable, Sendable {
   /// So that `NAME:HOST.PID.TAG` fits a directory entry of 255 bytes.

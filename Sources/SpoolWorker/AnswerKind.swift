@@ -1,7 +1,8 @@
 internal import Spool
 internal import Transfer
 
-/// What an answer looks like from outside. A page that a network puts in front of what was asked for (a captive portal, RFC 8910), a proxy's notice and a
+/// What an answer looks like from outside. A page that a network puts in front of what was asked for (a captive
+/// portal, RFC 8910), a proxy's notice and a
 /// "not found" with status 200 are no new version of a file, however well-formed they are.
 enum AnswerKind {
   /// The same for the same answer: by it one that was not believed is known when it comes again.
@@ -22,7 +23,8 @@ enum AnswerKind {
     return nil
   }
 
-  /// The same of the first answer to a job: a page of another host, to which a redirect led, instead of a file whose name says that it is none.
+  /// The same of the first answer to a job: a page of another host, to which a redirect led, instead of a file whose
+  /// name says that it is none.
   /// - Parameter asked: the job's URL.
   static func oddity(of answer: RemoteVersion, _ head: ResponseHead, _ asked: URLParts?) -> String? {
     guard let asked, let url = head.url, url.host != asked.host, isPage(answer.type),

@@ -3,7 +3,7 @@ internal import Transfer
 
 /// Takes one chunk's response in: its verdict first, by the same rules as for a resumed transfer, then its bytes.
 final class ChunkSink: FetchSink {
-  private let state: JobRun.State
+  private let state: JobData
   private let window: ChunkWindow
   private let request: ChunkPlan.Request
   private let plan: ResumePlan
@@ -27,7 +27,7 @@ final class ChunkSink: FetchSink {
     case broken(any Error)
   }
 
-  init(_ state: JobRun.State, _ window: ChunkWindow, _ request: ChunkPlan.Request, plan: ResumePlan, mirror: Mirror) {
+  init(_ state: JobData, _ window: ChunkWindow, _ request: ChunkPlan.Request, plan: ResumePlan, mirror: Mirror) {
     self.state = state
     self.window = window
     self.request = request
@@ -80,13 +80,4 @@ final class ChunkSink: FetchSink {
     }
     return false
   }
-}
-
-/// One of a job's URLs.
-struct Mirror: Sendable {
-  /// Counted from 1.
-  let number: Int
-  /// As the job has it: may hold secrets.
-  let url: String
-  let parts: URLParts
 }

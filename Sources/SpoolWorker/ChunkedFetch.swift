@@ -24,7 +24,7 @@ final class ChunkedFetch {
     var ignoresIfRange = false
   }
 
-  private let state: JobRun.State
+  private let state: JobData
   private let window: ChunkWindow
   private let engine: TransferEngine
   private let template: FetchRequest
@@ -46,7 +46,7 @@ final class ChunkedFetch {
   ///   - mirrors: the first is the one that the data came from last.
   ///   - template: a request of this job; its id and those that follow it, one for each connection, are its own.
   init(
-    _ state: JobRun.State, plan: ChunkPlan, mirrors: [Mirror], engine: TransferEngine, template: FetchRequest,
+    _ state: JobData, plan: ChunkPlan, mirrors: [Mirror], engine: TransferEngine, template: FetchRequest,
     log: @escaping (String, Fields) -> Void
   ) {
     self.state = state

@@ -69,7 +69,7 @@ struct Commit {
 
   private func checkClaim() throws {
     // A successor on another host would hold the lock now: then this worker slept too long, and the job is not its any more.
-    guard try claim.holdsLock() else { throw JobRun.Stop.moved }
+    guard try claim.holdsLock() else { throw JobStop.moved }
     if let lost = try claim.standing().stop { throw lost }
   }
 

@@ -1,6 +1,7 @@
 internal import Spool
 
-/// Room on the spool's disk, of which each transfer under way is promised what it is still to receive: else two that fit one by one would fill the disk
+/// Room on the spool's disk, of which each transfer under way is promised what it is still to receive: else two that
+/// fit one by one would fill the disk
 /// together, and neither could go on. Touched by the loop's thread alone.
 final class DiskRoom {
   /// Why bytes that are still to come have no room.
@@ -16,15 +17,19 @@ final class DiskRoom {
   /// Bytes that stay free (`--min-free`).
   let kept: UInt64
   private let spool: Spool
-  private var takers: [ObjectIdentifier: JobRun.State] = [:]
+  /// What each transfer under way is still to receive, as far as it is known.
+  private var takers: [ObjectIdentifier: () -> UInt64] = [:]
 
   init(_ spool: Spool, kept: UInt64) {
     self.spool = spool
     self.kept = kept
   }
 
-  func enter(_ state: JobRun.State) { takers[ObjectIdentifier(state)] = state }
-  func leave(_ state: JobRun.State) { takers[ObjectIdentifier(state)] = nil }
+  /// - Parameter stillToCome: in bytes; asked whenever another transfer wants room.
+  func enter(_ taker: AnyObject, stillToCome: @escaping () -> UInt64) {
+    takers[ObjectIdentifier(taker)] = stillToCome
+  }
+  func leave(_ taker: AnyObject) { takers[ObjectIdentifier(taker)] = nil }
 
   /// Bytes free, where those are fewer than are to be left.
   var freeIfShort: UInt64? {
@@ -36,10 +41,11 @@ final class DiskRoom {
   ///   - needed: bytes to come; for none there is always room.
   ///   - taker: whose they are, so that its own promise does not count.
   /// - Returns: nil when they have room, or the file system does not say.
-  func shortage(of needed: UInt64, for taker: JobRun.State? = nil) -> Shortage? {
+  func shortage(of needed: UInt64, for taker: AnyObject? = nil) -> Shortage? {
     guard needed > 0, let free = spool.freeSpace() else { return nil }
     var rest = free
-    for other in takers.values where other !== taker { rest -= min(rest, other.stillToCome ?? 0) }
+    let own = taker.map { ObjectIdentifier($0) }
+    for (other, stillToCome) in takers where other != own { rest -= min(rest, stillToCome()) }
     guard rest < kept || needed > rest - kept else { return nil }
     return Shortage(needed: needed, free: rest, kept: kept)
   }

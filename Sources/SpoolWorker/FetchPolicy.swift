@@ -1,7 +1,8 @@
 internal import Spool
 internal import Transfer
 
-/// How one mirror is asked, and whether it is asked again: every "again?" of a fetch. Pure: it is told how each request ended, and says what to do.
+/// How one mirror is asked, and whether it is asked again: every "again?" of a fetch. Pure: it is told how each
+/// request ended, and says what to do.
 struct FetchPolicy {
   /// How the next request is put.
   struct Manner: Equatable {

@@ -12,32 +12,14 @@ final class JobRun {
     case moved
   }
 
-  /// Why a running transfer is ended from outside.
-  enum Stop: Error {
-    case shutdown, moved, removed, changed
-    /// Less than `--min-free` would be left: it waits until there is room.
-    case noRoom(String)
-    /// The output root is not there, or is none to publish to: it waits until there is one.
-    case noOutput(String)
-    case failed(SpoolError)
-
-    /// The worker's own doing, and no person's.
-    fileprivate var isOurs: Bool {
-      switch self {
-      case .shutdown, .noRoom, .noOutput: true
-      case .moved, .removed, .changed, .failed: false
-      }
-    }
-  }
-
   private(set) var claim: Claim
   /// That of the claim when it began.
   let firstName: FileName
   let host: String
   private let worker: Worker
   private let id: UInt64
-  private var state: State?
-  private var stop: Stop?
+  private var state: JobData?
+  private var stop: JobStop?
   private let hookStop = ChildStop()
   /// What is under way.
   private var fetch: MirrorFetch?
@@ -84,7 +66,7 @@ final class JobRun {
     defer { state?.leaveRoom() }
     do {
       return try await attemptOnce()
-    } catch let stop as Stop {
+    } catch let stop as JobStop {
       return await end(stop)
     } catch let failure as Failure {
       return await record(failure)
@@ -103,7 +85,7 @@ final class JobRun {
   }
 
   /// What became of the claim, if it is not this worker's any more: a gesture can come between any two steps.
-  private func lostClaim() -> Stop? {
+  private func lostClaim() -> JobStop? {
     guard claim.isHeld else { return nil }
     do throws(SpoolError) {
       return try claim.standing().stop
@@ -192,7 +174,7 @@ final class JobRun {
   // MARK: recover
 
   /// The data that an earlier attempt left, as far as it is to be trusted, its checksum carried on.
-  private func openData(_ plan: JobPlan, _ journal: Journal) async throws -> State {
+  private func openData(_ plan: JobPlan, _ journal: Journal) async throws -> JobData {
     let root = try worker.outputs.opened()
     // After a power cut the journal may not know of the temporary name: no line of it was durable when that became so.
     func open() throws(SpoolError) -> PartFile? {
@@ -246,7 +228,7 @@ final class JobRun {
     isDoubtful = false
     // What a worker fetched that was killed before it could say so.
     fetched += unrecorded
-    let state = State(
+    let state = JobData(
       claim: claim, request: plan.request, part: part, version: part.length > 0 ? journal.version : nil,
       room: worker.room, blocks: worker.blocks)
     // Before anything can fail: it takes part in the room from now on.
@@ -261,7 +243,7 @@ final class JobRun {
 
   /// Asks the mirrors in turn until the data is whole and verified. A connection that is cut after progress is resumed at once; a mirror without
   /// progress, or with other data than the job declares, is left; when all are, the attempt has failed.
-  private func transfer(_ plan: JobPlan, _ state: State) async throws {
+  private func transfer(_ plan: JobPlan, _ state: JobData) async throws {
     var failures: [Failure] = []
     let mirrors = plan.mirrors.enumerated().map { index, parts in
       Mirror(number: index + 1, url: plan.request.urls[index].text, parts: parts)
@@ -301,7 +283,7 @@ final class JobRun {
   }
 
   /// - Parameter others: mirrors that may take part where there are several connections.
-  private func fetch(_ mirror: Mirror, with others: [Mirror], _ state: State) async throws {
+  private func fetch(_ mirror: Mirror, with others: [Mirror], _ state: JobData) async throws {
     let fetch = MirrorFetch(
       mirror, with: others, state, engine: try worker.engine(), id: fetchID, options: worker.options,
       memory: worker.memory
@@ -326,7 +308,7 @@ final class JobRun {
 
   // MARK: verify
 
-  private func verify(_ state: State) throws(Failure) {
+  private func verify(_ state: JobData) throws(Failure) {
     let part = state.part
     // Fetched when more was allowed.
     if let failure = state.request.tooLarge(part.length) { throw failure }
@@ -342,7 +324,7 @@ final class JobRun {
   }
 
   /// The spool's own `verify` program has the last word on a payload.
-  private func askVerifyHook(_ plan: JobPlan, _ state: State) async throws {
+  private func askVerifyHook(_ plan: JobPlan, _ state: JobData) async throws {
     if let stop { throw stop }
     let hooks = worker.hooks(hookStop)
     guard hooks.has(.verify) else { return }
@@ -446,7 +428,7 @@ final class JobRun {
     state = nil
   }
 
-  private func end(_ stop: Stop) async -> Outcome {
+  private func end(_ stop: JobStop) async -> Outcome {
     await checkpointing?.value
     if stop.isOurs, let lost = lostWrites ?? claim.lostWrites { return await record(Failure(lost)) }
     do {
@@ -522,7 +504,7 @@ final class JobRun {
     return length > lengthAtStart ? length - lengthAtStart : 0
   }
 
-  func stop(_ reason: Stop) {
+  func stop(_ reason: JobStop) {
     switch reason {
     case .shutdown, .moved, .removed, .changed: hookStop.request()
     // The hook that may follow is to be heard.
@@ -559,7 +541,7 @@ final class JobRun {
     if mayCheckpoint, let state, checkpointing == nil, state.isCheckpointDue(worker.options) { beginCheckpoint(state) }
   }
 
-  private func beginCheckpoint(_ state: State) {
+  private func beginCheckpoint(_ state: JobData) {
     state.noteCheckpointBegun()
     let mark = state.part.mark
     let data = state.part.flush
@@ -590,18 +572,6 @@ final class JobRun {
         self.stop(.failed(SpoolError(call: .fdatasync, path: self.claim.job.display, errno: .ioError)))
       }
       self.checkpointing = nil
-    }
-  }
-}
-
-extension Claim.Standing {
-  /// What it means for whoever works on the job; nil while the claim is ours.
-  var stop: JobRun.Stop? {
-    switch self {
-    case .ours: nil
-    case .moved: .moved
-    case .removed: .removed
-    case .changed: .changed
     }
   }
 }

@@ -1,15 +1,17 @@
 internal import Spool
 internal import Transfer
 
-/// Fetches from one mirror until the data is whole, or nothing more is to be had there now. ``FetchPolicy`` decides what is asked; this asks.
+/// Fetches from one mirror until the data is whole, or nothing more is to be had there now. ``FetchPolicy`` decides
+/// what is asked; this asks.
 @WorkerLoop
 final class MirrorFetch {
-  private let state: JobRun.State
+  private let state: JobData
   private let mirror: Mirror
   /// Mirrors that may take part where there are several connections.
   private let others: [Mirror]
   private let engine: TransferEngine
-  /// What all requests of this job have in common; its id and those that follow it, one for each connection, are the job's own.
+  /// What all requests of this job have in common; its id and those that follow it, one for each connection, are the
+  /// job's own.
   private let template: FetchRequest
   private let options: WorkerOptions
   private let memory: MemoryBudget
@@ -22,7 +24,7 @@ final class MirrorFetch {
   private(set) var fetched: UInt64 = 0
 
   init(
-    _ mirror: Mirror, with others: [Mirror], _ state: JobRun.State, engine: TransferEngine, id: FetchRequest.ID,
+    _ mirror: Mirror, with others: [Mirror], _ state: JobData, engine: TransferEngine, id: FetchRequest.ID,
     options: WorkerOptions, memory: MemoryBudget, log: @escaping (String, Fields) -> Void
   ) {
     self.state = state
@@ -56,7 +58,7 @@ final class MirrorFetch {
   func tick() { chunked?.tick() }
 
   /// Returns when the data is whole, as far as the server tells.
-  /// - Throws: ``Failure`` of this mirror, ``JobRun/Stop``, ``SpoolError``.
+  /// - Throws: ``Failure`` of this mirror, ``JobStop``, ``SpoolError``.
   func run() async throws {
     do {
       while !state.isComplete, try await askOnce() {}
@@ -72,7 +74,8 @@ final class MirrorFetch {
     let manner = policy.manner
     var plan = manner.isWhole ? .fresh : state.plan(for: mirror.number)
     if !manner.isConditional { plan.ifRange = nil }
-    // The answer to a first small piece tells whether there can be others beside it; not where data cannot be gone on with.
+    // The answer to a first small piece tells whether there can be others beside it; not where data cannot be gone
+    // on with.
     let isPiece = manner.connections > 1 && plan.offset == state.length
     if isPiece { plan.last = plan.offset + min(ChunkPlan.smallest, options.chunkSize) - 1 }
     try state.checkRoom()
@@ -86,9 +89,9 @@ final class MirrorFetch {
         "set-aside",
         Fields().with("data", "failed/\(state.claim.job.part.display)").with("reason", "the same answer came again"))
     }
-    if isStopped { throw JobRun.Stop.shutdown }
+    if isStopped { throw JobStop.shutdown }
     switch result.end {
-    case .cancelled: throw JobRun.Stop.shutdown
+    case .cancelled: throw JobStop.shutdown
     case .failed(let failure) where failure.code == .surplus:
       // libcurl tells of this over HTTP/2 only, and not each time: over HTTP/1.1 the length is what counts.
       try sink.takeBack()
@@ -190,10 +193,10 @@ final class MirrorFetch {
     chunked = nil
     fetched += fetch.fetched
     try state.finishPending()
-    if isStopped { throw JobRun.Stop.shutdown }
+    if isStopped { throw JobStop.shutdown }
     switch end {
     case .whole: break
-    case .stopped: throw JobRun.Stop.shutdown
+    case .stopped: throw JobStop.shutdown
     case .failed(let failure as Failure): return try next(.failed(failure, FetchPolicy.Circumstances()))
     case .failed(let error): throw error
     case .differs(let reason): return try next(.askUnbounded(reason))
@@ -206,7 +209,7 @@ final class MirrorFetch {
   }
 }
 
-extension JobRun.State {
+extension JobData {
   /// How the next request to a mirror goes on.
   func plan(for mirror: Int) -> ResumePlan {
     ResumePlan.decide(length: length, version: version, mirror: mirror, hasChecksum: request.crc32 != nil)

@@ -3,7 +3,7 @@ internal import Transfer
 
 /// Takes one response in: its verdict first, then its bytes. Called by libcurl's thread, which is the loop's.
 final class PartSink: FetchSink {
-  private let state: JobRun.State
+  private let state: JobData
   private let plan: ResumePlan
   private let mirror: Mirror
   /// Where this answer's bytes begin.
@@ -21,7 +21,7 @@ final class PartSink: FetchSink {
     case failed(any Error)
   }
 
-  init(_ state: JobRun.State, plan: ResumePlan, mirror: Mirror) {
+  init(_ state: JobData, plan: ResumePlan, mirror: Mirror) {
     self.state = state
     self.plan = plan
     self.mirror = mirror

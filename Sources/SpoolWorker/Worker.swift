@@ -18,8 +18,6 @@ package final class Worker {
   /// A job that may have killed workers, and has no other beside it.
   private var alone: UInt64?
   let began = LoopExecutor.milliseconds()
-  /// Jobs in their commit beyond which no transfer starts: each holds three descriptors.
-  nonisolated static let mostCommits = 200
   /// Dirty bytes beyond which a file is not made durable together with all else.
   private static let littleDirty: UInt64 = 64 << 20
   var backlog = Backlog()
@@ -380,7 +378,7 @@ package final class Worker {
 
   var hasRoom: Bool {
     alone == nil && transfers.count < options.jobs
-      && running.count - transfers.count + rejectionsTold < Self.mostCommits
+      && running.count - transfers.count + rejectionsTold < WorkerOptions.mostCommits
   }
 
   /// Starts candidates while there is room.

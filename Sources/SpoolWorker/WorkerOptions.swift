@@ -41,14 +41,17 @@ package struct WorkerOptions: Sendable {
   /// Bytes of a job with its journal beyond which checkpoints that later ones supersede are left out.
   package var longJournal: Int64 = 1 << 20
 
+  /// Jobs in their commit beyond which no transfer starts: each holds three descriptors.
+  static let mostCommits = 200
+
   package init() {}
 
   /// Files, directories and sockets that a worker may have open at once.
-  package var descriptors: Int { jobs * 5 + Worker.mostCommits * 3 + 64 }
+  package var descriptors: Int { jobs * 5 + Self.mostCommits * 3 + 64 }
 
   /// The same with every output as deep, and as many connections for each job, as may be.
   package var mostDescriptors: Int {
-    descriptors + (jobs + Worker.mostCommits) * OutputPath.maximumParts + jobs * maxConnections
+    descriptors + (jobs + Self.mostCommits) * OutputPath.maximumParts + jobs * maxConnections
   }
 }
 

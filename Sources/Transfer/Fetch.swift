@@ -143,21 +143,3 @@ package struct TransferFailure: Error, Equatable, Sendable {
     self.osErrno = osErrno
   }
 }
-
-/// The engine could not be set up.
-package struct TransferError: Error, Sendable, CustomStringConvertible {
-  package let description: String
-}
-
-/// Backslash escapes for everything but printable ASCII: texts of libcurl and OpenSSL may quote what a server sent.
-func printable(_ text: String) -> String {
-  guard !text.utf8.allSatisfy({ 0x20...0x7e ~= $0 }) else { return text }
-  return text.utf8.reduce(into: "") { result, byte in
-    if 0x20...0x7e ~= byte {
-      result.unicodeScalars.append(Unicode.Scalar(byte))
-    } else {
-      result += byte < 16 ? "\\x0" : "\\x"
-      result += String(byte, radix: 16)
-    }
-  }
-}

@@ -3,7 +3,8 @@ internal import Glibc
 
 /// The sockets that libcurl has open, so that a connection can be looked at before it is used again.
 ///
-/// libcurl 7.88 takes whatever comes on a reused connection for the answer to its latest request. What a server sent beyond the body before, or
+/// libcurl 7.88 takes whatever comes on a reused connection for the answer to its latest request. What a server sent
+/// beyond the body before, or
 /// unasked, would so become the next job's data.
 final class OpenSockets {
   private var descriptors: Set<Int32> = []
@@ -37,11 +38,12 @@ final class OpenSockets {
 
   /// Puts an exchange on a connection.
   ///
-  /// libcurl 7.88 lets a transfer that could share a connection of HTTP/2 have one of HTTP/1.1 that is in use, if its host was seen to speak
+  /// libcurl 7.88 lets a transfer that could share a connection of HTTP/2 have one of HTTP/1.1 that is in use, if
+  /// its host was seen to speak
   /// HTTP/2 before. Either would get the other's answer.
   /// - Parameter isShareable: whether it is of HTTP/2; nil: not known of this connection.
   /// - Returns: false where others are on it, and it is not known to be of HTTP/2.
-  func enter(_ connection: Connection, _ exchange: Exchange, isShareable: Bool?) -> Bool {
+  func enter(_ connection: Connection, _ exchange: AnyObject, isShareable: Bool?) -> Bool {
     switch isShareable {
     case true?: shareable.insert(connection)
     // Ports come again.
@@ -54,7 +56,7 @@ final class OpenSockets {
     return true
   }
 
-  func leave(_ connection: Connection, _ exchange: Exchange) {
+  func leave(_ connection: Connection, _ exchange: AnyObject) {
     users[connection]?.remove(ObjectIdentifier(exchange))
     if users[connection]?.isEmpty == true { (users[connection], floods[connection]) = (nil, nil) }
   }
@@ -71,8 +73,10 @@ final class OpenSockets {
   private static let floodRecords = 1000
   private static let floodTime: Milliseconds = 5000
 
-  /// Counts a record that is no part of an answer as far as is known. Frames of HTTP/2 without end, such as SETTINGS, would keep libcurl 7.88 within one
-  /// curl_multi_perform(3), and with it all transfers, timeouts and signals: such a connection is shut down, here, where libcurl calls us at all.
+  /// Counts a record that is no part of an answer as far as is known. Frames of HTTP/2 without end, such as
+  /// SETTINGS, would keep libcurl 7.88 within one
+  /// curl_multi_perform(3), and with it all transfers, timeouts and signals: such a connection is shut down, here,
+  /// where libcurl calls us at all.
   func noteRecord(on connection: Connection) {
     let now = monotonicMilliseconds()
     var flood = floods[connection] ?? Flood(began: now)

@@ -1,17 +1,6 @@
 internal import CCurl
 internal import Glibc
 
-/// What is known of the way through a proxy when libcurl ends a hop.
-struct ProxyFacts {
-  var proxy: Proxy
-  /// The status of its answer to CONNECT (CURLINFO_HTTP_CONNECTCODE(3)); 0 without one.
-  var connectStatus = 0
-  /// A connection to the proxy stood.
-  var isConnected = false
-  /// What a SOCKS proxy said (CURLINFO_PROXY_ERROR(3)).
-  var socksError = 0
-}
-
 extension Proxy {
   /// What it means that this proxy wants to know who we are (RFC 9110, 15.5.8), or does not let us in.
   func refusal(_ status: Int) -> TransferFailure {

@@ -35,7 +35,8 @@ import Testing
     Drop(testDescription: "install", line: "\(job) >job && install -m 444 job new/x"),
     Drop(testDescription: "scp", line: "\(job) >job && scp -q job new/x"),
     Drop(testDescription: "rsync", line: "\(job) >x && rsync --times x new/"),
-    Drop(testDescription: "rsync --inplace", line: "\(job) >x && rsync --inplace x new/"),
+    // It sets the mode by name when it has closed the file: 23 where the worker was quicker.
+    Drop(testDescription: "rsync --inplace", line: "\(job) >x && rsync --inplace x new/ || test $? = 23"),
     Drop(
       testDescription: "an editor that saves by rename", line: "\(job) >new/.x.swp && sleep 0.3 && mv new/.x.swp new/x"),
     Drop(

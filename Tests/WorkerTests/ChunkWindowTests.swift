@@ -32,7 +32,7 @@ import Testing
       throw TestSupportError("not claimed")
     }
     let part = try #require(try PartFile.open(claim.job, in: spool))
-    let state = JobRun.State(
+    let state = JobData(
       claim: claim, request: claim.text.request, part: part, version: nil, room: DiskRoom(spool, kept: 0),
       blocks: BlockPool())
     defer { state.leaveRoom() }

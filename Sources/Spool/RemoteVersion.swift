@@ -1,0 +1,59 @@
+/// What one `response:` says of the version that the data belongs to.
+package struct RemoteVersion: Sendable, Equatable {
+  /// Which `url:` line of the job answered, counted from 1.
+  package var mirror: Int
+  /// Bytes of the whole representation, where the server said so.
+  package var size: UInt64?
+  /// As sent, `W/` included.
+  package var etag: String?
+  /// The Last-Modified field as sent, only where it is a strong validator (RFC 9110 section 8.8.2.2).
+  package var modified: String?
+  /// The server answered 200 to an `If-Range` with this very validator: ask without it and compare.
+  package var ignoresIfRange: Bool
+  /// What the validators are of; nil in journals of version 0.1.
+  package var resource: Resource?
+  /// The media type without parameters, in lower case; nil where the server named none.
+  package var type: String?
+
+  package init(
+    mirror: Int, size: UInt64?, etag: String?, modified: String?, ignoresIfRange: Bool = false,
+    resource: Resource? = nil, type: String? = nil
+  ) {
+    self.mirror = mirror
+    self.size = size
+    self.etag = etag
+    self.modified = modified
+    self.ignoresIfRange = ignoresIfRange
+    self.resource = resource
+    self.type = type
+  }
+
+  /// The ETag if it is a strong one (RFC 9110 section 8.8.3).
+  package var strongETag: String? {
+    guard let etag, etag.utf8.count >= 2, etag.utf8.first == 0x22, etag.utf8.last == 0x22 else { return nil }
+    return etag
+  }
+
+  /// What `If-Range` may carry (RFC 9110 section 13.1.5): a strong ETag, or a date only if there is no ETag at all.
+  package var ifRange: String? { etag == nil ? modified : strongETag }
+}
+
+extension RemoteVersion {
+  /// What `answer` is of, beside this. Where the journal of an older version names no resource, the job's URL has to
+  /// do.
+  package func relation(to answer: RemoteVersion) -> Resource.Relation {
+    guard let resource, let other = answer.resource else { return mirror == answer.mirror ? .same : .other }
+    return resource.relation(to: other)
+  }
+
+  /// Whether `answer` may be of the same version of the same resource, as far as resources and their kind of
+  /// validator tell; the validators themselves
+  /// are compared elsewhere.
+  package func mayBeContinued(by answer: RemoteVersion) -> Bool {
+    switch relation(to: answer) {
+    case .same: true
+    case .otherQuery: strongETag != nil
+    case .other: false
+    }
+  }
+}

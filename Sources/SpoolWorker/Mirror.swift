@@ -1,0 +1,10 @@
+internal import Transfer
+
+/// One of a job's URLs.
+struct Mirror: Sendable {
+  /// Counted from 1.
+  let number: Int
+  /// As the job has it: may hold secrets.
+  let url: String
+  let parts: URLParts
+}
