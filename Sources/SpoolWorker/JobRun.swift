@@ -543,13 +543,16 @@ final class JobRun {
 
   private func beginCheckpoint(_ state: JobData) {
     state.noteCheckpointBegun()
-    let mark = state.part.mark
-    let data = state.part.flush
-    let cache = state.part.cache
+    let part = state.part
+    let mark = part.mark
+    let data = part.flush
+    let cache = part.cache
     // What was fetched last stays for whoever reads the payload next.
     let kept = worker.options.checkpointBytes
     let generation = state.generation
     checkpointing = WorkerLoop.start {
+      // Other data may take its place meanwhile; its descriptor is in use until here is done.
+      defer { withExtendedLifetime(part) {} }
       do {
         do {
           try await offload {

@@ -139,6 +139,7 @@ final class MirrorFetch {
   /// What a body that ended in good order means; nil where it was all of the file.
   private func ended(_ result: FetchResult, _ sink: PartSink, from before: UInt64) -> FetchPolicy.Event? {
     let head = result.head
+    state.isLengthUnproven = false
     let endsUnannounced = head?.framing == .close || head?.framing == .stream
     // A body that ends with the connection may have been cut: the job's own `size:` tells.
     guard let size = state.version?.size ?? sink.statedEnd ?? (endsUnannounced ? state.request.size : nil) else {

@@ -114,14 +114,16 @@ struct SeveralUsersTests {
       try await scene.shell(alice, "umask 027; echo '\(server.url("/alice"))' >new/alice").status == .exited(0))
 
     let run = try scene.start(worker, [program, "-v", "--min-free", "1M", "."])
+    // The kernel ends a lease that is in somebody's way after 45 s (fcntl(2), lease-break-time): a slow machine sees that job run.
+    @Sendable func done() -> [String] { spool.names("done").filter { $0 != "leased" } }
     let judged = ["busy", "dangling", "fifo", "forged", "huge", "ours", "symlink", "unreadable"]
     try await waitUntil("the honest one is done, and the others are judged") {
-      spool.names("done") == ["alice"] && Set(judged).isSubset(of: spool.names("failed"))
+      done() == ["alice"] && Set(judged).isSubset(of: spool.names("failed"))
     }
     // It goes on, and takes in what comes.
     #expect(
       try await scene.shell(alice, "umask 027; echo '\(server.url("/more"))' >new/more").status == .exited(0))
-    try await waitUntil("another honest one is done") { spool.names("done") == ["alice", "more"] }
+    try await waitUntil("another honest one is done") { done() == ["alice", "more"] }
     run.send(signal: SIGTERM)
     let result = try await run.result()
     #expect(result.exitStatus == 1, "\(result)")
@@ -132,7 +134,7 @@ struct SeveralUsersTests {
       }
       #expect(try places.contains { try spool.lines($0).last?.key == "failed" }, "\(name): \(places)")
     }
-    #expect(spool.payloads == ["alice", "more"] && !result.errors.contains("root:"))
+    #expect(spool.payloads.filter { $0 != "x" } == ["alice", "more"] && !result.errors.contains("root:"))
     // The next run finds no more than that, and is none the worse.
     let again = try await scene.start(worker, [program, "--once", "."]).result()
     #expect(again.exitStatus == 1 && again.errors.split(separator: "\n").count == 1, "\(again)")
