@@ -209,7 +209,7 @@ extension VerdictCase {
       verdict: "complete"),
     VerdictCase(
       name: "our length, total not known", status: 416, fields: ["content-range: bytes */50", "etag: \"v1\""],
-      total: nil, verdict: "complete"),
+      total: nil, verdict: "startOver"),
     VerdictCase(
       name: "our length, but it was to be longer", status: 416, fields: ["content-range: bytes */50", "etag: \"v1\""],
       verdict: "startOver"),
