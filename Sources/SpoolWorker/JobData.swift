@@ -96,9 +96,8 @@ final class JobData {
 
   // MARK: data beside the data
 
-  /// Begins anew in a file beside the data, which stays until the new one is longer: a server that is of no use for
-  /// going on, or another mirror,
-  /// may fail before it has brought as much.
+  /// Begins anew in a file beside the data, which stays until the new one is longer: a server whose
+  /// ranges are of no use, or another mirror, may fail before it has brought as much.
   func beginBeside() throws(SpoolError) {
     try abandonBeside()
     generation += 1
@@ -119,21 +118,16 @@ final class JobData {
     try beside.close()
   }
 
-  /// Has the new data take the place of the old. What the journal says of the old inode is no harm in between:
-  /// whoever finds another inode there
-  /// reads the bytes before the last mark, and begins from 0 where they differ (``Recovery``).
-  private func takePlace() throws(SpoolError) {
+  /// Has the new data, if there is any, take the place of the old. A crash before the journal tells of that does no
+  /// harm: whoever finds another inode there reads the bytes before the last mark, and begins from 0 where they
+  /// differ (``Recovery``).
+  func takePlace() throws(SpoolError) {
     guard let beside, let version else { return }
     generation += 1
     try beside.takePlace(of: part)
     part = beside
     (self.beside, keptVersion) = (nil, nil)
     try journal(version, at: 0)
-  }
-
-  /// Has what is beside the data take its place, as it is the whole now.
-  func settle() throws(SpoolError) {
-    if beside != nil { try takePlace() }
   }
 
   // MARK: data in doubt

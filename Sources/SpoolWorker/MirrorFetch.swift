@@ -62,7 +62,7 @@ final class MirrorFetch {
   func run() async throws {
     do {
       while !state.isComplete, try await askOnce() {}
-      try state.settle()
+      try state.takePlace()
     } catch {
       try state.abandonBeside()
       throw error
@@ -79,7 +79,6 @@ final class MirrorFetch {
     let isPiece = manner.connections > 1 && plan.offset == state.length
     if isPiece { plan.last = plan.offset + min(ChunkPlan.smallest, options.chunkSize) - 1 }
     try state.checkRoom()
-    let before = state.length
     let sink = PartSink(state, plan: plan, mirror: mirror)
     let result = await engine.fetch(request(manner, plan, isPiece: isPiece), into: sink)
     fetched += result.bytesReceived
@@ -100,7 +99,7 @@ final class MirrorFetch {
       return try next(.failed(Failure(failure, isLoopback: mirror.parts.isLoopback), circumstances(plan, result)))
     case .refused: return try refused(sink, plan, result)
     case .complete:
-      guard let event = ended(result, sink, from: before) else { return false }
+      guard let event = ended(result, sink) else { return false }
       guard try next(event), case .ended = event, isPiece, let size = state.version?.size else { return true }
       return try await fetchChunks(
         of: size, manner, plan, rate: Double(result.bytesReceived) / max(0.001, result.seconds))
@@ -137,7 +136,7 @@ final class MirrorFetch {
   }
 
   /// What a body that ended in good order means; nil where it was all of the file.
-  private func ended(_ result: FetchResult, _ sink: PartSink, from before: UInt64) -> FetchPolicy.Event? {
+  private func ended(_ result: FetchResult, _ sink: PartSink) -> FetchPolicy.Event? {
     let head = result.head
     state.isLengthUnproven = false
     let endsUnannounced = head?.framing == .close || head?.framing == .stream

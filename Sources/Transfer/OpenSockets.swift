@@ -74,9 +74,8 @@ final class OpenSockets {
   private static let floodTime: Milliseconds = 5000
 
   /// Counts a record that is no part of an answer as far as is known. Frames of HTTP/2 without end, such as
-  /// SETTINGS, would keep libcurl 7.88 within one
-  /// curl_multi_perform(3), and with it all transfers, timeouts and signals: such a connection is shut down, here,
-  /// where libcurl calls us at all.
+  /// SETTINGS, keep libcurl 7.88 within one curl_multi_perform(3), and with it all transfers, timeouts and signals.
+  /// So such a connection is shut down here, within one of libcurl's callbacks.
   func noteRecord(on connection: Connection) {
     let now = monotonicMilliseconds()
     var flood = floods[connection] ?? Flood(began: now)
@@ -84,28 +83,25 @@ final class OpenSockets {
     floods[connection] = flood
     guard flood.records >= Self.floodRecords, now - flood.began >= Self.floodTime else { return }
     floods[connection] = nil
-    for descriptor in sockets(of: connection) { shutdown(descriptor, Int32(SHUT_RDWR)) }
+    for descriptor in descriptors where isEnd(descriptor, of: connection) {
+      shutdown(descriptor, Int32(SHUT_RDWR))
+    }
   }
 
   /// Something of an answer came.
   func noteAnswer(on connection: Connection) { floods[connection] = nil }
 
-  /// Two sockets may share a port if their own addresses differ.
-  private func sockets(of connection: Connection) -> [Int32] {
-    descriptors.filter {
-      port($0, getsockname) == connection.localPort && port($0, getpeername) == connection.remotePort
-    }
+  private func isEnd(_ descriptor: Int32, of connection: Connection) -> Bool {
+    port(descriptor, getsockname) == connection.localPort && port(descriptor, getpeername) == connection.remotePort
   }
 
   /// Whether there is anything to read, before anything was asked, on the connection between these two ports.
   func hasUnreadBytes(localPort: Int32, remotePort: Int32) -> Bool {
-    func isWanted(_ descriptor: Int32) -> Bool {
-      port(descriptor, getsockname) == localPort && port(descriptor, getpeername) == remotePort
-    }
+    let connection = Connection(localPort: localPort, remotePort: remotePort)
     // Two sockets may share a port if their own addresses differ: then whichever has something to read counts.
     var wanted = known[localPort].map { [$0] } ?? []
-    if wanted.isEmpty || !descriptors.contains(wanted[0]) || !isWanted(wanted[0]) {
-      wanted = descriptors.filter(isWanted)
+    if wanted.isEmpty || !descriptors.contains(wanted[0]) || !isEnd(wanted[0], of: connection) {
+      wanted = descriptors.filter { isEnd($0, of: connection) }
       known[localPort] = wanted.count == 1 ? wanted[0] : nil
     }
     return wanted.contains { descriptor in
