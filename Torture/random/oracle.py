@@ -17,6 +17,8 @@ RIGHT = "right"
 CLOSED = "closed: a body without length, cut in good order, and the receipt says unproven=length"
 # The server said that this is the whole: by a length, a last chunk, a total.
 STATED = "stated: the server presented other bytes, or fewer, as the whole"
+# The user vouches for the length, and nothing contradicts it.
+DECLARED = "declared: a cut body whose length is not stated, and is the size that the job declares"
 # Against RFC 9110 section 8.8.1.
 SAME = "same validator: two versions of one resource under one strong validator and of one size"
 # Told apart by the query alone, which may be a signature.
@@ -71,6 +73,8 @@ def explain(trial: Trial, job: Job, payload: bytes, text: str, log: list[Sent]) 
         return STATED
     if is_stated_total(payload, own, log):
         return STATED
+    if job.declares_size and is_begin_without_total(payload, log):
+        return DECLARED
     return spliced(own, payload, log) or raise_wrong(trial, own, payload, log)
 
 
@@ -91,6 +95,12 @@ def is_stated_total(payload: bytes, own: list[Resource], log: list[Sent]) -> boo
         if answer.status != 416 or not knows_other_total(log[:number], answer):
             return True
     return False
+
+
+def is_begin_without_total(payload: bytes, log: list[Sent]) -> bool:
+    """Whether the payload begins a version whose length the server kept to itself."""
+    sent = [one for one in log if one.version is not None and one.version.content.startswith(payload) and one.status in (200, 206)]
+    return any(one.body for one in sent) and all(one.total is None for one in sent)
 
 
 def knows_other_total(before: list[Sent], answer: Sent) -> bool:

@@ -335,6 +335,9 @@ class Http2:
         if announced is not None and end == announced:
             # By its length alone, whatever comes after.
             sent.how = "whole"
+        elif announced == 0:
+            # libcurl reads no body that is said to be empty, so nobody sees that one came.
+            sent.body, sent.how = b"", "whole"
         elif is_good:
             sent.how = "h2" if announced is None else "cut"
         if step.encoding in ("gzip", "br"):
