@@ -32,8 +32,8 @@ import Testing
       throw TestSupportError("not claimed")
     }
     let part = try #require(try PartFile.open(claim.job, in: spool))
-    let state = JobData(
-      claim: claim, request: claim.text.request, part: part, version: nil, room: DiskRoom(spool, kept: 0),
+    let state = PartData(
+      claim: claim, request: claim.text.request, part: part, version: nil, room: DiskSpace(spool, kept: 0),
       blocks: BlockPool())
     defer { state.leaveRoom() }
     var plan = ChunkPlan(0..<10_000_000, connections: 2, largest: 300_000, rate: 1e9)

@@ -1,6 +1,7 @@
 """Many trials in one spool: runs of the worker, what a person does in between, kills and power cuts; and what must hold after each run."""
 
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -193,9 +194,10 @@ class Batch:
 
     @staticmethod
     def kill(worker: asyncio.subprocess.Process) -> None:
-        # Its own `kill` would take the exit status away from the loop.
+        # Its own `kill` would take the exit status away from the loop. One that has just ended may be waited for already.
         if worker.returncode is None:
-            os.kill(worker.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker.pid, signal.SIGKILL)
 
     def act(self, play: Play, kind: str) -> None:
         """Called by the server in the middle of an answer."""

@@ -23,7 +23,7 @@ func planted(_ name: String) -> Bool { getenv("PLANT").map { String(cString: $0)
 
 @dataclass
 class Plant:
-    file: str
+    module: str
     # What stands there once, and what takes its place.
     old: str
     new: str
@@ -35,46 +35,46 @@ class Plant:
 
 PLANTS = {
     "range-start": Plant(
-        "SpoolWorker/ResponseVerdict.swift", "guard first == plan.offset else {", 'guard planted("range-start") || first == plan.offset else {', {"splice", "junk", "cut"}
+        "SpoolWorker", "guard first == plan.offset else {", 'guard planted("range-start") || first == plan.offset else {', {"splice", "junk", "cut"}
     ),
     "validator": Plant(
-        "SpoolWorker/ResponseVerdict.swift", "guard answer.etag == etag else {", 'guard planted("validator") || answer.etag == etag else {', {"splice", "junk"}
+        "SpoolWorker", "guard answer.etag == etag else {", 'guard planted("validator") || answer.etag == etag else {', {"splice", "junk"}
     ),
     "resource": Plant(
-        "SpoolWorker/ResponseVerdict.swift", "guard isSame || request.crc32", 'guard isSame || planted("resource") || request.crc32', {"splice", "other resource"}
+        "SpoolWorker", "guard isSame || request.crc32", 'guard isSame || planted("resource") || request.crc32', {"splice", "other resource"}
     ),
     "total": Plant(
-        "SpoolWorker/ResponseVerdict.swift", "total != size { return .startOver", 'total != size, !planted("total") { return .startOver', {"splice", "junk", "cut"}
+        "SpoolWorker", "total != size { return .startOver", 'total != size, !planted("total") { return .startOver', {"splice", "junk", "cut"}
     ),
-    "multipart": Plant("SpoolWorker/ResponseVerdict.swift", "if isMultipart {", 'if isMultipart, !planted("multipart") {', {"junk"}),
+    "multipart": Plant("SpoolWorker", "if isMultipart {", 'if isMultipart, !planted("multipart") {', {"junk"}),
     "encoding": Plant(
-        "SpoolWorker/ResponseVerdict.swift", ".contains($0.lowercased()) }\n  }", '.contains($0.lowercased()) && !planted("encoding") }\n  }', {"junk"}
+        "SpoolWorker", ".contains($0.lowercased()) }\n  }", '.contains($0.lowercased()) && !planted("encoding") }\n  }', {"junk"}
     ),
     "replace": Plant(
-        "SpoolWorker/JobState.swift", "case .dropped: try discardData()", 'case .dropped: if !planted("replace") { try discardData() }', {"splice", "junk", "stuck"}
+        "SpoolWorker", "case .dropped: try discardData()", 'case .dropped: if !planted("replace") { try discardData() }', {"splice", "junk", "stuck"}
     ),
-    "surplus": Plant("SpoolWorker/PartSink.swift", "if let statedEnd, state.length", 'if let statedEnd, !planted("surplus"), state.length', {"junk"}),
+    "surplus": Plant("SpoolWorker", "if let statedEnd, state.length", 'if let statedEnd, !planted("surplus"), state.length', {"junk"}),
     "stream": Plant(
-        "SpoolWorker/ResponseVerdict.swift", "if head.framing == .stream, request.size", 'if head.framing == .stream, !planted("stream"), request.size', {"cut"}
+        "SpoolWorker", "if head.framing == .stream, request.size", 'if head.framing == .stream, !planted("stream"), request.size', {"cut"}
     ),
     "other-kind": Plant(
-        "SpoolWorker/ResponseVerdict.swift", "if let oddity, answers", 'if let oddity, !planted("other-kind"), answers', {"page"}
+        "SpoolWorker", "if let oddity, answers", 'if let oddity, !planted("other-kind"), answers', {"page"}
     ),
     "crc32": Plant(
-        "SpoolWorker/JobRun.swift", "declared != part.checksum {", 'declared != part.checksum, !planted("crc32") {', {"declared"}
+        "SpoolWorker", "declared != part.checksum {", 'declared != part.checksum, !planted("crc32") {', {"declared"}
     ),
     "short-body": Plant(
-        "Transfer/HopOutcome.swift", "  case CURLE_PARTIAL_FILE:\n", '  case CURLE_PARTIAL_FILE:\n    if planted("short-body") { return .complete }\n', {"cut", "page", "stuck"}
+        "Transfer", "  case CURLE_PARTIAL_FILE:\n", '  case CURLE_PARTIAL_FILE:\n    if planted("short-body") { return .complete }\n', {"cut", "page", "stuck"}
     ),
-    "reboot": Plant("SpoolWorker/Recovery.swift", "start.boot == boot &&", '(start.boot == boot || planted("reboot")) &&', {"junk", "splice"}, needs_root=True),
+    "reboot": Plant("SpoolWorker", "start.boot == boot &&", '(start.boot == boot || planted("reboot")) &&', {"junk", "splice"}, needs_root=True),
     "secret": Plant(
-        "SpoolWorker/JobRun.swift",
+        "SpoolWorker",
         '.with("url", mirror.redacted))\n        // After',
         '.with("url", planted("secret") ? mirrors[index].url : mirror.redacted))\n        // After',
         {"secret"},
     ),
     "credentials": Plant(
-        "Transfer/Exchange.swift", "if !target.hasSameOrigin(as: origin) {", 'if !target.hasSameOrigin(as: origin), !planted("credentials") {', {"credentials"}
+        "Transfer", "if !target.hasSameOrigin(as: origin) {", 'if !target.hasSameOrigin(as: origin), !planted("credentials") {', {"credentials"}
     ),
 }
 
@@ -95,11 +95,11 @@ def build(work: Path) -> Path:
         elif there.exists():
             shutil.copy2(there, source / ".build" / name)
     for name, plant in PLANTS.items():
-        file = source / "Sources" / plant.file
-        text = file.read_text()
-        if text.count(plant.old) != 1:
-            raise SystemExit(f"random: the plant {name} has no place any more: {plant.file} holds {plant.old!r} {text.count(plant.old)} times")
-        file.write_text(text.replace(plant.old, plant.new))
+        texts = {file: file.read_text() for file in (source / "Sources" / plant.module).rglob("*.swift")}
+        places = [file for file, text in texts.items() if plant.old in text]
+        if len(places) != 1 or texts[places[0]].count(plant.old) != 1:
+            raise SystemExit(f"random: the plant {name} has no place of its own any more: {plant.module} holds {plant.old!r} in {len(places)} files")
+        places[0].write_text(texts[places[0]].replace(plant.old, plant.new))
     for target in TARGETS:
         (source / "Sources" / target / "Planted.swift").write_text(SWITCH)
     command = ["swift", "build", "--product", "spoolrun", "--disable-automatic-resolution", "--skip-update"]

@@ -17,14 +17,14 @@ final class ChunkedFetch {
 
   /// Where connections lead to.
   private struct Source {
-    let mirror: Mirror
+    let mirror: MirrorURL
     var connections = 0
     var hasDelivered = false
     var isDropped = false
     var ignoresIfRange = false
   }
 
-  private let state: JobData
+  private let state: PartData
   private let window: ChunkWindow
   private let engine: TransferEngine
   private let template: FetchRequest
@@ -46,7 +46,7 @@ final class ChunkedFetch {
   ///   - mirrors: the first is the one that the data came from last.
   ///   - template: a request of this job; its id and those that follow it, one for each connection, are its own.
   init(
-    _ state: JobData, plan: ChunkPlan, mirrors: [Mirror], engine: TransferEngine, template: FetchRequest,
+    _ state: PartData, plan: ChunkPlan, mirrors: [MirrorURL], engine: TransferEngine, template: FetchRequest,
     log: @escaping (String, Fields) -> Void
   ) {
     self.state = state
@@ -137,7 +137,7 @@ final class ChunkedFetch {
   }
 
   private func ended(
-    _ connection: Int, of mirror: Mirror, _ result: FetchResult, _ refusal: ChunkSink.Refusal?, _ received: UInt64,
+    _ connection: Int, of mirror: MirrorURL, _ result: FetchResult, _ refusal: ChunkSink.Refusal?, _ received: UInt64,
     isAll: Bool
   ) {
     fetched += result.bytesReceived

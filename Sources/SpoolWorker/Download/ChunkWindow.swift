@@ -3,7 +3,7 @@ internal import Spool
 /// Brings what several connections fetch into one order: appends what belongs at the end of the data, and keeps what came early. Touched by the loop's thread
 /// alone.
 final class ChunkWindow {
-  private let state: JobData
+  private let state: PartData
   var plan: ChunkPlan
   private var kept: [UInt64: EarlyBytes] = [:]
   /// Why bytes could not be appended: the other connections, which still run, must append nothing behind the gap.
@@ -13,7 +13,7 @@ final class ChunkWindow {
   /// Called within a libcurl callback for each connection that is under way with what is there by now.
   var onSuperfluous: (Int) -> Void = { _ in }
 
-  init(_ state: JobData, plan: ChunkPlan) {
+  init(_ state: PartData, plan: ChunkPlan) {
     self.state = state
     self.plan = plan
   }

@@ -3,7 +3,7 @@ internal import Spool
 /// Makes what many jobs wait for durable in rounds that they share (group commit). What is asked for while a round is under way goes into the next,
 /// so a lone job never waits, and under load nobody waits for more than two rounds.
 @WorkerLoop
-final class GroupFlush {
+final class GroupCommit {
   private struct Request {
     let flushes: [Flush]
     let continuation: CheckedContinuation<Void, any Error>
@@ -47,7 +47,7 @@ final class GroupFlush {
       let round = Round(flushes: Array(flushes.values), fileSystems: syncsAll ? fileSystems() : [])
       let clock = ContinuousClock()
       let began = clock.now
-      let outcome = await offload { round.run() }
+      let outcome = await runBlocking { round.run() }
       cost.note(clock.now - began, flushes: flushes.count, syncedAll: syncsAll)
       // The error was reported once and not again (errseq), perhaps for a file that asks only later: from now on each file's own word counts.
       if outcome.fileSystemFailed { hasFailed = true }

@@ -5,10 +5,10 @@ internal import Transfer
 /// what is asked; this asks.
 @WorkerLoop
 final class MirrorFetch {
-  private let state: JobData
-  private let mirror: Mirror
+  private let state: PartData
+  private let mirror: MirrorURL
   /// Mirrors that may take part where there are several connections.
-  private let others: [Mirror]
+  private let others: [MirrorURL]
   private let engine: TransferEngine
   /// What all requests of this job have in common; its id and those that follow it, one for each connection, are the
   /// job's own.
@@ -24,7 +24,7 @@ final class MirrorFetch {
   private(set) var fetched: UInt64 = 0
 
   init(
-    _ mirror: Mirror, with others: [Mirror], _ state: JobData, engine: TransferEngine, id: FetchRequest.ID,
+    _ mirror: MirrorURL, with others: [MirrorURL], _ state: PartData, engine: TransferEngine, id: FetchRequest.ID,
     options: WorkerOptions, memory: MemoryBudget, log: @escaping (String, Fields) -> Void
   ) {
     self.state = state
@@ -209,7 +209,7 @@ final class MirrorFetch {
   }
 }
 
-extension JobData {
+extension PartData {
   /// How the next request to a mirror goes on.
   func plan(for mirror: Int) -> ResumePlan {
     ResumePlan.decide(length: length, version: version, mirror: mirror, hasChecksum: request.crc32 != nil)

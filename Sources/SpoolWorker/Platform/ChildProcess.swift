@@ -75,10 +75,10 @@ struct ChildProcess: Sendable {
   /// requested meanwhile.
   /// - Throws: `Errno` where it cannot be started.
   func run() async throws(Errno) -> Outcome {
-    try await offload { () throws(Errno) in try runBlocking() }
+    try await runBlocking { () throws(Errno) in try runUntilExit() }
   }
 
-  private func runBlocking() throws(Errno) -> Outcome {
+  private func runUntilExit() throws(Errno) -> Outcome {
     let names = Set(environment.map { Array($0.name.utf8) })
     var variables = environment.map { Array($0.name.utf8) + [0x3D] + $0.value }
     var next: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> = spoolrun_environment()

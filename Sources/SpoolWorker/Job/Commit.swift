@@ -10,7 +10,7 @@ struct Commit {
   let attempt: Int
   /// When this worker began with the job.
   let began: Timestamp
-  let durable: GroupFlush
+  let durable: GroupCommit
   /// So much data is flushed by itself, so that no small job waits for it.
   private static let bulk: UInt64 = 8 << 20
 
@@ -24,7 +24,7 @@ struct Commit {
     do {
       let data = part.flush
       if part.length > Self.bulk {
-        try await offload { try data.run() }
+        try await runBlocking { try data.run() }
       } else {
         try await durable(data)
       }
@@ -77,7 +77,7 @@ struct Commit {
   private func publishCopy(_ part: PartFile, _ place: OutputPlace, unproven: String?) async throws -> UInt64 {
     let copy = try place.beginCopy(of: part)
     do {
-      let found = try await offload { try copy.run() }
+      let found = try await runBlocking { try copy.run() }
       guard found == part.checksum else {
         throw Failure(
           .mismatchChecksum, "the data read back differs from what was received", expected: "\(part.checksum)",
@@ -152,7 +152,7 @@ struct Commit {
       // Its number may be another file's, on another file system in any case. Commits are cut so seldom that all of it is read.
       let place = try outputs.place(plan.output)
       let existing = try place.openExisting()
-      let mark = try await offload { [reading = existing.reading] in try reading.run() }
+      let mark = try await runBlocking { [reading = existing.reading] in try reading.run() }
       if existing.status.inode == verified.part, mark == Mark(offset: verified.size, checksum: verified.checksum) {
         try await sync(place)
         try await finish(fetched: 0, existing: false, unproven: verified.unproven, mayHaveReceipt: true)
@@ -164,7 +164,7 @@ struct Commit {
     guard let part = try PartFile.open(claim.job, in: spool) else { return nil }
     guard part.inode == verified.part, part.length == verified.size else { return nil }
     // That number may be another file's by now, where flock(2) keeps no other host away: all of it is read again here as well.
-    let mark = try await offload {
+    let mark = try await runBlocking {
       [reading = part.reading(from: Mark(offset: 0, checksum: Checksum()), to: part.length)] in
       try reading.run()
     }
@@ -208,7 +208,7 @@ struct Commit {
     }
     let place = try outputs.place(plan.output)
     let existing = try place.openExisting()
-    let mark = try await offload { [reading = existing.reading] in try reading.run() }
+    let mark = try await runBlocking { [reading = existing.reading] in try reading.run() }
     guard request.crc32 ?? published ?? mark.checksum == mark.checksum else { throw outputExists() }
     try await durable(existing.flush)
     let unproven = journal.verified?.unproven

@@ -3,7 +3,7 @@ internal import Spool
 /// Room on the spool's disk, of which each transfer under way is promised what it is still to receive: else two that
 /// fit one by one would fill the disk
 /// together, and neither could go on. Touched by the loop's thread alone.
-final class DiskRoom {
+final class DiskSpace {
   /// Why bytes that are still to come have no room.
   struct Shortage {
     let needed: UInt64

@@ -3,11 +3,11 @@ internal import Transfer
 
 /// Takes one chunk's response in: its verdict first, by the same rules as for a resumed transfer, then its bytes.
 final class ChunkSink: FetchSink {
-  private let state: JobData
+  private let state: PartData
   private let window: ChunkWindow
   private let request: ChunkPlan.Request
   private let plan: ResumePlan
-  private let mirror: Mirror
+  private let mirror: MirrorURL
   /// Where the answer says that it ends, in the file, and where its bytes have come to.
   private var statedEnd: UInt64 = 0
   private var position: UInt64
@@ -27,7 +27,7 @@ final class ChunkSink: FetchSink {
     case broken(any Error)
   }
 
-  init(_ state: JobData, _ window: ChunkWindow, _ request: ChunkPlan.Request, plan: ResumePlan, mirror: Mirror) {
+  init(_ state: PartData, _ window: ChunkWindow, _ request: ChunkPlan.Request, plan: ResumePlan, mirror: MirrorURL) {
     self.state = state
     self.window = window
     self.request = request

@@ -54,10 +54,10 @@ package final class Worker {
   private var outputProblem: String?
   /// A job could not be claimed for want of room, and none was since.
   private var isFullTold = false
-  let room: DiskRoom
+  let room: DiskSpace
   let blocks = BlockPool()
   private(set) lazy var memory = MemoryBudget(limit: options.maxMemory ?? MemoryLimit.ofConnections())
-  var roomWait = RoomWait()
+  var spaceWait = SpaceWait()
   /// It watches, and does not end when all is done.
   private(set) var stays = false
   private var hasLibcurl = false
@@ -65,7 +65,7 @@ package final class Worker {
   /// A job ran since the last scan that found nothing to do.
   private var hasWorked = false
   /// What jobs make durable, together.
-  private(set) lazy var durable = GroupFlush { [unowned self] in
+  private(set) lazy var durable = GroupCommit { [unowned self] in
     [spoolFileSystem, outputs.fileSystem]
   } isLittleDirty: { [unowned self] in
     running.values.reduce(0) { $0 &+ $1.undurable } < Self.littleDirty
@@ -86,7 +86,7 @@ package final class Worker {
     self.spool = spool
     self.options = options
     self.report = report
-    room = DiskRoom(spool, kept: options.minFree)
+    room = DiskSpace(spool, kept: options.minFree)
     outputs = try CurrentOutputRoot(options.directory, spool: spool)
     do throws(SpoolError) { spoolFileSystem = try spool.fileSystem() } catch { throw .missing(error) }
   }
@@ -164,7 +164,7 @@ package final class Worker {
       }
       if self.canLookAhead { return 0 }
       if !self.running.isEmpty { return self.untilNextTurn(200) }
-      if !self.backlog.isEmpty || !self.roomWait.isEmpty { return 2000 }
+      if !self.backlog.isEmpty || !self.spaceWait.isEmpty { return 2000 }
       self.rest()
       return min(nextScan - now, nextLook - now, self.millisecondsUntilDue())
     }
@@ -278,7 +278,7 @@ package final class Worker {
   /// - Parameter most: milliseconds, if there is nothing to search for.
   private func untilNextTurn(_ most: Int64) -> Int64 {
     // While nothing may start nothing is searched for, and the time of the next search stays in the past.
-    guard scan.isUnderWay, hasRoom, !isAskingGate, heldBackBy == nil, roomWait.mayGoOn(at: LoopExecutor.milliseconds())
+    guard scan.isUnderWay, hasRoom, !isAskingGate, heldBackBy == nil, spaceWait.mayGoOn(at: LoopExecutor.milliseconds())
     else { return most }
     return min(most, max(0, nextSearch - LoopExecutor.milliseconds()))
   }
@@ -320,7 +320,7 @@ package final class Worker {
 
   /// What keeps work that there is from starting, as far as gate and disk were asked.
   private var heldBackBy: Obstacle? {
-    if backlog.isEmpty { return isScanFresh && scan.isSettled && !roomWait.isEmpty ? .room : nil }
+    if backlog.isEmpty { return isScanFresh && scan.isSettled && !spaceWait.isEmpty ? .room : nil }
     // It is being asked.
     if options.gate != nil, isGateAnswerOld { return nil }
     if let outputProblem { return .output(outputProblem) }
@@ -385,7 +385,7 @@ package final class Worker {
   private func fill() throws(SpoolError) {
     try lookAhead()
     guard backlog.isEmpty || mayStart() && mayFetch() else { return }
-    while hasRoom, roomWait.mayGoOn(at: LoopExecutor.milliseconds()) {
+    while hasRoom, spaceWait.mayGoOn(at: LoopExecutor.milliseconds()) {
       guard let choice = try nextChoice() else { return }
       let candidate = choice.candidate
       if try waitsForRoom(candidate) { continue }

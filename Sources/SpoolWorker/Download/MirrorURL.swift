@@ -1,7 +1,7 @@
 internal import Transfer
 
 /// One of a job's URLs.
-struct Mirror: Sendable {
+struct MirrorURL: Sendable {
   /// Counted from 1.
   let number: Int
   /// As the job has it: may hold secrets.

@@ -1,7 +1,7 @@
 internal import Spool
 
 /// Jobs found since the last scan that do not fit on the disk.
-struct RoomWait {
+struct SpaceWait {
   /// After so many in vain there is a pause: reading each of a long backlog for its size would keep the loop from its transfers.
   private static let most = 1000
   private static let pause: Int64 = 1000
@@ -42,7 +42,7 @@ extension Worker {
     guard room.kept > 0, candidate.origin != .cur, let needed = try stillToCome(of: candidate),
       let shortage = room.shortage(of: needed)
     else { return false }
-    if roomWait.add(candidate.name, needing: needed, at: LoopExecutor.milliseconds()) {
+    if spaceWait.add(candidate.name, needing: needed, at: LoopExecutor.milliseconds()) {
       let fields = Fields().with("needed", needed).with("free", shortage.free).with("min-free", shortage.kept)
       log(Event("waits-for-room", .info, job: candidate.name, fields))
     }
@@ -73,14 +73,14 @@ extension Worker {
   /// long, because it may stand still behind a host that is busy, and only another one sees what is new.
   var isLookingForRoom: Bool {
     let now = LoopExecutor.milliseconds()
-    guard !roomWait.isEmpty, now - scanBegan < 10 * Self.scanInterval else { return false }
-    return scan.isUnderWay || !backlog.isEmpty && roomWait.isGoingOn(at: now)
+    guard !spaceWait.isEmpty, now - scanBegan < 10 * Self.scanInterval else { return false }
+    return scan.isUnderWay || !backlog.isEmpty && spaceWait.isGoingOn(at: now)
   }
 
   /// Whether one that waits fits by now.
   func hasRoomForWaiting() -> Bool {
-    guard let least = roomWait.least, room.shortage(of: least) == nil else { return false }
-    roomWait.roomCame()
+    guard let least = spaceWait.least, room.shortage(of: least) == nil else { return false }
+    spaceWait.roomCame()
     return true
   }
 }

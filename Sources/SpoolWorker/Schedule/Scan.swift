@@ -74,7 +74,7 @@ extension Worker {
     scanBegan = LoopExecutor.milliseconds()
     scanTook = 0
     backlog.removeAll { begun.contains($0.origin) }
-    roomWait.removeAll()
+    spaceWait.removeAll()
     if begun.contains(.partial) { nextDue = nil }
   }
 

@@ -18,7 +18,7 @@ final class JobRun {
   let host: String
   private let worker: Worker
   private let id: UInt64
-  private var state: JobData?
+  private var state: PartData?
   private var stop: JobStop?
   private let hookStop = ChildStop()
   /// What is under way.
@@ -174,7 +174,7 @@ final class JobRun {
   // MARK: recover
 
   /// The data that an earlier attempt left, as far as it is to be trusted, its checksum carried on.
-  private func openData(_ plan: JobPlan, _ journal: Journal) async throws -> JobData {
+  private func openData(_ plan: JobPlan, _ journal: Journal) async throws -> PartData {
     let root = try worker.outputs.opened()
     // After a power cut the journal may not know of the temporary name: no line of it was durable when that became so.
     func open() throws(SpoolError) -> PartFile? {
@@ -197,7 +197,7 @@ final class JobRun {
       length: part.length, inode: part.inode, journal: journal, host: spool.owner.host, boot: spool.boot,
       isTakenOver: isTakenOver)
     if let mark = recovery.verifies {
-      let found = try await offload {
+      let found = try await runBlocking {
         [reading = part.reading(from: Mark(offset: 0, checksum: Checksum()), to: mark.offset)] in
         try reading.run()
       }
@@ -212,11 +212,11 @@ final class JobRun {
           found: "\(shortage.free)")
       }
       let copy = part.rebuilding(to: recovery.length, owner: claim.job)
-      part = part.replaced(by: try await offload { () throws(SpoolError) in try copy.run() })
+      part = part.replaced(by: try await runBlocking { () throws(SpoolError) in try copy.run() })
     }
     try part.truncate(to: recovery.length)
     if recovery.length > 0 {
-      let mark = try await offload {
+      let mark = try await runBlocking {
         [
           reading = part.reading(
             from: recovery.from, to: recovery.length, rewritingFrom: recovery.rewrites ? recovery.from.offset : nil)
@@ -228,7 +228,7 @@ final class JobRun {
     isDoubtful = false
     // What a worker fetched that was killed before it could say so.
     fetched += unrecorded
-    let state = JobData(
+    let state = PartData(
       claim: claim, request: plan.request, part: part, version: part.length > 0 ? journal.version : nil,
       room: worker.room, blocks: worker.blocks)
     // Before anything can fail: it takes part in the room from now on.
@@ -243,10 +243,10 @@ final class JobRun {
 
   /// Asks the mirrors in turn until the data is whole and verified. A connection that is cut after progress is resumed at once; a mirror without
   /// progress, or with other data than the job declares, is left; when all are, the attempt has failed.
-  private func transfer(_ plan: JobPlan, _ state: JobData) async throws {
+  private func transfer(_ plan: JobPlan, _ state: PartData) async throws {
     var failures: [Failure] = []
     let mirrors = plan.mirrors.enumerated().map { index, parts in
-      Mirror(number: index + 1, url: plan.request.urls[index].text, parts: parts)
+      MirrorURL(number: index + 1, url: plan.request.urls[index].text, parts: parts)
     }
     for (index, mirror) in plan.mirrors.enumerated() {
       do {
@@ -283,7 +283,7 @@ final class JobRun {
   }
 
   /// - Parameter others: mirrors that may take part where there are several connections.
-  private func fetch(_ mirror: Mirror, with others: [Mirror], _ state: JobData) async throws {
+  private func fetch(_ mirror: MirrorURL, with others: [MirrorURL], _ state: PartData) async throws {
     let fetch = MirrorFetch(
       mirror, with: others, state, engine: try worker.engine(), id: fetchID, options: worker.options,
       memory: worker.memory
@@ -308,7 +308,7 @@ final class JobRun {
 
   // MARK: verify
 
-  private func verify(_ state: JobData) throws(Failure) {
+  private func verify(_ state: PartData) throws(Failure) {
     let part = state.part
     // Fetched when more was allowed.
     if let failure = state.request.tooLarge(part.length) { throw failure }
@@ -324,7 +324,7 @@ final class JobRun {
   }
 
   /// The spool's own `verify` program has the last word on a payload.
-  private func askVerifyHook(_ plan: JobPlan, _ state: JobData) async throws {
+  private func askVerifyHook(_ plan: JobPlan, _ state: PartData) async throws {
     if let stop { throw stop }
     let hooks = worker.hooks(hookStop)
     guard hooks.has(.verify) else { return }
@@ -354,7 +354,7 @@ final class JobRun {
     }
     guard stamp.size == seal.size else { throw changed("\(seal.size)", "\(stamp.size)") }
     let expected = part.mark
-    let found = try await offload {
+    let found = try await runBlocking {
       [reading = part.reading(from: Mark(offset: 0, checksum: Checksum()), to: expected.offset)] in
       try reading.run()
     }
@@ -541,7 +541,7 @@ final class JobRun {
     if mayCheckpoint, let state, checkpointing == nil, state.isCheckpointDue(worker.options) { beginCheckpoint(state) }
   }
 
-  private func beginCheckpoint(_ state: JobData) {
+  private func beginCheckpoint(_ state: PartData) {
     state.noteCheckpointBegun()
     let part = state.part
     let mark = part.mark
@@ -555,7 +555,7 @@ final class JobRun {
       defer { withExtendedLifetime(part) {} }
       do {
         do {
-          try await offload {
+          try await runBlocking {
             try data.run()
             if mark.offset > kept { cache.forget(before: mark.offset - kept) }
           }

@@ -6,7 +6,7 @@ internal import Synchronization
 ///
 /// Not on the global executor: libdispatch's threads stay when the work is done, and each that may not have the priority it wants, as nobody but
 /// root may, is a line in syslog.
-func offload<Value: Sendable, Failure: Error>(
+func runBlocking<Value: Sendable, Failure: Error>(
   _ body: @escaping @Sendable () throws(Failure) -> Value
 ) async throws(Failure) -> Value {
   let result = await withCheckedContinuation { continuation in

@@ -3,9 +3,9 @@ internal import Transfer
 
 /// Takes one response in: its verdict first, then its bytes. Called by libcurl's thread, which is the loop's.
 final class PartSink: FetchSink {
-  private let state: JobData
+  private let state: PartData
   private let plan: ResumePlan
-  private let mirror: Mirror
+  private let mirror: MirrorURL
   /// Where this answer's bytes begin.
   private var began: Mark?
   /// Where the answer says that they end, in the file; nil where it doesn't say.
@@ -21,7 +21,7 @@ final class PartSink: FetchSink {
     case failed(any Error)
   }
 
-  init(_ state: JobData, plan: ResumePlan, mirror: Mirror) {
+  init(_ state: PartData, plan: ResumePlan, mirror: MirrorURL) {
     self.state = state
     self.plan = plan
     self.mirror = mirror

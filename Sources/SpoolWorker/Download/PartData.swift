@@ -3,7 +3,7 @@ internal import SystemPackage
 
 /// What an attempt holds while it runs: the claim, the data, and what the data is a prefix of. Touched by the loop's
 /// thread alone.
-final class JobData {
+final class PartData {
   let claim: Claim
   let request: JobRequest
   /// What earlier attempts were answered.
@@ -29,12 +29,12 @@ final class JobData {
   private var journaled: (version: RemoteVersion, part: UInt64)?
 
   private let pending: BlockBuffer
-  private let room: DiskRoom
+  private let room: DiskSpace
   /// Bytes since the room was last looked at, for transfers that do not tell how much they take.
   private var unasked: UInt64 = 0
   private static let askedEach: UInt64 = 1 << 20
 
-  init(claim: Claim, request: JobRequest, part: PartFile, version: RemoteVersion?, room: DiskRoom, blocks: BlockPool) {
+  init(claim: Claim, request: JobRequest, part: PartFile, version: RemoteVersion?, room: DiskSpace, blocks: BlockPool) {
     pending = BlockBuffer(blocks)
     self.room = room
     self.claim = claim
@@ -152,7 +152,7 @@ final class JobData {
     guard growing.length > offset else { return }
     let zero = Mark(offset: 0, checksum: Checksum())
     let known = marks.filter { $0.offset <= offset }.max { $0.offset < $1.offset } ?? zero
-    let mark = try await offload { [reading = growing.reading(from: known, to: offset)] in try reading.run() }
+    let mark = try await runBlocking { [reading = growing.reading(from: known, to: offset)] in try reading.run() }
     try cutBack(to: mark)
   }
 

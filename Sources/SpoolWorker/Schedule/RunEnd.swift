@@ -46,7 +46,7 @@ extension Worker {
       fields = fields.with("output-root", reason)
     }
     if isForRoom {
-      fields = fields.with("needed", roomWait.least).with("free", spool.freeSpace()).with("min-free", room.kept)
+      fields = fields.with("needed", spaceWait.least).with("free", spool.freeSpace()).with("min-free", room.kept)
     }
     let isNews = isShortageNews(isForRoom)
     // That it was told to stop has been said.

@@ -7,7 +7,7 @@ import Testing
 @testable import SpoolWorker
 
 /// Flushes that jobs share.
-@Suite struct GroupFlushTests {
+@Suite struct GroupCommitTests {
   /// Records flushes, and fails those of the paths in `failing`.
   private final class Disk: CallHook {
     private let failing: Set<String>
@@ -27,11 +27,11 @@ import Testing
     func after(_ call: Call) {}
   }
 
-  private func round(_ disk: Disk, _ directories: [Directory]) throws -> GroupFlush.Round.Outcome {
+  private func round(_ disk: Disk, _ directories: [Directory]) throws -> GroupCommit.Round.Outcome {
     let files = try TemporarySpool()
     let spool = try Spool(
       files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "boot", system: System(hook: disk))
-    return GroupFlush.Round(flushes: directories.map { spool.flush($0) }, fileSystems: [try spool.fileSystem()]).run()
+    return GroupCommit.Round(flushes: directories.map { spool.flush($0) }, fileSystems: [try spool.fileSystem()]).run()
   }
 
   @Test func oneCallStandsForAll() throws {
@@ -52,13 +52,13 @@ import Testing
   }
 
   @Test func aLoneJobIsFlushedByItself() {
-    #expect(!GroupFlush.Cost().favoursFileSystem(for: 3))
-    #expect(GroupFlush.Cost().favoursFileSystem(for: 4))
+    #expect(!GroupCommit.Cost().favoursFileSystem(for: 3))
+    #expect(GroupCommit.Cost().favoursFileSystem(for: 4))
   }
 
   /// Others may have dirtied much; and they may be done with it later.
   @Test func aSlowFileSystemIsLeftAloneForAWhile() {
-    var cost = GroupFlush.Cost()
+    var cost = GroupCommit.Cost()
     cost.note(.seconds(1), flushes: 10, syncedAll: true)
     #expect(!cost.favoursFileSystem(for: 10))
     var rounds = 0
