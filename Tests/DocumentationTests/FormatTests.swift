@@ -33,10 +33,10 @@ import Testing
 
   @Test(arguments: JournalSample.all)
   func `spool(5) has the fields of each journal line`(sample: JournalSample) throws {
-    let item = try #require(manual.items("JOURNAL").first { $0.head.starts(with: ["Cm", sample.line.key.rawValue]) })
+    let item = try #require(manual.items("JOURNAL").first { $0.head.starts(with: ["Cm", sample.key.rawValue]) })
     // `Cm class= Ns Ar CLASS`, `Cm burned=no`.
     let documented = item.head.filter { $0.contains("=") }.map { String($0.prefix { $0 != "=" }) }
-    #expect(Set(documented) == Set(sample.line.fields.named.map(\.key)))
+    #expect(Set(documented) == sample.fields)
   }
 
   @Test func `the jobs shown in spool(5) are valid`() throws {

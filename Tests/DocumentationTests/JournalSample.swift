@@ -1,11 +1,13 @@
 import Spool
+import SystemPackage
 import Testing
 
-/// A journal line with every field that it can have.
+/// Journal lines of one key with every field that they can have.
 struct JournalSample: Sendable, CustomTestStringConvertible {
-  let line: JournalLine
+  let key: JournalKey
+  let fields: Set<String>
 
-  var testDescription: String { line.key.rawValue }
+  var testDescription: String { key.rawValue }
 
   /// One for each key; `switch` in ``JournalLine/key`` makes sure that no case is left out of the program's own.
   static let all: [JournalSample] = {
@@ -16,11 +18,12 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
       resource: Resource(place: "https://a", query: "b"), type: "text/plain")
     // A full disk burns no attempt, which is a field.
     var failure = Failure(.diskFull, "full", expected: "a", found: "b", line: 3)
-    failure.lostWrites = true
-    failure.isDoubtful = true
     failure.tried = "HTTP/1.1"
-    let record = FailureRecord(
-      time: now, attempt: 1, failure: failure, offset: 1, checksum: Checksum(), fetched: 1, retry: now)
+    let lost = Trust.lost(SpoolError(call: .fsync, path: "a", errno: .ioError))
+    let records = [lost, .doubtful].map { trust in
+      FailureRecord(
+        time: now, attempt: 1, failure: failure, trust: trust, offset: 1, checksum: Checksum(), fetched: 1, retry: now)
+    }
     let lines: [JournalLine] = [
       .requeued(now),
       .started(
@@ -29,12 +32,15 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
       .checkpoint(mark),
       .cleared(now),
       .interrupted(now, attempt: 1, mark: mark, fetched: 1, lostWrites: true, reason: "stopped"),
-      .failed(record),
+      .failed(records[0]),
+      .failed(records[1]),
       .verified(now, .init(size: 1, checksum: Checksum(), part: 1, unproven: "length")),
       .done(
         now, attempts: 1, output: "a", fetched: 1, seconds: 1, existing: true, unproven: "length",
         directory: "/srv"),
     ]
-    return lines.map { JournalSample(line: $0) }
+    return Dictionary(grouping: lines, by: \.key).map { key, lines in
+      JournalSample(key: key, fields: Set(lines.flatMap { $0.fields.named.map(\.key) }))
+    }
   }()
 }

@@ -5,22 +5,33 @@ import Testing
 
 /// Which job comes next.
 @Suite struct BacklogTests {
-  private func candidate(_ name: String, at modified: Int64) -> Backlog.Candidate {
-    Backlog.Candidate(name: FileName(name), origin: .new, modified: modified)
+  private func candidate(_ name: String, at modified: Int64) -> Candidate {
+    Candidate(name: FileName(name), origin: .new, modified: modified)
   }
 
-  /// The host is what stands before the first dash; `bad-…` has none. Behind a `+` stands how many workers died.
-  private func prospect(_ candidate: Backlog.Candidate) -> Backlog.Prospect {
+  /// The host is what is before the first dash; `bad-…` has none. After a `+` comes how many workers died.
+  private func peek(_ candidate: Candidate) -> Peek {
     let host = String(candidate.name.display.prefix { $0 != "-" })
     let deaths = candidate.name.display.split(separator: "+").dropFirst().first.flatMap { Int($0) }
-    return Backlog.Prospect(host: host == "bad" ? nil : host, deaths: deaths ?? 0)
+    return Peek(host: host == "bad" ? nil : host, deaths: deaths ?? 0)
+  }
+
+  /// Looks at what has to be looked at, once each, as a worker does.
+  private func next(_ backlog: inout Backlog, perHost: Int, running: [String: Int]) -> Choice? {
+    while let next = backlog.next(perHost: perHost, running: running) {
+      switch next {
+      case .look(let candidate): backlog.add(candidate, peek(candidate))
+      case .run(let choice): return choice
+      }
+    }
+    return nil
   }
 
   /// Starts what fits, as a worker does, and returns the names in order.
   private func start(_ backlog: inout Backlog, jobs: Int, perHost: Int, _ running: inout [String: Int]) -> [String] {
     var names: [String] = []
     while running.values.reduce(0, +) < jobs,
-      let next = backlog.next(perHost: perHost, running: running, prospect: prospect)
+      let next = next(&backlog, perHost: perHost, running: running)
     {
       names.append(next.candidate.name.display)
       if !next.host.isEmpty { running[next.host, default: 0] += 1 }
@@ -31,7 +42,7 @@ import Testing
   @Test func oldestFirstWithinAHost() {
     var backlog = Backlog((0..<50).shuffled().map { candidate("a-\($0)", at: Int64($0)) })
     var order: [String] = []
-    while let next = backlog.next(perHost: 1, running: [:], prospect: prospect) {
+    while let next = next(&backlog, perHost: 1, running: [:]) {
       order.append(next.candidate.name.display)
     }
     #expect(order == (0..<50).map { "a-\($0)" })
@@ -42,7 +53,7 @@ import Testing
   @Test func shorterNamesFirstOnATie() {
     var backlog = Backlog(["a-10", "a-9", "a-9~2"].map { candidate($0, at: 5) })
     let order = (0..<3).compactMap { _ in
-      backlog.next(perHost: 9, running: [:], prospect: prospect)?.candidate.name.display
+      next(&backlog, perHost: 9, running: [:])?.candidate.name.display
     }
     #expect(order == ["a-9", "a-10", "a-9~2"])
   }

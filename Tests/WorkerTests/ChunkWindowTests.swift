@@ -33,9 +33,9 @@ import Testing
     }
     let part = try #require(try PartFile.open(claim.job, in: spool))
     let state = PartData(
-      claim: claim, request: claim.text.request, part: part, version: nil, room: DiskSpace(spool, kept: 0),
+      claim: claim, request: claim.text.request, part: part, version: nil, space: DiskSpace(spool, kept: 0),
       blocks: BlockPool())
-    defer { state.leaveRoom() }
+    defer { state.leaveSpace() }
     var plan = ChunkPlan(0..<10_000_000, connections: 2, largest: 300_000, rate: 1e9)
     let requests = plan.assign(now: 0)
     #expect(requests.map(\.range) == [0..<300_000, 300_000..<600_000])

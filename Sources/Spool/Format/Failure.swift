@@ -69,10 +69,6 @@ package struct Failure: Error, Sendable {
   /// A refusal that says less of the file than of the link or the moment: the job has bytes of the file already, or only a redirect named the
   /// host that refused, as where a signed link has expired.
   package let mayPass: Bool
-  /// An fsync of the data failed: neither what came after the last checkpoint nor the inode is to be trusted.
-  package var lostWrites = false
-  /// It is not known whether one failed for the worker before.
-  package var isDoubtful = false
   /// What else was tried before the attempt was over, for a person.
   package var tried: String?
 
@@ -116,6 +112,7 @@ package struct FailureRecord: Sendable {
   package let time: Timestamp
   package let attempt: Int
   package let failure: Failure
+  package let trust: Trust
   /// The length of the data, and its CRC-32 where it is known.
   package let offset: UInt64
   package let checksum: Checksum?
@@ -124,12 +121,14 @@ package struct FailureRecord: Sendable {
   package let retry: Timestamp?
 
   package init(
-    time: Timestamp, attempt: Int, failure: Failure, offset: UInt64, checksum: Checksum?, fetched: UInt64,
+    time: Timestamp, attempt: Int, failure: Failure, trust: Trust = .sound, offset: UInt64, checksum: Checksum?,
+    fetched: UInt64,
     retry: Timestamp?
   ) {
     self.time = time
     self.attempt = attempt
     self.failure = failure
+    self.trust = trust
     self.offset = offset
     self.checksum = checksum
     self.fetched = fetched
@@ -146,8 +145,8 @@ package struct FailureRecord: Sendable {
     head.with("attempt", attempt).with("class", failure.failureClass.rawValue)
       .with("code", failure.label).with("at", offset).with("crc32", checksum)
       .with("fetched", fetched > 0 ? fetched : nil).with("retry", retry)
-      .with("burned", failure.code.burnsAttempt ? nil : "no").with("lost", failure.lostWrites ? "yes" : nil)
-      .with("doubt", failure.isDoubtful ? "yes" : nil)
+      .with("burned", failure.code.burnsAttempt ? nil : "no").with("lost", trust.isLost ? "yes" : nil)
+      .with("doubt", trust.isDoubtful ? "yes" : nil)
       .with("expected", failure.expected).with("found", failure.found).with("line", failure.line)
       .with("tried", failure.tried).with("reason", failure.reason)
   }

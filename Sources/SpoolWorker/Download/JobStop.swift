@@ -1,31 +1,22 @@
 internal import Spool
 
-/// Why a running transfer is ended from outside.
+/// Why a running attempt is ended from outside.
 enum JobStop: Error {
-  case shutdown, moved, removed, changed
-  /// Less than `--min-free` would be left: it waits until there is room.
-  case noRoom(String)
-  /// The output root is not there, or is none to publish to: it waits until there is one.
+  /// The worker was told to stop.
+  case shutdown
+  /// The claim is not this worker's any more.
+  case lost(Claim.Standing)
+  /// Less than `--min-free` would be left: the job waits until there is space.
+  case noSpace(String)
+  /// The output root is missing, or is no place to publish to: the job waits until there is one.
   case noOutput(String)
   case failed(SpoolError)
-
-  /// The worker's own doing, and no person's.
-  var isOurs: Bool {
-    switch self {
-    case .shutdown, .noRoom, .noOutput: true
-    case .moved, .removed, .changed, .failed: false
-    }
-  }
 }
 
-extension Claim.Standing {
-  /// What it means for whoever works on the job; nil while the claim is ours.
-  var stop: JobStop? {
-    switch self {
-    case .ours: nil
-    case .moved: .moved
-    case .removed: .removed
-    case .changed: .changed
-    }
+extension Claim {
+  /// - Throws: ``JobStop/lost(_:)`` where the claim is not ours; ``SpoolError``.
+  func checkOwnership() throws {
+    let ownership = try standing()
+    guard ownership == .ours else { throw JobStop.lost(ownership) }
   }
 }

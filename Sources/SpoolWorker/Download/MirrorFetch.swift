@@ -78,7 +78,7 @@ final class MirrorFetch {
     // on with.
     let isPiece = manner.connections > 1 && plan.offset == state.length
     if isPiece { plan.last = plan.offset + min(ChunkPlan.smallest, options.chunkSize) - 1 }
-    try state.checkRoom()
+    try state.checkSpace()
     let sink = PartSink(state, plan: plan, mirror: mirror)
     let result = await engine.fetch(request(manner, plan, isPiece: isPiece), into: sink)
     fetched += result.bytesReceived

@@ -29,14 +29,15 @@ final class PartData {
   private var journaled: (version: RemoteVersion, part: UInt64)?
 
   private let pending: BlockBuffer
-  private let room: DiskSpace
+  private let space: DiskSpace
   /// Bytes since the room was last looked at, for transfers that do not tell how much they take.
   private var unasked: UInt64 = 0
   private static let askedEach: UInt64 = 1 << 20
 
-  init(claim: Claim, request: JobRequest, part: PartFile, version: RemoteVersion?, room: DiskSpace, blocks: BlockPool) {
+  init(claim: Claim, request: JobRequest, part: PartFile, version: RemoteVersion?, space: DiskSpace, blocks: BlockPool)
+  {
     pending = BlockBuffer(blocks)
-    self.room = room
+    self.space = space
     self.claim = claim
     self.request = request
     answers = claim.text.journal.answers
@@ -44,14 +45,23 @@ final class PartData {
     self.version = version
     checkpoint = claim.text.journal.checkpoint
     marks = [part.mark]
-    room.enter(self) { [unowned self] in stillToCome ?? 0 }
+    space.enter(self) { [unowned self] in stillToCome ?? 0 }
   }
 
   /// Gives back what room it was promised.
-  func leaveRoom() { room.leave(self) }
+  func leaveSpace() { space.leave(self) }
 
   /// The data that grows.
   private var growing: PartFile { beside ?? part }
+
+  /// Bytes of the whole; nil where neither the job nor the server says.
+  var total: UInt64? { request.size ?? version?.size }
+
+  /// Bytes that only the page cache has, as far as checkpoints tell.
+  var undurable: UInt64 {
+    let durable = checkpoint?.offset ?? 0
+    return part.length > durable ? part.length - durable : 0
+  }
 
   /// Bytes of the whole that are not here yet; nil where neither the server nor the job says.
   var stillToCome: UInt64? {
@@ -161,10 +171,10 @@ final class PartData {
 
   /// Whether what is still to come has room on the disk, as far as it is known: before a request, and once more when
   /// its answer says.
-  /// - Throws: ``JobStop/noRoom(_:)`` where room is to be left: then the job waits for it. Else `disk-full`.
-  func checkRoom() throws {
-    guard let shortage = room.shortage(of: stillToCome ?? 0, for: self) else { return }
-    if room.kept > 0 { throw JobStop.noRoom(shortage.reason) }
+  /// - Throws: ``JobStop/noSpace(_:)`` where room is to be left: then the job waits for it. Else `disk-full`.
+  func checkSpace() throws {
+    guard let shortage = space.shortage(of: stillToCome ?? 0, for: self) else { return }
+    if space.kept > 0 { throw JobStop.noSpace(shortage.reason) }
     throw Failure(.diskFull, shortage.reason, expected: "\(shortage.needed)", found: "\(shortage.free)")
   }
 
@@ -224,7 +234,7 @@ final class PartData {
     unasked += UInt64(bytes.count)
     guard unasked >= Self.askedEach else { return }
     unasked = 0
-    if let free = room.freeIfShort { throw JobStop.noRoom("\(free) bytes are free and \(room.kept) are to be left") }
+    if let free = space.freeIfShort { throw JobStop.noSpace("\(free) bytes are free and \(space.kept) are to be left") }
   }
 
   /// Writes what still waits in memory: before anything is decided by ``part``, and a few times a second, so that

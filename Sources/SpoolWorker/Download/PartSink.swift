@@ -58,7 +58,7 @@ final class PartSink: FetchSink {
     try state.begin(version)
     (began, statedEnd) = (state.mark, head.statedEnd)
     // After the journal has the size: a job that has to wait for room is not asked for again until there is.
-    try state.checkRoom()
+    try state.checkSpace()
   }
 
   var hasAll: Bool { statedEnd.map { state.length >= $0 } ?? false }

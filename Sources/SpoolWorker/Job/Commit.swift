@@ -4,46 +4,55 @@ internal import Spool
 /// data fdatasync → `verified:` → payload linked → its directory fsync → receipt fsync → job renamed → both directories fsync.
 @WorkerLoop
 struct Commit {
-  let claim: Claim
-  let plan: JobPlan
-  let outputs: CurrentOutputRoot
-  let attempt: Int
-  /// When this worker began with the job.
-  let began: Timestamp
-  let durable: GroupCommit
+  private let claim: Claim
+  private let plan: JobPlan
+  private let environment: JobEnvironment
+  private let account: AttemptAccount
   /// So much data is flushed by itself, so that no small job waits for it.
   private static let bulk: UInt64 = 8 << 20
 
   private var spool: Spool { claim.spool }
+  private var outputs: CurrentOutputRoot { environment.outputs }
+  private var durable: GroupCommit { environment.durable }
   private var overwrites: Bool { plan.request.overwrite ?? false }
+
+  init(_ claim: Claim, _ plan: JobPlan, _ environment: JobEnvironment, _ account: AttemptAccount) {
+    self.claim = claim
+    self.plan = plan
+    self.environment = environment
+    self.account = account
+  }
 
   /// Commits verified data.
   /// - Parameter unproven: see ``Journal/Verified/unproven``.
   /// - Throws: `output-exists` if another file took the name meanwhile; ``SpoolError``.
-  func publish(_ part: PartFile, fetched: UInt64, unproven: String?) async throws {
-    do {
-      let data = part.flush
-      if part.length > Self.bulk {
-        try await runBlocking { try data.run() }
-      } else {
-        try await durable(data)
-      }
-    } catch let error as SpoolError {
-      var failure = Failure(error)
-      failure.lostWrites = true
-      throw failure
-    }
+  func publish(_ part: PartFile, unproven: String?) async throws {
+    try await flush(part)
     let verified = Journal.Verified(part.mark, part: part.inode, unproven: unproven)
     try claim.append(.verified(.now(), verified))
     do {
       try await name(part, verified)
     } catch let failure as Failure where failure.code == .outputExists && plan.request.crc32 != nil {
       // Another job, or a worker that thought this one dead, was quicker with the very same.
-      guard try await acceptExisting(fetched: fetched, part) != nil else { throw failure }
+      guard try await acceptExisting(part) != nil else { throw failure }
       return try part.close()
     }
-    try await finish(fetched: fetched, existing: false, unproven: unproven, part)
+    try await finish(existing: false, unproven: unproven, part)
     try part.close()
+  }
+
+  /// - Throws: ``LostWrites``.
+  private func flush(_ part: PartFile) async throws {
+    let data = part.flush
+    do {
+      if part.length > Self.bulk {
+        try await runBlocking { try data.run() }
+      } else {
+        try await durable(data)
+      }
+    } catch let error as SpoolError {
+      throw LostWrites(error: error)
+    }
   }
 
   /// Gives the verified data its final name, durably.
@@ -69,8 +78,8 @@ struct Commit {
 
   private func checkClaim() throws {
     // A successor on another host would hold the lock now: then this worker slept too long, and the job is not its any more.
-    guard try claim.holdsLock() else { throw JobStop.moved }
-    if let lost = try claim.standing().stop { throw lost }
+    guard try claim.holdsLock() else { throw JobStop.lost(.moved) }
+    try claim.checkOwnership()
   }
 
   /// - Returns: the inode that bears the name then.
@@ -116,16 +125,16 @@ struct Commit {
   ///   - part: the data, where it is open.
   ///   - mayHaveReceipt: nothing was fetched since the claim's journal was read, so that a receipt in it is this payload's.
   private func finish(
-    fetched: UInt64, existing: Bool, unproven: String?, _ part: PartFile? = nil, mayHaveReceipt: Bool = false
+    existing: Bool, unproven: String?, _ part: PartFile? = nil, mayHaveReceipt: Bool = false
   ) async throws {
     // A job that came anew has an old account, perhaps even an old receipt: neither is this run's.
     let journal = claim.origin == .new ? Journal() : claim.text.journal
     if !mayHaveReceipt || journal.receipt == nil {
       let now = Timestamp.now()
-      let seconds = now.seconds - (journal.firstStarted ?? began).seconds
+      let seconds = now.seconds - (journal.firstStarted ?? account.began).seconds
       try claim.append(
         .done(
-          now, attempts: attempt, output: plan.output.text, fetched: journal.fetched &+ fetched,
+          now, attempts: account.number, output: plan.output.text, fetched: journal.fetched &+ account.fetched,
           seconds: max(0, seconds),
           existing: existing, unproven: unproven, directory: outputs.location))
     }
@@ -140,8 +149,9 @@ struct Commit {
 
   /// Goes on with a commit that a crash cut: the journal says `verified:`, and the inode it names is still the data, or is the output already.
   /// - Returns: what the payload is; nil where the job is not done by that.
-  /// - Throws: `mismatch-crc32` where that inode holds something else by now; what ``publish(_:fetched:)`` throws.
-  func finishInterrupted(_ journal: Journal) async throws -> Mark? {
+  /// - Throws: `mismatch-crc32` where that inode holds something else by now; what ``publish(_:unproven:)`` throws.
+  func finishInterrupted() async throws -> Mark? {
+    let journal = claim.text.journal
     guard let verified = journal.verified else { return nil }
     // Data that still has a second name would look like somebody else's.
     let root = try outputs.opened()
@@ -155,7 +165,7 @@ struct Commit {
       let mark = try await runBlocking { [reading = existing.reading] in try reading.run() }
       if existing.status.inode == verified.part, mark == Mark(offset: verified.size, checksum: verified.checksum) {
         try await sync(place)
-        try await finish(fetched: 0, existing: false, unproven: verified.unproven, mayHaveReceipt: true)
+        try await finish(existing: false, unproven: verified.unproven, mayHaveReceipt: true)
         return mark
       }
     }
@@ -174,18 +184,16 @@ struct Commit {
         found: "\(mark.checksum)")
     }
     part.adopt(mark)
-    try await publish(part, fetched: 0, unproven: verified.unproven)
+    try await publish(part, unproven: verified.unproven)
     return mark
   }
 
   /// A file that bears the output's name: the job is done if it is this job's own data, published before a crash, or has the declared
   /// size and CRC-32.
-  /// - Parameters:
-  ///   - fetched: bytes that this worker fetched nevertheless, before the file was there.
-  ///   - part: the data, where it is open.
+  /// - Parameter part: the data, where it is open.
   /// - Returns: what the payload is; nil where there is none to accept.
   /// - Throws: `output-exists`; `bad-output` for a directory.
-  func acceptExisting(fetched: UInt64 = 0, _ part: PartFile? = nil) async throws -> Mark? {
+  func acceptExisting(_ part: PartFile? = nil) async throws -> Mark? {
     guard let status = try outputs.opened().status(plan.output) else { return nil }
     if status.isDirectory {
       throw Failure(.badOutput, "\(escaped(plan.output.text)) is a directory: add the file's name")
@@ -214,7 +222,7 @@ struct Commit {
     let unproven = journal.verified?.unproven
     try claim.append(.verified(.now(), .init(mark, part: existing.status.inode, unproven: unproven)))
     try await sync(place)
-    try await finish(fetched: fetched, existing: !isOwn, unproven: unproven, part)
+    try await finish(existing: !isOwn, unproven: unproven, part)
     return mark
   }
 }
@@ -223,4 +231,9 @@ extension Journal.Verified {
   init(_ whole: Mark, part: UInt64, unproven: String?) {
     self.init(size: whole.offset, checksum: whole.checksum, part: part, unproven: unproven)
   }
+}
+
+/// An fsync of the data failed.
+struct LostWrites: Error {
+  let error: SpoolError
 }

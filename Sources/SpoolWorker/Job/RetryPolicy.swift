@@ -11,6 +11,19 @@ enum RetryDecision: Equatable {
   /// Mismatches after which the server, or what the job declares, is not believed any more.
   static let maximumMismatches = 3
 
+  /// When the next attempt is; nil for a job that is given up.
+  var next: Timestamp? { if case .wait(let until) = self { until } else { nil } }
+
+  /// The failure, as a mismatch that has come too often: then it is for good.
+  /// - Parameter mismatches: those of the attempts before.
+  static func believed(_ failure: Failure, mismatches: Int) -> Failure {
+    guard failure.code.isMismatch, mismatches + 1 >= maximumMismatches else { return failure }
+    var failure = failure
+    failure.code = .mismatch
+    failure.reason += " (mismatch \(mismatches + 1) of \(maximumMismatches))"
+    return failure
+  }
+
   /// - Parameters:
   ///   - failures: attempts that count, this one included.
   ///   - jitter: from 0 to 1, at random, so that many jobs that failed together don't come back together.

@@ -87,18 +87,20 @@ struct ChildProcess: Sendable {
       if !names.contains(Array(inherited.prefix { $0 != 0x3D })) { variables.append(inherited) }
       next += 1
     }
+    // Before it begins: one that could not be told of a stop any more would be taken for one that ran out of time.
+    let mayBeTold = !stop.isRequested
     var output: Int32 = -1
     let process = withCStrings(arguments.map { Array($0.utf8) }) { argv in
       withCStrings(variables) { envp in spoolrun_spawn(argv, envp, &output) }
     }
     guard process > 0 else { throw Errno(rawValue: -process) }
     defer { close(output) }
-    return try collect(process, output)
+    return try collect(process, output, mayBeTold: mayBeTold)
   }
 
-  private func collect(_ process: Int32, _ output: Int32) throws(Errno) -> Outcome {
-    // One that begins when all is to end, as a `done` of the last job, needs no telling.
-    var mayBeTold = !stop.isRequested
+  /// - Parameter mayBeTold: false for one that begins when all is to end, as a `done` of the last job: it needs no telling.
+  private func collect(_ process: Int32, _ output: Int32, mayBeTold: Bool) throws(Errno) -> Outcome {
+    var mayBeTold = mayBeTold
     var isTold = false
     var deadline = LoopExecutor.milliseconds() + Int64(mayBeTold ? seconds : min(seconds, Self.grace)) * 1000
     var bytes: [UInt8] = []

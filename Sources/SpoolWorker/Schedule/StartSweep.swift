@@ -1,18 +1,24 @@
 internal import Spool
 
-extension Worker {
-  /// Removes what nobody has touched for 36 hours and no job needs. A worker's own work does not depend on it: what goes wrong is told, and that is all.
-  func sweepAtStart() {
+/// Removes what nobody has touched for 36 hours and no job needs. A worker's own work does not depend on it: what goes
+/// wrong is logged, and that is all.
+struct StartSweep {
+  private let spool: Spool
+  private let log: (Event) -> Void
+
+  init(_ spool: Spool, log: @escaping (Event) -> Void) {
+    self.spool = spool
+    self.log = log
+  }
+
+  func run() {
     do throws(SpoolError) {
       try spool.sweep(SweepOptions()) { finding in
         if let obstacle = finding.obstacle {
           return log(Event("sweep-failed", .warning, Fields().with("reason", "\(obstacle)")))
         }
-        log(
-          Event(
-            "swept", .info,
-            Fields().with("file", finding.place).with("kind", finding.kind.rawValue).with(
-              "bytes", UInt64(finding.bytes))))
+        let facts = Fields().with("file", finding.place).with("kind", finding.kind.rawValue)
+        log(Event("swept", .info, facts.with("bytes", UInt64(finding.bytes))))
       }
     } catch {
       log(Event("sweep-failed", .warning, Fields().with("reason", "\(error)")))

@@ -66,8 +66,8 @@ struct WaitingJobs {
   }
 
   /// The jobs that failed for want of a network, once.
-  mutating func takeThoseForNetwork() -> [Backlog.Candidate] {
+  mutating func takeThoseForNetwork() -> [Candidate] {
     defer { forNetwork = [] }
-    return forNetwork.map { Backlog.Candidate(name: $0, origin: .partial, modified: 0, isForced: true) }
+    return forNetwork.map { Candidate(name: $0, origin: .partial, modified: 0, isForced: true) }
   }
 }

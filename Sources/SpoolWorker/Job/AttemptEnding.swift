@@ -1,0 +1,174 @@
+internal import Spool
+
+/// Performs what ``Ending`` decides.
+extension Attempt {
+  func end(_ cause: Ending.Cause) async -> AttemptEnd {
+    await checkpointer.finish()
+    var ending = Ending.decide(cause, ownership, trust.joined(with: claim.lostWrites))
+    while true {
+      do {
+        return try await perform(ending, cause)
+      } catch {
+        // A gesture can come between any two steps: then the job ends by that, and what failed was no failure.
+        let next = Ending.decide(cause, ownership, trust)
+        guard ending.needsClaim, !next.needsClaim else { return AttemptEnd(.waiting, problem: error) }
+        ending = next
+      }
+    }
+  }
+
+  /// nil where the claim has made its last move.
+  private var ownership: Claim.Standing? {
+    guard claim.isHeld else { return nil }
+    // Where nobody can tell, what failed first is what the job ends with.
+    do throws(SpoolError) { return try claim.standing() } catch { return .ours }
+  }
+
+  private func perform(_ ending: Ending, _ cause: Ending.Cause) async throws -> AttemptEnd {
+    switch ending {
+    case .fail(let failure): return try await fail(failure)
+    case .park(let reason): return try park(reason)
+    case .letGo(let loss): return try letGo(loss)
+    case .remove: return try remove()
+    case .doubtDone: return AttemptEnd(.done, problem: cause.error)
+    }
+  }
+
+  // MARK: failure
+
+  private func fail(_ failure: Failure) async throws -> AttemptEnd {
+    try data?.dropData(after: failure.code)
+    // What an earlier attempt left, when more was allowed.
+    if data == nil, failure.code == .tooLarge { try claim.spool.removeData(of: claim.job) }
+    let record = try write(failure)
+    // Before the job shows in its new place, where another worker may take it: a claim without data is a fresh start.
+    try closeData()
+    let job = name
+    if let retry = record.retry { try claim.park(until: retry) } else { try claim.giveUp() }
+    log(Event("failed", record.retry == nil ? .error : .warning, job: job, record.facts))
+    guard let retry = record.retry else {
+      await tellGivenUp(job, record.facts)
+      return AttemptEnd(.givenUp)
+    }
+    var end = AttemptEnd(.waiting)
+    end.retry = retry
+    end.wantsNetwork = record.failure.code.isOfTheWay
+    return end
+  }
+
+  /// Journals the failure and what follows from it.
+  private func write(_ failure: Failure) throws(SpoolError) -> FailureRecord {
+    let trust = trust.joined(with: claim.lostWrites)
+    let journal = claim.origin == .new ? Journal() : claim.text.journal
+    let failure = RetryDecision.believed(failure, mismatches: journal.mismatches)
+    let decision = RetryDecision.decide(
+      failure, failures: account.number, request: claim.text.request.inheriting(environment.options.defaults),
+      now: .now(), jitter: .random(in: 0...1))
+    let mark = data.flatMap { $0.part.length > 0 ? $0.part.mark : nil }
+    let record = FailureRecord(
+      time: .now(), attempt: account.number, failure: failure, trust: trust, offset: mark?.offset ?? 0,
+      checksum: mark?.checksum, fetched: account.fetched, retry: decision.next)
+    try append(record)
+    return record
+  }
+
+  private func append(_ record: FailureRecord) throws(SpoolError) {
+    do throws(SpoolError) {
+      try claim.append(.failed(record))
+    } catch {
+      guard error.isWantOfRoom, claim.lostWrites == nil else { throw error }
+      // There is no space even for the record: the move and its mtime need none, and the log has it all. But what an
+      // fsync lost must not be trusted by whoever does not know of it.
+      if record.trust.isLost { try data?.cutToCheckpoint() }
+    }
+  }
+
+  /// Makes the move that a recorded failure calls for, where a crash came between the two.
+  func finishRecordedFailure() async throws -> AttemptEnd? {
+    let journal = claim.text.journal
+    guard claim.origin == .cur, journal.endsInFailure else { return nil }
+    let spool = claim.spool
+    if let data = try spool.status(.partial, claim.job.part), data.size == 0 { try spool.removeData(of: claim.job) }
+    let job = name
+    let record = journal.lastFailure ?? Fields()
+    let retry = record["retry"].flatMap { Timestamp($0) }
+    if let retry { try claim.park(until: retry) } else { try claim.giveUp() }
+    // The one who wrote it died before it could tell anybody.
+    var facts = Fields()
+    for (key, value) in record.named { facts = facts.with(key, escaped(value)) }
+    log(Event("failed", retry == nil ? .error : .warning, job: job, facts))
+    if retry != nil { return AttemptEnd(.waiting) }
+    await tellGivenUp(job, record)
+    return AttemptEnd(.givenUp)
+  }
+
+  // MARK: no failure
+
+  private func park(_ reason: String) throws -> AttemptEnd {
+    let mark = try noteInterrupted(reason)
+    try closeData()
+    let job = name
+    try claim.park(until: .now())
+    log(Event("parked", .info, job: job, Fields().with("at", mark.offset).with("reason", reason)))
+    return AttemptEnd(.waiting)
+  }
+
+  private func letGo(_ loss: Ending.Loss) throws -> AttemptEnd {
+    let mark: Mark
+    do throws(SpoolError) {
+      mark = try noteInterrupted(loss == .moved ? "moved away from cur" : "its file was written to")
+    } catch  where error.isGone {
+      // A successor on another host has written to the journal: it is not ours to write to any more.
+      mark = lastMark
+    }
+    try closeData()
+    switch loss {
+    case .moved: log(Event("held", .info, job: name, Fields().with("at", mark.offset)))
+    case .changed:
+      // It stays in cur/, without an owner: whoever takes it over reads it anew.
+      let reason = "its file was written to while it ran: it begins again as it is now"
+      log(Event("changed", .warning, job: name, Fields().with("reason", reason)))
+    }
+    return AttemptEnd(.moved)
+  }
+
+  private func remove() throws -> AttemptEnd {
+    try data?.part.remove()
+    try closeData()
+    try claim.spool.removeOrphanedData(of: claim.job)
+    log(Event("cancelled", .info, job: name))
+    return AttemptEnd(.cancelled)
+  }
+
+  private var lastMark: Mark {
+    data?.part.mark ?? claim.text.journal.softMark ?? Mark(offset: 0, checksum: Checksum())
+  }
+
+  /// Journals how far the data is, if anything was done.
+  private func noteInterrupted(_ reason: String) throws(SpoolError) -> Mark {
+    let mark = lastMark
+    let hasLostWrites = trust.joined(with: claim.lostWrites).isLost
+    guard data != nil || hasLostWrites else { return mark }
+    do throws(SpoolError) {
+      try claim.append(
+        .interrupted(
+          .now(), attempt: account.number, mark: mark, fetched: account.fetched, lostWrites: hasLostWrites,
+          reason: reason))
+    } catch  where error.isWantOfRoom {
+      // The move needs no space, and without the line the next attempt reads more of the data. What an fsync lost it
+      // must not find.
+      if hasLostWrites { try data?.cutToCheckpoint() }
+    }
+    return mark
+  }
+
+  private func closeData() throws(SpoolError) {
+    // Nothing to resume from is nothing to keep.
+    if let part = data?.part, part.length == 0 { try part.remove() }
+    // Closing only gives the lock back here: no promise was made for this data but the checkpoints, which are durable.
+    try? data?.part.close()
+    account.lengthAtEnd = data?.part.length ?? 0
+    data?.leaveSpace()
+    data = nil
+  }
+}

@@ -1,0 +1,66 @@
+internal import Spool
+internal import SystemPackage
+
+/// Makes the data that came durable from time to time, and journals how far it is then.
+@WorkerLoop
+final class Checkpointer {
+  enum Problem: Sendable {
+    /// The data's fsync failed.
+    case lostWrites(SpoolError)
+    case other(SpoolError)
+  }
+
+  /// Whether one may begin.
+  var isAllowed = false
+  private let claim: Claim
+  private let environment: JobEnvironment
+  private let failed: (Problem) -> Void
+  private var underWay: Task<Void, Never>?
+
+  init(_ claim: Claim, _ environment: JobEnvironment, failed: @escaping (Problem) -> Void) {
+    self.claim = claim
+    self.environment = environment
+    self.failed = failed
+  }
+
+  /// Waits for the one that is under way: it uses the data's descriptor.
+  func finish() async { await underWay?.value }
+
+  func beginIfDue(_ data: PartData) {
+    guard isAllowed, underWay == nil, data.isCheckpointDue(environment.options) else { return }
+    data.noteCheckpointBegun()
+    let part = data.part
+    let mark = part.mark
+    let generation = data.generation
+    underWay = WorkerLoop.start {
+      // Other data may take its place meanwhile; its descriptor is in use until here is done.
+      defer { withExtendedLifetime(part) {} }
+      await self.write(data, mark, of: part, generation)
+      self.underWay = nil
+    }
+  }
+
+  private func write(_ data: PartData, _ mark: Mark, of part: PartFile, _ generation: Int) async {
+    let (flush, cache) = (part.flush, part.cache)
+    // What was fetched last stays for whoever reads the payload next.
+    let kept = environment.options.checkpointBytes
+    do throws(SpoolError) {
+      try await runBlocking { () throws(SpoolError) in
+        try flush.run()
+        if mark.offset > kept { cache.forget(before: mark.offset - kept) }
+      }
+    } catch {
+      return failed(.lostWrites(error))
+    }
+    // The transfer went on meanwhile, and may have started over: then this mark speaks of bytes that are gone.
+    guard data.generation == generation else { return }
+    do {
+      try data.noteCheckpoint(mark, longJournal: environment.options.longJournal)
+      try await claim.makeDurable(environment.durable)
+      environment.log(Event("checkpoint", .debug, job: claim.job.fileName, Fields().with("at", mark.offset)))
+    } catch {
+      let error = error as? SpoolError
+      failed(.other(error ?? SpoolError(call: .fdatasync, path: claim.job.display, errno: .ioError)))
+    }
+  }
+}

@@ -1,0 +1,79 @@
+internal import Spool
+
+/// Opens a job's data and makes it what ``Recovery`` decides: cut, copied, read again.
+@WorkerLoop
+struct DataRecovery {
+  struct Result {
+    let part: PartFile
+    /// What the data is a prefix of; nil where there is none.
+    let version: RemoteVersion?
+    /// Bytes that were fetched and not recorded as such.
+    let unrecorded: UInt64
+  }
+
+  private let claim: Claim
+  private let plan: JobPlan
+  private let environment: JobEnvironment
+  private var spool: Spool { claim.spool }
+  private static let nothing = Mark(offset: 0, checksum: Checksum())
+
+  init(_ claim: Claim, _ plan: JobPlan, _ environment: JobEnvironment) {
+    self.claim = claim
+    self.plan = plan
+    self.environment = environment
+  }
+
+  func run() async throws -> Result {
+    let journal = claim.text.journal
+    let isTakenOver = claim.isTakenOver
+    var part = try open()
+    let unrecorded = journal.unrecordedFrom.map { part.length > $0 ? part.length - $0 : 0 } ?? 0
+    var recovery = Recovery.decide(
+      length: part.length, inode: part.inode, journal: journal, host: spool.owner.host, boot: spool.boot,
+      isTakenOver: isTakenOver)
+    if let mark = recovery.verifies, try await read(part, from: Self.nothing, to: mark.offset) != mark {
+      (recovery.length, recovery.from) = (0, Self.nothing)
+    }
+    // Before `started:` names this boot and host: from then on the length counts as trusted.
+    if recovery.needsNewInode { part = try await copy(part, to: recovery.length) }
+    try part.truncate(to: recovery.length)
+    if recovery.length > 0 {
+      let rewritten = recovery.rewrites ? recovery.from.offset : nil
+      part.adopt(try await read(part, from: recovery.from, to: recovery.length, rewritingFrom: rewritten))
+    }
+    return Result(part: part, version: part.length > 0 ? journal.version : nil, unrecorded: unrecorded)
+  }
+
+  /// The job's data file, made where there is none. Where another job has the name, this one gets another.
+  private func open() throws -> PartFile {
+    let root = try environment.outputs.opened()
+    for attempt in 0...100 {
+      if attempt > 0 { try claim.renumber() }
+      // After a power cut the journal may not know of the temporary name: no line of it was durable when that became so.
+      let part = try PartFile.open(claim.job, in: spool) { (inode) throws(SpoolError) in
+        try root.removeTemporaries(beside: plan.output, of: [inode])
+      }
+      if let part { return part }
+    }
+    throw Failure(.io, "no free name for the data beside \(claim.job.display)")
+  }
+
+  private func read(_ part: PartFile, from mark: Mark, to end: UInt64, rewritingFrom: UInt64? = nil) async throws
+    -> Mark
+  {
+    try await runBlocking { [reading = part.reading(from: mark, to: end, rewritingFrom: rewritingFrom)] in
+      try reading.run()
+    }
+  }
+
+  private func copy(_ part: PartFile, to length: UInt64) async throws -> PartFile {
+    // Not as for what is still to come: that waits without an attempt, and would be begun again at once.
+    if let shortage = environment.space.shortage(of: length) {
+      throw Failure(
+        .diskFull, "the data has to be copied: \(shortage.reason)", expected: "\(shortage.needed)",
+        found: "\(shortage.free)")
+    }
+    let copy = part.rebuilding(to: length, owner: claim.job)
+    return part.replaced(by: try await runBlocking { () throws(SpoolError) in try copy.run() })
+  }
+}

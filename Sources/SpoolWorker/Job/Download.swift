@@ -1,0 +1,108 @@
+internal import Spool
+internal import Transfer
+
+/// Fetches a job's data from its mirrors until it is whole and verified.
+@WorkerLoop
+final class Download {
+  private let plan: JobPlan
+  private let data: PartData
+  private let environment: JobEnvironment
+  private let account: AttemptAccount
+  private let checkpointer: Checkpointer
+  private let verification: Verification
+  /// The first id of this job's requests; ``JobRequest/connectionRange`` leaves room for one each.
+  private let requests: FetchRequest.ID
+  private let started: () -> Void
+  /// What is under way.
+  private var fetch: MirrorFetch?
+  private var isStopped = false
+
+  /// - Parameter started: called when the first mirror is about to be asked.
+  init(
+    _ plan: JobPlan, _ data: PartData, _ environment: JobEnvironment, _ account: AttemptAccount,
+    _ checkpointer: Checkpointer, requests: FetchRequest.ID, hookStop: ChildStop, started: @escaping () -> Void
+  ) {
+    self.plan = plan
+    self.data = data
+    self.environment = environment
+    self.account = account
+    self.checkpointer = checkpointer
+    self.requests = requests
+    self.started = started
+    verification = Verification(plan, data, environment, hookStop: hookStop)
+  }
+
+  /// Ends what is under way.
+  func stop() {
+    isStopped = true
+    fetch?.stop()
+  }
+
+  /// A few times a second.
+  func tick() { fetch?.tick() }
+
+  /// Asks the mirrors in turn. One without progress, or with other data than the job declares, is left; when all are,
+  /// the attempt has failed.
+  /// - Throws: ``Failure`` of the mirrors, ``JobStop``, ``SpoolError``.
+  func run() async throws {
+    let mirrors = plan.mirrors.enumerated().map { index, parts in
+      MirrorURL(number: index + 1, url: plan.request.urls[index].text, parts: parts)
+    }
+    var failures: [Failure] = []
+    for (index, mirror) in mirrors.enumerated() {
+      do {
+        try begin(mirror)
+        // After a mismatch each mirror has to stand for all of the data, or one that is wrong would spoil what the others bring.
+        let isAlone = data.claim.text.journal.mismatches > 0 || failures.contains { $0.code.isMismatch }
+        try await fetch(mirror, with: isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.isHTTP))
+        return try await verification.run()
+      } catch let failure as Failure {
+        if failure.code.isOfAllServers { throw failure }
+        failures.append(failure)
+        if index + 1 < mirrors.count { try await leave(mirror, failure) }
+      }
+    }
+    // One mirror that may come back keeps the job alive.
+    if let decisive = failures.last(where: { $0.failureClass == .temporary }) ?? failures.last { throw decisive }
+  }
+
+  private func begin(_ mirror: MirrorURL) throws(SpoolError) {
+    let (url, spool) = (mirror.parts.redacted, data.claim.spool)
+    try data.claim.append(
+      .started(
+        .now(), attempt: account.number, worker: spool.owner, boot: spool.boot, mirror: mirror.number, url: url))
+    data.noteStarted()
+    started()
+    log("started", Fields().with("attempt", account.number).with("at", data.part.length).with("url", url))
+  }
+
+  /// - Parameter others: mirrors that may take part where there are several connections.
+  private func fetch(_ mirror: MirrorURL, with others: [MirrorURL]) async throws {
+    let fetch = MirrorFetch(
+      mirror, with: others, data, engine: try environment.engine(), id: requests, options: environment.options,
+      memory: environment.memory
+    ) { [unowned self] in log($0, $1) }
+    self.fetch = fetch
+    defer {
+      account.fetched += fetch.fetched
+      self.fetch = nil
+    }
+    try await fetch.run()
+    if isStopped { throw JobStop.shutdown }
+  }
+
+  private func leave(_ mirror: MirrorURL, _ failure: Failure) async throws {
+    log(
+      "mirror-failed",
+      Fields().with("url", mirror.parts.redacted).with("code", failure.label).with("reason", failure.reason))
+    // A checkpoint under way still uses the descriptor that goes with the data, and none may begin until that is gone.
+    checkpointer.isAllowed = false
+    await checkpointer.finish()
+    try data.dropData(after: failure.code)
+    checkpointer.isAllowed = true
+  }
+
+  private func log(_ event: String, _ fields: Fields) {
+    environment.log(Event(event, .info, job: data.claim.job.fileName, fields))
+  }
+}

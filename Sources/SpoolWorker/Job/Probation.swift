@@ -1,0 +1,25 @@
+/// How long a job that may have killed workers has to run before it is cleared.
+struct Probation {
+  /// How many workers died in an attempt of the job.
+  let deaths: Int
+  private let period: Int64
+  /// In milliseconds of the loop's clock; nil before the attempt has begun, and where there is nothing to clear.
+  private var endsAt: Int64?
+
+  /// - Parameter period: in milliseconds.
+  init(deaths: Int, period: Int64) {
+    self.deaths = deaths
+    self.period = period
+  }
+
+  mutating func begin(at now: Int64) {
+    if deaths > 0, endsAt == nil { endsAt = now + period }
+  }
+
+  /// Whether the job is to be cleared now; true once.
+  mutating func isOver(at now: Int64) -> Bool {
+    guard let endsAt, now >= endsAt else { return false }
+    self.endsAt = .max
+    return true
+  }
+}

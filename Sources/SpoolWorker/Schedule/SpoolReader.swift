@@ -1,0 +1,48 @@
+internal import Spool
+internal import SystemPackage
+
+/// Reads the directories that hold jobs, a piece at a time: what is found is worked on before the rest is read.
+struct SpoolReader {
+  /// What a name in a directory is.
+  enum Sighting {
+    case candidate(Candidate)
+    /// Its time comes at this second since the epoch.
+    case later(Int64)
+    /// It is gone, or is no job.
+    case nothing
+  }
+
+  private let spool: Spool
+  private var streams: [Directory: DirectoryStream] = [:]
+
+  init(_ spool: Spool) { self.spool = spool }
+
+  mutating func begin(_ directory: Directory) throws(SpoolError) { streams[directory] = try spool.stream(directory) }
+
+  mutating func abandon() { streams = [:] }
+
+  /// - Returns: nil at the directory's end.
+  mutating func next(_ directory: Directory) throws(SpoolError) -> FileName? {
+    while let name = try streams[directory]?.next() {
+      if !name.isIgnored { return name }
+    }
+    streams[directory] = nil
+    return nil
+  }
+
+  /// - Parameter now: in seconds since the epoch.
+  func look(_ directory: Directory, _ name: FileName, at now: Int64) throws(SpoolError) -> Sighting {
+    if directory == .partial, name.isData { return .nothing }
+    let found: FileStatus?
+    do throws(SpoolError) {
+      found = try spool.status(directory, name)
+    } catch  where error.errno == .permissionDenied && directory == .new {
+      // Only its own status is denied, or the directory could not have been read: the claim says so.
+      return .candidate(Candidate(name: name, origin: directory, modified: 0))
+    }
+    guard let status = found else { return .nothing }
+    if directory == .partial, !Spool.isDue(status.modified, at: now) { return .later(status.modified) }
+    // A time from the future would put it behind all that is dropped until then.
+    return .candidate(Candidate(name: name, origin: directory, modified: min(status.modified, now)))
+  }
+}

@@ -1,0 +1,55 @@
+import SystemPackage
+import Testing
+
+@testable import Spool
+@testable import SpoolWorker
+
+/// How an attempt ends: every cause × ownership × trust.
+@Suite struct EndingTests {
+  private let error = SpoolError(call: .fsync, path: "p", errno: .ioError)
+
+  private func name(_ cause: Ending.Cause, _ ownership: Claim.Standing?, _ trust: Trust = .sound) -> String {
+    switch Ending.decide(cause, ownership, trust) {
+    case .fail(let failure): "fail \(failure.label)"
+    case .park: "park"
+    case .letGo(let loss): "\(loss)"
+    case .remove: "remove"
+    case .doubtDone: "doubtDone"
+    }
+  }
+
+  private var causes: [Ending.Cause] {
+    [
+      .stopped(.shutdown), .stopped(.noSpace("x")), .stopped(.noOutput("x")), .stopped(.failed(error)),
+      .failed(Failure(.cut, "x")), .broken(error),
+    ]
+  }
+
+  /// What a person or another worker did goes before all that went wrong.
+  @Test func whoHasTheClaimDecidesFirst() {
+    for cause in causes {
+      #expect(name(cause, .moved) == "moved")
+      #expect(name(cause, .changed) == "changed")
+      #expect(name(cause, .removed) == "remove")
+      #expect(name(cause, nil) == "doubtDone")
+      #expect(name(cause, .removed, .lost(error)) == "remove")
+    }
+  }
+
+  @Test func ofOurOwnClaim() {
+    #expect(causes.map { name($0, .ours) } == ["park", "park", "park", "fail io", "fail cut", "fail io"])
+    #expect(causes.map { name($0, .ours, .doubtful) } == ["park", "park", "park", "fail io", "fail cut", "fail io"])
+    // Whoever takes the job up has to know what an fsync lost.
+    #expect(
+      causes.map { name($0, .ours, .lost(error)) } == [
+        "fail io", "fail io", "fail io", "fail io", "fail cut", "fail io",
+      ])
+  }
+
+  /// What was seen to be lost counts, though the file is back in its place.
+  @Test func whatATickSaw() {
+    #expect(name(.stopped(.lost(.moved)), .ours) == "moved")
+    #expect(name(.stopped(.lost(.removed)), .ours) == "remove")
+    #expect(name(.stopped(.lost(.changed)), .ours) == "changed")
+  }
+}

@@ -1,0 +1,47 @@
+import Testing
+
+@testable import Spool
+@testable import SpoolWorker
+
+/// Which directory is read next.
+@Suite struct PassesTests {
+  /// Begins what is ready, as a worker does.
+  private func begin(_ passes: inout Passes) -> [Directory] {
+    let ready = passes.ready
+    for directory in ready { passes.began(directory) }
+    return ready
+  }
+
+  @Test func claimsFirstThenTheOthersInTurn() {
+    var passes = Passes()
+    #expect(passes == Passes() && passes.areSettled)
+    passes.request()
+    #expect(!passes.areSettled && !passes.areUnderWay)
+    #expect(begin(&passes) == [.cur, .partial, .new])
+    #expect((0..<10).map { _ in passes.next() } == Array(repeating: .cur, count: 10))
+    passes.ended(.cur)
+    let turns = (0..<10).compactMap { _ in passes.next() }
+    #expect(turns.count { $0 == .new } == 5 && turns.count { $0 == .partial } == 5)
+    passes.ended(.new)
+    #expect((0..<2).map { _ in passes.next() } == [.partial, .partial])
+    passes.ended(.partial)
+    let none = passes.next()
+    #expect(passes.areSettled && none == nil)
+  }
+
+  /// What comes after a pass began may have been missed: a pass that was requested meanwhile begins anew.
+  @Test func aPassUnderWayEndsFirst() {
+    var passes = Passes()
+    passes.request()
+    _ = begin(&passes)
+    passes.ended(.cur)
+    passes.request()
+    #expect(begin(&passes) == [.cur], "or a long pass would never end")
+    for directory in [Directory.cur, .partial, .new] { passes.ended(directory) }
+    #expect(!passes.areSettled)
+    #expect(begin(&passes) == [.partial, .new])
+    passes.ended(.partial)
+    passes.ended(.new)
+    #expect(passes.areSettled)
+  }
+}

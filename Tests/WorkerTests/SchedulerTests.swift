@@ -1,0 +1,217 @@
+import Testing
+
+@testable import Spool
+@testable import SpoolWorker
+
+/// The schedule without files and without a clock: a spool in memory, and events in any order.
+@Suite struct SchedulerTests {
+  /// A spool of jobs `HOST-NUMBER`, a worker that does what the scheduler says, and a clock.
+  private struct World {
+    var scheduler: Scheduler
+    var now: Int64 = 1000
+    /// What is in `new/`.
+    var jobs: Set<String> = []
+    /// Names that the pass under way has still to read.
+    var unread: [String] = []
+    var running: [UInt64: String] = [:]
+    var started: [String] = []
+    private var nextID: UInt64 = 1
+
+    init(jobs: Int, perHost: Int) {
+      scheduler = Scheduler(Slots.Limits(jobs: jobs, perHost: perHost, commits: 200))
+    }
+
+    private func candidate(_ name: String) -> Candidate {
+      Candidate(name: FileName(name), origin: .new, modified: Int64(name.split(separator: "-")[1]) ?? 0)
+    }
+
+    private func host(_ name: String) -> String { String(name.prefix { $0 != "-" }) }
+
+    private mutating func read(_ count: Int) -> [Candidate] {
+      var found: [Candidate] = []
+      while found.count < count, let directory = scheduler.nextDirectory() {
+        guard directory == .new, let name = unread.popLast() else {
+          scheduler.ended(directory)
+          continue
+        }
+        // One that was claimed meanwhile is gone.
+        if jobs.contains(name) { found.append(candidate(name)) }
+      }
+      return found
+    }
+
+    mutating func turn() {
+      scheduler.beginTurn()
+      while let reading = scheduler.nextReading() {
+        switch reading {
+        case .begin(let directories):
+          if directories.contains(.new) { unread = jobs.shuffled() }
+          scheduler.began(directories, at: now)
+        case .read(let count): scheduler.found(read(count), names: count, took: 1)
+        }
+      }
+      while let step = scheduler.nextStep(at: now) {
+        switch step {
+        case .look(let candidate):
+          scheduler.looked(at: candidate, Peek(host: host(candidate.name.display)))
+        case .search(let count):
+          let kept = read(count).map { ($0, Peek(host: host($0.name.display))) }.filter { scheduler.keeps($0.1) }
+          scheduler.searched(kept, from: now, to: now + 1)
+        case .start(let choice): start(choice)
+        }
+      }
+    }
+
+    private mutating func start(_ choice: Choice) {
+      let name = choice.candidate.name.display
+      guard jobs.remove(name) != nil else { return }
+      started.append(name)
+      running[nextID] = name
+      scheduler.started(nextID, choice)
+      nextID += 1
+    }
+
+    mutating func end(_ id: UInt64) {
+      running[id] = nil
+      scheduler.ended(id)
+    }
+
+    func count(of host: String) -> Int { running.values.count { $0.hasPrefix(host + "-") } }
+  }
+
+  /// Runs a world to its end by random events.
+  private func runToEnd(_ world: inout World, _ check: (World) -> Void) {
+    world.scheduler.requestPass()
+    var turns = 0
+    while turns < 100_000 {
+      turns += 1
+      world.turn()
+      check(world)
+      if world.running.isEmpty, world.scheduler.isSettled { break }
+      for id in world.running.keys.shuffled().prefix(Int.random(in: 0...2)) { world.end(id) }
+      world.now += Int64.random(in: 1...500)
+      let scheduler = world.scheduler
+      if scheduler.isPassDue(at: world.now) || scheduler.wantsPass(at: world.now, isStale: !scheduler.isFresh) {
+        world.scheduler.requestPeriodicPass(at: world.now)
+      }
+    }
+    #expect(turns < 100_000, "it does not end")
+  }
+
+  @Test(arguments: [(1, 1), (3, 1), (8, 4), (20, 20)])
+  func allRunOnceWithinTheLimits(jobs: Int, perHost: Int) {
+    var world = World(jobs: jobs, perHost: perHost)
+    world.jobs = Set((0..<500).map { "\("abcdef".randomElement() ?? "a")-\($0)" })
+    let all = world.jobs
+    runToEnd(&world) { world in
+      #expect(world.running.count <= jobs)
+      for host in "abcdef" { #expect(world.count(of: String(host)) <= perHost) }
+    }
+    #expect(world.started.count == 500 && Set(world.started) == all)
+  }
+
+  /// A busy host's thousands, more than is looked ahead at, do not keep another's from running.
+  @Test func aBusyHostStarvesNobody() {
+    var world = World(jobs: 4, perHost: 2)
+    world.jobs = Set((0..<9000).map { "busy-\($0)" } + (0..<20).map { "other-\($0)" })
+    world.scheduler.requestPass()
+    // The busy host's two never end.
+    for _ in 0..<2000 where world.started.count(where: { $0.hasPrefix("other") }) < 20 || world.count(of: "other") > 0 {
+      world.turn()
+      for (id, name) in world.running where name.hasPrefix("other") { world.end(id) }
+      world.now += 100
+      if world.scheduler.isPassDue(at: world.now) { world.scheduler.requestPeriodicPass(at: world.now) }
+    }
+    #expect(world.started.count { $0.hasPrefix("other") } == 20)
+    #expect(world.count(of: "busy") == 2)
+  }
+
+  /// Of each host the oldest go first.
+  @Test func oldestFirstOfEachHost() {
+    var world = World(jobs: 6, perHost: 2)
+    world.jobs = Set((0..<900).map { "\("abc".randomElement() ?? "a")-\($0)" })
+    runToEnd(&world) { _ in }
+    for host in ["a", "b", "c"] {
+      let numbers = world.started.filter { $0.hasPrefix(host + "-") }.compactMap { Int($0.dropFirst(2)) }
+      #expect(numbers == numbers.sorted())
+    }
+  }
+
+  /// Where no two hosts differ in what waits, none is served more than the others.
+  @Test func hostsGetEqualShares() {
+    var world = World(jobs: 6, perHost: 6)
+    world.jobs = Set(["a", "b", "c"].flatMap { host in (0..<100).map { "\(host)-\($0)" } })
+    world.scheduler.requestPass()
+    world.turn()
+    for host in ["a", "b", "c"] { #expect(world.count(of: host) == 2) }
+  }
+
+  /// A pass ends only with all that came before it began; what comes later needs another.
+  @Test func nothingThatCameMeanwhileIsMissed() {
+    var world = World(jobs: 1, perHost: 1)
+    world.jobs = ["a-1"]
+    world.scheduler.requestPass()
+    world.turn()
+    world.jobs.insert("a-2")
+    #expect(!world.scheduler.isSettled || !world.running.isEmpty)
+    for id in world.running.keys { world.end(id) }
+    #expect(!world.scheduler.isSettled, "the last pass is older than the last job's end")
+    runToEnd(&world) { _ in }
+    #expect(world.started == ["a-1", "a-2"])
+  }
+
+  /// What does not fit on the disk waits, and lets others go first; after a thousand in vain there is a pause.
+  @Test func whatLacksSpaceLetsOthersRun() throws {
+    var scheduler = Scheduler(Slots.Limits(jobs: 2, perHost: 2, commits: 9))
+    scheduler.requestPass()
+    scheduler.began([.cur, .partial, .new], at: 0)
+    for directory in [Directory.cur, .partial, .new] { scheduler.ended(directory) }
+    scheduler.found(
+      (0..<1001).map { Candidate(name: FileName("j-\($0)"), origin: .new, modified: Int64($0)) }, names: 1001, took: 1)
+    var refused = 0
+    while let step = scheduler.nextStep(at: 0) {
+      switch step {
+      case .look(let candidate): scheduler.looked(at: candidate, Peek(host: "h", needed: 1000 + UInt64(refused)))
+      case .start(let choice):
+        let isNews = scheduler.lacksSpace(choice, at: 0)
+        #expect(isNews)
+        refused += 1
+      case .search: Issue.record("there is nothing to search for")
+      }
+    }
+    #expect(refused == 1000 && scheduler.spaceWait.least == 1000)
+    #expect(!scheduler.isSettled, "one is left")
+    let afterThePause = scheduler.nextStep(at: SpaceWait.pause)
+    #expect(afterThePause != nil)
+    scheduler.spaceCame()
+    #expect(!scheduler.passes.areSettled)
+  }
+
+  /// What may have killed workers comes last, and runs alone.
+  @Test func aSuspectRunsAlone() {
+    var scheduler = Scheduler(Slots.Limits(jobs: 4, perHost: 4, commits: 9))
+    scheduler.looked(
+      at: Candidate(name: FileName("suspect"), origin: .partial, modified: 1), Peek(host: "h", deaths: 2))
+    scheduler.looked(at: Candidate(name: FileName("good"), origin: .new, modified: 2), Peek(host: "h"))
+    guard case .start(let first) = scheduler.nextStep(at: 0) else {
+      Issue.record("nothing starts")
+      return
+    }
+    #expect(first.candidate.name == FileName("good"))
+    scheduler.started(1, first)
+    let beside = scheduler.nextStep(at: 0)
+    #expect(beside == nil, "not beside another")
+    scheduler.ended(1)
+    guard case .start(let second) = scheduler.nextStep(at: 0) else {
+      Issue.record("nothing starts")
+      return
+    }
+    scheduler.started(2, second)
+    scheduler.looked(at: Candidate(name: FileName("late"), origin: .new, modified: 3), Peek(host: "h"))
+    let early = scheduler.nextStep(at: 0)
+    #expect(early == nil, "nothing beside it")
+    scheduler.reached(.cleared, 2)
+    let late = scheduler.nextStep(at: 0)
+    #expect(late != nil)
+  }
+}
