@@ -13,9 +13,9 @@ let fuzzing: [Target] =
   Context.environment["SPOOLRUN_FUZZ"] == nil
   ? []
   : [
-    .systemLibrary(name: "CLibFuzzer", path: "Tests/CLibFuzzer"),
+    .systemLibrary(name: "CLibFuzzer", path: "Tests/Fuzz/CLibFuzzer"),
     .executableTarget(
-      name: "FuzzRig", dependencies: ["CLibFuzzer", "FuzzProperties"], path: "Tests/FuzzRig", exclude: ["dictionary"],
+      name: "FuzzRig", dependencies: ["CLibFuzzer", "FuzzProperties"], path: "Tests/Fuzz/Rig", exclude: ["dictionary"],
       swiftSettings: swiftSettings),
   ]
 
@@ -56,51 +56,48 @@ let package = Package(
       ],
       swiftSettings: swiftSettings),
 
-    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: swiftSettings),
+    .target(
+      name: "TestSupport", path: "Tests/Support", exclude: ["lsan-suppressions", "tsan-suppressions"],
+      swiftSettings: swiftSettings),
     .executableTarget(
       name: "FaultRig",
       dependencies: [
         "CLinux", "Spool", "SpoolWorker", "Transfer",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
-      path: "Tests/FaultRig", swiftSettings: swiftSettings),
+      path: "Tests/Crashes/FaultRig", swiftSettings: swiftSettings),
     .executableTarget(
-      name: "LyingServer", dependencies: ["TestSupport"], path: "Tests/LyingServer", swiftSettings: swiftSettings),
+      name: "LyingServer", dependencies: ["TestSupport"], path: "Tests/LyingServers/Server",
+      swiftSettings: swiftSettings),
     .target(
-      name: "FuzzProperties", dependencies: ["Spool", "SpoolWorker", "Transfer"], path: "Tests/FuzzProperties",
+      name: "FuzzProperties", dependencies: ["Spool", "SpoolWorker", "Transfer"], path: "Tests/Fuzz/Properties",
       swiftSettings: swiftSettings),
+    // Few targets, and folders inside them: each target of its own would add a module to every build.
     .testTarget(
-      name: "SpoolTests",
+      name: "UnitTests",
       dependencies: [
-        "Spool", "TestSupport", .product(name: "SystemPackage", package: "swift-system"),
+        "CCurl", "Spool", "SpoolStatus", "SpoolWorker", "TestSupport", "Transfer",
+        .product(name: "SystemPackage", package: "swift-system"),
       ],
-      swiftSettings: swiftSettings),
+      path: "Tests/Units", swiftSettings: swiftSettings),
     .testTarget(
-      name: "StatusTests", dependencies: ["Spool", "SpoolStatus", "SpoolWorker", "TestSupport", "spoolrun"],
-      swiftSettings: swiftSettings),
-    .testTarget(
-      name: "TransferTests", dependencies: ["Transfer", "TestSupport"],
-      swiftSettings: swiftSettings),
-    .testTarget(
-      name: "WorkerTests",
-      dependencies: ["FaultRig", "Spool", "SpoolWorker", "Transfer", "TestSupport", "spoolrun"],
-      swiftSettings: swiftSettings),
+      name: "EndToEndTests",
+      dependencies: [
+        "FaultRig", "Spool", "SpoolWorker", "TestSupport", "spoolrun",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      path: "Tests/EndToEnd", swiftSettings: swiftSettings),
     .testTarget(
       name: "LyingServerTests", dependencies: ["LyingServer", "TestSupport", "spoolrun"],
-      swiftSettings: swiftSettings),
+      path: "Tests/LyingServers/Tests", swiftSettings: swiftSettings),
     .testTarget(
       name: "CrashMatrixTests", dependencies: ["TestSupport", "FaultRig"],
-      swiftSettings: swiftSettings),
-    .testTarget(
-      name: "CommandTests",
-      dependencies: ["Spool", "TestSupport", "spoolrun"],
-      swiftSettings: swiftSettings),
-    .testTarget(name: "DropTests", dependencies: ["TestSupport", "spoolrun"], swiftSettings: swiftSettings),
-    .testTarget(name: "TriggerTests", dependencies: ["TestSupport", "spoolrun"], swiftSettings: swiftSettings),
+      path: "Tests/Crashes/Matrix", swiftSettings: swiftSettings),
     .testTarget(
       name: "DocumentationTests", dependencies: ["Spool", "TestSupport", "spoolrun"],
-      swiftSettings: swiftSettings),
+      path: "Tests/Documents", swiftSettings: swiftSettings),
     .testTarget(
-      name: "CorpusTests", dependencies: ["FuzzProperties", "TestSupport"], swiftSettings: swiftSettings),
+      name: "CorpusTests", dependencies: ["FuzzProperties", "TestSupport"],
+      path: "Tests/Fuzz", exclude: ["CLibFuzzer", "Corpus", "Properties", "Rig"], swiftSettings: swiftSettings),
   ] + fuzzing,
   swiftLanguageModes: [.v6])

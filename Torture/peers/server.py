@@ -10,7 +10,7 @@ TRANSPORTS = ["http", "https", "https, cut", "HTTP/2"]
 
 @dataclass(frozen=True, eq=False)
 class Behaviour:
-    """One way to lie (Tests/LyingServer); `ports` by transport, 0 where it is not served."""
+    """One way to lie (Tests/LyingServers); `ports` by transport, 0 where it is not served."""
 
     number: int
     name: str

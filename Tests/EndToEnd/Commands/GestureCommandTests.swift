@@ -1,0 +1,256 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// Gestures without a worker: nothing but moves of files.
+@Suite struct GestureCommandTests {
+  struct Move: Sendable, CustomTestStringConvertible {
+    let gesture: String
+    let from: String
+    /// Where the job stands afterwards; nil: nowhere.
+    let to: String?
+    let status: Int32
+    var testDescription: String { "\(gesture) \(from)" }
+  }
+
+  /// The table of spool(5), Steering; each other pair changes nothing.
+  static let moves: [Move] = {
+    let lawful = [
+      "hold": ["new": "hold/x", "cur": "hold/x", "partial": "hold/x"], "release": ["hold": "new/x"],
+      "retry": ["failed": "new/x", "partial": "partial/x"],
+      "cancel": ["new": nil, "cur": nil, "partial": nil, "hold": nil, "failed": nil] as [String: String?],
+    ]
+    // Where the wish is fulfilled already.
+    let settled = ["hold": ["hold"], "release": ["new", "cur", "partial"], "retry": ["new", "cur"], "cancel": []]
+    return ["hold", "release", "retry", "cancel"].flatMap { gesture in
+      TemporarySpool.states.map { state in
+        let from = state == "cur" ? "cur/x:host.1.0000000a" : "\(state)/x"
+        if let target = lawful[gesture]?[state] { return Move(gesture: gesture, from: from, to: target, status: 0) }
+        let isSettled = settled[gesture]?.contains(state) == true
+        return Move(gesture: gesture, from: from, to: from, status: isSettled ? 0 : 1)
+      }
+    }
+  }()
+
+  /// A name may look like another job's claim.
+  @Test func aJobThatIsCalledLikeAClaim() async throws {
+    let scene = try Scene()
+    let text = Array("https://a.example/x\n".utf8)
+    for claim in ["app:host.1.0000000a", "app:1.2.3:host.2.0000000b"] {
+      try writeFile(scene.spool.path("cur/\(claim)"), text)
+    }
+    #expect(try await scene.spoolrun("cancel", "cur/app:1.2.3").status == .exited(0))
+    #expect(scene.spool.names("cur") == ["app:host.1.0000000a"])
+    #expect(try await scene.spoolrun("cancel", "cur/app:host.1.0000000a").status == .exited(0))
+    #expect(scene.spool.names("cur") == [])
+    // Whoever put that there, it is shown.
+    try writeFile(scene.spool.path("cur/x:host.\u{301}1.\u{301}t"), text)
+    #expect(try await scene.spoolrun("status").status == .exited(0))
+  }
+
+  @Test func `a job goes by the path of its file as well, in this spool`() async throws {
+    let scene = try Scene()
+    let other = try Scene()
+    let text = Array("https://a.example/x\n".utf8)
+    try #require(symlink(scene.spool.root, scene.spool.path("link")) == 0)
+    for path in [scene.spool.path("failed/x"), scene.spool.path("link/failed/x"), scene.spool.path("new/../failed/x")] {
+      for place in [scene.spool.path("failed/x"), other.spool.path("failed/x")] { try writeFile(place, text) }
+      #expect(try await scene.spoolrun("cancel", other.spool.path("failed/x")).status == .exited(1))
+      #expect(try await scene.spoolrun("cancel", path).status == .exited(0), "\(path)")
+      #expect(scene.spool.names("failed") == [] && other.spool.names("failed") == ["x"])
+    }
+  }
+
+  /// Neither out of a directory, nor to what stands beside jobs.
+  @Test(arguments: [
+    ["cancel", "failed/../done/x"], ["cancel", "failed/../../outside"], ["cancel", "partial/x.part"],
+    ["hold", "partial/x.part"], ["retry", "partial/x.part"], ["retry", "failed/y.record"], ["cancel", ""],
+    ["hold", "new/.."], ["cancel", "failed/sub/x"],
+  ])
+  func `what is no job stays`(arguments: [String]) async throws {
+    let scene = try Scene()
+    let text = Array("https://a.example/x\n".utf8)
+    try #require(mkdir(scene.spool.path("failed/sub"), 0o700) == 0)
+    let record = Array("failed: 2026-11-21T03:00:00Z attempt=0 class=permanent code=malformed at=0 reason=x\n".utf8)
+    let files = [
+      "done/x": text, "../outside": text, "failed/sub/x": text, "failed/y.record": record, "partial/x.part": text,
+    ]
+    for (path, bytes) in files { try writeFile(scene.spool.path(path), bytes) }
+    let result = try await scene.spoolrun(arguments)
+    #expect(result.status == .exited(1) && result.errors != "", "\(result)")
+    for (path, bytes) in files { #expect(try readFile(scene.spool.path(path)) == bytes, "\(path)") }
+  }
+
+  @Test(arguments: moves)
+  func `each gesture moves what it should, and nothing else`(move: Move) async throws {
+    let scene = try Scene()
+    let text = Array("https://a.example/x\n".utf8)
+    try writeFile(scene.spool.path(move.from), text)
+    try writeFile(scene.spool.path("partial/x.part"), [1, 2, 3])
+    try setModificationTime(scene.spool.path(move.from), secondsFromNow: 5000)
+    let result = try await scene.spoolrun(move.gesture, "x")
+    #expect(result.status == .exited(move.status), "\(result)")
+    #expect(result.errors.isEmpty == (move.status == 0), "\(result)")
+    #expect(scene.spool.places(of: "x") == (move.to.map { [$0] } ?? []))
+    if let to = move.to { #expect(try readFile(scene.spool.path(to)) == text) }
+    #expect(scene.exists("partial/x.part") == (move.to != nil), "the data goes with the job, and else stays")
+    let isDue = fileStatus(scene.spool.path("partial/x")).map { $0.st_mtim.tv_sec <= time(nil) }
+    #expect(isDue == (move.from == "partial/x" && move.to == move.from ? move.gesture == "retry" : nil))
+  }
+
+  @Test func `what is missing is told, the rest is done`() async throws {
+    let scene = try Scene()
+    try scene.spool.drop("a", "https://a.example/x\n")
+    try scene.spool.drop("b", "https://a.example/x\n")
+    let result = try await scene.spoolrun("hold", "a", "nowhere", "b")
+    #expect(result.status == .exited(1))
+    #expect(result.errors == "spoolrun: nowhere: no such job\n")
+    #expect(scene.spool.names("hold") == ["a", "b"])
+    #expect(try await scene.spoolrun("hold").status == .exited(64))
+    let both = try await scene.spoolrun("hold", "--all", "spool")
+    #expect(both.status == .exited(64) && both.errors.contains("the spool goes behind --spool"), "\(both)")
+    let flags = try await scene.spoolrun("cancel", "--all", "--failed")
+    #expect(flags.status == .exited(64) && flags.errors.contains("exclude each other"), "\(flags)")
+  }
+
+  @Test func `a link in partial is no job to retry, and the next one is`() async throws {
+    let scene = try Scene()
+    try #require(symlink("nowhere", scene.spool.path("partial/link")) == 0)
+    try writeFile(scene.spool.path("partial/x"), Array("https://a.example/x\n".utf8))
+    try setModificationTime(scene.spool.path("partial/x"), secondsFromNow: 5000)
+    let result = try await scene.spoolrun("retry", "link", "x")
+    #expect(result.status == .exited(1), "\(result)")
+    #expect(result.errors == "spoolrun: link: nothing to retry: it is partial/link\n")
+    let due = try #require(fileStatus(scene.spool.path("partial/x"))).st_mtim.tv_sec
+    #expect(due <= time(nil))
+    #expect(try await scene.spoolrun("retry", "--all").status == .exited(0), "of all there are, it is none")
+  }
+
+  @Test func `of two jobs of one name the directory says which`() async throws {
+    let scene = try Scene()
+    for place in ["new/x", "failed/x"] { try writeFile(scene.spool.path(place), Array("https://a.example/x\n".utf8)) }
+    let result = try await scene.spoolrun("cancel", "x")
+    #expect(result.status == .exited(1) && result.errors.contains("new/x, failed/x"), "\(result)")
+    #expect(try await scene.spoolrun("retry", "x").status == .exited(1), "never replaces the other")
+    #expect(scene.spool.places(of: "x") == ["new/x", "failed/x"])
+    #expect(try await scene.spoolrun("cancel", "failed/x").status == .exited(0))
+    #expect(scene.spool.places(of: "x") == ["new/x"])
+  }
+
+  @Test func `names are bytes, and cannot steer a terminal`() async throws {
+    let scene = try Scene()
+    let result = try await scene.shell(
+      #"""
+      name=$(printf 'b\377\033[31m') && printf 'https://a.example/x\n' >"new/$name"
+      $spoolrun hold -v "$name" && test -f "hold/$name" && $spoolrun cancel -v "hold/$name"
+      """#)
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(
+      result.output == #"""
+        new/b\xff\x1b[31m -> hold/b\xff\x1b[31m
+        hold/b\xff\x1b[31m removed
+
+        """#)
+  }
+
+  @Test func `a job is dropped under the bytes that it was given for a name`() async throws {
+    let scene = try Scene()
+    let result = try await scene.shell(
+      #"""
+      first=$(printf 'a\377') && second=$(printf 'b\376')
+      $spoolrun add --name "$first" https://a.example/x && test -f "new/$first"
+      $spoolrun add --name="$second" https://a.example/x && test -f "new/$second"
+      """#)
+    #expect(result.status == .exited(0) && result.output == "a\\xff\nb\\xfe\n", "\(result)")
+  }
+
+  @Test func `failed jobs are tried again or removed, all at once`() async throws {
+    let scene = try Scene()
+    for name in ["a", "b"] { try writeFile(scene.spool.path("failed/\(name)"), Array("https://a.example/x\n".utf8)) }
+    try writeFile(scene.spool.path("failed/a.part"), [1])
+    mkfifo(scene.spool.path("failed/pipe"), 0o600)
+    try writeFile(
+      scene.spool.path("failed/pipe.record"), Array("failed: 2026-01-02T03:04:05Z attempt=0 code=malformed\n".utf8))
+    try writeFile(scene.spool.path("partial/c"), Array("https://a.example/x\n".utf8))
+    let result = try await scene.spoolrun("retry", "--failed")
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(scene.spool.names("new") == ["a", "b"])
+    #expect(
+      scene.spool.names("failed") == ["a.part", "pipe", "pipe.record"], "no job, and no job's record, is no retry's")
+    let second = try await scene.spoolrun("cancel", "--all")
+    #expect(second.status == .exited(0), "\(second)")
+    #expect(scene.spool.names("new") + scene.spool.names("partial") == [])
+    #expect(scene.spool.names("failed") == [])
+  }
+
+  @Test func `the record of what is no job goes with it`() async throws {
+    let scene = try Scene()
+    let record = Array("failed: 2026-01-02T03:04:05Z attempt=0 code=malformed\n".utf8)
+    // Two names of which only the same first bytes are in the record's.
+    let long = ["1", "2"].map { String(repeating: "n", count: 254) + $0 }
+    for name in ["pipe", "other"] + long { mkfifo(scene.spool.path("failed/\(name)"), 0o600) }
+    try #require(mkdir(scene.spool.path("failed/directory"), 0o700) == 0)
+    let shared = "\(String(repeating: "n", count: 248)).record"
+    for name in ["pipe.record", "other.record", "directory.record", shared] {
+      try writeFile(scene.spool.path("failed/\(name)"), record)
+    }
+    // A job that is called like a record.
+    try writeFile(scene.spool.path("failed/job.record"), Array("https://a.example/x\n".utf8) + record)
+    try writeFile(scene.spool.path("failed/job"), Array("https://a.example/x\n".utf8) + record)
+    #expect(try await scene.spoolrun("cancel", "pipe", "failed/job", long[0]).status == .exited(0))
+    #expect(try await scene.spoolrun("cancel", "directory").status == .exited(1))
+    #expect(
+      scene.spool.names("failed")
+        == ["directory", "directory.record", "job.record", shared, long[1], "other", "other.record"].sorted())
+    #expect(try await scene.spoolrun("cancel", long[1]).status == .exited(0))
+    #expect(!scene.spool.names("failed").contains(shared))
+  }
+
+  @Test(arguments: [
+    ["hold", "-dash"], ["hold", "-x"], ["cancel", "-abc"], ["retry", "x", "-host"], ["release", "--", "-x", "-h"],
+    ["release", "--dash"], ["add", "--name", "-dash", "http://h/x"], ["add", "-dash"], ["-dash"],
+  ])
+  func `a name with a dash in front is no option`(arguments: [String]) async throws {
+    let scene = try Scene()
+    let result = try await scene.spoolrun(arguments)
+    #expect(result.output == "" && result.errors != "", "\(result)")
+    guard !arguments.contains("--") else {
+      return #expect(result.status == .exited(1) && result.errors.contains("-x: no such job"))
+    }
+    #expect(result.status == .exited(64) && result.errors.contains("behind `--`"), "\(result)")
+  }
+
+  @Test func `a job whose name has a dash in front is steered as others are`() async throws {
+    let scene = try Scene()
+    #expect(try await scene.spoolrun("add", "--name=-dash", "https://a.example/x").status == .exited(0))
+    for (gesture, place) in [("hold", "hold/-dash"), ("release", "new/-dash")] {
+      #expect(try await scene.spoolrun(gesture, "--", "-dash").status == .exited(0))
+      #expect(scene.spool.places(of: "-dash") == [place])
+    }
+    #expect(try await scene.spoolrun("cancel", "new/-dash").status == .exited(0))
+  }
+
+  /// A gesture between the receipt and the move to `done/`; the worker that took the job up again may have died.
+  @Test(arguments: [true, false], [true, false])
+  func `a job that was held when its payload had just been published is done`(isIntact: Bool, wasTakenUp: Bool)
+    async throws
+  {
+    let scene = try Scene()
+    try writeFile(scene.spool.path("files/o"), isIntact ? payload : payload.reversed())
+    let inode = try #require(fileStatus(scene.spool.path("files/o"))).st_ino
+    let text = """
+      url: \(scene.server.url("/fast"))
+      output: o
+      verified: 2026-01-02T03:04:05Z size=\(payload.count) crc32=\(hex8(independentCRC32(payload))) part=\(inode)
+      done: 2026-01-02T03:04:05Z attempts=1 output=o bytes-fetched=\(payload.count) seconds=1
+
+      """
+    let requeued = wasTakenUp ? "requeued: 2026-01-02T03:04:06Z\n" : ""
+    try writeFile(scene.spool.path("hold/x"), Array((text + requeued).utf8))
+    try await scene.spoolrun("release", "x")
+    let result = try await scene.spoolrun("--once")
+    #expect(result.status == .exited(isIntact ? 0 : 1), "\(result)")
+    #expect(scene.spool.places(of: "x") == [isIntact ? "done/x" : "failed/x"])
+    #expect(try scene.spool.payload("o")?.count == payload.count && scene.server.requests.isEmpty)
+  }
+}

@@ -1,0 +1,170 @@
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+/// Jobs in whose attempts workers died.
+@Suite struct SuspicionTests {
+  /// A claim of workers that are dead, each of which began with the job.
+  private func leave(_ job: String, _ text: String, deaths: Int, in spool: TemporarySpool, age: Int = 0) throws {
+    let host = try hostName()
+    let starts = (1...deaths).map {
+      "started: 2026-11-21T03:00:00Z attempt=1 worker=\(host).\($0).0000000a boot=b mirror=1 url=http://127.0.0.1/\n"
+    }
+    let path = spool.path("cur/\(job):\(host).\(deaths).0000000a")
+    try writeFile(path, Array((text + starts.joined()).utf8))
+    try setModificationTime(path, secondsFromNow: -age)
+  }
+
+  private func install(_ script: String, in spool: TemporarySpool) throws {
+    try #require(mkdir(spool.path("hooks"), 0o700) == 0)
+    try writeFile(spool.path("hooks/verify"), Array("#!/bin/sh\n\(script)\n".utf8))
+    try #require(chmod(spool.path("hooks/verify"), 0o700) == 0)
+  }
+
+  /// The oldest of all, so that each worker would take it first. The others are done all the same, and it comes to an
+  /// end.
+  @Test func aJobThatKillsEachWorkerIsGivenUp() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try install("test \"$SPOOLRUN_JOB\" != killer || kill -9 $PPID", in: spool)
+    try spool.drop("killer", "url: \(server.url("/killer"))\noutput: killer\nattempts: 4\n")
+    try setModificationTime(spool.path("new/killer"), secondsFromNow: -1000)
+    for number in 0..<6 { try spool.drop("\(number)", "url: \(server.url("/x"))\noutput: \(number)\n") }
+    for round in 1...4 {
+      #expect(try await spoolrun("--once", "--jobs", "2", spool.root).status == .killed(signal: SIGKILL))
+      // Another one may have been there each time, but not once it runs alone.
+      #expect(spool.payloads.count >= [0, 4, 5, 6][round - 1], "\(round)")
+    }
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(1) && result.errors.contains("kills-worker"), "\(result)")
+    let record = try spool.lastFailure("failed/killer")
+    #expect(record["code"] == "kills-worker" && record["class"] == "permanent")
+    #expect(record["reason"]?.hasPrefix("4 workers in a row died") == true, "\(record)")
+    // Its data stays, and a person may send it again.
+    #expect(spool.length("partial/killer.part") == 8)
+    try spool.move("hooks/verify", "hooks/gone")
+    try spool.move("failed/killer", "new/killer")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(server.requests(for: "/killer").count == 1 && spool.payloads.count == 7)
+  }
+
+  /// A power cut is a death as well, of all that ran.
+  @Test func fewDeathsNeverGiveAJobUp() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try leave("a", "\(server.url("/a"))\nattempts: 1\n", deaths: 2, in: spool)
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try leave("b", "\(server.url("/b"))\nattempts: 1\n", deaths: 3, in: spool)
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    #expect(spool.payloads == ["a"])
+  }
+
+  /// Neither those that ran before it nor those that come while it runs.
+  @Test func afterTwoDeathsItRunsAlone() async throws {
+    let gate = try Gate()
+    let running = Mutex<Set<String>>([])
+    let besides = Mutex<[Set<String>]>([])
+    let spool = try TemporarySpool()
+    let server = try ScriptedServer { request, reply in
+      let all = running.withLock { running in
+        running.insert(request.target)
+        return running
+      }
+      if all.contains("/suspect"), all.count > 1 { besides.withLock { $0.append(all) } }
+      defer { _ = running.withLock { $0.remove(request.target) } }
+      switch request.target {
+      case "/suspect":
+        try spool.drop("late", "http://127.0.0.1:\(request.value("host")?.split(separator: ":").last ?? "")/late\n")
+        // A worker that may start it does within milliseconds.
+        try reply.pause(milliseconds: 1500)
+      case "/late": break
+      default: try reply.stall(until: gate)
+      }
+      try reply.respond("200 OK", body: [1])
+    }
+    try leave("suspect", "\(server.url("/suspect"))\n", deaths: 2, in: spool, age: 1000)
+    for name in ["a", "b"] { try spool.drop(name, "\(server.url("/\(name)"))\n") }
+    let worker = try start([spool.root])
+    try await waitUntil("the others run") { running.withLock { $0 == ["/a", "/b"] } }
+    // There is room for it all the time.
+    try spool.drop("c", "\(server.url("/c"))\n")
+    try await waitUntil("another runs") { running.withLock { $0 == ["/a", "/b", "/c"] } }
+    gate.open()
+    try await waitUntil("all are done") { spool.names("done").count == 5 }
+    worker.send(signal: SIGTERM)
+    #expect(try await worker.result().status == .exited(0))
+    #expect(besides.withLock { $0 } == [])
+    #expect(server.requests.map(\.target).suffix(2) == ["/suspect", "/late"])
+  }
+
+  /// One death is nothing to be alone for.
+  @Test func afterOneDeathItRunsBesideOthers() async throws {
+    let gauge = Gauge()
+    let gate = try Gate()
+    let server = try ScriptedServer { _, reply in
+      gauge.enter()
+      defer { gauge.leave() }
+      if !gate.isOpen { try reply.stall(until: gate) }
+      try reply.respond("200 OK", body: [1])
+    }
+    let spool = try TemporarySpool()
+    try leave("suspect", "\(server.url("/suspect"))\n", deaths: 1, in: spool, age: 1000)
+    for name in ["a", "b"] { try spool.drop(name, "\(server.url("/\(name)"))\n") }
+    let worker = try start(["--once", "-v", spool.root])
+    try await waitUntil("all run") { gauge.now == 3 }
+    gate.open()
+    let result = try await worker.result()
+    #expect(result.status == .exited(0), "\(result)")
+    let starts = result.errors.split(separator: "\n").filter { $0.contains(" started ") }
+    #expect(starts.count == 3 && starts.last?.contains("job=suspect") == true, "\(result)")
+  }
+
+  private func rig(_ spool: TemporarySpool, _ arguments: String...) throws -> RunningCommand {
+    try RunningCommand([try productPath("FaultRig"), spool.root, "record=\(spool.path("calls"))"] + arguments)
+  }
+
+  /// A long transfer keeps others waiting for no longer than it takes to see that it does no harm.
+  @Test func whatHasRunForAWhileIsCleared() async throws {
+    let gate = try Gate()
+    let server = try ScriptedServer { request, reply in
+      if request.target == "/suspect" { try reply.stall(until: gate) }
+      try reply.respond("200 OK", body: [1])
+    }
+    let spool = try TemporarySpool()
+    try leave("suspect", "\(server.url("/suspect"))\n", deaths: 2, in: spool)
+    let worker = try rig(spool, "probation=500", "watch=yes")
+    try await waitUntil("it runs") { server.requests.count == 1 }
+    try spool.drop("a", "\(server.url("/a"))\n")
+    try await waitUntil("another is done beside it") { spool.payloads == ["a"] }
+    gate.open()
+    try await waitUntil("it is done") { spool.places(of: "suspect") == ["done/suspect"] }
+    worker.send(signal: SIGTERM)
+    let result = try await worker.result()
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(try spool.lines("done/suspect").map(\.key).suffix(4) == ["cleared", "response", "verified", "done"])
+  }
+
+  /// Where there are always others, it waits for a while, and not for ever.
+  @Test(arguments: [1, 2])
+  func aStreamOfOthersDoesNotStarveIt(deaths: Int) async throws {
+    let most = 5000
+    let spool = try TemporarySpool()
+    let server = try ScriptedServer { request, reply in
+      let number = Int(request.target.dropFirst()) ?? most
+      // Before this one is done, so that there always is one more.
+      if number < most, fileStatus(spool.path("files/suspect")) == nil {
+        let port = request.value("host")?.split(separator: ":").last ?? ""
+        try spool.drop("\(number + 2)", "http://127.0.0.1:\(port)/\(number + 2)\n")
+      }
+      try reply.respond("200 OK", body: [1])
+    }
+    try leave("suspect", "\(server.url("/suspect"))\n", deaths: deaths, in: spool, age: 1000)
+    for number in 1...2 { try spool.drop("\(number)", "\(server.url("/\(number)"))\n") }
+    let result = try await rig(spool, "probation=500", "jobs=1").result()
+    #expect(result.status == .exited(0), "\(result)")
+    let targets = server.requests.map(\.target)
+    let index = try #require(targets.firstIndex(of: "/suspect"))
+    #expect(index > 1 && targets.count < most, "it came after \(index) of \(targets.count)")
+  }
+}

@@ -1,0 +1,12 @@
+/// The files of the repository.
+package enum SourceTree {
+  /// Three levels above this file.
+  package static let root = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(3)
+    .joined(separator: "/")
+
+  /// The lines of a text file, named from the repository's root.
+  package static func lines(_ path: String) throws -> [String] {
+    String(decoding: try readFile("\(root)/\(path)"), as: UTF8.self)
+      .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+  }
+}

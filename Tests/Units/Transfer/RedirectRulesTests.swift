@@ -1,0 +1,121 @@
+import TestSupport
+import Testing
+
+@testable import Transfer
+
+@Suite(.timeLimit(.minutes(30))) struct RedirectRulesTests {
+  /// Redirects `/N` to `/N-1`, and `/0` is the file.
+  private func countdown() throws -> ScriptedServer {
+    try ScriptedServer { request, reply in
+      guard let number = Int(request.target.dropFirst()), number > 0 else {
+        return try reply.respond("200 OK", body: Array("payload".utf8))
+      }
+      try reply.respond("302 Found", ["Location: \(number - 1)"], body: Array("moved".utf8))
+    }
+  }
+
+  @Test func followsOnOneConnectionAndKeepsRangeAndCredentials() async throws {
+    let server = try countdown()
+    let outcome = await (try Driver()).fetch("http://user:pw@127.0.0.1:\(server.port)/3") {
+      $0.headers = ["X-Token: t", "X-Empty:"]
+      $0.rangeStart = 5
+      $0.ifRange = "\"e\""
+    }
+    #expect(outcome.isComplete)
+    #expect(outcome.body == Array("payload".utf8))
+    #expect(outcome.accepts == [200])
+    let hops = server.requests
+    #expect(hops.map(\.target) == ["/3", "/2", "/1", "/0"])
+    #expect(Set(hops.map(\.connection)).count == 1)
+    for hop in hops {
+      #expect(hop.values("range") == ["bytes=5-"])
+      #expect(hop.values("if-range") == ["\"e\""])
+      #expect(hop.values("accept-encoding") == ["identity"])
+      #expect(hop.values("x-token") == ["t"])
+      #expect(hop.values("x-empty") == [""])
+      #expect(hop.values("authorization") == ["Basic dXNlcjpwdw=="])
+    }
+  }
+
+  /// Away and back again: what came back may be another's wish, so the credentials stay away.
+  @Test func dropsCredentialsForGoodOnceTheOriginIsLeft() async throws {
+    let home = try ScriptedServer { request, reply in
+      guard let other = request.target.split(separator: "/").first, let port = UInt16(other) else {
+        return try reply.respond("200 OK", body: Array("payload".utf8))
+      }
+      try reply.respond(
+        "307 Temporary Redirect", ["Location: http://127.0.0.1:\(port)/away/\(request.value("host") ?? "")"], body: [])
+    }
+    let away = try ScriptedServer { request, reply in
+      let host = request.target.dropFirst("/away/".count)
+      try reply.respond("301 Moved", ["Location: http://eve:pw@\(host)/back"], body: [])
+    }
+    let outcome = await (try Driver()).fetch("http://user:pw@127.0.0.1:\(home.port)/\(away.port)") {
+      $0.headers = ["X-Token: t", "Cookie: c"]
+      $0.rangeStart = 1
+    }
+    #expect(outcome.isComplete)
+    #expect(home.requests.map(\.target) == ["/\(away.port)", "/back"])
+    #expect(home.requests.first?.values("authorization") == ["Basic dXNlcjpwdw=="])
+    #expect(home.requests.first?.values("x-token") == ["t"])
+    for request in away.requests + home.requests.dropFirst() {
+      for name in ["authorization", "x-token", "cookie"] { #expect(request.values(name).isEmpty) }
+      #expect(request.values("range") == ["bytes=1-"])
+    }
+  }
+
+  @Test(arguments: [
+    "file:///etc/passwd", "ftp://127.0.0.1/a", "gopher://127.0.0.1/a", "scp://127.0.0.1/etc/passwd",
+    "http://127.0.0.1:0/",
+    "http://a b/?hunter2",
+  ])
+  func refusesPlacesThatAreNotTheWeb(location: String) async throws {
+    let server = try ScriptedServer { _, reply in try reply.respond("302 Found", ["Location: \(location)"], body: []) }
+    let driver = try Driver(.init(protocols: ["http", "https", "ftp", "sftp"]))
+    let outcome = await driver.fetch(server.url("/a"))
+    #expect(outcome.failure?.code == .redirect)
+    #expect(outcome.failure?.message.contains("hunter2") == false)
+    #expect(outcome.accepts.isEmpty && outcome.body.isEmpty)
+    #expect(outcome.result.head == nil)
+  }
+
+  @Test func aRedirectDoesNotEnableAProtocol() async throws {
+    let server = try ScriptedServer { _, reply in
+      try reply.respond("302 Found", ["Location: https://127.0.0.1:1/"], body: [])
+    }
+    let outcome = await (try Driver(.init(protocols: ["http"]))).fetch(server.url("/a"))
+    #expect(outcome.failure?.code == .redirect)
+  }
+
+  @Test func countsRedirects() async throws {
+    let server = try countdown()
+    let enough = await (try Driver()).fetch(server.url("/20"))
+    #expect(enough.isComplete)
+    let tooMany = await (try Driver()).fetch(server.url("/21"))
+    #expect(tooMany.failure?.code == .redirect)
+    let none = await (try Driver()).fetch(server.url("/1")) { $0.maxRedirects = 0 }
+    #expect(none.failure?.code == .redirect)
+  }
+
+  @Test func withoutLocationItIsTheFinalResponse() async throws {
+    let server = try ScriptedServer { _, reply in try reply.respond("301 Moved", body: Array("x".utf8)) }
+    let outcome = await (try Driver()).fetch(server.url("/a"), accepting: { _ in false })
+    #expect(outcome.isRefused)
+    #expect(outcome.accepts == [301])
+    #expect(outcome.body.isEmpty)
+  }
+
+  /// The body of a redirect is of no use: neither its size nor its end matters.
+  @Test(arguments: [true, false]) func redirectBodyMayBeEndlessOrCut(endless: Bool) async throws {
+    let server = try ScriptedServer { request, reply in
+      guard request.target == "/a" else { return try reply.respond("200 OK", body: Array("payload".utf8)) }
+      try reply.head("302 Found", ["Location: /b"] + (endless ? [] : ["Content-Length: 9999"]))
+      while endless { try reply.send([UInt8](repeating: 0, count: 8192)) }
+      try reply.send("short")
+      try reply.finish()
+    }
+    let outcome = await (try Driver()).fetch(server.url("/a"))
+    #expect(outcome.isComplete)
+    #expect(outcome.body == Array("payload".utf8))
+  }
+}

@@ -1,0 +1,132 @@
+import TestSupport
+import Testing
+
+@testable import Transfer
+
+/// Servers that keep a client waiting, each in its own way.
+@Suite(.timeLimit(.minutes(1))) struct TimeoutTests {
+  /// Never idle, and never through.
+  @Test func aDripIsAStall() async throws {
+    let server = try ScriptedServer { _, reply in
+      try reply.head("200 OK", ["Content-Length: 1000000"])
+      while true { try reply.drip([1, 2], piece: 1, milliseconds: 50) }
+    }
+    let outcome = await (try Driver()).fetch(server.url("/a")) {
+      $0.floor = RateFloor(bytesPerSecond: 1000, seconds: 1)
+    }
+    #expect(outcome.failure?.code == .stalled)
+    #expect(outcome.failure?.message.hasSuffix(" bytes a second over 1 s, and min-rate is 1000") == true)
+    #expect(outcome.result.bytesReceived > 0)
+  }
+
+  /// So it is if the head is what drips.
+  @Test func aDripOfFieldsIsAStall() async throws {
+    let server = try ScriptedServer { _, reply in
+      try reply.send("HTTP/1.1 200 OK\r\n")
+      for number in 0... {
+        try reply.pause(milliseconds: 50)
+        try reply.send("X-\(number): y\r\n")
+      }
+    }
+    let outcome = await (try Driver()).fetch(server.url("/a")) { $0.floor = RateFloor(bytesPerSecond: 1, seconds: 1) }
+    #expect(outcome.failure?.code == .stalled && outcome.accepts == [])
+  }
+
+  /// The time before an answer begins is the idle time's affair.
+  @Test func aLateAnswerIsNoStall() async throws {
+    let server = try ScriptedServer { _, reply in
+      try reply.pause(milliseconds: 1500)
+      try reply.respond("200 OK", body: [1])
+    }
+    let outcome = await (try Driver()).fetch(server.url("/a")) {
+      $0.floor = RateFloor(bytesPerSecond: 1_000_000, seconds: 1)
+    }
+    #expect(outcome.isComplete)
+  }
+
+  /// Our own limits, of the fetch or of all, are not the server's fault.
+  @Test(arguments: [true, false]) func aLimitIsNoStall(isOwn: Bool) async throws {
+    let body = [UInt8](repeating: 7, count: 70_000)
+    let server = try ScriptedServer { _, reply in try reply.respond("200 OK", body: body) }
+    var options = TransferEngine.Options()
+    if !isOwn { options.bytesPerSecond = 20_000 }
+    let outcome = await (try Driver(options)).fetch(server.url("/a")) {
+      if isOwn { $0.bytesPerSecond = 20_000 }
+      $0.floor = RateFloor(bytesPerSecond: 1_000_000, seconds: 1)
+    }
+    #expect(outcome.isComplete && outcome.body == body, "\(outcome.result)")
+    #expect(outcome.result.seconds > 2)
+  }
+
+  /// The pieces of a file that one connection is asked for, none of which takes a stretch by itself.
+  @Test func slowPiecesAddUp() async throws {
+    let server = try ScriptedServer { _, reply in
+      try reply.head("200 OK", ["Content-Length: 14"])
+      try reply.drip([UInt8](repeating: 1, count: 14), piece: 1, milliseconds: 50)
+    }
+    let driver = try Driver()
+    var pace: Pace?
+    var failure: TransferFailure?
+    var asked = 0
+    while failure == nil, asked < 10 {
+      let outcome = await driver.fetch(server.url("/a")) { [pace] in
+        $0.floor = RateFloor(bytesPerSecond: 1000, seconds: 2)
+        $0.pace = pace
+      }
+      (pace, failure) = (outcome.result.pace, outcome.failure)
+      asked += 1
+    }
+    #expect(asked > 1 && failure?.code == .stalled)
+  }
+
+  /// It takes the connection, and then says nothing at all: no TLS is ever spoken.
+  @Test func muteBeforeTLS() async throws {
+    let server = try ScriptedServer { _, reply in try reply.stall() }
+    let outcome = await (try Driver()).fetch(server.url("/a").replacing("http:", with: "https:")) {
+      $0.idleTimeoutSeconds = 1
+    }
+    #expect(outcome.failure?.code == .connect)
+    #expect(outcome.failure?.message.hasSuffix("within 1 s") == true)
+    #expect(outcome.result.seconds < 20)
+  }
+
+  /// Where to go is known, so the body of a redirect is not waited for, nor is its connection used again.
+  @Test(arguments: ["nothing", "drip", "half a chunk"]) func redirectBodyNeverComes(body: String) async throws {
+    let server = try ScriptedServer { request, reply in
+      guard request.target == "/a" else { return try reply.respond("200 OK", body: Array("payload".utf8)) }
+      try reply.head(
+        "302 Found", ["Location: /b", body == "half a chunk" ? "Transfer-Encoding: chunked" : "Content-Length: 1000"])
+      if body == "half a chunk" { try reply.send("40\r\nabc") }
+      while body == "drip" { try reply.drip([1, 2], piece: 1, milliseconds: 50) }
+      try reply.stall()
+    }
+    let outcome = await (try Driver()).fetch(server.url("/a"))
+    #expect(outcome.isComplete && outcome.body == Array("payload".utf8), "\(outcome.result)")
+    #expect(outcome.result.seconds < 20)
+    #expect(server.requests.map(\.connection) == [1, 2])
+  }
+
+  /// A job's rate holds over all its requests, however many and small, and not only within each.
+  @Test func theRateHoldsForManyRequestsOfAGroup() async throws {
+    let server = try ScriptedServer { _, reply in
+      try reply.respond("200 OK", body: [UInt8](repeating: 1, count: 16_000))
+    }
+    let driver = try Driver()
+    let began = monotonicMilliseconds()
+    for _ in 1...20 {
+      let outcome = await driver.fetch(server.url("/x")) {
+        $0.bytesPerSecond = 100_000
+        $0.group = 1
+      }
+      #expect(outcome.isComplete)
+    }
+    // The last one's share is not waited for.
+    #expect(monotonicMilliseconds() - began >= 19 * 160 - 200)
+    // What one group owes is no other's.
+    let next = await driver.fetch(server.url("/x")) {
+      $0.bytesPerSecond = 10_000
+      $0.group = 2
+    }
+    #expect(next.isComplete && next.result.seconds < 1)
+  }
+}
