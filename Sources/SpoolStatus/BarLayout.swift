@@ -1,4 +1,5 @@
-/// Name, bar and figures in the columns that there are. What doesn't fit goes in this order: the bytes, the rate, the bar.
+/// Fits a name, a bar and figures into a number of columns. In a narrow window the bytes are left out first, then the
+/// rate, then the bar.
 struct BarLayout {
   struct Figures {
     var bytes: UInt64
@@ -6,7 +7,7 @@ struct BarLayout {
     var rate: Double?
     var left: Int64?
     var isEstimate = false
-    /// Moves the bar of a job whose size is unknown.
+    /// The number of the picture. It moves the bar of a job whose size is unknown.
     var turn = 0
   }
 
@@ -25,8 +26,8 @@ struct BarLayout {
   private static let widestBar = 60
 
   /// - Parameters:
-  ///   - names: their widths.
-  ///   - label: the widths of the whole's label, from the longest to the shortest.
+  ///   - names: the widths of the names.
+  ///   - label: the widths of the total's possible labels, from the longest to the shortest.
   init(width: Int, names: [Int], label: [Int], look: Look) {
     self.look = look
     showsFigures = width >= 20
@@ -35,7 +36,7 @@ struct BarLayout {
     let figures =
       (showsFigures ? Self.shortFigures : 0) + (showsRate ? Self.rateWidth : 0) + (showsBytes ? Self.bytesWidth : 0)
     let room = max(0, width - figures)
-    // Names get what they need, up to half of what there is; the shortest label always has its place.
+    // Names get the width that they need, up to half of the room. The shortest label always fits.
     let longest = max(names.max() ?? 0, label.first { $0 <= room / 2 } ?? label.last ?? 0)
     let hasBar = showsFigures && room >= Self.narrowestBar + 6
     let name = min(longest, hasBar ? max(room / 2, room - Self.widestBar - 1) : room)
@@ -75,7 +76,7 @@ struct BarLayout {
       if filled > 0 { line.append(repeated("=", filled - 1) + (filled == inner ? "=" : ">"), .green) }
       line.append(repeated(" ", inner - filled))
     } else {
-      // To and fro: it goes on, nobody knows how far.
+      // The size is unknown: a mark moves to and fro.
       let span = max(1, inner - 3)
       let phase = figures.turn % (2 * span)
       let position = phase < span ? phase : 2 * span - phase

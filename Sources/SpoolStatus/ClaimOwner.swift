@@ -2,11 +2,12 @@ internal import Glibc
 internal import Spool
 
 extension ClaimName {
-  /// Whether the worker that has the claim may be alive, as far as that shows without asking for its lock: it renews the claim's time every 30 s.
+  /// Whether the claim's worker may be alive. This looks at the process and the heartbeat (the file's time, renewed
+  /// every 30 s), and does not ask for the lock.
   func isAlive(modified: Int64, host ownHost: String, now: Timestamp) -> Bool {
     guard let host, now.seconds - modified < Spool.lease else { return false }
     guard host == ownHost, let process else { return true }
-    // EPERM: it is there, and another user's (kill(2)).
+    // EPERM: the process exists and belongs to another user (kill(2)).
     return kill(process, 0) == 0 || errno == EPERM
   }
 

@@ -1,8 +1,8 @@
-/// The columns that `text` takes on a terminal, by the rules of wcwidth(3): 0 for marks that join the character before them, 2 for East Asian wide
-/// and fullwidth ones (Unicode Standard Annex 11) and for emoji, 1 for all else. Emoji joined by U+200D count one by one, as terminals that don't
-/// know the sequence show them.
+/// The columns that `text` takes on a terminal, by the rules of wcwidth(3): 0 for combining marks, 2 for East Asian
+/// wide and fullwidth characters (Unicode Standard Annex 11) and for emoji, 1 for all others. Emoji joined by U+200D
+/// count one by one, as on terminals that don't know the sequence.
 package func displayWidth(_ text: some StringProtocol) -> Int {
-  // Most names are plain ASCII, and for those the answer is quick.
+  // A fast path: most names are plain ASCII.
   if text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) { return text.utf8.count }
   return text.unicodeScalars.reduce(0) { $0 + displayWidth($1) }
 }
@@ -10,12 +10,12 @@ package func displayWidth(_ text: some StringProtocol) -> Int {
 package func displayWidth(_ scalar: Unicode.Scalar) -> Int {
   switch scalar.value {
   case 0x20..<0x7F: return 1
-  // Soft hyphen: a format character that terminals show.
+  // The soft hyphen is a format character that terminals show.
   case 0xAD: return 1
   case 0..<0x20, 0x7F..<0xA0: return 0
-  // Hangul vowels and final consonants stand within the syllable that their first consonant began.
+  // Hangul vowels and final consonants are drawn within the syllable that the first consonant began.
   case 0x1160...0x11FF, 0xD7B0...0xD7FB: return 0
-  // Regional indicators: a flag is two of them.
+  // Regional indicators: two of them make a flag.
   case 0x1F1E6...0x1F1FF: return 1
   default: break
   }
@@ -27,7 +27,7 @@ package func displayWidth(_ scalar: Unicode.Scalar) -> Int {
   return isWide(scalar.value) || scalar.properties.isEmojiPresentation ? 2 : 1
 }
 
-/// East Asian wide and fullwidth, but for the emoji among them.
+/// Whether a character is East Asian wide or fullwidth. Emoji are not covered here.
 private func isWide(_ value: UInt32) -> Bool {
   guard value >= 0x1100 else { return false }
   return wideRanges.contains { $0.contains(value) }
@@ -40,20 +40,21 @@ private let wideRanges: [ClosedRange<UInt32>] = [
   0x1F200...0x1F265, 0x20000...0x3FFFD,
 ]
 
-/// `text` in at most `width` columns: where it is longer, its middle gives way to `ellipsis`, because names differ at their ends.
+/// `text` in at most `width` columns. If it is longer, `ellipsis` replaces its middle, because names differ at their
+/// ends.
 package func fitted(_ text: String, to width: Int, ellipsis: String = "…") -> String {
   if displayWidth(text) <= width { return text }
   let mark = displayWidth(ellipsis)
   guard width > mark else { return width == mark ? ellipsis : "" }
   let tail = (width - mark) / 2
   let characters = Array(text)
-  // The longer half in front: whole characters with their marks.
+  // The front is the longer half. Characters keep their combining marks.
   let front = prefix(of: characters, columns: width - mark - tail)
   let back = prefix(of: characters.reversed(), columns: tail)
   return String(front) + ellipsis + String(back.reversed())
 }
 
-/// `text` in at most `width` columns, cut at its end: for sentences.
+/// `text` in at most `width` columns, cut at its end. For sentences.
 package func clipped(_ text: String, to width: Int, ellipsis: String = "…") -> String {
   if displayWidth(text) <= width { return text }
   let mark = displayWidth(ellipsis)
@@ -70,7 +71,7 @@ private func prefix(of characters: [Character], columns: Int) -> [Character] {
     })
 }
 
-/// `text` with spaces behind it, or before it, up to `width` columns.
+/// `text` followed by spaces, or with `left` preceded by them, up to `width` columns.
 package func padded(_ text: String, to width: Int, left: Bool = false) -> String {
   let space = String(repeating: " ", count: max(0, width - displayWidth(text)))
   return left ? space + text : text + space

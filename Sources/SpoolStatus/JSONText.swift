@@ -6,7 +6,7 @@ package indirect enum JSONText: Sendable {
   case number(String)
   case string(String)
   case array([JSONText])
-  /// Members in the order in which they are to be written.
+  /// Members, written in this order.
   case object([(String, JSONText)])
 
   package static func count(_ value: (some BinaryInteger)?) -> JSONText { value.map { .number(String($0)) } ?? .null }
@@ -14,7 +14,7 @@ package indirect enum JSONText: Sendable {
     value.map { .string($0.description) } ?? .null
   }
 
-  /// Bytes a second.
+  /// Bytes per second.
   static func rate(_ value: Double?) -> JSONText { count(value.map { Int64(min($0, 1e18)) }) }
 
   package var text: String {
@@ -27,7 +27,7 @@ package indirect enum JSONText: Sendable {
     }
   }
 
-  /// A string (RFC 8259 section 7); what steers a terminal or turns the direction of text is escaped as well.
+  /// A string (RFC 8259 section 7). Characters that control a terminal or the direction of text are escaped as well.
   package static func quoted(_ value: String) -> String {
     var result = "\""
     for scalar in value.unicodeScalars {

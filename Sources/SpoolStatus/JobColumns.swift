@@ -1,8 +1,9 @@
 internal import Spool
 
-/// One job as a row of figures and, where there is something to say, a remark: beside them in a wide window, below them in a narrow one.
+/// One job as a row of figures, and a remark if there is one: to their right in a wide window, below them in a narrow
+/// one.
 struct JobColumns {
-  /// The columns of figures, the ones to be left out first at the end.
+  /// The columns of figures. In a narrow window the last ones are left out first.
   private enum Column: CaseIterable {
     case percent, left, rate, bytes, tries
 
@@ -27,23 +28,23 @@ struct JobColumns {
     }
   }
 
-  /// In the order of a line.
+  /// The order of the columns in a line.
   private static let order: [Column] = [.bytes, .percent, .rate, .left, .tries]
   private static let indent = 2
   private static let gap = 2
-  /// A remark that has less room than this goes below.
+  /// With less room than this, remarks are below the figures.
   private static let narrowestRemark = 30
   private static let narrowestName = 16
 
   private let columns: [Column]
   private let nameWidth: Int
-  /// Columns for remarks beside the figures; nil where they stand below.
+  /// The width of remarks to the right of the figures; nil if remarks are below.
   private let remarkWidth: Int?
   private let width: Int
   private let now: Timestamp
   private let look: Look
 
-  /// - Parameter jobs: those to show, which say how wide names are.
+  /// - Parameter jobs: the jobs to show; their names set the width of the first column.
   init(_ jobs: [JobStatus], now: Timestamp, width: Int, look: Look) {
     self.now = now
     self.width = width
@@ -58,7 +59,7 @@ struct JobColumns {
     columns = Self.order.filter { chosen.contains($0) }
     let room = width - used
     nameWidth = max(1, min(longest, room))
-    // Half of what there is may be a name's, when remarks are to fit beside it.
+    // With a remark to its right, a name gets at most half of the room.
     let beside = room - min(longest, room / 2) - Self.gap
     if chosen.count == Column.allCases.count, beside >= Self.narrowestRemark {
       let name = min(longest, room / 2)
@@ -70,7 +71,7 @@ struct JobColumns {
     }
   }
 
-  /// The width of names where remarks stand beside the figures.
+  /// The width of names if remarks are to the right of the figures.
   private let shortName: Int?
 
   var heading: StyledLine {
@@ -124,7 +125,7 @@ struct JobColumns {
     }
   }
 
-  /// What the figures don't tell.
+  /// The next attempt, silence, and what went wrong.
   private func remark(_ job: JobStatus) -> String {
     var parts: [String] = []
     if let next = job.next, job.state == .retrying {
@@ -134,7 +135,7 @@ struct JobColumns {
     if let problem = job.problem {
       let reason = escaped(problem.reason)
       let isPast = job.state == .running
-      // The heading has said that it was interrupted.
+      // The group's heading already says `interrupted`.
       let code = problem.code == job.state.rawValue ? [] : [escaped(problem.code)]
       parts.append((isPast ? "before: " : "") + (code + (reason.isEmpty ? [] : [reason])).joined(separator: ": "))
     }

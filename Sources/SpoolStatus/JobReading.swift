@@ -1,14 +1,14 @@
 internal import Spool
 
-/// What a job's text and its data's status tell, as a ``JobStatus``. Pure.
+/// Derives a ``JobStatus`` from a job's text and the status of its data. Pure.
 struct JobReading {
   let text: JobText
   let defaults: JobRequest
-  /// Size and last change of the data; nil where there is none.
+  /// Size and last change of the data; nil if there is none.
   let data: (size: UInt64, modified: Int64)?
   let now: Timestamp
 
-  /// After so many seconds without a byte a transfer's average says nothing any more.
+  /// Seconds without a byte after which the average rate of a transfer is meaningless.
   static let quietAfter: Int64 = 5
 
   func status(_ name: FileName, _ state: JobState) -> JobStatus {
@@ -31,14 +31,14 @@ struct JobReading {
     return status
   }
 
-  /// Bytes since the attempt began, over the time to the data's last change.
+  /// The bytes since the attempt began, divided by the time until the data's last change.
   private var rate: Double? {
     guard let data, let started = text.journal.lastStarted, let from = text.journal.grewFrom, data.size >= from else {
       return nil
     }
     if now.seconds - data.modified >= Self.quietAfter { return 0 }
     let seconds = data.modified - started.seconds
-    // Both are whole seconds: a shorter time could be off by any factor.
+    // Both times are whole seconds, so the rate of a shorter time would be far off.
     guard seconds >= 2 else { return nil }
     return Double(data.size - from) / Double(seconds)
   }
@@ -49,7 +49,7 @@ struct JobReading {
       return .init(code: "interrupted", reason: stop["reason"] ?? "", time: stop.words.first.flatMap { Timestamp($0) })
     }
     guard state != .paused, let failure = journal.lastFailure else { return nil }
-    // A job that was given a fresh budget has left its old failures behind.
+    // After `retry` the old failures no longer count.
     if state == .running, journal.failures == 0 { return nil }
     return .init(failure)
   }

@@ -1,4 +1,5 @@
-/// Bytes in at most five columns, with three digits and the prefixes of `--limit-rate`: K is 1024 bytes, as for ls(1) `-h`.
+/// Bytes in at most five columns, with three digits and the prefixes of `--limit-rate`: K is 1024 bytes, as for ls(1)
+/// `-h`.
 package func shortBytes(_ bytes: UInt64) -> String {
   if bytes < 1024 { return "\(bytes)B" }
   var value = Double(bytes)
@@ -6,13 +7,13 @@ package func shortBytes(_ bytes: UInt64) -> String {
   for next in ["K", "M", "G", "T", "P", "E"] {
     value /= 1024
     unit = next
-    // What would be rounded to 1024 is 1 of the next.
+    // A value that would be rounded to 1024 is 1 of the next unit.
     if value < 1023.5 { break }
   }
   return digits(value) + unit
 }
 
-/// Three digits, four from 1000 on.
+/// Three digits; four from 1000 on.
 private func digits(_ value: Double) -> String {
   func decimals(_ count: Int) -> String {
     let scale = count == 2 ? 100 : 10
@@ -25,7 +26,7 @@ private func digits(_ value: Double) -> String {
   return String(Int(value.rounded()))
 }
 
-/// Bytes a second in at most seven columns.
+/// Bytes per second in at most seven columns.
 package func shortRate(_ rate: Double) -> String { shortBytes(UInt64(max(0, min(rate, 1e18)))) + "/s" }
 
 /// Seconds in at most six columns: `59s`, `3m20s`, `2h05m`, `4d03h`, `120d`.
@@ -43,13 +44,13 @@ package func shortDuration(_ seconds: Int64) -> String {
   }
 }
 
-/// How much of `total` there is; 100 only for all of it.
+/// The percentage of `total`, rounded down: 100 only if `bytes` is all of it.
 package func percentage(_ bytes: UInt64, of total: UInt64) -> Int {
   if bytes >= total { return 100 }
   return min(99, Int(Double(bytes) / Double(total) * 100))
 }
 
-/// Seconds until the rest is there; nil where that cannot be told.
+/// Seconds until the remaining bytes have arrived; nil if the size or the rate is unknown.
 package func secondsLeft(_ bytes: UInt64, of total: UInt64?, rate: Double?) -> Int64? {
   guard let total else { return nil }
   if bytes >= total { return 0 }

@@ -1,19 +1,19 @@
-/// The rate at which something grows, from looks at it.
+/// The rate at which a number of bytes grows, from repeated looks at it.
 package struct RateMeter: Sendable {
   private var looks: [(milliseconds: Int64, bytes: UInt64)] = []
   private let window: Int64
 
-  /// - Parameter window: milliseconds that the rate is averaged over.
+  /// - Parameter window: milliseconds over which the rate is averaged.
   package init(window: Int64) { self.window = window }
 
-  /// Takes a look in; one with fewer bytes than before starts anew.
+  /// Adds a look. One with fewer bytes than the last starts the average again.
   package mutating func add(_ bytes: UInt64, at milliseconds: Int64) {
     if let last = looks.last {
       if bytes < last.bytes { looks = [] }
       if milliseconds <= last.milliseconds { return }
     }
     looks.append((milliseconds, bytes))
-    // One look from before the window stays, so that there is something to compare with.
+    // Keeps one look from before the window, to compare with.
     while looks.count > 2, looks[1].milliseconds <= milliseconds - window { looks.removeFirst() }
   }
 

@@ -1,18 +1,18 @@
 internal import Spool
 package import SpoolWorker
 
-/// What a run looks like while it goes on: a bar for each running job and one for the whole. Pure.
+/// The picture of a run: a bar for each running job and one for the total. Pure.
 package struct RunPicture: Sendable {
   private var progress = WorkerProgress(running: [], waiting: 0, summary: RunSummary(), gained: 0)
-  /// How things stood when the worker last had nothing to do: the whole is what came since.
+  /// The summary when the worker last had nothing to do. The total counts from there.
   private var before = RunSummary()
   private var meters: [UInt64: RateMeter] = [:]
   private var whole = RateMeter(window: Self.window)
-  /// Jobs that were seen running and have ended, and what they had by then.
+  /// The number of jobs that were seen running and have ended, and the bytes that they had.
   private var ended: (jobs: UInt64, bytes: UInt64) = (0, 0)
   private var turns = 0
 
-  /// Milliseconds that rates are averaged over.
+  /// Milliseconds over which rates are averaged.
   private static let window: Int64 = 5000
 
   package init() {}
@@ -39,7 +39,7 @@ package struct RunPicture: Sendable {
     }
   }
 
-  // MARK: the whole
+  // MARK: total
 
   private struct Whole {
     var ended: Int
@@ -47,15 +47,15 @@ package struct RunPicture: Sendable {
     var failed: Int
     var retrying: Int
     var bytes: UInt64
-    /// nil where some size is not known.
+    /// nil if a size is not known.
     var total: UInt64?
-    /// Jobs that nobody has read yet were counted in at the mean size of the others.
+    /// Whether `total` includes jobs that have not been read yet, with the mean size of the others.
     var isEstimate: Bool
   }
 
   private var sums: Whole {
     let now = progress.summary
-    // Fewer wait than before where one that waited then has ended since.
+    // The difference is negative if a job that waited then has ended since.
     let (failed, retrying) = (now.givenUp - before.givenUp, max(0, now.waiting - before.waiting))
     let count = now.done - before.done + failed + retrying + now.cancelled - before.cancelled
     let running = progress.running
@@ -74,7 +74,7 @@ package struct RunPicture: Sendable {
       isEstimate: progress.waiting > 0)
   }
 
-  /// From the longest to the shortest.
+  /// The possible labels, from the longest to the shortest.
   private func labels(_ whole: Whole) -> [String] {
     let extra =
       (whole.failed > 0 ? ", \(whole.failed) failed" : "") + (whole.retrying > 0 ? ", \(whole.retrying) to retry" : "")
@@ -84,7 +84,7 @@ package struct RunPicture: Sendable {
     ]
   }
 
-  /// One line for where no cursor can be moved.
+  /// One line for an output on which the cursor cannot be moved.
   package var sentence: String {
     let whole = sums
     var parts = [
@@ -101,8 +101,8 @@ package struct RunPicture: Sendable {
   // MARK: lines
 
   /// - Parameters:
-  ///   - width: columns to stay within.
-  ///   - height: rows to stay within; the whole goes last, and is the last to go.
+  ///   - width: the maximum number of columns.
+  ///   - height: the maximum number of rows. The total is the last row, and the last to be left out.
   package func lines(width: Int, height: Int, _ look: Look) -> [StyledLine] {
     let running = progress.running
     guard !running.isEmpty, width > 0, height > 0 else { return [] }

@@ -1,14 +1,14 @@
 package import Spool
 internal import SystemPackage
 
-/// Looks at a spool without leaving a trace: nothing is locked, written or touched. Jobs move meanwhile: what has gone when it is reached for counts
-/// no more, and one on its way may be missed or counted twice.
+/// Reads a spool without changing it: it locks, writes and touches nothing. Jobs move meanwhile, so one may be missed
+/// or counted twice; a file that has gone before it is opened is left out.
 package struct SnapshotReader {
   private let spool: Spool
   private let limit: Int
   private let now: Timestamp
 
-  /// - Parameter limit: of how many jobs of each state to tell more than that they are there.
+  /// - Parameter limit: the maximum number of jobs of each state to read; the others are only counted.
   package init(_ spool: Spool, limit: Int, now: Timestamp = .now()) {
     self.spool = spool
     self.limit = limit
@@ -18,7 +18,7 @@ package struct SnapshotReader {
   /// - Throws: ``SpoolError`` when a directory is gone, or cannot be read for another reason than a lack of permission.
   package func read() throws(SpoolError) -> SpoolSnapshot {
     var snapshot = SpoolSnapshot(location: spool.location, time: now)
-    // In the order of a job's way. `cur/` a second time, for what came from `partial/` between the two.
+    // In the order in which jobs move. `cur/` is read a second time for jobs that came from `partial/` meanwhile.
     let held = try list(.hold, &snapshot)
     let waiting = try list(.new, &snapshot)
     let claims = try list(.cur, &snapshot)
@@ -48,7 +48,7 @@ package struct SnapshotReader {
     return snapshot
   }
 
-  /// Receipts that one look reads: there may be a million.
+  /// How many receipts are read: there may be a million.
   package static let receiptsRead = 1000
 
   // MARK: listing
@@ -74,13 +74,13 @@ package struct SnapshotReader {
     first(count, of: names) { $0.bytes.lexicographicallyPrecedes($1.bytes) }
   }
 
-  /// The first `count` in that order, without sorting all of them.
+  /// The first `count` elements in that order, without sorting all of them.
   private func first<Element>(_ count: Int, of all: [Element], by precedes: (Element, Element) -> Bool) -> [Element] {
     if all.count <= count { return all.sorted(by: precedes) }
     guard count > 0 else { return [] }
     var best = all.prefix(count).sorted(by: precedes)
     var more: [Element] = []
-    // Sorted again whenever as many have come together as are wanted.
+    // Candidates are collected, and merged whenever there are `count` of them.
     for element in all.dropFirst(count) where precedes(element, best[count - 1]) {
       more.append(element)
       if more.count < count { continue }
@@ -92,7 +92,7 @@ package struct SnapshotReader {
 
   // MARK: by directory
 
-  /// A claim is a running job's as long as its worker may be alive; else the job was interrupted.
+  /// A claimed job is running if its worker may be alive. Otherwise it was interrupted.
   private func addClaims(_ names: [FileName], _ defaults: JobRequest, _ snapshot: inout SpoolSnapshot)
     throws(SpoolError)
   {
@@ -126,8 +126,8 @@ package struct SnapshotReader {
     var groups: [JobState: [(name: FileName, due: Int64)]] = [:]
     for name in names {
       guard let status = try status(.partial, name) else { continue }
-      // A time of the next attempt that was set ahead when the job came here, and has come since, is a failure's as well. Only what was
-      // never set ahead, or touched, has to be read to know: of a great many jobs these are the fewest.
+      // After a failure the time of modification is set ahead, to the next attempt. It is then later than the time of
+      // change, even when the attempt has become due. Only the few other files have to be read.
       let isAhead = status.modified > min(now.seconds, status.changed)
       let state: JobState = isAhead ? .retrying : try isInterrupted(name) ? .interrupted : .retrying
       let isDue = Spool.isDue(status.modified, at: now.seconds)
@@ -145,7 +145,7 @@ package struct SnapshotReader {
     }
   }
 
-  /// The latest failures first. Data set aside and records of what is no job are no jobs themselves.
+  /// Adds the latest failures first. Data that was set aside and records of other entries do not count as jobs.
   private func addFailed(_ names: [FileName], _ defaults: JobRequest, _ snapshot: inout SpoolSnapshot)
     throws(SpoolError)
   {
@@ -160,7 +160,7 @@ package struct SnapshotReader {
     snapshot.counts[.failed, default: 0] += max(0, jobs.count - limit)
     let latest = first(limit, of: jobs) { ($0.modified, $1.name.bytes.count) > ($1.modified, $0.name.bytes.count) }
     for job in latest {
-      // What is no regular file cannot hold its own record.
+      // The record of an entry that is no regular file is in a file of its own.
       let file = all.contains(job.name.record) ? job.name.record : job.name
       guard let status = try details(.failed, file, job.name, .failed, defaults) else { continue }
       snapshot.counts[.failed, default: 0] += 1
@@ -183,13 +183,13 @@ package struct SnapshotReader {
 
   // MARK: one job
 
-  /// nil when the job has moved on; its name alone when this user may not read it.
+  /// Reads one job. Returns nil if it has moved on, and only its name if this user may not read it.
   private func details(
     _ directory: Directory, _ file: FileName, _ name: FileName, _ state: JobState, _ defaults: JobRequest
   ) throws(SpoolError) -> JobStatus? {
     do throws(SpoolError) {
       guard let text = try spool.job(directory, file) else {
-        // Gone, or no regular file.
+        // It is gone, or no regular file.
         return try spool.status(directory, file) == nil ? nil : JobStatus(name, state)
       }
       let data = try status(.partial, FileName(name.bytes + Array(".part".utf8))).map {
@@ -201,7 +201,8 @@ package struct SnapshotReader {
     }
   }
 
-  /// Whether the last of `failed:` and `interrupted:` is the latter. Looks for the line alone, because there may be many such jobs.
+  /// Whether the job's last end of an attempt is `interrupted:`, not `failed:`. Only searches for these lines instead
+  /// of parsing the job, because there may be many such jobs.
   private func isInterrupted(_ name: FileName) throws(SpoolError) -> Bool {
     do throws(SpoolError) {
       guard let bytes = try spool.contents(Path(.partial, name), limit: Spool.maximumJobFile) else { return false }
@@ -224,7 +225,7 @@ package struct SnapshotReader {
 }
 
 extension FileName {
-  /// What `NAME.record` is about; nil for other names.
+  /// `NAME` for `NAME.record`; nil for other names.
   fileprivate var recordSubject: FileName? {
     let suffix = FileName.recordSuffix
     return bytes.suffix(suffix.count) == suffix[...] ? FileName(Array(bytes.dropLast(suffix.count))) : nil

@@ -1,11 +1,11 @@
 package import Spool
 
-/// What a job is doing, in the order in which it matters to who looks on.
+/// The state of a job as `status` shows it, the most important first.
 package enum JobState: String, CaseIterable, Sendable {
   case running, failed, retrying, interrupted, paused, waiting, done
 }
 
-/// What one look at the spool tells of a job; nil where it tells nothing.
+/// What the spool says of a job. A property is nil if it is not known.
 package struct JobStatus: Sendable {
   package struct Problem: Sendable, Equatable {
     /// A failure code of spool.5, `interrupted`, or `crashed`.
@@ -27,15 +27,15 @@ package struct JobStatus: Sendable {
   package var total: UInt64?
   /// Bytes per second.
   package var rate: Double?
-  /// Seconds for which the data of a running job has not grown, where that is longer than usual.
+  /// Seconds for which the data of a running job has not grown; nil if that is not unusual.
   package var quiet: Int64?
-  /// Attempts begun, the current one included.
+  /// Attempts that count, including the current one.
   package var attempts: Int?
   package var attemptLimit: Int?
   /// When the next attempt is due.
   package var next: Timestamp?
   package var problem: Problem?
-  /// Who has it: `HOST.PID.TAG`.
+  /// The claim's owner: `HOST.PID.TAG`.
   package var worker: String?
 
   package init(_ name: FileName, _ state: JobState) {
@@ -48,17 +48,16 @@ package struct JobStatus: Sendable {
   }
 }
 
-/// One look at a spool.
+/// What a spool held at one time.
 package struct SpoolSnapshot: Sendable {
   package var location: String
   package var time: Timestamp
   package var counts: [JobState: Int] = [:]
-  /// Details, by state; for waiting jobs the name alone, for done ones nothing.
+  /// The jobs that were read, by state: only their names for waiting jobs, none for done ones.
   package var jobs: [JobState: [JobStatus]] = [:]
-  /// Bytes that are there of jobs begun and not done.
+  /// The size of the data of all jobs that have begun and are not done.
   package var stored: UInt64 = 0
-  /// Done jobs of which only the end of a connection says that the payload is whole (spool.5, `unproven`), among the first
-  /// ``SnapshotReader/receiptsRead``.
+  /// The number of receipts with `unproven=length` (spool(5)) among the first ``SnapshotReader/receiptsRead``.
   package var unproven = 0
   /// Directories that this user may not read.
   package var unreadable: [Directory] = []
@@ -70,17 +69,17 @@ package struct SpoolSnapshot: Sendable {
 
   package func count(_ state: JobState) -> Int { counts[state] ?? 0 }
 
-  /// Bytes that all jobs are to become that have data or are to get some now; nil where one of them doesn't say.
+  /// The expected size of all running, retrying, interrupted and paused jobs; nil if one of them is not known.
   package var total: UInt64? { progress?.total }
 
-  /// The same with what is there of these jobs.
+  /// ``total``, with the bytes that these jobs have so far.
   package var progress: (bytes: UInt64, total: UInt64)? {
     var sum: (bytes: UInt64, total: UInt64) = (0, 0)
     for state in [JobState.running, .retrying, .interrupted, .paused] {
       let known = jobs[state] ?? []
       guard known.count == count(state) else { return nil }
       for job in known {
-        // One without data has no more begun than a waiting one.
+        // A job without data and size has not begun: like waiting jobs, it does not count.
         if job.bytes == nil, job.total == nil { continue }
         guard let total = job.total else { return nil }
         sum.bytes &+= UInt64(clamping: job.bytes ?? 0)
@@ -90,13 +89,13 @@ package struct SpoolSnapshot: Sendable {
     return sum
   }
 
-  /// Bytes per second of all running jobs; nil where no rate is known.
+  /// Bytes per second of all running jobs; nil if no rate is known.
   package var rate: Double? {
     let rates = (jobs[.running] ?? []).compactMap(\.rate)
     return rates.isEmpty ? nil : rates.reduce(0, +)
   }
 
-  /// Seconds until the running jobs have their data; nil where that cannot be told.
+  /// Seconds until all running jobs have their data; nil if a size or the rate is not known.
   package var secondsLeft: Int64? {
     let running = jobs[.running] ?? []
     guard !running.isEmpty, running.count == count(.running) else { return nil }
@@ -110,15 +109,15 @@ package struct SpoolSnapshot: Sendable {
   }
 }
 
-/// The rates of running jobs from look to look.
+/// Computes the rates of running jobs from one snapshot to the next.
 package struct RateBook: Sendable {
   private var meters: [FileName: RateMeter] = [:]
   private let window: Int64
 
-  /// - Parameter window: milliseconds that a rate is averaged over.
+  /// - Parameter window: milliseconds over which a rate is averaged.
   package init(window: Int64 = 8000) { self.window = window }
 
-  /// Puts what the data grew by since the last look in the place of what the journal told.
+  /// Replaces the average rates from the journal by the growth of the data since the last snapshots.
   package mutating func apply(to snapshot: inout SpoolSnapshot, at milliseconds: Int64) {
     let running = snapshot.jobs[.running] ?? []
     var kept: [FileName: RateMeter] = [:]

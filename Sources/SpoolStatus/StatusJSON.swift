@@ -1,11 +1,12 @@
 internal import Spool
 
 extension SpoolSnapshot {
-  /// The version of what ``json(limit:)`` writes: raised when a member goes or changes its meaning, not when one is added.
+  /// The version of the format of ``json(limit:)``. It is raised when a member is removed or changes its meaning, not
+  /// when one is added.
   package static let jsonFormat = 1
 
-  /// One object, as spoolrun.1 describes it.
-  /// - Parameter limit: jobs to list of each state.
+  /// One JSON object, as described in spoolrun(1).
+  /// - Parameter limit: the maximum number of jobs of each state to list.
   package func json(limit: Int) -> String {
     let states = JobState.allCases
     let listed = states.map { (jobs[$0] ?? []).prefix(limit) }

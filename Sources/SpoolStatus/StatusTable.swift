@@ -1,6 +1,6 @@
 internal import Spool
 
-/// A ``SpoolSnapshot`` as lines for a person. Pure.
+/// A ``SpoolSnapshot`` as a table for people. Pure.
 package struct StatusTable {
   private let snapshot: SpoolSnapshot
   private let look: Look
@@ -9,9 +9,9 @@ package struct StatusTable {
   private let limit: (JobState) -> Int
 
   /// - Parameters:
-  ///   - width: columns to stay within.
-  ///   - height: rows to stay within; nil for as many as it takes.
-  ///   - limit: jobs to list of each state.
+  ///   - width: the maximum number of columns.
+  ///   - height: the maximum number of rows; nil for no maximum.
+  ///   - limit: the maximum number of jobs of a state to list.
   package init(
     _ snapshot: SpoolSnapshot, _ look: Look, width: Int, height: Int? = nil, limit: @escaping (JobState) -> Int
   ) {
@@ -25,10 +25,10 @@ package struct StatusTable {
   package var lines: [StyledLine] {
     var lines = summary
     for directory in snapshot.unreadable {
-      lines.append(line("\(directory.rawValue) may not be read by this user", .yellow))
+      lines.append(line("\(directory.rawValue): this user may not read it", .yellow))
     }
     if snapshot.unproven > 0 {
-      lines.append(line("\(snapshot.unproven) done without proof of length: see spoolrun verify", .yellow))
+      lines.append(line("\(snapshot.unproven) done, but perhaps incomplete: see spoolrun verify", .yellow))
     }
     let groups = JobState.allCases.filter { $0 != .done && snapshot.count($0) > 0 }
     guard !groups.isEmpty else { return cut(lines) }
@@ -36,7 +36,7 @@ package struct StatusTable {
     let columns = JobColumns(listed, now: snapshot.time, width: width, look: look)
     lines += [StyledLine(look), columns.heading]
     for (index, state) in groups.enumerated() {
-      // A heading and "more" for each state that is still to come.
+      // Each of the following states needs two rows: a heading and "more".
       let room = height.map { max(0, $0 - lines.count - 2 * (groups.count - index - 1)) }
       lines += group(state, columns, room: room)
     }
@@ -49,13 +49,13 @@ package struct StatusTable {
     StyledLine(clipped(text, to: width, ellipsis: look.ellipsis), look, ink)
   }
 
-  // MARK: the whole
+  // MARK: total
 
   private var summary: [StyledLine] {
     let counts = JobState.allCases.filter { snapshot.count($0) > 0 }.map {
       (state: $0, text: "\(snapshot.count($0)) \($0.rawValue)")
     }
-    // What may not be read may hold some.
+    // Directories that could not be read may contain jobs.
     guard !counts.isEmpty else { return snapshot.unreadable.isEmpty ? [line("no jobs")] : [] }
     var lines = [StyledLine(look)]
     for (index, count) in counts.enumerated() {
@@ -70,7 +70,7 @@ package struct StatusTable {
     return lines
   }
 
-  /// What is there of all jobs begun, how fast they grow, and when the running ones are through.
+  /// The bytes of all jobs that have begun, the rate, and the time left for the running ones.
   private var wholeBytes: String {
     guard snapshot.stored > 0 || snapshot.count(.running) > 0 else { return "" }
     var text = shortBytes(snapshot.stored)
@@ -90,11 +90,11 @@ package struct StatusTable {
     var lines: [StyledLine] = [line("\(state.rawValue) (\(count))", state == .failed ? .red : .bold)]
     var shown = 0
     for job in jobs {
-      // Room for "more", unless this is the last one.
+      // A row stays free for "more", unless this is the last job.
       let isLast = shown + 1 == count
       let space = room.map { $0 - lines.count - (isLast ? 0 : 1) } ?? job.count
       if space < 1 { break }
-      // Where all doesn't fit, the remark below goes first.
+      // If not all lines fit, the remark is left out.
       lines += job.prefix(space)
       shown += 1
     }

@@ -1,8 +1,8 @@
-/// How text is to look on the output at hand.
+/// How text can be shown on an output.
 package struct Look: Sendable {
   /// Whether colours may be used (https://no-color.org).
   package var isColored: Bool
-  /// Stands for what was left out.
+  /// Replaces what was left out.
   package var ellipsis: String
 
   package init(isColored: Bool, isUnicode: Bool = true) {
@@ -20,7 +20,7 @@ package enum Ink: String, Sendable {
   case yellow = "33"
 }
 
-/// A line for a terminal that knows its width, which its colours don't add to.
+/// A line for a terminal. Its width does not include the colour codes.
 package struct StyledLine: Sendable {
   package private(set) var text = ""
   package private(set) var width = 0
@@ -42,7 +42,7 @@ package struct StyledLine: Sendable {
     }
   }
 
-  /// Without spaces at its end, which would only wrap.
+  /// The text without spaces at its end, which could wrap.
   package var trimmed: String {
     var text = text
     while text.last == " " { text.removeLast() }

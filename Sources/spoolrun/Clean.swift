@@ -4,28 +4,31 @@ internal import Spool
 
 struct Clean: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Removes what no job needs any more.",
+    abstract: "Removes files that no job needs.",
     discussion: """
-      Data whose job is gone, files in tmp older than 36 hours, records of what is gone, and, only if asked to, old receipts. \
-      Never a job, never a payload. Receipts whose payload is missing are named and stay, until they are old as well.
+      Removes data whose job is gone, files in tmp older than 36 hours and records of entries that are gone; with \
+      --keep-done also old receipts. Never removes a job or a payload. Lists receipts whose payload is missing, but keeps \
+      them until they are old, too.
       """)
 
-  @Flag(name: .long, help: "Print what would be removed; change nothing.")
+  @Flag(name: .long, help: "Print what would be removed and change nothing.")
   var dryRun = false
 
   @Option(
-    name: .long, help: ArgumentHelp("Remove receipts older than this, such as 30d. (default: none)", valueName: "age"))
+    name: .long,
+    help: ArgumentHelp("Remove receipts older than this, such as 30d. (default: keep all)", valueName: "age"))
   var keepDone: String?
 
   @OptionGroup var spool: SpoolArgument
 
   func validate() throws {
     if let keepDone, Self.seconds(keepDone) == nil {
-      throw ValidationError("--keep-done wants a number with s, m, h or d behind it, from 1s to 36525d")
+      throw ValidationError("--keep-done needs a number and a unit (s, m, h or d), from 1s to 36525d, such as 30d")
     }
   }
 
-  /// `30d`, `12h`; up to 100 years. Without a unit 30 would be seconds for one and days for another, and 0 all receipts.
+  /// Parses `30d` or `12h`, up to 100 years. The unit is required, because some would read a bare 30 as days and others
+  /// as seconds. Zero is refused, because it would remove all receipts.
   private static func seconds(_ text: String) -> Int64? {
     let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
     guard let unit = text.last.flatMap({ units[$0] }) else { return nil }
@@ -49,7 +52,7 @@ struct Clean: ParsableCommand {
       try spool.sweep(options) { finding in
         guard let obstacle = finding.obstacle else { return Terminal.print(sentence(finding)) }
         isComplete = false
-        Terminal.error("\(finding.place) stays: \(obstacle)")
+        Terminal.error("\(finding.place) cannot be removed: \(obstacle)")
       }
     } catch {
       Terminal.error("\(escaped(spool.location)): \(error)")
@@ -61,14 +64,14 @@ struct Clean: ParsableCommand {
   private func sentence(_ finding: SweepFinding) -> String {
     let verb = dryRun ? "would remove" : "removed"
     return switch finding.kind {
-    case .orphan: "\(verb) \(finding.place): \(finding.bytes) bytes of a job that is gone"
+    case .orphan: "\(verb) \(finding.place): \(finding.bytes) bytes, their job is gone"
     case .stale: "\(verb) \(finding.place): older than 36 hours"
-    case .record: "\(verb) \(finding.place): the record of what is gone"
+    case .record: "\(verb) \(finding.place): the entry that it describes is gone"
     case .receipt: "\(verb) \(finding.place): a receipt older than \(keepDone ?? "")"
     case .missing: "\(finding.place): its payload is missing: \(finding.output ?? "")"
-    case .stuck: "\(finding.place) stays"
+    case .stuck: "\(finding.place) cannot be removed"
     case .noReceipt: "\(finding.place): no receipt"
-    case .stray: "\(finding.place): no job that a worker would take: mv it to new, or rm it"
+    case .stray: "\(finding.place): workers ignore this file: move it to new, or remove it"
     }
   }
 }

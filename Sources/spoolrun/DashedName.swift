@@ -1,17 +1,19 @@
 internal import Glibc
 internal import Spool
 
-/// A job's name may begin with a dash, and then it looks like options: `hold -dash` would be `-d -a -s -h`, and print the help with status 0.
+/// A job's name may begin with a dash. ArgumentParser would read it as options: `hold -dash` would be `-d -a -s -h`,
+/// which prints the help and exits with status 0.
 enum DashedName {
-  /// The options of one letter that any command has, without `-h`, which goes alone.
+  /// The one-letter options of all commands. `-h` is not among them: it is accepted only by itself.
   static let letters = Set("vwjod".unicodeScalars)
 
-  /// Ends the process, status 64, where an argument in front of `--` begins with one dash and is no such options. `-j` may have its value behind it.
+  /// Exits with status 64 if an argument before `--` begins with a single dash and has a letter that is no option.
+  /// The value of `-j` may follow it directly.
   /// - Parameter arguments: without the program's name.
   static func refuse(in arguments: [String]) {
     guard let name = first(in: arguments) else { return }
     Terminal.error(
-      "\(escaped(name)): no such option; a name that begins with a dash goes behind `--`, a value behind `=`")
+      "\(escaped(name)): unknown option; write `--` before a name that begins with a dash, and `=` before such a value")
     exit(ExitStatus.usage.rawValue)
   }
 

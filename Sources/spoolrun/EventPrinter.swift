@@ -5,13 +5,14 @@ internal import SpoolWorker
 
 enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable { case text, json }
 
-/// Prints what a worker reports: nothing when all is well and nobody watches, a line for each failed job, every step with `-v`.
+/// Prints a worker's events: failures only by default, also finished jobs on a terminal, every step with `-v`.
 struct EventPrinter: Sendable {
   let isVerbose: Bool
   let format: LogFormat
-  /// A person looks on: then finished jobs are worth a line as well, why one that was just dropped is not begun, that Ctrl-C was heard, and why jobs are left.
+  /// Whether standard error is a terminal. Then the user also sees which jobs are done, why a job that was just dropped
+  /// does not start, that Ctrl-C has been received, and why jobs are left.
   let isTerminal: Bool
-  /// Takes each line.
+  /// Receives each line.
   let write: @Sendable (String) -> Void
 
   func print(_ event: Event) {
@@ -38,20 +39,20 @@ struct EventPrinter: Sendable {
     case "done":
       return "\(job)done: \(escaped(fields["output"] ?? ""))"
     case "unfinished":
-      return "\(job)not begun: somebody is still writing it, or its last line has no newline"
+      return "\(job)not started: it is still open for writing, or its last line has no newline"
     case "stopping":
-      return "stopping: the next run goes on where this one stopped"
+      return "stopping: the next run resumes the transfers"
     case "waiting":
       return waiting(fields)
     case "failed", "rejected":
       let line = fields["line"].map { "line \($0): " } ?? ""
       var values = ""
-      // A full disk's reason has the figures.
+      // The reason of `disk-full` already has the figures.
       if let expected = fields["expected"], let found = fields["found"], fields["code"] != FailureCode.diskFull.rawValue
       {
         values = " (expected \(expected), found \(found))"
       }
-      // Without a way to the net, or room, nothing was tried: it doesn't count.
+      // Without a network or disk space nothing was tried, so this does not count as an attempt.
       let attempt = fields["burned"] == "no" ? "" : "attempt \(fields["attempt"] ?? "?") failed, "
       let next =
         fields["retry"].map { "; \(attempt)next at \($0)" }
@@ -62,7 +63,7 @@ struct EventPrinter: Sendable {
     }
   }
 
-  /// Why a run ends although jobs are left.
+  /// Why a run ends while jobs are left.
   private func waiting(_ fields: Fields) -> String {
     let jobs = fields["jobs"].map { $0 == "1" ? "1 job waits" : "\($0) jobs wait" } ?? "jobs wait"
     var reasons: [String] = []
@@ -70,7 +71,7 @@ struct EventPrinter: Sendable {
     if let problem = fields["output-root"] { reasons.append("no output root: \(problem)") }
     if let kept = fields["min-free"] {
       let needed = fields["needed"].map { "\($0) bytes are needed, " } ?? ""
-      reasons.append("no room: \(needed)\(fields["free"] ?? "?") are free, of which \(kept) are to be left")
+      reasons.append("not enough disk space: \(needed)\(fields["free"] ?? "?") are free, --min-free keeps \(kept)")
     }
     if let next = fields["next"] { reasons.append("next attempt at \(next)") }
     return reasons.isEmpty ? "\(jobs) for the next run" : "\(jobs): \(reasons.joined(separator: "; "))"

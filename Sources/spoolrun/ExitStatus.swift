@@ -3,7 +3,7 @@ internal import Spool
 internal import SpoolWorker
 internal import SystemPackage
 
-/// The exit statuses of spoolrun(1); those from 64 on are sysexits(3)'s.
+/// The exit statuses of spoolrun(1). Those from 64 on are from sysexits(3).
 enum ExitStatus: Int32 {
   case success = 0
   case givenUp = 1
@@ -17,7 +17,8 @@ enum ExitStatus: Int32 {
 
   var code: ExitCode { ExitCode(rawValue) }
 
-  /// The worst outcome of a run: what keeps it from fetching at all, the spool's own trouble, then a job given up, then one that waits.
+  /// The worst outcome of a run. From the worst: nothing can be fetched at all, the spool fails, a job was given up, a
+  /// job waits.
   init(_ summary: RunSummary) {
     if summary.obstacle != nil {
       self = .unavailable
@@ -34,7 +35,7 @@ enum ExitStatus: Int32 {
 
   init(_ error: SpoolError) {
     switch (error.call, error.errno) {
-    // A disk that fails is one trouble, whichever call meets it first.
+    // A failing disk has one status, whichever call finds it first.
     case (_, .ioError): self = .inputOutput
     case (.create, _), (.mkdir, _): self = .cannotCreate
     default: self = .inputOutput

@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Glibc
 internal import Spool
 
-/// The jobs that a gesture is for, and doing it to each.
+/// Performs a gesture on each of its jobs.
 struct GestureRun {
   let gesture: Gesture
   let spool: Spool
@@ -15,8 +15,8 @@ struct GestureRun {
     self.isVerbose = isVerbose
   }
 
-  /// To the jobs that were named.
-  /// - Throws: the exit status: 1 if one of them was not found, or could not be moved.
+  /// Performs the gesture on the jobs that were named.
+  /// - Throws: the exit status: 1 if one of them was not found or could not be moved.
   mutating func run(names: [String]) throws {
     do throws(SpoolError) {
       for bytes in RawArguments.bytes(of: names) {
@@ -29,7 +29,7 @@ struct GestureRun {
     if !isComplete { throw ExitStatus.givenUp.code }
   }
 
-  /// To all jobs in `directories`, also those that move from one to another meanwhile.
+  /// Performs the gesture on all jobs in `directories`, including those that move between them meanwhile.
   /// - Throws: the exit status: 1 if one of them could not be moved.
   mutating func run(all directories: [Directory]) throws {
     do throws(SpoolError) {
@@ -40,7 +40,8 @@ struct GestureRun {
     if !isComplete { throw ExitStatus.givenUp.code }
   }
 
-  /// One reading of a directory proves nothing (protocol, invariant 10): until two in a row find nothing to do.
+  /// Repeats until two scans in a row find nothing to do, because a single scan can miss names (INTERNALS.md,
+  /// invariant 10).
   private mutating func runOnAll(in directories: [Directory]) throws(SpoolError) {
     var finished: Set<FileName> = []
     var quietScans = 0
@@ -55,7 +56,7 @@ struct GestureRun {
         }
         switch outcome {
         case .notFound:
-          // Gone elsewhere: the next scan finds it there.
+          // It has moved: the next scan finds it in its new place.
           isQuiet = false
           continue
         case .moved, .removed, .restless: isQuiet = false
@@ -67,7 +68,8 @@ struct GestureRun {
     }
   }
 
-  /// - Returns: nil where the kernel does not let this one file be moved or removed (chattr(1)), after a message: the others go on.
+  /// - Returns: nil, after a message, if the kernel does not let this one file be moved or removed (chattr(1)). The
+  ///   others go on.
   private mutating func perform(_ name: FileName, in directory: Directory?) throws(SpoolError) -> GestureOutcome? {
     do throws(SpoolError) {
       return try spool.perform(gesture, name, in: directory)
@@ -77,7 +79,8 @@ struct GestureRun {
     }
   }
 
-  /// A claim's own name in `cur` is its job's. A job's name may look like one: so only what stands there counts.
+  /// Accepts a claim's file name in `cur` for its job. A job's own name may look like a claim's, so this applies only
+  /// if such a file exists.
   private func split(_ bytes: [UInt8]) throws(SpoolError) -> (Directory?, FileName) {
     let (directory, name) = try spool.split(bytes)
     if directory == .cur, name.isEntry, let claim = ClaimName(name), try spool.status(.cur, name) != nil {
@@ -92,18 +95,17 @@ struct GestureRun {
     case .moved(let from, let to): say("\(from.display) -> \(to.display)")
     case .due(let place): say("\(place.display): next attempt now")
     case .removed(let place): say("\(place.display) removed")
-    case .unchanged(let place): say("\(place.display) stays: nothing to \(gesture.rawValue)")
+    case .unchanged(let place): say("\(place.display): nothing to \(gesture.rawValue)")
     case .ambiguous(let places):
-      fail(
-        "\(name): several jobs have this name: \(places.map(\.display).joined(separator: ", ")); say which, with its directory"
-      )
+      let all = places.map(\.display).joined(separator: ", ")
+      fail("\(name): several jobs have this name: \(all); name the directory as well")
     case .taken(let place, let other):
-      fail("\(place.display) stays: another job of this name is \(other.display)")
-    case .directory(let place): fail("\(place.display) is a directory and no job: rm -r removes it")
+      fail("\(place.display) cannot be moved: \(other.display) has the same name")
+    case .directory(let place): fail("\(place.display) is a directory, not a job: remove it with rm -r")
     case .notFound(let elsewhere):
       let place = elsewhere.map { "\(name): nothing to \(gesture.rawValue): it is \($0.display)" }
       fail(place ?? "\(name): no such job")
-    case .restless(let place): fail("\(place.display) moves on each time: try again")
+    case .restless(let place): fail("\(place.display) keeps moving: try again")
     }
   }
 
@@ -120,41 +122,41 @@ struct GestureRun {
   }
 }
 
-/// What the gesture commands have in common.
+/// The options that all gesture commands have.
 struct GestureOptions: ParsableArguments {
   @OptionGroup var spool: SpoolOption
 
   @Flag(name: .shortAndLong, help: "Print each move.")
   var verbose = false
 
-  @Argument(help: ArgumentHelp("Jobs by name, as directory/name, or by the path of their file.", valueName: "name"))
+  @Argument(help: ArgumentHelp("Jobs, as name, directory/name or the path of their file.", valueName: "name"))
   var names: [String] = []
 
-  /// - Parameter chosen: the directories that a flag such as `--all` stands for; nil without one.
+  /// - Parameter chosen: the directories that a flag such as `--all` selects; nil without such a flag.
   func run(_ gesture: Gesture, all chosen: [Directory]?) throws {
     var run = GestureRun(gesture, try spool.open(), isVerbose: verbose)
     if let chosen { try run.run(all: chosen) } else { try run.run(names: names) }
   }
 
   func validate(flags: Int, _ spelling: String) throws {
-    if flags > 1 { throw ValidationError("--all and --failed exclude each other") }
+    if flags > 1 { throw ValidationError("--all and --failed cannot be used together") }
     if flags == 0, names.isEmpty {
-      throw ValidationError("Name jobs, or say \(spelling). A name that begins with a dash goes behind `--`.")
+      throw ValidationError("Name jobs, or use \(spelling). Write `--` before a name that begins with a dash.")
     }
     if flags == 1, !names.isEmpty {
-      throw ValidationError("names go without \(spelling); the spool goes behind --spool")
+      throw ValidationError("names and \(spelling) cannot be used together; name the spool with --spool")
     }
   }
 }
 
 struct Hold: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Sets jobs aside.",
-    discussion: "Waiting jobs and running ones: a transfer stops within a second, and its data stays.")
+    abstract: "Pauses jobs.",
+    discussion: "Moves waiting and running jobs to hold. A transfer stops within a second; its data is kept.")
 
   @OptionGroup var options: GestureOptions
 
-  @Flag(name: .long, help: "All that wait or run.")
+  @Flag(name: .long, help: "Pause all jobs that wait or run.")
   var all = false
 
   func validate() throws { try options.validate(flags: all ? 1 : 0, "--all") }
@@ -163,11 +165,12 @@ struct Hold: ParsableCommand {
 
 struct Release: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Lets held jobs go on where they stopped.")
+    abstract: "Resumes paused jobs.",
+    discussion: "Moves held jobs to new. They continue from the data that they have.")
 
   @OptionGroup var options: GestureOptions
 
-  @Flag(name: .long, help: "All that are held.")
+  @Flag(name: .long, help: "Resume all held jobs.")
   var all = false
 
   func validate() throws { try options.validate(flags: all ? 1 : 0, "--all") }
@@ -176,17 +179,18 @@ struct Release: ParsableCommand {
 
 struct Retry: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Tries failed jobs again, and waiting ones now.",
-    discussion:
-      "A failed job gets a fresh budget of attempts and goes on from the data that it has. For one that waits for its next attempt, that is now."
-  )
+    abstract: "Retries failed jobs.",
+    discussion: """
+      A failed job gets its full number of attempts again and continues from the data that it has. A job that waits for \
+      its next attempt becomes due now.
+      """)
 
   @OptionGroup var options: GestureOptions
 
-  @Flag(name: .long, help: "All that failed or wait for another attempt.")
+  @Flag(name: .long, help: "Retry all jobs that failed or wait for another attempt.")
   var all = false
 
-  @Flag(name: .long, help: "All that failed.")
+  @Flag(name: .long, help: "Retry all jobs that failed.")
   var failed = false
 
   func validate() throws { try options.validate(flags: (all ? 1 : 0) + (failed ? 1 : 0), "--all or --failed") }
@@ -196,14 +200,14 @@ struct Retry: ParsableCommand {
 struct Cancel: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Removes jobs and their data.",
-    discussion: "A running transfer stops within a second. Finished jobs and their payloads stay.")
+    discussion: "A running transfer stops within a second. Finished jobs and their payloads are kept.")
 
   @OptionGroup var options: GestureOptions
 
-  @Flag(name: .long, help: "All that are not done.")
+  @Flag(name: .long, help: "Cancel all jobs that are not done.")
   var all = false
 
-  @Flag(name: .long, help: "All that failed.")
+  @Flag(name: .long, help: "Cancel all jobs that failed.")
   var failed = false
 
   func validate() throws { try options.validate(flags: (all ? 1 : 0) + (failed ? 1 : 0), "--all or --failed") }

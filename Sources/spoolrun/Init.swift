@@ -5,8 +5,8 @@ internal import SystemPackage
 
 struct Init: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Makes a spool directory.",
-    discussion: "What is there already stays as it is, so it is safe to call again.")
+    abstract: "Creates a spool directory.",
+    discussion: "Leaves existing files and directories unchanged, so it is safe to run again.")
 
   @OptionGroup var spool: SpoolArgument
 
@@ -16,8 +16,8 @@ struct Init: ParsableCommand {
     do throws(SpoolError) {
       try Spool.create(location)
     } catch {
-      let hint = error.errno == .noSuchFileOrDirectory ? ": the directory above it has to be there" : ""
-      Terminal.error("\(escaped(location)) cannot be made: \(error)\(hint)")
+      let hint = error.errno == .noSuchFileOrDirectory ? ": its parent directory must exist" : ""
+      Terminal.error("\(escaped(location)) cannot be created: \(error)\(hint)")
       throw ExitStatus.cannotCreate.code
     }
   }

@@ -1,9 +1,10 @@
 internal import CLinux
 internal import Spool
 
-/// The command line as the kernel gave it. File names are bytes; the strings that ArgumentParser gets have U+FFFD in place of what is no UTF-8.
+/// The command line as the kernel passed it. File names are bytes; in the strings that ArgumentParser gets, U+FFFD
+/// replaces what is not UTF-8.
 enum RawArguments {
-  /// The program's name and its arguments; empty where whoever started it gave none of both (execve(2)).
+  /// The program's name and its arguments; empty if the caller of execve(2) passed neither.
   static let all: [[UInt8]] = {
     var arguments: [[UInt8]] = []
     while var next = spoolrun_argument(Int32(arguments.count)) {
@@ -17,7 +18,7 @@ enum RawArguments {
     return arguments
   }()
 
-  /// The bytes of each of `arguments`, which stand on the command line in this order, perhaps behind `--option=`.
+  /// The bytes of each of `arguments`, which are on the command line in this order, perhaps after `--option=`.
   static func bytes(of arguments: [String]) -> [[UInt8]] {
     var rest = all[...]
     return arguments.map { argument in
@@ -29,7 +30,7 @@ enum RawArguments {
     }
   }
 
-  /// What stands behind `--option=`, unless all of it is `argument`.
+  /// What follows `--option=`, unless the whole is `argument`.
   private static func value(_ bytes: [UInt8], _ argument: String) -> [UInt8] {
     guard bytes.starts(with: "--".utf8), String(decoding: bytes, as: UTF8.self) != argument,
       let equals = bytes.firstIndex(of: UInt8(ascii: "="))

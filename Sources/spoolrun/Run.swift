@@ -7,45 +7,46 @@ internal import SystemPackage
 
 struct Run: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Runs the jobs of a spool (the default command).",
+    abstract: "Downloads the jobs of a spool (the default command).",
     discussion: """
-      It stays and runs each job as it is dropped or falls due; with --once it runs all that is due and ends: for cron. Several workers on one spool share the work. \
-      When all went well nothing is printed, unless standard error is a terminal.
+      Keeps running and starts each job when it is dropped or when its next attempt is due. With --once, runs all jobs \
+      that are due and exits; use this from cron. Several workers can share one spool. Prints nothing on success, unless \
+      standard error is a terminal.
       """)
 
-  @Flag(name: .long, help: "Run all that is due, then end.")
+  @Flag(name: .long, help: "Run all jobs that are due, then exit.")
   var once = false
 
-  @Option(name: [.customShort("j", allowingJoined: true), .long], help: "Transfers at once.")
+  @Option(name: [.customShort("j", allowingJoined: true), .long], help: "Maximum number of parallel transfers.")
   var jobs = 8
 
-  @Option(name: .long, help: "Transfers at once from one server: a scheme, host and port.")
+  @Option(name: .long, help: "Maximum number of parallel transfers from one server (scheme, host and port).")
   var perHost = 4
 
-  @Option(name: .long, help: "Connections for each transfer over http and https, where the job does not say.")
+  @Option(name: .long, help: "Connections for each http or https transfer, if the job does not set this.")
   var connections = 1
 
-  @Option(name: .long, help: "The most connections for one transfer, whatever its job says.")
+  @Option(name: .long, help: "Maximum number of connections for one transfer, even if its job sets more.")
   var maxConnections = 32
 
   @Option(
     name: .long,
     help: ArgumentHelp(
-      "Memory for several connections, of all transfers together. (default: a quarter of what there is, 512M at most)",
+      "Memory that all transfers over several connections share. (default: a quarter of the memory, at most 512M)",
       valueName: "size"))
   var maxMemory: String?
 
   @Option(
     name: .long,
-    help: ArgumentHelp("The most that one of several connections asks for at a time. (default: 4M)", valueName: "size"))
+    help: ArgumentHelp("Largest range that one of several connections requests. (default: 4M)", valueName: "size"))
   var chunkSize: String?
 
-  @Option(name: .shortAndLong, help: "Where `output:` begins. (default: files in the spool)")
+  @Option(name: .shortAndLong, help: "Directory for the downloaded files. (default: files in the spool)")
   var directory: String?
 
   @Option(
     name: .long,
-    help: ArgumentHelp("URL schemes to allow, of http, https, ftp, ftps and sftp.", valueName: "list"))
+    help: ArgumentHelp("URL schemes to allow, out of http, https, ftp, ftps and sftp.", valueName: "list"))
   var protocols = "http,https"
 
   @Option(
@@ -53,74 +54,76 @@ struct Run: ParsableCommand {
     help: ArgumentHelp("PEM file of the certificate authorities to trust. (default: the system's)", valueName: "file"))
   var caFile: String?
 
-  @Option(name: .long, help: ArgumentHelp("Bytes a second for all transfers together, such as 2M.", valueName: "rate"))
+  @Option(
+    name: .long,
+    help: ArgumentHelp("Maximum bytes per second of all transfers together, such as 2M.", valueName: "rate"))
   var limitRate: String?
 
   @Option(
     name: .long,
-    help: ArgumentHelp("Refuse what is larger, such as 10G, whatever a job says.", valueName: "size"))
+    help: ArgumentHelp("Refuse larger files, such as 10G. A job can only lower this.", valueName: "size"))
   var maxSize: String?
 
   @Option(
     name: .long,
-    help: ArgumentHelp("Room to leave on the disk, such as 10G: while there is less, jobs wait.", valueName: "size"))
+    help: ArgumentHelp("Disk space to keep free, such as 10G. Jobs wait while there is less.", valueName: "size"))
   var minFree: String?
 
   @Option(
     name: .long,
-    help: ArgumentHelp("Start jobs only while this shell command ends with status 0.", valueName: "command"))
+    help: ArgumentHelp("Start jobs only while this shell command exits with status 0.", valueName: "command"))
   var gate: String?
 
-  @Flag(name: .long, help: "Start jobs only while NetworkManager does not call the connection metered.")
+  @Flag(name: .long, help: "Start jobs only while NetworkManager reports that the connection is not metered.")
   var unmeteredOnly = false
 
   @Flag(name: .shortAndLong, help: "Log each step.")
   var verbose = false
 
-  @Option(name: .long, help: "How to log: text or json.")
+  @Option(name: .long, help: "Format of the log: text or json.")
   var logFormat = LogFormat.text
 
-  @Option(name: .long, help: ArgumentHelp("Show bars for running transfers: auto, always or never.", valueName: "when"))
+  @Option(name: .long, help: ArgumentHelp("Show progress bars: auto, always or never.", valueName: "when"))
   var progress = ProgressMode.auto
 
   @OptionGroup var spool: SpoolArgument
 
   func validate() throws {
-    guard (1...1000).contains(jobs) else { throw ValidationError("--jobs wants a number from 1 to 1000") }
-    guard (1...1000).contains(perHost) else { throw ValidationError("--per-host wants a number from 1 to 1000") }
+    guard (1...1000).contains(jobs) else { throw ValidationError("--jobs must be a number from 1 to 1000") }
+    guard (1...1000).contains(perHost) else { throw ValidationError("--per-host must be a number from 1 to 1000") }
     guard JobRequest.connectionRange.contains(connections) else {
-      throw ValidationError("--connections wants a number from 1 to 32")
+      throw ValidationError("--connections must be a number from 1 to 32")
     }
     guard JobRequest.connectionRange.contains(maxConnections) else {
-      throw ValidationError("--max-connections wants a number from 1 to 32")
+      throw ValidationError("--max-connections must be a number from 1 to 32")
     }
     guard connections <= maxConnections else {
-      throw ValidationError("--connections \(connections) is more than --max-connections \(maxConnections) allows")
+      throw ValidationError("--connections \(connections) is more than --max-connections \(maxConnections)")
     }
-    // As with the rate: 64 was meant as 64M.
+    // The minimum catches a missing unit: 64 instead of 64M.
     if let size = try bytes("--max-memory", maxMemory), size < 1 << 20 {
-      throw ValidationError("--max-memory wants a number of bytes, 1M at least, such as 64M")
+      throw ValidationError("--max-memory must be at least 1M, such as 64M")
     }
     if let size = try bytes("--chunk-size", chunkSize), !(1024...1 << 30).contains(size) {
-      throw ValidationError("--chunk-size wants a number of bytes from 1k to 1G")
+      throw ValidationError("--chunk-size must be from 1k to 1G")
     }
-    // As in a job: 2 was meant as 2M.
+    // The same minimum as in a job: it catches 2 instead of 2M.
     if let rate = try bytes("--limit-rate", limitRate), rate < 1024 {
-      throw ValidationError("--limit-rate wants bytes a second, 1k at least, such as 500k or 2M")
+      throw ValidationError("--limit-rate must be at least 1k bytes per second, such as 500k or 2M")
     }
     _ = try bytes("--max-size", maxSize)
     _ = try bytes("--min-free", minFree)
-    if unmeteredOnly, gate != nil { throw ValidationError("--unmetered-only and --gate exclude each other") }
+    if unmeteredOnly, gate != nil { throw ValidationError("--unmetered-only and --gate cannot be used together") }
     let unknown = schemes.subtracting(["http", "https", "ftp", "ftps", "sftp"])
     guard unknown.isEmpty, !schemes.isEmpty else {
-      throw ValidationError("--protocols wants a list such as http,https,ftp,ftps,sftp")
+      throw ValidationError("--protocols must be a list of http, https, ftp, ftps and sftp, such as http,https,sftp")
     }
   }
 
   private func bytes(_ option: String, _ value: String?) throws -> UInt64? {
     guard let value else { return nil }
     guard let count = byteCount(value), count > 0 else {
-      throw ValidationError("\(option) wants a number of bytes, such as 500k, 2M or 10G")
+      throw ValidationError("\(option) must be a number of bytes, such as 500k, 2M or 10G")
     }
     return count
   }
@@ -131,12 +134,12 @@ struct Run: ParsableCommand {
     umask(0o077)
     let signals = spoolrun_stop_signals()
     guard signals >= 0 else {
-      Terminal.error("signals cannot be watched: \(Errno(rawValue: Glibc.errno))")
+      Terminal.error("cannot watch for signals: \(Errno(rawValue: Glibc.errno))")
       throw ExitStatus.inputOutput.code
     }
     var spool = try self.spool.open(mayBeCommand: true)
     var total = RunSummary()
-    // Another round for each spool that takes the place of the one before.
+    // A spool can be replaced by another at the same path: then a new worker starts there.
     while let next = try run(spool, signals, &total) { spool = next }
     if let obstacle = total.obstacle { Terminal.error(obstacle) }
     if let error = total.spoolError { Terminal.error("\(escaped(spool.location)): \(error)") }
@@ -144,16 +147,18 @@ struct Run: ParsableCommand {
     if status != .success { throw status.code }
   }
 
-  /// One spool's worker, to its end.
-  /// - Returns: the spool that has taken its place meanwhile.
-  /// - Throws: the exit status of a worker that cannot begin, after a message.
+  /// Runs a worker on one spool until it ends.
+  /// - Returns: the spool that has replaced this one meanwhile, or nil.
+  /// - Throws: the exit status, after a message, if the worker cannot start.
   private func run(_ spool: Spool, _ signals: Int32, _ total: inout RunSummary) throws -> Spool? {
     let options = try workerOptions(spool)
     let limit = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))
     guard limit >= options.descriptors else {
       Terminal.error(
-        "--jobs \(jobs) takes \(options.descriptors) open files, and the limit is \(limit): lower --jobs, or raise it with ulimit -n"
-      )
+        """
+        --jobs \(jobs) needs \(options.descriptors) open files, but the limit is \(limit): lower --jobs, or raise the \
+        limit with ulimit -n
+        """)
       throw ExitStatus.configuration.code
     }
     let bars = StatusBars(progress, logFormat)
@@ -174,7 +179,7 @@ struct Run: ParsableCommand {
         return .success((summary, worker.successor))
       } catch {
         let text =
-          "the spool cannot be watched: \(error): see the limits in inotify(7), or run it with --once from cron"
+          "cannot watch the spool: \(error): see the limits in inotify(7), or run spoolrun --once from cron"
         return .failure(
           StartProblem(status: error.errno == .noSuchFileOrDirectory ? .cannotCreate : .inputOutput, text: text))
       }
@@ -239,7 +244,7 @@ struct Run: ParsableCommand {
     return options
   }
 
-  /// Receipts name the output root, and a receipt is read from anywhere.
+  /// Receipts name the output root, so its path must be valid from any working directory.
   private func absolute(_ path: String) throws -> String {
     guard let real = realpath(path, nil) else {
       Terminal.error("--directory \(escaped(path)): \(Errno(rawValue: Glibc.errno))")

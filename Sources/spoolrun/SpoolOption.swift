@@ -3,9 +3,9 @@ internal import Glibc
 internal import Spool
 internal import SystemPackage
 
-/// Finds and opens the spool that a command is about.
+/// Finds and opens the spool of a command.
 enum SpoolOpening {
-  /// The spool named by SPOOLRUN_SPOOL, else `spool` here.
+  /// The spool named by SPOOLRUN_SPOOL, else `spool` in the current directory.
   static var defaultLocation: String { environmentLocation ?? "spool" }
 
   private static var environmentLocation: String? {
@@ -14,9 +14,9 @@ enum SpoolOpening {
   }
 
   /// - Parameters:
-  ///   - named: on the command line.
-  ///   - mayBeCommand: it stood where a command could stand.
-  /// - Throws: the exit status for what is wrong, after a message on stderr.
+  ///   - named: the spool on the command line; nil if there is none.
+  ///   - mayBeCommand: whether `named` is in the position of a command.
+  /// - Throws: the exit status, after a message on stderr.
   static func open(_ named: String?, mayBeCommand: Bool = false) throws -> Spool {
     let location = named ?? defaultLocation
     let (owner, boot) = Spool.currentWorker()
@@ -27,12 +27,11 @@ enum SpoolOpening {
       switch error.errno {
       case .noSuchFileOrDirectory, .notDirectory:
         let origin = named == nil && environmentLocation == nil ? ", and no other was named" : ""
-        // `spoolrun statsu`, perhaps.
+        // Perhaps a misspelled command, such as `spoolrun statsu`.
         let isPath = location.utf8.contains(0x2F) || access(location, F_OK) == 0
-        let doubt = mayBeCommand && !isPath ? "; no command is called so either" : ""
-        Terminal.error(
-          "\(place): no spool there\(origin) (\(error.path): \(error.errno)); `spoolrun init \(place)` makes one\(doubt)"
-        )
+        let doubt = mayBeCommand && !isPath ? "; there is no command of this name either" : ""
+        let advice = "create one with `spoolrun init \(place)`\(doubt)"
+        Terminal.error("\(place): no spool there\(origin) (\(error.path): \(error.errno)); \(advice)")
         throw ExitStatus.noSpool.code
       case .permissionDenied:
         Terminal.error("\(place): \(error.errno): \(obstacle(location))")
@@ -44,12 +43,12 @@ enum SpoolOpening {
     }
   }
 
-  /// Why `location` may not be entered.
+  /// Why `location` cannot be entered.
   private static func obstacle(_ location: String) -> String {
     var status = stat()
-    guard stat(location, &status) == 0 else { return "the way to the spool may not be entered" }
+    guard stat(location, &status) == 0 else { return "a directory above the spool cannot be entered" }
     return status.st_uid == geteuid()
-      ? "the spool may not be read or entered: see its mode" : "the spool belongs to another user"
+      ? "the spool's mode does not let its owner read and enter it" : "the spool belongs to another user"
   }
 }
 
@@ -63,7 +62,7 @@ struct SpoolOption: ParsableArguments {
   func open() throws -> Spool { try SpoolOpening.open(spool) }
 }
 
-/// The spool by its place on the command line; or by --spool, as the commands have it whose arguments are names.
+/// The spool as an argument, or with --spool as in the commands whose arguments are names of jobs.
 struct SpoolArgument: ParsableArguments {
   @Argument(
     help: ArgumentHelp("The spool directory. (default: $SPOOLRUN_SPOOL, else spool)", valueName: "spool"),

@@ -6,13 +6,13 @@ enum Main {
   static func main() {
     Terminal.openMissing()
     let arguments = RawArguments.all.map { String(decoding: $0, as: UTF8.self) }
-    // Without any it would be the default command, which downloads.
+    // No arguments means the default command, which downloads. It must not start by accident.
     guard !arguments.isEmpty else {
-      Terminal.error("started without arguments, not even its own name (execve(2)): what to do is not to be guessed")
+      Terminal.error("started with an empty argument list, without a program name (see execve(2)); doing nothing")
       exit(ExitStatus.usage.rawValue)
     }
     DashedName.refuse(in: Array(arguments.dropFirst()))
-    // Comes back only where all went well; else the command's own status stays.
+    // Returns only on success. Otherwise the command has exited with its own status.
     Spoolrun.main(Array(arguments.dropFirst()))
     if Terminal.hasLostOutput { exit(ExitStatus.inputOutput.rawValue) }
   }
@@ -21,20 +21,20 @@ enum Main {
 struct Spoolrun: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "spoolrun",
-    abstract: "Downloads what is dropped into a spool directory.",
+    abstract: "Downloads the files whose URLs are dropped into a spool directory.",
     discussion: """
-      A job is a plain file with a URL in it, dropped into SPOOL/new:
+      A job is a text file with a URL in it. Drop it into SPOOL/new:
 
         spoolrun init spool
         printf 'https://host/a.bin\\n' > spool/new/a
         spoolrun --once spool
 
-      The payload then stands in spool/files, the job with its receipt in spool/done. \
-      Every state is visible with ls, and mv and rm steer it: see spool(5). What was given up stands in spool/failed \
-      with the reason: `spoolrun status` shows it, and `spoolrun retry --failed` tries it again.
+      The downloaded file is then in spool/files, and the job with its receipt in spool/done. A job that was given up is \
+      in spool/failed with the reason: `spoolrun status` shows it, and `spoolrun retry --failed` tries it again. The \
+      state of each job is the directory it is in: see it with ls, change it with mv and rm (spool(5)).
 
-      Exit status: 0 all that was due is done; 1 a job was given up; 75 jobs wait for another attempt; \
-      64 usage; 66 no such spool; 69 no libcurl; 73 cannot create; 74 input/output error; 78 configuration.
+      Exit status: 0 all due jobs are done; 1 a job was given up; 75 jobs wait for another attempt; \
+      64 usage error; 66 no such spool; 69 no libcurl; 73 cannot create; 74 input/output error; 78 configuration error.
       """,
     version: "0.1.0",
     subcommands: [

@@ -7,23 +7,24 @@ internal import SystemPackage
 
 struct Status: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Shows how far the jobs of a spool are.",
+    abstract: "Shows the jobs of a spool and their progress.",
     discussion: """
-      Reads the spool alone, whether or not a worker runs, and changes nothing. Without --watch rates are averages since an attempt began.
+      Only reads the spool, so it works whether or not a worker runs. Without --watch, rates are averages since the \
+      attempt began.
       """)
 
   @Flag(name: .long, help: "Print one JSON object.")
   var json = false
 
-  @Flag(name: .shortAndLong, help: "Show it anew each second, until interrupted.")
+  @Flag(name: .shortAndLong, help: "Refresh each second, until interrupted.")
   var watch = false
 
-  @Flag(name: .long, help: "List all jobs.")
+  @Flag(name: .long, help: "List all jobs, however many there are.")
   var all = false
 
   @OptionGroup var spool: SpoolArgument
 
-  /// Jobs of each state whose text is read, without --all.
+  /// How many jobs of each state are read without --all.
   private static let mostRead = 1000
 
   func run() throws {
@@ -35,7 +36,7 @@ struct Status: ParsableCommand {
       } else {
         let snapshot = try SnapshotReader(spool, limit: readLimit).read()
         Terminal.write(text(snapshot), to: STDOUT_FILENO)
-        // What could not be read is missing in the numbers.
+        // The numbers are incomplete.
         if !snapshot.unreadable.isEmpty {
           throw SpoolError(call: .list, path: snapshot.unreadable[0].rawValue, errno: .permissionDenied)
         }
@@ -59,13 +60,13 @@ struct Status: ParsableCommand {
   private func text(_ snapshot: SpoolSnapshot) -> String {
     if json { return snapshot.json(limit: readLimit) + "\n" }
     let columns = Terminal.size(STDOUT_FILENO)?.columns
-    // Into a pipe lines may be as long as they are.
+    // Lines for a pipe are not cut.
     let table = StatusTable(
       snapshot, Terminal.look(STDOUT_FILENO), width: columns.map { $0 - 1 } ?? 10_000, limit: listLimit)
     return table.lines.map { $0.trimmed + "\n" }.joined()
   }
 
-  /// The running and the failed are what one looks for.
+  /// Users look for running and failed jobs first.
   private func listLimit(_ state: JobState) -> Int {
     if all { return .max }
     switch state {

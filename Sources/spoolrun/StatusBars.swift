@@ -6,7 +6,7 @@ internal import Synchronization
 
 enum ProgressMode: String, ExpressibleByArgument, CaseIterable, Sendable { case auto, always, never }
 
-/// The bars of a run, at the foot of standard error: log lines go up past them.
+/// The progress bars of a run, below the log on standard error.
 final class StatusBars: Sendable {
   private struct State {
     var picture = RunPicture()
@@ -16,11 +16,11 @@ final class StatusBars: Sendable {
 
   private let state = Mutex(State())
   private let look: Look
-  /// Whether the cursor can be moved; else a sentence now and then has to do.
+  /// Whether the cursor can be moved. If not, a sentence now and then replaces the bars.
   private let isCapable: Bool
 
   private static let sentenceInterval: Int64 = 10_000
-  /// More would push away what the user was looking at.
+  /// More lines would scroll the user's own text away.
   private static let mostLines = 20
 
   /// nil when no progress is to be shown.
@@ -40,7 +40,7 @@ final class StatusBars: Sendable {
       state.picture.update(progress, at: now)
       if isCapable { return draw(&state) }
       guard !state.picture.isIdle, now >= state.nextSentence else { return }
-      // The first one when there is something to say.
+      // The first call only starts the interval: there is nothing to report yet.
       if state.nextSentence > 0 { Terminal.error(state.picture.sentence) }
       state.nextSentence = now + Self.sentenceInterval
     }
@@ -53,7 +53,7 @@ final class StatusBars: Sendable {
     }
   }
 
-  /// Takes the bars away.
+  /// Erases the bars.
   func finish() {
     state.withLock { state in
       if !state.region.isEmpty, let size = Terminal.size(STDERR_FILENO) {
@@ -64,7 +64,7 @@ final class StatusBars: Sendable {
 
   private func draw(_ state: inout State, above: [String] = []) {
     guard let size = Terminal.size(STDERR_FILENO), !state.region.isEmpty || !state.picture.isIdle else { return }
-    // The last column stays free: where a line fills it, terminals differ in where the cursor is.
+    // The last column stays empty: terminals differ in where the cursor is after a full line.
     let lines = state.picture.lines(width: size.columns - 1, height: min(Self.mostLines, size.rows - 1), look)
     Terminal.write(state.region.draw(lines, above: above, columns: size.columns), to: STDERR_FILENO)
   }

@@ -8,26 +8,26 @@ extension Terminal {
     var rows: Int
   }
 
-  /// The window's size now; nil where `descriptor` is no terminal.
+  /// The window's current size; nil if `descriptor` is no terminal.
   static func size(_ descriptor: Int32) -> Size? {
     var (columns, rows): (Int32, Int32) = (0, 0)
     guard spoolrun_terminal_size(descriptor, &columns, &rows) == 0 else { return nil }
-    // A terminal that doesn't know its size, such as a serial line.
+    // Some terminals don't know their size, such as a serial line.
     return Size(
       columns: columns > 0 ? Int(columns) : number("COLUMNS") ?? 80, rows: rows > 0 ? Int(rows) : number("LINES") ?? 24)
   }
 
-  /// Whether the cursor can be moved there.
+  /// Whether the cursor can be moved on this terminal.
   static func isCapable(_ descriptor: Int32) -> Bool {
     isatty(descriptor) == 1 && !["", "dumb"].contains(variable("TERM"))
   }
 
-  /// Colours only where a terminal shows them and the user hasn't asked for none (https://no-color.org).
+  /// Colours are used on a terminal, unless the user has switched them off (https://no-color.org).
   static func look(_ descriptor: Int32) -> Look {
     Look(isColored: isCapable(descriptor) && variable("NO_COLOR").isEmpty, isUnicode: isUnicode)
   }
 
-  /// Whether the locale's encoding is UTF-8, by the variables that setlocale(3) goes by.
+  /// Whether the locale's encoding is UTF-8, by the variables that setlocale(3) reads, in its order.
   private static var isUnicode: Bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map { variable($0) }.first { !$0.isEmpty } ?? ""
     return locale.lowercased().contains("utf-8") || locale.lowercased().contains("utf8")

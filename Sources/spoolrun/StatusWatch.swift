@@ -4,21 +4,21 @@ internal import Spool
 internal import SpoolStatus
 internal import SystemPackage
 
-/// Looks at a spool each second and shows it in place, until a signal or the reader's end.
+/// Shows a spool, refreshed each second, until a signal arrives or the reader closes its end.
 struct StatusWatch {
   enum Picture {
     case lines([StyledLine])
-    /// Goes out one after the other: no terminal, or JSON.
+    /// Printed one after the other: there is no terminal, or the format is JSON.
     case text(String)
   }
 
   private(set) var spool: Spool
   let limit: Int
-  /// Makes a picture for a window of that size; nil where there is none.
+  /// Makes the picture for a window of that size; the size is nil if there is no window.
   let picture: (SpoolSnapshot, Terminal.Size?) -> Picture
 
   private static let interval: Int64 = 1000
-  /// How often to ask for the window's size.
+  /// Milliseconds between two looks at the window's size.
   private static let glance: Int64 = 200
 
   init(spool: Spool, limit: Int, picture: @escaping (SpoolSnapshot, Terminal.Size?) -> Picture) {
@@ -33,7 +33,7 @@ struct StatusWatch {
     var rates = RateBook()
     var region = LiveRegion()
     while true {
-      // Removed and made anew, or replaced.
+      // The spool was removed and created again, or replaced.
       if try !spool.isInPlace(), let next = try spool.reopened() { spool = next }
       var snapshot = try SnapshotReader(spool, limit: limit).read()
       let began = Terminal.milliseconds()
@@ -42,7 +42,7 @@ struct StatusWatch {
       guard show(picture(snapshot, size), &region, size) else { return }
       while Terminal.milliseconds() < began + Self.interval {
         if isReadable(signals, milliseconds: min(Self.glance, began + Self.interval - Terminal.milliseconds())) {
-          // Over what the terminal has echoed for ^C.
+          // Erases the ^C that the terminal has echoed.
           if size != nil { Terminal.write("\r\u{1B}[K", to: STDOUT_FILENO) }
           return
         }

@@ -2,19 +2,19 @@ internal import Glibc
 internal import Synchronization
 internal import SystemPackage
 
-/// Standard output and error, written at once and without buffers, so that lines of several processes don't mix.
+/// Standard output and error, unbuffered, so that lines of several processes don't mix.
 enum Terminal {
   static var isErrorTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
-  /// Whether something for standard output went nowhere. The work is done all the same.
+  /// Whether something could not be written to standard output. The work itself is done.
   static var hasLostOutput: Bool { lostOutput.load(ordering: .relaxed) }
   private static let lostOutput = Atomic(false)
 
-  /// What is closed of standard input, output and error at the start becomes /dev/null: else the next file that is opened would have its number, a job
-  /// or its data, and be written to as if it were the terminal.
+  /// Opens /dev/null for those of standard input, output and error that are closed. Otherwise the next file that is
+  /// opened, such as a job, would get their number, and messages would be written into it.
   static func openMissing() {
     for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
-      // open(2) gives the lowest number that is free. Without /dev/null there is nowhere to say so.
+      // open(2) returns the lowest free number. Without /dev/null there is nowhere to print a message.
       guard open("/dev/null", O_RDWR) == descriptor else { exit(ExitStatus.inputOutput.rawValue) }
     }
   }
@@ -23,7 +23,8 @@ enum Terminal {
   static func error(_ message: String) { write("spoolrun: \(message)\n", to: STDERR_FILENO) }
   static func log(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
 
-  /// - Returns: false when nobody reads any more, or what was written has no room; the latter is said once.
+  /// - Returns: false if the reader has gone, or writing fails, such as on a full disk. Only the latter is reported,
+  ///   once.
   @discardableResult
   static func write(_ text: String, to descriptor: Int32) -> Bool {
     var bytes = Array(text.utf8)[...]
@@ -31,13 +32,13 @@ enum Terminal {
       let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
       if count < 0 {
         if errno == EINTR { continue }
-        // A pipe that somebody else has made non-blocking.
+        // Another process has made the pipe non-blocking.
         if errno == EAGAIN {
           var writable = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
           _ = poll(&writable, 1, -1)
           continue
         }
-        // A reader that has gone has seen enough.
+        // A reader that closes its pipe early, such as head(1), is no error.
         if descriptor == STDOUT_FILENO, errno != EPIPE, !lostOutput.exchange(true, ordering: .relaxed) {
           error("write standard output: \(Errno(rawValue: errno))")
         }

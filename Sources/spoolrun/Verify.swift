@@ -5,21 +5,22 @@ internal import SystemPackage
 
 struct Verify: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Checks payloads against their receipts.",
+    abstract: "Checks downloaded files against their receipts.",
     discussion: """
-      Reads each payload again and compares size and CRC-32 with its receipt in done. Prints a line for each that is missing or has \
-      changed, and with -v one for each that is sound. Exit status 1 when one is missing, has changed or cannot be checked.
+      Reads each downloaded file again and compares its size and CRC-32 with the receipt in done. Prints a line for each \
+      file that is missing or has changed; with -v also for those that are sound. Exits with status 1 if a file is \
+      missing, has changed or cannot be checked.
       """)
 
   @OptionGroup var spool: SpoolOption
 
-  @Option(name: .shortAndLong, help: "Where the outputs are, if they have been moved. (default: as the receipt says)")
+  @Option(name: .shortAndLong, help: "Where the files are, if they have been moved. (default: as the receipt says)")
   var directory: String?
 
-  @Flag(name: .shortAndLong, help: "Name sound payloads as well.")
+  @Flag(name: .shortAndLong, help: "Print sound files as well.")
   var verbose = false
 
-  @Argument(help: "Jobs in done, by name, as done/name, or by the path of the receipt. (default: all)")
+  @Argument(help: "Jobs in done, as name, done/name or the path of the receipt. (default: all)")
   var names: [String] = []
 
   func run() throws {
@@ -46,7 +47,7 @@ struct Verify: ParsableCommand {
     if !isSound { throw ExitStatus.givenUp.code }
   }
 
-  /// A disk that is not mounted hides nothing of the others.
+  /// An error, such as a disk that is not mounted, concerns only this job: the others are checked.
   private func verdict(_ name: FileName, _ spool: Spool) -> Verdict {
     do throws(SpoolError) { return try check(name, spool) } catch {
       return Verdict(text: "cannot be checked: \(error)")
@@ -55,7 +56,7 @@ struct Verify: ParsableCommand {
 
   private struct Verdict {
     var isSound = false
-    /// As its receipt says: nothing but the end of the connection says that it is whole.
+    /// Its receipt says `unproven=length`: only the end of the connection showed that the payload is complete.
     var isUnproven = false
     let text: String
   }

@@ -23,8 +23,8 @@ import Testing
       try await runCron(cron, on: site)
     }
 
-    #expect(site.files("done").isSuperset(of: ["data", "survey", "notes", "photos"]))
-    for output in ["data.tar", "sets/2026/survey.tar", "notes.pdf", "photos.zip", "papers/thesis.pdf"] {
+    #expect(site.files("done").isSuperset(of: ["rfc9110", "survey", "notes", "photos"]))
+    for output in ["rfc9110.txt", "sets/2026/survey.tar", "notes.pdf", "photos.zip", "papers/thesis.pdf"] {
       #expect(try readFile("\(site.spool)/files/\(output)") == Site.payload, "\(output)")
     }
     #expect(site.files("partial").contains("busy"))

@@ -31,9 +31,10 @@ final class Site: Sendable {
     environment = testEnvironment.merging(["PATH": "\(tools):\(testEnvironment["PATH"] ?? "")"]) { $1 }
   }
 
-  /// `text` with our server and our spool instead of the examples'.
+  /// `text` with our server, spool and program instead of the examples'.
   func localized(_ text: String) -> String {
-    text.replacing(/https:\/\/[a-z-]+\.example\//, with: server.url("/")).replacing("/srv/spool", with: spool)
+    text.replacing(/https:\/\/([a-z-]+\.example|www\.rfc-editor\.org)\//, with: server.url("/"))
+      .replacing("/srv/spool", with: spool).replacing("/usr/local/bin/spoolrun", with: "spoolrun")
   }
 
   /// A step with what it is said to print, which names our server's host then.

@@ -93,11 +93,11 @@ import Testing
       let result = try await run(["/bin/sh", "-c", script, productPath("spoolrun"), spool.root])
       #expect(result.exitStatus == 66 && result.errors.hasSuffix("Permission denied: \(reason)\n"), "\(result)")
     }
-    try await expect("the way to the spool may not be entered")
+    try await expect("a directory above the spool cannot be entered")
     try #require(chmod(directory.path, 0o755) == 0)
     try await expect("the spool belongs to another user")
     try #require(chown(spool.root, 61_001, 61_001) == 0 && chmod(spool.root, 0o600) == 0)
-    try await expect("the spool may not be read or entered: see its mode")
+    try await expect("the spool's mode does not let its owner read and enter it")
   }
 
   @Test func cannotCreate() async throws {

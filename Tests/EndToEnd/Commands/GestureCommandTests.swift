@@ -108,9 +108,9 @@ import Testing
     #expect(scene.spool.names("hold") == ["a", "b"])
     #expect(try await scene.spoolrun("hold").status == .exited(64))
     let both = try await scene.spoolrun("hold", "--all", "spool")
-    #expect(both.status == .exited(64) && both.errors.contains("the spool goes behind --spool"), "\(both)")
+    #expect(both.status == .exited(64) && both.errors.contains("name the spool with --spool"), "\(both)")
     let flags = try await scene.spoolrun("cancel", "--all", "--failed")
-    #expect(flags.status == .exited(64) && flags.errors.contains("exclude each other"), "\(flags)")
+    #expect(flags.status == .exited(64) && flags.errors.contains("cannot be used together"), "\(flags)")
   }
 
   @Test func `a link in partial is no job to retry, and the next one is`() async throws {
@@ -217,7 +217,7 @@ import Testing
     guard !arguments.contains("--") else {
       return #expect(result.status == .exited(1) && result.errors.contains("-x: no such job"))
     }
-    #expect(result.status == .exited(64) && result.errors.contains("behind `--`"), "\(result)")
+    #expect(result.status == .exited(64) && result.errors.contains("`--` before a name"), "\(result)")
   }
 
   @Test func `a job whose name has a dash in front is steered as others are`() async throws {

@@ -83,7 +83,7 @@ import Testing
       """
     let command = try "sh -c '\(line)' sh '\(productPath("spoolrun"))' '\(spool.root)'"
     let result = try await run(["/usr/bin/script", "-qec", command, "/dev/null"])
-    #expect(result.output == "spoolrun: stopping: the next run goes on where this one stopped\r\n", "\(result)")
+    #expect(result.output == "spoolrun: stopping: the next run resumes the transfers\r\n", "\(result)")
   }
 
   @Test(arguments: ["--progress=auto", "--progress=never", "--progress=always"])

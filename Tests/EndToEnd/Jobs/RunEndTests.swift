@@ -19,7 +19,7 @@ import Testing
     #expect(failed == "spoolrun: 1 job waits: next attempt at \(due)")
     try spool.drop("b", "\(server.url("/b"))\n")
     #expect(try await lastLine("--gate 'exit 7'") == "spoolrun: jobs wait: --gate: exit status 7")
-    #expect(try await lastLine("--min-free 4000T").hasPrefix("spoolrun: jobs wait: no room: "))
+    #expect(try await lastLine("--min-free 4000T").hasPrefix("spoolrun: jobs wait: not enough disk space: "))
     // What is due is done, and the other's time has not come.
     #expect(try await spoolrun("--once", spool.root).status == .exited(0))
   }

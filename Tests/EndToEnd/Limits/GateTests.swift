@@ -79,7 +79,9 @@ import Testing
     let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/x"))\n")
     let first = try await spoolrun("--once", "--min-free", "4000T", spool.root)
-    #expect(first.status == .exited(75) && first.errors.hasPrefix("spoolrun: jobs wait: no room: "), "\(first)")
+    #expect(
+      first.status == .exited(75) && first.errors.hasPrefix("spoolrun: jobs wait: not enough disk space: "),
+      "\(first)")
     let result = try await spoolrun("--once", "--min-free", "4000T", spool.root)
     #expect(result.status == .exited(75) && result.errors == "", "told once: \(result)")
     let told = try await spoolrun("--once", "-v", "--min-free", "4000T", spool.root)
