@@ -2,15 +2,17 @@ internal import CLinux
 internal import Glibc
 internal import SystemPackage
 
-/// An open spool directory. All paths and renames of the protocol are in this module; every path is resolved from this one descriptor, so
-/// that directories removed and made again are found again.
+/// An open spool directory. All paths and renames of the protocol are in this module. Every path is resolved from this
+/// one open directory, so that directories that are removed and made again are found again.
 package final class Spool: Sendable {
   /// As the user named it.
   package let location: String
   package let owner: WorkerID
   /// The kernel's id of this boot (random(4)): an unclean reboot shows as another.
   package let boot: String
-  package let system: System
+  let system: System
+  let directory: SharedFile
+  /// The descriptor of ``directory``.
   let root: Int32
   private let device: UInt64
 
@@ -21,8 +23,9 @@ package final class Spool: Sendable {
     self.owner = owner
     self.boot = boot
     self.system = system
-    root = try system.open(AT_FDCWD, Path(location), O_RDONLY | O_DIRECTORY)
-    device = try system.status(root, path: Path(location)).device
+    directory = try system.open(AT_FDCWD, Path(location), O_RDONLY | O_DIRECTORY).shared()
+    root = directory.number
+    device = try directory.status().device
     for directory in Directory.allCases where directory != .files {
       do throws(SpoolError) {
         guard try system.status(root, Path(directory)).isDirectory else {
@@ -34,14 +37,11 @@ package final class Spool: Sendable {
     }
   }
 
-  deinit { _ = Glibc.close(root) }
-
   /// Whether the spool's path still leads to the directory that is open.
   package func isInPlace() throws(SpoolError) -> Bool {
     do throws(SpoolError) {
       // Through a link as well.
-      return try system.status(AT_FDCWD, Path("\(location)/.")).isSameFile(
-        as: system.status(root, path: Path(location)))
+      return try system.status(AT_FDCWD, Path("\(location)/.")).isSameFile(as: directory.status())
     } catch  where [.noSuchFileOrDirectory, .notDirectory, .permissionDenied].contains(error.errno) {
       return false
     }
@@ -66,9 +66,8 @@ package final class Spool: Sendable {
     }
     try make(AT_FDCWD, Path(location))
     let root = try system.open(AT_FDCWD, Path(location), O_RDONLY | O_DIRECTORY)
-    defer { _ = Glibc.close(root) }
-    for directory in Directory.allCases { try make(root, Path(directory)) }
-    try system.fsync(root, Path(location))
+    for directory in Directory.allCases { try make(root.number, Path(directory)) }
+    try root.fsync()
   }
 
   /// This process as a worker of this host.
@@ -84,12 +83,16 @@ package final class Spool: Sendable {
 
   private static func bootID() -> String {
     // Where there is no /proc, "unknown" counts as another boot each time.
-    let descriptor = Glibc.open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return "unknown" }
-    defer { _ = Glibc.close(descriptor) }
-    var bytes = [UInt8](repeating: 0, count: 36)
-    let count = Glibc.read(descriptor, &bytes, bytes.count)
-    return count == 36 ? String(decoding: bytes, as: UTF8.self) : "unknown"
+    do throws(SpoolError) {
+      let file = try System().open(AT_FDCWD, Path("/proc/sys/kernel/random/boot_id"), O_RDONLY)
+      var bytes = [UInt8](repeating: 0, count: 36)
+      let count = try bytes.withUnsafeMutableBufferPointer { (buffer) throws(SpoolError) in
+        try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: 0)
+      }
+      return count == 36 ? String(decoding: bytes, as: UTF8.self) : "unknown"
+    } catch {
+      return "unknown"
+    }
   }
 
   /// The names in `directory` that are not ignored: no leading dot. One reading proves nothing about what moves meanwhile (readdir(3)).
@@ -113,17 +116,14 @@ package final class Spool: Sendable {
 
   /// Makes the names in `directory` durable (fsync(2): a file's own fsync says nothing of its name).
   package func flush(_ directory: Directory) -> Flush {
-    Flush(.directory(directory), device: device) { [system, root] () throws(SpoolError) in
-      let path = Path(directory)
-      let descriptor = try system.open(root, path, O_RDONLY | O_DIRECTORY)
-      defer { _ = Glibc.close(descriptor) }
-      try system.fsync(descriptor, path)
+    Flush(.directory(directory), device: device) { [system, spool = self.directory] () throws(SpoolError) in
+      try system.open(spool.number, Path(directory), O_RDONLY | O_DIRECTORY).fsync()
     }
   }
 
   /// - Throws: ``SpoolError`` where its status cannot be read.
   package func fileSystem() throws(SpoolError) -> FileSystem {
-    try FileSystem(root, Path(location), system, keeping: self)
+    try FileSystem(directory)
   }
 
   /// A name in `tmp/` of this call's own. Others may write there (spool.5, SEVERAL USERS), and see this worker's tag in the names of its claims: so it
@@ -134,77 +134,21 @@ package final class Spool: Sendable {
 
   /// The time by the clock that stamps this file system's files, which may be another machine's.
   package func fileSystemTime() throws(SpoolError) -> Timestamp {
-    let path = temporary(FileName(".clock"))
-    let descriptor = try system.create(root, path, O_WRONLY | O_EXCL)
-    defer { _ = Glibc.close(descriptor) }
-    let time = try system.status(descriptor, path: path).modified
-    try system.unlink(root, path)
+    let file = try system.create(root, temporary(FileName(".clock")), O_WRONLY | O_EXCL)
+    let time = try file.status().modified
+    try system.unlink(root, file.path)
     return Timestamp(seconds: time)
-  }
-
-  /// A non-blocking inotify(7) instance.
-  package func openWatch() throws(SpoolError) -> Int32 {
-    let descriptor = inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
-    guard descriptor >= 0 else {
-      throw SpoolError(call: .open, path: "inotify", errno: Errno(rawValue: Glibc.errno))
-    }
-    return descriptor
-  }
-
-  /// Watches `directory`, or the spool's own for nil.
-  /// - Returns: the watch; nil when the directory is not there now.
-  @discardableResult
-  package func addWatch(_ descriptor: Int32, _ directory: Directory?, _ mask: UInt32) throws(SpoolError) -> Int32? {
-    // inotify_add_watch takes no directory descriptor; by way of /proc it follows the one that is open. Without /proc, as in some chroots, by name.
-    let base = access("/proc/self/fd", F_OK) == 0 ? "/proc/self/fd/\(root)" : location
-    let path = Path("\(base)/\(directory?.rawValue ?? ".")")
-    let watch = path.withCString { inotify_add_watch(descriptor, $0, mask) }
-    if watch >= 0 { return watch }
-    let errno = Errno(rawValue: Glibc.errno)
-    if errno == .noSuchFileOrDirectory || errno == .notDirectory { return nil }
-    throw SpoolError(call: .open, path: "inotify watch on \(path.display)", errno: errno)
-  }
-
-  /// Bytes that this user can still write beside the data; nil where the file system does not say.
-  package func freeSpace() -> UInt64? {
-    var status = statvfs()
-    guard fstatvfs(root, &status) == 0, status.f_blocks > 0 else { return nil }
-    let (bytes, isTooMany) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
-    return isTooMany ? .max : bytes
   }
 
   /// The whole of a small regular file, at most `limit` bytes; nil when there is none.
   package func contents(_ path: Path, limit: Int) throws(SpoolError) -> [UInt8]? {
-    let descriptor: Int32
     do throws(SpoolError) {
       // Before the open, which is an action of its own on some devices.
       guard try system.status(root, path).isRegular else { return nil }
-      descriptor = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      return try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY).read(limit: limit)
     } catch  where error.errno == .noSuchFileOrDirectory {
       return nil
     }
-    defer { _ = Glibc.close(descriptor) }
-    return try read(descriptor, path, limit: limit)
-  }
-
-  func read(_ descriptor: Int32, _ path: Path, limit: Int) throws(SpoolError) -> [UInt8] {
-    let size = Int(clamping: try system.status(descriptor, path: path).size)
-    var bytes = [UInt8](repeating: 0, count: min(size, limit))
-    var filled = 0
-    while filled < bytes.count {
-      // A throwing closure cannot carry the typed error through withUnsafe…, hence the Result.
-      let result: Result<Int, SpoolError> = bytes.withUnsafeMutableBytes { buffer in
-        let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
-        return Result { () throws(SpoolError) in
-          try system.read(descriptor, path, into: rest, at: Int64(filled))
-        }
-      }
-      let count = try result.get()
-      if count == 0 { break }
-      filled += count
-    }
-    bytes.removeLast(bytes.count - filled)
-    return bytes
   }
 
   private func exists(_ path: Path) throws(SpoolError) -> Bool {

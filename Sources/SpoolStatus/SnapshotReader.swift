@@ -192,7 +192,7 @@ package struct SnapshotReader {
         // It is gone, or no regular file.
         return try spool.status(directory, file) == nil ? nil : JobStatus(name, state)
       }
-      let data = try status(.partial, FileName(name.bytes + Array(".part".utf8))).map {
+      let data = try status(.partial, name.data).map {
         (size: UInt64(clamping: $0.size), modified: $0.modified)
       }
       return JobReading(text: text, defaults: defaults, data: data, now: now).status(name, state)

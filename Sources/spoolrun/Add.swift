@@ -134,7 +134,7 @@ struct Add: ParsableCommand {
     let source =
       output?.split(separator: "/").last.map(String.init) ?? (try? URLParts(urls[0]))?.lastPathSegment ?? "job"
     var bytes = Array(source.utf8.drop { $0 == 0x2E || $0 == 0x2D }.prefix(JobName.maximumLength - 10))
-    if bytes.suffix(5) == Array(".part".utf8)[...] { bytes.removeLast(5) }
+    if FileName(bytes).isData { bytes.removeLast(FileName.dataSuffix.count) }
     return JobName(FileName(bytes)) ?? JobName(FileName("job"))!
   }
 }

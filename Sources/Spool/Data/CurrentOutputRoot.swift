@@ -92,7 +92,7 @@ package final class CurrentOutputRoot {
 extension Spool {
   /// The spool and those of its directories that hold no payloads.
   func ownDirectories() throws(SpoolError) -> [FileStatus] {
-    var found = [try system.status(root, path: Path(location))]
+    var found = [try directory.status()]
     let names = Directory.allCases.filter { $0 != .files }.map { Path($0) } + [Path("hooks")]
     for name in names {
       do throws(SpoolError) { found.append(try system.status(root, name)) } catch
@@ -116,7 +116,7 @@ extension OutputRoot {
   /// Why this root is none to publish to; nil where it lies apart from the spool, or in its `files`.
   func misplacement() throws(SpoolError) -> String? {
     let name = location.map { escaped($0) } ?? "files"
-    let way = try ancestors(of: root.descriptor)
+    let way = try ancestors(of: root.number)
     // By open directories, so that no link and no bind mount hides the way.
     if try ancestors(of: spool.root).contains(where: { $0.isSameFile(as: way[0]) }) {
       return "the output root \(name) holds the spool: a job's output could become a job, or the spool's defaults"

@@ -6,12 +6,12 @@ package struct Flush: Sendable {
   /// What one call makes durable.
   package enum Target: Hashable, Sendable {
     case file(device: UInt64, inode: UInt64)
-    /// Of the spool, found by its name at the time of the call: it may be removed and made again.
+    /// A directory of the spool, found by its name at the time of the call: it may be removed and made again.
     case directory(Directory)
   }
 
   package let target: Target
-  /// Where it lies.
+  /// The device that the target is on (stat(2), st_dev).
   package let device: UInt64
   private let call: @Sendable () throws(SpoolError) -> Void
 
@@ -21,49 +21,41 @@ package struct Flush: Sendable {
     self.call = call
   }
 
-  /// fdatasync(2): the data, and of the metadata what it takes to read it.
-  init(dataOf descriptor: Int32, _ path: Path, _ status: FileStatus, _ system: System) {
-    self.init(.file(device: status.device, inode: status.inode), device: status.device) { () throws(SpoolError) in
-      try system.fdatasync(descriptor, path)
-    }
+  private init(_ status: FileStatus, _ call: @escaping @Sendable () throws(SpoolError) -> Void) {
+    self.init(.file(device: status.device, inode: status.inode), device: status.device, call)
+  }
+
+  /// fdatasync(2): the data, and the metadata that is needed to read it.
+  init(dataOf file: SharedFile, _ status: FileStatus) {
+    self.init(status) { () throws(SpoolError) in try file.fdatasync() }
   }
 
   /// fsync(2).
-  init(_ descriptor: Int32, _ path: Path, _ status: FileStatus, _ system: System) {
-    self.init(.file(device: status.device, inode: status.inode), device: status.device) { () throws(SpoolError) in
-      try system.fsync(descriptor, path)
-    }
+  init(_ file: SharedFile, _ status: FileStatus) {
+    self.init(status) { () throws(SpoolError) in try file.fsync() }
   }
 
-  /// Runs on whichever thread. Not to be repeated after an error: the pages count as clean then (fsync(2)).
+  /// Makes the target durable; on any thread.
+  /// - Throws: ``SpoolError``. Do not repeat it then: the pages count as clean (fsync(2)).
   package func run() throws(SpoolError) { try call() }
 }
 
 /// A file system that holds a spool or an output root, to be made durable as a whole.
 package struct FileSystem: Sendable {
+  /// As in stat(2), st_dev.
   package let device: UInt64
-  private let descriptor: Int32
-  private let path: Path
-  private let system: System
-  /// Whoever closes the descriptor.
-  private let keeper: any AnyObject & Sendable
+  private let file: SharedFile
 
-  /// - Parameters:
-  ///   - descriptor: open since before the first write, or its errors would not be reported (syncfs(2)).
-  ///   - keeper: whoever closes it, kept until then.
-  init(_ descriptor: Int32, _ path: Path, _ system: System, keeping keeper: any AnyObject & Sendable)
-    throws(SpoolError)
-  {
-    self.keeper = keeper
-    device = try system.status(descriptor, path: path).device
-    self.descriptor = descriptor
-    self.path = path
-    self.system = system
+  /// - Parameter file: open since before the first write, or its errors would not be reported (syncfs(2)).
+  init(_ file: SharedFile) throws(SpoolError) {
+    device = try file.status().device
+    self.file = file
   }
 
   /// Whether this kernel's syncfs(2) reports every failed write.
   package static let isReliable = spoolrun_syncfs_is_reliable() != 0
 
-  /// syncfs(2), on whichever thread. An error may be any file's: each has to be flushed by itself then, which reports its own.
-  package func sync() throws(SpoolError) { try system.syncFileSystem(descriptor, path) }
+  /// syncfs(2), on any thread.
+  /// - Throws: ``SpoolError``, which may be any file's: each file has to be flushed by itself then, and reports its own.
+  package func sync() throws(SpoolError) { try file.syncFileSystem() }
 }

@@ -1,10 +1,13 @@
 /// A directory entry's name: bytes from strangers, any but `/` and NUL (path_resolution(7)).
 package struct FileName: Hashable, Sendable {
+  /// Bytes that a name may have (NAME_MAX, limits.h).
+  static let maximumLength = 255
+
   package let bytes: [UInt8]
 
   package init(_ bytes: [UInt8]) { self.bytes = bytes }
   package init(_ string: String) { bytes = Array(string.utf8) }
-  /// A leading dot: no reader of a spool looks at it, as in a maildir.
+  /// A leading dot: every reader of a spool ignores it, as in a maildir.
   package var isIgnored: Bool { bytes.first == 0x2E }
 
   /// What ``numbered(_:limit:)`` has added to a name, if its end looks like that.
@@ -12,15 +15,14 @@ package struct FileName: Hashable, Sendable {
     guard let mark = bytes.lastIndex(of: UInt8(ascii: "~")), mark > 0 else { return nil }
     let digits = bytes[(mark + 1)...]
     guard (1...9).contains(digits.count), digits.first != UInt8(ascii: "0"),
-      digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
-      let number = Int(String(decoding: digits, as: UTF8.self)), number >= 2
+      let number = decimal(String(decoding: digits, as: UTF8.self)), number >= 2
     else { return nil }
-    return (FileName(Array(bytes[..<mark])), number)
+    return (FileName(Array(bytes[..<mark])), Int(number))
   }
 
-  /// `NAME~2` for the second of this name. A number that is there already is replaced, also one that was part of the name from the start: `NAME~3`, and
-  /// not `NAME~2~2`.
-  /// - Parameter limit: bytes that it may have; what is longer is cut before the number.
+  /// `NAME~2` for the second of this name. A number that the name ends in is replaced, also one that was part of it from
+  /// the start: `NAME~3`, and not `NAME~2~2`.
+  /// - Parameter limit: bytes that it may have; a longer name is cut before the number.
   func numbered(_ number: Int, limit: Int) -> FileName {
     (numbering?.stem ?? self).suffixed("~\(number)", limit: limit)
   }
@@ -31,6 +33,37 @@ package struct FileName: Hashable, Sendable {
 
   /// The name, safe for a terminal: see ``escaped(_:)``.
   package var display: String { escaped(bytes) }
+}
+
+extension FileName {
+  /// One name in a directory: not empty, without a slash, and neither `.` nor `..`.
+  package var isEntry: Bool { !bytes.isEmpty && !bytes.contains(0x2F) && bytes != [0x2E] && bytes != [0x2E, 0x2E] }
+
+  static let recordSuffix = Array(".record".utf8)
+  /// The end of the name of a job's data.
+  package static let dataSuffix = Array(".part".utf8)
+
+  /// `NAME.part`: the data of a job of this name.
+  package var data: FileName { FileName(bytes + Self.dataSuffix) }
+
+  /// Ends in `.part`: a job's data.
+  package var isData: Bool { bytes.suffix(Self.dataSuffix.count) == Self.dataSuffix[...] }
+
+  /// Without `.part`.
+  var dataOwner: FileName { FileName(Array(bytes.dropLast(Self.dataSuffix.count))) }
+
+  /// Without `.record`; shorter than the name was, if that was too long for the suffix.
+  var recordSubject: FileName { FileName(Array(bytes.dropLast(Self.recordSuffix.count))) }
+
+  var hasRecordSuffix: Bool {
+    bytes.count > Self.recordSuffix.count && bytes.suffix(Self.recordSuffix.count) == Self.recordSuffix[...]
+  }
+
+  /// Its record's name was cut, and does not tell it.
+  var hasLongRecord: Bool { bytes.count > Self.maximumLength - Self.recordSuffix.count }
+
+  /// The record in `failed/` of what is no job and has this name.
+  package var record: FileName { FileName(Array(bytes.prefix(Self.maximumLength - Self.recordSuffix.count)) + Self.recordSuffix) }
 }
 
 /// A path below some directory, as bytes for the kernel.
@@ -59,8 +92,8 @@ package struct Path: Hashable, Sendable {
   }
 }
 
-/// `bytes` as text that a terminal cannot be steered with: control characters (C0, DEL, C1), the backslash and whatever is no UTF-8 as `\xNN`;
-/// bidirectional overrides likewise, which make a name read as another.
+/// `bytes` as text that cannot control a terminal. Control characters (C0, DEL, C1), the backslash and whatever is no UTF-8
+/// become `\xNN`; so do bidirectional overrides, which make a name look like another.
 package func escaped(_ bytes: some Sequence<UInt8>) -> String {
   var result = ""
   var decoder = UTF8()
@@ -89,7 +122,7 @@ package func escaped(_ bytes: some Sequence<UInt8>) -> String {
 
 package func escaped(_ string: some StringProtocol) -> String { escaped(Array(string.utf8)) }
 
-/// What steers a terminal, or turns the direction of what follows.
+/// Characters that control a terminal, or change the direction of the text after them.
 package func isUnsafeForDisplay(_ scalar: Unicode.Scalar) -> Bool {
   switch scalar.value {
   case 0x00...0x1F, 0x5C, 0x7F...0x9F, 0x2028...0x202E, 0x2066...0x2069: true

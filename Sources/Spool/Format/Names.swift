@@ -14,7 +14,7 @@ package struct JobName: Hashable, Sendable {
     }
     if bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return "its name holds control bytes" }
     if bytes.contains(0x2F) { return "its name holds a slash" }
-    if bytes.suffix(5) == Array(".part".utf8) { return "its name ends in .part, which is a job's data" }
+    if name.isData { return "its name ends in .part, which is a job's data" }
     return nil
   }
 
@@ -27,7 +27,7 @@ package struct JobName: Hashable, Sendable {
   package var display: String { fileName.display }
 
   /// `NAME.part`, the data of the job.
-  package var part: FileName { FileName(fileName.bytes + Array(".part".utf8)) }
+  package var part: FileName { fileName.data }
 
   /// The name for the `number`-th job of one name: `NAME~2`; see ``FileName/numbered(_:limit:)``.
   package func numbered(_ number: Int) -> JobName {
@@ -35,7 +35,8 @@ package struct JobName: Hashable, Sendable {
     JobName(unchecked: fileName.numbered(number, limit: Self.maximumLength))
   }
 
-  /// Whether `name` is what ``numbered(_:)`` gives for some number, or what it gave in 0.1, which added to a number that was there: `NAME~2~2`.
+  /// Whether `name` is what ``numbered(_:)`` gives for some number, or what it gave in 0.1, which added a second number:
+  /// `NAME~2~2`.
   func isNumbered(as name: FileName) -> Bool {
     guard let number = name.numbering?.number else { return false }
     return numbered(number).fileName == name
@@ -45,7 +46,8 @@ package struct JobName: Hashable, Sendable {
   private init(unchecked name: FileName) { fileName = name }
 }
 
-/// Who holds a claim: `HOST.PID.TAG`. The tag tells apart two workers that got the same process id one after the other.
+/// The owner of a claim: `HOST.PID.TAG`. The tag distinguishes two workers that got the same process id one after the
+/// other.
 package struct WorkerID: Hashable, Sendable {
   package let host: String
   package let text: String
@@ -58,7 +60,7 @@ package struct WorkerID: Hashable, Sendable {
     text = "\(self.host).\(process).\(hexadecimal(UInt64(tag), digits: 8))"
   }
 
-  /// The same worker by another tag, which nobody can know.
+  /// The same worker with another tag, which nobody can guess.
   var retagged: WorkerID { WorkerID(host: host, process: process, tag: .random(in: 0...UInt32.max)) }
 
   static func clean(_ host: String) -> String {
@@ -77,11 +79,11 @@ package struct WorkerID: Hashable, Sendable {
 /// A file name in `cur/`: the job's and its owner's.
 package struct ClaimName: Sendable {
   package let job: JobName
-  /// nil when the suffix is none of ours: somebody put the file there by hand.
+  /// nil when the name has no owner's suffix: somebody put the file there by hand.
   package let host: String?
   /// `HOST.PID.TAG`, as ``WorkerID`` writes it; nil where ``host`` is.
   package let owner: String?
-  /// nil where ``host`` is, or where it is no number that a process can have.
+  /// nil where ``host`` is, or where it is no valid process id.
   package let process: Int32?
 
   /// Splits at the last colon, because a job's name may hold some; nil for names that are ignored or no job's.

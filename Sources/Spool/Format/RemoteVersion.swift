@@ -41,7 +41,7 @@ package struct RemoteVersion: Sendable, Equatable {
 extension RemoteVersion {
   /// What `answer` is of, beside this. Where the journal of an older version names no resource, the job's URL has to
   /// do.
-  package func relation(to answer: RemoteVersion) -> Resource.Relation {
+  func relation(to answer: RemoteVersion) -> Resource.Relation {
     guard let resource, let other = answer.resource else { return mirror == answer.mirror ? .same : .other }
     return resource.relation(to: other)
   }

@@ -22,7 +22,7 @@ package struct Resource: Sendable, Hashable {
     }
   }
 
-  package enum Relation: Sendable {
+  enum Relation: Sendable {
     case same
     /// Same origin and path, another query: a link that was signed anew, or another object of one script. Only a
     /// strong ETag may tell.
@@ -30,7 +30,7 @@ package struct Resource: Sendable, Hashable {
     case other
   }
 
-  package func relation(to other: Resource) -> Relation {
+  func relation(to other: Resource) -> Relation {
     if place != other.place { return .other }
     return query == other.query ? .same : .otherQuery
   }

@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 internal import SystemPackage
 
@@ -10,16 +9,10 @@ extension Spool {
     let directory = try system.status(root, Path(.tmp))
     // In another user's spool (spool.5, SEVERAL USERS) the file has the group of its directory, which is that user's own.
     let isForeign = directory.owner != geteuid() && directory.permissions & 0o2000 != 0
-    let descriptor = try system.create(
-      root, temporary, O_WRONLY | O_EXCL | O_NOFOLLOW, mode: isForeign ? 0o640 : 0o600)
-    defer { _ = Glibc.close(descriptor) }
+    var file = try system.create(root, temporary, O_WRONLY | O_EXCL | O_NOFOLLOW, mode: isForeign ? 0o640 : 0o600)
     do throws(SpoolError) {
-      let bytes = Array(text.utf8)
-      let result: Result<Void, SpoolError> = bytes.withUnsafeBytes { buffer in
-        Result { () throws(SpoolError) in try system.write(descriptor, temporary, buffer, at: 0) }
-      }
-      try result.get()
-      try system.fsync(descriptor, temporary)
+      try file.write(Array(text.utf8), at: 0)
+      try file.fsync()
       var target = name
       var attempt = 1
       while true {
@@ -33,7 +26,8 @@ extension Spool {
       }
       if isForeign {
         // Who may only drop cannot open the directory to sync it.
-        try system.syncFileSystem(descriptor, Path(.new, target.fileName))
+        file.path = Path(.new, target.fileName)
+        try file.syncFileSystem()
       } else {
         try flush(.new).run()
       }

@@ -128,9 +128,7 @@ extension Spool {
   }
 
   private func touch(_ place: JobPlace) throws(SpoolError) {
-    let descriptor = try system.open(root, place.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-    defer { _ = Glibc.close(descriptor) }
-    try system.touch(descriptor, place.path)
+    try system.open(root, place.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY).touch()
   }
 
   private func remove(_ place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {
@@ -161,24 +159,23 @@ extension Spool {
 
   /// Waits, 2 s at most, until nobody has the job's lock, nor has it open for writing: in `new/` it would seem half written.
   private func waitUntilUnlocked(_ place: JobPlace) throws(SpoolError) {
-    let descriptor: Int32
+    var file: OwnedFile
     do throws(SpoolError) {
       guard try self.status(place.directory, place.name)?.isRegular ?? false else { return }
-      descriptor = try system.open(root, place.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      file = try system.open(root, place.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
     } catch  where error.errno == .permissionDenied {
       return
     }
-    defer { System.release(descriptor) }
     for _ in 0..<100 {
-      if try system.lock(descriptor, place.path), try !isOpenForWriting(descriptor, place) { return }
+      if try file.lock(), try !isOpenForWriting(file) { return }
       usleep(20_000)
     }
   }
 
   /// As far as a lease tells (fcntl(2), F_SETLEASE).
-  private func isOpenForWriting(_ descriptor: Int32, _ place: JobPlace) throws(SpoolError) -> Bool {
+  private func isOpenForWriting(_ file: borrowing OwnedFile) throws(SpoolError) -> Bool {
     do throws(SpoolError) {
-      try system.probeLease(descriptor, place.path)
+      try file.probeLease()
       return false
     } catch {
       // Any other answer: it is not this user's to ask, or the file system knows no leases.

@@ -32,7 +32,7 @@ extension Spool {
     do throws(SpoolError) {
       // Through a link as well.
       return try system.status(AT_FDCWD, Path(path + Array("/.".utf8)))
-        .isSameFile(as: system.status(root, path: Path(location)))
+        .isSameFile(as: directory.status())
     } catch  where [.noSuchFileOrDirectory, .notDirectory, .permissionDenied].contains(error.errno) {
       return false
     }

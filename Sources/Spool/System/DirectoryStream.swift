@@ -1,38 +1,30 @@
 internal import Glibc
 internal import SystemPackage
 
-/// An open directory that is read a buffer at a time, so that a million names never stand in memory. What moves meanwhile may be missed or seen twice (readdir(3)).
+/// An open directory that is read a buffer at a time, so that a million names are never in memory together. An entry
+/// that moves meanwhile may be missed or seen twice (readdir(3)).
 package final class DirectoryStream {
   private static let bufferSize = 32 * 1024
 
-  private let system: System
-  private let path: Path
-  private let descriptor: Int32
+  private let directory: OwnedFile
   private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 8)
   private var filled = 0
   private var position = 0
 
-  /// Takes the descriptor over.
-  init(_ descriptor: Int32, _ path: Path, _ system: System) {
-    self.system = system
-    self.path = path
-    self.descriptor = descriptor
-  }
+  init(_ directory: consuming OwnedFile) { self.directory = directory }
 
-  deinit {
-    buffer.deallocate()
-    _ = Glibc.close(descriptor)
-  }
+  deinit { buffer.deallocate() }
 
   /// The next name other than `.` and `..`; nil at the end.
   package func next() throws(SpoolError) -> FileName? {
     while true {
       if position == filled {
         position = 0
-        filled = try system.readEntries(descriptor, path, into: buffer)
+        filled = try directory.readEntries(into: buffer)
         if filled == 0 { return nil }
       }
-      // struct linux_dirent64 (getdents64(2)): inode and offset, 8 bytes each, the length of all at 16, the type at 18, then the name.
+      // struct linux_dirent64 (getdents64(2)): inode and offset, 8 bytes each, the entry's length at 16, the type at 18,
+      // then the name.
       let entry = UnsafeRawBufferPointer(rebasing: buffer[position..<filled])
       let length = Int(entry.loadUnaligned(fromByteOffset: 16, as: UInt16.self))
       position += length
@@ -46,7 +38,6 @@ package final class DirectoryStream {
 extension Spool {
   /// Begins to read `directory`; gives ignored names as well.
   package func stream(_ directory: Directory) throws(SpoolError) -> DirectoryStream {
-    let path = Path(directory)
-    return DirectoryStream(try system.open(root, path, O_RDONLY | O_DIRECTORY), path, system)
+    DirectoryStream(try system.open(root, Path(directory), O_RDONLY | O_DIRECTORY))
   }
 }

@@ -3,15 +3,17 @@ internal import Glibc
 internal import SystemPackage
 
 extension SpoolError {
-  /// What a single file can bring about: it is immutable or append-only (chattr(1)), a mount of its own, running, another user's in a sticky directory.
+  /// Errors that a single file can cause: it is immutable or append-only (chattr(1)), a mount point, a running program,
+  /// or another user's in a sticky directory.
   fileprivate var mayConcernOneFile: Bool {
-    // Not EROFS, which is nearly always all files': where a single one is mounted so, its rename says EBUSY.
+    // Not EROFS, which nearly always concerns all files: a single file that is mounted read-only says EBUSY to rename.
     [.notPermitted, .permissionDenied, .resourceBusy, .textFileBusy, .tooManySymbolicLinkLevels].contains(errno)
   }
 }
 
 extension Spool {
-  /// Whether `error`, which working on one file in `directory` met, says nothing of the others: the directories that all jobs go through can be written to.
+  /// Whether `error`, which work on one file in `directory` met, leaves the other files alone: the directories that all
+  /// jobs pass through can be written to.
   package func concernsOneFile(_ error: SpoolError, in directory: Directory) -> Bool {
     guard error.mayConcernOneFile else { return false }
     for directory in Set([directory, .cur, .tmp]) {

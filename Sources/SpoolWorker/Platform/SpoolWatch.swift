@@ -2,7 +2,8 @@ internal import CLinux
 internal import Glibc
 internal import Spool
 
-/// What inotify(7) tells of a spool. A hint and no more: its queue overflows, it says nothing of other hosts, and so the worker scans all the same.
+/// The changes in a spool that inotify(7) reports. They are only hints: its queue may overflow, and it says nothing about
+/// other hosts. So the worker also scans.
 @WorkerLoop
 final class SpoolWatch {
   struct Change: Hashable {
@@ -12,11 +13,13 @@ final class SpoolWatch {
 
   struct News {
     var changes: [Change] = []
-    /// The kernel dropped events, or a directory went away or came back: only a scan tells what is there now.
+    /// The kernel dropped events, or a directory went away or came back: only a scan finds what is there now.
     var needsScan = false
   }
 
+  /// Readable when there is news.
   nonisolated let descriptor: Int32
+  private let queue: InotifyQueue
   private let spool: Spool
   private var directories: [Int32: Directory] = [:]
   private static let watched: [Directory] = [.new, .partial, .cur]
@@ -24,28 +27,27 @@ final class SpoolWatch {
   /// - Throws: ``SpoolError`` where the user has no inotify instances left (EMFILE).
   init(_ spool: Spool) throws(SpoolError) {
     self.spool = spool
-    descriptor = try spool.openWatch()
+    queue = try InotifyQueue(spool)
+    descriptor = queue.descriptor
     try renew()
   }
 
-  deinit { close(descriptor) }
-
   /// Watches what is not watched: at first, and after a directory was removed and made again.
   func renew() throws(SpoolError) {
-    try spool.addWatch(descriptor, nil, UInt32(IN_CREATE | IN_MOVED_TO | IN_MOVE_SELF | IN_ONLYDIR))
+    try queue.watch(nil, UInt32(IN_CREATE | IN_MOVED_TO | IN_MOVE_SELF | IN_ONLYDIR))
     directories = [:]
     for directory in Self.watched {
-      // Closed after writing, renamed in, touched: each may make a job runnable. Moved or removed from cur/: a person's gesture.
-      // Created: of a link, and of what is no file, that is all there will be.
+      // Closed after writing, renamed in, touched: each may make a job runnable. Moved or removed from cur/: a person's
+      // gesture. Created: the only event for a link, and for what is no file.
       let more = directory == .cur ? IN_MOVED_FROM | IN_DELETE : directory == .new ? IN_CREATE : 0
       let mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | more
-      if let watch = try spool.addWatch(descriptor, directory, UInt32(mask)) { directories[watch] = directory }
+      if let watch = try queue.watch(directory, UInt32(mask)) { directories[watch] = directory }
     }
   }
 
-  /// A plain file that was just created: it gets written and closed, which will be told.
+  /// A plain file that was just created: it gets written and closed, which is another event.
   private func isBeingMade(_ directory: Directory, _ name: FileName) -> Bool {
-    // Gone, or not to be looked at: the scan knows better.
+    // Gone, or not to be looked at: the scan finds out.
     guard let status = try? spool.status(directory, name) else { return true }
     return status.isRegular && status.links == 1
   }
@@ -57,7 +59,14 @@ final class SpoolWatch {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 8)
     defer { buffer.deallocate() }
     while true {
-      let count = Glibc.read(descriptor, buffer.baseAddress, size)
+      let count: Int
+      do throws(SpoolError) {
+        count = try queue.read(into: buffer)
+      } catch {
+        // Events may be lost.
+        news.needsScan = true
+        return news
+      }
       guard count > 0 else { return news }
       var offset = 0
       while offset < count {

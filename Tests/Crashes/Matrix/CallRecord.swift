@@ -64,13 +64,18 @@ enum CallClass: String, Sendable {
   func contains(_ kind: String) -> Bool {
     switch self {
     case .any: true
-    case .state: !["open", "read", "stat", "lock", "lease", "list", "close"].contains(kind)
+    case .state: !Self.harmless.contains(kind)
     case .write: kind == "write"
     case .room: ["write", "create", "mkdir", "link", "fsync", "fdatasync", "syncfs"].contains(kind)
     case .descriptor: kind == "open" || kind == "create"
     case .transfer: kind == "write" || kind == "read"
     }
   }
+
+  /// Those before and after which a crash leaves the same spool.
+  private static let harmless = [
+    "open", "read", "stat", "lock", "lease", "list", "close", "statvfs", "inotify_add_watch", "posix_fadvise",
+  ]
 
   /// How many calls of this class the processes were about to make.
   func count(in events: [CallEvent], of process: Int? = nil) -> Int {

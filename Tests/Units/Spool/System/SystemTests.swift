@@ -22,14 +22,27 @@ import Testing
   /// fsync(2) after EINTR would lie as after EIO; close(2) has closed all the same.
   @Test func fsyncIsNotRepeated() throws {
     let directory = try TemporaryDirectory()
-    let descriptor = open(directory.path, O_RDONLY | O_CLOEXEC)
-    defer { close(descriptor) }
     let hook = Probe { [.fsync, .fdatasync].contains($0.kind) ? .fail(.interrupted) : nil }
-    let system = System(hook: hook)
-    #expect(throws: SpoolError.self) { try system.fsync(descriptor, Path("d")) }
-    #expect(throws: SpoolError.self) { try system.fdatasync(descriptor, Path("d")) }
+    let file = try System(hook: hook).open(AT_FDCWD, Path(directory.path), O_RDONLY).shared()
+    #expect(throws: SpoolError.self) { try file.fsync() }
+    #expect(throws: SpoolError.self) { try file.fdatasync() }
     #expect(hook.count(.fsync) == 1 && hook.count(.fdatasync) == 1)
-    try System(hook: Probe { $0.kind == .close ? .fail(.interrupted) : nil }).close(-1, Path("d"))
+    let closing = System(hook: Probe { $0.kind == .close ? .fail(.interrupted) : nil })
+    try closing.open(AT_FDCWD, Path(directory.path), O_RDONLY).shared().close()
+  }
+
+  /// After its last holder, or after `close`, a descriptor's number is the next file's: nothing may go there.
+  @Test func aClosedFileTakesNoCalls() throws {
+    let directory = try TemporaryDirectory()
+    let file = try System().create(AT_FDCWD, Path("\(directory.path)/x"), O_RDWR).shared()
+    let number = file.number
+    try file.close()
+    try file.close()
+    let other = open(directory.path, O_RDONLY | O_CLOEXEC)
+    defer { close(other) }
+    #expect(other == number || fcntl(number, F_GETFD) == -1)
+    let error = #expect(throws: SpoolError.self) { _ = try file.status() }
+    #expect(error?.errno == .badFileDescriptor && !file.isOpen)
   }
 
   @Test func shortWritesGoOn() throws {
@@ -37,9 +50,7 @@ import Testing
     let path = "\(directory.path)/x"
     let hook = Probe { $0.kind == .write ? .short(3) : nil }
     let system = System(hook: hook)
-    let descriptor = try system.create(AT_FDCWD, Path(path), O_RDWR)
-    defer { close(descriptor) }
-    try Array("0123456789".utf8).withUnsafeBytes { try system.write(descriptor, Path(path), $0, at: 2) }
+    try system.create(AT_FDCWD, Path(path), O_RDWR).write(Array("0123456789".utf8), at: 2)
     #expect(hook.count(.write) == 4)
     #expect(try readFile(path) == [0, 0] + Array("0123456789".utf8))
   }
@@ -59,14 +70,11 @@ import Testing
     let directory = try TemporaryDirectory()
     let system = System()
     let opened = [
-      try system.open(AT_FDCWD, Path(directory.path), O_RDONLY),
-      try system.create(AT_FDCWD, Path("\(directory.path)/x"), O_RDWR),
+      try system.open(AT_FDCWD, Path(directory.path), O_RDONLY).shared(),
+      try system.create(AT_FDCWD, Path("\(directory.path)/x"), O_RDWR).shared(),
     ]
-    let beneath = try system.openBeneath(opened[0], Path("x"), O_RDONLY)
-    for descriptor in opened + [beneath] {
-      #expect(fcntl(descriptor, F_GETFD) & FD_CLOEXEC != 0)
-      close(descriptor)
-    }
+    let beneath = try system.openBeneath(opened[0].number, Path("x"), O_RDONLY).shared()
+    for file in opened + [beneath] { #expect(fcntl(file.number, F_GETFD) & FD_CLOEXEC != 0) }
   }
 
   /// Names of all lengths, many times what the kernel gives at once: each comes whole, and once.
@@ -75,8 +83,7 @@ import Testing
     let names = (0..<3000).map { "\($0)-" + String(repeating: "x", count: $0 % 240) }
     for name in names { try writeFile("\(directory.path)/\(name)", []) }
     let hook = Probe { _ in nil }
-    let stream = DirectoryStream(
-      try System().open(AT_FDCWD, Path(directory.path), O_RDONLY), Path("d"), System(hook: hook))
+    let stream = DirectoryStream(try System(hook: hook).open(AT_FDCWD, Path(directory.path), O_RDONLY))
     var seen: [String] = []
     while let name = try stream.next() { seen.append(name.display) }
     let isWhole = seen.sorted() == names.sorted()
@@ -88,9 +95,7 @@ import Testing
   @Test func listingLeavesOutOnlyTheTwo() throws {
     let directory = try TemporaryDirectory()
     for name in [".hidden", "a"] { try writeFile("\(directory.path)/\(name)", []) }
-    let system = System()
-    let stream = DirectoryStream(
-      try system.open(AT_FDCWD, Path(directory.path), O_RDONLY), Path("d"), system)
+    let stream = DirectoryStream(try System().open(AT_FDCWD, Path(directory.path), O_RDONLY))
     var names: Set<String> = []
     while let name = try stream.next() { names.insert(name.display) }
     #expect(names == [".hidden", "a"])

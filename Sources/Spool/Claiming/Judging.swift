@@ -1,0 +1,124 @@
+internal import Glibc
+internal import SystemPackage
+
+/// A job's text, and what is wrong with it.
+struct Judgement {
+  let bytes: [UInt8]
+  /// nil while the file lacks its last newline and is young.
+  let text: JobText?
+  var defect: Defect?
+}
+
+/// Who has a job, whether its dropper has finished it, and whether it is valid.
+extension Spool {
+  /// Whether the claim of another worker may be taken over.
+  func isAbandoned(_ name: FileName, now: Timestamp) throws(SpoolError) -> Bool {
+    guard let status = try status(.cur, name) else { return false }
+    // On this host the lock tells. flock(2) alone proves nothing across hosts: on some file systems it succeeds for
+    // everyone.
+    if ClaimName(name)?.host == owner.host || status.modified + Self.lease <= now.seconds { return true }
+    if status.modified > now.seconds + Self.lease { try beginLease(Path(.cur, name)) }
+    return false
+  }
+
+  /// Begins the lease now: a heartbeat from the future, by a clock that was wrong, proves no life until then, and a living
+  /// owner renews it.
+  private func beginLease(_ claim: Path) throws(SpoolError) {
+    do throws(SpoolError) {
+      try system.open(root, claim, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY).touch()
+    } catch  where error.errno == .noSuchFileOrDirectory {
+    }
+  }
+
+  /// Whether this worker has a job of this name, which keeps the name until it has ended. Asked before the file is open for
+  /// writing, see ``isBeingWritten(_:_:now:)``.
+  func isInHand(_ job: JobName, from origin: Directory) throws(SpoolError) -> Bool {
+    if origin == .cur { return false }
+    // Where it cannot be read, the claim itself tells why.
+    let job = origin == .new ? Self.withoutOwner(job, try? self.job(.new, job.fileName)) : job
+    if try status(.cur, ClaimName.fileName(job, owner)) == nil { return false }
+    // Where data has the name, a job from `new/` gets another one.
+    if origin == .partial { return true }
+    return try status(.partial, job.part) == nil
+  }
+
+  /// The name of a job in `new/`. If it was moved there from `cur/` with the owner's suffix left on, as its journal shows,
+  /// that suffix is no part of it.
+  static func withoutOwner(_ job: JobName, _ text: @autoclosure () -> JobText?) -> JobName {
+    guard let claim = ClaimName(job.fileName), let owner = claim.owner, text()?.journal.lastStart?.worker == owner
+    else { return job }
+    return claim.job
+  }
+
+  /// Whether a dropper still writes the file, or another worker has locked it: by lease (fcntl(2), F_SETLEASE: only the
+  /// file's owner or root may ask), else by age.
+  ///
+  /// All that would make a worker look again is found out here, by a descriptor for reading: to close one for writing is
+  /// an event for a worker that watches, and it would look again without end.
+  func isBeingWritten(_ path: Path, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Bool {
+    let isYoung = Self.isYoung(status, at: now)
+    var file: OwnedFile
+    do throws(SpoolError) {
+      file = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    } catch
+      where error.errno == .permissionDenied || error.errno == .noSuchFileOrDirectory || error.isNoRegularFile
+    {
+      // The claim itself will say what is wrong with it.
+      return false
+    } catch  where error.errno == .wouldBlock {
+      // Its writer holds a write lease on it (open(2), O_NONBLOCK).
+      return true
+    }
+    do throws(SpoolError) {
+      try file.probeLease()
+    } catch  where error.errno == .resourceTemporarilyUnavailable {
+      return true
+    } catch {
+      // Not this user's to ask: its age has to tell.
+      if isYoung { return true }
+    }
+    // Something else may have taken the name: the claim itself will say what is wrong with it.
+    let opened = try file.status()
+    guard opened.isRegular else { return false }
+    // The last byte settles nearly all cases.
+    if isYoung, try !endsInNewline(file, opened), try judge(file, opened, .new, now: now).text == nil { return true }
+    return try !file.lock()
+  }
+
+  private func endsInNewline(_ file: borrowing OwnedFile, _ status: FileStatus) throws(SpoolError) -> Bool {
+    guard status.size > 0 else { return false }
+    var last: UInt8 = 0
+    let count = try withUnsafeMutableBytes(of: &last) { (buffer) throws(SpoolError) in
+      try file.read(into: buffer, at: status.size - 1)
+    }
+    return count == 1 && last == 0x0A
+  }
+
+  /// Reads the job. Its text is judged as it was read once, and is never read again from a file that another user can
+  /// write to.
+  func judge(_ file: borrowing OwnedFile, _ status: FileStatus, _ origin: Directory, now: Timestamp)
+    throws(SpoolError) -> Judgement
+  {
+    let isHuge = status.size > Self.maximumJobFile
+    let bytes = try file.read(limit: isHuge ? JobText.maximumRequest : Self.maximumJobFile)
+    let text = bytes.withUnsafeBytes { JobText($0) }
+    func invalid(_ reason: String) -> Judgement {
+      Judgement(bytes: bytes, text: text, defect: Defect(line: nil, reason: reason))
+    }
+    if isHuge || text.isTooLong { return invalid("\(status.size) bytes: a job has at most 64 KiB") }
+    if text.hasTornTail && !text.isTornByWorker(in: origin) || status.size == 0 {
+      // A cut line may look like a defect, so the missing newline alone counts, whatever else is wrong.
+      if origin == .new, Self.isYoung(status, at: now) { return Judgement(bytes: bytes, text: nil) }
+      if status.size == 0 { return invalid("empty: a job is at least one line with a URL") }
+      return invalid("the last line has no newline: it may be cut short")
+    }
+    return Judgement(bytes: bytes, text: text, defect: text.defect)
+  }
+}
+
+extension SpoolError {
+  /// What open(2) says of a symbolic link, a directory, a socket.
+  var isNoRegularFile: Bool {
+    errno == .tooManySymbolicLinkLevels || errno == .isDirectory || errno == .noSuchAddressOrDevice
+  }
+}

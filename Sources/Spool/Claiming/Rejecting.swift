@@ -1,0 +1,60 @@
+internal import Glibc
+internal import SystemPackage
+
+/// What is no job goes to `failed/`.
+extension Spool {
+  /// Moves what is no job to `failed/` as it is, with a record beside it: nothing that was dropped is deleted or ignored
+  /// in silence.
+  func reject(_ name: FileName, from origin: Directory, _ defect: Defect) throws(SpoolError) -> ClaimOutcome {
+    // `failed/NAME.part` is the place of a job's wrong data, which is replaced and removed.
+    var target = name.isData ? name.suffixed("~1", limit: FileName.maximumLength) : name
+    var attempt = 1
+    while true {
+      do throws(SpoolError) {
+        // The record first: what has moved is not looked at again, and would have none.
+        try writeRecord(of: defect, beside: target)
+        try moveNoReplace(Path(origin, name), Path(.failed, target))
+        return .rejected(target, defect)
+      } catch  where error.call == .rename && error.isImmovable {
+        return .barred(Defect(line: nil, reason: "\(defect.reason); and it cannot be moved: \(error.errno)"))
+      } catch  where error.errno == .noSuchFileOrDirectory {
+        return .lost
+      } catch  where error.errno == .fileExists && attempt < Self.mostTries {
+        attempt += 1
+        target = name.numbered(Self.number(ofTry: attempt), limit: FileName.maximumLength)
+      }
+    }
+  }
+
+  /// The journal's line about what is no valid job.
+  static func record(of defect: Defect) -> JournalLine {
+    .failed(
+      FailureRecord(
+        time: .now(), attempt: 0, failure: Failure(.malformed, defect.reason, line: defect.line), offset: 0,
+        checksum: nil, fetched: 0, retry: nil))
+  }
+
+  /// - Throws: ``SpoolError``, EEXIST where `failed/` has something else of either name. A record alone was left by a
+  ///   worker that died before the move.
+  private func writeRecord(of defect: Defect, beside target: FileName) throws(SpoolError) {
+    let path = Path(.failed, target.record)
+    // A thing that is no job is here by the name that a stranger gave it: a pipe would never open, a link leads elsewhere.
+    let own = try system.status(root, Path(.failed)).owner
+    if let other = try status(.failed, target.record), !other.isRegular || other.owner != own {
+      throw SpoolError(call: .create, path: path.display, errno: .fileExists)
+    }
+    let found = try contents(path, limit: JobText.maximumRequest) ?? []
+    // The worker may have died within the line.
+    let isRecord = zip(found, Array("failed: ".utf8)).allSatisfy { $0 == $1 } && found.count { $0 == 0x0A } <= 1
+    guard isRecord, try status(.failed, target) == nil else {
+      throw SpoolError(call: .create, path: path.display, errno: .fileExists)
+    }
+    let file = try system.create(root, path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_NONBLOCK)
+    try file.write(Array(Self.record(of: defect).text.utf8), at: 0)
+  }
+}
+
+extension SpoolError {
+  /// What a rename says of another user's directory, whose `..` would change, and of a mount point (rename(2)).
+  var isImmovable: Bool { errno == .permissionDenied || errno == .notPermitted || errno == .resourceBusy }
+}

@@ -1,0 +1,40 @@
+/// A stretch of a file to run the checksum over.
+package struct ChecksumReading: Sendable {
+  let file: SharedFile
+  let start: Mark
+  /// Where the stretch ends, in bytes from the file's start.
+  let end: UInt64
+  /// See ``PartFile/reading(from:to:rewritingFrom:)``.
+  var rewritingFrom: UInt64?
+
+  /// Reads the stretch; on any thread.
+  /// - Returns: the mark at its end.
+  /// - Throws: ``SpoolError``, EIO where the file is shorter.
+  package func run() throws(SpoolError) -> Mark {
+    guard start.offset < end else { return start }
+    var checksum = start.checksum
+    try file.readBlocks(start.offset..<end) { (bytes, offset) throws(SpoolError) in
+      checksum.update(bytes)
+      guard let rewritingFrom, rewritingFrom < offset + UInt64(bytes.count) else { return }
+      let known = rewritingFrom > offset ? Int(rewritingFrom - offset) : 0
+      try file.write(UnsafeRawBufferPointer(rebasing: bytes[known...]), at: Int64(offset) + Int64(known))
+    }
+    return Mark(offset: end, checksum: checksum)
+  }
+}
+
+/// What the page cache holds of a job's data.
+package struct DataCache: Sendable {
+  let file: SharedFile
+
+  /// Gives back the cached pages before `offset`, which are on disk (posix_fadvise(2)). So a long download takes no more of
+  /// the machine's memory than a short one, pushes out nothing that others use, and writes to memory that it has used
+  /// before.
+  /// - Parameter offset: in bytes, greater than 0.
+  package func forget(before offset: UInt64) {
+    // A length of 0 would mean all.
+    precondition(offset > 0)
+    // Advice: nothing is lost where it is not taken.
+    try? file.forgetCache(first: offset)
+  }
+}

@@ -1,0 +1,149 @@
+internal import Glibc
+internal import SystemPackage
+
+/// Where one payload goes: its open directory and its name there.
+package final class OutputPlace {
+  package let root: OutputRoot
+  /// The directories from the output root to the output's own.
+  let chain: [SharedFile]
+  let name: Path
+  private let spool: Spool
+
+  init(root: OutputRoot, chain: [SharedFile], name: Path, spool: Spool) {
+    self.root = root
+    self.chain = chain
+    self.name = name
+    self.spool = spool
+  }
+
+  var parent: SharedFile { chain[chain.count - 1] }
+
+  package enum Publication: Sendable {
+    case published
+    /// Another file has the name, and the job does not say `overwrite: yes`.
+    case exists
+    /// The output root is on another file system: the data has to be copied there.
+    case otherFileSystem
+  }
+
+  /// The status of the file here; nil when there is none.
+  /// - Throws: ``SpoolError``.
+  package func status() throws(SpoolError) -> FileStatus? {
+    do throws(SpoolError) {
+      return try spool.system.status(parent.number, name)
+    } catch  where error.errno == .noSuchFileOrDirectory {
+      return nil
+    }
+  }
+
+  /// Whether the file here is the data itself. On another file system its inode number alone proves nothing.
+  /// - Throws: ``SpoolError``.
+  package func holds(_ part: PartFile) throws(SpoolError) -> Bool {
+    let data = try part.file.status()
+    return try status()?.isSameFile(as: data) ?? false
+  }
+
+  /// Gives the verified inode its final name, by its descriptor: the file at `partial/NAME.part` may be a successor's by
+  /// now.
+  /// - Throws: ``SpoolError``.
+  package func publish(_ part: PartFile, overwrite: Bool) throws(SpoolError) -> Publication {
+    if overwrite {
+      let temporary = try temporaryName(part.inode)
+      try removeIfPresent(temporary)
+      guard try link(part, to: temporary) else { return .otherFileSystem }
+      do throws(SpoolError) {
+        try spool.system.rename(parent.number, temporary, name)
+      } catch {
+        // With a second name the next attempt, which may have another output, would take the data for somebody else's.
+        try? removeIfPresent(temporary)
+        throw error
+      }
+      return .published
+    }
+    do throws(SpoolError) {
+      return try link(part, to: name) ? .published : .otherFileSystem
+    } catch  where error.errno == .fileExists {
+      return .exists
+    }
+  }
+
+  private func link(_ part: PartFile, to name: Path) throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      do throws(SpoolError) {
+        // linkat(2): the documented way to name an open file without CAP_DAC_READ_SEARCH.
+        try spool.system.link(AT_FDCWD, Path("/proc/self/fd/\(part.file.number)"), parent.number, name, follow: true)
+      } catch  where error.errno == .noSuchFileOrDirectory {
+        // There is no /proc; or the file lost its last name, and a successor's file has it now.
+        guard try part.isInPlace() else { throw error }
+        try spool.system.link(spool.root, part.path, parent.number, name)
+      }
+      return true
+    } catch  where error.errno == .improperLink {
+      return false
+    } catch {
+      // A descriptor's number says nothing to a person.
+      throw SpoolError(call: error.call, path: "\(part.path.display) \(name.display)", errno: error.errno)
+    }
+  }
+
+  /// A name in the output directory that the job's next run finds again and no reader takes for a payload. The holder of
+  /// the data's lock may use it. The spool's inode keeps two spools with one output root apart.
+  private func temporaryName(_ data: UInt64) throws(SpoolError) -> Path {
+    let root = try spool.directory.status()
+    return Path(".spoolrun-\(String(root.inode, radix: 16))-\(String(data, radix: 16))")
+  }
+
+  private func removeIfPresent(_ path: Path) throws(SpoolError) {
+    do throws(SpoolError) {
+      try spool.system.unlink(parent.number, path)
+    } catch  where error.errno == .noSuchFileOrDirectory {
+    }
+  }
+
+  /// Removes the temporary name that an interrupted commit of the data with this inode left.
+  func removeTemporary(of data: UInt64) throws(SpoolError) { try removeIfPresent(temporaryName(data)) }
+
+  /// Removes the name of a payload that was published here, if it is still the file with this inode: nobody looks for it
+  /// here any more.
+  /// - Throws: ``SpoolError``.
+  package func withdraw(_ inode: UInt64) throws(SpoolError) {
+    if let status = try status(), status.inode == inode { try removeIfPresent(name) }
+  }
+
+  /// Begins the copy for an output root on another file system, under a temporary name there.
+  /// - Throws: ``SpoolError``.
+  package func beginCopy(of part: PartFile) throws(SpoolError) -> OutputCopy {
+    let temporary = try temporaryName(part.inode)
+    try removeIfPresent(temporary)
+    let target = try spool.system.create(parent.number, temporary, O_RDWR | O_EXCL | O_NOFOLLOW)
+    return OutputCopy(source: part.file, length: part.length, target: target)
+  }
+
+  /// Gives a finished copy its final name.
+  /// - Returns: false where another file has that name and `overwrite` is false.
+  /// - Throws: ``SpoolError``.
+  package func publish(_ copy: OutputCopy, overwrite: Bool) throws(SpoolError) -> Bool {
+    if overwrite {
+      try spool.system.rename(parent.number, copy.target.path, name)
+      return true
+    }
+    do throws(SpoolError) {
+      try spool.moveNoReplace(copy.target.path, name, in: parent.number)
+      return true
+    } catch  where error.errno == .fileExists {
+      return false
+    }
+  }
+
+  /// Removes an unfinished copy.
+  /// - Throws: ``SpoolError``.
+  package func discard(_ copy: OutputCopy) throws(SpoolError) { try removeIfPresent(copy.target.path) }
+
+  /// Opens the file that is at the output, to read its checksum.
+  /// - Throws: ``SpoolError``.
+  package func openExisting() throws(SpoolError) -> ExistingOutput {
+    let file = try spool.system.open(parent.number, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    let status = try file.status()
+    return ExistingOutput(file: file.shared(), status: status)
+  }
+}

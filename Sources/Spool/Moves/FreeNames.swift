@@ -1,0 +1,85 @@
+internal import SystemPackage
+
+/// Names that are taken, and moves that replace nothing.
+extension Spool {
+  /// How many names are tried before there is thought to be another reason why none is free.
+  static let mostTries = 110
+
+  /// The number for the `attempt`-th name: 2, 3, … and after the hundredth a random one. Without it, a person who drops one
+  /// name over and over could make each move look through all that came of it, and end the worker with the last number.
+  static func number(ofTry attempt: Int) -> Int { attempt <= 100 ? attempt : .random(in: 101...999_999_999) }
+
+  /// Whether an older job has this name, so that `NAME.part` is that job's.
+  /// - Parameter source: the job that asks, in `new/`.
+  func isTaken(_ job: JobName, _ source: Path) throws(SpoolError) -> Bool {
+    let directories = [Directory.cur, .partial, .hold, .failed]
+    // Of two claims without data, the first to lock it has the name (`PartFile.open`): no need to look through `cur/`.
+    guard try status(.partial, job.part) != nil else {
+      return try !places(of: job.fileName, in: Array(directories.dropFirst())).isEmpty
+    }
+    // Held with its owner's suffix left on; or the very name, where `source` had one left on.
+    if try list(.hold).contains(where: { ClaimName($0)?.job == job }) { return true }
+    if source != Path(.new, job.fileName), try status(.new, job.fileName) != nil { return true }
+    // In the order of a job's way and in the reverse: a job that is parked between two looks is seen by one of the two.
+    if try !places(of: job.fileName, in: directories).isEmpty { return true }
+    return try !places(of: job.fileName, in: directories.reversed()).isEmpty
+  }
+
+  /// `NAME~2`, `NAME~3`, …: the first that no job has, or a random one where a hundred are taken.
+  /// - Throws: ``SpoolError``, EEXIST where none is found.
+  func freeName(like job: JobName) throws(SpoolError) -> JobName {
+    let held = Set(try list(.cur).compactMap { ClaimName($0)?.job })
+    for attempt in 2...Self.mostTries {
+      let candidate = job.numbered(Self.number(ofTry: attempt))
+      // Its own, where it ends in a number: another job has it, perhaps on its way from one directory to the next.
+      if candidate == job || held.contains(candidate) { continue }
+      if try status(.partial, candidate.part) != nil { continue }
+      var isFree = true
+      for directory in [Directory.new, .partial, .done, .failed, .hold]
+      where try status(directory, candidate.fileName) != nil {
+        isFree = false
+      }
+      if isFree { return candidate }
+    }
+    throw SpoolError(call: .rename, path: job.display, errno: .fileExists)
+  }
+
+  /// Renames the job file at `path` into `directory`, numbered where its name is taken: nothing there is ever replaced.
+  /// The job's data goes along.
+  /// - Returns: the name that the job got.
+  func moveNumbered(_ path: Path, _ job: JobName, to directory: Directory) throws(SpoolError) -> JobName {
+    var (target, owner) = (job, job)
+    while true {
+      // A job that is done has no data, and data of its name may be another worker's.
+      if target != owner, directory != .done { try moveData(of: owner, to: target) }
+      owner = target
+      do throws(SpoolError) {
+        try moveNoReplace(path, Path(directory, target.fileName))
+        return target
+      } catch  where error.errno == .fileExists {
+        target = try freeName(like: job)
+      }
+    }
+  }
+
+  private func moveData(of job: JobName, to target: JobName) throws(SpoolError) {
+    let path = Path(.partial, job.part)
+    _ = try withIdleData(path) { (_) throws(SpoolError) in try moveNoReplace(path, Path(.partial, target.part)) }
+  }
+
+  /// Renames without replacing. Where RENAME_NOREPLACE is unknown, by link and unlink: link(2) refuses an existing name
+  /// everywhere; see ``completeInterruptedMove(_:_:_:_:)`` for a crash between the two. The rename first: FAT supports it,
+  /// and no links.
+  /// - Parameter directory: an open directory that both are relative to; nil for the spool's own.
+  /// - Throws: ``SpoolError``, EEXIST where `to` exists.
+  func moveNoReplace(_ from: Path, _ to: Path, in directory: Int32? = nil) throws(SpoolError) {
+    let directory = directory ?? root
+    do throws(SpoolError) {
+      try system.renameNoReplace(directory, from, to)
+    } catch  where error.isUnknownRename {
+      try system.link(directory, from, directory, to)
+      // It has moved, and must not be moved elsewhere because its old name stays: the next claim removes that.
+      try? system.unlink(directory, from)
+    }
+  }
+}

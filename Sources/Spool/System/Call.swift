@@ -1,0 +1,36 @@
+package import SystemPackage
+
+/// One system call as the seam shows it to a ``CallHook``.
+package struct Call: Sendable {
+  package enum Kind: String, Sendable, CaseIterable {
+    case open, create, read, stat, lock, lease, list, close, statvfs
+    case watch = "inotify_add_watch"
+    case fadvise = "posix_fadvise"
+    case write, truncate, rename, link, unlink, mkdir, fsync, fdatasync, syncfs, utimens
+
+    /// Whether a crash just before or after it leaves the spool in different states.
+    package var changesState: Bool {
+      switch self {
+      case .open, .read, .stat, .lock, .lease, .list, .close, .statvfs, .watch, .fadvise: false
+      default: true
+      }
+    }
+  }
+
+  package let kind: Kind
+  package let path: String
+  /// The bytes of the file that a write or truncate is about.
+  package var range: Range<Int64>?
+}
+
+/// What a test makes of a call: nothing, an error in its place, or a write cut short.
+package enum Fault: Sendable {
+  case fail(Errno)
+  case short(Int)
+}
+
+/// Watches each call of a ``System``; may be called from several threads.
+package protocol CallHook: Sendable {
+  func before(_ call: Call) -> Fault?
+  func after(_ call: Call)
+}

@@ -1,0 +1,51 @@
+internal import CLinux
+internal import Glibc
+
+/// What stat(2) says about a file, as far as the spool needs it.
+package struct FileStatus: Sendable {
+  package let device: UInt64
+  package let inode: UInt64
+  package let size: Int64
+  package let links: UInt64
+  package let owner: UInt32
+  /// The lower twelve bits of the mode.
+  let permissions: UInt32
+  /// Seconds since the epoch.
+  package let modified: Int64
+  /// Seconds since the epoch of the last change of content or name.
+  package let changed: Int64
+  package let isRegular: Bool
+  package let isDirectory: Bool
+  package let stamp: Stamp
+
+  /// What every change of a file's content changes. Nobody can set the time of the last change (inode(7), st_ctim), but
+  /// two changes may be within one tick of the clock that it is read from.
+  package struct Stamp: Sendable, Equatable {
+    package let size: Int
+    let modified: [Int]
+    let changed: [Int]
+  }
+
+  init(_ status: stat) {
+    device = UInt64(status.st_dev)
+    inode = UInt64(status.st_ino)
+    size = Int64(status.st_size)
+    links = UInt64(status.st_nlink)
+    owner = status.st_uid
+    permissions = status.st_mode & 0o7777
+    modified = Self.seconds(status.st_mtim)
+    changed = Self.seconds(status.st_ctim)
+    stamp = Stamp(
+      size: status.st_size, modified: [status.st_mtim.tv_sec, status.st_mtim.tv_nsec],
+      changed: [status.st_ctim.tv_sec, status.st_ctim.tv_nsec])
+    isRegular = status.st_mode & UInt32(Glibc.S_IFMT) == UInt32(Glibc.S_IFREG)
+    isDirectory = status.st_mode & UInt32(Glibc.S_IFMT) == UInt32(Glibc.S_IFDIR)
+  }
+
+  /// Limited, so that sums cannot overflow: some file systems keep any time that a stranger gives utimensat(2).
+  private static func seconds(_ time: timespec) -> Int64 { min(max(Int64(time.tv_sec), -1 << 40), 1 << 40) }
+
+  package func isSameFile(as other: FileStatus) -> Bool {
+    device == other.device && inode == other.inode
+  }
+}

@@ -1,0 +1,64 @@
+internal import Glibc
+internal import SystemPackage
+
+/// A non-blocking inotify(7) instance for a spool's directories.
+package struct InotifyQueue: Sendable {
+  private let file: SharedFile
+  private let spool: Spool
+
+  /// - Throws: ``SpoolError``, EMFILE where the user has no instances left.
+  package init(_ spool: Spool) throws(SpoolError) {
+    self.spool = spool
+    file = try spool.system.openInotify().shared()
+  }
+
+  /// Readable when there are events; closed with the last copy of this value.
+  package var descriptor: Int32 { file.number }
+
+  /// Watches `directory`, or the spool's own for nil.
+  /// - Parameter mask: the events, as in inotify(7).
+  /// - Returns: the watch descriptor; nil when the directory does not exist now.
+  /// - Throws: ``SpoolError``, ENOSPC where the user has no watches left.
+  @discardableResult
+  package func watch(_ directory: Directory?, _ mask: UInt32) throws(SpoolError) -> Int32? {
+    // inotify_add_watch takes no directory descriptor. By way of /proc it follows the one that is open; without /proc,
+    // as in some chroots, it goes by name.
+    let open = "/proc/self/fd"
+    let hasProc = (try? spool.system.status(AT_FDCWD, Path(open))) != nil
+    let base = hasProc ? "\(open)/\(spool.root)" : spool.location
+    do throws(SpoolError) {
+      return try file.addWatch(Path("\(base)/\(directory?.rawValue ?? ".")"), mask)
+    } catch  where error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory {
+      return nil
+    }
+  }
+
+  /// Reads events, as struct inotify_event (inotify(7)), into `buffer`; does not wait.
+  /// - Returns: how many bytes there are; 0 for no event.
+  package func read(into buffer: UnsafeMutableRawBufferPointer) throws(SpoolError) -> Int {
+    do throws(SpoolError) {
+      return try file.readEvents(into: buffer)
+    } catch  where error.errno == .wouldBlock {
+      return 0
+    }
+  }
+}
+
+extension System {
+  fileprivate func openInotify() throws(SpoolError) -> OwnedFile {
+    let path = Path("inotify")
+    let number = try call(.open, path.display) { _ in Int(inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))) }
+    return OwnedFile(Int32(number), path, self)
+  }
+}
+
+extension SharedFile {
+  fileprivate func addWatch(_ path: Path, _ mask: UInt32) throws(SpoolError) -> Int32 {
+    Int32(try system.call(.watch, path.display) { _ in path.withCString { Int(inotify_add_watch(number, $0, mask)) } })
+  }
+
+  fileprivate func readEvents(into buffer: UnsafeMutableRawBufferPointer) throws(SpoolError) -> Int {
+    // Never shortened by a hook: a buffer that has no room for an event is EINVAL (inotify(7)).
+    try system.call(.read, path.display) { _ in Glibc.read(number, buffer.baseAddress, buffer.count) }
+  }
+}

@@ -1,0 +1,154 @@
+internal import CLinux
+internal import Glibc
+internal import SystemPackage
+
+/// An open file or directory, and the system calls for it. Each goes through the seam, ``System``.
+protocol OpenFile: ~Copyable {
+  /// The descriptor; -1 where the file is closed, which every call answers with EBADF.
+  var number: Int32 { get }
+  /// The file's name, for errors and for who watches the calls.
+  var path: Path { get }
+  var system: System { get }
+}
+
+extension OpenFile where Self: ~Copyable {
+  func status() throws(SpoolError) -> FileStatus {
+    var status = stat()
+    try system.call(.stat, path.display) { _ in Int(fstat(number, &status)) }
+    return FileStatus(status)
+  }
+
+  // MARK: content
+
+  /// - Returns: how many bytes were read; 0 at the end of the file.
+  func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SpoolError) -> Int {
+    try system.call(.read, path.display) { limit in
+      pread(number, buffer.baseAddress, min(buffer.count, limit), off_t(offset))
+    }
+  }
+
+  /// The file's content, at most `limit` bytes of it.
+  func read(limit: Int) throws(SpoolError) -> [UInt8] {
+    let size = Int(clamping: try status().size)
+    var bytes = [UInt8](repeating: 0, count: min(size, limit))
+    let filled = try bytes.withUnsafeMutableBufferPointer { (buffer) throws(SpoolError) in
+      var filled = 0
+      while filled < buffer.count {
+        let rest = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...])
+        let count = try read(into: rest, at: Int64(filled))
+        if count == 0 { break }
+        filled += count
+      }
+      return filled
+    }
+    bytes.removeLast(bytes.count - filled)
+    return bytes
+  }
+
+  /// Hands the bytes of `range` to `body` block by block, each with its offset; EIO where the file ends before.
+  func readBlocks(
+    _ range: Range<UInt64>, _ body: (UnsafeRawBufferPointer, UInt64) throws(SpoolError) -> Void
+  ) throws(SpoolError) {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
+    defer { buffer.deallocate() }
+    var offset = range.lowerBound
+    while offset < range.upperBound {
+      let wanted = Int(min(UInt64(buffer.count), range.upperBound - offset))
+      let count = try read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: Int64(offset))
+      guard count > 0 else { throw SpoolError(call: .read, path: path.display, errno: .ioError) }
+      try body(UnsafeRawBufferPointer(rebasing: buffer[..<count]), offset)
+      offset += UInt64(count)
+    }
+  }
+
+  /// Writes all of `bytes` at `offset`, going on after short writes.
+  func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SpoolError) {
+    var written = 0
+    while written < bytes.count {
+      let range = offset + Int64(written)..<offset + Int64(bytes.count)
+      let count = try system.call(.write, path.display, range: range) { limit in
+        pwrite(number, bytes.baseAddress! + written, min(bytes.count - written, limit), off_t(offset) + written)
+      }
+      // A write of 0 bytes says nothing about why; pwrite(2) allows it only for a count of 0.
+      guard count > 0 else { throw SpoolError(call: .write, path: path.display, errno: .ioError) }
+      written += count
+    }
+  }
+
+  func write(_ bytes: [UInt8], at offset: Int64) throws(SpoolError) {
+    try bytes.withUnsafeBufferPointer { (buffer) throws(SpoolError) in
+      try write(UnsafeRawBufferPointer(buffer), at: offset)
+    }
+  }
+
+  func truncate(to length: Int64) throws(SpoolError) {
+    try system.call(.truncate, path.display, range: length..<Int64.max) { _ in Int(ftruncate(number, off_t(length))) }
+  }
+
+  /// getdents64(2): bytes of entries; 0 at the end of the directory.
+  func readEntries(into buffer: UnsafeMutableRawBufferPointer) throws(SpoolError) -> Int {
+    try system.call(.list, path.display) { _ in spoolrun_getdents(number, buffer.baseAddress, buffer.count) }
+  }
+
+  // MARK: what reaches the disk
+
+  func fdatasync() throws(SpoolError) {
+    try system.call(.fdatasync, path.display, repeatable: false) { _ in Int(Glibc.fdatasync(number)) }
+  }
+
+  func fsync() throws(SpoolError) {
+    try system.call(.fsync, path.display, repeatable: false) { _ in Int(Glibc.fsync(number)) }
+  }
+
+  /// syncfs(2): all of the file system that the file is on.
+  func syncFileSystem() throws(SpoolError) {
+    try system.call(.syncfs, path.display, repeatable: false) { _ in Int(spoolrun_syncfs(number)) }
+  }
+
+  /// posix_fadvise(2), POSIX_FADV_DONTNEED: what the page cache holds of the first `length` bytes; of all where it is 0.
+  func forgetCache(first length: UInt64) throws(SpoolError) {
+    try system.call(.fadvise, path.display) { _ in
+      let errno = posix_fadvise(number, 0, off_t(length), POSIX_FADV_DONTNEED)
+      Glibc.errno = errno
+      return errno == 0 ? 0 : -1
+    }
+  }
+
+  // MARK: locks and times
+
+  /// flock(2) LOCK_EX | LOCK_NB: false when somebody else has the lock; true also where this open file has it already.
+  func tryLock() throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      try system.call(.lock, path.display) { _ in Int(flock(number, LOCK_EX | LOCK_NB)) }
+      return true
+    } catch  where error.errno == .wouldBlock {
+      return false
+    }
+  }
+
+  /// fcntl(2) F_SETLEASE: throws EAGAIN while somebody has the file open for writing.
+  func probeLease() throws(SpoolError) {
+    try system.call(.lease, path.display) { _ in Int(spoolrun_probe_read_lease(number)) }
+  }
+
+  /// Both times to now, by the file system's own clock.
+  func touch() throws(SpoolError) {
+    try system.call(.utimens, path.display) { _ in Int(spoolrun_touch(number)) }
+  }
+
+  /// Both times to `seconds` since the epoch.
+  func setTimes(to seconds: Int64) throws(SpoolError) {
+    try system.call(.utimens, path.display) { _ in Int(spoolrun_set_times(number, seconds)) }
+  }
+
+  // MARK: the file system
+
+  /// fstatvfs(3): bytes that this user can still write; nil where the file system does not say.
+  func freeSpace() throws(SpoolError) -> UInt64? {
+    var status = statvfs()
+    try system.call(.statvfs, path.display) { _ in Int(fstatvfs(number, &status)) }
+    guard status.f_blocks > 0 else { return nil }
+    let (bytes, isTooMany) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+    return isTooMany ? .max : bytes
+  }
+}

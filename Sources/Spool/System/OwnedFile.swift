@@ -1,0 +1,111 @@
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+internal import SystemPackage
+
+/// A descriptor with one owner. It is closed when the owner lets go of it.
+///
+/// A lock is given back first, because close(2) alone does not always do that: the lock is the open file's (flock(2)),
+/// which a child has as well between its fork and its exec. What this process locks next would seem to be another's.
+struct Descriptor: ~Copyable, Sendable {
+  let number: Int32
+  /// Whether this process has taken a lock by it.
+  var isLocked = false
+
+  init(_ number: Int32) { self.number = number }
+
+  deinit {
+    if isLocked { _ = flock(number, LOCK_UN) }
+    _ = Glibc.close(number)
+  }
+
+  /// Gives the lock back. The caller has to close the number.
+  consuming func release() -> Int32 {
+    if isLocked { _ = flock(number, LOCK_UN) }
+    let number = number
+    discard self
+    return number
+  }
+}
+
+/// An open file or directory that one function or value owns: it is closed at the end of its scope.
+struct OwnedFile: OpenFile, ~Copyable, Sendable {
+  fileprivate var descriptor: Descriptor
+  var path: Path
+  let system: System
+
+  /// Takes the descriptor `number` over.
+  init(_ number: Int32, _ path: Path, _ system: System) {
+    descriptor = Descriptor(number)
+    self.path = path
+    self.system = system
+  }
+
+  var number: Int32 { descriptor.number }
+
+  /// flock(2) LOCK_EX | LOCK_NB: false when somebody else has the lock. It is given back when the file is closed.
+  mutating func lock() throws(SpoolError) -> Bool {
+    guard try tryLock() else { return false }
+    descriptor.isLocked = true
+    return true
+  }
+
+  /// The same open file for several holders.
+  consuming func shared() -> SharedFile { SharedFile(self) }
+}
+
+/// An open file that several hold: a job's own, and the flushes, readings and copies on other threads that need it open
+/// until they end. It is closed when the last one lets go of it, or by ``close()``.
+///
+/// A class, because values that are copied, such as ``Flush``, cannot own a `~Copyable` one.
+final class SharedFile: OpenFile, Sendable {
+  private struct State: ~Copyable {
+    var descriptor: Descriptor?
+    var path: Path
+  }
+
+  private let state: Mutex<State>
+  let system: System
+
+  fileprivate init(_ file: consuming OwnedFile) {
+    system = file.system
+    let path = file.path
+    state = Mutex(State(descriptor: file.descriptor, path: path))
+  }
+
+  var number: Int32 {
+    state.withLock { state in
+      switch state.descriptor {
+      case .some(let descriptor): descriptor.number
+      case nil: -1
+      }
+    }
+  }
+
+  var path: Path {
+    get { state.withLock { $0.path } }
+    set { state.withLock { $0.path = newValue } }
+  }
+
+  var isOpen: Bool { number >= 0 }
+
+  /// Closes the file for all who hold it; nothing where it is closed.
+  /// - Throws: ``SpoolError``: close(2) may be the last chance to hear of a failed write.
+  func close() throws(SpoolError) {
+    let number: Int32? = state.withLock { state in
+      guard let descriptor = state.descriptor.take() else { return nil }
+      return descriptor.release()
+    }
+    if let number { try system.close(number, path) }
+  }
+}
+
+extension System {
+  /// close(2). On Linux the descriptor is gone even after EINTR, so that is no error.
+  func close(_ number: Int32, _ path: Path) throws(SpoolError) {
+    do throws(SpoolError) {
+      try call(.close, path.display, repeatable: false) { _ in Int(Glibc.close(number)) }
+    } catch  where error.errno == .interrupted {
+    }
+  }
+}

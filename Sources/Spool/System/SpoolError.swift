@@ -1,0 +1,33 @@
+package import SystemPackage
+
+/// A system call that failed: which one, on what, and why.
+package struct SpoolError: Error, Sendable, CustomStringConvertible {
+  /// The kind of call, as its man page is named.
+  package let call: Call.Kind
+  /// What it was applied to, escaped for display.
+  package let path: String
+  package let errno: Errno
+
+  package init(call: Call.Kind, path: String, errno: Errno) {
+    self.call = call
+    self.path = path
+    self.errno = errno
+  }
+
+  package var description: String { "\(call.rawValue) \(path): \(errno)" }
+
+  /// No space for data or inodes, or over quota: nothing is wrong with the job.
+  package var isDiskFull: Bool { errno == .noSpace || errno == .diskQuotaExceeded }
+
+  /// A file would be larger than the process (setrlimit(2), RLIMIT_FSIZE) or the file system allows.
+  package var isTooLargeHere: Bool { errno == .fileTooLarge }
+
+  /// One file cannot grow; other jobs may go on.
+  package var isWantOfRoom: Bool { isDiskFull || isTooLargeHere }
+
+  /// The file system (EINVAL) or the kernel (ENOSYS) does not support this kind of renameat2(2).
+  var isUnknownRename: Bool { errno == .invalidArgument || errno == .noFunction }
+
+  /// Another host has moved or removed the open file: NFS says ESTALE, FUSE file systems that go by paths say ENOENT.
+  package var isGone: Bool { errno == .staleNFSFileHandle || errno == .noSuchFileOrDirectory }
+}
