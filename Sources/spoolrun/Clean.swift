@@ -42,14 +42,14 @@ struct Clean: ParsableCommand {
   func run() throws {
     umask(0o077)
     let spool = try self.spool.open()
-    var options = SweepOptions()
+    var options = CleanupOptions()
     options.isDry = dryRun
     options.grace = 0
     options.keepDone = keepDone.flatMap(Self.seconds)
     options.readsReceipts = true
     var isComplete = true
     do throws(SpoolError) {
-      try spool.sweep(options) { finding in
+      try spool.cleanUp(options) { finding in
         guard let obstacle = finding.obstacle else { return Terminal.print(sentence(finding)) }
         isComplete = false
         Terminal.error("\(finding.place) cannot be removed: \(obstacle)")
@@ -61,7 +61,7 @@ struct Clean: ParsableCommand {
     if !isComplete { throw ExitStatus.inputOutput.code }
   }
 
-  private func sentence(_ finding: SweepFinding) -> String {
+  private func sentence(_ finding: CleanupFinding) -> String {
     let verb = dryRun ? "would remove" : "removed"
     return switch finding.kind {
     case .orphan: "\(verb) \(finding.place): \(finding.bytes) bytes, their job is gone"

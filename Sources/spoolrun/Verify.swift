@@ -70,22 +70,15 @@ struct Verify: ParsableCommand {
     else {
       return Verdict(text: "no receipt: the job file says neither `verified:` nor `done:`")
     }
-    let root = try OutputRoot(directory ?? receipt.directory, spool: spool)
-    guard let status = try root.status(output), status.isRegular else {
-      return Verdict(text: "missing: \(escaped(output.text))")
-    }
-    let existing = try root.place(output).openExisting()
-    guard existing.status.size == verified.size else {
-      return Verdict(
-        text: "changed: \(escaped(output.text)): expected \(verified.size) bytes, found \(existing.status.size)")
-    }
-    let found = try existing.reading.run().checksum
-    guard found == verified.checksum else {
-      return Verdict(text: "changed: \(escaped(output.text)): expected crc32 \(verified.checksum), found \(found)")
+    switch try OutputRoot(directory ?? receipt.directory, spool: spool).check(receipt, verified) {
+    case .missing: return Verdict(text: "missing: \(escaped(output.text))")
+    case .changed(let expected, let found):
+      return Verdict(text: "changed: \(escaped(output.text)): expected \(expected), found \(found)")
+    case .present, .sound: break
     }
     let unproven = receipt.unproven.map { " unproven=\(escaped($0))" } ?? ""
     return Verdict(
       isSound: true, isUnproven: !unproven.isEmpty,
-      text: "sound: \(escaped(output.text)) size=\(verified.size) crc32=\(found)\(unproven)")
+      text: "sound: \(escaped(output.text)) size=\(verified.size) crc32=\(verified.checksum)\(unproven)")
   }
 }

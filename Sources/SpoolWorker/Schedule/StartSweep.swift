@@ -13,7 +13,7 @@ struct StartSweep {
 
   func run() {
     do throws(SpoolError) {
-      try spool.sweep(SweepOptions()) { finding in
+      try spool.cleanUp(CleanupOptions()) { finding in
         if let obstacle = finding.obstacle {
           return log(Event("sweep-failed", .warning, Fields().with("reason", "\(obstacle)")))
         }

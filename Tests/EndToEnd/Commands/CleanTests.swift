@@ -109,12 +109,12 @@ import Testing
     mkdir(scene.spool.path("tmp/directory"), 0o700)
     let (owner, boot) = Spool.currentWorker()
     let spool = try Spool(scene.spool.root, owner: owner, boot: boot)
-    var options = SweepOptions()
+    var options = CleanupOptions()
     #expect(options.staleAge == 36 * 3600)
-    try spool.sweep(options) { finding in Issue.record("\(finding)") }
+    try spool.cleanUp(options) { finding in Issue.record("\(finding)") }
     options.staleAge = 0
     var places: [String] = []
-    try spool.sweep(options) { finding in places.append(finding.place) }
+    try spool.cleanUp(options) { finding in places.append(finding.place) }
     #expect(places.sorted() == ["tmp/.clock:host.1.0000000a", "tmp/left"])
     #expect(scene.exists("tmp/.gitkeep") && scene.exists("tmp/directory"))
   }

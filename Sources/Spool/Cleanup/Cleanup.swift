@@ -1,0 +1,223 @@
+internal import SystemPackage
+
+/// What ``Spool/cleanUp(_:report:)`` may remove.
+package struct CleanupOptions: Sendable {
+  /// Report what would be removed, and remove nothing.
+  package var isDry = false
+  /// Seconds after which a file in `tmp/` belongs to nobody any more, as in a maildir.
+  package var staleAge: Int64 = 36 * 3600
+  /// Seconds for which data without a job is left alone: its job may be in a person's editor.
+  package var grace: Int64 = 36 * 3600
+  /// Seconds after which a receipt is removed; nil: never.
+  package var keepDone: Int64?
+  /// Whether to read the receipts and look for their payloads.
+  package var readsReceipts = false
+
+  package init() {}
+}
+
+/// Something that a clean-up removed, or found and left alone.
+package struct CleanupFinding: Sendable {
+  package enum Kind: String, Sendable {
+    /// Data in `partial/` or set aside in `failed/` whose job is gone.
+    case orphan
+    /// A file in `tmp/` that nobody has written to for 36 hours.
+    case stale
+    /// A record in `failed/` of something that is gone.
+    case record
+    /// An old receipt.
+    case receipt
+    /// A receipt whose payload does not exist: left alone.
+    case missing
+    /// Something in `done/` that names no payload: left alone.
+    case noReceipt = "no-receipt"
+    /// Something in `cur/` that no worker will take: left alone.
+    case stray
+    /// A leftover that the kernel does not let us remove (chattr(1)): it stays.
+    case stuck
+  }
+
+  package let kind: Kind
+  /// `DIRECTORY/NAME`, safe for a terminal.
+  package let place: String
+  /// Of the file; 0 where they are of no interest.
+  package let bytes: Int64
+  /// For ``Kind/missing``: the payload's path, safe for a terminal.
+  package let output: String?
+  /// For ``Kind/stuck``: why it stays.
+  package let obstacle: SpoolError?
+
+  init(_ kind: Kind, _ path: Path, bytes: Int64 = 0, output: String? = nil, obstacle: SpoolError? = nil) {
+    self.kind = kind
+    place = path.display
+    self.bytes = bytes
+    self.output = output
+    self.obstacle = obstacle
+  }
+}
+
+extension Spool {
+  /// Removes what no job needs: data and records whose job is gone, old files in `tmp/`, old receipts if asked to. Never a
+  /// job, never a payload.
+  /// - Parameter report: called for each finding, after the removal.
+  /// - Throws: ``SpoolError``; what a single file causes is reported as ``CleanupFinding/Kind/stuck``.
+  package func cleanUp(_ options: CleanupOptions, report: @escaping (CleanupFinding) -> Void) throws(SpoolError) {
+    try Cleanup(spool: self, options: options, now: .now(), report: report).run()
+  }
+}
+
+/// One clean-up of a spool. Directories are read as streams, and only the names of leftovers are kept.
+private struct Cleanup {
+  let spool: Spool
+  let options: CleanupOptions
+  /// The time by this host's clock.
+  let now: Timestamp
+  let report: (CleanupFinding) -> Void
+
+  func run() throws(SpoolError) {
+    try cleanPartial()
+    try cleanTemporaries()
+    try cleanFailed()
+    if options.readsReceipts || options.keepDone != nil { try cleanDone() }
+    if options.readsReceipts {
+      for name in try spool.list(.cur) where ClaimName(name) == nil { report(CleanupFinding(.stray, Path(.cur, name))) }
+    }
+  }
+
+  private func cleanPartial() throws(SpoolError) {
+    let stream = try spool.stream(.partial)
+    while let name = try stream.next() {
+      guard !name.isIgnored, name.isData else { continue }
+      let path = Path(.partial, name)
+      // Two looks that cost little and settle nearly all; the one that counts is under the lock of the data.
+      guard try isOlder(path, than: options.grace), try spool.status(.partial, name.dataOwner) == nil else { continue }
+      try removeOrphan(path, of: name, in: .partial)
+    }
+  }
+
+  private func cleanTemporaries() throws(SpoolError) {
+    let stream = try spool.stream(.tmp)
+    var time = now
+    var isTimeKnown = options.isDry
+    while let name = try stream.next() {
+      // A leading dot is ignored here as everywhere, but for a worker's own files.
+      guard !name.isIgnored || isOwnMark(name) else { continue }
+      let path = Path(.tmp, name)
+      guard try isOlder(path, than: options.staleAge, at: time) else { continue }
+      if !isTimeKnown {
+        // Old by our clock: ask the one that stamped it, which may be another machine's.
+        time = try spool.fileSystemTime()
+        isTimeKnown = true
+        guard try isOlder(path, than: options.staleAge, at: time) else { continue }
+      }
+      guard let status = try spool.status(.tmp, name), !status.isDirectory else { continue }
+      try remove(path, in: .tmp, CleanupFinding(.stale, path, bytes: status.size))
+    }
+  }
+
+  /// What a worker left that died while it asked for the time, and ``Spool/shortageMark``.
+  private func isOwnMark(_ name: FileName) -> Bool {
+    name == Spool.shortageMark || name.bytes.starts(with: Array(".clock:".utf8))
+  }
+
+  private func cleanFailed() throws(SpoolError) {
+    let stream = try spool.stream(.failed)
+    // Of many failed jobs only what may be a leftover, or the subject of a record whose name was cut.
+    var names: [FileName] = []
+    while let name = try stream.next() {
+      if !name.isIgnored, name.isData || name.hasRecordSuffix || name.hasLongRecord { names.append(name) }
+    }
+    let leftovers = try spool.leftovers(in: names)
+    let records = leftovers.isEmpty ? [] : Set(names.map(\.record))
+    for name in names where leftovers.contains(name) {
+      let path = Path(.failed, name)
+      if name.isData {
+        guard try isOlder(path, than: options.grace) else { continue }
+        try removeOrphan(path, of: name, in: .failed)
+      } else if !records.contains(name), try spool.status(.failed, name.recordSubject) == nil,
+        let status = try spool.status(.failed, name)
+      {
+        // It is written before its subject is moved here, perhaps just now.
+        let grace = max(options.grace, Spool.settlingTime)
+        guard try isOlder(path, than: grace, sinceRename: false) else { continue }
+        try remove(path, in: .failed, CleanupFinding(.record, path, bytes: status.size))
+      }
+    }
+  }
+
+  private func cleanDone() throws(SpoolError) {
+    var roots: [String: OutputRoot] = [:]
+    for name in try spool.list(.done) {
+      let path = Path(.done, name)
+      // The receipt is the last that was written to the file.
+      var isOld = false
+      if let age = options.keepDone { isOld = try isOlder(path, than: age, sinceRename: false) }
+      guard isOld || options.readsReceipts else { continue }
+      guard let job = JobName(name) == nil ? nil : try spool.job(.done, name), let receipt = job.journal.receipt else {
+        if try spool.status(.done, name) != nil { report(CleanupFinding(.noReceipt, path)) }
+        continue
+      }
+      if isOld {
+        let bytes = try spool.status(.done, name)?.size ?? 0
+        try remove(path, in: .done, CleanupFinding(.receipt, path, bytes: bytes))
+      } else if try !hasPayload(receipt, &roots) {
+        let root = receipt.directory.map { escaped($0) + "/" } ?? "\(Directory.files.rawValue)/"
+        report(CleanupFinding(.missing, path, output: root + escaped(receipt.output)))
+      }
+    }
+  }
+
+  /// - Parameter roots: those opened already, by their paths.
+  private func hasPayload(_ receipt: Journal.Receipt, _ roots: inout [String: OutputRoot]) throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      let key = receipt.directory ?? ""
+      let root = if let root = roots[key] { root } else { try OutputRoot(receipt.directory, spool: spool) }
+      roots[key] = root
+      if case .missing = try root.check(receipt, nil) { return false }
+      return true
+    } catch  where error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory {
+      return false
+    } catch  where error.errno == .tooManySymbolicLinkLevels || error.errno == .permissionDenied {
+      // Somebody moved a directory and left a link, or closed it to us: the payload may still exist.
+      return true
+    }
+  }
+
+  // MARK: one file
+
+  /// Whether nobody has written to the file for `seconds`, nor renamed it, if that counts; false where there is none.
+  private func isOlder(_ path: Path, than seconds: Int64, at time: Timestamp? = nil, sinceRename: Bool = true)
+    throws(SpoolError) -> Bool
+  {
+    if seconds <= 0 { return true }
+    let now = time ?? now
+    do throws(SpoolError) {
+      let status = try spool.system.status(spool.root, path)
+      // `cp -p` gives a new file an old time of modification, but not of change.
+      return Spool.lastChange(status, countsRenames: sinceRename, at: now) <= now.seconds - seconds
+    } catch  where error.errno == .noSuchFileOrDirectory {
+      return false
+    }
+  }
+
+  private func removeOrphan(_ path: Path, of name: FileName, in directory: Directory) throws(SpoolError) {
+    do throws(SpoolError) {
+      if let bytes = try spool.removeOrphan(path, of: name.dataOwner, isDry: options.isDry) {
+        report(CleanupFinding(.orphan, path, bytes: bytes))
+      }
+    } catch  where spool.concernsOneFile(error, in: directory) {
+      report(CleanupFinding(.stuck, path, obstacle: error))
+    }
+  }
+
+  /// Removes the file and reports it as `finding`, unless it was gone already.
+  private func remove(_ path: Path, in directory: Directory, _ finding: CleanupFinding) throws(SpoolError) {
+    do throws(SpoolError) {
+      if !options.isDry { try spool.system.unlink(spool.root, path) }
+      report(finding)
+    } catch  where error.errno == .noSuchFileOrDirectory {
+    } catch  where spool.concernsOneFile(error, in: directory) {
+      report(CleanupFinding(.stuck, path, obstacle: error))
+    }
+  }
+}
