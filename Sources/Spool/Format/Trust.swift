@@ -17,3 +17,10 @@ package enum Trust: Sendable {
     return .lost(error)
   }
 }
+
+/// An fsync of a job's data failed.
+package struct LostWrites: Error, Sendable {
+  package let error: SpoolError
+
+  package init(_ error: SpoolError) { self.error = error }
+}

@@ -17,11 +17,7 @@ final class PartData {
   private(set) var version: RemoteVersion?
   /// What ``part`` is a prefix of while there is new data beside it.
   private var keptVersion: RemoteVersion?
-  /// Marks to carry a checksum on from where data is cut: where the attempt began, and the last two checkpoints.
-  private var marks: [Mark]
-  /// The last durable mark: without one nothing needs to be forgotten durably.
-  private(set) var checkpoint: Mark?
-  private var lastCheckpoint = LoopExecutor.milliseconds()
+  private var marks: KnownMarks
   /// Counts how often the data was thrown away, so that a checkpoint under way can tell.
   private(set) var generation = 0
 
@@ -43,8 +39,7 @@ final class PartData {
     answers = claim.text.journal.answers
     self.part = part
     self.version = version
-    checkpoint = claim.text.journal.checkpoint
-    marks = [part.mark]
+    marks = KnownMarks(start: part.mark, durable: claim.text.journal.checkpoint)
     space.enter(self) { [unowned self] in stillToCome ?? 0 }
   }
 
@@ -59,7 +54,7 @@ final class PartData {
 
   /// Bytes that only the page cache has, as far as checkpoints tell.
   var undurable: UInt64 {
-    let durable = checkpoint?.offset ?? 0
+    let durable = marks.durable?.offset ?? 0
     return part.length > durable ? part.length - durable : 0
   }
 
@@ -88,9 +83,9 @@ final class PartData {
     try claim.append(.response(version, at: offset, part: part.inode))
     // Data that a durable checkpoint vouched for was thrown away: should the machine stop now, that checkpoint
     // would vouch for the new bytes under the old validator. So the new line has to be durable first.
-    if let checkpoint, checkpoint.offset > offset {
+    if let durable = marks.durable, durable.offset > offset {
       do throws(SpoolError) { try claim.flush.run() } catch { try claim.renew(after: error) }
-      self.checkpoint = nil
+      marks.forgetDurable()
     }
     journaled = (version, part.inode)
   }
@@ -113,7 +108,7 @@ final class PartData {
     generation += 1
     beside = try part.beginReplacement(owner: claim.job)
     (keptVersion, version) = (version, nil)
-    marks = []
+    marks.forget()
   }
 
   /// Removes what is beside the data; the data counts again.
@@ -122,7 +117,7 @@ final class PartData {
     generation += 1
     self.beside = nil
     (version, keptVersion) = (keptVersion, nil)
-    marks = []
+    marks.forget()
     pending.drop()
     try beside.remove()
     try beside.close()
@@ -152,7 +147,7 @@ final class PartData {
     generation += 1
     try growing.truncate(to: mark.offset)
     growing.adopt(mark)
-    marks.removeAll { $0.offset > mark.offset }
+    marks.cut(to: mark)
     journaled = nil
     if let version { try begin(version) }
   }
@@ -161,7 +156,7 @@ final class PartData {
   func cutBack(to offset: UInt64) async throws {
     guard growing.length > offset else { return }
     let zero = Mark(offset: 0, checksum: Checksum())
-    let known = marks.filter { $0.offset <= offset }.max { $0.offset < $1.offset } ?? zero
+    let known = marks.last(before: offset) ?? zero
     let mark = try await runBlocking { [reading = growing.reading(from: known, to: offset)] in try reading.run() }
     try cutBack(to: mark)
   }
@@ -183,14 +178,14 @@ final class PartData {
   func discardData() throws(SpoolError) {
     try abandonBeside()
     generation += 1
-    marks = []
+    marks.forget()
     try part.truncate(to: 0)
     version = nil
   }
 
   /// Cuts the data to what is durable: nobody who comes later could know that an fsync has lost of the rest.
   func cutToCheckpoint() throws(SpoolError) {
-    try part.truncate(to: min(part.length, checkpoint?.offset ?? 0))
+    try part.truncate(to: min(part.length, marks.durable?.offset ?? 0))
   }
 
   /// A mismatch is never resumed: the data goes where a person can look at it, and the next begins in a file of its
@@ -200,7 +195,7 @@ final class PartData {
     guard part.length > 0 else { return }
     generation += 1
     version = nil
-    marks = []
+    marks.forget()
     try part.setAside(claim.job)
     guard let fresh = try PartFile.open(claim.job, in: claim.spool) else {
       throw SpoolError(call: .lock, path: part.path.display, errno: .wouldBlock)
@@ -255,20 +250,14 @@ final class PartData {
     try writePending()
   }
 
-  func isCheckpointDue(_ options: WorkerOptions) -> Bool {
-    let fresh = part.length - (checkpoint.map { min($0.offset, part.length) } ?? 0)
-    if fresh == 0 { return false }
-    return fresh >= options.checkpointBytes
-      || LoopExecutor.milliseconds() - lastCheckpoint >= options.checkpointMilliseconds
-  }
+  func isCheckpointDue(_ options: WorkerOptions) -> Bool { marks.isCheckpointDue(at: part.length, options) }
 
-  func noteCheckpointBegun() { lastCheckpoint = LoopExecutor.milliseconds() }
+  func noteCheckpointBegun() { marks.noteCheckpointBegun() }
 
   /// - Parameter longJournal: see ``WorkerOptions/longJournal``.
   func noteCheckpoint(_ mark: Mark, longJournal: Int64) throws(SpoolError) {
     try claim.compact(beyond: longJournal)
     try claim.append(.checkpoint(mark))
-    checkpoint = mark
-    if beside == nil { marks = Array(marks.prefix(1) + marks.dropFirst().suffix(1)) + [mark] }
+    marks.add(durable: mark, isOfGrowing: beside == nil)
   }
 }

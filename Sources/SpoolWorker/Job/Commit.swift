@@ -8,8 +8,6 @@ struct Commit {
   private let plan: JobPlan
   private let environment: JobEnvironment
   private let account: AttemptAccount
-  /// So much data is flushed by itself, so that no small job waits for it.
-  private static let bulk: UInt64 = 8 << 20
 
   private var spool: Spool { claim.spool }
   private var outputs: CurrentOutputRoot { environment.outputs }
@@ -27,7 +25,7 @@ struct Commit {
   /// - Parameter unproven: see ``Journal/Verified/unproven``.
   /// - Throws: `output-exists` if another file took the name meanwhile; ``SpoolError``.
   func publish(_ part: PartFile, unproven: String?) async throws {
-    try await flush(part)
+    try await part.makeDurable(durable)
     let verified = Journal.Verified(part.mark, part: part.inode, unproven: unproven)
     try claim.append(.verified(.now(), verified))
     do {
@@ -39,20 +37,6 @@ struct Commit {
     }
     try await finish(existing: false, unproven: unproven, part)
     try part.close()
-  }
-
-  /// - Throws: ``LostWrites``.
-  private func flush(_ part: PartFile) async throws {
-    let data = part.flush
-    do {
-      if part.length > Self.bulk {
-        try await runBlocking { try data.run() }
-      } else {
-        try await durable(data)
-      }
-    } catch let error as SpoolError {
-      throw LostWrites(error: error)
-    }
   }
 
   /// Gives the verified data its final name, durably.
@@ -231,9 +215,4 @@ extension Journal.Verified {
   init(_ whole: Mark, part: UInt64, unproven: String?) {
     self.init(size: whole.offset, checksum: whole.checksum, part: part, unproven: unproven)
   }
-}
-
-/// An fsync of the data failed.
-struct LostWrites: Error {
-  let error: SpoolError
 }

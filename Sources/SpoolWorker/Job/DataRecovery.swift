@@ -4,9 +4,7 @@ internal import Spool
 @WorkerLoop
 struct DataRecovery {
   struct Result {
-    let part: PartFile
-    /// What the data is a prefix of; nil where there is none.
-    let version: RemoteVersion?
+    let data: PartData
     /// Bytes that were fetched and not recorded as such.
     let unrecorded: UInt64
   }
@@ -41,7 +39,10 @@ struct DataRecovery {
       let rewritten = recovery.rewrites ? recovery.from.offset : nil
       part.adopt(try await read(part, from: recovery.from, to: recovery.length, rewritingFrom: rewritten))
     }
-    return Result(part: part, version: part.length > 0 ? journal.version : nil, unrecorded: unrecorded)
+    let data = PartData(
+      claim: claim, request: plan.request, part: part, version: part.length > 0 ? journal.version : nil,
+      space: environment.space, blocks: environment.blocks)
+    return Result(data: data, unrecorded: unrecorded)
   }
 
   /// The job's data file, made where there is none. Where another job has the name, this one gets another.

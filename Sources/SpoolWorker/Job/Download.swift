@@ -11,7 +11,7 @@ final class Download {
   private let checkpointer: Checkpointer
   private let verification: Verification
   /// The first id of this job's requests; ``JobRequest/connectionRange`` leaves room for one each.
-  private let requests: FetchRequest.ID
+  private let requests: UInt64
   private let started: () -> Void
   /// What is under way.
   private var fetch: MirrorFetch?
@@ -20,7 +20,7 @@ final class Download {
   /// - Parameter started: called when the first mirror is about to be asked.
   init(
     _ plan: JobPlan, _ data: PartData, _ environment: JobEnvironment, _ account: AttemptAccount,
-    _ checkpointer: Checkpointer, requests: FetchRequest.ID, hookStop: ChildStop, started: @escaping () -> Void
+    _ checkpointer: Checkpointer, _ verification: Verification, requests: UInt64, started: @escaping () -> Void
   ) {
     self.plan = plan
     self.data = data
@@ -29,7 +29,7 @@ final class Download {
     self.checkpointer = checkpointer
     self.requests = requests
     self.started = started
-    verification = Verification(plan, data, environment, hookStop: hookStop)
+    self.verification = verification
   }
 
   /// Ends what is under way.

@@ -47,18 +47,4 @@ final class JobEnvironment {
     WorkerLoop.executor.driver = EngineDriver(engine)
     return engine
   }
-
-  /// - Parameter stop: ends the hook that runs.
-  func hooks(of spool: Spool, _ stop: ChildStop) -> Hooks {
-    Hooks(spool: spool, stop: stop) { [log] event in log(event) }
-  }
-
-  /// What hooks are told of a payload.
-  func facts(_ plan: JobPlan, _ whole: Mark, in spool: Spool) -> [ChildProcess.Variable] {
-    [
-      .init("SPOOLRUN_OUTPUT", plan.output.text), .init("SPOOLRUN_URL", plan.mirrors[0].redacted),
-      .init("SPOOLRUN_DIRECTORY", outputs.location ?? "\(spool.location)/files"),
-      .init("SPOOLRUN_SIZE", "\(whole.offset)"), .init("SPOOLRUN_CRC32", "\(whole.checksum)"),
-    ]
-  }
 }

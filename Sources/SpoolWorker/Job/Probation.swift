@@ -1,3 +1,5 @@
+internal import Spool
+
 /// How long a job that may have killed workers has to run before it is cleared.
 struct Probation {
   /// How many workers died in an attempt of the job.
@@ -11,6 +13,10 @@ struct Probation {
     self.deaths = deaths
     self.period = period
   }
+
+  /// What the job is given up for, where too many workers died.
+  /// - Parameter attempts: the job's own `attempts:`.
+  func failure(attempts: Int?) -> Failure? { Suspicion.failure(deaths, attempts: attempts) }
 
   mutating func begin(at now: Int64) {
     if deaths > 0, endsAt == nil { endsAt = now + period }

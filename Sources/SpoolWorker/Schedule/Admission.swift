@@ -102,11 +102,12 @@ final class Admission {
     }
   }
 
-  /// Asked before the first job is looked at: without libcurl every URL would seem malformed.
-  /// - Throws: ``TransferError`` where libcurl cannot be loaded.
-  func loadLibcurl() throws(TransferError) {
-    if hasLibcurl { return }
-    try Libcurl.load()
+  /// Why libcurl cannot be loaded; nil where it is. Asked before the first job is looked at: without libcurl every URL
+  /// would seem malformed.
+  func libcurlProblem() -> String? {
+    if hasLibcurl { return nil }
+    do throws(TransferError) { try Libcurl.load() } catch { return error.description }
     hasLibcurl = true
+    return nil
   }
 }

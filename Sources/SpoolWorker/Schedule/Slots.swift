@@ -61,3 +61,7 @@ struct Slots {
   mutating func beginTelling() { tellings += 1 }
   mutating func endTelling() { tellings -= 1 }
 }
+
+extension WorkerOptions {
+  var limits: Slots.Limits { Slots.Limits(jobs: jobs, perHost: perHost, commits: Self.mostCommits) }
+}

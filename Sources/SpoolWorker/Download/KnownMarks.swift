@@ -1,0 +1,43 @@
+internal import Spool
+
+/// The marks of the data that an attempt knows: to carry a checksum on from where data is cut, and the last durable one.
+struct KnownMarks {
+  /// Where the attempt began, and the last two checkpoints.
+  private var marks: [Mark]
+  /// The last durable mark: without one nothing needs to be forgotten durably.
+  private(set) var durable: Mark?
+  private var lastBegun = LoopExecutor.milliseconds()
+
+  init(start: Mark, durable: Mark?) {
+    marks = [start]
+    self.durable = durable
+  }
+
+  /// The data that grows is other data from now on.
+  mutating func forget() { marks = [] }
+
+  mutating func cut(to mark: Mark) { marks.removeAll { $0.offset > mark.offset } }
+
+  /// The last mark that is not beyond `offset`.
+  func last(before offset: UInt64) -> Mark? {
+    marks.filter { $0.offset <= offset }.max { $0.offset < $1.offset }
+  }
+
+  mutating func forgetDurable() { durable = nil }
+
+  /// - Parameter isOfGrowing: whether it is of the data that grows.
+  mutating func add(durable mark: Mark, isOfGrowing: Bool) {
+    durable = mark
+    if isOfGrowing { marks = Array(marks.prefix(1) + marks.dropFirst().suffix(1)) + [mark] }
+  }
+
+  mutating func noteCheckpointBegun() { lastBegun = LoopExecutor.milliseconds() }
+
+  /// - Parameter length: of the data, in bytes.
+  func isCheckpointDue(at length: UInt64, _ options: WorkerOptions) -> Bool {
+    let fresh = length - (durable.map { min($0.offset, length) } ?? 0)
+    if fresh == 0 { return false }
+    return fresh >= options.checkpointBytes
+      || LoopExecutor.milliseconds() - lastBegun >= options.checkpointMilliseconds
+  }
+}

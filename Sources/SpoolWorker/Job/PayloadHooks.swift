@@ -1,0 +1,30 @@
+internal import Spool
+internal import Transfer
+
+/// The spool's hooks, and what they are told.
+extension JobEnvironment {
+  /// - Parameter stop: ends the hook that runs.
+  func hooks(of spool: Spool, _ stop: ChildStop) -> Hooks {
+    Hooks(spool: spool, stop: stop) { [log] event in log(event) }
+  }
+
+  /// What hooks are told of a payload.
+  func facts(_ plan: JobPlan, _ whole: Mark, in spool: Spool) -> [ChildProcess.Variable] {
+    [
+      .init("SPOOLRUN_OUTPUT", plan.output.text), .init("SPOOLRUN_URL", plan.mirrors[0].redacted),
+      .init("SPOOLRUN_DIRECTORY", outputs.location ?? "\(spool.location)/files"),
+      .init("SPOOLRUN_SIZE", "\(whole.offset)"), .init("SPOOLRUN_CRC32", "\(whole.checksum)"),
+    ]
+  }
+
+  /// Tells the `failed` hook of a job that is given up.
+  /// - Parameter record: the fields of a `failed:` line.
+  func tellFailed(_ job: FileName, _ record: Fields, in spool: Spool, _ stop: ChildStop) async {
+    _ = await hooks(of: spool, stop).run(.failed, job: job, Hooks.failure(record))
+  }
+
+  /// Tells the `done` hook of a payload.
+  func tellDone(_ job: FileName, _ plan: JobPlan, _ whole: Mark, in spool: Spool, _ stop: ChildStop) async {
+    _ = await hooks(of: spool, stop).run(.done, job: job, facts(plan, whole, in: spool))
+  }
+}
