@@ -96,27 +96,22 @@ class Accounts:
 
     def remove(self, path: str) -> bool:
         """As rm does it."""
-        descriptor = opened(path)
         try:
-            token, links = (token_of(descriptor), os.fstat(descriptor).st_nlink) if descriptor is not None else (None, 0)
-            os.unlink(path)
-            self.note(f"  - {path} {token}")
-            if descriptor is not None:
-                self.has_gone(descriptor, links, token, path)
+            with Held(path) as held:
+                os.unlink(path)
+                self.note(f"  - {path} {held.token}")
+                self.has_gone(held, path)
         except OSError as error:
             return missed(error)
-        finally:
-            if descriptor is not None:
-                os.close(descriptor)
         return True
 
-    def has_gone(self, descriptor: int, links: int, token: str | None, path: str) -> None:
-        """`path` named this file a moment ago, and was removed or replaced."""
-        left = os.fstat(descriptor).st_nlink
-        if left < links and token:
-            self.texts[token].files -= 1
-        elif left >= links:
-            # It had moved on: what went is another one.
+    def has_gone(self, held: "Held", path: str) -> None:
+        """`path` named this file when it was opened, and has been removed since."""
+        if held.has_lost_a_name():
+            if held.token:
+                self.texts[held.token].files -= 1
+        elif held.is_open():
+            # A worker had moved the file before: another file was removed.
             self.note(f"  ? {path}")
             self.doubt(path)
 
@@ -135,19 +130,15 @@ class Accounts:
     def replace(self, source: str, target: str) -> bool:
         """As mv does it: what is there goes."""
         token = self.token(source)
-        descriptor = opened(target)
         try:
-            replaced, links = (token_of(descriptor), os.fstat(descriptor).st_nlink) if descriptor is not None else (None, 0)
-            os.rename(source, target)
-            self.follow(token, source, target)
-            if descriptor is not None and os.fstat(descriptor).st_nlink < links and replaced:
-                self.texts[replaced].files -= 1
-                self.note(f"  - {target} {replaced}, replaced")
+            with Held(target) as held:
+                os.rename(source, target)
+                self.follow(token, source, target)
+                if held.has_lost_a_name() and held.token:
+                    self.texts[held.token].files -= 1
+                    self.note(f"  - {target} {held.token}, replaced")
         except OSError as error:
             return missed(error)
-        finally:
-            if descriptor is not None:
-                os.close(descriptor)
         return True
 
     def follow(self, token: str | None, source: str, target: str) -> None:
@@ -195,6 +186,34 @@ class Accounts:
                     if (token := self.token(path)) and not (state == "tmp" and CLAIM.search(name)):
                         found[token].append(os.path.relpath(path, self.spool))
         return found
+
+
+class Held:
+    """The file that `path` names now, kept open to see afterwards whether it has lost a name. There may be none."""
+
+    def __init__(self, path: str):
+        self.descriptor = opened(path)
+        self.token: str | None = None
+        self.links = 0
+
+    def __enter__(self) -> "Held":
+        if self.descriptor is not None:
+            try:
+                self.token, self.links = token_of(self.descriptor), os.fstat(self.descriptor).st_nlink
+            except OSError:
+                os.close(self.descriptor)
+                raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+
+    def is_open(self) -> bool:
+        return self.descriptor is not None
+
+    def has_lost_a_name(self) -> bool:
+        return self.descriptor is not None and os.fstat(self.descriptor).st_nlink < self.links
 
 
 def opened(path: str) -> int | None:

@@ -14,25 +14,22 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from fleet import Fleet, Host, Mounts, Worker, can_mount, claims, make_old
+from rig import options_parser, workplace
 from server import Server
 from verdict import Witness, problems
-from workplace import workplace
 
 # Seconds without a job done after which something hangs: a worker that stays looks at others' claims once a minute.
 PATIENCE = 200
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="crowd", description=__doc__)
-    parser.add_argument("--program", type=Path, required=True, help="the spoolrun to try")
+    parser = options_parser("crowd", __doc__, seed="draws the order of faults; their moments remain chance")
     parser.add_argument("--jobs", type=int, default=10_000, help="default: %(default)s")
     parser.add_argument("--workers", type=int, default=8, help="at a time; default: %(default)s")
-    parser.add_argument("--seed", type=int, default=1, help="of the order of faults; their moments remain chance")
     parser.add_argument("--pause", type=float, default=0.15, help="seconds between faults on average; default: %(default)s")
     parser.add_argument(
         "--locks", choices=["shared", "apart"], default="shared", help="apart: hosts that don't see each other's (root, bindfs)"
     )
-    parser.add_argument("--keep", type=Path, help="work here, and leave all for inspection")
     return parser.parse_args()
 
 

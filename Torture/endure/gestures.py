@@ -20,10 +20,10 @@ from commands import Commands
 from fleet import PAST_LEASE, Fleet, Host, claims, make_old
 from hands import Hands
 from outcome import problems
+from rig import options_parser, workplace
 from server import Server
 from stage import CHANGING, FIXED, PATIENCE
 from verdict import Witness
-from workplace import workplace
 
 WORKERS = 3
 # Seconds (spool(5), "Dropping a job"), and one.
@@ -33,12 +33,9 @@ FINE = (0, 1, 75)
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="gestures", description=__doc__)
-    parser.add_argument("--program", type=Path, required=True, help="the spoolrun to try")
+    parser = options_parser("gestures", __doc__, seed="draws the order of gestures; what they meet remains chance")
     parser.add_argument("--gestures", type=int, default=100_000, help="default: %(default)s")
     parser.add_argument("--rate", type=float, default=100, help="gestures a second, if so many can be; default: %(default)s")
-    parser.add_argument("--seed", type=int, default=1, help="of the order of gestures; what they meet remains chance")
-    parser.add_argument("--keep", type=Path, help="work here, and leave all, with a diary of each change, for inspection")
     return parser.parse_args()
 
 

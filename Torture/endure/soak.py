@@ -18,9 +18,9 @@ from ledger import Ledger, output_of
 from levels import FEWEST_LOOKS, Levels
 from link import Link
 from plants import PLANTS, planted, spoil
+from rig import options_parser, workplace
 from server import Server
 from steering import Steering
-from workplace import workplace
 
 # Seconds for all to come to an end, when nothing goes wrong any more: a job that was dropped by halves is looked at every minute.
 PATIENCE = 150
@@ -36,13 +36,10 @@ HOOKS = {
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="soak", description=__doc__)
-    parser.add_argument("--program", type=Path, required=True, help="the spoolrun to try")
+    parser = options_parser("soak", __doc__, seed="draws the order of events; their moments remain chance")
     parser.add_argument("--minutes", type=float, default=60, help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=1, help="of the order of events; their moments remain chance")
     parser.add_argument("--plant", choices=PLANTS, help="a mistake that has to be found")
     parser.add_argument("--self-test", action="store_true", help="plant each of them in turn, for a minute, and see whether it is found")
-    parser.add_argument("--keep", type=Path, help="work here, and leave all for inspection")
     return parser.parse_args()
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from origin import Origin
 from proxy import Proxy
-from workplace import workplace
+from rig import options_parser, workplace
 
 # Runs with a dishonest proxy, and then with an honest one.
 ROUNDS, LAST_ROUNDS = 5, 3
@@ -26,12 +26,9 @@ LAWFUL = re.compile(r"mismatch|http-\d+")
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="frames", description=__doc__)
-    parser.add_argument("--program", type=Path, required=True, help="the spoolrun to try")
+    parser = options_parser("frames", __doc__, seed="the first seed; each trial after it takes the next")
     parser.add_argument("--minutes", type=float, default=5, help="how long to begin with new seeds; default: %(default)s")
-    parser.add_argument("--seed", type=int, default=1, help="the first one; each following is one more; default: %(default)s")
     parser.add_argument("--seeds", type=int, default=0, help="how many, if not as many as there is time for")
-    parser.add_argument("--keep", type=Path, help="work here, and leave all for inspection; a spool with a finding is left as SEED")
     return parser.parse_args()
 
 

@@ -9,17 +9,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from content import Site
+from rig import options_parser, workplace
 from scenarios import SCENARIOS, Outcome, Scene
 from servers import Forward, Place, Server, servers
-from workplace import workplace
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="Torture/realservers", description=__doc__)
-    parser.add_argument("--program", type=Path, required=True, help="the spoolrun to try")
+    parser = options_parser("realservers", __doc__)
     parser.add_argument("--servers", type=lambda text: text.split(","), help="comma-separated; default: all")
     parser.add_argument("--scenarios", type=lambda text: text.split(";"), help="separated by semicolons; default: all")
-    parser.add_argument("--keep", type=Path, help="work here, and leave all for inspection")
     parser.add_argument("--list", action="store_true", help="say which there are")
     return parser.parse_args()
 
