@@ -14,18 +14,32 @@ SCRIPTS = .ci/run Benchmarks/setup Torture/powercut/setup Torture/realservers/se
   scripts/sanitize scripts/setup contrib/spoolrun-inotify Models/check
 COMPLETIONS = bash-completion/completions/spoolrun zsh/site-functions/_spoolrun fish/vendor_completions.d/spoolrun.fish
 
-all:
-	$(SWIFT) build $(RELEASE) --product spoolrun
+# More options of `swift build`.
+BUILD_FLAGS ?=
 
-demo: setup all
+all:
+	$(SWIFT) build $(BUILD_FLAGS) $(RELEASE) --product spoolrun
+
+demo: setup-demo all
 	scripts/demo $(PROGRAM)
 
-# So many tests at a time: by itself swift-testing begins all at once, and on a few cores each waits for minutes between two of its steps.
+# The number of tests that run at a time. Without it swift-testing starts all of them at once, and on few cores each of them waits for minutes.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 16
 
-test: setup
-	$(SWIFT) build --build-tests
+# After each change: the units, the documents, the corpus, the fastest end-to-end tests (Tests/README.md), and lint. Less than a minute beyond
+# the build. `make test` runs all of them.
+CHECKED = UnitTests DocumentationTests CorpusTests \
+  $(addprefix EndToEndTests.,CommandTests GestureTests)
+empty :=
+check: setup build-tests
+	$(SWIFT) test --skip-build --disable-xctest --filter '^($(subst $(empty) $(empty),|,$(CHECKED)))[./]'
+	$(MAKE) lint
+
+test: setup build-tests
 	$(SWIFT) test --skip-build --disable-xctest
+
+build-tests:
+	$(SWIFT) build --build-tests
 
 lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
@@ -36,9 +50,10 @@ lint: setup
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests
 
-# The protocol's model, all states of each configuration.
+# The protocol's model, all states of each configuration; MODEL=bounded leaves out the two that take half of the time.
+MODEL ?= whole
 model: setup
-	Models/check
+	Models/check $(MODEL)
 
 # libFuzzer on each reader of strangers' bytes, for SECONDS of CPU each.
 SECONDS ?= 60
@@ -83,19 +98,16 @@ frames: setup all
 TRIALS ?= 2000
 SEED ?= 1
 random: setup all
-	scripts/setup python3-hpack
 	python3 -B Torture/random --program $(PROGRAM) --trials $(TRIALS) --seed $(SEED)
 
 # The same with mistakes in the program, each of which has to be found.
 random-self-test: setup all
-	scripts/setup python3-hpack
 	python3 -B Torture/random --self-test
 
 # Two faults in one spool's life, drawn by a seed. CRASH_PAIR=77 beside it plays that pair alone.
 CRASH_PAIRS ?= 10000
 CRASH_SEED ?= 1
-pairs: setup
-	$(SWIFT) build --build-tests
+pairs: setup build-tests
 	CRASH_PAIRS=$(CRASH_PAIRS) CRASH_SEED=$(CRASH_SEED) $(SWIFT) test --skip-build --disable-xctest --filter MatrixTests/struckTwice
 
 # So many random gestures of people and editors, while three workers work.
@@ -138,8 +150,7 @@ $(POWERCUT_KINDS:%=powercut-%): powercut-%: powercut-setup
 powercut-self-test: powercut-setup
 	python3 -B Torture/powercut --program $(PROGRAM) --self-test --kinds xfs,ext4 --cuts 15 --interval 0.8
 
-powercut-setup: setup
-	$(MAKE) all
+powercut-setup: setup all
 	Torture/powercut/setup
 
 # The same by killing a kernel that is a process, User-Mode Linux, about six a minute for each file system.
@@ -157,8 +168,11 @@ bench: setup all
 bench-growth:
 	$(MAKE) bench ROWS=growth
 
-setup:
-	scripts/setup
+# What scripts/setup says of its groups.
+setup: setup-test
+
+setup-build setup-demo setup-test: setup-%:
+	scripts/setup $*
 
 # Builds only what isn't there, so that root, who may have no Swift, installs what a user has built.
 install:
@@ -184,7 +198,7 @@ uninstall:
 clean:
 	$(SWIFT) package clean
 
-.PHONY: all demo test lint format model fuzz sanitize torture torture-quick crowd crowd-apart frames random random-self-test pairs soak soak-self-test peers \
+.PHONY: all demo check test build-tests lint format model fuzz sanitize torture torture-quick crowd crowd-apart frames random random-self-test pairs soak soak-self-test peers \
   gestures realservers powercut powercut-setup powercut-self-test \
-  $(POWERCUT_KINDS:%=powercut-%) powercut-uml bench bench-growth setup \
+  $(POWERCUT_KINDS:%=powercut-%) powercut-uml bench bench-growth setup setup-build setup-demo setup-test \
   install uninstall clean
