@@ -4,15 +4,25 @@ import TestSupport
 /// 1 MiB without a pattern.
 let payload: [UInt8] = (0..<1 << 20).map { UInt8(truncatingIfNeeded: ($0 &* $0) / 7 &+ $0 >> 3) }
 
-/// A spool, and a server whose first answer stops halfway until the client goes.
+/// A spool, a server, and what works on them: commands, a shell, a worker.
 final class Scene: Sendable {
   let spool: TemporarySpool
   let server: ScriptedServer
+  private let directory: TemporaryDirectory
 
-  /// - Parameter etag: the validator; nil for a server that has none.
-  init(etag: String? = "\"1\"") throws {
+  init(_ script: @escaping ScriptedServer.Script) throws {
     spool = try TemporarySpool()
-    server = try ScriptedServer { request, reply in
+    server = try ScriptedServer(script)
+    directory = try TemporaryDirectory()
+    guard symlink(try productPath("spoolrun"), "\(directory.path)/spoolrun") == 0 else {
+      throw TestSupportError("symlink", directory.path, errno: errno)
+    }
+  }
+
+  /// The server has `payload` under every name; under `/slow…` its first answer stops halfway until the client goes.
+  /// - Parameter etag: the validator; nil for a server that has none.
+  convenience init(etag: String? = "\"1\"") throws {
+    try self.init { request, reply in
       let fields = etag.map { ["ETag: \($0)"] } ?? []
       let start = request.rangeStart ?? 0
       let isPart = start > 0 && (request.value("If-Range") ?? etag) == etag
@@ -25,30 +35,46 @@ final class Scene: Sendable {
     }
   }
 
+  /// The server has whatever is asked for, with the target of the request as its content; but 404 for `/gone…`.
+  static func echoing() throws -> Scene {
+    try Scene { request, reply in
+      if request.target.hasPrefix("/gone") { return try reply.respond("404 Not Found", body: []) }
+      try reply.respond("200 OK", ["ETag: \"1\""], body: Array(request.target.utf8))
+    }
+  }
+
+  // MARK: commands
+
   /// A command on this spool, named by the environment.
   @discardableResult
   func spoolrun(_ arguments: String...) async throws -> CommandResult { try await spoolrun(arguments) }
 
   func spoolrun(_ arguments: [String]) async throws -> CommandResult {
-    try await run([try productPath("spoolrun")] + arguments, environment: environment)
+    try await TestSupport.spoolrun(arguments, environment: ["SPOOLRUN_SPOOL": spool.root])
   }
 
-  /// A shell's line, with the program as `$spoolrun` and the spool as its directory.
+  /// A shell's line in the spool's directory, with the program as `$spoolrun` and the server as `$server`.
   func shell(_ line: String) async throws -> CommandResult {
-    let variables = try environment.merging(["spoolrun": productPath("spoolrun")]) { $1 }
-    return try await run(["/bin/sh", "-c", line], environment: variables, directory: spool.root)
+    let more = ["SPOOLRUN_SPOOL": spool.root, "spoolrun": "\(tools)/spoolrun", "server": server.url("")]
+    return try await run(
+      ["/bin/bash", "-c", line], environment: testEnvironment.merging(more) { $1 }, directory: spool.root)
   }
 
-  var environment: [String: String] { testEnvironment.merging(["SPOOLRUN_SPOOL": spool.root]) { $1 } }
+  /// A directory for a test's own files, which has `spoolrun` in it.
+  var tools: String { directory.path }
 
-  /// A worker that watches.
-  func watch(_ options: String...) throws -> RunningCommand {
-    try RunningCommand([try productPath("spoolrun")] + options + ["-v", spool.root])
+  /// An environment in which `spoolrun` is found by its name.
+  var withProgramOnPath: [String: String] {
+    testEnvironment.merging(["PATH": "\(tools):\(testEnvironment["PATH"] ?? "")"]) { $1 }
   }
+
+  // MARK: a worker
 
   /// Runs `body` beside a worker that watches; afterwards the worker has to stop in good order.
-  func withWorker(_ body: (RunningCommand) async throws -> Void) async throws -> CommandResult {
-    let worker = try watch()
+  func withWorker(
+    timeout: Duration = untilItHangs, _ body: (RunningCommand) async throws -> Void
+  ) async throws -> CommandResult {
+    let worker = try startSpoolrun(["-v", spool.root], timeout: timeout)
     do {
       try await body(worker)
     } catch {
@@ -59,13 +85,23 @@ final class Scene: Sendable {
     return try await worker.result()
   }
 
-  /// The length of a job's data; nil when there is none.
-  func length(_ name: String) -> Int? { fileStatus(spool.path("partial/\(name).part")).map { Int($0.st_size) } }
+  /// Waits until a worker watches: until it runs what is dropped.
+  func waitForWorker() async throws {
+    try spool.drop("first", server.url("/first") + "\n")
+    try await waitUntil("the worker runs") { self.isDone("first") }
+  }
 
   /// Waits until half of the payload of `name` has come.
   func waitForHalf(_ name: String) async throws {
     try await waitUntil("half of \(name)") { self.length(name) == payload.count / 2 }
   }
 
+  // MARK: what is there
+
+  /// The length of a job's data; nil when there is none.
+  func length(_ name: String) -> Int? { fileStatus(spool.path("partial/\(name).part")).map { Int($0.st_size) } }
+
   func exists(_ relative: String) -> Bool { fileStatus(spool.path(relative)) != nil }
+
+  func isDone(_ name: String) -> Bool { exists("done/\(name)") }
 }

@@ -42,8 +42,9 @@ package func fileStatus(_ path: String) -> stat? {
   return lstat(path, &status) == 0 ? status : nil
 }
 
-/// The names in a directory, sorted, without those that begin with a dot; empty if there is no such directory.
-package func names(in directory: String) -> [String] {
+/// The names in a directory, sorted; empty if there is no such directory.
+/// - Parameter isHiddenToo: with those that begin with a dot, but `.` and `..`.
+package func names(in directory: String, isHiddenToo: Bool = false) -> [String] {
   guard let stream = opendir(directory) else { return [] }
   defer { closedir(stream) }
   var names: [String] = []
@@ -51,7 +52,7 @@ package func names(in directory: String) -> [String] {
     let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
       pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
     }
-    if !name.hasPrefix(".") { names.append(name) }
+    if isHiddenToo ? name != "." && name != ".." : !name.hasPrefix(".") { names.append(name) }
   }
   return names.sorted()
 }
@@ -75,8 +76,12 @@ package func setModificationTime(_ path: String, secondsFromNow seconds: Int) th
 package final class TemporaryDirectory: Sendable {
   package let path: String
 
-  package init() throws(TestSupportError) {
-    let base = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+  /// A file system that is another one than that of temporary files, where ``Need/otherFileSystem`` is met.
+  package static let otherFileSystem = "/dev/shm"
+
+  /// - Parameter base: where to make it; nil for where temporary files go.
+  package init(in base: String? = nil) throws(TestSupportError) {
+    let base = base ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
     var template = Array("\(base)/spoolrun-test.XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw TestSupportError("mkdtemp", base, errno: errno) }
     path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)

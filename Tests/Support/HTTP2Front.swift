@@ -1,8 +1,5 @@
-import Glibc
-
-/// HTTP/2 over TLS before `ScriptedServer`s: Python's `ssl` ends the encryption, and python3-hpack decodes the heads of
-/// requests. Each request goes to the backend on a connection of its own, as text: `GET /path HTTP/2`, and the number of
-/// its stream in a field `http2-stream`. What the script answers with are frames (`HTTP2Stream`), which go to the client
+/// HTTP/2 over TLS before `ScriptedServer`s; python3-hpack decodes the heads of requests. Each request goes to the server on a
+/// connection of its own, as text: `GET /path HTTP/2`, and the number of its stream in a field `http2-stream`. What the script answers with are frames (`HTTP2Stream`), which go to the client
 /// one by one as they are. The front's own are an empty SETTINGS at the beginning, and the acknowledgements of SETTINGS
 /// and PING. When the script ends its connection, so does the front: `Reply.finish` becomes a close_notify,
 /// `Reply.reset` an end without.
@@ -10,49 +7,27 @@ import Glibc
 /// A client that negotiates HTTP/1.1 is passed on as it is, as `TLSFront` does, where `speaksHTTP1`; else its connection
 /// is closed after the handshake.
 package final class HTTP2Front: Sendable {
-  /// One for each backend.
-  package let ports: [UInt16]
-  private let command: RunningCommand
-  private let directory: TemporaryDirectory
+  private let terminator: TLSTerminator
+  /// One for each server.
+  package var ports: [UInt16] { terminator.ports }
 
   /// Listens when it returns. `lifetime`, in seconds, ends a front whose owner was killed.
   package init(
-    to backends: [ScriptedServer], authority: CertificateAuthority, speaksHTTP1: Bool = true, lifetime: Int = 300
+    to servers: [ScriptedServer], authority: CertificateAuthority, speaksHTTP1: Bool = true, lifetime: Int = 300
   ) async throws {
-    directory = try TemporaryDirectory()
-    let portFile = "\(directory.path)/ports"
-    command = try RunningCommand(
-      [
-        "/usr/bin/timeout", "\(lifetime)", "/usr/bin/python3", "-c", program, portFile, authority.certificate,
-        authority.key, speaksHTTP1 ? "h2,http/1.1" : "h2",
-      ] + backends.map { "\($0.port)" }, timeout: .seconds(lifetime + 10))
-    let command = command
-    try await waitUntil("the HTTP/2 front writes its ports") { command.isFinished || fileStatus(portFile) != nil }
-    guard !command.isFinished else {
-      throw TestSupportError("no HTTP/2 front (python3-hpack is needed): \(try await command.result())")
-    }
-    let text = String(decoding: try readFile(portFile), as: UTF8.self)
-    ports = text.split(separator: " ").compactMap { UInt16($0) }
-    guard ports.count == backends.count else { throw TestSupportError("no ports: \(text)") }
+    terminator = try await TLSTerminator(
+      to: servers, authority: authority, mode: speaksHTTP1 ? "h2,http/1.1" : "h2", lifetime: lifetime, serve: program)
   }
 
-  deinit {
-    command.send(signal: SIGTERM)
-  }
-
-  /// `https://127.0.0.1:PORT` of the first backend, and `path`.
+  /// `https://127.0.0.1:PORT` of the first server, and `path`.
   package func url(_ path: String) -> String {
     "https://127.0.0.1:\(ports[0])\(path)"
   }
 }
 
 private let program = """
-  import os, select, socket, ssl, sys, threading
   from hpack import Decoder
-  port_file, certificate, key, protocols, *backends = sys.argv[1:]
-  context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-  context.load_cert_chain(certificate, key)
-  context.set_alpn_protocols(protocols.split(","))
+  context.set_alpn_protocols(mode.split(","))
   DATA, HEADERS, RST_STREAM, SETTINGS, PING, CONTINUATION = 0, 1, 3, 4, 6, 9
   ACK, END_HEADERS, PADDED, PRIORITY = 0x1, 0x4, 0x8, 0x20
   PREFACE = b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n"
@@ -72,7 +47,7 @@ private let program = """
           with context.wrap_socket(plain, server_side=True) as client:
               if client.selected_alpn_protocol() == "h2":
                   Connection(client, backend).run()
-              elif "http/1.1" in protocols:
+              elif "http/1.1" in mode:
                   Passage(client, backend).run()
       except OSError:
           pass
@@ -167,15 +142,4 @@ private let program = """
       def answered(self, data):
           for *_, one in frames(data):
               self.client.sendall(one)
-
-  def listen(listener, backend):
-      while True:
-          threading.Thread(target=serve, args=(listener.accept()[0], backend), daemon=True).start()
-
-  listeners = [socket.create_server(("127.0.0.1", 0)) for _ in backends]
-  with open(port_file + ".new", "w") as file:
-      file.write(" ".join(str(listener.getsockname()[1]) for listener in listeners))
-  os.rename(port_file + ".new", port_file)
-  for pair in zip(listeners, backends):
-      threading.Thread(target=listen, args=pair).start()
   """

@@ -29,10 +29,29 @@ package struct Need: Sendable {
   /// To make device files.
   package static let devices = Need(name: "leave to make device files", trial: "mknod null c 1 3; : >null")
 
-  /// A program that `scripts/setup` installs.
+  /// Temporary files on a disk, and not in memory.
+  package static let disk = Need(name: "temporary files on a disk", trial: #"test "$(stat -f -c %T .)" != tmpfs"#)
+  /// /dev/shm, if it is another file system than that of temporary files: ``TemporaryDirectory/otherFileSystem``.
+  package static let otherFileSystem = Need(
+    name: "/dev/shm, and temporary files on another file system",
+    trial: #"test -w /dev/shm; test "$(stat -c %d .)" != "$(stat -c %d /dev/shm)""#)
+
+  /// A program that `scripts/setup test` installs.
   package static func program(_ program: String) -> Need {
     Need(name: "\(program), which scripts/setup installs", trial: "command -v \(program)")
   }
+  /// script(1): a terminal.
+  package static let terminal = program("script")
+  /// ``TLSFront``.
+  package static let tls = Need(
+    name: "openssl and python3, which scripts/setup installs", trial: "command -v openssl; python3 -c 'import ssl'")
+  /// ``HTTP2Front``.
+  package static let http2 = Need(
+    name: "openssl, python3 and python3-hpack, which scripts/setup installs",
+    trial: "command -v openssl; python3 -c 'import ssl, hpack'")
+  /// ``NginxRig``.
+  package static let nginx = Need(
+    name: "openssl and nginx, which scripts/setup installs", trial: "command -v openssl; command -v nginx")
 
   private static let answers = Mutex<[String: Bool]>([:])
   private static let isCI = getenv("CI").map { String(cString: $0) }.map { !["", "false"].contains($0) } ?? false

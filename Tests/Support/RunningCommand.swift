@@ -14,6 +14,11 @@ package struct CommandResult: Sendable, CustomStringConvertible {
   /// Wall clock, from the start to the end of the process.
   package let duration: Duration
 
+  /// nil where a signal ended it.
+  package var exitStatus: Int32? {
+    if case .exited(let status) = status { status } else { nil }
+  }
+
   package var description: String {
     "\(status) after \(duration)\n--- stdout\n\(output)\n--- stderr\n\(errors)"
   }

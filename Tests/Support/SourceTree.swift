@@ -4,6 +4,9 @@ package enum SourceTree {
   package static let root = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(3)
     .joined(separator: "/")
 
+  /// The path of a file of `contrib/`.
+  package static func contrib(_ name: String) -> String { "\(root)/contrib/\(name)" }
+
   /// The lines of a text file, named from the repository's root.
   package static func lines(_ path: String) throws -> [String] {
     String(decoding: try readFile("\(root)/\(path)"), as: UTF8.self)

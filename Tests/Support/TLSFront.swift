@@ -1,52 +1,31 @@
-import Glibc
-
-/// TLS before `ScriptedServer`s: Python's `ssl` (OpenSSL) ends the encryption and passes bytes on, so that scripts stay
-/// plain. What it adds is the end: with or without close_notify, which tells a whole close-delimited body from a cut one.
+/// TLS before `ScriptedServer`s that passes bytes on, so that scripts stay plain. What it adds is the end: with or without close_notify,
+/// which tells a whole close-delimited body from a cut one.
 package final class TLSFront: Sendable {
-  /// One for each backend.
-  package let ports: [UInt16]
-  private let command: RunningCommand
-  private let directory: TemporaryDirectory
+  private let terminator: TLSTerminator
+  /// One for each server.
+  package var ports: [UInt16] { terminator.ports }
 
-  /// Listens when it returns. `announcesEnd`: whether the end of the backend's stream becomes a close_notify.
+  /// Listens when it returns. `announcesEnd`: whether the end of the server's stream becomes a close_notify.
   /// `lifetime`, in seconds, ends a front whose owner was killed.
   package init(
-    to backends: [ScriptedServer], authority: CertificateAuthority, announcesEnd: Bool, lifetime: Int = 300
+    to servers: [ScriptedServer], authority: CertificateAuthority, announcesEnd: Bool, lifetime: Int = 300
   ) async throws {
-    directory = try TemporaryDirectory()
-    let portFile = "\(directory.path)/ports"
-    command = try RunningCommand(
-      [
-        "/usr/bin/timeout", "\(lifetime)", "/usr/bin/python3", "-c", program, portFile, authority.certificate,
-        authority.key, announcesEnd ? "announce" : "cut",
-      ] + backends.map { "\($0.port)" }, timeout: .seconds(lifetime + 10))
-    try await waitUntil("the TLS front writes its ports") { fileStatus(portFile) != nil }
-    let text = String(decoding: try readFile(portFile), as: UTF8.self)
-    ports = text.split(separator: " ").compactMap { UInt16($0) }
-    guard ports.count == backends.count else { throw TestSupportError("no ports: \(text)") }
+    terminator = try await TLSTerminator(
+      to: servers, authority: authority, mode: announcesEnd ? "announce" : "cut", lifetime: lifetime, serve: program)
   }
 
-  package convenience init(to backend: ScriptedServer, authority: CertificateAuthority, announcesEnd: Bool) async throws
+  package convenience init(to server: ScriptedServer, authority: CertificateAuthority, announcesEnd: Bool) async throws
   {
-    try await self.init(to: [backend], authority: authority, announcesEnd: announcesEnd)
+    try await self.init(to: [server], authority: authority, announcesEnd: announcesEnd)
   }
 
-  deinit {
-    command.send(signal: SIGTERM)
-  }
-
-  /// `https://127.0.0.1:PORT` of the first backend, and `path`.
+  /// `https://127.0.0.1:PORT` of the first server, and `path`.
   package func url(_ path: String) -> String {
     "https://127.0.0.1:\(ports[0])\(path)"
   }
 }
 
 private let program = """
-  import os, select, socket, ssl, sys, threading
-  port_file, certificate, key, end, *backends = sys.argv[1:]
-  context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-  context.load_cert_chain(certificate, key)
-
   # One thread has both directions: OpenSSL's connections bear no two at a time.
   def serve(plain, backend):
       try:
@@ -73,19 +52,8 @@ private let program = """
                   client.sendall(data)
               else:
                   break
-      if end == "announce":
+      if mode == "announce":
           # Waits for the client's close_notify, but not for one that has forgotten it.
           client.settimeout(5)
           client.unwrap()
-
-  def listen(listener, backend):
-      while True:
-          threading.Thread(target=serve, args=(listener.accept()[0], backend), daemon=True).start()
-
-  listeners = [socket.create_server(("127.0.0.1", 0)) for _ in backends]
-  with open(port_file + ".new", "w") as file:
-      file.write(" ".join(str(listener.getsockname()[1]) for listener in listeners))
-  os.rename(port_file + ".new", port_file)
-  for pair in zip(listeners, backends):
-      threading.Thread(target=listen, args=pair).start()
   """

@@ -54,6 +54,29 @@ package final class TemporarySpool: Sendable {
     }
   }
 
+  /// The length of a file of the spool; -1 if there is none.
+  package func length(_ relative: String) -> Int { Int(fileStatus(path(relative))?.st_size ?? -1) }
+
+  /// The one claim in `cur/`.
+  package func claim(of job: String) throws -> String {
+    let claims = places(of: job).filter { $0.hasPrefix("cur/") }
+    guard claims.count == 1 else { throw TestSupportError("\(claims.count) claims of \(job)") }
+    return claims[0]
+  }
+
+  /// The last `failed:` line of a job file.
+  package func lastFailure(_ relative: String) throws -> JobLine {
+    guard let line = try lines(relative).last(where: { $0.key == "failed" }) else {
+      throw TestSupportError("no record of a failure in \(relative)")
+    }
+    return line
+  }
+
+  /// As mv(1) within the spool.
+  package func move(_ from: String, _ to: String) throws {
+    guard rename(path(from), path(to)) == 0 else { throw TestSupportError("rename \(from)", to, errno: errno) }
+  }
+
   /// The names in one directory of the spool.
   package func names(_ state: String) -> [String] {
     names(in: path(state))

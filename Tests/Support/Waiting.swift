@@ -8,10 +8,11 @@ let patience = getenv("SPOOLRUN_TEST_PATIENCE").flatMap { Int(String(cString: $0
 package let untilItHangs = Duration.seconds(300)
 
 /// Waits until `condition` holds: for what no descriptor tells, such as a directory entry that another process makes.
-/// It is asked every few milliseconds, on a thread of its own, so that a busy pool of Swift's delays nothing.
+/// It is asked every few milliseconds, or after each `interval`, on a thread of its own, so that a busy pool of Swift's delays nothing.
 /// Throws, with what was waited for, when it doesn't hold in time.
 package func waitUntil(
-  _ what: String, timeout: Duration = untilItHangs, _ condition: @escaping @Sendable () throws -> Bool
+  _ what: String, timeout: Duration = untilItHangs, every interval: Duration = .milliseconds(3),
+  _ condition: @escaping @Sendable () throws -> Bool
 ) async throws {
   let deadline = ContinuousClock.now + timeout * patience
   try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
@@ -23,7 +24,7 @@ package func waitUntil(
               guard ContinuousClock.now < deadline else {
                 throw TestSupportError("waited \(timeout) in vain: \(what)")
               }
-              usleep(3000)
+              usleep(UInt32(interval / .microseconds(1)))
             }
           })
       }

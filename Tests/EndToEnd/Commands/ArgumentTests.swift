@@ -17,7 +17,7 @@ import Testing
 
   /// A shared library whose constructor makes the environment grow: it moves, and who looks for the arguments beside it, as a program does that Swift's
   /// runtime is linked into, finds none.
-  @Test(.enabled("needs cc") { access("/usr/bin/cc", X_OK) == 0 })
+  @Test(.enabled("needs cc") { try await Need.program("cc").isMet() })
   func `a library that sets variables at its start takes no argument away`() async throws {
     let directory = try TemporaryDirectory()
     let source = """
@@ -42,7 +42,8 @@ import Testing
 
   private func check(_ spool: TemporarySpool, environment: [String: String] = [:], prefix: [String] = []) async throws {
     func outcome(_ arguments: String...) async throws -> CommandResult {
-      try await start(arguments, environment: environment, directory: spool.root + "/..", prefix: prefix).result()
+      try await startSpoolrun(arguments, environment: environment, directory: spool.root + "/..", prefix: prefix)
+        .result()
     }
     let version = try await outcome("--version")
     // Where a library cannot be loaded, ld.so(8) says so and goes on.

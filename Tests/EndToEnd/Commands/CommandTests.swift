@@ -60,11 +60,11 @@ import Testing
   ])
   func addNames(arguments: [String], name: String) async throws {
     let spool = try TemporarySpool()
-    let result = try await start(["add", "--spool", spool.root] + arguments).result()
+    let result = try await startSpoolrun(["add", "--spool", spool.root] + arguments).result()
     #expect(result.status == .exited(0), "\(result)")
     #expect(result.output == "\(name)\n", "printed safe for a terminal")
     #expect(spool.names("new").count == 1)
-    let again = try await start(["add", "--spool", spool.root] + arguments).result()
+    let again = try await startSpoolrun(["add", "--spool", spool.root] + arguments).result()
     #expect(again.output == "\(name)~2\n", "nothing is replaced")
     #expect(spool.names("new").count == 2)
   }
@@ -79,7 +79,7 @@ import Testing
   ])
   func addRefuses(arguments: [String]) async throws {
     let spool = try TemporarySpool()
-    let result = try await start(["add", "--spool", spool.root, "http://h/x"] + arguments).result()
+    let result = try await startSpoolrun(["add", "--spool", spool.root, "http://h/x"] + arguments).result()
     #expect(result.exitStatus == 64 && result.output == "", "\(result)")
     #expect(!result.errors.contains("\u{1b}"))
     #expect(spool.names("new") == [] && spool.names("tmp") == [])

@@ -61,7 +61,7 @@ import Testing
   ])
   func usage(arguments: [String]) async throws {
     let spool = try TemporarySpool()
-    let result = try await start(arguments.map { $0 == "SPOOL" ? spool.root : $0 }).result()
+    let result = try await startSpoolrun(arguments.map { $0 == "SPOOL" ? spool.root : $0 }).result()
     #expect(result.exitStatus == 64, "\(result)")
     #expect(result.output == "" && result.errors != "")
     #expect(spool.names("new") == [])
@@ -74,7 +74,7 @@ import Testing
       ["--once", missing], ["add", "--spool", missing, "http://h/a"], ["verify", "--spool", missing],
       ["--once", directory.path],
     ] {
-      let result = try await start(arguments).result()
+      let result = try await startSpoolrun(arguments).result()
       #expect(result.exitStatus == 66, "\(arguments): \(result)")
       #expect(result.errors.contains("spoolrun init"), "it says what to do")
     }
@@ -131,7 +131,7 @@ import Testing
     #expect(try await spoolrun("--once", spool.root, environment: environment).exitStatus == 0, "an empty spool")
     try spool.drop("a", "https://host.invalid/a\n")
     for arguments in [["--once", spool.root], [spool.root], ["add", "--spool", spool.root, "https://host.invalid/b"]] {
-      let result = try await start(arguments, environment: environment).result()
+      let result = try await startSpoolrun(arguments, environment: environment).result()
       #expect(result.exitStatus == 69 && result.errors.contains("libcurl.so.4 cannot be loaded: "), "\(result)")
     }
     #expect(spool.names("new") == ["a"], "as it was dropped")
@@ -143,7 +143,7 @@ import Testing
     let spool = try TemporarySpool()
     func full(_ arguments: String...) async throws -> CommandResult {
       let shell = ["/bin/sh", "-c", "exec \"$0\" \"$@\" >/dev/full"]
-      return try await start(arguments, environment: ["SPOOLRUN_SPOOL": spool.root], prefix: shell).result()
+      return try await startSpoolrun(arguments, environment: ["SPOOLRUN_SPOOL": spool.root], prefix: shell).result()
     }
     func expectLoss(_ result: CommandResult) {
       #expect(result.exitStatus == 74, "\(result)")

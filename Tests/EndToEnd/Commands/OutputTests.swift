@@ -44,7 +44,7 @@ import Testing
   }
 
   /// Each line is one JSON object, whatever the names are.
-  @Test(arguments: [true, false])
+  @Test(.enabled("needs python3") { try await Need.program("python3").isMet() }, arguments: [true, false])
   func json(isVerbose: Bool) async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
@@ -53,7 +53,7 @@ import Testing
     }
     try spool.drop("junk", "\u{1b}[31m\n")
     let flags = isVerbose ? ["-v"] : []
-    let result = try await start(["--once", "--log-format", "json"] + flags + [spool.root]).result()
+    let result = try await startSpoolrun(["--once", "--log-format", "json"] + flags + [spool.root]).result()
     let file = spool.path("log")
     try writeFile(file, Array(result.errors.utf8))
     let program = """
@@ -74,14 +74,14 @@ import Testing
   }
 
   /// To a terminal finished jobs are told as well, and nothing that a job or a server said can steer it.
-  @Test(.enabled("needs script(1)") { try await Need.program("script").isMet() })
+  @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
   func terminal() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/a"))\noutput: x\u{9b}31m\u{202e}y\n")
     try spool.drop("gone", "\(server.url("/404"))\n")
     let command = "'\(try productPath("spoolrun"))' --once '\(spool.root)'"
-    let result = try await run(["/usr/bin/script", "-qec", command, "/dev/null"])
+    let result = try await runInTerminal(command)
     #expect(result.status == .exited(1), "\(result)")
     #expect(result.output.contains("a: done: x\\xc2\\x9b31m\\xe2\\x80\\xaey"), "\(result)")
     #expect(

@@ -14,14 +14,14 @@ import Testing
     variables["TERM"] = "xterm"
     variables.merge(environment) { $1 }
     let command = try "stty cols 60 rows 20; \(productPath("spoolrun")) --once \(options) \(spool.root)"
-    let result = try await run(["/usr/bin/script", "-qec", command, "/dev/null"], environment: variables)
+    let result = try await TestSupport.runInTerminal(command, environment: variables)
     return result.output
   }
 
-  @Test(.enabled("needs script(1)") { try await Need.program("script").isMet() })
+  @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
   func `bars come in a terminal, in colour, and are gone at the end`() async throws {
-    let server = try SlowServer()
-    try spool.drop("slow", "url: \(server.url)\noutput: slow\n")
+    let server = try slowServer()
+    try spool.drop("slow", "url: \(server.url("/slow"))\noutput: slow\n")
     try spool.drop("bad", "neither URL nor key\n")
     let output = try await runInTerminal("")
     #expect(output.contains("[=") || output.contains("<=>"))
@@ -34,11 +34,11 @@ import Testing
   }
 
   @Test(
-    .enabled("needs script(1)") { try await Need.program("script").isMet() },
+    .enabled("needs script(1)") { try await Need.terminal.isMet() },
     arguments: [("NO_COLOR", "1", true), ("TERM", "dumb", false)])
   func `the environment is honoured`(name: String, value: String, hasBars: Bool) async throws {
-    let server = try SlowServer()
-    try spool.drop("slow", "url: \(server.url)\noutput: slow\n")
+    let server = try slowServer()
+    try spool.drop("slow", "url: \(server.url("/slow"))\noutput: slow\n")
     let output = try await runInTerminal("", environment: [name: value])
     #expect(!output.contains("\u{1B}[32m"))
     #expect(output.contains("\u{1B}[J") == hasBars)
@@ -46,11 +46,11 @@ import Testing
   }
 
   @Test(
-    .enabled("needs script(1)") { try await Need.program("script").isMet() },
+    .enabled("needs script(1)") { try await Need.terminal.isMet() },
     arguments: ["--progress=never", "--log-format=json"])
   func `without bars no byte steers the terminal`(option: String) async throws {
-    let server = try SlowServer()
-    try spool.drop("slow", "url: \(server.url)\noutput: slow\n")
+    let server = try slowServer()
+    try spool.drop("slow", "url: \(server.url("/slow"))\noutput: slow\n")
     #expect(try await !runInTerminal(option).contains("\u{1B}"))
   }
 
@@ -74,7 +74,7 @@ import Testing
     #expect(result.output == "/dev/null\n/dev/null\n/dev/null\n", "\(result)")
   }
 
-  @Test(.enabled("needs script(1)") { try await Need.program("script").isMet() })
+  @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
   func `that it was told to stop is said in a terminal`() async throws {
     let server = try stallingServer()
     try spool.drop("slow", "\(server.url("/slow"))\n")
@@ -82,15 +82,15 @@ import Testing
       "$1" --progress=never "$2" & until test -e "$2/partial/slow.part"; do sleep 0.05; done; kill $!; wait $!
       """
     let command = try "sh -c '\(line)' sh '\(productPath("spoolrun"))' '\(spool.root)'"
-    let result = try await run(["/usr/bin/script", "-qec", command, "/dev/null"])
+    let result = try await TestSupport.runInTerminal(command)
     #expect(result.output == "spoolrun: stopping: the next run resumes the transfers\r\n", "\(result)")
   }
 
   @Test(arguments: ["--progress=auto", "--progress=never", "--progress=always"])
   func `into a pipe nothing is written when all is well`(option: String) async throws {
-    let server = try SlowServer()
-    try spool.drop("slow", "url: \(server.url)\noutput: slow\n")
-    let result = try await run([productPath("spoolrun"), "--once", option, spool.root])
+    let server = try slowServer()
+    try spool.drop("slow", "url: \(server.url("/slow"))\noutput: slow\n")
+    let result = try await spoolrun("--once", option, spool.root)
     #expect(result.status == .exited(0), "\(result)")
     #expect(result.errors.isEmpty && result.output.isEmpty)
   }

@@ -11,7 +11,7 @@ import Testing
   init() throws { directory = try TemporarySpool() }
 
   private func status(_ options: String...) async throws -> CommandResult {
-    try await run([productPath("spoolrun"), "status"] + options + [directory.root])
+    try await spoolrun(["status"] + options + [directory.root])
   }
 
   private func write(_ path: String, _ text: String) throws { try writeFile(directory.path(path), Array(text.utf8)) }
@@ -104,7 +104,7 @@ import Testing
   }
 
   @Test func `where there is no spool it says so`() async throws {
-    let result = try await run([productPath("spoolrun"), "status", "\(directory.root)/none"])
+    let result = try await spoolrun("status", "\(directory.root)/none")
     #expect(result.status == .exited(66))
     #expect(result.errors.hasPrefix("spoolrun: "))
   }

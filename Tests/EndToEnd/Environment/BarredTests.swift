@@ -38,7 +38,7 @@ struct BarredTests {
 
   @Test func `a worker that stays tells of it once`() async throws {
     let flagged = try put("new/x", flag: "+i")
-    let worker = try start([spool.root])
+    let worker = try startSpoolrun([spool.root])
     for number in 1...3 {
       try spool.drop("other\(number)", "\(server.url("/other\(number)"))\n")
       try await waitUntil("it is done") { spool.places(of: "other\(number)") == ["done/other\(number)"] }

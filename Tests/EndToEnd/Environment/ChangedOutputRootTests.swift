@@ -27,7 +27,7 @@ import Testing
   func `jobs wait while it is missing, and go on in the one that is made`(isOwn: Bool) async throws {
     let root = isOwn ? spool.path("files") : spool.root + "-out"
     if !isOwn { try #require(mkdir(root, 0o700) == 0) }
-    let worker = try start(isOwn ? ["-v", spool.root] : ["-v", "-d", root, spool.root])
+    let worker = try startSpoolrun(isOwn ? ["-v", spool.root] : ["-v", "-d", root, spool.root])
     try drop("a")
     try await waitUntilDone("a")
     try #require(rename(root, root + "-old") == 0)

@@ -15,7 +15,7 @@ struct OtherDiskTests {
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
     try spool.drop("a", "\(server.url("/a"))\n")
-    let worker = try start(["--once", spool.root])
+    let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
     let inode = try #require(fileStatus(spool.path("partial/a.part"))).st_ino
     // A tmpfs counts its files from 1.

@@ -75,7 +75,7 @@ import Testing
   }
 
   /// A real one, which asks for a password, and serves the same job when it gets that.
-  @Test(.enabled("needs tinyproxy") { try await Need.program("tinyproxy").isMet() })
+  @Test(.enabled("needs tinyproxy and openssl") { try await Need.areMet(.program("tinyproxy"), .tls) })
   func tinyproxy() async throws {
     let origin = try simpleServer()
     let authority = try await CertificateAuthority()

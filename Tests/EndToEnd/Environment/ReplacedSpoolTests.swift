@@ -29,7 +29,7 @@ import Testing
 
   @Test(arguments: ["rm -rf", "mv"])
   func `the worker goes on with the new one`(_ gesture: String) async throws {
-    let worker = try start([spool.root])
+    let worker = try startSpoolrun([spool.root])
     try await run("a", worker)
     for name in ["b", "c"] {
       let target = gesture == "mv" ? ["\(spool.root)-\(name)"] : []
@@ -48,7 +48,7 @@ import Testing
     let gate = try Gate()
     let slow = try halfwayServer(halfwayBody, gate: gate)
     try spool.drop("slow", "url: \(slow.url("/a"))\ntimeout: 1h\n")
-    let worker = try start([spool.root])
+    let worker = try startSpoolrun([spool.root])
     try await waitUntil("half of it is there") { spool.length("partial/slow.part") == halfwayBody.count / 2 }
     let old = spool.root + "-old"
     try #require(rename(spool.root, old) == 0)

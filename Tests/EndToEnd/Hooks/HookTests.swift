@@ -115,7 +115,8 @@ import Testing
   }
 
   /// Where nobody waits for children, wait(2) knows nothing of how they end.
-  @Test func aNoIsHeardThoughTheCallerIgnoresChildren() async throws {
+  @Test(.enabled("needs python3") { try await Need.program("python3").isMet() })
+  func aNoIsHeardThoughTheCallerIgnoresChildren() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
     try install("verify", "exit 1", in: spool)
@@ -174,7 +175,7 @@ import Testing
       hook, "trap '\(reaction)' TERM; echo $$ >\"$SPOOLRUN_SPOOL/pid\"; while :; do sleep 600 & wait $!; done",
       in: spool)
     try spool.drop("a", "\(server.url(hook == "failed" ? "/404" : "/a"))\n")
-    let worker = try start(["--once", spool.root])
+    let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the hook runs") { (try? readFile(spool.path("pid")).last) == 0x0A }
     worker.send(signal: SIGTERM)
     let result = try await worker.result()
@@ -196,7 +197,7 @@ import Testing
     let spool = try TemporarySpool()
     try install("verify", "touch \"$SPOOLRUN_SPOOL/runs\"; exec sleep 600", in: spool)
     try spool.drop("a", "\(server.url("/a"))\n")
-    let worker = try start(["--once", spool.root])
+    let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the hook runs") { fileStatus(spool.path("runs")) != nil }
     try spool.move(try spool.claim(of: "a"), "hold/a")
     #expect(try await worker.result().status == .exited(0))

@@ -8,6 +8,8 @@ import Testing
     let testDescription: String
     /// Makes `new/x` with an `output:` of `x` as its last line.
     let line: String
+    /// What of it not every machine has.
+    var tools: [String] { ["rsync", "scp", "python3"].filter(line.contains) }
   }
 
   private static let job = #"printf 'url: %s/x\noutput: x\n' "$server""#
@@ -51,31 +53,33 @@ import Testing
 
   @Test(.timeLimit(.minutes(30)), arguments: drops)
   func `a drop is run once, and whole`(drop: Drop) async throws {
-    let scene = try await DropScene()
-    if drop.testDescription.hasPrefix("rsync") {
-      guard try await Need.program("rsync").isMet() else { return print("SKIPPED: rsync is not installed") }
+    for tool in drop.tools { guard try await Need.program(tool).isMet() else { try Test.cancel("needs \(tool)") } }
+    let scene = try Scene.echoing()
+    let end = try await scene.withWorker { _ in
+      try await scene.waitForWorker()
+      let result = try await scene.shell(drop.line)
+      #expect(result.status == .exited(0), "\(result)")
+      try await waitUntil("x is done") { scene.isDone("x") }
+      #expect(scene.spool.payloads == ["first", "x"])
+      #expect(try scene.spool.payload("x") == Array("/x".utf8))
+      #expect(scene.server.requests(for: "/x").count == 1)
     }
-    let result = try await scene.shell(drop.line)
-    #expect(result.status == .exited(0), "\(result)")
-    try await waitUntil("x is done") { scene.exists("done/x") }
-    #expect(scene.spool.payloads == ["first", "x"])
-    #expect(try scene.spool.payload("x") == Array("/x".utf8))
-    #expect(scene.server.requests(for: "/x").count == 1)
-    let end = try await scene.finish()
     #expect(end.status == .exited(0), "\(end)")
     #expect(scene.spool.names("failed") == [] && scene.spool.names("partial") == [])
   }
 
   @Test(.timeLimit(.minutes(30)))
   func `what a writer left that died midway is set aside with the reason`() async throws {
-    let scene = try await DropScene()
-    // Half a URL that would be a valid one, if it ended in a newline.
-    let result = try await scene.shell(#"exec 3>new/x; printf 'output: y\nurl: %s/not' "$server" >&3; kill -9 $$"#)
-    #expect(result.status == .killed(signal: 9))
-    try await waitUntil("x is set aside") { scene.exists("failed/x") }
-    let record = try #require(try scene.spool.lines("failed/x").last)
-    #expect(record["code"] == "malformed" && record["reason"]?.contains("newline") == true, "\(record)")
-    #expect(scene.server.requests.count == 1 && scene.spool.payloads == ["first"])
-    _ = try await scene.finish()
+    let scene = try Scene.echoing()
+    _ = try await scene.withWorker { _ in
+      try await scene.waitForWorker()
+      // Half a URL that would be a valid one, if it ended in a newline.
+      let result = try await scene.shell(#"exec 3>new/x; printf 'output: y\nurl: %s/not' "$server" >&3; kill -9 $$"#)
+      #expect(result.status == .killed(signal: 9))
+      try await waitUntil("x is set aside") { scene.exists("failed/x") }
+      let record = try #require(try scene.spool.lines("failed/x").last)
+      #expect(record["code"] == "malformed" && record["reason"]?.contains("newline") == true, "\(record)")
+      #expect(scene.server.requests.count == 1 && scene.spool.payloads == ["first"])
+    }
   }
 }

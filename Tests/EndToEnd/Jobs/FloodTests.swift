@@ -6,7 +6,7 @@ import Testing
   /// More than inotify's queue holds (max_queued_events, 16384 by default). All but a few have expired, which costs the least.
   @Test(.timeLimit(.minutes(30)))
   func `of 20000 jobs dropped at once none is forgotten`() async throws {
-    let scene = try await DropScene(timeout: .seconds(1200))
+    let scene = try Scene.echoing()
     let count = 20_000
     for number in 0..<count {
       // The other tests want the thread, too.
@@ -16,17 +16,19 @@ import Testing
         scene.spool.path("tmp/\(number)"),
         Array("url: \(scene.server.url("/\(number)"))\noutput: \(number)\n\(expired)".utf8))
     }
-    // The worker sleeps through it.
-    scene.worker.send(signal: SIGSTOP)
-    for number in 0..<count { rename(scene.spool.path("tmp/\(number)"), scene.spool.path("new/\(number)")) }
-    scene.worker.send(signal: SIGCONT)
-    try await waitUntil("all are through", timeout: .seconds(1100)) {
-      scene.spool.names("new") == [] && scene.spool.names("cur") == []
+    let end = try await scene.withWorker(timeout: .seconds(1200)) { worker in
+      try await scene.waitForWorker()
+      // The worker sleeps through it.
+      worker.send(signal: SIGSTOP)
+      for number in 0..<count { rename(scene.spool.path("tmp/\(number)"), scene.spool.path("new/\(number)")) }
+      worker.send(signal: SIGCONT)
+      try await waitUntil("all are through", timeout: .seconds(1100)) {
+        scene.spool.names("new") == [] && scene.spool.names("cur") == []
+      }
     }
     #expect(scene.spool.names("done").count == count / 1000 + 1)
     #expect(scene.spool.names("failed").count == count - count / 1000)
     #expect(scene.server.requests.count == count / 1000 + 1)
-    let end = try await scene.finish()
     #expect(end.status == .exited(1), "\(end.status)")
   }
 }

@@ -13,7 +13,7 @@ import Testing
     for number in 0..<6000 { try writeFile(spool.path("new/busy-\(number)"), text) }
     // In the order of the directory, where a few might all come early.
     for number in 0..<30 { try spool.drop("other-\(number)", "\(other.url("/o-\(number)"))\n") }
-    let worker = try start(["--once", "--jobs", "2", "--per-host", "1", spool.root])
+    let worker = try startSpoolrun(["--once", "--jobs", "2", "--per-host", "1", spool.root])
     // The search takes a twentieth of the time that it is given, and so twenty times longer where others have the processor.
     try await waitUntil("the other's are done", timeout: .seconds(900)) { spool.names("done").count == 30 }
     #expect(busy.requests.count == 1, "its one has not ended")
@@ -44,7 +44,7 @@ import Testing
       try writeFile(spool.path("partial/later-\(number)"), [0x0A])
       try setModificationTime(spool.path("partial/later-\(number)"), secondsFromNow: 1000)
     }
-    #expect(try await start(["--once", spool.root]).result().status == .exited(1))
+    #expect(try await startSpoolrun(["--once", spool.root]).result().status == .exited(1))
     #expect(spool.names("new") == [] && spool.names("failed").count == 4500)
     #expect(spool.names("partial").count == 4500)
     #expect(server.requests.count == 0)

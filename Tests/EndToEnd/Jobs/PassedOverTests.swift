@@ -10,7 +10,7 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     let path = spool.path("new/later")
-    let worker = try start(["-v", spool.root])
+    let worker = try startSpoolrun(["-v", spool.root])
     try spool.drop("first", "\(server.url("/x"))\n")
     try await waitUntil("the first is done") { spool.places(of: "first") == ["done/first"] }
     try writeFile(spool.path("tmp/later"), Array("\(server.url("/y"))\(isLocked ? "\n" : "")".utf8))
@@ -48,7 +48,7 @@ import Testing
       try reply.respond("200 OK", body: Array("payload\n".utf8))
     }
     let spool = try TemporarySpool()
-    let worker = try start([spool.root])
+    let worker = try startSpoolrun([spool.root])
     try spool.drop("a", "url: \(server.url("/held"))\noutput: held\ntimeout: 1h\n")
     try await waitUntil("it is asked for") { !server.requests(for: "/held").isEmpty }
     // As while it looks at what stands at its output, for which there is no condition to wait for.

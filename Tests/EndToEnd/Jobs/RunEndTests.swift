@@ -3,13 +3,13 @@ import Testing
 
 /// What `--once` says at its end of jobs that wait, and which of them count.
 @Suite struct RunEndTests {
-  @Test(.enabled("needs script(1)") { try await Need.program("script").isMet() })
+  @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
   func `on a terminal it says what jobs wait for`() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
     func lastLine(_ options: String) async throws -> String {
       let command = "'\(try productPath("spoolrun"))' --once --progress=never \(options) '\(spool.root)'"
-      let result = try await run(["/usr/bin/script", "-qec", command, "/dev/null"])
+      let result = try await runInTerminal(command)
       #expect(result.status == .exited(75), "\(result)")
       return result.output.split(separator: "\r\n").last.map(String.init) ?? ""
     }
@@ -17,6 +17,8 @@ import Testing
     let failed = try await lastLine("")
     let due = try #require(try spool.lastFailure("partial/a")["retry"])
     #expect(failed == "spoolrun: 1 job waits: next attempt at \(due)")
+    // Not before this test ends, however long it takes.
+    try setModificationTime(spool.path("partial/a"), secondsFromNow: 3600)
     try spool.drop("b", "\(server.url("/b"))\n")
     #expect(try await lastLine("--gate 'exit 7'") == "spoolrun: jobs wait: --gate: exit status 7")
     #expect(try await lastLine("--min-free 4000T").hasPrefix("spoolrun: jobs wait: not enough disk space: "))
@@ -43,7 +45,7 @@ import Testing
     let spool = try TemporarySpool()
     try spool.drop("a", "\(refusing.url("/503"))\n")
     try spool.drop("b", "\(server.url("/b"))\n\(patient)")
-    let worker = try start(["--once", spool.root])
+    let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("one waits, the other is under way") {
       spool.places(of: "a") == ["partial/a"] && spool.length("partial/b.part") == halfwayBody.count / 2
     }

@@ -39,7 +39,8 @@ import Testing
     let server = try halfwayServer(halfwayBody, gate: gate)
     let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/a"))\n\(patient)")
-    let worker = try start(["--once", spool.root], prefix: ["/bin/sh", "-c", "trap '' \(name); exec \"$@\"", "sh"])
+    let worker = try startSpoolrun(
+      ["--once", spool.root], prefix: ["/bin/sh", "-c", "trap '' \(name); exec \"$@\"", "sh"])
     try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
     worker.send(signal: signal)
     gate.open()
@@ -53,7 +54,7 @@ import Testing
     let server = try halfwayServer(halfwayBody, gate: gate)
     let spool = try TemporarySpool()
     for number in 0..<10 { try spool.drop("job-\(number)", "\(server.url("/\(number)"))\n\(patient)") }
-    let worker = try start(["--once", "--jobs", "2", spool.root])
+    let worker = try startSpoolrun(["--once", "--jobs", "2", spool.root])
     try await waitUntil("two are under way") { server.requests.count == 2 && spool.names("cur").count == 2 }
     worker.send(signal: SIGTERM)
     #expect(try await worker.result().status == .exited(75))
@@ -93,7 +94,7 @@ import Testing
     let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/a"))\n\(patient)")
     for round in 1...9 {
-      let worker = try start(["--once", spool.root])
+      let worker = try startSpoolrun(["--once", spool.root])
       try await waitUntil("piece \(round)") { spool.length("partial/a.part") == round * step }
       worker.send(signal: SIGKILL)
       _ = try await worker.result()

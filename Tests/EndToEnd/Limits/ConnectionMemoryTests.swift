@@ -21,7 +21,7 @@ import Testing
     }
     let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/a"))\n\(job)")
-    let result = try await start(["--once", "-v", "--chunk-size", "64k"] + arguments + [spool.root]).result()
+    let result = try await startSpoolrun(["--once", "-v", "--chunk-size", "64k"] + arguments + [spool.root]).result()
     #expect(result.status == .exited(0), "\(result)")
     #expect(try spool.payload("a") == body)
     return (gauge.most, result.errors)

@@ -31,7 +31,7 @@ import Testing
     let spool = try TemporarySpool()
     // It has its answer before it is seen to be asked.
     let gate = "test -e \(spool.path("open")); answer=$?; echo >>\(spool.path("asked")); exit $answer"
-    let worker = try start(["-v", "--gate", gate, spool.root])
+    let worker = try startSpoolrun(["-v", "--gate", gate, spool.root])
     try spool.drop("a", "\(server.url("/x"))\n")
     try await waitUntil("it has asked") { fileStatus(spool.path("asked")) != nil }
     try writeFile(spool.path("open"), [])
@@ -48,13 +48,16 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     let gate = "test ! -e \(spool.path("closed")); answer=$?; echo >>\(spool.path("asked")); exit $answer"
-    let worker = try start(["-v", "--gate", gate, spool.root])
+    let worker = try startSpoolrun(["-v", "--gate", gate, spool.root])
     try spool.drop("first", "\(server.url("/x"))\n")
     try await waitUntil("the job is done") { spool.places(of: "first") == ["done/first"] }
     try writeFile(spool.path("closed"), [])
-    for number in 1...600 where try readFile(spool.path("asked")).count < 2 {
+    let numbers = Counter()
+    try await waitUntil("it has asked again", every: .milliseconds(100)) {
+      if try readFile(spool.path("asked")).count >= 2 { return true }
+      let number = numbers.next()
       try spool.drop("\(number)", "url: \(server.url("/x"))\noutput: \(number)\n")
-      try await Task.sleep(for: .milliseconds(100))
+      return false
     }
     try spool.drop("last", "url: \(server.url("/x"))\noutput: last\n")
     worker.send(signal: SIGTERM)
@@ -65,7 +68,7 @@ import Testing
   /// A gate may take its time: gestures and signals are seen meanwhile.
   @Test func aWorkerThatAsksItsGateCanBeStopped() async throws {
     let spool = try TemporarySpool()
-    let worker = try start(["--gate", "echo $$ >\(spool.path("gate")); exec sleep 600", spool.root])
+    let worker = try startSpoolrun(["--gate", "echo $$ >\(spool.path("gate")); exec sleep 600", spool.root])
     try spool.drop("a", "http://127.0.0.1:9/a\n")
     try await waitUntil("it asks") { (try? readFile(spool.path("gate")))?.last == 0x0A }
     worker.send(signal: SIGTERM)

@@ -25,7 +25,7 @@ import Testing
     let spool = try TemporarySpool()
     for number in 0..<12 { try spool.drop("busy-\(number)", "url: \(busy.url("/x"))\noutput: \(number)\n\(patient)") }
     for number in 0..<3 { try spool.drop("zother-\(number)", "url: \(other.url("/y"))\noutput: y\(number)\n") }
-    let worker = try start(["--once", "--jobs", "\(jobs)", "--per-host", "\(perHost)", spool.root])
+    let worker = try startSpoolrun(["--once", "--jobs", "\(jobs)", "--per-host", "\(perHost)", spool.root])
     try await waitUntil("the other host's are done") { spool.names("done").count == 3 }
     try await waitUntil("the busy host's are under way") { gauge.now == held }
     #expect(gauge.most == held && gauge.total == held)
@@ -42,7 +42,7 @@ import Testing
     for number in 0..<20 {
       try spool.drop("job-\(number)", "url: \(servers[number % 5].url("/x"))\noutput: \(number)\n\(patient)")
     }
-    let worker = try start(["--once", "--jobs", "3", spool.root])
+    let worker = try startSpoolrun(["--once", "--jobs", "3", spool.root])
     try await waitUntil("three are under way") { gauge.now == 3 }
     #expect(spool.names("cur").count == 3 && spool.names("new").count == 17)
     gate.open()
@@ -62,7 +62,7 @@ import Testing
       try setModificationTime(spool.path("new/busy-\(number)"), secondsFromNow: -5000)
     }
     try spool.drop("late", "\(other.url("/late"))\n")
-    let worker = try start(["--once", spool.root])
+    let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the late one is done") { spool.places(of: "late") == ["done/late"] }
     #expect(gauge.most <= 4 && gauge.total <= 4, "while none of the busy host's has ended")
     worker.send(signal: 15)

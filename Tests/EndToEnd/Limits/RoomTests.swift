@@ -138,7 +138,7 @@ struct RoomTests {
   @Test func `a watching worker goes on when there is room`() async throws {
     let server = try server()
     try disk.fill(megabytes: 16)
-    let worker = try start(["-v", "--min-free", "4M", spool.root])
+    let worker = try startSpoolrun(["-v", "--min-free", "4M", spool.root])
     try spool.drop("a", "url: \(server.url("/a"))\nsize: \(Self.body.count)\n")
     try spool.drop("b", "\(server.url("/small"))\n")
     try await waitUntil("the small one is done") { spool.places(of: "b") == ["done/b"] }
@@ -161,7 +161,7 @@ struct RoomTests {
     }
     try disk.fill(megabytes: 9)
     try spool.drop("a", "url: \(server.url("/a"))\ntimeout: 1h\n")
-    let worker = try start(["--min-free", "4M", spool.root])
+    let worker = try startSpoolrun(["--min-free", "4M", spool.root])
     try await waitUntil("the first is under way") { server.requests.count == 1 }
     try spool.drop("b", "url: \(server.url("/b"))\nsize: \(Self.body.count)\n")
     try spool.drop("c", "\(server.url("/b"))\n")

@@ -93,7 +93,7 @@ import Testing
   @Test(arguments: [("1024:8192", "7616"), ("1024:4096", "4096")])
   func descriptorsForDeepOutputs(limit: String, raised: String) async throws {
     let spool = try TemporarySpool()
-    let worker = try start([spool.root], prefix: ["/usr/bin/prlimit", "--nofile=\(limit)"])
+    let worker = try startSpoolrun([spool.root], prefix: ["/usr/bin/prlimit", "--nofile=\(limit)"])
     try await waitUntil("the limit is raised") {
       let limits = String(decoding: try readFile("/proc/\(worker.processID)/limits"), as: UTF8.self)
       let line = limits.split(separator: "\n").first { $0.hasPrefix("Max open files") } ?? ""

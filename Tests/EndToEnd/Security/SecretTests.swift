@@ -45,7 +45,7 @@ import Testing
     try spool.drop("control", job(server.url("/ok"), "header: X: hdr-s3cret\u{1}\n"))
     try spool.drop("glued", "url: http://us3rname:pa55word@h/x header: hdr-s3cret\n")
     try spool.drop("nokey", "http://us3rname:pa55word@h/x?token=t0ken-value\nhttp://us3rname:pa55word@h/y\n")
-    let result = try await start(["--once"] + flags + [spool.root]).result()
+    let result = try await startSpoolrun(["--once"] + flags + [spool.root]).result()
     #expect(result.status == .exited(1), "\(result)")
     #expect(reveals(result.output + result.errors) == [], "\(result)")
     #expect(spool.names("done").sorted() == ["job-ok", "job-redirect"], "\(result)")
@@ -101,7 +101,7 @@ import Testing
     }
     try spool.drop("bad", job(server.url("/x"), "hdr-s3cret: 1\n").replacing("header: ", with: "haeder: "))
     #expect(try await spoolrun("--once", spool.root).status == .exited(1))
-    let result = try await start(["status", "--all"] + flags + [spool.root]).result()
+    let result = try await startSpoolrun(["status", "--all"] + flags + [spool.root]).result()
     #expect(result.output.contains("http-404") && result.output.contains("malformed"), "\(result)")
     #expect(reveals(result.output + result.errors) == [], "\(result)")
   }
@@ -114,7 +114,7 @@ import Testing
       ["http://us3rname:pa55word@h/x y"],
     ]
     for arguments in bad {
-      let result = try await start(["add", "--spool", spool.root] + arguments).result()
+      let result = try await startSpoolrun(["add", "--spool", spool.root] + arguments).result()
       #expect(result.exitStatus == 64, "\(arguments): \(result)")
       #expect(reveals(result.output + result.errors) == [], "\(result)")
     }

@@ -6,10 +6,13 @@ import Testing
 private let (worker, droppers) = (61_001, 61_009)
 
 /// A spool for several users, set up as spool(5) says, with real users: one works, some drop, one of them means harm.
-@Suite(.enabled("needs root, to be several users") { try await Need.users.isMet() })
+@Suite(
+  .enabled("needs root, to be several users, and python3") {
+    try await Need.areMet(.users, .program("python3"))
+  })
 struct SeveralUsersTests {
   /// A spool, and the program where every user can run it.
-  private struct Scene {
+  private struct SharedSpool {
     let directory: TemporaryDirectory
     let spool: TemporarySpool
     let program: String
@@ -41,7 +44,7 @@ struct SeveralUsersTests {
 
   @Test func jobsOfSeveralUsers() async throws {
     let server = try simpleServer()
-    let scene = try await Scene()
+    let scene = try await SharedSpool()
     let (spool, program) = (scene.spool, scene.program)
     let (alice, bob) = (61_002, 61_003)
     #expect(
@@ -78,7 +81,7 @@ struct SeveralUsersTests {
   /// What a user who may only drop can do to all others' jobs: nothing.
   @Test func oneWhoMeansHarm() async throws {
     let server = try simpleServer()
-    let scene = try await Scene()
+    let scene = try await SharedSpool()
     let (spool, program) = (scene.spool, scene.program)
     let (alice, mallory) = (61_002, 61_666)
     let script = """
@@ -143,7 +146,7 @@ struct SeveralUsersTests {
   /// A hard link to a file that the dropper may not even read, as where protected_hardlinks (proc(5)) is off.
   @Test func aHardLinkToAForeignFile() async throws {
     let server = try simpleServer()
-    let scene = try await Scene()
+    let scene = try await SharedSpool()
     let spool = scene.spool
     var before: [String: stat] = [:]
     for (name, owner) in [("theirs", 0), ("own", worker), ("job", 0)] {

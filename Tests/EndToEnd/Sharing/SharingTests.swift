@@ -8,7 +8,7 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     for number in 0..<200 { try spool.drop("job-\(number)", "url: \(server.url("/\(number)-x"))\n") }
-    let workers = try (0..<5).map { _ in try start(["--once", spool.root]) }
+    let workers = try (0..<5).map { _ in try startSpoolrun(["--once", spool.root]) }
     for worker in workers {
       let result = try await worker.result()
       #expect(result.status == .exited(0) && result.errors == "", "losing a race is silent: \(result)")
@@ -44,7 +44,7 @@ import Testing
     let server = try halfwayServer(halfwayBody, gate: gate)
     let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/a"))\n\(patient)")
-    let worker = try start(["--once", spool.root])
+    let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("it is under way") { server.requests.count == 1 }
     worker.send(signal: SIGIO)
     worker.send(signal: SIGPIPE)
@@ -94,7 +94,7 @@ import Testing
     let other = try simpleServer()
     let spool = try TemporarySpool()
     try spool.drop("a", "\(server.url("/a"))\n\(patient)")
-    let worker = try start(["--once", spool.root])
+    let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("it is under way") { server.requests.count == 1 }
     let writer = open(spool.path("new/half"), O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
     let text = Array("\(other.url("/half"))\n".utf8)

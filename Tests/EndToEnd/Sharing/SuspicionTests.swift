@@ -85,7 +85,7 @@ import Testing
     }
     try leave("suspect", "\(server.url("/suspect"))\n", deaths: 2, in: spool, age: 1000)
     for name in ["a", "b"] { try spool.drop(name, "\(server.url("/\(name)"))\n") }
-    let worker = try start([spool.root])
+    let worker = try startSpoolrun([spool.root])
     try await waitUntil("the others run") { running.withLock { $0 == ["/a", "/b"] } }
     // There is room for it all the time.
     try spool.drop("c", "\(server.url("/c"))\n")
@@ -111,7 +111,7 @@ import Testing
     let spool = try TemporarySpool()
     try leave("suspect", "\(server.url("/suspect"))\n", deaths: 1, in: spool, age: 1000)
     for name in ["a", "b"] { try spool.drop(name, "\(server.url("/\(name)"))\n") }
-    let worker = try start(["--once", "-v", spool.root])
+    let worker = try startSpoolrun(["--once", "-v", spool.root])
     try await waitUntil("all run") { gauge.now == 3 }
     gate.open()
     let result = try await worker.result()

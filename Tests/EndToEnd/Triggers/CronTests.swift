@@ -11,24 +11,24 @@ struct CronTests {
   /// Ends with the first run that cron has begun: within the next minute.
   @Test(.timeLimit(.minutes(30)))
   func `cron runs what is due, and mails nothing but what failed`() async throws {
-    let trigger = try Trigger()
-    try trigger.spool.drop("good", trigger.server.url("/good") + "\n")
-    try trigger.spool.drop("bad", trigger.server.url("/gone") + "\n")
-    let table = String(decoding: try readFile(Trigger.contrib("spoolrun.cron")), as: UTF8.self)
+    let scene = try Scene.echoing()
+    try scene.spool.drop("good", scene.server.url("/good") + "\n")
+    try scene.spool.drop("bad", scene.server.url("/gone") + "\n")
+    let table = String(decoding: try readFile(SourceTree.contrib("spoolrun.cron")), as: UTF8.self)
       .replacing("*/5 ", with: "* ").replacing(" downloads ", with: " root ")
-      .replacing("/srv/spool", with: trigger.spool.root).replacing("PATH=", with: "PATH=\(trigger.tools):")
-    try writeFile("\(trigger.tools)/table", Array(table.utf8))
+      .replacing("/srv/spool", with: scene.spool.root).replacing("PATH=", with: "PATH=\(scene.tools):")
+    try writeFile("\(scene.tools)/table", Array(table.utf8))
     let cron = try RunningCommand(
-      ["/usr/bin/unshare", "-m", "/bin/sh", "-euc", Self.script, "cron", trigger.tools], timeout: .seconds(400))
+      ["/usr/bin/unshare", "-m", "/bin/sh", "-euc", Self.script, "cron", scene.tools], timeout: .seconds(400))
     defer { kill(-cron.processID, SIGKILL) }
-    let mail = "\(trigger.tools)/mail"
+    let mail = "\(scene.tools)/mail"
     try await waitUntil("cron has mailed", timeout: .seconds(300)) {
       if cron.isFinished { return true }
       return try fileStatus(mail) != nil && readFile(mail).suffix(4) == Array("END\n".utf8)[...]
     }
     kill(-cron.processID, SIGTERM)
     let result = try await cron.result()
-    #expect(trigger.isDone("good"), "\(result)")
+    #expect(scene.isDone("good"), "\(result)")
     let text = String(decoding: try readFile(mail), as: UTF8.self)
     let body = text.split(separator: "\n\n", maxSplits: 1).last ?? ""
     #expect(

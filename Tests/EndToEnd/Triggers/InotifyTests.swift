@@ -7,16 +7,19 @@ import Testing
   @Test(
     .timeLimit(.minutes(30)), .enabled("needs inotifywait") { try await Need.program("inotifywait").isMet() })
   func `the inotifywait loop runs what is dropped, touched and released`() async throws {
-    let scene = try Trigger()
+    let scene = try Scene.echoing()
     try scene.spool.drop("before", scene.server.url("/before") + "\n")
     let loop = try RunningCommand(
-      [Trigger.contrib("spoolrun-inotify"), scene.spool.root, "--jobs", "2"], environment: scene.environment)
+      [SourceTree.contrib("spoolrun-inotify"), scene.spool.root, "--jobs", "2"], environment: scene.withProgramOnPath)
     defer { kill(-loop.processID, SIGKILL) }
     try await waitUntil("what was there is done") { scene.isDone("before") }
     // Nothing tells from outside when it has begun to watch.
-    for number in 1...1000 where !scene.spool.names("done").contains(where: { $0.hasPrefix("drop") }) {
+    let numbers = Counter()
+    try await waitUntil("a drop is done", every: .milliseconds(200)) {
+      if scene.spool.names("done").contains(where: { $0.hasPrefix("drop") }) { return true }
+      let number = numbers.next()
       try scene.spool.drop("drop\(number)", scene.server.url("/\(number)") + "\n")
-      try await Task.sleep(for: .milliseconds(200))
+      return false
     }
     for number in 1...200 { try scene.spool.drop("many\(number)", scene.server.url("/many\(number)") + "\n") }
     try writeFile(scene.spool.path("hold/held"), Array("\(scene.server.url("/held"))\n".utf8))

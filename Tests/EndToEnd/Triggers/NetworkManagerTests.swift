@@ -10,42 +10,42 @@ import Testing
   })
 struct NetworkManagerTests {
   @Test func `nothing starts on a metered connection`() async throws {
-    let trigger = try Trigger()
+    let scene = try Scene.echoing()
     // Outside its network, where our server is; the bus is reached by its socket.
-    let bus = "\(trigger.tools)/bus"
-    let environment = trigger.environment.merging(["DBUS_SYSTEM_BUS_ADDRESS": "unix:path=\(bus)"]) { $1 }
+    let bus = "\(scene.tools)/bus"
+    let environment = scene.withProgramOnPath.merging(["DBUS_SYSTEM_BUS_ADDRESS": "unix:path=\(bus)"]) { $1 }
     func worker() async throws -> CommandResult {
       try await run(
-        ["\(trigger.tools)/spoolrun", "--once", "--unmetered-only", trigger.spool.root], environment: environment)
+        ["\(scene.tools)/spoolrun", "--once", "--unmetered-only", scene.spool.root], environment: environment)
     }
     func tell(_ arguments: String...) async throws {
       let result = try await run(["/usr/bin/env", "nmcli"] + arguments, environment: environment)
       guard result.status == .exited(0) else { throw TestSupportError("nmcli \(arguments): \(result)") }
     }
 
-    try trigger.spool.drop("a", trigger.server.url("/a") + "\n")
+    try scene.spool.drop("a", scene.server.url("/a") + "\n")
     let alone = try await worker()
     #expect(alone.status == .exited(75) && alone.errors.contains("needs NetworkManager"), "\(alone)")
 
-    try writeFile("\(trigger.tools)/bus.conf", Array(Self.busConfiguration(bus).utf8))
+    try writeFile("\(scene.tools)/bus.conf", Array(Self.busConfiguration(bus).utf8))
     let manager = try RunningCommand(
       [
         "/usr/bin/unshare", "-mn", "/bin/sh", "-euc", Self.script, "manager",
-        trigger.tools,
+        scene.tools,
       ], environment: environment)
     defer { kill(-manager.processID, SIGKILL) }
     try await waitUntil("NetworkManager has its link") {
       guard !manager.isFinished else { throw TestSupportError("NetworkManager does not run here") }
-      return fileStatus("\(trigger.tools)/ready") != nil
+      return fileStatus("\(scene.tools)/ready") != nil
     }
     let metered = try await worker()
     #expect(metered.status == .exited(75) && metered.errors == "", "\(metered)")
-    #expect(trigger.spool.places(of: "a") == ["new/a"] && trigger.server.requests.isEmpty)
+    #expect(scene.spool.places(of: "a") == ["new/a"] && scene.server.requests.isEmpty)
 
     try await tell("connection", "modify", "spool", "connection.metered", "no")
     try await tell("device", "reapply", "spool0")
     #expect(try await worker().status == .exited(0))
-    #expect(trigger.isDone("a"))
+    #expect(scene.isDone("a"))
   }
 
   private static func busConfiguration(_ socket: String) -> String {

@@ -4,14 +4,14 @@ import Testing
 @Suite struct SystemdTests {
   @Test(.enabled("needs systemd-analyze") { try await Need.program("systemd-analyze").isMet() })
   func `systemd finds nothing wrong with the units, and little exposed`() async throws {
-    let trigger = try Trigger()
+    let scene = try Scene.echoing()
     var units: [String] = []
-    for name in names(in: Trigger.contrib("systemd")) {
-      let text = String(decoding: try readFile(Trigger.contrib("systemd/\(name)")), as: UTF8.self)
+    for name in names(in: SourceTree.contrib("systemd")) {
+      let text = String(decoding: try readFile(SourceTree.contrib("systemd/\(name)")), as: UTF8.self)
       // The program is where the tests have built it, and the manual pages are not installed.
       try writeFile(
-        "\(trigger.tools)/\(name)", Array(text.replacing("/usr/local/bin/", with: "\(trigger.tools)/").utf8))
-      units.append("\(trigger.tools)/\(name)")
+        "\(scene.tools)/\(name)", Array(text.replacing("/usr/local/bin/", with: "\(scene.tools)/").utf8))
+      units.append("\(scene.tools)/\(name)")
     }
     #expect(units.count == 4)
     let verified = try await run(["/usr/bin/env", "systemd-analyze", "verify", "--man=no"] + units)

@@ -47,10 +47,8 @@ private func check(
       try spool.drop(name, job)
     }
   }
-  let result = try await run(
-    [try productPath("spoolrun"), "run", "--once", "--jobs", "\(jobs)", "--per-host", "\(jobs)"] + options + [
-      spool.root
-    ])
+  let result = try await spoolrun(
+    ["run", "--once", "--jobs", "\(jobs)", "--per-host", "\(jobs)"] + options + [spool.root])
   server.stop()
   let judge = Judge(behaviour: behaviour, spool: spool, server: server)
   for length in lengths { try judge.job(length) }

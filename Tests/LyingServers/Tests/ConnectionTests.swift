@@ -25,7 +25,7 @@ import TestSupport
   }
 
   /// `--per-host` jobs of one host run side by side: none waits for another's first byte, or for its last.
-  @Test(arguments: [false, true])
+  @Test(.enabled("needs openssl and python3") { try await Need.tls.isMet() }, arguments: [false, true])
   func perHostMeansAtOnce(overTLS: Bool) async throws {
     let width = 4
     let all = try Gate()

@@ -4,7 +4,8 @@ import TestSupport
 @testable import LyingServer
 
 /// What HTTP/2 adds: many answers on one connection, ends that are no ends, and heads that announce no length.
-@Suite struct HTTP2Tests {
+@Suite(.enabled("needs openssl, python3 and python3-hpack") { try await Need.http2.isMet() })
+struct HTTP2Tests {
   @Test("HTTP/2, streams", arguments: http2Behaviours)
   func streams(_ behaviour: Behaviour) async throws {
     try await checkOverHTTP2(behaviour, jobs: 8)
@@ -29,7 +30,7 @@ import TestSupport
       }
       try Origin().answer(request, stream, announcesLength: announcesLength)
     }
-    let scene = try await Scene(server)
+    let scene = try await HTTP2Scene(server)
     try scene.spool.drop("job", "url: \(scene.front.url("/data"))\n\(declared)")
     let result = try await scene.run()
     #expect(result.status == .exited(0), "\(result)\n\(scene.spool.listing(of: "job"))")
@@ -48,7 +49,7 @@ import TestSupport
       }
       try Origin().answer(request, stream, announcesLength: false)
     }
-    let scene = try await Scene(server)
+    let scene = try await HTTP2Scene(server)
     try scene.spool.drop("job", "url: \(scene.front.url("/data"))\n")
     let result = try await scene.run()
     #expect(result.status == .exited(0), "\(result)\n\(scene.spool.listing(of: "job"))")
@@ -63,7 +64,7 @@ import TestSupport
       guard let stream = HTTP2Stream(request, reply) else { return try reply.finish() }
       try Origin().answer(request, stream, announcesLength: false)
     }
-    let scene = try await Scene(server, speaksHTTP1: false)
+    let scene = try await HTTP2Scene(server, speaksHTTP1: false)
     try scene.spool.drop("job", "url: \(scene.front.url("/data"))\n")
     let result = try await scene.run()
     #expect(result.status == .exited(75), "\(result)\n\(scene.spool.listing(of: "job"))")
@@ -97,7 +98,7 @@ import TestSupport
         }
       }
     }
-    let scene = try await Scene(server)
+    let scene = try await HTTP2Scene(server)
     let names = ["reset"] + (2...width).map { "data\($0)" }
     for name in names { try scene.spool.drop(name, "url: \(scene.front.url("/\(name)"))\ntimeout: 10s\n") }
     let result = try await scene.run("--per-host", "\(width)")
@@ -126,7 +127,7 @@ import TestSupport
       if number % 3 == 0 { return try stream.resetStream(.http11Required) }
       try origin.answer(request, stream, piece: 16_384)
     }
-    let scene = try await Scene(server)
+    let scene = try await HTTP2Scene(server)
     for number in bodies.indices { try scene.spool.drop("\(number)", "url: \(scene.front.url("/\(number)"))\n") }
     let result = try await scene.run("--jobs", "8", "--per-host", "8")
     #expect(result.status == .exited(0), "\(result)")
@@ -151,7 +152,7 @@ import TestSupport
       try stream.goAway(.noError, lastStream: stream.number)
       try reply.finish()
     }
-    let scene = try await Scene(server)
+    let scene = try await HTTP2Scene(server)
     for number in bodies.indices {
       let connections = number % 3 == 0 ? "connections: 2\n" : ""
       try scene.spool.drop("\(number)", "url: \(scene.front.url("/\(number)"))\n\(connections)")
@@ -165,7 +166,7 @@ import TestSupport
 }
 
 /// A spool and a server of HTTP/2 before a script.
-private struct Scene {
+private struct HTTP2Scene {
   let spool: TemporarySpool
   let front: HTTP2Front
   private let authority: CertificateAuthority

@@ -5,7 +5,8 @@ import TestSupport
 @testable import LyingServer
 
 /// The same promises against a real server, over HTTP/1.1, TLS and HTTP/2.
-@Suite struct NginxTests {
+@Suite(.enabled("needs openssl and nginx") { try await Need.nginx.isMet() })
+struct NginxTests {
   /// Six megabytes: six seconds at the slow location's pace.
   private static let data = large(payload, count: 600)
 
@@ -111,8 +112,8 @@ import TestSupport
 
   /// Starts a worker, kills it when some data is there, and returns how much the dead worker left.
   private func killInTheMiddle(_ spool: TemporarySpool, _ authority: CertificateAuthority) async throws -> Int {
-    let worker = try RunningCommand([
-      try productPath("spoolrun"), "run", "--once", "--cacert", authority.authority, spool.root,
+    let worker = try startSpoolrun([
+      "run", "--once", "--cacert", authority.authority, spool.root,
     ])
     let data = spool.path("partial/job.part")
     try await waitUntil("a megabyte is there") {

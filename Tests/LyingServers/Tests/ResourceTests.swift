@@ -152,9 +152,8 @@ import TestSupport
     for key in ["verified", "done"] {
       #expect(try spool.lines("done/job").last { $0.key == key }?["unproven"] == unproven, text(spool, result))
     }
-    let program = try productPath("spoolrun")
     for command in ["verify", "status"] {
-      let shown = try await run([program, command, "--spool", spool.root], timeout: .seconds(30))
+      let shown = try await spoolrun(command, "--spool", spool.root, timeout: .seconds(30))
       #expect(shown.status == .exited(0) && shown.output.contains("length") == (unproven != nil), "\(shown)")
     }
   }

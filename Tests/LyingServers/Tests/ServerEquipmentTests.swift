@@ -39,7 +39,10 @@ import TestSupport
   }
 
   /// Both protocols come to one script, and frames that say the same as text do.
-  @Test(arguments: ["--http2", "--http1.1"])
+  @Test(
+    .enabled("needs openssl, python3, python3-hpack and curl") {
+      try await Need.areMet(.http2, .program("curl"))
+    }, arguments: ["--http2", "--http1.1"])
   func curlAgreesOverHTTP2(version: String) async throws {
     let server = try ScriptedServer { request, reply in
       if let stream = HTTP2Stream(request, reply) {

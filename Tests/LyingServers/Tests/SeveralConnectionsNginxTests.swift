@@ -4,7 +4,8 @@ import TestSupport
 @testable import LyingServer
 
 /// Several connections to a real server.
-@Suite struct SeveralConnectionsNginxTests {
+@Suite(.enabled("needs openssl and nginx") { try await Need.nginx.isMet() })
+struct SeveralConnectionsNginxTests {
   /// Six megabytes.
   private static let data = large(payload, count: 600)
 

@@ -189,8 +189,7 @@ import TestSupport
     }
     let spool = try TemporarySpool()
     try spool.drop("job", "\(server.url("/data"))\n")
-    let worker = try RunningCommand(
-      [try productPath("spoolrun")] + Self.small + ["--connections", "\(connections)", spool.root])
+    let worker = try startSpoolrun(Self.small + ["--connections", "\(connections)", spool.root])
     let part = spool.path("partial/job.part")
     try await waitUntil("all connections wait") {
       server.requests.count >= 6 + connections && (fileStatus(part)?.st_size ?? 0) > 6 * 16384

@@ -25,7 +25,7 @@ import TestSupport
     }
     let spool = try TemporarySpool()
     try spool.drop("job", "url: \(server.url("/data"))\nmin-rate: 200k over 1s\nattempts: 1\n")
-    let result = try await spoolrun("--once", spool.root)
+    let result = try await spoolrun("--once", spool.root, timeout: .seconds(30))
     #expect(try spool.payload("data") == Self.data, "\(result)")
     #expect(server.requests.map(\.connection) == [1, 2])
     #expect(server.requests.last?.rangeStart ?? 0 > 100_000)
@@ -38,7 +38,7 @@ import TestSupport
     let spool = try TemporarySpool()
     try spool.drop(
       "job", "url: \(slow.url("/data"))\nurl: \(good.url("/data"))\nmin-rate: 1k over 1s\nattempts: 1\n")
-    let result = try await spoolrun("-v", "--once", spool.root)
+    let result = try await spoolrun("-v", "--once", spool.root, timeout: .seconds(30))
     #expect(try spool.payload("data") == Self.data, "\(result)")
     #expect(slow.requests.count == 3 && good.requests.count == 2)
     #expect(result.errors.contains("mirror-failed") && result.errors.contains("code=stalled"), "\(result)")
@@ -49,7 +49,7 @@ import TestSupport
     let slow = try ScriptedServer { try Self.drip($0, $1, after: 10) }
     let spool = try TemporarySpool()
     try spool.drop("job", "url: \(slow.url("/data"))\nmin-rate: 1k over 1s\nattempts: 1\n")
-    let result = try await spoolrun("--once", spool.root)
+    let result = try await spoolrun("--once", spool.root, timeout: .seconds(30))
     let record = try #require(try spool.lines("failed/job").last { $0.key == "failed" }, "\(result)")
     #expect(record["code"] == "stalled" && record["class"] == "temporary", "\(record)")
     #expect(record["reason"]?.contains("min-rate is 1024") == true, "\(record)")
@@ -65,7 +65,7 @@ import TestSupport
     }
     let spool = try TemporarySpool()
     try spool.drop("job", "url: \(server.url("/data"))\nmin-rate: 1M over 1s\nconnections: 2\n")
-    let result = try await spoolrun("--once", "--chunk-size", "16k", spool.root)
+    let result = try await spoolrun("--once", "--chunk-size", "16k", spool.root, timeout: .seconds(30))
     #expect(try spool.payload("data") == Self.data, "\(result)")
     #expect(Set(server.requests.map(\.connection)).count > 2, "\(server.requests)")
   }
@@ -76,7 +76,7 @@ import TestSupport
     let spool = try TemporarySpool()
     try spool.drop(
       "job", "url: \(server.url("/data"))\nmin-rate: 10M over 1s\nlimit-rate: 100k\nconnections: \(connections)\n")
-    let result = try await spoolrun("-v", "--once", "--chunk-size", "64k", spool.root)
+    let result = try await spoolrun("-v", "--once", "--chunk-size", "64k", spool.root, timeout: .seconds(30))
     #expect(try spool.payload("data") == Self.data, "\(result)")
     #expect(!result.errors.contains("min-rate"), "\(result)")
     #expect(Set(server.requests.map(\.connection)).count == connections)

@@ -4,7 +4,8 @@ import TestSupport
 @testable import LyingServer
 
 /// What TLS adds: an authenticated end, and certificates.
-@Suite struct TLSTests {
+@Suite(.enabled("needs openssl and python3") { try await Need.tls.isMet() })
+struct TLSTests {
   /// A body that ends with the connection, over TLS that ends with or without close_notify.
   @Test(arguments: [true, false])
   func closeDelimited(announcesEnd: Bool) async throws {

@@ -110,13 +110,6 @@ extension PartFile {
   }
 }
 
-final class Counter: Sendable {
-  private let value = Atomic(0)
-  /// 1, 2, 3, …
-  func next() -> Int { value.add(1, ordering: .relaxed).newValue }
-  var current: Int { value.load(ordering: .relaxed) }
-}
-
 /// Arms a hook once the preparations are over.
 final class Switch: Sendable {
   private let state = Atomic(false)

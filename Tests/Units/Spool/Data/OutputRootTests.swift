@@ -251,22 +251,14 @@ import Testing
     #expect(try unsynced(try root.place(try output("x"))) == targets("files"))
   }
 
-  private static func deviceOf(_ path: String) -> dev_t? { fileStatus(path)?.st_dev }
-
   @Test(
-    .enabled(
-      if: deviceOf("/dev/shm") != nil && deviceOf("/dev/shm") != deviceOf("/tmp"),
-      "/dev/shm is no file system of its own"),
+    .enabled("needs /dev/shm to be a file system of its own") { try await Need.otherFileSystem.isMet() },
     arguments: [false, true])
   func anotherFileSystem(overwrite: Bool) throws {
     let fixture = try Fixture()
-    var template = Array("/dev/shm/spoolrun-test.XXXXXX".utf8CString)
-    try #require(mkdtemp(&template) != nil)
-    let shared = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-    defer {
-      for name in names(in: shared) { unlink("\(shared)/\(name)") }
-      rmdir(shared)
-    }
+    let directory = try TemporaryDirectory(in: TemporaryDirectory.otherFileSystem)
+    defer { withExtendedLifetime(directory) {} }
+    let shared = directory.path
     let bytes = (0..<700_000).map { UInt8(truncatingIfNeeded: $0 / 3) }
     let part = try part(fixture, bytes)
     let place = try OutputRoot(shared, spool: fixture.spool).place(try output("x"))
@@ -300,15 +292,6 @@ import Testing
   }
 
   private func hidden(_ directory: String) -> [String] {
-    guard let stream = opendir(directory) else { return [] }
-    defer { closedir(stream) }
-    var found: [String] = []
-    while let entry = readdir(stream) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      if name.hasPrefix("."), name != ".", name != ".." { found.append(name) }
-    }
-    return found
+    names(in: directory, isHiddenToo: true).filter { $0.hasPrefix(".") }
   }
 }

@@ -111,12 +111,7 @@ import Testing
     return pages.count { $0 & 1 == 1 } * 4096
   }
 
-  private static func isOnDisk() async throws -> Bool {
-    let directory = try TemporaryDirectory()
-    return try await runTool(["/usr/bin/stat", "-f", "-c", "%T", directory.path]).output != "tmpfs\n"
-  }
-
-  @Test(.enabled("temporary files are in memory here, and nowhere else") { try await isOnDisk() })
+  @Test(.enabled("needs temporary files on a disk") { try await Need.disk.isMet() })
   func whatIsOnDiskNeedsNoMemory() throws {
     let fixture = try Fixture()
     let part = try opened(fixture)

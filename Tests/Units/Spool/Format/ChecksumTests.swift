@@ -11,7 +11,9 @@ import Testing
     return sum
   }
 
-  @Test(arguments: [0, 1, 9, 4095, 4096, 4097, 1_000_003])
+  @Test(
+    .enabled("needs rhash and cksfv") { try await Need.areMet(.program("rhash"), .program("cksfv")) },
+    arguments: [0, 1, 9, 4095, 4096, 4097, 1_000_003])
   func agreesWithRhashAndCksfv(length: Int) async throws {
     var generator = SeededGenerator(seed: UInt64(length))
     let bytes =

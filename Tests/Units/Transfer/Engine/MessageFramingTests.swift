@@ -139,7 +139,8 @@ import Testing
   }
 
   /// With a TLS close the end is authentic, without one it is anybody's guess: a cut (RFC 9112, 9.8).
-  @Test(arguments: [true, false]) func tlsClose(announced: Bool) async throws {
+  @Test(.enabled("needs openssl and python3") { try await Need.tls.isMet() }, arguments: [true, false])
+  func tlsClose(announced: Bool) async throws {
     let server = try ScriptedServer { _, reply in
       try reply.head("200 OK", ["Connection: close"])
       try reply.send(Self.payload)
