@@ -60,12 +60,12 @@ struct Invariants {
       if places != [wanted] { problems.append("\(job.output): in \(places), not in \(wanted)") }
     }
     for state in ["new", "cur", "partial"] {
-      problems += allNames(in: spool.path(state)).map { "left behind: \(state)/\($0)" }
+      problems += names(in: spool.path(state), isHiddenToo: true).map { "left behind: \(state)/\($0)" }
     }
     let failed = files.filter { $0.state == "failed" }.map(\.entry) + scenario.rejected
     // What an error kept from being removed is left to the sweep.
     let swept = { (name: String) in hadError && name.hasSuffix(".part") }
-    problems += allNames(in: spool.path("failed")).filter { !failed.contains($0) && !swept($0) }.map {
+    problems += names(in: spool.path("failed"), isHiddenToo: true).filter { !failed.contains($0) && !swept($0) }.map {
       "left behind: failed/\($0)"
     }
     problems += scenario.rejected.filter { fileStatus(spool.path("failed/\($0)")) == nil }.map {
@@ -78,9 +78,11 @@ struct Invariants {
   private func temporaryProblems(_ faults: [Fault], _ hadError: Bool) -> [String] {
     let wasKilled = faults.contains(where: \.isKill)
     // tmp/ is swept of what workers leave there, which bears their names (spool.5).
-    let temporary = allNames(in: spool.path("tmp")).filter { !(hadError || wasKilled) || !$0.contains(":") }
+    let temporary = names(in: spool.path("tmp"), isHiddenToo: true).filter {
+      !(hadError || wasKilled) || !$0.contains(":")
+    }
     // Documented for the case that the data got a new inode, as after a failed fsync.
-    let hidden = allNames(in: world.payloadRoot).filter {
+    let hidden = names(in: world.payloadRoot, isHiddenToo: true).filter {
       $0.hasPrefix(".") && !(hadError && $0.hasPrefix(".spoolrun-"))
     }
     return temporary.map { "left behind: tmp/\($0)" } + hidden.map { "left behind in the output root: \($0)" }

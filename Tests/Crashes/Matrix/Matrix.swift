@@ -10,10 +10,11 @@ struct Matrix {
   /// More cases at once than cores: they wait for ticks of the worker and for its processes.
   static let slots = Slots(8)
   private static let reportedFailures = 3
+  private static let model = Model()
 
   /// Runs the scenario without a fault, then once for each call and fault; problems become issues.
   func sweep() async throws {
-    if scenario.isOnOtherFileSystem, !OtherRoot.isAvailable {
+    if scenario.isOnOtherFileSystem, try await !Need.otherFileSystem.isMet() {
       print("crash matrix: \(scenario.name): SKIPPED, /dev/shm is no other file system here")
       try Test.cancel("/dev/shm is no other file system here")
     }
@@ -22,15 +23,20 @@ struct Matrix {
       Issue.record("\(scenario.name), without a fault: \(clean.problems.joined(separator: "\n"))")
       return
     }
+    let model = try await Self.model.outcome()
+    let repetition = Repetition(scenario: scenario, clean: clean, model: model)
     var summary: [String] = []
-    for fault in faults { summary.append(try await sweep(fault, clean)) }
+    for fault in faults { summary.append(try await sweep(fault, clean, repetition)) }
     print("crash matrix: \(scenario.name): \(summary.joined(separator: ", "))")
   }
 
-  private func sweep(_ fault: Fault, _ clean: MatrixCase.Outcome) async throws -> String {
+  private func sweep(_ fault: Fault, _ clean: MatrixCase.Outcome, _ repetition: Repetition) async throws -> String {
     let sites = fault.counted.count(in: clean.events)
+    let numbers = stride(from: 1, through: max(1, sites), by: scenario.stride)
+    let chosen = numbers.filter { !repetition.contains(fault, at: $0) }
+    let spared = Array(numbers).count - chosen.count
     var outcomes = try await withThrowingTaskGroup(of: (Fault, MatrixCase.Outcome).self) { group in
-      for number in stride(from: 1, through: max(1, sites), by: scenario.stride) {
+      for number in chosen {
         group.addTask { try await play(fault.at(number), clean) }
       }
       return try await group.reduce(into: []) { $0.append($1) }
@@ -44,8 +50,8 @@ struct Matrix {
       next += 1
     }
     let struck = outcomes.count { $0.1.struck != nil }
-    if scenario.workers == 1, let least = try await leastSites(fault, sites, struck: struck) {
-      Issue.record("\(scenario.name): \(fault.action) struck \(struck) of \(least) calls")
+    if scenario.workers == 1, let least = try await leastSites(fault, sites, struck: struck + spared) {
+      Issue.record("\(scenario.name): \(fault.action) struck \(struck + spared) of \(least) calls")
     }
     let failures = outcomes.filter { !$0.1.problems.isEmpty }.sorted { $0.0.number < $1.0.number }
     for (fault, outcome) in failures.prefix(Self.reportedFailures) {
@@ -55,7 +61,8 @@ struct Matrix {
       let rest = failures.dropFirst(Self.reportedFailures).map { "\($0.0): \($0.1.problems[0])" }
       Issue.record("\(scenario.name): \(rest.count) more: \(rest.joined(separator: "\n"))")
     }
-    return "\(struck) \(fault.action)\(fault.argument.map { " \($0)" } ?? "")"
+    let repeated = spared == 0 ? "" : " (\(spared) more are as others)"
+    return "\(struck) \(fault.action)\(fault.argument.map { " \($0)" } ?? "")\(repeated)"
   }
 
   /// Checkpoints and looks at claims come by the clock, and how many jobs share a flush is chance: so a loaded machine makes more calls than an idle one,
@@ -82,5 +89,21 @@ struct Matrix {
         return (fault, MatrixCase.Outcome(problems: ["\(error)"]))
       }
     }
+  }
+}
+
+/// A run without a fault of the scenario whose start stands for that of others; made once.
+private actor Model {
+  private var run: Task<MatrixCase.Outcome, any Error>?
+
+  func outcome() async throws -> MatrixCase.Outcome {
+    let run =
+      run
+      ?? Task {
+        let scenario = try #require(Scenario.all.first { $0.name == Repetition.modelName })
+        return try await Matrix.slots.withSlot { try await MatrixCase(scenario: scenario, faults: []).play() }
+      }
+    self.run = run
+    return try await run.value
   }
 }

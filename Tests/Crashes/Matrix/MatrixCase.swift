@@ -10,6 +10,8 @@ struct MatrixCase {
     /// The call that the first fault struck; nil: the run has no such call.
     var struck: CallEvent? { strikes[0] }
     var events: [CallEvent] = []
+    /// The directories in which there was something before the first worker.
+    var occupied: [String] = []
     /// How many times workers had to be started.
     var rounds = 0
     /// Bytes of the record that ``events`` has.
@@ -33,6 +35,7 @@ struct MatrixCase {
     world.base = server.url("")
     try scenario.setUp(world)
     var outcome = Outcome()
+    outcome.occupied = TemporarySpool.states.filter { !world.spool.names($0).isEmpty }
     try await settle(world, &outcome)
     outcome.problems += server.problems
     if !outcome.problems.isEmpty { outcome.problems.append(contentsOf: report(world, outcome)) }

@@ -25,6 +25,33 @@ struct MatrixEquipmentTests {
     #expect(events.contains { $0.kind == "write" && $0.path.hasPrefix("tmp/a:") })
   }
 
+  /// Faults are spared only where another one leaves the same.
+  @Test func repetitions() async throws {
+    let fresh = try await MatrixCase(scenario: Self.fresh, faults: []).play()
+    let giveUp = try #require(Scenario.all.first { $0.name == "give-up" })
+    var other = try await MatrixCase(scenario: giveUp, faults: []).play()
+    let (after, any) = (Fault(action: "kill-after", counted: .state), Fault(action: "fail", counted: .any))
+    func spared(_ fault: Fault, _ clean: MatrixCase.Outcome, _ scenario: Scenario = giveUp) -> [Int] {
+      let repetition = Repetition(scenario: scenario, clean: clean, model: fresh)
+      return (1...fault.counted.count(in: clean.events)).filter { repetition.contains(fault, at: $0) }
+    }
+    // All calls before the first that names a job.
+    let start = other.events.filter { $0.phase == .begun }.prefix { !$0.path.hasPrefix("new/") }.count
+    #expect(start > 20 && spared(any, other) == Array(1...start))
+    #expect(spared(any, fresh, Self.fresh) == [], "it is the model")
+    #expect(spared(Fault(action: "fail", counted: .state), other) == [])
+    // But the last call of a process, and one beside which another is under way.
+    let calls = after.counted.count(in: other.events)
+    #expect(spared(after, other).count > calls / 2 && !spared(after, other).contains(calls))
+    let state = other.events.indices.filter { after.counted.contains(other.events[$0].kind) }
+    other.events.swapAt(state[1], state[2])
+    #expect(!spared(after, other).contains(1) && !spared(after, other).contains(2))
+    other.events[0] = try #require(CallEvent(">\t\(other.events[0].process)\topen\t1\telsewhere\t"))
+    #expect(spared(any, other) == [], "another start")
+    other.occupied = ["new", "partial"]
+    #expect(spared(any, other) == [])
+  }
+
   @Test func syncsThatAreMissing() async throws {
     let (scenario, events) = try await record(of: "fresh")
     let publication = try #require(events.firstIndex { $0.kind == "link" && $0.target == "a.bin" })

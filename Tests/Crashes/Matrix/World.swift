@@ -7,7 +7,7 @@ final class World: Sendable {
   /// The absolute path of the output root; nil for the spool's `files`.
   let outputRoot: String?
   private let outside: TemporaryDirectory
-  private let otherRoot: OtherRoot?
+  private let otherRoot: TemporaryDirectory?
   private let state = Mutex(State())
 
   private struct State {
@@ -19,7 +19,7 @@ final class World: Sendable {
   init(onOtherFileSystem: Bool) throws {
     spool = try TemporarySpool()
     outside = try TemporaryDirectory()
-    otherRoot = onOtherFileSystem ? try OtherRoot() : nil
+    otherRoot = onOtherFileSystem ? try TemporaryDirectory(in: TemporaryDirectory.otherFileSystem) : nil
     outputRoot = otherRoot?.path
   }
 
