@@ -11,7 +11,9 @@ import Testing
       for match in line.matches(of: /`([^`]+)`/) {
         let quoted = match.1
         if quoted.starts(with: /(Sources|Tests|Torture|Models|Benchmarks|scripts|man|contrib|docs)\//) {
-          #expect(access("\(SourceTree.root)/\(quoted)", F_OK) == 0, "\(page): \(quoted)")
+          // A command with its arguments, or a path alone.
+          let path = quoted.prefix { $0 != " " }
+          #expect(access("\(SourceTree.root)/\(path)", F_OK) == 0, "\(page): \(quoted)")
         } else if let name = quoted.wholeMatch(of: /([A-Z]\w*[a-z]\w*)(?:\.([a-z]\w*))?(?:\(.*\))?/) {
           #expect(known.contains(String(name.1)), "\(page): \(quoted)")
           #expect(name.2.map { known.contains(String($0)) } ?? true, "\(page): \(quoted)")
@@ -20,13 +22,16 @@ import Testing
     }
   }
 
+  private static func isWord(_ byte: UInt8) -> Bool {
+    byte == 0x5F || (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte & 0xDF)
+  }
+
   /// The words of the Swift files' text and paths.
   private static func words() throws -> Set<String> {
     var words: Set<String> = []
     for folder in ["Sources", "Tests"] {
       for file in filesBelow("\(SourceTree.root)/\(folder)") where file.hasSuffix(".swift") {
         let bytes = try readFile("\(SourceTree.root)/\(folder)/\(file)") + Array(file.utf8)
-        let isWord = { (byte: UInt8) in byte == 0x5F || (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte & 0xDF) }
         for word in bytes.split(whereSeparator: { !isWord($0) }) { words.insert(String(decoding: word, as: UTF8.self)) }
       }
     }
