@@ -566,7 +566,7 @@ request: /* JobRun.fetchOnce, ResponseVerdict.judge: 206 appends, 200 replaces *
         fi
       }
       d_step { copy(jrnD[j], jrn[j]) } /* Claim.makeDurable */
-    :: !OURS(w, j, n) -> goto lost /* JobRun.tick, Claim.standing */
+    :: !OURS(w, j, n) -> goto lost /* JobRun.tick, Claim.ownership */
     :: atomic { VERSION(j) != ver -> goto request } /* the connection was cut, and the file has changed */
     :: atomic { failures -> failures--; goto record }
     od;
@@ -588,7 +588,7 @@ publish:
       :: else -> jlock[j] = w + 1
       fi
     }
-    atomic { /* Claim.standing */
+    atomic { /* Claim.ownership */
       if
       :: OURS(w, j, n)
       :: else -> goto lost

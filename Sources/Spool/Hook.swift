@@ -4,14 +4,15 @@ internal import SystemPackage
 
 /// A program in the spool's `hooks/`.
 package enum Hook: Sendable {
-  /// Its path.
+  /// The program's path.
   case runnable(String)
-  /// Somebody else could have written it: why it is not run.
+  /// Why it is not run: another user could have written it, or it is no program.
   case refused(String)
 }
 
 extension Spool {
   /// The hook `name`; nil where there is none.
+  /// - Throws: ``SpoolError``.
   package func hook(_ name: String) throws(SpoolError) -> Hook? {
     let directory = Path("hooks")
     let path = Path("hooks/\(name)")
@@ -36,7 +37,8 @@ extension Spool {
       }
     }
     guard try isInPlace() else { return .refused("the spool's path leads elsewhere by now") }
-    // By the spool's name: an interpreter opens its script once more, when our own descriptor is closed. Only we or root can have changed it since.
+    // By the spool's name: an interpreter opens its script again, when our descriptor is closed. Only this user and
+    // root can have changed it since.
     return .runnable("\(location)/hooks/\(name)")
   }
 }

@@ -8,7 +8,7 @@ package final class Spool: Sendable {
   /// As the user named it.
   package let location: String
   package let owner: WorkerID
-  /// The kernel's id of this boot (random(4)): an unclean reboot shows as another.
+  /// The kernel's id of this boot (random(4)), which tells whether the machine was rebooted since.
   package let boot: String
   let system: System
   let directory: SharedFile
@@ -17,7 +17,8 @@ package final class Spool: Sendable {
   private let device: UInt64
 
   /// Opens the spool at `location`.
-  /// - Throws: ``SpoolError``: ENOENT where there is none, ENOTDIR where it is something else or lacks one of its directories.
+  /// - Throws: ``SpoolError``: ENOENT where there is none, ENOTDIR where it is something else or lacks one of its
+  ///   directories.
   package init(_ location: String, owner: WorkerID, boot: String, system: System = System()) throws(SpoolError) {
     self.location = location
     self.owner = owner
@@ -38,6 +39,7 @@ package final class Spool: Sendable {
   }
 
   /// Whether the spool's path still leads to the directory that is open.
+  /// - Throws: ``SpoolError``.
   package func isInPlace() throws(SpoolError) -> Bool {
     do throws(SpoolError) {
       // Through a link as well.
@@ -47,7 +49,8 @@ package final class Spool: Sendable {
     }
   }
 
-  /// The spool that the path leads to by now; nil where none is, or not all of its directories are yet.
+  /// The spool that the path leads to now; nil where there is none, or some of its directories are still missing.
+  /// - Throws: ``SpoolError``.
   package func reopened() throws(SpoolError) -> Spool? {
     do throws(SpoolError) {
       return try Spool(location, owner: owner, boot: boot, system: system)
@@ -56,7 +59,8 @@ package final class Spool: Sendable {
     }
   }
 
-  /// Makes the directories of a spool; those that are there stay as they are.
+  /// Makes the directories of a spool. Directories that exist stay as they are.
+  /// - Throws: ``SpoolError``.
   package static func create(_ location: String, system: System = System()) throws(SpoolError) {
     func make(_ at: Int32, _ path: Path) throws(SpoolError) {
       do throws(SpoolError) {
@@ -95,7 +99,15 @@ package final class Spool: Sendable {
     }
   }
 
-  /// The names in `directory` that are not ignored: no leading dot. One reading proves nothing about what moves meanwhile (readdir(3)).
+  /// Begins to read `directory`; gives ignored names as well.
+  /// - Throws: ``SpoolError``.
+  package func stream(_ directory: Directory) throws(SpoolError) -> DirectoryStream {
+    DirectoryStream(try system.open(root, Path(directory), O_RDONLY | O_DIRECTORY))
+  }
+
+  /// The names in `directory` without a leading dot. A file that moves meanwhile may be missed or listed twice
+  /// (readdir(3)).
+  /// - Throws: ``SpoolError``.
   package func list(_ directory: Directory) throws(SpoolError) -> [FileName] {
     let stream = try stream(directory)
     var names: [FileName] = []
@@ -105,7 +117,8 @@ package final class Spool: Sendable {
     return names
   }
 
-  /// nil when there is nothing of that name.
+  /// The status of a file; nil when there is none of that name.
+  /// - Throws: ``SpoolError``.
   package func status(_ directory: Directory, _ name: FileName) throws(SpoolError) -> FileStatus? {
     do throws(SpoolError) {
       return try system.status(root, Path(directory, name))
@@ -114,25 +127,27 @@ package final class Spool: Sendable {
     }
   }
 
-  /// Makes the names in `directory` durable (fsync(2): a file's own fsync says nothing of its name).
+  /// Makes the names in `directory` durable: a file's own fsync does not cover its name (fsync(2)).
   package func flush(_ directory: Directory) -> Flush {
     Flush(.directory(directory), device: device) { [system, spool = self.directory] () throws(SpoolError) in
       try system.open(spool.number, Path(directory), O_RDONLY | O_DIRECTORY).fsync()
     }
   }
 
+  /// The file system that the spool is on.
   /// - Throws: ``SpoolError`` where its status cannot be read.
   package func fileSystem() throws(SpoolError) -> FileSystem {
     try FileSystem(directory)
   }
 
-  /// A name in `tmp/` of this call's own. Others may write there (spool.5, SEVERAL USERS), and see this worker's tag in the names of its claims: so it
-  /// is no name that they could take first.
+  /// A new name in `tmp/`, which nobody can guess. Other users may write there (spool.5, SEVERAL USERS), and see this
+  /// worker's tag in the names of its claims, so the name has another tag.
   func temporary(_ name: FileName) -> Path {
     Path(.tmp, FileName(name.bytes + [0x3A] + Array(owner.retagged.text.utf8)))
   }
 
-  /// The time by the clock that stamps this file system's files, which may be another machine's.
+  /// The time by the clock that sets the times of this file system's files, which may be another machine's.
+  /// - Throws: ``SpoolError``.
   package func fileSystemTime() throws(SpoolError) -> Timestamp {
     let file = try system.create(root, temporary(FileName(".clock")), O_WRONLY | O_EXCL)
     let time = try file.status().modified
@@ -140,10 +155,11 @@ package final class Spool: Sendable {
     return Timestamp(seconds: time)
   }
 
-  /// The whole of a small regular file, at most `limit` bytes; nil when there is none.
+  /// The content of a small regular file, at most `limit` bytes; nil when there is none.
+  /// - Throws: ``SpoolError``.
   package func contents(_ path: Path, limit: Int) throws(SpoolError) -> [UInt8]? {
     do throws(SpoolError) {
-      // Before the open, which is an action of its own on some devices.
+      // Before the open, which has side effects on some devices.
       guard try system.status(root, path).isRegular else { return nil }
       return try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY).read(limit: limit)
     } catch  where error.errno == .noSuchFileOrDirectory {

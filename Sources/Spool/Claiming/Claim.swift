@@ -1,6 +1,7 @@
 internal import SystemPackage
 
-/// A job that this worker owns: the locked file `cur/NAME:OWNER`. Its owner appends the journal and makes the next move.
+/// A job that this worker owns: the locked file `cur/NAME:OWNER`. Its owner appends the journal and makes the next
+/// move.
 package final class Claim {
   package private(set) var job: JobName
   package private(set) var text: JobText
@@ -78,20 +79,20 @@ package final class Claim {
   package var length: Int64 { end }
 
   /// Whose the job is by now.
-  package enum Standing: Sendable {
+  package enum Ownership: Sendable {
     case ours
     /// Somebody renamed the file: to `hold/`, or another worker took the claim over.
     case moved
     /// Somebody removed the file: the job is cancelled.
     case removed
-    /// Somebody wrote to the file in place, as some editors save, or a successor on another host did: this worker may not
-    /// continue with it.
+    /// Somebody wrote to the file in place, as some editors save, or a successor on another host did: this worker may
+    /// not continue with it.
     case changed
   }
 
   /// Looks whether the file still has the claim's own name.
   /// - Throws: ``SpoolError``.
-  package func standing() throws(SpoolError) -> Standing {
+  package func ownership() throws(SpoolError) -> Ownership {
     do throws(SpoolError) {
       let found = try spool.system.status(spool.root, path)
       if found.isSameFile(as: identity) { return found.size == end ? .ours : .changed }
@@ -100,7 +101,8 @@ package final class Claim {
     // After the look at the name: in the other order, a file that is removed between the two would seem moved.
     do throws(SpoolError) {
       guard try file.status().links == 0 else { return .moved }
-      // A successor on another host has given the job a new inode; or an editor has after `hold`. Then the data is in use.
+      // A successor on another host has given the job a new inode; or an editor has after `hold`. Then the data is in
+      // use.
       let isTakenOver = try spool.places(of: job.fileName, in: [.cur]).contains { $0.name != path.name }
       if isTakenOver { return .moved }
       return try spool.isBegunJobPresent(job.fileName) ? .moved : .removed

@@ -10,7 +10,7 @@ extension Claim {
   package func renew(after failure: SpoolError? = nil) throws(SpoolError) {
     lostWrites = failure ?? lostWrites
     // The new file would be a second job if a person took the old one away.
-    guard try standing() == .ours else { return }
+    guard try ownership() == .ours else { return }
     try replaceFile()
     lostWrites = nil
   }
@@ -26,15 +26,15 @@ extension Claim {
     // So that neither a failure nor little gain has it copied with each checkpoint.
     compactsBeyond = end + max(limit, end) / 4
     do throws(SpoolError) {
-      guard try standing() == .ours else { return }
+      guard try ownership() == .ours else { return }
       try replaceFile(by: JobText.compacted(file.read(limit: Int(end))))
     } catch  where ![.fsync, .fdatasync].contains(error.call) {
     }
   }
 
   /// Replaces the file by a copy: somebody else's file may be changed, or be linked elsewhere, while we append to it.
-  /// - Parameter text: what was judged to be a job; a stranger's file may hold something else by now. nil for the file's
-  ///   own content.
+  /// - Parameter text: what was judged to be a job; a stranger's file may hold something else by now. nil for the
+  ///   file's own content.
   func replaceFile(by text: [UInt8]? = nil) throws(SpoolError) {
     let system = spool.system
     let bytes = if let text { text } else { try file.read(limit: Int(end)) }
@@ -45,8 +45,8 @@ extension Claim {
       _ = try fresh.lock()
       let status = try fresh.status()
       try fresh.fdatasync()
-      // The names that led to the old file first. btrfs keeps no order between renames of different files: after a power
-      // cut the copy could be here, and the old file in `new/` again, a second job.
+      // The names that led to the old file first. btrfs keeps no order between renames of different files: after a
+      // power cut the copy could be here, and the old file in `new/` again, a second job.
       try spool.flush(.cur).run()
       if origin != .cur { try spool.flush(origin).run() }
       try takePlace(fresh.path)
@@ -68,7 +68,7 @@ extension Claim {
     } catch  where error.isUnknownRename {
       // Some network file systems cannot exchange. The file that a rename replaces must still be ours, after a copy and
       // flushes that may have hung.
-      guard try standing() == .ours else {
+      guard try ownership() == .ours else {
         throw SpoolError(call: .rename, path: path.display, errno: .noSuchFileOrDirectory)
       }
       try spool.system.rename(spool.root, copy, path)

@@ -38,8 +38,8 @@ extension Spool {
     return false
   }
 
-  /// The rename from `new/` into `cur/`, cut by a power failure: btrfs can have made the second name durable and kept the
-  /// first. The name in `new/` goes.
+  /// The rename from `new/` into `cur/`, cut by a power failure: btrfs can have made the second name durable and kept
+  /// the first. The name in `new/` goes.
   private func removeDropped(_ job: JobName, _ status: FileStatus) throws(SpoolError) {
     guard let other = try self.status(.new, job.fileName), other.isSameFile(as: status) else { return }
     try system.unlink(root, Path(.new, job.fileName))

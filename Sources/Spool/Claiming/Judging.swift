@@ -21,8 +21,8 @@ extension Spool {
     return false
   }
 
-  /// Begins the lease now: a heartbeat from the future, by a clock that was wrong, proves no life until then, and a living
-  /// owner renews it.
+  /// Begins the lease now: a heartbeat from the future, by a clock that was wrong, proves no life until then, and a
+  /// living owner renews it.
   private func beginLease(_ claim: Path) throws(SpoolError) {
     do throws(SpoolError) {
       try system.open(root, claim, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY).touch()
@@ -30,8 +30,8 @@ extension Spool {
     }
   }
 
-  /// Whether this worker has a job of this name, which keeps the name until it has ended. Asked before the file is open for
-  /// writing, see ``isBeingWritten(_:_:now:)``.
+  /// Whether this worker has a job of this name, which keeps the name until it has ended. Asked before the file is open
+  /// for writing, see ``isBeingWritten(_:_:now:)``.
   func isInHand(_ job: JobName, from origin: Directory) throws(SpoolError) -> Bool {
     if origin == .cur { return false }
     // Where it cannot be read, the claim itself tells why.
@@ -42,8 +42,8 @@ extension Spool {
     return try status(.partial, job.part) == nil
   }
 
-  /// The name of a job in `new/`. If it was moved there from `cur/` with the owner's suffix left on, as its journal shows,
-  /// that suffix is no part of it.
+  /// The name of a job in `new/`. If it was moved there from `cur/` with the owner's suffix left on, as its journal
+  /// shows, that suffix is no part of it.
   static func withoutOwner(_ job: JobName, _ text: @autoclosure () -> JobText?) -> JobName {
     guard let claim = ClaimName(job.fileName), let owner = claim.owner, text()?.journal.lastStart?.worker == owner
     else { return job }
@@ -53,8 +53,8 @@ extension Spool {
   /// Whether a dropper still writes the file, or another worker has locked it: by lease (fcntl(2), F_SETLEASE: only the
   /// file's owner or root may ask), else by age.
   ///
-  /// All that would make a worker look again is found out here, by a descriptor for reading: to close one for writing is
-  /// an event for a worker that watches, and it would look again without end.
+  /// All that would make a worker look again is found out here, by a descriptor for reading: to close one for writing
+  /// is an event for a worker that watches, and it would look again without end.
   func isBeingWritten(_ path: Path, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Bool {
     let isYoung = Self.isYoung(status, at: now)
     var file: OwnedFile

@@ -3,8 +3,8 @@ internal import SystemPackage
 
 /// What is no job goes to `failed/`.
 extension Spool {
-  /// Moves what is no job to `failed/` as it is, with a record beside it: nothing that was dropped is deleted or ignored
-  /// in silence.
+  /// Moves what is no job to `failed/` as it is, with a record beside it: nothing that was dropped is deleted or
+  /// ignored in silence.
   func reject(_ name: FileName, from origin: Directory, _ defect: Defect) throws(SpoolError) -> ClaimOutcome {
     // `failed/NAME.part` is the place of a job's wrong data, which is replaced and removed.
     var target = name.isData ? name.suffixed("~1", limit: FileName.maximumLength) : name
@@ -38,7 +38,8 @@ extension Spool {
   ///   worker that died before the move.
   private func writeRecord(of defect: Defect, beside target: FileName) throws(SpoolError) {
     let path = Path(.failed, target.record)
-    // A thing that is no job is here by the name that a stranger gave it: a pipe would never open, a link leads elsewhere.
+    // A thing that is no job is here by the name that a stranger gave it: a pipe would never open, a link leads
+    // elsewhere.
     let own = try system.status(root, Path(.failed)).owner
     if let other = try status(.failed, target.record), !other.isRegular || other.owner != own {
       throw SpoolError(call: .create, path: path.display, errno: .fileExists)

@@ -57,12 +57,14 @@ package struct CleanupFinding: Sendable {
 }
 
 extension Spool {
-  /// Removes what no job needs: data and records whose job is gone, old files in `tmp/`, old receipts if asked to. Never a
-  /// job, never a payload.
+  /// Removes what no job needs: data and records whose job is gone, old files in `tmp/`, old receipts if asked to.
+  /// Never a job, never a payload.
   /// - Parameter report: called for each finding, after the removal.
   /// - Throws: ``SpoolError``; what a single file causes is reported as ``CleanupFinding/Kind/stuck``.
-  package func cleanUp(_ options: CleanupOptions, report: @escaping (CleanupFinding) -> Void) throws(SpoolError) {
-    try Cleanup(spool: self, options: options, now: .now(), report: report).run()
+  package func cleanUp(_ options: CleanupOptions, report: (CleanupFinding) -> Void) throws(SpoolError) {
+    try withoutActuallyEscaping(report) { (report) throws(SpoolError) in
+      try Cleanup(spool: self, options: options, now: .now(), report: report).run()
+    }
   }
 }
 

@@ -9,16 +9,16 @@ extension Spool {
   /// - Returns: the bytes that were in it; nil when it stays.
   func removeOrphan(_ path: Path, of job: FileName, isDry: Bool = false) throws(SpoolError) -> Int64? {
     try withIdleData(path) { (status) throws(SpoolError) in
-      // First the lock, then the look: who claims a job of this name from now on finds the data locked, and takes another
-      // name.
+      // First the lock, then the look: who claims a job of this name from now on finds the data locked, and takes
+      // another name.
       if try isJobPresent(job) { return nil }
       if !isDry { try system.unlink(root, path) }
       return status.size
     }
   }
 
-  /// Removes the data of a job that the caller has claimed without opening the data. Data that another worker has locked
-  /// stays: while there was none, its job may have got the same name.
+  /// Removes the data of a job that the caller has claimed without opening the data. Data that another worker has
+  /// locked stays: while there was none, its job may have got the same name.
   /// - Throws: ``SpoolError``.
   package func removeData(of job: JobName) throws(SpoolError) {
     let path = Path(.partial, job.part)
@@ -61,8 +61,8 @@ extension Spool {
     return found
   }
 
-  /// Whether `name` in `failed/` is the record of something that is no job: it has a record's name, and one `failed:` line
-  /// alone. A job may have such a name, too.
+  /// Whether `name` in `failed/` is the record of something that is no job: it has a record's name, and one `failed:`
+  /// line alone. A job may have such a name, too.
   func isRecord(_ name: FileName) throws(SpoolError) -> Bool {
     guard name.hasRecordSuffix, let bytes = try contents(Path(.failed, name), limit: JobText.maximumRequest) else {
       return false

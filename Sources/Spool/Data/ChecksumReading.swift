@@ -27,9 +27,9 @@ package struct ChecksumReading: Sendable {
 package struct DataCache: Sendable {
   let file: SharedFile
 
-  /// Gives back the cached pages before `offset`, which are on disk (posix_fadvise(2)). So a long download takes no more of
-  /// the machine's memory than a short one, pushes out nothing that others use, and writes to memory that it has used
-  /// before.
+  /// Gives back the cached pages before `offset`, which are on disk (posix_fadvise(2)). So a long download takes no
+  /// more of the machine's memory than a short one, pushes out nothing that others use, and writes to memory that it
+  /// has used before.
   /// - Parameter offset: in bytes, greater than 0.
   package func forget(before offset: UInt64) {
     // A length of 0 would mean all.

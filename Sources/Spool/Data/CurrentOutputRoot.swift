@@ -3,11 +3,12 @@ internal import SystemPackage
 
 /// Why nothing can be published at the moment.
 package enum OutputRootProblem: Error, Sendable, CustomStringConvertible {
-  /// The output root is not there, or cannot be looked at.
+  /// The output root does not exist, or cannot be opened.
   case missing(SpoolError)
-  /// It holds the spool, or lies in it elsewhere than `files`: a server's bytes could become jobs, `defaults` or hooks.
+  /// It contains the spool, or is in the spool but not in `files`: a server's bytes could become jobs, `defaults` or
+  /// hooks.
   case misplaced(String)
-  /// The way to an output leads elsewhere since the payload was put there.
+  /// The path of an output leads elsewhere since the payload was published.
   case moved(String)
 
   package var description: String {
@@ -18,8 +19,8 @@ package enum OutputRootProblem: Error, Sendable, CustomStringConvertible {
   }
 }
 
-/// The output root that a worker publishes to, by its path: a disk may be mounted over it, or the directory be renamed or made anew, and a receipt names
-/// the path.
+/// The output root that a worker publishes to. It goes by the path, which receipts name: a disk may be mounted over it,
+/// or the directory may be renamed or made again.
 package final class CurrentOutputRoot {
   /// As in ``OutputRoot/location``.
   package let location: String?
@@ -28,6 +29,7 @@ package final class CurrentOutputRoot {
   private var root: OutputRoot
 
   /// - Parameter location: as for ``OutputRoot/init(_:spool:)``.
+  /// - Throws: ``OutputRootProblem``.
   package init(_ location: String?, spool: Spool) throws(OutputRootProblem) {
     self.location = location
     self.spool = spool
@@ -47,7 +49,8 @@ package final class CurrentOutputRoot {
     return root
   }
 
-  /// The directory that the path leads to now, opened anew where that is another one than before.
+  /// The directory that the path leads to now; opened again where it is another one than before.
+  /// - Throws: ``OutputRootProblem``.
   package func opened() throws(OutputRootProblem) -> OutputRoot {
     let isInPlace: Bool
     do throws(SpoolError) { isInPlace = try root.isInPlace() } catch { throw .missing(error) }
@@ -55,10 +58,10 @@ package final class CurrentOutputRoot {
     return root
   }
 
-  /// That of the root that was opened last.
+  /// The file system of the root that was opened last.
   package var fileSystem: FileSystem { root.fileSystem }
 
-  /// The place of `output` with its directories made where they are missing.
+  /// The place of `output`. Missing directories are made.
   /// - Throws: ``OutputRootProblem``; ``SpoolError``, ELOOP where a directory on the way is one of the spool's.
   package func place(_ output: OutputPath) throws -> OutputPlace {
     let place = try opened().place(output)
@@ -66,14 +69,14 @@ package final class CurrentOutputRoot {
     return place
   }
 
-  /// Whether `output` still leads to the directory of `place`: a receipt is to be true.
-  /// - Throws: ``OutputRootProblem`` where it does not, or nothing is there; ``SpoolError``.
+  /// Makes sure that `output` still leads to the directory of `place`, as the receipt will say.
+  /// - Throws: ``OutputRootProblem`` where it leads elsewhere or nowhere; ``SpoolError``.
   package func check(_ place: OutputPlace, _ output: OutputPath) throws {
     if try opened().leads(to: place, output) { return }
     throw OutputRootProblem.moved("the output's directory was moved, or another disk mounted there, meanwhile")
   }
 
-  /// A mount below the root may lead into the spool.
+  /// Refuses an output in the spool's own directories, where a mount below the root may lead.
   private func checkApart(_ place: OutputPlace) throws(SpoolError) {
     let way = place.chain.dropFirst()
     if way.isEmpty { return }
@@ -113,11 +116,11 @@ extension OutputRoot {
     return try found.isSameFile(as: root.status())
   }
 
-  /// Why this root is none to publish to; nil where it lies apart from the spool, or in its `files`.
+  /// Why this root must not be published to; nil where it is outside the spool, or in its `files`.
   func misplacement() throws(SpoolError) -> String? {
     let name = location.map { escaped($0) } ?? "files"
     let way = try ancestors(of: root.number)
-    // By open directories, so that no link and no bind mount hides the way.
+    // By open directories, so that links and bind mounts do not matter.
     if try ancestors(of: spool.root).contains(where: { $0.isSameFile(as: way[0]) }) {
       return "the output root \(name) holds the spool: a job's output could become a job, or the spool's defaults"
     }

@@ -8,8 +8,8 @@ extension Spool {
     do throws(SpoolError) { return try directory.freeSpace() } catch { return nil }
   }
 
-  /// A file whose presence says that a run has reported a full disk. Without it, cron would mail the report each minute.
-  /// It is in `tmp/`, so it is removed after 36 hours, and the next run reports the disk again.
+  /// A file whose presence says that a run has reported a full disk. Without it, cron would mail the report each
+  /// minute. It is in `tmp/`, so it is removed after 36 hours, and the next run reports the disk again.
   static let shortageMark = FileName(".disk-short")
 
   /// Notes that the disk is full.

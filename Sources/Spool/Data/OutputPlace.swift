@@ -3,16 +3,16 @@ internal import SystemPackage
 
 /// Where one payload goes: its open directory and its name there.
 package final class OutputPlace {
-  package let root: OutputRoot
   /// The directories from the output root to the output's own.
   let chain: [SharedFile]
   let name: Path
+  private let durable: DurableDirectories
   private let spool: Spool
 
-  init(root: OutputRoot, chain: [SharedFile], name: Path, spool: Spool) {
-    self.root = root
+  init(chain: [SharedFile], name: Path, durable: DurableDirectories, spool: Spool) {
     self.chain = chain
     self.name = name
+    self.durable = durable
     self.spool = spool
   }
 
@@ -43,8 +43,8 @@ package final class OutputPlace {
     return try status()?.isSameFile(as: data) ?? false
   }
 
-  /// Gives the verified inode its final name, by its descriptor: the file at `partial/NAME.part` may be a successor's by
-  /// now.
+  /// Gives the verified inode its final name, by its descriptor: the file at `partial/NAME.part` may be a successor's
+  /// by now.
   /// - Throws: ``SpoolError``.
   package func publish(_ part: PartFile, overwrite: Bool) throws(SpoolError) -> Publication {
     if overwrite {
@@ -86,8 +86,8 @@ package final class OutputPlace {
     }
   }
 
-  /// A name in the output directory that the job's next run finds again and no reader takes for a payload. The holder of
-  /// the data's lock may use it. The spool's inode keeps two spools with one output root apart.
+  /// A name in the output directory that the job's next run finds again and no reader takes for a payload. The holder
+  /// of the data's lock may use it. The spool's inode keeps two spools with one output root apart.
   private func temporaryName(_ data: UInt64) throws(SpoolError) -> Path {
     let root = try spool.directory.status()
     return Path(".spoolrun-\(String(root.inode, radix: 16))-\(String(data, radix: 16))")
@@ -103,12 +103,33 @@ package final class OutputPlace {
   /// Removes the temporary name that an interrupted commit of the data with this inode left.
   func removeTemporary(of data: UInt64) throws(SpoolError) { try removeIfPresent(temporaryName(data)) }
 
-  /// Removes the name of a payload that was published here, if it is still the file with this inode: nobody looks for it
-  /// here any more.
+  /// Removes the name of a payload that was published here, if it is still the file with this inode: nobody looks for
+  /// it here any more.
   /// - Throws: ``SpoolError``.
   package func withdraw(_ inode: UInt64) throws(SpoolError) {
     if let status = try status(), status.inode == inode { try removeIfPresent(name) }
   }
+
+  // MARK: durable names
+
+  /// The directories to fsync, innermost first, before the output's name is durable: its own always, each above it once
+  /// in a process.
+  /// - Throws: ``SpoolError``.
+  package func unsynced() throws(SpoolError) -> [Flush] {
+    var flushes = [Flush(parent, try parent.status())]
+    for (child, parent) in zip(chain.dropFirst(), chain).reversed() {
+      if try !durable.contains(child.status()) { flushes.append(Flush(parent, try parent.status())) }
+    }
+    return flushes
+  }
+
+  /// Remembers that the entries which ``unsynced()`` named are durable now.
+  /// - Throws: ``SpoolError``.
+  package func noteSynced() throws(SpoolError) {
+    for child in chain.dropFirst() { durable.insert(try child.status()) }
+  }
+
+  // MARK: on another file system
 
   /// Begins the copy for an output root on another file system, under a temporary name there.
   /// - Throws: ``SpoolError``.

@@ -11,17 +11,9 @@ package final class OutputRoot {
 
   let spool: Spool
   let root: SharedFile
-  /// What ``root``'s path is relative to.
+  /// The directory that ``root``'s path is relative to.
   var base: Int32 { location == nil ? spool.root : AT_FDCWD }
-  /// Directories whose own entry is durable: this process has flushed it.
-  private var durable: Set<Identity> = []
-
-  private struct Identity: Hashable {
-    let device: UInt64
-    let inode: UInt64
-
-    init(_ status: FileStatus) { (device, inode) = (status.device, status.inode) }
-  }
+  private let durable = DurableDirectories()
 
   /// - Parameter location: an absolute path, or nil for `files` in the spool.
   /// - Throws: ``SpoolError``, ENOENT where there is no such directory.
@@ -72,7 +64,7 @@ package final class OutputRoot {
         chain.append(try make(path, in: parent))
       }
     }
-    return OutputPlace(root: self, chain: chain, name: Path(output.name), spool: spool)
+    return OutputPlace(chain: chain, name: Path(output.name), durable: durable, spool: spool)
   }
 
   private func enter(_ path: Path, in parent: SharedFile) throws(SpoolError) -> SharedFile {
@@ -92,38 +84,18 @@ package final class OutputRoot {
     }
     let made = try enter(path, in: parent)
     // A directory that was removed may have had this inode's number.
-    durable.remove(Identity(try made.status()))
+    durable.forget(try made.status())
     return made
   }
 
-  /// Removes what interrupted commits of the data with these inodes left beside `output`: a second name of the data, or a
-  /// copy of it.
+  /// Removes what interrupted commits of the data with these inodes left beside `output`: a second name of the data, or
+  /// a copy of it.
   /// - Throws: ``SpoolError``.
   package func removeTemporaries(beside output: OutputPath, of inodes: [UInt64]) throws(SpoolError) {
     do throws(SpoolError) {
       let place = try open(output, creating: false)
       for inode in inodes { try place.removeTemporary(of: inode) }
     } catch  where error.errno == .noSuchFileOrDirectory {
-    }
-  }
-
-  /// The directories to fsync, innermost first, before `place` is a durable name: its own always, each above it once in
-  /// a process.
-  /// - Throws: ``SpoolError``.
-  package func unsynced(_ place: OutputPlace) throws(SpoolError) -> [Flush] {
-    var flushes = [Flush(place.parent, try place.parent.status())]
-    for (child, parent) in zip(place.chain.dropFirst(), place.chain).reversed() {
-      let status = try child.status()
-      if !durable.contains(Identity(status)) { flushes.append(Flush(parent, try parent.status())) }
-    }
-    return flushes
-  }
-
-  /// Remembers that the entries which ``unsynced(_:)`` named are durable now.
-  /// - Throws: ``SpoolError``.
-  package func noteSynced(_ place: OutputPlace) throws(SpoolError) {
-    for child in place.chain.dropFirst() {
-      durable.insert(Identity(try child.status()))
     }
   }
 }

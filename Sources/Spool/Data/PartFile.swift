@@ -25,8 +25,8 @@ package final class PartFile {
   package var path: Path { file.path }
 
   /// Opens or creates the data of `job` and locks it.
-  /// - Parameter removeTemporary: removes the second name that an interrupted commit may have left of the data with this
-  ///   inode; it is called under the lock.
+  /// - Parameter removeTemporary: removes the second name that an interrupted commit may have left of the data with
+  ///   this inode; it is called under the lock.
   /// - Returns: nil when another worker has the data, or when something of that name is not a file of ours.
   /// - Throws: ``SpoolError``.
   package static func open(
@@ -44,8 +44,8 @@ package final class PartFile {
     return PartFile(spool: spool, file: file.shared(), status: status)
   }
 
-  /// A new inode with the first `length` bytes of this one, which takes its name. This one is left behind: a failed fsync
-  /// marked its pages clean (fsync(2)), or a worker of another host may still be writing to it.
+  /// A new inode with the first `length` bytes of this one, which takes its name. This one is left behind: a failed
+  /// fsync marked its pages clean (fsync(2)), or a worker of another host may still be writing to it.
   package func rebuilding(to length: UInt64, owner: JobName) -> PartCopy {
     PartCopy(spool: spool, source: file, temporary: spool.temporary(owner.part), length: length)
   }
@@ -55,8 +55,8 @@ package final class PartFile {
     PartFile(spool: spool, file: copy.file, status: copy.status)
   }
 
-  /// An empty file that may take this one's place later. Until then it is in `tmp/`, where the clean-up finds it after a
-  /// crash.
+  /// An empty file that may take this one's place later. Until then it is in `tmp/`, where the clean-up finds it after
+  /// a crash.
   /// - Throws: ``SpoolError``.
   package func beginReplacement(owner: JobName) throws(SpoolError) -> PartFile {
     var fresh = try spool.system.create(spool.root, spool.temporary(owner.part), O_RDWR | O_EXCL | O_NOFOLLOW)
@@ -156,7 +156,8 @@ package final class PartFile {
     if try isInPlace() { try spool.system.unlink(spool.root, path) }
   }
 
-  /// Moves data that is not what the job asked for to `failed/`, for a person to look at. It replaces earlier such data.
+  /// Moves data that is not what the job asked for to `failed/`, for a person to look at. It replaces earlier such
+  /// data.
   /// - Throws: ``SpoolError``.
   package func setAside(_ job: JobName) throws(SpoolError) {
     guard try isInPlace() else { return }

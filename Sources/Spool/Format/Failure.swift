@@ -1,4 +1,5 @@
-/// Why an attempt or a job failed (spool.5, FAILURE CODES). The raw value is what records say; `http` stands for `http-NNN`.
+/// Why an attempt or a job failed (spool.5, FAILURE CODES). Records contain the raw value, and `http-` with the status
+/// for ``http``.
 package enum FailureCode: String, CaseIterable, Sendable {
   // Temporary.
   case resolve, connect, tls, stalled, timeout, cut
@@ -35,16 +36,16 @@ package enum FailureCode: String, CaseIterable, Sendable {
     }
   }
 
-  /// Whether it is this machine's way to the net that fails, whatever the job and the host.
+  /// Whether this machine's network connection or proxy fails, whatever the job and the host.
   package var isOfTheWay: Bool { self == .noNetwork || self == .proxy }
 
-  /// Whether an attempt that ends so counts against `attempts:`.
+  /// Whether an attempt that ends with this failure counts against `attempts:`.
   package var burnsAttempt: Bool { self != .diskFull && !isOfTheWay }
 
   /// Whether another server would fail in the same way now.
   package var isOfAllServers: Bool { isOfTheWay || [.diskFull, .tooLargeHere, .hook, .hookChanged].contains(self) }
 
-  /// Whether the data was found to be another's than the job asked for.
+  /// Whether the data is not what the job asked for.
   package var isMismatch: Bool {
     switch self {
     case .mismatchSize, .mismatchChecksum, .mismatch, .rejected, .hookChanged: true
@@ -66,10 +67,10 @@ package struct Failure: Error, Sendable {
   package var line: Int?
   /// Seconds that the server asked to wait.
   package var retryAfter: Int?
-  /// A refusal that says less of the file than of the link or the moment: the job has bytes of the file already, or only a redirect named the
-  /// host that refused, as where a signed link has expired.
+  /// A refusal that may be temporary although its status is not: the job has bytes of the file already, or the host
+  /// that refused was named only by a redirect, as when a signed link has expired.
   package let mayPass: Bool
-  /// What else was tried before the attempt was over, for a person.
+  /// What else the attempt tried, for a person.
   package var tried: String?
 
   package init(
@@ -92,32 +93,35 @@ package struct Failure: Error, Sendable {
     return code.rawValue
   }
 
+  /// Whether another attempt may succeed.
   package var failureClass: FailureCode.Class {
     guard code == .http, let status else { return code.ownClass }
     if mayPass { return .temporary }
-    // RFC 9110 section 15.6 and RFC 6585 section 4: the server's own trouble, or too early, too many.
+    // The server's own trouble (RFC 9110 section 15.6), too many requests (RFC 6585 section 4), or too early.
     return status == 408 || status == 425 || status == 429 || status >= 500 ? .temporary : .permanent
   }
 
-  /// Whether `status` refuses a file for good, and yet is what a link that has expired, or a login that has, is answered with.
+  /// Whether `status` normally refuses a file for good, but is also the answer to an expired link or login.
   package static func isRefusal(status: Int?) -> Bool {
     status.map { [400, 401, 403, 404, 410].contains($0) } ?? false
   }
-  /// So many refusals in a row may pass before one is believed.
+  /// This many refusals in a row count as temporary.
   package static let mostRefusals = 2
 }
 
 /// A ``Failure`` as it goes into the journal.
 package struct FailureRecord: Sendable {
   package let time: Timestamp
+  /// Counted from 1; 0 where the text was no job's.
   package let attempt: Int
   package let failure: Failure
   package let trust: Trust
-  /// The length of the data, and its CRC-32 where it is known.
+  /// The length of the data in bytes, and its CRC-32 where it is known.
   package let offset: UInt64
   package let checksum: Checksum?
+  /// Bytes that the attempt got over the network.
   package let fetched: UInt64
-  /// nil when the job is given up.
+  /// The time of the next attempt; nil when the job is given up.
   package let retry: Timestamp?
 
   package init(

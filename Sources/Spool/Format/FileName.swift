@@ -10,7 +10,7 @@ package struct FileName: Hashable, Sendable {
   /// A leading dot: every reader of a spool ignores it, as in a maildir.
   package var isIgnored: Bool { bytes.first == 0x2E }
 
-  /// What ``numbered(_:limit:)`` has added to a name, if its end looks like that.
+  /// The name without the number that ``numbered(_:limit:)`` adds, and the number; nil where the name ends in none.
   var numbering: (stem: FileName, number: Int)? {
     guard let mark = bytes.lastIndex(of: UInt8(ascii: "~")), mark > 0 else { return nil }
     let digits = bytes[(mark + 1)...]
@@ -20,8 +20,8 @@ package struct FileName: Hashable, Sendable {
     return (FileName(Array(bytes[..<mark])), Int(number))
   }
 
-  /// `NAME~2` for the second of this name. A number that the name ends in is replaced, also one that was part of it from
-  /// the start: `NAME~3`, and not `NAME~2~2`.
+  /// `NAME~2` for the second of this name. A number that the name ends in is replaced, also one that was part of it
+  /// from the start: `NAME~3`, and not `NAME~2~2`.
   /// - Parameter limit: bytes that it may have; a longer name is cut before the number.
   func numbered(_ number: Int, limit: Int) -> FileName {
     (numbering?.stem ?? self).suffixed("~\(number)", limit: limit)
@@ -39,6 +39,7 @@ extension FileName {
   /// One name in a directory: not empty, without a slash, and neither `.` nor `..`.
   package var isEntry: Bool { !bytes.isEmpty && !bytes.contains(0x2F) && bytes != [0x2E] && bytes != [0x2E, 0x2E] }
 
+  /// The end of the name of a record in `failed/`.
   package static let recordSuffix = Array(".record".utf8)
   /// The end of the name of a job's data.
   package static let dataSuffix = Array(".part".utf8)
@@ -52,18 +53,20 @@ extension FileName {
   /// Without `.part`.
   var dataOwner: FileName { FileName(Array(bytes.dropLast(Self.dataSuffix.count))) }
 
-  /// Without `.record`; shorter than the name was, if that was too long for the suffix.
+  /// Without `.record`; cut, if the name was too long for the suffix.
   var recordSubject: FileName { FileName(Array(bytes.dropLast(Self.recordSuffix.count))) }
 
   var hasRecordSuffix: Bool {
     bytes.count > Self.recordSuffix.count && bytes.suffix(Self.recordSuffix.count) == Self.recordSuffix[...]
   }
 
-  /// Its record's name was cut, and does not tell it.
+  /// The name is too long to be in its record's name as a whole.
   var hasLongRecord: Bool { bytes.count > Self.maximumLength - Self.recordSuffix.count }
 
   /// The record in `failed/` of what is no job and has this name.
-  package var record: FileName { FileName(Array(bytes.prefix(Self.maximumLength - Self.recordSuffix.count)) + Self.recordSuffix) }
+  package var record: FileName {
+    FileName(Array(bytes.prefix(Self.maximumLength - Self.recordSuffix.count)) + Self.recordSuffix)
+  }
 }
 
 /// A path below some directory, as bytes for the kernel.
@@ -92,8 +95,8 @@ package struct Path: Hashable, Sendable {
   }
 }
 
-/// `bytes` as text that cannot control a terminal. Control characters (C0, DEL, C1), the backslash and whatever is no UTF-8
-/// become `\xNN`; so do bidirectional overrides, which make a name look like another.
+/// `bytes` as text that cannot control a terminal. Control characters (C0, DEL, C1), the backslash and whatever is no
+/// UTF-8 become `\xNN`; so do bidirectional overrides, which make a name look like another.
 package func escaped(_ bytes: some Sequence<UInt8>) -> String {
   var result = ""
   var decoder = UTF8()

@@ -35,8 +35,8 @@ package struct JobName: Hashable, Sendable {
     JobName(unchecked: fileName.numbered(number, limit: Self.maximumLength))
   }
 
-  /// Whether `name` is what ``numbered(_:)`` gives for some number, or what it gave in 0.1, which added a second number:
-  /// `NAME~2~2`.
+  /// Whether `name` is what ``numbered(_:)`` gives for some number, or what it gave in 0.1, which added a second
+  /// number: `NAME~2~2`.
   func isNumbered(as name: FileName) -> Bool {
     guard let number = name.numbering?.number else { return false }
     return numbered(number).fileName == name

@@ -1,9 +1,11 @@
 /// The place of a payload below the output root: names joined by single slashes.
 package struct OutputPath: Sendable, Hashable {
+  /// The directories, from outside to inside.
   package let parents: [String]
   package let name: String
 
-  /// A worker keeps each directory on the way open until the payload's name is durable, and all its jobs share its descriptors.
+  /// The most names in a path. A worker keeps each directory on the way open until the payload's name is durable, and
+  /// all its jobs share its descriptors.
   package static let maximumParts = 32
 
   package var text: String { (parents + [name]).joined(separator: "/") }
@@ -16,12 +18,13 @@ package struct OutputPath: Sendable, Hashable {
     parents = components
   }
 
-  /// The kernel splits at bytes. Swift's characters would hide a slash with a combining mark behind it, and so a `..` before it.
+  /// Splits at bytes, as the kernel does. Swift's characters would hide a slash with a combining mark behind it, and so
+  /// a `..` before it.
   private static func components(of text: String) -> [String] {
     text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map { String(Substring($0)) }
   }
 
-  /// Why `text` cannot be an output; nil when it can. What symbolic links do is seen only when it is opened.
+  /// Why `text` cannot be an output; nil when it can. Symbolic links are found only when it is opened.
   package static func defect(of text: String) -> String? {
     if text.isEmpty { return "is empty" }
     if text.utf8.first == UInt8(ascii: "/") { return "is absolute: it has to be relative to the output root" }

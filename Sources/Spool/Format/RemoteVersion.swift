@@ -1,4 +1,4 @@
-/// What one `response:` says of the version that the data belongs to.
+/// The version of a resource that the data belongs to, as a `response:` line describes it.
 package struct RemoteVersion: Sendable, Equatable {
   /// Which `url:` line of the job answered, counted from 1.
   package var mirror: Int
@@ -8,9 +8,9 @@ package struct RemoteVersion: Sendable, Equatable {
   package var etag: String?
   /// The Last-Modified field as sent, only where it is a strong validator (RFC 9110 section 8.8.2.2).
   package var modified: String?
-  /// The server answered 200 to an `If-Range` with this very validator: ask without it and compare.
+  /// The server answered 200 to an `If-Range` with this validator: ask without it and compare.
   package var ignoresIfRange: Bool
-  /// What the validators are of; nil in journals of version 0.1.
+  /// The resource that the validators belong to; nil in journals of version 0.1.
   package var resource: Resource?
   /// The media type without parameters, in lower case; nil where the server named none.
   package var type: String?
@@ -39,16 +39,15 @@ package struct RemoteVersion: Sendable, Equatable {
 }
 
 extension RemoteVersion {
-  /// What `answer` is of, beside this. Where the journal of an older version names no resource, the job's URL has to
-  /// do.
+  /// How the resource of `answer` relates to this one. Where the journal of an older version names no resource, the
+  /// job's URL decides.
   func relation(to answer: RemoteVersion) -> Resource.Relation {
     guard let resource, let other = answer.resource else { return mirror == answer.mirror ? .same : .other }
     return resource.relation(to: other)
   }
 
-  /// Whether `answer` may be of the same version of the same resource, as far as resources and their kind of
-  /// validator tell; the validators themselves
-  /// are compared elsewhere.
+  /// Whether `answer` may be the same version of the same resource, judged by the resources and the kind of validator.
+  /// The validators themselves are compared elsewhere.
   package func mayBeContinued(by answer: RemoteVersion) -> Bool {
     switch relation(to: answer) {
     case .same: true

@@ -1,10 +1,10 @@
-/// What answered a request, after all redirects: validators compare versions of one resource only (RFC 9110 section
-/// 8.8.1).
-/// nginx's ETag, for one, is a time and a size, so that two files of one deployment share it.
+/// The resource that answered a request, after all redirects. Validators compare versions of one resource only (RFC
+/// 9110 section 8.8.1): nginx's ETag, for example, is a time and a size, which two files of one deployment may share.
 package struct Resource: Sendable, Hashable {
   /// Scheme, host, port where it is not the scheme's own, and path; without user, password and query.
   package let place: String
-  /// A CRC-32 of the query, which may hold secrets; nil where the URL has none. It tells only that a query is another.
+  /// A CRC-32 of the query, which may hold secrets; nil where the URL has none. It shows only whether two queries
+  /// differ.
   package let query: Checksum?
 
   package init(place: String, query: Checksum?) {
@@ -24,8 +24,8 @@ package struct Resource: Sendable, Hashable {
 
   enum Relation: Sendable {
     case same
-    /// Same origin and path, another query: a link that was signed anew, or another object of one script. Only a
-    /// strong ETag may tell.
+    /// Same origin and path, another query: a link that was signed again, or another object of one script. Only a
+    /// strong ETag can tell which.
     case otherQuery
     case other
   }

@@ -51,7 +51,8 @@ package struct Timestamp: Comparable, Hashable, Sendable, CustomStringConvertibl
     (parts.tm_year, parts.tm_mon, parts.tm_mday) = (numbers[0] - 1900, numbers[1] - 1, numbers[2])
     (parts.tm_hour, parts.tm_min, parts.tm_sec) = (numbers[3], numbers[4], numbers[5])
     let moment = Timestamp(seconds: Int64(timegm(&parts)))
-    // timegm(3) carries 31 February over into March: only what comes back as it went in exists.
+    // timegm(3) turns 31 February into a day in March: a moment that is written differently than it was read does not
+    // exist.
     guard moment.description.utf8.prefix(bytes.count).elementsEqual(bytes) else { return nil }
     self = moment
   }

@@ -5,8 +5,9 @@ extension Spool {
   /// How many names are tried before there is thought to be another reason why none is free.
   static let mostTries = 110
 
-  /// The number for the `attempt`-th name: 2, 3, … and after the hundredth a random one. Without it, a person who drops one
-  /// name over and over could make each move look through all that came of it, and end the worker with the last number.
+  /// The number for the `attempt`-th name: 2, 3, … and after the hundredth a random one. Without it, a person who drops
+  /// one name over and over could make each move look through all that came of it, and end the worker with the last
+  /// number.
   static func number(ofTry attempt: Int) -> Int { attempt <= 100 ? attempt : .random(in: 101...999_999_999) }
 
   /// Whether an older job has this name, so that `NAME.part` is that job's.
@@ -68,8 +69,8 @@ extension Spool {
   }
 
   /// Renames without replacing. Where RENAME_NOREPLACE is unknown, by link and unlink: link(2) refuses an existing name
-  /// everywhere; see ``completeInterruptedMove(_:_:_:_:)`` for a crash between the two. The rename first: FAT supports it,
-  /// and no links.
+  /// everywhere; see ``completeInterruptedMove(_:_:_:_:)`` for a crash between the two. The rename first: FAT supports
+  /// it, and no links.
   /// - Parameter directory: an open directory that both are relative to; nil for the spool's own.
   /// - Throws: ``SpoolError``, EEXIST where `to` exists.
   func moveNoReplace(_ from: Path, _ to: Path, in directory: Int32? = nil) throws(SpoolError) {

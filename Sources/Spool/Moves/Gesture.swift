@@ -5,7 +5,7 @@ internal import SystemPackage
 package enum Gesture: String, CaseIterable, Sendable {
   case hold, release, retry, cancel
 
-  /// Where the jobs stand that it is about.
+  /// The directories whose jobs it applies to.
   package var sources: [Directory] {
     switch self {
     case .hold: [.new, .cur, .partial]
@@ -25,7 +25,7 @@ package enum Gesture: String, CaseIterable, Sendable {
     }
   }
 
-  /// Where a job stands for which there is nothing left to do.
+  /// The directories whose jobs are already as the gesture would make them.
   var settled: [Directory] {
     switch self {
     case .hold: [.hold]
@@ -43,31 +43,34 @@ package enum GestureOutcome: Sendable {
   /// Its next attempt is now.
   case due(JobPlace)
   case removed(JobPlace)
-  /// It stood where it should already.
+  /// It was already where it should be.
   case unchanged(JobPlace)
-  /// Several jobs bear the name.
+  /// Several jobs have the name.
   case ambiguous([JobPlace])
-  /// Where it would go, another job of its name stands.
+  /// Another job has its name in the target directory.
   case taken(JobPlace, by: JobPlace)
-  /// A directory was dropped: that is a person's to remove.
+  /// A directory was dropped: a person has to remove it.
   case directory(JobPlace)
-  /// No job of this name that the gesture is about; `elsewhere`: one that it is not about, such as a done one.
+  /// There is no job of this name that the gesture applies to; `elsewhere`: one that it does not apply to, such as a
+  /// done one.
   case notFound(elsewhere: JobPlace?)
-  /// It moved each time it was reached for.
+  /// It moved before each try.
   case restless(JobPlace)
 }
 
 extension Spool {
-  /// How often to look for a job that is not there, and to reach for one that moves on.
+  /// How often to look for a job that is not found, and how often to try one that moves.
   private static let looks = 3
   private static let grasps = 50
 
-  /// Does `gesture` to the job `name`. Takes no claim and asks no worker: one that has the job sees its file gone.
-  /// - Parameter directory: of several jobs of one name, the one that stands here.
+  /// Does `gesture` to the job `name`, without a claim and without asking a worker. A worker that has the job notices
+  /// that its file is gone.
+  /// - Parameter directory: of several jobs of one name, the one in this directory.
+  /// - Throws: ``SpoolError``.
   package func perform(_ gesture: Gesture, _ name: FileName, in directory: Directory? = nil) throws(SpoolError)
     -> GestureOutcome
   {
-    // A name in one of the spool's directories, and no way out of them.
+    // No name may lead out of the spool's directories.
     guard name.isEntry else { return .notFound(elsewhere: nil) }
     var misses = 0
     var last: JobPlace?
@@ -89,7 +92,7 @@ extension Spool {
       do throws(SpoolError) {
         return try perform(gesture, at: place, name)
       } catch  where error.errno == .noSuchFileOrDirectory {
-        // It has moved between the look and the grasp: look again.
+        // It has moved since the look: look again.
         continue
       }
     }
@@ -97,7 +100,7 @@ extension Spool {
     return .restless(last)
   }
 
-  /// - Throws: ``SpoolError``, ENOENT when the job is not there any more.
+  /// - Throws: ``SpoolError``, ENOENT when the job has moved.
   private func perform(_ gesture: Gesture, at place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {
     switch (gesture, place.directory) {
     case (.retry, .partial):
@@ -105,7 +108,7 @@ extension Spool {
       return .due(place)
     case (.hold, _): return try move(place, to: .hold, name)
     case (.release, _):
-      // A worker that has just lost it still writes its last line: wait for that, or the next claim would find it locked.
+      // A worker that has just lost it writes its last line: without the wait, the next claim would find it locked.
       try waitUntilUnlocked(place)
       return try move(place, to: .new, name)
     case (.retry, _): return try move(place, to: .new, name)
@@ -113,7 +116,7 @@ extension Spool {
     }
   }
 
-  /// One rename, which replaces nothing.
+  /// One rename that replaces nothing.
   private func move(_ place: JobPlace, to directory: Directory, _ name: FileName) throws(SpoolError) -> GestureOutcome {
     let target = Path(directory, name)
     do throws(SpoolError) {
@@ -138,16 +141,17 @@ extension Spool {
     } catch  where error.errno == .isDirectory {
       return .directory(place)
     }
-    // A worker that runs it removes the data itself, and holds the lock until then.
+    // A worker that runs the job removes the data itself, and holds the lock until then.
     if let job = JobName(name) { try removeOrphanedData(of: job) }
     return .removed(place)
   }
 
-  /// The record beside what is no job goes with it, and before it: from then on its name is free, and a worker may write a record of something else there.
+  /// Removes the record of what is no job, before the thing itself: after that, a worker may write a record of
+  /// something else by this name.
   private func removeRecord(of name: FileName) throws(SpoolError) {
     let record = name.record
     guard record != name, try isRecord(record) else { return }
-    // Of long names only the first bytes are in their record's, which several may share.
+    // A record's name has only the first bytes of a long name, so several may share it.
     if name.hasLongRecord, try list(.failed).contains(where: { $0 != name && $0 != record && $0.record == record }) {
       return
     }
@@ -157,7 +161,8 @@ extension Spool {
     }
   }
 
-  /// Waits, 2 s at most, until nobody has the job's lock, nor has it open for writing: in `new/` it would seem half written.
+  /// Waits, 2 s at most, until nobody has the job's lock, nor has it open for writing: in `new/` it would seem
+  /// unfinished.
   private func waitUntilUnlocked(_ place: JobPlace) throws(SpoolError) {
     var file: OwnedFile
     do throws(SpoolError) {
@@ -172,35 +177,36 @@ extension Spool {
     }
   }
 
-  /// As far as a lease tells (fcntl(2), F_SETLEASE).
+  /// Asks by a lease (fcntl(2), F_SETLEASE).
   private func isOpenForWriting(_ file: borrowing OwnedFile) throws(SpoolError) -> Bool {
     do throws(SpoolError) {
       try file.probeLease()
       return false
     } catch {
-      // Any other answer: it is not this user's to ask, or the file system knows no leases.
+      // Other errors: this user may not ask, or the file system has no leases.
       return error.errno == .resourceTemporarilyUnavailable
     }
   }
 
-  /// Data and records stand beside jobs, and are none.
+  /// Whether it is a job: data and records are in the same directories.
   private func isJob(_ name: FileName, in directory: Directory, for gesture: Gesture) throws(SpoolError) -> Bool {
     switch (directory, gesture) {
     case (.partial, .retry):
-      // A symbolic link, for one, waits for nothing, and cannot be opened.
+      // A symbolic link, for example, waits for no attempt, and cannot be opened.
       guard !name.isData else { return false }
       return try status(.partial, name)?.isRegular ?? false
     case (.partial, _): return !name.isData
     case (.failed, .retry):
-      // What is no regular file would only come back.
+      // A thing that is no regular file would be rejected again.
       guard JobName(name) != nil, try status(.failed, name)?.isRegular ?? false else { return false }
       return try !isRecord(name)
     default: return true
     }
   }
 
-  /// The jobs that `gesture` is about, by name, with the directory that one look found them in.
-  /// - Parameter directories: of ``Gesture/sources``, those to look in.
+  /// The jobs that `gesture` applies to, by name, with the directory that each was found in.
+  /// - Parameter directories: which of ``Gesture/sources`` to look in.
+  /// - Throws: ``SpoolError``.
   package func jobs(for gesture: Gesture, in directories: [Directory]) throws(SpoolError) -> [(
     name: FileName, directory: Directory
   )] {

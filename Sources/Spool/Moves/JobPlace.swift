@@ -1,11 +1,11 @@
 internal import Glibc
 internal import SystemPackage
 
-/// Where a job file stands now: a directory of the spool and its name there, which in `cur/` has the owner behind it.
+/// Where a job file is: a directory of the spool and its name there, which in `cur/` ends in the owner.
 package struct JobPlace: Hashable, Sendable {
   package let directory: Directory
   package let name: FileName
-  /// Tells one job that was seen twice on its way from two jobs of one name.
+  /// Distinguishes one job that was seen twice on its way from two jobs of one name.
   let inode: UInt64
 
   /// `DIRECTORY/NAME`, safe for a terminal.
@@ -15,8 +15,9 @@ package struct JobPlace: Hashable, Sendable {
 }
 
 extension Spool {
-  /// What a person calls a job in its parts: `NAME`, `DIRECTORY/NAME`, or the path of its file, as a shell completes it. What is none of these is all
-  /// name, and no job's.
+  /// Splits what a person calls a job: `NAME`, `DIRECTORY/NAME`, or the path of its file, as a shell completes it.
+  /// Anything else is returned as a name, which no job has.
+  /// - Throws: ``SpoolError``.
   package func split(_ bytes: [UInt8]) throws(SpoolError) -> (directory: Directory?, name: FileName) {
     let whole: (Directory?, FileName) = (nil, FileName(bytes))
     guard let slash = bytes.lastIndex(of: 0x2F) else { return whole }
@@ -38,10 +39,12 @@ extension Spool {
     }
   }
 
-  /// The directories that hold jobs, in the order in which a job comes through them: one that moves on meanwhile is rather seen twice than not at all.
+  /// The directories that hold jobs, in the order of a job's way: a job that moves during a look is seen twice rather
+  /// than not at all.
   static let jobDirectories: [Directory] = [.new, .cur, .partial, .hold, .failed, .done]
 
-  /// Where the jobs of this name stand, by one look: what moves meanwhile may be missed or seen twice (protocol, invariant 10).
+  /// The places of the jobs of this name, by one look: a job that moves meanwhile may be missed or seen twice.
+  /// - Throws: ``SpoolError``.
   package func places(of name: FileName, in directories: [Directory]? = nil) throws(SpoolError) -> [JobPlace] {
     var places: [JobPlace] = []
     for directory in directories ?? Self.jobDirectories {
@@ -54,19 +57,19 @@ extension Spool {
     return places
   }
 
-  /// Whether a job of this name stands somewhere that a worker had in hand: the same job, and none that was dropped anew.
+  /// Whether there is a job of this name that a worker has begun: the same job, and not one that was dropped again.
   func isBegunJobPresent(_ name: FileName) throws(SpoolError) -> Bool {
     var places = try self.places(of: name, in: [.new, .cur, .partial, .failed]).map { ($0.directory, $0.name) }
     places += try list(.hold).filter { ClaimName($0)?.job.fileName == name }.map { (.hold, $0) }
-    // One that this worker may not read is none that it wrote to.
+    // This worker has not written to a job that it may not read.
     return places.contains { directory, name in (try? job(directory, name))?.journal.isEmpty == false }
   }
 
-  /// Whether a job of this name, other than a done one, is there. Looks in the order of a job's way and in the reverse: a job on
-  /// its way in either direction is seen by one of the two.
+  /// Whether there is a job of this name, other than a done one. Looks in the order of a job's way and in the reverse:
+  /// a job that moves in either direction is seen by one of the two.
   func isJobPresent(_ name: FileName) throws(SpoolError) -> Bool {
     let directories = Self.jobDirectories.filter { $0 != .done }
-    // What is seen once is there: `new/` may be long, and is listed for what is hardly anybody's.
+    // This look settles nearly all cases: `new/` may be long, and is listed only after it.
     if try !places(of: name, in: directories).isEmpty { return true }
     // Moved out of cur/ with its owner's suffix left on.
     for directory in [Directory.hold, .new] {

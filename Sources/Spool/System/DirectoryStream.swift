@@ -1,6 +1,3 @@
-internal import Glibc
-internal import SystemPackage
-
 /// An open directory that is read a buffer at a time, so that a million names are never in memory together. An entry
 /// that moves meanwhile may be missed or seen twice (readdir(3)).
 package final class DirectoryStream {
@@ -23,8 +20,8 @@ package final class DirectoryStream {
         filled = try directory.readEntries(into: buffer)
         if filled == 0 { return nil }
       }
-      // struct linux_dirent64 (getdents64(2)): inode and offset, 8 bytes each, the entry's length at 16, the type at 18,
-      // then the name.
+      // struct linux_dirent64 (getdents64(2)): inode and offset, 8 bytes each, the entry's length at 16, the type at
+      // 18, then the name.
       let entry = UnsafeRawBufferPointer(rebasing: buffer[position..<filled])
       let length = Int(entry.loadUnaligned(fromByteOffset: 16, as: UInt16.self))
       position += length
@@ -32,12 +29,5 @@ package final class DirectoryStream {
       if name.elementsEqual(".".utf8) || name.elementsEqual("..".utf8) { continue }
       return FileName(Array(name))
     }
-  }
-}
-
-extension Spool {
-  /// Begins to read `directory`; gives ignored names as well.
-  package func stream(_ directory: Directory) throws(SpoolError) -> DirectoryStream {
-    DirectoryStream(try system.open(root, Path(directory), O_RDONLY | O_DIRECTORY))
   }
 }

@@ -105,7 +105,8 @@ extension OpenFile where Self: ~Copyable {
     try system.call(.syncfs, path.display, repeatable: false) { _ in Int(spoolrun_syncfs(number)) }
   }
 
-  /// posix_fadvise(2), POSIX_FADV_DONTNEED: what the page cache holds of the first `length` bytes; of all where it is 0.
+  /// posix_fadvise(2), POSIX_FADV_DONTNEED: what the page cache holds of the first `length` bytes; of all where it is
+  /// 0.
   func forgetCache(first length: UInt64) throws(SpoolError) {
     try system.call(.fadvise, path.display) { _ in
       let errno = posix_fadvise(number, 0, off_t(length), POSIX_FADV_DONTNEED)

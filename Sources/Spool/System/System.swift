@@ -1,16 +1,18 @@
-internal import CLinux
 internal import Glibc
 internal import SystemPackage
 
-/// The one seam between the spool and the kernel. Every method is one system call, repeated on EINTR (but for fsync and
-/// close, where a repeat would lie), and throws ``SpoolError``. The calls for open files are in ``OpenFile``.
+/// The one seam between the spool and the kernel. Every system call goes through ``call(_:_:range:repeatable:_:)``: those
+/// for files by name are in NamedFiles.swift, those for open files in ``OpenFile``.
 package struct System: Sendable {
   private let hook: (any CallHook)?
 
   package init(hook: (any CallHook)? = nil) { self.hook = hook }
 
+  /// Makes a system call, and repeats it on EINTR.
   /// - Parameters:
   ///   - path: what the call is about, escaped for display; two paths with a space between them where it takes two.
+  ///   - range: the bytes of the file that a write or truncate is about.
+  ///   - repeatable: false for fsync and close, where a repeat would lie.
   ///   - body: the call itself, which moves at most `limit` bytes and says -1 with errno where it fails.
   @discardableResult
   func call(
@@ -33,94 +35,6 @@ package struct System: Sendable {
       if result >= 0 { return result }
       if repeatable, errno == .interrupted { continue }
       throw SpoolError(call: kind, path: path(), errno: errno)
-    }
-  }
-}
-
-// MARK: files by name, relative to the open directory `at` (AT_FDCWD: the working directory)
-
-extension System {
-  func open(_ at: Int32, _ path: Path, _ flags: Int32) throws(SpoolError) -> OwnedFile {
-    let number = try call(.open, path.display) { _ in
-      path.withCString { Int(openat(at, $0, flags | O_CLOEXEC)) }
-    }
-    return OwnedFile(Int32(number), path, self)
-  }
-
-  func create(_ at: Int32, _ path: Path, _ flags: Int32, mode: mode_t = 0o600) throws(SpoolError) -> OwnedFile {
-    let number = try call(.create, path.display) { _ in
-      path.withCString { Int(openat(at, $0, flags | O_CREAT | O_CLOEXEC, mode)) }
-    }
-    return OwnedFile(Int32(number), path, self)
-  }
-
-  /// openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS.
-  func openBeneath(_ at: Int32, _ path: Path, _ flags: Int32) throws(SpoolError) -> OwnedFile {
-    let number = try call(.open, path.display) { _ in
-      path.withCString { Int(spoolrun_openat_beneath(at, $0, flags | O_CLOEXEC, 0)) }
-    }
-    return OwnedFile(Int32(number), path, self)
-  }
-
-  func makeDirectory(_ at: Int32, _ path: Path, mode: mode_t = 0o700) throws(SpoolError) {
-    try call(.mkdir, path.display) { _ in path.withCString { Int(mkdirat(at, $0, mode)) } }
-  }
-
-  func rename(_ at: Int32, _ from: Path, _ to: Path) throws(SpoolError) {
-    try call(.rename, "\(from.display) \(to.display)") { _ in
-      from.withCString { source in
-        to.withCString { target in Int(renameat(at, source, at, target)) }
-      }
-    }
-  }
-
-  /// renameat2(2) with RENAME_NOREPLACE.
-  func renameNoReplace(_ at: Int32, _ from: Path, _ to: Path) throws(SpoolError) {
-    try call(.rename, "\(from.display) \(to.display)") { _ in
-      from.withCString { source in
-        to.withCString { target in Int(spoolrun_rename_noreplace(at, source, at, target)) }
-      }
-    }
-  }
-
-  /// renameat2(2) with RENAME_EXCHANGE: each gets the other's name; ENOENT where one of them does not exist.
-  func exchange(_ at: Int32, _ one: Path, _ other: Path) throws(SpoolError) {
-    try call(.rename, "\(one.display) \(other.display)") { _ in
-      one.withCString { one in
-        other.withCString { other in Int(spoolrun_rename_exchange(at, one, other)) }
-      }
-    }
-  }
-
-  /// linkat(2): gives the file at `from` a second name; never replaces.
-  func link(_ at: Int32, _ from: Path, _ toDirectory: Int32, _ to: Path, follow: Bool = false) throws(SpoolError) {
-    try call(.link, "\(from.display) \(to.display)") { _ in
-      from.withCString { source in
-        to.withCString { target in
-          Int(linkat(at, source, toDirectory, target, follow ? AT_SYMLINK_FOLLOW : 0))
-        }
-      }
-    }
-  }
-
-  func unlink(_ at: Int32, _ path: Path) throws(SpoolError) {
-    try call(.unlink, path.display) { _ in path.withCString { Int(unlinkat(at, $0, 0)) } }
-  }
-
-  /// fstatat(2) with AT_SYMLINK_NOFOLLOW.
-  func status(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus {
-    var status = stat()
-    try call(.stat, path.display) { _ in
-      path.withCString { Int(fstatat(at, $0, &status, AT_SYMLINK_NOFOLLOW)) }
-    }
-    return FileStatus(status)
-  }
-
-  /// faccessat(2) as the effective user: EACCES, EROFS, or EPERM for an immutable directory, where no name in it can be
-  /// made or moved.
-  func mayChange(_ at: Int32, _ directory: Path) throws(SpoolError) {
-    try call(.stat, directory.display) { _ in
-      directory.withCString { Int(faccessat(at, $0, W_OK | X_OK, AT_EACCESS)) }
     }
   }
 }

@@ -18,10 +18,10 @@ extension Attempt {
   }
 
   /// nil where the claim has made its last move.
-  private var ownership: Claim.Standing? {
+  private var ownership: Claim.Ownership? {
     guard claim.isHeld else { return nil }
     // Where nobody can tell, what failed first is what the job ends with.
-    do throws(SpoolError) { return try claim.standing() } catch { return .ours }
+    do throws(SpoolError) { return try claim.ownership() } catch { return .ours }
   }
 
   private func perform(_ ending: Ending, _ cause: Ending.Cause) async throws -> AttemptEnd {

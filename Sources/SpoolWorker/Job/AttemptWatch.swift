@@ -20,7 +20,7 @@ extension Attempt {
     let now = LoopExecutor.milliseconds()
     do throws(SpoolError) {
       if stopped == nil {
-        let ownership = try claim.standing()
+        let ownership = try claim.ownership()
         if ownership != .ours { return stop(.lost(ownership)) }
       }
       // Also of one that was told to stop: a copy or a hook may keep it for longer than the lease.

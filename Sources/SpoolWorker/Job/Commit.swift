@@ -98,8 +98,8 @@ struct Commit {
   /// Makes the payload's name durable.
   /// - Throws: ``OutputRootProblem`` where the output leads elsewhere by then: no receipt may name it.
   private func sync(_ place: OutputPlace) async throws {
-    try await durable(place.root.unsynced(place))
-    try place.root.noteSynced(place)
+    try await durable(place.unsynced())
+    try place.noteSynced()
     try outputs.check(place, plan.output)
   }
 

@@ -30,7 +30,7 @@ enum Ending {
   /// - Parameters:
   ///   - ownership: nil where the claim has made its last move.
   ///   - trust: in what the attempt wrote.
-  static func decide(_ cause: Cause, _ ownership: Claim.Standing?, _ trust: Trust) -> Ending {
+  static func decide(_ cause: Cause, _ ownership: Claim.Ownership?, _ trust: Trust) -> Ending {
     switch ownership {
     case nil: return .doubtDone
     case .moved: return .letGo(.moved)

@@ -2,8 +2,8 @@ internal import CLinux
 internal import Glibc
 internal import Spool
 
-/// The changes in a spool that inotify(7) reports. They are only hints: its queue may overflow, and it says nothing about
-/// other hosts. So the worker also scans.
+/// The changes in a spool that inotify(7) reports. They are only hints: its queue may overflow, and it says nothing
+/// about other hosts. So the worker also scans.
 @WorkerLoop
 final class SpoolWatch {
   struct Change: Hashable {

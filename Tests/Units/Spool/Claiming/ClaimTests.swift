@@ -61,32 +61,32 @@ import Testing
     #expect(try readFile(fixture.files.path("partial/a.part")) == [1, 2, 3])
   }
 
-  @Test func standing() throws {
+  @Test func ownership() throws {
     do {
       let (fixture, claim) = try claimed()
-      #expect(try claim.standing() == .ours)
+      #expect(try claim.ownership() == .ours)
       try #require(rename(fixture.files.path(own), fixture.files.path("hold/a")) == 0)
-      #expect(try claim.standing() == .moved)
+      #expect(try claim.ownership() == .moved)
       try writeFile(fixture.files.path(own), Array(url.utf8))
-      #expect(try claim.standing() == .moved, "another file bears its name")
+      #expect(try claim.ownership() == .moved, "another file bears its name")
       try #require(unlink(fixture.files.path("hold/a")) == 0)
-      #expect(try claim.standing() == .removed)
+      #expect(try claim.ownership() == .removed)
       for place in ["new/a", "failed/a"] { try writeFile(fixture.files.path(place), Array(url.utf8)) }
-      #expect(try claim.standing() == .removed, "others of its name")
+      #expect(try claim.ownership() == .removed, "others of its name")
       let begun = Array("\(url)started: 2026-01-02T03:04:05Z attempt=1 worker=w boot=b mirror=1 url=https://a\n".utf8)
       for place in ["hold/a", "hold/a:alpha.42.00000001", "partial/a", own] {
         try writeFile(fixture.files.path(place), begun)
-        #expect(try claim.standing() == .moved, "\(place), saved by an editor in a new inode")
+        #expect(try claim.ownership() == .moved, "\(place), saved by an editor in a new inode")
         try #require(unlink(fixture.files.path(place)) == 0)
       }
-      #expect(try claim.standing() == .removed)
+      #expect(try claim.ownership() == .removed)
     }
     let (fixture, claim) = try claimed()
     try #require(unlink(fixture.files.path(own)) == 0)
     try writeFile(fixture.files.path("cur/b:beta.1.00000009"), Array(url.utf8))
-    #expect(try claim.standing() == .removed)
+    #expect(try claim.ownership() == .removed)
     try writeFile(fixture.files.path("cur/a:beta.1.00000009"), Array(url.utf8))
-    #expect(try claim.standing() == .moved, "taken over, in a new inode")
+    #expect(try claim.ownership() == .moved, "taken over, in a new inode")
   }
 
   @Test func parkingSaysWhen() throws {
@@ -191,7 +191,7 @@ import Testing
     let before = fileStatus(fixture.files.path(own))?.st_ino
     try claim.replaceFile()
     #expect(fileStatus(fixture.files.path(own))?.st_ino != before)
-    #expect(try claim.standing() == .ours)
+    #expect(try claim.ownership() == .ours)
     try claim.append(mark(2))
     #expect(try fixture.text(own) == url + "checkpoint: 1 crc32=00000000\ncheckpoint: 2 crc32=00000000\n")
     #expect(fixture.files.names("tmp") == [])
@@ -209,7 +209,7 @@ import Testing
     #expect(throws: SpoolError.self) { try claim.renew() }
     #expect(fixture.files.names("cur") == [] && fixture.files.names("tmp") == [])
     #expect(try fixture.text("hold/a") == url)
-    #expect(try claim.standing() == .moved)
+    #expect(try claim.ownership() == .moved)
   }
 
   /// Some file systems have no RENAME_EXCHANGE.
@@ -227,7 +227,7 @@ import Testing
     let hook = Probe { $0.kind == kind && $0.path.contains("tmp/a:") ? .fail(.ioError) : nil }
     let (fixture, claim) = try claimed(hook: hook)
     #expect(throws: SpoolError.self) { try claim.replaceFile() }
-    #expect(try claim.standing() == .ours)
+    #expect(try claim.ownership() == .ours)
     #expect(fixture.files.names("tmp") == [])
     try claim.append(mark(1))
     #expect(try fixture.text(own) == url + "checkpoint: 1 crc32=00000000\n")
@@ -267,7 +267,7 @@ import Testing
     #expect(try fixture.text(own) == kept && claim.length == Int64(kept.utf8.count))
     #expect(fixture.files.names("tmp") == [])
     try claim.append(mark(offset + 1))
-    #expect(try claim.standing() == .ours)
+    #expect(try claim.ownership() == .ours)
     #expect(try fixture.another().claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "lost")
     #expect(try fixture.text(own) == kept + "checkpoint: \(offset + 1) crc32=00000000\n")
   }

@@ -18,7 +18,7 @@ import Testing
     #expect(fixture.files.places(of: "a") == ["cur/a:alpha.42.00000001"])
     #expect(fileStatus(fixture.files.path("cur/a:alpha.42.00000001"))?.st_ino == inode)
     #expect(claim.job.display == "a" && claim.origin == .new)
-    #expect(try claim.standing() == .ours)
+    #expect(try claim.ownership() == .ours)
     #expect(try claim.holdsLock())
     #expect(try fixture.outcome("a").label == "lost", "it is gone from new")
   }
@@ -104,7 +104,7 @@ import Testing
     try writeFile(files.path("tmp/other"), Array("https://host/new\n".utf8))
     let claim = try spool.claim(FileName("a"), from: .new, now: .now()).claim()
     #expect(claim.text.request.urls.map(\.text) == ["https://host/new"])
-    #expect(try claim.standing() == .ours)
+    #expect(try claim.ownership() == .ours)
     let rival = try Spool(files.root, owner: WorkerID(host: "alpha", process: 43, tag: 2), boot: "b")
     #expect(try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "lost", "it is locked")
   }
@@ -250,7 +250,7 @@ import Testing
     try claim.append(.requeued(.now()))
     #expect(try readFile(other) == Array(url.utf8))
     #expect(fileStatus(other)?.st_nlink == 1)
-    #expect(try claim.standing() == .ours)
+    #expect(try claim.ownership() == .ours)
     #expect(try fixture.text("cur/a:alpha.42.00000001").hasPrefix(url + "requeued: "))
     let rival = try fixture.another()
     #expect(

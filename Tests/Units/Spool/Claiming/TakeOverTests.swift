@@ -32,7 +32,7 @@ import Testing
     // On another host's word neither, as long as the lock is held.
     let far = try fixture.another(host: "beta")
     #expect(try far.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + secondsLater).label == "lost")
-    #expect(try claim.standing() == .ours)
+    #expect(try claim.ownership() == .ours)
   }
 
   /// The lease is on the file's mtime, to the second, by the file system's clock.

@@ -8,7 +8,7 @@ import Testing
 @Suite struct EndingTests {
   private let error = SpoolError(call: .fsync, path: "p", errno: .ioError)
 
-  private func name(_ cause: Ending.Cause, _ ownership: Claim.Standing?, _ trust: Trust = .sound) -> String {
+  private func name(_ cause: Ending.Cause, _ ownership: Claim.Ownership?, _ trust: Trust = .sound) -> String {
     switch Ending.decide(cause, ownership, trust) {
     case .fail(let failure): "fail \(failure.label)"
     case .park: "park"

@@ -56,6 +56,7 @@ package struct FileSystem: Sendable {
   package static let isReliable = spoolrun_syncfs_is_reliable() != 0
 
   /// syncfs(2), on any thread.
-  /// - Throws: ``SpoolError``, which may be any file's: each file has to be flushed by itself then, and reports its own.
+  /// - Throws: ``SpoolError``, which may be any file's: each file has to be flushed by itself then, and reports its
+  ///   own.
   package func sync() throws(SpoolError) { try file.syncFileSystem() }
 }

@@ -1,0 +1,34 @@
+/// What the times of files mean. The clock that set them may be wrong: a dropper's, another host's, or this host's
+/// earlier.
+extension Spool {
+  /// Seconds for which a file must not have changed where leases cannot show writers. A file without its last newline
+  /// is left alone as long.
+  package static let settlingTime: Int64 = 10
+  /// Seconds without a heartbeat after which another host's claim may be taken over: ten heartbeats.
+  package static let lease: Int64 = 300
+  /// The longest wait for an attempt, in seconds: the longest Retry-After that is obeyed, and an hour for clocks that
+  /// differ.
+  static let longestWait: Int64 = 86_400 + 3600
+
+  /// Whether a job in `partial/` with this time of modification may be tried. A time further ahead than any wait was
+  /// set by a clock that was wrong.
+  package static func isDue(_ modified: Int64, at now: Int64) -> Bool {
+    modified <= now || modified > now + longestWait
+  }
+
+  /// Whether a file was changed just now: its times are at most ``settlingTime`` ago or ahead. A time further ahead was
+  /// copied (`cp -p`), or set by a clock that is wrong.
+  static func isYoung(_ status: FileStatus, at now: Timestamp) -> Bool {
+    [status.modified, status.changed].contains { $0 > now.seconds - settlingTime && $0 <= now.seconds + settlingTime }
+  }
+
+  /// When a file was last changed, in seconds since the epoch. A time more than a day ahead cannot be true and does not
+  /// count; now where none is left.
+  /// - Parameter countsRenames: whether the time of the last change of its name or mode counts as well as that of its
+  ///   content.
+  static func lastChange(_ status: FileStatus, countsRenames: Bool, at now: Timestamp) -> Int64 {
+    let latest = now.seconds + 86_400
+    if status.modified > latest { return status.changed > latest ? now.seconds : status.changed }
+    return countsRenames && status.changed <= latest ? max(status.modified, status.changed) : status.modified
+  }
+}
