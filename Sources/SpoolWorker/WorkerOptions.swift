@@ -1,4 +1,5 @@
 package import Spool
+package import Transfer
 
 /// How a worker runs.
 package struct WorkerOptions: Sendable {
@@ -17,7 +18,7 @@ package struct WorkerOptions: Sendable {
   package var chunkSize: UInt64 = 4 << 20
   /// The output root as an absolute path; nil for the spool's `files`.
   package var directory: String?
-  package var protocols: Set<String> = ["http", "https"]
+  package var protocols: Set<Scheme> = [.http, .https]
   /// PEM file of certificate authorities; nil for the system's.
   package var caFile: String?
   /// Bytes per second of all transfers together; nil for no limit.

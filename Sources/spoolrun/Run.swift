@@ -4,6 +4,7 @@ internal import Glibc
 internal import Spool
 internal import SpoolWorker
 internal import SystemPackage
+internal import Transfer
 
 struct Run: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -114,8 +115,7 @@ struct Run: ParsableCommand {
     _ = try bytes("--max-size", maxSize)
     _ = try bytes("--min-free", minFree)
     if unmeteredOnly, gate != nil { throw ValidationError("--unmetered-only and --gate cannot be used together") }
-    let unknown = schemes.subtracting(["http", "https", "ftp", "ftps", "sftp"])
-    guard unknown.isEmpty, !schemes.isEmpty else {
+    guard let schemes, !schemes.isEmpty else {
       throw ValidationError("--protocols must be a list of http, https, ftp, ftps and sftp, such as http,https,sftp")
     }
   }
@@ -128,7 +128,11 @@ struct Run: ParsableCommand {
     return count
   }
 
-  private var schemes: Set<String> { Set(protocols.split(separator: ",").map { $0.lowercased() }) }
+  /// Nil if one of them is unknown.
+  private var schemes: Set<Scheme>? {
+    let schemes = protocols.split(separator: ",").map { Scheme(rawValue: $0.lowercased()) }
+    return schemes.contains(nil) ? nil : Set(schemes.compactMap { $0 })
+  }
 
   func run() throws {
     umask(0o077)
@@ -221,7 +225,7 @@ struct Run: ParsableCommand {
     options.maxMemory = try bytes("--max-memory", maxMemory)
     options.chunkSize = try bytes("--chunk-size", chunkSize) ?? options.chunkSize
     options.directory = try directory.map { try absolute($0) }
-    options.protocols = schemes
+    options.protocols = schemes ?? []
     options.caFile = caFile
     options.limitRate = try bytes("--limit-rate", limitRate)
     options.maxSize = try bytes("--max-size", maxSize)

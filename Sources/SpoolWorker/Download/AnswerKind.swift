@@ -1,18 +1,18 @@
 internal import Spool
 internal import Transfer
 
-/// What an answer looks like from outside. A page that a network puts in front of what was asked for (a captive
-/// portal, RFC 8910), a proxy's notice and a
-/// "not found" with status 200 are no new version of a file, however well-formed they are.
+/// What kind of thing an answer is. A page that a network shows instead of the file (a captive portal, RFC 8910), a proxy's
+/// notice and a "not found" with status 200 are no new version of a file, however well-formed they are.
 enum AnswerKind {
-  /// The same for the same answer: by it one that was not believed is known when it comes again.
+  /// The same text for the same answer: it shows whether an answer that was not believed comes again.
   static func text(_ answer: RemoteVersion) -> String {
     let validator = answer.etag.map { "ETag \($0)" } ?? answer.modified.map { "of \($0)" } ?? "no validator"
     return
       "\(answer.type ?? "no type"), \(answer.size.map { "\($0) bytes" } ?? "no size"), \(validator), \(answer.placeText)"
   }
 
-  /// What makes a whole answer odd beside the version that data is of; nil where it may be that file's next version.
+  /// What makes a whole answer odd compared with the version that the data is of; nil if it may be that file's next
+  /// version.
   /// - Parameter held: bytes of the data.
   static func oddity(of answer: RemoteVersion, beside version: RemoteVersion, held: UInt64) -> String? {
     if version.etag ?? version.modified != nil, answer.etag == nil, answer.modified == nil {
@@ -23,12 +23,14 @@ enum AnswerKind {
     return nil
   }
 
-  /// The same of the first answer to a job: a page of another host, to which a redirect led, instead of a file whose
-  /// name says that it is none.
-  /// - Parameter asked: the job's URL.
-  static func oddity(of answer: RemoteVersion, _ head: ResponseHead, _ asked: URLParts?) -> String? {
-    guard let asked, let url = head.url, url.host != asked.host, isPage(answer.type),
-      let name = asked.lastPathSegment, let dot = name.lastIndex(of: "."), dot != name.startIndex
+  /// What makes the first answer to a job odd: a page of another host, to which a redirect led, instead of a file whose
+  /// name says that it is no page.
+  /// - Parameters:
+  ///   - url: what answered.
+  ///   - asked: the job's URL.
+  static func oddity(of answer: RemoteVersion, from url: URLParts, asked: URLParts) -> String? {
+    guard url.host != asked.host, isPage(answer.type), let name = asked.lastPathSegment,
+      let dot = name.lastIndex(of: "."), dot != name.startIndex
     else { return nil }
     let suffix = name[name.index(after: dot)...].lowercased()
     let isOfPage =
@@ -40,6 +42,14 @@ enum AnswerKind {
 }
 
 extension RemoteVersion {
+  /// The version that a response is of; the caller sets its size.
+  init(_ response: Response, mirror: Int) {
+    self.init(
+      mirror: mirror, size: nil, etag: response.etag,
+      modified: response.isLastModifiedStrong ? response.lastModified : nil,
+      resource: Resource(place: response.url.redacted, query: response.url.query), type: response.mediaType)
+  }
+
   /// For a person.
   var placeText: String { resource?.place ?? "mirror \(mirror)" }
 }

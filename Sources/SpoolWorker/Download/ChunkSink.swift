@@ -36,17 +36,16 @@ final class ChunkSink: FetchSink {
     position = request.range.lowerBound
   }
 
-  func accept(_ head: ResponseHead) -> Bool {
-    let verdict = ResponseVerdict.judge(
-      head, plan: plan, version: state.version, mirror: mirror.number, request: state.request, host: mirror.parts.host,
-      now: .now(), asked: mirror.parts)
-    switch verdict {
+  func accept(_ response: Response) -> Bool {
+    let asked = ResponseVerdict.Asked(
+      mirror.parts, mirror: mirror.number, plan: plan, version: state.version, request: state.request)
+    switch ResponseVerdict.judge(response, asked) {
     case .append:
       // Judged to be a single valid field, from the plan's offset on; it may end early, but not late (RFC 9110 section 15.3.7).
-      if plan.offset == request.range.lowerBound, head.status == 206, let end = head.statedEnd,
-        end <= request.range.upperBound
+      if plan.offset == request.range.lowerBound, case .range(_, let last, _) = response.content,
+        last < request.range.upperBound
       {
-        statedEnd = end
+        statedEnd = last + 1
         return true
       }
       refusal = .differs("the range ends behind \(request.range.upperBound - 1)")

@@ -43,7 +43,8 @@ final class MirrorFetch {
       totalTimeoutSeconds: request.totalTimeout ?? JobRequest.defaultTotalTimeout, bytesPerSecond: request.limitRate,
       group: id)
     policy = FetchPolicy(
-      host: mirror.parts.host, connections: mirror.parts.isHTTP ? request.connections ?? options.connections : 1,
+      host: mirror.parts.host,
+      connections: mirror.parts.scheme.hasBoundedRanges ? request.connections ?? options.connections : 1,
       from: state.progress)
   }
 
@@ -137,12 +138,12 @@ final class MirrorFetch {
 
   /// What a body that ended in good order means; nil where it was all of the file.
   private func ended(_ result: FetchResult, _ sink: PartSink) -> FetchPolicy.Event? {
-    let head = result.head
+    let ending = result.response?.ending
     state.isLengthUnproven = false
-    let endsUnannounced = head?.framing == .close || head?.framing == .stream
+    let endsUnannounced = ending.map { $0 != .announced } ?? false
     // A body that ends with the connection may have been cut: the job's own `size:` tells.
     guard let size = state.version?.size ?? sink.statedEnd ?? (endsUnannounced ? state.request.size : nil) else {
-      state.isLengthUnproven = head?.isHTTP == true && endsUnannounced && state.request.crc32 == nil
+      state.isLengthUnproven = endsUnannounced && ending != .reply && state.request.crc32 == nil
       return nil
     }
     if state.length >= size { return nil }

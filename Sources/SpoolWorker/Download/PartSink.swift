@@ -27,19 +27,19 @@ final class PartSink: FetchSink {
     self.mirror = mirror
   }
 
-  func accept(_ head: ResponseHead) -> Bool {
-    let verdict = ResponseVerdict.judge(
-      head, plan: plan, version: state.version, mirror: mirror.number, request: state.request, host: mirror.parts.host,
-      now: .now(), asked: mirror.parts, held: state.held, answers: state.answers)
+  func accept(_ response: Response) -> Bool {
+    let asked = ResponseVerdict.Asked(
+      mirror.parts, mirror: mirror.number, plan: plan, version: state.version, request: state.request, held: state.held,
+      answers: state.answers)
     do {
-      switch verdict {
+      switch ResponseVerdict.judge(response, asked) {
       case .append(let version):
-        try begin(version, head)
+        try begin(version, response)
         return true
       case .replace(let version, let old):
         try state.begin(anew: old)
         if case .setAside = old { hasSetAside = true }
-        try begin(version, head)
+        try begin(version, response)
         return true
       case .startOver(let reason): refusal = .startOver(reason)
       case .useless(let reason): refusal = .useless(reason)
@@ -54,9 +54,9 @@ final class PartSink: FetchSink {
     return false
   }
 
-  private func begin(_ version: RemoteVersion, _ head: ResponseHead) throws {
+  private func begin(_ version: RemoteVersion, _ response: Response) throws {
     try state.begin(version)
-    (began, statedEnd) = (state.mark, head.statedEnd)
+    (began, statedEnd) = (state.mark, response.statedEnd)
     // After the journal has the size: a job that has to wait for room is not asked for again until there is.
     try state.checkSpace()
   }

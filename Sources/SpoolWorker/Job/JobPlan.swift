@@ -8,7 +8,7 @@ struct JobPlan {
   let output: OutputPath
 
   /// - Throws: `malformed` or `protocol` with the line at fault, `bad-output`, `too-large`.
-  init(_ request: JobRequest, protocols: Set<String>) throws(Failure) {
+  init(_ request: JobRequest, protocols: Set<Scheme>) throws(Failure) {
     self.request = request
     if let size = request.size, let failure = request.tooLarge(size) { throw failure }
     var mirrors: [URLParts] = []

@@ -1,18 +1,17 @@
 internal import CCurl
 internal import Glibc
 
-/// The sockets that libcurl has open, so that a connection can be looked at before it is used again.
+/// The sockets that libcurl has open, so that a connection can be checked before it is used again.
 ///
 /// libcurl 7.88 takes whatever comes on a reused connection for the answer to its latest request. What a server sent
-/// beyond the body before, or
-/// unasked, would so become the next job's data.
+/// beyond the previous body, or unasked, would become the next job's data.
 final class OpenSockets {
   private var descriptors: Set<Int32> = []
-  /// The connections that exchanges are on.
+  /// Who uses each connection.
   private var users: [Connection: Set<ObjectIdentifier>] = [:]
-  /// Those that are known to be of HTTP/2, which several may share.
+  /// Connections that are known to speak HTTP/2, which several may share.
   private var shareable: Set<Connection> = []
-  /// The socket last found at a local port, to be looked at first.
+  /// The socket last found at a local port, to be checked first.
   private var known: [Int32: Int32] = [:]
 
   func open(_ address: curl_sockaddr) -> curl_socket_t {
@@ -23,7 +22,7 @@ final class OpenSockets {
 
   func close(_ descriptor: curl_socket_t) -> Int32 {
     descriptors.remove(descriptor)
-    // Or there would be one for each port in the end.
+    // Otherwise the tables would grow to one entry for each port.
     if let port = port(descriptor, getsockname) {
       known[port] = nil
       shareable = shareable.filter { $0.localPort != port }
@@ -31,51 +30,50 @@ final class OpenSockets {
     return Glibc.close(descriptor)
   }
 
-  /// By its ports: libcurl tells no more of it.
+  /// A connection by its ports: libcurl reports no more of it.
   struct Connection: Hashable {
     let localPort, remotePort: Int32
   }
 
-  /// Puts an exchange on a connection.
+  /// Lets `user` onto a connection.
   ///
-  /// libcurl 7.88 lets a transfer that could share a connection of HTTP/2 have one of HTTP/1.1 that is in use, if
-  /// its host was seen to speak
-  /// HTTP/2 before. Either would get the other's answer.
-  /// - Parameter isShareable: whether it is of HTTP/2; nil: not known of this connection.
-  /// - Returns: false where others are on it, and it is not known to be of HTTP/2.
-  func enter(_ connection: Connection, _ exchange: AnyObject, isShareable: Bool?) -> Bool {
+  /// libcurl 7.88 gives a transfer that may share a connection of HTTP/2 one of HTTP/1.1 that is in use, if its host spoke
+  /// HTTP/2 before. Each would get the other's answer.
+  /// - Parameter isShareable: whether it speaks HTTP/2; nil if that is not known of this connection.
+  /// - Returns: false if others use it, and it is not known to speak HTTP/2.
+  func enter(_ connection: Connection, _ user: AnyObject, isShareable: Bool?) -> Bool {
     switch isShareable {
     case true?: shareable.insert(connection)
-    // Ports come again.
+    // Another connection had the same ports.
     case false?: shareable.remove(connection)
     case nil: break
     }
-    let others = users[connection, default: []].subtracting([ObjectIdentifier(exchange)])
+    let others = users[connection, default: []].subtracting([ObjectIdentifier(user)])
     guard others.isEmpty || shareable.contains(connection) else { return false }
-    users[connection, default: []].insert(ObjectIdentifier(exchange))
+    users[connection, default: []].insert(ObjectIdentifier(user))
     return true
   }
 
-  func leave(_ connection: Connection, _ exchange: AnyObject) {
-    users[connection]?.remove(ObjectIdentifier(exchange))
+  func leave(_ connection: Connection, _ user: AnyObject) {
+    users[connection]?.remove(ObjectIdentifier(user))
     if users[connection]?.isEmpty == true { (users[connection], floods[connection]) = (nil, nil) }
   }
 
-  // MARK: floods
+  // MARK: Floods
 
-  /// Records of TLS that came on a connection since anything of an answer did.
+  /// TLS records that came on a connection since the last byte of an answer.
   private struct Flood {
     var records = 0
     let began: Milliseconds
   }
   private var floods: [Connection: Flood] = [:]
-  /// No server in its right mind says so much, for so long, without a byte of an answer.
+  /// No regular server sends so much, for so long, without a byte of an answer.
   private static let floodRecords = 1000
   private static let floodTime: Milliseconds = 5000
 
-  /// Counts a record that is no part of an answer as far as is known. Frames of HTTP/2 without end, such as
-  /// SETTINGS, keep libcurl 7.88 within one curl_multi_perform(3), and with it all transfers, timeouts and signals.
-  /// So such a connection is shut down here, within one of libcurl's callbacks.
+  /// Counts a record that is not known to be part of an answer. HTTP/2 frames without end, such as SETTINGS, keep libcurl
+  /// 7.88 within one curl_multi_perform(3), and so hold up all transfers, timeouts and signals. The connection is shut
+  /// down here, within one of libcurl's callbacks.
   func noteRecord(on connection: Connection) {
     let now = monotonicMilliseconds()
     var flood = floods[connection] ?? Flood(began: now)
@@ -95,14 +93,13 @@ final class OpenSockets {
     port(descriptor, getsockname) == connection.localPort && port(descriptor, getpeername) == connection.remotePort
   }
 
-  /// Whether there is anything to read, before anything was asked, on the connection between these two ports.
-  func hasUnreadBytes(localPort: Int32, remotePort: Int32) -> Bool {
-    let connection = Connection(localPort: localPort, remotePort: remotePort)
-    // Two sockets may share a port if their own addresses differ: then whichever has something to read counts.
-    var wanted = known[localPort].map { [$0] } ?? []
+  /// Whether a connection has bytes to read before its next request.
+  func hasUnreadBytes(_ connection: Connection) -> Bool {
+    // Two sockets may share a port if their own addresses differ: then either with bytes to read counts.
+    var wanted = known[connection.localPort].map { [$0] } ?? []
     if wanted.isEmpty || !descriptors.contains(wanted[0]) || !isEnd(wanted[0], of: connection) {
       wanted = descriptors.filter { isEnd($0, of: connection) }
-      known[localPort] = wanted.count == 1 ? wanted[0] : nil
+      known[connection.localPort] = wanted.count == 1 ? wanted[0] : nil
     }
     return wanted.contains { descriptor in
       var byte: UInt8 = 0
@@ -118,7 +115,7 @@ final class OpenSockets {
     return withUnsafeMutablePointer(to: &storage) { storage in
       storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
         guard name(descriptor, address, &length) == 0 else { return nil }
-        // The port stands at the same place in sockaddr_in and sockaddr_in6 (ip(7), ipv6(7)).
+        // The port is at the same place in sockaddr_in and sockaddr_in6 (ip(7), ipv6(7)).
         guard [AF_INET, AF_INET6].contains(Int32(address.pointee.sa_family)) else { return nil }
         return UnsafeRawPointer(address).withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
           Int32(UInt16(bigEndian: $0.pointee.sin_port))

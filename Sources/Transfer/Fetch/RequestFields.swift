@@ -1,6 +1,7 @@
 /// The header fields of a request.
 package enum RequestFields {
-  /// Why `line` is no `Name: value` (RFC 9110, 5.1 and 5.5); nil if it is one. Never quotes the value. Which names may be set is the caller's to say.
+  /// Why `line` is no `Name: value` (RFC 9110, 5.1 and 5.5); nil if it is one. Never quotes the value. The caller decides
+  /// which names are allowed.
   package static func problem(in line: String) -> String? {
     guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")) else {
       return "header has no colon"
@@ -16,7 +17,7 @@ package enum RequestFields {
   /// The lines for libcurl (CURLOPT_HTTPHEADER(3)).
   static func lines(for request: FetchRequest, withCredentials: Bool) -> [String] {
     var lines = ["Accept-Encoding: identity"]
-    // Not CURLOPT_RANGE, nor CURLOPT_RESUME_FROM_LARGE: libcurl would judge the answer; that is the sink's office.
+    // Not CURLOPT_RANGE or CURLOPT_RESUME_FROM_LARGE: libcurl would judge the answer, which the sink does.
     if let start = request.rangeStart {
       lines.append("Range: bytes=\(start)-\(request.rangeEnd.map { "\($0)" } ?? "")")
     }
@@ -24,7 +25,7 @@ package enum RequestFields {
     guard withCredentials else { return lines }
     return lines
       + request.headers.map { line in
-        // "Name:" with nothing behind it would remove the field; "Name;" sends it empty.
+        // libcurl removes the field for "Name:" and sends it empty for "Name;".
         let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         return parts.count == 2 && trimmed(parts[1]).isEmpty ? parts[0] + ";" : line
       }

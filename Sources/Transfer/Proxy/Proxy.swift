@@ -1,8 +1,8 @@
 internal import Glibc
 
-/// A proxy, as a variable of the environment names it.
+/// A proxy, as an environment variable names it.
 struct Proxy: Sendable, Equatable {
-  /// For libcurl (CURLOPT_PROXY(3)), with user name and password: not for showing.
+  /// For libcurl (CURLOPT_PROXY(3)). Holds user name and password: not for showing.
   let text: String
   /// In lower case; `http` where the variable names none.
   let scheme: String
@@ -18,7 +18,7 @@ struct Proxy: Sendable, Equatable {
     let authority = rest.prefix { !"/?#".contains($0) }
     let place = authority.split(separator: "@").last ?? ""
     hasCredentials = authority.contains("@")
-    // A password with a slash in it, written as it is: who knows where the host begins.
+    // A password with an unescaped slash: it is not clear where the host begins.
     if rest[authority.endIndex...].contains("@") || place.isEmpty {
       name = "(malformed)"
     } else {
@@ -27,30 +27,27 @@ struct Proxy: Sendable, Equatable {
     }
   }
 
+  /// It answers in HTTP itself where there is no tunnel.
   var isHTTP: Bool { scheme == "http" || scheme == "https" }
 }
 
-/// Which URLs are fetched through which proxy, by the rules of curl(1), ENVIRONMENT. Decided here and not by libcurl, which does not tell
-/// how it decided (before 8.7): a failure has to name whom it is about.
+/// Which URLs are fetched through which proxy, by the rules of curl(1), ENVIRONMENT. Decided here and not by libcurl, which
+/// does not report its decision before 8.7: a failure has to name the proxy that it is about.
 struct ProxyRules: Sendable {
-  private var proxies: [String: Proxy] = [:]
+  private var proxies: [Scheme: Proxy] = [:]
   private let exceptions: String
 
-  /// - Parameter variable: the environment.
+  /// - Parameter variable: the value of an environment variable; nil if it is not set.
   init(variable: (String) -> String?) {
-    func value(_ names: String...) -> String? { names.lazy.compactMap(variable).first { !$0.isEmpty } }
-    let fallback = value("all_proxy", "ALL_PROXY")
-    for scheme in URLParts.knownSchemes {
-      // A CGI program has any client's field `Proxy:` in HTTP_PROXY.
-      let own = scheme == "http" ? value("http_proxy") : value("\(scheme)_proxy", "\(scheme)_proxy".uppercased())
-      proxies[scheme] = (own ?? fallback).map { Proxy($0) }
-    }
-    exceptions = value("no_proxy", "NO_PROXY") ?? ""
+    func value(_ names: [String]) -> String? { names.lazy.compactMap(variable).first { !$0.isEmpty } }
+    let fallback = value(["all_proxy", "ALL_PROXY"])
+    for scheme in Scheme.allCases { proxies[scheme] = (value(scheme.proxyVariables) ?? fallback).map { Proxy($0) } }
+    exceptions = value(["no_proxy", "NO_PROXY"]) ?? ""
   }
 
   static var ofEnvironment: ProxyRules { ProxyRules { name in getenv(name).map { String(cString: $0) } } }
 
-  /// The proxy for a URL; nil where it is asked for directly.
+  /// The proxy for a URL; nil for a direct connection.
   func proxy(for url: URLParts) -> Proxy? {
     guard let proxy = proxies[url.scheme], exceptions != "*" else { return nil }
     let names = exceptions.split { $0 == "," || $0 == " " || $0 == "\t" }

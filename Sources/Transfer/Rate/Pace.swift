@@ -1,4 +1,4 @@
-/// The least that a server has to bring, or its transfer counts as stalled.
+/// The least rate of a server; a slower transfer counts as stalled.
 package struct RateFloor: Sendable, Equatable {
   /// Bytes of the body per second, on average.
   package var bytesPerSecond: UInt64
@@ -11,13 +11,13 @@ package struct RateFloor: Sendable, Equatable {
   }
 
   /// Bytes per second below which the server is too slow.
-  /// - Parameter share: what the rate limits leave to the transfer, in bytes per second; nil without a limit. One that brings half of it is as fast
-  ///   as it need be: another connection would hardly bring more.
+  /// - Parameter share: what the rate limits leave to the transfer, in bytes per second; nil without a limit. Half of
+  ///   it is fast enough: another connection would hardly bring more.
   func least(share: Double?) -> Double { min(Double(bytesPerSecond), share.map { $0 / 2 } ?? .infinity) }
 }
 
-/// How fast a server has been, over the latest stretch of the time that it had. What passes between two requests, and while we let it wait, does not
-/// count. Pure: times come from outside, in milliseconds.
+/// How fast a server was over the latest stretch of its own time: the time between two requests, and the time that we
+/// pause it, do not count. Pure: times come from outside, in milliseconds.
 package struct Pace: Sendable {
   /// Samples in a stretch.
   private static let resolution: Milliseconds = 20
@@ -27,15 +27,16 @@ package struct Pace: Sendable {
   /// Counted time up to ``runningSince``.
   private var counted: Milliseconds = 0
   private var runningSince: Milliseconds?
-  /// Oldest first; of those that are a stretch old or older, only the youngest.
+  /// Oldest first; of the samples that are a stretch old or older, only the youngest.
   private var samples: [(time: Milliseconds, bytes: UInt64)] = [(0, 0)]
 
+  /// - Parameter seconds: the length of the stretch.
   package init(over seconds: Int) { stretch = Milliseconds(max(1, seconds)) * 1000 }
 
-  /// It is the server's turn from `now` on, if it was not before.
+  /// The server's time runs from `now` on, if it does not run yet.
   mutating func run(at now: Milliseconds) { runningSince = runningSince ?? now }
 
-  /// The server can do nothing from `now` on.
+  /// The server's time stops at `now`.
   mutating func rest(at now: Milliseconds) {
     counted = time(at: now)
     runningSince = nil

@@ -11,8 +11,8 @@ package struct ContentRange: Equatable, Sendable {
   /// Length of the whole representation in bytes; nil if the server says `*`.
   package let total: UInt64?
 
-  /// Nil for everything the grammar does not allow, for numbers that no file reaches (off_t), and for contradictions
-  /// (last before first, range beyond total): a resumed file depends on it, so nothing is guessed.
+  /// Nil for what the grammar does not allow, for numbers that no file reaches (off_t), and for contradictions (last
+  /// before first, range beyond total). A resumed file depends on this field, so nothing is guessed.
   package init?(_ field: String) {
     let bytes = Array(field.utf8)
     let unit = Array("bytes ".utf8)
@@ -41,22 +41,4 @@ package struct ContentRange: Equatable, Sendable {
     }
     self.total = total
   }
-}
-
-/// `1*DIGIT` as a number; nil for anything else, a sign or a blank included, and on overflow.
-func decimal(_ digits: some Collection<UInt8>) -> UInt64? {
-  guard !digits.isEmpty else { return nil }
-  var value: UInt64 = 0
-  for digit in digits {
-    guard UInt8(ascii: "0")...UInt8(ascii: "9") ~= digit else { return nil }
-    let (tens, overflow) = value.multipliedReportingOverflow(by: 10)
-    let (next, carry) = tens.addingReportingOverflow(UInt64(digit - UInt8(ascii: "0")))
-    guard !overflow, !carry else { return nil }
-    value = next
-  }
-  return value
-}
-
-func lowercasedASCII(_ byte: UInt8) -> UInt8 {
-  UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte ? byte | 0x20 : byte
 }

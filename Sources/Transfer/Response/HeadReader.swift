@@ -1,6 +1,6 @@
-/// Puts the head of the final response together from the lines libcurl delivers. Pure: no libcurl, no clock.
+/// Puts the head of the final HTTP response together from the lines that libcurl delivers. Pure.
 package struct HeadReader {
-  /// What one line completed.
+  /// What one line completes.
   package enum Event {
     case nothing
     case head(ResponseHead)
@@ -11,22 +11,21 @@ package struct HeadReader {
   /// For all lines of one request together: interim responses, the head, trailers.
   static let limit = 256 * 1024
 
-  private let scheme: String
   private var size = 0
   private var status: Int?
   private var fields: [(name: String, value: String)] = []
   private var isComplete = false
   private var folds = 0
-  /// No server that is in its right mind folds at all; 256 KiB of folds would keep the loop for a minute.
+  /// Servers do not fold at all any more; 256 KiB of folds would keep the loop busy for a minute.
   private static let mostFolds = 100
 
-  package init(scheme: String) { self.scheme = scheme }
+  package init() {}
 
   /// Takes one line with its line end.
   package mutating func take(_ line: UnsafeRawBufferPointer) -> Event {
     size += line.count
     guard size <= Self.limit else { return .malformed("more than 256 KiB of header fields") }
-    guard !isComplete else { return .nothing }  // trailers, which nothing here depends on
+    guard !isComplete else { return .nothing }  // a trailer field
 
     var bytes = line[...]
     if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
@@ -34,7 +33,7 @@ package struct HeadReader {
 
     if bytes.starts(with: "HTTP/".utf8) {
       guard let code = Self.status(of: bytes) else { return .malformed("no status in the status line") }
-      // 1xx is interim, but nobody asked for another protocol (RFC 9110, 15.2.2).
+      // Other 1xx are interim; nobody asked for another protocol (RFC 9110, 15.2.2).
       guard code != 101 else { return .malformed("switch of protocols that nobody asked for") }
       (status, fields) = (code, [])
       return .nothing
@@ -46,7 +45,7 @@ package struct HeadReader {
         return .nothing
       }
       isComplete = true
-      return .head(ResponseHead(status: status, fields: fields, scheme: scheme))
+      return .head(ResponseHead(status: status, fields: fields))
     }
     addField(bytes)
     return folds > Self.mostFolds ? .malformed("more than \(Self.mostFolds) folded lines of header fields") : .nothing
@@ -55,7 +54,7 @@ package struct HeadReader {
   private mutating func addField(_ line: Slice<UnsafeRawBufferPointer>) {
     if line.first == 0x20 || line.first == 0x09 {  // obsolete folding (RFC 9112, 5.2)
       guard let last = fields.indices.last else { return }
-      // Trimmed again, as either part may be empty; which reads all of it each time.
+      // Trimmed again, as either part may be empty. This reads the whole value each time, hence the limit.
       folds += 1
       fields[last].value = trimmed(fields[last].value + " " + trimmed(String(decoding: line, as: UTF8.self)))
       return

@@ -1,12 +1,13 @@
 internal import CCurl
 
-/// libcurl, which is loaded when the first URL is there: a worker that finds nothing to do ends sooner than it would be loaded.
+/// libcurl, which is loaded when it is first needed: a worker that finds nothing to do ends before libcurl would be loaded.
 package enum Libcurl {
-  /// Why it cannot be loaded; nil when it is. The runtime lets one thread find out and the others wait.
+  /// Why libcurl cannot be loaded; nil if it is. Swift initializes this once, and other threads wait meanwhile.
   private static let problem: String? = ccurl_load().map { printable(String(cString: $0)) }
 
-  /// Loads it on the first call. Whoever is to fetch calls this first, to tell a machine without libcurl from a bad URL.
-  /// - Throws: what the dynamic linker says.
+  /// Loads libcurl on the first call. Call this before the first URL is parsed: the error then tells a machine without
+  /// libcurl from a bad URL.
+  /// - Throws: what the dynamic linker reports (dlopen(3)).
   package static func load() throws(TransferError) {
     guard let problem else { return }
     throw TransferError(description: "\(CCURL_SONAME) cannot be loaded: \(problem); install libcurl4")
@@ -15,18 +16,6 @@ package enum Libcurl {
 
 /// The engine could not be set up.
 package struct TransferError: Error, Sendable, CustomStringConvertible {
+  /// Printable ASCII, without secrets.
   package let description: String
-}
-
-/// Backslash escapes for everything but printable ASCII: texts of libcurl and OpenSSL may quote what a server sent.
-func printable(_ text: String) -> String {
-  guard !text.utf8.allSatisfy({ 0x20...0x7e ~= $0 }) else { return text }
-  return text.utf8.reduce(into: "") { result, byte in
-    if 0x20...0x7e ~= byte {
-      result.unicodeScalars.append(Unicode.Scalar(byte))
-    } else {
-      result += byte < 16 ? "\\x0" : "\\x"
-      result += String(byte, radix: 16)
-    }
-  }
 }

@@ -9,8 +9,7 @@ package struct URLProblem: Error, Equatable, Sendable {
 /// A URL taken apart by libcurl's own parser (libcurl-url(3)), so that what is checked is what is fetched.
 /// Needs no engine.
 package struct URLParts: Sendable {
-  /// In lower case; one of `knownSchemes`.
-  package let scheme: String
+  package let scheme: Scheme
   /// ASCII in lower case; IPv6 addresses in brackets.
   package let host: String
   /// The scheme's default if the URL names none.
@@ -27,23 +26,15 @@ package struct URLParts: Sendable {
   let user: String?
   let password: String?
 
-  /// What can be fetched if the engine's options allow it.
-  package static let knownSchemes = ["http", "https", "ftp", "ftps", "sftp"]
-
   /// - Parameter text: an absolute URL; characters beyond ASCII get percent-encoded.
   package init(_ text: String) throws(URLProblem) {
     try self.init(text, relativeTo: nil)
   }
 
-  package var isHTTP: Bool { Self.isHTTP(scheme) }
-
   /// What follows the question mark; nil where there is none. May hold secrets.
   package var query: String? {
     requestText.firstIndex(of: "?").map { String(requestText[requestText.index(after: $0)...]) }
   }
-
-  /// - Parameter scheme: in lower case.
-  static func isHTTP(_ scheme: String) -> Bool { scheme == "http" || scheme == "https" }
 
   /// Same scheme, host and port (RFC 6454, 4).
   package func hasSameOrigin(as other: URLParts) -> Bool {
@@ -71,10 +62,7 @@ package struct URLParts: Sendable {
     guard !text.utf8.contains(0) else { throw URLProblem(reason: "control character in the URL") }
     try Self.set(handle, CURLUPART_URL, text, flags)
 
-    scheme = String(
-      decoding: try Self.required(handle, CURLUPART_SCHEME).utf8.map(lowercasedASCII),
-      as: UTF8.self)
-    guard Self.knownSchemes.contains(scheme) else { throw Self.unknownScheme }
+    scheme = try Self.scheme(try Self.required(handle, CURLUPART_SCHEME).utf8)
     user = try Self.part(handle, CURLUPART_USER, UInt32(CURLU_URLDECODE))
     password = try Self.part(handle, CURLUPART_PASSWORD, UInt32(CURLU_URLDECODE))
     for secret in [CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS, CURLUPART_FRAGMENT] {
@@ -101,8 +89,8 @@ package struct URLParts: Sendable {
     }
     lastPathSegment = Self.fileName(inPath: path)
 
-    if scheme.hasPrefix("ftp") || scheme == "sftp" {
-      // A directory would come as a listing, and type=a or type=d as text.
+    if scheme.listsDirectories {
+      // A directory comes as a listing, and a path with type=a or type=d as text.
       let lower = String(decoding: path.utf8.map(lowercasedASCII), as: UTF8.self)
       guard !path.hasSuffix("/"), !lower.hasSuffix(";type=a"), !lower.hasSuffix(";type=d") else {
         throw URLProblem(reason: "path names no file")
@@ -111,7 +99,14 @@ package struct URLParts: Sendable {
   }
 
   private static let unknownScheme = URLProblem(
-    reason: "scheme is none of \(knownSchemes.joined(separator: ", "))")
+    reason: "scheme is none of \(Scheme.allCases.map(\.rawValue).joined(separator: ", "))")
+
+  private static func scheme(_ bytes: some Collection<UInt8>) throws(URLProblem) -> Scheme {
+    guard let scheme = Scheme(rawValue: String(decoding: bytes.map(lowercasedASCII), as: UTF8.self)) else {
+      throw unknownScheme
+    }
+    return scheme
+  }
 
   /// libcurl forgives `http:/host`, `http:///host` and a missing scheme; a job has no use for guesses.
   private static func checkForm(_ text: String) throws(URLProblem) {
@@ -122,8 +117,7 @@ package struct URLParts: Sendable {
     guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")),
       text.utf8[colon...].starts(with: "://".utf8)
     else { throw URLProblem(reason: "no scheme: a URL begins with http:// or https://") }
-    let scheme = String(decoding: text.utf8[..<colon].map(lowercasedASCII), as: UTF8.self)
-    guard knownSchemes.contains(scheme) else { throw unknownScheme }
+    _ = try scheme(text.utf8[..<colon])
     let authority = text.utf8[colon...].dropFirst(3)
     guard let first = authority.first, !"/?#".utf8.contains(first) else {
       throw URLProblem(reason: "no host in the URL")

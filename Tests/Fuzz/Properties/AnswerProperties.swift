@@ -12,9 +12,11 @@ func checkAnswer(_ bytes: [UInt8]) throws(Violation) {
     length: job.journal.softMark?.offset ?? 0, version: job.journal.version, mirror: mirror, hasChecksum: hasChecksum)
   if job.request.connections != nil { plan.last = plan.offset.addingReportingOverflow(65_535).partialValue }
   let version = plan.offset > 0 ? job.journal.version : nil
+  let url: URLParts
+  do throws(URLProblem) { url = try URLParts("http://h/f") } catch { throw Violation(description: error.reason) }
   let verdict = ResponseVerdict.judge(
-    head, plan: plan, version: version, mirror: mirror, request: job.request, host: "h",
-    now: Timestamp(seconds: 1_795_248_000))
+    Response(head, from: url, now: 1_795_248_000),
+    .init(url, mirror: mirror, plan: plan, version: version, request: job.request))
   let answer = Answer(
     head: head, plan: plan, version: version, request: job.request, isSameMirror: mirror == version?.mirror)
   switch verdict {
@@ -43,7 +45,7 @@ private func read(_ bytes: [UInt8]) -> (JobText, ResponseHead)? {
   let lines = lines(bytes)
   guard let blank = lines.firstIndex(of: [0x0A]) else { return nil }
   let job = Array(lines[..<blank].joined()).withUnsafeBytes { JobText($0) }
-  var reader = HeadReader(scheme: "http")
+  var reader = HeadReader()
   for line in lines[(blank + 1)...] {
     switch line.withUnsafeBytes({ reader.take($0) }) {
     case .nothing: continue

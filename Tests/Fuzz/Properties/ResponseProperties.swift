@@ -44,7 +44,7 @@ private func imfFixdate(_ seconds: Int64) -> String? {
 }
 
 func checkHead(_ bytes: [UInt8]) throws(Violation) {
-  var reader = HeadReader(scheme: "http")
+  var reader = HeadReader()
   var head: ResponseHead?
   var isEnded = false
   for line in lines(bytes) {

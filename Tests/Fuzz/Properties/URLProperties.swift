@@ -20,7 +20,6 @@ private func accepted(_ read: () throws(URLProblem) -> URLParts) throws(Violatio
 }
 
 private func checkParts(_ url: URLParts) throws(Violation) {
-  try require(URLParts.knownSchemes.contains(url.scheme), "a scheme that nobody knows")
   try require(
     !url.host.isEmpty && url.host.utf8.allSatisfy { (0x21...0x7E).contains($0) && !(0x41...0x5A).contains($0) },
     "a host in other than lower-case ASCII")
@@ -28,7 +27,7 @@ private func checkParts(_ url: URLParts) throws(Violation) {
   let shown = url.redacted
   try require(shown.utf8.allSatisfy { (0x21...0x7E).contains($0) }, "a URL that steers a terminal")
   try require(!shown.contains("?") && !shown.contains("#"), "a query is shown")
-  let authority = shown.dropFirst(url.scheme.count + 3).prefix { $0 != "/" }
+  let authority = shown.dropFirst(url.scheme.rawValue.count + 3).prefix { $0 != "/" }
   try require(!authority.contains("@"), "user information is shown")
   if let name = url.lastPathSegment {
     try require(!name.isEmpty && name != "." && name != ".." && !name.utf8.contains(0x2F), "a name that is a path")

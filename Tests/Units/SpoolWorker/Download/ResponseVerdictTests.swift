@@ -25,10 +25,8 @@ import Testing
     var plan = ResumePlan.decide(length: length, version: version, mirror: row.mirror, hasChecksum: row.checksum)
     if plan.offset != row.offset { plan = ResumePlan(offset: row.offset, ifRange: nil, comparison: .validator) }
     plan.last = row.last
-    let verdict = ResponseVerdict.judge(
-      try head(row.status, row.fields), plan: plan, version: version, mirror: row.mirror, request: request,
-      host: "host",
-      now: Timestamp(seconds: 1_795_262_400))
+    let verdict = try judge(
+      response(row.status, row.fields), plan: plan, version: version, mirror: row.mirror, request: request)
     #expect(label(verdict) == row.verdict)
     if case .append(let next) = verdict, row.offset > 0 || row.status == 206 {
       #expect(next.size == 100, "the total is known from now on, or still")
@@ -41,10 +39,8 @@ import Testing
   func serversThatIgnoreIfRange(etag: String, expected: Bool) throws {
     let version = RemoteVersion(mirror: 1, size: 100, etag: "\"v1\"", modified: nil)
     let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasChecksum: false)
-    let verdict = ResponseVerdict.judge(
-      try head(200, ["etag: \(etag)"]), plan: plan, version: version, mirror: 1, request: JobRequest(),
-      host: "h",
-      now: Timestamp(seconds: 0))
+    let verdict = try judge(
+      response(200, ["etag: \(etag)"]), plan: plan, version: version, mirror: 1, request: JobRequest())
     guard case .replace(let next, .dropped) = verdict else {
       Issue.record("\(verdict)")
       return
@@ -64,9 +60,8 @@ import Testing
     var fields = ["content-length: 100"]
     if let modified = dates[0] { fields.append("last-modified: \(modified)") }
     if let date = dates[1] { fields.append("date: \(date)") }
-    let verdict = ResponseVerdict.judge(
-      try head(200, fields), plan: .fresh, version: nil, mirror: 1, request: JobRequest(), host: "h",
-      now: Timestamp(seconds: 1_795_262_400))
+    let verdict = try judge(
+      response(200, fields), plan: .fresh, version: nil, mirror: 1, request: JobRequest())
     guard case .append(let version) = verdict else {
       Issue.record("\(verdict)")
       return
@@ -80,9 +75,8 @@ import Testing
   ])
   func noValidator(fields: [String]) throws {
     let dates = ["last-modified: \(VerdictCase.earlier)", "date: \(VerdictCase.date)"]
-    let verdict = ResponseVerdict.judge(
-      try head(200, fields + dates), plan: .fresh, version: nil, mirror: 1, request: JobRequest(), host: "h",
-      now: Timestamp(seconds: 1_795_262_400))
+    let verdict = try judge(
+      response(200, fields + dates), plan: .fresh, version: nil, mirror: 1, request: JobRequest())
     guard case .append(let version) = verdict else {
       Issue.record("\(verdict)")
       return
@@ -133,9 +127,8 @@ import Testing
     let validator = place.isDated ? "last-modified: \(VerdictCase.earlier)" : "etag: \"v1\""
     let fields =
       place.status == 206 ? ["content-range: bytes 50-99/100", validator] : ["content-length: 100", validator]
-    let verdict = ResponseVerdict.judge(
-      try head(place.status, fields, url: place.now), plan: plan, version: version, mirror: 1, request: request,
-      host: "a.example", now: Timestamp(seconds: 1_795_262_400))
+    let verdict = try judge(
+      response(place.status, fields, url: place.now), plan: plan, version: version, mirror: 1, request: request)
     #expect(label(verdict) == place.verdict)
   }
 
@@ -147,9 +140,8 @@ import Testing
       var request = JobRequest()
       request.size = size
       let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasChecksum: false)
-      return ResponseVerdict.judge(
-        try head(200, fields), plan: plan, version: version, mirror: 1, request: request, host: "h",
-        now: Timestamp(seconds: 0), answers: answers)
+      return try self.judge(
+        response(200, fields), plan: plan, version: version, mirror: 1, request: request, answers: answers)
     }
     guard case .fail(let failure) = try judge(page, Journal.Answers()) else {
       Issue.record("taken at once")
@@ -171,9 +163,9 @@ import Testing
     ("http://a.example/f.zip", "http://a.example/login", "text/html", "append"),
   ])
   func pagesOfOtherHosts(asked: String, url: String, type: String, expected: String) throws {
-    let verdict = ResponseVerdict.judge(
-      try head(200, ["content-length: 20", "content-type: \(type)"], url: url), plan: .fresh, version: nil, mirror: 1,
-      request: JobRequest(), host: "a.example", now: Timestamp(seconds: 0), asked: try URLParts(asked))
+    let verdict = try judge(
+      response(200, ["content-length: 20", "content-type: \(type)"], url: url), plan: .fresh, version: nil, mirror: 1,
+      request: JobRequest(), asked: asked)
     #expect(label(verdict) == expected)
   }
 
@@ -183,13 +175,11 @@ import Testing
     ([], false, true, "append"),
   ])
   func bodiesWithoutLengthOverHTTP2(fields: [String], hasSize: Bool, hasChecksum: Bool, expected: String) throws {
-    var head = try head(200, fields)
-    head.isMultiplexed = true
     var request = JobRequest()
     if hasSize { request.size = 100 }
     if hasChecksum { request.crc32 = Checksum() }
-    let verdict = ResponseVerdict.judge(
-      head, plan: .fresh, version: nil, mirror: 1, request: request, host: "h", now: Timestamp(seconds: 0))
+    let verdict = try judge(
+      response(200, fields, isMultiplexed: true), plan: .fresh, version: nil, mirror: 1, request: request)
     #expect(label(verdict) == expected)
   }
 
@@ -203,9 +193,9 @@ import Testing
   func refusalsThatMayPass(
     status: Int, held: Int, url: String, refusals: Int, expected: FailureCode.Class
   ) throws {
-    let verdict = ResponseVerdict.judge(
-      try head(status, [], url: url), plan: .fresh, version: nil, mirror: 1, request: JobRequest(), host: "a.example",
-      now: Timestamp(seconds: 0), asked: try URLParts("http://a.example/f"), held: UInt64(held),
+    let verdict = try judge(
+      response(status, [], url: url), plan: .fresh, version: nil, mirror: 1, request: JobRequest(), asked: Self.file,
+      held: UInt64(held),
       answers: Journal.Answers(refusals: refusals))
     guard case .fail(let failure) = verdict else {
       Issue.record("\(verdict)")
@@ -216,10 +206,9 @@ import Testing
 
   @Test(arguments: [("120", 120), ("0", 0), (VerdictCase.date, 60), ("soon", nil), ("-1", nil)] as [(String, Int?)])
   func retryAfter(field: String, seconds: Int?) throws {
-    let now = Timestamp("2026-11-21T11:59:00Z")
-    let verdict = ResponseVerdict.judge(
-      try head(503, ["retry-after: \(field)"]), plan: .fresh, version: nil, mirror: 1, request: JobRequest(), host: "h",
-      now: now ?? Timestamp(seconds: 0))
+    let now = try #require(Timestamp("2026-11-21T11:59:00Z")).seconds
+    let verdict = try judge(
+      response(503, ["retry-after: \(field)"], now: now), plan: .fresh, version: nil, mirror: 1, request: JobRequest())
     guard case .fail(let failure) = verdict else {
       Issue.record("\(verdict)")
       return
@@ -227,15 +216,28 @@ import Testing
     #expect(failure.retryAfter == seconds && failure.label == "http-503")
   }
 
-  private func head(_ status: Int, _ fields: [String], url: String? = nil) throws -> ResponseHead {
+  private func response(
+    _ status: Int, _ fields: [String], url: String = file, isMultiplexed: Bool = false, now: Int64 = 1_795_262_400
+  ) throws -> Response {
     var head = ResponseHead(
       status: status,
       fields: fields.map { field in
         let colon = field.firstIndex(of: ":") ?? field.endIndex
         return (String(field[..<colon]), String(field[colon...].dropFirst(2)))
-      }, scheme: "http")
-    head.url = try url.map { try URLParts($0) }
-    return head
+      })
+    head.isMultiplexed = isMultiplexed
+    return Response(head, from: try URLParts(url), now: now)
+  }
+
+  private func judge(
+    _ response: Response, plan: ResumePlan, version: RemoteVersion?, mirror: Int, request: JobRequest,
+    asked: String = file, held: UInt64? = nil, answers: Journal.Answers = Journal.Answers()
+  ) throws -> ResponseVerdict {
+    ResponseVerdict.judge(
+      response,
+      .init(
+        try URLParts(asked), mirror: mirror, plan: plan, version: version, request: request, held: held,
+        answers: answers))
   }
 
   private func label(_ verdict: ResponseVerdict) -> String {

@@ -2,10 +2,11 @@ import Testing
 
 @testable import Spool
 @testable import SpoolWorker
+@testable import Transfer
 
 /// URLs and outputs, checked before anything is asked of anybody.
 @Suite struct JobPlanTests {
-  private func plan(_ text: String, protocols: Set<String> = ["http", "https"]) -> Result<JobPlan, Failure> {
+  private func plan(_ text: String, protocols: Set<Scheme> = [.http, .https]) -> Result<JobPlan, Failure> {
     let request = Array(text.utf8).withUnsafeBytes { JobText($0) }.request
     return Result { () throws(Failure) in try JobPlan(request, protocols: protocols) }
   }
@@ -52,8 +53,8 @@ import Testing
   }
 
   @Test func otherSchemesWhereEnabled() throws {
-    #expect(try plan("ftp://h/a\n", protocols: ["ftp"]).get().mirrors.count == 1)
-    guard case .failure(let failure) = plan("https://h/a\n", protocols: ["ftp"]) else {
+    #expect(try plan("ftp://h/a\n", protocols: [.ftp]).get().mirrors.count == 1)
+    guard case .failure(let failure) = plan("https://h/a\n", protocols: [.ftp]) else {
       Issue.record("accepted")
       return
     }

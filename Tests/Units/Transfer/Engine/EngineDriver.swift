@@ -25,7 +25,7 @@ actor Driver {
   /// Reusable by concurrent calls: each of them moves all fetches on.
   func fetch(
     _ url: String, change: @Sendable (inout FetchRequest) -> Void = { _ in },
-    accepting: @escaping @Sendable (ResponseHead) -> Bool = { _ in true },
+    accepting: @escaping @Sendable (Response) -> Bool = { _ in true },
     stopAfter limit: Int = .max, cancelAfter cancelLimit: Int = .max,
     whileTrue isWanted: @escaping @Sendable (Int) -> Bool = { _ in true }
   ) async -> Outcome {
@@ -48,25 +48,25 @@ actor Driver {
     }
   }
 
-  var activeCount: Int { engine.activeCount }
+  var activeCount: Int { engine.running.count }
 }
 
 final class Sink: FetchSink {
   let hasAll = false
-  let accepting: (ResponseHead) -> Bool
+  let accepting: (Response) -> Bool
   let limit: Int
   var received: (Int) -> Void = { _ in }
   var body: [UInt8] = []
   var accepts: [Int] = []
 
-  init(accepting: @escaping (ResponseHead) -> Bool = { _ in true }, limit: Int = .max) {
+  init(accepting: @escaping (Response) -> Bool = { _ in true }, limit: Int = .max) {
     self.accepting = accepting
     self.limit = limit
   }
 
-  func accept(_ head: ResponseHead) -> Bool {
-    accepts.append(head.status)
-    return accepting(head)
+  func accept(_ response: Response) -> Bool {
+    accepts.append(response.status)
+    return accepting(response)
   }
 
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
@@ -74,5 +74,21 @@ final class Sink: FetchSink {
     body += bytes
     received(body.count)
     return true
+  }
+}
+
+extension Response {
+  /// HTTP's status that says the same.
+  var status: Int {
+    switch content {
+    case .whole: 200
+    case .range, .unknownRange: 206
+    case .nothingThere: 416
+    case .refused(.http(let status, _)): status
+    case .refused(.login): 401
+    case .refused(.access): 403
+    case .refused(.noSuchFile): 404
+    case .refused(.unavailable): 503
+    }
   }
 }

@@ -135,7 +135,7 @@ import Testing
     let engine = try TransferEngine(.init())
     // Would take longer than the suite's limit.
     engine.poll(milliseconds: 600_000, descriptors: [ends[0]])
-    #expect(engine.activeCount == 0)
+    #expect(engine.running.isEmpty)
   }
 
   @Test func failuresBeforeTheRequest() async throws {
@@ -161,7 +161,6 @@ import Testing
   }
 
   @Test func optionsThatCannotWork() {
-    #expect(throws: TransferError.self) { try TransferEngine(.init(protocols: ["file"])) }
     #expect(throws: TransferError.self) { try TransferEngine(.init(protocols: [])) }
   }
 

@@ -71,19 +71,19 @@ import Testing
   ])
   func refusesPlacesThatAreNotTheWeb(location: String) async throws {
     let server = try ScriptedServer { _, reply in try reply.respond("302 Found", ["Location: \(location)"], body: []) }
-    let driver = try Driver(.init(protocols: ["http", "https", "ftp", "sftp"]))
+    let driver = try Driver(.init(protocols: [.http, .https, .ftp, .sftp]))
     let outcome = await driver.fetch(server.url("/a"))
     #expect(outcome.failure?.code == .redirect)
     #expect(outcome.failure?.message.contains("hunter2") == false)
     #expect(outcome.accepts.isEmpty && outcome.body.isEmpty)
-    #expect(outcome.result.head == nil)
+    #expect(outcome.result.response == nil)
   }
 
   @Test func aRedirectDoesNotEnableAProtocol() async throws {
     let server = try ScriptedServer { _, reply in
       try reply.respond("302 Found", ["Location: https://127.0.0.1:1/"], body: [])
     }
-    let outcome = await (try Driver(.init(protocols: ["http"]))).fetch(server.url("/a"))
+    let outcome = await (try Driver(.init(protocols: [.http]))).fetch(server.url("/a"))
     #expect(outcome.failure?.code == .redirect)
   }
 

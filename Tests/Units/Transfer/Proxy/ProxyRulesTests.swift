@@ -51,19 +51,19 @@ import Testing
   /// What libcurl says, and what it means.
   @Test(
     arguments: [
-      ("http", CURLE_COULDNT_RESOLVE_PROXY, 0, false, 0, .proxy), ("http", CURLE_COULDNT_CONNECT, 0, false, 0, .proxy),
-      ("http", CURLE_OPERATION_TIMEDOUT, 0, false, 0, .proxy), ("https", CURLE_RECV_ERROR, 407, true, 0, .proxy),
-      ("https", CURLE_RECV_ERROR, 401, true, 0, .proxy), ("https", CURLE_RECV_ERROR, 0, true, 0, .proxy),
+      (.http, CURLE_COULDNT_RESOLVE_PROXY, 0, false, 0, .proxy), (.http, CURLE_COULDNT_CONNECT, 0, false, 0, .proxy),
+      (.http, CURLE_OPERATION_TIMEDOUT, 0, false, 0, .proxy), (.https, CURLE_RECV_ERROR, 407, true, 0, .proxy),
+      (.https, CURLE_RECV_ERROR, 401, true, 0, .proxy), (.https, CURLE_RECV_ERROR, 0, true, 0, .proxy),
       // Whatever the proxy says of the host is the host's: the next job may have another.
-      ("https", CURLE_RECV_ERROR, 403, true, 0, .connect), ("https", CURLE_RECV_ERROR, 503, true, 0, .connect),
-      ("https", CURLE_OPERATION_TIMEDOUT, 0, true, 0, .connect),
-      ("https", CURLE_PROXY, 0, true, Int(CURLPX_REPLY_CONNECTION_REFUSED.rawValue), .connect),
-      ("https", CURLE_PROXY, 0, true, Int(CURLPX_USER_REJECTED.rawValue), .proxy),
-      ("https", CURLE_PEER_FAILED_VERIFICATION, 200, true, 0, .tls),
-      ("https", CURLE_PEER_FAILED_VERIFICATION, 0, true, 0, .tls),
-    ] as [(String, CURLcode, Int, Bool, Int, TransferFailure.Code)])
+      (.https, CURLE_RECV_ERROR, 403, true, 0, .connect), (.https, CURLE_RECV_ERROR, 503, true, 0, .connect),
+      (.https, CURLE_OPERATION_TIMEDOUT, 0, true, 0, .connect),
+      (.https, CURLE_PROXY, 0, true, Int(CURLPX_REPLY_CONNECTION_REFUSED.rawValue), .connect),
+      (.https, CURLE_PROXY, 0, true, Int(CURLPX_USER_REJECTED.rawValue), .proxy),
+      (.https, CURLE_PEER_FAILED_VERIFICATION, 200, true, 0, .tls),
+      (.https, CURLE_PEER_FAILED_VERIFICATION, 0, true, 0, .tls),
+    ] as [(Scheme, CURLcode, Int, Bool, Int, TransferFailure.Code)])
   func `who is to blame`(
-    scheme: String, code: CURLcode, status: Int, isConnected: Bool, socks: Int, expected: TransferFailure.Code
+    scheme: Scheme, code: CURLcode, status: Int, isConnected: Bool, socks: Int, expected: TransferFailure.Code
   ) throws {
     // Its texts are libcurl's.
     try Libcurl.load()

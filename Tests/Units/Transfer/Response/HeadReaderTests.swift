@@ -5,7 +5,7 @@ import Testing
 @Suite struct HeadReaderTests {
   /// Feeds lines until one of them ends the head.
   private func read(_ lines: [String]) -> HeadReader.Event {
-    var reader = HeadReader(scheme: "http")
+    var reader = HeadReader()
     var event = HeadReader.Event.nothing
     for line in lines {
       guard case .nothing = event else { break }
@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test func readsBytesBeyondUTF8Leniently() throws {
-    var reader = HeadReader(scheme: "http")
+    var reader = HeadReader()
     _ = Array("HTTP/1.1 200 OK\r\n".utf8).withUnsafeBytes { reader.take($0) }
     _ = ([UInt8(ascii: "A"), UInt8(ascii: ":"), 0xff, 0x0a] as [UInt8]).withUnsafeBytes { reader.take($0) }
     guard case .head(let head) = Array("\r\n".utf8).withUnsafeBytes({ reader.take($0) }) else { throw Missing() }
@@ -90,7 +90,7 @@ import Testing
       (200, [("content-length", "9223372036854775808")], .invalid("Content-Length is no number that fits")),
     ] as [(Int, [(String, String)], ResponseHead.Framing)])
   func framing(status: Int, fields: [(String, String)], framing: ResponseHead.Framing) {
-    let head = ResponseHead(status: status, fields: fields.map { (name: $0.0, value: $0.1) }, scheme: "http")
+    let head = ResponseHead(status: status, fields: fields.map { (name: $0.0, value: $0.1) })
     #expect(head.framing == framing)
   }
 }

@@ -20,7 +20,7 @@ import Testing
     ] as [(String, String, String, UInt16, String)])
   func parts(text: String, scheme: String, host: String, port: UInt16, redacted: String) throws {
     let url = try URLParts(text)
-    #expect(url.scheme == scheme)
+    #expect(url.scheme.rawValue == scheme)
     #expect(url.host == host)
     #expect(url.port == port)
     #expect(url.redacted == redacted)

@@ -4,12 +4,12 @@ internal import CCurl
 struct HopFacts {
   var host: String
   var port: UInt16
-  var scheme: String
-  var isHTTP: Bool { URLParts.isHTTP(scheme) }
-  /// The connection, TLS included, stood.
+  var scheme: Scheme
+  /// The connection, TLS included, was ready, and the request went out.
   var requestWasSent = false
+  /// There was a response.
   var headCame = false
-  /// TLS only, for HTTP/1: whether the peer said that it would close (close_notify); nil where nothing depends on it.
+  /// Whether the peer announced the end (close_notify): for HTTP/1 over TLS; nil elsewhere.
   var closeWasAnnounced: Bool?
   /// Nil for FTP and SFTP, and without a head.
   var framing: ResponseHead.Framing?
@@ -17,23 +17,17 @@ struct HopFacts {
   var connectTimeoutSeconds = 0
   /// CURLOPT_ERRORBUFFER(3). May quote a URL: shown for TLS only, where it quotes certificates and host names.
   var detail = ""
+  /// errno(3), 0 if no system call failed.
   var osErrno: Int32 = 0
   /// Nil without a proxy.
   var proxy: ProxyFacts?
 
-  init(host: String, port: UInt16, scheme: String) {
+  init(_ url: URLParts) { self.init(host: url.host, port: url.port, scheme: url.scheme) }
+
+  init(host: String, port: UInt16, scheme: Scheme) {
     self.host = host
     self.port = port
     self.scheme = scheme
-  }
-
-  func isTLSFailure(_ code: CURLcode) -> Bool {
-    [
-      CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
-      CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS,
-      CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_CLIENTCERT, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
-      CURLE_SSL_ENGINE_INITFAILED, CURLE_USE_SSL_FAILED,
-    ].contains(code)
   }
 }
 
@@ -42,8 +36,8 @@ struct ProxyFacts {
   var proxy: Proxy
   /// The status of its answer to CONNECT (CURLINFO_HTTP_CONNECTCODE(3)); 0 without one.
   var connectStatus = 0
-  /// A connection to the proxy stood.
+  /// A connection to the proxy was made.
   var isConnected = false
-  /// What a SOCKS proxy said (CURLINFO_PROXY_ERROR(3)).
+  /// What a SOCKS proxy reported (CURLINFO_PROXY_ERROR(3)).
   var socksError = 0
 }

@@ -1,9 +1,9 @@
-/// What one fetch, or a group of them together, may still receive before it pauses, in bytes. Below 0 it has taken more than its share, and pays that back
-/// first: so the rate holds on average, whatever the size of the pieces.
+/// What one fetch, or a group of fetches together, may still receive before it pauses, in bytes. Below 0 it took more
+/// than its share and pays that back first, so the rate holds on average for pieces of any size.
 final class RateAllowance {
-  /// Of the rate that all fetches share; nil where there is none.
+  /// Of the rate that all fetches share; nil without such a limit.
   var shared: Double?
-  /// Of the fetch's own rate; nil where there is none.
+  /// Of the group's own rate; nil without such a limit.
   var own: Double?
 
   init(shared: Double? = nil, own: Double? = nil) {
@@ -19,16 +19,17 @@ final class RateAllowance {
   }
 }
 
-/// Deals out a common rate: to each its equal share, and what a slow one leaves to those that wait.
-struct RateDealer {
-  /// How often allowances are renewed. Short enough for an even stream, long enough to cost nothing.
+/// Deals out a common rate: an equal share to each, and what a slow one cannot use to those that wait. Pure.
+enum RateDealer {
+  /// Milliseconds between two deals. Short enough for an even stream, long enough to cost nothing.
   static let interval: Milliseconds = 50
-  /// Shares that an idle fetch may save up; beyond it they are the others'.
+  /// Shares that an idle fetch may save up; the others get the rest.
   private static let savedShares = 2.0
 
   /// - Parameters:
-  ///   - rate: bytes per second for all together; `elapsed`: since the last deal.
-  ///   - allowances: each fetch's, with whether it is paused for want of one.
+  ///   - rate: bytes per second for all together.
+  ///   - elapsed: milliseconds since the last deal.
+  ///   - allowances: the allowance of each, and whether it waits for one.
   static func deal(rate: Double, elapsed: Milliseconds, to allowances: inout [(allowance: Double, isWaiting: Bool)]) {
     guard !allowances.isEmpty else { return }
     let share = rate * Double(elapsed) / 1000 / Double(allowances.count)

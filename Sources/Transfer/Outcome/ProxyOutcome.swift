@@ -2,17 +2,17 @@ internal import CCurl
 internal import Glibc
 
 extension Proxy {
-  /// What it means that this proxy wants to know who we are (RFC 9110, 15.5.8), or does not let us in.
+  /// The failure if this proxy asks for credentials (RFC 9110, 15.5.8), or refuses ours.
   func refusal(_ status: Int) -> TransferFailure {
     let what = hasCredentials ? "refuses its user name and password" : "asks for a user name and password"
     return TransferFailure(code: .proxy, message: "the proxy \(name) \(what) (\(status))")
   }
 }
 
-/// The failure of a hop before its request was sent, where the proxy is at fault or says what is; nil for all else. Pure.
+/// The failure of a hop before its request was sent, if the proxy caused or reported it; nil for all else. Pure.
 ///
-/// What the proxy says of one host (no such host, no connection, not allowed) is that host's failure, as it would be without the proxy, or a single
-/// job for a host that is gone would be tried for ever.
+/// What the proxy reports of one host (no such host, no connection, not allowed) counts as that host's failure, as it would
+/// without the proxy. Otherwise a job for a host that is gone would be tried for ever.
 func proxyFailure(_ facts: ProxyFacts, of hop: HopFacts, with code: CURLcode) -> TransferFailure? {
   let name = facts.proxy.name
   func proxy(_ message: String, osErrno: Int32 = 0) -> TransferFailure {
@@ -25,7 +25,7 @@ func proxyFailure(_ facts: ProxyFacts, of hop: HopFacts, with code: CURLcode) ->
   switch facts.connectStatus {
   case 0: break
   case 200..<300: return nil
-  // tinyproxy says 401 where the password is wrong, and no host can answer CONNECT.
+  // tinyproxy answers 401 to a wrong password. It cannot be the host's answer: no host answers CONNECT.
   case 401, 407: return facts.proxy.refusal(facts.connectStatus)
   case let status: return host("the proxy \(name) answered \(status)")
   }
@@ -37,19 +37,19 @@ func proxyFailure(_ facts: ProxyFacts, of hop: HopFacts, with code: CURLcode) ->
     let reason = hop.osErrno == 0 ? "" : ": " + String(cString: strerror(hop.osErrno))
     return proxy("cannot connect to the proxy \(name)\(reason)", osErrno: hop.osErrno)
   case CURLE_OPERATION_TIMEDOUT where facts.isConnected:
-    // It may wait for the host, which it says nothing about.
+    // It may be waiting for the host.
     return host("no answer from the proxy \(name) within \(hop.connectTimeoutSeconds) s")
   case CURLE_OPERATION_TIMEDOUT:
     return proxy("no connection to the proxy \(name) within \(hop.connectTimeoutSeconds) s")
   case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_WEIRD_SERVER_REPLY:
     return proxy("the proxy \(name) closed the connection without a usable answer")
-  case _ where hop.isTLSFailure(code) && facts.proxy.scheme == "https":
+  case _ where isTLSFailure(code) && facts.proxy.scheme == "https":
     return proxy("TLS with the proxy \(name): \(printable(hop.detail))")
   default: return nil
   }
 }
 
-/// What a SOCKS proxy says of the host that it was asked for (RFC 1928, 6).
+/// The errors of a SOCKS proxy that are about the host (RFC 1928, 6).
 private let targetErrors: Set<Int> = Set(
   [
     CURLPX_REPLY_CONNECTION_REFUSED, CURLPX_REPLY_HOST_UNREACHABLE, CURLPX_REPLY_NETWORK_UNREACHABLE,

@@ -1,0 +1,131 @@
+internal import CCurl
+internal import Glibc
+
+extension Exchange {
+  /// Begins the next hop: sets up a handle, fresh or reset. The exchange has to outlive the transfer.
+  ///
+  /// These defaults of libcurl are wanted: no netrc, no cookies, certificates verified, DNS and TLS sessions cached.
+  func prepare(_ handle: EasyHandle, _ options: TransferOptions, _ sockets: OpenSockets) -> CURLcode {
+    beginHop(handle)
+    handle.clearError()
+    var setup = EasyOptions(handle)
+    setTarget(&setup, options)
+    setConnection(&setup, sockets)
+    if url.scheme.isHTTP { setHTTP(&setup, handle) } else { setFile(&setup) }
+    setCallbacks(&setup, handle)
+    return setup.code
+  }
+
+  private func setTarget(_ setup: inout EasyOptions, _ options: TransferOptions) {
+    setup.string(CURLOPT_URL, url.requestText)
+    // Only this one of those that are allowed: libcurl refuses a list with a protocol that it lacks. Redirects are followed
+    // here, as credentials have to be dropped when the port or the scheme changes, too.
+    setup.string(CURLOPT_PROTOCOLS_STR, url.scheme.rawValue)
+    setup.long(CURLOPT_FOLLOWLOCATION, 0)
+    setup.string(CURLOPT_USERAGENT, options.userAgent)
+    setup.long(CURLOPT_BUFFERSIZE, options.bufferSize)
+    if let file = options.caFile { setup.string(CURLOPT_CAINFO, file) }
+    if route.withCredentials {
+      if let user = route.origin.user { setup.string(CURLOPT_USERNAME, user) }
+      if let password = route.origin.password { setup.string(CURLOPT_PASSWORD, password) }
+    }
+    // Empty: none, whatever the environment says.
+    setup.string(CURLOPT_PROXY, proxy?.text ?? "")
+    setup.string(CURLOPT_NOPROXY, "")
+  }
+
+  private func setConnection(_ setup: inout EasyOptions, _ sockets: OpenSockets) {
+    setup.long(CURLOPT_NOSIGNAL, 1)
+    // Otherwise a transfer that gives up on a name waits for the resolver's thread, and all others with it.
+    setup.long(CURLOPT_QUICK_EXIT, 1)
+    setup.long(CURLOPT_CONNECTTIMEOUT, request.effectiveConnectTimeoutSeconds)
+    setup.long(CURLOPT_TCP_KEEPALIVE, 1)
+    setup.flag(CURLOPT_FRESH_CONNECT, connection.mustBeFresh || request.needsFreshConnection)
+    let family =
+      switch request.addressFamily {
+      case .any: CURL_IPRESOLVE_WHATEVER
+      case .ipv4: CURL_IPRESOLVE_V4
+      case .ipv6: CURL_IPRESOLVE_V6
+      }
+    setup.long(CURLOPT_IPRESOLVE, Int(family))
+    // The connection outlives the exchange, so these callbacks get the table, which lives as long as the engine.
+    let table = Unmanaged.passUnretained(sockets).toOpaque()
+    setup.openSocket { table, _, address in
+      guard let table, let address else { return curl_socket_t(-1) }
+      return Unmanaged<OpenSockets>.fromOpaque(table).takeUnretainedValue().open(address.pointee)
+    }
+    setup.pointer(CURLOPT_OPENSOCKETDATA, table)
+    setup.closeSocket { table, descriptor in
+      guard let table else { return close(descriptor) }
+      return Unmanaged<OpenSockets>.fromOpaque(table).takeUnretainedValue().close(descriptor)
+    }
+    setup.pointer(CURLOPT_CLOSESOCKETDATA, table)
+  }
+
+  private func setHTTP(_ setup: inout EasyOptions, _ handle: EasyHandle) {
+    let mayShare = !request.keepsToHTTP1 && !connection.wasRepeated
+    setup.long(CURLOPT_HTTP_VERSION, Int(mayShare ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1))
+    // Plain http has nothing to multiplex, and libcurl 7.88 would wait for the first transfer to end.
+    setup.flag(CURLOPT_PIPEWAIT, url.scheme.channel == .tls && mayShare)
+    setup.long(CURLOPT_HTTP09_ALLOWED, 0)
+    setup.long(CURLOPT_HTTP_CONTENT_DECODING, 0)
+    setup.long(CURLOPT_HTTP_TRANSFER_DECODING, 1)
+    setup.long(CURLOPT_HTTPAUTH, 1)  // CURLAUTH_BASIC, a macro with a cast
+    setup.long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+    setup.list(
+      CURLOPT_HTTPHEADER, handle.list(RequestFields.lines(for: request, withCredentials: route.withCredentials)))
+    guard url.scheme.channel == .tls else { return }
+    // For `HopConnection`; nothing else reads what libcurl reports there.
+    setup.debugReceiver { _, type, bytes, count, this in
+      if type == CURLINFO_SSL_DATA_IN {
+        Exchange.from(this).receive(tlsMessage: UnsafeRawBufferPointer(start: bytes, count: count))
+      }
+      return 0
+    }
+    setup.pointer(CURLOPT_DEBUGDATA, Unmanaged.passUnretained(self).toOpaque())
+    setup.long(CURLOPT_VERBOSE, 1)
+  }
+
+  private func setFile(_ setup: inout EasyOptions) {
+    setup.offset(CURLOPT_RESUME_FROM_LARGE, curl_off_t(clamping: request.rangeStart ?? 0))
+    // Without a tunnel an HTTP proxy would answer in HTTP.
+    setup.long(CURLOPT_HTTPPROXYTUNNEL, 1)
+    setup.long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+    guard url.scheme.channel == .ssh else { return }
+    // Without a file of known hosts libcurl trusts every host.
+    guard let home = getenv("HOME") else { return setup.fail(CURLE_SSH) }
+    setup.string(CURLOPT_SSH_KNOWNHOSTS, String(cString: home) + "/.ssh/known_hosts")
+  }
+
+  private func setCallbacks(_ setup: inout EasyOptions, _ handle: EasyHandle) {
+    let this = Unmanaged.passUnretained(self).toOpaque()
+    setup.pointer(CURLOPT_PRIVATE, this)
+    setup.pointer(CURLOPT_ERRORBUFFER, handle.errorBuffer)
+    setup.prerequest { this, _, _, remotePort, localPort in
+      Exchange.from(this).requestStarts(over: .init(localPort: localPort, remotePort: remotePort))
+        ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+    }
+    setup.pointer(CURLOPT_PREREQDATA, this)
+    // These two return the number of bytes taken; any other number stops the transfer.
+    setup.receiver(CURLOPT_HEADERFUNCTION) { bytes, size, count, this in
+      let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+      return Exchange.from(this).receive(line: line) ? line.count : line.count &+ 1
+    }
+    setup.pointer(CURLOPT_HEADERDATA, this)
+    setup.receiver(CURLOPT_WRITEFUNCTION) { bytes, size, count, this in
+      let body = UnsafeRawBufferPointer(start: bytes, count: size * count)
+      return switch Exchange.from(this).receive(body: body) {
+      case .taken: body.count
+      case .stop: body.count &+ 1
+      case .pause: Int(CURL_WRITEFUNC_PAUSE)
+      }
+    }
+    setup.pointer(CURLOPT_WRITEDATA, this)
+  }
+
+  /// The exchange behind a callback's or CURLOPT_PRIVATE's pointer, which `prepare` set.
+  static func from(_ pointer: UnsafeMutableRawPointer?) -> Exchange {
+    guard let pointer else { preconditionFailure("libcurl lost its user data") }
+    return Unmanaged.fromOpaque(pointer).takeUnretainedValue()
+  }
+}

@@ -1,0 +1,64 @@
+/// The URLs of a fetch: the job's own, and those that redirects lead to (RFC 9110, 15.4). Pure: times come from outside.
+struct Route {
+  /// The body of a redirect is read only to keep the connection. More bytes, or more time, cost more than a new one.
+  private static let bodyLimit = 64 * 1024
+  private static let bodyWait: Milliseconds = 500
+
+  /// The job's URL: what its credentials are for.
+  let origin: URLParts
+  private(set) var url: URLParts
+  private(set) var withCredentials = true
+  private let limit: Int
+  /// Schemes that a redirect may lead to.
+  private let schemes: Set<Scheme>
+  private var followed = 0
+  /// The redirect that this hop's answer asks for: where to, since when that is known, and the bytes of its body.
+  private var redirect: (location: String, since: Milliseconds, body: Int)?
+
+  /// - Parameters:
+  ///   - limit: how many redirects may be followed.
+  ///   - schemes: those that may be fetched at all.
+  init(_ url: URLParts, limit: Int, schemes: Set<Scheme>) {
+    (origin, self.url) = (url, url)
+    self.limit = limit
+    self.schemes = schemes.filter(\.isHTTP)
+  }
+
+  var isRedirected: Bool { redirect != nil }
+
+  /// The answer is a redirect; its body may follow.
+  mutating func redirect(to location: String, at now: Milliseconds) { redirect = (location, now, 0) }
+
+  /// - Returns: false if the body of the redirect is too long to be read.
+  mutating func takeBody(_ count: Int) -> Bool {
+    redirect?.body += count
+    return redirect.map { $0.body <= Self.bodyLimit } ?? true
+  }
+
+  /// The body of the redirect should have ended by now.
+  func isBodyOverdue(at now: Milliseconds) -> Bool { redirect.map { now - $0.since >= Self.bodyWait } ?? false }
+
+  /// Goes to where the redirect leads.
+  mutating func follow() throws(TransferFailure) {
+    guard let location = redirect?.location else { return }
+    guard followed < limit else { throw refusal("more than \(limit) redirects, the last one") }
+    let target: URLParts
+    do {
+      target = try url.resolving(location)
+    } catch {
+      throw refusal("redirect to where it must not go (\(error.reason))")
+    }
+    guard schemes.contains(target.scheme) else {
+      throw refusal("redirect to scheme \(target.scheme), which is not allowed,")
+    }
+    followed += 1
+    url = target
+    // For good: what a foreign host redirects back to the origin goes without credentials, too.
+    if !target.hasSameOrigin(as: origin) { withCredentials = false }
+    redirect = nil
+  }
+
+  private func refusal(_ reason: String) -> TransferFailure {
+    TransferFailure(code: .redirect, message: "\(reason) from \(url.host)")
+  }
+}

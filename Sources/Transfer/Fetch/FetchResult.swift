@@ -1,0 +1,64 @@
+/// How a fetch ended.
+package struct FetchResult: Sendable {
+  package enum End: Sendable {
+    /// The message was complete by its own framing: `Content-Length` met, last chunk seen, or a clean close where
+    /// the close is the end.
+    case complete
+    /// The sink returned false.
+    case refused
+    case cancelled
+    case failed(TransferFailure)
+  }
+
+  package var end: End
+  /// What the sink was asked to accept; nil if no response came.
+  package var response: Response?
+  /// Bytes of the body that the sink took.
+  package var bytesReceived: UInt64 = 0
+  /// The family of the address that answered last, or was to answer; nil without a connection.
+  package var addressFamily: FetchRequest.AddressFamily?
+  /// The last connection spoke HTTP/2 or later.
+  package var isMultiplexed = false
+  /// From the call of `fetch` to the end.
+  package var seconds = 0.0
+  /// For the next request over this connection; nil if no request was sent.
+  package var pace: Pace?
+}
+
+/// Why a fetch failed. Holds no secrets and no control characters.
+package struct TransferFailure: Error, Equatable, Sendable {
+  package enum Code: String, Sendable, CaseIterable {
+    case resolve, connect, tls
+    /// The proxy cannot be reached, or refuses to serve us, whatever the host.
+    case proxy
+    /// No data for the idle timeout, or less than the floor.
+    case stalled
+    /// The total timeout.
+    case timeout
+    /// The connection was lost within the message.
+    case cut
+    /// The connection was closed in good order, but before `Content-Length` was met.
+    case shortBody
+    /// Too many redirects, or one that must not be followed.
+    case redirect
+    case protocolNotEnabled
+    /// The URL or a header line of the request is malformed.
+    case badURL
+    case badResponse
+    /// More came than the answer announced.
+    case surplus
+    case outOfMemory
+  }
+
+  package let code: Code
+  /// What happened, with the host. Printable ASCII.
+  package let message: String
+  /// errno(3) if a system call failed, otherwise 0.
+  package let osErrno: Int32
+
+  package init(code: Code, message: String, osErrno: Int32 = 0) {
+    self.code = code
+    self.message = printable(message)
+    self.osErrno = osErrno
+  }
+}

@@ -1,0 +1,38 @@
+/// `1*DIGIT` as a number; nil for anything else, a sign or a blank included, and on overflow.
+func decimal(_ digits: some Collection<UInt8>) -> UInt64? {
+  guard !digits.isEmpty else { return nil }
+  var value: UInt64 = 0
+  for digit in digits {
+    guard UInt8(ascii: "0")...UInt8(ascii: "9") ~= digit else { return nil }
+    let (tens, overflow) = value.multipliedReportingOverflow(by: 10)
+    let (next, carry) = tens.addingReportingOverflow(UInt64(digit - UInt8(ascii: "0")))
+    guard !overflow, !carry else { return nil }
+    value = next
+  }
+  return value
+}
+
+/// The lower-case form of an ASCII letter; every other byte unchanged.
+func lowercasedASCII(_ byte: UInt8) -> UInt8 {
+  UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte ? byte | 0x20 : byte
+}
+
+/// Without the blanks and tabs around it (OWS, RFC 9110, 5.6.3).
+func trimmed(_ text: some StringProtocol) -> String {
+  let blank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
+  let bytes = text.utf8.drop(while: blank)
+  return String(decoding: bytes.reversed().drop(while: blank).reversed(), as: UTF8.self)
+}
+
+/// Backslash escapes for everything but printable ASCII: the texts of libcurl and OpenSSL may quote what a server sent.
+func printable(_ text: String) -> String {
+  guard !text.utf8.allSatisfy({ 0x20...0x7e ~= $0 }) else { return text }
+  return text.utf8.reduce(into: "") { result, byte in
+    if 0x20...0x7e ~= byte {
+      result.unicodeScalars.append(Unicode.Scalar(byte))
+    } else {
+      result += byte < 16 ? "\\x0" : "\\x"
+      result += String(byte, radix: 16)
+    }
+  }
+}
