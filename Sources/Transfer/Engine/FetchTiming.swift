@@ -30,8 +30,9 @@ struct FetchTiming {
     firstRequest = firstRequest ?? now
   }
 
-  /// A line or bytes came.
+  /// A line or bytes came. The lines that an FTP server sends before the request, as it lets us log in, do not count.
   mutating func noteActivity(at now: Milliseconds) {
+    guard requestWasSent else { return }
     lastActivity = now
     pace.run(at: now)
   }
