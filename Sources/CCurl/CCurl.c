@@ -7,7 +7,7 @@
 #define FUNCTIONS(each) \
   each(easy_cleanup) each(easy_getinfo) each(easy_init) each(easy_pause) each(easy_reset) each(easy_setopt) \
   each(easy_strerror) each(free) each(global_init) each(multi_add_handle) each(multi_cleanup) each(multi_info_read) \
-  each(multi_init) each(multi_perform) each(multi_poll) each(multi_remove_handle) each(multi_setopt) \
+  each(multi_init) each(multi_perform) each(multi_poll) each(multi_remove_handle) \
   each(multi_strerror) each(slist_append) each(slist_free_all) each(url) each(url_cleanup) each(url_get) each(url_set) \
   each(url_strerror) each(version_info)
 
@@ -120,6 +120,3 @@ CURLcode ccurl_get_offset(CURL *easy, CURLINFO info, curl_off_t *value) {
   return library.easy_getinfo(easy, info, value);
 }
 CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value) { return library.easy_getinfo(easy, info, value); }
-CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
-  return library.multi_setopt(multi, option, value);
-}

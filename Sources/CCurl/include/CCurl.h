@@ -4,7 +4,7 @@
 ///
 /// Swift imports no C function that takes `...`, and libcurl sets and reads every option through three of those.
 /// Each ccurl_set_ and ccurl_get_ function fixes the type of the third argument; which option takes which type stands
-/// in that option's man page (CURLOPT_*(3), CURLINFO_*(3), CURLMOPT_*(3)).
+/// in that option's man page (CURLOPT_*(3), CURLINFO_*(3)).
 #ifndef CCURL_H
 #define CCURL_H
 
@@ -35,8 +35,6 @@ CURLcode ccurl_set_close_socket(CURL *easy, curl_closesocket_callback function);
 CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value);
 CURLcode ccurl_get_offset(CURL *easy, CURLINFO info, curl_off_t *value);
 CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value);
-
-CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, long value);
 
 /// curl_url_get(3), whose handle is const in the headers of some versions only.
 CURLUcode ccurl_url_get(CURLU *handle, CURLUPart part, char **text, unsigned flags);

@@ -1,8 +1,8 @@
 internal import Spool
 internal import Transfer
 
-/// What kind of thing an answer is. A page that a network shows instead of the file (a captive portal, RFC 8910), a proxy's
-/// notice and a "not found" with status 200 are no new version of a file, however well-formed they are.
+/// What kind of thing an answer is. A page that a network shows instead of the file (a captive portal, RFC 8910), a
+/// proxy's notice and a "not found" with status 200 are no new version of a file, however well-formed they are.
 enum AnswerKind {
   /// The same text for the same answer: it shows whether an answer that was not believed comes again.
   static func text(_ answer: RemoteVersion) -> String {

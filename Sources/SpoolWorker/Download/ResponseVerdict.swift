@@ -163,8 +163,8 @@ private struct Judge {
   private func continuation(_ joined: RemoteVersion, total: UInt64?) -> ResponseVerdict {
     if let total, let size = asked.version?.size, total != size { return .startOver("the size has changed") }
     guard let version = asked.version else { return .startOver("nothing to compare with") }
-    // A range may be shorter than asked for (RFC 9110 section 15.3.7): without a total, its end may be taken for the end of
-    // the file.
+    // A range may be shorter than asked for (RFC 9110 section 15.3.7): without a total, its end may be taken for the
+    // end of the file.
     if joined.size == nil, asked.request.size == nil, !asked.hasChecksum { return .startOver("the total is not known") }
     if let difference = difference(from: version) { return .startOver(difference) }
     var joined = joined

@@ -19,9 +19,3 @@ enum BackendEvent {
   case redirect(to: String)
   case failed(TransferFailure)
 }
-
-/// - Parameter proxy: the one that the hop goes through.
-func backend(for url: URLParts, request: FetchRequest, proxy: Proxy?) -> any Backend {
-  url.scheme.isHTTP
-    ? HTTPBackend(url: url, proxy: proxy) : FileBackend(url: url, offset: request.rangeStart ?? 0)
-}

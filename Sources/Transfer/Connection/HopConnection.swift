@@ -39,8 +39,8 @@ final class HopConnection {
       mustBeFresh = true
       return .startsAgain
     case .tls:
-      // Session tickets may be waiting, and look like unread bytes. A fresh connection is shared with nobody, whoever had
-      // its ports before.
+      // Session tickets may be waiting, and look like unread bytes. A fresh connection is shared with nobody, whoever
+      // had its ports before.
       guard sockets.enter(connection, self, isShareable: negotiatedHTTP2) || mustBeFresh else {
         mustBeFresh = true
         return .startsAgain
@@ -52,10 +52,10 @@ final class HopConnection {
     return .goesOut
   }
 
-  /// libcurl is about to repeat a request that was sent: it does so if a reused connection turns out to be dead, or if a
-  /// stream was refused. The second answer would be appended to the first; and after HTTP_1_1_REQUIRED (RFC 9113, 7)
-  /// libcurl 7.88 lets several transfers share one HTTP/1.1 connection, and mixes their bodies. So the hop begins again,
-  /// once, over HTTP/1.1 on a connection of its own.
+  /// libcurl is about to repeat a request that was sent: it does so if a reused connection turns out to be dead, or if
+  /// a stream was refused. The second answer would be appended to the first; and after HTTP_1_1_REQUIRED (RFC 9113, 7)
+  /// libcurl 7.88 lets several transfers share one HTTP/1.1 connection, and mixes their bodies. So the hop begins
+  /// again, once, over HTTP/1.1 on a connection of its own.
   /// - Parameter hasAnswer: something of an answer came.
   func sendAgain(hasAnswer: Bool) -> Decision {
     defer { (wasRepeated, mustBeFresh) = (true, true) }

@@ -37,8 +37,8 @@ final class OpenSockets {
 
   /// Lets `user` onto a connection.
   ///
-  /// libcurl 7.88 gives a transfer that may share a connection of HTTP/2 one of HTTP/1.1 that is in use, if its host spoke
-  /// HTTP/2 before. Each would get the other's answer.
+  /// libcurl 7.88 gives a transfer that may share a connection of HTTP/2 one of HTTP/1.1 that is in use, if its host
+  /// spoke HTTP/2 before. Each would get the other's answer.
   /// - Parameter isShareable: whether it speaks HTTP/2; nil if that is not known of this connection.
   /// - Returns: false if others use it, and it is not known to speak HTTP/2.
   func enter(_ connection: Connection, _ user: AnyObject, isShareable: Bool?) -> Bool {
@@ -71,9 +71,9 @@ final class OpenSockets {
   private static let floodRecords = 1000
   private static let floodTime: Milliseconds = 5000
 
-  /// Counts a record that is not known to be part of an answer. HTTP/2 frames without end, such as SETTINGS, keep libcurl
-  /// 7.88 within one curl_multi_perform(3), and so hold up all transfers, timeouts and signals. The connection is shut
-  /// down here, within one of libcurl's callbacks.
+  /// Counts a record that is not known to be part of an answer. HTTP/2 frames without end, such as SETTINGS, keep
+  /// libcurl 7.88 within one curl_multi_perform(3), and so hold up all transfers, timeouts and signals. The connection
+  /// is shut down here, within one of libcurl's callbacks.
   func noteRecord(on connection: Connection) {
     let now = monotonicMilliseconds()
     var flood = floods[connection] ?? Flood(began: now)

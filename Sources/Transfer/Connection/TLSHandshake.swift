@@ -2,8 +2,8 @@
 enum TLSHandshake {
   /// Whether the server chooses HTTP/2 by this message (ALPN, RFC 7301); nil if the message does not tell.
   ///
-  /// The choice is in the ServerHello of TLS 1.2 and in the EncryptedExtensions of TLS 1.3 (RFC 8446, 4 and 4.3.1), which
-  /// has a ServerHello, too.
+  /// The choice is in the ServerHello of TLS 1.2 and in the EncryptedExtensions of TLS 1.3 (RFC 8446, 4 and 4.3.1),
+  /// which has a ServerHello, too.
   static func choosesHTTP2(_ message: UnsafeRawBufferPointer) -> Bool? {
     let (serverHello, encryptedExtensions): (UInt8, UInt8) = (2, 8)
     guard message.count > 4, [serverHello, encryptedExtensions].contains(message[0]),

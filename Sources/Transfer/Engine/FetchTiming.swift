@@ -1,5 +1,5 @@
-/// The times of a fetch: whether its server is silent for too long, too slow, or not done in time. Pure: times come from
-/// outside.
+/// The times of a fetch: whether its server is silent for too long, too slow, or not done in time. Pure: times come
+/// from outside.
 struct FetchTiming {
   /// For bytes beyond those announced to show up, once all are here.
   private static let surplusWait: Milliseconds = 1000

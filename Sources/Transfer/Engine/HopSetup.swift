@@ -18,8 +18,8 @@ extension Exchange {
 
   private func setTarget(_ setup: inout EasyOptions, _ options: TransferOptions) {
     setup.string(CURLOPT_URL, url.requestText)
-    // Only this one of those that are allowed: libcurl refuses a list with a protocol that it lacks. Redirects are followed
-    // here, as credentials have to be dropped when the port or the scheme changes, too.
+    // Only this one of those that are allowed: libcurl refuses a list with a protocol that it lacks. Redirects are
+    // followed here, as credentials have to be dropped when the port or the scheme changes, too.
     setup.string(CURLOPT_PROTOCOLS_STR, url.scheme.rawValue)
     setup.long(CURLOPT_FOLLOWLOCATION, 0)
     setup.string(CURLOPT_USERAGENT, options.userAgent)

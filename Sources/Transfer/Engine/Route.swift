@@ -1,4 +1,5 @@
-/// The URLs of a fetch: the job's own, and those that redirects lead to (RFC 9110, 15.4). Pure: times come from outside.
+/// The URLs of a fetch: the job's own, and those that redirects lead to (RFC 9110, 15.4). Pure: times come from
+/// outside.
 struct Route {
   /// The body of a redirect is read only to keep the connection. More bytes, or more time, cost more than a new one.
   private static let bodyLimit = 64 * 1024

@@ -40,12 +40,6 @@ package final class TransferEngine {
     }
     guard !options.protocols.isEmpty else { throw TransferError(description: "no protocol enabled") }
     guard let multi = curl_multi_init() else { throw TransferError(description: "out of memory") }
-    let code = ccurl_multi_set_long(
-      multi, CURLMOPT_MAX_HOST_CONNECTIONS, options.maxConnectionsPerHost)
-    guard code == CURLM_OK else {
-      curl_multi_cleanup(multi)
-      throw TransferError(description: "libcurl: \(String(cString: curl_multi_strerror(code)))")
-    }
     self.options = options
     self.multi = multi
     limiter = RateLimiter(common: options.bytesPerSecond)
@@ -229,7 +223,8 @@ package final class TransferEngine {
     let exchanges = running.values.map(\.exchange)
     guard limiter.deal(to: exchanges.map(\.rateMember), at: monotonicMilliseconds()) else { return }
     isPerforming = true
-    // The one that waits longest first: the first may take all that its group was dealt, and would be the same each time.
+    // The one that waits longest first: the first may take all that its group was dealt, and would be the same each
+    // time.
     let paused = exchanges.filter(\.isPaused).sorted { ($0.pausedSince ?? 0) < ($1.pausedSince ?? 0) }
     for exchange in paused where !exchange.allowance.isExhausted { exchange.resume() }
     isPerforming = false
@@ -259,8 +254,8 @@ package final class TransferEngine {
     // A reset keeps the last errno (CURLINFO_OS_ERRNO(3)), so a handle that failed is not used again.
     guard reusable, code == CURLM_OK, pool.count < Self.poolLimit else { return }
     curl_easy_reset(handle.pointer)
-    // A handle keeps its buffer while others are on its HTTP/2 connection (libcurl 7.88), and from then on refuses another
-    // size.
+    // A handle keeps its buffer while others are on its HTTP/2 connection (libcurl 7.88), and from then on refuses
+    // another size.
     if ccurl_set_long(handle.pointer, CURLOPT_BUFFERSIZE, options.bufferSize) == CURLE_OK { pool.append(handle) }
   }
 

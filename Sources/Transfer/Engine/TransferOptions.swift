@@ -1,7 +1,5 @@
 /// What all fetches of an engine have in common.
 package struct TransferOptions: Sendable {
-  /// 0 for no limit. Fetches past it wait for their turn; no timeout runs meanwhile.
-  package var maxConnectionsPerHost: Int
   /// Schemes of URLs that may be fetched; a redirect may lead to `http` and `https` among them only.
   package var protocols: Set<Scheme>
   /// Certificates to trust instead of the system's, PEM (CURLOPT_CAINFO(3)).
@@ -15,10 +13,9 @@ package struct TransferOptions: Sendable {
   var proxies = ProxyRules.ofEnvironment
 
   package init(
-    maxConnectionsPerHost: Int = 0, protocols: Set<Scheme> = [.http, .https], caFile: String? = nil,
+    protocols: Set<Scheme> = [.http, .https], caFile: String? = nil,
     userAgent: String = "spoolrun", bufferSize: Int = 512 * 1024, bytesPerSecond: UInt64? = nil
   ) {
-    self.maxConnectionsPerHost = maxConnectionsPerHost
     self.protocols = protocols
     self.caFile = caFile
     self.userAgent = userAgent

@@ -27,7 +27,7 @@ package struct FetchResult: Sendable {
 
 /// Why a fetch failed. Holds no secrets and no control characters.
 package struct TransferFailure: Error, Equatable, Sendable {
-  package enum Code: String, Sendable, CaseIterable {
+  package enum Code: String, Sendable {
     case resolve, connect, tls
     /// The proxy cannot be reached, or refuses to serve us, whatever the host.
     case proxy

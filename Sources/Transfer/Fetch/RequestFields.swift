@@ -1,7 +1,7 @@
 /// The header fields of a request.
 package enum RequestFields {
-  /// Why `line` is no `Name: value` (RFC 9110, 5.1 and 5.5); nil if it is one. Never quotes the value. The caller decides
-  /// which names are allowed.
+  /// Why `line` is no `Name: value` (RFC 9110, 5.1 and 5.5); nil if it is one. Never quotes the value. The caller
+  /// decides which names are allowed.
   package static func problem(in line: String) -> String? {
     guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")) else {
       return "header has no colon"

@@ -1,7 +1,7 @@
 internal import CCurl
 
-/// One of libcurl's easy handles (libcurl-easy(3)) with the memory that its options point to. Used for one transfer at a
-/// time, and for several after one another.
+/// One of libcurl's easy handles (libcurl-easy(3)) with the memory that its options point to. Used for one transfer at
+/// a time, and for several after one another.
 final class EasyHandle {
   let pointer: UnsafeMutableRawPointer
   private var fields: UnsafeMutablePointer<curl_slist>?

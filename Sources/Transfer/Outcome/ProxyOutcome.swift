@@ -11,8 +11,8 @@ extension Proxy {
 
 /// The failure of a hop before its request was sent, if the proxy caused or reported it; nil for all else. Pure.
 ///
-/// What the proxy reports of one host (no such host, no connection, not allowed) counts as that host's failure, as it would
-/// without the proxy. Otherwise a job for a host that is gone would be tried for ever.
+/// What the proxy reports of one host (no such host, no connection, not allowed) counts as that host's failure, as it
+/// would without the proxy. Otherwise a job for a host that is gone would be tried for ever.
 func proxyFailure(_ facts: ProxyFacts, of hop: HopFacts, with code: CURLcode) -> TransferFailure? {
   let name = facts.proxy.name
   func proxy(_ message: String, osErrno: Int32 = 0) -> TransferFailure {

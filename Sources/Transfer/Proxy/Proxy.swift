@@ -31,8 +31,8 @@ struct Proxy: Sendable, Equatable {
   var isHTTP: Bool { scheme == "http" || scheme == "https" }
 }
 
-/// Which URLs are fetched through which proxy, by the rules of curl(1), ENVIRONMENT. Decided here and not by libcurl, which
-/// does not report its decision before 8.7: a failure has to name the proxy that it is about.
+/// Which URLs are fetched through which proxy, by the rules of curl(1), ENVIRONMENT. Decided here and not by libcurl,
+/// which does not report its decision before 8.7: a failure has to name the proxy that it is about.
 struct ProxyRules: Sendable {
   private var proxies: [Scheme: Proxy] = [:]
   private let exceptions: String

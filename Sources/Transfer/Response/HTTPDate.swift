@@ -93,10 +93,11 @@ package enum HTTPDate {
 /// The `Retry-After` field: a number of seconds or a date (RFC 9110, 10.2.3).
 package enum RetryAfter {
   /// - Parameters:
-  ///   - sent: the answer's Date field. A date is relative to that, because either clock may be wrong, and the server's is one.
+  ///   - sent: the answer's Date field. A date is relative to that, because either clock may be wrong, and the server's
+  ///     is one.
   ///   - now: seconds since 1970, to which a date is relative where there is no such field.
-  /// - Returns: seconds to wait, 0 for a date that has passed, at most `Int32.max` (the caller has a limit of its
-  ///   own anyway); nil if the field is neither form.
+  /// - Returns: seconds to wait, 0 for a date that has passed, at most `Int32.max` (the caller has a limit of its own
+  ///   anyway); nil if the field is neither form.
   package static func seconds(_ field: String, sent: String? = nil, now: Int64) -> Int? {
     let limit = Int64(Int32.max)
     if !field.isEmpty, field.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) {

@@ -17,9 +17,9 @@ extension Response {
     mediaType = head.mediaType
     lastModified = head.first("last-modified")
     let etags = head.values("etag")
-    // Two of them, or other than printable ASCII: no validator, and the date is not one instead. Bytes that were no UTF-8
-    // look alike, and Swift takes different spellings of an accented letter for equal. Some servers take a control byte,
-    // such as a lone CR, for the end of the line in the next request.
+    // Two of them, or other than printable ASCII: no validator, and the date is not one instead. Bytes that were no
+    // UTF-8 look alike, and Swift takes different spellings of an accented letter for equal. Some servers take a
+    // control byte, such as a lone CR, for the end of the line in the next request.
     guard etags.count <= 1, etags.allSatisfy({ $0.utf8.allSatisfy { (0x20...0x7E).contains($0) } }) else { return }
     etag = etags.first
     isLastModifiedStrong = Self.isLastModifiedStrong(head, now: now)

@@ -8,8 +8,8 @@ package struct Response: Sendable {
     case range(first: UInt64, last: UInt64, total: UInt64?)
     /// A part of the file, but the response does not say which: why.
     case unknownRange(String)
-    /// Nothing, as the file has no bytes from the offset asked for on. `size` of the file; nil if the server did not say
-    /// or contradicted itself: HTTP's 416.
+    /// Nothing, as the file has no bytes from the offset asked for on. `size` of the file; nil if the server did not
+    /// say or contradicted itself: HTTP's 416.
     case nothingThere(size: UInt64?)
     /// Nothing, as the server does not send the file.
     case refused(Refusal)

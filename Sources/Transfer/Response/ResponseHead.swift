@@ -5,8 +5,8 @@ package struct ResponseHead: Sendable {
   /// In the order received; names in lower case, values without the blanks around them. Bytes that are no UTF-8 are
   /// U+FFFD.
   package let fields: [(name: String, value: String)]
-  /// It came over HTTP/2 or later. libcurl shows no difference between a stream that was reset with NO_ERROR and one that
-  /// ended (END_STREAM, RFC 9113, 8.1), unless there is a Content-Length.
+  /// It came over HTTP/2 or later. libcurl shows no difference between a stream that was reset with NO_ERROR and one
+  /// that ended (END_STREAM, RFC 9113, 8.1), unless there is a Content-Length.
   package var isMultiplexed = false
 
   package init(status: Int, fields: [(name: String, value: String)]) {
@@ -30,7 +30,8 @@ package struct ResponseHead: Sendable {
     values(name).flatMap { $0.split(separator: ",", omittingEmptySubsequences: false).map(trimmed) }
   }
 
-  /// Content-Type without its parameters, in lower case; nil if there is none, or several, or one longer than 127 bytes.
+  /// Content-Type without its parameters, in lower case; nil if there is none, or several, or one longer than 127
+  /// bytes.
   var mediaType: String? {
     let types = values("content-type")
     guard types.count == 1, let type = types[0].split(separator: ";").first.map(trimmed), !type.isEmpty,

@@ -1,6 +1,7 @@
 internal import CCurl
 
-/// libcurl, which is loaded when it is first needed: a worker that finds nothing to do ends before libcurl would be loaded.
+/// libcurl, which is loaded when it is first needed: a worker that finds nothing to do ends before libcurl would be
+/// loaded.
 package enum Libcurl {
   /// Why libcurl cannot be loaded; nil if it is. Swift initializes this once, and other threads wait meanwhile.
   private static let problem: String? = ccurl_load().map { printable(String(cString: $0)) }

@@ -1,11 +1,6 @@
 internal import CCurl
 internal import Glibc
 
-/// Why a text is no URL that can be fetched. Never quotes the text, which may hold secrets.
-package struct URLProblem: Error, Equatable, Sendable {
-  package let reason: String
-}
-
 /// A URL taken apart by libcurl's own parser (libcurl-url(3)), so that what is checked is what is fetched.
 /// Needs no engine.
 package struct URLParts: Sendable {
@@ -17,8 +12,8 @@ package struct URLParts: Sendable {
   /// `scheme://host[:port]/path`: what may be shown. No user information, query or fragment; ASCII without
   /// control bytes.
   package let redacted: String
-  /// What the last segment of the path says with its percent escapes decoded; nil where that cannot be a file name:
-  /// empty, `.`, `..`, a slash, a control character, or no UTF-8.
+  /// The last segment of the path with its percent escapes decoded; nil if that cannot be a file name: empty, `.`, `..`,
+  /// with a slash or a control character, or no UTF-8.
   package let lastPathSegment: String?
 
   /// The URL for libcurl, without user information and fragment. Holds the query: not for showing.
@@ -27,11 +22,12 @@ package struct URLParts: Sendable {
   let password: String?
 
   /// - Parameter text: an absolute URL; characters beyond ASCII get percent-encoded.
+  /// - Throws: also if libcurl cannot be loaded.
   package init(_ text: String) throws(URLProblem) {
     try self.init(text, relativeTo: nil)
   }
 
-  /// What follows the question mark; nil where there is none. May hold secrets.
+  /// What follows the question mark; nil if there is none. May hold secrets.
   package var query: String? {
     requestText.firstIndex(of: "?").map { String(requestText[requestText.index(after: $0)...]) }
   }
@@ -48,54 +44,40 @@ package struct URLParts: Sendable {
   }
 
   private init(_ text: String, relativeTo base: String?) throws(URLProblem) {
-    do throws(TransferError) { try Libcurl.load() } catch { throw URLProblem(reason: error.description) }
-    guard let handle = curl_url() else { throw URLProblem(reason: "out of memory") }
-    defer { curl_url_cleanup(handle) }
-    var flags = UInt32(CURLU_URLENCODE | CURLU_NON_SUPPORT_SCHEME)
-
+    let handle = try URLHandle()
     if let base {
-      flags |= UInt32(CURLU_ALLOW_SPACE)  // servers do send it in Location; it becomes %20
-      try Self.set(handle, CURLUPART_URL, base, flags)
+      try handle.set(CURLUPART_URL, base, allowingSpace: true)
     } else {
       try Self.checkForm(text)
     }
     guard !text.utf8.contains(0) else { throw URLProblem(reason: "control character in the URL") }
-    try Self.set(handle, CURLUPART_URL, text, flags)
+    // Servers do send blanks in Location; they become %20.
+    try handle.set(CURLUPART_URL, text, allowingSpace: base != nil)
 
-    scheme = try Self.scheme(try Self.required(handle, CURLUPART_SCHEME).utf8)
-    user = try Self.part(handle, CURLUPART_USER, UInt32(CURLU_URLDECODE))
-    password = try Self.part(handle, CURLUPART_PASSWORD, UInt32(CURLU_URLDECODE))
+    scheme = try Self.scheme(try handle.required(CURLUPART_SCHEME).utf8)
+    user = try handle.part(CURLUPART_USER, CURLU_URLDECODE)
+    password = try handle.part(CURLUPART_PASSWORD, CURLU_URLDECODE)
     for secret in [CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS, CURLUPART_FRAGMENT] {
-      guard curl_url_set(handle, secret, nil, 0) == CURLUE_OK else {
-        throw URLProblem(reason: "out of memory")
-      }
+      try handle.remove(secret)
     }
     // Read again, as the engine will: libcurl decodes `%30` to `0`, but sees 0.0.0.0 in it only the next time.
-    try Self.set(handle, CURLUPART_URL, try Self.required(handle, CURLUPART_URL), flags)
-    requestText = try Self.required(handle, CURLUPART_URL)
+    try handle.set(CURLUPART_URL, try handle.required(CURLUPART_URL), allowingSpace: base != nil)
+    requestText = try handle.required(CURLUPART_URL)
 
-    host = try Self.host(handle)
-    let portText = try Self.required(handle, CURLUPART_PORT, UInt32(CURLU_DEFAULT_PORT))
-    guard let port = UInt16(portText), port > 0 else {
+    host = try Self.host(try handle.required(CURLUPART_HOST))
+    guard let port = UInt16(try handle.required(CURLUPART_PORT, CURLU_DEFAULT_PORT)), port > 0 else {
       throw URLProblem(reason: "port is not between 1 and 65535")
     }
     self.port = port
 
-    let path = try Self.part(handle, CURLUPART_PATH) ?? "/"
-    let shownPort = try Self.part(handle, CURLUPART_PORT, UInt32(CURLU_NO_DEFAULT_PORT))
+    let path = try handle.part(CURLUPART_PATH) ?? "/"
+    lastPathSegment = Self.fileName(inPath: path)
+    let shownPort = try handle.part(CURLUPART_PORT, CURLU_NO_DEFAULT_PORT)
     redacted = "\(scheme)://\(host)\(shownPort.map { ":" + $0 } ?? "")\(path)"
     guard redacted.utf8.allSatisfy({ 0x21...0x7e ~= $0 }) else {
       throw URLProblem(reason: "control character in the URL")
     }
-    lastPathSegment = Self.fileName(inPath: path)
-
-    if scheme.listsDirectories {
-      // A directory comes as a listing, and a path with type=a or type=d as text.
-      let lower = String(decoding: path.utf8.map(lowercasedASCII), as: UTF8.self)
-      guard !path.hasSuffix("/"), !lower.hasSuffix(";type=a"), !lower.hasSuffix(";type=d") else {
-        throw URLProblem(reason: "path names no file")
-      }
-    }
+    if scheme.listsDirectories { try Self.checkNamesFile(path) }
   }
 
   private static let unknownScheme = URLProblem(
@@ -108,7 +90,15 @@ package struct URLParts: Sendable {
     return scheme
   }
 
-  /// libcurl forgives `http:/host`, `http:///host` and a missing scheme; a job has no use for guesses.
+  /// A directory comes as a listing, and a path with type=a or type=d as text.
+  private static func checkNamesFile(_ path: String) throws(URLProblem) {
+    let lower = String(decoding: path.utf8.map(lowercasedASCII), as: UTF8.self)
+    guard !path.hasSuffix("/"), !lower.hasSuffix(";type=a"), !lower.hasSuffix(";type=d") else {
+      throw URLProblem(reason: "path names no file")
+    }
+  }
+
+  /// libcurl accepts `http:/host`, `http:///host` and a missing scheme, and guesses what is meant; a job must say it.
   private static func checkForm(_ text: String) throws(URLProblem) {
     for byte in text.utf8 where byte <= 0x20 || byte == 0x7f {
       throw URLProblem(
@@ -124,9 +114,9 @@ package struct URLParts: Sendable {
     }
   }
 
-  private static func host(_ handle: OpaquePointer) throws(URLProblem) -> String {
-    let bytes = try required(handle, CURLUPART_HOST).utf8.map(lowercasedASCII)
-    // libcurl converts names by the locale of the process, which here is the one of C, and fails.
+  private static func host(_ text: String) throws(URLProblem) -> String {
+    let bytes = text.utf8.map(lowercasedASCII)
+    // libcurl converts names by the locale of the process, which is C here, and fails.
     guard bytes.allSatisfy({ $0 < 0x80 }) else {
       throw URLProblem(reason: "host name is not ASCII: write it in its xn-- form")
     }
@@ -175,57 +165,4 @@ extension URLParts: CustomStringConvertible, CustomDebugStringConvertible, Custo
   package var description: String { redacted }
   package var debugDescription: String { redacted }
   package var customMirror: Mirror { Mirror(self, children: ["redacted": redacted]) }
-}
-
-// MARK: libcurl's URL handle
-
-extension URLParts {
-  private static func set(
-    _ handle: OpaquePointer, _ part: CURLUPart, _ value: String, _ flags: UInt32
-  ) throws(URLProblem) {
-    let code = curl_url_set(handle, part, value, flags)
-    guard code == CURLUE_OK else { throw URLProblem(reason: reason(code)) }
-  }
-
-  /// Nil if the URL has no such part.
-  private static func part(
-    _ handle: OpaquePointer, _ part: CURLUPart, _ flags: UInt32 = 0
-  ) throws(URLProblem) -> String? {
-    var text: UnsafeMutablePointer<CChar>?
-    let code = ccurl_url_get(handle, part, &text, flags)
-    defer { curl_free(text) }
-    switch code {
-    case CURLUE_OK:
-      guard let text else { return nil }
-      if let valid = String(validatingCString: text) { return valid }
-      // Another password than the one meant would be refused, and nobody could see why.
-      if part == CURLUPART_USER || part == CURLUPART_PASSWORD {
-        throw URLProblem(reason: "user name or password is no UTF-8")
-      }
-      return String(cString: text)
-    case CURLUE_NO_SCHEME, CURLUE_NO_USER, CURLUE_NO_PASSWORD, CURLUE_NO_OPTIONS, CURLUE_NO_HOST,
-      CURLUE_NO_PORT, CURLUE_NO_QUERY, CURLUE_NO_FRAGMENT:
-      return nil
-    default: throw URLProblem(reason: reason(code))
-    }
-  }
-
-  private static func required(
-    _ handle: OpaquePointer, _ part: CURLUPart, _ flags: UInt32 = 0
-  ) throws(URLProblem) -> String {
-    guard let text = try Self.part(handle, part, flags) else {
-      throw URLProblem(reason: "incomplete URL")
-    }
-    return text
-  }
-
-  private static func reason(_ code: CURLUcode) -> String {
-    switch code {
-    case CURLUE_BAD_PORT_NUMBER: "port is not between 1 and 65535"
-    case CURLUE_BAD_HOSTNAME, CURLUE_LACKS_IDN: "host name is not valid"
-    case CURLUE_BAD_IPV6: "IPv6 address is not valid"
-    case CURLUE_NO_HOST: "no host in the URL"
-    default: "malformed URL: \(String(cString: curl_url_strerror(code)))"
-    }
-  }
 }
