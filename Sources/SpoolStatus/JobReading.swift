@@ -16,13 +16,13 @@ struct JobReading {
     let request = text.request.inheriting(defaults)
     var status = JobStatus(name, state)
     status.bytes = data?.size
-    status.total = request.size ?? (data == nil ? nil : journal.version?.size)
+    status.total = request.expected.size ?? (data == nil ? nil : journal.data.version?.size)
     status.attemptLimit = request.attempts ?? JobRequest.defaultAttempts
-    status.attempts = journal.failures + (state == .running ? 1 : 0)
+    status.attempts = journal.attempts.failures + (state == .running ? 1 : 0)
     status.problem = problem(state)
     if state == .running {
       status.rate = rate
-      if let data, let started = journal.lastStarted,
+      if let data, let started = journal.attempts.lastStarted,
         now.seconds - max(data.modified, started.seconds) >= Self.quietAfter
       {
         status.quiet = now.seconds - max(data.modified, started.seconds)
@@ -33,7 +33,7 @@ struct JobReading {
 
   /// The bytes since the attempt began, divided by the time until the data's last change.
   private var rate: Double? {
-    guard let data, let started = text.journal.lastStarted, let from = text.journal.grewFrom, data.size >= from else {
+    guard let data, let started = text.journal.attempts.lastStarted, let from = text.journal.traffic.grewFrom, data.size >= from else {
       return nil
     }
     if now.seconds - data.modified >= Self.quietAfter { return 0 }
@@ -45,12 +45,12 @@ struct JobReading {
 
   private func problem(_ state: JobState) -> JobStatus.Problem? {
     let journal = text.journal
-    if state == .interrupted, let stop = journal.lastInterruption {
+    if state == .interrupted, let stop = journal.attempts.lastInterruption {
       return .init(code: "interrupted", reason: stop["reason"] ?? "", time: stop.words.first.flatMap { Timestamp($0) })
     }
-    guard state != .paused, let failure = journal.lastFailure else { return nil }
+    guard state != .paused, let failure = journal.attempts.lastFailure else { return nil }
     // After `retry` the old failures no longer count.
-    if state == .running, journal.failures == 0 { return nil }
+    if state == .running, journal.attempts.failures == 0 { return nil }
     return .init(failure)
   }
 }

@@ -43,7 +43,7 @@ package struct SnapshotReader {
     snapshot.jobs[.waiting] = smallest(waiting, limit).map { JobStatus($0, .waiting) }
     snapshot.counts[.done] = done.count
     for name in done.prefix(Self.receiptsRead) {
-      if try spool.job(.done, name)?.journal.receipt?.unproven != nil { snapshot.unproven += 1 }
+      if try spool.job(.done, name)?.journal.publication.receipt?.unproven != nil { snapshot.unproven += 1 }
     }
     return snapshot
   }

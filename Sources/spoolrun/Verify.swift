@@ -65,20 +65,20 @@ struct Verify: ParsableCommand {
     guard JobName(name) != nil, let job = try spool.job(.done, name) else {
       return Verdict(text: "no such receipt in done")
     }
-    guard let receipt = job.journal.receipt, let verified = job.journal.verified,
+    guard let receipt = job.journal.publication.receipt, let verified = job.journal.publication.verified,
       let output = OutputPath(receipt.output)
     else {
       return Verdict(text: "no receipt: the job file says neither `verified:` nor `done:`")
     }
     switch try OutputRoot(directory ?? receipt.directory, spool: spool).check(receipt, verified) {
     case .missing: return Verdict(text: "missing: \(escaped(output.text))")
-    case .changed(let expected, let found):
-      return Verdict(text: "changed: \(escaped(output.text)): expected \(expected), found \(found)")
+    case .changed(let mismatch): return Verdict(text: "changed: \(escaped(output.text)): \(mismatch.text)")
     case .present, .sound: break
     }
+    let digests = Fields().with(verified.digests).text
     let unproven = receipt.unproven.map { " unproven=\(escaped($0))" } ?? ""
     return Verdict(
       isSound: true, isUnproven: !unproven.isEmpty,
-      text: "sound: \(escaped(output.text)) size=\(verified.size) crc32=\(verified.checksum)\(unproven)")
+      text: "sound: \(escaped(output.text)) size=\(verified.size) \(digests)\(unproven)")
   }
 }

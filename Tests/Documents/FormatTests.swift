@@ -7,7 +7,22 @@ import Testing
   init() throws { manual = try Manual("man/spool.5") }
 
   @Test func `spool(5) has the request keys of the program`() {
-    #expect(manual.names("JOB FORMAT", "Cm").sorted() == RequestKey.allCases.map(\.rawValue).sorted())
+    #expect(manual.names("JOB FORMAT", "Cm").sorted() == JobKey.all.map(\.name).sorted())
+  }
+
+  @Test func `spool(5) names the keys that have no place in defaults`() throws {
+    let text = manual.section("JOB FORMAT").joined(separator: " ")
+    let list = try #require(text.firstMatch(of: /has the same format, without (.*?)\. A job's own key/)?.1)
+    let named = list.split(separator: " ").filter { ![".Cm", ",", "and", "."].contains($0) }
+    #expect(named.sorted() == JobKey.all.filter(\.isPerJob).map { $0.name[...] }.sorted())
+  }
+
+  @Test func `spool(5) names the header fields that a job may not set`() throws {
+    let item = try #require(manual.items("JOB FORMAT").first { $0.head.starts(with: ["Cm", "header"]) })
+    // The paragraph of `.Cm Range ,` and so on, up to `are the worker's own`.
+    let paragraph = item.body.split(separator: ".Pp").last ?? []
+    let named = paragraph.filter { $0.hasPrefix(".Cm ") }.map { $0.split(separator: " ")[1].lowercased() }
+    #expect(named.sorted() == HeaderLine.reserved.sorted())
   }
 
   @Test func `spool(5) has the journal keys of the program`() {
@@ -54,9 +69,9 @@ import Testing
     let whole = page.replacing(/\ \\\n\ +/, with: " ")
     let job = parse("https://mirror.example/data.tar\n" + whole)
     #expect(job.defect == nil)
-    #expect(job.journal.failures == 1)
-    #expect(job.journal.verified?.size == 1_048_576)
-    #expect(job.journal.receipt?.output == "data.tar")
+    #expect(job.journal.attempts.failures == 1)
+    #expect(job.journal.publication.verified?.size == 1_048_576)
+    #expect(job.journal.publication.receipt?.output == "data.tar")
     for line in whole.split(separator: "\n") {
       let key = line.prefix { $0 != ":" }
       let fields = try #require(Fields(parsing: line.dropFirst(key.count + 2)))

@@ -22,7 +22,7 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
     let lost = Trust.lost(SpoolError(call: .fsync, path: "a", errno: .ioError))
     let records = [lost, .doubtful].map { trust in
       FailureRecord(
-        time: now, attempt: 1, failure: failure, trust: trust, offset: 1, checksum: Checksum(), fetched: 1, retry: now)
+        time: now, attempt: 1, failure: failure, trust: trust, mark: mark, fetched: 1, retry: now)
     }
     let lines: [JournalLine] = [
       .requeued(now),
@@ -34,7 +34,7 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
       .interrupted(now, attempt: 1, mark: mark, fetched: 1, lostWrites: true, reason: "stopped"),
       .failed(records[0]),
       .failed(records[1]),
-      .verified(now, .init(size: 1, checksum: Checksum(), part: 1, unproven: "length")),
+      .verified(now, .init(mark, part: 1, unproven: "length")),
       .done(
         now, attempts: 1, output: "a", fetched: 1, seconds: 1, existing: true, unproven: "length",
         directory: "/srv"),

@@ -4,9 +4,9 @@ package enum PayloadCheck: Sendable {
   case missing
   /// A regular file has the name; nothing more was asked.
   case present
-  /// Another size or checksum than the receipt says, in words: `12 bytes`, `crc32 1C291CA3`.
-  case changed(expected: String, found: String)
-  /// Size and checksum are the receipt's.
+  /// Another size or digest than the receipt says.
+  case changed(Mismatch)
+  /// Size and digests are the receipt's.
   case sound
 }
 
@@ -20,11 +20,10 @@ extension OutputRoot {
     }
     guard let verified else { return .present }
     let existing = try place(output).openExisting()
-    guard existing.status.size == verified.size else {
-      return .changed(expected: "\(verified.size) bytes", found: "\(existing.status.size)")
-    }
-    let found = try existing.reading.run().checksum
-    guard found == verified.checksum else { return .changed(expected: "crc32 \(verified.checksum)", found: "\(found)") }
+    let expected = verified.expectation
+    // A file of another size need not be read.
+    if let mismatch = expected.mismatch(size: UInt64(existing.status.size)) { return .changed(mismatch) }
+    if let mismatch = expected.mismatch(try existing.reading.run()) { return .changed(mismatch) }
     return .sound
   }
 }

@@ -1,4 +1,4 @@
-/// A stretch of a file to run the checksum over.
+/// A stretch of a file to run the digests over.
 package struct ChecksumReading: Sendable {
   let file: SharedFile
   let start: Mark
@@ -12,14 +12,14 @@ package struct ChecksumReading: Sendable {
   /// - Throws: ``SpoolError``, EIO where the file is shorter.
   package func run() throws(SpoolError) -> Mark {
     guard start.offset < end else { return start }
-    var checksum = start.checksum
+    var states = start.states
     try file.readBlocks(start.offset..<end) { (bytes, offset) throws(SpoolError) in
-      checksum.update(bytes)
+      states.update(bytes)
       guard let rewritingFrom, rewritingFrom < offset + UInt64(bytes.count) else { return }
       let known = rewritingFrom > offset ? Int(rewritingFrom - offset) : 0
       try file.write(UnsafeRawBufferPointer(rebasing: bytes[known...]), at: Int64(offset) + Int64(known))
     }
-    return Mark(offset: end, checksum: checksum)
+    return Mark(offset: end, states: states)
   }
 }
 

@@ -40,7 +40,7 @@ package final class ExistingOutput {
 
   /// Reads all of it.
   package var reading: ChecksumReading {
-    ChecksumReading(file: file, start: Mark(offset: 0, checksum: Checksum()), end: UInt64(status.size))
+    ChecksumReading(file: file, start: Mark.zero, end: UInt64(status.size))
   }
 
   /// Makes its data durable.

@@ -8,8 +8,8 @@ package final class PartFile {
   package let inode: UInt64
   /// Bytes of the file.
   package private(set) var length: UInt64
-  /// CRC-32 of all ``length`` bytes; see ``adopt(_:)``.
-  package private(set) var checksum = Checksum()
+  /// The digests of all ``length`` bytes; see ``adopt(_:)``.
+  private var states = DigestStates()
 
   private let identity: FileStatus
 
@@ -81,41 +81,41 @@ package final class PartFile {
     file.path = old.path
   }
 
-  /// Adds `bytes` at the end of the file, and to the checksum.
+  /// Adds `bytes` at the end of the file, and to the digests.
   /// - Throws: ``SpoolError``; the file is as before then.
   package func append(_ bytes: UnsafeRawBufferPointer) throws(SpoolError) {
     do throws(SpoolError) {
       try file.write(bytes, at: Int64(length))
     } catch {
-      // What a short write left behind is not in the checksum.
+      // What a short write left behind is not in the digests.
       try? file.truncate(to: Int64(length))
       throw error
     }
-    checksum.update(bytes)
+    states.update(bytes)
     length += UInt64(bytes.count)
   }
 
-  /// Cuts the data to `newLength` bytes. The checksum is known again after ``adopt(_:)``, or at length 0.
+  /// Cuts the data to `newLength` bytes. The digests are known again after ``adopt(_:)``, or at length 0.
   /// - Throws: ``SpoolError``.
   package func truncate(to newLength: UInt64) throws(SpoolError) {
     guard newLength != length else {
-      if newLength == 0 { checksum = Checksum() }
+      if newLength == 0 { states = DigestStates() }
       return
     }
     try file.truncate(to: Int64(newLength))
     length = newLength
-    if newLength == 0 { checksum = Checksum() }
+    if newLength == 0 { states = DigestStates() }
   }
 
-  /// The end of the data, with the checksum of all before it.
-  package var mark: Mark { Mark(offset: length, checksum: checksum) }
+  /// The end of the data, with the digests of all before it.
+  package var mark: Mark { Mark(offset: length, states: states) }
 
   package var cache: DataCache { DataCache(file: file) }
 
   /// Makes the data durable.
   package var flush: Flush { Flush(dataOf: file, identity) }
 
-  /// Reads the data between `mark` and `end` to continue the checksum; on any thread.
+  /// Reads the data between `mark` and `end` to continue the digests; on any thread.
   /// - Parameter rewritingFrom: the data beyond this offset is written again, so that the next fsync makes it durable
   ///   whatever became of the last one.
   package func reading(from mark: Mark, to end: UInt64, rewritingFrom: UInt64? = nil) -> ChecksumReading {
@@ -135,10 +135,10 @@ package final class PartFile {
   /// - Throws: ``SpoolError``.
   package func stamp() throws(SpoolError) -> FileStatus.Stamp { try file.status().stamp }
 
-  /// The checksum of the whole file, as ``ChecksumReading`` found it.
+  /// Takes the digests of the whole file, as ``ChecksumReading`` found it.
   package func adopt(_ mark: Mark) {
     precondition(mark.offset == length)
-    checksum = mark.checksum
+    states = mark.states
   }
 
   /// Whether the name is still this very file's.

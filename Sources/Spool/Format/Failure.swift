@@ -116,25 +116,21 @@ package struct FailureRecord: Sendable {
   package let attempt: Int
   package let failure: Failure
   package let trust: Trust
-  /// The length of the data in bytes, and its CRC-32 where it is known.
-  package let offset: UInt64
-  package let checksum: Checksum?
-  /// Bytes that the attempt got over the network.
+  /// The end of the data; nil where there is none.
+  package let mark: Mark?
   package let fetched: UInt64
   /// The time of the next attempt; nil when the job is given up.
   package let retry: Timestamp?
 
   package init(
-    time: Timestamp, attempt: Int, failure: Failure, trust: Trust = .sound, offset: UInt64, checksum: Checksum?,
-    fetched: UInt64,
+    time: Timestamp, attempt: Int, failure: Failure, trust: Trust = .sound, mark: Mark?, fetched: UInt64,
     retry: Timestamp?
   ) {
     self.time = time
     self.attempt = attempt
     self.failure = failure
     self.trust = trust
-    self.offset = offset
-    self.checksum = checksum
+    self.mark = mark
     self.fetched = fetched
     self.retry = retry
   }
@@ -147,7 +143,7 @@ package struct FailureRecord: Sendable {
 
   private func facts(after head: Fields) -> Fields {
     head.with("attempt", attempt).with("class", failure.failureClass.rawValue)
-      .with("code", failure.label).with("at", offset).with("crc32", checksum)
+      .with("code", failure.label).with("at", mark?.offset ?? 0).with(mark?.states)
       .with("fetched", fetched > 0 ? fetched : nil).with("retry", retry)
       .with("burned", failure.code.burnsAttempt ? nil : "no").with("lost", trust.isLost ? "yes" : nil)
       .with("doubt", trust.isDoubtful ? "yes" : nil)

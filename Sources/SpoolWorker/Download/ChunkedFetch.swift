@@ -108,7 +108,7 @@ final class ChunkedFetch {
     let source = sources[leadsTo[connection]]
     var plan = ResumePlan.decide(
       length: request.range.lowerBound, version: state.version, mirror: source.mirror.number,
-      hasChecksum: state.request.crc32 != nil)
+      hasChecksum: state.request.expected.provesContent)
     // Nothing says what these bytes are to belong to: then they would be asked for from 0, and be taken for those of the chunk.
     if plan.offset != request.range.lowerBound { finish(.differs("the answers have nothing to compare them by")) }
     plan.last = request.range.upperBound - 1

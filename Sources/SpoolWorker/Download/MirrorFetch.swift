@@ -30,7 +30,7 @@ final class MirrorFetch {
     self.state = state
     self.mirror = mirror
     // What two servers send can be joined only where a digest proves the whole in the end.
-    self.others = state.request.crc32 == nil ? [] : others
+    self.others = state.request.expected.mayJoinMirrors ? others : []
     self.engine = engine
     self.options = options
     self.memory = memory
@@ -38,9 +38,9 @@ final class MirrorFetch {
     let request = state.request
     template = FetchRequest(
       id: id, url: mirror.url, headers: request.headers(for: mirror.parts.host),
-      idleTimeoutSeconds: request.idleTimeout ?? JobRequest.defaultIdleTimeout,
+      idleTimeoutSeconds: request.idleTimeout,
       floor: request.effectiveMinimumRate.map { RateFloor(bytesPerSecond: $0.bytesPerSecond, seconds: $0.seconds) },
-      totalTimeoutSeconds: request.totalTimeout ?? JobRequest.defaultTotalTimeout, bytesPerSecond: request.limitRate,
+      totalTimeoutSeconds: request.totalTimeout, bytesPerSecond: request.limitRate,
       group: id)
     policy = FetchPolicy(
       host: mirror.parts.host,
@@ -142,8 +142,8 @@ final class MirrorFetch {
     state.isLengthUnproven = false
     let endsUnannounced = ending.map { $0 != .announced } ?? false
     // A body that ends with the connection may have been cut: the job's own `size:` tells.
-    guard let size = state.version?.size ?? sink.statedEnd ?? (endsUnannounced ? state.request.size : nil) else {
-      state.isLengthUnproven = endsUnannounced && ending != .reply && state.request.crc32 == nil
+    guard let size = state.version?.size ?? sink.statedEnd ?? (endsUnannounced ? state.request.expected.size : nil) else {
+      state.isLengthUnproven = endsUnannounced && ending != .reply && !state.request.expected.provesContent
       return nil
     }
     if state.length >= size { return nil }
@@ -213,7 +213,7 @@ final class MirrorFetch {
 extension PartData {
   /// How the next request to a mirror goes on.
   func plan(for mirror: Int) -> ResumePlan {
-    ResumePlan.decide(length: length, version: version, mirror: mirror, hasChecksum: request.crc32 != nil)
+    ResumePlan.decide(length: length, version: version, mirror: mirror, hasChecksum: request.expected.provesContent)
   }
 
   var progress: FetchPolicy.Progress { FetchPolicy.Progress(length: length, generation: generation) }

@@ -39,7 +39,7 @@ final class PartData {
     answers = claim.text.journal.answers
     self.part = part
     self.version = version
-    marks = KnownMarks(start: part.mark, durable: claim.text.journal.checkpoint)
+    marks = KnownMarks(start: part.mark, durable: claim.text.journal.data.checkpoint)
     space.enter(self) { [unowned self] in stillToCome ?? 0 }
   }
 
@@ -50,7 +50,7 @@ final class PartData {
   private var growing: PartFile { beside ?? part }
 
   /// Bytes of the whole; nil where neither the job nor the server says.
-  var total: UInt64? { request.size ?? version?.size }
+  var total: UInt64? { request.expected.size ?? version?.size }
 
   /// Bytes that only the page cache has, as far as checkpoints tell.
   var undurable: UInt64 {
@@ -60,12 +60,12 @@ final class PartData {
 
   /// Bytes of the whole that are not here yet; nil where neither the server nor the job says.
   var stillToCome: UInt64? {
-    (version?.size ?? request.size).map { $0 > growing.length ? $0 - growing.length : 0 }
+    (version?.size ?? request.expected.size).map { $0 > growing.length ? $0 - growing.length : 0 }
   }
 
   /// Whether the data is known to be the whole.
   var isComplete: Bool {
-    guard let size = version?.size ?? request.size, version != nil else { return false }
+    guard let size = version?.size ?? request.expected.size, version != nil else { return false }
     return growing.length == size
   }
 
@@ -155,7 +155,7 @@ final class PartData {
   /// The same by an offset: reads from the last mark before it to know the checksum there.
   func cutBack(to offset: UInt64) async throws {
     guard growing.length > offset else { return }
-    let zero = Mark(offset: 0, checksum: Checksum())
+    let zero = .zero
     let known = marks.last(before: offset) ?? zero
     let mark = try await runBlocking { [reading = growing.reading(from: known, to: offset)] in try reading.run() }
     try cutBack(to: mark)
@@ -215,7 +215,7 @@ final class PartData {
   var held: UInt64 { max(part.length, growing.length) }
 
   func append(_ bytes: UnsafeRawBufferPointer, host: String) throws {
-    let whole = version?.size ?? request.size
+    let whole = version?.size ?? request.expected.size
     let end = length + UInt64(bytes.count)
     if let whole, end > whole {
       throw Failure(

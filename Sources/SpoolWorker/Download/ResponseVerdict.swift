@@ -63,7 +63,7 @@ package enum ResponseVerdict {
     }
 
     /// The file has a digest, which shows in the end whether what was joined belongs together.
-    var hasChecksum: Bool { request.crc32 != nil }
+    var hasChecksum: Bool { request.expected.provesContent }
   }
 }
 
@@ -113,7 +113,7 @@ private struct Judge {
       return .fail(Failure(.otherKind, reason, found: AnswerKind.text(whole)))
     }
     if let failure = sizeFailure(whole.size) { return .fail(failure) }
-    if response.ending == .stream, asked.request.size == nil, !asked.hasChecksum {
+    if response.ending == .stream, asked.request.expected.size == nil, !asked.hasChecksum {
       return .askHTTP1("over HTTP/2 without a length, a body that was cut looks whole")
     }
     guard asked.held > 0 else { return .append(whole) }
@@ -165,7 +165,7 @@ private struct Judge {
     guard let version = asked.version else { return .startOver("nothing to compare with") }
     // A range may be shorter than asked for (RFC 9110 section 15.3.7): without a total, its end may be taken for the
     // end of the file.
-    if joined.size == nil, asked.request.size == nil, !asked.hasChecksum { return .startOver("the total is not known") }
+    if joined.size == nil, asked.request.expected.size == nil, !asked.hasChecksum { return .startOver("the total is not known") }
     if let difference = difference(from: version) { return .startOver(difference) }
     var joined = joined
     // Left out of the answer, or the same.
@@ -207,7 +207,7 @@ private struct Judge {
     if let known = version?.size, known != size { return .startOver("the size has changed") }
     if asked.hasChecksum { return .complete }
     // If no earlier answer gave the size, a server that agrees with any length would end a body that was cut.
-    guard version?.size ?? asked.request.size != nil else { return .startOver("416, and the size was never told") }
+    guard version?.size ?? asked.request.expected.size != nil else { return .startOver("416, and the size was never told") }
     guard let version, version.mayBeContinued(by: answer) else { return .startOver("another resource answered") }
     if let strong = version.strongETag, response.etag == strong { return .complete }
     if let modified = version.modified, version.etag == nil, response.lastModified == modified { return .complete }
@@ -216,7 +216,7 @@ private struct Judge {
 
   private func sizeFailure(_ size: UInt64?) -> Failure? {
     guard let size else { return nil }
-    guard let declared = asked.request.size, size != declared else { return asked.request.tooLarge(size) }
+    guard let declared = asked.request.expected.size, size != declared else { return asked.request.tooLarge(size) }
     return Failure(
       .mismatchSize, "\(host) offers another size than the job declares", expected: "\(declared)", found: "\(size)")
   }

@@ -36,7 +36,7 @@ final class Attempt {
     self.note = note
     trust = claim.isTakenOver ? .doubtful : .sound
     probation = Probation(
-      deaths: claim.origin == .new ? 0 : claim.text.journal.deaths(askedBy: claim.spool.owner),
+      deaths: claim.origin == .new ? 0 : claim.text.journal.attempts.deaths(askedBy: claim.spool.owner),
       period: environment.options.probation)
   }
 
@@ -60,5 +60,5 @@ final class Attempt {
 
 extension Claim {
   /// Whether whoever worked on the job last could not say how that ended, wherever the job was moved since.
-  var isTakenOver: Bool { origin == .cur || text.journal.hasOpenAttempt }
+  var isTakenOver: Bool { origin == .cur || text.journal.attempts.isOpen }
 }

@@ -60,14 +60,14 @@ extension Attempt {
   private func write(_ failure: Failure) throws(SpoolError) -> FailureRecord {
     let trust = trust.joined(with: claim.lostWrites)
     let journal = claim.origin == .new ? Journal() : claim.text.journal
-    let failure = RetryDecision.believed(failure, mismatches: journal.mismatches)
+    let failure = RetryDecision.believed(failure, mismatches: journal.attempts.mismatches)
     let decision = RetryDecision.decide(
       failure, failures: account.number, request: claim.text.request.inheriting(environment.options.defaults),
       now: .now(), jitter: .random(in: 0...1))
     let mark = data.flatMap { $0.part.length > 0 ? $0.part.mark : nil }
     let record = FailureRecord(
-      time: .now(), attempt: account.number, failure: failure, trust: trust, offset: mark?.offset ?? 0,
-      checksum: mark?.checksum, fetched: account.fetched, retry: decision.next)
+      time: .now(), attempt: account.number, failure: failure, trust: trust, mark: mark,
+      fetched: account.fetched, retry: decision.next)
     try append(record)
     return record
   }
@@ -86,11 +86,11 @@ extension Attempt {
   /// Makes the move that a recorded failure calls for, where a crash came between the two.
   func finishRecordedFailure() async throws -> AttemptEnd? {
     let journal = claim.text.journal
-    guard claim.origin == .cur, journal.endsInFailure else { return nil }
+    guard claim.origin == .cur, journal.attempts.endsInFailure else { return nil }
     let spool = claim.spool
     if let data = try spool.status(.partial, claim.job.part), data.size == 0 { try spool.removeData(of: claim.job) }
     let job = name
-    let record = journal.lastFailure ?? Fields()
+    let record = journal.attempts.lastFailure ?? Fields()
     let retry = record["retry"].flatMap { Timestamp($0) }
     if let retry { try claim.park(until: retry) } else { try claim.giveUp() }
     // The one who wrote it died before it could tell anybody.
@@ -141,7 +141,7 @@ extension Attempt {
   }
 
   private var lastMark: Mark {
-    data?.part.mark ?? claim.text.journal.softMark ?? Mark(offset: 0, checksum: Checksum())
+    data?.part.mark ?? claim.text.journal.data.softMark ?? Mark.zero
   }
 
   /// Journals how far the data is, if anything was done.

@@ -28,9 +28,9 @@ extension Attempt {
   private func begin() throws(SpoolError) -> Bool {
     let journal = claim.text.journal
     let isRequeued = claim.origin == .new && !journal.isEmpty
-    account.number = (isRequeued ? 0 : journal.failures) + 1
+    account.number = (isRequeued ? 0 : journal.attempts.failures) + 1
     // A failed fsync is known to have lost lines of the journal, or may have done so unknown to all but a dead worker.
-    if claim.isTakenOver || journal.lostWrites { try claim.renew() }
+    if claim.isTakenOver || journal.data.lostWrites { try claim.renew() }
     // Else the claim has it already.
     if isRequeued, !claim.isRequeueNoted { try claim.append(.requeued(.now())) }
     if probation.deaths > 0 { log(Event("suspected", .info, job: name, Fields().with("deaths", probation.deaths))) }
@@ -48,7 +48,7 @@ extension Attempt {
     account.fetched += recovered.unrecorded
     account.lengthAtStart = data.part.length
     // The journal names the data's inode: after a change of inode it has to name the new one.
-    if let version = data.version, claim.text.journal.part != data.part.inode { try data.begin(version) }
+    if let version = data.version, claim.text.journal.data.part != data.part.inode { try data.begin(version) }
     return data
   }
 

@@ -30,7 +30,7 @@ struct Commit {
     try claim.append(.verified(.now(), verified))
     do {
       try await name(part, verified)
-    } catch let failure as Failure where failure.code == .outputExists && plan.request.crc32 != nil {
+    } catch let failure as Failure where failure.code == .outputExists && plan.request.expected.provesContent {
       // Another job, or a worker that thought this one dead, was quicker with the very same.
       guard try await acceptExisting(part) != nil else { throw failure }
       return try part.close()
@@ -71,9 +71,9 @@ struct Commit {
     let copy = try place.beginCopy(of: part)
     do {
       let found = try await runBlocking { try copy.run() }
-      guard found == part.checksum else {
+      guard found == part.mark.checksum else {
         throw Failure(
-          .mismatchChecksum, "the data read back differs from what was received", expected: "\(part.checksum)",
+          .mismatchChecksum, "the data read back differs from what was received", expected: "\(part.mark.checksum)",
           found: "\(found)")
       }
       // The copy's inode is the one that recovery has to look for.
@@ -113,12 +113,12 @@ struct Commit {
   ) async throws {
     // A job that came anew has an old account, perhaps even an old receipt: neither is this run's.
     let journal = claim.origin == .new ? Journal() : claim.text.journal
-    if !mayHaveReceipt || journal.receipt == nil {
+    if !mayHaveReceipt || journal.publication.receipt == nil {
       let now = Timestamp.now()
-      let seconds = now.seconds - (journal.firstStarted ?? account.began).seconds
+      let seconds = now.seconds - (journal.attempts.firstStarted ?? account.began).seconds
       try claim.append(
         .done(
-          now, attempts: account.number, output: plan.output.text, fetched: journal.fetched &+ account.fetched,
+          now, attempts: account.number, output: plan.output.text, fetched: journal.traffic.fetched &+ account.fetched,
           seconds: max(0, seconds),
           existing: existing, unproven: unproven, directory: outputs.location))
     }
@@ -126,7 +126,7 @@ struct Commit {
     if let part { try part.remove() } else { try spool.removeData(of: claim.job) }
     // Before the move, because nobody looks after a job that is done; a failure is not the job's, and leaves it to the sweep. Data that gave way to
     // an answer of another kind stays, for a person: `spoolrun clean` and the sweep remove it in time.
-    if !claim.text.journal.mayHaveReplacedKind { try? spool.removeSetAside(of: claim.job) }
+    if !claim.text.journal.answers.mayHaveReplacedKind { try? spool.removeSetAside(of: claim.job) }
     try claim.finish()
     try await durable(spool.flush(.done), spool.flush(.cur))
   }
@@ -136,10 +136,10 @@ struct Commit {
   /// - Throws: `mismatch-crc32` where that inode holds something else by now; what ``publish(_:unproven:)`` throws.
   func finishInterrupted() async throws -> Mark? {
     let journal = claim.text.journal
-    guard let verified = journal.verified else { return nil }
+    guard let verified = journal.publication.verified else { return nil }
     // Data that still has a second name would look like somebody else's.
     let root = try outputs.opened()
-    try root.removeTemporaries(beside: plan.output, of: [verified.part] + (journal.part.map { [$0] } ?? []))
+    try root.removeTemporaries(beside: plan.output, of: [verified.part] + (journal.data.part.map { [$0] } ?? []))
     if let status = try root.status(plan.output), status.isRegular, status.inode == verified.part,
       status.size == verified.size
     {
@@ -147,25 +147,23 @@ struct Commit {
       let place = try outputs.place(plan.output)
       let existing = try place.openExisting()
       let mark = try await runBlocking { [reading = existing.reading] in try reading.run() }
-      if existing.status.inode == verified.part, mark == Mark(offset: verified.size, checksum: verified.checksum) {
+      if existing.status.inode == verified.part, verified.expectation.mismatch(mark) == nil {
         try await sync(place)
         try await finish(existing: false, unproven: verified.unproven, mayHaveReceipt: true)
         return mark
       }
     }
     // Another fsync of this inode would not bring back what the failed one lost.
-    if journal.lostWrites { return nil }
+    if journal.data.lostWrites { return nil }
     guard let part = try PartFile.open(claim.job, in: spool) else { return nil }
     guard part.inode == verified.part, part.length == verified.size else { return nil }
     // That number may be another file's by now, where flock(2) keeps no other host away: all of it is read again here as well.
     let mark = try await runBlocking {
-      [reading = part.reading(from: Mark(offset: 0, checksum: Checksum()), to: part.length)] in
+      [reading = part.reading(from: .zero, to: part.length)] in
       try reading.run()
     }
-    guard mark.checksum == verified.checksum else {
-      throw Failure(
-        .mismatchChecksum, "the data is not what was verified", expected: "\(verified.checksum)",
-        found: "\(mark.checksum)")
+    if let mismatch = verified.expectation.mismatch(mark) {
+      throw Failure(mismatch, reason: "the data is not what was verified")
     }
     part.adopt(mark)
     try await publish(part, unproven: verified.unproven)
@@ -188,22 +186,23 @@ struct Commit {
     let isNew = overwrites && claim.origin == .new && journal.isEmpty
     let isOwn = status.isRegular && data?.isSameFile(as: status) == true && !isNew
     if overwrites, !isOwn { return nil }
-    let request = plan.request
     // A gesture that came between the receipt and the move to done/ leaves a job whose payload is in its place.
     // So does a crash between the payload's name and the receipt; and what has changed since must not get a receipt of its own.
-    let vouched = journal.published ?? (claim.origin == .new ? nil : journal.verified)
-    let published = vouched.flatMap { $0.part == status.inode ? $0.checksum : nil }
-    guard status.isRegular, request.size.map({ $0 == UInt64(status.size) }) ?? true,
-      isOwn || published != nil || request.crc32 != nil
+    let vouched = journal.publication.published ?? (claim.origin == .new ? nil : journal.publication.verified)
+    let published = vouched.flatMap { $0.part == status.inode ? $0.digests : nil }
+    var expected = plan.request.expected
+    guard status.isRegular, expected.mismatch(size: UInt64(status.size)) == nil,
+      isOwn || published != nil || expected.provesContent
     else {
       throw outputExists()
     }
     let place = try outputs.place(plan.output)
     let existing = try place.openExisting()
     let mark = try await runBlocking { [reading = existing.reading] in try reading.run() }
-    guard request.crc32 ?? published ?? mark.checksum == mark.checksum else { throw outputExists() }
+    if !expected.provesContent, let published { expected.digests = published }
+    guard expected.mismatch(mark) == nil else { throw outputExists() }
     try await durable(existing.flush)
-    let unproven = journal.verified?.unproven
+    let unproven = journal.publication.verified?.unproven
     try claim.append(.verified(.now(), .init(mark, part: existing.status.inode, unproven: unproven)))
     try await sync(place)
     try await finish(existing: !isOwn, unproven: unproven, part)

@@ -13,7 +13,6 @@ struct DataRecovery {
   private let plan: JobPlan
   private let environment: JobEnvironment
   private var spool: Spool { claim.spool }
-  private static let nothing = Mark(offset: 0, checksum: Checksum())
 
   init(_ claim: Claim, _ plan: JobPlan, _ environment: JobEnvironment) {
     self.claim = claim
@@ -25,12 +24,12 @@ struct DataRecovery {
     let journal = claim.text.journal
     let isTakenOver = claim.isTakenOver
     var part = try open()
-    let unrecorded = journal.unrecordedFrom.map { part.length > $0 ? part.length - $0 : 0 } ?? 0
+    let unrecorded = journal.traffic.unrecordedFrom.map { part.length > $0 ? part.length - $0 : 0 } ?? 0
     var recovery = Recovery.decide(
       length: part.length, inode: part.inode, journal: journal, host: spool.owner.host, boot: spool.boot,
       isTakenOver: isTakenOver)
-    if let mark = recovery.verifies, try await read(part, from: Self.nothing, to: mark.offset) != mark {
-      (recovery.length, recovery.from) = (0, Self.nothing)
+    if let mark = recovery.verifies, try await read(part, from: .zero, to: mark.offset) != mark {
+      (recovery.length, recovery.from) = (0, .zero)
     }
     // Before `started:` names this boot and host: from then on the length counts as trusted.
     if recovery.needsNewInode { part = try await copy(part, to: recovery.length) }
@@ -40,7 +39,7 @@ struct DataRecovery {
       part.adopt(try await read(part, from: recovery.from, to: recovery.length, rewritingFrom: rewritten))
     }
     let data = PartData(
-      claim: claim, request: plan.request, part: part, version: part.length > 0 ? journal.version : nil,
+      claim: claim, request: plan.request, part: part, version: part.length > 0 ? journal.data.version : nil,
       space: environment.space, blocks: environment.blocks)
     return Result(data: data, unrecorded: unrecorded)
   }

@@ -53,7 +53,7 @@ final class Download {
       do {
         try begin(mirror)
         // After a mismatch each mirror has to stand for all of the data, or one that is wrong would spoil what the others bring.
-        let isAlone = data.claim.text.journal.mismatches > 0 || failures.contains { $0.code.isMismatch }
+        let isAlone = data.claim.text.journal.attempts.mismatches > 0 || failures.contains { $0.code.isMismatch }
         try await fetch(mirror, with: isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.scheme.hasBoundedRanges))
         return try await verification.run()
       } catch let failure as Failure {

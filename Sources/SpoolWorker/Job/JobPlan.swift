@@ -10,7 +10,7 @@ struct JobPlan {
   /// - Throws: `malformed` or `protocol` with the line at fault, `bad-output`, `too-large`.
   init(_ request: JobRequest, protocols: Set<Scheme>) throws(Failure) {
     self.request = request
-    if let size = request.size, let failure = request.tooLarge(size) { throw failure }
+    if let size = request.expected.size, let failure = request.tooLarge(size) { throw failure }
     var mirrors: [URLParts] = []
     for line in request.urls {
       let parts: URLParts

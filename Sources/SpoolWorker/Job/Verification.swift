@@ -25,15 +25,8 @@ struct Verification {
     let part = data.part
     // Fetched when more was allowed.
     if let failure = data.request.tooLarge(part.length) { throw failure }
-    if let size = data.total, size != part.length {
-      throw Failure(
-        .mismatchSize, "the data has another size than it should", expected: "\(size)", found: "\(part.length)")
-    }
-    if let declared = data.request.crc32, declared != part.checksum {
-      throw Failure(
-        .mismatchChecksum, "the data has another CRC-32 than the job declares", expected: "\(declared)",
-        found: "\(part.checksum)")
-    }
+    let expected = Expectation(size: data.total, digests: data.request.expected.digests)
+    if let mismatch = expected.mismatch(part.mark) { throw Failure(mismatch) }
   }
 
   /// The spool's own `verify` program has the last word on a payload.
@@ -68,7 +61,7 @@ struct Verification {
     guard stamp.size == seal.size else { throw changed("\(seal.size)", "\(stamp.size)") }
     let expected = part.mark
     let found = try await runBlocking {
-      [reading = part.reading(from: Mark(offset: 0, checksum: Checksum()), to: expected.offset)] in
+      [reading = part.reading(from: .zero, to: expected.offset)] in
       try reading.run()
     }
     guard found == expected else { throw changed("\(expected.checksum)", "\(found.checksum)") }

@@ -179,7 +179,7 @@ import Testing
   ])
   func whatDoesNotCountIsNoAttempt(failure: Failure, text: String) {
     let record = FailureRecord(
-      time: .now(), attempt: 1, failure: failure, offset: 0, checksum: nil, fetched: 0, retry: .now())
+      time: .now(), attempt: 1, failure: failure, mark: nil, fetched: 0, retry: .now())
     let lines = Mutex<[String]>([])
     EventPrinter(isVerbose: false, format: .text, isTerminal: false) { line in lines.withLock { $0.append(line) } }
       .print(Event("failed", .warning, job: FileName("a"), record.facts))

@@ -7,11 +7,12 @@ internal import Transfer
 func checkAnswer(_ bytes: [UInt8]) throws(Violation) {
   guard let (job, head) = read(bytes) else { return }
   let mirror = max(1, job.request.urls.count)
-  let hasChecksum = job.request.crc32 != nil
+  let hasChecksum = job.request.expected.provesContent
   var plan = ResumePlan.decide(
-    length: job.journal.softMark?.offset ?? 0, version: job.journal.version, mirror: mirror, hasChecksum: hasChecksum)
+    length: job.journal.data.softMark?.offset ?? 0, version: job.journal.data.version, mirror: mirror,
+    hasChecksum: hasChecksum)
   if job.request.connections != nil { plan.last = plan.offset.addingReportingOverflow(65_535).partialValue }
-  let version = plan.offset > 0 ? job.journal.version : nil
+  let version = plan.offset > 0 ? job.journal.data.version : nil
   let url: URLParts
   do throws(URLProblem) { url = try URLParts("http://h/f") } catch { throw Violation(description: error.reason) }
   let verdict = ResponseVerdict.judge(
@@ -69,7 +70,7 @@ private struct Answer {
 
   func checkSize(_ joined: RemoteVersion) throws(Violation) {
     if let size = joined.size {
-      try require(request.size ?? size == size, "another size than the job declares")
+      try require(request.expected.size ?? size == size, "another size than the job declares")
       try require(size <= request.maxSize ?? size, "larger than the job allows")
       try require(plan.offset == 0 || head.status == 200 || size > plan.offset, "bytes behind the end")
     }
@@ -93,9 +94,9 @@ private struct Answer {
     guard let version, let range else { throw Violation(description: "data of nobody knows what goes on") }
     try require(range.total == nil || version.size == nil || range.total == version.size, "two sizes are joined")
     try require(
-      range.total != nil || version.size != nil || request.size != nil || request.crc32 != nil,
+      range.total != nil || version.size != nil || request.expected.size != nil || request.expected.provesContent,
       "an end that may be that of a part")
-    if request.crc32 == nil {
+    if !request.expected.provesContent {
       try require(isSameMirror || plan.comparison == .validator, "two servers are joined, and nothing would show it")
       try require(version.ifRange != nil, "no strong validator, and nothing would show a splice")
     }
@@ -121,6 +122,6 @@ private struct Answer {
     let isSameETag = version?.strongETag != nil && same(head.first("etag"), version?.etag)
     let isSameDate =
       version?.etag == nil && version?.modified != nil && same(head.first("last-modified"), version?.modified)
-    try require(isSameETag || isSameDate || request.crc32 != nil, "whole, and nobody knows of which version")
+    try require(isSameETag || isSameDate || request.expected.provesContent, "whole, and nobody knows of which version")
   }
 }

@@ -8,9 +8,12 @@ func checkJob(_ bytes: [UInt8]) throws(Violation) {
   try require(job.completeLength == 0 || bytes[job.completeLength - 1] == 0x0A, "what is complete ends in a newline")
   try require(!hasControls(job.defect?.description ?? ""), "a defect that steers a terminal")
   let lines = bytes[..<job.completeLength].count { $0 == 0x0A }
-  try require(job.journal.failures + job.journal.mismatches <= 2 * lines, "more failures than lines")
+  try require(job.journal.attempts.failures + job.journal.attempts.mismatches <= 2 * lines, "more failures than lines")
   try require(lines > 0 || job.journal.isEmpty, "a journal without a line")
-  if job.defect == nil { try checkRequest(job.request) }
+  if job.defect == nil {
+    try checkRequest(job.request)
+    try checkWriting(job.request)
+  }
   try checkTail(bytes, job)
   if job.defect == nil, !job.hasTornTail { try checkGoingOn(bytes, job) }
   let compacted = parsed(JobText.compacted(bytes))
@@ -19,8 +22,8 @@ func checkJob(_ bytes: [UInt8]) throws(Violation) {
 
   let defaults = bytes.withUnsafeBytes { JobText($0, defaults: true) }
   try require(
-    defaults.request.urls.isEmpty && defaults.request.output == nil && defaults.request.size == nil
-      && defaults.request.crc32 == nil && defaults.journal.isEmpty,
+    defaults.request.urls.isEmpty && defaults.request.output == nil && defaults.request.expected.size == nil
+      && !defaults.request.expected.provesContent && defaults.journal.isEmpty,
     "defaults hold what belongs to one job")
 }
 
@@ -30,13 +33,13 @@ private func parsed(_ bytes: some Sequence<UInt8>) -> JobText { Array(bytes).wit
 private func checkRequest(_ request: JobRequest) throws(Violation) {
   try require(!request.urls.isEmpty && request.urls.allSatisfy { !$0.text.isEmpty }, "a job without a URL")
   try require(request.output.map { OutputPath($0.text) != nil } ?? true, "an output that is none")
-  try require(request.size ?? 0 <= UInt64(Int64.max), "a size that is no file offset")
+  try require(request.expected.size ?? 0 <= UInt64(Int64.max), "a size that is no file offset")
   try require(request.maxSize ?? 0 <= UInt64(Int64.max), "max-size that is no file offset")
   try require(request.limitRate.map { (1024...UInt64(Int64.max)).contains($0) } ?? true, "limit-rate out of range")
   try require(request.attempts.map { (1...1000).contains($0) } ?? true, "attempts out of range")
   try require(request.connections.map { (1...32).contains($0) } ?? true, "connections out of range")
   for time in [request.idleTimeout, request.totalTimeout] {
-    try require(time.map { (1...31_536_000).contains($0) } ?? true, "timeout out of range")
+    try require((1...31_536_000).contains(time), "timeout out of range")
   }
   try require(request.minRate.map { (1...31_536_000).contains($0.seconds) } ?? true, "min-rate over no time")
   for header in request.headers {
@@ -44,6 +47,25 @@ private func checkRequest(_ request: JobRequest) throws(Violation) {
     try require(problem == nil, "a header that the engine refuses: \(problem ?? "")")
     try require(header.host.map { !$0.isEmpty && $0 == $0.lowercased() } ?? true, "a header for a host that is none")
   }
+}
+
+/// What is written for a request asks for the same.
+private func checkWriting(_ request: JobRequest) throws(Violation) {
+  let text = request.text
+  let written = parsed(text.utf8)
+  // The longest spelling of a value may not fit.
+  if text.utf8.count > JobText.maximumRequest { return }
+  try require(written.defect == nil, "a request is written as none: \(written.defect?.reason ?? "")")
+  try require(written.request.text == text, "a request is written as another")
+  let (left, right) = (withoutLines(request), withoutLines(written.request))
+  try require(left == right, "a request is read back as another")
+}
+
+private func withoutLines(_ request: JobRequest) -> JobRequest {
+  var result = request
+  result.urls = request.urls.map { .init(text: $0.text, number: 0) }
+  result.output = request.output.map { .init(text: $0.text, number: 0) }
+  return result
 }
 
 /// A line without its newline did not happen, nor did zeros that a power cut left in its place.
@@ -71,13 +93,15 @@ private func checkGoingOn(_ bytes: [UInt8], _ job: JobText) throws(Violation) {
   let mark = Mark(offset: 1 << 33, checksum: Checksum(value: 0x9A0B_1C2D))
   let output = job.request.output?.text ?? "a=\"b\" ü"
   let failure = FailureRecord(
-    time: time, attempt: 1, failure: Failure(.cut, "no \"data\"\n"), offset: 5, checksum: Checksum(value: 1),
+    time: time, attempt: 1, failure: Failure(.cut, "no \"data\"\n"),
+    mark: Mark(offset: 5, checksum: Checksum(value: 1)),
     fetched: 1,
     retry: time + 60)
+  let verified = Journal.Verified(mark, part: 17)
   let lines: [JournalLine] = [
     .requeued(time), .started(time, attempt: 1, worker: worker, boot: "b", mirror: 1, url: job.request.urls[0].text),
     .response(version, at: 0, part: 17), .checkpoint(mark), .failed(failure),
-    .verified(time, .init(size: 5, checksum: mark.checksum, part: 17)),
+    .verified(time, verified),
     .done(time, attempts: 2, output: output, fetched: 9, seconds: 3, existing: false, unproven: nil, directory: nil),
   ]
   let later = parsed(bytes + lines.map(\.text).joined().utf8)
@@ -85,17 +109,16 @@ private func checkGoingOn(_ bytes: [UInt8], _ job: JobText) throws(Violation) {
   try require(later.defect == nil && !later.hasTornTail, "a job's own journal makes it invalid")
   try require(later.request == job.request, "a journal changes what was asked for")
   try require(
-    journal.lastStart?.worker == worker.text && journal.lastStart?.host == "alpha" && journal.lastStart?.boot == "b"
-      && journal.lastStarted == time, "started: is read back as another")
+    journal.attempts.lastStart?.worker == worker.text && journal.attempts.lastStart?.host == "alpha"
+      && journal.attempts.lastStart?.boot == "b"
+      && journal.attempts.lastStarted == time, "started: is read back as another")
   try require(
-    journal.version == version && same(journal.version?.etag, version.etag) && journal.part == 17,
+    journal.data.version == version && same(journal.data.version?.etag, version.etag) && journal.data.part == 17,
     "response: is read back as another")
-  try require(journal.checkpoint == mark, "checkpoint: is read back as another")
+  try require(journal.data.checkpoint == mark, "checkpoint: is read back as another")
   try require(
-    journal.failures == 1 && same(journal.lastFailure?["reason"], "no \"data\"\n")
-      && journal.softMark == Mark(offset: 5, checksum: Checksum(value: 1)), "failed: is read back as another")
-  try require(
-    journal.verified?.size == 5 && journal.verified?.checksum == mark.checksum && journal.verified?.part == 17,
-    "verified: is read back as another")
-  try require(same(journal.receipt?.output, output), "done: is read back as another")
+    journal.attempts.failures == 1 && same(journal.attempts.lastFailure?["reason"], "no \"data\"\n")
+      && journal.data.softMark == Mark(offset: 5, checksum: Checksum(value: 1)), "failed: is read back as another")
+  try require(journal.publication.verified == verified, "verified: is read back as another")
+  try require(same(journal.publication.receipt?.output, output), "done: is read back as another")
 }

@@ -20,7 +20,7 @@ import Testing
   @Test func appending() throws {
     let fixture = try Fixture()
     let part = try opened(fixture)
-    #expect(part.length == 0 && part.mark == Mark(offset: 0, checksum: Checksum()))
+    #expect(part.length == 0 && part.mark == Mark.zero)
     try part.append(bytes(1000))
     try part.append([])
     try part.append(bytes(5000))
@@ -36,7 +36,7 @@ import Testing
     let part = try opened(fixture)
     try part.append(bytes(100))
     #expect(try readFile(fixture.files.path(path)) == bytes(100))
-    #expect(part.checksum.value == independentCRC32(bytes(100)))
+    #expect(part.mark.checksum.value == independentCRC32(bytes(100)))
   }
 
   @Test(arguments: [Errno.noSpace, .ioError])
@@ -57,13 +57,13 @@ import Testing
     let part = try opened(fixture)
     try part.append(bytes(100))
     try part.truncate(to: 40)
-    let mark = try part.reading(from: Mark(offset: 0, checksum: Checksum()), to: 40).run()
+    let mark = try part.reading(from: Mark.zero, to: 40).run()
     part.adopt(mark)
-    #expect(part.checksum.value == independentCRC32(bytes(40)))
+    #expect(part.mark.checksum.value == independentCRC32(bytes(40)))
     try part.append([1])
     #expect(try readFile(fixture.files.path(path)) == bytes(40) + [1])
     try part.truncate(to: 0)
-    #expect(part.mark == Mark(offset: 0, checksum: Checksum()))
+    #expect(part.mark == Mark.zero)
     #expect(try readFile(fixture.files.path(path)) == [])
   }
 
@@ -92,7 +92,7 @@ import Testing
     let all = bytes(1_000_000)
     try part.append(all)
     let before = hook.calls.count
-    let start = Mark(offset: 0, checksum: Checksum())
+    let start = Mark.zero
     #expect(try part.reading(from: start, to: 1_000_000, rewritingFrom: UInt64(from)).run() == part.mark)
     let written = hook.calls[before...].filter { $0.kind == .write }.compactMap(\.range)
     #expect(written.flatMap { Array($0) } == Array(Int64(from)..<1_000_000))

@@ -26,7 +26,7 @@ import Testing
     #expect(read.named.map(\.key) == values.indices.map { "k\($0)" })
     // Through a whole job file as well, where the line is cut out of its neighbours.
     let job = parsed("https://h/a\nfailed: \(text)\nfailed: 2026-01-01T00:00:00Z code=cut\n")
-    #expect(job.journal.failures == 2 && job.defect == nil)
+    #expect(job.journal.attempts.failures == 2 && job.defect == nil)
   }
 
   @Test(arguments: hostile) func hostileValue(_ value: String) throws { try roundTrip([value]) }

@@ -13,7 +13,7 @@ import Testing
       ("٣", nil),
     ] as [(String, UInt64?)])
   func size(text: String, expected: UInt64?) {
-    #expect(request("size: \(text)").request.size == expected)
+    #expect(request("size: \(text)").request.expected.size == expected)
     #expect((request("size: \(text)").defect == nil) == (expected != nil))
   }
 
@@ -32,7 +32,7 @@ import Testing
       ("+eadbeef", nil), ("deadbeeg", nil), ("dead beef", nil), ("ｄeadbee", nil),
     ] as [(String, String?)])
   func crc32(text: String, expected: String?) {
-    #expect(request("crc32: \(text)").request.crc32?.description == expected)
+    #expect(request("crc32: \(text)").request.expected.digests[.crc32]?.description == expected)
     #expect((request("crc32: \(text)").defect == nil) == (expected != nil))
   }
 
@@ -57,7 +57,7 @@ import Testing
     ] as [(String, Int?, Int?)])
   func timeout(text: String, idle: Int?, total: Int?) {
     let job = request("timeout: \(text)")
-    #expect(job.request.idleTimeout == idle && job.request.totalTimeout == total)
+    #expect(job.request.timeout == idle.map { Timeout(idle: $0, total: total) })
     #expect((job.defect == nil) == (idle != nil))
   }
 
@@ -143,27 +143,27 @@ import Testing
       "output: a", "size: 1", "crc32: 00000000", "overwrite: no", "attempts: 1", "expires: 2026-01-01", "timeout: 1",
       "max-size: 1G", "limit-rate: 1M", "min-rate: 1k", "connections: 4",
     ]
-    #expect(lines.count == RequestKey.allCases.count - 2)
+    #expect(lines.count == JobKey.all.count { !$0.isRepeatable })
     for line in lines {
       #expect(request("\(line)\n\(line)").defect?.reason.contains("given a second time") == true, "\(line)")
     }
     #expect(request("url: https://h/b\nheader: A: b\nheader: A: b").defect == nil)
   }
 
-  @Test func ownKeysReplaceDefaults() {
+  @Test func ownKeysReplaceDefaults() throws {
     var defaults = JobRequest()
-    defaults.headers = ["A: default", "B: default"].map { HeaderLine(host: nil, text: $0) }
+    defaults.headers = try ["A: default", "B: default"].map { try HeaderLine($0) }
     defaults.overwrite = true
     defaults.attempts = 3
     defaults.expires = Timestamp(seconds: 99)
-    (defaults.idleTimeout, defaults.totalTimeout) = (10, 20)
+    defaults.timeout = Timeout(idle: 10, total: 20)
     defaults.limitRate = 4096
     defaults.minRate = MinimumRate(bytesPerSecond: 1, seconds: 2)
     defaults.connections = 8
 
     let silent = request("").request.inheriting(defaults)
     #expect(silent.headers == defaults.headers && silent.overwrite == true && silent.attempts == 3)
-    #expect(silent.expires == defaults.expires && silent.idleTimeout == 10 && silent.totalTimeout == 20)
+    #expect(silent.expires == defaults.expires && silent.timeout == defaults.timeout)
     #expect(silent.limitRate == 4096 && silent.minRate == defaults.minRate && silent.connections == 8)
 
     let own = request(
@@ -171,7 +171,40 @@ import Testing
     ).request.inheriting(defaults)
     #expect(own.headers(for: "h") == ["A: own"], "all of them")
     #expect(own.overwrite == false && own.attempts == 5 && own.expires?.seconds == 1)
-    #expect(own.idleTimeout == 30 && own.totalTimeout == nil && own.limitRate == 1024 && own.connections == 2)
+    #expect(own.timeout == Timeout(idle: 30) && own.limitRate == 1024 && own.connections == 2)
     #expect(own.urls.count == 1)
+  }
+
+  /// One line of each key, in each spelling of its value, as the program writes it.
+  @Test(arguments: [
+    "url: https://h/a", "output: a/ü b", "size: 4294967296", "crc32: 1C291CA3", "header: A: b=c", "header: X:",
+    "header@a.example: A: b", "overwrite: yes", "overwrite: no", "attempts: 12", "expires: 2026-12-01T00:00:00Z",
+    "timeout: 1m", "timeout: 90s 7d", "timeout: 61m 5h", "max-size: 1025", "max-size: 1023k", "max-size: 3G",
+    "limit-rate: 2M", "min-rate: 0 over 5m", "min-rate: 1k over 36h", "connections: 4",
+  ])
+  func aRequestIsWrittenAsItIsRead(line: String) throws {
+    let read = request(line).request
+    #expect(read.text.split(separator: "\n").contains(line[...]), "\(read.text)")
+    #expect(parsed(read.text).defect == nil && parsed(read.text).request.text == read.text)
+  }
+
+  @Test func everyKeyIsWritten() {
+    let lines = [
+      "url: https://h/a", "url: https://i/a", "output: a", "size: 1", "crc32: 00000000", "header: A: b",
+      "header@h: C: d", "overwrite: yes", "attempts: 3", "expires: 2026-12-01T00:00:00Z", "timeout: 30s 12h",
+      "max-size: 1G", "limit-rate: 1M", "min-rate: 2k over 10m", "connections: 4",
+    ]
+    #expect(Set(lines.map { $0.prefix { $0 != ":" && $0 != "@" } }) == Set(JobKey.all.map { $0.name[...] }))
+    let text = lines.map { $0 + "\n" }.joined()
+    #expect(parsed(text).defect == nil)
+    #expect(parsed(text).request.text == text, "in the order of the table")
+    #expect(parsed(text).request == parsed(parsed(text).request.text).request)
+  }
+
+  @Test func keysOfOneJobAreNotInherited() {
+    let full = parsed("url: https://h/b\noutput: b\nsize: 1\ncrc32: 00000000\nmax-size: 1G\n").request
+    let result = JobRequest().inheriting(full)
+    #expect(result.urls.isEmpty && result.output == nil && result.expected == Expectation())
+    #expect(result.maxSize == 1 << 30)
   }
 }

@@ -38,12 +38,12 @@ import Testing
     #expect(request.urls.map(\.number) == [1, 2])
     #expect(request.urls.map(\.text) == ["https://a.example/x?q=1#f", "https://b.example/x"])
     #expect(request.output == JobRequest.Line(text: "sets/2026/x.tar", number: 3))
-    #expect(request.size == 4_294_967_296)
-    #expect(request.crc32?.description == "1C291CA3")
+    #expect(request.expected.size == 4_294_967_296)
+    #expect(request.expected.digests[.crc32]?.description == "1C291CA3")
     #expect(request.headers(for: "h") == ["Authorization: Bearer a:b=c", "X-Empty:"])
     #expect(request.overwrite == true && request.attempts == 1000)
     #expect(request.expires?.description == "2026-12-01T00:00:00Z")
-    #expect(request.idleTimeout == 90 && request.totalTimeout == 7200)
+    #expect(request.timeout == Timeout(idle: 90, total: 7200))
     #expect(job.journal.isEmpty)
   }
 
@@ -105,7 +105,7 @@ import Testing
     for torn in ["f", "failed: ", "failed: 2026-01-01T00:00:00Z attempt=2 code=mismatch-crc32", "\u{0}\u{0}"] {
       let job = parsed(whole + torn)
       #expect(job.defect == nil && job.hasTornTail)
-      #expect(job.journal.failures == 1 && job.journal.mismatches == 0)
+      #expect(job.journal.attempts.failures == 1 && job.journal.attempts.mismatches == 0)
       #expect(job.completeLength == whole.utf8.count)
     }
   }
@@ -114,7 +114,7 @@ import Testing
   @Test func nothingBehindZerosHappened() {
     let whole = "https://h/a\nstarted: 2026-01-01T00:00:00Z worker=a.1.2 boot=b\n"
     let job = parsed(whole + "check\u{0}\u{0}\u{0}\nverified: 2026-01-01T00:00:00Z size=1 crc32=00000000 part=1\n")
-    #expect(job.defect == nil && job.journal.verified == nil)
+    #expect(job.defect == nil && job.journal.publication.verified == nil)
     #expect(job.completeLength == whole.utf8.count && job.hasTornTail)
   }
 
@@ -127,7 +127,7 @@ import Testing
   /// A person who edits a failed job may well add to its end.
   @Test func requestKeysBehindTheJournalCount() {
     let job = parsed("https://h/a\nfailed: 2026-01-01T00:00:00Z attempt=1 code=cut\nsize: 7\n")
-    #expect(job.request.size == 7 && job.defect == nil)
+    #expect(job.request.expected.size == 7 && job.defect == nil)
     let bad = parsed("https://h/a\nfailed: 2026-01-01T00:00:00Z attempt=1 code=cut\nsize: seven\n")
     #expect(bad.defect?.line == 3)
   }
@@ -140,7 +140,7 @@ import Testing
   ])
   func unreadableLines(_ line: String) {
     let journal = parsed("https://h/a\n" + line).journal
-    #expect(journal.checkpoint == nil && journal.verified == nil && journal.version == nil)
+    #expect(journal.data.checkpoint == nil && journal.publication.verified == nil && journal.data.version == nil)
   }
 
   @Test func defaultsHoldNoJobKeys() throws {

@@ -23,14 +23,14 @@ import Testing
 
   @Test func aBegunJob() {
     let journal = begun()
-    #expect(journal.lastStart == Journal.Start(host: "alpha", worker: "alpha.4242.0007f3a1", boot: "b-1"))
-    #expect(journal.firstStarted?.description == noon)
+    #expect(journal.attempts.lastStart == Journal.Start(host: "alpha", worker: "alpha.4242.0007f3a1", boot: "b-1"))
+    #expect(journal.attempts.firstStarted?.description == noon)
     #expect(
-      journal.version
+      journal.data.version
         == RemoteVersion(mirror: 2, size: 100, etag: "\"v1\"", modified: "Sat, 21 Nov 2026 10:00:00 GMT"))
-    #expect(journal.part == 77)
-    #expect(journal.checkpoint == mark(40, 0x28) && journal.softMark == mark(40, 0x28))
-    #expect(journal.failures == 0 && journal.verified == nil && journal.receipt == nil)
+    #expect(journal.data.part == 77)
+    #expect(journal.data.checkpoint == mark(40, 0x28) && journal.data.softMark == mark(40, 0x28))
+    #expect(journal.attempts.failures == 0 && journal.publication.verified == nil && journal.publication.receipt == nil)
   }
 
   @Test func attemptsThatCount() {
@@ -39,19 +39,19 @@ import Testing
       "failed: \(noon) attempt=2 class=temporary code=no-network burned=no at=5",
       "interrupted: \(noon) attempt=2 at=9 crc32=00000009 fetched=4 reason=stop",
       "failed: \(noon) attempt=2 class=temporary code=http-503 at=9")
-    #expect(journal.failures == 2, "an interruption and a missing network burn none")
-    #expect(journal.fetched == 9)
-    #expect(journal.lastFailure?["code"] == "http-503")
+    #expect(journal.attempts.failures == 2, "an interruption and a missing network burn none")
+    #expect(journal.traffic.fetched == 9)
+    #expect(journal.attempts.lastFailure?["code"] == "http-503")
   }
 
   @Test func aRequeuedJobHasAFreshBudget() {
     let journal = begun(
       "failed: \(noon) attempt=1 code=mismatch-crc32 at=0 fetched=100", "failed: \(noon) attempt=2 code=io at=0",
       "requeued: \(noon)")
-    #expect(journal.failures == 0 && journal.mismatches == 0 && journal.fetched == 0)
-    #expect(journal.firstStarted == nil)
+    #expect(journal.attempts.failures == 0 && journal.attempts.mismatches == 0 && journal.traffic.fetched == 0)
+    #expect(journal.attempts.firstStarted == nil)
     // Its data stays known.
-    #expect(begun("requeued: \(noon)").checkpoint == mark(40, 0x28))
+    #expect(begun("requeued: \(noon)").data.checkpoint == mark(40, 0x28))
   }
 
   /// The job may have been edited: a crash right after this line must not publish what the old text asked for.
@@ -60,7 +60,7 @@ import Testing
       "verified: \(noon) size=100 crc32=00000064 part=77",
       "done: \(noon) attempts=1 output=a bytes-fetched=100 seconds=1",
       "requeued: \(noon)")
-    #expect(journal.verified == nil && journal.receipt == nil)
+    #expect(journal.publication.verified == nil && journal.publication.receipt == nil)
   }
 
   /// Each mirror has its `started:`, and so has what a worker begins again by itself: what counts is how many workers
@@ -70,7 +70,7 @@ import Testing
       "started: \(noon) attempt=1 worker=alpha.\(process).00000001 boot=b-1 mirror=1 url=https://h/a"
     }
     func deaths(_ lines: String...) -> Int {
-      parsed("https://h/a\n" + lines.map { $0 + "\n" }.joined()).journal.deaths(
+      parsed("https://h/a\n" + lines.map { $0 + "\n" }.joined()).journal.attempts.deaths(
         askedBy: WorkerID(host: "alpha", process: 9, tag: 1))
     }
     #expect(deaths() == 0)
@@ -91,60 +91,65 @@ import Testing
   }
 
   @Test func softMarks() {
-    #expect(begun("failed: \(noon) attempt=1 code=cut at=60 crc32=0000003c").softMark == mark(60, 0x3c))
-    #expect(begun("failed: \(noon) attempt=1 code=cut at=60").softMark == mark(40, 0x28), "no checksum, no mark")
-    #expect(begun("interrupted: \(noon) attempt=1 at=60 crc32=0000003c").softMark == mark(60, 0x3c))
-    #expect(begun("interrupted: \(noon) attempt=1 at=60 crc32=0000003c").checkpoint == mark(40, 0x28))
+    #expect(begun("failed: \(noon) attempt=1 code=cut at=60 crc32=0000003c").data.softMark == mark(60, 0x3c))
+    #expect(begun("failed: \(noon) attempt=1 code=cut at=60").data.softMark == mark(40, 0x28), "no checksum, no mark")
+    #expect(begun("interrupted: \(noon) attempt=1 at=60 crc32=0000003c").data.softMark == mark(60, 0x3c))
+    #expect(begun("interrupted: \(noon) attempt=1 at=60 crc32=0000003c").data.checkpoint == mark(40, 0x28))
     #expect(
-      begun("interrupted: \(noon) at=60 crc32=0000003c", "checkpoint: 80 crc32=00000050").softMark == mark(80, 0x50))
+      begun("interrupted: \(noon) at=60 crc32=0000003c", "checkpoint: 80 crc32=00000050").data.softMark
+        == mark(80, 0x50))
   }
 
   /// Whoever died without a word may have heard of a failed fsync.
   @Test func openAttempts() {
-    #expect(begun().hasOpenAttempt)
-    #expect(begun("checkpoint: 80 crc32=00000050", "requeued: \(noon)").hasOpenAttempt, "a move ends none")
-    #expect(!begun("interrupted: \(noon) attempt=1 at=60 crc32=0000003c reason=stopped").hasOpenAttempt)
-    #expect(!begun("failed: \(noon) attempt=1 code=cut at=60", "requeued: \(noon)").hasOpenAttempt)
-    #expect(!begun("done: \(noon) attempts=1 output=a bytes-fetched=100 seconds=1").hasOpenAttempt)
+    #expect(begun().attempts.isOpen)
+    #expect(begun("checkpoint: 80 crc32=00000050", "requeued: \(noon)").attempts.isOpen, "a move ends none")
+    #expect(!begun("interrupted: \(noon) attempt=1 at=60 crc32=0000003c reason=stopped").attempts.isOpen)
+    #expect(!begun("failed: \(noon) attempt=1 code=cut at=60", "requeued: \(noon)").attempts.isOpen)
+    #expect(!begun("done: \(noon) attempts=1 output=a bytes-fetched=100 seconds=1").attempts.isOpen)
   }
 
   @Test(arguments: ["mismatch-crc32", "mismatch-size", "mismatch"])
   func aMismatchForgetsTheData(_ code: String) {
     let journal = begun("failed: \(noon) attempt=1 code=\(code) at=60 crc32=0000003c")
-    #expect(journal.mismatches == 1 && journal.failures == 1)
-    #expect(journal.version == nil && journal.part == nil)
-    #expect(journal.checkpoint == nil && journal.softMark == nil)
+    #expect(journal.attempts.mismatches == 1 && journal.attempts.failures == 1)
+    #expect(journal.data.version == nil && journal.data.part == nil)
+    #expect(journal.data.checkpoint == nil && journal.data.softMark == nil)
   }
 
   @Test func aNewVersionForgetsTheMarks() {
     let over = begun("response: mirror=1 at=0 part=78 size=90")
-    #expect(over.checkpoint == nil && over.softMark == nil)
-    #expect(over.version == RemoteVersion(mirror: 1, size: 90, etag: nil, modified: nil) && over.part == 78)
+    #expect(over.data.checkpoint == nil && over.data.softMark == nil)
+    #expect(over.data.version == RemoteVersion(mirror: 1, size: 90, etag: nil, modified: nil) && over.data.part == 78)
     let further = begun("response: mirror=1 at=40 part=77 size=100 if-range=ignored")
-    #expect(further.checkpoint == mark(40, 0x28))
-    #expect(further.version?.ignoresIfRange == true)
+    #expect(further.data.checkpoint == mark(40, 0x28))
+    #expect(further.data.version?.ignoresIfRange == true)
   }
 
   @Test func lostWrites() {
-    #expect(begun("failed: \(noon) attempt=1 code=io at=60 crc32=0000003c").lostWrites)
-    #expect(!begun("failed: \(noon) attempt=1 code=cut at=60 crc32=0000003c").lostWrites)
-    #expect(begun("failed: \(noon) attempt=1 code=disk-full at=60 lost=yes").lostWrites)
-    #expect(!begun("failed: \(noon) attempt=1 code=io at=60", "response: mirror=1 at=40 part=78").lostWrites)
-    #expect(begun("failed: \(noon) attempt=1 code=io at=60", "requeued: \(noon)").lostWrites, "the inode is the same")
-    #expect(begun("interrupted: \(noon) attempt=1 at=60 crc32=0000003c fetched=0 lost=yes reason=moved").lostWrites)
+    #expect(begun("failed: \(noon) attempt=1 code=io at=60 crc32=0000003c").data.lostWrites)
+    #expect(!begun("failed: \(noon) attempt=1 code=cut at=60 crc32=0000003c").data.lostWrites)
+    #expect(begun("failed: \(noon) attempt=1 code=disk-full at=60 lost=yes").data.lostWrites)
+    #expect(!begun("failed: \(noon) attempt=1 code=io at=60", "response: mirror=1 at=40 part=78").data.lostWrites)
+    #expect(
+      begun("failed: \(noon) attempt=1 code=io at=60", "requeued: \(noon)").data.lostWrites, "the inode is the same")
+    #expect(
+      begun("interrupted: \(noon) attempt=1 at=60 crc32=0000003c fetched=0 lost=yes reason=moved").data.lostWrites)
   }
 
   @Test func theReceipt() {
     let done = begun(
       "verified: \(noon) size=100 crc32=00000064 part=77",
       "done: \(noon) attempts=1 output=sets/a bytes-fetched=100 seconds=3 directory=\"/srv/with blank\"")
-    #expect(done.verified == Journal.Verified(size: 100, checksum: Checksum(value: 100), part: 77))
-    #expect(done.receipt == Journal.Receipt(output: "sets/a", directory: "/srv/with blank", unproven: nil))
+    #expect(done.publication.verified == Journal.Verified(mark(100, 100), part: 77))
+    #expect(done.publication.receipt == Journal.Receipt(output: "sets/a", directory: "/srv/with blank", unproven: nil))
     let again = begun(
       "verified: \(noon) size=100 crc32=00000064 part=77",
       "started: \(noon) attempt=2 worker=beta.1.2 boot=b-2 mirror=1")
-    #expect(again.verified == nil && again.lastStart == Journal.Start(host: "beta", worker: "beta.1.2", boot: "b-2"))
-    #expect(again.firstStarted?.description == noon)
+    #expect(
+      again.publication.verified == nil
+        && again.attempts.lastStart == Journal.Start(host: "beta", worker: "beta.1.2", boot: "b-2"))
+    #expect(again.attempts.firstStarted?.description == noon)
   }
 
   /// Numbers from a stranger's journal neither trap nor wrap into something plausible.
@@ -152,8 +157,8 @@ import Testing
     let journal = folded(
       "response: mirror=99999999999 at=0 part=1", "failed: \(noon) code=cut fetched=18446744073709551615",
       "failed: \(noon) code=cut fetched=5", "checkpoint: 18446744073709551615 crc32=00000000")
-    #expect(journal.version == nil)
-    #expect(journal.checkpoint?.offset == .max)
+    #expect(journal.data.version == nil)
+    #expect(journal.data.checkpoint?.offset == .max)
   }
 
   @Test func ifRangeWantsAStrongValidator() {
@@ -171,12 +176,12 @@ import Testing
     let failure = Failure(
       .http, "host said \"no\"\n", status: 503, expected: "a b", found: "c=d", line: 3, retryAfter: 5)
     let record = FailureRecord(
-      time: Timestamp(seconds: 5), attempt: 2, failure: failure, offset: 7, checksum: Checksum(value: 9), fetched: 8,
+      time: Timestamp(seconds: 5), attempt: 2, failure: failure, mark: mark(7, 9), fetched: 8,
       retry: Timestamp(seconds: 60))
     let version = RemoteVersion(
       mirror: 1, size: 9, etag: "W/\"x y\"", modified: "a, b", ignoresIfRange: true,
       resource: Resource(place: "https://h/a b", query: "sig=\"x\""), type: "text/plain")
-    let verified = Journal.Verified(size: 9, checksum: Checksum(value: 1), part: 3, unproven: "length")
+    let verified = Journal.Verified(mark(9, 1), part: 3, unproven: "length")
     let lines: [JournalLine] = [
       .requeued(Timestamp(seconds: 1)),
       .started(
@@ -194,13 +199,16 @@ import Testing
     let job = parsed("https://h/a\n" + lines.map(\.text).joined())
     #expect(job.defect == nil && !job.hasTornTail)
     let journal = job.journal
-    #expect(journal.lastStart?.host == "al_pha" && journal.lastStart?.boot == "b")
-    #expect(journal.version == version && journal.published == verified)
-    #expect(journal.checkpoint == mark(4, 5) && journal.softMark == mark(7, 9))
-    #expect(journal.lastFailure?["reason"] == "host said \"no\"\n" && journal.lastFailure?["code"] == "http-503")
-    #expect(journal.lastFailure?["line"] == "3" && journal.lastFailure?["retry"] == "1970-01-01T00:01:00Z")
-    #expect(journal.fetched == 15 && journal.failures == 1)
-    #expect(journal.receipt == Journal.Receipt(output: "a b/ü", directory: "/x\ny", unproven: "length"))
+    #expect(journal.attempts.lastStart?.host == "al_pha" && journal.attempts.lastStart?.boot == "b")
+    #expect(journal.data.version == version && journal.publication.published == verified)
+    #expect(journal.data.checkpoint == mark(4, 5) && journal.data.softMark == mark(7, 9))
+    #expect(
+      journal.attempts.lastFailure?["reason"] == "host said \"no\"\n"
+        && journal.attempts.lastFailure?["code"] == "http-503")
+    #expect(
+      journal.attempts.lastFailure?["line"] == "3" && journal.attempts.lastFailure?["retry"] == "1970-01-01T00:01:00Z")
+    #expect(journal.traffic.fetched == 15 && journal.attempts.failures == 1)
+    #expect(journal.publication.receipt == Journal.Receipt(output: "a b/ü", directory: "/x\ny", unproven: "length"))
   }
 
   /// A long journal loses what later lines supersede, and says the same.

@@ -19,8 +19,8 @@ import Testing
     version?.ignoresIfRange = row.ifRangeIgnored
     version?.type = "application/zip"
     var request = JobRequest()
-    if row.checksum { request.crc32 = Checksum() }
-    request.size = row.size
+    if row.checksum { request.expected.digests = Digests(Digest(Checksum())) }
+    request.expected.size = row.size
     let length = row.offset
     var plan = ResumePlan.decide(length: length, version: version, mirror: row.mirror, hasChecksum: row.checksum)
     if plan.offset != row.offset { plan = ResumePlan(offset: row.offset, ifRange: nil, comparison: .validator) }
@@ -122,7 +122,7 @@ import Testing
       mirror: 1, size: 100, etag: place.isDated ? nil : "\"v1\"", modified: place.isDated ? VerdictCase.earlier : nil,
       resource: resource)
     var request = JobRequest()
-    if place.hasChecksum { request.crc32 = Checksum() }
+    if place.hasChecksum { request.expected.digests = Digests(Digest(Checksum())) }
     let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasChecksum: place.hasChecksum)
     let validator = place.isDated ? "last-modified: \(VerdictCase.earlier)" : "etag: \"v1\""
     let fields =
@@ -138,7 +138,7 @@ import Testing
     let page = ["content-length: 20", "content-type: text/html"]
     func judge(_ fields: [String], _ answers: Journal.Answers, size: UInt64? = nil) throws -> ResponseVerdict {
       var request = JobRequest()
-      request.size = size
+      request.expected.size = size
       let plan = ResumePlan.decide(length: 50, version: version, mirror: 1, hasChecksum: false)
       return try self.judge(
         response(200, fields), plan: plan, version: version, mirror: 1, request: request, answers: answers)
@@ -176,8 +176,8 @@ import Testing
   ])
   func bodiesWithoutLengthOverHTTP2(fields: [String], hasSize: Bool, hasChecksum: Bool, expected: String) throws {
     var request = JobRequest()
-    if hasSize { request.size = 100 }
-    if hasChecksum { request.crc32 = Checksum() }
+    if hasSize { request.expected.size = 100 }
+    if hasChecksum { request.expected.digests = Digests(Digest(Checksum())) }
     let verdict = try judge(
       response(200, fields, isMultiplexed: true), plan: .fresh, version: nil, mirror: 1, request: request)
     #expect(label(verdict) == expected)

@@ -1,0 +1,70 @@
+/// What is known of a payload before its bytes are: the size and the digests that it must have.
+package struct Expectation: Sendable, Equatable {
+  /// Bytes of the whole; nil for any size.
+  package var size: UInt64?
+  package var digests: Digests
+
+  package init(size: UInt64? = nil, digests: Digests = Digests()) {
+    self.size = size
+    self.digests = digests
+  }
+
+  /// Whether a digest tells in the end if the bytes are the right ones, wherever they came from.
+  package var provesContent: Bool { !digests.isEmpty }
+
+  /// Whether bytes of two mirrors may be joined: their validators cannot be compared, so only a digest shows a splice.
+  package var mayJoinMirrors: Bool { provesContent }
+
+  /// How a payload of `size` bytes differs; nil where it may be the right one.
+  package func mismatch(size found: UInt64) -> Mismatch? {
+    guard let size, size != found else { return nil }
+    return Mismatch(property: .size, expected: "\(size)", found: "\(found)")
+  }
+
+  /// How the payload that ends at `found` differs; nil where it is the right one. A digest that was not computed counts as
+  /// a mismatch.
+  package func mismatch(_ found: Mark) -> Mismatch? {
+    if let mismatch = mismatch(size: found.offset) { return mismatch }
+    let computed = found.digests
+    for digest in digests.all where computed[digest.algorithm] != digest {
+      return Mismatch(
+        property: .digest(digest.algorithm), expected: "\(digest)",
+        found: computed[digest.algorithm].map { "\($0)" } ?? "nothing")
+    }
+    return nil
+  }
+}
+
+/// In what a payload differs from what it must be.
+package struct Mismatch: Sendable, Equatable {
+  package enum Property: Sendable, Equatable {
+    case size
+    case digest(DigestAlgorithm)
+  }
+
+  package let property: Property
+  package let expected: String
+  package let found: String
+
+  /// `expected 5 bytes, found 6`.
+  package var text: String {
+    switch property {
+    case .size: "expected \(expected) bytes, found \(found)"
+    case .digest(let algorithm): "expected \(algorithm.rawValue) \(expected), found \(found)"
+    }
+  }
+}
+
+extension Failure {
+  /// A payload that is not what was declared.
+  /// - Parameter reason: nil for one that goes by the mismatch.
+  package init(_ mismatch: Mismatch, reason: String? = nil) {
+    let code: FailureCode
+    let ownReason: String
+    switch mismatch.property {
+    case .size: (code, ownReason) = (.mismatchSize, "the data has another size than it should")
+    case .digest(.crc32): (code, ownReason) = (.mismatchChecksum, "the data has another CRC-32 than the job declares")
+    }
+    self.init(code, reason ?? ownReason, expected: mismatch.expected, found: mismatch.found)
+  }
+}

@@ -1,0 +1,31 @@
+/// An offset in the data, with the digests of all bytes before it: what a checkpoint records. From here the digests can
+/// be carried on.
+package struct Mark: Sendable, Hashable {
+  /// In bytes.
+  package let offset: UInt64
+  package let states: DigestStates
+
+  /// The beginning of the data.
+  package static let zero = Mark(offset: 0, states: DigestStates())
+
+  package init(offset: UInt64, states: DigestStates) {
+    self.offset = offset
+    self.states = states
+  }
+
+  package init(offset: UInt64, checksum: Checksum) {
+    self.init(offset: offset, states: DigestStates(crc32: checksum))
+  }
+
+  /// The CRC-32 of the bytes before ``offset``.
+  package var checksum: Checksum { states.crc32 }
+
+  /// The digests of the bytes before ``offset``.
+  package var digests: Digests { states.digests }
+
+  /// Reads it from a journal line, whose `offset` has been read already; nil where something is missing.
+  init?(at offset: UInt64?, _ fields: Fields) {
+    guard let offset, let states = DigestStates(fields) else { return nil }
+    self.init(offset: offset, states: states)
+  }
+}

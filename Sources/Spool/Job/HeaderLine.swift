@@ -1,0 +1,45 @@
+/// A header field to send, and the host to send it to.
+package struct HeaderLine: Sendable, Equatable {
+  /// The only host to send it to, in lower case; nil for the host of any URL.
+  package let host: String?
+  /// `Name: value`.
+  package let text: String
+
+  /// The fields that only the worker may send, in lower case. They decide how a download resumes and where a message
+  /// ends, so that another value would corrupt a payload unnoticed.
+  package static let reserved: Set<String> = [
+    "accept-encoding", "connection", "content-length", "expect", "host", "if-range", "range", "te", "trailer",
+    "transfer-encoding", "upgrade",
+  ]
+
+  /// Checks a field line by RFC 9110 section 5: a token, a colon, a value. Control characters are refused for every line
+  /// of a job (``JobText``).
+  /// - Parameter host: as written behind the `@` of `header@HOST`.
+  /// - Throws: what is wrong. It never quotes the value, which may be a secret.
+  init(_ text: String, host: String? = nil) throws(InvalidValue) {
+    guard let colon = text.utf8.firstIndex(of: 0x3A), colon != text.utf8.startIndex else {
+      throw InvalidValue("wants a name, a colon and a value, such as Accept: text/plain")
+    }
+    let name = text[..<colon]
+    guard name.utf8.allSatisfy({ isAlphanumeric($0) || "!#$%&'*+-.^_`|~".utf8.contains($0) }) else {
+      throw InvalidValue("the name before the colon holds a character that HTTP forbids there")
+    }
+    let field = name.lowercased()
+    if Self.reserved.contains(field) { throw InvalidValue("\(field) is the worker's own to send") }
+    if let host {
+      guard !host.isEmpty, host.utf8.allSatisfy({ isAlphanumeric($0) || "-._".utf8.contains($0) }) else {
+        throw InvalidValue("wants a host name in ASCII behind the @, without a port, such as header@mirror.example")
+      }
+      // The line was `header@HOST:PORT: …`.
+      if name.allSatisfy(\.isNumber) {
+        throw InvalidValue("names a host without a port: it is sent to every port of it")
+      }
+    }
+    self.host = host?.lowercased()
+    self.text = text
+  }
+}
+
+private func isAlphanumeric(_ byte: UInt8) -> Bool {
+  (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+}

@@ -1,0 +1,113 @@
+/// A key with which a job says what it wants (spool.5, JOB FORMAT). ``all`` is the only list of them: readers, writers,
+/// `defaults`, the options of `spoolrun add` and the tests of the manual go by it.
+package struct JobKey: Sendable {
+  package let name: String
+  /// One line of help, as `spoolrun add --help` shows it.
+  package let help: String
+  /// What the value is called in help and in the manual's synopsis, in lower case: `bytes`.
+  package let valueName: String
+  package let option: OptionForm
+  /// Whether it may be given several times.
+  package let isRepeatable: Bool
+  /// Whether it makes sense for one job only, and so not in `defaults`.
+  package let isPerJob: Bool
+  /// Whether it may be written as `name@HOST`.
+  let mayNameHost: Bool
+
+  private let read: @Sendable (WrittenValue, inout JobRequest) throws(InvalidValue) -> Void
+  private let written: @Sendable (JobRequest) -> [WrittenValue]
+  private let inherit: @Sendable (inout JobRequest, JobRequest) -> Void
+
+  /// How `spoolrun add` sets it.
+  package enum OptionForm: Sendable {
+    /// As an argument without a name.
+    case argument
+    /// `--name VALUE`, and perhaps `-x VALUE`.
+    case value(short: Character? = nil)
+    /// `--name` alone, for the value `yes`.
+    case flag
+  }
+
+  /// A key that is given once. A job's own value takes the place of the one in `defaults`.
+  init<Value: Sendable>(
+    _ name: String, _ field: WritableKeyPath<JobRequest, Value?> & Sendable, _ grammar: ValueGrammar<Value>,
+    valueName: String, option: OptionForm = .value(), isPerJob: Bool = false, help: String
+  ) {
+    self.name = name
+    self.help = help
+    self.valueName = valueName
+    self.option = option
+    self.isPerJob = isPerJob
+    (isRepeatable, mayNameHost) = (false, false)
+    read = { (value, request) throws(InvalidValue) in
+      if request[keyPath: field] != nil { throw InvalidValue("given a second time") }
+      request[keyPath: field] = try grammar.read(value)
+    }
+    written = { request in request[keyPath: field].map { [grammar.write($0)] } ?? [] }
+    inherit = { request, defaults in request[keyPath: field] = request[keyPath: field] ?? defaults[keyPath: field] }
+  }
+
+  /// A key that may be given several times. If a job has any, those in `defaults` do not count.
+  init<Value: Sendable>(
+    _ name: String, list field: WritableKeyPath<JobRequest, [Value]> & Sendable, _ grammar: ValueGrammar<Value>,
+    valueName: String, option: OptionForm = .value(), isPerJob: Bool = false, mayNameHost: Bool = false, help: String
+  ) {
+    self.name = name
+    self.help = help
+    self.valueName = valueName
+    self.option = option
+    self.isPerJob = isPerJob
+    self.mayNameHost = mayNameHost
+    isRepeatable = true
+    read = { (value, request) throws(InvalidValue) in request[keyPath: field].append(try grammar.read(value)) }
+    written = { request in request[keyPath: field].map { grammar.write($0) } }
+    inherit = { request, defaults in
+      if request[keyPath: field].isEmpty { request[keyPath: field] = defaults[keyPath: field] }
+    }
+  }
+
+  /// The key that `head`, what a line has before its colon, spells, and the host behind its `@`.
+  static func find(_ head: Substring) -> (key: JobKey, host: String?)? {
+    let parts = head.split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let key = byName[String(parts[0])], parts.count == 1 || key.mayNameHost else { return nil }
+    return (key, parts.count == 2 ? String(parts[1]) : nil)
+  }
+
+  private static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
+
+  /// Takes a value into `request`.
+  func set(_ value: WrittenValue, in request: inout JobRequest) throws(Defect) {
+    do throws(InvalidValue) {
+      if value.text.isEmpty { throw InvalidValue("has no value") }
+      try read(value, &request)
+    } catch {
+      throw Defect(line: value.line, reason: "\(name): \(error.reason)")
+    }
+  }
+
+  fileprivate func inherit(_ defaults: JobRequest, into request: inout JobRequest) {
+    if !isPerJob { inherit(&request, defaults) }
+  }
+
+  /// Its lines in a job that asks for `request`.
+  fileprivate func lines(of request: JobRequest) -> [String] {
+    written(request).map { "\(name)\($0.host.map { "@\($0)" } ?? ""): \($0.text)\n" }
+  }
+}
+
+extension JobRequest {
+  /// Takes in one value as a person gave it.
+  package mutating func set(_ key: JobKey, _ text: String) throws(Defect) {
+    try key.set(WrittenValue(text: String(trimmed(text[...]))), in: &self)
+  }
+
+  /// This request, with `defaults` where it says nothing itself.
+  package func inheriting(_ defaults: JobRequest) -> JobRequest {
+    var result = self
+    for key in JobKey.all { key.inherit(defaults, into: &result) }
+    return result
+  }
+
+  /// The job file that asks for this. ``JobText`` reads the same request from it, but for the numbers of lines.
+  package var text: String { JobKey.all.flatMap { $0.lines(of: self) }.joined() }
+}

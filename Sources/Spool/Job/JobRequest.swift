@@ -1,0 +1,85 @@
+/// What a job asks for (spool.5, JOB FORMAT); nil or empty where it says nothing. ``JobKey/all`` tells how each value is
+/// read and written.
+package struct JobRequest: Sendable, Equatable {
+  /// A value with the number of its line, for records.
+  package struct Line: Sendable, Equatable {
+    package let text: String
+    package let number: Int
+
+    package init(text: String, number: Int) {
+      self.text = text
+      self.number = number
+    }
+  }
+
+  /// Mirrors of one file, in order of preference.
+  package var urls: [Line] = []
+  /// Relative to the output root.
+  package var output: Line?
+  /// The size and the digests that the payload must have.
+  package var expected = Expectation()
+  package var headers: [HeaderLine] = []
+  package var overwrite: Bool?
+  package var attempts: Int?
+  package var expires: Timestamp?
+  package var timeout: Timeout?
+  /// The largest payload to accept, in bytes.
+  package var maxSize: UInt64?
+  /// Bytes per second.
+  package var limitRate: UInt64?
+  package var minRate: MinimumRate?
+  package var connections: Int?
+
+  package init() {}
+
+  package static let defaultAttempts = 12
+  package static let attemptRange = 1...1000
+  package static let connectionRange = 1...32
+}
+
+extension JobRequest {
+  /// Seconds without a byte after which a transfer counts as stalled.
+  package var idleTimeout: Int { timeout?.idle ?? 60 }
+
+  /// Seconds that one request may take; each of several connections sends requests of its own.
+  package var totalTimeout: Int { timeout?.total ?? 7 * 86_400 }
+
+  /// The rate below which a transfer counts as stalled; nil where any rate will do. The default grants a server as much
+  /// silence as the idle timeout does.
+  package var effectiveMinimumRate: MinimumRate? {
+    let standard = MinimumRate.default
+    let rate =
+      minRate
+      ?? MinimumRate(bytesPerSecond: standard.bytesPerSecond, seconds: max(standard.seconds, idleTimeout))
+    return rate.bytesPerSecond > 0 ? rate : nil
+  }
+
+  /// The `Name: value` lines for a request to `host`.
+  /// - Parameter host: in lower case.
+  package func headers(for host: String) -> [String] {
+    headers.filter { $0.host == nil || $0.host == host }.map(\.text)
+  }
+}
+
+/// How long a transfer may take.
+package struct Timeout: Sendable, Equatable {
+  /// Seconds without a byte.
+  package let idle: Int
+  /// Seconds for one request in all; nil for the default.
+  package let total: Int?
+
+  package init(idle: Int, total: Int? = nil) {
+    self.idle = idle
+    self.total = total
+  }
+}
+
+/// The rate that a server must reach; below it, the transfer counts as stalled.
+package struct MinimumRate: Sendable, Equatable {
+  /// Bytes per second on average; 0 for no minimum.
+  package let bytesPerSecond: UInt64
+  /// Seconds over which the average is taken.
+  package let seconds: Int
+
+  package static let `default` = MinimumRate(bytesPerSecond: 1024, seconds: 300)
+}

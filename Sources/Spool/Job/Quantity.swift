@@ -1,0 +1,49 @@
+// Numbers, amounts and times as people write them in jobs and options.
+
+/// Digits only, without a sign; nil where the number has more than 64 bits.
+func decimal(_ text: some StringProtocol) -> UInt64? {
+  guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+  return UInt64(text)
+}
+
+/// A number of bytes, with k, M, G or T behind it for powers of 1024, as curl and wget count them.
+package func byteCount(_ text: some StringProtocol) -> UInt64? {
+  var digits = Substring(text)
+  var scale: UInt64 = 1
+  if let last = digits.last, let power = ["k": 10, "m": 20, "g": 30, "t": 40][last.lowercased()] {
+    scale = 1 << UInt64(power)
+    digits = digits.dropLast()
+  }
+  guard let number = decimal(digits) else { return nil }
+  let (bytes, overflow) = number.multipliedReportingOverflow(by: scale)
+  return overflow || bytes > UInt64(Int64.max) ? nil : bytes
+}
+
+/// `bytes` with the largest unit that keeps it exact; ``byteCount(_:)`` reads it back.
+func byteCountText(_ bytes: UInt64) -> String {
+  text(bytes, [("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20), ("k", 1 << 10)])
+}
+
+/// `90`, `90s`, `5m`, `2h` or `7d` in seconds, from 1 s to 365 days.
+func duration(_ text: some StringProtocol) -> Int? {
+  var digits = Substring(text)
+  var unit: UInt64 = 1
+  if let scale = ["s": UInt64(1), "m": 60, "h": 3600, "d": 86_400][String(digits.suffix(1))] {
+    unit = scale
+    digits = digits.dropLast()
+  }
+  guard let number = decimal(digits) else { return nil }
+  let (seconds, overflow) = number.multipliedReportingOverflow(by: unit)
+  guard !overflow, (1...31_536_000).contains(seconds) else { return nil }
+  return Int(seconds)
+}
+
+/// `seconds` with the largest unit that keeps it exact; ``duration(_:)`` reads it back.
+func durationText(_ seconds: Int) -> String {
+  text(UInt64(seconds), [("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)])
+}
+
+private func text(_ amount: UInt64, _ units: [(name: String, size: UInt64)]) -> String {
+  let unit = amount == 0 ? nil : units.first { amount.isMultiple(of: $0.size) }
+  return unit.map { "\(amount / $0.size)\($0.name)" } ?? "\(amount)"
+}

@@ -1,0 +1,125 @@
+/// A value as a job's line has it.
+struct WrittenValue: Sendable {
+  let text: String
+  /// What follows the `@` in the key, as in `header@HOST`.
+  var host: String?
+  /// The number of the line that it is read from.
+  var line: Int?
+}
+
+/// How a key's value is read and written. What ``write`` gives, ``read`` takes for the same value.
+struct ValueGrammar<Value: Sendable>: Sendable {
+  let read: @Sendable (WrittenValue) throws(InvalidValue) -> Value
+  let write: @Sendable (Value) -> WrittenValue
+
+  init(
+    read: @escaping @Sendable (WrittenValue) throws(InvalidValue) -> Value,
+    write: @escaping @Sendable (Value) -> WrittenValue
+  ) {
+    self.read = read
+    self.write = write
+  }
+
+  /// - Parameters:
+  ///   - wanted: what the value has to be, with an example.
+  ///   - read: nil for any other text.
+  init(
+    _ wanted: String, read: @escaping @Sendable (String) -> Value?, write: @escaping @Sendable (Value) -> String
+  ) {
+    self.init(
+      read: { (written) throws(InvalidValue) in
+        guard let value = read(written.text) else { throw InvalidValue("wants \(wanted)") }
+        return value
+      }, write: { WrittenValue(text: write($0)) })
+  }
+}
+
+extension ValueGrammar<JobRequest.Line> {
+  static let line = ValueGrammar(
+    read: { JobRequest.Line(text: $0.text, number: $0.line ?? 0) }, write: { WrittenValue(text: $0.text) })
+
+  static let outputPath = ValueGrammar(
+    read: { (written) throws(InvalidValue) in
+      if let reason = OutputPath.defect(of: written.text) { throw InvalidValue(reason) }
+      return JobRequest.Line(text: written.text, number: written.line ?? 0)
+    }, write: { WrittenValue(text: $0.text) })
+}
+
+extension ValueGrammar<HeaderLine> {
+  static let header = ValueGrammar(
+    read: { (written) throws(InvalidValue) in try HeaderLine(written.text, host: written.host) },
+    write: { WrittenValue(text: $0.text, host: $0.host) })
+}
+
+extension ValueGrammar<UInt64> {
+  /// A file's size; an offset is signed (off_t).
+  static let fileSize = ValueGrammar(
+    "a number of bytes, such as 4294967296", read: { decimal($0).flatMap { $0 <= UInt64(Int64.max) ? $0 : nil } },
+    write: { "\($0)" })
+
+  static let largestSize = ValueGrammar(
+    "a number of bytes, such as 500M or 2G", read: { byteCount($0).flatMap { $0 > 0 ? $0 : nil } },
+    write: byteCountText)
+
+  /// With a minimum, since somebody who writes 2 means 2M.
+  static let rate = ValueGrammar(
+    "bytes a second, 1k at least, such as 500k or 2M", read: { byteCount($0).flatMap { $0 >= 1024 ? $0 : nil } },
+    write: byteCountText)
+}
+
+extension ValueGrammar<Bool> {
+  static let yesOrNo = ValueGrammar(
+    "yes or no", read: { ["yes": true, "no": false][$0] }, write: { $0 ? "yes" : "no" })
+}
+
+extension ValueGrammar<Int> {
+  static func number(_ range: ClosedRange<Int>) -> ValueGrammar {
+    ValueGrammar(
+      "a number from \(range.lowerBound) to \(range.upperBound)",
+      read: { decimal($0).flatMap { Int(exactly: $0) }.flatMap { range.contains($0) ? $0 : nil } }, write: { "\($0)" })
+  }
+}
+
+extension ValueGrammar<Timestamp> {
+  static let date = ValueGrammar(
+    "a date in UTC, such as 2026-12-01T00:00:00Z", read: { Timestamp($0) }, write: { "\($0)" })
+}
+
+extension ValueGrammar<Digest> {
+  static func digest(_ algorithm: DigestAlgorithm) -> ValueGrammar {
+    ValueGrammar(algorithm.wanted, read: { Digest(algorithm, $0) }, write: { "\($0)" })
+  }
+}
+
+extension ValueGrammar<Timeout> {
+  static let timeout = ValueGrammar(
+    "an idle and perhaps a total time from 1s to 365d, such as 60s 7d",
+    read: { text in
+      let times = words(text).map { duration($0) }
+      guard let idle = times.first ?? nil, times.count <= 2, !times.contains(nil) else { return nil }
+      return Timeout(idle: idle, total: times.count == 2 ? times[1] : nil)
+    },
+    write: { ([$0.idle] + ($0.total.map { [$0] } ?? [])).map(durationText).joined(separator: " ") })
+}
+
+extension ValueGrammar<MinimumRate> {
+  static let minimumRate = ValueGrammar(
+    "bytes a second and perhaps a time, such as 1k over 5m, or 0 for none",
+    read: { text in
+      let words = words(text)
+      guard let rate = words.first.flatMap({ byteCount($0) }) else { return nil }
+      if words.count == 1 { return MinimumRate(bytesPerSecond: rate, seconds: MinimumRate.default.seconds) }
+      guard words.count == 3, words[1] == "over", let seconds = duration(words[2]) else { return nil }
+      return MinimumRate(bytesPerSecond: rate, seconds: seconds)
+    },
+    write: { "\(byteCountText($0.bytesPerSecond)) over \(durationText($0.seconds))" })
+}
+
+private func words(_ text: String) -> [Substring] { text.split(whereSeparator: { $0 == " " || $0 == "\t" }) }
+
+/// `text` without blanks and tabs around it.
+func trimmed(_ text: Substring) -> Substring {
+  var text = text.drop { $0 == " " || $0 == "\t" }
+  while let last = text.last, last == " " || last == "\t" { text.removeLast() }
+  return text
+}

@@ -1,0 +1,255 @@
+/// A job's journal, folded into what the next attempt has to know. Each part takes from a line what concerns it.
+package struct Journal: Sendable, Equatable {
+  package private(set) var isEmpty = true
+  package private(set) var attempts = Attempts()
+  package private(set) var data = Data()
+  package private(set) var traffic = Traffic()
+  package private(set) var answers = Answers()
+  package private(set) var publication = Publication()
+
+  package init() {}
+
+  /// Takes one line in. A line that cannot be read is skipped, like one of a later version.
+  package mutating func apply(_ key: JournalKey, _ fields: Fields) {
+    let entry = JournalEntry(key: key, fields: fields)
+    isEmpty = false
+    attempts.endsInFailure = key == .failed
+    guard entry.isComplete else { return }
+    attempts.apply(entry)
+    data.apply(entry)
+    traffic.apply(entry)
+    answers.apply(entry)
+    publication.apply(entry)
+  }
+}
+
+// MARK: attempts
+
+extension Journal {
+  /// A worker that began with the job.
+  package struct Start: Sendable, Equatable {
+    package let host: String
+    /// ``WorkerID/text``.
+    package let worker: String
+    package let boot: String
+  }
+
+  /// Who worked on the job, and how that ended.
+  package struct Attempts: Sendable, Equatable {
+    /// Attempts that count against `attempts:`, since the job last came through `new/`.
+    package fileprivate(set) var failures = 0
+    package fileprivate(set) var mismatches = 0
+    /// The worker that had the job last.
+    package fileprivate(set) var lastStart: Start?
+    package fileprivate(set) var firstStarted: Timestamp?
+    package fileprivate(set) var lastStarted: Timestamp?
+    /// The last attempt has no end record: its worker may be alive or dead.
+    package fileprivate(set) var isOpen = false
+    /// Workers in a row that began with the job and recorded no end.
+    fileprivate var openStarts = 0
+    package fileprivate(set) var lastFailure: Fields?
+    package fileprivate(set) var lastInterruption: Fields?
+    /// The last line is a failure: the job's move that follows it may not have happened.
+    package fileprivate(set) var endsInFailure = false
+
+    /// How many workers died one after another in an attempt of this job, which may be the cause. A machine that lost its
+    /// power counts as well.
+    /// - Parameter worker: the one that asks, and so has not died.
+    package func deaths(askedBy worker: WorkerID) -> Int {
+      lastStart?.worker == worker.text ? max(0, openStarts - 1) : openStarts
+    }
+
+    fileprivate mutating func apply(_ entry: JournalEntry) {
+      switch entry.key {
+      case .requeued:
+        (failures, mismatches, firstStarted, openStarts) = (0, 0, nil, 0)
+      case .started:
+        let (worker, boot) = (entry.fields["worker"] ?? "", entry.fields["boot"] ?? "")
+        // A worker writes this line for each mirror, and when it begins again by itself.
+        if openStarts == 0 || lastStart?.worker != worker { openStarts += 1 }
+        lastStart = Start(host: String(worker.prefix { $0 != "." }), worker: worker, boot: boot)
+        firstStarted = firstStarted ?? entry.time
+        (lastStarted, isOpen) = (entry.time, true)
+      case .cleared:
+        openStarts = min(openStarts, 1)
+      case .interrupted:
+        (lastInterruption, openStarts, isOpen) = (entry.fields, 0, false)
+      case .failed:
+        (lastFailure, openStarts, isOpen) = (entry.fields, 0, entry.fields["doubt"] == "yes")
+        // Attempt 0 is none: the text was no job's.
+        if entry.fields["burned"] != "no", entry.fields["attempt"] != "0" { failures += 1 }
+        if entry.failureCode?.isMismatch == true { mismatches += 1 }
+      case .done:
+        (isOpen, openStarts) = (false, 0)
+      case .response, .checkpoint, .verified: break
+      }
+    }
+  }
+}
+
+// MARK: data
+
+extension Journal {
+  /// What is known of the data, `partial/NAME.part`.
+  package struct Data: Sendable, Equatable {
+    /// What it is a prefix of.
+    package fileprivate(set) var version: RemoteVersion?
+    /// The inode that ``version`` was written to.
+    package fileprivate(set) var part: UInt64?
+    /// The last durable mark.
+    package fileprivate(set) var checkpoint: Mark?
+    /// The last mark that holds if no more than the process died.
+    package fileprivate(set) var softMark: Mark?
+    /// An attempt ended with a failed fsync: neither the data's inode beyond the checkpoint nor the job's is to be trusted.
+    package fileprivate(set) var lostWrites = false
+
+    fileprivate mutating func apply(_ entry: JournalEntry) {
+      switch entry.key {
+      case .response:
+        let offset = entry.number("at") ?? 0
+        (version, part, lostWrites) = (entry.version, entry.number("part"), false)
+        // The data was cut to here.
+        checkpoint = checkpoint.flatMap { $0.offset > offset || offset == 0 ? nil : $0 }
+        softMark = softMark.flatMap { $0.offset > offset || offset == 0 ? nil : $0 }
+      case .checkpoint:
+        (checkpoint, softMark) = (entry.mark, entry.mark)
+      case .interrupted:
+        softMark = entry.mark ?? softMark
+        if entry.fields["lost"] == "yes" { lostWrites = true }
+      case .failed:
+        if entry.failureCode?.isMismatch == true {
+          (version, part, checkpoint, softMark) = (nil, nil, nil, nil)
+        } else {
+          softMark = entry.mark ?? softMark
+        }
+        if entry.failureCode == .io || entry.fields["lost"] == "yes" { lostWrites = true }
+      case .requeued, .started, .cleared, .verified, .done: break
+      }
+    }
+  }
+
+  /// Bytes that came over the network.
+  package struct Traffic: Sendable, Equatable {
+    /// Since the job last came through `new/`.
+    package fileprivate(set) var fetched: UInt64 = 0
+    /// Where the data began to grow without a later record of how many bytes were fetched.
+    package fileprivate(set) var unrecordedFrom: UInt64?
+    /// Where the data first began to grow since the last attempt started.
+    package fileprivate(set) var grewFrom: UInt64?
+
+    fileprivate mutating func apply(_ entry: JournalEntry) {
+      switch entry.key {
+      case .requeued: fetched = 0
+      case .started: grewFrom = nil
+      case .response:
+        let offset = entry.number("at") ?? 0
+        unrecordedFrom = min(unrecordedFrom ?? offset, offset)
+        grewFrom = min(grewFrom ?? offset, offset)
+      case .interrupted, .failed:
+        fetched &+= entry.number("fetched") ?? 0
+        unrecordedFrom = nil
+      case .checkpoint, .cleared, .verified, .done: break
+      }
+    }
+  }
+}
+
+// MARK: answers
+
+extension Journal {
+  /// What earlier answers said, by which the next one is judged.
+  package struct Answers: Sendable, Equatable {
+    /// The ``AnswerKind`` of the last answer, if that was not believed.
+    package fileprivate(set) var otherKind: String?
+    /// How often in a row the file was refused with a status that may pass.
+    package fileprivate(set) var refusals = 0
+    private var hasReplacedKind = false
+    /// Whether an answer of another kind replaced data, which was set aside for a person, or may do so in this attempt.
+    package var mayHaveReplacedKind: Bool { hasReplacedKind || otherKind != nil }
+
+    package init(otherKind: String? = nil, refusals: Int = 0) {
+      self.otherKind = otherKind
+      self.refusals = refusals
+    }
+
+    fileprivate mutating func apply(_ entry: JournalEntry) {
+      switch entry.key {
+      case .requeued: (otherKind, refusals) = (nil, 0)
+      case .response:
+        if entry.number("at") == 0, otherKind != nil { hasReplacedKind = true }
+        (otherKind, refusals) = (nil, 0)
+      case .failed:
+        if entry.failureCode == .otherKind { otherKind = entry.fields["found"] }
+        refusals = Failure.isRefusal(status: entry.httpStatus) ? refusals + 1 : 0
+      default: break
+      }
+    }
+  }
+}
+
+// MARK: publication
+
+extension Journal {
+  /// A payload that was verified.
+  package struct Verified: Sendable, Equatable {
+    package let size: UInt64
+    package let digests: Digests
+    /// The inode of the data.
+    package let part: UInt64
+    /// What only the server's silence says of the payload: `length`, where the body ended with the connection.
+    package let unproven: String?
+
+    /// - Parameter whole: the end of the payload.
+    package init(_ whole: Mark, part: UInt64, unproven: String? = nil) {
+      (size, digests) = (whole.offset, whole.digests)
+      self.part = part
+      self.unproven = unproven
+    }
+
+    fileprivate init?(_ entry: JournalEntry) {
+      guard let size = entry.number("size"), let part = entry.number("part") else { return nil }
+      (self.size, self.part) = (size, part)
+      digests = Digests(entry.fields)
+      if digests[.crc32] == nil { return nil }
+      unproven = entry.fields["unproven"]
+    }
+
+    /// What the payload must be to be still the same.
+    package var expectation: Expectation { Expectation(size: size, digests: digests) }
+  }
+
+  /// What `done:` says.
+  package struct Receipt: Sendable, Equatable {
+    package let output: String
+    /// The output root, where it was not the spool's `files`.
+    package let directory: String?
+    /// As in ``Verified/unproven``.
+    package let unproven: String?
+  }
+
+  /// How far the payload's publication went.
+  package struct Publication: Sendable, Equatable {
+    package fileprivate(set) var verified: Verified?
+    package fileprivate(set) var receipt: Receipt?
+    /// What a receipt was written for. A job that was taken back before its move to `done/` keeps it through `requeued:`,
+    /// until it starts.
+    package fileprivate(set) var published: Verified?
+
+    fileprivate mutating func apply(_ entry: JournalEntry) {
+      switch entry.key {
+      // The job may have been edited: what was verified for its old text proves nothing.
+      case .requeued: (verified, receipt) = (nil, nil)
+      case .started: (verified, receipt, published) = (nil, nil, nil)
+      case .failed:
+        if entry.failureCode?.isMismatch == true { verified = nil }
+      case .verified:
+        verified = Verified(entry) ?? verified
+      case .done:
+        guard let output = entry.fields["output"] else { return }
+        receipt = Receipt(output: output, directory: entry.fields["directory"], unproven: entry.fields["unproven"])
+        published = verified
+      case .response, .checkpoint, .cleared, .interrupted: break
+      }
+    }
+  }
+}

@@ -1,0 +1,57 @@
+/// One line that the worker writes (spool.5, JOURNAL).
+package enum JournalLine: Sendable {
+  case requeued(Timestamp)
+  case started(Timestamp, attempt: Int, worker: WorkerID, boot: String, mirror: Int, url: String)
+  case response(RemoteVersion, at: UInt64, part: UInt64)
+  case checkpoint(Mark)
+  case cleared(Timestamp)
+  case interrupted(Timestamp, attempt: Int, mark: Mark, fetched: UInt64, lostWrites: Bool = false, reason: String)
+  case failed(FailureRecord)
+  case verified(Timestamp, Journal.Verified)
+  case done(
+    Timestamp, attempts: Int, output: String, fetched: UInt64, seconds: Int64, existing: Bool, unproven: String?,
+    directory: String?)
+
+  package var key: JournalKey {
+    switch self {
+    case .requeued: .requeued
+    case .started: .started
+    case .response: .response
+    case .checkpoint: .checkpoint
+    case .cleared: .cleared
+    case .interrupted: .interrupted
+    case .failed: .failed
+    case .verified: .verified
+    case .done: .done
+    }
+  }
+
+  package var fields: Fields {
+    switch self {
+    case .requeued(let time), .cleared(let time): Fields("\(time)")
+    case .started(let time, let attempt, let worker, let boot, let mirror, let url):
+      Fields("\(time)").with("attempt", attempt).with("worker", worker.text).with("boot", boot)
+        .with("mirror", mirror).with("url", url)
+    case .response(let version, let offset, let part):
+      Fields().with("mirror", version.mirror).with("at", offset).with("part", part)
+        .with("size", version.size).with("etag", version.etag).with("modified", version.modified)
+        .with("if-range", version.ignoresIfRange ? "ignored" : nil)
+        .with("type", version.type).with("resource", version.resource?.place).with("query", version.resource?.query)
+    case .checkpoint(let mark): Fields("\(mark.offset)").with(mark.states)
+    case .interrupted(let time, let attempt, let mark, let fetched, let lostWrites, let reason):
+      Fields("\(time)").with("attempt", attempt).with("at", mark.offset).with(mark.states)
+        .with("fetched", fetched).with("lost", lostWrites ? "yes" : nil).with("reason", reason)
+    case .failed(let record): record.fields
+    case .verified(let time, let verified):
+      Fields("\(time)").with("size", verified.size).with(verified.digests).with("part", verified.part)
+        .with("unproven", verified.unproven)
+    case .done(
+      let time, let attempts, let output, let fetched, let seconds, let existing, let unproven, let directory):
+      Fields("\(time)").with("attempts", attempts).with("output", output)
+        .with("bytes-fetched", fetched).with("seconds", seconds)
+        .with("existing", existing ? "yes" : nil).with("unproven", unproven).with("directory", directory)
+    }
+  }
+
+  package var text: String { "\(key.rawValue): \(fields.text)\n" }
+}

@@ -1,0 +1,56 @@
+internal import ArgumentParser
+internal import Spool
+
+/// The options of `spoolrun add` that set a job's keys, one for each row of ``JobKey/all``.
+///
+/// ArgumentParser finds the options of a type among the children of its mirror and has the type decode their values. So
+/// this type makes its mirror, and decodes, by the table of keys.
+struct JobOptions: ParsableArguments, CustomReflectable {
+  /// What was given, in the order of the table.
+  private(set) var given: [(key: JobKey, text: String)] = []
+
+  init() {}
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: OptionName.self)
+    for key in JobKey.all {
+      let name = OptionName(stringValue: key.name)
+      switch key.option {
+      case .argument: break
+      case .flag:
+        if try container.decode(Flag<Bool>.self, forKey: name).wrappedValue { given.append((key, "yes")) }
+      case .value:
+        let texts = try container.decode(Option<[String]>.self, forKey: name).wrappedValue
+        // As with other programs' options, the last one counts.
+        given += (key.isRepeatable ? texts : texts.suffix(1)).map { (key, $0) }
+      }
+    }
+  }
+
+  /// The value of the last option of this name; nil where there was none.
+  func text(_ name: String) -> String? { given.last { $0.key.name == name }?.text }
+
+  var customMirror: Mirror {
+    Mirror(self, children: JobKey.all.compactMap { key in Self.option(key).map { (key.name, $0) } })
+  }
+
+  private static func option(_ key: JobKey) -> Any? {
+    switch key.option {
+    case .argument: nil
+    case .flag: Flag(wrappedValue: false, name: .customLong(key.name), help: ArgumentHelp("\(key.help)"))
+    case .value(let short):
+      Option<[String]>(
+        wrappedValue: [],
+        name: NameSpecification((short.map { [.customShort($0)] } ?? []) + [.customLong(key.name)]),
+        help: ArgumentHelp("\(key.help)", valueName: key.valueName))
+    }
+  }
+
+  private struct OptionName: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+  }
+}

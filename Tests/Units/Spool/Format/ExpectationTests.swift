@@ -1,0 +1,45 @@
+import Testing
+
+@testable import Spool
+
+/// What a payload must be, and in what another one differs.
+@Suite struct ExpectationTests {
+  private let found = Mark(offset: 9, checksum: Checksum(value: 0xCBF4_3926))
+  private let right = Digests(Digest(Checksum(value: 0xCBF4_3926)))
+
+  @Test func theRightPayload() {
+    for expected in [
+      Expectation(), Expectation(size: 9), Expectation(digests: right), Expectation(size: 9, digests: right),
+    ] {
+      #expect(expected.mismatch(found) == nil)
+    }
+  }
+
+  @Test func theWrongSizeIsToldFirst() {
+    let expected = Expectation(size: 8, digests: Digests(Digest(Checksum(value: 1))))
+    #expect(expected.mismatch(found) == Mismatch(property: .size, expected: "8", found: "9"))
+    #expect(expected.mismatch(size: 9)?.text == "expected 8 bytes, found 9")
+    let failure = Failure(Mismatch(property: .size, expected: "8", found: "9"))
+    #expect(failure.code == .mismatchSize && failure.expected == "8" && failure.found == "9")
+  }
+
+  @Test func theWrongDigest() throws {
+    let expected = Expectation(size: 9, digests: Digests(Digest(Checksum(value: 0xA1))))
+    let mismatch = try #require(expected.mismatch(found))
+    #expect(mismatch == Mismatch(property: .digest(.crc32), expected: "000000A1", found: "CBF43926"))
+    #expect(mismatch.text == "expected crc32 000000A1, found CBF43926")
+    #expect(Failure(mismatch).code == .mismatchChecksum)
+  }
+
+  /// A size alone shows no splice.
+  @Test func onlyADigestLetsMirrorsBeJoined() {
+    #expect(!Expectation(size: 9).mayJoinMirrors && Expectation(digests: right).mayJoinMirrors)
+  }
+
+  @Test func aDigestIsReadInEitherCase() {
+    #expect(Digest(.crc32, "cbf43926") == Digest(Checksum(value: 0xCBF4_3926)))
+    for text in ["", "cbf4392", "cbf439261", "0xcbf439", "cbf4392g", "ｃbf43926"] {
+      #expect(Digest(.crc32, text) == nil)
+    }
+  }
+}
