@@ -1,4 +1,5 @@
-/// The digests by which a payload can be declared and verified. The raw value is the job's key and the field of records.
+/// The digests by which a payload can be declared and verified. The raw value is the job's key and the field of
+/// records.
 ///
 /// To add one: a case here, its state in ``DigestStates``, its failure in ``Mismatch``, and its entries in the manual.
 package enum DigestAlgorithm: String, CaseIterable, Sendable {

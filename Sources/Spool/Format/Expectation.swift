@@ -21,8 +21,8 @@ package struct Expectation: Sendable, Equatable {
     return Mismatch(property: .size, expected: "\(size)", found: "\(found)")
   }
 
-  /// How the payload that ends at `found` differs; nil where it is the right one. A digest that was not computed counts as
-  /// a mismatch.
+  /// How the payload that ends at `found` differs; nil where it is the right one. A digest that was not computed counts
+  /// as a mismatch.
   package func mismatch(_ found: Mark) -> Mismatch? {
     if let mismatch = mismatch(size: found.offset) { return mismatch }
     let computed = found.digests

@@ -23,7 +23,8 @@ package struct Fields: Sendable, Equatable {
     (words + named.map { "\($0.key)=\(Self.quoted($0.value))" }).joined(separator: " ")
   }
 
-  /// As it is where it holds only characters that cannot be misread; else in quotes, with `"`, `\` and what is unsafe to show escaped.
+  /// `value` as it is if it has only characters that cannot be misread. Otherwise in quotes, in which `"`, `\` and what
+  /// is unsafe to show on a terminal are escaped.
   private static func quoted(_ value: String) -> String {
     let plain = Array("-._:/+%@~,*[]?".utf8)
     let isPlain =
@@ -49,7 +50,7 @@ package struct Fields: Sendable, Equatable {
     return result + "\""
   }
 
-  /// nil when a quote is left open or an escape is none of ours.
+  /// nil when a quote is left open, or for an escape other than those that ``text`` writes.
   package init?(parsing text: some StringProtocol) {
     var rest = Array(text.utf8)[...]
     while true {
@@ -62,35 +63,44 @@ package struct Fields: Sendable, Equatable {
         continue
       }
       rest = rest.dropFirst()
-      let key = String(decoding: head, as: UTF8.self)
-      guard rest.first == 0x22 else {
-        let value = rest.prefix { $0 != 0x20 }
-        rest = rest.dropFirst(value.count)
-        named.append((key, String(decoding: value, as: UTF8.self)))
-        continue
+      guard let value = Self.value(&rest) else { return nil }
+      named.append((String(decoding: head, as: UTF8.self), value))
+    }
+  }
+
+  /// Takes a value, in quotes or up to the next blank, from the beginning of `rest`.
+  private static func value(_ rest: inout ArraySlice<UInt8>) -> String? {
+    guard rest.first == 0x22 else {
+      let token = rest.prefix { $0 != 0x20 }
+      rest = rest.dropFirst(token.count)
+      return String(decoding: token, as: UTF8.self)
+    }
+    rest = rest.dropFirst()
+    var value: [UInt8] = []
+    while let byte = rest.popFirst() {
+      switch byte {
+      case 0x22: return String(decoding: value, as: UTF8.self)
+      case 0x5C:
+        guard let escaped = escapedByte(&rest) else { return nil }
+        value.append(escaped)
+      default: value.append(byte)
       }
-      rest = rest.dropFirst()
-      var value: [UInt8] = []
-      while true {
-        guard let byte = rest.popFirst() else { return nil }
-        if byte == 0x22 { break }
-        guard byte == 0x5C else {
-          value.append(byte)
-          continue
-        }
-        switch rest.popFirst() {
-        case 0x22: value.append(0x22)
-        case 0x5C: value.append(0x5C)
-        case UInt8(ascii: "x"):
-          guard rest.count >= 2, rest.first != UInt8(ascii: "+"), rest.first != UInt8(ascii: "-"),
-            let escape = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
-          else { return nil }
-          value.append(escape)
-          rest = rest.dropFirst(2)
-        default: return nil
-        }
-      }
-      named.append((key, String(decoding: value, as: UTF8.self)))
+    }
+    return nil
+  }
+
+  /// Takes what follows a backslash: a quote, a backslash, or `x` and two hexadecimal digits.
+  private static func escapedByte(_ rest: inout ArraySlice<UInt8>) -> UInt8? {
+    switch rest.popFirst() {
+    case 0x22: return 0x22
+    case 0x5C: return 0x5C
+    case UInt8(ascii: "x"):
+      guard rest.count >= 2, rest.first != UInt8(ascii: "+"), rest.first != UInt8(ascii: "-"),
+        let byte = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+      else { return nil }
+      rest = rest.dropFirst(2)
+      return byte
+    default: return nil
     }
   }
 }

@@ -12,8 +12,8 @@ package struct HeaderLine: Sendable, Equatable {
     "transfer-encoding", "upgrade",
   ]
 
-  /// Checks a field line by RFC 9110 section 5: a token, a colon, a value. Control characters are refused for every line
-  /// of a job (``JobText``).
+  /// Checks a field line by RFC 9110 section 5: a token, a colon, a value. Control characters are refused for every
+  /// line of a job (``JobText``).
   /// - Parameter host: as written behind the `@` of `header@HOST`.
   /// - Throws: what is wrong. It never quotes the value, which may be a secret.
   init(_ text: String, host: String? = nil) throws(InvalidValue) {

@@ -47,9 +47,9 @@ package struct JobText: Sendable {
     if !isDefaults { noteURLs() }
   }
 
-  /// Whether the torn tail is a line that a worker wrote, and so did not happen. A job from another directory than `new/`
-  /// was whole when it was claimed. A job in `new/` that has a journal may have a torn line from a person, who still
-  /// writes it or was interrupted.
+  /// Whether the torn tail is a line that a worker wrote, and so did not happen. A job from another directory than
+  /// `new/` was whole when it was claimed. A job in `new/` that has a journal may have a torn line from a person, who
+  /// still writes it or was interrupted.
   func isTornByWorker(in origin: Directory) -> Bool {
     origin == .new ? tailBeginsJournal && !journal.isEmpty : tornTailIsJournal
   }

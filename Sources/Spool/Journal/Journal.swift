@@ -52,8 +52,8 @@ extension Journal {
     /// The last line is a failure: the job's move that follows it may not have happened.
     package fileprivate(set) var endsInFailure = false
 
-    /// How many workers died one after another in an attempt of this job, which may be the cause. A machine that lost its
-    /// power counts as well.
+    /// How many workers died one after another in an attempt of this job, which may be the cause. A machine that lost
+    /// its power counts as well.
     /// - Parameter worker: the one that asks, and so has not died.
     package func deaths(askedBy worker: WorkerID) -> Int {
       lastStart?.worker == worker.text ? max(0, openStarts - 1) : openStarts
@@ -100,7 +100,8 @@ extension Journal {
     package fileprivate(set) var checkpoint: Mark?
     /// The last mark that holds if no more than the process died.
     package fileprivate(set) var softMark: Mark?
-    /// An attempt ended with a failed fsync: neither the data's inode beyond the checkpoint nor the job's is to be trusted.
+    /// An attempt ended with a failed fsync: neither the data's inode beyond the checkpoint nor the job's is to be
+    /// trusted.
     package fileprivate(set) var lostWrites = false
 
     fileprivate mutating func apply(_ entry: JournalEntry) {
@@ -231,8 +232,8 @@ extension Journal {
   package struct Publication: Sendable, Equatable {
     package fileprivate(set) var verified: Verified?
     package fileprivate(set) var receipt: Receipt?
-    /// What a receipt was written for. A job that was taken back before its move to `done/` keeps it through `requeued:`,
-    /// until it starts.
+    /// What a receipt was written for. A job that was taken back before its move to `done/` keeps it through
+    /// `requeued:`, until it starts.
     package fileprivate(set) var published: Verified?
 
     fileprivate mutating func apply(_ entry: JournalEntry) {

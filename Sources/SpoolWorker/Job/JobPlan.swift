@@ -39,7 +39,7 @@ struct JobPlan {
 }
 
 extension JobRequest {
-  /// What is inherited, and the worker's own bounds, which a job may only tighten.
+  /// This request with the keys of `defaults`, and within the worker's own bounds, which a job may only tighten.
   func bounded(by options: WorkerOptions) -> JobRequest {
     var result = inheriting(options.defaults)
     result.maxSize = [result.maxSize, options.maxSize].compactMap { $0 }.min()
@@ -47,7 +47,10 @@ extension JobRequest {
     return result
   }
 
-  /// The failure of a payload of `size` bytes, or of that many so far; nil for one that may come.
+  /// The failure of a payload that is too large; nil for one that is not.
+  /// - Parameters:
+  ///   - size: bytes of the payload.
+  ///   - isAll: whether `size` is that of the whole; otherwise, of what has come so far.
   func tooLarge(_ size: UInt64, isAll: Bool = true) -> Failure? {
     guard let maxSize, size > maxSize else { return nil }
     return Failure(
