@@ -155,8 +155,7 @@ final class PartData {
   /// The same by an offset: reads from the last mark before it to know the checksum there.
   func cutBack(to offset: UInt64) async throws {
     guard growing.length > offset else { return }
-    let zero = .zero
-    let known = marks.last(before: offset) ?? zero
+    let known = marks.last(before: offset) ?? .zero
     let mark = try await runBlocking { [reading = growing.reading(from: known, to: offset)] in try reading.run() }
     try cutBack(to: mark)
   }

@@ -209,9 +209,3 @@ struct Commit {
     return mark
   }
 }
-
-extension Journal.Verified {
-  init(_ whole: Mark, part: UInt64, unproven: String?) {
-    self.init(size: whole.offset, checksum: whole.checksum, part: part, unproven: unproven)
-  }
-}
