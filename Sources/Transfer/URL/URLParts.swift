@@ -12,8 +12,8 @@ package struct URLParts: Sendable {
   /// `scheme://host[:port]/path`: what may be shown. No user information, query or fragment; ASCII without
   /// control bytes.
   package let redacted: String
-  /// The last segment of the path with its percent escapes decoded; nil if that cannot be a file name: empty, `.`, `..`,
-  /// with a slash or a control character, or no UTF-8.
+  /// The last segment of the path with its percent escapes decoded; nil if that cannot be a file name: empty, `.`,
+  /// `..`, with a slash or a control character, or no UTF-8.
   package let lastPathSegment: String?
 
   /// The URL for libcurl, without user information and fragment. Holds the query: not for showing.
