@@ -153,7 +153,7 @@ package struct SnapshotReader {
     var jobs: [(name: FileName, modified: Int64, isRegular: Bool)] = []
     for name in names {
       if name.isData, !all.contains(name.record) { continue }
-      if let subject = name.recordSubject, all.contains(subject) { continue }
+      if name.hasRecordSuffix, all.contains(name.recordSubject) { continue }
       guard let status = try status(.failed, name) else { continue }
       jobs.append((name, status.modified, status.isRegular))
     }
@@ -221,13 +221,5 @@ package struct SnapshotReader {
       if start == 0 || bytes[start..<end].starts(with: failed) { return false }
       end = start - 1
     }
-  }
-}
-
-extension FileName {
-  /// `NAME` for `NAME.record`; nil for other names.
-  fileprivate var recordSubject: FileName? {
-    let suffix = FileName.recordSuffix
-    return bytes.suffix(suffix.count) == suffix[...] ? FileName(Array(bytes.dropLast(suffix.count))) : nil
   }
 }

@@ -54,9 +54,9 @@ extension FileName {
   var dataOwner: FileName { FileName(Array(bytes.dropLast(Self.dataSuffix.count))) }
 
   /// Without `.record`; cut, if the name was too long for the suffix.
-  var recordSubject: FileName { FileName(Array(bytes.dropLast(Self.recordSuffix.count))) }
+  package var recordSubject: FileName { FileName(Array(bytes.dropLast(Self.recordSuffix.count))) }
 
-  var hasRecordSuffix: Bool {
+  package var hasRecordSuffix: Bool {
     bytes.count > Self.recordSuffix.count && bytes.suffix(Self.recordSuffix.count) == Self.recordSuffix[...]
   }
 
