@@ -72,8 +72,16 @@ package func setModificationTime(_ path: String, secondsFromNow seconds: Int) th
   guard utimes(path, [time, time]) == 0 else { throw TestSupportError("utimes", path, errno: errno) }
 }
 
-/// A directory that goes with its last reference, with all that is in it.
+/// A directory that goes with its last reference or with the process, with all that is in it.
 package final class TemporaryDirectory: Sendable {
+  /// Those that a static variable still has at the end of the process.
+  private static let living = Mutex<Set<String>>([])
+  private static let atEnd: Void = {
+    atexit {
+      for path in TemporaryDirectory.living.withLock({ $0 }) { TemporaryDirectory.remove(Array(path.utf8CString)) }
+    }
+  }()
+
   package let path: String
 
   /// A file system that is another one than that of temporary files, where ``Need/otherFileSystem`` is met.
@@ -84,15 +92,20 @@ package final class TemporaryDirectory: Sendable {
     let base = base ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
     var template = Array("\(base)/spoolrun-test.XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw TestSupportError("mkdtemp", base, errno: errno) }
-    path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    let path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    self.path = path
+    _ = Self.atEnd
+    Self.living.withLock { _ = $0.insert(path) }
   }
 
   deinit {
-    remove(Array(path.utf8CString))
+    Self.remove(Array(path.utf8CString))
+    let path = path
+    Self.living.withLock { _ = $0.remove(path) }
   }
 
   /// Takes paths as bytes: tests make names that are no UTF-8.
-  private func remove(_ path: [CChar]) {
+  private static func remove(_ path: [CChar]) {
     if unlink(path) == 0 || errno != EISDIR { return }
     guard let stream = opendir(path) else { return }
     while let entry = readdir(stream) {

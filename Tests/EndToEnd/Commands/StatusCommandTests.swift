@@ -74,18 +74,18 @@ import Testing
     #expect(result.output.utf8.allSatisfy { $0 == 0x0A || $0 >= 0x20 })
   }
 
-  @Test func `a hundred thousand jobs are counted`() async throws {
+  @Test func `ten thousand jobs are counted`() async throws {
     // Not by this process: the other tests would wait for the thread.
     for state in ["new", "done"] {
-      try await runTool(["/bin/sh", "-c", "seq -f job-%.0f 100000 | xargs touch"], directory: directory.path(state))
+      try await runTool(["/bin/sh", "-c", "seq -f job-%.0f 10000 | xargs touch"], directory: directory.path(state))
     }
     let table = try await status()
-    #expect(table.output.hasPrefix("100000 waiting, 100000 done\n"))
-    #expect(table.output.hasSuffix("  … and 99990 more\n"))
+    #expect(table.output.hasPrefix("10000 waiting, 10000 done\n"))
+    #expect(table.output.hasSuffix("  … and 9990 more\n"))
     let object = try object(try await status("--json").output)
     #expect((object["list"] as? [Any])?.count == 1000)
-    #expect((object["omitted"] as? [String: Int])?["waiting"] == 99_000)
-    #expect(try await status("--all").output.split(separator: "\n").count > 100_000)
+    #expect((object["omitted"] as? [String: Int])?["waiting"] == 9000)
+    #expect(try await status("--all").output.split(separator: "\n").count > 10_000)
   }
 
   @Test func `watching into a file goes on until a signal, one picture after the other`() async throws {

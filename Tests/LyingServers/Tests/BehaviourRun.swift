@@ -26,10 +26,31 @@ func check(_ behaviour: Behaviour) async throws {
 /// The same over HTTP/2. `jobs`: how many at a time, all of them on one connection.
 func checkOverHTTP2(_ behaviour: Behaviour, jobs: Int) async throws {
   try await slots.withSlot {
-    let server = try ScriptedServer(behaviour.script)
-    let authority = try await CertificateAuthority()
-    let front = try await HTTP2Front(to: [server], authority: authority)
-    try await check(behaviour, server, jobs: jobs, ["--cacert", authority.authority]) { front.url($0) }
+    let fronted = try await FrontedBehaviours.shared.value
+    let (server, base) = try #require(fronted.servers[behaviour.name])
+    try await check(behaviour, server, jobs: jobs, ["--cacert", fronted.authority.authority]) { base + $0 }
+  }
+}
+
+/// All behaviours over HTTP/2, behind one front: to start one for each would take longer than what is tried.
+private struct FrontedBehaviours: Sendable {
+  let authority: CertificateAuthority
+  /// By the behaviour's name: the server, and the URL of its root.
+  let servers: [String: (server: ScriptedServer, base: String)]
+  private let front: HTTP2Front
+
+  static let shared = Task { try await FrontedBehaviours() }
+
+  private init() async throws {
+    let behaviours = http2Behaviours + resetHTTP2Behaviours + http2ConnectionBehaviours
+    let servers = try behaviours.map { try ScriptedServer($0.script) }
+    authority = try await CertificateAuthority()
+    let front = try await HTTP2Front(to: servers, authority: authority, lifetime: 7200)
+    self.front = front
+    self.servers = Dictionary(
+      uniqueKeysWithValues: behaviours.indices.map {
+        (behaviours[$0].name, (servers[$0], "https://127.0.0.1:\(front.ports[$0])"))
+      })
   }
 }
 
