@@ -12,7 +12,7 @@ import Testing
 
   @Test func `spool(5) names the keys that have no place in defaults`() throws {
     let text = manual.section("JOB FORMAT").joined(separator: " ")
-    let list = try #require(text.firstMatch(of: /has the same format, without (.*?)\. A job's own key/)?.1)
+    let list = try #require(text.firstMatch(of: /has the same format, without (.*?)\. A key in a job/)?.1)
     let named = list.split(separator: " ").filter { ![".Cm", ",", "and", "."].contains($0) }
     #expect(named.sorted() == JobKey.all.filter(\.isPerJob).map { $0.name[...] }.sorted())
   }
