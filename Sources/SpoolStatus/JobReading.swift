@@ -33,7 +33,9 @@ struct JobReading {
 
   /// The bytes since the attempt began, divided by the time until the data's last change.
   private var rate: Double? {
-    guard let data, let started = text.journal.attempts.lastStarted, let from = text.journal.traffic.grewFrom, data.size >= from else {
+    guard let data, let started = text.journal.attempts.lastStarted, let from = text.journal.traffic.grewFrom,
+      data.size >= from
+    else {
       return nil
     }
     if now.seconds - data.modified >= Self.quietAfter { return 0 }

@@ -45,7 +45,8 @@ extension Spool {
   /// The name of a job in `new/`. If it was moved there from `cur/` with the owner's suffix left on, as its journal
   /// shows, that suffix is no part of it.
   static func withoutOwner(_ job: JobName, _ text: @autoclosure () -> JobText?) -> JobName {
-    guard let claim = ClaimName(job.fileName), let owner = claim.owner, text()?.journal.attempts.lastStart?.worker == owner
+    guard let claim = ClaimName(job.fileName), let owner = claim.owner,
+      text()?.journal.attempts.lastStart?.worker == owner
     else { return job }
     return claim.job
   }

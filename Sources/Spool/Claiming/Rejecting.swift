@@ -30,7 +30,8 @@ extension Spool {
   static func record(of defect: Defect) -> JournalLine {
     .failed(
       FailureRecord(
-        time: .now(), attempt: 0, failure: Failure(.malformed, defect.reason, line: defect.line), mark: nil, fetched: 0, retry: nil))
+        time: .now(), attempt: 0, failure: Failure(.malformed, defect.reason, line: defect.line), mark: nil, fetched: 0,
+        retry: nil))
   }
 
   /// - Throws: ``SpoolError``, EEXIST where `failed/` has something else of either name. A record alone was left by a

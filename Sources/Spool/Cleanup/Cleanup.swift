@@ -155,7 +155,9 @@ private struct Cleanup {
       var isOld = false
       if let age = options.keepDone { isOld = try isOlder(path, than: age, sinceRename: false) }
       guard isOld || options.readsReceipts else { continue }
-      guard let job = JobName(name) == nil ? nil : try spool.job(.done, name), let receipt = job.journal.publication.receipt else {
+      guard let job = JobName(name) == nil ? nil : try spool.job(.done, name),
+        let receipt = job.journal.publication.receipt
+      else {
         if try spool.status(.done, name) != nil { report(CleanupFinding(.noReceipt, path)) }
         continue
       }

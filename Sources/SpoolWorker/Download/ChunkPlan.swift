@@ -214,3 +214,8 @@ struct ChunkPlan {
     return low
   }
 }
+
+extension WorkerOptions {
+  /// Bytes of the first request of several: its answer tells whether there can be others beside it.
+  var firstPiece: UInt64 { min(ChunkPlan.smallest, chunkSize) }
+}

@@ -43,16 +43,20 @@ final class ChunkedFetch {
   private(set) var fetched: UInt64 = 0
 
   /// - Parameters:
+  ///   - end: the size of the file.
+  ///   - rate: bytes per second that a connection is thought to bring.
   ///   - mirrors: the first is the one that the data came from last.
   ///   - template: a request of this job; its id and those that follow it, one for each connection, are its own.
   init(
-    _ state: PartData, plan: ChunkPlan, mirrors: [MirrorURL], engine: TransferEngine, template: FetchRequest,
+    _ state: PartData, to end: UInt64, _ share: MemoryBudget.Share, rate: Double, mirrors: [MirrorURL],
+    engine: TransferEngine, template: FetchRequest,
     log: @escaping (String, Fields) -> Void
   ) {
     self.state = state
     self.engine = engine
     self.template = template
     self.log = log
+    let plan = ChunkPlan(state.length..<end, connections: share.connections, largest: share.largest, rate: rate)
     window = ChunkWindow(state, plan: plan)
     sources = mirrors.map { Source(mirror: $0) }
     sources[0].hasDelivered = true

@@ -19,7 +19,7 @@ struct FetchPolicy {
   }
 
   /// How a request ended.
-  enum Event {
+  enum Outcome {
     /// The head's verdict; no byte of the body was taken.
     case startOver(String), useless(String), askUnbounded(String), askHTTP1(String)
     /// The body ended by its own framing, and more of the file is to come.
@@ -38,7 +38,7 @@ struct FetchPolicy {
 
   enum Action {
     /// Ask once more, in the ``manner`` that is set now, and log this.
-    case again(Event.Log?)
+    case again(Outcome.Log?)
     case fail(Failure)
   }
 
@@ -77,9 +77,9 @@ struct FetchPolicy {
   }
 
   /// - Parameter progress: how far the data is now.
-  mutating func after(_ event: Event, _ progress: Progress) -> Action {
+  mutating func after(_ outcome: Outcome, _ progress: Progress) -> Action {
     manner.isOnFreshConnection = false
-    switch event {
+    switch outcome {
     case .startOver(let reason):
       manner.isWhole = true
       manner.connections = 1
@@ -193,7 +193,7 @@ struct FetchPolicy {
   private static let declare = ": declare its `size:` or a checksum"
 }
 
-extension FetchPolicy.Event {
+extension FetchPolicy.Outcome {
   /// What is logged of a request that is put again.
   struct Log: Equatable {
     let event: String
@@ -210,4 +210,8 @@ extension FetchPolicy.Event {
 
     static func oneConnection(_ reason: String) -> Log { Log("fewer-connections", reason) }
   }
+}
+
+extension PartData {
+  var progress: FetchPolicy.Progress { FetchPolicy.Progress(length: length, generation: generation) }
 }

@@ -10,9 +10,7 @@ final class MirrorFetch {
   /// Mirrors that may take part where there are several connections.
   private let others: [MirrorURL]
   private let engine: TransferEngine
-  /// What all requests of this job have in common; its id and those that follow it, one for each connection, are the
-  /// job's own.
-  private let template: FetchRequest
+  private let template: RequestTemplate
   private let options: WorkerOptions
   private let memory: MemoryBudget
   private let log: (String, Fields) -> Void
@@ -24,7 +22,7 @@ final class MirrorFetch {
   private(set) var fetched: UInt64 = 0
 
   init(
-    _ mirror: MirrorURL, with others: [MirrorURL], _ state: PartData, engine: TransferEngine, id: FetchRequest.ID,
+    _ mirror: MirrorURL, with others: [MirrorURL], _ state: PartData, engine: TransferEngine, id: UInt64,
     options: WorkerOptions, memory: MemoryBudget, log: @escaping (String, Fields) -> Void
   ) {
     self.state = state
@@ -36,12 +34,7 @@ final class MirrorFetch {
     self.memory = memory
     self.log = log
     let request = state.request
-    template = FetchRequest(
-      id: id, url: mirror.url, headers: request.headers(for: mirror.parts.host),
-      idleTimeoutSeconds: request.idleTimeout,
-      floor: request.effectiveMinimumRate.map { RateFloor(bytesPerSecond: $0.bytesPerSecond, seconds: $0.seconds) },
-      totalTimeoutSeconds: request.totalTimeout, bytesPerSecond: request.limitRate,
-      group: id)
+    template = RequestTemplate(mirror, request, id: id)
     policy = FetchPolicy(
       host: mirror.parts.host,
       connections: mirror.parts.scheme.hasBoundedRanges ? request.connections ?? options.connections : 1,
@@ -78,10 +71,10 @@ final class MirrorFetch {
     // The answer to a first small piece tells whether there can be others beside it; not where data cannot be gone
     // on with.
     let isPiece = manner.connections > 1 && plan.offset == state.length
-    if isPiece { plan.last = plan.offset + min(ChunkPlan.smallest, options.chunkSize) - 1 }
+    if isPiece { plan.last = plan.offset + options.firstPiece - 1 }
     try state.checkSpace()
     let sink = PartSink(state, plan: plan, mirror: mirror)
-    let result = await engine.fetch(request(manner, plan, isPiece: isPiece), into: sink)
+    let result = await engine.fetch(template.request(manner, plan, isPiece: isPiece), into: sink)
     fetched += result.bytesReceived
     try state.finishPending()
     if sink.hasSetAside {
@@ -100,27 +93,17 @@ final class MirrorFetch {
       return try next(.failed(Failure(failure, isLoopback: mirror.parts.isLoopback), circumstances(plan, result)))
     case .refused: return try refused(sink, plan, result)
     case .complete:
-      guard let event = ended(result, sink) else { return false }
-      guard try next(event), case .ended = event, isPiece, let size = state.version?.size else { return true }
+      guard let outcome = ended(result, sink) else { return false }
+      guard try next(outcome), case .ended = outcome, isPiece, let size = state.version?.size else { return true }
       return try await fetchChunks(
         of: size, manner, plan, rate: Double(result.bytesReceived) / max(0.001, result.seconds))
     }
   }
 
-  private func request(_ manner: FetchPolicy.Manner, _ plan: ResumePlan, isPiece: Bool) -> FetchRequest {
-    var request = template
-    request.rangeStart = plan.offset > 0 || plan.last != nil ? plan.offset : nil
-    (request.rangeEnd, request.ifRange) = (plan.last, plan.ifRange)
-    request.keepsToHTTP1 = manner.keepsToHTTP1 || isPiece
-    request.needsFreshConnection = manner.isOnFreshConnection
-    request.addressFamily = manner.family
-    return request
-  }
-
   private func circumstances(_ plan: ResumePlan, _ result: FetchResult) -> FetchPolicy.Circumstances {
     FetchPolicy.Circumstances(
       wasConditional: plan.ifRange != nil, wasMultiplexed: result.isMultiplexed,
-      family: mirror.parts.isAddress ? nil : result.addressFamily)
+      family: mirror.isAddress ? nil : result.addressFamily)
   }
 
   private func refused(_ sink: PartSink, _ plan: ResumePlan, _ result: FetchResult) throws -> Bool {
@@ -137,12 +120,13 @@ final class MirrorFetch {
   }
 
   /// What a body that ended in good order means; nil where it was all of the file.
-  private func ended(_ result: FetchResult, _ sink: PartSink) -> FetchPolicy.Event? {
+  private func ended(_ result: FetchResult, _ sink: PartSink) -> FetchPolicy.Outcome? {
     let ending = result.response?.ending
     state.isLengthUnproven = false
     let endsUnannounced = ending.map { $0 != .announced } ?? false
     // A body that ends with the connection may have been cut: the job's own `size:` tells.
-    guard let size = state.version?.size ?? sink.statedEnd ?? (endsUnannounced ? state.request.expected.size : nil) else {
+    guard let size = state.version?.size ?? sink.statedEnd ?? (endsUnannounced ? state.request.expected.size : nil)
+    else {
       state.isLengthUnproven = endsUnannounced && ending != .reply && !state.request.expected.provesContent
       return nil
     }
@@ -159,8 +143,8 @@ final class MirrorFetch {
 
   /// - Returns: true; asks again.
   /// - Throws: what ends the fetch.
-  private func next(_ event: FetchPolicy.Event) throws -> Bool {
-    switch policy.after(event, state.progress) {
+  private func next(_ outcome: FetchPolicy.Outcome) throws -> Bool {
+    switch policy.after(outcome, state.progress) {
     case .again(let entry):
       if let entry { log(entry) }
       return true
@@ -168,7 +152,7 @@ final class MirrorFetch {
     }
   }
 
-  private func log(_ entry: FetchPolicy.Event.Log) {
+  private func log(_ entry: FetchPolicy.Outcome.Log) {
     log(
       entry.event,
       Fields().with("at", entry.code == nil ? nil : state.length).with("code", entry.code)
@@ -185,9 +169,9 @@ final class MirrorFetch {
       return try next(.askUnbounded("other transfers have the memory: see --max-memory"))
     }
     defer { memory.giveBack(share) }
-    let chunks = ChunkPlan(state.length..<size, connections: share.connections, largest: share.largest, rate: rate)
     let fetch = ChunkedFetch(
-      state, plan: chunks, mirrors: [mirror] + others, engine: engine, template: request(manner, plan, isPiece: true),
+      state, to: size, share, rate: rate, mirrors: [mirror] + others, engine: engine,
+      template: template.request(manner, plan, isPiece: true),
       log: log)
     chunked = fetch
     let end = await fetch.run()
@@ -215,11 +199,4 @@ extension PartData {
   func plan(for mirror: Int) -> ResumePlan {
     ResumePlan.decide(length: length, version: version, mirror: mirror, hasChecksum: request.expected.provesContent)
   }
-
-  var progress: FetchPolicy.Progress { FetchPolicy.Progress(length: length, generation: generation) }
-}
-
-extension URLParts {
-  /// The URL names an address, which has no other family.
-  fileprivate var isAddress: Bool { host.hasPrefix("[") || host.utf8.allSatisfy { $0 == 0x2E || 0x30...0x39 ~= $0 } }
 }

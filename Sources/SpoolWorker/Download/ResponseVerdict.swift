@@ -165,7 +165,9 @@ private struct Judge {
     guard let version = asked.version else { return .startOver("nothing to compare with") }
     // A range may be shorter than asked for (RFC 9110 section 15.3.7): without a total, its end may be taken for the
     // end of the file.
-    if joined.size == nil, asked.request.expected.size == nil, !asked.hasChecksum { return .startOver("the total is not known") }
+    if joined.size == nil, asked.request.expected.size == nil, !asked.hasChecksum {
+      return .startOver("the total is not known")
+    }
     if let difference = difference(from: version) { return .startOver(difference) }
     var joined = joined
     // Left out of the answer, or the same.
@@ -207,7 +209,9 @@ private struct Judge {
     if let known = version?.size, known != size { return .startOver("the size has changed") }
     if asked.hasChecksum { return .complete }
     // If no earlier answer gave the size, a server that agrees with any length would end a body that was cut.
-    guard version?.size ?? asked.request.expected.size != nil else { return .startOver("416, and the size was never told") }
+    guard version?.size ?? asked.request.expected.size != nil else {
+      return .startOver("416, and the size was never told")
+    }
     guard let version, version.mayBeContinued(by: answer) else { return .startOver("another resource answered") }
     if let strong = version.strongETag, response.etag == strong { return .complete }
     if let modified = version.modified, version.etag == nil, response.lastModified == modified { return .complete }

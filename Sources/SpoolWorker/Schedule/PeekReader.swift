@@ -19,7 +19,8 @@ struct PeekReader {
       let parts = try? URLParts(url.text)
     else { return Peek(host: nil) }
     // Who sends a job through `new/` begins anew.
-    let deaths = candidate.origin == .new || hasWaited(candidate) ? 0 : text.journal.attempts.deaths(askedBy: spool.owner)
+    let deaths =
+      candidate.origin == .new || hasWaited(candidate) ? 0 : text.journal.attempts.deaths(askedBy: spool.owner)
     return Peek(
       host: "\(parts.scheme)://\(parts.host):\(parts.port)", deaths: deaths, needed: try needed(candidate, text))
   }
@@ -41,7 +42,9 @@ struct PeekReader {
     let request = text.request.bounded(by: environment.options)
     if let expires = request.expires, expires <= .now() { return nil }
     // What an earlier answer said may have been of another URL, in a job that comes through `new/`.
-    guard let size = (candidate.origin == .new ? nil : text.journal.data.version?.size) ?? request.expected.size else { return nil }
+    guard let size = (candidate.origin == .new ? nil : text.journal.data.version?.size) ?? request.expected.size else {
+      return nil
+    }
     guard let plan = try? JobPlan(request, protocols: environment.options.protocols) else { return nil }
     // Whatever keeps it from being looked at is for the claim to tell.
     if request.expected.provesContent, request.overwrite != true {

@@ -1,0 +1,42 @@
+/// A ``Failure`` as it goes into the journal.
+package struct FailureRecord: Sendable {
+  package let time: Timestamp
+  /// Counted from 1; 0 where the text was no job's.
+  package let attempt: Int
+  package let failure: Failure
+  package let trust: Trust
+  /// The end of the data; nil where there is none.
+  package let mark: Mark?
+  package let fetched: UInt64
+  /// The time of the next attempt; nil when the job is given up.
+  package let retry: Timestamp?
+
+  package init(
+    time: Timestamp, attempt: Int, failure: Failure, trust: Trust = .sound, mark: Mark?, fetched: UInt64,
+    retry: Timestamp?
+  ) {
+    self.time = time
+    self.attempt = attempt
+    self.failure = failure
+    self.trust = trust
+    self.mark = mark
+    self.fetched = fetched
+    self.retry = retry
+  }
+
+  /// The line of the journal.
+  package var fields: Fields { facts(after: Fields("\(time)")) }
+
+  /// The same without the time.
+  package var facts: Fields { facts(after: Fields()) }
+
+  private func facts(after head: Fields) -> Fields {
+    head.with("attempt", attempt).with("class", failure.failureClass.rawValue)
+      .with("code", failure.label).with("at", mark?.offset ?? 0).with(mark?.states)
+      .with("fetched", fetched > 0 ? fetched : nil).with("retry", retry)
+      .with("burned", failure.code.burnsAttempt ? nil : "no").with("lost", trust.isLost ? "yes" : nil)
+      .with("doubt", trust.isDoubtful ? "yes" : nil)
+      .with("expected", failure.expected).with("found", failure.found).with("line", failure.line)
+      .with("tried", failure.tried).with("reason", failure.reason)
+  }
+}
