@@ -112,36 +112,6 @@ uint64_t spoolrun_file_size_limit(void) {
   return getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ? 0 : limit.rlim_cur;
 }
 
-static int forget_code_of(struct dl_phdr_info *object, size_t size, void *page) {
-  (void)size;
-  // The kernel's own page of code is no file's.
-  if (strncmp(object->dlpi_name, "linux-vdso", 10) == 0) return 0;
-  for (int i = 0; i < object->dlpi_phnum; i++) {
-    const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
-    if (segment->p_type != PT_DYNAMIC) continue;
-    // Its code was written to when it was loaded.
-    for (const ElfW(Dyn) *entry = (void *)(object->dlpi_addr + segment->p_vaddr); entry->d_tag != DT_NULL; entry++)
-      if (entry->d_tag == DT_TEXTREL || (entry->d_tag == DT_FLAGS && entry->d_un.d_val & DF_TEXTREL)) return 0;
-  }
-  for (int i = 0; i < object->dlpi_phnum; i++) {
-    const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
-    if (segment->p_type != PT_LOAD || segment->p_flags & PF_W) continue;
-    uintptr_t mask = *(uintptr_t *)page - 1;
-    uintptr_t start = object->dlpi_addr + segment->p_vaddr, end = start + segment->p_memsz;
-    // Whole pages of the segment alone: the first and the last may be shared with one that is written to.
-    start = (start + mask) & ~mask;
-    end &= ~mask;
-    // Advice: where it is not taken, nothing is lost.
-    if (start < end) madvise((void *)start, end - start, MADV_DONTNEED);
-  }
-  return 0;
-}
-
-void spoolrun_forget_code(void) {
-  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-  dl_iterate_phdr(forget_code_of, &page);
-}
-
 void spoolrun_keep_freed_memory(void) {
   // Chunks that came early are larger, and go back to the kernel at once.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);

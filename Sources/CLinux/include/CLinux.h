@@ -75,10 +75,6 @@ uint64_t spoolrun_raise_descriptor_limit(uint64_t wanted);
 /// The most bytes that a file may have by the process's limit (RLIMIT_FSIZE); 0 for no limit.
 uint64_t spoolrun_file_size_limit(void);
 
-/// madvise(2) MADV_DONTNEED for all code and constants that are mapped from files and never written to: they no longer count as resident, and
-/// come back page by page as they are used.
-void spoolrun_forget_code(void);
-
 /// Keeps what one transfer gives back for the next, up to 32 MiB (mallopt(3)): libcurl takes a buffer of half a MiB for each, and to find its pages anew
 /// costs as much as receiving into them. malloc_trim(3) gives all of it back.
 void spoolrun_keep_freed_memory(void);

@@ -3,7 +3,7 @@ internal import Transfer
 
 /// Takes one chunk's response in: its verdict first, by the same rules as for a resumed transfer, then its bytes.
 final class ChunkSink: FetchSink {
-  private let state: PartData
+  private let data: PartData
   private let window: ChunkWindow
   private let request: ChunkPlan.Request
   private let plan: ResumePlan
@@ -27,8 +27,8 @@ final class ChunkSink: FetchSink {
     case broken(any Error)
   }
 
-  init(_ state: PartData, _ window: ChunkWindow, _ request: ChunkPlan.Request, plan: ResumePlan, mirror: MirrorURL) {
-    self.state = state
+  init(_ data: PartData, _ window: ChunkWindow, _ request: ChunkPlan.Request, plan: ResumePlan, mirror: MirrorURL) {
+    self.data = data
     self.window = window
     self.request = request
     self.plan = plan
@@ -38,7 +38,7 @@ final class ChunkSink: FetchSink {
 
   func accept(_ response: Response) -> Bool {
     let asked = ResponseVerdict.Asked(
-      mirror.parts, mirror: mirror.number, plan: plan, version: state.version, request: state.request)
+      mirror.parts, mirror: mirror.number, plan: plan, version: data.version, request: data.request)
     switch ResponseVerdict.judge(response, asked) {
     case .append:
       // Judged to be a single valid field, from the plan's offset on; it may end early, but not late (RFC 9110 section 15.3.7).

@@ -3,7 +3,7 @@ internal import Spool
 /// Brings what several connections fetch into one order: appends what belongs at the end of the data, and keeps what came early. Touched by the loop's thread
 /// alone.
 final class ChunkWindow {
-  private let state: PartData
+  private let data: PartData
   var plan: ChunkPlan
   private var kept: [UInt64: EarlyBytes] = [:]
   /// Why bytes could not be appended: the other connections, which still run, must append nothing behind the gap.
@@ -13,8 +13,8 @@ final class ChunkWindow {
   /// Called within a libcurl callback for each connection that is under way with what is there by now.
   var onSuperfluous: (Int) -> Void = { _ in }
 
-  init(_ state: PartData, plan: ChunkPlan) {
-    self.state = state
+  init(_ data: PartData, plan: ChunkPlan) {
+    self.data = data
     self.plan = plan
   }
 
@@ -49,9 +49,9 @@ final class ChunkWindow {
 
   private func append(_ bytes: UnsafeRawBufferPointer, at offset: UInt64, _ host: String) throws {
     // Better to die, which loses nothing, than to join what does not belong together.
-    precondition(state.length == offset, "a chunk out of order")
+    precondition(data.length == offset, "a chunk out of order")
     do {
-      try state.append(bytes, host: host)
+      try data.append(bytes, host: host)
     } catch {
       broken = error
       throw error

@@ -24,7 +24,7 @@ final class ChunkedFetch {
     var ignoresIfRange = false
   }
 
-  private let state: PartData
+  private let data: PartData
   private let window: ChunkWindow
   private let engine: TransferEngine
   private let template: FetchRequest
@@ -48,16 +48,16 @@ final class ChunkedFetch {
   ///   - mirrors: the first is the one that the data came from last.
   ///   - template: a request of this job; its id and those that follow it, one for each connection, are its own.
   init(
-    _ state: PartData, to end: UInt64, _ share: MemoryBudget.Share, rate: Double, mirrors: [MirrorURL],
+    _ data: PartData, to end: UInt64, _ share: MemoryBudget.Share, rate: Double, mirrors: [MirrorURL],
     engine: TransferEngine, template: FetchRequest,
     log: @escaping (String, Fields) -> Void
   ) {
-    self.state = state
+    self.data = data
     self.engine = engine
     self.template = template
     self.log = log
-    let plan = ChunkPlan(state.length..<end, connections: share.connections, largest: share.largest, rate: rate)
-    window = ChunkWindow(state, plan: plan)
+    let plan = ChunkPlan(data.length..<end, connections: share.connections, largest: share.largest, rate: rate)
+    window = ChunkWindow(data, plan: plan)
     sources = mirrors.map { Source(mirror: $0) }
     sources[0].hasDelivered = true
     let none = SmallSteps(least: min(ChunkPlan.smallest, plan.largest), most: 11)
@@ -111,17 +111,17 @@ final class ChunkedFetch {
     leaveDroppedSource(connection)
     let source = sources[leadsTo[connection]]
     var plan = ResumePlan.decide(
-      length: request.range.lowerBound, version: state.version, mirror: source.mirror.number,
-      hasChecksum: state.request.expected.provesContent)
+      length: request.range.lowerBound, version: data.version, mirror: source.mirror.number,
+      hasChecksum: data.request.expected.provesContent)
     // Nothing says what these bytes are to belong to: then they would be asked for from 0, and be taken for those of the chunk.
     if plan.offset != request.range.lowerBound { finish(.differs("the answers have nothing to compare them by")) }
     plan.last = request.range.upperBound - 1
     if source.ignoresIfRange { plan.ifRange = nil }
-    let sink = ChunkSink(state, window, request, plan: plan, mirror: source.mirror)
+    let sink = ChunkSink(data, window, request, plan: plan, mirror: source.mirror)
     var fetch = template
     fetch.id += UInt64(connection)
     fetch.url = source.mirror.url
-    fetch.headers = state.request.headers(for: source.mirror.parts.host)
+    fetch.headers = data.request.headers(for: source.mirror.parts.host)
     fetch.pace = paces[connection]
     (fetch.rangeStart, fetch.rangeEnd, fetch.ifRange) = (plan.offset, plan.last, plan.ifRange)
     // Whoever wanted to cancel this before this task ran found nothing to cancel.
@@ -252,11 +252,11 @@ final class ChunkedFetch {
   /// Asked without it from now on, and the validators are compared. Journaled, so that a later attempt need not find out again by starting over.
   private func noteIfRangeIgnored(_ source: Int) {
     sources[source].ignoresIfRange = true
-    guard var version = state.version, version.mirror == sources[source].mirror.number, !version.ignoresIfRange else {
+    guard var version = data.version, version.mirror == sources[source].mirror.number, !version.ignoresIfRange else {
       return
     }
     version.ignoresIfRange = true
-    do { try state.begin(version) } catch { finish(.failed(error)) }
+    do { try data.begin(version) } catch { finish(.failed(error)) }
   }
 
   private func logDropped(_ source: Int, _ reason: String) {

@@ -5,7 +5,7 @@ internal import Transfer
 /// what is asked; this asks.
 @WorkerLoop
 final class MirrorFetch {
-  private let state: PartData
+  private let data: PartData
   private let mirror: MirrorURL
   /// Mirrors that may take part where there are several connections.
   private let others: [MirrorURL]
@@ -22,23 +22,23 @@ final class MirrorFetch {
   private(set) var fetched: UInt64 = 0
 
   init(
-    _ mirror: MirrorURL, with others: [MirrorURL], _ state: PartData, engine: TransferEngine, id: UInt64,
+    _ mirror: MirrorURL, with others: [MirrorURL], _ data: PartData, engine: TransferEngine, id: UInt64,
     options: WorkerOptions, memory: MemoryBudget, log: @escaping (String, Fields) -> Void
   ) {
-    self.state = state
+    self.data = data
     self.mirror = mirror
     // What two servers send can be joined only where a digest proves the whole in the end.
-    self.others = state.request.expected.mayJoinMirrors ? others : []
+    self.others = data.request.expected.mayJoinMirrors ? others : []
     self.engine = engine
     self.options = options
     self.memory = memory
     self.log = log
-    let request = state.request
+    let request = data.request
     template = RequestTemplate(mirror, request, id: id)
     policy = FetchPolicy(
       host: mirror.parts.host,
       connections: mirror.parts.scheme.hasBoundedRanges ? request.connections ?? options.connections : 1,
-      from: state.progress)
+      from: data.progress)
   }
 
   /// Ends what is under way.
@@ -55,10 +55,10 @@ final class MirrorFetch {
   /// - Throws: ``Failure`` of this mirror, ``JobStop``, ``SpoolError``.
   func run() async throws {
     do {
-      while !state.isComplete, try await askOnce() {}
-      try state.takePlace()
+      while !data.isComplete, try await askOnce() {}
+      try data.takePlace()
     } catch {
-      try state.abandonBeside()
+      try data.abandonBeside()
       throw error
     }
   }
@@ -66,21 +66,21 @@ final class MirrorFetch {
   /// - Returns: whether to ask again.
   private func askOnce() async throws -> Bool {
     let manner = policy.manner
-    var plan = manner.isWhole ? .fresh : state.plan(for: mirror.number)
+    var plan = manner.isWhole ? .fresh : data.plan(for: mirror.number)
     if !manner.isConditional { plan.ifRange = nil }
     // The answer to a first small piece tells whether there can be others beside it; not where data cannot be gone
     // on with.
-    let isPiece = manner.connections > 1 && plan.offset == state.length
+    let isPiece = manner.connections > 1 && plan.offset == data.length
     if isPiece { plan.last = plan.offset + options.firstPiece - 1 }
-    try state.checkSpace()
-    let sink = PartSink(state, plan: plan, mirror: mirror)
+    try data.checkSpace()
+    let sink = PartSink(data, plan: plan, mirror: mirror)
     let result = await engine.fetch(template.request(manner, plan, isPiece: isPiece), into: sink)
     fetched += result.bytesReceived
-    try state.finishPending()
+    try data.finishPending()
     if sink.hasSetAside {
       log(
         "set-aside",
-        Fields().with("data", "failed/\(state.claim.job.part.display)").with("reason", "the same answer came again"))
+        Fields().with("data", "failed/\(data.claim.job.part.display)").with("reason", "the same answer came again"))
     }
     if isStopped { throw JobStop.shutdown }
     switch result.end {
@@ -94,7 +94,7 @@ final class MirrorFetch {
     case .refused: return try refused(sink, plan, result)
     case .complete:
       guard let outcome = ended(result, sink) else { return false }
-      guard try next(outcome), case .ended = outcome, isPiece, let size = state.version?.size else { return true }
+      guard try next(outcome), case .ended = outcome, isPiece, let size = data.version?.size else { return true }
       return try await fetchChunks(
         of: size, manner, plan, rate: Double(result.bytesReceived) / max(0.001, result.seconds))
     }
@@ -122,19 +122,19 @@ final class MirrorFetch {
   /// What a body that ended in good order means; nil where it was all of the file.
   private func ended(_ result: FetchResult, _ sink: PartSink) -> FetchPolicy.Outcome? {
     let ending = result.response?.ending
-    state.isLengthUnproven = false
+    data.isLengthUnproven = false
     let endsUnannounced = ending.map { $0 != .announced } ?? false
     // A body that ends with the connection may have been cut: the job's own `size:` tells.
-    guard let size = state.version?.size ?? sink.statedEnd ?? (endsUnannounced ? state.request.expected.size : nil)
+    guard let size = data.version?.size ?? sink.statedEnd ?? (endsUnannounced ? data.request.expected.size : nil)
     else {
-      state.isLengthUnproven = endsUnannounced && ending != .reply && !state.request.expected.provesContent
+      data.isLengthUnproven = endsUnannounced && ending != .reply && !data.request.expected.provesContent
       return nil
     }
-    if state.length >= size { return nil }
-    guard !endsUnannounced, sink.statedEnd.map({ state.length >= $0 }) ?? true else {
+    if data.length >= size { return nil }
+    guard !endsUnannounced, sink.statedEnd.map({ data.length >= $0 }) ?? true else {
       let end = sink.statedEnd ?? size
       return .failed(
-        Failure(.shortBody, "\(mirror.parts.host) closed at \(state.length) of \(end) bytes"),
+        Failure(.shortBody, "\(mirror.parts.host) closed at \(data.length) of \(end) bytes"),
         FetchPolicy.Circumstances(wasMultiplexed: result.isMultiplexed))
     }
     // A 206 may carry less than was asked for (RFC 9110 section 15.3.7): ask for the rest.
@@ -144,7 +144,7 @@ final class MirrorFetch {
   /// - Returns: true; asks again.
   /// - Throws: what ends the fetch.
   private func next(_ outcome: FetchPolicy.Outcome) throws -> Bool {
-    switch policy.after(outcome, state.progress) {
+    switch policy.after(outcome, data.progress) {
     case .again(let entry):
       if let entry { log(entry) }
       return true
@@ -155,7 +155,7 @@ final class MirrorFetch {
   private func log(_ entry: FetchPolicy.Outcome.Log) {
     log(
       entry.event,
-      Fields().with("at", entry.code == nil ? nil : state.length).with("code", entry.code)
+      Fields().with("at", entry.code == nil ? nil : data.length).with("code", entry.code)
         .with("connections", entry.event == "fewer-connections" ? 1 : nil).with("way", entry.way)
         .with("reason", entry.reason))
   }
@@ -170,14 +170,14 @@ final class MirrorFetch {
     }
     defer { memory.giveBack(share) }
     let fetch = ChunkedFetch(
-      state, to: size, share, rate: rate, mirrors: [mirror] + others, engine: engine,
+      data, to: size, share, rate: rate, mirrors: [mirror] + others, engine: engine,
       template: template.request(manner, plan, isPiece: true),
       log: log)
     chunked = fetch
     let end = await fetch.run()
     chunked = nil
     fetched += fetch.fetched
-    try state.finishPending()
+    try data.finishPending()
     if isStopped { throw JobStop.shutdown }
     switch end {
     case .whole: break
@@ -186,7 +186,7 @@ final class MirrorFetch {
     case .failed(let error): throw error
     case .differs(let reason): return try next(.askUnbounded(reason))
     case .lied(let offset, let reason):
-      try await state.cutBack(to: offset)
+      try await data.cutBack(to: offset)
       return try next(.useless(reason))
     }
     policy.leaveOthers()

@@ -3,7 +3,7 @@ internal import Transfer
 
 /// Takes one response in: its verdict first, then its bytes. Called by libcurl's thread, which is the loop's.
 final class PartSink: FetchSink {
-  private let state: PartData
+  private let data: PartData
   private let plan: ResumePlan
   private let mirror: MirrorURL
   /// Where this answer's bytes begin.
@@ -21,23 +21,23 @@ final class PartSink: FetchSink {
     case failed(any Error)
   }
 
-  init(_ state: PartData, plan: ResumePlan, mirror: MirrorURL) {
-    self.state = state
+  init(_ data: PartData, plan: ResumePlan, mirror: MirrorURL) {
+    self.data = data
     self.plan = plan
     self.mirror = mirror
   }
 
   func accept(_ response: Response) -> Bool {
     let asked = ResponseVerdict.Asked(
-      mirror.parts, mirror: mirror.number, plan: plan, version: state.version, request: state.request, held: state.held,
-      answers: state.answers)
+      mirror.parts, mirror: mirror.number, plan: plan, version: data.version, request: data.request, held: data.held,
+      answers: data.answers)
     do {
       switch ResponseVerdict.judge(response, asked) {
       case .append(let version):
         try begin(version, response)
         return true
       case .replace(let version, let old):
-        try state.begin(anew: old)
+        try data.begin(anew: old)
         if case .setAside = old { hasSetAside = true }
         try begin(version, response)
         return true
@@ -55,27 +55,27 @@ final class PartSink: FetchSink {
   }
 
   private func begin(_ version: RemoteVersion, _ response: Response) throws {
-    try state.begin(version)
-    (began, statedEnd) = (state.mark, response.statedEnd)
+    try data.begin(version)
+    (began, statedEnd) = (data.mark, response.statedEnd)
     // After the journal has the size: a job that has to wait for room is not asked for again until there is.
-    try state.checkSpace()
+    try data.checkSpace()
   }
 
-  var hasAll: Bool { statedEnd.map { state.length >= $0 } ?? false }
+  var hasAll: Bool { statedEnd.map { data.length >= $0 } ?? false }
 
   /// Cuts off what came with this answer: one that lies about its end may lie about all of it.
   func takeBack() throws(SpoolError) {
-    if let began { try state.cutBack(to: began) }
+    if let began { try data.cutBack(to: began) }
   }
 
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     do {
-      if let statedEnd, state.length + UInt64(bytes.count) > statedEnd {
+      if let statedEnd, data.length + UInt64(bytes.count) > statedEnd {
         try takeBack()
         refusal = .useless("\(mirror.parts.host) sent more than the range that it stated")
         return false
       }
-      try state.append(bytes, host: mirror.parts.host)
+      try data.append(bytes, host: mirror.parts.host)
       return true
     } catch {
       refusal = .failed(error)

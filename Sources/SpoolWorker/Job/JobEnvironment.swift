@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Spool
 internal import Transfer
 
@@ -39,6 +40,7 @@ final class JobEnvironment {
   /// The engine of all transfers, which starts with the first of them.
   func engine() throws(TransferError) -> TransferEngine {
     if let startedEngine { return startedEngine }
+    spoolrun_keep_freed_memory()
     let engine = try TransferEngine(
       TransferEngine.Options(
         protocols: options.protocols, caFile: options.caFile, userAgent: options.userAgent,
