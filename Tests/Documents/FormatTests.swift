@@ -12,14 +12,14 @@ import Testing
 
   @Test func `spool(5) names the keys that have no place in defaults`() throws {
     let text = manual.section("JOB FORMAT").joined(separator: " ")
-    let list = try #require(text.firstMatch(of: /has the same format, without (.*?)\. A key in a job/)?.1)
+    let list = try #require(text.firstMatch(of: /has the same format, without (.*?)\. A key in a job replaces/)?.1)
     let named = list.split(separator: " ").filter { ![".Cm", ",", "and", "."].contains($0) }
     #expect(named.sorted() == JobKey.all.filter(\.isPerJob).map { $0.name[...] }.sorted())
   }
 
   @Test func `spool(5) names the header fields that a job may not set`() throws {
     let item = try #require(manual.items("JOB FORMAT").first { $0.head.starts(with: ["Cm", "header"]) })
-    // The paragraph of `.Cm Range ,` and so on, up to `are the worker's own`.
+    // The paragraph of `.Cm Range ,` and so on, behind `A job cannot set`.
     let paragraph = item.body.split(separator: ".Pp").last ?? []
     let named = paragraph.filter { $0.hasPrefix(".Cm ") }.map { $0.split(separator: " ")[1].lowercased() }
     #expect(named.sorted() == HeaderLine.reserved.sorted())
