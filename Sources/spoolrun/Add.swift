@@ -7,13 +7,13 @@ struct Add: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Drops a job into a spool.",
     discussion: """
-      Several URLs are mirrors of one file, in order of preference. The job is written whole under tmp and then renamed into \
-      new, so that no worker sees half of it. Its name is printed.
+      Several URLs are mirrors of one file, in order of preference. The job is written to tmp and then renamed into new, so \
+      that no worker sees half of it. Its name is printed.
       """)
 
   @OptionGroup var spool: SpoolOption
 
-  @Argument(help: ArgumentHelp("Where the file is; more than one are mirrors.", valueName: "url"))
+  @Argument(help: ArgumentHelp(JobKey.url.help, valueName: JobKey.url.valueName))
   var urls: [String]
 
   @OptionGroup var job: JobOptions
@@ -22,7 +22,7 @@ struct Add: ParsableCommand {
   var name: String?
 
   func run() throws {
-    // What others may do is said with each file that it makes.
+    // Each file that is made has a mode of its own.
     umask(0o027)
     let (text, name) = try checkedJob()
     let spool = try spool.open()
@@ -34,7 +34,7 @@ struct Add: ParsableCommand {
     }
   }
 
-  /// Not in `validate()`, which would speak up before an option that doesn't exist is told.
+  /// Checks the job. In `validate()`, its errors would come before that of an unknown option.
   private func checkedJob() throws -> (text: String, name: JobName) {
     do throws(TransferError) {
       try Libcurl.load()
@@ -45,7 +45,7 @@ struct Add: ParsableCommand {
     do {
       return (try jobText(), try jobName())
     } catch let error as ValidationError {
-      // Thrown on from here, it would come with the usage of `spoolrun` alone.
+      // If it were thrown on from here, the usage of `spoolrun` would be printed with it, not that of `add`.
       Terminal.error("\(error.message); see `spoolrun add --help`")
       throw ExitStatus.usage.code
     }
@@ -73,7 +73,7 @@ struct Add: ParsableCommand {
     if output == nil, parts[0].lastPathSegment == nil {
       throw ValidationError("the URL ends in no file name: say --output PATH")
     }
-    // Several URLs are several files to wget and curl: as mirrors all but one would never be fetched.
+    // wget and curl take several URLs for several files. As mirrors, all but one would never be fetched.
     if output == nil, Set(parts.map(\.lastPathSegment)).count > 1 {
       throw ValidationError(
         "the URLs end in different names: one `add` for each file; or say --output PATH if all are mirrors of one")
@@ -89,8 +89,8 @@ struct Add: ParsableCommand {
       }
       return job
     }
-    // From the output, or the URL; cut, and without what a job's name may not have, nor the dash by which every command
-    // would take it for an option.
+    // From the output, or the URL. It is cut to size, and loses what a job's name may not have, and leading dashes,
+    // with which commands would take it for an option.
     let source =
       job.text("output")?.split(separator: "/").last.map(String.init) ?? (try? URLParts(urls[0]))?.lastPathSegment
       ?? "job"

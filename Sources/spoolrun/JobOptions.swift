@@ -37,12 +37,12 @@ struct JobOptions: ParsableArguments, CustomReflectable {
   private static func option(_ key: JobKey) -> Any? {
     switch key.option {
     case .argument: nil
-    case .flag: Flag(wrappedValue: false, name: .customLong(key.name), help: ArgumentHelp("\(key.help)"))
+    case .flag: Flag(wrappedValue: false, name: .customLong(key.name), help: ArgumentHelp(key.help))
     case .value(let short):
       Option<[String]>(
         wrappedValue: [],
         name: NameSpecification((short.map { [.customShort($0)] } ?? []) + [.customLong(key.name)]),
-        help: ArgumentHelp("\(key.help)", valueName: key.valueName))
+        help: ArgumentHelp(key.help, valueName: key.valueName))
     }
   }
 
