@@ -230,7 +230,7 @@ struct Run: ParsableCommand {
     options.limitRate = try bytes("--limit-rate", limitRate)
     options.maxSize = try bytes("--max-size", maxSize)
     options.minFree = try bytes("--min-free", minFree) ?? 0
-    options.gate = unmeteredOnly ? .unmeteredOnly : gate.map { .command($0) }
+    options.gate = unmeteredOnly ? .unmeteredOnly : gate.map { Gate($0) }
     options.userAgent = "spoolrun/\(Spoolrun.configuration.version)"
     if let caFile, access(caFile, R_OK) != 0 {
       Terminal.error("--cacert \(escaped(caFile)): \(Errno(rawValue: Glibc.errno))")

@@ -10,7 +10,7 @@ extension Attempt {
         return try await perform(ending, cause)
       } catch {
         // A gesture can come between any two steps: then the job ends by that, and what failed was no failure.
-        let next = Ending.decide(cause, ownership, trust)
+        let next = Ending.decide(cause, ownership, trust.joined(with: claim.lostWrites))
         guard ending.needsClaim, !next.needsClaim else { return AttemptEnd(.waiting, problem: error) }
         ending = next
       }

@@ -1,16 +1,40 @@
 internal import Spool
 internal import SystemPackage
 
-/// What decides whether jobs may start now.
-package enum Gate: Sendable {
-  /// A shell command: status 0 opens.
-  case command(String)
-  /// Closed while NetworkManager calls the connection metered, or thinks that it is.
-  case unmeteredOnly
+/// A command that decides whether jobs may start now: its exit status 0 opens the gate.
+package struct Gate: Sendable {
+  /// The option that set it, for messages.
+  private let option: String
+  /// For `/bin/sh -c`.
+  private let command: String
 
   /// How long an answer holds, in milliseconds.
   static let validity: Int64 = 10_000
+  /// In seconds.
   private static let timeLimit = 30
+
+  /// - Parameter command: a shell command.
+  package init(_ command: String) { self.init(option: "--gate", command: command) }
+
+  private init(option: String, command: String) {
+    self.option = option
+    self.command = command
+  }
+
+  /// Closed while NetworkManager says, or guesses, that the connection is metered: the property Metered of
+  /// org.freedesktop.NetworkManager is 1 for yes and 3 for "guess yes" (NMMetered).
+  package static let unmeteredOnly = Gate(
+    option: "--unmetered-only",
+    command: """
+      service=org.freedesktop.NetworkManager
+      answer=$(busctl --system get-property $service /org/freedesktop/NetworkManager $service Metered 2>/dev/null) || {
+        echo 'NetworkManager and busctl are needed, and do not answer; use --gate COMMAND instead'
+        exit 127
+      }
+      case $answer in
+        'u 1' | 'u 3') echo 'the connection is metered'; exit 1 ;;
+      esac
+      """)
 
   enum Answer: Sendable, Equatable {
     case open
@@ -21,41 +45,19 @@ package enum Gate: Sendable {
 
   /// - Parameter stop: ends the command, whose answer nobody waits for any more.
   func ask(_ stop: ChildStop) async -> Answer {
+    let outcome: ChildProcess.Outcome
     do throws(Errno) {
-      switch self {
-      case .command(let command):
-        let outcome = try await ChildProcess(
-          arguments: ["/bin/sh", "-c", command], seconds: Self.timeLimit, stop: stop
-        ).run()
-        // What sh says of a command that it can't find or run (POSIX, sh, EXIT STATUS).
-        if outcome.end == .exited(126) || outcome.end == .exited(127) {
-          return .broken("--gate: the command cannot be run: \(outcome.description)")
-        }
-        return outcome.isSuccess ? .open : .closed("--gate: \(outcome.description)")
-      case .unmeteredOnly:
-        return try await askNetworkManager(stop)
-      }
+      outcome = try await ChildProcess(
+        arguments: ["/bin/sh", "-c", command], seconds: Self.timeLimit, stop: stop
+      ).run()
     } catch {
-      return .broken("the gate cannot be run: \(error)")
+      return .broken("\(option): /bin/sh cannot be run: \(error)")
     }
-  }
-
-  /// The property Metered of org.freedesktop.NetworkManager: 0 unknown, 1 yes, 2 no, 3 guess yes, 4 guess no (NMMetered).
-  private func askNetworkManager(_ stop: ChildStop) async throws(Errno) -> Answer {
-    let service = "org.freedesktop.NetworkManager"
-    let outcome = try await ChildProcess(
-      arguments: [
-        "/usr/bin/env", "busctl", "--system", "get-property", service, "/org/freedesktop/NetworkManager", service,
-        "Metered",
-      ], seconds: Self.timeLimit, stop: stop
-    ).run()
-    guard outcome.isSuccess else {
-      return .broken(
-        "--unmetered-only needs NetworkManager and busctl, which do not answer: without them use --gate COMMAND")
-    }
-    switch String(decoding: outcome.output, as: UTF8.self).split(separator: " ").last?.prefix(1) {
-    case "1", "3": return .closed("the connection is metered")
-    default: return .open
+    switch outcome.end {
+    case .exited(0): return .open
+    // What sh says of a command that it cannot find or run (POSIX, sh, EXIT STATUS).
+    case .exited(126), .exited(127): return .broken("\(option): the command cannot be run: \(outcome.reason)")
+    default: return .closed("\(option): \(outcome.reason)")
     }
   }
 }

@@ -25,7 +25,7 @@ struct NetworkManagerTests {
 
     try scene.spool.drop("a", scene.server.url("/a") + "\n")
     let alone = try await worker()
-    #expect(alone.status == .exited(75) && alone.errors.contains("needs NetworkManager"), "\(alone)")
+    #expect(alone.status == .exited(75) && alone.errors.contains("NetworkManager and busctl are needed"), "\(alone)")
 
     try writeFile("\(scene.tools)/bus.conf", Array(Self.busConfiguration(bus).utf8))
     let manager = try RunningCommand(
