@@ -6,7 +6,7 @@ import Testing
 @Suite(.serialized) struct ReadmeTests {
   @Test(
     .timeLimit(.minutes(30)),
-    .enabled("needs python3 and scp") { try await Need.areMet(.program("python3"), .program("scp")) })
+    .enabled("needs python3 and scp") { try await Need.areMet(.program("python3"), .scp) })
   func `the examples run, in order`() async throws {
     let site = try Site()
     let readme = try Readme()

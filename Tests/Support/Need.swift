@@ -4,7 +4,7 @@ import Synchronization
 /// What a test needs and not every machine has, or lets its user do. A test without it is skipped, and says so: `.enabled("…") { try await Need.users.isMet() }`.
 /// In CI, which has it all, nothing is skipped: there it fails.
 package struct Need: Sendable {
-  private let name: String
+  package let name: String
   /// A shell's line that ends with status 0 where the need is met, in an empty directory.
   private let trial: String
 
@@ -40,6 +40,8 @@ package struct Need: Sendable {
   package static func program(_ program: String) -> Need {
     Need(name: "\(program), which scripts/setup installs", trial: "command -v \(program)")
   }
+  /// scp(1), which refuses to work for a user without an account.
+  package static let scp = Need(name: "scp, and an account of the user", trial: ": >x; scp -q x y")
   /// script(1): a terminal.
   package static let terminal = program("script")
   /// ``TLSFront``.
