@@ -128,6 +128,11 @@ struct ChildProcess: Sendable {
       }
       let hasSaid = !isKilled && take(milliseconds: min(left, 50))
       // It has ended when it has ended, and not when its output is closed, which something that it left in the background may hold open.
+      if isTold, hasEnded(process) {
+        // A child that was just forked may have missed the signal. Before the process is waited for, its number is no
+        // other group's.
+        kill(-process, SIGKILL)
+      }
       let waited = waitpid(process, &status, isKilled ? 0 : WNOHANG)
       if waited == process { break }
       // Never a yes by default.
@@ -140,6 +145,12 @@ struct ChildProcess: Sendable {
       if !take(milliseconds: 0) { break }
     }
     return Outcome(end: end(status, isTold: isTold, isKilled: isKilled), output: bytes)
+  }
+
+  /// Whether it waits to be waited for (waitid(2)).
+  private func hasEnded(_ process: Int32) -> Bool {
+    var info = siginfo_t()
+    return waitid(P_PID, UInt32(process), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_signo == SIGCHLD
   }
 
   private func end(_ status: Int32, isTold: Bool, isKilled: Bool) -> End {

@@ -180,7 +180,7 @@ import Testing
     worker.send(signal: SIGTERM)
     let result = try await worker.result()
     let pid = try #require(pid_t(String(decoding: try readFile(spool.path("pid")).dropLast(), as: UTF8.self)))
-    try await waitUntil("all of it is gone") { kill(-pid, 0) != 0 && errno == ESRCH }
+    try await waitUntil("all of it is gone") { try isProcessGroupGone(pid) }
     switch hook {
     case "verify":
       #expect(result.status == .exited(75) && result.errors == "", "\(result)")

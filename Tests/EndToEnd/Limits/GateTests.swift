@@ -74,7 +74,7 @@ import Testing
     worker.send(signal: SIGTERM)
     #expect(try await worker.result().status == .exited(0))
     let gate = try #require(pid_t(String(decoding: try readFile(spool.path("gate")), as: UTF8.self).dropLast()))
-    #expect(kill(-gate, 0) != 0 && errno == ESRCH, "it has ended with the worker")
+    #expect(try isProcessGroupGone(gate), "it has ended with the worker")
   }
 
   @Test func roomToLeaveIsLeft() async throws {

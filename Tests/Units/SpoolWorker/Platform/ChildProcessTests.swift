@@ -36,13 +36,13 @@ import Testing
     let outcome = try await run(script, seconds: 3)
     #expect(outcome.end == .timedOut)
     let group = try #require(pid_t(String(decoding: outcome.output, as: UTF8.self).dropLast()))
-    try await waitUntil("the group is gone") { kill(-group, 0) != 0 && errno == ESRCH }
+    try await waitUntil("the group is gone") { try isProcessGroupGone(group) }
   }
 
   /// With all that it started. What it says then is no judgement, but for a yes; and one that will not end is killed.
   @Test(arguments: [
     ("true", ChildProcess.End.stopped), ("trap 'exit 1' TERM", .stopped), ("trap 'exit 0' TERM", .exited(0)),
-    ("trap '' TERM", .stopped),
+    ("trap '' TERM", .stopped), ("(trap '' TERM; exec sleep 600) & trap 'exit 1' TERM", .stopped),
   ])
   func `when all is to end, it is told`(trap: String, end: ChildProcess.End) async throws {
     let stop = ChildStop()
@@ -53,7 +53,7 @@ import Testing
     stop.request()
     #expect(try await running.end == end)
     let group = try #require(pid_t(String(decoding: try readFile(pid), as: UTF8.self).dropLast()))
-    try await waitUntil("the group is gone") { kill(-group, 0) != 0 && errno == ESRCH }
+    try await waitUntil("the group is gone") { try isProcessGroupGone(group) }
   }
 
   @Test func `what begins when all is to end has little time`() async throws {
