@@ -24,7 +24,7 @@ func planted(_ name: String) -> Bool { getenv("PLANT").map { String(cString: $0)
 @dataclass
 class Plant:
     module: str
-    # What stands there once, and what takes its place.
+    # Text that occurs once in the module's sources, and its replacement.
     old: str
     new: str
     # Kinds of findings that show it.
@@ -38,39 +38,45 @@ PLANTS = {
         "SpoolWorker", "guard first == plan.offset else {", 'guard planted("range-start") || first == plan.offset else {', {"splice", "junk", "cut"}
     ),
     "validator": Plant(
-        "SpoolWorker", "guard answer.etag == etag else {", 'guard planted("validator") || answer.etag == etag else {', {"splice", "junk"}
+        "SpoolWorker", "return answer.etag == etag ? nil", 'return planted("validator") || answer.etag == etag ? nil', {"splice", "junk"}
     ),
     "resource": Plant(
-        "SpoolWorker", "guard isSame || request.crc32", 'guard isSame || planted("resource") || request.crc32', {"splice", "other resource"}
+        "SpoolWorker", "guard isSame || asked.hasChecksum", 'guard isSame || planted("resource") || asked.hasChecksum', {"splice", "other resource"}
     ),
     "total": Plant(
         "SpoolWorker", "total != size { return .startOver", 'total != size, !planted("total") { return .startOver', {"splice", "junk", "cut"}
     ),
-    "multipart": Plant("SpoolWorker", "if isMultipart {", 'if isMultipart, !planted("multipart") {', {"junk"}),
+    "multipart": Plant(
+        "Transfer", '{ $0.lowercased().hasPrefix("multipart', '{ !planted("multipart") && $0.lowercased().hasPrefix("multipart', {"junk"}
+    ),
     "encoding": Plant(
-        "SpoolWorker", ".contains($0.lowercased()) }\n  }", '.contains($0.lowercased()) && !planted("encoding") }\n  }', {"junk"}
+        "Transfer", '"identity"].contains($0.lowercased())', '"identity"].contains($0.lowercased()) && !planted("encoding")', {"junk"}
     ),
     "replace": Plant(
         "SpoolWorker", "case .dropped: try discardData()", 'case .dropped: if !planted("replace") { try discardData() }', {"splice", "junk", "stuck"}
     ),
-    "surplus": Plant("SpoolWorker", "if let statedEnd, state.length", 'if let statedEnd, !planted("surplus"), state.length', {"junk"}),
+    "surplus": Plant("SpoolWorker", "if let statedEnd, data.length", 'if let statedEnd, !planted("surplus"), data.length', {"junk"}),
     "stream": Plant(
-        "SpoolWorker", "if head.framing == .stream, request.size", 'if head.framing == .stream, !planted("stream"), request.size', {"cut"}
+        "SpoolWorker", "if response.ending == .stream, asked", 'if response.ending == .stream, !planted("stream"), asked', {"cut"}
     ),
     "other-kind": Plant(
-        "SpoolWorker", "if let oddity, answers", 'if let oddity, !planted("other-kind"), answers', {"page"}
+        "SpoolWorker", "if let oddity, asked.answers", 'if let oddity, !planted("other-kind"), asked.answers', {"page"}
     ),
     "crc32": Plant(
-        "SpoolWorker", "declared != part.checksum {", 'declared != part.checksum, !planted("crc32") {', {"declared"}
+        "SpoolWorker", "digests: data.request.expected.digests)", 'digests: planted("crc32") ? Digests() : data.request.expected.digests)', {"declared"}
     ),
     "short-body": Plant(
-        "Transfer", "  case CURLE_PARTIAL_FILE:\n", '  case CURLE_PARTIAL_FILE:\n    if planted("short-body") { return .complete }\n', {"cut", "page", "stuck"}
+        "Transfer",
+        "  guard code == CURLE_OK else {\n    return .failed(connectionFailure",
+        '  if planted("short-body"), code == CURLE_PARTIAL_FILE { return .complete }\n'
+        "  guard code == CURLE_OK else {\n    return .failed(connectionFailure",
+        {"cut", "page", "stuck"},
     ),
     "reboot": Plant("SpoolWorker", "start.boot == boot &&", '(start.boot == boot || planted("reboot")) &&', {"junk", "splice"}, needs_root=True),
     "secret": Plant(
         "SpoolWorker",
-        '.with("url", mirror.redacted))\n        // After',
-        '.with("url", planted("secret") ? mirrors[index].url : mirror.redacted))\n        // After',
+        '.with("at", data.part.length).with("url", url))',
+        '.with("at", data.part.length).with("url", planted("secret") ? mirror.url : url))',
         {"secret"},
     ),
     "credentials": Plant(
@@ -98,7 +104,7 @@ def build(work: Path) -> Path:
         texts = {file: file.read_text() for file in (source / "Sources" / plant.module).rglob("*.swift")}
         places = [file for file, text in texts.items() if plant.old in text]
         if len(places) != 1 or texts[places[0]].count(plant.old) != 1:
-            raise SystemExit(f"random: the plant {name} has no place of its own any more: {plant.module} holds {plant.old!r} in {len(places)} files")
+            raise SystemExit(f"random: the plant {name} must fit in one place, but {plant.module} has {plant.old!r} in {len(places)} files")
         places[0].write_text(texts[places[0]].replace(plant.old, plant.new))
     for target in TARGETS:
         (source / "Sources" / target / "Planted.swift").write_text(SWITCH)
