@@ -23,6 +23,11 @@ all:
 demo: setup-demo all
 	scripts/demo $(PROGRAM)
 
+# The picture of the README: records a session in a terminal.
+picture: all
+	scripts/picture $(PROGRAM) >docs/terminal.svg.new
+	mv docs/terminal.svg.new docs/terminal.svg
+
 # The number of tests that run at a time. Without it swift-testing starts all of them at once, and on few cores each of them waits for minutes.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 16
 
@@ -42,7 +47,7 @@ lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
 	! mandoc -Tlint man/spoolrun.1 man/spool.5 man/spoolrun-log.7 2>/dev/null | grep -v $(UNINSTALLED)
 	shellcheck $(SCRIPTS)
-	pyflakes3 Benchmarks Torture scripts/nginx.py
+	pyflakes3 Benchmarks Torture scripts/nginx.py scripts/picture
 
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests
@@ -195,7 +200,7 @@ uninstall:
 clean:
 	$(SWIFT) package clean
 
-.PHONY: all demo check test build-tests lint format model fuzz sanitize torture torture-quick crowd crowd-apart frames random random-self-test pairs soak soak-self-test peers \
+.PHONY: all demo picture check test build-tests lint format model fuzz sanitize torture torture-quick crowd crowd-apart frames random random-self-test pairs soak soak-self-test peers \
   gestures realservers powercut powercut-setup powercut-self-test \
   $(POWERCUT_KINDS:%=powercut-%) powercut-uml bench bench-growth setup setup-build setup-demo setup-test \
   install uninstall clean
