@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/// What of libcurl is called from here or from Swift, without the prefix curl_.
+/// The functions of libcurl that are called from here or from Swift, without the prefix curl_.
 #define FUNCTIONS(each) \
   each(easy_cleanup) each(easy_getinfo) each(easy_init) each(easy_pause) each(easy_reset) each(easy_setopt) \
   each(easy_strerror) each(free) each(global_init) each(multi_add_handle) each(multi_cleanup) each(multi_info_read) \
@@ -20,16 +20,17 @@ static char too_old[100];
 
 const char *ccurl_load(void) {
   dlerror();
-  // All symbols now: what is missing shall be told here, not end the process in the middle of a transfer.
+  // RTLD_NOW resolves all symbols now, so that a missing one is reported here and does not end the process during a
+  // transfer.
   void *handle = dlopen(CCURL_SONAME, RTLD_NOW | RTLD_LOCAL);
   if (!handle) return dlerror();
-  // A pointer to data is not convertible to one to a function in C; this is how dlsym(3) does it.
+  // C does not convert a data pointer to a function pointer. This is the way of dlsym(3).
 #define LOOK_UP(name) \
   *(void **)&library.name = dlsym(handle, "curl_" #name); \
   if (!library.name) return dlerror();
   FUNCTIONS(LOOK_UP)
   const curl_version_info_data *found = library.version_info(CURLVERSION_NOW);
-  // The first that has all options that are set.
+  // The first version that has all options used here.
   if (found->version_num < 0x075700) {
     snprintf(too_old, sizeof too_old, "it is %s, and 7.87.0 or later is needed", found->version);
     return too_old;
@@ -37,10 +38,11 @@ const char *ccurl_load(void) {
   return NULL;
 }
 
-/// Says in the file itself what is loaded while it runs, since ldd(1) doesn't: the note of the ELF dlopen metadata
-/// specification (uapi-group.org), from which dh_dlopenlibdeps(1) and its like make package dependencies.
+/// Declares in the program file which library it loads, because ldd(1) does not show it: the note of the ELF dlopen
+/// metadata specification (uapi-group.org), from which tools such as dh_dlopenlibdeps(1) derive package dependencies.
 #define NOTE_TEXT \
-  "[{\"feature\":\"transfer\",\"description\":\"Downloading\",\"priority\":\"required\",\"soname\":[\"" CCURL_SONAME "\"]}]"
+  "[{\"feature\":\"transfer\",\"description\":\"Downloading\",\"priority\":\"required\"," \
+  "\"soname\":[\"" CCURL_SONAME "\"]}]"
 static const struct {
   uint32_t name_size, text_size, type;
   char name[4];
@@ -50,7 +52,7 @@ static const struct {
 
 // MARK: what Swift calls under libcurl's own names
 
-/// Out of the dynamic symbol table, or libcurl's calls of its own functions would come here.
+/// Not in the dynamic symbol table, because libcurl's calls of its own functions would be bound to these.
 #define HIDDEN __attribute__((visibility("hidden")))
 
 HIDDEN void curl_easy_cleanup(CURL *easy) { library.easy_cleanup(easy); }

@@ -17,7 +17,7 @@
 static int argument_count;
 static char **argument_vector;
 
-// glibc hands main's own arguments to what stands in .init_array (csu/libc-start.c, elf/dl-init.c).
+// glibc passes main's arguments to the functions in .init_array (csu/libc-start.c, elf/dl-init.c).
 __attribute__((constructor)) static void record_arguments(int count, char **vector) {
   argument_count = count;
   argument_vector = vector;
@@ -65,16 +65,17 @@ int spoolrun_stop_signals(void) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
-  // Blocked, they would be reported although nohup(1), or a shell that put this into the background, has them ignored.
+  // If these were blocked, they would be reported even if nohup(1), or a shell that started the worker in the
+  // background, set them to be ignored.
   if (!is_ignored(SIGINT)) sigaddset(&set, SIGINT);
   if (!is_ignored(SIGHUP)) sigaddset(&set, SIGHUP);
   if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) return -1;
   if (signal(SIGPIPE, SIG_IGN) == SIG_ERR) return -1;
-  // Sent to whoever holds a lease that another's open breaks (fcntl(2)), and deadly by default.
+  // Sent to the holder of a lease when another process opens the file (fcntl(2)). By default it kills the process.
   if (signal(SIGIO, SIG_IGN) == SIG_ERR) return -1;
-  // A write beyond the limit of file sizes (setrlimit(2)) fails for one job, and must not end all.
+  // A write beyond the file size limit (setrlimit(2)) must fail for one job, not kill the worker.
   if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR) return -1;
-  // Where whoever started the worker ignores it, a hook's status would be lost (wait(2)).
+  // If the parent process set it to be ignored, the exit status of hooks would be lost (wait(2)).
   if (signal(SIGCHLD, SIG_DFL) == SIG_ERR) return -1;
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -113,7 +114,7 @@ uint64_t spoolrun_file_size_limit(void) {
 }
 
 void spoolrun_keep_freed_memory(void) {
-  // Chunks that came early are larger, and go back to the kernel at once.
+  // Buffers for early chunks are larger than the threshold and are returned to the kernel at once.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   mallopt(M_TRIM_THRESHOLD, 32 << 20);
 }
@@ -146,12 +147,12 @@ int spoolrun_spawn(char *const *argv, char *const *envp, int *output) {
   if (!error) error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   if (!error) error = posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
   if (!error) error = posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
-  // The worker blocks its stop signals and ignores SIGPIPE; a child would inherit both.
+  // The worker blocks its stop signals and ignores SIGPIPE, which a child would inherit.
   if (!error) error = posix_spawnattr_setsigmask(&attributes, &none);
   if (!error) error = posix_spawnattr_setsigdefault(&attributes, &all);
   if (!error) error = posix_spawnattr_setpgroup(&attributes, 0);
-  if (!error)
-    error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  const short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP;
+  if (!error) error = posix_spawnattr_setflags(&attributes, flags);
   if (!error) error = posix_spawn(&process, argv[0], &actions, &attributes, argv, envp);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);

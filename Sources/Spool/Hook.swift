@@ -24,7 +24,7 @@ extension Spool {
         return nil
       }
       guard isProgram ? status.isRegular : status.isDirectory else {
-        return .refused("\(place.display) is no \(isProgram ? "regular file" : "directory")")
+        return .refused("\(place.display) is not a \(isProgram ? "regular file" : "directory")")
       }
       guard status.owner == geteuid() || status.owner == 0 else {
         return .refused("\(place.display) belongs to another user")
@@ -36,7 +36,7 @@ extension Spool {
         return .refused("\(place.display) is not executable: chmod +x it")
       }
     }
-    guard try isInPlace() else { return .refused("the spool's path leads elsewhere by now") }
+    guard try isInPlace() else { return .refused("the spool's path now leads to another directory") }
     // By the spool's name: an interpreter opens its script again, when our descriptor is closed. Only this user and
     // root can have changed it since.
     return .runnable("\(location)/hooks/\(name)")

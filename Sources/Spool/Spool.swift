@@ -8,7 +8,7 @@ package final class Spool: Sendable {
   /// As the user named it.
   package let location: String
   package let owner: WorkerID
-  /// The kernel's id of this boot (random(4)), which tells whether the machine was rebooted since.
+  /// The kernel's id of this boot (random(4)), which shows whether the machine was rebooted since.
   package let boot: String
   let system: System
   let directory: SharedFile
@@ -59,7 +59,7 @@ package final class Spool: Sendable {
     }
   }
 
-  /// Makes the directories of a spool. Directories that exist stay as they are.
+  /// Creates the directories of a spool. Existing directories are not changed.
   /// - Throws: ``SpoolError``.
   package static func create(_ location: String, system: System = System()) throws(SpoolError) {
     func make(_ at: Int32, _ path: Path) throws(SpoolError) {
@@ -140,7 +140,7 @@ package final class Spool: Sendable {
     try FileSystem(directory)
   }
 
-  /// A new name in `tmp/`, which nobody can guess. Other users may write there (spool.5, SEVERAL USERS), and see this
+  /// A new name in `tmp/` that cannot be guessed. Other users may write there (spool.5, SEVERAL USERS), and see this
   /// worker's tag in the names of its claims, so the name has another tag.
   func temporary(_ name: FileName) -> Path {
     Path(.tmp, FileName(name.bytes + [0x3A] + Array(owner.retagged.text.utf8)))
@@ -184,7 +184,7 @@ package final class Spool: Sendable {
     guard let bytes else {
       let isThere = try exists(path)
       guard isThere else { return JobRequest() }
-      throw Defect(line: nil, reason: "is no regular file")
+      throw Defect(line: nil, reason: "is not a regular file")
     }
     let text = bytes.withUnsafeBytes { JobText($0, defaults: true) }
     if let defect = text.defect { throw defect }

@@ -160,7 +160,7 @@ package struct SnapshotReader {
     snapshot.counts[.failed, default: 0] += max(0, jobs.count - limit)
     let latest = first(limit, of: jobs) { ($0.modified, $1.name.bytes.count) > ($1.modified, $0.name.bytes.count) }
     for job in latest {
-      // The record of an entry that is no regular file is in a file of its own.
+      // The record of an entry that is not a regular file is in a separate file.
       let file = all.contains(job.name.record) ? job.name.record : job.name
       guard let status = try details(.failed, file, job.name, .failed, defaults) else { continue }
       snapshot.counts[.failed, default: 0] += 1

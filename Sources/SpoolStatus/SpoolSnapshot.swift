@@ -5,7 +5,7 @@ package enum JobState: String, CaseIterable, Sendable {
   case running, failed, retrying, interrupted, paused, waiting, done
 }
 
-/// What the spool says of a job. A property is nil if it is not known.
+/// What the spool knows about a job. A property is nil if it is not known.
 package struct JobStatus: Sendable {
   package struct Problem: Sendable, Equatable {
     /// A failure code of spool.5, `interrupted`, or `crashed`.

@@ -1,13 +1,13 @@
 package import Spool
 
-/// How far a running job is.
+/// The progress of a running job.
 package struct JobProgress: Sendable {
-  /// Tells apart two jobs of one name, one after the other.
+  /// Distinguishes successive jobs of the same name.
   package let id: UInt64
   package let name: FileName
   /// The length of the data.
   package let bytes: UInt64
-  /// nil as long as neither the job nor a server has said it.
+  /// The size of the whole; nil until the job or a server states it.
   package let total: UInt64?
 
   package init(id: UInt64, name: FileName, bytes: UInt64, total: UInt64?) {
@@ -18,17 +18,17 @@ package struct JobProgress: Sendable {
   }
 }
 
-/// How far a worker is.
+/// The progress of a worker.
 package struct WorkerProgress: Sendable {
-  /// In the order in which they began.
+  /// In the order of their start.
   package var running: [JobProgress]
-  /// Jobs that a scan saw and that may start when there is room.
+  /// Jobs that a scan found and that may start when a slot is free.
   package var waiting: Int
-  /// The scan is not at its end: there are more.
+  /// The scan has not finished, so more jobs may wait.
   package var moreWait = false
-  /// How jobs ended since the worker began.
+  /// How jobs ended since the worker started.
   package var summary: RunSummary
-  /// Bytes by which data has grown since the worker began.
+  /// Bytes by which data has grown since the worker started.
   package var gained: UInt64
 
   package init(running: [JobProgress], waiting: Int, summary: RunSummary, gained: UInt64) {

@@ -1,20 +1,20 @@
 package import Spool
 package import Transfer
 
-/// How a worker runs.
+/// The options of a worker.
 package struct WorkerOptions: Sendable {
-  /// Transfers at once.
+  /// Maximum number of parallel transfers.
   package var jobs = 8
-  /// Transfers at once from one scheme, host and port.
+  /// Maximum number of parallel transfers from one scheme, host and port.
   package var perHost = 4
-  /// Connections for one transfer, where the job does not say.
+  /// Connections per transfer, unless the job says otherwise.
   package var connections = 1
-  /// The most connections for one transfer, whatever its job says.
+  /// Maximum connections per transfer, whatever the job says.
   package var maxConnections = JobRequest.connectionRange.upperBound
-  /// Bytes that several connections may take, of all transfers together; nil for what the machine and the process's
-  /// control groups allow.
+  /// Bytes of memory for transfers over several connections, all together; nil to derive it from the machine's memory
+  /// and the process's control groups.
   package var maxMemory: UInt64?
-  /// The most bytes that one of several connections asks for at a time.
+  /// Maximum bytes per request of a transfer over several connections.
   package var chunkSize: UInt64 = 4 << 20
   /// The output root as an absolute path; nil for the spool's `files`.
   package var directory: String?
@@ -23,59 +23,60 @@ package struct WorkerOptions: Sendable {
   package var caFile: String?
   /// Bytes per second of all transfers together; nil for no limit.
   package var limitRate: UInt64?
-  /// The most bytes that any payload may have, whatever its job says; nil for no limit.
+  /// Maximum bytes of a payload, whatever the job says; nil for no limit.
   package var maxSize: UInt64?
-  /// Bytes to leave free on the spool's file system: while there are fewer, no job starts.
+  /// Bytes to keep free on the spool's file system. No job starts while fewer are free.
   package var minFree: UInt64 = 0
-  /// Decides whether jobs may start now; nil for always.
+  /// Decides whether jobs may start; nil for always.
   package var gate: Gate?
   package var userAgent = "spoolrun"
-  /// What jobs inherit.
+  /// The keys that jobs inherit.
   package var defaults = JobRequest()
   /// A checkpoint is written after this many bytes…
   package var checkpointBytes: UInt64 = 256 << 20
   /// …or this many milliseconds, whichever comes first.
   package var checkpointMilliseconds: Int64 = 5000
-  /// Milliseconds for which a job that may have killed workers waits for others to go first, and for which it runs
-  /// before it is cleared.
+  /// Milliseconds that a job that may have killed workers waits for other jobs to go first, and then runs before it is
+  /// cleared.
   package var probation: Int64 = 600_000
-  /// Bytes of a job with its journal beyond which checkpoints that later ones supersede are left out.
+  /// Bytes of a job with its journal above which superseded checkpoints are removed.
   package var longJournal: Int64 = 1 << 20
 
-  /// Jobs in their commit beyond which no transfer starts: each holds three descriptors.
+  /// No transfer starts while this many jobs are in their commit, because each has three open descriptors.
   static let mostCommits = 200
 
   package init() {}
 
-  /// Files, directories and sockets that a worker may have open at once.
+  /// Files, directories and sockets that a worker normally has open at most.
   package var descriptors: Int { jobs * 5 + Self.mostCommits * 3 + 64 }
 
-  /// The same with every output as deep, and as many connections for each job, as may be.
+  /// The same in the worst case: all outputs at the maximum depth, and all jobs with the maximum number of connections.
   package var mostDescriptors: Int {
     descriptors + (jobs + Self.mostCommits) * OutputPath.maximumParts + jobs * maxConnections
   }
 }
 
-/// How a run went, worst outcome first in its exit status.
+/// The result of a run. Its exit status tells the worst outcome.
 package struct RunSummary: Sendable {
   package var done = 0
-  /// Jobs that wait for another attempt, after a failure or because the worker was told to stop; right as far as ``WaitingJobs`` counts.
+  /// Jobs that wait for another attempt, after a failure or because the worker was told to stop. Exact up to the limit
+  /// of ``WaitingJobs``.
   package var waiting = 0
   package var givenUp = 0
   package var cancelled = 0
-  /// The spool itself failed: what and where.
+  /// The failure of the spool itself.
   package var spoolError: SpoolError?
-  /// What keeps this machine from fetching anything at all: libcurl cannot be loaded. No job was touched.
+  /// Why nothing can be fetched: libcurl cannot be loaded. No job was touched.
   package var obstacle: String?
 
   package init() {}
 
-  /// What a later worker of the same run did.
+  /// Adds what a later worker of the same run did.
   package mutating func add(_ later: RunSummary) {
     done += later.done
     givenUp += later.givenUp
     cancelled += later.cancelled
-    // What waits in a spool that is gone waits no more.
+    // Jobs that wait in a replaced spool do not count.
     (waiting, spoolError, obstacle) = (later.waiting, later.spoolError, later.obstacle)
   }
 }

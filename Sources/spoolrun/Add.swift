@@ -7,8 +7,8 @@ struct Add: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Drops a job into a spool.",
     discussion: """
-      Several URLs are mirrors of one file, in order of preference. The job is written to tmp and then renamed into new, so \
-      that no worker sees half of it. Its name is printed.
+      Several URLs are mirrors of one file, in order of preference. The job is written to tmp and then renamed into \
+      new, so workers see it only when it is complete. Prints the job's name.
       """)
 
   @OptionGroup var spool: SpoolOption
@@ -56,7 +56,7 @@ struct Add: ParsableCommand {
     var request = JobRequest()
     for (key, text) in urls.map({ (JobKey.url, $0) }) + job.given {
       if text.utf8.contains(where: { $0 == 0x0A || $0 == 0x0D }) {
-        throw ValidationError("no value may hold a line break")
+        throw ValidationError("no value may contain a line break")
       }
       do throws(Defect) { try request.set(key, text) } catch { throw ValidationError(error.reason) }
     }
@@ -71,12 +71,12 @@ struct Add: ParsableCommand {
     }
     let output = job.text("output")
     if output == nil, parts[0].lastPathSegment == nil {
-      throw ValidationError("the URL ends in no file name: say --output PATH")
+      throw ValidationError("the URL does not end in a file name: use --output PATH")
     }
     // wget and curl take several URLs for several files. As mirrors, all but one would never be fetched.
     if output == nil, Set(parts.map(\.lastPathSegment)).count > 1 {
       throw ValidationError(
-        "the URLs end in different names: one `add` for each file; or say --output PATH if all are mirrors of one")
+        "the URLs end in different names: run `add` once per file, or use --output PATH if they are mirrors of one")
     }
     return text
   }
@@ -89,8 +89,8 @@ struct Add: ParsableCommand {
       }
       return job
     }
-    // From the output, or the URL. It is cut to size, and loses what a job's name may not have, and leading dashes,
-    // with which commands would take it for an option.
+    // The last part of the output or of the URL, cut to size, without leading dots and dashes: a name with a leading
+    // dash would be parsed as an option.
     let source =
       job.text("output")?.split(separator: "/").last.map(String.init) ?? (try? URLParts(urls[0]))?.lastPathSegment
       ?? "job"

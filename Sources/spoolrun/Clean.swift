@@ -7,8 +7,8 @@ struct Clean: ParsableCommand {
     abstract: "Removes files that no job needs.",
     discussion: """
       Removes data whose job is gone, files in tmp older than 36 hours and records of entries that are gone; with \
-      --keep-done also old receipts. Never removes a job or a payload. Lists receipts whose payload is missing, but keeps \
-      them until they are old, too.
+      --keep-done also old receipts. Never removes a job or a payload. Lists receipts whose payload is missing, but \
+      keeps them until they are old, too.
       """)
 
   @Flag(name: .long, help: "Print what would be removed and change nothing.")

@@ -1,7 +1,7 @@
 internal import Glibc
 internal import Spool
 
-/// A job's name may begin with a dash. ArgumentParser would read it as options: `hold -dash` would be `-d -a -s -h`,
+/// A job's name may begin with a dash. ArgumentParser would parse it as options: `hold -dash` would be `-d -a -s -h`,
 /// which prints the help and exits with status 0.
 enum DashedName {
   /// The one-letter options of all commands. `-h` is not among them: it is accepted only by itself.

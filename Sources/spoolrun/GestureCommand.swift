@@ -69,7 +69,7 @@ struct GestureRun {
   }
 
   /// - Returns: nil, after a message, if the kernel does not let this one file be moved or removed (chattr(1)). The
-  ///   others go on.
+  ///   others continue.
   private mutating func perform(_ name: FileName, in directory: Directory?) throws(SpoolError) -> GestureOutcome? {
     do throws(SpoolError) {
       return try spool.perform(gesture, name, in: directory)
@@ -181,8 +181,8 @@ struct Retry: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Retries failed jobs.",
     discussion: """
-      A failed job gets its full number of attempts again and continues from the data that it has. A job that waits for \
-      its next attempt becomes due now.
+      A failed job gets its full number of attempts again and continues from the data that it has. A job that waits \
+      for its next attempt becomes due now.
       """)
 
   @OptionGroup var options: GestureOptions

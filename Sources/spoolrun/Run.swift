@@ -11,8 +11,8 @@ struct Run: ParsableCommand {
     abstract: "Downloads the jobs of a spool (the default command).",
     discussion: """
       Keeps running and starts each job when it is dropped or when its next attempt is due. With --once, runs all jobs \
-      that are due and exits; use this from cron. Several workers can share one spool. Prints nothing on success, unless \
-      standard error is a terminal.
+      that are due and exits; use this from cron. Several workers can share one spool. Prints nothing on success, \
+      unless standard error is a terminal.
       """)
 
   @Flag(name: .long, help: "Run all jobs that are due, then exit.")

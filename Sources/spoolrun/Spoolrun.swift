@@ -29,9 +29,9 @@ struct Spoolrun: ParsableCommand {
         printf 'https://host/a.bin\\n' > spool/new/a
         spoolrun --once spool
 
-      The downloaded file is then in spool/files, and the job with its receipt in spool/done. A job that was given up is \
-      in spool/failed with the reason: `spoolrun status` shows it, and `spoolrun retry --failed` tries it again. The \
-      state of each job is the directory it is in: see it with ls, change it with mv and rm (spool(5)).
+      The downloaded file is then in spool/files, and the job with its receipt in spool/done. A job that was given up \
+      is in spool/failed with the reason: `spoolrun status` shows it, and `spoolrun retry --failed` tries it again. \
+      The state of each job is the directory it is in: see it with ls, change it with mv and rm (spool(5)).
 
       Exit status: 0 all due jobs are done; 1 a job was given up; 75 jobs wait for another attempt; \
       64 usage error; 66 no such spool; 69 no libcurl; 73 cannot create; 74 input/output error; 78 configuration error.

@@ -1,8 +1,8 @@
 import Glibc
 import TestSupport
 
-/// Where README's examples run: a directory of their own, the program on the path, a server in place of the hosts named there,
-/// and this machine in place of the remote one that `scp` copies to.
+/// Where README's examples run: a directory of their own, the program on the path, a server in place of the hosts named
+/// there, and this machine in place of the remote one that `scp` copies to.
 final class Site: Sendable {
   let directory: TemporaryDirectory
   let server: ScriptedServer

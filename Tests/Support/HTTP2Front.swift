@@ -1,11 +1,11 @@
-/// HTTP/2 over TLS before `ScriptedServer`s; python3-hpack decodes the heads of requests. Each request goes to the server on a
-/// connection of its own, as text: `GET /path HTTP/2`, and the number of its stream in a field `http2-stream`. What the script answers with are frames (`HTTP2Stream`), which go to the client
-/// one by one as they are. The front's own are an empty SETTINGS at the beginning, and the acknowledgements of SETTINGS
-/// and PING. When the script ends its connection, so does the front: `Reply.finish` becomes a close_notify,
-/// `Reply.reset` an end without.
+/// HTTP/2 over TLS before `ScriptedServer`s; python3-hpack decodes the heads of requests. Each request goes to the
+/// server on a connection of its own, as text: `GET /path HTTP/2`, and the number of its stream in a field
+/// `http2-stream`. What the script answers with are frames (`HTTP2Stream`), which go to the client one by one as they
+/// are. The front's own are an empty SETTINGS at the beginning, and the acknowledgements of SETTINGS and PING. When the
+/// script ends its connection, so does the front: `Reply.finish` becomes a close_notify, `Reply.reset` an end without.
 ///
-/// A client that negotiates HTTP/1.1 is passed on as it is, as `TLSFront` does, where `speaksHTTP1`; else its connection
-/// is closed after the handshake.
+/// A client that negotiates HTTP/1.1 is passed on as it is, as `TLSFront` does, where `speaksHTTP1`; else its
+/// connection is closed after the handshake.
 package final class HTTP2Front: Sendable {
   private let terminator: TLSTerminator
   /// One for each server.
@@ -73,7 +73,8 @@ private let program = """
       def run(self):
           try:
               while True:
-                  ready = [self.client.fileno()] if self.client.pending() else [number for number, _ in self.poll.poll()]
+                  isPending = self.client.pending()
+                  ready = [self.client.fileno()] if isPending else [number for number, _ in self.poll.poll()]
                   for descriptor in ready:
                       if descriptor == self.client.fileno():
                           if not (data := self.client.recv(65536)):
@@ -135,7 +136,8 @@ private let program = """
 
       def request(self, stream, fields):
           pseudo = {name: value for name, value in fields if name.startswith(":")}
-          lines = [f"{pseudo[':method']} {pseudo[':path']} HTTP/2", f"host: {pseudo[':authority']}", f"http2-stream: {stream}"]
+          lines = [f"{pseudo[':method']} {pseudo[':path']} HTTP/2"]
+          lines += [f"host: {pseudo[':authority']}", f"http2-stream: {stream}"]
           lines += [f"{name}: {value}" for name, value in fields if not name.startswith(":")]
           self.connect(stream).sendall("".join(f"{line}\\r\\n" for line in lines + [""]).encode())
 

@@ -1,8 +1,8 @@
 import Glibc
 import Synchronization
 
-/// What a test needs and not every machine has, or lets its user do. A test without it is skipped, and says so: `.enabled("…") { try await Need.users.isMet() }`.
-/// In CI, which has it all, nothing is skipped: there it fails.
+/// What a test needs and not every machine has, or lets its user do. A test without it is skipped, and says so:
+/// `.enabled("…") { try await Need.users.isMet() }`. In CI, which has it all, nothing is skipped: there it fails.
 package struct Need: Sendable {
   package let name: String
   /// A shell's line that ends with status 0 where the need is met, in an empty directory.

@@ -2,9 +2,9 @@ import Glibc
 
 /// A real nginx over http, https (HTTP/1.1) and https (HTTP/2), with its files and logs in a temporary directory.
 ///
-/// Locations: `/` plain; `/slow/` 1 MiB a second for each connection; `/limited/` 100 KiB a second, and 503 for the fourth
-/// request at a time; `/gzip/` compresses for whoever accepts that; `/private/` asks for basic authentication as `user` with
-/// `secret`. All serve the same files.
+/// Locations: `/` plain; `/slow/` 1 MiB a second for each connection; `/limited/` 100 KiB a second, and 503 for the
+/// fourth request at a time; `/gzip/` compresses for whoever accepts that; `/private/` asks for basic authentication as
+/// `user` with `secret`. All serve the same files.
 package final class NginxRig: Sendable {
   package enum Scheme: String, Sendable, CaseIterable {
     case http, https, http2

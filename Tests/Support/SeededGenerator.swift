@@ -1,4 +1,5 @@
-/// SplitMix64 (Steele, Lea and Flood, 2014): the same values for the same seed, everywhere; the library's own cannot be seeded.
+/// SplitMix64 (Steele, Lea and Flood, 2014): the same values for the same seed, everywhere; the library's own cannot be
+/// seeded.
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
 

@@ -21,7 +21,8 @@ package struct ServerRequest: Sendable, CustomStringConvertible {
     values(name).first
   }
 
-  /// N of `Range: bytes=N-` or `bytes=N-M`, the only forms that spoolrun sends; nil without a Range or for any other form.
+  /// N of `Range: bytes=N-` or `bytes=N-M`, the only forms that spoolrun sends; nil without a Range or for any other
+  /// form.
   package var rangeStart: Int? { range?.start }
 
   /// M of `Range: bytes=N-M`; nil for any other form.

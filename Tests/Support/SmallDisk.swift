@@ -1,6 +1,7 @@
 import Glibc
 
-/// A tmpfs of a few megabytes in a mount namespace of its own, which the kernel removes with the process that holds it. Needs ``Need/mounts``.
+/// A tmpfs of a few megabytes in a mount namespace of its own, which the kernel removes with the process that holds it.
+/// Needs ``Need/mounts``.
 package final class SmallDisk: Sendable {
   private let directory: TemporaryDirectory
   private let holder: RunningCommand

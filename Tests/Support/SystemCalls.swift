@@ -14,9 +14,9 @@ func restarting<Result: SignedInteger>(_ call: () -> Result) -> Result {
   }
 }
 
-/// Held while a descriptor is made that is not yet close-on-exec, and while a process is started: a child that
-/// inherits a pipe or a socket would keep it open and hide its end. (Glibc's module has neither `pipe2` nor `accept4`.)
-/// So it is while a file is open for writing: the child has that until its exec, and a worker takes the file for half written.
+/// Held while a descriptor is made that is not yet close-on-exec, and while a process is started: a child that inherits
+/// a pipe or a socket would keep it open and hide its end. (Glibc's module has neither `pipe2` nor `accept4`.) So it is
+/// while a file is open for writing: the child has that until its exec, and a worker takes the file for half written.
 let descriptorCreation = Mutex(())
 
 /// Runs `create` and marks the descriptors it yields close-on-exec before any process can start.
@@ -38,7 +38,8 @@ func makePipe() throws(TestSupportError) -> (read: Int32, write: Int32) {
   return (ends[0], ends[1])
 }
 
-/// Starts a thread that nobody waits for. Tests that block on sockets and processes must not occupy the few threads of Swift's own pool.
+/// Starts a thread that nobody waits for. Tests that block on sockets and processes must not occupy the few threads of
+/// Swift's own pool.
 func startThread(_ body: @escaping @Sendable () -> Void) throws(TestSupportError) {
   pthread_detach(try startJoinableThread(body))
 }

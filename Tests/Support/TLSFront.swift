@@ -1,5 +1,5 @@
-/// TLS before `ScriptedServer`s that passes bytes on, so that scripts stay plain. What it adds is the end: with or without close_notify,
-/// which tells a whole close-delimited body from a cut one.
+/// TLS before `ScriptedServer`s that passes bytes on, so that scripts stay plain. What it adds is the end: with or
+/// without close_notify, which tells a whole close-delimited body from a cut one.
 package final class TLSFront: Sendable {
   private let terminator: TLSTerminator
   /// One for each server.

@@ -1,9 +1,10 @@
 import Glibc
 
-/// A Python program that ends TLS before `ScriptedServer`s (Python's `ssl` is OpenSSL), with a port for each of them, until its owner goes.
+/// A Python program that ends TLS before `ScriptedServer`s (Python's `ssl` is OpenSSL), with a port for each of them,
+/// until its owner goes.
 ///
-/// What it does with a connection is `serve`, a Python function of the client's socket before the handshake and of the server's port.
-/// It may use `context`, an `ssl.SSLContext`, and `mode`, a string.
+/// What it does with a connection is `serve`, a Python function of the client's socket before the handshake and of the
+/// server's port. It may use `context`, an `ssl.SSLContext`, and `mode`, a string.
 final class TLSTerminator: Sendable {
   /// One for each server.
   let ports: [UInt16]

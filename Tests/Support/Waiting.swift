@@ -3,13 +3,13 @@ import Glibc
 /// How many times longer than usual a test waits before it says that something hangs; `scripts/sanitize` asks for more.
 let patience = getenv("SPOOLRUN_TEST_PATIENCE").flatMap { Int(String(cString: $0)) } ?? 1
 
-/// How long a test waits for what has to happen, before it says that it does not. All tests begin at once, and a machine may have other work: it only costs
-/// time where something hangs.
+/// How long a test waits for what has to happen, before it says that it does not. All tests begin at once, and a
+/// machine may have other work: it only costs time where something hangs.
 package let untilItHangs = Duration.seconds(300)
 
 /// Waits until `condition` holds: for what no descriptor tells, such as a directory entry that another process makes.
-/// It is asked every few milliseconds, or after each `interval`, on a thread of its own, so that a busy pool of Swift's delays nothing.
-/// Throws, with what was waited for, when it doesn't hold in time.
+/// It is asked every few milliseconds, or after each `interval`, on a thread of its own, so that a busy pool of Swift's
+/// delays nothing. Throws, with what was waited for, when it doesn't hold in time.
 package func waitUntil(
   _ what: String, timeout: Duration = untilItHangs, every interval: Duration = .milliseconds(3),
   _ condition: @escaping @Sendable () throws -> Bool

@@ -1,5 +1,5 @@
-// Linux calls that Swift's Glibc module leaves out (flock, eventfd, signalfd, utimensat's constants)
-// or cannot import because they are variadic (syscall, fcntl with F_SETLEASE, ioctl).
+// Linux calls that Swift's Glibc module lacks (flock, eventfd, signalfd, utimensat's constants) or cannot import
+// because they are variadic (syscall, fcntl with F_SETLEASE, ioctl).
 #ifndef CLINUX_H
 #define CLINUX_H
 
@@ -20,44 +20,45 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/// main's argv[index]; NULL from argc on. Swift's CommandLine finds it by /proc/self/cmdline, else by looking through the stack, which fails without
-/// /proc, or where a library's constructor has moved the environment (setenv(3)).
+/// main's argv[index]; NULL from argc on. Swift's CommandLine reads /proc/self/cmdline or searches the stack, which
+/// fails without /proc, or if a library's constructor has moved the environment (setenv(3)).
 char *spoolrun_argument(int index);
 
-/// openat2(2): resolves `path` below `directory` only, and through no symbolic link.
+/// openat2(2): resolves `path` only below `directory` and without symbolic links.
 int spoolrun_openat_beneath(int directory, const char *path, int flags, unsigned int mode);
 
 /// renameat2(2) with RENAME_NOREPLACE; glibc declares it only under _GNU_SOURCE.
 int spoolrun_rename_noreplace(int from, const char *source, int to, const char *target);
 int spoolrun_rename_exchange(int directory, const char *one, const char *other);
 
-/// fcntl(2) F_SETLEASE with F_RDLCK, given back at once: 0 when nobody has the file open for writing.
+/// fcntl(2) F_SETLEASE with F_RDLCK, released at once: 0 if no process has the file open for writing.
 int spoolrun_probe_read_lease(int descriptor);
 
-/// utimensat(2) UTIME_NOW for both times of an open file: the file system's own clock, not this host's.
+/// utimensat(2) with UTIME_NOW for both times of an open file: the file system's clock, not this host's.
 int spoolrun_touch(int descriptor);
 
 /// futimens(2): access and modification time to `seconds` since the epoch.
 int spoolrun_set_times(int descriptor, int64_t seconds);
 
-/// A signalfd(2) that reports SIGTERM, and SIGINT and SIGHUP unless the process was started with these ignored; all are blocked. SIGPIPE, SIGIO and
-/// SIGXFSZ are ignored, SIGCHLD is not.
+/// A signalfd(2) that reports SIGTERM, and SIGINT and SIGHUP unless the process was started with these ignored. Blocks
+/// all reported signals. Ignores SIGPIPE, SIGIO and SIGXFSZ, and resets SIGCHLD.
 int spoolrun_stop_signals(void);
 
-/// posix_spawn(3) of argv[0] with no signal blocked or ignored, in a process group of its own, standard input empty, output and error into a pipe whose
-/// reading end is left in *output. The process id, or -errno.
+/// posix_spawn(3) of argv[0] with no signal blocked or ignored, in its own process group, with empty standard input,
+/// and with standard output and error to a pipe, whose reading end is stored in *output. Returns the process id, or
+/// -errno.
 int spoolrun_spawn(char *const *argv, char *const *envp, int *output);
 
-/// environ(7), which two modules declare and Swift calls ambiguous.
+/// environ(7), which is ambiguous in Swift because two modules declare it.
 static inline char **spoolrun_environment(void) {
   extern char **environ;
   return environ;
 }
 
-/// A netlink(7) socket that tells of links, addresses and routes that come and go.
+/// A netlink(7) socket that reports when links, addresses and routes appear and disappear.
 int spoolrun_network_events(void);
 
-/// ioctl_tty(2) TIOCGWINSZ: 0, or -1 where `descriptor` is no terminal.
+/// ioctl_tty(2) TIOCGWINSZ: 0, or -1 if `descriptor` is not a terminal.
 int spoolrun_terminal_size(int descriptor, int *columns, int *rows);
 
 /// getdents64(2); glibc declares it only under _GNU_SOURCE.
@@ -66,17 +67,19 @@ long spoolrun_getdents(int directory, void *buffer, size_t size);
 /// syncfs(2), which glibc declares only under _GNU_SOURCE.
 int spoolrun_syncfs(int descriptor);
 
-/// Whether syncfs(2) tells of every failed write: data since Linux 5.8, metadata since 5.17 (sync_filesystem).
+/// Whether syncfs(2) reports every failed write: of data since Linux 5.8, of metadata since 5.17 (sync_filesystem).
 int spoolrun_syncfs_is_reliable(void);
 
-/// Raises the soft limit of open files (RLIMIT_NOFILE) to `wanted` if it is lower, as far as the hard one goes. The limit that is in force then.
+/// Raises the soft limit of open files (RLIMIT_NOFILE) to `wanted` if it is lower, at most to the hard limit. Returns
+/// the resulting limit.
 uint64_t spoolrun_raise_descriptor_limit(uint64_t wanted);
 
-/// The most bytes that a file may have by the process's limit (RLIMIT_FSIZE); 0 for no limit.
+/// The process's limit of file sizes in bytes (RLIMIT_FSIZE); 0 for no limit.
 uint64_t spoolrun_file_size_limit(void);
 
-/// Keeps what one transfer gives back for the next, up to 32 MiB (mallopt(3)): libcurl takes a buffer of half a MiB for each, and to find its pages anew
-/// costs as much as receiving into them. malloc_trim(3) gives all of it back.
+/// Keeps up to 32 MiB of the memory that a transfer frees for the next one (mallopt(3)): libcurl allocates a buffer of
+/// half a MiB for each, and getting its pages from the kernel again costs as much as receiving into them.
+/// malloc_trim(3) returns all of it.
 void spoolrun_keep_freed_memory(void);
 
 /// An eventfd(2), close-on-exec and non-blocking.

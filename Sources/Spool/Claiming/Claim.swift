@@ -37,7 +37,7 @@ package final class Claim {
     self.identity = identity
     self.text = text
     end = identity.size
-    // A person's last line that lacks its newline stays as it is, for them to read; a torn journal line did not happen.
+    // If a person's last line has no newline, it is kept for them to read. A torn journal line does not count.
     needsNewline = text.hasTornTail && !text.isTornByWorker(in: origin) && !isRequeueNoted
   }
 
@@ -78,15 +78,15 @@ package final class Claim {
   /// Bytes of the job file.
   package var length: Int64 { end }
 
-  /// Whose the job is by now.
+  /// Who owns the job now.
   package enum Ownership: Sendable {
     case ours
-    /// Somebody renamed the file: to `hold/`, or another worker took the claim over.
+    /// The file was renamed: a person moved it to `hold/`, or another worker took the claim over.
     case moved
-    /// Somebody removed the file: the job is cancelled.
+    /// The file was removed: the job is cancelled.
     case removed
-    /// Somebody wrote to the file in place, as some editors save, or a successor on another host did: this worker may
-    /// not continue with it.
+    /// The file was written to in place, by an editor or by a successor on another host: this worker may not continue
+    /// with it.
     case changed
   }
 
@@ -112,7 +112,7 @@ package final class Claim {
     }
   }
 
-  /// Whether the lock still holds: after its loss to a successor on another host, taking it again fails.
+  /// Whether this worker still has the lock: after its loss to a successor on another host, taking it again fails.
   /// - Throws: ``SpoolError``.
   package func holdsLock() throws(SpoolError) -> Bool { try file.tryLock() }
 

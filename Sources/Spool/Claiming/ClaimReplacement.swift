@@ -18,8 +18,8 @@ extension Claim {
   /// Rewrites a long journal without the checkpoints that later ones supersede: a slow download writes one every few
   /// seconds for weeks, and a file beyond ``Spool/maximumJobFile`` is no job.
   ///
-  /// Where it cannot be done the journal stays as it is for now.
-  /// - Parameter limit: bytes of the job file up to which it stays as it is.
+  /// If that fails, the journal is not changed for now.
+  /// - Parameter limit: bytes of the job file up to which it is not changed.
   /// - Throws: ``SpoolError`` where a flush failed, which the kernel reports only once.
   package func compact(beyond limit: Int64) throws(SpoolError) {
     guard end > max(limit, compactsBeyond) else { return }
@@ -32,9 +32,10 @@ extension Claim {
     }
   }
 
-  /// Replaces the file by a copy: somebody else's file may be changed, or be linked elsewhere, while we append to it.
-  /// - Parameter text: what was judged to be a job; a stranger's file may hold something else by now. nil for the
-  ///   file's own content.
+  /// Replaces the file by a copy: another user's file may be changed or linked elsewhere while this worker appends to
+  /// it.
+  /// - Parameter text: what was judged to be a job; another user's file may have changed since. nil for the file's own
+  ///   content.
   func replaceFile(by text: [UInt8]? = nil) throws(SpoolError) {
     let system = spool.system
     let bytes = if let text { text } else { try file.read(limit: Int(end)) }
@@ -63,7 +64,7 @@ extension Claim {
     do throws(SpoolError) {
       // Not a rename over it: if a person has just moved the claim elsewhere, the copy would be a second job.
       try spool.system.exchange(spool.root, copy, path)
-      // A file that stays in `tmp/` is removed later, as after a crash.
+      // A file left in `tmp/` is removed later, as after a crash.
       try? spool.system.unlink(spool.root, copy)
     } catch  where error.isUnknownRename {
       // Some network file systems cannot exchange. The file that a rename replaces must still be ours, after a copy and

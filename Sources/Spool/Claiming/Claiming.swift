@@ -12,8 +12,8 @@ package enum ClaimOutcome {
   case notDue(Int64)
   /// It is no valid job, and is in `failed/` under this name now, with a record of the reason.
   case rejected(FileName, Defect)
-  /// The kernel does not let this one file be looked at, taken or moved: it stays where it is. For what is no valid job
-  /// there is a record in `failed/`.
+  /// The kernel does not allow this file to be examined, claimed or moved, so it stays where it is. For a file that is
+  /// not a valid job there is a record in `failed/`.
   case barred(Defect)
 }
 
@@ -53,13 +53,13 @@ extension Spool {
       found = try status(origin, name)
     } catch  where error.errno == .permissionDenied && origin == .new {
       // Another user's file system may be mounted there (fuse(4)).
-      return .barred(Defect(line: nil, reason: "cannot be looked at: \(error.errno)"))
+      return .barred(Defect(line: nil, reason: "cannot be examined: \(error.errno)"))
     }
     guard let status = found else { return .lost }
     guard status.isRegular else {
       return try reject(name, from: origin, Defect(line: nil, reason: "not a regular file: a job is a plain text file"))
     }
-    // Since it was found another worker may have had it, and parked it anew.
+    // Another worker may have claimed and parked it since it was found.
     if origin == .partial, !isForced, !Self.isDue(status.modified, at: now.seconds) { return .notDue(status.modified) }
     if try isInHand(job, from: origin) { return .lost }
     if origin == .new, try isBeingWritten(source, status, now: now) { return .unfinished }
@@ -68,10 +68,10 @@ extension Spool {
     } catch  where error.errno == .noSuchFileOrDirectory {
       return .lost
     } catch  where error.call == .open && error.errno == .wouldBlock {
-      // Another worker holds a lease on it, just to see whether somebody is writing (open(2), O_NONBLOCK).
+      // Another worker briefly has a lease on it, to see whether a process is writing (open(2), O_NONBLOCK).
       return .lost
     } catch  where error.call == .open && error.isNoRegularFile {
-      // It took the place of the regular file that was there a moment ago: the next scan sees what it is.
+      // It has just replaced a regular file. The next scan handles it.
       return .lost
     } catch  where error.call == .open && error.errno == .permissionDenied {
       return try reject(name, from: origin, Defect(line: nil, reason: "cannot be read: \(error.errno)"))
@@ -111,7 +111,7 @@ extension Spool {
     if let defect = judgement.defect, !candidate.isOurs, candidate.status.size > Self.maximumJobFile,
       let name = source.name
     {
-      // Not written to, because it may be anybody's file, nor copied: its record goes beside it.
+      // The file is neither written to, because it may be any file, nor copied. Its record is a separate file.
       return try reject(name, from: origin, defect)
     }
     guard try rename(&candidate, text, isSound: judgement.defect == nil) else { return .lost }
@@ -149,7 +149,7 @@ extension Spool {
     let source = candidate.source
     if candidate.origin == .new {
       candidate.job = Self.withoutOwner(candidate.job, text)
-      // Before the rename as well: whoever takes the claim over takes the data of its name for its own.
+      // Also before the rename: a worker that takes the claim over uses the data of that name.
       if !candidate.isNamed, try isTaken(candidate.job, source) { candidate.job = try freeName(like: candidate.job) }
     }
     let name = ClaimName.fileName(candidate.job, owner)
@@ -158,7 +158,8 @@ extension Spool {
     // which this process let go of when the spool failed under it.
     if !candidate.isNamed, source != target, try status(.cur, name) != nil { return false }
     if candidate.origin == .new, candidate.isOurs, isSound, !text.journal.isEmpty {
-      // Before the rename: in cur/, a journal that ends in a failure says that the move to failed/ is still to be made.
+      // Before the rename: in cur/, a journal that ends with a failure means that the move to failed/ is still to be
+      // made.
       try noteRequeued(candidate.file, text)
       candidate.isRequeueNoted = true
       candidate.status = try candidate.file.status()
@@ -188,7 +189,8 @@ extension Spool {
     guard let moved = try status(.cur, ClaimName.fileName(candidate.job, owner)), moved.isSameFile(as: candidate.status)
     else {
       let outcome = try claim(candidate.job, target, candidate.origin, now: now, isNamed: true)
-      // Its owner replaced it just now and still holds it: it gets its name back, or the owner would think it lost.
+      // Its owner has just replaced it and still has it. It gets its name back, because the owner would otherwise
+      // consider it lost.
       if case .lost = outcome { try giveBack(target, source) }
       return outcome
     }

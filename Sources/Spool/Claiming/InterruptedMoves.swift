@@ -4,7 +4,7 @@ extension Spool {
   /// - Parameters:
   ///   - source: where it was found, in `origin`.
   ///   - status: of the file.
-  /// - Returns: false where it was `source` that had to go: the job has gone on.
+  /// - Returns: false where it was `source` that had to go: the job has moved on.
   func completeInterruptedMove(_ job: JobName, _ origin: Directory, _ source: Path, _ status: FileStatus)
     throws(SpoolError) -> Bool
   {

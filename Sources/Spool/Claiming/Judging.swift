@@ -14,7 +14,7 @@ extension Spool {
   /// Whether the claim of another worker may be taken over.
   func isAbandoned(_ name: FileName, now: Timestamp) throws(SpoolError) -> Bool {
     guard let status = try status(.cur, name) else { return false }
-    // On this host the lock tells. flock(2) alone proves nothing across hosts: on some file systems it succeeds for
+    // On this host the lock decides. flock(2) alone proves nothing across hosts: on some file systems it succeeds for
     // everyone.
     if ClaimName(name)?.host == owner.host || status.modified + Self.lease <= now.seconds { return true }
     if status.modified > now.seconds + Self.lease { try beginLease(Path(.cur, name)) }
@@ -34,7 +34,7 @@ extension Spool {
   /// for writing, see ``isBeingWritten(_:_:now:)``.
   func isInHand(_ job: JobName, from origin: Directory) throws(SpoolError) -> Bool {
     if origin == .cur { return false }
-    // Where it cannot be read, the claim itself tells why.
+    // If it cannot be read, the claim itself reports why.
     let job = origin == .new ? Self.withoutOwner(job, try? self.job(.new, job.fileName)) : job
     if try status(.cur, ClaimName.fileName(job, owner)) == nil { return false }
     // Where data has the name, a job from `new/` gets another one.
@@ -64,10 +64,10 @@ extension Spool {
     } catch
       where error.errno == .permissionDenied || error.errno == .noSuchFileOrDirectory || error.isNoRegularFile
     {
-      // The claim itself will say what is wrong with it.
+      // The claim itself reports what is wrong with it.
       return false
     } catch  where error.errno == .wouldBlock {
-      // Its writer holds a write lease on it (open(2), O_NONBLOCK).
+      // Its writer has a write lease on it (open(2), O_NONBLOCK).
       return true
     }
     do throws(SpoolError) {
@@ -75,10 +75,10 @@ extension Spool {
     } catch  where error.errno == .resourceTemporarilyUnavailable {
       return true
     } catch {
-      // Not this user's to ask: its age has to tell.
+      // This user may not query leases on the file, so its age decides.
       if isYoung { return true }
     }
-    // Something else may have taken the name: the claim itself will say what is wrong with it.
+    // Another file may have taken the name. The claim itself reports what is wrong with it.
     let opened = try file.status()
     guard opened.isRegular else { return false }
     // The last byte settles nearly all cases.
@@ -111,14 +111,14 @@ extension Spool {
       // A cut line may look like a defect, so the missing newline alone counts, whatever else is wrong.
       if origin == .new, Self.isYoung(status, at: now) { return Judgement(bytes: bytes, text: nil) }
       if status.size == 0 { return invalid("empty: a job is at least one line with a URL") }
-      return invalid("the last line has no newline: it may be cut short")
+      return invalid("the last line has no newline: the file may be incomplete")
     }
     return Judgement(bytes: bytes, text: text, defect: text.defect)
   }
 }
 
 extension SpoolError {
-  /// What open(2) says of a symbolic link, a directory, a socket.
+  /// The errors of open(2) for a symbolic link, a directory, a socket.
   var isNoRegularFile: Bool {
     errno == .tooManySymbolicLinkLevels || errno == .isDirectory || errno == .noSuchAddressOrDevice
   }

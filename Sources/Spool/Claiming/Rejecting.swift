@@ -3,8 +3,8 @@ internal import SystemPackage
 
 /// What is no job goes to `failed/`.
 extension Spool {
-  /// Moves what is no job to `failed/` as it is, with a record beside it: nothing that was dropped is deleted or
-  /// ignored in silence.
+  /// Moves a file that is not a job to `failed/` unchanged, with a record beside it: nothing that was dropped is
+  /// deleted or ignored in silence.
   func reject(_ name: FileName, from origin: Directory, _ defect: Defect) throws(SpoolError) -> ClaimOutcome {
     // `failed/NAME.part` is the place of a job's wrong data, which is replaced and removed.
     var target = name.isData ? name.suffixed("~1", limit: FileName.maximumLength) : name
@@ -56,6 +56,6 @@ extension Spool {
 }
 
 extension SpoolError {
-  /// What a rename says of another user's directory, whose `..` would change, and of a mount point (rename(2)).
+  /// The error of a rename for another user's directory, whose `..` would change, and of a mount point (rename(2)).
   var isImmovable: Bool { errno == .permissionDenied || errno == .notPermitted || errno == .resourceBusy }
 }

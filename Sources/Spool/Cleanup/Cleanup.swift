@@ -4,7 +4,7 @@ internal import SystemPackage
 package struct CleanupOptions: Sendable {
   /// Report what would be removed, and remove nothing.
   package var isDry = false
-  /// Seconds after which a file in `tmp/` belongs to nobody any more, as in a maildir.
+  /// Seconds after which a file in `tmp/` is abandoned, as in a maildir.
   package var staleAge: Int64 = 36 * 3600
   /// Seconds for which data without a job is left alone: its job may be in a person's editor.
   package var grace: Int64 = 36 * 3600
@@ -21,7 +21,7 @@ package struct CleanupFinding: Sendable {
   package enum Kind: String, Sendable {
     /// Data in `partial/` or set aside in `failed/` whose job is gone.
     case orphan
-    /// A file in `tmp/` that nobody has written to for 36 hours.
+    /// A file in `tmp/` that was not written to for 36 hours.
     case stale
     /// A record in `failed/` of something that is gone.
     case record
@@ -44,7 +44,7 @@ package struct CleanupFinding: Sendable {
   package let bytes: Int64
   /// For ``Kind/missing``: the payload's path, safe for a terminal.
   package let output: String?
-  /// For ``Kind/stuck``: why it stays.
+  /// For ``Kind/stuck``: why it cannot be removed.
   package let obstacle: SpoolError?
 
   init(_ kind: Kind, _ path: Path, bytes: Int64 = 0, output: String? = nil, obstacle: SpoolError? = nil) {
@@ -182,14 +182,14 @@ private struct Cleanup {
     } catch  where error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory {
       return false
     } catch  where error.errno == .tooManySymbolicLinkLevels || error.errno == .permissionDenied {
-      // Somebody moved a directory and left a link, or closed it to us: the payload may still exist.
+      // A directory was replaced by a link, or is closed to this user. The payload may still exist.
       return true
     }
   }
 
   // MARK: one file
 
-  /// Whether nobody has written to the file for `seconds`, nor renamed it, if that counts; false where there is none.
+  /// Whether the file was not written to for `seconds`, nor renamed, if that counts; false if there is no file.
   private func isOlder(_ path: Path, than seconds: Int64, at time: Timestamp? = nil, sinceRename: Bool = true)
     throws(SpoolError) -> Bool
   {

@@ -2,15 +2,15 @@ internal import Glibc
 internal import SystemPackage
 
 extension Spool {
-  /// Removes data whose job is gone, unless somebody has its lock.
+  /// Removes data whose job is gone, unless a process has its lock.
   /// - Parameters:
   ///   - path: `partial/NAME.part`, or the data set aside as `failed/NAME.part`.
-  ///   - isDry: only says whether it would.
-  /// - Returns: the bytes that were in it; nil when it stays.
+  ///   - isDry: whether to only report what would be removed.
+  /// - Returns: the bytes that were in it; nil if it is not removed.
   func removeOrphan(_ path: Path, of job: FileName, isDry: Bool = false) throws(SpoolError) -> Int64? {
     try withIdleData(path) { (status) throws(SpoolError) in
-      // First the lock, then the look: who claims a job of this name from now on finds the data locked, and takes
-      // another name.
+      // First the lock, then the check: a worker that claims a job of this name from now on finds the data locked, and
+      // takes another name.
       if try isJobPresent(job) { return nil }
       if !isDry { try system.unlink(root, path) }
       return status.size
@@ -26,7 +26,7 @@ extension Spool {
   }
 
   /// Calls `body` with the data's status while the data is locked.
-  /// - Returns: nil where there is no data, or where somebody else has it.
+  /// - Returns: nil if there is no data, or another process has it.
   func withIdleData<Result>(_ path: Path, _ body: (FileStatus) throws(SpoolError) -> Result?) throws(SpoolError)
     -> Result?
   {
@@ -42,7 +42,7 @@ extension Spool {
     }
   }
 
-  /// Removes the data of a cancelled job, unless somebody works on it or another job has its name.
+  /// Removes the data of a cancelled job, unless a worker uses it or another job has its name.
   /// - Throws: ``SpoolError``.
   package func removeOrphanedData(of job: JobName) throws(SpoolError) {
     _ = try removeOrphan(Path(.partial, job.part), of: job.fileName)

@@ -4,7 +4,7 @@ package enum PayloadCheck: Sendable {
   case missing
   /// A regular file has the name; nothing more was asked.
   case present
-  /// Another size or digest than the receipt says.
+  /// Its size or digest differs from the receipt.
   case changed(Mismatch)
   /// Size and digests are the receipt's.
   case sound

@@ -23,7 +23,7 @@ package struct ChecksumReading: Sendable {
   }
 }
 
-/// What the page cache holds of a job's data.
+/// The pages of a job's data in the page cache.
 package struct DataCache: Sendable {
   let file: SharedFile
 

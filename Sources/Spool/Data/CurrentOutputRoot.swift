@@ -93,7 +93,7 @@ package final class CurrentOutputRoot {
 }
 
 extension Spool {
-  /// The spool and those of its directories that hold no payloads.
+  /// The spool and its directories that contain no payloads.
   func ownDirectories() throws(SpoolError) -> [FileStatus] {
     var found = [try directory.status()]
     let names = Directory.allCases.filter { $0 != .files }.map { Path($0) } + [Path("hooks")]
@@ -109,7 +109,7 @@ extension Spool {
 
 extension OutputRoot {
   /// Whether the path still leads to the directory that is open.
-  /// - Throws: ``SpoolError``, ENOENT where it leads nowhere.
+  /// - Throws: ``SpoolError``, ENOENT if the path does not exist.
   func isInPlace() throws(SpoolError) -> Bool {
     // Through a link as well.
     let found = try spool.system.status(base, Path(root.path.bytes + Array("/.".utf8)))
@@ -122,7 +122,7 @@ extension OutputRoot {
     let way = try ancestors(of: root.number)
     // By open directories, so that links and bind mounts do not matter.
     if try ancestors(of: spool.root).contains(where: { $0.isSameFile(as: way[0]) }) {
-      return "the output root \(name) holds the spool: a job's output could become a job, or the spool's defaults"
+      return "the output root \(name) contains the spool: a job's output could become a job, or the spool's defaults"
     }
     let own = try spool.ownDirectories()
     if own.contains(where: { $0.isSameFile(as: way[0]) }) {
@@ -131,7 +131,7 @@ extension OutputRoot {
     guard let index = way.firstIndex(where: { $0.isSameFile(as: own[0]) }) else { return nil }
     let files = try spool.system.status(spool.root, Path("\(Directory.files.rawValue)/."))
     if files.isSameFile(as: way[index - 1]) { return nil }
-    return "the output root \(name) lies in the spool, where only files may hold payloads"
+    return "the output root \(name) is inside the spool, where payloads are allowed only in files"
   }
 
   /// The directory and all above it, from inside to outside.

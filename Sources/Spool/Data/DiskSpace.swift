@@ -2,9 +2,9 @@ internal import Glibc
 internal import SystemPackage
 
 extension Spool {
-  /// Bytes that this user can still write beside the data; nil where the file system does not say.
+  /// Bytes that this user can still write beside the data; nil if the file system does not tell.
   package func freeSpace() -> UInt64? {
-    // A file system that cannot be asked does not say: it keeps nobody from working.
+    // If the file system cannot be queried, the free space is unknown, which stops no job.
     do throws(SpoolError) { return try directory.freeSpace() } catch { return nil }
   }
 
@@ -13,7 +13,7 @@ extension Spool {
   static let shortageMark = FileName(".disk-short")
 
   /// Notes that the disk is full.
-  /// - Returns: whether nobody has noted it before; true too where it cannot be noted.
+  /// - Returns: whether it was not noted before; also true if it cannot be noted.
   package func noteShortage() -> Bool {
     do throws(SpoolError) {
       _ = try system.create(root, Path(.tmp, Self.shortageMark), O_WRONLY | O_EXCL | O_NOFOLLOW)
@@ -25,7 +25,7 @@ extension Spool {
 
   /// Takes ``noteShortage()`` back when there is space again.
   package func forgetShortage() {
-    // A mark that stays is removed after 36 hours.
+    // A mark that cannot be removed here is removed after 36 hours.
     try? system.unlink(root, Path(.tmp, Self.shortageMark))
   }
 }

@@ -20,7 +20,7 @@ package final class OutputPlace {
 
   package enum Publication: Sendable {
     case published
-    /// Another file has the name, and the job does not say `overwrite: yes`.
+    /// Another file has the name, and the job does not have `overwrite: yes`.
     case exists
     /// The output root is on another file system: the data has to be copied there.
     case otherFileSystem
@@ -54,7 +54,7 @@ package final class OutputPlace {
       do throws(SpoolError) {
         try spool.system.rename(parent.number, temporary, name)
       } catch {
-        // With a second name the next attempt, which may have another output, would take the data for somebody else's.
+        // With a second name the next attempt, which may have another output, would take the data for another job's.
         try? removeIfPresent(temporary)
         throw error
       }
@@ -81,7 +81,7 @@ package final class OutputPlace {
     } catch  where error.errno == .improperLink {
       return false
     } catch {
-      // A descriptor's number says nothing to a person.
+      // A descriptor's number means nothing to a person.
       throw SpoolError(call: error.call, path: "\(part.path.display) \(name.display)", errno: error.errno)
     }
   }

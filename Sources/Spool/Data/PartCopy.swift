@@ -24,7 +24,7 @@ package struct PartCopy: Sendable {
       try source.readBlocks(0..<length) { (bytes, offset) throws(SpoolError) in
         try fresh.write(bytes, at: Int64(offset))
       }
-      // The checkpoint that vouches for these bytes must stay true of the new inode.
+      // The checkpoint of these bytes must also be true of the new inode.
       try fresh.fdatasync()
       let status = try fresh.status()
       let old = try source.status()

@@ -123,7 +123,7 @@ package final class PartFile {
   }
 
   /// Sets the time of modification a little back, so that any later write changes it, even within a tick of the clock.
-  /// - Returns: what ``stamp()`` says as long as nobody changes the file.
+  /// - Returns: what ``stamp()`` returns as long as the file is not changed.
   /// - Throws: ``SpoolError``.
   package func seal() throws(SpoolError) -> FileStatus.Stamp {
     // FAT counts in steps of two seconds.
@@ -131,7 +131,7 @@ package final class PartFile {
     return try stamp()
   }
 
-  /// Tells whether somebody has changed the file.
+  /// Shows whether the file was changed.
   /// - Throws: ``SpoolError``.
   package func stamp() throws(SpoolError) -> FileStatus.Stamp { try file.status().stamp }
 

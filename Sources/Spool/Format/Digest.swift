@@ -25,7 +25,7 @@ package enum DigestAlgorithm: String, CaseIterable, Sendable {
   /// One line of help for the key.
   var help: String {
     switch self {
-    case .crc32: "Its CRC-32, eight hexadecimal digits."
+    case .crc32: "CRC-32, eight hexadecimal digits."
     }
   }
 }

@@ -9,7 +9,7 @@ package struct Expectation: Sendable, Equatable {
     self.digests = digests
   }
 
-  /// Whether a digest tells in the end if the bytes are the right ones, wherever they came from.
+  /// Whether a digest proves in the end that the bytes are right, wherever they come from.
   package var provesContent: Bool { !digests.isEmpty }
 
   /// Whether bytes of two mirrors may be joined: their validators cannot be compared, so only a digest shows a splice.
@@ -62,8 +62,8 @@ extension Failure {
     let code: FailureCode
     let ownReason: String
     switch mismatch.property {
-    case .size: (code, ownReason) = (.mismatchSize, "the data has another size than it should")
-    case .digest(.crc32): (code, ownReason) = (.mismatchChecksum, "the data has another CRC-32 than the job declares")
+    case .size: (code, ownReason) = (.mismatchSize, "the data has the wrong size")
+    case .digest(.crc32): (code, ownReason) = (.mismatchChecksum, "the data does not have the declared CRC-32")
     }
     self.init(code, reason ?? ownReason, expected: mismatch.expected, found: mismatch.found)
   }

@@ -63,7 +63,7 @@ package struct Failure: Error, Sendable {
   package var reason: String
   package var expected: String?
   package var found: String?
-  /// The line of the job file that is at fault.
+  /// The number of the invalid line of the job file.
   package var line: Int?
   /// Seconds that the server asked to wait.
   package var retryAfter: Int?
@@ -97,7 +97,7 @@ package struct Failure: Error, Sendable {
   package var failureClass: FailureCode.Class {
     guard code == .http, let status else { return code.ownClass }
     if mayPass { return .temporary }
-    // The server's own trouble (RFC 9110 section 15.6), too many requests (RFC 6585 section 4), or too early.
+    // Server errors (RFC 9110 section 15.6), too many requests (RFC 6585 section 4), or too early.
     return status == 408 || status == 425 || status == 429 || status >= 500 ? .temporary : .permanent
   }
 

@@ -12,8 +12,8 @@ package struct JobName: Hashable, Sendable {
     if bytes.count > maximumLength {
       return "its name has \(bytes.count) bytes, more than \(maximumLength)"
     }
-    if bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return "its name holds control bytes" }
-    if bytes.contains(0x2F) { return "its name holds a slash" }
+    if bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return "its name contains control bytes" }
+    if bytes.contains(0x2F) { return "its name contains a slash" }
     if name.isData { return "its name ends in .part, which is a job's data" }
     return nil
   }
@@ -60,7 +60,7 @@ package struct WorkerID: Hashable, Sendable {
     text = "\(self.host).\(process).\(hexadecimal(UInt64(tag), digits: 8))"
   }
 
-  /// The same worker with another tag, which nobody can guess.
+  /// The same worker with another tag, which cannot be guessed.
   var retagged: WorkerID { WorkerID(host: host, process: process, tag: .random(in: 0...UInt32.max)) }
 
   static func clean(_ host: String) -> String {
@@ -79,14 +79,14 @@ package struct WorkerID: Hashable, Sendable {
 /// A file name in `cur/`: the job's and its owner's.
 package struct ClaimName: Sendable {
   package let job: JobName
-  /// nil when the name has no owner's suffix: somebody put the file there by hand.
+  /// nil if the name has no owner's suffix, because a person put the file there.
   package let host: String?
   /// `HOST.PID.TAG`, as ``WorkerID`` writes it; nil where ``host`` is.
   package let owner: String?
   /// nil where ``host`` is, or where it is no valid process id.
   package let process: Int32?
 
-  /// Splits at the last colon, because a job's name may hold some; nil for names that are ignored or no job's.
+  /// Splits at the last colon, because a job's name may contain colons; nil for names that are ignored or not a job's.
   package init?(_ name: FileName) {
     let bytes = name.bytes
     if let colon = bytes.lastIndex(of: 0x3A), let job = JobName(FileName(Array(bytes[..<colon]))) {

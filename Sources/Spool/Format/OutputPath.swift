@@ -4,8 +4,8 @@ package struct OutputPath: Sendable, Hashable {
   package let parents: [String]
   package let name: String
 
-  /// The most names in a path. A worker keeps each directory on the way open until the payload's name is durable, and
-  /// all its jobs share its descriptors.
+  /// The maximum number of names in a path. A worker keeps each directory of the path open until the payload's name is
+  /// durable, and all its jobs share its descriptors.
   package static let maximumParts = 32
 
   package var text: String { (parents + [name]).joined(separator: "/") }
@@ -28,16 +28,16 @@ package struct OutputPath: Sendable, Hashable {
   package static func defect(of text: String) -> String? {
     if text.isEmpty { return "is empty" }
     if text.utf8.first == UInt8(ascii: "/") { return "is absolute: it has to be relative to the output root" }
-    if text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return "holds control bytes" }
+    if text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return "contains control bytes" }
     if text.utf8.last == UInt8(ascii: "/") { return "names a directory: add the file's name" }
     // path_resolution(7): a path has at most PATH_MAX bytes, with the NUL.
     if text.utf8.count > 4000 { return "is too long" }
     let components = components(of: text)
     if components.count > maximumParts { return "has more than \(maximumParts) parts" }
     for component in components {
-      if component.isEmpty { return "holds an empty name (//)" }
-      if component == "." || component == ".." { return "holds `\(component)`: it may not leave the output root" }
-      if component.utf8.count > 255 { return "holds a name of over 255 bytes" }
+      if component.isEmpty { return "contains an empty name (//)" }
+      if component == "." || component == ".." { return "contains `\(component)`: it may not leave the output root" }
+      if component.utf8.count > 255 { return "contains a name of over 255 bytes" }
     }
     return nil
   }

@@ -3,7 +3,7 @@
 package struct Resource: Sendable, Hashable {
   /// Scheme, host, port where it is not the scheme's own, and path; without user, password and query.
   package let place: String
-  /// A CRC-32 of the query, which may hold secrets; nil where the URL has none. It shows only whether two queries
+  /// A CRC-32 of the query, which may contain secrets; nil if the URL has none. It shows only whether two queries
   /// differ.
   package let query: Checksum?
 

@@ -18,21 +18,21 @@ package struct HeaderLine: Sendable, Equatable {
   /// - Throws: what is wrong. It never quotes the value, which may be a secret.
   init(_ text: String, host: String? = nil) throws(InvalidValue) {
     guard let colon = text.utf8.firstIndex(of: 0x3A), colon != text.utf8.startIndex else {
-      throw InvalidValue("wants a name, a colon and a value, such as Accept: text/plain")
+      throw InvalidValue("needs a name, a colon and a value, such as Accept: text/plain")
     }
     let name = text[..<colon]
     guard name.utf8.allSatisfy({ isAlphanumeric($0) || "!#$%&'*+-.^_`|~".utf8.contains($0) }) else {
-      throw InvalidValue("the name before the colon holds a character that HTTP forbids there")
+      throw InvalidValue("the name before the colon contains a character that HTTP forbids")
     }
     let field = name.lowercased()
-    if Self.reserved.contains(field) { throw InvalidValue("\(field) is the worker's own to send") }
+    if Self.reserved.contains(field) { throw InvalidValue("\(field) is set by the worker") }
     if let host {
       guard !host.isEmpty, host.utf8.allSatisfy({ isAlphanumeric($0) || "-._".utf8.contains($0) }) else {
-        throw InvalidValue("wants a host name in ASCII behind the @, without a port, such as header@mirror.example")
+        throw InvalidValue("needs an ASCII host name after the @, without a port, such as header@mirror.example")
       }
       // The line was `header@HOST:PORT: …`.
       if name.allSatisfy(\.isNumber) {
-        throw InvalidValue("names a host without a port: it is sent to every port of it")
+        throw InvalidValue("must name a host without a port: the field is sent to all ports of the host")
       }
     }
     self.host = host?.lowercased()

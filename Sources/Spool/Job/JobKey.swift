@@ -1,5 +1,5 @@
-/// A key with which a job says what it wants (spool.5, JOB FORMAT). ``all`` is the only list of them: readers, writers,
-/// `defaults`, the options of `spoolrun add` and the tests of the manual go by it.
+/// A key of the job format (spool.5, JOB FORMAT). ``all`` is the only list of them: readers, writers, `defaults`, the
+/// options of `spoolrun add` and the tests of the manual go by it.
 package struct JobKey: Sendable {
   package let name: String
   /// One line of help, as `spoolrun add --help` shows it.
@@ -40,7 +40,7 @@ package struct JobKey: Sendable {
     self.isPerJob = isPerJob
     (isRepeatable, mayNameHost) = (false, false)
     read = { (value, request) throws(InvalidValue) in
-      if request[keyPath: field] != nil { throw InvalidValue("given a second time") }
+      if request[keyPath: field] != nil { throw InvalidValue("given twice") }
       request[keyPath: field] = try grammar.read(value)
     }
     written = { request in request[keyPath: field].map { [grammar.write($0)] } ?? [] }
@@ -101,7 +101,7 @@ extension JobRequest {
     try key.set(WrittenValue(text: String(trimmed(text[...]))), in: &self)
   }
 
-  /// This request, with `defaults` where it says nothing itself.
+  /// This request, with the values of `defaults` for keys that it does not give.
   package func inheriting(_ defaults: JobRequest) -> JobRequest {
     var result = self
     for key in JobKey.all { key.inherit(defaults, into: &result) }

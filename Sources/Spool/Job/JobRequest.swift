@@ -1,5 +1,5 @@
-/// What a job asks for (spool.5, JOB FORMAT); nil or empty where it says nothing. ``JobKey/all`` tells how each value
-/// is read and written.
+/// The keys of a job (spool.5, JOB FORMAT); nil or empty if not given. ``JobKey/all`` defines how each value is read
+/// and written.
 package struct JobRequest: Sendable, Equatable {
   /// A value with the number of its line, for records.
   package struct Line: Sendable, Equatable {

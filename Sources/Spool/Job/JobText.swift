@@ -70,7 +70,7 @@ package struct JobText: Sendable {
       note(
         Defect(
           line: nil,
-          reason: "several bare URLs: one file a job, or `url:` before each if they are mirrors of one file"))
+          reason: "several bare URLs: one file per job, or `url:` before each if they are mirrors of one file"))
     }
   }
 }
@@ -115,7 +115,7 @@ extension JobText {
   ) throws(InvalidValue) {
     let rest = content[head.endIndex...]
     if rest.hasPrefix("://") {
-      if isDefaults { throw InvalidValue("a URL has no place in `defaults`") }
+      if isDefaults { throw InvalidValue("a URL is not allowed in `defaults`") }
       bareURLs += 1
       return set(.url, WrittenValue(text: String(content), line: number))
     }
@@ -126,7 +126,7 @@ extension JobText {
       throw InvalidValue("unknown key `\(escaped(head.prefix(40)))`\(hint)")
     }
     if isDefaults, key.isPerJob {
-      throw InvalidValue("`\(key.name)` belongs to one job and has no place in `defaults`")
+      throw InvalidValue("`\(key.name)` belongs to one job and is not allowed in `defaults`")
     }
     set(key, WrittenValue(text: String(trimmed(rest.dropFirst())), host: host, line: number))
   }

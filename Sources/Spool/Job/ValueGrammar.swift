@@ -28,7 +28,7 @@ struct ValueGrammar<Value: Sendable>: Sendable {
   ) {
     self.init(
       read: { (written) throws(InvalidValue) in
-        guard let value = read(written.text) else { throw InvalidValue("wants \(wanted)") }
+        guard let value = read(written.text) else { throw InvalidValue("must be \(wanted)") }
         return value
       }, write: { WrittenValue(text: write($0)) })
   }
@@ -61,9 +61,9 @@ extension ValueGrammar<UInt64> {
     "a number of bytes, such as 500M or 2G", read: { byteCount($0).flatMap { $0 > 0 ? $0 : nil } },
     write: byteCountText)
 
-  /// With a minimum, since somebody who writes 2 means 2M.
+  /// With a minimum, because a person who writes 2 means 2M.
   static let rate = ValueGrammar(
-    "bytes a second, 1k at least, such as 500k or 2M", read: { byteCount($0).flatMap { $0 >= 1024 ? $0 : nil } },
+    "bytes per second, at least 1k, such as 500k or 2M", read: { byteCount($0).flatMap { $0 >= 1024 ? $0 : nil } },
     write: byteCountText)
 }
 
@@ -93,7 +93,7 @@ extension ValueGrammar<Digest> {
 
 extension ValueGrammar<Timeout> {
   static let timeout = ValueGrammar(
-    "an idle and perhaps a total time from 1s to 365d, such as 60s 7d",
+    "an idle time and optionally a total time, from 1s to 365d, such as 60s 7d",
     read: { text in
       let times = words(text).map { duration($0) }
       guard let idle = times.first ?? nil, times.count <= 2, !times.contains(nil) else { return nil }
@@ -104,7 +104,7 @@ extension ValueGrammar<Timeout> {
 
 extension ValueGrammar<MinimumRate> {
   static let minimumRate = ValueGrammar(
-    "bytes a second and perhaps a time, such as 1k over 5m, or 0 for none",
+    "bytes per second and optionally a time, such as 1k over 5m, or 0 for none",
     read: { text in
       let words = words(text)
       guard let rate = words.first.flatMap({ byteCount($0) }) else { return nil }

@@ -98,7 +98,7 @@ extension Journal {
     package fileprivate(set) var part: UInt64?
     /// The last durable mark.
     package fileprivate(set) var checkpoint: Mark?
-    /// The last mark that holds if no more than the process died.
+    /// The last mark that is valid if only the process died.
     package fileprivate(set) var softMark: Mark?
     /// An attempt ended with a failed fsync: neither the data's inode beyond the checkpoint nor the job's is to be
     /// trusted.
@@ -197,7 +197,7 @@ extension Journal {
     package let digests: Digests
     /// The inode of the data.
     package let part: UInt64
-    /// What only the server's silence says of the payload: `length`, where the body ended with the connection.
+    /// Which property of the payload is not proven: `length`, if the body ended with the connection.
     package let unproven: String?
 
     /// - Parameter whole: the end of the payload.
@@ -219,7 +219,7 @@ extension Journal {
     package var expectation: Expectation { Expectation(size: size, digests: digests) }
   }
 
-  /// What `done:` says.
+  /// The fields of a `done:` line.
   package struct Receipt: Sendable, Equatable {
     package let output: String
     /// The output root, where it was not the spool's `files`.

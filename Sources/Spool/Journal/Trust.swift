@@ -1,4 +1,4 @@
-/// How far what was written to a job's data is to be trusted (protocol, invariant 4).
+/// How far what was written to a job's data is to be trusted (INTERNALS.md, invariant 4).
 package enum Trust: Sendable {
   /// Every fsync(2) succeeded.
   case sound

@@ -79,7 +79,8 @@ extension Spool {
       try system.renameNoReplace(directory, from, to)
     } catch  where error.isUnknownRename {
       try system.link(directory, from, directory, to)
-      // It has moved, and must not be moved elsewhere because its old name stays: the next claim removes that.
+      // The job has moved, and its old name could not be removed. It must not be moved again because of that; the next
+      // claim removes the old name.
       try? system.unlink(directory, from)
     }
   }

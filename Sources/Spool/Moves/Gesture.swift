@@ -161,7 +161,7 @@ extension Spool {
     }
   }
 
-  /// Waits, 2 s at most, until nobody has the job's lock, nor has it open for writing: in `new/` it would seem
+  /// Waits, 2 s at most, until no process has the job's lock or has it open for writing: in `new/` it would seem
   /// unfinished.
   private func waitUntilUnlocked(_ place: JobPlace) throws(SpoolError) {
     var file: OwnedFile

@@ -39,8 +39,8 @@ extension Spool {
     }
   }
 
-  /// The directories that hold jobs, in the order of a job's way: a job that moves during a look is seen twice rather
-  /// than not at all.
+  /// The directories that contain jobs, in the order in which a job passes through them: a job that moves during a look
+  /// is seen twice rather than not at all.
   static let jobDirectories: [Directory] = [.new, .cur, .partial, .hold, .failed, .done]
 
   /// The places of the jobs of this name, by one look: a job that moves meanwhile may be missed or seen twice.

@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Glibc
 
-/// What stat(2) says about a file, as far as the spool needs it.
+/// The parts of stat(2) that the spool needs.
 package struct FileStatus: Sendable {
   package let device: UInt64
   package let inode: UInt64

@@ -40,7 +40,7 @@ package struct Flush: Sendable {
   package func run() throws(SpoolError) { try call() }
 }
 
-/// A file system that holds a spool or an output root, to be made durable as a whole.
+/// The file system of a spool or an output root, to be made durable as a whole.
 package struct FileSystem: Sendable {
   /// As in stat(2), st_dev.
   package let device: UInt64

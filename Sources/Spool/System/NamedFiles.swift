@@ -2,7 +2,8 @@ internal import CLinux
 internal import Glibc
 internal import SystemPackage
 
-/// System calls for files by name. A path is relative to the open directory `at`, or to the working directory (AT_FDCWD).
+/// System calls for files by name. A path is relative to the open directory `at`, or to the working directory
+/// (AT_FDCWD).
 extension System {
   func open(_ at: Int32, _ path: Path, _ flags: Int32) throws(SpoolError) -> OwnedFile {
     let number = try call(.open, path.display) { _ in

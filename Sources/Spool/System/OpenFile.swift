@@ -6,7 +6,7 @@ internal import SystemPackage
 protocol OpenFile: ~Copyable {
   /// The descriptor; -1 where the file is closed, which every call answers with EBADF.
   var number: Int32 { get }
-  /// The file's name, for errors and for who watches the calls.
+  /// The file's name, for errors and for call hooks.
   var path: Path { get }
   var system: System { get }
 }
@@ -105,8 +105,7 @@ extension OpenFile where Self: ~Copyable {
     try system.call(.syncfs, path.display, repeatable: false) { _ in Int(spoolrun_syncfs(number)) }
   }
 
-  /// posix_fadvise(2), POSIX_FADV_DONTNEED: what the page cache holds of the first `length` bytes; of all where it is
-  /// 0.
+  /// posix_fadvise(2), POSIX_FADV_DONTNEED: drops the first `length` bytes from the page cache, all if it is 0.
   func forgetCache(first length: UInt64) throws(SpoolError) {
     try system.call(.fadvise, path.display) { _ in
       let errno = posix_fadvise(number, 0, off_t(length), POSIX_FADV_DONTNEED)
@@ -117,7 +116,7 @@ extension OpenFile where Self: ~Copyable {
 
   // MARK: locks and times
 
-  /// flock(2) LOCK_EX | LOCK_NB: false when somebody else has the lock; true also where this open file has it already.
+  /// flock(2) LOCK_EX | LOCK_NB: false if another open file has the lock; true also if this open file has it already.
   func tryLock() throws(SpoolError) -> Bool {
     do throws(SpoolError) {
       try system.call(.lock, path.display) { _ in Int(flock(number, LOCK_EX | LOCK_NB)) }
@@ -127,7 +126,7 @@ extension OpenFile where Self: ~Copyable {
     }
   }
 
-  /// fcntl(2) F_SETLEASE: throws EAGAIN while somebody has the file open for writing.
+  /// fcntl(2) F_SETLEASE: throws EAGAIN while a process has the file open for writing.
   func probeLease() throws(SpoolError) {
     try system.call(.lease, path.display) { _ in Int(spoolrun_probe_read_lease(number)) }
   }
@@ -144,7 +143,7 @@ extension OpenFile where Self: ~Copyable {
 
   // MARK: the file system
 
-  /// fstatvfs(3): bytes that this user can still write; nil where the file system does not say.
+  /// fstatvfs(3): bytes that this user can still write; nil if the file system does not tell.
   func freeSpace() throws(SpoolError) -> UInt64? {
     var status = statvfs()
     try system.call(.statvfs, path.display) { _ in Int(fstatvfs(number, &status)) }

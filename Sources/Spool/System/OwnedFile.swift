@@ -43,7 +43,7 @@ struct OwnedFile: OpenFile, ~Copyable, Sendable {
 
   var number: Int32 { descriptor.number }
 
-  /// flock(2) LOCK_EX | LOCK_NB: false when somebody else has the lock. It is given back when the file is closed.
+  /// flock(2) LOCK_EX | LOCK_NB: false if another open file has the lock. It is released when the file is closed.
   mutating func lock() throws(SpoolError) -> Bool {
     guard try tryLock() else { return false }
     descriptor.isLocked = true
@@ -89,7 +89,7 @@ final class SharedFile: OpenFile, Sendable {
 
   var isOpen: Bool { number >= 0 }
 
-  /// Closes the file for all who hold it; nothing where it is closed.
+  /// Closes the file for all its users; does nothing if it is closed.
   /// - Throws: ``SpoolError``: close(2) may be the last chance to hear of a failed write.
   func close() throws(SpoolError) {
     let number: Int32? = state.withLock { state in

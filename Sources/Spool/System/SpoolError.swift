@@ -22,7 +22,7 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
   /// A file would be larger than the process (setrlimit(2), RLIMIT_FSIZE) or the file system allows.
   package var isTooLargeHere: Bool { errno == .fileTooLarge }
 
-  /// One file cannot grow; other jobs may go on.
+  /// One file cannot grow; other jobs may continue.
   package var isWantOfRoom: Bool { isDiskFull || isTooLargeHere }
 
   /// The file system (EINVAL) or the kernel (ENOSYS) does not support this kind of renameat2(2).

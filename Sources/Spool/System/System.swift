@@ -1,8 +1,8 @@
 internal import Glibc
 internal import SystemPackage
 
-/// The one seam between the spool and the kernel. Every system call goes through ``call(_:_:range:repeatable:_:)``: those
-/// for files by name are in NamedFiles.swift, those for open files in ``OpenFile``.
+/// The one seam between the spool and the kernel. Every system call goes through ``call(_:_:range:repeatable:_:)``:
+/// those for files by name are in NamedFiles.swift, those for open files in ``OpenFile``.
 package struct System: Sendable {
   private let hook: (any CallHook)?
 
@@ -13,7 +13,7 @@ package struct System: Sendable {
   ///   - path: what the call is about, escaped for display; two paths with a space between them where it takes two.
   ///   - range: the bytes of the file that a write or truncate is about.
   ///   - repeatable: false for fsync and close, where a repeat would lie.
-  ///   - body: the call itself, which moves at most `limit` bytes and says -1 with errno where it fails.
+  ///   - body: the call itself, which moves at most `limit` bytes and returns -1 with errno if it fails.
   @discardableResult
   func call(
     _ kind: Call.Kind, _ path: @autoclosure () -> String, range: Range<Int64>? = nil, repeatable: Bool = true,

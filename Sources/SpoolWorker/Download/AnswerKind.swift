@@ -1,32 +1,31 @@
 internal import Spool
 internal import Transfer
 
-/// What kind of thing an answer is. A page that a network shows instead of the file (a captive portal, RFC 8910), a
-/// proxy's notice and a "not found" with status 200 are no new version of a file, however well-formed they are.
+/// Recognizes responses that are probably not the file: the page of a captive portal (RFC 8910), a proxy's notice, a
+/// "not found" page with status 200. These are not new versions of the file, even if they are well-formed.
 enum AnswerKind {
-  /// The same text for the same answer: it shows whether an answer that was not believed comes again.
+  /// A text that is the same for the same response. It shows whether a response that was not accepted comes again.
   static func text(_ answer: RemoteVersion) -> String {
     let validator = answer.etag.map { "ETag \($0)" } ?? answer.modified.map { "of \($0)" } ?? "no validator"
-    return
-      "\(answer.type ?? "no type"), \(answer.size.map { "\($0) bytes" } ?? "no size"), \(validator), \(answer.placeText)"
+    let size = answer.size.map { "\($0) bytes" } ?? "no size"
+    return "\(answer.type ?? "no type"), \(size), \(validator), \(answer.placeText)"
   }
 
-  /// What makes a whole answer odd compared with the version that the data is of; nil if it may be that file's next
-  /// version.
-  /// - Parameter held: bytes of the data.
+  /// Why a complete response is probably not a new version of the file that the data is part of; nil if it may be one.
+  /// - Parameter held: the length of the data, in bytes.
   static func oddity(of answer: RemoteVersion, beside version: RemoteVersion, held: UInt64) -> String? {
     if version.etag ?? version.modified != nil, answer.etag == nil, answer.modified == nil {
-      return "no validator, where there was one"
+      return "no validator, but the data has one"
     }
-    if let type = answer.type, let before = version.type, type != before { return "\(type), where \(before) was" }
-    if let size = answer.size, size < held / 2 { return "\(size) bytes in all, where \(held) are here already" }
+    if let type = answer.type, let before = version.type, type != before { return "\(type) instead of \(before)" }
+    if let size = answer.size, size < held / 2 { return "\(size) bytes in total, but \(held) are here already" }
     return nil
   }
 
-  /// What makes the first answer to a job odd: a page of another host, to which a redirect led, instead of a file whose
-  /// name says that it is no page.
+  /// Why the first response to a job is probably not the file: a redirect led to a page of another host, but the URL's
+  /// file name is not that of a page.
   /// - Parameters:
-  ///   - url: what answered.
+  ///   - url: the URL that answered.
   ///   - asked: the job's URL.
   static func oddity(of answer: RemoteVersion, from url: URLParts, asked: URLParts) -> String? {
     guard url.host != asked.host, isPage(answer.type), let name = asked.lastPathSegment,
@@ -42,7 +41,7 @@ enum AnswerKind {
 }
 
 extension RemoteVersion {
-  /// The version that a response is of; the caller sets its size.
+  /// The version that a response belongs to. The caller sets the size.
   init(_ response: Response, mirror: Int) {
     self.init(
       mirror: mirror, size: nil, etag: response.etag,

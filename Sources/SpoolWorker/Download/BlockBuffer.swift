@@ -1,22 +1,24 @@
-/// Gathers what libcurl brings in pieces of at most 16 KiB into blocks that begin and end at multiples of their size. To write 1 GiB so takes less than half the
-/// time of the pieces as they come, at odd offsets: each of those touches a page of the page cache that the one before it has touched.
+/// Collects the pieces of at most 16 KiB that libcurl delivers into blocks that start and end at multiples of their
+/// size. Writing 1 GiB in blocks takes less than half the time of writing the pieces at their odd offsets, where each
+/// write touches a page of the page cache that the previous one has touched.
 final class BlockBuffer {
   static let size = 256 << 10
 
   private let pool: BlockPool
   private var memory: UnsafeMutableRawBufferPointer?
-  /// Bytes that wait to be written.
+  /// Bytes not yet written.
   private(set) var count = 0
 
   init(_ pool: BlockPool = BlockPool()) { self.pool = pool }
 
   deinit { giveBack() }
 
-  /// Takes bytes in, and writes whole blocks.
+  /// Takes bytes and writes complete blocks.
   /// - Parameters:
-  ///   - offset: where those that wait begin.
-  ///   - isEnd: nothing comes after `bytes`.
-  /// - Throws: what `write` throws; what waits is dropped then, as nothing may be written behind a gap.
+  ///   - offset: the file offset of the first byte not yet written.
+  ///   - isEnd: whether `bytes` are the last ones.
+  /// - Throws: what `write` throws. The bytes not yet written are dropped then, because nothing may be written after a
+  ///   gap.
   func take<Failure: Error>(
     _ bytes: UnsafeRawBufferPointer, at offset: UInt64, isEnd: Bool,
     write: (UnsafeRawBufferPointer) throws(Failure) -> Void
@@ -25,7 +27,7 @@ final class BlockBuffer {
     var offset = offset + UInt64(count)
     while !rest.isEmpty {
       let room = Self.size - Int(offset % UInt64(Self.size))
-      // Whole blocks, and a small body that is all there is, need no copy.
+      // Complete blocks, and a body smaller than a block, need no copy.
       let isDirect = count == 0 && (rest.count >= room || isEnd)
       let length =
         isDirect && isEnd
@@ -49,16 +51,16 @@ final class BlockBuffer {
     count += bytes.count
   }
 
-  /// Lets go of the memory: a job in its commit needs none.
+  /// Releases the memory: a job in its commit needs none.
   func giveBack() {
     if let memory { pool.give(memory) }
     memory = nil
   }
 
-  /// Forgets what waits.
+  /// Drops the bytes not yet written.
   func drop() { count = 0 }
 
-  /// Writes what waits.
+  /// Writes the remaining bytes.
   func flush<Failure: Error>(_ write: (UnsafeRawBufferPointer) throws(Failure) -> Void) throws(Failure) {
     guard count > 0, let memory else { return }
     let bytes = UnsafeRawBufferPointer(rebasing: memory[..<count])
@@ -67,7 +69,7 @@ final class BlockBuffer {
   }
 }
 
-/// Memory for blocks, used again: pages that are given back to the kernel cost as much as writing to them.
+/// Reuses memory for blocks. Returning pages to the kernel and getting them back costs as much as writing to them.
 final class BlockPool {
   private static let most = 16
   private var free: [UnsafeMutableRawBufferPointer] = []

@@ -1,36 +1,37 @@
-/// Which connection fetches which stretch of a file, so that the file can be written in order all the same. Pure: it is told what came and what ended, and
-/// says what to ask for and where bytes belong.
+/// Decides which connection fetches which chunk of a file, so that the file can be written in order. Pure: it gets the
+/// bytes received and the requests ended as events, and returns which ranges to request and where bytes belong.
 ///
-/// The stretches, chunks, follow each other without a gap. The first one that is not whole is the head: its bytes go straight to the end of the data. Those of
-/// the others come early and have to be kept, which is why there is a ``window``. Times are in milliseconds of any clock that does not jump.
+/// The chunks follow each other without gaps. The first incomplete chunk is the head: its bytes are appended to the
+/// data at once. The bytes of the other chunks are early and are kept in memory, which the ``window`` limits. Times are
+/// in milliseconds of any monotonic clock.
 struct ChunkPlan {
-  /// What one connection asks for in one request.
+  /// One request of one connection.
   struct Request: Equatable {
     let connection: Int
     let range: Range<UInt64>
   }
 
-  /// Where bytes belong that have just come.
+  /// Where newly received bytes belong.
   struct Delivery: Equatable {
     enum Place: Equatable {
       case atEnd
-      /// To be kept with others of this chunk.
+      /// Keep them with the other bytes of this chunk.
       case early(Range<UInt64>)
-      /// All of them were there already.
+      /// All of them had been received already.
       case nowhere
     }
     let place: Place
-    /// Where the first byte belongs that wasn't there.
+    /// The file offset of the first new byte.
     let offset: UInt64
-    /// How many at the front are there already: another connection was faster.
+    /// How many bytes at the front had been received already, because another connection was faster.
     let skipped: Int
-    /// Whether the chunk is whole with them.
+    /// Whether they complete the chunk.
     let completes: Bool
   }
 
   private struct Chunk {
     let range: Range<UInt64>
-    /// All before this is there.
+    /// All bytes before this offset have been received.
     var reached: UInt64
     var fetchers = 0
     var isWhole: Bool { reached == range.upperBound }
@@ -38,10 +39,10 @@ struct ChunkPlan {
 
   private struct Connection {
     var request: Range<UInt64>?
-    /// Where its next byte belongs.
+    /// The file offset of its next byte.
     var position: UInt64 = 0
     var begun: Int64 = 0
-    /// Bytes a second of its last requests, the wait for the answer included.
+    /// Bytes per second of its last requests, including the wait for the response.
     var rate: Double?
     var isRetired = false
 
@@ -51,33 +52,34 @@ struct ChunkPlan {
     func currentRate(_ now: Int64) -> Double { Double(received) * 1000 / Double(max(1, now - begun)) }
   }
 
-  /// The smallest request: less would be all latency.
+  /// The smallest request, in bytes. For smaller ones, latency would dominate.
   static let smallest: UInt64 = 64 << 10
-  /// How long a request should take. Short, so that no connection is waited for long; long beside the wait for an answer.
+  /// Seconds that a request should take: short, so that a slow connection does not delay the others for long; long
+  /// compared with the wait for a response.
   static let aim: Double = 1
-  /// For less than that, in milliseconds, nothing is slow: connections take turns in a poll, and servers among their clients.
+  /// Milliseconds before which no connection counts as slow, because polls and servers serve connections in turn.
   static let patience: Int64 = 200
 
   let total: UInt64
   let largest: UInt64
-  /// The most bytes behind the head that may have been asked for, and so the most that may have to be kept.
+  /// Maximum number of requested bytes after the head, and so of bytes kept in memory.
   let window: UInt64
   private var smallest: UInt64 { min(Self.smallest, largest) }
-  /// In order and without a gap, from the head on.
+  /// In order and without gaps, from the head on.
   private var chunks: [Chunk] = []
-  /// The first byte that has not been asked for.
+  /// The offset of the first byte not yet requested.
   private var next: UInt64
   private var connections: [Connection]
   private let firstRate: Double
 
-  /// The part of the window that one connection brings along. Two chunks: one under way, and one whole that waits for
-  /// the head.
+  /// The share of one connection in the window. Two chunks: one being received, and a complete one that waits for the
+  /// head.
   static func window(of largest: UInt64) -> UInt64 { largest * 2 }
 
   /// - Parameters:
-  ///   - range: what is still to come.
-  ///   - largest: the most bytes in one request.
-  ///   - rate: a first guess, in bytes a second.
+  ///   - range: the bytes to fetch.
+  ///   - largest: maximum bytes per request.
+  ///   - rate: a first estimate, in bytes per second.
   init(_ range: Range<UInt64>, connections: Int, largest: UInt64, rate: Double) {
     next = range.lowerBound
     total = range.upperBound
@@ -87,18 +89,18 @@ struct ChunkPlan {
     firstRate = rate
   }
 
-  /// Whether all bytes have come.
+  /// Whether all bytes have been received.
   var isFinished: Bool { chunks.isEmpty && next == total }
-  /// Where the head begins, if there is one.
+  /// The offset at which the head begins; nil if there is none.
   var head: UInt64? { chunks.first?.range.lowerBound }
-  /// Bytes that may have to be kept.
+  /// Requested bytes after the head, which may have to be kept.
   var early: UInt64 { chunks.first.map { next - $0.range.upperBound } ?? 0 }
-  /// Connections that are still of use.
+  /// Connections that are still in use.
   var live: Int { connections.count { !$0.isRetired } }
 
   // MARK: what to ask for
 
-  /// What the idle connections should ask for now; each counts as busy from here on.
+  /// The next requests of the idle connections, which count as busy from now on.
   mutating func assign(now: Int64) -> [Request] {
     var requests: [Request] = []
     for index in connections.indices where connections[index].isIdle {
@@ -113,13 +115,13 @@ struct ChunkPlan {
     return requests
   }
 
-  /// A chunk whose connection broke off.
+  /// An incomplete chunk that no connection fetches any more.
   private func chunkToGoOn() -> Int? { chunks.firstIndex { !$0.isWhole && $0.fetchers == 0 } }
 
   private mutating func newChunk(for index: Int) -> Int? {
     let left = total - next
     guard left > 0 else { return nil }
-    // Towards the end each gets its share, so that all end at about the same time.
+    // Towards the end the rest is divided evenly, so that all connections end at about the same time.
     let share = max(smallest, (left + UInt64(live) - 1) / UInt64(live))
     let wanted = min(left, share, length(for: rate(of: index)))
     let room = chunks.isEmpty ? wanted : min(wanted, window - early)
@@ -139,7 +141,8 @@ struct ChunkPlan {
     return known.isEmpty ? firstRate : known.reduce(0, +) / Double(known.count)
   }
 
-  /// The head, where all wait for a connection that is slow: when this one would have been done with it by now, and is twice as fast.
+  /// The head, if the others wait for a slow connection: if this connection would already have fetched it, and is twice
+  /// as fast.
   private func chunkToRepeat(for index: Int, _ now: Int64) -> Int? {
     guard let head = chunks.first, !head.isWhole, head.fetchers == 1, let rate = connections[index].rate,
       let other = connections.first(where: { $0.request?.upperBound == head.range.upperBound }),
@@ -154,7 +157,7 @@ struct ChunkPlan {
 
   // MARK: what came
 
-  /// Takes `count` bytes in that came on a connection; nil if they are more than it had asked for.
+  /// Notes `count` bytes received on a connection; nil if they exceed its request.
   mutating func receive(_ count: Int, on index: Int) -> Delivery? {
     let start = connections[index].position
     let end = start + UInt64(count)
@@ -170,14 +173,14 @@ struct ChunkPlan {
       completes: chunks[chunk].isWhole)
   }
 
-  /// Drops the head once it is whole; what came early of the chunk behind it then belongs at the end of the data.
+  /// Drops the head if it is complete. The early bytes of the next chunk then belong at the end of the data.
   mutating func advance() -> Bool {
     guard let head = chunks.first, head.isWhole else { return false }
     chunks.removeFirst()
     return true
   }
 
-  /// Connections that are under way with what another one has brought meanwhile.
+  /// Connections that still fetch bytes that another one has delivered meanwhile.
   var superfluous: [Int] {
     connections.indices.filter { index in
       guard let request = connections[index].request, connections[index].position < request.upperBound else {
@@ -187,8 +190,8 @@ struct ChunkPlan {
     }
   }
 
-  /// The request on this connection has ended, for better or worse. What it did not bring will be asked for again.
-  /// - Returns: how many bytes it brought, needed or not.
+  /// Notes the end of the request on this connection, complete or not. Missing bytes will be requested again.
+  /// - Returns: the number of bytes that it received, needed or not.
   @discardableResult
   mutating func ended(_ index: Int, now: Int64) -> UInt64 {
     guard let request = connections[index].request else { return 0 }
@@ -200,10 +203,10 @@ struct ChunkPlan {
     return received
   }
 
-  /// This connection asks for nothing any more.
+  /// This connection gets no more requests.
   mutating func retire(_ index: Int) { connections[index].isRetired = true }
 
-  /// The chunk that `offset` lies in, if it isn't done with.
+  /// The index of the chunk that contains `offset`; nil if that chunk is already appended or not yet requested.
   private func chunk(at offset: UInt64) -> Int? {
     guard let head = chunks.first, head.range.lowerBound <= offset, offset < next else { return nil }
     var (low, high) = (0, chunks.count)
@@ -216,6 +219,6 @@ struct ChunkPlan {
 }
 
 extension WorkerOptions {
-  /// Bytes of the first request of several: its answer tells whether there can be others beside it.
+  /// Bytes of the first request of a transfer over several connections. Its response shows whether others can follow.
   var firstPiece: UInt64 { min(ChunkPlan.smallest, chunkSize) }
 }

@@ -1,27 +1,28 @@
 internal import Spool
 internal import Transfer
 
-/// Takes one chunk's response in: its verdict first, by the same rules as for a resumed transfer, then its bytes.
+/// Receives the response for one chunk: judges the head by the same rules as for a resumed transfer, then takes the
+/// body.
 final class ChunkSink: FetchSink {
   private let data: PartData
   private let window: ChunkWindow
   private let request: ChunkPlan.Request
   private let plan: ResumePlan
   private let mirror: MirrorURL
-  /// Where the answer says that it ends, in the file, and where its bytes have come to.
+  /// The file offset at which the response ends, as it states, and the offset of the next byte.
   private var statedEnd: UInt64 = 0
   private var position: UInt64
 
   /// Why the response was refused.
   private(set) var refusal: Refusal?
   enum Refusal {
-    /// It is of another version, or no such range.
+    /// It belongs to another version, or is not the requested range.
     case differs(String)
-    /// The same version, but the whole of it: the server takes no If-Range.
+    /// It is the whole of the same version: the server does not support If-Range.
     case ignoresIfRange
-    /// This connection gets nothing from this mirror.
+    /// This connection gets no data from this mirror.
     case failed(Failure)
-    /// More came than the answer had stated: nothing of it is to be trusted.
+    /// More bytes came than the response had stated, so none of them is trusted.
     case lied(String)
     /// The data cannot be written.
     case broken(any Error)
@@ -41,7 +42,8 @@ final class ChunkSink: FetchSink {
       mirror.parts, mirror: mirror.number, plan: plan, version: data.version, request: data.request)
     switch ResponseVerdict.judge(response, asked) {
     case .append:
-      // Judged to be a single valid field, from the plan's offset on; it may end early, but not late (RFC 9110 section 15.3.7).
+      // The verdict guarantees a valid range from the plan's offset on. It may end early, but not late (RFC 9110
+      // section 15.3.7).
       if plan.offset == request.range.lowerBound, case .range(_, let last, _) = response.content,
         last < request.range.upperBound
       {

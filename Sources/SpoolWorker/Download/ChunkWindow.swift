@@ -1,16 +1,16 @@
 internal import Spool
 
-/// Brings what several connections fetch into one order: appends what belongs at the end of the data, and keeps what came early. Touched by the loop's thread
-/// alone.
+/// Puts the bytes of several connections in order: appends those that belong at the end of the data, and keeps early
+/// ones. Used on the loop's thread only.
 final class ChunkWindow {
   private let data: PartData
   var plan: ChunkPlan
   private var kept: [UInt64: EarlyBytes] = [:]
-  /// Why bytes could not be appended: the other connections, which still run, must append nothing behind the gap.
+  /// Why bytes could not be appended. The other connections, which still run, must not append after the gap.
   private var broken: (any Error)?
-  /// Called within a libcurl callback when there is room for new requests.
+  /// Called within a libcurl callback when the window has room for new requests.
   var onAdvance: () -> Void = {}
-  /// Called within a libcurl callback for each connection that is under way with what is there by now.
+  /// Called within a libcurl callback for each connection whose bytes are no longer needed.
   var onSuperfluous: (Int) -> Void = { _ in }
 
   init(_ data: PartData, plan: ChunkPlan) {
@@ -18,7 +18,7 @@ final class ChunkWindow {
     self.plan = plan
   }
 
-  /// - Throws: what ends the whole transfer, or ``Failure`` `bad-response` where more came than was asked for.
+  /// - Throws: an error that ends the whole transfer, or ``Failure`` `bad-response` if more came than was requested.
   func take(_ bytes: UnsafeRawBufferPointer, on connection: Int, host: String) throws {
     if let broken { throw broken }
     guard let delivery = plan.receive(bytes.count, on: connection) else {
@@ -48,7 +48,7 @@ final class ChunkWindow {
   }
 
   private func append(_ bytes: UnsafeRawBufferPointer, at offset: UInt64, _ host: String) throws {
-    // Better to die, which loses nothing, than to join what does not belong together.
+    // A crash loses no data; joining bytes in the wrong order would corrupt it.
     precondition(data.length == offset, "a chunk out of order")
     do {
       try data.append(bytes, host: host)
@@ -59,12 +59,12 @@ final class ChunkWindow {
   }
 }
 
-/// The bytes of one chunk that came before those in front of it.
+/// The early bytes of one chunk.
 private final class EarlyBytes {
   private let memory: UnsafeMutableRawBufferPointer
   private var count = 0
 
-  /// The kernel gives pages only as they are written to.
+  /// The kernel allocates the pages when they are written to.
   init(capacity: Int) { memory = .allocate(byteCount: capacity, alignment: 16) }
 
   deinit { memory.deallocate() }

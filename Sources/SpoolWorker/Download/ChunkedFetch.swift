@@ -1,21 +1,21 @@
 internal import Spool
 internal import Transfer
 
-/// Fetches the rest of a file over several connections, in chunks that ``ChunkPlan`` deals out; the data grows in order. A mirror or a connection that does not
-/// do its part is left, as long as there is another.
+/// Fetches the rest of a file over several connections, in chunks that ``ChunkPlan`` assigns; the data grows in order.
+/// A mirror or a connection that fails is dropped as long as there is another.
 @WorkerLoop
 final class ChunkedFetch {
   enum End {
     case whole
-    /// Every mirror answered with something else than what the data is a prefix of: what became of the file is to be asked with a single request.
+    /// No mirror sent a part of the data's version. A single request has to find out what happened to the file.
     case differs(String)
-    /// An answer was longer than it had stated: what has come from this offset of the file on is to be cut off.
+    /// A response was longer than it had stated. The data from this file offset on is to be cut off.
     case lied(from: UInt64, String)
     case failed(any Error)
     case stopped
   }
 
-  /// Where connections lead to.
+  /// A mirror and the state of its connections.
   private struct Source {
     let mirror: MirrorURL
     var connections = 0
@@ -30,23 +30,24 @@ final class ChunkedFetch {
   private let template: FetchRequest
   private let log: (String, Fields) -> Void
   private var sources: [Source]
-  /// Which source each connection leads to.
+  /// The index of each connection's source.
   private var leadsTo: [Int] = []
-  /// Of each connection: requests that ended early.
+  /// For each connection: its requests that ended early.
   private var smallSteps: [SmallSteps]
-  /// Of each connection: how fast it was in the chunks before; nil for one that has not delivered any.
+  /// For each connection: its speed in earlier chunks; nil if it has delivered none.
   private var paces: [Pace?]
   private var running = 0
   private var end: End?
   private var whenEnded: CheckedContinuation<Void, Never>?
-  /// Bytes that came over the network, needed or not.
+  /// Bytes received over the network, needed or not.
   private(set) var fetched: UInt64 = 0
 
   /// - Parameters:
   ///   - end: the size of the file.
-  ///   - rate: bytes per second that a connection is thought to bring.
-  ///   - mirrors: the first is the one that the data came from last.
-  ///   - template: a request of this job; its id and those that follow it, one for each connection, are its own.
+  ///   - rate: the expected rate of one connection, in bytes per second.
+  ///   - mirrors: the first is the one that sent the latest data.
+  ///   - template: a request of this job. Its id and the ids after it, one for each connection, are reserved for the
+  ///     job.
   init(
     _ data: PartData, to end: UInt64, _ share: MemoryBudget.Share, rate: Double, mirrors: [MirrorURL],
     engine: TransferEngine, template: FetchRequest,
@@ -69,23 +70,23 @@ final class ChunkedFetch {
     }
   }
 
-  /// Returns when no request is under way any more.
+  /// Returns when no request is running.
   func run() async -> End {
     window.onAdvance = { WorkerLoop.start { self.fill() } }
     window.onSuperfluous = { [engine, template] in engine.cancel(template.id + UInt64($0)) }
     fill()
     if running > 0 { await withCheckedContinuation { whenEnded = $0 } }
     (window.onAdvance, window.onSuperfluous) = ({}, { _ in })
-    // Nothing is to start any more.
+    // From now on nothing may start.
     finish(.whole)
     return end ?? .whole
   }
 
   func stop() { finish(.stopped) }
 
-  /// A few times a second: time alone may show that a connection is too slow.
+  /// To be called a few times a second, because only time shows that a connection is too slow.
   func tick() {
-    // Whatever still runs has nothing to bring.
+    // No running request can contribute any more.
     if window.plan.isFinished { finish(.whole) }
     fill()
   }
@@ -113,8 +114,8 @@ final class ChunkedFetch {
     var plan = ResumePlan.decide(
       length: request.range.lowerBound, version: data.version, mirror: source.mirror.number,
       hasChecksum: data.request.expected.provesContent)
-    // Nothing says what these bytes are to belong to: then they would be asked for from 0, and be taken for those of the chunk.
-    if plan.offset != request.range.lowerBound { finish(.differs("the answers have nothing to compare them by")) }
+    // The data has no validator, so the request would start at 0, and its bytes would be taken for those of the chunk.
+    if plan.offset != request.range.lowerBound { finish(.differs("the responses have no validator to compare")) }
     plan.last = request.range.upperBound - 1
     if source.ignoresIfRange { plan.ifRange = nil }
     let sink = ChunkSink(data, window, request, plan: plan, mirror: source.mirror)
@@ -124,7 +125,7 @@ final class ChunkedFetch {
     fetch.headers = data.request.headers(for: source.mirror.parts.host)
     fetch.pace = paces[connection]
     (fetch.rangeStart, fetch.rangeEnd, fetch.ifRange) = (plan.offset, plan.last, plan.ifRange)
-    // Whoever wanted to cancel this before this task ran found nothing to cancel.
+    // A cancellation before this task ran had nothing to cancel yet.
     let isWanted = end == nil && !window.plan.superfluous.contains(connection)
     let result = isWanted ? await engine.fetch(fetch, into: sink) : nil
     let received = window.plan.ended(connection, now: LoopExecutor.milliseconds())
@@ -145,7 +146,7 @@ final class ChunkedFetch {
     isAll: Bool
   ) {
     fetched += result.bytesReceived
-    // What fails goes on over a new connection.
+    // After a failure the next request uses a new connection.
     if case .complete = result.end { paces[connection] = result.pace } else { paces[connection] = nil }
     if received > 0 { sources[leadsTo[connection]].hasDelivered = true }
     guard end == nil else { return }
@@ -154,10 +155,10 @@ final class ChunkedFetch {
     case .complete where isAll: smallSteps[connection].reset()
     case .complete:
       smallSteps[connection].note(received)
-      // It may carry less than was asked for (RFC 9110 section 15.3.7), but not nothing. With next to nothing again and again, a single connection
-      // tells how far that leads.
+      // A 206 may carry less than was requested (RFC 9110 section 15.3.7), but not nothing. If it repeatedly carries
+      // next to nothing, a single connection continues.
       if smallSteps[connection].areTooMany {
-        drop(leadsTo[connection], "it answers each time with next to nothing")
+        drop(leadsTo[connection], "it sends next to nothing each time")
       } else {
         endedEarly(connection, received, Failure(.shortBody, "\(mirror.parts.host) sent an empty range"))
       }
@@ -178,7 +179,7 @@ final class ChunkedFetch {
     }
   }
 
-  /// Of two, the one that began first.
+  /// Of two such responses, the one with the lower offset counts.
   private func noteLie(_ offset: UInt64, _ reason: String) {
     if case .lied(let earlier, _) = end {
       if offset < earlier { end = .lied(from: offset, reason) }
@@ -189,17 +190,17 @@ final class ChunkedFetch {
 
   // MARK: what does not do its part
 
-  /// It goes on where it ended, by the rules for a single connection, unless that leads nowhere.
+  /// The connection continues where it ended, by the rules for a single connection, unless it makes no progress.
   private func endedEarly(_ connection: Int, _ received: UInt64, _ failure: Failure) {
     let mayGoOn =
       [.cut, .shortBody, .stalled].contains(failure.code) && received > 0 && !smallSteps[connection].areTooMany
     if !mayGoOn { leave(connection, failure) }
   }
 
-  /// One connection less to its source: the server may not want as many, or may want none.
+  /// Removes a connection from its source: the server may accept fewer connections, or none.
   private func leave(_ connection: Int, _ failure: Failure) {
     let source = leadsTo[connection]
-    // Then it is led elsewhere with its next request.
+    // If the source is dropped, the connection changes to another one with its next request.
     guard !sources[source].isDropped else { return }
     sources[source].connections -= 1
     let isLast = sources[source].connections == 0
@@ -221,7 +222,7 @@ final class ChunkedFetch {
     }
   }
 
-  /// The source has another file.
+  /// Drops a source that has another file.
   private func drop(_ source: Int, _ reason: String) {
     guard !sources[source].isDropped else { return }
     sources[source].isDropped = true
@@ -249,7 +250,8 @@ final class ChunkedFetch {
     paces[connection] = nil
   }
 
-  /// Asked without it from now on, and the validators are compared. Journaled, so that a later attempt need not find out again by starting over.
+  /// From now on requests omit If-Range, and the validators are compared. This is journaled, so that a later attempt
+  /// does not have to start over to find out.
   private func noteIfRangeIgnored(_ source: Int) {
     sources[source].ignoresIfRange = true
     guard var version = data.version, version.mirror == sources[source].mirror.number, !version.ignoresIfRange else {

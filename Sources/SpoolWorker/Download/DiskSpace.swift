@@ -1,23 +1,23 @@
 internal import Spool
 
-/// Room on the spool's disk, of which each transfer under way is promised what it is still to receive: else two that
-/// fit one by one would fill the disk
-/// together, and neither could go on. Touched by the loop's thread alone.
+/// Free space on the spool's disk. Each running transfer has reserved what it still has to receive. Otherwise two
+/// transfers that fit one at a time would fill the disk together, and neither could continue. Used on the loop's thread
+/// only.
 final class DiskSpace {
-  /// Why bytes that are still to come have no room.
+  /// Why there is no space for the bytes still to come.
   struct Shortage {
     let needed: UInt64
-    /// Free now, without what is promised to others.
+    /// Bytes free now, less what others have reserved.
     let free: UInt64
     let kept: UInt64
 
-    var reason: String { "\(needed) bytes are still to come and \(free) are free, of which \(kept) are to be left" }
+    var reason: String { "\(needed) bytes still to come, \(free) free, --min-free keeps \(kept)" }
   }
 
-  /// Bytes that stay free (`--min-free`).
+  /// Bytes to keep free (`--min-free`).
   let kept: UInt64
   private let spool: Spool
-  /// What each transfer under way is still to receive, as far as it is known.
+  /// The bytes that each running transfer still has to receive, as far as is known.
   private var takers: [ObjectIdentifier: () -> UInt64] = [:]
 
   init(_ spool: Spool, kept: UInt64) {
@@ -25,22 +25,22 @@ final class DiskSpace {
     self.kept = kept
   }
 
-  /// - Parameter stillToCome: in bytes; asked whenever another transfer wants room.
+  /// - Parameter stillToCome: in bytes; called whenever another transfer needs space.
   func enter(_ taker: AnyObject, stillToCome: @escaping () -> UInt64) {
     takers[ObjectIdentifier(taker)] = stillToCome
   }
   func leave(_ taker: AnyObject) { takers[ObjectIdentifier(taker)] = nil }
 
-  /// Bytes free, where those are fewer than are to be left.
+  /// The free bytes, if they are fewer than ``kept``.
   var freeIfShort: UInt64? {
     guard kept > 0, let free = spool.freeSpace(), free < kept else { return nil }
     return free
   }
 
   /// - Parameters:
-  ///   - needed: bytes to come; for none there is always room.
-  ///   - taker: whose they are, so that its own promise does not count.
-  /// - Returns: nil when they have room, or the file system does not say.
+  ///   - needed: bytes still to come; there is always space for 0.
+  ///   - taker: the transfer that needs them, whose own reservation does not count.
+  /// - Returns: nil if there is enough space, or the file system does not tell.
   func shortage(of needed: UInt64, for taker: AnyObject? = nil) -> Shortage? {
     guard needed > 0, let free = spool.freeSpace() else { return nil }
     var rest = free

@@ -4,12 +4,12 @@ internal import SystemPackage
 internal import Transfer
 
 extension URLParts {
-  /// Reached without any network.
+  /// Whether the host is reached without a network.
   var isLoopback: Bool { host == "localhost" || host.hasPrefix("127.") || host == "::1" || host == "[::1]" }
 }
 
 extension Failure {
-  /// What the spool's own trouble means for a job.
+  /// The job's failure for an error of the spool.
   init(_ error: SpoolError) {
     switch error.errno {
     case _ where error.isDiskFull:
@@ -19,17 +19,17 @@ extension Failure {
       self.init(
         .tooLargeHere,
         limit > 0
-          ? "\(error): the worker may write no more than \(limit) bytes to a file (ulimit -f), or its file system takes less"
-          : "\(error): the file system takes no file of that size",
+          ? "\(error): a file may have at most \(limit) bytes (ulimit -f), or less on this file system"
+          : "\(error): the file system does not support a file of this size",
         expected: limit > 0 ? "at most \(limit)" : nil)
     case .tooManySymbolicLinkLevels, .notDirectory, .isDirectory, .fileNameTooLong, .improperLink:
-      self.init(.badOutput, "the way to the output is barred: \(error)")
+      self.init(.badOutput, "the output's path cannot be used: \(error)")
     default:
       self.init(.io, "\(error)")
     }
   }
 
-  /// What libcurl's failure means for a job.
+  /// The job's failure for a failure of libcurl.
   init(_ failure: TransferFailure, isLoopback: Bool) {
     let code: FailureCode =
       switch failure.code {
@@ -49,7 +49,7 @@ extension Failure {
       }
     self.init(code, failure.message)
     guard !isLoopback, code == .resolve || code == .connect else { return }
-    // Not EHOSTUNREACH, which speaks of one host.
+    // Not EHOSTUNREACH, which concerns one host only.
     let isUnreachable = [.networkUnreachable, .networkDown].contains(Errno(rawValue: failure.osErrno))
     if isUnreachable ? !NetworkPresence.hasRoute() : !NetworkPresence.hasAddress() {
       self.code = .noNetwork

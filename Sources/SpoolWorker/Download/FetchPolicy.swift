@@ -1,82 +1,82 @@
 internal import Spool
 internal import Transfer
 
-/// How one mirror is asked, and whether it is asked again: every "again?" of a fetch. Pure: it is told how each
-/// request ended, and says what to do.
+/// Decides how to send each request to one mirror, and whether to send another. Pure: it gets the result of each
+/// request and returns the next action.
 struct FetchPolicy {
-  /// How the next request is put.
+  /// How the next request is sent.
   struct Manner: Equatable {
-    /// Connections that share the rest once the first answer allows it.
+    /// Connections for the rest, if the first response allows it.
     var connections: Int
-    /// For the whole, though there is data.
+    /// Requests the whole, although there is data.
     var isWhole = false
-    /// With the data's validator, where it has one.
+    /// Sends the data's validator, if it has one.
     var isConditional = true
     var keepsToHTTP1 = false
-    /// Once, on a new connection.
+    /// On a new connection, for one request.
     var isOnFreshConnection = false
     var family = FetchRequest.AddressFamily.any
   }
 
   /// How a request ended.
   enum Outcome {
-    /// The head's verdict; no byte of the body was taken.
+    /// The verdict on the head; no byte of the body was taken.
     case startOver(String), useless(String), askUnbounded(String), askHTTP1(String)
-    /// The body ended by its own framing, and more of the file is to come.
+    /// The body was complete, but the file was not.
     case ended
     case failed(Failure, Circumstances)
   }
 
-  /// What a request that failed had been like, and so what else may be tried.
+  /// The properties of a failed request, which determine what else can be tried.
   struct Circumstances: Equatable {
-    /// It carried an `If-Range`.
+    /// It had an `If-Range` field.
     var wasConditional = false
     var wasMultiplexed = false
-    /// That of the connection; nil where none stood, or where the URL names the address.
+    /// The address family of the connection; nil if there was none, or if the URL contains the address.
     var family: FetchRequest.AddressFamily?
   }
 
   enum Action {
-    /// Ask once more, in the ``manner`` that is set now, and log this.
+    /// Send another request as ``manner`` says now, and log this.
     case again(Outcome.Log?)
     case fail(Failure)
   }
 
-  /// How far the data is, after a request.
+  /// The state of the data after a request.
   struct Progress: Equatable {
     var length: UInt64
-    /// Counts how often the data began anew.
+    /// How often the data started over.
     var generation: Int
   }
 
   private(set) var manner: Manner
   private let host: String
-  /// Answers in a row that were none to the range that was asked for.
+  /// Consecutive responses that did not answer the requested range.
   private var uselessAnswers = 0
   private var reached: Progress
   private var restarts = 0
   private var smallSteps = SmallSteps(least: Self.smallStep, most: Self.mostSmallSteps)
-  /// Other ways that were tried, in order.
+  /// The other ways already tried, in order.
   private var tried: [OtherWay] = []
-  /// HTTP/1.1 is not tried for luck, but because only there the end of the body can be told.
+  /// HTTP/1.1 is used because only its framing shows the end of the body.
   private var wantsFraming = false
 
-  /// Bytes below which a request has brought next to nothing.
+  /// A request that brought fewer bytes counts as a small step.
   private static let smallStep: UInt64 = 65_536
   private static let mostSmallSteps = 100
-  /// Beginning anew is no loss of progress, but not without end either.
+  /// Starting over does not count as lost progress, but only this many times.
   private static let mostRestarts = 3
-  /// After so many useless answers to a range, the whole is asked for.
+  /// After this many useless responses to a range, the whole is requested.
   private static let mostUselessAnswers = 2
 
-  /// - Parameter host: for reasons.
+  /// - Parameter host: for error messages.
   init(host: String, connections: Int, from progress: Progress) {
     self.host = host
     manner = Manner(connections: connections)
     reached = progress
   }
 
-  /// - Parameter progress: how far the data is now.
+  /// - Parameter progress: the current state of the data.
   mutating func after(_ outcome: Outcome, _ progress: Progress) -> Action {
     manner.isOnFreshConnection = false
     switch outcome {
@@ -103,8 +103,8 @@ struct FetchPolicy {
         return otherWay(Failure(.shortBody, "\(host) ended the body at \(progress.length) bytes"), Circumstances())
       }
       guard !smallSteps.areTooMany else {
-        // Not a short body, which would be gone on with at once.
-        return .fail(Failure(.badResponse, "\(host) answered \(smallSteps.count) times in a row with next to nothing"))
+        // Not `short-body`, which would be retried at once.
+        return .fail(Failure(.badResponse, "\(host) sent next to nothing \(smallSteps.count) times in a row"))
       }
       return .again(nil)
     case .failed(let failure, let circumstances):
@@ -126,10 +126,10 @@ struct FetchPolicy {
     }
   }
 
-  /// A single connection has to find out what became of the file.
+  /// From now on a single connection is used, to find out what happened to the file.
   mutating func leaveOthers() { manner.connections = 1 }
 
-  /// - Returns: bytes that are there now and never were before.
+  /// - Returns: the number of bytes beyond the furthest point reached before.
   private mutating func note(_ progress: Progress, isStall: Bool = false) -> UInt64 {
     if progress.generation != reached.generation, restarts < Self.mostRestarts {
       reached = Progress(length: 0, generation: progress.generation)
@@ -138,7 +138,7 @@ struct FetchPolicy {
     let gained = progress.length > reached.length ? progress.length - reached.length : 0
     reached.length = max(reached.length, progress.length)
     smallSteps.note(gained, isStall: isStall)
-    // Ranges that lead nowhere stay so.
+    // Ranges that were useless are not tried again.
     manner.isWhole = uselessAnswers >= Self.mostUselessAnswers
     return gained
   }
@@ -147,7 +147,7 @@ struct FetchPolicy {
 
   // MARK: other ways
 
-  /// What else can be tried before a mirror is left; each once.
+  /// What else is tried, once each, before the mirror is given up.
   private enum OtherWay: String {
     case freshConnection = "a fresh connection"
     case http1 = "HTTP/1.1"
@@ -168,33 +168,35 @@ struct FetchPolicy {
     }
     var failure = failure
     if !tried.isEmpty { failure.tried = tried.map(\.rawValue).joined(separator: ", ") }
-    if wantsFraming { failure.reason += "; over HTTP/2 this server does not say how long the body is\(Self.declare)" }
+    if wantsFraming {
+      failure.reason += "; over HTTP/2 this server does not state the length of the body\(Self.declare)"
+    }
     return .fail(failure)
   }
 
-  /// In this order, because each costs less than the next.
+  /// In the order of their cost.
   private static func ways(after failure: Failure, _ circumstances: Circumstances, _ manner: Manner) -> [OtherWay] {
     let family: [OtherWay] = circumstances.family == nil || manner.family != .any ? [] : [.otherFamily]
     switch failure.code {
     case .cut, .shortBody, .stalled, .badResponse:
       return [circumstances.wasMultiplexed ? .http1 : .freshConnection] + family
     case .tls: return family
-    // Some servers, and what stands before them, choke on the field.
+    // Some servers and the proxies in front of them fail on the field.
     case .http where circumstances.wasConditional && refusesTheForm(failure.status): return [.unconditional]
     default: return []
     }
   }
 
-  /// Statuses that may be meant for how the request is put, and not for the file (RFC 9110 section 15.5, RFC 6585).
+  /// Statuses that may concern the form of the request, not the file (RFC 9110 section 15.5, RFC 6585).
   private static func refusesTheForm(_ status: Int?) -> Bool {
     status.map { [400, 403, 405, 412, 413, 417, 428, 431, 500, 501].contains($0) } ?? false
   }
 
-  private static let declare = ": declare its `size:` or a checksum"
+  private static let declare = ": declare `size:` or a checksum"
 }
 
 extension FetchPolicy.Outcome {
-  /// What is logged of a request that is put again.
+  /// The log entry for a request that is sent again.
   struct Log: Equatable {
     let event: String
     let reason: String

@@ -1,20 +1,20 @@
 internal import Spool
 
-/// Why a running attempt is ended from outside.
+/// Why a running attempt is stopped.
 enum JobStop: Error {
   /// The worker was told to stop.
   case shutdown
-  /// The claim is not this worker's any more.
+  /// The claim is no longer this worker's.
   case lost(Claim.Ownership)
-  /// Less than `--min-free` would be left: the job waits until there is space.
+  /// Less than `--min-free` would be left, so the job waits for space.
   case noSpace(String)
-  /// The output root is missing, or is no place to publish to: the job waits until there is one.
+  /// The output root is missing or must not be published to, so the job waits for it.
   case noOutput(String)
   case failed(SpoolError)
 }
 
 extension Claim {
-  /// - Throws: ``JobStop/lost(_:)`` where the claim is not ours; ``SpoolError``.
+  /// - Throws: ``JobStop/lost(_:)`` if the claim is not ours; ``SpoolError``.
   func checkOwnership() throws {
     let ownership = try self.ownership()
     guard ownership == .ours else { throw JobStop.lost(ownership) }

@@ -1,10 +1,11 @@
 internal import Spool
 
-/// The marks of the data that an attempt knows: to carry a checksum on from where data is cut, and the last durable one.
+/// The marks that an attempt knows: those from which a checksum can continue when the data is cut, and the last durable
+/// one.
 struct KnownMarks {
-  /// Where the attempt began, and the last two checkpoints.
+  /// The start of the attempt, and the last two checkpoints.
   private var marks: [Mark]
-  /// The last durable mark: without one nothing needs to be forgotten durably.
+  /// The last durable mark. Without one, cutting the data needs no durable journal line.
   private(set) var durable: Mark?
   private var lastBegun = LoopExecutor.milliseconds()
 
@@ -13,19 +14,19 @@ struct KnownMarks {
     self.durable = durable
   }
 
-  /// The data that grows is other data from now on.
+  /// The growing data is replaced by other data.
   mutating func forget() { marks = [] }
 
   mutating func cut(to mark: Mark) { marks.removeAll { $0.offset > mark.offset } }
 
-  /// The last mark that is not beyond `offset`.
+  /// The last mark at or before `offset`.
   func last(before offset: UInt64) -> Mark? {
     marks.filter { $0.offset <= offset }.max { $0.offset < $1.offset }
   }
 
   mutating func forgetDurable() { durable = nil }
 
-  /// - Parameter isOfGrowing: whether it is of the data that grows.
+  /// - Parameter isOfGrowing: whether it is a mark of the growing data.
   mutating func add(durable mark: Mark, isOfGrowing: Bool) {
     durable = mark
     if isOfGrowing { marks = Array(marks.prefix(1) + marks.dropFirst().suffix(1)) + [mark] }

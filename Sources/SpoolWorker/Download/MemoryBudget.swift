@@ -1,21 +1,20 @@
-/// The memory that transfers over several connections take beside what each transfer needs, all together: bounded,
-/// whatever jobs ask for.
+/// Limits the additional memory of all transfers over several connections, whatever jobs ask for.
 ///
-/// Whoever comes gets half of what is left at most, so that the next one finds something. What it got it keeps to its
-/// end. Touched by the loop's thread alone.
+/// A transfer gets at most half of what is left, so that something remains for the next one. It keeps its share until
+/// it ends. Used on the loop's thread only.
 final class MemoryBudget {
-  /// What one transfer may take.
+  /// The share of one transfer.
   struct Share: Equatable {
     let connections: Int
-    /// The most bytes in one request.
+    /// Maximum bytes per request.
     let largest: UInt64
 
-    /// Bytes, all of them in use in the worst case.
+    /// Bytes that may be in use in the worst case.
     var size: UInt64 { UInt64(connections) * (ChunkPlan.window(of: largest) + MemoryBudget.connection) }
   }
 
-  /// Bytes that a connection takes beside the window: libcurl's buffer of 512 KiB, and what TLS and the kernel's socket
-  /// need.
+  /// Bytes that a connection takes in addition to the window: libcurl's buffer of 512 KiB, TLS, and the kernel's
+  /// socket.
   static let connection: UInt64 = 640 << 10
 
   private let limit: UInt64
@@ -23,14 +22,14 @@ final class MemoryBudget {
 
   init(limit: UInt64) { self.limit = limit }
 
-  /// As many connections as are asked for with smaller chunks, or fewer with the smallest; nil where there is not
-  /// enough for two.
+  /// Reserves a share: as many connections as wanted, if necessary with smaller chunks, or fewer with the smallest
+  /// chunks; nil if there is not enough for two.
   func take(connections wanted: Int, largest: UInt64) -> Share? {
     let room = (limit - min(taken, limit)) / 2
     let smallest = min(largest, ChunkPlan.smallest)
     let connections = min(UInt64(wanted), room / (ChunkPlan.window(of: smallest) + Self.connection))
     guard connections > 1 else { return nil }
-    // The share of each, less what it needs itself, is the window of a chunk.
+    // The share of a connection, less what the connection itself takes, is its part of the window.
     let window = room / connections - Self.connection
     let share = Share(connections: Int(connections), largest: min(largest, window / ChunkPlan.window(of: 1)))
     taken += share.size

@@ -1,13 +1,13 @@
 internal import Spool
 internal import Transfer
 
-/// Fetches from one mirror until the data is whole, or nothing more is to be had there now. ``FetchPolicy`` decides
-/// what is asked; this asks.
+/// Fetches from one mirror until the data is complete, or the mirror fails. ``FetchPolicy`` decides on the requests;
+/// this sends them.
 @WorkerLoop
 final class MirrorFetch {
   private let data: PartData
   private let mirror: MirrorURL
-  /// Mirrors that may take part where there are several connections.
+  /// Mirrors that may be used too if there are several connections.
   private let others: [MirrorURL]
   private let engine: TransferEngine
   private let template: RequestTemplate
@@ -15,10 +15,10 @@ final class MirrorFetch {
   private let memory: MemoryBudget
   private let log: (String, Fields) -> Void
   private var policy: FetchPolicy
-  /// What is under way over several connections.
+  /// The running fetch over several connections.
   private var chunked: ChunkedFetch?
   private var isStopped = false
-  /// Bytes that came over the network, needed or not.
+  /// Bytes received over the network, needed or not.
   private(set) var fetched: UInt64 = 0
 
   init(
@@ -27,7 +27,7 @@ final class MirrorFetch {
   ) {
     self.data = data
     self.mirror = mirror
-    // What two servers send can be joined only where a digest proves the whole in the end.
+    // Bytes of two servers may be joined only if a digest proves the whole in the end.
     self.others = data.request.expected.mayJoinMirrors ? others : []
     self.engine = engine
     self.options = options
@@ -41,17 +41,17 @@ final class MirrorFetch {
       from: data.progress)
   }
 
-  /// Ends what is under way.
+  /// Stops the running request.
   func stop() {
     isStopped = true
     engine.cancel(template.id)
     chunked?.stop()
   }
 
-  /// A few times a second.
+  /// To be called a few times a second.
   func tick() { chunked?.tick() }
 
-  /// Returns when the data is whole, as far as the server tells.
+  /// Returns when the data is complete, as far as the server tells.
   /// - Throws: ``Failure`` of this mirror, ``JobStop``, ``SpoolError``.
   func run() async throws {
     do {
@@ -63,13 +63,13 @@ final class MirrorFetch {
     }
   }
 
-  /// - Returns: whether to ask again.
+  /// - Returns: whether to send another request.
   private func askOnce() async throws -> Bool {
     let manner = policy.manner
     var plan = manner.isWhole ? .fresh : data.plan(for: mirror.number)
     if !manner.isConditional { plan.ifRange = nil }
-    // The answer to a first small piece tells whether there can be others beside it; not where data cannot be gone
-    // on with.
+    // The response to a first small piece shows whether several connections can be used. They cannot if the data is not
+    // continued.
     let isPiece = manner.connections > 1 && plan.offset == data.length
     if isPiece { plan.last = plan.offset + options.firstPiece - 1 }
     try data.checkSpace()
@@ -86,7 +86,7 @@ final class MirrorFetch {
     switch result.end {
     case .cancelled: throw JobStop.shutdown
     case .failed(let failure) where failure.code == .surplus:
-      // libcurl tells of this over HTTP/2 only, and not each time: over HTTP/1.1 the length is what counts.
+      // libcurl reports this over HTTP/2 only, and not always. Over HTTP/1.1 the length counts.
       try sink.takeBack()
       return try next(.askHTTP1(failure.message))
     case .failed(let failure):
@@ -119,12 +119,12 @@ final class MirrorFetch {
     }
   }
 
-  /// What a body that ended in good order means; nil where it was all of the file.
+  /// The outcome of a body that ended without an error; nil if the file is complete.
   private func ended(_ result: FetchResult, _ sink: PartSink) -> FetchPolicy.Outcome? {
     let ending = result.response?.ending
     data.isLengthUnproven = false
     let endsUnannounced = ending.map { $0 != .announced } ?? false
-    // A body that ends with the connection may have been cut: the job's own `size:` tells.
+    // A body that ends with the connection may have been cut; the job's `size:` decides.
     guard let size = data.version?.size ?? sink.statedEnd ?? (endsUnannounced ? data.request.expected.size : nil)
     else {
       data.isLengthUnproven = endsUnannounced && ending != .reply && !data.request.expected.provesContent
@@ -137,12 +137,12 @@ final class MirrorFetch {
         Failure(.shortBody, "\(mirror.parts.host) closed at \(data.length) of \(end) bytes"),
         FetchPolicy.Circumstances(wasMultiplexed: result.isMultiplexed))
     }
-    // A 206 may carry less than was asked for (RFC 9110 section 15.3.7): ask for the rest.
+    // A 206 may carry less than was requested (RFC 9110 section 15.3.7): request the rest.
     return .ended
   }
 
-  /// - Returns: true; asks again.
-  /// - Throws: what ends the fetch.
+  /// - Returns: true, to send another request.
+  /// - Throws: the ``Failure`` that ends the fetch.
   private func next(_ outcome: FetchPolicy.Outcome) throws -> Bool {
     switch policy.after(outcome, data.progress) {
     case .again(let entry):
@@ -160,8 +160,8 @@ final class MirrorFetch {
         .with("reason", entry.reason))
   }
 
-  /// Fetches the rest over several connections, if what is there can be continued at all.
-  /// - Returns: whether a single request has to find out what became of the file, or of the rest.
+  /// Fetches the rest over several connections.
+  /// - Returns: true, to send a single request for the rest, or to find out what happened to the file.
   private func fetchChunks(of size: UInt64, _ manner: FetchPolicy.Manner, _ plan: ResumePlan, rate: Double) async throws
     -> Bool
   {
@@ -195,7 +195,7 @@ final class MirrorFetch {
 }
 
 extension PartData {
-  /// How the next request to a mirror goes on.
+  /// How the next request to a mirror continues the data.
   func plan(for mirror: Int) -> ResumePlan {
     ResumePlan.decide(length: length, version: version, mirror: mirror, hasChecksum: request.expected.provesContent)
   }

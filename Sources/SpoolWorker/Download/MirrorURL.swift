@@ -4,11 +4,11 @@ internal import Transfer
 struct MirrorURL: Sendable {
   /// Counted from 1.
   let number: Int
-  /// As the job has it: may hold secrets.
+  /// As in the job. May contain secrets.
   let url: String
   let parts: URLParts
 
-  /// The URL names an address, which has no other family.
+  /// Whether the host is an address, so that there is no other address family to try.
   var isAddress: Bool {
     parts.host.hasPrefix("[") || parts.host.utf8.allSatisfy { $0 == 0x2E || 0x30...0x39 ~= $0 }
   }

@@ -1,32 +1,32 @@
 internal import Spool
 internal import SystemPackage
 
-/// What an attempt holds while it runs: the claim, the data, and what the data is a prefix of. Touched by the loop's
-/// thread alone.
+/// The data of a running attempt: the claim, the data file, and the version that the data is a prefix of. Used on the
+/// loop's thread only.
 final class PartData {
   let claim: Claim
   let request: JobRequest
-  /// What earlier attempts were answered.
+  /// The responses to earlier attempts.
   let answers: Journal.Answers
-  /// Only the end of the connection says that the data is all.
+  /// Only the end of the connection indicates that the data is complete.
   var isLengthUnproven = false
   private(set) var part: PartFile
-  /// New data that is not yet longer than ``part``, which stays until then.
+  /// New data that is not yet longer than ``part``, which is kept until then.
   private var beside: PartFile?
-  /// What the data that grows is a prefix of: ``beside``, or ``part``.
+  /// The version of the growing data, which is ``beside`` or ``part``.
   private(set) var version: RemoteVersion?
-  /// What ``part`` is a prefix of while there is new data beside it.
+  /// The version of ``part`` while there is new data beside it.
   private var keptVersion: RemoteVersion?
   private var marks: KnownMarks
-  /// Counts how often the data was thrown away, so that a checkpoint under way can tell.
+  /// How often the data was discarded. A running checkpoint compares it.
   private(set) var generation = 0
 
-  /// What the last `response:` since `started:` says.
+  /// The last `response:` line since `started:`.
   private var journaled: (version: RemoteVersion, part: UInt64)?
 
   private let pending: BlockBuffer
   private let space: DiskSpace
-  /// Bytes since the room was last looked at, for transfers that do not tell how much they take.
+  /// Bytes since the last check of the free space, for transfers of unknown size.
   private var unasked: UInt64 = 0
   private static let askedEach: UInt64 = 1 << 20
 
@@ -43,46 +43,46 @@ final class PartData {
     space.enter(self) { [unowned self] in stillToCome ?? 0 }
   }
 
-  /// Gives back what room it was promised.
+  /// Releases the reserved space.
   func leaveSpace() { space.leave(self) }
 
-  /// The data that grows.
+  /// The growing data.
   private var growing: PartFile { beside ?? part }
 
-  /// Bytes of the whole; nil where neither the job nor the server says.
+  /// Bytes of the whole; nil if neither the job nor the server states it.
   var total: UInt64? { request.expected.size ?? version?.size }
 
-  /// Bytes that only the page cache has, as far as checkpoints tell.
+  /// Bytes after the last checkpoint, which may be in the page cache only.
   var undurable: UInt64 {
     let durable = marks.durable?.offset ?? 0
     return part.length > durable ? part.length - durable : 0
   }
 
-  /// Bytes of the whole that are not here yet; nil where neither the server nor the job says.
+  /// Bytes still to come; nil if neither the server nor the job states the size.
   var stillToCome: UInt64? {
     (version?.size ?? request.expected.size).map { $0 > growing.length ? $0 - growing.length : 0 }
   }
 
-  /// Whether the data is known to be the whole.
+  /// Whether the data is known to be complete.
   var isComplete: Bool {
     guard let size = version?.size ?? request.expected.size, version != nil else { return false }
     return growing.length == size
   }
 
-  /// Journals what the bytes to come belong to, before the first of them. What is beside the data is journaled when
-  /// it takes its place.
+  /// Journals the version of the following bytes before the first of them is written. New data beside the data is
+  /// journaled when it replaces the data.
   func begin(_ version: RemoteVersion) throws(SpoolError) {
     self.version = version
     if beside == nil { try journal(version, at: part.length) }
   }
 
   private func journal(_ version: RemoteVersion, at offset: UInt64) throws(SpoolError) {
-    // A server that cuts each connection would fill the journal with one line.
+    // A server that cuts each connection would fill the journal with repetitions of one line.
     if offset > 0, let journaled, journaled == (version, part.inode) { return }
     journaled = nil
     try claim.append(.response(version, at: offset, part: part.inode))
-    // Data that a durable checkpoint vouched for was thrown away: should the machine stop now, that checkpoint
-    // would vouch for the new bytes under the old validator. So the new line has to be durable first.
+    // Data with a durable checkpoint was discarded. If the machine stopped now, the checkpoint would confirm the new
+    // bytes under the old validator. So the new line is made durable first.
     if let durable = marks.durable, durable.offset > offset {
       do throws(SpoolError) { try claim.flush.run() } catch { try claim.renew(after: error) }
       marks.forgetDurable()
@@ -90,7 +90,7 @@ final class PartData {
     journaled = (version, part.inode)
   }
 
-  /// Makes way for a body from 0.
+  /// Prepares for a body from offset 0.
   func begin(anew old: ResponseVerdict.OldData) throws(SpoolError) {
     switch old {
     case .dropped: try discardData()
@@ -101,8 +101,8 @@ final class PartData {
 
   // MARK: data beside the data
 
-  /// Begins anew in a file beside the data, which stays until the new one is longer: a server whose
-  /// ranges are of no use, or another mirror, may fail before it has brought as much.
+  /// Starts over in a file beside the data. The data is kept until the new file is longer, because the server may fail
+  /// before it has sent as much again.
   func beginBeside() throws(SpoolError) {
     try abandonBeside()
     generation += 1
@@ -111,7 +111,7 @@ final class PartData {
     marks.forget()
   }
 
-  /// Removes what is beside the data; the data counts again.
+  /// Removes the new data beside the data. The data counts again.
   func abandonBeside() throws(SpoolError) {
     guard let beside else { return }
     generation += 1
@@ -123,9 +123,9 @@ final class PartData {
     try beside.close()
   }
 
-  /// Has the new data, if there is any, take the place of the old. A crash before the journal tells of that does no
-  /// harm: whoever finds another inode there reads the bytes before the last mark, and begins from 0 where they
-  /// differ (``Recovery``).
+  /// Replaces the data with the new data, if there is any. A crash before the journal line does no harm: the next
+  /// attempt finds another inode, reads the bytes before the last mark, and starts from 0 if they differ
+  /// (``Recovery``).
   func takePlace() throws(SpoolError) {
     guard let beside, let version else { return }
     generation += 1
@@ -137,10 +137,10 @@ final class PartData {
 
   // MARK: data in doubt
 
-  /// Where the data that grows ends now, as written.
+  /// The end of the growing data, as written.
   var mark: Mark { growing.mark }
 
-  /// Cuts off what came since `mark`.
+  /// Cuts off the data after `mark`.
   func cutBack(to mark: Mark) throws(SpoolError) {
     pending.drop()
     guard growing.length > mark.offset else { return }
@@ -152,7 +152,7 @@ final class PartData {
     if let version { try begin(version) }
   }
 
-  /// The same by an offset: reads from the last mark before it to know the checksum there.
+  /// Cuts off the data from `offset` on. Reads from the last mark before it to compute the checksum at `offset`.
   func cutBack(to offset: UInt64) async throws {
     guard growing.length > offset else { return }
     let known = marks.last(before: offset) ?? .zero
@@ -160,20 +160,20 @@ final class PartData {
     try cutBack(to: mark)
   }
 
-  /// After `started:` the next answer is journaled whatever it says: rates are counted from there.
+  /// After `started:` the next response is always journaled, because rates are computed from there.
   func noteStarted() { journaled = nil }
 
-  /// Whether what is still to come has room on the disk, as far as it is known: before a request, and once more when
-  /// its answer says.
-  /// - Throws: ``JobStop/noSpace(_:)`` where room is to be left: then the job waits for it. Else `disk-full`.
+  /// Checks whether the bytes still to come fit on the disk, as far as the size is known: before a request, and again
+  /// after its head.
+  /// - Throws: ``JobStop/noSpace(_:)`` with `--min-free`, so that the job waits for space; otherwise `disk-full`.
   func checkSpace() throws {
     guard let shortage = space.shortage(of: stillToCome ?? 0, for: self) else { return }
     if space.kept > 0 { throw JobStop.noSpace(shortage.reason) }
     throw Failure(.diskFull, shortage.reason, expected: "\(shortage.needed)", found: "\(shortage.free)")
   }
 
-  /// Cuts the data to nothing. Before its journal line: the other way round, a crash in between would leave old bytes
-  /// under a new validator.
+  /// Cuts the data to 0 bytes. This comes before its journal line: in the other order, a crash in between would leave
+  /// old bytes under a new validator.
   func discardData() throws(SpoolError) {
     try abandonBeside()
     generation += 1
@@ -182,13 +182,14 @@ final class PartData {
     version = nil
   }
 
-  /// Cuts the data to what is durable: nobody who comes later could know that an fsync has lost of the rest.
+  /// Cuts the data to its durable part, because a later attempt could not know that a failed fsync lost some of the
+  /// rest.
   func cutToCheckpoint() throws(SpoolError) {
     try part.truncate(to: min(part.length, marks.durable?.offset ?? 0))
   }
 
-  /// A mismatch is never resumed: the data goes where a person can look at it, and the next begins in a file of its
-  /// own.
+  /// Moves the data to where a person can examine it, because data with a mismatch is never resumed. New data goes to a
+  /// new file.
   func setAside() throws(SpoolError) {
     try abandonBeside()
     guard part.length > 0 else { return }
@@ -202,15 +203,15 @@ final class PartData {
     part = fresh
   }
 
-  /// What becomes of the data of a failed attempt, where it is not what the next one goes on with.
+  /// Drops the data of a failed attempt, if the next attempt must not resume it.
   func dropData(after code: FailureCode) throws(SpoolError) {
     if code.isMismatch { try setAside() }
     if code == .tooLarge { try discardData() }
   }
 
-  /// Bytes taken in: those written, and those that wait in ``pending``.
+  /// Bytes received: those written, and those in ``pending``.
   var length: UInt64 { growing.length + UInt64(pending.count) }
-  /// Bytes of the file that are trusted, whatever becomes of what is beside them.
+  /// Bytes of the longer of the data and the new data beside it.
   var held: UInt64 { max(part.length, growing.length) }
 
   func append(_ bytes: UnsafeRawBufferPointer, host: String) throws {
@@ -218,8 +219,9 @@ final class PartData {
     let end = length + UInt64(bytes.count)
     if let whole, end > whole {
       throw Failure(
-        .mismatchSize, "\(host) sent more than the \(whole) bytes that it should", expected: "\(whole)",
-        found: "at least \(end)")
+        .mismatchSize,
+        "\(host) sent more than the \(whole) bytes that \(version?.size == nil ? "the job declares" : "it announced")",
+        expected: "\(whole)", found: "at least \(end)")
     }
     if let failure = request.tooLarge(end, isAll: false) { throw failure }
     try pending.take(bytes, at: growing.length, isEnd: end == whole) { (block) throws(SpoolError) in
@@ -228,12 +230,11 @@ final class PartData {
     unasked += UInt64(bytes.count)
     guard unasked >= Self.askedEach else { return }
     unasked = 0
-    if let free = space.freeIfShort { throw JobStop.noSpace("\(free) bytes are free and \(space.kept) are to be left") }
+    if let free = space.freeIfShort { throw JobStop.noSpace("\(free) bytes free, --min-free keeps \(space.kept)") }
   }
 
-  /// Writes what still waits in memory: before anything is decided by ``part``, and a few times a second, so that
-  /// `ls` shows how far the data is and
-  /// a crash costs little.
+  /// Writes the bytes still in memory: before decisions that depend on ``part``, and a few times a second, so that `ls`
+  /// shows the progress and a crash loses little.
   func writePending() throws(SpoolError) {
     try pending.flush { (block) throws(SpoolError) in try write(block) }
   }
@@ -243,7 +244,7 @@ final class PartData {
     if let beside, beside.length > part.length { try takePlace() }
   }
 
-  /// The same at the end of a request, after which no bytes come for a while, or ever.
+  /// The same at the end of a request. It also releases the memory, because no bytes come for a while.
   func finishPending() throws(SpoolError) {
     defer { pending.giveBack() }
     try writePending()

@@ -1,16 +1,16 @@
 internal import Spool
 internal import Transfer
 
-/// Takes one response in: its verdict first, then its bytes. Called by libcurl's thread, which is the loop's.
+/// Receives one response: judges the head, then takes the body. Called on libcurl's thread, which is the loop's.
 final class PartSink: FetchSink {
   private let data: PartData
   private let plan: ResumePlan
   private let mirror: MirrorURL
-  /// Where this answer's bytes begin.
+  /// The mark at which the response's bytes begin.
   private var began: Mark?
-  /// Where the answer says that they end, in the file; nil where it doesn't say.
+  /// The file offset at which the response ends, as it states; nil if it does not.
   private(set) var statedEnd: UInt64?
-  /// The data gave way to an answer of another kind.
+  /// The data was set aside for a response of another kind.
   private(set) var hasSetAside = false
 
   /// Why the response was refused.
@@ -57,13 +57,13 @@ final class PartSink: FetchSink {
   private func begin(_ version: RemoteVersion, _ response: Response) throws {
     try data.begin(version)
     (began, statedEnd) = (data.mark, response.statedEnd)
-    // After the journal has the size: a job that has to wait for room is not asked for again until there is.
+    // After the size is journaled. A job that waits for space is then not requested again until there is enough.
     try data.checkSpace()
   }
 
   var hasAll: Bool { statedEnd.map { data.length >= $0 } ?? false }
 
-  /// Cuts off what came with this answer: one that lies about its end may lie about all of it.
+  /// Cuts off the bytes of this response. A response that is wrong about its end may be wrong about all of its bytes.
   func takeBack() throws(SpoolError) {
     if let began { try data.cutBack(to: began) }
   }

@@ -1,9 +1,9 @@
 internal import Spool
 internal import Transfer
 
-/// What all requests to one mirror have in common.
+/// The common part of all requests to one mirror.
 struct RequestTemplate {
-  /// Its id and those that follow it, one for each connection, are the job's own.
+  /// Its id and the ids after it, one for each connection, are reserved for the job.
   private let common: FetchRequest
 
   var id: UInt64 { common.id }
@@ -16,7 +16,7 @@ struct RequestTemplate {
       totalTimeoutSeconds: request.totalTimeout, bytesPerSecond: request.limitRate, group: id)
   }
 
-  /// - Parameter isPiece: whether it asks for a first piece, beside which there may be other connections.
+  /// - Parameter isPiece: whether it requests a first piece, which several connections may follow.
   func request(_ manner: FetchPolicy.Manner, _ plan: ResumePlan, isPiece: Bool) -> FetchRequest {
     var request = common
     request.rangeStart = plan.offset > 0 || plan.last != nil ? plan.offset : nil

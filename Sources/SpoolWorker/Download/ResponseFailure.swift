@@ -2,7 +2,7 @@ internal import Spool
 internal import Transfer
 
 extension Response.Refusal {
-  /// The status; for FTP and SFTP the one that means the same (spool(5), `http-NNN`).
+  /// The HTTP status; for FTP and SFTP the one with the same meaning (spool(5), `http-NNN`).
   var status: Int {
     switch self {
     case .http(let status, _): status
@@ -15,10 +15,10 @@ extension Response.Refusal {
 }
 
 extension Failure {
-  /// What a refusal means for a job.
+  /// The job's failure for a refusal.
   /// - Parameters:
   ///   - url: the job's URL.
-  ///   - mayPass: a later attempt may get the file.
+  ///   - mayPass: whether a later attempt may get the file.
   init(_ refusal: Response.Refusal, from url: URLParts, mayPass: Bool) {
     func failure(_ reason: String, retryAfter: Int? = nil) -> Failure {
       Failure(.http, "\(url.host) \(reason)", status: refusal.status, retryAfter: retryAfter, mayPass: mayPass)
@@ -40,9 +40,9 @@ extension Failure {
 
   private static func advice(_ status: Int) -> String {
     switch status {
-    case 401, 407: ": it wants credentials (header: Authorization: …)"
+    case 401, 407: ": it requires credentials (header: Authorization: …)"
     case 403: ": forbidden"
-    case 404, 410: ": there is no such file"
+    case 404, 410: ": no such file"
     default: ""
     }
   }

@@ -1,29 +1,29 @@
 package import Spool
 package import Transfer
 
-/// What a response allows, decided before one byte of its body is written (protocol, invariant 5).
+/// What a response allows, decided before one byte of its body is written (INTERNALS.md, invariant 5).
 package enum ResponseVerdict {
-  /// What becomes of the data that is there when a body from 0 is taken.
+  /// What happens to the existing data when a body from offset 0 is taken.
   package enum OldData: Sendable {
-    /// Its version is gone, or nothing shows what it is part of.
+    /// Discard it: its version is gone, or unknown.
     case dropped
-    /// It may be worth more than what comes: it stays until the new data is longer.
+    /// Keep it until the new data is longer.
     case kept
-    /// What comes may be another file: the data is kept for a person to look at.
+    /// Keep it for a person to examine, because the new body may be another file.
     case setAside
   }
 
   /// The body continues the data; from offset 0 for a first request.
   case append(RemoteVersion)
-  /// The body is the whole, and there is data.
+  /// The body is the whole file, and there is data.
   case replace(RemoteVersion, OldData)
   /// The data cannot be continued: ask again without a Range.
   case startOver(String)
-  /// The response does not answer the request, but says nothing against the data.
+  /// The response does not answer the request, but the data is still valid.
   case useless(String)
-  /// There is nothing after the data: it is whole (HTTP's 416 with our length).
+  /// The data is complete: the file has no more bytes (HTTP's 416 with our length).
   case complete
-  /// No use for a transfer in pieces: ask again without an end.
+  /// A transfer in pieces is not possible: ask again for an open range.
   case askUnbounded(String)
   /// A body that was cut would look whole: ask again over HTTP/1.1, whose framing shows the end.
   case askHTTP1(String)
@@ -33,22 +33,22 @@ package enum ResponseVerdict {
     Judge(response: response, asked: asked).verdict
   }
 
-  /// What was asked, and what the job knows.
+  /// The request, and what the job knows about the file.
   package struct Asked {
-    /// The job's URL that was asked; the one that answered may be another.
+    /// The job's URL that was requested. After redirects another URL may have answered.
     let url: URLParts
     /// The number of that URL in the job, from 1.
     let mirror: Int
     let plan: ResumePlan
-    /// What the data is a prefix of; nil if that is not known.
+    /// The version that the data is a prefix of; nil if it is not known.
     let version: RemoteVersion?
     let request: JobRequest
-    /// Bytes of the data.
+    /// The length of the data, in bytes.
     let held: UInt64
-    /// What the job's journal says of earlier answers.
+    /// The earlier responses in the job's journal.
     let answers: Journal.Answers
 
-    /// - Parameter held: nil for as many bytes as the request continues from.
+    /// - Parameter held: nil for the offset of the request.
     package init(
       _ url: URLParts, mirror: Int, plan: ResumePlan, version: RemoteVersion?, request: JobRequest, held: UInt64? = nil,
       answers: Journal.Answers = Journal.Answers()
@@ -62,7 +62,7 @@ package enum ResponseVerdict {
       self.answers = answers
     }
 
-    /// The file has a digest, which shows in the end whether what was joined belongs together.
+    /// Whether a declared digest proves in the end that the joined parts belong together.
     var hasChecksum: Bool { request.expected.provesContent }
   }
 }
@@ -90,16 +90,17 @@ private struct Judge {
   }
 
   private var unasked: ResponseVerdict {
-    .fail(Failure(.badResponse, "\(host) answered 206 to a request for the whole"))
+    .fail(Failure(.badResponse, "\(host) answered 206 to a request without a range"))
   }
 
   // MARK: The whole
 
   private var whole: ResponseVerdict {
     if let coding = response.coding {
-      let reason =
-        "\(host) sent Content-Encoding \(escaped(coding.prefix(40))), which nobody asked for: another mirror may send the file as it is"
-      return .fail(Failure(.badResponse, reason))
+      let name = escaped(coding.prefix(40))
+      let advice = "another mirror may send the file unencoded"
+      return .fail(
+        Failure(.badResponse, "\(host) sent Content-Encoding \(name), which was not requested: \(advice)"))
     }
     var whole = answer
     whole.size = response.bodyLength
@@ -107,9 +108,9 @@ private struct Judge {
     let oddity =
       data.map { AnswerKind.oddity(of: whole, beside: $0, held: asked.held) }
       ?? AnswerKind.oddity(of: whole, from: response.url, asked: asked.url)
-    // Believed when it comes a second time, in another attempt.
+    // Accepted if it comes a second time, in another attempt.
     if let oddity, asked.answers.otherKind != AnswerKind.text(whole) {
-      let reason = "\(host) answered with something else than before: \(oddity)"
+      let reason = "\(host) sent something else than before: \(oddity)"
       return .fail(Failure(.otherKind, reason, found: AnswerKind.text(whole)))
     }
     if let failure = sizeFailure(whole.size) { return .fail(failure) }
@@ -122,12 +123,13 @@ private struct Judge {
   }
 
   private func replacing(_ data: RemoteVersion, with whole: RemoteVersion) -> ResponseVerdict {
-    // It can never be continued.
+    // The data can never be continued.
     if data.ifRange == nil, !asked.hasChecksum { return .replace(whole, .dropped) }
     guard data.mayBeContinued(by: whole) else { return .replace(whole, .kept) }
     guard let validator = data.ifRange, validator == whole.ifRange else { return .replace(whole, .dropped) }
     if plan.offset == 0 { return .replace(whole, .kept) }
-    // The same version, but not the range: this server does not accept If-Range. From 0 now, and without it next time.
+    // The same version, but not the range: this server does not support If-Range. Take it from 0 now, and omit If-Range
+    // next time.
     var whole = whole
     whole.ignoresIfRange = plan.ifRange != nil
     return .replace(whole, .dropped)
@@ -135,7 +137,7 @@ private struct Judge {
 
   // MARK: A part
 
-  /// Without a range that was asked for, the response is of no use (RFC 9110 section 15.3.7).
+  /// A response without the requested range is useless (RFC 9110 section 15.3.7).
   private var part: ResponseVerdict {
     func useless(_ reason: String) -> ResponseVerdict { plan.offset == 0 ? .askUnbounded(reason) : .useless(reason) }
     if let coding = response.coding { return useless("Content-Encoding \(escaped(coding.prefix(40)))") }
@@ -147,12 +149,13 @@ private struct Judge {
     var joined = answer
     joined.size = total ?? (plan.offset > 0 ? asked.version?.size : nil)
     if let failure = sizeFailure(joined.size) { return .fail(failure) }
-    // Without a total, the end of a piece may be taken for the end of the file.
+    // Without a total, the end of a piece could be taken for the end of the file.
     if joined.size == nil, plan.last != nil { return .askUnbounded("the total is not known") }
     return plan.offset == 0 ? firstPiece(joined, end: last + 1) : continuation(joined, total: total)
   }
 
-  /// The first of several pieces is taken if it is all, or if the next can be held to the same version.
+  /// The first of several pieces is taken if it is the whole file, or if later pieces can be checked for the same
+  /// version.
   private func firstPiece(_ version: RemoteVersion, end: UInt64) -> ResponseVerdict {
     let next = ResumePlan.decide(
       length: end, version: version, mirror: version.mirror, hasChecksum: asked.hasChecksum)
@@ -163,14 +166,14 @@ private struct Judge {
   private func continuation(_ joined: RemoteVersion, total: UInt64?) -> ResponseVerdict {
     if let total, let size = asked.version?.size, total != size { return .startOver("the size has changed") }
     guard let version = asked.version else { return .startOver("nothing to compare with") }
-    // A range may be shorter than asked for (RFC 9110 section 15.3.7): without a total, its end may be taken for the
+    // A range may be shorter than requested (RFC 9110 section 15.3.7). Without a total, its end could be taken for the
     // end of the file.
     if joined.size == nil, asked.request.expected.size == nil, !asked.hasChecksum {
       return .startOver("the total is not known")
     }
     if let difference = difference(from: version) { return .startOver(difference) }
     var joined = joined
-    // Left out of the answer, or the same.
+    // The response omits Last-Modified, or has the same one.
     if plan.comparison == .validator, version.etag == nil, let modified = version.modified {
       joined.modified = modified
     }
@@ -178,19 +181,19 @@ private struct Judge {
     return .append(joined)
   }
 
-  /// Why the part is not of `version`; nil if it is, as far as the response shows.
+  /// Why the part does not belong to `version`; nil if it does, as far as the response shows.
   private func difference(from version: RemoteVersion) -> String? {
     let isSame = version.mayBeContinued(by: answer)
     switch plan.comparison {
     case .validator:
-      // An ETag says nothing of another resource; a declared digest proves the whole in the end.
+      // The ETag of another resource proves nothing; a declared digest proves the whole in the end.
       guard isSame || asked.hasChecksum else { return "another resource answered: \(answer.placeText)" }
       if let etag = version.etag {
-        // Required in a 206 wherever a 200 would have it (RFC 9110 section 15.3.7).
+        // Required in a 206 if a 200 would have it (RFC 9110 section 15.3.7).
         return answer.etag == etag ? nil : "the ETag has changed"
       }
       guard let modified = version.modified, response.lastModified != modified else { return nil }
-      // May be left out of the answer to an If-Range, by the server that is known to compare it: it gave the date.
+      // The response to an If-Range may omit it, if it is from the server that sent the date and so compares it.
       let isLeftOut = response.lastModified == nil && plan.ifRange != nil && isSame
       return isLeftOut ? nil : "Last-Modified has changed"
     case .size:
@@ -201,16 +204,16 @@ private struct Judge {
 
   // MARK: Nothing
 
-  /// The file has no bytes from the offset on: the data is whole if it is of the file's size and version.
+  /// The file has no bytes from the offset on: the data is complete if it has the file's size and version.
   /// - Parameter size: of the file (RFC 9110 section 15.5.17: `Content-Range: bytes */N`).
   private func nothingThere(_ size: UInt64?) -> ResponseVerdict {
     let version = asked.version
     guard size == plan.offset else { return .startOver("416 for another length") }
     if let known = version?.size, known != size { return .startOver("the size has changed") }
     if asked.hasChecksum { return .complete }
-    // If no earlier answer gave the size, a server that agrees with any length would end a body that was cut.
+    // If no earlier response stated the size, a server that confirms any length would make cut data look complete.
     guard version?.size ?? asked.request.expected.size != nil else {
-      return .startOver("416, and the size was never told")
+      return .startOver("416, and the size is not known")
     }
     guard let version, version.mayBeContinued(by: answer) else { return .startOver("another resource answered") }
     if let strong = version.strongETag, response.etag == strong { return .complete }
@@ -222,7 +225,7 @@ private struct Judge {
     guard let size else { return nil }
     guard let declared = asked.request.expected.size, size != declared else { return asked.request.tooLarge(size) }
     return Failure(
-      .mismatchSize, "\(host) offers another size than the job declares", expected: "\(declared)", found: "\(size)")
+      .mismatchSize, "\(host) does not offer the declared size", expected: "\(declared)", found: "\(size)")
   }
 
   private func refusal(_ refusal: Response.Refusal) -> ResponseVerdict {

@@ -1,32 +1,32 @@
 package import Spool
 
-/// How the next request continues the data that is there.
+/// How the next request continues the existing data.
 package struct ResumePlan: Equatable {
   package enum Comparison: Equatable {
-    /// The answer has to carry the validator that the data was fetched under.
+    /// The response must have the validator that the data was fetched with.
     case validator
-    /// A declared checksum will tell: the answer's size must agree.
+    /// Only the response's size must agree; a declared checksum proves the content.
     case size
   }
 
-  /// 0 without ``last``: the whole representation, without a Range.
+  /// 0 without ``last`` requests the whole representation, without a Range.
   package var offset: UInt64
-  /// The last byte to ask for, itself included; nil for all from ``offset`` on.
+  /// The last byte to request (inclusive); nil for all from ``offset`` on.
   package var last: UInt64?
-  /// What `If-Range` carries, verbatim.
+  /// The value of `If-Range`, verbatim.
   package var ifRange: String?
   package var comparison: Comparison
 
   package static let fresh = ResumePlan(offset: 0, ifRange: nil, comparison: .validator)
 
   /// - Parameters:
-  ///   - length: of the data that is trusted.
-  ///   - version: what it is a prefix of; nil when that is not known.
-  ///   - mirror: which of the job's URLs is asked next, counted from 1.
+  ///   - length: of the trusted data, in bytes.
+  ///   - version: the version that it is a prefix of; nil if it is not known.
+  ///   - mirror: the number of the job's URL to request, counted from 1.
   ///   - hasChecksum: whether the job declares a CRC-32, which would show a splice.
   package static func decide(length: UInt64, version: RemoteVersion?, mirror: Int, hasChecksum: Bool) -> ResumePlan {
     guard length > 0, let version else { return .fresh }
-    // Longer than the whole: whatever it is, it is no prefix.
+    // Longer than the whole, so it is not a prefix.
     if let size = version.size, length > size { return .fresh }
     if mirror != version.mirror, hasChecksum {
       // Another server's validators mean nothing to this one.

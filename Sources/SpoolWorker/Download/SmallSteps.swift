@@ -1,11 +1,12 @@
-/// Requests in a row that brought next to nothing: a server that gives a few bytes each time would be asked without end.
+/// Counts consecutive requests that brought next to nothing. Without a limit, a server that sends a few bytes each time
+/// would be asked forever.
 struct SmallSteps {
-  /// Stalls in a row that are too many: each of them takes its time.
+  /// This many consecutive stalls are too many, because each takes long.
   private static let mostStalls = 3
 
-  /// Bytes that are no small step.
+  /// A request with at least this many bytes is not a small step.
   let least: UInt64
-  /// So many in a row are too many.
+  /// This many consecutive small steps are too many.
   let most: Int
   private(set) var count = 0
   private var stalls = 0
@@ -15,7 +16,7 @@ struct SmallSteps {
     self.most = most
   }
 
-  /// - Parameter isStall: whether the server had all the time that it may have.
+  /// - Parameter isStall: whether the request stalled.
   mutating func note(_ bytes: UInt64, isStall: Bool = false) {
     if bytes >= least { return reset() }
     count += 1

@@ -3,11 +3,11 @@ internal import Spool
 /// One attempt at a claimed job: claim → recover → plan → transfer → verify → commit → record.
 @WorkerLoop
 final class Attempt {
-  /// What the schedule is told while the attempt goes on.
+  /// What an attempt reports to the schedule while it runs.
   enum Milestone: Sendable {
-    /// It has run for long enough to show that it kills no worker.
+    /// It has run long enough to show that it does not kill the worker.
     case cleared
-    /// It needs its connection no more.
+    /// It no longer needs its connection.
     case transferred
   }
 
@@ -17,7 +17,7 @@ final class Attempt {
   let account = AttemptAccount()
   let hookStop = ChildStop()
   private(set) lazy var checkpointer = Checkpointer(claim, environment) { [unowned self] in checkpointFailed($0) }
-  /// The data, from its recovery to the attempt's end.
+  /// The data, from its recovery to the end of the attempt.
   var data: PartData?
   var trust: Trust
   var stopped: JobStop?
@@ -27,7 +27,7 @@ final class Attempt {
   private let note: (Milestone) -> Void
 
   /// - Parameters:
-  ///   - id: tells this attempt from all others of the worker, and its requests from theirs.
+  ///   - id: unique among the worker's attempts; the ids of its requests derive from it.
   ///   - note: called at each milestone.
   init(_ claim: Claim, id: UInt64, _ environment: JobEnvironment, note: @escaping (Milestone) -> Void) {
     self.claim = claim
@@ -42,7 +42,8 @@ final class Attempt {
 
   var name: FileName { claim.job.fileName }
 
-  /// Takes the job to `done/`, or ends the attempt in another way; throws nothing, because each trouble has its ending.
+  /// Takes the job to `done/`, or ends the attempt in another way. Throws nothing, because each error leads to an
+  /// ``Ending``.
   func run() async -> AttemptEnd {
     defer { data?.leaveSpace() }
     do {
@@ -59,6 +60,6 @@ final class Attempt {
 }
 
 extension Claim {
-  /// Whether whoever worked on the job last could not say how that ended, wherever the job was moved since.
+  /// Whether the last attempt has no end record, because its worker was killed, even if the job was moved since.
   var isTakenOver: Bool { origin == .cur || text.journal.attempts.isOpen }
 }

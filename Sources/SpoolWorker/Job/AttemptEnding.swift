@@ -9,7 +9,8 @@ extension Attempt {
       do {
         return try await perform(ending, cause)
       } catch {
-        // A gesture can come between any two steps: then the job ends by that, and what failed was no failure.
+        // A person can move or remove the job between any two steps. Then the attempt ends because of that, and the
+        // error is no failure.
         let next = Ending.decide(cause, ownership, trust.joined(with: claim.lostWrites))
         guard ending.needsClaim, !next.needsClaim else { return AttemptEnd(.waiting, problem: error) }
         ending = next
@@ -17,10 +18,10 @@ extension Attempt {
     }
   }
 
-  /// nil where the claim has made its last move.
+  /// nil after the claim's last move.
   private var ownership: Claim.Ownership? {
     guard claim.isHeld else { return nil }
-    // Where nobody can tell, what failed first is what the job ends with.
+    // If the ownership cannot be determined, the attempt ends with its first error.
     do throws(SpoolError) { return try claim.ownership() } catch { return .ours }
   }
 
@@ -38,10 +39,11 @@ extension Attempt {
 
   private func fail(_ failure: Failure) async throws -> AttemptEnd {
     try data?.dropData(after: failure.code)
-    // What an earlier attempt left, when more was allowed.
+    // Data of an earlier attempt, from before `max-size` was lowered.
     if data == nil, failure.code == .tooLarge { try claim.spool.removeData(of: claim.job) }
     let record = try write(failure)
-    // Before the job shows in its new place, where another worker may take it: a claim without data is a fresh start.
+    // Before the job appears in its new directory, where another worker may claim it: a claim without data starts from
+    // 0.
     try closeData()
     let job = name
     if let retry = record.retry { try claim.park(until: retry) } else { try claim.giveUp() }
@@ -56,7 +58,7 @@ extension Attempt {
     return end
   }
 
-  /// Journals the failure and what follows from it.
+  /// Journals the failure and the time of the next attempt.
   private func write(_ failure: Failure) throws(SpoolError) -> FailureRecord {
     let trust = trust.joined(with: claim.lostWrites)
     let journal = claim.origin == .new ? Journal() : claim.text.journal
@@ -77,13 +79,13 @@ extension Attempt {
       try claim.append(.failed(record))
     } catch {
       guard error.isWantOfRoom, claim.lostWrites == nil else { throw error }
-      // There is no space even for the record: the move and its mtime need none, and the log has it all. But what an
-      // fsync lost must not be trusted by whoever does not know of it.
+      // There is no space even for the record. The move and its mtime need none, and the log has the facts. But later
+      // attempts must not trust data that a failed fsync lost, so that data is cut off.
       if record.trust.isLost { try data?.cutToCheckpoint() }
     }
   }
 
-  /// Makes the move that a recorded failure calls for, where a crash came between the two.
+  /// Moves a job whose failure is recorded, if a crash came between the record and the move.
   func finishRecordedFailure() async throws -> AttemptEnd? {
     let journal = claim.text.journal
     guard claim.origin == .cur, journal.attempts.endsInFailure else { return nil }
@@ -93,7 +95,7 @@ extension Attempt {
     let record = journal.attempts.lastFailure ?? Fields()
     let retry = record["retry"].flatMap { Timestamp($0) }
     if let retry { try claim.park(until: retry) } else { try claim.giveUp() }
-    // The one who wrote it died before it could tell anybody.
+    // The worker that wrote the record died before it logged the failure.
     var facts = Fields()
     for (key, value) in record.named { facts = facts.with(key, escaped(value)) }
     log(Event("failed", retry == nil ? .error : .warning, job: job, facts))
@@ -116,17 +118,17 @@ extension Attempt {
   private func letGo(_ loss: Ending.Loss) throws -> AttemptEnd {
     let mark: Mark
     do throws(SpoolError) {
-      mark = try noteInterrupted(loss == .moved ? "moved away from cur" : "its file was written to")
+      mark = try noteInterrupted(loss == .moved ? "moved away from cur" : "its file was changed")
     } catch  where error.isGone {
-      // A successor on another host has written to the journal: it is not ours to write to any more.
+      // A successor on another host has written to the journal, so this worker must not write to it any more.
       mark = lastMark
     }
     try closeData()
     switch loss {
     case .moved: log(Event("held", .info, job: name, Fields().with("at", mark.offset)))
     case .changed:
-      // It stays in cur/, without an owner: whoever takes it over reads it anew.
-      let reason = "its file was written to while it ran: it begins again as it is now"
+      // The job stays in cur/ without an owner. The next worker that claims it reads its new text.
+      let reason = "its file was changed while it ran: the job starts again with its new text"
       log(Event("changed", .warning, job: name, Fields().with("reason", reason)))
     }
     return AttemptEnd(.moved)
@@ -144,7 +146,7 @@ extension Attempt {
     data?.part.mark ?? claim.text.journal.data.softMark ?? Mark.zero
   }
 
-  /// Journals how far the data is, if anything was done.
+  /// Journals the length of the data, if the attempt did anything.
   private func noteInterrupted(_ reason: String) throws(SpoolError) -> Mark {
     let mark = lastMark
     let hasLostWrites = trust.joined(with: claim.lostWrites).isLost
@@ -155,17 +157,17 @@ extension Attempt {
           .now(), attempt: account.number, mark: mark, fetched: account.fetched, lostWrites: hasLostWrites,
           reason: reason))
     } catch  where error.isWantOfRoom {
-      // The move needs no space, and without the line the next attempt reads more of the data. What an fsync lost it
-      // must not find.
+      // The move needs no space. Without the line the next attempt only has to read more of the data, but it must not
+      // find data that a failed fsync lost.
       if hasLostWrites { try data?.cutToCheckpoint() }
     }
     return mark
   }
 
   private func closeData() throws(SpoolError) {
-    // Nothing to resume from is nothing to keep.
+    // Empty data is removed: there is nothing to resume from.
     if let part = data?.part, part.length == 0 { try part.remove() }
-    // Closing only gives the lock back here: no promise was made for this data but the checkpoints, which are durable.
+    // Closing only releases the lock. Only checkpoints are promised to be durable, and they already are.
     try? data?.part.close()
     account.lengthAtEnd = data?.part.length ?? 0
     data?.leaveSpace()

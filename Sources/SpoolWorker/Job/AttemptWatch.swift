@@ -1,12 +1,12 @@
 internal import Spool
 
-/// What happens to a running attempt from outside, a few times a second.
+/// What the worker does to a running attempt, a few times a second.
 extension Attempt {
-  /// Ends it: the first reason counts.
+  /// Stops the attempt. The first reason counts.
   func stop(_ reason: JobStop) {
     switch reason {
     case .shutdown, .lost: hookStop.request()
-    // The hook that may follow is to be heard.
+    // The `failed` hook may still have to run.
     case .noSpace, .noOutput, .failed: break
     }
     guard stopped == nil else { return }
@@ -14,7 +14,7 @@ extension Attempt {
     download?.stop()
   }
 
-  /// Looks after it: is the job still ours, does the claim need a heartbeat, is a checkpoint due?
+  /// Checks whether the job is still ours, whether the claim needs a heartbeat, and whether a checkpoint is due.
   func tick() {
     guard claim.isHeld else { return }
     let now = LoopExecutor.milliseconds()
@@ -23,7 +23,7 @@ extension Attempt {
         let ownership = try claim.ownership()
         if ownership != .ours { return stop(.lost(ownership)) }
       }
-      // Also of one that was told to stop: a copy or a hook may keep it for longer than the lease.
+      // Also after a stop: a copy or a hook may run longer than the lease.
       if now - lastHeartbeat >= 30_000 {
         lastHeartbeat = now
         try claim.heartbeat()
@@ -54,7 +54,7 @@ extension Attempt {
     JobProgress(id: id, name: name, bytes: data?.part.length ?? 0, total: data?.total)
   }
 
-  /// Bytes that only the page cache has, as far as checkpoints tell.
+  /// Bytes after the last checkpoint, which may be in the page cache only.
   var undurable: UInt64 { data?.undurable ?? 0 }
 
   /// Bytes by which the data has grown since the job was claimed.

@@ -1,7 +1,7 @@
 internal import Spool
 
 extension Attempt {
-  /// The whole way of a job that succeeds.
+  /// All steps of an attempt that succeeds.
   func takeToDone() async throws -> AttemptEnd {
     if let end = try await finishRecordedFailure() { return end }
     let isRequeued = try begin()
@@ -10,44 +10,44 @@ extension Attempt {
     let plan = try JobPlan(request, protocols: environment.options.protocols)
     let commit = Commit(claim, plan, environment, account)
 
-    // A job that comes anew may have been edited: what was verified for its old text proves nothing.
+    // A job that came through new/ again may have been edited, so what was verified for its old text does not count.
     if !isRequeued, let whole = try await commit.finishInterrupted() { return await succeed(plan, whole) }
     if let expires = request.expires, expires <= .now() { throw Failure(.expired, "the job expired at \(expires)") }
     if let whole = try await commit.acceptExisting() { return await succeed(plan, whole) }
 
     let data = try await recoverData(plan)
     try await fetch(plan, data)
-    // From here on it is the disk's turn: another transfer may have the connection.
+    // The rest is disk work, so another transfer may have the connection.
     reached(.transferred)
     try await commit.publish(data.part, unproven: data.isLengthUnproven ? "length" : nil)
     return await succeed(plan, data.part.mark)
   }
 
-  /// Counts the attempt and makes the claim's file trustworthy.
-  /// - Returns: whether the job comes through `new/` again, and its history counts no more.
+  /// Counts the attempt and makes sure that the claim's file has no lost lines.
+  /// - Returns: whether the job came through `new/` again, so that its history does not count.
   private func begin() throws(SpoolError) -> Bool {
     let journal = claim.text.journal
     let isRequeued = claim.origin == .new && !journal.isEmpty
     account.number = (isRequeued ? 0 : journal.attempts.failures) + 1
-    // A failed fsync is known to have lost lines of the journal, or may have done so unknown to all but a dead worker.
+    // A failed fsync has lost journal lines, or may have done so in a worker that died before it recorded the failure.
     if claim.isTakenOver || journal.data.lostWrites { try claim.renew() }
-    // Else the claim has it already.
+    // Otherwise the claim already contains this line.
     if isRequeued, !claim.isRequeueNoted { try claim.append(.requeued(.now())) }
     if probation.deaths > 0 { log(Event("suspected", .info, job: name, Fields().with("deaths", probation.deaths))) }
     return isRequeued
   }
 
-  /// The data that earlier attempts left, as far as it is to be trusted, ready to grow.
+  /// Opens the data of earlier attempts, and cuts off what cannot be trusted.
   private func recoverData(_ plan: JobPlan) async throws -> PartData {
     let recovered = try await DataRecovery(claim, plan, environment).run()
     let data = recovered.data
-    // Before anything can fail: it takes part in the disk's space.
+    // Before anything can fail, because the data has reserved disk space.
     self.data = data
     trust = .sound
-    // What a worker fetched that was killed before it could record it.
+    // Bytes fetched by a worker that was killed before it recorded them.
     account.fetched += recovered.unrecorded
     account.lengthAtStart = data.part.length
-    // The journal names the data's inode: after a change of inode it has to name the new one.
+    // The journal names the data's inode, so a change of inode is journaled.
     if let version = data.version, claim.text.journal.data.part != data.part.inode { try data.begin(version) }
     return data
   }
@@ -66,25 +66,25 @@ extension Attempt {
       if let stopped { throw stopped }
       try await download.run()
     } catch {
-      // The download knows that it was stopped, and this attempt for what.
+      // The download only knows that it was stopped; this attempt knows why.
       throw stopped ?? error
     }
-    // A checkpoint that came later would write behind the receipt, or after the move into whatever has the descriptor's
-    // number then.
+    // A later checkpoint would write after the receipt, or, after the move, to another file that has reused the
+    // descriptor's number.
     checkpointer.isAllowed = false
     await checkpointer.finish()
     if let stopped { throw stopped }
   }
 
   private func succeed(_ plan: JobPlan, _ whole: Mark) async -> AttemptEnd {
-    // While the hook runs another transfer may have the connection.
+    // Another transfer may have the connection while the hook runs.
     reached(.transferred)
     log(Event("done", .info, job: name, Fields().with("output", plan.output.text)))
     await environment.tellDone(name, plan, whole, in: claim.spool, hookStop)
     return AttemptEnd(.done)
   }
 
-  /// Tells the `failed` hook of a job that is given up.
+  /// Runs the `failed` hook for a job that is given up.
   func tellGivenUp(_ job: FileName, _ record: Fields) async {
     reached(.transferred)
     await environment.tellFailed(job, record, in: claim.spool, hookStop)

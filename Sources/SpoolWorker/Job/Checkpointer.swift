@@ -1,7 +1,7 @@
 internal import Spool
 internal import SystemPackage
 
-/// Makes the data that came durable from time to time, and journals how far it is then.
+/// Makes the received data durable from time to time, and journals how far it is durable.
 @WorkerLoop
 final class Checkpointer {
   enum Problem: Sendable {
@@ -10,7 +10,7 @@ final class Checkpointer {
     case other(SpoolError)
   }
 
-  /// Whether one may begin.
+  /// Whether a checkpoint may begin.
   var isAllowed = false
   private let claim: Claim
   private let environment: JobEnvironment
@@ -23,7 +23,7 @@ final class Checkpointer {
     self.failed = failed
   }
 
-  /// Waits for the one that is under way: it uses the data's descriptor.
+  /// Waits for the checkpoint that is under way, because it uses the data's descriptor.
   func finish() async { await underWay?.value }
 
   func beginIfDue(_ data: PartData) {
@@ -33,7 +33,7 @@ final class Checkpointer {
     let mark = part.mark
     let generation = data.generation
     underWay = WorkerLoop.start {
-      // Other data may take its place meanwhile; its descriptor is in use until here is done.
+      // Other data may replace this data meanwhile, but the checkpoint uses its descriptor until it ends.
       defer { withExtendedLifetime(part) {} }
       await self.write(data, mark, of: part, generation)
       self.underWay = nil
@@ -42,7 +42,7 @@ final class Checkpointer {
 
   private func write(_ data: PartData, _ mark: Mark, of part: PartFile, _ generation: Int) async {
     let (flush, cache) = (part.flush, part.cache)
-    // What was fetched last stays for whoever reads the payload next.
+    // The most recent data stays in the page cache, because the payload is likely to be read soon.
     let kept = environment.options.checkpointBytes
     do throws(SpoolError) {
       try await runBlocking { () throws(SpoolError) in
@@ -52,7 +52,7 @@ final class Checkpointer {
     } catch {
       return failed(.lostWrites(error))
     }
-    // The transfer went on meanwhile, and may have started over: then this mark speaks of bytes that are gone.
+    // The transfer continued meanwhile and may have started over. Then this mark describes bytes that are gone.
     guard data.generation == generation else { return }
     do {
       try data.noteCheckpoint(mark, longJournal: environment.options.longJournal)

@@ -1,7 +1,8 @@
 internal import Spool
 
-/// From verified data to `done/`, in the order that makes `done/` a promise (protocol, invariant 7):
-/// data fdatasync → `verified:` → payload linked → its directory fsync → receipt fsync → job renamed → both directories fsync.
+/// Takes verified data to `done/`. The order of the steps guarantees that the payload of each job in `done/` is durable
+/// (INTERNALS.md, invariant 7): data fdatasync → `verified:` → payload linked → its directory fsync → receipt fsync →
+/// job renamed → both directories fsync.
 @WorkerLoop
 struct Commit {
   private let claim: Claim
@@ -31,7 +32,7 @@ struct Commit {
     do {
       try await name(part, verified)
     } catch let failure as Failure where failure.code == .outputExists && plan.request.expected.provesContent {
-      // Another job, or a worker that thought this one dead, was quicker with the very same.
+      // Another job, or a worker that took this one for dead, has published the same content first.
       guard try await acceptExisting(part) != nil else { throw failure }
       return try part.close()
     }
@@ -54,19 +55,19 @@ struct Commit {
     do {
       try await sync(place)
     } catch let problem as OutputRootProblem {
-      // Nobody finds it there; and data with a second name would be held for another job's.
+      // Nobody would find the payload there, and data with a second name would be taken for another job's.
       try place.withdraw(inode)
       throw problem
     }
   }
 
   private func checkClaim() throws {
-    // A successor on another host would hold the lock now: then this worker slept too long, and the job is not its any more.
+    // If this worker slept too long, a successor on another host has the lock, and the job is no longer ours.
     guard try claim.holdsLock() else { throw JobStop.lost(.moved) }
     try claim.checkOwnership()
   }
 
-  /// - Returns: the inode that bears the name then.
+  /// - Returns: the inode of the published file.
   private func publishCopy(_ part: PartFile, _ place: OutputPlace, unproven: String?) async throws -> UInt64 {
     let copy = try place.beginCopy(of: part)
     do {
@@ -76,11 +77,12 @@ struct Commit {
           .mismatchChecksum, "the data read back differs from what was received", expected: "\(part.mark.checksum)",
           found: "\(found)")
       }
-      // The copy's inode is the one that recovery has to look for.
+      // Recovery has to look for the copy's inode.
       try claim.append(.verified(.now(), .init(part.mark, part: copy.inode(), unproven: unproven)))
-      // Two file systems keep no order: without the line, a payload that a power cut left would be a stranger's file.
+      // Two file systems write in no common order. Without this line, recovery would not recognize a payload that was
+      // published just before a power cut.
       try await claim.makeDurable(durable)
-      // A copy can take minutes.
+      // The copy may have taken minutes.
       try checkClaim()
       try outputs.check(place, plan.output)
       guard try place.publish(copy, overwrite: overwrites) else { throw outputExists() }
@@ -92,26 +94,27 @@ struct Commit {
   }
 
   private func outputExists() -> Failure {
-    Failure(.outputExists, "a file \(escaped(plan.output.text)) is there already: remove it, or say `overwrite: yes`")
+    Failure(.outputExists, "\(escaped(plan.output.text)) exists already: remove it, or set `overwrite: yes`")
   }
 
   /// Makes the payload's name durable.
-  /// - Throws: ``OutputRootProblem`` where the output leads elsewhere by then: no receipt may name it.
+  /// - Throws: ``OutputRootProblem`` if the output's path leads to another directory by then; no receipt may name it.
   private func sync(_ place: OutputPlace) async throws {
     try await durable(place.unsynced())
     try place.noteSynced()
     try outputs.check(place, plan.output)
   }
 
-  /// Writes the receipt, removes the data's own name, and moves the job. The payload and its directory entry are durable by now. The data's
-  /// name goes only after the receipt is durable: until then it is what tells our own payload from a stranger's file.
+  /// Writes the receipt, removes the data's own name, and moves the job. The payload and its directory entry are
+  /// durable by now. The data's name is removed only after the receipt is durable: until then it shows that the payload
+  /// is this job's.
   /// - Parameters:
-  ///   - part: the data, where it is open.
-  ///   - mayHaveReceipt: nothing was fetched since the claim's journal was read, so that a receipt in it is this payload's.
+  ///   - part: the data, if it is open.
+  ///   - mayHaveReceipt: whether a receipt in the claim's journal is this payload's, because nothing was fetched since.
   private func finish(
     existing: Bool, unproven: String?, _ part: PartFile? = nil, mayHaveReceipt: Bool = false
   ) async throws {
-    // A job that came anew has an old account, perhaps even an old receipt: neither is this run's.
+    // The journal of a job that came through new/ again describes earlier runs, perhaps with a receipt.
     let journal = claim.origin == .new ? Journal() : claim.text.journal
     if !mayHaveReceipt || journal.publication.receipt == nil {
       let now = Timestamp.now()
@@ -124,26 +127,29 @@ struct Commit {
     }
     try await claim.makeDurable(durable)
     if let part { try part.remove() } else { try spool.removeData(of: claim.job) }
-    // Before the move, because nobody looks after a job that is done; a failure is not the job's, and leaves it to the sweep. Data that gave way to
-    // an answer of another kind stays, for a person: `spoolrun clean` and the sweep remove it in time.
+    // Before the move, because a job that is done is not processed again. If this fails, the sweep removes the file
+    // later. Data that was replaced by a response of another kind stays for a person to examine, until `spoolrun clean`
+    // or the sweep removes it.
     if !claim.text.journal.answers.mayHaveReplacedKind { try? spool.removeSetAside(of: claim.job) }
     try claim.finish()
     try await durable(spool.flush(.done), spool.flush(.cur))
   }
 
-  /// Goes on with a commit that a crash cut: the journal says `verified:`, and the inode it names is still the data, or is the output already.
-  /// - Returns: what the payload is; nil where the job is not done by that.
-  /// - Throws: `mismatch-crc32` where that inode holds something else by now; what ``publish(_:unproven:)`` throws.
+  /// Completes a commit that a crash interrupted: the journal has `verified:`, and the inode that it names is still the
+  /// data, or already the output.
+  /// - Returns: the payload's size and digests; nil if there was no such commit.
+  /// - Throws: `mismatch-crc32` if the inode's content has changed; what ``publish(_:unproven:)`` throws.
   func finishInterrupted() async throws -> Mark? {
     let journal = claim.text.journal
     guard let verified = journal.publication.verified else { return nil }
-    // Data that still has a second name would look like somebody else's.
+    // Data that still has a second name would be taken for another job's.
     let root = try outputs.opened()
     try root.removeTemporaries(beside: plan.output, of: [verified.part] + (journal.data.part.map { [$0] } ?? []))
     if let status = try root.status(plan.output), status.isRegular, status.inode == verified.part,
       status.size == verified.size
     {
-      // Its number may be another file's, on another file system in any case. Commits are cut so seldom that all of it is read.
+      // Another file may have the same inode number, for example on another file system. So the whole file is read;
+      // interrupted commits are rare.
       let place = try outputs.place(plan.output)
       let existing = try place.openExisting()
       let mark = try await runBlocking { [reading = existing.reading] in try reading.run() }
@@ -153,11 +159,12 @@ struct Commit {
         return mark
       }
     }
-    // Another fsync of this inode would not bring back what the failed one lost.
+    // A second fsync of this inode would not bring back what the failed one lost.
     if journal.data.lostWrites { return nil }
     guard let part = try PartFile.open(claim.job, in: spool) else { return nil }
     guard part.inode == verified.part, part.length == verified.size else { return nil }
-    // That number may be another file's by now, where flock(2) keeps no other host away: all of it is read again here as well.
+    // Where flock(2) does not exclude other hosts, another file may have this inode number by now. So the whole file is
+    // read here, too.
     let mark = try await runBlocking {
       [reading = part.reading(from: .zero, to: part.length)] in
       try reading.run()
@@ -170,10 +177,10 @@ struct Commit {
     return mark
   }
 
-  /// A file that bears the output's name: the job is done if it is this job's own data, published before a crash, or has the declared
-  /// size and CRC-32.
-  /// - Parameter part: the data, where it is open.
-  /// - Returns: what the payload is; nil where there is none to accept.
+  /// Accepts a file that already has the output's name, if it is this job's own data, published before a crash, or has
+  /// the declared size and CRC-32.
+  /// - Parameter part: the data, if it is open.
+  /// - Returns: the payload's size and digests; nil if there is no such file, or it is to be overwritten.
   /// - Throws: `output-exists`; `bad-output` for a directory.
   func acceptExisting(_ part: PartFile? = nil) async throws -> Mark? {
     guard let status = try outputs.opened().status(plan.output) else { return nil }
@@ -182,12 +189,13 @@ struct Commit {
     }
     let journal = claim.text.journal
     let data = try spool.status(.partial, claim.job.part)
-    // What is to replace a file, and has no history, is a new job: that older data of its name is the file itself says nothing of what it wants.
+    // A new job that is to replace a file must replace it, even if older data with the job's name is the same inode as
+    // that file.
     let isNew = overwrites && claim.origin == .new && journal.isEmpty
     let isOwn = status.isRegular && data?.isSameFile(as: status) == true && !isNew
     if overwrites, !isOwn { return nil }
-    // A gesture that came between the receipt and the move to done/ leaves a job whose payload is in its place.
-    // So does a crash between the payload's name and the receipt; and what has changed since must not get a receipt of its own.
+    // The payload may already be published: a person moved the job between the receipt and the move to done/, or a
+    // crash came between the payload's name and the receipt. A payload that has changed since must not get a receipt.
     let vouched = journal.publication.published ?? (claim.origin == .new ? nil : journal.publication.verified)
     let published = vouched.flatMap { $0.part == status.inode ? $0.digests : nil }
     var expected = plan.request.expected

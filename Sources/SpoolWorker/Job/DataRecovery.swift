@@ -1,11 +1,11 @@
 internal import Spool
 
-/// Opens a job's data and makes it what ``Recovery`` decides: cut, copied, read again.
+/// Opens a job's data and does what ``Recovery`` decides: cuts, copies, reads it again.
 @WorkerLoop
 struct DataRecovery {
   struct Result {
     let data: PartData
-    /// Bytes that were fetched and not recorded as such.
+    /// Bytes that a killed worker fetched and did not record.
     let unrecorded: UInt64
   }
 
@@ -31,7 +31,7 @@ struct DataRecovery {
     if let mark = recovery.verifies, try await read(part, from: .zero, to: mark.offset) != mark {
       (recovery.length, recovery.from) = (0, .zero)
     }
-    // Before `started:` names this boot and host: from then on the length counts as trusted.
+    // Before `started:` names this boot and host, after which the length counts as trusted.
     if recovery.needsNewInode { part = try await copy(part, to: recovery.length) }
     try part.truncate(to: recovery.length)
     if recovery.length > 0 {
@@ -44,12 +44,12 @@ struct DataRecovery {
     return Result(data: data, unrecorded: unrecorded)
   }
 
-  /// The job's data file, made where there is none. Where another job has the name, this one gets another.
+  /// Opens the job's data file, or creates it. If another job has the name, this job gets another one.
   private func open() throws -> PartFile {
     let root = try environment.outputs.opened()
     for attempt in 0...100 {
       if attempt > 0 { try claim.renumber() }
-      // After a power cut the journal may not know of the temporary name: no line of it was durable when that became so.
+      // After a power cut the journal may lack the line about the temporary name, although the name itself is durable.
       let part = try PartFile.open(claim.job, in: spool) { (inode) throws(SpoolError) in
         try root.removeTemporaries(beside: plan.output, of: [inode])
       }
@@ -67,7 +67,8 @@ struct DataRecovery {
   }
 
   private func copy(_ part: PartFile, to length: UInt64) async throws -> PartFile {
-    // Not as for what is still to come: that waits without an attempt, and would be begun again at once.
+    // A failure, not a wait for space: the job would be claimed again at once, since the wait covers only bytes still
+    // to come.
     if let shortage = environment.space.shortage(of: length) {
       throw Failure(
         .diskFull, "the data has to be copied: \(shortage.reason)", expected: "\(shortage.needed)",

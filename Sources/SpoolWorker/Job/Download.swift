@@ -10,14 +10,14 @@ final class Download {
   private let account: AttemptAccount
   private let checkpointer: Checkpointer
   private let verification: Verification
-  /// The first id of this job's requests; ``JobRequest/connectionRange`` leaves room for one each.
+  /// The id of the job's first request; the ids after it, one for each connection, are reserved for the job.
   private let requests: UInt64
   private let started: () -> Void
-  /// What is under way.
+  /// The running fetch.
   private var fetch: MirrorFetch?
   private var isStopped = false
 
-  /// - Parameter started: called when the first mirror is about to be asked.
+  /// - Parameter started: called before the first request to each mirror.
   init(
     _ plan: JobPlan, _ data: PartData, _ environment: JobEnvironment, _ account: AttemptAccount,
     _ checkpointer: Checkpointer, _ verification: Verification, requests: UInt64, started: @escaping () -> Void
@@ -32,17 +32,17 @@ final class Download {
     self.verification = verification
   }
 
-  /// Ends what is under way.
+  /// Stops the running fetch.
   func stop() {
     isStopped = true
     fetch?.stop()
   }
 
-  /// A few times a second.
+  /// To be called a few times a second.
   func tick() { fetch?.tick() }
 
-  /// Asks the mirrors in turn. One without progress, or with other data than the job declares, is left; when all are,
-  /// the attempt has failed.
+  /// Tries the mirrors in turn. It leaves a mirror that makes no progress, or whose data is not what the job declares.
+  /// The attempt fails when no mirror is left.
   /// - Throws: ``Failure`` of the mirrors, ``JobStop``, ``SpoolError``.
   func run() async throws {
     let mirrors = plan.mirrors.enumerated().map { index, parts in
@@ -52,7 +52,8 @@ final class Download {
     for (index, mirror) in mirrors.enumerated() {
       do {
         try begin(mirror)
-        // After a mismatch each mirror has to stand for all of the data, or one that is wrong would spoil what the others bring.
+        // After a mismatch each mirror has to send all of the data alone, so that a wrong mirror cannot spoil the data
+        // of the others.
         let isAlone = data.claim.text.journal.attempts.mismatches > 0 || failures.contains { $0.code.isMismatch }
         try await fetch(mirror, with: isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.scheme.hasBoundedRanges))
         return try await verification.run()
@@ -62,7 +63,7 @@ final class Download {
         if index + 1 < mirrors.count { try await leave(mirror, failure) }
       }
     }
-    // One mirror that may come back keeps the job alive.
+    // A temporary failure of one mirror is enough for another attempt.
     if let decisive = failures.last(where: { $0.failureClass == .temporary }) ?? failures.last { throw decisive }
   }
 
@@ -76,7 +77,7 @@ final class Download {
     log("started", Fields().with("attempt", account.number).with("at", data.part.length).with("url", url))
   }
 
-  /// - Parameter others: mirrors that may take part where there are several connections.
+  /// - Parameter others: mirrors that may be used too if there are several connections.
   private func fetch(_ mirror: MirrorURL, with others: [MirrorURL]) async throws {
     let fetch = MirrorFetch(
       mirror, with: others, data, engine: try environment.engine(), id: requests, options: environment.options,
@@ -95,7 +96,7 @@ final class Download {
     log(
       "mirror-failed",
       Fields().with("url", mirror.parts.redacted).with("code", failure.label).with("reason", failure.reason))
-    // A checkpoint under way still uses the descriptor that goes with the data, and none may begin until that is gone.
+    // A running checkpoint still uses the descriptor of the data, and no other may begin until the data is dropped.
     checkpointer.isAllowed = false
     await checkpointer.finish()
     try data.dropData(after: failure.code)

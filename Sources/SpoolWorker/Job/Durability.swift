@@ -1,7 +1,7 @@
 internal import Spool
 
 extension Claim {
-  /// Makes the job with its journal durable.
+  /// Makes the job and its journal durable.
   @WorkerLoop
   func makeDurable(_ durable: GroupCommit) async throws {
     do {
@@ -13,7 +13,7 @@ extension Claim {
 }
 
 extension PartFile {
-  /// So much data is flushed by itself, so that no small job waits for it.
+  /// Bytes of data above which the data is flushed alone, so that small jobs do not wait for it.
   private static let bulk: UInt64 = 8 << 20
 
   /// Makes the data durable.

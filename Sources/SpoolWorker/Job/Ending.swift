@@ -1,22 +1,22 @@
 internal import Spool
 
-/// How an attempt that did not succeed ends. Pure: cause × ownership × trust.
+/// How an attempt that did not succeed ends. Pure: a function of cause, ownership and trust.
 enum Ending {
-  /// The journal gets the failure; the job waits for its next attempt, or is given up.
+  /// Journal the failure; the job waits for its next attempt, or is given up.
   case fail(Failure)
-  /// The worker puts the job down, without a failure: it is due at once.
+  /// Put the job back without a failure; it is due at once.
   case park(reason: String)
-  /// The job is not this worker's any more, and stays where it is.
+  /// Leave the job where it is; it is no longer this worker's.
   case letGo(Loss)
-  /// A person removed the job: its data goes too.
+  /// A person removed the job: remove its data, too.
   case remove
-  /// The job made its last move before the trouble came: whether that is durable is all that is in doubt.
+  /// The job is in `done/`, but the move may not be durable.
   case doubtDone
 
   enum Loss {
-    /// Somebody moved the claim, or took it over.
+    /// The claim was moved, or taken over by another worker.
     case moved
-    /// Somebody wrote to the claim's file.
+    /// The claim's file was changed.
     case changed
   }
 
@@ -28,8 +28,8 @@ enum Ending {
   }
 
   /// - Parameters:
-  ///   - ownership: nil where the claim has made its last move.
-  ///   - trust: in what the attempt wrote.
+  ///   - ownership: nil after the claim's last move.
+  ///   - trust: how far the attempt's writes are trusted.
   static func decide(_ cause: Cause, _ ownership: Claim.Ownership?, _ trust: Trust) -> Ending {
     switch ownership {
     case nil: return .doubtDone
@@ -48,19 +48,19 @@ enum Ending {
   private static func decide(_ stop: JobStop, _ trust: Trust) -> Ending {
     let reason: String
     switch stop {
-    // What a tick saw, though the file is back in its place by now.
+    // As a tick saw it, even if the file is back in its place by now.
     case .lost(let ownership): return decide(.stopped(.shutdown), ownership, trust)
     case .failed(let error): return .fail(Failure(error))
     case .shutdown: reason = "the worker was told to stop"
-    case .noSpace(let shortage): reason = "waits for room: \(shortage)"
-    case .noOutput(let problem): reason = "waits for the output root: \(problem)"
+    case .noSpace(let shortage): reason = "not enough disk space: \(shortage)"
+    case .noOutput(let problem): reason = "no output root: \(problem)"
     }
-    // Whoever takes the job up has to know what an fsync lost.
+    // The next attempt has to know that a failed fsync lost data.
     if case .lost(let error) = trust { return .fail(Failure(error)) }
     return .park(reason: reason)
   }
 
-  /// Whether it takes the claim's own file to end so.
+  /// Whether this ending writes to or moves the claim's file.
   var needsClaim: Bool {
     switch self {
     case .fail, .park: true

@@ -2,7 +2,7 @@ internal import CLinux
 internal import Spool
 internal import Transfer
 
-/// What the attempts of a worker share: its options and the means that they work with.
+/// What all attempts of a worker share: its options, the output root, disk space, memory, the transfer engine.
 @WorkerLoop
 final class JobEnvironment {
   let options: WorkerOptions
@@ -10,13 +10,13 @@ final class JobEnvironment {
   let space: DiskSpace
   let blocks = BlockPool()
   let log: @Sendable (Event) -> Void
-  /// Sees at once whether the worker was told to stop: the signal that ends a service ends its hooks as well, and the
-  /// hook's end may be heard of first.
+  /// Checks at once whether the worker was told to stop. The signal that stops a service also ends its hooks, and the
+  /// worker may notice the end of a hook first.
   var lookForStop: () -> Void = {}
-  /// Bytes of all running transfers that only the page cache has.
+  /// Bytes of all running transfers that may be in the page cache only.
   var undurable: () -> UInt64 = { 0 }
   private(set) lazy var memory = MemoryBudget(limit: options.maxMemory ?? MemoryLimit.ofConnections())
-  /// Makes durable what jobs ask for, together.
+  /// Makes files of several jobs durable together.
   private(set) lazy var durable = GroupCommit { [unowned self] in
     [spoolFileSystem, outputs.fileSystem]
   } isLittleDirty: { [unowned self] in
@@ -24,11 +24,11 @@ final class JobEnvironment {
   }
   private let spoolFileSystem: FileSystem
   private var startedEngine: TransferEngine?
-  /// Dirty bytes beyond which a file is not made durable together with all else.
+  /// Dirty bytes above which the whole file system is not flushed for the sake of a few files.
   private static let littleDirty: UInt64 = 64 << 20
 
   /// - Parameter log: called for each event, on the loop's thread.
-  /// - Throws: ``OutputRootProblem`` where the output root cannot be opened, or is none to publish to.
+  /// - Throws: ``OutputRootProblem`` if the output root cannot be opened, or must not be published to.
   init(_ spool: Spool, _ options: WorkerOptions, log: @escaping @Sendable (Event) -> Void) throws(OutputRootProblem) {
     self.options = options
     self.log = log
@@ -37,7 +37,7 @@ final class JobEnvironment {
     do throws(SpoolError) { spoolFileSystem = try spool.fileSystem() } catch { throw .missing(error) }
   }
 
-  /// The engine of all transfers, which starts with the first of them.
+  /// The engine of all transfers; created for the first one.
   func engine() throws(TransferError) -> TransferEngine {
     if let startedEngine { return startedEngine }
     spoolrun_keep_freed_memory()

@@ -7,7 +7,7 @@ struct JobPlan {
   let mirrors: [URLParts]
   let output: OutputPath
 
-  /// - Throws: `malformed` or `protocol` with the line at fault, `bad-output`, `too-large`.
+  /// - Throws: ``Failure``: `malformed` or `protocol` with the line, `bad-output`, `too-large`.
   init(_ request: JobRequest, protocols: Set<Scheme>) throws(Failure) {
     self.request = request
     if let size = request.expected.size, let failure = request.tooLarge(size) { throw failure }
@@ -27,7 +27,8 @@ struct JobPlan {
     }
     self.mirrors = mirrors
     guard let text = request.output?.text ?? mirrors.first?.lastPathSegment else {
-      throw Failure(.badOutput, "the URL ends in no file name: add an `output:` line", line: request.urls.first?.number)
+      throw Failure(
+        .badOutput, "the URL does not end in a file name: add an `output:` line", line: request.urls.first?.number)
     }
     if let reason = OutputPath.defect(of: text) {
       throw Failure(
@@ -39,7 +40,7 @@ struct JobPlan {
 }
 
 extension JobRequest {
-  /// This request with the keys of `defaults`, and within the worker's own bounds, which a job may only tighten.
+  /// This request with the keys of `defaults`, limited by the worker's own options. A job may only lower these limits.
   func bounded(by options: WorkerOptions) -> JobRequest {
     var result = inheriting(options.defaults)
     result.maxSize = [result.maxSize, options.maxSize].compactMap { $0 }.min()
@@ -47,10 +48,10 @@ extension JobRequest {
     return result
   }
 
-  /// The failure of a payload that is too large; nil for one that is not.
+  /// The failure if the payload is too large; nil if it is not.
   /// - Parameters:
   ///   - size: bytes of the payload.
-  ///   - isAll: whether `size` is that of the whole; otherwise, of what has come so far.
+  ///   - isAll: whether `size` is the size of the whole; otherwise it counts the bytes received so far.
   func tooLarge(_ size: UInt64, isAll: Bool = true) -> Failure? {
     guard let maxSize, size > maxSize else { return nil }
     return Failure(

@@ -1,14 +1,14 @@
 internal import Spool
 internal import Transfer
 
-/// The spool's hooks, and what they are told.
+/// Runs the spool's hooks with their environment variables.
 extension JobEnvironment {
-  /// - Parameter stop: ends the hook that runs.
+  /// - Parameter stop: stops the running hook.
   func hooks(of spool: Spool, _ stop: ChildStop) -> Hooks {
     Hooks(spool: spool, stop: stop) { [log] event in log(event) }
   }
 
-  /// What hooks are told of a payload.
+  /// The environment variables that describe a payload.
   func facts(_ plan: JobPlan, _ whole: Mark, in spool: Spool) -> [ChildProcess.Variable] {
     [
       .init("SPOOLRUN_OUTPUT", plan.output.text), .init("SPOOLRUN_URL", plan.mirrors[0].redacted),
@@ -17,13 +17,13 @@ extension JobEnvironment {
     ]
   }
 
-  /// Tells the `failed` hook of a job that is given up.
+  /// Runs the `failed` hook for a job that is given up.
   /// - Parameter record: the fields of a `failed:` line.
   func tellFailed(_ job: FileName, _ record: Fields, in spool: Spool, _ stop: ChildStop) async {
     _ = await hooks(of: spool, stop).run(.failed, job: job, Hooks.failure(record))
   }
 
-  /// Tells the `done` hook of a payload.
+  /// Runs the `done` hook for a payload.
   func tellDone(_ job: FileName, _ plan: JobPlan, _ whole: Mark, in spool: Spool, _ stop: ChildStop) async {
     _ = await hooks(of: spool, stop).run(.done, job: job, facts(plan, whole, in: spool))
   }

@@ -1,11 +1,11 @@
 internal import Spool
 
-/// How long a job that may have killed workers has to run before it is cleared.
+/// The time that a job that may have killed workers has to run before it is cleared.
 struct Probation {
-  /// How many workers died in an attempt of the job.
+  /// How many workers died during attempts of the job.
   let deaths: Int
   private let period: Int64
-  /// In milliseconds of the loop's clock; nil before the attempt has begun, and where there is nothing to clear.
+  /// In milliseconds of the loop's clock; nil before the attempt begins, and if there were no deaths.
   private var endsAt: Int64?
 
   /// - Parameter period: in milliseconds.
@@ -14,7 +14,7 @@ struct Probation {
     self.period = period
   }
 
-  /// What the job is given up for, where too many workers died.
+  /// The failure that the job is given up with, if too many workers died.
   /// - Parameter attempts: the job's own `attempts:`.
   func failure(attempts: Int?) -> Failure? { Suspicion.failure(deaths, attempts: attempts) }
 
@@ -22,7 +22,7 @@ struct Probation {
     if deaths > 0, endsAt == nil { endsAt = now + period }
   }
 
-  /// Whether the job is to be cleared now; true once.
+  /// Whether the job is to be cleared now. Returns true once.
   mutating func isOver(at now: Int64) -> Bool {
     guard let endsAt, now >= endsAt else { return false }
     self.endsAt = .max

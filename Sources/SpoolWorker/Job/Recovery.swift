@@ -1,36 +1,40 @@
 internal import Spool
 
-/// How much of the data that a job left behind is to be trusted (protocol, invariant 4).
+/// How much of the data of earlier attempts is trusted (INTERNALS.md, invariant 4).
 struct Recovery: Equatable {
   /// Cut the data to this length…
   var length: UInt64
-  /// …and carry the checksum on from here.
+  /// …and continue the checksum from here.
   var from: Mark
-  /// Copy it into a new inode first: writes to this one may still come, or were lost.
+  /// Copy the data to a new inode first: writes to this one may still arrive, or were lost.
   var needsNewInode = false
-  /// Write what is read again: its writes may have been lost unseen.
+  /// Write the data that is read again: its earlier writes may have been lost unnoticed.
   var rewrites = false
-  /// Read all before this mark as well, and start from 0 unless its checksum agrees: the file is another than the one journaled.
+  /// Also read everything before this mark, and start from 0 unless the checksum agrees: the file is not the one that
+  /// the journal names.
   var verifies: Mark?
 
   static let nothing = Recovery(length: 0, from: .zero)
 
   /// - Parameters:
-  ///   - length: of the data file; `inode`: its own.
+  ///   - length, inode: of the data file.
   ///   - host, boot: of this worker.
-  ///   - isTakenOver: whoever wrote it last could not say how that ended.
+  ///   - isTakenOver: whether the last attempt has no end record.
   static func decide(
     length: UInt64, inode: UInt64, journal: Journal, host: String, boot: String, isTakenOver: Bool
   ) -> Recovery {
     let isSameHost = journal.attempts.lastStart.map { $0.host == host } ?? true
-    // A worker of another host that sleeps may still write to it; and what the journal doesn't know may be another job's.
+    // A sleeping worker on another host may still write to the file. A file that the journal does not name may be
+    // another job's.
     let isForeign = !isSameHost || length > 0 && (journal.data.version == nil || journal.data.part != inode)
     var nothing = Self.nothing
     nothing.needsNewInode = journal.data.lostWrites || isForeign
     guard length > 0, journal.data.version != nil, let start = journal.attempts.lastStart else { return nothing }
-    // A process that died lost nothing; a machine that did may have the length without the data.
+    // After the death of a process its writes are still there. After the crash of a machine the file may have the
+    // length without the data.
     let isTrusted = isSameHost && start.boot == boot && boot != "unknown" && !journal.data.lostWrites
-    // It may have died between a failed fsync and the line that tells of it. The page cache still has the bytes, but takes them for written.
+    // The worker may have died between a failed fsync and the line that records it. The page cache still has the bytes,
+    // but treats them as written.
     let isDoubtful = isTrusted && isTakenOver && !isForeign
     let marks = [isTrusted && !isDoubtful ? journal.data.softMark : nil, journal.data.checkpoint].compactMap { $0 }
       .filter { $0.offset <= length }
@@ -40,13 +44,13 @@ struct Recovery: Equatable {
     var recovery = Recovery(length: usable, from: mark, needsNewInode: isForeign || journal.data.lostWrites)
     recovery.rewrites = isDoubtful
     if isForeign {
-      // Moved here by cp or a restored backup, or another job's of the same name. Another host's may be so under the same
-      // number, which the file system gives out again.
+      // The file may come from cp or a restored backup, or belong to another job of the same name. Data from another
+      // host may be such a file even with the same inode number, because file systems reuse numbers.
       guard mark.offset > 0 else { return nothing }
       recovery.length = mark.offset
       recovery.verifies = mark
     }
-    // Shorter than what was once durable: not the file that the journal speaks of.
+    // Shorter than what was durable, so it is not the file that the journal describes.
     if let checkpoint = journal.data.checkpoint, length < checkpoint.offset { return nothing }
     return recovery
   }

@@ -1,12 +1,11 @@
 internal import Spool
 
-/// What becomes of jobs in whose attempts workers died: each may be why. Others go first, always; one that was there
-/// twice runs alone; and one that goes on like that is given up.
+/// How jobs are treated during whose attempts workers died, as each of them may be the cause. Other jobs always go
+/// first. After two deaths a job runs alone. After more it is given up.
 enum Suspicion {
-  /// Deaths from which on a job runs without another transfer beside it, so that none but this one is suspected of the
-  /// next.
+  /// The number of deaths from which a job runs alone, so that only this job is suspected of the next death.
   private static let alone = 2
-  /// Deaths below which no job is given up: power cuts are among them.
+  /// No job is given up with fewer deaths, because power cuts count as deaths, too.
   private static let fewest = 3
 
   static func wantsToBeAlone(_ deaths: Int) -> Bool { deaths >= alone }
@@ -14,9 +13,7 @@ enum Suspicion {
   /// - Parameter attempts: the job's own `attempts:`.
   static func failure(_ deaths: Int, attempts: Int?) -> Failure? {
     guard deaths >= max(fewest, attempts ?? JobRequest.defaultAttempts) else { return nil }
-    return Failure(
-      .killsWorker,
-      "\(deaths) workers in a row died while they worked on it: find out of what, such as memory (journalctl, dmesg), then use spoolrun retry"
-    )
+    let advice = "find the cause, for example lack of memory (journalctl, dmesg), then run spoolrun retry"
+    return Failure(.killsWorker, "\(deaths) workers in a row died while they ran this job: \(advice)")
   }
 }

@@ -1,6 +1,6 @@
 internal import Spool
 
-/// Checks data that is whole: against what the job and the server say of it, then by the spool's own `verify` hook.
+/// Checks complete data against what the job declares and the server stated, then with the spool's `verify` hook.
 @WorkerLoop
 struct Verification {
   private let plan: JobPlan
@@ -23,13 +23,13 @@ struct Verification {
 
   private func check() throws(Failure) {
     let part = data.part
-    // Fetched when more was allowed.
+    // The data may be from before `max-size` was lowered.
     if let failure = data.request.tooLarge(part.length) { throw failure }
     let expected = Expectation(size: data.total, digests: data.request.expected.digests)
     if let mismatch = expected.mismatch(part.mark) { throw Failure(mismatch) }
   }
 
-  /// The spool's own `verify` program has the last word on a payload.
+  /// The spool's `verify` hook decides last.
   private func askHook() async throws {
     let hooks = environment.hooks(of: claim.spool, hookStop)
     guard hooks.has(.verify) else { return }
@@ -38,25 +38,26 @@ struct Verification {
     let answer = await hooks.run(
       .verify, job: claim.job.fileName,
       environment.facts(plan, data.part.mark, in: claim.spool) + [.init("SPOOLRUN_PAYLOAD", payload)])
-    // What is set aside anyway, nobody has to vouch for.
+    // Before the check of the seal: rejected data is set aside, whether or not the hook changed it.
     if case .no(let reason) = answer { throw Failure(.rejected, "the verify hook rejected the data: \(reason)") }
     try await checkSeal(seal)
     if case .nothing(let reason) = answer {
-      // What ends the worker has ended the hook: then the attempt is stopped by now, and this is no failure.
+      // The signal that stops the worker may have ended the hook. Then the attempt is stopped here, and this is no
+      // failure.
       environment.lookForStop()
-      throw Failure(.hook, "the verify hook gave no answer: \(reason)")
+      throw Failure(.hook, "the verify hook gave no verdict: \(reason)")
     }
   }
 
-  /// A hook may be root, whom no mode and no descriptor keeps from writing. The data is read again only where something
-  /// was done to its file.
+  /// A hook may run as root, which can write to any file. The data is read again only if its file's times or size
+  /// changed.
   private func checkSeal(_ seal: FileStatus.Stamp) async throws {
     let part = data.part
     let stamp = try part.stamp()
     if stamp == seal { return }
     func changed(_ expected: String, _ found: String) -> Failure {
       Failure(
-        .hookChanged, "the verify hook changed the data: let it work on a copy", expected: expected, found: found)
+        .hookChanged, "the verify hook changed the data: it must work on a copy", expected: expected, found: found)
     }
     guard stamp.size == seal.size else { throw changed("\(seal.size)", "\(stamp.size)") }
     let expected = part.mark

@@ -4,7 +4,7 @@ internal import Spool
 internal import Synchronization
 internal import SystemPackage
 
-/// Tells programs that run beside the transfers to end, from whichever thread, and for good.
+/// Tells child processes to stop. May be used from any thread and cannot be undone.
 final class ChildStop: Sendable {
   private let flag = Atomic(false)
 
@@ -13,24 +13,24 @@ final class ChildStop: Sendable {
   func request() { flag.store(true, ordering: .relaxed) }
 }
 
-/// A program that runs to its end beside the transfers: a hook, a gate.
+/// A hook or a gate command, run without blocking the transfers.
 struct ChildProcess: Sendable {
   enum End: Sendable, Equatable {
     case exited(Int32)
     case signalled(Int32)
     case timedOut
-    /// It was told to end, and did so without saying yes, or was killed.
+    /// It was told to stop, and then exited with another status than 0, or was killed.
     case stopped
   }
 
   struct Outcome: Sendable {
     let end: End
-    /// What it printed on either stream, at most ``outputLimit`` bytes.
+    /// Its standard output and error, at most ``outputLimit`` bytes.
     let output: [UInt8]
 
     var isSuccess: Bool { end == .exited(0) }
 
-    /// For a record: how it ended, and the last that it said of that.
+    /// For a record: how it ended, and the last line of its output.
     var reason: String {
       let last = output.split(separator: 0x0A).last.map { escaped($0.prefix(200)) } ?? ""
       return last.isEmpty ? description : "\(description): \(last)"
@@ -42,12 +42,12 @@ struct ChildProcess: Sendable {
       case .exited(let status): "exit status \(status)"
       case .signalled(let signal): "killed by signal \(signal)"
       case .timedOut: "still running after its time limit"
-      case .stopped: "told to end, because the worker or its job was"
+      case .stopped: "stopped, because the worker or its job was stopped"
       }
     }
   }
 
-  /// What an environment holds: any bytes but NUL (environ(7)), as file names are.
+  /// An environment variable: any bytes but NUL (environ(7)), because file names are such bytes.
   struct Variable {
     let name: String
     let value: [UInt8]
@@ -68,12 +68,11 @@ struct ChildProcess: Sendable {
   let seconds: Int
   let stop: ChildStop
 
-  /// Seconds from SIGTERM to SIGKILL where it is told to end; and all that one has which begins after that.
+  /// Seconds from SIGTERM to SIGKILL after a stop. Also the time limit of a program that starts after the stop.
   static let grace = 5
 
-  /// Runs it; its whole process group is killed when the time is up, and told to end with SIGTERM when ``stop`` is
-  /// requested meanwhile.
-  /// - Throws: `Errno` where it cannot be started.
+  /// Runs the program. Its process group gets SIGKILL when the time is up, and SIGTERM when ``stop`` is requested.
+  /// - Throws: `Errno` if it cannot be started.
   func run() async throws(Errno) -> Outcome {
     try await runBlocking { () throws(Errno) in try runUntilExit() }
   }
@@ -87,7 +86,7 @@ struct ChildProcess: Sendable {
       if !names.contains(Array(inherited.prefix { $0 != 0x3D })) { variables.append(inherited) }
       next += 1
     }
-    // Before it begins: one that could not be told of a stop any more would be taken for one that ran out of time.
+    // Determined before the start. A stop that is requested between the start and this check would never be passed on.
     let mayBeTold = !stop.isRequested
     var output: Int32 = -1
     let process = withCStrings(arguments.map { Array($0.utf8) }) { argv in
@@ -98,14 +97,15 @@ struct ChildProcess: Sendable {
     return try collect(process, output, mayBeTold: mayBeTold)
   }
 
-  /// - Parameter mayBeTold: false for one that begins when all is to end, as a `done` of the last job: it needs no telling.
+  /// - Parameter mayBeTold: whether to pass on a stop; false for a program that starts after the stop, such as the
+  ///   `done` hook of the last job.
   private func collect(_ process: Int32, _ output: Int32, mayBeTold: Bool) throws(Errno) -> Outcome {
     var mayBeTold = mayBeTold
     var isTold = false
     var deadline = LoopExecutor.milliseconds() + Int64(mayBeTold ? seconds : min(seconds, Self.grace)) * 1000
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4096)
-    /// Waits for output, and takes some.
+    /// Waits for output and reads some of it.
     func take(milliseconds: Int64) -> Bool {
       var polled = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
       guard poll(&polled, 1, Int32(clamping: milliseconds)) > 0 else { return false }
@@ -127,27 +127,27 @@ struct ChildProcess: Sendable {
         kill(-process, SIGKILL)
       }
       let hasSaid = !isKilled && take(milliseconds: min(left, 50))
-      // It has ended when it has ended, and not when its output is closed, which something that it left in the background may hold open.
       if isTold, hasEnded(process) {
-        // A child that was just forked may have missed the signal. Before the process is waited for, its number is no
-        // other group's.
+        // A child that the process forked just before may have missed the signal. Until waitpid(2), no other process
+        // group can get this number.
         kill(-process, SIGKILL)
       }
+      // Waits for the process, not for the end of its output, which background processes may keep open.
       let waited = waitpid(process, &status, isKilled ? 0 : WNOHANG)
       if waited == process { break }
-      // Never a yes by default.
+      // An error must not count as success.
       if waited < 0, errno != EINTR { throw Errno(rawValue: errno) }
-      // It may have closed its output, which is readable then at once, each time.
+      // A closed output is always readable, so without a pause this would spin.
       if !hasSaid { usleep(10_000) }
     }
-    // What a pipe holds (pipe(7)), and no more, should something go on writing.
+    // At most the capacity of a pipe (pipe(7)), in case a background process continues to write.
     for _ in 0..<(64 * 1024 / buffer.count) where !isKilled {
       if !take(milliseconds: 0) { break }
     }
     return Outcome(end: end(status, isTold: isTold, isKilled: isKilled), output: bytes)
   }
 
-  /// Whether it waits to be waited for (waitid(2)).
+  /// Whether the process has ended and was not waited for yet (waitid(2)).
   private func hasEnded(_ process: Int32) -> Bool {
     var info = siginfo_t()
     return waitid(P_PID, UInt32(process), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_signo == SIGCHLD
@@ -158,7 +158,7 @@ struct ChildProcess: Sendable {
     // wait(2): the low seven bits are the signal; 0 for an exit, whose status is in the next byte.
     let signal = status & 0x7F
     let end: End = signal == 0 ? .exited((status >> 8) & 0xFF) : .signalled(signal)
-    // What a shell says of a tool that was ended is no judgement.
+    // The exit status of a shell whose command was ended by the signal is not a verdict.
     return isTold && end != .exited(0) ? .stopped : end
   }
 

@@ -1,6 +1,6 @@
 internal import Transfer
 
-/// Lets libcurl do the loop's waiting.
+/// Makes the loop wait in libcurl's poll.
 final class EngineDriver: LoopDriver {
   private let engine: TransferEngine
 

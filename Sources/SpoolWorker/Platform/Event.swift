@@ -1,12 +1,12 @@
 package import Spool
 
-/// One thing that happened, for the log.
+/// An event for the log.
 package struct Event: Sendable {
   package enum Level: String, Sendable { case debug, info, warning, error }
 
   package let name: String
   package let level: Level
-  /// The job's name as bytes; nil where the event concerns the whole spool.
+  /// The job's name as bytes; nil if the event concerns the whole spool.
   package let job: FileName?
   package let fields: Fields
 

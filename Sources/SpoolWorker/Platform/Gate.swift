@@ -1,14 +1,14 @@
 internal import Spool
 internal import SystemPackage
 
-/// A command that decides whether jobs may start now: its exit status 0 opens the gate.
+/// A command that decides whether jobs may start now: the gate is open if its exit status is 0.
 package struct Gate: Sendable {
   /// The option that set it, for messages.
   private let option: String
   /// For `/bin/sh -c`.
   private let command: String
 
-  /// How long an answer holds, in milliseconds.
+  /// How long an answer is valid, in milliseconds.
   static let validity: Int64 = 10_000
   /// In seconds.
   private static let timeLimit = 30
@@ -21,7 +21,7 @@ package struct Gate: Sendable {
     self.command = command
   }
 
-  /// Closed while NetworkManager says, or guesses, that the connection is metered: the property Metered of
+  /// Closed while NetworkManager reports or guesses that the connection is metered: the property Metered of
   /// org.freedesktop.NetworkManager is 1 for yes and 3 for "guess yes" (NMMetered).
   package static let unmeteredOnly = Gate(
     option: "--unmetered-only",
@@ -39,11 +39,11 @@ package struct Gate: Sendable {
   enum Answer: Sendable, Equatable {
     case open
     case closed(String)
-    /// It could not be asked: what is wrong and what to do.
+    /// It could not be asked. The text says what is wrong and what to do.
     case broken(String)
   }
 
-  /// - Parameter stop: ends the command, whose answer nobody waits for any more.
+  /// - Parameter stop: stops the command.
   func ask(_ stop: ChildStop) async -> Answer {
     let outcome: ChildProcess.Outcome
     do throws(Errno) {
@@ -55,7 +55,7 @@ package struct Gate: Sendable {
     }
     switch outcome.end {
     case .exited(0): return .open
-    // What sh says of a command that it cannot find or run (POSIX, sh, EXIT STATUS).
+    // sh could not find or run the command (POSIX, sh, EXIT STATUS).
     case .exited(126), .exited(127): return .broken("\(option): the command cannot be run: \(outcome.reason)")
     default: return .closed("\(option): \(outcome.reason)")
     }

@@ -1,7 +1,7 @@
 internal import Spool
 
-/// Makes what many jobs wait for durable in rounds that they share (group commit). What is asked for while a round is under way goes into the next,
-/// so a lone job never waits, and under load nobody waits for more than two rounds.
+/// Makes files of several jobs durable in shared rounds (group commit). Requests that arrive during a round go into the
+/// next one. So a single job never waits, and under load a job waits for at most two rounds.
 @WorkerLoop
 final class GroupCommit {
   private struct Request {
@@ -10,21 +10,22 @@ final class GroupCommit {
   }
 
   private let fileSystems: () -> [FileSystem]
-  /// Whether so little is dirty that to write it all out holds nobody up.
+  /// Whether there is so little dirty data that flushing all of it delays nobody.
   private let isLittleDirty: () -> Bool
   private var waiting: [Request] = []
   private var isUnderWay = false
   private var cost = Cost()
   private var hasFailed = false
 
-  /// - Parameter fileSystems: those that may be made durable as a whole, asked for in each round: an output root may be opened anew.
+  /// - Parameter fileSystems: the file systems that may be flushed as a whole. Called in each round, because the output
+  ///   root may be reopened.
   init(_ fileSystems: @escaping () -> [FileSystem], isLittleDirty: @escaping () -> Bool) {
     self.fileSystems = FileSystem.isReliable ? fileSystems : { [] }
     self.isLittleDirty = isLittleDirty
   }
 
   /// Returns when all of `flushes` are durable.
-  /// - Throws: ``SpoolError`` of the first that failed.
+  /// - Throws: the ``SpoolError`` of the first that failed.
   func callAsFunction(_ flushes: Flush...) async throws { try await self(flushes) }
 
   func callAsFunction(_ flushes: [Flush]) async throws {
@@ -49,7 +50,8 @@ final class GroupCommit {
       let began = clock.now
       let outcome = await runBlocking { round.run() }
       cost.note(clock.now - began, flushes: flushes.count, syncedAll: syncsAll)
-      // The error was reported once and not again (errseq), perhaps for a file that asks only later: from now on each file's own word counts.
+      // The kernel reports such an error only once (errseq), perhaps for a file whose request comes later. So from now
+      // on each file is flushed by itself.
       if outcome.fileSystemFailed { hasFailed = true }
       for request in requests {
         if let error = request.flushes.lazy.compactMap({ outcome.errors[$0.target] }).first {
@@ -62,10 +64,10 @@ final class GroupCommit {
     isUnderWay = false
   }
 
-  /// What flushes took lately. Each fsync(2) is a commit of the file system's own journal, and so is one syncfs(2) for any number of files;
-  /// but that writes out what others have dirtied, too.
+  /// How long recent flushes took. Each fsync(2) commits the file system's own journal. One syncfs(2) does that once
+  /// for any number of files, but also writes the dirty data of other programs.
   struct Cost {
-    /// Fewer are flushed one by one in any case.
+    /// Fewer files are always flushed one by one.
     private static let leastForFileSystem = 4
     private var single = Duration.milliseconds(2)
     private var whole = Duration.milliseconds(4)
@@ -77,13 +79,13 @@ final class GroupCommit {
         whole = (whole * 2 + duration) / 3
       } else {
         single = (single * 2 + duration / flushes) / 3
-        // Forgets a slow one, so that it is tried again.
+        // Slowly forgets a slow syncfs, so that it is tried again.
         whole = whole * 9 / 10
       }
     }
   }
 
-  /// What one round does, on another thread.
+  /// The work of one round, done on another thread.
   struct Round: Sendable {
     let flushes: [Flush]
     let fileSystems: [FileSystem]

@@ -1,21 +1,21 @@
 internal import Spool
 internal import SystemPackage
 
-/// The executables in the spool's `hooks/`: `verify` may reject a payload before it is published, `done` and `failed` are told.
-/// They get the job's facts in the environment and never on a command line.
+/// Runs the executables in the spool's `hooks/`. `verify` may reject a payload before it is published; `done` and
+/// `failed` are notified. They get the facts of the job as environment variables, never on a command line.
 @WorkerLoop
 struct Hooks {
   enum Name: String { case verify, done, failed }
 
-  /// Seconds that a hook may take.
+  /// The time limit of a hook, in seconds.
   static let timeLimit = 300
 
   let spool: Spool
-  /// Ends the one that runs: the worker stops, or a person took its job away.
+  /// Stops the running hook when the worker stops, or when a person moves or removes the job.
   let stop: ChildStop
   let log: @WorkerLoop (Event) -> Void
 
-  /// What `failed` is told: each fact, empty where there is none.
+  /// The variables of the `failed` hook. A missing fact is an empty value.
   /// - Parameter record: the fields of a `failed:` line.
   static func failure(_ record: Fields) -> [ChildProcess.Variable] {
     [("CODE", "code"), ("REASON", "reason"), ("LINE", "line"), ("ATTEMPTS", "attempt")].map { name, key in
@@ -26,16 +26,16 @@ struct Hooks {
   enum Answer {
     case yes
     case no(String)
-    /// It could not be asked, or was ended before it could say anything.
+    /// It could not be run, or ended without a verdict.
     case nothing(String)
   }
 
-  /// Whether there is a hook `name`, whatever may be wrong with it, which is told when it is to run.
+  /// Whether there is a hook `name`, even if it cannot be run. ``run(_:job:_:)`` reports why.
   func has(_ name: Name) -> Bool {
     do throws(SpoolError) { return try spool.hook(name.rawValue) != nil } catch { return true }
   }
 
-  /// Runs the hook `name` if there is one; nil where there is none.
+  /// Runs the hook `name`; nil if there is none.
   func run(_ name: Name, job: FileName, _ facts: @autoclosure () -> [ChildProcess.Variable]) async -> Answer? {
     do throws(SpoolError) {
       switch try spool.hook(name.rawValue) {
@@ -74,7 +74,8 @@ struct Hooks {
       }
       switch outcome.end {
       case .exited(0): return .yes
-      // From 126 on a shell says that a command could not be run, or was ended by a signal (POSIX, sh, EXIT STATUS).
+      // With a status from 126 on, a shell reports that a command could not be run or was ended by a signal (POSIX, sh,
+      // EXIT STATUS).
       case .exited(1..<126): return .no(outcome.reason)
       default: return .nothing(outcome.reason)
       }

@@ -1,26 +1,26 @@
 internal import Glibc
 
-/// How much memory this process may have, as far as its control groups and the machine say.
+/// How much memory this process may use, by its control groups and the machine's memory.
 package enum MemoryLimit {
-  /// The most of it that several connections take, where `--max-memory` does not say: bytes.
+  /// The largest default for `--max-memory`, in bytes.
   static let most: UInt64 = 512 << 20
 
-  /// A quarter of what there is, or ``most``.
+  /// A quarter of the available memory, at most ``most``.
   static func ofConnections() -> UInt64 {
     let machine = UInt64(max(0, sysconf(Int32(_SC_PHYS_PAGES)))) * UInt64(max(0, sysconf(Int32(_SC_PAGESIZE))))
     let groups = contents("/proc/self/cgroup").flatMap { ofGroups($0, contents: contents) }
     return min(min(groups ?? .max, machine) / 4, most)
   }
 
-  /// The least of the limits of a process's control groups and of those above them (cgroups(7); version 2: memory.max
-  /// and memory.high, version 1: memory.limit_in_bytes).
+  /// The lowest limit of a process's control groups and their parents (cgroups(7); version 2: memory.max and
+  /// memory.high, version 1: memory.limit_in_bytes).
   ///
-  /// In a container, the paths can be the host's while only the container's own groups are mounted: what is not there
-  /// is passed over.
+  /// In a container, the paths may be those of the host while only the container's own groups are mounted. Missing
+  /// files are skipped.
   /// - Parameters:
   ///   - groups: the text of `/proc/self/cgroup`, lines of `ID:CONTROLLERS:PATH`.
-  ///   - contents: a file's text; nil where there is none.
-  /// - Returns: bytes; nil where there is no limit.
+  ///   - contents: returns a file's text; nil if there is no such file.
+  /// - Returns: bytes; nil if there is no limit.
   package static func ofGroups(_ groups: String, contents: (String) -> String?) -> UInt64? {
     var limits: [UInt64] = []
     for line in groups.split(separator: "\n") {
@@ -34,7 +34,7 @@ package enum MemoryLimit {
       while true {
         let path = parts.map { "/\($0)" }.joined()
         for mount in mounts {
-          // `max`, which is no number, is no limit.
+          // The value `max` means no limit.
           limits += files.compactMap { contents("\(mount)\(path)/\($0)").flatMap { UInt64($0.prefix { $0 != "\n" }) } }
         }
         if parts.popLast() == nil { break }
@@ -43,7 +43,7 @@ package enum MemoryLimit {
     return limits.min()
   }
 
-  /// The first page of a small file, as those of proc(5) are.
+  /// Reads at most the first 4 KiB of a file; the files of proc(5) and cgroups(7) are small.
   private static func contents(_ path: String) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }

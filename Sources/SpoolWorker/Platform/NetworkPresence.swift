@@ -1,12 +1,13 @@
 internal import CLinux
 internal import Glibc
 
-/// Whether this machine is on a network at all, so that a failure to connect can be told from a dead server.
+/// Whether this machine has a network connection, to distinguish a missing network from a dead server.
 enum NetworkPresence {
-  /// An interface that is up and running, no loopback, with an IPv4 address or an IPv6 one that is not link-local.
+  /// Whether an interface other than loopback is up and running and has an IPv4 address, or an IPv6 address that is not
+  /// link-local.
   static func hasAddress() -> Bool {
     var list: UnsafeMutablePointer<ifaddrs>?
-    // Without an answer nothing may be concluded: then the failure counts as the server's.
+    // If this fails, nothing is known, and the failure counts as the server's.
     guard getifaddrs(&list) == 0 else { return true }
     defer { freeifaddrs(list) }
     var next = list
@@ -29,9 +30,11 @@ enum NetworkPresence {
     return false
   }
 
-  /// Whether any host beyond the links is thought to be reachable: an address of one kind may be out of reach where only the other kind has a route.
+  /// Whether there is a route beyond the local links for IPv4 or IPv6. An address of one family may be unreachable
+  /// because only the other family has a route.
   static func hasRoute() -> Bool {
-    // Addresses for documentation (RFC 5737, RFC 3849). To connect a datagram socket looks for a route and sends nothing (connect(2)).
+    // Addresses for documentation (RFC 5737, RFC 3849). Connecting a datagram socket looks up a route and sends nothing
+    // (connect(2)).
     ["192.0.2.1", "2001:db8::1"].contains { text in
       var hints = addrinfo()
       hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV

@@ -2,10 +2,11 @@ internal import CLinux
 internal import Glibc
 internal import Synchronization
 
-/// Runs a call that may block for long (fsync, reading a large file, waiting for a program) on a thread of its own, so that no transfer waits for it.
+/// Runs a call that may block for long (fsync, reading a large file, waiting for a program) on another thread, so that
+/// no transfer waits for it.
 ///
-/// Not on the global executor: libdispatch's threads stay when the work is done, and each that may not have the priority it wants, as nobody but
-/// root may, is a line in syslog.
+/// Not on the global executor: libdispatch keeps its threads when the work is done, and writes a line to syslog for
+/// each thread that may not get the priority it wants, which only root may.
 func runBlocking<Value: Sendable, Failure: Error>(
   _ body: @escaping @Sendable () throws(Failure) -> Value
 ) async throws(Failure) -> Value {
@@ -15,13 +16,13 @@ func runBlocking<Value: Sendable, Failure: Error>(
   return try result.get()
 }
 
-/// A thread for one body after another: to make one for each costs more than many of the calls that are sent to it.
+/// A thread that runs one body after another. Creating a thread for each would cost more than many of the calls.
 ///
-/// `@unchecked Sendable`: `body` passes between two threads by way of the bell and the lock of ``idle``.
+/// `@unchecked Sendable`: the semaphore and the lock of ``idle`` order the accesses of two threads to `body`.
 private final class BlockingThread: @unchecked Sendable {
-  /// What is offloaded keeps its buffers on the heap.
+  /// Small, because the bodies have their buffers on the heap.
   private static let stackSize = 512 << 10
-  /// Seconds after which a thread that has nothing to do ends.
+  /// Seconds after which an idle thread ends.
   private static let patience = 1
   private static let idle = Mutex<[BlockingThread]>([])
 
@@ -60,12 +61,12 @@ private final class BlockingThread: @unchecked Sendable {
         return true
       }
       if isOver { return }
-      // Somebody has just taken it off the list, and rings.
+      // Another thread has just taken it off the list, and posts the semaphore.
       while sem_wait(bell) != 0 {}
     }
   }
 
-  /// Whether the bell rang while there was patience.
+  /// Whether the semaphore was posted before the time was up.
   private func waits() -> Bool {
     var until = timespec()
     clock_gettime(CLOCK_REALTIME, &until)
@@ -92,7 +93,7 @@ private final class BlockingThread: @unchecked Sendable {
         return nil
       }, this.toOpaque())
     if code != 0 {
-      // No more threads to be had (EAGAIN): then the transfers wait for this one.
+      // No thread available (EAGAIN): run it here, and let the transfers wait.
       this.release()
       body?()
     }

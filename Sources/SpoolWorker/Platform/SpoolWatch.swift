@@ -13,7 +13,7 @@ final class SpoolWatch {
 
   struct News {
     var changes: [Change] = []
-    /// The kernel dropped events, or a directory went away or came back: only a scan finds what is there now.
+    /// The kernel dropped events, or a directory disappeared or came back, so only a scan shows the current state.
     var needsScan = false
   }
 
@@ -24,7 +24,7 @@ final class SpoolWatch {
   private var directories: [Int32: Directory] = [:]
   private static let watched: [Directory] = [.new, .partial, .cur]
 
-  /// - Throws: ``SpoolError`` where the user has no inotify instances left (EMFILE).
+  /// - Throws: ``SpoolError`` if the user has no inotify instances left (EMFILE).
   init(_ spool: Spool) throws(SpoolError) {
     self.spool = spool
     queue = try InotifyQueue(spool)
@@ -32,27 +32,28 @@ final class SpoolWatch {
     try renew()
   }
 
-  /// Watches what is not watched: at first, and after a directory was removed and made again.
+  /// Watches what is not watched yet: at the start, and after a directory was removed and created again.
   func renew() throws(SpoolError) {
     try queue.watch(nil, UInt32(IN_CREATE | IN_MOVED_TO | IN_MOVE_SELF | IN_ONLYDIR))
     directories = [:]
     for directory in Self.watched {
-      // Closed after writing, renamed in, touched: each may make a job runnable. Moved or removed from cur/: a person's
-      // gesture. Created: the only event for a link, and for what is no file.
+      // A file that is closed after writing, renamed into the directory or touched may have become runnable. A file
+      // moved or removed from cur/ means that a person moved or removed the job. Creation is the only event for a link
+      // and for anything that is not a regular file.
       let more = directory == .cur ? IN_MOVED_FROM | IN_DELETE : directory == .new ? IN_CREATE : 0
       let mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | more
       if let watch = try queue.watch(directory, UInt32(mask)) { directories[watch] = directory }
     }
   }
 
-  /// A plain file that was just created: it gets written and closed, which is another event.
+  /// Whether this is a plain file that was just created. When it is closed after writing, there is another event.
   private func isBeingMade(_ directory: Directory, _ name: FileName) -> Bool {
-    // Gone, or not to be looked at: the scan finds out.
+    // It is gone or cannot be examined; the scan handles it.
     guard let status = try? spool.status(directory, name) else { return true }
     return status.isRegular && status.links == 1
   }
 
-  /// All that is new since the last call; does not wait.
+  /// All changes since the last call. Does not wait.
   func read() -> News {
     var news = News()
     let size = 64 * 1024

@@ -2,14 +2,13 @@ internal import CLinux
 internal import Glibc
 internal import Synchronization
 
-/// What the loop's thread waits with when no task can go on: libcurl's poll, or a plain one.
+/// What the loop's thread waits in when no task can continue: libcurl's poll, or poll(2).
 protocol LoopDriver: AnyObject {
   /// Returns after `milliseconds`, or once one of `descriptors` is readable or a transfer has made progress.
   func wait(milliseconds: Int32, descriptors: [Int32])
 }
 
-/// The actor on which all of a worker runs: one thread, which also drives libcurl. So jobs need no locks among
-/// each other, and the order of their calls is the order of the code.
+/// The actor that a worker runs on: one thread, which also drives libcurl. So jobs need no locks.
 @globalActor
 package actor WorkerLoop {
   package static let shared = WorkerLoop()
@@ -22,7 +21,7 @@ package actor WorkerLoop {
     executor.run(body)
   }
 
-  /// Begins a task of the loop's.
+  /// Starts a task on the loop.
   @discardableResult
   nonisolated static func start(_ body: @escaping @WorkerLoop @Sendable () async -> Void) -> Task<Void, Never> {
     Task(executorPreference: executor) { await body() }
@@ -35,11 +34,11 @@ package actor WorkerLoop {
   @WorkerLoop static func wakeUp() { executor.wakeUp() }
 }
 
-/// Runs the actor's jobs on one thread and lets a ``LoopDriver`` wait in between. A task executor as well: a continuation is resumed on none in
-/// particular, and would come back to the loop by way of one of libdispatch's threads.
+/// Runs the actor's jobs on one thread and waits with a ``LoopDriver`` in between. It is a task executor as well,
+/// because a resumed continuation would otherwise return to the loop via one of libdispatch's threads.
 ///
-/// `@unchecked Sendable`: the queue is behind a mutex; all else is touched by the loop's thread alone, from ``run(_:)`` or from the
-/// actor's jobs, which only ``run(_:)`` executes.
+/// `@unchecked Sendable`: a mutex protects the queue. Everything else is used on the loop's thread only, by ``run(_:)``
+/// and by the actor's jobs, which only ``run(_:)`` executes.
 final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
   private struct Queue {
     var jobs: [UnownedJob] = []
@@ -53,7 +52,7 @@ final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
 
   /// Set by the worker; nil while there is no transfer to drive.
   var driver: (any LoopDriver)?
-  /// Readable when something happened that the paused task should look at.
+  /// Descriptors that become readable when the paused task should continue.
   var watched: [Int32] = []
 
   func enqueue(_ job: consuming ExecutorJob) {
@@ -67,7 +66,7 @@ final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
 
   private func ring() {
     var one: UInt64 = 1
-    // A full counter (EAGAIN) wakes as well.
+    // If the counter is full (EAGAIN), the loop wakes up anyway.
     _ = write(wakeDescriptor, &one, 8)
   }
 
@@ -100,7 +99,7 @@ final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
     }
     if isIdle {
       let timeout = pausing.map { isWokenUp ? 0 : max(0, $0.deadline - Self.milliseconds()) } ?? 60_000
-      // While nobody pauses nobody would read them, and what is readable stays so: the wait would spin.
+      // Only the paused task reads these descriptors. Without one they would stay readable and the wait would spin.
       let descriptors = pausing == nil ? [wakeDescriptor] : [wakeDescriptor] + watched
       if let driver {
         driver.wait(milliseconds: Int32(clamping: timeout), descriptors: descriptors)
@@ -138,7 +137,7 @@ final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
 
   func wakeUp() { isWokenUp = true }
 
-  /// CLOCK_BOOTTIME: goes on while the machine sleeps, and never jumps.
+  /// CLOCK_BOOTTIME: continues while the machine sleeps, and never jumps.
   static func milliseconds() -> Int64 {
     var clock = timespec()
     clock_gettime(CLOCK_BOOTTIME, &clock)

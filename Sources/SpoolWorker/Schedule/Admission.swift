@@ -1,23 +1,24 @@
 internal import Spool
 internal import Transfer
 
-/// Whether jobs may start at all now, and if not, why: the gate, the disk's space, the output root, libcurl.
+/// Decides whether jobs may start now, and if not, why: the gate, the disk space, the output root, libcurl.
 @WorkerLoop
 final class Admission {
-  /// What keeps all work from starting.
+  /// Why no job may start.
   enum Obstacle {
-    /// What the gate said.
+    /// The gate's reason.
     case gate(String)
     case space
     /// Why there is no output root.
     case output(String)
   }
 
-  /// The worker stays: that the disk is short is told at once, and not at the run's end.
+  /// Whether the worker runs until it is stopped. Then a shortage of disk space is a warning at once, not at the end of
+  /// the run.
   var stays = false
   private(set) var isAskingGate = false
   private let environment: JobEnvironment
-  /// Ends the gate's command.
+  /// Stops the gate's command.
   private let childStop: ChildStop
   private var gateAnswer: Gate.Answer?
   private var askedAt: Int64?
@@ -30,13 +31,13 @@ final class Admission {
     self.childStop = childStop
   }
 
-  /// Looks at all but libcurl.
+  /// Checks everything except libcurl.
   func mayStart() -> Bool {
     if environment.options.gate != nil, gateAnswer != .open || isGateAnswerOld { return false }
     return isOutputThere() && hasSpace()
   }
 
-  /// Why not, as far as was looked; nil while the gate is asked.
+  /// Why no job may start, by the last check; nil while the gate is asked.
   var obstacle: Obstacle? {
     if environment.options.gate != nil, isGateAnswerOld { return nil }
     if let outputProblem { return .output(outputProblem) }
@@ -53,7 +54,8 @@ final class Admission {
       return true
     }
     if !isSpaceShort {
-      // Not with --once, whose end tells of it: a line each minute is mail each minute, and nothing has failed.
+      // With --once this is no warning, because the end of the run reports it: under cron, a line each minute would be
+      // a mail each minute, although nothing has failed.
       let fields = Fields().with("free", free).with("min-free", environment.space.kept)
       environment.log(Event("disk-short", stays ? .warning : .info, fields))
     }
@@ -61,7 +63,7 @@ final class Admission {
     return false
   }
 
-  /// Whether payloads can be put in their place. Else jobs wait, and none fails.
+  /// Whether payloads can be published. If not, jobs wait and do not fail.
   private func isOutputThere() -> Bool {
     do throws(OutputRootProblem) {
       _ = try environment.outputs.opened()
@@ -78,7 +80,7 @@ final class Admission {
 
   private var isGateAnswerOld: Bool { askedAt.map { LoopExecutor.milliseconds() - $0 >= Gate.validity } ?? true }
 
-  /// Asks the gate where its last answer is old. Running jobs are looked after meanwhile.
+  /// Asks the gate if its last answer has expired. The loop continues meanwhile.
   func askGateIfDue() {
     guard let gate = environment.options.gate, isGateAnswerOld, !isAskingGate else { return }
     isAskingGate = true
@@ -102,8 +104,8 @@ final class Admission {
     }
   }
 
-  /// Why libcurl cannot be loaded; nil where it is. Asked before the first job is looked at: without libcurl every URL
-  /// would seem malformed.
+  /// Why libcurl cannot be loaded; nil if it is loaded. Called before the first job is read, because without libcurl
+  /// every URL would count as malformed.
   func libcurlProblem() -> String? {
     if hasLibcurl { return nil }
     do throws(TransferError) { try Libcurl.load() } catch { return error.description }

@@ -1,40 +1,40 @@
 internal import Spool
 
-/// The jobs that could run now, oldest first, and fair between hosts: the host with the fewest transfers under way goes
-/// first. What may have killed workers comes last.
+/// The jobs that could run now, oldest first, and fair between hosts: the host with the fewest running transfers goes
+/// first. Jobs that may have killed workers come last.
 struct Backlog {
-  /// What is to be done for the next job.
+  /// The next step towards starting a job.
   enum Next: Equatable {
-    /// Its text has to be looked at: see ``Backlog/add(_:_:)``.
+    /// Read its text: see ``Backlog/add(_:_:)``.
     case look(Candidate)
     case run(Choice)
   }
 
-  /// How many candidates are looked at ahead to learn their hosts.
+  /// How many candidates are read ahead to learn their hosts.
   private static let lookAhead = 1000
 
-  /// Newest first, so that the oldest is taken off the end.
+  /// Newest first, so that the oldest is removed from the end.
   private var unread: [Candidate] = []
   /// Each host's candidates, oldest first from `start`.
   private var byHost: [String: (choices: [Choice], start: Int)] = [:]
   private var read = 0
-  /// Those that open no connection.
+  /// Candidates that open no connection.
   private var hostless: [Choice] = []
   private var suspects: [Choice] = []
 
   init(_ candidates: [Candidate] = []) { add(candidates) }
 
-  /// Takes in more, each to its place by age.
+  /// Adds candidates, sorted by age.
   mutating func add(_ candidates: [Candidate]) {
     if candidates.isEmpty { return }
-    // Of one second's, the shorter names first: a job before its `~2`, job-9 before job-10.
+    // Within the same second, shorter names first: a job before its `~2`, job-9 before job-10.
     unread = (unread + candidates).sorted { ($0.modified, $0.name.bytes.count) > ($1.modified, $1.name.bytes.count) }
   }
 
-  /// Takes in one more, which came last.
+  /// Adds the newest candidate.
   mutating func append(_ candidate: Candidate) { unread.insert(candidate, at: 0) }
 
-  /// Takes in one whose text was looked at, behind those of its host.
+  /// Adds a candidate whose text has been read, after those of the same host.
   mutating func add(_ candidate: Candidate, _ peek: Peek) {
     let choice = Choice(candidate: candidate, peek: peek)
     guard let host = peek.host else { return hostless.append(choice) }
@@ -56,18 +56,18 @@ struct Backlog {
 
   var count: Int { unread.count + read + hostless.count + suspects.count }
 
-  /// All, in no order.
+  /// All candidates, in no particular order.
   var candidates: [Candidate] {
     unread + (byHost.values.flatMap { $0.choices[$0.start...] } + hostless + suspects).map(\.candidate)
   }
 
   var isEmpty: Bool { hasOnlySuspects && suspects.isEmpty }
 
-  /// There is nothing that may run beside others, as far as the candidates were looked at.
+  /// Whether no candidate is known that may run in parallel with others.
   var hasOnlySuspects: Bool { unread.isEmpty && read == 0 && hostless.isEmpty }
 
-  /// The next candidate of a host that has room, or what has to be looked at to know it.
-  /// - Parameter running: transfers under way by host.
+  /// The next candidate of a host with a free slot, or the candidate to read first.
+  /// - Parameter running: the number of running transfers by host.
   mutating func next(perHost: Int, running: [String: Int]) -> Next? {
     if let choice = hostless.popLast() { return .run(choice) }
     let eligible = byHost.keys.filter { (running[$0] ?? 0) < perHost }
@@ -77,8 +77,8 @@ struct Backlog {
     return unread.popLast().map { .look($0) }
   }
 
-  /// The next of those that let others go first: with the fewest deaths, then the oldest.
-  /// - Parameter isIdle: nothing runs.
+  /// The next job that may have killed workers: the one with the fewest deaths, then the oldest.
+  /// - Parameter isIdle: whether no job runs.
   mutating func nextSuspect(perHost: Int, running: [String: Int], isIdle: Bool) -> Choice? {
     let eligible = suspects.indices.filter {
       Suspicion.wantsToBeAlone(suspects[$0].peek.deaths) ? isIdle : (running[suspects[$0].host] ?? 0) < perHost
@@ -107,7 +107,7 @@ struct Backlog {
     queue.start += 1
     read -= 1
     if queue.start == queue.choices.count { return choice }
-    // One that is filled up all the time would keep all that it ever had.
+    // A queue that never gets empty would keep all its former elements.
     if queue.start >= Self.lookAhead {
       queue.choices.removeFirst(queue.start)
       queue.start = 0

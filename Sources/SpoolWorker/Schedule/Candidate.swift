@@ -1,26 +1,26 @@
 internal import Spool
 
-/// A job that a worker found, and may run.
+/// A job that a worker found and may run.
 struct Candidate: Equatable {
   let name: FileName
   let origin: Directory
-  /// Its mtime, in seconds since the epoch, or now where that is in the future.
+  /// Its mtime in seconds since the epoch, or the current time if the mtime is in the future.
   let modified: Int64
-  /// It runs although its time has not come.
+  /// It may run before it is due.
   var isForced = false
 }
 
-/// What a candidate's text says of where and when it is to run.
+/// The parts of a candidate's text that the schedule needs.
 struct Peek: Equatable {
   /// Scheme, host and port of its first URL; nil for a job that opens no connection, such as a malformed one.
   let host: String?
-  /// How many workers died in an attempt of it, where others are to go first.
+  /// How many workers died during attempts of the job; 0 if it has already waited for other jobs.
   var deaths = 0
-  /// Bytes that it still has to receive; nil where nobody knows, or it needs none.
+  /// Bytes that it still has to receive; nil if that is not known, or it needs none.
   var needed: UInt64?
 }
 
-/// A candidate whose turn has come.
+/// A candidate that was chosen to start.
 struct Choice: Equatable {
   let candidate: Candidate
   let peek: Peek

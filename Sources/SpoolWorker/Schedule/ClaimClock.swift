@@ -1,7 +1,7 @@
 internal import Spool
 
-/// The time by which a claim is judged. Only the age of another host's claim, and of a file that may still be written,
-/// is a matter of the file system's own clock, which costs a file.
+/// The time by which a claim is judged. Only the age of another host's claim and of a file that may still be written
+/// needs the file system's own clock. Reading that clock means writing a file.
 struct ClaimClock {
   private let spool: Spool
   private var cached: (time: Timestamp, at: Int64)?
@@ -14,7 +14,7 @@ struct ClaimClock {
     let now = Timestamp.now()
     if candidate.origin == .partial { return now }
     if candidate.origin == .cur, let claim = ClaimName(candidate.name), claim.host == spool.owner.host { return now }
-    // Old by any clock that is not hours off.
+    // Old by any clock that is not wrong by hours.
     if candidate.origin == .new, candidate.modified + 86_400 < now.seconds { return now }
     if let cached, LoopExecutor.milliseconds() - cached.at < Self.validity { return cached.time }
     let time = try spool.fileSystemTime()

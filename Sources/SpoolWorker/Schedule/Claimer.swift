@@ -1,20 +1,20 @@
 internal import Spool
 internal import SystemPackage
 
-/// Claims the jobs that the schedule chose, and tells what became of those that it cannot have.
+/// Claims the jobs that the scheduler chose, and reports those that it cannot claim.
 @WorkerLoop
 struct Claimer {
   enum Outcome {
     case claimed(Claim)
-    /// Its time comes at this second since the epoch.
+    /// It is due at this time, in seconds since the epoch.
     case due(at: Int64)
-    /// Another worker has it, or a running job of this one has its name.
+    /// Another worker has it, or a running job of this worker has its name.
     case lost
-    /// It is known not to fit on the disk. It was not claimed, because one that waits for space has nothing to record.
+    /// It does not fit on the disk. It was not claimed, because there is nothing to record while it waits.
     case lacksSpace(DiskSpace.Shortage)
-    /// It is no job, and lies in `failed/` under this name now: the hook `failed` is to be told.
+    /// It is not a valid job and is now in `failed/` under this name. The `failed` hook has to run.
     case rejected(FileName, Fields)
-    /// There is nothing more to do about it for now.
+    /// Nothing more can be done for it now.
     case left
   }
 
@@ -22,7 +22,7 @@ struct Claimer {
   private let environment: JobEnvironment
   private let account: RunAccount
   private var clock: ClaimClock
-  /// A job could not be claimed for want of space, and none was since.
+  /// A job could not be claimed for lack of space, and none has been claimed since.
   private var isFullTold = false
 
   init(_ spool: Spool, _ environment: JobEnvironment, _ account: RunAccount) {
@@ -32,7 +32,7 @@ struct Claimer {
     clock = ClaimClock(spool)
   }
 
-  /// - Throws: ``SpoolError`` for what would stop every job.
+  /// - Throws: ``SpoolError`` that affects all jobs.
   mutating func claim(_ choice: Choice) throws(SpoolError) -> Outcome {
     let candidate = choice.candidate
     if let needed = choice.peek.needed, let shortage = environment.space.shortage(of: needed) {
@@ -52,7 +52,7 @@ struct Claimer {
       isFullTold = false
       return .claimed(claim)
     case .lost: return .lost
-    // Another worker has tried it since it was found, or this one has.
+    // Another worker, or this one, has tried it since it was found.
     case .notDue(let due): return .due(at: due)
     case .unfinished:
       log(Event("unfinished", .debug, job: candidate.name))
@@ -74,8 +74,8 @@ struct Claimer {
     log(Event("waits-for-room", .info, job: choice.candidate.name, fields))
   }
 
-  /// Neither the job nor what is wrong with it can be written down. It waits; others may need no space, and what runs
-  /// may make some.
+  /// There is no space even to record a failure. The job waits, because other jobs may need no space, and running ones
+  /// may free some.
   private mutating func noteUnclaimable(_ name: FileName, _ error: SpoolError) {
     account.noteUnclaimable(name)
     if !isFullTold { log(Event("broken", .error, job: name, Fields().with("reason", "\(error)"))) }
@@ -86,8 +86,8 @@ struct Claimer {
     if account.noteBarred(name) { log(Event("barred", .error, job: name, Fields().with("reason", reason))) }
   }
 
-  /// A job can be moved no more, and stays as it is, for the next run to take over. Where the spool itself failed, and
-  /// not that file alone, this run ends.
+  /// A job cannot be moved any more. It stays as it is, and the next run takes it over. If the spool itself failed, not
+  /// only that file, this run ends.
   func noteBroken(_ error: any Error, job: FileName) {
     let error = error as? SpoolError ?? SpoolError(call: .write, path: job.display, errno: .ioError)
     if spool.concernsOneFile(error, in: .cur) { return noteBarred(job, "\(error)") }

@@ -1,14 +1,14 @@
 internal import Spool
 
-/// Performs what the ``Scheduler`` decides: has the spool read and jobs claimed, starts their attempts, and tells it how
-/// they end.
+/// Performs what the ``Scheduler`` decides: reads the spool, claims jobs, starts their attempts, and reports to the
+/// scheduler how they end.
 @WorkerLoop
 final class Dispatcher {
   private struct Running {
     let attempt: Attempt
     /// The job's name when it was claimed.
     let firstName: FileName
-    /// Another job of its name was dropped, whose turn comes when this one has ended.
+    /// Another job of the same name was dropped and runs when this one has ended.
     var isDroppedAnew = false
   }
 
@@ -16,7 +16,7 @@ final class Dispatcher {
   private let environment: JobEnvironment
   private let admission: Admission
   private let account: RunAccount
-  /// Ends a hook that is told of what was no job.
+  /// Stops the `failed` hook of a rejected file.
   private let childStop: ChildStop
   private(set) var scheduler: Scheduler
   private var lookout: Lookout
@@ -38,7 +38,7 @@ final class Dispatcher {
     claimer = Claimer(spool, environment, account)
   }
 
-  /// The running attempts, in the order in which they began.
+  /// The running attempts, in the order of their start.
   var attempts: [Attempt] { running.sorted { $0.key < $1.key }.map(\.value.attempt) }
 
   // MARK: what to look at
@@ -49,22 +49,22 @@ final class Dispatcher {
   /// The spool's directories are gone.
   func abandonPasses() { lookout.abandon(&scheduler) }
 
-  /// Takes in what inotify told of.
+  /// Handles the changes that inotify reported.
   func take(_ news: SpoolWatch.News) throws(SpoolError) { try lookout.take(news.changes, &scheduler) }
 
-  /// Requests a pass where one of the jobs that wait for space fits by now.
+  /// Requests a pass if one of the jobs that wait for space fits now.
   func lookForSpace() {
     guard let least = scheduler.spaceWait.least, environment.space.shortage(of: least) == nil else { return }
     scheduler.spaceCame()
   }
 
-  /// Jobs that failed on this machine's way to the network are tried as soon as there is one, not when their time has come.
+  /// Retries jobs that failed for lack of a network at once, not when they are due.
   func networkCame() { scheduler.force(account.takeThoseForNetwork()) }
 
   // MARK: a turn
 
-  /// Reads on, and starts what may start.
-  /// - Throws: ``SpoolError`` for what would stop every job.
+  /// Continues to read the spool, and starts the jobs that may start.
+  /// - Throws: ``SpoolError`` that affects all jobs.
   func turn() throws(SpoolError) {
     scheduler.beginTurn()
     while let reading = scheduler.nextReading() { try lookout.perform(reading, &scheduler) }
@@ -78,7 +78,7 @@ final class Dispatcher {
     }
   }
 
-  /// Whether libcurl is there; else that is what the run ends with.
+  /// Whether libcurl is loaded. If not, the run ends.
   func mayFetch() -> Bool {
     account.summary.obstacle = admission.libcurlProblem()
     return account.summary.obstacle == nil
@@ -93,7 +93,7 @@ final class Dispatcher {
       let isNews = scheduler.lacksSpace(choice, at: LoopExecutor.milliseconds())
       if isNews { claimer.tell(shortage, of: choice) }
     case .rejected(let name, let facts):
-      // The run waits until the `failed` hook has been told.
+      // The run waits for the `failed` hook.
       scheduler.beginTelling()
       WorkerLoop.start {
         await self.environment.tellFailed(name, facts, in: self.spool, self.childStop)
@@ -104,11 +104,11 @@ final class Dispatcher {
     }
   }
 
-  /// A job of this name is in hand, without data: the new one's turn comes when that has ended.
+  /// A job of this name is running, without data. The new one runs when it has ended.
   private func noteDroppedAnew(_ candidate: Candidate) throws(SpoolError) {
     guard candidate.origin == .new else { return }
     let inHand = running.first { $0.value.attempt.name == candidate.name }
-    // A name may have been seen twice, and be gone since.
+    // The file may have been seen twice, and have been claimed since.
     if let inHand, try spool.status(.new, candidate.name) != nil { running[inHand.key]?.isDroppedAnew = true }
   }
 
@@ -136,8 +136,8 @@ final class Dispatcher {
     if let problem = end.problem { claimer.noteBroken(problem, job: attempt.name) }
     account.noteEnd(end, of: attempt.name, first: ended.firstName, gained: attempt.gained)
     if let retry = end.retry { scheduler.willBeDue(at: retry.seconds) }
-    // One that was moved away may be back in new/ by now, and have been passed over for its lock. One that was dropped
-    // anew has its turn now, unless the claim stays, which comes before what is in `new/`.
+    // A job that was moved away may be back in new/ and may have been skipped because of its lock. A job of the same
+    // name that was dropped meanwhile can run now, unless the claim stays, which has priority over `new/`.
     if end.fate == .moved || ended.isDroppedAnew && !attempt.claim.isHeld { scheduler.isDueNow() }
     WorkerLoop.wakeUp()
   }

@@ -1,6 +1,6 @@
 internal import Spool
 
-/// Reads the spool as the ``Scheduler`` wants it, and tells it what is there.
+/// Reads the spool as the ``Scheduler`` requests it, and reports what it finds.
 @WorkerLoop
 struct Lookout {
   private let peeks: PeekReader
@@ -37,7 +37,7 @@ struct Lookout {
     scheduler.searched(kept, from: start, to: LoopExecutor.milliseconds())
   }
 
-  /// Takes in what inotify told of; a name that is claimed by now costs one lost claim.
+  /// Handles the changes that inotify reported. A name that has been claimed meanwhile costs one failed claim.
   func take(_ changes: [SpoolWatch.Change], _ scheduler: inout Scheduler) throws(SpoolError) {
     var seen: Set<SpoolWatch.Change> = []
     let now = Timestamp.now().seconds

@@ -1,26 +1,26 @@
 internal import Spool
 
-/// The passes over the directories that hold jobs to run: which are wanted, and which are under way.
+/// The passes over the directories that contain jobs to run: which are requested, and which are under way.
 ///
-/// A pass that began after a change sees it, unless things moved meanwhile. So who has to know that nothing is left
-/// requests passes, and waits for the end of all.
+/// A pass sees all changes before its start, unless files are moved during the pass. To know that nothing is left,
+/// request passes and wait until all have ended.
 struct Passes: Equatable {
-  /// Dead workers' claims are seen first, so that one that only wants its last move gets it.
+  /// Claims of dead workers come first, because some need only their last move.
   private static let directories: [Directory] = [.cur, .partial, .new]
 
   private var underWay: [Directory] = []
   private var requested: Set<Directory> = []
   private var turn = 0
 
-  /// There are names left to read.
+  /// Whether there are names left to read.
   var areUnderWay: Bool { !underWay.isEmpty }
-  /// All passes that were requested have come to their end.
+  /// Whether all requested passes have ended.
   var areSettled: Bool { underWay.isEmpty && requested.isEmpty }
 
-  /// Wants a pass over each directory, for what is there from now on.
+  /// Requests a pass over each directory that starts after this call.
   mutating func request() { requested = Set(Self.directories) }
 
-  /// Passes that were requested and may begin. One that is under way comes to its end first, or a long one never would.
+  /// Requested passes that may begin. A pass under way ends first; if it were restarted, a long one would never end.
   var ready: [Directory] { Self.directories.filter { requested.contains($0) && !underWay.contains($0) } }
 
   mutating func began(_ directory: Directory) {

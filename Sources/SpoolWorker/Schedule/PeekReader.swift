@@ -1,7 +1,7 @@
 internal import Spool
 internal import Transfer
 
-/// Reads what the schedule has to know of a job's text, once.
+/// Reads from a job's text what the schedule needs, in one go.
 @WorkerLoop
 struct PeekReader {
   private let spool: Spool
@@ -14,39 +14,39 @@ struct PeekReader {
   }
 
   func peek(at candidate: Candidate) throws(SpoolError) -> Peek {
-    // A job that cannot be read, or names no URL, is for the claim to judge.
+    // If the job cannot be read or has no URL, the claim handles that.
     guard let text = try? spool.job(candidate.origin, candidate.name), let url = text.request.urls.first,
       let parts = try? URLParts(url.text)
     else { return Peek(host: nil) }
-    // Who sends a job through `new/` begins anew.
+    // A job in `new/` starts over, whatever its journal says.
     let deaths =
       candidate.origin == .new || hasWaited(candidate) ? 0 : text.journal.attempts.deaths(askedBy: spool.owner)
     return Peek(
       host: "\(parts.scheme)://\(parts.host):\(parts.port)", deaths: deaths, needed: try needed(candidate, text))
   }
 
-  /// Whether others have gone before it for long enough, where there are always some: since this worker began, and
-  /// since the last heartbeat of the one that had it.
+  /// Whether the job has waited long enough for others to go first, even if there are always others: since this worker
+  /// started, and since the last heartbeat of the worker that had the job.
   private func hasWaited(_ candidate: Candidate) -> Bool {
     let probation = environment.options.probation
     guard LoopExecutor.milliseconds() - began >= probation else { return false }
     return (Timestamp.now().seconds - candidate.modified) * 1000 >= probation
   }
 
-  /// Bytes that a job still lacks, as far as its text and its journal say; nil too where it needs no space, because the
-  /// claim will give it up, or find that the payload is there.
+  /// Bytes that a job still needs, by its text and its journal. Also nil if it needs no space, because the claim will
+  /// give it up or find that the payload exists.
   private func needed(_ candidate: Candidate, _ text: JobText) throws(SpoolError) -> UInt64? {
-    // A dead worker's claim may only want its last move.
+    // A dead worker's claim may need only its last move.
     guard environment.space.kept > 0, candidate.origin != .cur, let job = JobName(candidate.name), text.defect == nil
     else { return nil }
     let request = text.request.bounded(by: environment.options)
     if let expires = request.expires, expires <= .now() { return nil }
-    // What an earlier answer said may have been of another URL, in a job that comes through `new/`.
+    // For a job in `new/`, the size in the journal may be that of another URL.
     guard let size = (candidate.origin == .new ? nil : text.journal.data.version?.size) ?? request.expected.size else {
       return nil
     }
     guard let plan = try? JobPlan(request, protocols: environment.options.protocols) else { return nil }
-    // Whatever keeps it from being looked at is for the claim to tell.
+    // If the output cannot be examined, the claim reports it.
     if request.expected.provesContent, request.overwrite != true {
       do { if try environment.outputs.opened().status(plan.output) != nil { return nil } } catch { return nil }
     }

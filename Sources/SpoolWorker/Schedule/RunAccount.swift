@@ -1,20 +1,21 @@
 internal import Spool
 
-/// What a run did so far.
+/// The results of a run so far.
 final class RunAccount {
   var summary = RunSummary()
   private(set) var waiting = WaitingJobs()
-  /// Bytes by which the data of jobs that have ended grew.
+  /// Bytes by which the data of ended jobs has grown.
   private(set) var gained: UInt64 = 0
   /// How many jobs have ended.
   private(set) var ended = 0
-  /// What cannot be moved and was reported already.
+  /// Unmovable files that have been reported already.
   private var barred: Set<FileName> = []
-  /// After so many they are reported anew: other users can put any number there, one after another.
+  /// After this many, all are reported again. This bounds the memory, because other users can create any number of such
+  /// files.
   private static let mostBarred = 1000
 
-  /// A job was found that cannot be taken or moved, and stays where it is.
-  /// - Returns: whether it is news: each pass sees it again.
+  /// Counts a job that can be neither claimed nor moved, and stays where it is.
+  /// - Returns: whether it is new. Each pass finds it again.
   func noteBarred(_ name: FileName) -> Bool {
     guard !barred.contains(name) else { return false }
     if barred.count >= Self.mostBarred { barred = [] }
@@ -25,14 +26,14 @@ final class RunAccount {
 
   func noteRejected() { summary.givenUp += 1 }
 
-  /// There is no space even to claim it.
+  /// Counts a job that cannot be claimed for lack of space.
   func noteUnclaimable(_ name: FileName) {
     waiting.ended(name, isWaiting: true)
     summary.waiting = waiting.count
   }
 
   /// - Parameters:
-  ///   - first: the job's name when it was claimed; it may have got another on its way.
+  ///   - first: the job's name when it was claimed; it may have been renumbered since.
   ///   - gained: bytes by which its data grew.
   func noteEnd(_ end: AttemptEnd, of name: FileName, first: FileName, gained: UInt64) {
     self.gained &+= gained
@@ -49,7 +50,7 @@ final class RunAccount {
     }
   }
 
-  /// Jobs that failed on this machine's way to the network, once.
+  /// Returns the jobs that failed for lack of a network, once.
   func takeThoseForNetwork() -> [Candidate] { waiting.takeThoseForNetwork() }
 
   /// See ``WaitingJobs/recount(in:)``.

@@ -1,17 +1,17 @@
 internal import Spool
 
-/// Counts the jobs that wait as they are at the end of a run, and tells why they do: for exit status 75.
+/// At the end of a run, counts the jobs that still wait and logs why: for exit status 75.
 @WorkerLoop
 struct RunEnd {
   private let spool: Spool
   private let environment: JobEnvironment
   private let account: RunAccount
   private let scheduler: Scheduler
-  /// What the run was held back by when nothing else was left to do.
+  /// What kept the remaining jobs from starting.
   var obstacle: Admission.Obstacle?
-  /// It watched, and has told of want of space when it came.
+  /// The worker ran until it was stopped, and has reported a lack of space when it occurred.
   var stays = false
-  /// It was told to stop, and has said so.
+  /// The worker was told to stop, and has logged that.
   var isStopping = false
 
   init(_ spool: Spool, _ environment: JobEnvironment, _ account: RunAccount, _ scheduler: Scheduler) {
@@ -33,7 +33,8 @@ struct RunEnd {
     }
   }
 
-  /// Whether what was held back is still there. What waits for space is not in the backlog, and was seen a moment ago.
+  /// Whether the jobs that could not start still exist. Jobs that wait for space are not in the backlog, but were seen
+  /// a moment ago.
   private func isAnyCandidateLeft() throws(SpoolError) -> Bool {
     for candidate in scheduler.backlog.candidates {
       if try spool.status(candidate.origin, candidate.name) != nil { return true }
@@ -42,7 +43,7 @@ struct RunEnd {
   }
 
   private func tell(_ obstacle: Admission.Obstacle?, next: Timestamp?) {
-    // What was parked for want of space is due at once, and so is what was parked for a stop.
+    // Jobs that were parked for lack of space, or for a stop, are due at once.
     let isDue = next.map { $0 <= .now() } ?? false
     let kept = environment.space.kept
     var isForSpace = kept > 0 && isDue && !isStopping
@@ -65,7 +66,7 @@ struct RunEnd {
     }
   }
 
-  /// Whether a person has to hear that there is no space: where nothing else came of the run, and no run before has said so.
+  /// Whether to warn about the lack of space: if the run had no other result, and no earlier run has warned.
   private func isShortageNews(_ isForSpace: Bool) -> Bool {
     guard !stays, environment.space.kept > 0 else { return false }
     if !isForSpace { spool.forgetShortage() }

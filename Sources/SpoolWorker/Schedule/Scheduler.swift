@@ -1,29 +1,30 @@
 internal import Spool
 
-/// Which directories are read, which jobs are looked at, and which starts next. Pure: it is told what was found and what
-/// became of it, and says what to do.
+/// Decides which directories to read, which jobs to look at, and which job to start next. Pure: it gets what was found
+/// and how jobs ended as events, and returns the next action.
 ///
 /// Times are milliseconds of the loop's clock; due times are seconds since the epoch.
 struct Scheduler {
   enum Reading: Equatable {
-    /// Begin these directories from their start: see ``began(_:at:)``.
+    /// Read these directories from the start: see ``began(_:at:)``.
     case begin([Directory])
-    /// Read so many names: see ``found(_:names:took:)``.
+    /// Read this many names: see ``found(_:names:took:)``.
     case read(Int)
   }
 
   enum Step: Equatable {
-    /// Look at its text: see ``looked(at:_:)``.
+    /// Read its text: see ``looked(at:_:)``.
     case look(Candidate)
     /// Claim it.
     case start(Choice)
-    /// Read so many names, look at those jobs, and keep whose host has room: see ``searched(_:passedOver:from:to:)``.
+    /// Read this many names and the texts of these jobs, and keep the jobs whose host has a free slot: see
+    /// ``searched(_:from:to:)``.
     case search(Int)
   }
 
-  /// How often all is looked at, whatever inotify says.
+  /// Milliseconds between passes over the whole spool, whatever inotify reports.
   static let interval: Int64 = 60_000
-  /// Candidates that are looked ahead at: oldest first and fair between hosts among so many.
+  /// Maximum number of candidates in the backlog. Among them, jobs start oldest first and fairly between hosts.
   static let horizon = 4000
   static let piece = 1000
 
@@ -31,25 +32,25 @@ struct Scheduler {
   private(set) var slots: Slots
   private(set) var passes = Passes()
   private(set) var spaceWait = SpaceWait()
-  /// When the first job falls due that a pass saw waiting.
+  /// When the first waiting job that a pass saw is due.
   private(set) var nextDue: Int64?
-  /// The passes that were requested last cover all that ended until now.
+  /// Whether passes were requested after the last job's end.
   private(set) var isFresh = false
-  /// Something was seen that is not in the backlog: only another pass finds it.
+  /// Something was seen that is not in the backlog, so that another pass is needed to find it.
   private var isSomethingPassedOver = false
-  /// When the last pass began, and how long the loop was kept by reading since.
+  /// When the last pass began, and how long its reading has kept the loop busy.
   private var passBegan: Int64 = 0
   private var passTook: Int64 = 0
   private var nextPass: Int64 = 0
   private var nextSearch: Int64 = 0
-  /// How many names may still be read in this turn: transfers wait meanwhile.
+  /// How many names may still be read in this turn, because transfers wait meanwhile.
   private var namesLeft = Self.horizon
 
   init(_ limits: Slots.Limits) { slots = Slots(limits) }
 
   // MARK: passes
 
-  /// Wants all looked at that is there from now on.
+  /// Requests a pass over everything.
   mutating func requestPass() {
     passes.request()
     isFresh = true
@@ -62,49 +63,49 @@ struct Scheduler {
     nextPass = now + Self.interval
   }
 
-  /// Whether the minute is over. While jobs are passed over for want of space the pass is slow, and begun anew each
-  /// minute it would never end.
+  /// Whether the minute is over. While many jobs do not fit on the disk the pass is slow, and would never end if it
+  /// were restarted each minute.
   func isPassDue(at now: Int64) -> Bool { now >= nextPass && !isLookingForSpace(at: now) }
 
   func untilPass(at now: Int64) -> Int64 { max(0, nextPass - now) }
 
-  /// Whether a pass may find more: nothing is left of the last one.
-  /// - Parameter isStale: whether the last one counts as too old.
+  /// Whether another pass is wanted, because nothing is left of the last one.
+  /// - Parameter isStale: whether the last pass counts as too old.
   func wantsPass(at now: Int64, isStale: Bool) -> Bool {
     backlog.hasOnlySuspects && !passes.areUnderWay && (isStale || isSomethingPassedOver) && mayPass(at: now)
   }
 
-  /// Whether a pass is worth its time while jobs run: where the last one took long, most of the time is for the transfers.
+  /// Whether another pass may begin now. While jobs run, passes may take at most about a tenth of the time.
   private func mayPass(at now: Int64) -> Bool { slots.areIdle || now - passBegan >= 10 * passTook }
 
-  /// Not for long, because it may stand still behind a host that is busy, and only another one sees what is new.
+  /// Only for ten intervals, because the search may be blocked by a busy host, and only another pass sees new jobs.
   private func isLookingForSpace(at now: Int64) -> Bool {
     guard !spaceWait.isEmpty, now - passBegan < 10 * Self.interval else { return false }
     return passes.areUnderWay || !backlog.isEmpty && spaceWait.isGoingOn(at: now)
   }
 
-  /// The directories are gone, and what was read of them with them.
+  /// Forgets all passes, because the directories are gone.
   mutating func abandonPasses() { passes = Passes() }
 
-  /// Nothing is left to do, as far as a pass can tell that began after the last job's end.
+  /// Whether nothing is left to do, according to a pass that began after the last job's end.
   var isSettled: Bool { backlog.isEmpty && passes.areSettled && isFresh && !isSomethingPassedOver }
 
-  /// All that is left waits for space.
+  /// Whether all remaining jobs wait for space.
   var onlySpaceIsWantedFor: Bool { backlog.isEmpty && isFresh && passes.areSettled && !spaceWait.isEmpty }
 
-  /// There is more to run than is in the backlog.
+  /// Whether there may be more jobs than those in the backlog.
   var areMore: Bool { passes.areUnderWay || isSomethingPassedOver }
 
   // MARK: reading
 
   mutating func beginTurn() { namesLeft = Self.horizon }
 
-  /// There is more to read at once.
+  /// Whether more can be read at once.
   var canReadOn: Bool { !passes.ready.isEmpty || hasRoomAhead }
 
   private var hasRoomAhead: Bool { passes.areUnderWay && backlog.count <= Self.horizon - Self.piece }
 
-  /// What to read next, until there is enough to choose from, but not for long.
+  /// What to read next; nil if the backlog is full or this turn has read enough.
   func nextReading() -> Reading? {
     if !passes.ready.isEmpty { return .begin(passes.ready) }
     return hasRoomAhead && namesLeft > 0 ? .read(Self.piece) : nil
@@ -130,17 +131,17 @@ struct Scheduler {
     passTook += took
   }
 
-  /// A job that was just dropped or changed.
+  /// Adds a job that was just dropped or changed.
   mutating func appeared(_ candidate: Candidate) { backlog.append(candidate) }
 
-  /// There are enough candidates: one that appears is left to another pass.
+  /// Whether the backlog is full, so that a job that appears is left to a later pass.
   mutating func passesOver() -> Bool {
     guard backlog.count >= Self.horizon else { return false }
     isSomethingPassedOver = true
     return true
   }
 
-  /// Takes in jobs that may run whatever their time.
+  /// Adds jobs that may run before they are due.
   mutating func force(_ candidates: [Candidate]) { backlog.add(candidates) }
 
   /// - Parameter time: in seconds since the epoch.
@@ -148,17 +149,17 @@ struct Scheduler {
 
   func isDue(at time: Int64) -> Bool { nextDue.map { $0 <= time } ?? false }
 
-  /// In milliseconds; time is in seconds since the epoch.
+  /// In milliseconds; `time` is in seconds since the epoch.
   func untilDue(at time: Int64) -> Int64 {
     nextDue.map { max(0, min($0 - time, 3600)) * 1000 } ?? Self.interval
   }
 
-  /// What is to be seen cannot be foreseen: another pass has to look.
+  /// Requests a pass at once, for a change that is known only by a pass.
   mutating func isDueNow() { nextDue = 0 }
 
   // MARK: starting
 
-  /// What leads to the next start; nil where nothing may start now, or nothing is there.
+  /// The next step towards starting a job; nil if no job may start now, or there is none.
   mutating func nextStep(at now: Int64) -> Step? {
     guard slots.areFree, spaceWait.mayGoOn(at: now) else { return nil }
     switch backlog.next(perHost: slots.limits.perHost, running: slots.byHost) {
@@ -166,8 +167,8 @@ struct Scheduler {
     case .run(let choice): return .start(choice)
     case nil: break
     }
-    // Where all that was looked ahead at waits for hosts that have no room: on to one that has. A twentieth of the
-    // loop's time at most: a million jobs of a busy host are passed in some ten minutes.
+    // All candidates read ahead wait for busy hosts: search for a job of another host. This takes at most a twentieth
+    // of the loop's time, so a million jobs of a busy host take about ten minutes.
     if passes.areUnderWay, !canReadOn, now >= nextSearch { return .search(250) }
     if canReadOn { return nil }
     let suspect = backlog.nextSuspect(
@@ -177,7 +178,7 @@ struct Scheduler {
 
   mutating func looked(at candidate: Candidate, _ peek: Peek) { backlog.add(candidate, peek) }
 
-  /// Whether a job that a search found is worth keeping; the next pass finds the others again.
+  /// Whether to keep a job that a search found. The next pass finds the others again.
   mutating func keeps(_ peek: Peek) -> Bool {
     if slots.areFree(for: peek.host) { return true }
     isSomethingPassedOver = true
@@ -189,19 +190,19 @@ struct Scheduler {
     nextSearch = end + 19 * (end - start + 1)
   }
 
-  /// The chosen one has no room on the disk.
-  /// - Returns: whether that is news.
+  /// Notes that the chosen job does not fit on the disk.
+  /// - Returns: whether this is new for the job.
   mutating func lacksSpace(_ choice: Choice, at now: Int64) -> Bool {
     spaceWait.add(choice.candidate.name, needing: choice.peek.needed ?? 0, at: now)
   }
 
-  /// One of those that wait for space fits by now.
+  /// Notes that one of the jobs that wait for space fits now.
   mutating func spaceCame() {
     spaceWait.spaceCame()
     requestPass()
   }
 
-  /// How long to wait for something to happen, at most `most`.
+  /// How many milliseconds to wait for the next event, at most `most`.
   func untilNextStep(at now: Int64, most: Int64) -> Int64 {
     guard passes.areUnderWay, slots.areFree, spaceWait.mayGoOn(at: now) else { return most }
     return min(most, max(0, nextSearch - now))

@@ -1,35 +1,35 @@
-/// The limits on what runs at once, and what runs.
+/// The limits on parallel jobs, and the running jobs.
 struct Slots {
   struct Limits {
-    /// Transfers at once.
+    /// Maximum number of parallel transfers.
     var jobs: Int
-    /// Transfers at once from one scheme, host and port.
+    /// Maximum number of parallel transfers from one scheme, host and port.
     var perHost: Int
-    /// Jobs that are past their transfer, beyond which no other starts.
+    /// Maximum number of jobs past their transfer; at this number no other starts.
     var commits: Int
   }
 
   let limits: Limits
-  /// Transfers by host, and the hosts by job: what the limits count. A job in its commit counts no more.
+  /// Transfers by host, and hosts by job. A job in its commit no longer counts.
   private(set) var byHost: [String: Int] = [:]
   private var hosts: [UInt64: String] = [:]
   private var running: Set<UInt64> = []
-  /// A job that may have killed workers, and has no other beside it.
+  /// A job that may have killed workers and so runs alone.
   private var alone: UInt64?
-  /// Hooks that are told of what was no job.
+  /// Running `failed` hooks of rejected files.
   private(set) var tellings = 0
 
   init(_ limits: Limits) { self.limits = limits }
 
-  /// Another job may start.
+  /// Whether another job may start.
   var areFree: Bool {
     alone == nil && hosts.count < limits.jobs && running.count - hosts.count + tellings < limits.commits
   }
 
-  /// No job runs.
+  /// Whether no job runs.
   var areIdle: Bool { running.isEmpty }
 
-  /// Something is under way that the end of a run waits for.
+  /// Whether the end of the run has to wait for a job or a hook.
   var areBusy: Bool { !running.isEmpty || tellings > 0 }
 
   /// - Parameter host: nil for a job that opens no connection.
@@ -42,10 +42,10 @@ struct Slots {
     if isAlone { alone = id }
   }
 
-  /// The job has shown that it may have others beside it.
+  /// The job may run in parallel with others from now on.
   mutating func clear(_ id: UInt64) { if alone == id { alone = nil } }
 
-  /// The job needs its connection no more.
+  /// The job no longer needs its connection.
   mutating func transferred(_ id: UInt64) {
     guard let host = hosts.removeValue(forKey: id) else { return }
     let left = (byHost[host] ?? 1) - 1

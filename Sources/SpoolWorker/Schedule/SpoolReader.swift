@@ -1,14 +1,14 @@
 internal import Spool
 internal import SystemPackage
 
-/// Reads the directories that hold jobs, a piece at a time: what is found is worked on before the rest is read.
+/// Reads the directories that contain jobs in pieces, so that the first jobs start before the rest is read.
 struct SpoolReader {
   /// What a name in a directory is.
   enum Sighting {
     case candidate(Candidate)
-    /// Its time comes at this second since the epoch.
+    /// It is due at this time, in seconds since the epoch.
     case later(Int64)
-    /// It is gone, or is no job.
+    /// It is gone, or not a job.
     case nothing
   }
 
@@ -37,12 +37,12 @@ struct SpoolReader {
     do throws(SpoolError) {
       found = try spool.status(directory, name)
     } catch  where error.errno == .permissionDenied && directory == .new {
-      // Only its own status is denied, or the directory could not have been read: the claim says so.
+      // Only the file's status is denied, since the directory could be read. The claim reports it.
       return .candidate(Candidate(name: name, origin: directory, modified: 0))
     }
     guard let status = found else { return .nothing }
     if directory == .partial, !Spool.isDue(status.modified, at: now) { return .later(status.modified) }
-    // A time from the future would put it behind all that is dropped until then.
+    // A time in the future would put the job after all jobs dropped until then.
     return .candidate(Candidate(name: name, origin: directory, modified: min(status.modified, now)))
   }
 }

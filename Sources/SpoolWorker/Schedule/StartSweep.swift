@@ -1,7 +1,7 @@
 internal import Spool
 
-/// Removes what nobody has touched for 36 hours and no job needs. A worker's own work does not depend on it: what goes
-/// wrong is logged, and that is all.
+/// Removes files that no job needs and that have not changed for 36 hours. Errors are only logged, because the worker
+/// does not depend on this.
 struct StartSweep {
   private let spool: Spool
   private let log: (Event) -> Void

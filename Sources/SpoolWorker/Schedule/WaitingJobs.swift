@@ -1,20 +1,21 @@
 internal import Spool
 
-/// The jobs that a run has put back for another attempt, in bounded memory: with a host that is down, that may be all of a million.
+/// The jobs that a run has put back for another attempt, in bounded memory: if a host is down, these may be a million
+/// jobs.
 struct WaitingJobs {
-  /// Beyond this no more are counted.
+  /// No more jobs than this are counted.
   static let mostCounted = 10_000
-  /// Beyond this the rest wait for their time, which comes within about a minute.
+  /// The remaining jobs wait until they are due, which takes about a minute.
   static let mostForNetwork = 1000
 
   private var names: Set<FileName> = []
   private var areMore = false
   private var forNetwork: Set<FileName> = []
 
-  /// How many wait: right up to ``mostCounted``, and never 0 for more.
+  /// The number of waiting jobs: exact up to ``mostCounted``, and never 0 if there are more.
   var count: Int { names.count + (areMore ? 1 : 0) }
 
-  /// A job may fail and come back within one run: only how it stands at the end counts.
+  /// A job may fail and come back within one run. Only its state at the end counts.
   mutating func ended(_ name: FileName, isWaiting: Bool) {
     if !isWaiting {
       names.remove(name)
@@ -33,8 +34,8 @@ struct WaitingJobs {
     }
   }
 
-  /// Counts only those that still wait: what was held, cancelled, or taken by another worker meanwhile does not any more.
-  /// - Returns: the first of their next attempts; nil where none waits for its time.
+  /// Removes the jobs that no longer wait, because they were held, cancelled, or claimed by another worker.
+  /// - Returns: the time of the first next attempt; nil if no job waits for one.
   mutating func recount(in spool: Spool) throws(SpoolError) -> Timestamp? {
     var first: Int64?
     var left: Set<FileName> = []
@@ -60,12 +61,12 @@ struct WaitingJobs {
   private static func standing(_ name: FileName, in spool: Spool) throws(SpoolError) -> Standing {
     if let status = try spool.status(.partial, name) { return .waitsUntil(status.modified) }
     if try spool.status(.new, name) != nil { return .waits }
-    // Left where it was, because not even its move could be made.
+    // It may still be in cur/, because even its move failed.
     guard let job = JobName(name) else { return .gone }
     return try spool.status(.cur, ClaimName.fileName(job, spool.owner)) != nil ? .waits : .gone
   }
 
-  /// The jobs that failed for want of a network, once.
+  /// Returns the jobs that failed for lack of a network, once.
   mutating func takeThoseForNetwork() -> [Candidate] {
     defer { forNetwork = [] }
     return forNetwork.map { Candidate(name: $0, origin: .partial, modified: 0, isForced: true) }

@@ -1,7 +1,7 @@
 package import Spool
 
-/// A worker: runs the jobs of a spool that are due, many at once under a limit. It keeps no state that is not in the
-/// spool.
+/// A worker: runs the jobs of a spool that are due, several at once up to a limit. All its state that outlives it is in
+/// the spool.
 @WorkerLoop
 package final class Worker {
   let spool: Spool
@@ -9,22 +9,22 @@ package final class Worker {
   let account = RunAccount()
   let admission: Admission
   let dispatcher: Dispatcher
-  /// Ends what runs for no job: the gate's command, and a hook that is told of what was no job.
+  /// Stops the children that belong to no job: the gate's command, and the `failed` hook of a rejected file.
   private let childStop = ChildStop()
   var signals: StopSignals?
   var isStopping = false
   private var lastTick: Int64 = 0
   var restedAfter = 0
-  /// The spool that has taken this one's place, once ``watch(stopSignals:)`` has ended for it.
+  /// The spool that has replaced this one, if ``watch(stopSignals:)`` has ended because of it.
   package internal(set) var successor: Spool?
-  /// Called about five times a second while jobs run, and once when none does any more.
+  /// Called about five times a second while jobs run, and once after the last one has ended.
   package var onProgress: ((WorkerProgress) -> Void)?
   private var progressReported: (at: Int64, isRunning: Bool) = (0, false)
-  /// How often running jobs are looked after, in milliseconds: a gesture has to be seen within a second.
+  /// Milliseconds between checks of the running jobs. A person's move of a job has to take effect within a second.
   static let tickInterval: Int64 = 200
 
   /// - Parameter report: called for each event, on the loop's thread.
-  /// - Throws: ``OutputRootProblem`` where the output root cannot be opened, or is none to publish to.
+  /// - Throws: ``OutputRootProblem`` if the output root cannot be opened, or must not be published to.
   package init(_ spool: Spool, _ options: WorkerOptions, report: @escaping @Sendable (Event) -> Void)
     throws(OutputRootProblem)
   {
@@ -38,8 +38,8 @@ package final class Worker {
 
   // MARK: once
 
-  /// Runs all that is due, and what is dropped meanwhile; returns when nothing is left, or soon after `stopSignals`
-  /// became readable.
+  /// Runs all jobs that are due or dropped meanwhile. Returns when none is left, or soon after `stopSignals` becomes
+  /// readable.
   /// - Parameter stopSignals: a signalfd(2); negative for none.
   package func runOnce(stopSignals: Int32 = -1) async -> RunSummary {
     sweep()
@@ -57,7 +57,7 @@ package final class Worker {
         return nil
       }
       if self.dispatcher.scheduler.canReadOn { return 0 }
-      // Only a pass that began after the last job's end may say that nothing is left.
+      // Only a pass that began after the last job's end can show that nothing is left.
       return !self.isBusy && self.dispatcher.scheduler.isSettled ? nil : self.untilNextTurn(200)
     }
     tellWaiting(stays: false, obstacle)
@@ -67,8 +67,8 @@ package final class Worker {
   // MARK: turns
 
   /// - Parameters:
-  ///   - survivesErrors: whether a job that the spool failed under is left to the next pass, and the run goes on.
-  ///   - turn: looks for work and starts it; gives the milliseconds to wait for something to happen, nil when all is done.
+  ///   - survivesErrors: whether the run continues after an error of the spool, and leaves the job to the next pass.
+  ///   - turn: finds and starts jobs. Returns the milliseconds to wait for the next event; nil when all is done.
   func run(stopSignals: Int32, survivesErrors: Bool, turn: () throws(SpoolError) -> Int64?) async {
     if stopSignals >= 0 {
       signals = StopSignals(stopSignals)
@@ -113,16 +113,16 @@ package final class Worker {
     for attempt in dispatcher.attempts { attempt.tick() }
   }
 
-  /// Something is under way that the end of a run waits for.
+  /// Whether the end of the run has to wait for a job or a hook.
   var isBusy: Bool { dispatcher.scheduler.slots.areBusy }
 
   func untilNextTurn(_ most: Int64) -> Int64 {
-    // While nothing may start nothing is searched for, and the time of the next search stays in the past.
+    // While no job may start there is no search, and the time of the next search stays in the past.
     if admission.isAskingGate || obstacle != nil { return most }
     return dispatcher.scheduler.untilNextStep(at: LoopExecutor.milliseconds(), most: most)
   }
 
-  /// What keeps work that there is from starting.
+  /// Why jobs that exist do not start.
   private var obstacle: Admission.Obstacle? {
     let scheduler = dispatcher.scheduler
     if scheduler.backlog.isEmpty { return scheduler.onlySpaceIsWantedFor ? .space : nil }
@@ -131,12 +131,12 @@ package final class Worker {
 
   // MARK: stopping
 
-  /// Looks whether the worker was told to stop.
+  /// Checks whether the worker was told to stop.
   private func lookForStop() {
     guard signals?.arrived() == true, !isStopping else { return }
     isStopping = true
     successor = nil
-    // Nobody reads what is seen of the spool any more, and what is readable would end each wait at once.
+    // The changes of the spool are no longer read. A readable descriptor would end each wait at once.
     WorkerLoop.executor.watched = []
     log(Event("stopping", .info))
     childStop.request()

@@ -3,17 +3,17 @@ internal import Glibc
 package import Spool
 internal import SystemPackage
 
-/// A worker that stays.
+/// A worker that runs until it is stopped.
 extension Worker {
-  /// How often to look for a spool whose path leads nowhere.
+  /// Milliseconds between checks for a spool whose path does not exist.
   private static let missingInterval: Int64 = 2000
 
-  /// Stays, runs what is dropped and what falls due; returns soon after `stopSignals` became readable, or the spool's
-  /// path leads to another one, the ``successor``.
-  /// - Throws: ``SpoolError`` where inotify is not to be had.
+  /// Runs jobs as they are dropped and become due. Returns soon after `stopSignals` becomes readable, or after the
+  /// spool's path leads to another spool, the ``successor``.
+  /// - Throws: ``SpoolError`` if inotify is not available.
   package func watch(stopSignals: Int32) async throws(SpoolError) -> RunSummary {
     admission.stays = true
-    // A worker that stays says at its start what it lacks, not when the first job comes.
+    // Checked at the start, so that a missing libcurl is reported before the first job arrives.
     guard dispatcher.mayFetch() else { return account.summary }
     sweep()
     let watch = try SpoolWatch(spool)
@@ -39,7 +39,7 @@ extension Worker {
           isMissing = false
         }
       } catch  where error.errno == .noSuchFileOrDirectory {
-        // Its directories were removed: perhaps they come back, which inotify tells of, or the next pass.
+        // The directories were removed. If they come back, inotify or the next pass reports it.
         if !isMissing { self.log(Event("spool-missing", .error, Fields().with("reason", "\(error)"))) }
         isMissing = true
         self.dispatcher.abandonPasses()
@@ -52,13 +52,13 @@ extension Worker {
       self.rest()
       return min(scheduler.untilPass(at: now), nextLook - now, scheduler.untilDue(at: Timestamp.now().seconds))
     }
-    // What waits in a spool that is gone or moved away is none of this run's.
+    // Jobs that wait in a spool that was replaced do not count for this run.
     if successor == nil { tellWaiting(stays: true, nil) }
     return account.summary
   }
 
-  /// Takes in what is new, or requests a pass over all.
-  /// - Returns: whether it is a pass over all.
+  /// Handles changes, or requests a pass over everything.
+  /// - Returns: whether it requested a pass over everything.
   private func look(_ watch: SpoolWatch, _ news: SpoolWatch.News, at now: Int64) throws(SpoolError) -> Bool {
     let looksAtAll = news.needsScan || dispatcher.scheduler.isPassDue(at: now)
     if looksAtAll {
@@ -75,21 +75,21 @@ extension Worker {
     return looksAtAll
   }
 
-  /// Gives back the memory that only transfers need, once a whole pass has gone by without one.
+  /// Returns memory that only transfers need to the kernel, after a whole pass without a job.
   private func rest() {
     guard dispatcher.scheduler.isFresh, restedAfter != account.ended else { return }
     restedAfter = account.ended
     malloc_trim(0)
   }
 
-  /// Ends this worker's jobs where the spool's path leads to another spool.
-  /// - Returns: whether it leads to this one.
+  /// Stops this worker's jobs if the spool's path leads to another spool.
+  /// - Returns: whether the path leads to this spool.
   private func lookForSuccessor() throws(SpoolError) -> Bool {
     if try spool.isInPlace() { return true }
     guard let next = try spool.reopened() else { return false }
     successor = next
     log(Event("spool-replaced", .warning))
-    // What is readable of the old one would end each wait at once.
+    // The readable descriptors of the old spool would end each wait at once.
     WorkerLoop.executor.watched = signals.map { [$0.descriptor] } ?? []
     stopAttempts()
     return false

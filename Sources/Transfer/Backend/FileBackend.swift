@@ -1,6 +1,7 @@
 internal import CCurl
 
-/// FTP and SFTP: there is no head. The first byte of the body says that the file comes, and libcurl knows its size.
+/// FTP and SFTP: there is no head. The first byte of the body shows that the file is being sent, and libcurl knows its
+/// size.
 struct FileBackend: Backend {
   private let url: URLParts
   /// The first byte asked for.

@@ -1,5 +1,5 @@
-/// The connection that a hop's request goes over: whether it may be used, and what it tells in TLS. Its identity is the
-/// exchange's in the table of sockets.
+/// The connection that a hop's request goes over: whether it may be used, and what its TLS messages show. Its identity
+/// is the exchange's in the table of sockets.
 final class HopConnection {
   /// What becomes of a request that libcurl is about to send.
   enum Decision {
@@ -22,7 +22,7 @@ final class HopConnection {
   /// Whether the connection made for the next request speaks HTTP/2; nil if none was made, or the TLS library does not
   /// show it.
   private var negotiatedHTTP2: Bool?
-  /// The peer said that it will send no more (close_notify).
+  /// The peer announced the end of its data (close_notify).
   private(set) var sawCloseNotify = false
 
   init(_ sockets: OpenSockets) { self.sockets = sockets }
@@ -39,8 +39,8 @@ final class HopConnection {
       mustBeFresh = true
       return .startsAgain
     case .tls:
-      // Session tickets may be waiting, and look like unread bytes. A fresh connection is shared with nobody, whoever
-      // had its ports before.
+      // Session tickets may be waiting, and look like unread bytes. A fresh connection is not shared, even if an
+      // earlier one had the same ports.
       guard sockets.enter(connection, self, isShareable: negotiatedHTTP2) || mustBeFresh else {
         mustBeFresh = true
         return .startsAgain

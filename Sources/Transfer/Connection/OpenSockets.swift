@@ -30,7 +30,7 @@ final class OpenSockets {
     return Glibc.close(descriptor)
   }
 
-  /// A connection by its ports: libcurl reports no more of it.
+  /// A connection, identified by its ports, which is all that libcurl reports.
   struct Connection: Hashable {
     let localPort, remotePort: Int32
   }

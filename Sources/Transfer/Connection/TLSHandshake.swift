@@ -1,6 +1,6 @@
-/// What a TLS handshake tells of the protocol that the connection is for.
+/// The application protocol that a TLS handshake chooses.
 enum TLSHandshake {
-  /// Whether the server chooses HTTP/2 by this message (ALPN, RFC 7301); nil if the message does not tell.
+  /// Whether the server chooses HTTP/2 by this message (ALPN, RFC 7301); nil if the message does not decide.
   ///
   /// The choice is in the ServerHello of TLS 1.2 and in the EncryptedExtensions of TLS 1.3 (RFC 8446, 4 and 4.3.1),
   /// which has a ServerHello, too.

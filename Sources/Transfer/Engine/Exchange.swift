@@ -1,6 +1,6 @@
 internal import CCurl
 
-/// One fetch on its way, over one hop or several. Passes on what libcurl's callbacks bring, and performs what `Route`,
+/// One running fetch, over one hop or several. Passes on what libcurl's callbacks deliver, and performs what `Route`,
 /// `HopConnection`, `Backend` and `FetchTiming` decide. Knows no multi handle.
 ///
 /// The engine keeps it alive while libcurl has a pointer to it.
@@ -23,7 +23,7 @@ final class Exchange {
 
   private var response: Response?
   private var bytesReceived: UInt64 = 0
-  /// What ends the fetch, set by whatever wants libcurl to stop; outweighs the code with which libcurl then stops.
+  /// What ends the fetch. It takes precedence over the code with which libcurl then stops.
   private(set) var verdict: FetchResult.End?
 
   init(
@@ -159,7 +159,7 @@ final class Exchange {
 
   enum BodyAnswer {
     case taken, stop
-    /// libcurl keeps these bytes and brings them again once the transfer goes on (CURLOPT_WRITEFUNCTION(3)).
+    /// libcurl keeps these bytes and delivers them again when the transfer is resumed (CURLOPT_WRITEFUNCTION(3)).
     case pause
   }
 
@@ -227,7 +227,7 @@ final class Exchange {
     verdict = .failed(TransferFailure(code: code, message: message))
   }
 
-  /// Lets a paused transfer go on. libcurl may bring bytes before this returns.
+  /// Resumes a paused transfer. libcurl may deliver bytes before this returns.
   func resume() {
     guard isPaused, let handle else { return }
     connection.noteAnswer()
@@ -235,7 +235,7 @@ final class Exchange {
     let code = curl_easy_pause(handle.pointer, CURLPAUSE_CONT)
     // Bytes refused meanwhile come back as the transfer's end.
     if code != CURLE_OK, verdict == nil, code != CURLE_WRITE_ERROR {
-      fail(.cut, "the transfer from \(url.host) could not go on: \(String(cString: curl_easy_strerror(code)))")
+      fail(.cut, "the transfer from \(url.host) could not be resumed: \(String(cString: curl_easy_strerror(code)))")
     }
   }
 

@@ -58,7 +58,7 @@ struct FetchTiming {
 
   // MARK: Decisions
 
-  /// What ends the fetch now; nil while it goes on.
+  /// What ends the fetch now; nil while it continues.
   /// - Parameters:
   ///   - hasAll: all bytes are here that were announced.
   ///   - share: what the rate limits leave to this fetch, in bytes per second; nil without a limit.

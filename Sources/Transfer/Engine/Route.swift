@@ -47,7 +47,7 @@ struct Route {
     do {
       target = try url.resolving(location)
     } catch {
-      throw refusal("redirect to where it must not go (\(error.reason))")
+      throw refusal("redirect to a forbidden URL (\(error.reason))")
     }
     guard schemes.contains(target.scheme) else {
       throw refusal("redirect to scheme \(target.scheme), which is not allowed,")

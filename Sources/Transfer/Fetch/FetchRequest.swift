@@ -6,7 +6,7 @@ package struct FetchRequest: Sendable {
   package var id: ID
   /// An absolute URL. User information in it is sent as HTTP Basic or as the FTP or SFTP login.
   package var url: String
-  /// `Name: value`, one an element: for the origin of `url` only, dropped for good when a redirect leaves it.
+  /// `Name: value`, one an element: for the origin of `url` only; dropped when a redirect leads to another origin.
   package var headers: [String]
   /// First byte wanted, counted from 0; nil asks for the whole without a `Range`.
   package var rangeStart: UInt64?
@@ -32,7 +32,8 @@ package struct FetchRequest: Sendable {
   package var bytesPerSecond: UInt64?
   /// Fetches of one group share one rate limit; nil for a fetch on its own.
   package var group: ID?
-  /// Keeps to HTTP/1.1: its framing tells a whole body from a cut one, and each fetch has a connection of its own.
+  /// Uses HTTP/1.1 only: its framing distinguishes a complete body from a cut one, and each fetch has its own
+  /// connection.
   package var keepsToHTTP1: Bool
   /// Uses a new connection, even if one is idle.
   package var needsFreshConnection = false
@@ -68,7 +69,7 @@ package struct FetchRequest: Sendable {
   }
 }
 
-/// URL and headers hold secrets; printing a request must not.
+/// The URL and the headers contain secrets, which printing a request must not show.
 extension FetchRequest: CustomStringConvertible, CustomReflectable {
   package var description: String { "fetch \(id)" }
   package var customMirror: Mirror { Mirror(self, children: ["id": id]) }

@@ -7,7 +7,7 @@ package enum RequestFields {
       return "header has no colon"
     }
     let name = line.utf8[..<colon]
-    guard !name.isEmpty, name.allSatisfy(isTokenByte) else { return "header name is no token" }
+    guard !name.isEmpty, name.allSatisfy(isTokenByte) else { return "header name is not a valid token" }
     guard isFieldValue(String(line[line.utf8.index(after: colon)...])) else {
       return "header value has a control character"
     }

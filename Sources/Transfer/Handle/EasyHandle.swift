@@ -18,7 +18,7 @@ final class EasyHandle {
     errorBuffer.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
   }
 
-  /// The handle is no part of a multi handle by now.
+  /// The handle is no longer part of a multi handle.
   deinit {
     curl_easy_cleanup(pointer)
     curl_slist_free_all(fields)

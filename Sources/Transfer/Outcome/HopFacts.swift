@@ -31,7 +31,7 @@ struct HopFacts {
   }
 }
 
-/// What is known of the way through a proxy when libcurl ends a hop.
+/// What is known about the proxy of a hop when libcurl ends the hop.
 struct ProxyFacts {
   var proxy: Proxy
   /// The status of its answer to CONNECT (CURLINFO_HTTP_CONNECTCODE(3)); 0 without one.

@@ -18,7 +18,7 @@ private func goodEndFailure(of hop: HopFacts) -> TransferFailure? {
   }
   // libcurl checks this, too; the bytes may be joined to a file, so it is checked twice.
   if case .length(let length) = hop.framing, hop.bytesReceived != length { return hop.shortBody(of: length) }
-  // Without close_notify anybody may have closed the connection (RFC 9112, 9.8).
+  // Without close_notify an attacker may have closed the connection (RFC 9112, 9.8).
   if hop.framing == .close, hop.closeWasAnnounced == false {
     return hop.failure(.cut, "TLS connection to \(hop.host) ended unannounced, \(hop.tally)")
   }
@@ -114,7 +114,7 @@ extension HopFacts {
       code: .connect, message: "no connection to \(host) port \(port) within \(connectTimeoutSeconds) s")
   }
 
-  /// What the system says of the failure, to be appended to a message.
+  /// The system's description of the failure, to be appended to a message.
   fileprivate var systemReason: String { osErrno == 0 ? "" : ": " + String(cString: strerror(osErrno)) }
 
   fileprivate var tally: String { "after \(bytesReceived) bytes of the body" }

@@ -12,7 +12,7 @@ package struct RateFloor: Sendable, Equatable {
 
   /// Bytes per second below which the server is too slow.
   /// - Parameter share: what the rate limits leave to the transfer, in bytes per second; nil without a limit. Half of
-  ///   it is fast enough: another connection would hardly bring more.
+  ///   it is fast enough: another connection would hardly be faster.
   func least(share: Double?) -> Double { min(Double(bytesPerSecond), share.map { $0 / 2 } ?? .infinity) }
 }
 

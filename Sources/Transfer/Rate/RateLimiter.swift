@@ -7,7 +7,7 @@ struct RateLimiter {
   /// One fetch that is under way.
   struct Member {
     let allowance: RateAllowance
-    /// Bytes per second for its group; nil without a limit of its own.
+    /// Bytes per second for its group; nil if the group has no limit.
     let rate: UInt64?
     let isPaused: Bool
   }

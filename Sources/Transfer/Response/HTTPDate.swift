@@ -1,8 +1,7 @@
 /// The three date formats of HTTP (RFC 9110, 5.6.7), as seconds since 1970-01-01T00:00:00Z.
 ///
-///     Sun, 06 Nov 1994 08:49:37 GMT     IMF-fixdate
-///     Sunday, 06-Nov-94 08:49:37 GMT    rfc850-date, obsolete
-///     Sun Nov  6 08:49:37 1994          asctime-date, obsolete
+///     Sun, 06 Nov 1994 08:49:37 GMT IMF-fixdate Sunday, 06-Nov-94 08:49:37 GMT rfc850-date, obsolete Sun Nov 6
+///     08:49:37 1994 asctime-date, obsolete
 ///
 /// curl_getdate(3) would read these too, but also `1994` and `next week`; a date decides here whether data may
 /// be joined, so only the grammar counts. The name of the weekday is not compared with the date.

@@ -1,5 +1,5 @@
 extension Response {
-  /// What the head of an HTTP response says (RFC 9110). Pure.
+  /// Interprets the head of an HTTP response (RFC 9110). Pure.
   /// - Parameters:
   ///   - url: what answered.
   ///   - now: seconds since 1970, for dates with a two-digit year and for a Retry-After without a Date field.

@@ -33,8 +33,8 @@ package struct HeadReader {
 
     if bytes.starts(with: "HTTP/".utf8) {
       guard let code = Self.status(of: bytes) else { return .malformed("no status in the status line") }
-      // Other 1xx are interim; nobody asked for another protocol (RFC 9110, 15.2.2).
-      guard code != 101 else { return .malformed("switch of protocols that nobody asked for") }
+      // Other 1xx are interim; no request asks for another protocol (RFC 9110, 15.2.2).
+      guard code != 101 else { return .malformed("switch of protocols that was not requested") }
       (status, fields) = (code, [])
       return .nothing
     }

@@ -62,17 +62,17 @@ extension ResponseHead {
     if status == 204 || status == 304 { return .none }
     let codings = members("transfer-encoding").filter { !$0.isEmpty }.map { $0.lowercased() }
     if !codings.isEmpty {
-      return codings == ["chunked"] ? .chunked : .invalid("a transfer coding that nobody asked for")
+      return codings == ["chunked"] ? .chunked : .invalid("a transfer coding that was not requested")
     }
     // A list of equal members is one value (RFC 9112, 6.3, 5.). Checked here, as libcurl takes the last member, and
-    // ignores a length that it cannot hold.
+    // ignores a length that is too large for it.
     let lengths = members("content-length")
     guard let text = lengths.first else { return isMultiplexed ? .stream : .close }
     guard lengths.allSatisfy({ $0 == text }) else {
       return .invalid("contradictory Content-Length fields")
     }
     guard let length = decimal(text.utf8), length <= UInt64(Int64.max) else {
-      return .invalid("Content-Length is no number that fits")
+      return .invalid("Content-Length is not a valid number")
     }
     return .length(length)
   }

@@ -2,7 +2,7 @@ internal import CCurl
 
 /// Why a text is no URL that can be fetched.
 package struct URLProblem: Error, Equatable, Sendable {
-  /// Never quotes the text, which may hold secrets.
+  /// Never quotes the text, which may contain secrets.
   package let reason: String
 }
 
@@ -18,7 +18,7 @@ struct URLHandle: ~Copyable {
 
   deinit { curl_url_cleanup(handle) }
 
-  /// Parses a part, relative to what is there (curl_url_set(3)).
+  /// Parses a part, relative to the current URL (curl_url_set(3)).
   func set(_ part: CURLUPart, _ value: String, allowingSpace: Bool = false) throws(URLProblem) {
     let flags = CURLU_URLENCODE | CURLU_NON_SUPPORT_SCHEME | (allowingSpace ? CURLU_ALLOW_SPACE : 0)
     let code = curl_url_set(handle, part, value, UInt32(flags))
@@ -40,7 +40,7 @@ struct URLHandle: ~Copyable {
       if let valid = String(validatingCString: text) { return valid }
       // Repaired, it would be another password, which the server refuses without a visible reason.
       if part == CURLUPART_USER || part == CURLUPART_PASSWORD {
-        throw URLProblem(reason: "user name or password is no UTF-8")
+        throw URLProblem(reason: "user name or password is not UTF-8")
       }
       return String(cString: text)
     case CURLUE_NO_SCHEME, CURLUE_NO_USER, CURLUE_NO_PASSWORD, CURLUE_NO_OPTIONS, CURLUE_NO_HOST,

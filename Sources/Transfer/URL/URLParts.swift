@@ -13,10 +13,10 @@ package struct URLParts: Sendable {
   /// control bytes.
   package let redacted: String
   /// The last segment of the path with its percent escapes decoded; nil if that cannot be a file name: empty, `.`,
-  /// `..`, with a slash or a control character, or no UTF-8.
+  /// `..`, with a slash or a control character, or not UTF-8.
   package let lastPathSegment: String?
 
-  /// The URL for libcurl, without user information and fragment. Holds the query: not for showing.
+  /// The URL for libcurl, without user information and fragment. Contains the query, so it must not be shown.
   let requestText: String
   let user: String?
   let password: String?
@@ -27,7 +27,7 @@ package struct URLParts: Sendable {
     try self.init(text, relativeTo: nil)
   }
 
-  /// What follows the question mark; nil if there is none. May hold secrets.
+  /// The text after the question mark; nil if there is none. May contain secrets.
   package var query: String? {
     requestText.firstIndex(of: "?").map { String(requestText[requestText.index(after: $0)...]) }
   }
@@ -81,7 +81,7 @@ package struct URLParts: Sendable {
   }
 
   private static let unknownScheme = URLProblem(
-    reason: "scheme is none of \(Scheme.allCases.map(\.rawValue).joined(separator: ", "))")
+    reason: "the scheme is not one of \(Scheme.allCases.map(\.rawValue).joined(separator: ", "))")
 
   private static func scheme(_ bytes: some Collection<UInt8>) throws(URLProblem) -> Scheme {
     guard let scheme = Scheme(rawValue: String(decoding: bytes.map(lowercasedASCII), as: UTF8.self)) else {
@@ -94,11 +94,12 @@ package struct URLParts: Sendable {
   private static func checkNamesFile(_ path: String) throws(URLProblem) {
     let lower = String(decoding: path.utf8.map(lowercasedASCII), as: UTF8.self)
     guard !path.hasSuffix("/"), !lower.hasSuffix(";type=a"), !lower.hasSuffix(";type=d") else {
-      throw URLProblem(reason: "path names no file")
+      throw URLProblem(reason: "the path does not name a file")
     }
   }
 
-  /// libcurl accepts `http:/host`, `http:///host` and a missing scheme, and guesses what is meant; a job must say it.
+  /// libcurl accepts `http:/host`, `http:///host` and a missing scheme, and guesses the rest; a job must have the
+  /// complete URL.
   private static func checkForm(_ text: String) throws(URLProblem) {
     for byte in text.utf8 where byte <= 0x20 || byte == 0x7f {
       throw URLProblem(

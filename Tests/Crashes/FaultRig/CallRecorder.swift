@@ -1,12 +1,13 @@
 internal import Glibc
 internal import Spool
 
-/// The record of all calls: a file of lines `PHASE TAB PID TAB KIND TAB INODE TAB PATH TAB NOTE`, each written at once, so that it
-/// survives the process. Several processes may write to one record.
+/// The record of all calls: a file of lines `PHASE TAB PID TAB KIND TAB INODE TAB PATH TAB NOTE`, each written at once,
+/// so that it survives the process. Several processes may write to one record.
 ///
-/// Phases: `*` the plan strikes here, `>` about to be made, `<` returned, `!` not made: failed with the error in NOTE. INODE is that of the path at
-/// that moment, 0 where there is none, or where the path is relative to another directory than the spool. Of two paths it is the first one's,
-/// and NOTE at `<` is the second one's. NOTE of a write or truncate is `FROM-TO`, the bytes that it is about. NOTE at `*` is the number of the plan, from 0.
+/// Phases: `*` the plan strikes here, `>` about to be made, `<` returned, `!` not made: failed with the error in NOTE.
+/// INODE is that of the path at that moment, 0 where there is none, or where the path is relative to another directory
+/// than the spool. Of two paths it is the first one's, and NOTE at `<` is the second one's. NOTE of a write or truncate
+/// is `FROM-TO`, the bytes that it is about. NOTE at `*` is the number of the plan, from 0.
 struct CallRecorder {
   private let descriptor: Int32
   private let root: Int32

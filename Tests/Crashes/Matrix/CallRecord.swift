@@ -17,7 +17,8 @@ struct CallEvent: Sendable, Hashable, CustomStringConvertible {
   /// Of the (first) path at that moment; 0: none, or unknown.
   let inode: UInt64
   let path: String
-  /// The error where it failed; the second path's inode where it returned; which of the process's faults struck; see ``range``.
+  /// The error where it failed; the second path's inode where it returned; which of the process's faults struck; see
+  /// ``range``.
   let note: String
 
   init?(_ line: Substring) {

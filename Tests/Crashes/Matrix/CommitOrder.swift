@@ -90,8 +90,8 @@ struct CommitOrder {
     return problems
   }
 
-  /// Where a call began, after that one and not before, that made durable what `isWanted` knows by the call for it alone, and that returned.
-  /// What a syncfs(2) finds written when it begins counts as well.
+  /// Where a call began, after that one and not before, that made durable what `isWanted` knows by the call for it
+  /// alone, and that returned. What a syncfs(2) finds written when it begins counts as well.
   private func sync(after index: Int, in events: ArraySlice<CallEvent>, of isWanted: (CallEvent) -> Bool) -> Int? {
     events.indices.first { begun in
       let event = events[begun]
@@ -123,7 +123,8 @@ struct CommitOrder {
       ? [] : ["\(job): its data was not durable before it got its name"]
   }
 
-  /// Two file systems keep no order: after a power cut, a copy that the journal doesn't know would be a stranger's file.
+  /// Two file systems keep no order: after a power cut, a copy that the journal doesn't know would be a stranger's
+  /// file.
   private func copyProblems(_ job: String, _ published: Int) -> [String] {
     let before = events[..<published]
     let lastLine = before.lastIndex { event in
@@ -153,7 +154,8 @@ struct CommitOrder {
 
   // MARK: failed fsyncs
 
-  /// A sync of data or of a job that succeeds, though an earlier one failed on the inode and what that lost was neither written again nor cut off.
+  /// A sync of data or of a job that succeeds, though an earlier one failed on the inode and what that lost was neither
+  /// written again nor cut off.
   private func retryProblems() -> [String] {
     var unsynced: [UInt64: [Range<Int64>]] = [:]
     var lost: [UInt64: [Range<Int64>]] = [:]

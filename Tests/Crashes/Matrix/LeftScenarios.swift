@@ -34,7 +34,8 @@ extension Scenario {
         }
       }),
     Scenario(
-      // A worker of another host got to a checkpoint, and its machine stopped: what lies beyond is not what was fetched.
+      // A worker of another host got to a checkpoint, and its machine stopped: what lies beyond is not what was
+      // fetched.
       name: "other host",
       setUp: { world in
         try world.addHalf(of: .current)
@@ -59,9 +60,8 @@ extension Scenario {
         try world.addHalf(of: .current)
         try world.edit("partial/a") { lines in
           let mark = "at=\(Version.half) crc32=\(hex8(independentCRC32(Version.current.bytes[..<Version.half])))"
-          lines.append(
-            #"failed: 2026-01-02T03:04:06Z attempt=2 class=temporary code=cut \#(mark) retry=2026-01-02T04:04:06Z reason="cut""#
-          )
+          let failure = "failed: 2026-01-02T03:04:06Z attempt=2 class=temporary code=cut"
+          lines.append("\(failure) \(mark) retry=2026-01-02T04:04:06Z reason=\"cut\"")
         }
         try world.move("partial/a", "cur/a:\(try hostName()).1.00000000")
       }),

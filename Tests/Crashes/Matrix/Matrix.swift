@@ -65,8 +65,9 @@ struct Matrix {
     return "\(struck) \(fault.action)\(fault.argument.map { " \($0)" } ?? "")\(repeated)"
   }
 
-  /// Checkpoints and looks at claims come by the clock, and how many jobs share a flush is chance: so a loaded machine makes more calls than an idle one,
-  /// and only where fewer were struck than in any of several runs without a fault has something been left out.
+  /// Checkpoints and looks at claims come by the clock, and how many jobs share a flush is chance: so a loaded machine
+  /// makes more calls than an idle one, and only where fewer were struck than in any of several runs without a fault
+  /// has something been left out.
   /// - Returns: nil where enough were struck.
   private func leastSites(_ fault: Fault, _ sites: Int, struck: Int) async throws -> Int? {
     var least = sites

@@ -15,7 +15,8 @@ struct MatrixTests {
 
   @Test(.timeLimit(.minutes(240))) func struckTwice() async throws { try await Pairs().play() }
 
-  /// A commit is cut after `verified:`, and the data's fsync fails for whoever goes on with it: what was verified is not published from that inode.
+  /// A commit is cut after `verified:`, and the data's fsync fails for whoever goes on with it: what was verified is
+  /// not published from that inode.
   @Test(.timeLimit(.minutes(120))) func theFsyncOfACutCommitFails() async throws {
     let scenario = try #require(Scenario.all.first { $0.name == "fresh" })
     var faults: [Fault] = []

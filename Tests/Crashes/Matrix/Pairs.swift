@@ -2,10 +2,11 @@ import Glibc
 import Testing
 import TestSupport
 
-/// Two faults in one life of a spool: the second strikes later in the same run, or in the recovery from the first. All pairs are too many, so
-/// they are drawn; the seed and a pair's number name it.
+/// Two faults in one life of a spool: the second strikes later in the same run, or in the recovery from the first. All
+/// pairs are too many, so they are drawn; the seed and a pair's number name it.
 ///
-/// 500 of them. CRASH_PAIRS=10000 in the environment says how many, CRASH_SEED=2 which, CRASH_PAIR=77 draws that one alone.
+/// 500 of them. CRASH_PAIRS=10000 in the environment says how many, CRASH_SEED=2 which, CRASH_PAIR=77 draws that one
+/// alone.
 struct Pairs {
   private let seed = environment("CRASH_SEED") ?? 1
   private let numbers: Range<UInt64>

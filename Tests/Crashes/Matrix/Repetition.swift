@@ -1,6 +1,7 @@
 import TestSupport
 
-/// Which faults of a sweep would only repeat another one: after it, the spool is the same, and so is what the next worker meets.
+/// Which faults of a sweep would only repeat another one: after it, the spool is the same, and so is what the next
+/// worker meets.
 struct Repetition {
   let scenario: Scenario
   /// Of a run without a fault.
@@ -12,7 +13,8 @@ struct Repetition {
   static let modelName = "fresh"
 
   func contains(_ fault: Fault, at number: Int) -> Bool {
-    // Several workers make calls in an order that no number names, and of a stride each strike stands for others already.
+    // Several workers make calls in an order that no number names, and of a stride each strike stands for others
+    // already.
     guard scenario.workers == 1, scenario.stride == 1 else { return false }
     switch (fault.action, fault.counted) {
     case ("kill-after", _): return nextBeginsLater(fault, number)
@@ -21,8 +23,9 @@ struct Repetition {
     }
   }
 
-  /// Whether the call returned while no other of its class was under way, and the next event of its class is the beginning of a call of the same
-  /// process. What a kill between the two leaves, another kill leaves too: that before the next call.
+  /// Whether the call returned while no other of its class was under way, and the next event of its class is the
+  /// beginning of a call of the same process. What a kill between the two leaves, another kill leaves too: that before
+  /// the next call.
   private func nextBeginsLater(_ fault: Fault, _ number: Int) -> Bool {
     let events = clean.events.filter { fault.counted.contains($0.kind) && $0.phase != .struck }
     var begun = 0
@@ -39,8 +42,8 @@ struct Repetition {
     return false
   }
 
-  /// How many calls a worker makes before it looks at a job, where these are the ones that it makes in the model; else 0. A worker that one of
-  /// these fails for leaves a spool as it was, with jobs in `new` alone.
+  /// How many calls a worker makes before it looks at a job, where these are the ones that it makes in the model; else
+  /// 0. A worker that one of these fails for leaves a spool as it was, with jobs in `new` alone.
   private var sharedStart: Int {
     guard scenario.name != Self.modelName, clean.occupied == ["new"], model.occupied == ["new"] else { return 0 }
     let start = Self.start(clean)

@@ -15,8 +15,8 @@ import Testing
     try await check(spool, prefix: withoutProc)
   }
 
-  /// A shared library whose constructor makes the environment grow: it moves, and who looks for the arguments beside it, as a program does that Swift's
-  /// runtime is linked into, finds none.
+  /// A shared library whose constructor makes the environment grow: it moves, and who looks for the arguments beside
+  /// it, as a program does that Swift's runtime is linked into, finds none.
   @Test(.enabled("needs cc") { try await Need.program("cc").isMet() })
   func `a library that sets variables at its start takes no argument away`() async throws {
     let directory = try TemporaryDirectory()

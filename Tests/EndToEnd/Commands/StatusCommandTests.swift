@@ -22,7 +22,8 @@ import Testing
 
   private func fill() throws {
     let failure =
-      "failed: 2026-11-21T03:00:41Z attempt=1 class=permanent code=http-404 at=0 reason=\"h answered 404: \\\"gone\\\"\"\n"
+      "failed: 2026-11-21T03:00:41Z attempt=1 class=permanent code=http-404 at=0 "
+      + "reason=\"h answered 404: \\\"gone\\\"\"\n"
     try write("failed/gone \u{1}\"x\"", "http://h/x\n" + failure)
     try write("partial/busy", "url: http://h/x\nsize: 10\n" + failure.replacing("permanent", with: "temporary"))
     try setModificationTime(directory.path("partial/busy"), secondsFromNow: 1000)

@@ -2,7 +2,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// A machine without network, without room, or with a spool that cannot be written. Each in namespaces of its own (unshare(1)), which end with it.
+/// A machine without network, without room, or with a spool that cannot be written. Each in namespaces of its own
+/// (unshare(1)), which end with it.
 @Suite(
   .enabled("needs root, a network and a mount namespace, and python3") {
     try await Need.areMet(.networks, .mounts, .program("python3"))

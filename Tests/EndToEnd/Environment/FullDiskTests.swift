@@ -4,7 +4,8 @@ import Testing
 
 @Suite(.enabled("needs root and a mount namespace") { try await Need.mounts.isMet() })
 struct FullDiskTests {
-  /// What cannot even be refused for want of room waits. It ended each run, and a worker that stays, whatever else there was to do.
+  /// What cannot even be refused for want of room waits. It ended each run, and a worker that stays, whatever else
+  /// there was to do.
   @Test func aJobThatCannotBeClaimedEndsNobody() async throws {
     let disk = try await SmallDisk(megabytes: 4)
     let spool = try TemporarySpool(in: disk.path)

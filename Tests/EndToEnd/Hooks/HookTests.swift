@@ -16,8 +16,12 @@ import Testing
     // It sees the whole payload, and that it has no final name yet.
     try install(
       "verify",
-      "test ! -e \"$SPOOLRUN_SPOOL/files/$SPOOLRUN_OUTPUT\" && test \"$SPOOLRUN_JOB\" = good && cmp -s \"$SPOOLRUN_PAYLOAD\" - <<.\npayload\n.",
-      in: spool)
+      """
+      test ! -e "$SPOOLRUN_SPOOL/files/$SPOOLRUN_OUTPUT" && test "$SPOOLRUN_JOB" = good &&
+      cmp -s "$SPOOLRUN_PAYLOAD" - <<.
+      payload
+      .
+      """, in: spool)
     for name in ["good", "bad"] { try spool.drop(name, "url: \(server.url("/x"))\noutput: \(name)\n") }
     #expect(try await spoolrun("--once", spool.root).status == .exited(75))
     #expect(spool.payloads == ["good"] && spool.places(of: "good") == ["done/good"])
@@ -210,7 +214,8 @@ import Testing
     (": >\"$SPOOLRUN_PAYLOAD\"", "size"),
     // Not even with the old time, or where it says nothing of the data.
     (
-      "touch -r \"$SPOOLRUN_PAYLOAD\" t; printf X | dd of=\"$SPOOLRUN_PAYLOAD\" conv=notrunc; touch -r t \"$SPOOLRUN_PAYLOAD\"",
+      "touch -r \"$SPOOLRUN_PAYLOAD\" t; printf X | dd of=\"$SPOOLRUN_PAYLOAD\" conv=notrunc; "
+        + "touch -r t \"$SPOOLRUN_PAYLOAD\"",
       "crc32"
     ),
     ("printf X | dd of=\"$SPOOLRUN_PAYLOAD\" conv=notrunc; kill -9 $$", "crc32"),
@@ -248,8 +253,8 @@ import Testing
   @Test(arguments: [
     (change: "chmod 722 hooks/verify", advice: "chmod go-w"), (change: "chmod 770 hooks/verify", advice: "chmod go-w"),
     (change: "chmod 777 hooks", advice: "chmod go-w"), (change: "chmod 600 hooks/verify", advice: "chmod +x"),
-    (change: "mv hooks/verify hooks/x; ln -s x hooks/verify", advice: "no regular file"),
-    (change: "mv hooks x; ln -s x hooks", advice: "no directory"),
+    (change: "mv hooks/verify hooks/x; ln -s x hooks/verify", advice: "not a regular file"),
+    (change: "mv hooks x; ln -s x hooks", advice: "not a directory"),
     (change: "sed -i 's,/bin/sh,/nowhere,' hooks/verify", advice: "cannot be run"),
   ])
   func aHookThatCannotBeTrustedIsNotRun(change: String, advice: String) async throws {

@@ -31,9 +31,8 @@ import Testing
       line: #"{ printf 'url: %s' "$server"; sleep 0.5; printf '/x\n'; sleep 0.5; printf 'output: x\n'; } >new/x"#),
     Drop(
       testDescription: ">> in several writes",
-      line:
-        #"printf url: >>new/x; sleep 0.3; printf " $server/" >>new/x; sleep 0.3; printf 'x\noutput:' >>new/x; sleep 0.3; printf ' x\n' >>new/x"#
-    ),
+      line: #"printf url: >>new/x; sleep 0.3; printf " $server/" >>new/x; sleep 0.3; "#
+        + #"printf 'x\noutput:' >>new/x; sleep 0.3; printf ' x\n' >>new/x"#),
     Drop(testDescription: "tee", line: "\(job) | tee new/x >tee"),
     Drop(testDescription: "dd", line: "\(job) | dd of=new/x bs=3 status=none"),
     Drop(testDescription: "install", line: "\(job) >job && install -m 444 job new/x"),
@@ -42,7 +41,8 @@ import Testing
     // It sets the mode by name when it has closed the file: 23 where the worker was quicker.
     Drop(testDescription: "rsync --inplace", line: "\(job) >x && rsync --inplace x new/ || test $? = 23"),
     Drop(
-      testDescription: "an editor that saves by rename", line: "\(job) >new/.x.swp && sleep 0.3 && mv new/.x.swp new/x"),
+      testDescription: "an editor that saves by rename",
+      line: "\(job) >new/.x.swp && sleep 0.3 && mv new/.x.swp new/x"),
     Drop(
       testDescription: "Python",
       line: #"python3 -c "import sys; print('url: $server/x\noutput: x', file=open('new/x', 'w'))""#),

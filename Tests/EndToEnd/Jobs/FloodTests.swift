@@ -3,7 +3,8 @@ import TestSupport
 import Testing
 
 @Suite struct FloodTests {
-  /// More than inotify's queue holds (max_queued_events, 16384 by default). All but a few have expired, which costs the least.
+  /// More than inotify's queue holds (max_queued_events, 16384 by default). All but a few have expired, which costs the
+  /// least.
   @Test(.timeLimit(.minutes(30)))
   func `of 20000 jobs dropped at once none is forgotten`() async throws {
     let scene = try Scene.echoing()

@@ -41,7 +41,8 @@ import Testing
     #expect(scene.server.requests.map(\.rangeStart) == [nil])
   }
 
-  /// It has its final name already, by which anybody may have changed it: no receipt may say that this is what was received.
+  /// It has its final name already, by which anybody may have changed it: no receipt may say that this is what was
+  /// received.
   @Test func `a payload that was changed before its receipt gets none`() async throws {
     let scene = try Scene()
     try leave(payload, in: scene)

@@ -14,7 +14,8 @@ import Testing
     // In the order of the directory, where a few might all come early.
     for number in 0..<30 { try spool.drop("other-\(number)", "\(other.url("/o-\(number)"))\n") }
     let worker = try startSpoolrun(["--once", "--jobs", "2", "--per-host", "1", spool.root])
-    // The search takes a twentieth of the time that it is given, and so twenty times longer where others have the processor.
+    // The search takes a twentieth of the time that it is given, and so twenty times longer where others have the
+    // processor.
     try await waitUntil("the other's are done", timeout: .seconds(900)) { spool.names("done").count == 30 }
     #expect(busy.requests.count == 1, "its one has not ended")
     worker.send(signal: 15)

@@ -32,7 +32,8 @@ import Testing
   @Test func aLineWithoutItsEndIsNoTornJournal() async throws {
     let spool = try TemporarySpool()
     let text =
-      "http://127.0.0.1:9/a\nfailed: 2026-11-21T03:00:00Z attempt=1 class=permanent code=http-404 at=0 reason=x\nurl: http://b/x"
+      "http://127.0.0.1:9/a\nfailed: 2026-11-21T03:00:00Z attempt=1 class=permanent code=http-404 at=0 reason=x\n"
+      + "url: http://b/x"
     try writeFile(spool.path("new/a"), Array(text.utf8))
     // Changed just now, for as long as may be.
     try setModificationTime(spool.path("new/a"), secondsFromNow: 9)
@@ -40,7 +41,8 @@ import Testing
     #expect(try readFile(spool.path("new/a")) == Array(text.utf8))
   }
 
-  /// A name that a running job has, which no data bears yet: the new drop waits its turn, and to look at it is no news of it.
+  /// A name that a running job has, which no data bears yet: the new drop waits its turn, and to look at it is no news
+  /// of it.
   @Test func aNameThatIsInHandWaitsItsTurn() async throws {
     let gate = try Gate()
     let server = try ScriptedServer { request, reply in

@@ -4,8 +4,8 @@ import Testing
 
 /// What `make powercut` found that a power cut can leave, made by hand.
 @Suite struct PowerCutTests {
-  /// A commit that replaces a file was cut between link(2) and rename(2), and the disk has the link but none of the journal's lines, or only the
-  /// first: found on btrfs. The data is the job's own nevertheless.
+  /// A commit that replaces a file was cut between link(2) and rename(2), and the disk has the link but none of the
+  /// journal's lines, or only the first: found on btrfs. The data is the job's own nevertheless.
   @Test(arguments: 0...2)
   func theTemporaryNameOutlivesTheJournal(lines: Int) async throws {
     let server = try simpleServer()

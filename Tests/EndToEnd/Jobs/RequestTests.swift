@@ -135,7 +135,8 @@ import Testing
     let result = try await spoolrun("-v", "--once", "--jobs", "1", spool.root)
     #expect(result.exitStatus == 0 && !result.errors.contains("s3cret"), "\(result)")
     let told = server.requests.map { request in
-      "\(request.value("host")?.lowercased().split(separator: ":")[0] ?? "") \(request.target) \(request.value("x-token") ?? "-")"
+      let host = request.value("host")?.lowercased().split(separator: ":")[0] ?? ""
+      return "\(host) \(request.target) \(request.value("x-token") ?? "-")"
     }
     #expect(
       Set(told) == [

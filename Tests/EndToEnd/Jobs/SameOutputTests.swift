@@ -31,7 +31,8 @@ import Testing
     #expect(try spool.lines("done/a").last?["existing"] == "yes" && spool.names("partial") == [])
   }
 
-  /// After `rm cur/a:*` in the middle of a commit, data and payload are one file: that is not what a new job wants to be fetched.
+  /// After `rm cur/a:*` in the middle of a commit, data and payload are one file: that is not what a new job wants to
+  /// be fetched.
   @Test func olderDataThatIsTheOutputIsReplaced() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()

@@ -4,8 +4,8 @@ import Testing
 
 /// Interruption: by signals that ask, and by one that does not.
 @Suite struct StopTests {
-  /// It has to stop within a second. The transfer would stall for the hour of its idle time-out, so the margin for a busy machine still tells the two
-  /// apart.
+  /// It has to stop within a second. The transfer would stall for the hour of its idle time-out, so the margin for a
+  /// busy machine still tells the two apart.
   private static let limit = Duration.seconds(30)
 
   @Test(arguments: [SIGTERM, SIGINT, SIGHUP])

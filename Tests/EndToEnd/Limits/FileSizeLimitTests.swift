@@ -32,7 +32,7 @@ import Testing
     #expect(spool.payloads.sorted() == ["0", "1", "2"])
     let record = try spool.lastFailure("partial/large")
     #expect(record["code"] == "too-large-here" && record["class"] == "temporary", "\(record)")
-    #expect(record["reason"]?.contains("no more than \(limit) bytes") == true && record["burned"] == nil, "\(record)")
+    #expect(record["reason"]?.contains("at most \(limit) bytes") == true && record["burned"] == nil, "\(record)")
     #expect(server.requests(for: "/mirror").isEmpty, "no other mirror can help")
     // What is there stays, and is gone on with when the limit is raised.
     let length = spool.length("partial/large.part")

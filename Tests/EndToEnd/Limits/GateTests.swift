@@ -118,7 +118,8 @@ import Testing
     #expect(try spool.lines("partial/a").filter { $0.key == "started" }.count == 2)
   }
 
-  /// A host of both kinds of addresses, one of them out of reach here, and one that is switched off: their attempts count, and their mirrors are asked.
+  /// A host of both kinds of addresses, one of them out of reach here, and one that is switched off: their attempts
+  /// count, and their mirrors are asked.
   @Test(
     .enabled("needs root, a network and a mount namespace") {
       try await Need.areMet(.networks, .mounts)

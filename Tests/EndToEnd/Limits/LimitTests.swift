@@ -14,8 +14,8 @@ import Testing
     }
   }
 
-  /// `held` requests of one host are under way and stay so while three jobs of another host, dropped later, come and go one after the
-  /// other: for each of them the worker looked whether it could start more.
+  /// `held` requests of one host are under way and stay so while three jobs of another host, dropped later, come and go
+  /// one after the other: for each of them the worker looked whether it could start more.
   @Test(arguments: [(8, 4, 4), (8, 2, 2), (3, 2, 2), (20, 20, 12)])
   func perHost(jobs: Int, perHost: Int, held: Int) async throws {
     let gauge = Gauge()

@@ -122,7 +122,7 @@ import Testing
     }
     #expect(try await spoolrun("--once", spool.root).status == .exited(1))
     for name in spool.names("failed") {
-      #expect(try spool.lastFailure("failed/\(name)")["reason"]?.hasPrefix("max-size: wants ") == true)
+      #expect(try spool.lastFailure("failed/\(name)")["reason"]?.hasPrefix("max-size: must be ") == true)
     }
   }
 }

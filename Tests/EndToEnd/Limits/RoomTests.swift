@@ -27,7 +27,8 @@ struct RoomTests {
   private func expectShortage(_ result: CommandResult, isTold: Bool) {
     #expect(result.status == .exited(75), "\(result)")
     let line =
-      "spoolrun: (1 job waits|jobs wait): not enough disk space: ([0-9]+ bytes are needed, )?[0-9]+ are free, --min-free keeps 4194304\n"
+      "spoolrun: (1 job waits|jobs wait): not enough disk space: ([0-9]+ bytes are needed, )?"
+      + "[0-9]+ are free, --min-free keeps 4194304\n"
     #expect(isTold ? (try? Regex(line).wholeMatch(in: result.errors)) != nil : result.errors == "", "\(result)")
   }
 

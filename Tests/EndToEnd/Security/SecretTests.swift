@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// User information, queries and header values never reach a log, an error or the journal (protocol, invariant 12).
+/// User information, queries and header values never reach a log, an error or the journal (INTERNALS.md, invariant 12).
 @Suite struct SecretTests {
   private static let secrets = ["pa55word", "us3rname", "t0ken-value", "hdr-s3cret", "c00kie"]
 

@@ -90,7 +90,8 @@ struct SeveralUsersTests {
       mkfifo -m 666 fifo; ln -s /etc/shadow symlink; ln -s nowhere dangling; ln -s ../defaults ours
       echo '\(server.url("/x"))' >unreadable; chmod 600 unreadable
       echo '\(server.url("/x"))' >huge; truncate -s 17M huge; chmod 644 huge
-      printf 'done: 2026-01-02T03:04:05Z attempts=1 output=x bytes-fetched=1 seconds=1\\n%s\\n' '\(server.url("/404"))' >forged
+      echo 'done: 2026-01-02T03:04:05Z attempts=1 output=x bytes-fetched=1 seconds=1' >forged
+      echo '\(server.url("/404"))' >>forged
       chmod 644 forged
       """
     #expect(try await scene.shell(mallory, script).status == .exited(0))
@@ -117,7 +118,8 @@ struct SeveralUsersTests {
       try await scene.shell(alice, "umask 027; echo '\(server.url("/alice"))' >new/alice").status == .exited(0))
 
     let run = try scene.start(worker, [program, "-v", "--min-free", "1M", "."])
-    // The kernel ends a lease that is in somebody's way after 45 s (fcntl(2), lease-break-time): a slow machine sees that job run.
+    // The kernel ends a lease that is in somebody's way after 45 s (fcntl(2), lease-break-time): a slow machine sees
+    // that job run.
     @Sendable func done() -> [String] { spool.names("done").filter { $0 != "leased" } }
     let judged = ["busy", "dangling", "fifo", "forged", "huge", "ours", "symlink", "unreadable"]
     try await waitUntil("the honest one is done, and the others are judged") {

@@ -66,8 +66,8 @@ import Testing
     #expect(spool.places(of: "old") == ["done/old"])
   }
 
-  /// A worker that slept past its lease, on a file system whose locks other hosts don't see: its successor has the claim, and has written to the
-  /// journal. That is a loss like any other, and no error of the spool.
+  /// A worker that slept past its lease, on a file system whose locks other hosts don't see: its successor has the
+  /// claim, and has written to the journal. That is a loss like any other, and no error of the spool.
   @Test(.timeLimit(.minutes(30)))
   func theSuccessorOfASleeper() async throws {
     let (spool, server, worker, _) = try await startHalfway()

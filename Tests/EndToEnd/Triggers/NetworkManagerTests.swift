@@ -62,7 +62,8 @@ struct NetworkManagerTests {
     """
   }
 
-  /// NetworkManager leaves alone the links of a machine whose udev it waits for: a /sys that cannot be written says that there is none.
+  /// NetworkManager leaves alone the links of a machine whose udev it waits for: a /sys that cannot be written says
+  /// that there is none.
   private static let script = """
     mount -t tmpfs none /run
     mount -t tmpfs none /var/lib/NetworkManager

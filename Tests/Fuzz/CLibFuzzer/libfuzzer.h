@@ -1,5 +1,5 @@
-// What libFuzzer offers to a program with a main of its own (llvm.org/docs/LibFuzzer.html, "Using libFuzzer as a library");
-// LLVM installs no header that declares it.
+// What libFuzzer offers to a program with a main of its own (llvm.org/docs/LibFuzzer.html, "Using libFuzzer as a
+// library"); LLVM installs no header that declares it.
 #include <stddef.h>
 #include <stdint.h>
 

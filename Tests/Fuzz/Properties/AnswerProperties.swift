@@ -2,8 +2,9 @@ internal import Spool
 internal import SpoolWorker
 internal import Transfer
 
-/// A job with its journal, an empty line, the head of a response: whether the body may be written, and where (protocol, invariant 5). The last
-/// mark is where the data ends, the last of the URLs is asked; with `connections:` the request has an end.
+/// A job with its journal, an empty line, the head of a response: whether the body may be written, and where
+/// (INTERNALS.md, invariant 5). The last mark is where the data ends, the last of the URLs is asked; with
+/// `connections:` the request has an end.
 func checkAnswer(_ bytes: [UInt8]) throws(Violation) {
   guard let (job, head) = read(bytes) else { return }
   let mirror = max(1, job.request.urls.count)

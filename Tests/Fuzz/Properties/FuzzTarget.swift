@@ -1,4 +1,5 @@
-/// One reader of strangers' bytes. The raw value names it on the fuzzer's command line and its directory in `Tests/Fuzz/Corpus`.
+/// One reader of strangers' bytes. The raw value names it on the fuzzer's command line and its directory in
+/// `Tests/Fuzz/Corpus`.
 package enum FuzzTarget: String, CaseIterable, Sendable {
   case job, fields, name, output, moment, range, head, answer, url
 

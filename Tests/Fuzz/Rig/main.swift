@@ -2,7 +2,8 @@ internal import CLibFuzzer
 internal import FuzzProperties
 internal import Glibc
 
-// `FuzzRig TARGET ARGUMENT…`: libFuzzer with the arguments that it knows (`-help=1`), on one of the targets. Without a target it prints their names.
+// `FuzzRig TARGET ARGUMENT…`: libFuzzer with the arguments that it knows (`-help=1`), on one of the targets. Without a
+// target it prints their names.
 
 /// libFuzzer's function takes no context along.
 nonisolated(unsafe) private var target: FuzzTarget?

@@ -57,8 +57,8 @@ func http2(
   }
 }
 
-/// libcurl has one code for a stream that was reset and one for which the protocol was broken, and another where it ended
-/// in good order. Before an attempt is over, HTTP/1.1 may be tried.
+/// libcurl has one code for a stream that was reset and one for which the protocol was broken, and another where it
+/// ended in good order. Before an attempt is over, HTTP/1.1 may be tried.
 let cutOverHTTP2 = Outcome.either(.done, .either(.waits("cut"), .waits("short-body")))
 let brokenOverHTTP2 = Outcome.either(cutOverHTTP2, .waits("bad-response"))
 let stalledOverHTTP2 = Outcome.either(.done, .waits("stalled"))

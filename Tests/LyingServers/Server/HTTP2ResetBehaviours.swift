@@ -45,7 +45,8 @@ let resetHTTP2Behaviours: [Behaviour] =
     },
   ]
 
-/// The stream is reset when the head has come, and the answer to the next request is an error page, over either protocol.
+/// The stream is reset when the head has come, and the answer to the next request is an error page, over either
+/// protocol.
 private func secondAnswer(_ name: String, _ code: HTTP2Stream.ErrorCode) -> Behaviour {
   Behaviour(
     "HTTP/2, \(name) a moment after the head, then an error page",

@@ -136,8 +136,8 @@ struct HTTP2Tests {
     }
   }
 
-  /// Jobs of both protocols at one host, where a connection of HTTP/2 never stays: no job gets onto another's connection
-  /// of HTTP/1.1.
+  /// Jobs of both protocols at one host, where a connection of HTTP/2 never stays: no job gets onto another's
+  /// connection of HTTP/1.1.
   @Test func bothProtocolsAtOnce() async throws {
     let bodies = (0..<40).map { number in large(Array("\(number)".utf8) + payload, count: 1 + number % 8) }
     let server = try ScriptedServer { request, reply in

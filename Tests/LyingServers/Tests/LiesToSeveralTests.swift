@@ -3,7 +3,8 @@ import TestSupport
 
 @testable import LyingServer
 
-/// The same lies told to several connections at once: whatever comes of a job, no wrong byte is published and no data is spliced.
+/// The same lies told to several connections at once: whatever comes of a job, no wrong byte is published and no data
+/// is spliced.
 @Suite struct LiesToSeveralTests {
   /// A job that has some data, and how soon the server begins to lie to it.
   private struct Case: Sendable {

@@ -102,7 +102,8 @@ import TestSupport
     #expect(second.requests.map(ask) == ["range 4000", "plain"])
   }
 
-  /// Without a validator nothing tells what the next piece would be of: it isn't asked for, and bytes from 0 are not taken for it.
+  /// Without a validator nothing tells what the next piece would be of: it isn't asked for, and bytes from 0 are not
+  /// taken for it.
   @Test func aPieceWithoutAValidatorIsNotGoneOnWith() async throws {
     let gate = try Gate()
     let server = try ScriptedServer { request, reply in

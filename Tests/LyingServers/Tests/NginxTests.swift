@@ -32,7 +32,8 @@ struct NginxTests {
     }
   }
 
-  /// More jobs than connections, of which HTTP/2 has one: handles are used again while other transfers are on their connection.
+  /// More jobs than connections, of which HTTP/2 has one: handles are used again while other transfers are on their
+  /// connection.
   @Test(arguments: NginxRig.Scheme.allCases)
   func sharesConnections(_ scheme: NginxRig.Scheme) async throws {
     try await withRig { rig, authority in

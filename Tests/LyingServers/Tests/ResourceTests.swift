@@ -3,7 +3,8 @@ import TestSupport
 
 @testable import LyingServer
 
-/// What an ETag is of: two resources that share one are never joined (RFC 9110 section 8.8.1; nginx makes it of time and size).
+/// What an ETag is of: two resources that share one are never joined (RFC 9110 section 8.8.1; nginx makes it of time
+/// and size).
 @Suite struct ResourceTests {
   private static let half = n / 2
   /// Of the same length as the payload, with the same ETag, and with no byte in common.
@@ -33,7 +34,8 @@ import TestSupport
     #expect(digest(try spool.payload("data")) == digest(Self.twin), "\(spool.listing(of: "job"))")
   }
 
-  /// The URL is edited between hold and release: another path is another file; another query on the same path is a link that was signed anew.
+  /// The URL is edited between hold and release: another path is another file; another query on the same path is a link
+  /// that was signed anew.
   @Test(arguments: [("/b", "plain"), ("/a?sig=2", "range \(half) if \(v1)")])
   func theURLIsEdited(edited: String, ask: String) async throws {
     let server = try ScriptedServer { request, reply in

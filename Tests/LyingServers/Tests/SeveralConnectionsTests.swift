@@ -109,7 +109,8 @@ import TestSupport
     #expect(running.requests.map(ask) == server.asks)
   }
 
-  /// Does not honour If-Range, which shows only when a second piece is asked for: then without, and nothing is fetched twice.
+  /// Does not honour If-Range, which shows only when a second piece is asked for: then without, and nothing is fetched
+  /// twice.
   @Test func ifRangeIsIgnored() async throws {
     let server = try ScriptedServer { try Origin(bytes: Self.data, ifRange: .refused).answer($0, $1) }
     let spool = try TemporarySpool()
@@ -344,7 +345,8 @@ import TestSupport
     #expect(result.errors.contains("mirror-dropped") && !result.errors.contains("fewer-connections"))
   }
 
-  /// One that lies about the bytes spoils the first attempt, which the checksum finds out; after that each has to stand for all of them.
+  /// One that lies about the bytes spoils the first attempt, which the checksum finds out; after that each has to stand
+  /// for all of them.
   @Test func aMirrorThatLiesSpoilsOneAttempt() async throws {
     let servers = try [Self.data, Self.previousData].map { bytes in
       try ScriptedServer { try Origin(bytes: bytes).answer($0, $1) }

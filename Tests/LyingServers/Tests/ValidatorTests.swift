@@ -9,7 +9,8 @@ import TestSupport
     try await check(behaviour)
   }
 
-  /// What a fresh job asks second, after a first response with these fields was cut, tells what it took for a validator.
+  /// What a fresh job asks second, after a first response with these fields was cut, tells what it took for a
+  /// validator.
   struct Learned: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let fields: @Sendable () -> [String]

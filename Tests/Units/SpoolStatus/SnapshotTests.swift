@@ -85,7 +85,8 @@ import Testing
 
   @Test func `between attempts after a failure it is retrying, and the file's time says when`() throws {
     let failed =
-      "failed: \(now + -60) attempt=2 class=temporary code=stalled at=3 retry=\(now + 600) reason=\"no data for 60 s from h\"\n"
+      "failed: \(now + -60) attempt=2 class=temporary code=stalled at=3 retry=\(now + 600) "
+      + "reason=\"no data for 60 s from h\"\n"
     try write(
       "partial/job", "url: http://h/x\nsize: 10\n" + started(200) + failed + started(100, attempt: 2) + failed,
       age: -300)
@@ -125,12 +126,12 @@ import Testing
     try setModificationTime(directory.path("failed/junk"), secondsFromNow: -50)
     try write(
       "failed/junk.record",
-      "failed: \(now) attempt=0 class=permanent code=malformed at=0 reason=\"is no regular file\"\n")
+      "failed: \(now) attempt=0 class=permanent code=malformed at=0 reason=\"is not a regular file\"\n")
     let snapshot = try look()
     #expect(snapshot.count(.failed) == 3)
     let jobs = try #require(snapshot.jobs[.failed])
     #expect(jobs.map(\.name.display) == ["new", "junk", "old"])
-    #expect(jobs.map(\.problem?.reason) == ["line 1: no URL", "is no regular file", "gone"])
+    #expect(jobs.map(\.problem?.reason) == ["line 1: no URL", "is not a regular file", "gone"])
   }
 
   @Test func `held, waiting and done jobs are counted, and their names sorted`() throws {

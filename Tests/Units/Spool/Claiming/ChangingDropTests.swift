@@ -5,7 +5,8 @@ import Testing
 
 @testable import Spool
 
-/// What stands in `new/` belongs to somebody who may change it at any moment, and its file may have other names elsewhere.
+/// What stands in `new/` belongs to somebody who may change it at any moment, and its file may have other names
+/// elsewhere.
 @Suite struct ChangingDropTests {
   private static let job = "https://host/a\n"
 
@@ -113,7 +114,8 @@ import Testing
     }
   }
 
-  /// Dropped by link(2) and not yet unlinked, in the place of the file that is just being claimed: that is one job, and not its own double.
+  /// Dropped by link(2) and not yet unlinked, in the place of the file that is just being claimed: that is one job, and
+  /// not its own double.
   @Test(arguments: [Directory.new, .partial])
   func replacedByOneWithTwoNames(origin: Directory) throws {
     let files = try TemporarySpool()

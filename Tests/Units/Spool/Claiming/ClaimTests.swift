@@ -127,7 +127,8 @@ import Testing
     #expect(fixture.files.names("partial") == ["a~3.part"])
   }
 
-  /// A job that is done has no data: what bears its name is another worker's, whose job got the name while there was none.
+  /// A job that is done has no data: what bears its name is another worker's, whose job got the name while there was
+  /// none.
   @Test func anothersDataStaysWhenAJobIsDone() throws {
     let (fixture, claim) = try claimed()
     try writeFile(fixture.files.path("done/a"), Array("older".utf8))
@@ -172,7 +173,8 @@ import Testing
     #expect(fixture.files.places(of: "a") == ["hold/a"])
   }
 
-  /// After its last move a claim's descriptor is closed, and its number may be another job's file: no line may go there.
+  /// After its last move a claim's descriptor is closed, and its number may be another job's file: no line may go
+  /// there.
   @Test func aFinishedClaimWritesNowhere() throws {
     let (fixture, claim) = try claimed()
     try claim.finish()

@@ -109,7 +109,8 @@ import Testing
     #expect(try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "lost", "it is locked")
   }
 
-  /// A child has the worker's open files between its fork and its exec, and with them their locks, whatever the worker closes meanwhile.
+  /// A child has the worker's open files between its fork and its exec, and with them their locks, whatever the worker
+  /// closes meanwhile.
   @Test func aForkedChildKeepsNoLock() throws {
     let files = try TemporarySpool()
     let copies = Copies()
@@ -258,7 +259,8 @@ import Testing
     #expect(fixture.files.names("tmp") == ["other-name"])
   }
 
-  /// btrfs, after a power cut: the claim's rename has made the new name durable and kept the old one. It is one job, not two.
+  /// btrfs, after a power cut: the claim's rename has made the new name durable and kept the old one. It is one job,
+  /// not two.
   @Test(arguments: [Directory.new, .cur])
   func aHalfDurableClaimIsOneJob(foundIn origin: Directory) throws {
     let fixture = try Fixture()
@@ -301,7 +303,8 @@ import Testing
     try writeFile(fixture.files.path("partial/y.part"), [1, 2, 3])
     try fixture.files.drop(
       "y:beta.1.00000009",
-      "https://host/a\nstarted: 2026-01-02T03:04:05Z attempt=1 worker=beta.1.00000009 boot=b mirror=1 url=https://host/a\n"
+      "https://host/a\n"
+        + "started: 2026-01-02T03:04:05Z attempt=1 worker=beta.1.00000009 boot=b mirror=1 url=https://host/a\n"
     )
     #expect(try fixture.claim("y:beta.1.00000009").job.display == "y~2")
   }

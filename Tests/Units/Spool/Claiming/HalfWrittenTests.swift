@@ -5,7 +5,7 @@ import Testing
 
 @testable import Spool
 
-/// Jobs that somebody is still writing (protocol, invariant 11).
+/// Jobs that somebody is still writing (INTERNALS.md, invariant 11).
 @Suite struct HalfWrittenTests {
   private let text = Array("https://host/a\n".utf8)
 

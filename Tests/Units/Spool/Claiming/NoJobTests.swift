@@ -185,7 +185,8 @@ import Testing
     #expect(Set(fixture.files.names("failed")).subtracting(before) == [kept.display, kept.record.display])
   }
 
-  /// `failed/NAME.part` is where a job's wrong data goes, and it is removed when the job is done: nobody's dropped file may stand there.
+  /// `failed/NAME.part` is where a job's wrong data goes, and it is removed when the job is done: nobody's dropped file
+  /// may stand there.
   @Test(arguments: [Junk.fifo, .directory]) func aDroppedPartIsOutOfTheWay(_ junk: Junk) throws {
     let fixture = try Fixture()
     try junk.make(fixture.files.path("new/x.part"))

@@ -31,7 +31,8 @@ import Testing
     #expect((fileStatus(fixture.files.path("files/sets/2026/x"))?.st_mode ?? 0) & 0o777 == 0o600)
   }
 
-  /// The directory goes elsewhere when the payload has its name there: a receipt would not be true, and the data has one name again.
+  /// The directory goes elsewhere when the payload has its name there: a receipt would not be true, and the data has
+  /// one name again.
   @Test(arguments: ["files", "files/sub"], [true, false])
   func theWayIsLookedAtOnceMore(moved: String, isMadeAnew: Bool) throws {
     let fixture = try Fixture()
@@ -134,7 +135,8 @@ import Testing
     #expect(try fixture.files.payload("new/deep/x") == [1, 2, 3])
   }
 
-  /// FAT and exFAT have no link(2); some network file systems have no RENAME_NOREPLACE. Neither keeps a copy from its name.
+  /// FAT and exFAT have no link(2); some network file systems have no RENAME_NOREPLACE. Neither keeps a copy from its
+  /// name.
   @Test(
     arguments: [
       (Call.Kind.link, [Errno.notPermitted]), (.rename, [.invalidArgument, .noFunction]),
@@ -156,8 +158,8 @@ import Testing
     }
   }
 
-  /// Each directory of the way is swapped for a link that leads out, before each call that a commit makes there. The payload ends where it was to go, or in
-  /// the directory that stood there, or nowhere; never where the link leads.
+  /// Each directory of the way is swapped for a link that leads out, before each call that a commit makes there. The
+  /// payload ends where it was to go, or in the directory that stood there, or nowhere; never where the link leads.
   @Test(arguments: ["a", "a/b", "a/b/c"], [false, true])
   func swappedForALinkMidway(component: String, overwrite: Bool) throws {
     var swaps = 0

@@ -59,7 +59,7 @@ import Testing
     Bad("size: 1\n", nil, "no URL"), Bad("https://h/a\nhttps://h/b\n", nil, "several bare URLs"),
     Bad("https://h/a\nmirror: https://h/b\n", 2, "unknown key `mirror`"), Bad("hello\n", 1, "neither a URL nor"),
     Bad("URL: https://h/a\n", 1, "unknown key `URL`"), Bad("url : https://h/a\n", 1, "unknown key"),
-    Bad("url:\n", 1, "url: has no value"), Bad("url: https://h/a\n\nsize: 1\nsize: 1\n", 4, "size: given a second"),
+    Bad("url:\n", 1, "url: has no value"), Bad("url: https://h/a\n\nsize: 1\nsize: 1\n", 4, "size: given twice"),
     Bad("https://h/a\u{0}\n", 1, "control bytes"), Bad("https://h/a\n\u{1b}[31m\n", 2, "control bytes"),
     Bad("https://h/a\nheader: X: a\rY: b\n", 2, "control bytes"), Bad("https://h/a\r\r\n", 1, "control bytes"),
     Bad("https://h/a\n\u{7f}\n", 2, "control bytes"), Bad("url: https://h/a\noutput: ../x\n", 2, "output: "),

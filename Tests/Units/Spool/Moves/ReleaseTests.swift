@@ -6,7 +6,8 @@ import Testing
 
 /// `release`, while the worker that had the job lets go of it.
 @Suite struct ReleaseTests {
-  /// In `new/`, a file that a worker or its child still has open for writing would seem half written, and be left for later.
+  /// In `new/`, a file that a worker or its child still has open for writing would seem half written, and be left for
+  /// later.
   @Test func itWaitsUntilNobodyHasTheJobOpen() throws {
     let files = try TemporarySpool()
     try writeFile(files.path("hold/a"), Array("https://host/a\n".utf8))

@@ -7,7 +7,8 @@ import Testing
 @Suite struct BlockBufferTests {
   private struct NoRoom: Error {}
 
-  /// Takes pieces in as a transfer does, from `start` on, and gives back the ends of the writes and all that was written.
+  /// Takes pieces in as a transfer does, from `start` on, and gives back the ends of the writes and all that was
+  /// written.
   private func run(_ pieces: [[UInt8]], from start: UInt64 = 0, isWhole: Bool = true) -> (
     ends: [UInt64], bytes: [UInt8]
   ) {

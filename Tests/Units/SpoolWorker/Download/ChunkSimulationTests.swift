@@ -3,8 +3,8 @@ import Testing
 
 @testable import SpoolWorker
 
-/// Connections of any rate that stall, break off, go away and bring pieces of any size: whatever they do, each byte is delivered once and in order, no more is
-/// kept than the window allows, and it comes to an end.
+/// Connections of any rate that stall, break off, go away and bring pieces of any size: whatever they do, each byte is
+/// delivered once and in order, no more is kept than the window allows, and it comes to an end.
 @Suite struct ChunkSimulationTests {
   @Test(arguments: 1...300 as ClosedRange<UInt64>)
   func anyOrderOfEvents(seed: UInt64) throws {

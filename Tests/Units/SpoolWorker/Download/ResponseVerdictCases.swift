@@ -227,7 +227,8 @@ extension VerdictCase {
       version: "weak", total: 50,
       verdict: "startOver"),
     VerdictCase(
-      name: "another length", status: 416, fields: ["content-range: bytes */100", "etag: \"v1\""], verdict: "startOver"),
+      name: "another length", status: 416, fields: ["content-range: bytes */100", "etag: \"v1\""],
+      verdict: "startOver"),
     VerdictCase(
       name: "another length, checksum", status: 416, fields: ["content-range: bytes */49"], checksum: true,
       verdict: "startOver"),

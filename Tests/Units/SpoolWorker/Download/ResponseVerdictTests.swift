@@ -4,7 +4,7 @@ import Testing
 @testable import SpoolWorker
 @testable import Transfer
 
-/// What a response's status and header fields allow, case by case (protocol, invariant 5; RFC 9110).
+/// What a response's status and header fields allow, case by case (INTERNALS.md, invariant 5; RFC 9110).
 @Suite struct ResponseVerdictTests {
   @Test(arguments: VerdictCase.all)
   func judge(_ row: VerdictCase) throws {
@@ -34,7 +34,8 @@ import Testing
     }
   }
 
-  /// The validator in the answer to an If-Range is the very one, and yet the whole comes: it takes no If-Range. Once only.
+  /// The validator in the answer to an If-Range is the very one, and yet the whole comes: it takes no If-Range. Once
+  /// only.
   @Test(arguments: [("\"v1\"", true), ("\"v2\"", false), ("W/\"v1\"", false)])
   func serversThatIgnoreIfRange(etag: String, expected: Bool) throws {
     let version = RemoteVersion(mirror: 1, size: 100, etag: "\"v1\"", modified: nil)
@@ -132,7 +133,8 @@ import Testing
     #expect(label(verdict) == place.verdict)
   }
 
-  /// A page of another kind is believed when it comes again in a later attempt, but never against what the job declares.
+  /// A page of another kind is believed when it comes again in a later attempt, but never against what the job
+  /// declares.
   @Test func anOddAnswerIsBelievedTheSecondTime() throws {
     let version = RemoteVersion(mirror: 1, size: 100, etag: "\"v1\"", modified: nil, type: "application/zip")
     let page = ["content-length: 20", "content-type: text/html"]

@@ -3,7 +3,7 @@ import Testing
 @testable import Spool
 @testable import SpoolWorker
 
-/// How much of what an earlier worker left is trusted (protocol, invariant 4).
+/// How much of what an earlier worker left is trusted (INTERNALS.md, invariant 4).
 @Suite struct RecoveryTests {
   private static let started = "started: 2026-11-21T03:00:00Z attempt=1 worker=alpha.1.2 boot=b1 mirror=1 url=u"
   private static let response = "response: mirror=1 at=0 part=7 size=1000 etag=\"\\\"v1\\\"\""

@@ -85,9 +85,9 @@ import Testing
       (200, [("transfer-encoding", "chunked"), ("content-length", "x")], .chunked),
       (304, [("content-length", "5")], .none), (204, [], .none),
       (200, [("content-length", "5"), ("content-length", "6")], .invalid("contradictory Content-Length fields")),
-      (200, [("content-length", "-5")], .invalid("Content-Length is no number that fits")),
-      (200, [("content-length", "")], .invalid("Content-Length is no number that fits")),
-      (200, [("content-length", "9223372036854775808")], .invalid("Content-Length is no number that fits")),
+      (200, [("content-length", "-5")], .invalid("Content-Length is not a valid number")),
+      (200, [("content-length", "")], .invalid("Content-Length is not a valid number")),
+      (200, [("content-length", "9223372036854775808")], .invalid("Content-Length is not a valid number")),
     ] as [(Int, [(String, String)], ResponseHead.Framing)])
   func framing(status: Int, fields: [(String, String)], framing: ResponseHead.Framing) {
     let head = ResponseHead(status: status, fields: fields.map { (name: $0.0, value: $0.1) })
