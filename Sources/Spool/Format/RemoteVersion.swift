@@ -48,7 +48,7 @@ extension RemoteVersion {
 
   /// Whether `answer` may be the same version of the same resource, judged by the resources and the kind of validator.
   /// The validators themselves are compared elsewhere.
-  package func mayBeContinued(by answer: RemoteVersion) -> Bool {
+  package func isComparable(with answer: RemoteVersion) -> Bool {
     switch relation(to: answer) {
     case .same: true
     case .otherQuery: strongETag != nil

@@ -77,11 +77,7 @@ final class MirrorFetch {
     let result = await engine.fetch(template.request(manner, plan, isPiece: isPiece), into: sink)
     fetched += result.bytesReceived
     try data.finishPending()
-    if sink.hasSetAside {
-      log(
-        "set-aside",
-        Fields().with("data", "failed/\(data.claim.job.part.display)").with("reason", "the same answer came again"))
-    }
+    if let replaced = sink.replaced { log(replaced.old, replaced.length) }
     if isStopped { throw JobStop.shutdown }
     switch result.end {
     case .cancelled: throw JobStop.shutdown
@@ -149,6 +145,19 @@ final class MirrorFetch {
       if let entry { log(entry) }
       return true
     case .fail(let failure): throw failure
+    }
+  }
+
+  /// Logs what became of data that the response did not continue.
+  /// - Parameter length: of that data, in bytes.
+  private func log(_ old: ResponseVerdict.OldData, _ length: UInt64) {
+    switch old {
+    case .dropped: log("restart", Fields().with("at", length).with("reason", "the server sent the file from its start"))
+    case .setAside:
+      let place = "failed/\(data.claim.job.part.display)"
+      log("set-aside", Fields().with("data", place).with("reason", "the same answer came again"))
+    // It counts until the new data is longer.
+    case .kept: break
     }
   }
 

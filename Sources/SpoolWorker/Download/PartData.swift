@@ -91,7 +91,7 @@ final class PartData {
   }
 
   /// Prepares for a body from offset 0.
-  func begin(anew old: ResponseVerdict.OldData) throws(SpoolError) {
+  func makeRoom(keeping old: ResponseVerdict.OldData) throws(SpoolError) {
     switch old {
     case .dropped: try discardData()
     case .kept: try beginBeside()

@@ -10,8 +10,8 @@ final class PartSink: FetchSink {
   private var began: Mark?
   /// The file offset at which the response ends, as it states; nil if it does not.
   private(set) var statedEnd: UInt64?
-  /// The data was set aside for a response of another kind.
-  private(set) var hasSetAside = false
+  /// What the data of another version gave way as, and how long it was; nil where none did.
+  private(set) var replaced: (old: ResponseVerdict.OldData, length: UInt64)?
 
   /// Why the response was refused.
   private(set) var refusal: Refusal?
@@ -37,8 +37,8 @@ final class PartSink: FetchSink {
         try begin(version, response)
         return true
       case .replace(let version, let old):
-        try data.begin(anew: old)
-        if case .setAside = old { hasSetAside = true }
+        if data.held > 0 { replaced = (old, data.held) }
+        try data.makeRoom(keeping: old)
         try begin(version, response)
         return true
       case .startOver(let reason): refusal = .startOver(reason)

@@ -125,7 +125,7 @@ private struct Judge {
   private func replacing(_ data: RemoteVersion, with whole: RemoteVersion) -> ResponseVerdict {
     // The data can never be continued.
     if data.ifRange == nil, !asked.hasChecksum { return .replace(whole, .dropped) }
-    guard data.mayBeContinued(by: whole) else { return .replace(whole, .kept) }
+    guard data.isComparable(with: whole) else { return .replace(whole, .kept) }
     guard let validator = data.ifRange, validator == whole.ifRange else { return .replace(whole, .dropped) }
     if plan.offset == 0 { return .replace(whole, .kept) }
     // The same version, but not the range: this server does not support If-Range. Take it from 0 now, and omit If-Range
@@ -183,7 +183,7 @@ private struct Judge {
 
   /// Why the part does not belong to `version`; nil if it does, as far as the response shows.
   private func difference(from version: RemoteVersion) -> String? {
-    let isSame = version.mayBeContinued(by: answer)
+    let isSame = version.isComparable(with: answer)
     switch plan.comparison {
     case .validator:
       // The ETag of another resource proves nothing; a declared digest proves the whole in the end.
@@ -215,7 +215,7 @@ private struct Judge {
     guard version?.size ?? asked.request.expected.size != nil else {
       return .startOver("416, and the size is not known")
     }
-    guard let version, version.mayBeContinued(by: answer) else { return .startOver("another resource answered") }
+    guard let version, version.isComparable(with: answer) else { return .startOver("another resource answered") }
     if let strong = version.strongETag, response.etag == strong { return .complete }
     if let modified = version.modified, version.etag == nil, response.lastModified == modified { return .complete }
     return .startOver("416 without a validator")

@@ -1,6 +1,6 @@
 internal import Spool
 
-/// One attempt at a claimed job: claim → recover → plan → transfer → verify → commit → record.
+/// One attempt at a claimed job: claim → plan → recover → transfer → verify → commit → record.
 @WorkerLoop
 final class Attempt {
   /// What an attempt reports to the schedule while it runs.
