@@ -304,6 +304,7 @@ class Batch:
     def lose(self) -> None:
         """What was not yet on the disk: of data, all behind the last checkpoint may be there or not, or be zeros."""
         self.cuts += 1
+        before = (self.boot or Path("/proc/sys/kernel/random/boot_id")).read_text().strip()
         self.boot = self.work / f"boot{self.cuts}"
         self.boot.write_text(f"{uuid.UUID(int=random.Random(f'{self.trials[0].seed} {self.cuts}').getrandbits(128))}\n")
         for dropped in self.jobs:
@@ -311,9 +312,10 @@ class Batch:
             data = self.spool / "partial" / f"{dropped.name}.part"
             if path is None or dropped.state not in ("cur", "partial") or not data.exists():
                 continue
-            self.lose_data(path, data, random.Random(f"{dropped.play.trial.seed} {self.cuts}"), dropped)
+            self.lose_data(path, data, random.Random(f"{dropped.play.trial.seed} {self.cuts}"), dropped, before)
 
-    def lose_data(self, path: Path, data: Path, chance: random.Random, dropped: Dropped) -> None:
+    def lose_data(self, path: Path, data: Path, chance: random.Random, dropped: Dropped, boot: str) -> None:
+        """boot: that of the machine until now."""
         play = dropped.play
         text = path.read_text()
         lines = text[: text.rfind("\n") + 1].splitlines()
@@ -337,7 +339,9 @@ class Batch:
                 floor, part = 0, None
         floor = min(floor, len(content))
         # The worker writes one every five seconds, which is longer than a trial: so it has written one now and then.
-        may_mark = dropped.state == "cur" and lines[-1].startswith(("response:", "checkpoint:")) and part == data.stat().st_ino
+        # None before it has looked at what an earlier cut left.
+        has_recovered = f" boot={boot} " in lines[last]
+        may_mark = has_recovered and dropped.state == "cur" and lines[-1].startswith(("response:", "checkpoint:")) and part == data.stat().st_ino
         if may_mark and chance.random() < 0.7:
             floor = chance.randint(floor, len(content))
             if floor > 0:
