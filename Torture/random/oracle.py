@@ -21,6 +21,10 @@ STATED = "stated: the server presented other bytes, or fewer, as the whole"
 DECLARED = "declared: a cut body whose length is not stated, and is the size that the job declares"
 # Against RFC 9110 section 8.8.1.
 SAME = "same validator: two versions of one resource under one strong validator and of one size"
+# An answer to If-Range needs no Last-Modified (RFC 9110 section 15.3.7), so nothing tells that the server ignored the condition.
+SILENT = "silent: a part without a validator, by a server that ignores If-Range, of a version of the same size"
+# The server sent more than the file in a body that states no length, and went on with another version under the same validator.
+SURPLUS = "surplus: a body that states no length was longer than its file, and another version continued it under the same validator"
 # Told apart by the query alone, which may be a signature.
 QUERY = "query: two resources of one origin and path, and of one validator and size"
 
@@ -64,6 +68,9 @@ def explain(trial: Trial, job: Job, payload: bytes, text: str, log: list[Sent]) 
     if job.declares_crc32 and zlib.crc32(payload) != zlib.crc32(wanted.content):
         raise Wrong("declared", "another CRC-32 than is declared")
     own = [resource for url in job.urls for resource in trial.leads_to(url)]
+    # Those too that it led to before it was edited, or a redirect changed: a link that is signed again goes on.
+    asked = {one.url for one in log if one.version is not None}
+    earlier = [resource for resource in trial.resources if resource.url in asked and resource not in own]
     if any(payload == version.content for resource in own for version in resource.versions):
         return RIGHT
     for answer in log:
@@ -75,14 +82,17 @@ def explain(trial: Trial, job: Job, payload: bytes, text: str, log: list[Sent]) 
         return STATED
     if job.declares_size and is_begin_without_total(payload, log):
         return DECLARED
-    return spliced(own, payload, log) or raise_wrong(trial, own, payload, log)
+    if is_surplus_continued(payload, log):
+        return SURPLUS
+    return spliced(own + earlier, payload, log) or raise_wrong(trial, own, payload, log)
 
 
 def is_believable(answer: Sent, log: list[Sent]) -> bool:
     """A page that comes in the middle of a download is believed when one that looks the same comes again in a later run."""
     if not answer.is_page or not answer.asked or answer.asked[0] == 0:
         return True
-    return len({other.run for other in log if other.is_page and len(other.body) == len(answer.body)}) > 1
+    # What looks the same is of the same length, where that was stated.
+    return len({other.run for other in log if other.is_page and other.total == answer.total}) > 1
 
 
 def is_stated_total(payload: bytes, own: list[Resource], log: list[Sent]) -> bool:
@@ -100,6 +110,9 @@ def is_stated_total(payload: bytes, own: list[Resource], log: list[Sent]) -> boo
 def is_begin_without_total(payload: bytes, log: list[Sent]) -> bool:
     """Whether the payload begins a version whose length the server kept to itself."""
     sent = [one for one in log if one.version is not None and one.version.content.startswith(payload) and one.status in (200, 206)]
+    # All of it in one answer, or in parts of which none told the length.
+    if any(one.status == 200 and one.total is None and one.body == payload for one in sent):
+        return True
     return any(one.body for one in sent) and all(one.total is None for one in sent)
 
 
@@ -126,9 +139,31 @@ def spliced(own: list[Resource], payload: bytes, log: list[Sent]) -> str | None:
         alike = [(place, other.content) for place, other, its in strong if its == validator and (is_mute or other.size == version.size)]
         if is_made_of(payload, [content for place, content in alike if place is resource]):
             return SAME
+        if is_made_of(payload, [version.content, *silent_parts(resource, version, log)]):
+            return SILENT
         if is_made_of(payload, [content for place, content in alike if (place.host, place.path) == (resource.host, resource.path)]):
             return QUERY
     return None
+
+
+def is_surplus_continued(payload: bytes, log: list[Sent]) -> bool:
+    """Whether the payload begins as a body that was longer than its file, which no length told, and ends as what came later under the same validator."""
+    for number, first in enumerate(log):
+        if first.status != 200 or first.total is not None or first.version is None or not first.validator or len(first.body) <= first.version.size:
+            continue
+        begun = next((at for at, pair in enumerate(zip(payload, first.body, strict=False)) if pair[0] != pair[1]), len(first.body))
+        later = [one.version.content for one in log[number + 1 :] if one.version is not None and one.validator == first.validator]
+        if begun > first.version.size and any(payload[begun:] == content[begun:] for content in later):
+            return True
+    return False
+
+
+def silent_parts(resource: Resource, version: Version, log: list[Sent]) -> list[bytes]:
+    """What other versions of its size came in parts without a validator, where the data had a date alone."""
+    if version.etag:
+        return []
+    parts = [one for one in log if one.url == resource.url and one.status == 206 and one.asked and one.asked[0] > 0 and not one.validator]
+    return [one.version.content for one in parts if one.version is not None and one.version.size == version.size]
 
 
 def is_made_of(payload: bytes, contents: list[bytes]) -> bool:
