@@ -32,7 +32,7 @@ struct CronTests {
     let text = String(decoding: try readFile(mail), as: UTF8.self)
     let body = text.split(separator: "\n\n", maxSplits: 1).last ?? ""
     #expect(
-      body == "spoolrun: bad: http-404: 127.0.0.1 answered 404: there is no such file; given up: see failed/bad\nEND\n",
+      body == "spoolrun: bad: http-404: 127.0.0.1 answered 404: no such file; given up: see failed/bad\nEND\n",
       "\(text)")
   }
 

@@ -12,7 +12,7 @@ import Testing
     (running.bytes, running.total, running.rate) = (1 << 20, 4 << 20, 1_048_576)
     (running.attempts, running.attemptLimit) = (1, 12)
     var failed = JobStatus(FileName("a\u{1B}]0;title\u{07}"), .failed)
-    failed.problem = .init(code: "http-404", reason: "h answered 404: there is no such file\u{1B}[2J")
+    failed.problem = .init(code: "http-404", reason: "h answered 404: no such file\u{1B}[2J")
     var retrying = JobStatus(FileName(String(repeating: "n", count: 150) + ".iso"), .retrying)
     (retrying.next, retrying.problem) = (now + 250, .init(code: "stalled", reason: "no data for 60 s"))
     snapshot.jobs = [
@@ -33,14 +33,14 @@ import Testing
     #expect(lines[1] == "1.00M of 4.00M (25%), 1.00M/s, 3s left")
     #expect(lines[4] == "running (1)")
     #expect(lines[5].hasPrefix("  日本語の名前.tar") && lines[5].hasSuffix("1.00M/4.00M   25%  1.00M/s      3s   1/12"))
-    #expect(lines[7].hasSuffix("http-404: h answered 404: there is no such file\\x1b[2J"))
+    #expect(lines[7].hasSuffix("http-404: h answered 404: no such file\\x1b[2J"))
     #expect(lines[9].contains("next in 4m10s; stalled: no data for 60 s"))
     #expect(lines.suffix(3) == ["waiting (99996)", "  w", "  … and 99995 more"])
   }
 
   @Test func `at 80 columns they stand below`() {
     let lines = text(width: 79)
-    #expect(lines[7...8] == ["  a\\x1b]0;title\\x07", "    http-404: h answered 404: there is no such file\\x1b[2J"])
+    #expect(lines[7...8] == ["  a\\x1b]0;title\\x07", "    http-404: h answered 404: no such file\\x1b[2J"])
     #expect(lines[10].hasPrefix("  nnnn") && lines[10].contains("….") == false && lines[10].contains("…"))
   }
 
