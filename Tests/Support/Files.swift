@@ -68,7 +68,12 @@ package func filesBelow(_ directory: String) -> [String] {
 
 /// Sets access and modification time to `seconds` after (before, if negative) now.
 package func setModificationTime(_ path: String, secondsFromNow seconds: Int) throws(TestSupportError) {
-  let time = timeval(tv_sec: Glibc.time(nil) + seconds, tv_usec: 0)
+  try setModificationTime(path, to: Glibc.time(nil) + seconds)
+}
+
+/// - Parameter seconds: since the epoch.
+package func setModificationTime(_ path: String, to seconds: Int) throws(TestSupportError) {
+  let time = timeval(tv_sec: seconds, tv_usec: 0)
   guard utimes(path, [time, time]) == 0 else { throw TestSupportError("utimes", path, errno: errno) }
 }
 

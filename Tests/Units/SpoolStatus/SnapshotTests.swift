@@ -21,7 +21,7 @@ import Testing
 
   private func write(_ path: String, _ text: String, age: Int = 0) throws {
     try writeFile(directory.path(path), Array(text.utf8))
-    try setModificationTime(directory.path(path), secondsFromNow: -age)
+    try setModificationTime(directory.path(path), to: Int(now.seconds) - age)
   }
 
   private func look(limit: Int = 1000) throws -> SpoolSnapshot {
@@ -65,7 +65,7 @@ import Testing
     try write("partial/job.part", "xxx", age: 42)
     let job = try only(.running)
     #expect(job.rate == 0)
-    #expect(job.quiet.map { (42...44).contains($0) } == true)
+    #expect(job.quiet == 42)
     #expect(job.secondsLeft == nil)
   }
 
@@ -93,7 +93,7 @@ import Testing
     try write("partial/job.part", "xxx")
     let job = try only(.retrying)
     #expect((job.bytes, job.total, job.attempts, job.attemptLimit) == (3, 10, 2, 12))
-    #expect(job.next.map { (299...301).contains($0.seconds - now.seconds) } == true)
+    #expect(job.next == now + 300)
     #expect(job.problem == .init(code: "stalled", reason: "no data for 60 s from h", time: now + -60))
     #expect(try look().total == 10)
   }
