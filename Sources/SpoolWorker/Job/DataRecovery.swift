@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Spool
 
 /// Opens a job's data and does what ``Recovery`` decides: cuts, copies, reads it again.
@@ -23,7 +24,7 @@ struct DataRecovery {
   func run() async throws -> Result {
     let journal = claim.text.journal
     let isTakenOver = claim.isTakenOver
-    var part = try open()
+    var part = try await open()
     let unrecorded = journal.traffic.unrecordedFrom.map { part.length > $0 ? part.length - $0 : 0 } ?? 0
     var recovery = Recovery.decide(
       length: part.length, inode: part.inode, journal: journal, host: spool.owner.host, boot: spool.boot,
@@ -45,17 +46,35 @@ struct DataRecovery {
   }
 
   /// Opens the job's data file, or creates it. If another job has the name, this job gets another one.
-  private func open() throws -> PartFile {
-    let root = try environment.outputs.opened()
-    for attempt in 0...100 {
-      if attempt > 0 { try claim.renumber() }
-      // After a power cut the journal may lack the line about the temporary name, although the name itself is durable.
-      let part = try PartFile.open(claim.job, in: spool) { (inode) throws(SpoolError) in
-        try root.removeTemporaries(beside: plan.output, of: [inode])
-      }
-      if let part { return part }
+  private func open() async throws -> PartFile {
+    if let part = try openOnce() { return part }
+    // A process that is killed closes its files one after the other: the claim's lock may be free before the data's.
+    for _ in 0..<Self.patience where try isOwnData() {
+      await runBlocking { _ = usleep(50_000) }
+      if let part = try openOnce() { return part }
+    }
+    for _ in 0..<100 {
+      try claim.renumber()
+      if let part = try openOnce() { return part }
     }
     throw Failure(.io, "no free name for the data beside \(claim.job.display)")
+  }
+
+  /// Looks for the lock this many times, 50 ms apart.
+  private static let patience = 100
+
+  /// The file at the data's name is the one that the job's journal names.
+  private func isOwnData() throws(SpoolError) -> Bool {
+    let status = try spool.status(.partial, claim.job.part)
+    return status != nil && status?.inode == claim.text.journal.data.part
+  }
+
+  private func openOnce() throws -> PartFile? {
+    let root = try environment.outputs.opened()
+    // After a power cut the journal may lack the line about the temporary name, although the name itself is durable.
+    return try PartFile.open(claim.job, in: spool) { (inode) throws(SpoolError) in
+      try root.removeTemporaries(beside: plan.output, of: [inode])
+    }
   }
 
   private func read(_ part: PartFile, from mark: Mark, to end: UInt64, rewritingFrom: UInt64? = nil) async throws
