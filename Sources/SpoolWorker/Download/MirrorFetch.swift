@@ -77,7 +77,7 @@ final class MirrorFetch {
     let result = await engine.fetch(template.request(manner, plan, isPiece: isPiece), into: sink)
     fetched += result.bytesReceived
     try data.finishPending()
-    if let replaced = sink.replaced { log(replaced.old, replaced.length) }
+    logReplaced(sink)
     if isStopped { throw JobStop.shutdown }
     switch result.end {
     case .cancelled: throw JobStop.shutdown
@@ -148,15 +148,15 @@ final class MirrorFetch {
     }
   }
 
-  /// Logs what became of data that the response did not continue.
-  /// - Parameter length: of that data, in bytes.
-  private func log(_ old: ResponseVerdict.OldData, _ length: UInt64) {
+  /// Logs what happened to data that the response did not continue.
+  private func logReplaced(_ sink: PartSink) {
+    guard let (old, length) = sink.replaced else { return }
     switch old {
     case .dropped: log("restart", Fields().with("at", length).with("reason", "the server sent the file from its start"))
     case .setAside:
       let place = "failed/\(data.claim.job.part.display)"
       log("set-aside", Fields().with("data", place).with("reason", "the same answer came again"))
-    // It counts until the new data is longer.
+    // It is still the job's data until the new data is longer.
     case .kept: break
     }
   }

@@ -10,7 +10,7 @@ final class PartSink: FetchSink {
   private var began: Mark?
   /// The file offset at which the response ends, as it states; nil if it does not.
   private(set) var statedEnd: UInt64?
-  /// What the data of another version gave way as, and how long it was; nil where none did.
+  /// What was done with the data that the response replaces, and its length in bytes; nil if it replaces none.
   private(set) var replaced: (old: ResponseVerdict.OldData, length: UInt64)?
 
   /// Why the response was refused.

@@ -4,19 +4,22 @@ internal import Spool
 extension Attempt {
   func end(_ cause: Ending.Cause) async -> AttemptEnd {
     await checkpointer.finish()
-    var ending = Ending.decide(cause, ownership, trust.joined(with: claim.lostWrites))
+    var ending = Ending.decide(cause, ownership, fullTrust)
     while true {
       do {
         return try await perform(ending, cause)
       } catch {
         // A person can move or remove the job between any two steps. Then the attempt ends because of that, and the
         // error is no failure.
-        let next = Ending.decide(cause, ownership, trust.joined(with: claim.lostWrites))
+        let next = Ending.decide(cause, ownership, fullTrust)
         guard ending.needsClaim, !next.needsClaim else { return AttemptEnd(.waiting, problem: error) }
         ending = next
       }
     }
   }
+
+  /// The trust in the data and in the job's own file.
+  private var fullTrust: Trust { trust.joined(with: claim.lostWrites) }
 
   /// nil after the claim's last move.
   private var ownership: Claim.Ownership? {
@@ -60,7 +63,6 @@ extension Attempt {
 
   /// Journals the failure and the time of the next attempt.
   private func write(_ failure: Failure) throws(SpoolError) -> FailureRecord {
-    let trust = trust.joined(with: claim.lostWrites)
     let journal = claim.origin == .new ? Journal() : claim.text.journal
     let failure = RetryDecision.believed(failure, mismatches: journal.attempts.mismatches)
     let decision = RetryDecision.decide(
@@ -68,7 +70,7 @@ extension Attempt {
       now: .now(), jitter: .random(in: 0...1))
     let mark = data.flatMap { $0.part.length > 0 ? $0.part.mark : nil }
     let record = FailureRecord(
-      time: .now(), attempt: account.number, failure: failure, trust: trust, mark: mark,
+      time: .now(), attempt: account.number, failure: failure, trust: fullTrust, mark: mark,
       fetched: account.fetched, retry: decision.next)
     try append(record)
     return record
@@ -149,7 +151,7 @@ extension Attempt {
   /// Journals the length of the data, if the attempt did anything.
   private func noteInterrupted(_ reason: String) throws(SpoolError) -> Mark {
     let mark = lastMark
-    let hasLostWrites = trust.joined(with: claim.lostWrites).isLost
+    let hasLostWrites = fullTrust.isLost
     guard data != nil || hasLostWrites else { return mark }
     do throws(SpoolError) {
       try claim.append(

@@ -14,6 +14,8 @@ struct DataRecovery {
   private let plan: JobPlan
   private let environment: JobEnvironment
   private var spool: Spool { claim.spool }
+  /// How often to try for the lock of the job's own data, 50 ms apart.
+  private static let lockTries = 100
 
   init(_ claim: Claim, _ plan: JobPlan, _ environment: JobEnvironment) {
     self.claim = claim
@@ -23,12 +25,11 @@ struct DataRecovery {
 
   func run() async throws -> Result {
     let journal = claim.text.journal
-    let isTakenOver = claim.isTakenOver
     var part = try await open()
     let unrecorded = journal.traffic.unrecordedFrom.map { part.length > $0 ? part.length - $0 : 0 } ?? 0
     var recovery = Recovery.decide(
       length: part.length, inode: part.inode, journal: journal, host: spool.owner.host, boot: spool.boot,
-      isTakenOver: isTakenOver)
+      isTakenOver: claim.isTakenOver)
     if let mark = recovery.verifies, try await read(part, from: .zero, to: mark.offset) != mark {
       (recovery.length, recovery.from) = (0, .zero)
     }
@@ -48,8 +49,9 @@ struct DataRecovery {
   /// Opens the job's data file, or creates it. If another job has the name, this job gets another one.
   private func open() async throws -> PartFile {
     if let part = try openOnce() { return part }
-    // A process that is killed closes its files one after the other: the claim's lock may be free before the data's.
-    for _ in 0..<Self.patience where try isOwnData() {
+    // A killed process closes its files one by one, so the claim's lock may be free before the data's.
+    for _ in 0..<Self.lockTries {
+      guard try isOwnData() else { break }
       await runBlocking { _ = usleep(50_000) }
       if let part = try openOnce() { return part }
     }
@@ -60,13 +62,9 @@ struct DataRecovery {
     throw Failure(.io, "no free name for the data beside \(claim.job.display)")
   }
 
-  /// Looks for the lock this many times, 50 ms apart.
-  private static let patience = 100
-
-  /// The file at the data's name is the one that the job's journal names.
+  /// Whether the file at the data's name is the one that the job's journal names.
   private func isOwnData() throws(SpoolError) -> Bool {
-    let status = try spool.status(.partial, claim.job.part)
-    return status != nil && status?.inode == claim.text.journal.data.part
+    try spool.status(.partial, claim.job.part).map { $0.inode == claim.text.journal.data.part } ?? false
   }
 
   private func openOnce() throws -> PartFile? {

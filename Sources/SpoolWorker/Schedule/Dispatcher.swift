@@ -68,7 +68,7 @@ final class Dispatcher {
   func turn() throws(SpoolError) {
     scheduler.beginTurn()
     while let reading = scheduler.nextReading() { try lookout.perform(reading, &scheduler) }
-    guard scheduler.backlog.isEmpty || admission.mayStart() && mayFetch() else { return }
+    guard scheduler.backlog.isEmpty || admission.mayStart() && loadLibcurl() else { return }
     while let step = scheduler.nextStep(at: LoopExecutor.milliseconds()) {
       switch step {
       case .look(let candidate): try lookout.look(at: candidate, &scheduler)
@@ -78,8 +78,9 @@ final class Dispatcher {
     }
   }
 
-  /// Whether libcurl is loaded. If not, the run ends.
-  func mayFetch() -> Bool {
+  /// Loads libcurl if necessary. If that fails, the summary says why, and the run ends.
+  /// - Returns: whether it is loaded.
+  func loadLibcurl() -> Bool {
     account.summary.obstacle = admission.libcurlProblem()
     return account.summary.obstacle == nil
   }
@@ -90,7 +91,7 @@ final class Dispatcher {
     case .due(let time): scheduler.willBeDue(at: time)
     case .lost: try noteDroppedAnew(choice.candidate)
     case .lacksSpace(let shortage):
-      let isNews = scheduler.lacksSpace(choice, at: LoopExecutor.milliseconds())
+      let isNews = scheduler.noteLackOfSpace(choice, at: LoopExecutor.milliseconds())
       if isNews { claimer.tell(shortage, of: choice) }
     case .rejected(let name, let facts):
       // The run waits for the `failed` hook.
@@ -138,7 +139,7 @@ final class Dispatcher {
     if let retry = end.retry { scheduler.willBeDue(at: retry.seconds) }
     // A job that was moved away may be back in new/ and may have been skipped because of its lock. A job of the same
     // name that was dropped meanwhile can run now, unless the claim stays, which has priority over `new/`.
-    if end.fate == .moved || ended.isDroppedAnew && !attempt.claim.isHeld { scheduler.isDueNow() }
+    if end.fate == .moved || ended.isDroppedAnew && !attempt.claim.isHeld { scheduler.makeDueNow() }
     WorkerLoop.wakeUp()
   }
 }

@@ -32,7 +32,7 @@ struct Lookout {
     var kept: [(Candidate, Peek)] = []
     for candidate in try read(count, &scheduler).sorted(by: { $0.modified < $1.modified }) {
       let peek = try peeks.peek(at: candidate)
-      if scheduler.keeps(peek) { kept.append((candidate, peek)) }
+      if scheduler.keepOrPassOver(peek) { kept.append((candidate, peek)) }
     }
     scheduler.searched(kept, from: start, to: LoopExecutor.milliseconds())
   }
@@ -42,7 +42,7 @@ struct Lookout {
     var seen: Set<SpoolWatch.Change> = []
     let now = Timestamp.now().seconds
     for change in changes where change.directory != .cur && !change.name.isIgnored && seen.insert(change).inserted {
-      if scheduler.passesOver() { continue }
+      if scheduler.passOverIfFull() { continue }
       if let candidate = try look(change.directory, change.name, now, &scheduler) { scheduler.appeared(candidate) }
     }
   }

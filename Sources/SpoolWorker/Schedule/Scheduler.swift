@@ -134,8 +134,9 @@ struct Scheduler {
   /// Adds a job that was just dropped or changed.
   mutating func appeared(_ candidate: Candidate) { backlog.append(candidate) }
 
-  /// Whether the backlog is full, so that a job that appears is left to a later pass.
-  mutating func passesOver() -> Bool {
+  /// Leaves a job that appears to a later pass, if the backlog is full.
+  /// - Returns: whether it is.
+  mutating func passOverIfFull() -> Bool {
     guard backlog.count >= Self.horizon else { return false }
     isSomethingPassedOver = true
     return true
@@ -155,7 +156,7 @@ struct Scheduler {
   }
 
   /// Requests a pass at once, for a change that is known only by a pass.
-  mutating func isDueNow() { nextDue = 0 }
+  mutating func makeDueNow() { nextDue = 0 }
 
   // MARK: starting
 
@@ -178,8 +179,9 @@ struct Scheduler {
 
   mutating func looked(at candidate: Candidate, _ peek: Peek) { backlog.add(candidate, peek) }
 
-  /// Whether to keep a job that a search found. The next pass finds the others again.
-  mutating func keeps(_ peek: Peek) -> Bool {
+  /// Leaves a job that a search found to a later pass, unless its host has a free slot.
+  /// - Returns: whether it has.
+  mutating func keepOrPassOver(_ peek: Peek) -> Bool {
     if slots.areFree(for: peek.host) { return true }
     isSomethingPassedOver = true
     return false
@@ -192,7 +194,7 @@ struct Scheduler {
 
   /// Notes that the chosen job does not fit on the disk.
   /// - Returns: whether this is new for the job.
-  mutating func lacksSpace(_ choice: Choice, at now: Int64) -> Bool {
+  mutating func noteLackOfSpace(_ choice: Choice, at now: Int64) -> Bool {
     spaceWait.add(choice.candidate.name, needing: choice.peek.needed ?? 0, at: now)
   }
 

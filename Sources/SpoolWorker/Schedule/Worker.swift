@@ -58,7 +58,7 @@ package final class Worker {
       }
       if self.dispatcher.scheduler.canReadOn { return 0 }
       // Only a pass that began after the last job's end can show that nothing is left.
-      return !self.isBusy && self.dispatcher.scheduler.isSettled ? nil : self.untilNextTurn(200)
+      return !self.isBusy && self.dispatcher.scheduler.isSettled ? nil : self.untilNextTurn(Self.tickInterval)
     }
     tellWaiting(stays: false, obstacle)
     return account.summary

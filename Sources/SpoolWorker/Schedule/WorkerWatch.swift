@@ -14,7 +14,7 @@ extension Worker {
   package func watch(stopSignals: Int32) async throws(SpoolError) -> RunSummary {
     admission.stays = true
     // Checked at the start, so that a missing libcurl is reported before the first job arrives.
-    guard dispatcher.mayFetch() else { return account.summary }
+    guard dispatcher.loadLibcurl() else { return account.summary }
     sweep()
     let watch = try SpoolWatch(spool)
     let links = NetworkWatch()

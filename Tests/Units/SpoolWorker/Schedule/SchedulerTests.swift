@@ -55,7 +55,9 @@ import Testing
         case .look(let candidate):
           scheduler.looked(at: candidate, Peek(host: host(candidate.name.display)))
         case .search(let count):
-          let kept = read(count).map { ($0, Peek(host: host($0.name.display))) }.filter { scheduler.keeps($0.1) }
+          let kept = read(count).map { ($0, Peek(host: host($0.name.display))) }.filter {
+            scheduler.keepOrPassOver($0.1)
+          }
           scheduler.searched(kept, from: now, to: now + 1)
         case .start(let choice): start(choice)
         }
@@ -173,7 +175,7 @@ import Testing
       switch step {
       case .look(let candidate): scheduler.looked(at: candidate, Peek(host: "h", needed: 1000 + UInt64(refused)))
       case .start(let choice):
-        let isNews = scheduler.lacksSpace(choice, at: 0)
+        let isNews = scheduler.noteLackOfSpace(choice, at: 0)
         #expect(isNews)
         refused += 1
       case .search: Issue.record("there is nothing to search for")
