@@ -30,11 +30,12 @@ let package = Package(
     // C headers that Swift cannot call as they are: variadic functions, macros, calls that Glibc's module leaves out.
     .target(name: "CCurl"),
     .target(name: "CLinux"),
+    .target(name: "CNettle", linkerSettings: [.linkedLibrary("nettle")]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 
     .target(
       name: "Spool",
-      dependencies: ["CLinux", "CZlib", .product(name: "SystemPackage", package: "swift-system")],
+      dependencies: ["CLinux", "CNettle", "CZlib", .product(name: "SystemPackage", package: "swift-system")],
       swiftSettings: swiftSettings),
     .target(name: "Transfer", dependencies: ["CCurl"], swiftSettings: swiftSettings),
     .target(

@@ -7,7 +7,7 @@ struct Verify: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Checks downloaded files against their receipts.",
     discussion: """
-      Reads each downloaded file again and compares its size and CRC-32 with the receipt in done. Prints a line for \
+      Reads each downloaded file again and compares its size and digests with the receipt in done. Prints a line for \
       each file that is missing or has changed; with -v also for those that are sound. Exits with status 1 if a file \
       is missing, has changed or cannot be checked.
       """)

@@ -12,7 +12,7 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
   /// One for each key; `switch` in ``JournalLine/key`` makes sure that no case is left out of the program's own.
   static let all: [JournalSample] = {
     let now = Timestamp(seconds: 1_795_000_000)
-    let mark = Mark(offset: 1, checksum: Checksum())
+    let mark = Mark.zero(Set(DigestAlgorithm.allCases))
     let version = RemoteVersion(
       mirror: 1, size: 2, etag: "\"a\"", modified: "yes", ignoresIfRange: true,
       resource: Resource(place: "https://a", query: "b"), type: "text/plain")

@@ -23,7 +23,9 @@ extension OutputRoot {
     let expected = verified.expectation
     // A file of another size need not be read.
     if let mismatch = expected.mismatch(size: UInt64(existing.status.size)) { return .changed(mismatch) }
-    if let mismatch = expected.mismatch(try existing.reading.run()) { return .changed(mismatch) }
+    if let mismatch = expected.mismatch(try existing.reading(expected.digests.algorithms).run()) {
+      return .changed(mismatch)
+    }
     return .sound
   }
 }

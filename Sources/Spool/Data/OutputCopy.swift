@@ -11,16 +11,17 @@ package final class OutputCopy: Sendable {
   }
 
   /// Copies all and makes it durable; on any thread.
-  /// - Returns: the checksum of what was read, which has to be the verified one.
+  /// - Parameter algorithms: the digests to compute beside CRC-32.
+  /// - Returns: the end of what was read, whose digests have to be the verified ones.
   /// - Throws: ``SpoolError``.
-  package func run() throws(SpoolError) -> Checksum {
-    var checksum = Checksum()
+  package func run(_ algorithms: Set<DigestAlgorithm>) throws(SpoolError) -> Mark {
+    var states = DigestStates(algorithms)
     try source.readBlocks(0..<length) { (bytes, offset) throws(SpoolError) in
-      checksum.update(bytes)
+      states.update(bytes)
       try target.write(bytes, at: Int64(offset))
     }
     try target.fdatasync()
-    return checksum
+    return Mark(offset: length, states: states)
   }
 
   /// The new file's inode, by which a later run knows the copy.
@@ -39,8 +40,9 @@ package final class ExistingOutput {
   }
 
   /// Reads all of it.
-  package var reading: ChecksumReading {
-    ChecksumReading(file: file, start: Mark.zero, end: UInt64(status.size))
+  /// - Parameter algorithms: the digests to compute beside CRC-32.
+  package func reading(_ algorithms: Set<DigestAlgorithm>) -> ChecksumReading {
+    ChecksumReading(file: file, start: .zero(algorithms), end: UInt64(status.size))
   }
 
   /// Makes its data durable.

@@ -9,12 +9,16 @@ package final class PartFile {
   /// Bytes of the file.
   package private(set) var length: UInt64
   /// The digests of all ``length`` bytes; see ``adopt(_:)``.
-  private var states = DigestStates()
+  private var digests: RunningDigests
+  /// What is computed beside CRC-32.
+  private let algorithms: Set<DigestAlgorithm>
 
   private let identity: FileStatus
 
-  private init(spool: Spool, file: SharedFile, status: FileStatus) {
+  private init(spool: Spool, file: SharedFile, status: FileStatus, _ algorithms: Set<DigestAlgorithm>) {
     self.spool = spool
+    self.algorithms = algorithms
+    digests = RunningDigests(DigestStates(algorithms))
     self.file = file
     identity = status
     inode = status.inode
@@ -25,12 +29,15 @@ package final class PartFile {
   package var path: Path { file.path }
 
   /// Opens or creates the data of `job` and locks it.
-  /// - Parameter removeTemporary: removes the second name that an interrupted commit may have left of the data with
-  ///   this inode; it is called under the lock.
+  /// - Parameters:
+  ///   - algorithms: the digests to compute beside CRC-32.
+  ///   - removeTemporary: removes the second name that an interrupted commit may have left of the data with this inode;
+  ///     it is called under the lock.
   /// - Returns: nil when another worker has the data, or when something of that name is not a file of ours.
   /// - Throws: ``SpoolError``.
   package static func open(
-    _ job: JobName, in spool: Spool, removeTemporary: (_ inode: UInt64) throws(SpoolError) -> Void = { _ in }
+    _ job: JobName, in spool: Spool, digests algorithms: Set<DigestAlgorithm> = [],
+    removeTemporary: (_ inode: UInt64) throws(SpoolError) -> Void = { _ in }
   ) throws(SpoolError) -> PartFile? {
     let path = Path(.partial, job.part)
     var file = try spool.system.create(spool.root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
@@ -41,7 +48,7 @@ package final class PartFile {
       status = try file.status()
     }
     guard status.isRegular, status.links == 1 else { return nil }
-    return PartFile(spool: spool, file: file.shared(), status: status)
+    return PartFile(spool: spool, file: file.shared(), status: status, algorithms)
   }
 
   /// A new inode with the first `length` bytes of this one, which takes its name. This one is left behind: a failed
@@ -52,7 +59,7 @@ package final class PartFile {
 
   /// The data by its new inode.
   package func replaced(by copy: PartCopy.Result) -> PartFile {
-    PartFile(spool: spool, file: copy.file, status: copy.status)
+    PartFile(spool: spool, file: copy.file, status: copy.status, algorithms)
   }
 
   /// An empty file that may take this one's place later. Until then it is in `tmp/`, where the clean-up finds it after
@@ -64,7 +71,7 @@ package final class PartFile {
       // Locked before it has the data's name, as those who open the data expect.
       _ = try fresh.lock()
       let status = try fresh.status()
-      return PartFile(spool: spool, file: fresh.shared(), status: status)
+      return PartFile(spool: spool, file: fresh.shared(), status: status, algorithms)
     } catch {
       try? spool.system.unlink(spool.root, fresh.path)
       throw error
@@ -91,24 +98,23 @@ package final class PartFile {
       try? file.truncate(to: Int64(length))
       throw error
     }
-    states.update(bytes)
+    digests.update(bytes)
     length += UInt64(bytes.count)
   }
 
   /// Cuts the data to `newLength` bytes. The digests are known again after ``adopt(_:)``, or at length 0.
   /// - Throws: ``SpoolError``.
   package func truncate(to newLength: UInt64) throws(SpoolError) {
-    guard newLength != length else {
-      if newLength == 0 { states = DigestStates() }
-      return
+    if newLength != length {
+      try file.truncate(to: Int64(newLength))
+      length = newLength
     }
-    try file.truncate(to: Int64(newLength))
-    length = newLength
-    if newLength == 0 { states = DigestStates() }
+    if newLength == 0 { digests = RunningDigests(DigestStates(algorithms)) }
   }
 
-  /// The end of the data, with the digests of all before it.
-  package var mark: Mark { Mark(offset: length, states: states) }
+  /// The end of the data, with the digests of all before it; waits a few milliseconds for those that are computed on
+  /// another thread.
+  package var mark: Mark { Mark(offset: length, states: digests.states) }
 
   package var cache: DataCache { DataCache(file: file) }
 
@@ -138,7 +144,7 @@ package final class PartFile {
   /// Takes the digests of the whole file, as ``ChecksumReading`` found it.
   package func adopt(_ mark: Mark) {
     precondition(mark.offset == length)
-    states = mark.states
+    digests = RunningDigests(mark.states)
   }
 
   /// Whether the name is still this very file's.

@@ -1,32 +1,61 @@
+internal import CNettle
+
 /// The digests by which a payload can be declared and verified. The raw value is the job's key and the field of
 /// records.
 ///
-/// To add one: a case here, its state in ``DigestStates``, its failure in ``Mismatch``, and its entries in the manual.
+/// To add one: a case here, its kind in ``HashState``, its failure in ``FailureCode``, and its entries in the manual.
 package enum DigestAlgorithm: String, CaseIterable, Sendable {
-  case crc32
+  case crc32, sha256, sha512, sha1, md5
 
   /// The number of hexadecimal digits.
   var digits: Int {
     switch self {
     case .crc32: 8
+    case .md5: 32
+    case .sha1: 40
+    case .sha256: 64
+    case .sha512: 128
+    }
+  }
+
+  /// The name for people.
+  var title: String {
+    switch self {
+    case .crc32: "CRC-32"
+    case .md5: "MD5"
+    case .sha1: "SHA-1"
+    case .sha256: "SHA-256"
+    case .sha512: "SHA-512"
     }
   }
 
   /// As cksfv, `rhash --crc32` and the like print it.
   var isUpperCase: Bool { self == .crc32 }
 
+  /// A CRC-32 in base64 is as long as one in hexadecimal digits.
+  private var mayBeBase64: Bool { self != .crc32 }
+
   /// What a value of the key has to be.
   var wanted: String {
-    switch self {
-    case .crc32: "8 hexadecimal digits, such as 1c291ca3"
-    }
+    self == .crc32 ? "8 hexadecimal digits, such as 1c291ca3" : "\(digits) hexadecimal digits, or the same in base64"
   }
 
   /// One line of help for the key.
   var help: String {
-    switch self {
-    case .crc32: "CRC-32, eight hexadecimal digits."
+    self == .crc32
+      ? "CRC-32, eight hexadecimal digits." : "\(title), \(digits) hexadecimal digits or base64."
+  }
+
+  /// `text` in hexadecimal digits; nil where it is no value of this digest.
+  fileprivate func hexadecimalDigits(_ text: String) -> String? {
+    if text.utf8.count == digits {
+      return text.utf8.allSatisfy { Character(Unicode.Scalar($0)).isHexDigit } ? text : nil
     }
+    guard mayBeBase64 else { return nil }
+    var bytes = [UInt8](repeating: 0, count: digits / 2 + 3)
+    let text = Array(text.utf8CString)
+    let count = spoolrun_base64(text.count - 1, text, bytes.count, &bytes)
+    return count * 2 == digits ? hexadecimal(bytes[..<count]) : nil
   }
 }
 
@@ -36,18 +65,22 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
   /// Hexadecimal digits, in the case that other tools print.
   package let description: String
 
-  /// - Parameter text: hexadecimal digits in either case; nil for any other.
+  /// - Parameter text: hexadecimal digits in either case, or base64 where that has another length; nil for any other.
   package init?(_ algorithm: DigestAlgorithm, _ text: String) {
-    guard text.utf8.count == algorithm.digits,
-      text.utf8.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit })
-    else { return nil }
+    guard let digits = algorithm.hexadecimalDigits(text) else { return nil }
     self.algorithm = algorithm
-    description = algorithm.isUpperCase ? text.uppercased() : text.lowercased()
+    description = algorithm.isUpperCase ? digits.uppercased() : digits.lowercased()
   }
 
   package init(_ checksum: Checksum) {
     algorithm = .crc32
     description = "\(checksum)"
+  }
+
+  /// The digest of the bytes that `state` has taken in.
+  init(_ state: HashState) {
+    algorithm = state.algorithm
+    description = hexadecimal(state.value[...])
   }
 }
 
@@ -55,7 +88,9 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
 package struct Digests: Hashable, Sendable {
   private var values: [DigestAlgorithm: Digest] = [:]
 
-  package init(_ digests: Digest...) {
+  package init(_ digests: Digest...) { self.init(digests) }
+
+  init(_ digests: [Digest]) {
     for digest in digests { values[digest.algorithm] = digest }
   }
 
@@ -73,27 +108,10 @@ package struct Digests: Hashable, Sendable {
 
   package var isEmpty: Bool { values.isEmpty }
 
+  package var algorithms: Set<DigestAlgorithm> { Set(values.keys) }
+
   /// In the order of ``DigestAlgorithm``.
   package var all: [Digest] { DigestAlgorithm.allCases.compactMap { values[$0] } }
-}
-
-/// The digests of the bytes so far, while they grow: what a checkpoint carries so that no byte before it is read again.
-package struct DigestStates: Hashable, Sendable {
-  /// Its value is its whole state.
-  package private(set) var crc32: Checksum
-
-  package init(crc32: Checksum = Checksum()) { self.crc32 = crc32 }
-
-  /// Those that a journal line carries; nil where one is missing.
-  init?(_ fields: Fields) {
-    guard let crc32 = fields[DigestAlgorithm.crc32.rawValue].flatMap({ Checksum($0) }) else { return nil }
-    self.crc32 = crc32
-  }
-
-  package mutating func update(_ bytes: UnsafeRawBufferPointer) { crc32.update(bytes) }
-
-  /// The digests of all bytes so far.
-  package var digests: Digests { Digests(Digest(crc32)) }
 }
 
 extension Fields {
@@ -101,7 +119,4 @@ extension Fields {
   package func with(_ digests: Digests) -> Fields {
     digests.all.reduce(self) { $0.with($1.algorithm.rawValue, $1) }
   }
-
-  /// This and the fields from which `states` can be read again.
-  package func with(_ states: DigestStates?) -> Fields { with(DigestAlgorithm.crc32.rawValue, states?.crc32) }
 }

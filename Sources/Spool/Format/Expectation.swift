@@ -63,7 +63,9 @@ extension Failure {
     let ownReason: String
     switch mismatch.property {
     case .size: (code, ownReason) = (.mismatchSize, "the data has the wrong size")
-    case .digest(.crc32): (code, ownReason) = (.mismatchChecksum, "the data does not have the declared CRC-32")
+    case .digest(let algorithm):
+      code = FailureCode(mismatchOf: algorithm)
+      ownReason = "the data does not have the declared \(algorithm.title)"
     }
     self.init(code, reason ?? ownReason, expected: mismatch.expected, found: mismatch.found)
   }

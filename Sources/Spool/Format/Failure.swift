@@ -7,6 +7,10 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case badResponse = "bad-response"
   case mismatchSize = "mismatch-size"
   case mismatchChecksum = "mismatch-crc32"
+  case mismatchSHA256 = "mismatch-sha256"
+  case mismatchSHA512 = "mismatch-sha512"
+  case mismatchSHA1 = "mismatch-sha1"
+  case mismatchMD5 = "mismatch-md5"
   case otherKind = "other-kind"
   case rejected, hook
   case hookChanged = "hook-changed"
@@ -36,6 +40,17 @@ package enum FailureCode: String, CaseIterable, Sendable {
     }
   }
 
+  /// The code of data that has another digest than it should.
+  init(mismatchOf algorithm: DigestAlgorithm) {
+    switch algorithm {
+    case .crc32: self = .mismatchChecksum
+    case .md5: self = .mismatchMD5
+    case .sha1: self = .mismatchSHA1
+    case .sha256: self = .mismatchSHA256
+    case .sha512: self = .mismatchSHA512
+    }
+  }
+
   /// Whether this machine's network connection or proxy fails, whatever the job and the host.
   package var isOfTheWay: Bool { self == .noNetwork || self == .proxy }
 
@@ -48,7 +63,8 @@ package enum FailureCode: String, CaseIterable, Sendable {
   /// Whether the data is not what the job asked for.
   package var isMismatch: Bool {
     switch self {
-    case .mismatchSize, .mismatchChecksum, .mismatch, .rejected, .hookChanged: true
+    case .mismatchSize, .mismatch, .rejected, .hookChanged: true
+    case .mismatchChecksum, .mismatchSHA256, .mismatchSHA512, .mismatchSHA1, .mismatchMD5: true
     default: false
     }
   }

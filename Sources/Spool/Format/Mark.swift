@@ -8,6 +8,11 @@ package struct Mark: Sendable, Hashable {
   /// The beginning of the data.
   package static let zero = Mark(offset: 0, states: DigestStates())
 
+  /// The beginning of the data, for a reading that computes `algorithms` beside CRC-32.
+  package static func zero(_ algorithms: Set<DigestAlgorithm>) -> Mark {
+    Mark(offset: 0, states: DigestStates(algorithms))
+  }
+
   package init(offset: UInt64, states: DigestStates) {
     self.offset = offset
     self.states = states
@@ -23,9 +28,14 @@ package struct Mark: Sendable, Hashable {
   /// The digests of the bytes before ``offset``.
   package var digests: Digests { states.digests }
 
+  /// This mark with the states of `algorithms` alone; nil where one of them is missing.
+  package func narrowed(to algorithms: Set<DigestAlgorithm>) -> Mark? {
+    states.narrowed(to: algorithms).map { Mark(offset: offset, states: $0) }
+  }
+
   /// Reads it from a journal line, whose `offset` has been read already; nil where something is missing.
   init?(at offset: UInt64?, _ fields: Fields) {
-    guard let offset, let states = DigestStates(fields) else { return nil }
+    guard let offset, let states = DigestStates(fields, length: offset) else { return nil }
     self.init(offset: offset, states: states)
   }
 }

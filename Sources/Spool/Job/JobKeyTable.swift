@@ -22,6 +22,11 @@ extension JobKey {
         algorithm.rawValue, \.expected.digests[algorithm], .digest(algorithm), valueName: "hex", isPerJob: true,
         help: algorithm.help)
     }
+    + [
+      JobKey(
+        "digests", \.digests, .digestNames, valueName: "names",
+        help: "Digests to compute for the receipt, such as 'sha256 md5'.")
+    ]
 
   private static let handling = [
     JobKey(

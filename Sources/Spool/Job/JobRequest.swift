@@ -18,6 +18,8 @@ package struct JobRequest: Sendable, Equatable {
   package var output: Line?
   /// The size and the digests that the payload must have.
   package var expected = Expectation()
+  /// Digests to compute although the job declares none.
+  package var digests: Set<DigestAlgorithm>?
   package var headers: [HeaderLine] = []
   package var overwrite: Bool?
   package var attempts: Int?
@@ -38,6 +40,11 @@ package struct JobRequest: Sendable, Equatable {
 }
 
 extension JobRequest {
+  /// The digests to compute beside CRC-32: those that are declared, and those that are wanted for the receipt.
+  package var computedDigests: Set<DigestAlgorithm> {
+    expected.digests.algorithms.union(digests ?? []).subtracting([.crc32])
+  }
+
   /// Seconds without a byte after which a transfer counts as stalled.
   package var idleTimeout: Int { timeout?.idle ?? 60 }
 

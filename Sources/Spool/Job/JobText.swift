@@ -121,8 +121,11 @@ extension JobText {
     }
     if rest.isEmpty { throw InvalidValue("neither a URL nor `key: value`") }
     guard let (key, host) = JobKey.find(head) else {
-      let isOtherSum = ["sha1", "sha256", "sha512", "md5", "checksum"].contains(head.lowercased())
-      let hint = isOtherSum ? ": crc32 is built in, a verify hook checks others" : ""
+      let digests = DigestAlgorithm.allCases.map(\.rawValue).joined(separator: ", ")
+      let isOtherSum =
+        ["checksum", "sum", "hash", "digest"].contains { head.lowercased() == $0 }
+        || DigestAlgorithm(rawValue: head.lowercased().filter { $0 != "-" }) != nil
+      let hint = isOtherSum ? ": the keys for digests are \(digests)" : ""
       throw InvalidValue("unknown key `\(escaped(head.prefix(40)))`\(hint)")
     }
     if isDefaults, key.isPerJob {

@@ -91,6 +91,16 @@ extension ValueGrammar<Digest> {
   }
 }
 
+extension ValueGrammar<Set<DigestAlgorithm>> {
+  static let digestNames = ValueGrammar(
+    "names of digests, such as sha256 md5",
+    read: { text in
+      let algorithms = words(text).map { DigestAlgorithm(rawValue: String($0)) }
+      return algorithms.contains(nil) ? nil : Set(algorithms.compactMap(\.self))
+    },
+    write: { names in DigestAlgorithm.allCases.filter(names.contains).map(\.rawValue).joined(separator: " ") })
+}
+
 extension ValueGrammar<Timeout> {
   static let timeout = ValueGrammar(
     "an idle time and optionally a total time, from 1s to 365d, such as 60s 7d",

@@ -25,14 +25,19 @@ package struct FailureRecord: Sendable {
   }
 
   /// The line of the journal.
-  package var fields: Fields { facts(after: Fields("\(time)")) }
+  package var fields: Fields { facts(after: Fields("\(time)"), mark?.states) }
 
-  /// The same without the time.
-  package var facts: Fields { facts(after: Fields()) }
+  /// What of it is for people: without the time, and without the states of digests.
+  package var facts: Fields { facts(after: Fields(), (mark?.checksum).map { DigestStates(crc32: $0) }) }
 
-  private func facts(after head: Fields) -> Fields {
+  /// The same of a line that was read.
+  package static func facts(of line: Fields) -> Fields {
+    line.named.filter { $0.key != DigestStates.field }.reduce(Fields()) { $0.with($1.key, $1.value) }
+  }
+
+  private func facts(after head: Fields, _ states: DigestStates?) -> Fields {
     head.with("attempt", attempt).with("class", failure.failureClass.rawValue)
-      .with("code", failure.label).with("at", mark?.offset ?? 0).with(mark?.states)
+      .with("code", failure.label).with("at", mark?.offset ?? 0).with(states)
       .with("fetched", fetched > 0 ? fetched : nil).with("retry", retry)
       .with("burned", failure.code.burnsAttempt ? nil : "no").with("lost", trust.isLost ? "yes" : nil)
       .with("doubt", trust.isDoubtful ? "yes" : nil)

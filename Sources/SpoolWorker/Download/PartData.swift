@@ -152,10 +152,10 @@ final class PartData {
     if let version { try begin(version) }
   }
 
-  /// Cuts off the data from `offset` on. Reads from the last mark before it to compute the checksum at `offset`.
+  /// Cuts off the data from `offset` on. Reads from the last mark before it to compute the digests at `offset`.
   func cutBack(to offset: UInt64) async throws {
     guard growing.length > offset else { return }
-    let known = marks.last(before: offset) ?? .zero
+    let known = marks.last(before: offset) ?? .zero(request.computedDigests)
     let mark = try await runBlocking { [reading = growing.reading(from: known, to: offset)] in try reading.run() }
     try cutBack(to: mark)
   }
@@ -197,7 +197,8 @@ final class PartData {
     version = nil
     marks.forget()
     try part.setAside(claim.job)
-    guard let fresh = try PartFile.open(claim.job, in: claim.spool) else {
+    guard let fresh = try PartFile.open(claim.job, in: claim.spool, digests: request.computedDigests)
+    else {
       throw SpoolError(call: .lock, path: part.path.display, errno: .wouldBlock)
     }
     part = fresh

@@ -99,7 +99,7 @@ extension Attempt {
     if let retry { try claim.park(until: retry) } else { try claim.giveUp() }
     // The worker that wrote the record died before it logged the failure.
     var facts = Fields()
-    for (key, value) in record.named { facts = facts.with(key, escaped(value)) }
+    for (key, value) in FailureRecord.facts(of: record).named { facts = facts.with(key, escaped(value)) }
     log(Event("failed", retry == nil ? .error : .warning, job: job, facts))
     if retry != nil { return AttemptEnd(.waiting) }
     await tellGivenUp(job, record)

@@ -71,14 +71,13 @@ struct Commit {
   private func publishCopy(_ part: PartFile, _ place: OutputPlace, unproven: String?) async throws -> UInt64 {
     let copy = try place.beginCopy(of: part)
     do {
-      let found = try await runBlocking { try copy.run() }
-      guard found == part.mark.checksum else {
-        throw Failure(
-          .mismatchChecksum, "the data read back differs from what was received", expected: "\(part.mark.checksum)",
-          found: "\(found)")
+      let whole = part.mark
+      let found = try await runBlocking { try copy.run(whole.states.algorithms) }
+      if let mismatch = Expectation(digests: whole.digests).mismatch(found) {
+        throw Failure(mismatch, reason: "the data read back differs from what was received")
       }
       // Recovery has to look for the copy's inode.
-      try claim.append(.verified(.now(), .init(part.mark, part: copy.inode(), unproven: unproven)))
+      try claim.append(.verified(.now(), .init(whole, part: copy.inode(), unproven: unproven)))
       // Two file systems write in no common order. Without this line, recovery would not recognize a payload that was
       // published just before a power cut.
       try await claim.makeDurable(durable)
@@ -138,10 +137,11 @@ struct Commit {
   /// Completes a commit that a crash interrupted: the journal has `verified:`, and the inode that it names is still the
   /// data, or already the output.
   /// - Returns: the payload's size and digests; nil if there was no such commit.
-  /// - Throws: `mismatch-crc32` if the inode's content has changed; what ``publish(_:unproven:)`` throws.
+  /// - Throws: a mismatch if the inode's content has changed; what ``publish(_:unproven:)`` throws.
   func finishInterrupted() async throws -> Mark? {
     let journal = claim.text.journal
     guard let verified = journal.publication.verified else { return nil }
+    let digests = plan.request.computedDigests.union(verified.digests.algorithms)
     // Data that still has a second name would be taken for another job's.
     let root = try outputs.opened()
     try root.removeTemporaries(beside: plan.output, of: [verified.part] + (journal.data.part.map { [$0] } ?? []))
@@ -152,7 +152,7 @@ struct Commit {
       // interrupted commits are rare.
       let place = try outputs.place(plan.output)
       let existing = try place.openExisting()
-      let mark = try await runBlocking { [reading = existing.reading] in try reading.run() }
+      let mark = try await runBlocking { [reading = existing.reading(digests)] in try reading.run() }
       if existing.status.inode == verified.part, verified.expectation.mismatch(mark) == nil {
         try await sync(place)
         try await finish(existing: false, unproven: verified.unproven, mayHaveReceipt: true)
@@ -166,7 +166,7 @@ struct Commit {
     // Where flock(2) does not exclude other hosts, another file may have this inode number by now. So the whole file is
     // read here, too.
     let mark = try await runBlocking {
-      [reading = part.reading(from: .zero, to: part.length)] in
+      [reading = part.reading(from: .zero(digests), to: part.length)] in
       try reading.run()
     }
     if let mismatch = verified.expectation.mismatch(mark) {
@@ -178,7 +178,7 @@ struct Commit {
   }
 
   /// Accepts a file that already has the output's name, if it is this job's own data, published before a crash, or has
-  /// the declared size and CRC-32.
+  /// the declared size and digests.
   /// - Parameter part: the data, if it is open.
   /// - Returns: the payload's size and digests; nil if there is no such file, or it is to be overwritten.
   /// - Throws: `output-exists`; `bad-output` for a directory.
@@ -199,6 +199,7 @@ struct Commit {
     let vouched = journal.publication.published ?? (claim.origin == .new ? nil : journal.publication.verified)
     let published = vouched.flatMap { $0.part == status.inode ? $0.digests : nil }
     var expected = plan.request.expected
+    let digests = plan.request.computedDigests.union(published?.algorithms ?? [])
     guard status.isRegular, expected.mismatch(size: UInt64(status.size)) == nil,
       isOwn || published != nil || expected.provesContent
     else {
@@ -206,7 +207,7 @@ struct Commit {
     }
     let place = try outputs.place(plan.output)
     let existing = try place.openExisting()
-    let mark = try await runBlocking { [reading = existing.reading] in try reading.run() }
+    let mark = try await runBlocking { [reading = existing.reading(digests)] in try reading.run() }
     if !expected.provesContent, let published { expected.digests = published }
     guard expected.mismatch(mark) == nil else { throw outputExists() }
     try await durable(existing.flush)

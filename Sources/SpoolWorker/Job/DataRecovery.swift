@@ -16,6 +16,7 @@ struct DataRecovery {
   private var spool: Spool { claim.spool }
   /// How often to try for the lock of the job's own data, 50 ms apart.
   private static let lockTries = 100
+  private var digests: Set<DigestAlgorithm> { plan.request.computedDigests }
 
   init(_ claim: Claim, _ plan: JobPlan, _ environment: JobEnvironment) {
     self.claim = claim
@@ -29,16 +30,18 @@ struct DataRecovery {
     let unrecorded = journal.traffic.unrecordedFrom.map { part.length > $0 ? part.length - $0 : 0 } ?? 0
     var recovery = Recovery.decide(
       length: part.length, inode: part.inode, journal: journal, host: spool.owner.host, boot: spool.boot,
-      isTakenOver: claim.isTakenOver)
-    if let mark = recovery.verifies, try await read(part, from: .zero, to: mark.offset) != mark {
-      (recovery.length, recovery.from) = (0, .zero)
+      isTakenOver: claim.isTakenOver, digests: digests)
+    if let mark = recovery.verifies,
+      try await read(part, from: .zero(mark.states.algorithms), to: mark.offset) != mark
+    {
+      (recovery.length, recovery.from) = (0, .zero(digests))
     }
     // Before `started:` names this boot and host, after which the length counts as trusted.
     if recovery.needsNewInode { part = try await copy(part, to: recovery.length) }
     try part.truncate(to: recovery.length)
     if recovery.length > 0 {
-      let rewritten = recovery.rewrites ? recovery.from.offset : nil
-      part.adopt(try await read(part, from: recovery.from, to: recovery.length, rewritingFrom: rewritten))
+      part.adopt(
+        try await read(part, from: recovery.from, to: recovery.length, rewritingFrom: recovery.rewritesFrom))
     }
     let data = PartData(
       claim: claim, request: plan.request, part: part, version: part.length > 0 ? journal.data.version : nil,
@@ -70,7 +73,7 @@ struct DataRecovery {
   private func openOnce() throws -> PartFile? {
     let root = try environment.outputs.opened()
     // After a power cut the journal may lack the line about the temporary name, although the name itself is durable.
-    return try PartFile.open(claim.job, in: spool) { (inode) throws(SpoolError) in
+    return try PartFile.open(claim.job, in: spool, digests: digests) { (inode) throws(SpoolError) in
       try root.removeTemporaries(beside: plan.output, of: [inode])
     }
   }

@@ -10,11 +10,14 @@ extension JobEnvironment {
 
   /// The environment variables that describe a payload.
   func facts(_ plan: JobPlan, _ whole: Mark, in spool: Spool) -> [ChildProcess.Variable] {
-    [
+    let digests = whole.digests.all.map { digest in
+      ChildProcess.Variable("SPOOLRUN_\(digest.algorithm.rawValue.uppercased())", "\(digest)")
+    }
+    return [
       .init("SPOOLRUN_OUTPUT", plan.output.text), .init("SPOOLRUN_URL", plan.mirrors[0].redacted),
       .init("SPOOLRUN_DIRECTORY", outputs.location ?? "\(spool.location)/files"),
-      .init("SPOOLRUN_SIZE", "\(whole.offset)"), .init("SPOOLRUN_CRC32", "\(whole.checksum)"),
-    ]
+      .init("SPOOLRUN_SIZE", "\(whole.offset)"),
+    ] + digests
   }
 
   /// Runs the `failed` hook for a job that is given up.

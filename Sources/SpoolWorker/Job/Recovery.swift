@@ -4,30 +4,30 @@ internal import Spool
 struct Recovery: Equatable {
   /// Cut the data to this length…
   var length: UInt64
-  /// …and continue the checksum from here.
+  /// …and continue the digests from here.
   var from: Mark
   /// Copy the data to a new inode first: writes to this one may still arrive, or were lost.
   var needsNewInode = false
-  /// Write the data that is read again: its earlier writes may have been lost unnoticed.
-  var rewrites = false
-  /// Also read everything before this mark, and start from 0 unless the checksum agrees: the file is not the one that
-  /// the journal names.
+  /// Write the data that is read again beyond this offset: its earlier writes may have been lost unnoticed.
+  var rewritesFrom: UInt64?
+  /// Also read everything before this mark, and start from 0 unless its digests agree: the file is not the one that the
+  /// journal names.
   var verifies: Mark?
-
-  static let nothing = Recovery(length: 0, from: .zero)
 
   /// - Parameters:
   ///   - length, inode: of the data file.
   ///   - host, boot: of this worker.
   ///   - isTakenOver: whether the last attempt has no end record.
+  ///   - digests: those to compute beside CRC-32.
   static func decide(
-    length: UInt64, inode: UInt64, journal: Journal, host: String, boot: String, isTakenOver: Bool
+    length: UInt64, inode: UInt64, journal: Journal, host: String, boot: String, isTakenOver: Bool,
+    digests: Set<DigestAlgorithm> = []
   ) -> Recovery {
     let isSameHost = journal.attempts.lastStart.map { $0.host == host } ?? true
     // A sleeping worker on another host may still write to the file. A file that the journal does not name may be
     // another job's.
     let isForeign = !isSameHost || length > 0 && (journal.data.version == nil || journal.data.part != inode)
-    var nothing = Self.nothing
+    var nothing = Recovery(length: 0, from: .zero(digests))
     nothing.needsNewInode = journal.data.lostWrites || isForeign
     guard length > 0, journal.data.version != nil, let start = journal.attempts.lastStart else { return nothing }
     // After the death of a process its writes are still there. After the crash of a machine the file may have the
@@ -41,8 +41,11 @@ struct Recovery: Equatable {
     let mark = marks.max { $0.offset < $1.offset } ?? .zero
     let usable = isTrusted ? length : mark.offset
     if usable == 0 { return nothing }
-    var recovery = Recovery(length: usable, from: mark, needsNewInode: isForeign || journal.data.lostWrites)
-    recovery.rewrites = isDoubtful
+    // A mark that has not all of the digests still tells how much of the data is there. A job whose text was changed,
+    // or that another version worked on, has such marks.
+    let known = marks.compactMap { $0.narrowed(to: digests) }.max { $0.offset < $1.offset } ?? .zero(digests)
+    var recovery = Recovery(length: usable, from: known, needsNewInode: isForeign || journal.data.lostWrites)
+    if isDoubtful { recovery.rewritesFrom = mark.offset }
     if isForeign {
       // The file may come from cp or a restored backup, or belong to another job of the same name. Data from another
       // host may be such a file even with the same inode number, because file systems reuse numbers.

@@ -62,9 +62,11 @@ struct Verification {
     guard stamp.size == seal.size else { throw changed("\(seal.size)", "\(stamp.size)") }
     let expected = part.mark
     let found = try await runBlocking {
-      [reading = part.reading(from: .zero, to: expected.offset)] in
+      [reading = part.reading(from: .zero(expected.states.algorithms), to: expected.offset)] in
       try reading.run()
     }
-    guard found == expected else { throw changed("\(expected.checksum)", "\(found.checksum)") }
+    if let mismatch = Expectation(digests: expected.digests).mismatch(found) {
+      throw changed(mismatch.expected, mismatch.found)
+    }
   }
 }

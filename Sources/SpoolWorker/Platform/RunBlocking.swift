@@ -1,6 +1,4 @@
-internal import CLinux
-internal import Glibc
-internal import Synchronization
+internal import Spool
 
 /// Runs a call that may block for long (fsync, reading a large file, waiting for a program) on another thread, so that
 /// no transfer waits for it.
@@ -14,88 +12,4 @@ func runBlocking<Value: Sendable, Failure: Error>(
     BlockingThread.run { continuation.resume(returning: Result(catching: body)) }
   }
   return try result.get()
-}
-
-/// A thread that runs one body after another. Creating a thread for each would cost more than many of the calls.
-///
-/// `@unchecked Sendable`: the semaphore and the lock of ``idle`` order the accesses of two threads to `body`.
-private final class BlockingThread: @unchecked Sendable {
-  /// Small, because the bodies have their buffers on the heap.
-  private static let stackSize = 512 << 10
-  /// Seconds after which an idle thread ends.
-  private static let patience = 1
-  private static let idle = Mutex<[BlockingThread]>([])
-
-  private var body: (@Sendable () -> Void)?
-  private let bell = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
-
-  static func run(_ body: @escaping @Sendable () -> Void) {
-    let thread = idle.withLock { $0.popLast() }
-    if let thread {
-      thread.body = body
-      sem_post(thread.bell)
-    } else {
-      BlockingThread(body).start()
-    }
-  }
-
-  private init(_ body: @escaping @Sendable () -> Void) {
-    self.body = body
-    sem_init(bell, 0, 0)
-  }
-
-  deinit {
-    sem_destroy(bell)
-    bell.deallocate()
-  }
-
-  private func work() {
-    while let body {
-      body()
-      self.body = nil
-      Self.idle.withLock { $0.append(self) }
-      if waits() { continue }
-      let isOver = Self.idle.withLock { idle in
-        guard let index = idle.firstIndex(where: { $0 === self }) else { return false }
-        idle.remove(at: index)
-        return true
-      }
-      if isOver { return }
-      // Another thread has just taken it off the list, and posts the semaphore.
-      while sem_wait(bell) != 0 {}
-    }
-  }
-
-  /// Whether the semaphore was posted before the time was up.
-  private func waits() -> Bool {
-    var until = timespec()
-    clock_gettime(CLOCK_REALTIME, &until)
-    until.tv_sec += Self.patience
-    while sem_timedwait(bell, &until) != 0 {
-      if errno != EINTR { return false }
-    }
-    return true
-  }
-
-  private func start() {
-    var attributes = pthread_attr_t()
-    pthread_attr_init(&attributes)
-    defer { pthread_attr_destroy(&attributes) }
-    pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-    pthread_attr_setstacksize(&attributes, Self.stackSize)
-    var thread = pthread_t()
-    let this = Unmanaged.passRetained(self)
-    let code = pthread_create(
-      &thread, &attributes,
-      { argument in
-        guard let argument else { return nil }
-        Unmanaged<BlockingThread>.fromOpaque(argument).takeRetainedValue().work()
-        return nil
-      }, this.toOpaque())
-    if code != 0 {
-      // No thread available (EAGAIN): run it here, and let the transfers wait.
-      this.release()
-      body?()
-    }
-  }
 }

@@ -10,6 +10,11 @@ extension Scenario {
         try Version.current.serve(request, reply) { try world.awaitCheckpoint($0) }
       }),
     Scenario(
+      name: "digests", setUp: { try $0.drop("sha256: \(Version.sha256)", "digests: md5") },
+      answer: { world, request, reply in
+        try Version.current.serve(request, reply) { try world.awaitCheckpoint($0) }
+      }),
+    Scenario(
       // With the checkpoint the job goes into a copy, without what later lines supersede.
       name: "long journal", options: { _ in ["journal=1"] }, setUp: { try $0.drop() },
       answer: { world, request, reply in

@@ -15,6 +15,7 @@ func checkJob(_ bytes: [UInt8]) throws(Violation) {
     try checkWriting(job.request)
   }
   try checkTail(bytes, job)
+  try checkStates(job.journal)
   if job.defect == nil, !job.hasTornTail { try checkGoingOn(bytes, job) }
   let compacted = parsed(JobText.compacted(bytes))
   try require(compacted.journal == job.journal, "compacted, its journal says something else")
@@ -85,12 +86,30 @@ private func checkTail(_ bytes: [UInt8], _ job: JobText) throws(Violation) {
   }
 }
 
+/// The end of some data, with the digests that a job wants.
+private func mark(_ algorithms: Set<DigestAlgorithm>) -> Mark {
+  var states = DigestStates(algorithms)
+  Array("some data".utf8).withUnsafeBytes { states.update($0) }
+  return Mark(offset: 9, states: states)
+}
+
+/// What a journal says of states, whoever wrote it, can be gone on with.
+private func checkStates(_ journal: Journal) throws(Violation) {
+  for mark in [journal.data.checkpoint, journal.data.softMark].compactMap({ $0 }) {
+    var states = mark.states
+    [UInt8](repeating: 1, count: 300).withUnsafeBytes { states.update($0) }
+    try require(states.digests.algorithms.subtracting([.crc32]) == mark.states.algorithms, "a digest is lost")
+    let line = parsed("https://h/a\n\(JournalLine.checkpoint(mark).text)".utf8)
+    try require(line.journal.data.checkpoint == mark, "a mark is written as another")
+  }
+}
+
 /// Whatever a job says, the lines that a worker writes after it are read back as they were meant.
 private func checkGoingOn(_ bytes: [UInt8], _ job: JobText) throws(Violation) {
   let time = Timestamp(seconds: 1_795_248_000)
   let worker = WorkerID(host: "alpha", process: 4242, tag: 7)
   let version = RemoteVersion(mirror: 1, size: 1 << 40, etag: "\"a \\ \u{7F}\"", modified: nil)
-  let mark = Mark(offset: 1 << 33, checksum: Checksum(value: 0x9A0B_1C2D))
+  let mark = mark(job.request.computedDigests)
   let output = job.request.output?.text ?? "a=\"b\" ü"
   let failure = FailureRecord(
     time: time, attempt: 1, failure: Failure(.cut, "no \"data\"\n"),

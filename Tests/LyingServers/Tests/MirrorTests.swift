@@ -90,14 +90,21 @@ import TestSupport
   }
 
   /// Where the declared checksum unmasks the joint, the next attempt begins from 0.
-  @Test func aBadJointIsFoundByTheChecksum() async throws {
+  @Test(arguments: ["crc32", "sha256", "sha512"])
+  func aBadJointIsFoundByTheChecksum(key: String) async throws {
+    let directory = try TemporaryDirectory()
+    try writeFile("\(directory.path)/data", payload)
+    let sum =
+      key == "crc32"
+      ? hex8(independentCRC32(payload))
+      : try await runTool(["/usr/bin/\(key)sum", "\(directory.path)/data"]).output.prefix { $0 != " " }.description
     let first = try ScriptedServer { request, reply in
       guard request.nth == 1 else { return try reply.respond("404 Not Found", body: []) }
       try Origin(bytes: previous, etag: nil).answerAndCut(request, reply, after: 4000)
     }
     let second = try ScriptedServer { try Origin(etag: nil).answer($0, $1) }
     let spool = try await fetch(
-      [first.url("/data"), second.url("/data")], "crc32: \(hex8(independentCRC32(payload)))\n")
+      [first.url("/data"), second.url("/data")], "\(key): \(sum)\n")
     #expect(digest(try spool.payload("data")) == digest(payload), "\(spool.listing(of: "job"))")
     #expect(second.requests.map(ask) == ["range 4000", "plain"])
   }

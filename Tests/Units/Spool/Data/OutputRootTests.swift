@@ -147,7 +147,7 @@ import Testing
       let part = try part(fixture)
       let place = try OutputRoot(nil, spool: fixture.spool).place(try output("x"))
       let copy = try place.beginCopy(of: part)
-      _ = try copy.run()
+      _ = try copy.run([])
       try writeFile(fixture.files.path("files/x"), [9])
       #expect(try !place.publish(copy, overwrite: false))
       #expect(try fixture.files.payload("x") == [9])
@@ -270,7 +270,7 @@ import Testing
     // One that a crash left is found again and replaced.
     _ = try place.beginCopy(of: part)
     let copy = try place.beginCopy(of: part)
-    #expect(try copy.run().value == independentCRC32(bytes))
+    #expect(try copy.run([]).checksum.value == independentCRC32(bytes))
     #expect(names(in: shared) == [], "nothing under the final name yet")
     try writeFile("\(shared)/x", [9])
     #expect(try place.publish(copy, overwrite: overwrite) == overwrite)

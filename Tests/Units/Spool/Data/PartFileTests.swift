@@ -67,6 +67,37 @@ import Testing
     #expect(try readFile(fixture.files.path(path)) == [])
   }
 
+  /// The other digests are carried on wherever the CRC-32 is: appended, cut back, begun anew.
+  @Test func otherDigests() throws {
+    let hook = Probe()
+    let fixture = try Fixture(hook: hook)
+    let part = try #require(try PartFile.open(jobName("a"), in: fixture.spool, digests: [.sha256, .md5]))
+    func expected(_ bytes: [UInt8]) -> Mark {
+      var states = DigestStates([.sha256, .md5])
+      bytes.withUnsafeBytes { states.update($0) }
+      return Mark(offset: UInt64(bytes.count), states: states)
+    }
+    let all = bytes(3_000_000)
+    #expect(part.mark == expected([]))
+    try part.append(Array(all[..<1_000_000]))
+    let early = part.mark
+    #expect(early == expected(Array(all[..<1_000_000])))
+    try part.append(Array(all[1_000_000...]))
+    #expect(part.mark == expected(all))
+    let before = hook.count(.read)
+    #expect(try part.reading(from: early, to: 1_000_100).run() == expected(Array(all[..<1_000_100])))
+    #expect(hook.count(.read) == before + 1, "nothing before the mark is read")
+    try part.truncate(to: 1_000_000)
+    part.adopt(early)
+    try part.append([1])
+    #expect(part.mark == expected(Array(all[..<1_000_000]) + [1]))
+    let beside = try part.beginReplacement(owner: jobName("a"))
+    try beside.append([2])
+    #expect(beside.mark == expected([2]))
+    try part.truncate(to: 0)
+    #expect(part.mark == expected([]))
+  }
+
   /// Only what lies beyond the mark is read.
   @Test func readingFromAMark() throws {
     let hook = Probe()

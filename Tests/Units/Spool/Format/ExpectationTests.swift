@@ -31,6 +31,27 @@ import Testing
     #expect(Failure(mismatch).code == .mismatchChecksum)
   }
 
+  /// One that was not computed counts as wrong.
+  @Test func severalDigests() throws {
+    var states = DigestStates([.sha256])
+    Array("abc".utf8).withUnsafeBytes { states.update($0) }
+    let found = Mark(offset: 3, states: states)
+    let sha256 = try #require(
+      Digest(.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"))
+    let md5 = try #require(Digest(.md5, "900150983cd24fb0d6963f7d28e17f72"))
+    #expect(Expectation(size: 3, digests: Digests(sha256)).mismatch(found) == nil)
+    let mismatch = try #require(Expectation(digests: Digests(sha256, md5)).mismatch(found))
+    #expect(mismatch.text == "expected md5 900150983cd24fb0d6963f7d28e17f72, found nothing")
+    #expect(Failure(mismatch).code.rawValue == "mismatch-md5" && Failure(mismatch).code.isMismatch)
+  }
+
+  @Test(arguments: DigestAlgorithm.allCases)
+  func eachDigestHasItsFailure(algorithm: DigestAlgorithm) {
+    let failure = Failure(Mismatch(property: .digest(algorithm), expected: "1", found: "2"))
+    #expect(failure.label == "mismatch-\(algorithm.rawValue)" && failure.code.isMismatch)
+    #expect(failure.reason.contains(algorithm.title) && failure.failureClass == .temporary)
+  }
+
   /// A size alone shows no splice.
   @Test func onlyADigestLetsMirrorsBeJoined() {
     #expect(!Expectation(size: 9).mayJoinMirrors && Expectation(digests: right).mayJoinMirrors)

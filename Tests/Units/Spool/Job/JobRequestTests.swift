@@ -140,7 +140,8 @@ import Testing
 
   @Test func onlyURLAndHeaderRepeat() {
     let lines = [
-      "output: a", "size: 1", "crc32: 00000000", "overwrite: no", "attempts: 1", "expires: 2026-01-01", "timeout: 1",
+      "output: a", "size: 1", "crc32: 00000000", "sha256: \(hex(64))", "sha512: \(hex(128))", "sha1: \(hex(40))",
+      "md5: \(hex(32))", "digests: md5", "overwrite: no", "attempts: 1", "expires: 2026-01-01", "timeout: 1",
       "max-size: 1G", "limit-rate: 1M", "min-rate: 1k", "connections: 4",
     ]
     #expect(lines.count == JobKey.all.count { !$0.isRepeatable })
@@ -178,7 +179,8 @@ import Testing
 
   /// One line of each key, in each spelling of its value, as the program writes it.
   @Test(arguments: [
-    "url: https://h/a", "output: a/ü b", "size: 4294967296", "crc32: 1C291CA3", "header: A: b=c", "header: X:",
+    "url: https://h/a", "output: a/ü b", "size: 4294967296", "crc32: 1C291CA3", "sha1: \(hex(40))", "digests: sha256",
+    "digests: crc32 sha256 sha512 sha1 md5", "header: A: b=c", "header: X:",
     "header@a.example: A: b", "overwrite: yes", "overwrite: no", "attempts: 12", "expires: 2026-12-01T00:00:00Z",
     "timeout: 1m", "timeout: 90s 7d", "timeout: 61m 5h", "max-size: 1025", "max-size: 1023k", "max-size: 3G",
     "limit-rate: 2M", "min-rate: 0 over 5m", "min-rate: 1k over 36h", "connections: 4",
@@ -191,7 +193,9 @@ import Testing
 
   @Test func everyKeyIsWritten() {
     let lines = [
-      "url: https://h/a", "url: https://i/a", "output: a", "size: 1", "crc32: 00000000", "header: A: b",
+      "url: https://h/a", "url: https://i/a", "output: a", "size: 1", "crc32: 00000000", "sha256: \(hex(64))",
+      "sha512: \(hex(128))", "sha1: \(hex(40))", "md5: \(hex(32))",
+      "digests: sha256 md5", "header: A: b",
       "header@h: C: d", "overwrite: yes", "attempts: 3", "expires: 2026-12-01T00:00:00Z", "timeout: 30s 12h",
       "max-size: 1G", "limit-rate: 1M", "min-rate: 2k over 10m", "connections: 4",
     ]
@@ -203,9 +207,12 @@ import Testing
   }
 
   @Test func keysOfOneJobAreNotInherited() {
-    let full = parsed("url: https://h/b\noutput: b\nsize: 1\ncrc32: 00000000\nmax-size: 1G\n").request
+    let full = parsed("url: https://h/b\noutput: b\nsize: 1\ncrc32: 00000000\nmd5: \(hex(32))\nmax-size: 1G\n").request
     let result = JobRequest().inheriting(full)
     #expect(result.urls.isEmpty && result.output == nil && result.expected == Expectation())
     #expect(result.maxSize == 1 << 30)
   }
 }
+
+/// The digits of a digest.
+private func hex(_ count: Int) -> String { String(String(repeating: "0123456789abcdef", count: 8).prefix(count)) }

@@ -92,13 +92,43 @@ import Testing
     let recovery = Recovery.decide(
       length: row.length, inode: row.inode, journal: journal, host: row.host, boot: row.boot,
       isTakenOver: row.isTakenOver)
-    #expect(recovery.rewrites == row.rewrites)
+    #expect(recovery.rewritesFrom == (row.rewrites ? row.from : nil))
     #expect(recovery.length == row.trusted)
     #expect(recovery.from.offset == row.from)
     #expect(recovery.from.checksum.value == UInt32(row.from / 100), "the mark's own checksum")
     #expect(recovery.needsNewInode == row.needsNewInode)
     #expect(recovery.verifies == (row.verifies ? recovery.from : nil))
-    if row.trusted == 0 { #expect(recovery.from == Recovery.nothing.from) }
+    if row.trusted == 0 { #expect(recovery.from == Mark.zero) }
+  }
+
+  /// What a mark lacks is read again; how much of the data is trusted does not depend on it.
+  @Test(
+    arguments: [
+      ([], "", 600), ([.md5], "both", 600), ([.md5], "checkpoint", 400), ([.md5], "", 0),
+      ([.md5, .sha1], "both", 0), ([.md5], "other version", 0),
+    ] as [(Set<DigestAlgorithm>, String, UInt64)])
+  func marksWithoutAWantedDigest(wanted: Set<DigestAlgorithm>, has: String, from: UInt64) {
+    func states(_ length: Int) -> String {
+      var states = DigestStates([.md5])
+      [UInt8](repeating: 1, count: length).withUnsafeBytes { states.update($0) }
+      let text = Fields().with(states).text.split(separator: " ").last.map { " \($0)" } ?? ""
+      return has == "other version" ? text.replacing("/1:", with: "/0:") : text
+    }
+    let checkpoint = Self.checkpoint + (has.isEmpty ? "" : states(400))
+    let interrupted = Self.interrupted + (has == "both" ? states(600) : "")
+    let lines = [Self.started, Self.response, checkpoint, interrupted]
+    let bytes = Array("https://h/a\n\(lines.map { $0 + "\n" }.joined())".utf8)
+    let journal = bytes.withUnsafeBytes { JobText($0) }.journal
+    func decide(boot: String, isTakenOver: Bool) -> Recovery {
+      Recovery.decide(
+        length: 700, inode: 7, journal: journal, host: "alpha", boot: boot, isTakenOver: isTakenOver, digests: wanted)
+    }
+    let recovery = decide(boot: "b1", isTakenOver: false)
+    #expect(recovery.length == 700 && recovery.from.offset == from && recovery.from.states.algorithms == wanted)
+    let rebooted = decide(boot: "b2", isTakenOver: false)
+    #expect(rebooted.length == 400 && rebooted.from.offset == min(from, 400))
+    let takenOver = decide(boot: "b1", isTakenOver: true)
+    #expect(takenOver.rewritesFrom == 400 && takenOver.from.offset == min(from, 400))
   }
 
   /// Whatever the journal says, no more is trusted than is there, and after a reboot no more than the checkpoint.
