@@ -40,8 +40,13 @@ check: setup build-tests
 test: setup build-tests
 	$(SWIFT) test --skip-build --disable-xctest
 
+# The crash matrix starts its worker some ten thousand times. With the runtime inside it, a start takes a third of the time.
 build-tests:
 	$(SWIFT) build --build-tests
+	$(MAKE) crash-rig
+
+crash-rig:
+	$(SWIFT) build --static-swift-stdlib --product FaultRig
 
 lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
@@ -202,5 +207,5 @@ clean:
 
 .PHONY: all demo picture check test build-tests lint format model fuzz sanitize torture torture-quick crowd crowd-apart frames random random-self-test pairs soak soak-self-test peers \
   gestures realservers powercut powercut-setup powercut-self-test \
-  $(POWERCUT_KINDS:%=powercut-%) powercut-uml bench bench-growth setup setup-build setup-demo setup-test \
+  $(POWERCUT_KINDS:%=powercut-%) powercut-uml bench bench-growth crash-rig setup setup-build setup-demo setup-test \
   install uninstall clean

@@ -12,4 +12,12 @@ package enum SourceTree {
     String(decoding: try readFile("\(root)/\(path)"), as: UTF8.self)
       .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
   }
+
+  /// The files below a folder whose names end in `suffix`, named from the repository's root.
+  package static func files(below folder: String, suffix: String) -> [String] {
+    names(in: "\(root)/\(folder)").sorted().flatMap { name in
+      let path = "\(folder)/\(name)"
+      return name.hasSuffix(suffix) ? [path] : files(below: path, suffix: suffix)
+    }
+  }
 }

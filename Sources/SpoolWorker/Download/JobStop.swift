@@ -4,6 +4,8 @@ internal import Spool
 enum JobStop: Error {
   /// The worker was told to stop.
   case shutdown
+  /// The download was stopped. Only its attempt knows why.
+  case cancelled
   /// The claim is no longer this worker's.
   case lost(Claim.Ownership)
   /// Less than `--min-free` would be left, so the job waits for space.

@@ -78,9 +78,9 @@ final class MirrorFetch {
     fetched += result.bytesReceived
     try data.finishPending()
     logReplaced(sink)
-    if isStopped { throw JobStop.shutdown }
+    if isStopped { throw JobStop.cancelled }
     switch result.end {
-    case .cancelled: throw JobStop.shutdown
+    case .cancelled: throw JobStop.cancelled
     case .failed(let failure) where failure.code == .surplus:
       // libcurl reports this over HTTP/2 only, and not always. Over HTTP/1.1 the length counts.
       try sink.takeBack()
@@ -187,10 +187,10 @@ final class MirrorFetch {
     chunked = nil
     fetched += fetch.fetched
     try data.finishPending()
-    if isStopped { throw JobStop.shutdown }
+    if isStopped { throw JobStop.cancelled }
     switch end {
     case .whole: break
-    case .stopped: throw JobStop.shutdown
+    case .stopped: throw JobStop.cancelled
     case .failed(let failure as Failure): return try next(.failed(failure, FetchPolicy.Circumstances()))
     case .failed(let error): throw error
     case .differs(let reason): return try next(.askUnbounded(reason))

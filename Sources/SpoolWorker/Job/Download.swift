@@ -89,7 +89,7 @@ final class Download {
       self.fetch = nil
     }
     try await fetch.run()
-    if isStopped { throw JobStop.shutdown }
+    if isStopped { throw JobStop.cancelled }
   }
 
   private func leave(_ mirror: MirrorURL, _ failure: Failure) async throws {

@@ -51,7 +51,7 @@ enum Ending {
     // As a tick saw it, even if the file is back in its place by now.
     case .lost(let ownership): return decide(.stopped(.shutdown), ownership, trust)
     case .failed(let error): return .fail(Failure(error))
-    case .shutdown: reason = "the worker was told to stop"
+    case .shutdown, .cancelled: reason = "the worker was told to stop"
     case .noSpace(let shortage): reason = "not enough disk space: \(shortage)"
     case .noOutput(let problem): reason = "no output root: \(problem)"
     }

@@ -9,12 +9,15 @@ final class GroupCommit {
     let continuation: CheckedContinuation<Void, any Error>
   }
 
+  /// From this number of files on, syncfs(2) instead of an fsync(2) for each: it commits the file system's own journal
+  /// once for any number of files, but also writes the dirty data of other programs.
+  private static let leastForFileSystem = 4
+
   private let fileSystems: () -> [FileSystem]
   /// Whether there is so little dirty data that flushing all of it delays nobody.
   private let isLittleDirty: () -> Bool
   private var waiting: [Request] = []
   private var isUnderWay = false
-  private var cost = Cost()
   private var hasFailed = false
 
   /// - Parameter fileSystems: the file systems that may be flushed as a whole. Called in each round, because the output
@@ -44,12 +47,9 @@ final class GroupCommit {
       waiting = []
       var flushes: [Flush.Target: Flush] = [:]
       for flush in requests.lazy.flatMap(\.flushes) { flushes[flush.target] = flush }
-      let syncsAll = !hasFailed && cost.favoursFileSystem(for: flushes.count) && isLittleDirty()
+      let syncsAll = !hasFailed && flushes.count >= Self.leastForFileSystem && isLittleDirty()
       let round = Round(flushes: Array(flushes.values), fileSystems: syncsAll ? fileSystems() : [])
-      let clock = ContinuousClock()
-      let began = clock.now
       let outcome = await runBlocking { round.run() }
-      cost.note(clock.now - began, flushes: flushes.count, syncedAll: syncsAll)
       // The kernel reports such an error only once (errseq), perhaps for a file whose request comes later. So from now
       // on each file is flushed by itself.
       if outcome.fileSystemFailed { hasFailed = true }
@@ -62,27 +62,6 @@ final class GroupCommit {
       }
     }
     isUnderWay = false
-  }
-
-  /// How long recent flushes took. Each fsync(2) commits the file system's own journal. One syncfs(2) does that once
-  /// for any number of files, but also writes the dirty data of other programs.
-  struct Cost {
-    /// Fewer files are always flushed one by one.
-    private static let leastForFileSystem = 4
-    private var single = Duration.milliseconds(2)
-    private var whole = Duration.milliseconds(4)
-
-    func favoursFileSystem(for count: Int) -> Bool { count >= Self.leastForFileSystem && whole < single * count }
-
-    mutating func note(_ duration: Duration, flushes: Int, syncedAll: Bool) {
-      if syncedAll {
-        whole = (whole * 2 + duration) / 3
-      } else {
-        single = (single * 2 + duration / flushes) / 3
-        // Slowly forgets a slow syncfs, so that it is tried again.
-        whole = whole * 9 / 10
-      }
-    }
   }
 
   /// The work of one round, done on another thread.

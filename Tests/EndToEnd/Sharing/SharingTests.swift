@@ -38,6 +38,32 @@ import Testing
     #expect(try spool.payload("a") == halfwayBody)
   }
 
+  /// The kernel closes the files of a killed worker one by one. Its successor may have the claim while the dead
+  /// worker's lock on the data remains: it waits, instead of taking another name and fetching everything again.
+  @Test func theDataOfADyingWorkerIsWaitedFor() async throws {
+    let (spool, server, worker, gate) = try await startHalfway()
+    worker.send(signal: SIGKILL)
+    _ = try await worker.result()
+    gate.open()
+    let lock = open(spool.path("partial/a.part"), O_RDWR | O_CLOEXEC)
+    try #require(lock >= 0)
+    defer { close(lock) }
+    try #require(flock(lock, LOCK_EX | LOCK_NB) == 0)
+    let closings = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
+    defer { close(closings) }
+    try #require(inotify_add_watch(closings, spool.path("partial/a.part"), UInt32(IN_CLOSE)) >= 0)
+    let successor = try startSpoolrun(["--once", spool.root])
+    try await waitUntil("the successor opens the data, finds it locked, and closes it") {
+      var event = [UInt8](repeating: 0, count: 64)
+      return read(closings, &event, event.count) > 0
+    }
+    try #require(flock(lock, LOCK_UN) == 0)
+    #expect(try await successor.result().status == .exited(0))
+    #expect(spool.places(of: "a") == ["done/a"])
+    #expect(try spool.payload("a") == halfwayBody)
+    #expect(server.requests.last?.rangeStart ?? 0 > 0, "resumed: \(server.requests)")
+  }
+
   /// A signal that a broken lease sends would end a worker that does not ignore it (fcntl(2), F_SETLEASE).
   @Test func leaseSignalsAreIgnored() async throws {
     let gate = try Gate()

@@ -50,22 +50,4 @@ import Testing
     #expect(Array(outcome.errors.keys) == [.directory(.done)])
     #expect(outcome.errors[.directory(.done)]?.errno == .ioError)
   }
-
-  @Test func aLoneJobIsFlushedByItself() {
-    #expect(!GroupCommit.Cost().favoursFileSystem(for: 3))
-    #expect(GroupCommit.Cost().favoursFileSystem(for: 4))
-  }
-
-  /// Others may have dirtied much; and they may be done with it later.
-  @Test func aSlowFileSystemIsLeftAloneForAWhile() {
-    var cost = GroupCommit.Cost()
-    cost.note(.seconds(1), flushes: 10, syncedAll: true)
-    #expect(!cost.favoursFileSystem(for: 10))
-    var rounds = 0
-    while !cost.favoursFileSystem(for: 10), rounds < 100 {
-      cost.note(.milliseconds(20), flushes: 10, syncedAll: false)
-      rounds += 1
-    }
-    #expect(rounds > 5 && rounds < 100)
-  }
 }

@@ -1,0 +1,37 @@
+import Spool
+import TestSupport
+import Testing
+
+/// What the sources and their companions say of each other.
+@Suite struct SourceTests {
+  /// Without a key here the fuzzer does not find it.
+  @Test(arguments: ["Tests/Fuzz/Rig/dictionary", "Tests/Fuzz/Corpus/job/every-key"])
+  func `the fuzzer knows each job key`(path: String) throws {
+    let text = try SourceTree.lines(path).joined(separator: "\n")
+    let missing = JobKey.all.map(\.name).filter { !text.contains("\($0):") }
+    #expect(missing == [], "\(path) lacks these keys")
+  }
+
+  /// A comment that names ``symbol`` means one that is declared somewhere in the sources.
+  @Test func `comments name symbols that exist`() throws {
+    let sources = SourceTree.files(below: "Sources", suffix: ".swift")
+    var words: Set<Substring> = []
+    var references: [(file: String, line: Int, name: Substring)] = []
+    for file in sources {
+      for (index, line) in try SourceTree.lines(file).enumerated() {
+        let comment = line.firstRange(of: "//")?.lowerBound ?? line.endIndex
+        words.formUnion(line[..<comment].split { !$0.isLetter && !$0.isNumber && $0 != "_" })
+        for match in line[comment...].matches(of: /``([^`]+)``/) {
+          references.append((file, index + 1, match.1))
+        }
+      }
+    }
+    #expect(!references.isEmpty)
+    for reference in references {
+      // `Type/member(label:)`: the type's and the member's own names.
+      let names = reference.name.prefix { $0 != "(" }.split(separator: "/")
+      let unknown = names.filter { !words.contains($0) }
+      #expect(unknown == [], "\(reference.file):\(reference.line): ``\(reference.name)``")
+    }
+  }
+}
