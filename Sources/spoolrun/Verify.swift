@@ -1,15 +1,17 @@
 internal import ArgumentParser
 internal import Glibc
 internal import Spool
-internal import SystemPackage
 
 struct Verify: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Checks downloaded files against their receipts.",
     discussion: """
-      Reads each downloaded file again and compares its size and digests with the receipt in done. Prints a line for \
-      each file that is missing or has changed; with -v also for those that are sound. Exits with status 1 if a file \
-      is missing, has changed or cannot be checked.
+      Reads each downloaded file again and compares its size and all digests that the receipt in done has. Prints a \
+      line for each file that is missing or has changed; with -v also for those that are sound. Exits with status 1 \
+      if a file is missing, has changed or cannot be checked.
+
+      With --sums, reads no file and prints the receipts' digests as sha256sum, cksfv and the like do, with paths \
+      relative to the output root. Exits with status 1 if a receipt does not have the digest.
       """)
 
   @OptionGroup var spool: SpoolOption
@@ -17,68 +19,83 @@ struct Verify: ParsableCommand {
   @Option(name: .shortAndLong, help: "Where the files are, if they have been moved. (default: as the receipt says)")
   var directory: String?
 
+  @Option(
+    name: [.customShort("j", allowingJoined: true), .long],
+    help: ArgumentHelp("Read at most N files in parallel. (default: the number of processors)", valueName: "n"))
+  var jobs: Int?
+
+  @Option(name: .long, help: ArgumentHelp("Print digests of this kind, and read no file.", valueName: "format"))
+  var sums: SumFormat?
+
+  @Flag(name: .long, help: "With --sums, print lines as sha256sum --tag does.")
+  var tag = false
+
   @Flag(name: .shortAndLong, help: "Print sound files as well.")
   var verbose = false
 
   @Argument(help: "Jobs in done, as name, done/name or the path of the receipt. (default: all)")
   var names: [String] = []
 
+  /// Milliseconds between two pictures of the bar.
+  private static let interval: Int64 = 200
+
+  func validate() throws {
+    if let jobs, !(1...1000).contains(jobs) { throw ValidationError("--jobs must be from 1 to 1000") }
+    if tag, sums == nil { throw ValidationError("--tag belongs to --sums") }
+  }
+
   func run() throws {
     let spool = try spool.open()
-    var isSound = true
+    let names: [FileName]
     do throws(SpoolError) {
-      let named = try RawArguments.bytes(of: names).map { (bytes) throws(SpoolError) in
-        let (directory, name) = try spool.split(bytes)
-        return directory == .done ? name : FileName(bytes)
-      }
-      for name in try named.isEmpty ? spool.list(.done).sorted(by: { $0.display < $1.display }) : named {
-        let verdict = verdict(name, spool)
-        if verdict.isSound {
-          if verbose || verdict.isUnproven { Terminal.print("\(name.display): \(verdict.text)") }
-        } else {
-          isSound = false
-          Terminal.print("\(name.display): \(verdict.text)")
-        }
-      }
+      names = try receipts(spool)
     } catch {
       Terminal.error("\(error)")
       throw ExitStatus(error).code
     }
-    if !isSound { throw ExitStatus.givenUp.code }
+    let progress = VerifyProgress(files: names.count)
+    let answer = answers(spool, progress)
+    let width = jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+    let calls = OrderedCalls(names.count, width: width) { number in
+      let answer = answer(names[number])
+      progress.note(isGood: answer.isGood)
+      return answer
+    }
+    if !report(calls, sums == nil ? VerifyBar(progress) : nil) { throw ExitStatus.givenUp.code }
   }
 
-  /// An error, such as a disk that is not mounted, concerns only this job: the others are checked.
-  private func verdict(_ name: FileName, _ spool: Spool) -> Verdict {
-    do throws(SpoolError) { return try check(name, spool) } catch {
-      return Verdict(text: "cannot be checked: \(error)")
+  private func receipts(_ spool: Spool) throws(SpoolError) -> [FileName] {
+    if names.isEmpty { return try spool.list(.done).sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) } }
+    return try RawArguments.bytes(of: names).map { (bytes) throws(SpoolError) in
+      let (directory, name) = try spool.split(bytes)
+      return directory == .done ? name : FileName(bytes)
     }
   }
 
-  private struct Verdict {
-    var isSound = false
-    /// Its receipt says `unproven=length`: only the end of the connection showed that the payload is complete.
-    var isUnproven = false
-    let text: String
+  private func answers(_ spool: Spool, _ progress: VerifyProgress) -> @Sendable (FileName) -> VerifyAnswer {
+    if let sums {
+      return SumList(spool: spool, directory: directory, format: sums, style: tag ? .tagged : .plain).answer
+    }
+    return PayloadReader(spool: spool, directory: directory, isVerbose: verbose, progress: progress).answer
   }
 
-  private func check(_ name: FileName, _ spool: Spool) throws(SpoolError) -> Verdict {
-    guard JobName(name) != nil, let job = try spool.job(.done, name) else {
-      return Verdict(text: "no such receipt in done")
+  /// - Returns: whether all is good.
+  private func report(_ calls: OrderedCalls<VerifyAnswer>, _ bar: consuming VerifyBar?) -> Bool {
+    var bar = bar
+    var isGood = true
+    var nextPicture = Terminal.milliseconds() + Self.interval
+    while !calls.isOver {
+      for answer in calls.take(within: Int(Self.interval)) {
+        if answer.hasText { bar?.erase() }
+        if let line = answer.line { Terminal.print(line) }
+        if let problem = answer.problem { Terminal.error(problem) }
+        isGood = isGood && answer.isGood
+      }
+      guard Terminal.milliseconds() >= nextPicture else { continue }
+      nextPicture = Terminal.milliseconds() + Self.interval
+      bar?.draw()
     }
-    guard let receipt = job.journal.publication.receipt, let verified = job.journal.publication.verified,
-      let output = OutputPath(receipt.output)
-    else {
-      return Verdict(text: "no receipt: the job file says neither `verified:` nor `done:`")
-    }
-    switch try OutputRoot(directory ?? receipt.directory, spool: spool).check(receipt, verified) {
-    case .missing: return Verdict(text: "missing: \(escaped(output.text))")
-    case .changed(let mismatch): return Verdict(text: "changed: \(escaped(output.text)): \(mismatch.text)")
-    case .present, .sound: break
-    }
-    let digests = Fields().with(verified.digests).text
-    let unproven = receipt.unproven.map { " unproven=\(escaped($0))" } ?? ""
-    return Verdict(
-      isSound: true, isUnproven: !unproven.isEmpty,
-      text: "sound: \(escaped(output.text)) size=\(verified.size) \(digests)\(unproven)")
+    bar?.erase()
+    return isGood
   }
 }

@@ -12,9 +12,13 @@ package enum PayloadCheck: Sendable {
 
 extension OutputRoot {
   /// Compares a payload below this root with its receipt.
-  /// - Parameter verified: what was verified; the payload is read for it. nil: only look whether the payload exists.
+  /// - Parameters:
+  ///   - verified: what was verified; the payload is read for it. nil: only look whether the payload exists.
+  ///   - note: called with the length of each block that was read, in bytes.
   /// - Throws: ``SpoolError``, ELOOP where a directory on the way is a symbolic link.
-  package func check(_ receipt: Journal.Receipt, _ verified: Journal.Verified?) throws(SpoolError) -> PayloadCheck {
+  package func check(
+    _ receipt: Journal.Receipt, _ verified: Journal.Verified?, note: (Int) -> Void = { _ in }
+  ) throws(SpoolError) -> PayloadCheck {
     guard let output = OutputPath(receipt.output), let status = try status(output), status.isRegular else {
       return .missing
     }
@@ -23,7 +27,7 @@ extension OutputRoot {
     let expected = verified.expectation
     // A file of another size need not be read.
     if let mismatch = expected.mismatch(size: UInt64(existing.status.size)) { return .changed(mismatch) }
-    if let mismatch = expected.mismatch(try existing.reading(expected.digests.algorithms).run()) {
+    if let mismatch = expected.mismatch(try existing.reading(expected.digests.algorithms).run(note)) {
       return .changed(mismatch)
     }
     return .sound

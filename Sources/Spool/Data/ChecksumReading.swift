@@ -8,13 +8,15 @@ package struct ChecksumReading: Sendable {
   var rewritingFrom: UInt64?
 
   /// Reads the stretch; on any thread.
+  /// - Parameter note: called with the length of each block that was read, in bytes.
   /// - Returns: the mark at its end.
   /// - Throws: ``SpoolError``, EIO where the file is shorter.
-  package func run() throws(SpoolError) -> Mark {
+  package func run(_ note: (Int) -> Void = { _ in }) throws(SpoolError) -> Mark {
     guard start.offset < end else { return start }
     var states = start.states
     try file.readBlocks(start.offset..<end) { (bytes, offset) throws(SpoolError) in
       states.update(bytes)
+      note(bytes.count)
       guard let rewritingFrom, rewritingFrom < offset + UInt64(bytes.count) else { return }
       let known = rewritingFrom > offset ? Int(rewritingFrom - offset) : 0
       try file.write(UnsafeRawBufferPointer(rebasing: bytes[known...]), at: Int64(offset) + Int64(known))

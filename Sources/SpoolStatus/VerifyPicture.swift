@@ -1,0 +1,58 @@
+/// The progress bar of `verify`. Pure.
+package struct VerifyPicture: Sendable {
+  /// What is known at one moment.
+  package struct Progress: Sendable {
+    /// Receipts in all, those whose payload is being read or was, those that are done with, and those among them whose
+    /// payload is not sound.
+    package var files: Int
+    package var begun = 0
+    package var ended = 0
+    package var bad = 0
+    /// Bytes of the payloads that were begun, and how many of them were read.
+    package var known: UInt64 = 0
+    package var read: UInt64 = 0
+
+    package init(files: Int) { self.files = files }
+  }
+
+  private var meter = RateMeter(window: 5000)
+  private var progress = Progress(files: 0)
+  private var turns = 0
+
+  package init() {}
+
+  package mutating func update(_ progress: Progress, at milliseconds: Int64) {
+    self.progress = progress
+    turns += 1
+    meter.add(progress.read, at: milliseconds)
+  }
+
+  /// The size of payloads that were not begun is estimated: the mean of the others.
+  private var total: (bytes: UInt64, isEstimate: Bool)? {
+    let rest = progress.files - max(progress.begun, progress.ended)
+    if rest <= 0 { return (progress.known, false) }
+    guard progress.begun > 0 else { return nil }
+    let mean = Double(progress.known) / Double(progress.begun)
+    return (progress.known &+ UInt64(min(mean * Double(rest), 1e18)), true)
+  }
+
+  /// From the longest to the shortest.
+  private var labels: [String] {
+    let count = "\(progress.ended) of \(progress.files) files"
+    return [
+      count + (progress.bad > 0 ? ", \(progress.bad) bad" : ""), count, "\(progress.ended)/\(progress.files)",
+    ]
+  }
+
+  /// - Parameter width: the maximum number of columns.
+  package func line(width: Int, _ look: Look) -> StyledLine {
+    let layout = BarLayout(width: width, names: [], label: labels.map { displayWidth($0) }, look: look)
+    let label = labels.first { displayWidth($0) <= layout.nameWidth } ?? labels[2]
+    return layout.line(
+      fitted(label, to: layout.nameWidth, ellipsis: look.ellipsis),
+      BarLayout.Figures(
+        bytes: progress.read, total: total?.bytes, rate: meter.rate,
+        left: secondsLeft(progress.read, of: total?.bytes, rate: meter.rate), isEstimate: total?.isEstimate ?? false,
+        turn: turns))
+  }
+}

@@ -1,0 +1,137 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `verify` of many payloads, and the lists that it makes of receipts.
+@Suite struct VerifyTests {
+  private static let algorithms = ["sha256", "sha512", "sha1", "md5"]
+
+  /// Done jobs with these outputs, one named after each number, whose receipts have these digests.
+  private func done(_ outputs: [String], digests: String = algorithms.joined(separator: " ")) async throws -> Scene {
+    let scene = try Scene.echoing()
+    for (number, output) in outputs.enumerated() {
+      let lines = digests.isEmpty ? "" : "digests: \(digests)\n"
+      try scene.spool.drop("job-\(number)", "\(scene.server.url("/\(number)"))\noutput: \(output)\n\(lines)")
+    }
+    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    return scene
+  }
+
+  /// In the order of the names, however many are read at a time.
+  @Test(arguments: [[], ["-j", "1"], ["-j7"], ["--jobs=1000"]])
+  func severalAtATime(options: [String]) async throws {
+    let outputs = (0..<60).map { "d/\($0)" }
+    let scene = try await done(outputs, digests: "")
+    #expect(try await scene.spoolrun(["verify"] + options).output == "")
+    for number in stride(from: 0, to: 60, by: 3) {
+      try writeFile(scene.spool.path("files/d/\(number)"), Array("rotten".utf8))
+    }
+    let result = try await scene.spoolrun(["verify", "-v"] + options)
+    #expect(result.status == .exited(1) && result.errors == "", "\(result)")
+    let lines = result.output.split(separator: "\n")
+    #expect(lines.map { String($0.prefix { $0 != ":" }) } == (0..<60).map { "job-\($0)" }.sorted())
+    #expect(lines.count { $0.contains(": changed: d/") } == 20 && lines.count { $0.contains(": sound: d/") } == 40)
+    let refused = try await scene.spoolrun("verify", "-j0")
+    #expect(refused.status == .exited(64) && refused.errors.contains("from 1 to 1000"), "\(refused)")
+  }
+
+  @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
+  func aBarInATerminal() async throws {
+    let scene = try await done(["large"], digests: "")
+    // Sparse: long enough that its reading is seen.
+    let size = 1 << 32
+    #expect(truncate(scene.spool.path("files/large"), size) == 0)
+    let path = scene.spool.path("done/job-0")
+    let receipt = String(decoding: try readFile(path), as: UTF8.self)
+    try writeFile(path, Array(receipt.replacing("size=2 crc32", with: "size=\(size) crc32").utf8))
+    let line = "stty cols 79 rows 20; '\(scene.tools)/spoolrun' verify --spool '\(scene.spool.root)'"
+    var environment = testEnvironment
+    environment["TERM"] = "xterm"
+    let output = try await runInTerminal(line, environment: environment).output
+    #expect(output.contains("0 of 1 files") && output.contains("/4.00G"), "\(output)")
+    // The bar is gone before the line is printed.
+    let end = try #require(output.firstRange(of: "job-0: changed: large: expected crc32"))
+    #expect(output[..<end.lowerBound].hasSuffix("\u{1B}[J") && !output[end.lowerBound...].contains("[="), "\(output)")
+  }
+
+  // MARK: lists
+
+  /// Names that some reader or other takes for something else.
+  private static let outputs = [
+    "a", "d/b c", "back\\slash", "\\start", "-", ";semicolon", "#hash", "*star", "p (x) = y", "ab 12345678", "ü", "%41",
+    "d/-x",
+  ]
+
+  /// What other programs find in the lists, in the directory of the payloads.
+  @Test(
+    arguments: [
+      ("sha256", "sha256sum -c --strict"), ("sha512", "sha512sum -c --strict"), ("sha1", "sha1sum -c --strict"),
+      ("md5", "md5sum -c --strict"), ("sfv", "cksfv -f"), ("crc32", "cksfv -f"),
+      ("sha256 --tag", "sha256sum -c --strict"), ("sha512 --tag", "sha512sum -c --strict"),
+      ("sha1 --tag", "sha1sum -c --strict"), ("md5 --tag", "md5sum -c --strict"),
+    ])
+  func listsForOthers(options: String, checker: String) async throws {
+    let scene = try await done(Self.outputs)
+    let list = "\"$spoolrun\" verify --spool \"$PWD\" --sums \(options) >sums && wc -l <sums && cd files &&"
+    let result = try await scene.shell("\(list) \(checker) ../sums")
+    #expect(result.status == .exited(0) && result.output.hasPrefix("\(Self.outputs.count)\n"), "\(result)")
+    // And it is what it says.
+    try writeFile(scene.spool.path("files/d/b c"), Array("rotten".utf8))
+    #expect(try await scene.shell("cd files && \(checker) ../sums").status != .exited(0))
+  }
+
+  /// It knows no escapes, and takes a backslash for a slash.
+  @Test(arguments: ["sha256", "sfv", "md5 --tag", "sfv --tag"])
+  func listsForRhash(options: String) async throws {
+    let scene = try await done(Self.outputs.filter { !$0.contains("\\") })
+    let line = "\"$spoolrun\" verify --spool \"$PWD\" --sums \(options) >sums && cd files && rhash -c ../sums"
+    let result = try await scene.shell(line)
+    #expect(result.status == .exited(0), "\(result)")
+  }
+
+  @Test func aReceiptWithoutTheDigestIsNamed() async throws {
+    let scene = try await done(["a", "b", "c"])
+    let path = scene.spool.path("done/job-1")
+    let receipt = String(decoding: try readFile(path), as: UTF8.self)
+    try writeFile(path, Array(receipt.replacing(/\ sha256=\S+/, with: "").utf8))
+    // Nothing is read.
+    #expect(unlink(scene.spool.path("files/c")) == 0)
+    let result = try await scene.spoolrun("verify", "--sums", "sha256")
+    #expect(result.status == .exited(1), "\(result)")
+    #expect(result.errors == "spoolrun: job-1: its receipt has no sha256\n")
+    #expect(result.output.split(separator: "\n").map { $0.suffix(3) } == ["  a", "  c"])
+    let one = try await scene.spoolrun("verify", "--sums", "sha256", "done/job-0", "nonsense")
+    #expect(one.status == .exited(1) && one.output.split(separator: "\n").count == 1, "\(one)")
+    #expect(one.errors == "spoolrun: nonsense: no such receipt in done\n")
+  }
+
+  /// Payloads elsewhere have absolute paths, unless all are said to be there.
+  @Test func pathsOfPayloadsElsewhere() async throws {
+    let scene = try await done(["a"], digests: "md5")
+    let root = try TemporaryDirectory()
+    try scene.spool.drop("job-1", "\(scene.server.url("/1"))\noutput: d/b\ndigests: md5\n")
+    #expect(try await scene.spoolrun("--once", "-d", root.path).status == .exited(0))
+    func paths(_ options: String...) async throws -> [Substring] {
+      try await scene.spoolrun(["verify", "--sums", "md5"] + options).output.split(separator: "\n").map {
+        $0.dropFirst(34)
+      }
+    }
+    #expect(try await paths() == ["a", "\(root.path)/d/b"])
+    #expect(try await paths("-d", root.path) == ["a", "d/b"])
+  }
+
+  @Test(arguments: [["--tag"], ["--sums", "sha224"], ["--sums"]])
+  func refused(options: [String]) async throws {
+    let scene = try Scene.echoing()
+    #expect(try await scene.spoolrun(["verify"] + options).status == .exited(64))
+  }
+
+  /// A terminal gets no bytes that control it; a file gets the name as it is.
+  @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
+  func namesThatSteerATerminal() async throws {
+    let scene = try await done(["x\u{9b}31m"])
+    #expect(try await scene.spoolrun("verify", "--sums", "md5").output.hasSuffix("  x\u{9b}31m\n"))
+    let line = "'\(scene.tools)/spoolrun' verify --sums md5 --spool '\(scene.spool.root)'"
+    #expect(try await runInTerminal(line).output.hasSuffix("  x\\xc2\\x9b31m\r\n"))
+  }
+}
