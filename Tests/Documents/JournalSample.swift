@@ -15,7 +15,7 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
     let mark = Mark.zero(Set(DigestAlgorithm.allCases))
     let version = RemoteVersion(
       mirror: 1, size: 2, etag: "\"a\"", modified: "yes", ignoresIfRange: true,
-      resource: Resource(place: "https://a", query: "b"), type: "text/plain")
+      resource: Resource(place: "https://a", query: "b"), type: "text/plain", stated: mark.digests)
     // A full disk burns no attempt, which is a field.
     var failure = Failure(.diskFull, "full", expected: "a", found: "b", line: 3)
     failure.tried = "HTTP/1.1"

@@ -11,7 +11,7 @@ package final class PartFile {
   /// The digests of all ``length`` bytes; see ``adopt(_:)``.
   private var digests: RunningDigests
   /// What is computed beside CRC-32.
-  private let algorithms: Set<DigestAlgorithm>
+  package private(set) var algorithms: Set<DigestAlgorithm>
 
   private let identity: FileStatus
 
@@ -112,6 +112,13 @@ package final class PartFile {
     if newLength == 0 { digests = RunningDigests(DigestStates(algorithms)) }
   }
 
+  /// Computes these digests beside CRC-32 from now on. There must be no data yet.
+  package func compute(_ algorithms: Set<DigestAlgorithm>) {
+    precondition(length == 0)
+    self.algorithms = algorithms
+    digests = RunningDigests(DigestStates(algorithms))
+  }
+
   /// The end of the data, with the digests of all before it; waits a few milliseconds for those that are computed on
   /// another thread.
   package var mark: Mark { Mark(offset: length, states: digests.states) }
@@ -144,6 +151,7 @@ package final class PartFile {
   /// Takes the digests of the whole file, as ``ChecksumReading`` found it.
   package func adopt(_ mark: Mark) {
     precondition(mark.offset == length)
+    algorithms = mark.states.algorithms
     digests = RunningDigests(mark.states)
   }
 

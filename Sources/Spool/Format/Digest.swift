@@ -51,7 +51,11 @@ package enum DigestAlgorithm: String, CaseIterable, Sendable {
     if text.utf8.count == digits {
       return text.utf8.allSatisfy { Character(Unicode.Scalar($0)).isHexDigit } ? text : nil
     }
-    guard mayBeBase64 else { return nil }
+    return mayBeBase64 ? hexadecimalDigits(ofBase64: text) : nil
+  }
+
+  /// The same of a text that is in base64.
+  fileprivate func hexadecimalDigits(ofBase64 text: String) -> String? {
     var bytes = [UInt8](repeating: 0, count: digits / 2 + 3)
     let text = Array(text.utf8CString)
     let count = spoolrun_base64(text.count - 1, text, bytes.count, &bytes)
@@ -72,15 +76,22 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
     description = algorithm.isUpperCase ? digits.uppercased() : digits.lowercased()
   }
 
+  /// - Parameter base64: with its padding (RFC 4648 section 4).
+  package init?(_ algorithm: DigestAlgorithm, base64: String) {
+    guard let digits = algorithm.hexadecimalDigits(ofBase64: base64) else { return nil }
+    self.algorithm = algorithm
+    description = algorithm.isUpperCase ? digits.uppercased() : digits
+  }
+
   package init(_ checksum: Checksum) {
     algorithm = .crc32
     description = "\(checksum)"
   }
 
-  /// The digest of the bytes that `state` has taken in.
-  init(_ state: HashState) {
-    algorithm = state.algorithm
-    description = hexadecimal(state.value[...])
+  /// - Parameter value: as many bytes as the algorithm gives.
+  init(_ algorithm: DigestAlgorithm, value: [UInt8]) {
+    self.algorithm = algorithm
+    description = hexadecimal(value[...])
   }
 }
 
@@ -109,6 +120,19 @@ package struct Digests: Hashable, Sendable {
   package var isEmpty: Bool { values.isEmpty }
 
   package var algorithms: Set<DigestAlgorithm> { Set(values.keys) }
+
+  /// Those by `algorithms`.
+  package func only(_ algorithms: Set<DigestAlgorithm>) -> Digests {
+    Digests(all.filter { algorithms.contains($0.algorithm) })
+  }
+
+  /// These, and those of `others` that are by other algorithms.
+  package func joined(with others: Digests) -> Digests { Digests(others.all + all) }
+
+  /// Whether one of `others` is by the same algorithm as one of these, and another value.
+  package func contradict(_ others: Digests) -> Bool {
+    others.all.contains { other in self[other.algorithm].map { $0 != other } ?? false }
+  }
 
   /// In the order of ``DigestAlgorithm``.
   package var all: [Digest] { DigestAlgorithm.allCases.compactMap { values[$0] } }

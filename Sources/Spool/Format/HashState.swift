@@ -51,6 +51,11 @@ struct HashState: Sendable, Hashable {
   }
 }
 
+extension Digest {
+  /// The digest of the bytes that `state` has taken in.
+  init(_ state: HashState) { self.init(state.algorithm, value: state.value) }
+}
+
 // MARK: states that can be saved
 
 extension HashState {

@@ -14,10 +14,12 @@ package struct RemoteVersion: Sendable, Equatable {
   package var resource: Resource?
   /// The media type without parameters, in lower case; nil where the server named none.
   package var type: String?
+  /// The digests of the whole representation that the server stated.
+  package var stated: Digests
 
   package init(
     mirror: Int, size: UInt64?, etag: String?, modified: String?, ignoresIfRange: Bool = false,
-    resource: Resource? = nil, type: String? = nil
+    resource: Resource? = nil, type: String? = nil, stated: Digests = Digests()
   ) {
     self.mirror = mirror
     self.size = size
@@ -26,6 +28,7 @@ package struct RemoteVersion: Sendable, Equatable {
     self.ignoresIfRange = ignoresIfRange
     self.resource = resource
     self.type = type
+    self.stated = stated
   }
 
   /// The ETag if it is a strong one (RFC 9110 section 8.8.3).

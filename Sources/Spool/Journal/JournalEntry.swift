@@ -30,7 +30,7 @@ struct JournalEntry {
       mirror: Int(mirror), size: number("size"), etag: fields["etag"], modified: fields["modified"],
       ignoresIfRange: fields["if-range"] == "ignored",
       resource: fields["resource"].map { Resource(place: $0, query: fields["query"].flatMap { Checksum($0) }) },
-      type: fields["type"])
+      type: fields["type"], stated: Digests(fields))
   }
 
   /// Whether the line has what it cannot do without. A line that has not is skipped.

@@ -37,6 +37,7 @@ package enum JournalLine: Sendable {
         .with("size", version.size).with("etag", version.etag).with("modified", version.modified)
         .with("if-range", version.ignoresIfRange ? "ignored" : nil)
         .with("type", version.type).with("resource", version.resource?.place).with("query", version.resource?.query)
+        .with(version.stated)
     case .checkpoint(let mark): Fields("\(mark.offset)").with(mark.states)
     case .interrupted(let time, let attempt, let mark, let fetched, let lostWrites, let reason):
       Fields("\(time)").with("attempt", attempt).with("at", mark.offset).with(mark.states)

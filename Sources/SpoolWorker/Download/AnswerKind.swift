@@ -1,5 +1,5 @@
-internal import Spool
-internal import Transfer
+package import Spool
+package import Transfer
 
 /// Recognizes responses that are probably not the file: the page of a captive portal (RFC 8910), a proxy's notice, a
 /// "not found" page with status 200. These are not new versions of the file, even if they are well-formed.
@@ -42,11 +42,12 @@ enum AnswerKind {
 
 extension RemoteVersion {
   /// The version that a response belongs to. The caller sets the size.
-  init(_ response: Response, mirror: Int) {
+  package init(_ response: Response, mirror: Int) {
     self.init(
       mirror: mirror, size: nil, etag: response.etag,
       modified: response.isLastModifiedStrong ? response.lastModified : nil,
-      resource: Resource(place: response.url.redacted, query: response.url.query), type: response.mediaType)
+      resource: Resource(place: response.url.redacted, query: response.url.query), type: response.mediaType,
+      stated: Digests(response.digests))
   }
 
   /// For a person.

@@ -123,7 +123,9 @@ final class MirrorFetch {
     // A body that ends with the connection may have been cut; the job's `size:` decides.
     guard let size = data.version?.size ?? sink.statedEnd ?? (endsUnannounced ? data.request.expected.size : nil)
     else {
-      data.isLengthUnproven = endsUnannounced && ending != .reply && !data.request.expected.provesContent
+      data.isLengthUnproven =
+        endsUnannounced && ending != .reply && !data.request.expected.provesContent
+        && data.request.checkedDigests(of: data.version).isEmpty
       return nil
     }
     if data.length >= size { return nil }

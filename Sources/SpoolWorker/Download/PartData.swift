@@ -73,6 +73,12 @@ final class PartData {
   /// journaled when it replaces the data.
   func begin(_ version: RemoteVersion) throws(SpoolError) {
     self.version = version
+    // What the server states can be checked without a second reading only if it is known before the first byte.
+    let digests = request.computedDigests(for: version)
+    if growing.length == 0, growing.algorithms != digests {
+      growing.compute(digests)
+      marks.forget()
+    }
     if beside == nil { try journal(version, at: part.length) }
   }
 
@@ -155,7 +161,7 @@ final class PartData {
   /// Cuts off the data from `offset` on. Reads from the last mark before it to compute the digests at `offset`.
   func cutBack(to offset: UInt64) async throws {
     guard growing.length > offset else { return }
-    let known = marks.last(before: offset) ?? .zero(request.computedDigests)
+    let known = marks.last(before: offset) ?? .zero(growing.algorithms)
     let mark = try await runBlocking { [reading = growing.reading(from: known, to: offset)] in try reading.run() }
     try cutBack(to: mark)
   }

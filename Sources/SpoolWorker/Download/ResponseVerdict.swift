@@ -178,12 +178,14 @@ private struct Judge {
       joined.modified = modified
     }
     joined.ignoresIfRange = version.ignoresIfRange
+    if version.isComparable(with: answer) { joined.stated = joined.stated.joined(with: version.stated) }
     return .append(joined)
   }
 
   /// Why the part does not belong to `version`; nil if it does, as far as the response shows.
   private func difference(from version: RemoteVersion) -> String? {
     let isSame = version.isComparable(with: answer)
+    if isSame, answer.stated.contradict(version.stated) { return "the digest that the server states has changed" }
     switch plan.comparison {
     case .validator:
       // The ETag of another resource proves nothing; a declared digest proves the whole in the end.

@@ -16,7 +16,9 @@ struct DataRecovery {
   private var spool: Spool { claim.spool }
   /// How often to try for the lock of the job's own data, 50 ms apart.
   private static let lockTries = 100
-  private var digests: Set<DigestAlgorithm> { plan.request.computedDigests }
+  private var digests: Set<DigestAlgorithm> {
+    plan.request.computedDigests(for: claim.text.journal.data.version)
+  }
 
   init(_ claim: Claim, _ plan: JobPlan, _ environment: JobEnvironment) {
     self.claim = claim

@@ -18,6 +18,7 @@ struct Verification {
 
   func run() async throws {
     try check()
+    try await checkStated()
     try await askHook()
   }
 
@@ -27,6 +28,28 @@ struct Verification {
     if let failure = data.request.tooLarge(part.length) { throw failure }
     let expected = Expectation(size: data.total, digests: data.request.expected.digests)
     if let mismatch = expected.mismatch(part.mark) { throw Failure(mismatch) }
+  }
+
+  /// Compares the data with the digests that the server stated, if the job declares none.
+  private func checkStated() async throws {
+    let part = data.part
+    let stated = data.request.checkedDigests(of: data.version)
+    let missing = stated.algorithms.subtracting(part.algorithms).subtracting([.crc32])
+    if !missing.isEmpty {
+      // Only a later response stated them. The data is read once.
+      let received = part.mark
+      let found = try await runBlocking {
+        [reading = part.reading(from: .zero(part.algorithms.union(missing)), to: received.offset)] in
+        try reading.run()
+      }
+      if let mismatch = Expectation(digests: received.digests).mismatch(found) {
+        throw Failure(mismatch, reason: "the data read back differs from what was received")
+      }
+      part.adopt(found)
+    }
+    guard let mismatch = Expectation(digests: stated).mismatch(part.mark) else { return }
+    let advice = "declare the right digest in the job if the server is wrong"
+    throw Failure(mismatch, reason: "the data does not have the digest that the server states: \(advice)")
   }
 
   /// The spool's `verify` hook decides last.

@@ -15,6 +15,7 @@ extension Response {
     // Empty members of a list mean nothing (RFC 9110, 5.6.1.2); some stores send the field without a value.
     coding = head.members("content-encoding").first { !["", "identity"].contains($0.lowercased()) }
     mediaType = head.mediaType
+    if isOfFile, coding == nil { digests = head.statedDigests(isWhole: hasWhole) }
     lastModified = head.first("last-modified")
     let etags = head.values("etag")
     // Two of them, or other than printable ASCII: no validator, and the date is not one instead. Bytes that were no

@@ -56,10 +56,29 @@ package struct Response: Sendable {
   package var isLastModifiedStrong = false
   /// The media type in lower case, without its parameters.
   package var mediaType: String?
+  /// Digests of the whole file, at most one by each algorithm.
+  package var digests: [StatedDigest] = []
 
   package init(url: URLParts, content: Content) {
     self.url = url
     self.content = content
+  }
+
+  /// Whether the body is the file or a part of it.
+  var isOfFile: Bool {
+    switch content {
+    case .whole, .range: true
+    case .unknownRange, .nothingThere, .refused: false
+    }
+  }
+
+  /// Whether the body is the whole file.
+  var hasWhole: Bool {
+    switch content {
+    case .whole: true
+    case .range(let first, let last, let total): first == 0 && last + 1 == total
+    case .unknownRange, .nothingThere, .refused: false
+    }
   }
 
   /// Where the body ends in the file, as the server announces it; nil if it does not.

@@ -97,6 +97,10 @@ private struct Answer {
     try require(
       range.total != nil || version.size != nil || request.expected.size != nil || request.expected.provesContent,
       "an end that may be that of a part")
+    for algorithm in DigestAlgorithm.allCases where version.isComparable(with: joined) {
+      guard let before = version.stated[algorithm] else { continue }
+      try require(joined.stated[algorithm] == before, "two digests are joined")
+    }
     if !request.expected.provesContent {
       try require(isSameMirror || plan.comparison == .validator, "two servers are joined, and nothing would show it")
       try require(version.ifRange != nil, "no strong validator, and nothing would show a splice")
