@@ -51,7 +51,7 @@ import Testing
     try #require(flock(lock, LOCK_EX | LOCK_NB) == 0)
     let closings = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
     defer { close(closings) }
-    try #require(inotify_add_watch(closings, spool.path("partial/a.part"), UInt32(IN_CLOSE)) >= 0)
+    try #require(inotify_add_watch(closings, spool.path("partial/a.part"), UInt32(IN_CLOSE_WRITE)) >= 0)
     let successor = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the successor opens the data, finds it locked, and closes it") {
       var event = [UInt8](repeating: 0, count: 64)
