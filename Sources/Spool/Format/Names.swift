@@ -43,7 +43,7 @@ package struct JobName: Hashable, Sendable {
       || fileName.suffixed("~\(number)", limit: Self.maximumLength) == name
   }
 
-  private init(unchecked name: FileName) { fileName = name }
+  init(unchecked name: FileName) { fileName = name }
 }
 
 /// The owner of a claim: `HOST.PID.TAG`. The tag distinguishes two workers that got the same process id one after the

@@ -1,0 +1,104 @@
+/// Names of payloads, decided before a job is dropped. Pure: the same input gives the same names each time.
+package enum PayloadName {
+  /// Bytes that a name may have (NAME_MAX, limits.h).
+  private static let maximumLength = 255
+
+  /// The names of payloads from several URLs, in the order of `wanted`. URLs that differ and would give the same name,
+  /// as those that differ only in their query do, get names that say which is which: `data.tar.gz` becomes
+  /// `data~1c291ca3.tar.gz`. The digits come from the URL alone, so the order of the URLs makes no difference, and a
+  /// query, which may hold secrets, is not shown. The same URL twice gets the same name.
+  /// - Parameter wanted: the name that each URL gives, or the path that ends in it, and the URL.
+  package static func distinct(_ wanted: [(name: String, url: String)]) -> [String] {
+    var urls: [String: Set<String>] = [:]
+    for (name, url) in wanted { urls[name, default: []].insert(url) }
+    // Eight digits are enough for all but very long lists of one name, or a list that is made to be difficult.
+    var lengths: [String: Int] = [:]
+    for (name, group) in urls where group.count > 1 {
+      lengths[name] = [8, 16, 64].first { length in
+        let marked = Set(group.map { Self.marked(name, by: $0, digits: length) })
+        return marked.count == group.count && marked.allSatisfy { urls[$0] == nil }
+      }
+    }
+    return wanted.map { name, url in
+      guard let group = urls[name], group.count > 1 else { return name }
+      return marked(name, by: url, digits: lengths[name] ?? 64)
+    }
+  }
+
+  /// `path` with the first `digits` of the URL's SHA-256 before the extension of its last name.
+  private static func marked(_ path: String, by url: String, digits: Int) -> String {
+    let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path.utf8.index(after: $0) } ?? path.startIndex
+    let (stem, suffix) = split(path[slash...])
+    let mark = "~" + fingerprint(of: [url]).prefix(digits)
+    return path[..<slash] + cut(stem, to: max(1, maximumLength - mark.utf8.count - suffix.utf8.count)) + mark + suffix
+  }
+
+  /// A name before its extension, and the extension with its dot: `.gz`, but `.tar.gz` as a whole. A long end behind a
+  /// dot is no extension.
+  private static func split(_ name: Substring) -> (stem: Substring, suffix: Substring) {
+    func lastDot(in text: Substring) -> Substring.Index? {
+      guard let dot = text.utf8.lastIndex(of: UInt8(ascii: ".")), dot > text.startIndex,
+        text.utf8.distance(from: dot, to: text.endIndex) <= 16
+      else { return nil }
+      return dot
+    }
+    guard let dot = lastDot(in: name) else { return (name, "") }
+    let inner = name[..<dot]
+    if let outer = lastDot(in: inner), inner[outer...] == ".tar" { return (name[..<outer], name[outer...]) }
+    return (inner, name[dot...])
+  }
+
+  /// A name that somebody else chose, such as a server, made safe for a directory and a terminal (RFC 6266, section
+  /// 4.3): its last part, without control characters and those that change the direction of text, without dots and
+  /// dashes in front or blanks around, and cut to the length that a name may have.
+  /// - Returns: nil where nothing is left of it.
+  package static func cleaned(_ text: String) -> String? {
+    // Windows programs send paths with backslashes.
+    let last = text.utf8.split(omittingEmptySubsequences: false) { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }
+      .last.map { String(Substring($0)) }
+    var scalars = String.UnicodeScalarView()
+    for scalar in (last ?? "").unicodeScalars where !isUnsafeForDisplay(scalar) && scalar.value != 0xFFFD {
+      scalars.append(scalar)
+    }
+    var rest = scalars[...].drop { $0.properties.isWhitespace || $0 == "." || $0 == "-" }
+    while let end = rest.last, end.properties.isWhitespace { rest.removeLast() }
+    let name = Substring(rest)
+    let (stem, suffix) = split(name)
+    let safe = cut(stem, to: maximumLength - suffix.utf8.count) + suffix
+    return safe.isEmpty ? nil : safe
+  }
+
+  /// The first `count` bytes of `text`, or fewer, so that no character is cut.
+  private static func cut(_ text: Substring, to count: Int) -> String {
+    var length = 0
+    var scalars = String.UnicodeScalarView()
+    for scalar in text.unicodeScalars {
+      length += UTF8.width(scalar)
+      if length > count { break }
+      scalars.append(scalar)
+    }
+    return String(scalars)
+  }
+
+  /// 64 hexadecimal digits that stand for `texts`: the SHA-256 of them, each with a NUL behind it, which none of them
+  /// contains.
+  package static func fingerprint(of texts: [String]) -> String {
+    var states = DigestStates([.sha256])
+    for text in texts { (Array(text.utf8) + [0]).withUnsafeBytes { states.update($0) } }
+    return states.digests[.sha256]?.description ?? ""
+  }
+}
+
+extension JobName {
+  /// A name for a job, made of the last part of its output or URL: cut, without leading dots and dashes, because a name
+  /// with a leading dash would be parsed as an option.
+  /// - Parameter suffix: ASCII that distinguishes the job from others.
+  package init(like source: String, suffix: String = "") {
+    let last = source.utf8.split(separator: UInt8(ascii: "/")).last.map(Array.init) ?? []
+    // Room for the number of a later job of this name.
+    let room = Self.maximumLength - 10 - suffix.utf8.count
+    var bytes = Array(last.drop { $0 == 0x2E || $0 == 0x2D }.prefix(room))
+    if FileName(bytes).isData { bytes.removeLast(FileName.dataSuffix.count) }
+    self = JobName(FileName(bytes + Array(suffix.utf8))) ?? JobName(unchecked: FileName("job\(suffix)"))
+  }
+}
