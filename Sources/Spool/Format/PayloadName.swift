@@ -60,12 +60,11 @@ package enum PayloadName {
     for scalar in (last ?? "").unicodeScalars where !isUnsafeForDisplay(scalar) && scalar.value != 0xFFFD {
       scalars.append(scalar)
     }
-    var rest = scalars[...].drop { $0.properties.isWhitespace || $0 == "." || $0 == "-" }
-    while let end = rest.last, end.properties.isWhitespace { rest.removeLast() }
-    let name = Substring(rest)
-    let (stem, suffix) = split(name)
-    let safe = cut(stem, to: maximumLength - suffix.utf8.count) + suffix
-    return safe.isEmpty ? nil : safe
+    let begun = scalars[...].drop { $0.properties.isWhitespace || $0 == "." || $0 == "-" }
+    let (stem, suffix) = split(Substring(begun))
+    var safe = (cut(stem, to: maximumLength - suffix.utf8.count) + suffix).unicodeScalars
+    while let end = safe.last, end.properties.isWhitespace { safe.removeLast() }
+    return safe.isEmpty ? nil : String(safe)
   }
 
   /// The first `count` bytes of `text`, or fewer, so that no character is cut.

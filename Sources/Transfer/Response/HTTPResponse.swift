@@ -17,6 +17,8 @@ extension Response {
     mediaType = head.mediaType
     if isOfFile, coding == nil { digests = head.statedDigests(isWhole: hasWhole) }
     lastModified = head.first("last-modified")
+    let dispositions = head.values("content-disposition")
+    proposedName = dispositions.count == 1 ? ContentDisposition(dispositions[0])?.filename : nil
     let etags = head.values("etag")
     // Two of them, or other than printable ASCII: no validator, and the date is not one instead. Bytes that were no
     // UTF-8 look alike, and Swift takes different spellings of an accented letter for equal. Some servers take a

@@ -59,6 +59,10 @@ package struct Response: Sendable {
   /// Digests of the whole file, at most one by each algorithm.
   package var digests: [StatedDigest] = []
 
+  /// The file name that the server proposes (Content-Disposition): a stranger's text, for a person who asks for it. No
+  /// download ever uses it.
+  package var proposedName: String?
+
   package init(url: URLParts, content: Content) {
     self.url = url
     self.content = content
