@@ -30,6 +30,8 @@ package struct WorkerOptions: Sendable {
   /// Decides whether jobs may start; nil for always.
   package var gate: Gate?
   package var userAgent = "spoolrun"
+  /// The names of the jobs to run; nil for all.
+  package var only: Set<FileName>?
   /// The keys that jobs inherit.
   package var defaults = JobRequest()
   /// A checkpoint is written after this many bytes…

@@ -16,7 +16,10 @@ struct Add: ParsableCommand {
   @Argument(help: ArgumentHelp(JobKey.url.help, valueName: JobKey.url.valueName))
   var urls: [String]
 
-  @OptionGroup var job: JobOptions
+  @OptionGroup var job: JobOptions<AllJobKeys>
+
+  @Flag(name: .long, help: "Ask the server for the name of the file (one HEAD request), and write it into the job.")
+  var remoteName = false
 
   @Option(name: .long, help: "The job's name. (default: the last name of the output, else of the URL)")
   var name: String?
@@ -43,7 +46,9 @@ struct Add: ParsableCommand {
       throw ExitStatus.unavailable.code
     }
     do {
-      return (try jobText(), try jobName())
+      var request = try jobRequest()
+      if remoteName { request = try namedByServer(request) }
+      return (request.text, try jobName(request))
     } catch let error as ValidationError {
       // If it were thrown on from here, the usage of `spoolrun` would be printed with it, not that of `add`.
       Terminal.error("\(error.message); see `spoolrun add --help`")
@@ -51,8 +56,8 @@ struct Add: ParsableCommand {
     }
   }
 
-  /// The job's text, checked by the reader that a worker uses.
-  private func jobText() throws -> String {
+  /// The job's request, checked by the reader that a worker uses.
+  private func jobRequest() throws -> JobRequest {
     var request = JobRequest()
     for (key, text) in urls.map({ (JobKey.url, $0) }) + job.given {
       if text.utf8.contains(where: { $0 == 0x0A || $0 == 0x0D }) {
@@ -69,19 +74,23 @@ struct Add: ParsableCommand {
     let parts = try urls.map { url in
       do throws(URLProblem) { return try URLParts(url) } catch { throw ValidationError("url: \(error.reason)") }
     }
-    let output = job.text("output")
-    if output == nil, parts[0].lastPathSegment == nil {
-      throw ValidationError("the URL does not end in a file name: use --output PATH")
+    let isNamedByURL = request.output?.isDirectory ?? true
+    if remoteName {
+      if isNamedByURL { return request }
+      throw ValidationError("--remote-name asks for the name that --output gives already: use --output DIR/")
+    }
+    if request.outputText(named: parts[0].lastPathSegment) == nil {
+      throw ValidationError("the URL does not end in a file name: use --output PATH, or --remote-name")
     }
     // wget and curl take several URLs for several files. As mirrors, all but one would never be fetched.
-    if output == nil, Set(parts.map(\.lastPathSegment)).count > 1 {
+    if isNamedByURL, Set(parts.map(\.lastPathSegment)).count > 1 {
       throw ValidationError(
         "the URLs end in different names: run `add` once per file, or use --output PATH if they are mirrors of one")
     }
-    return text
+    return request
   }
 
-  private func jobName() throws -> JobName {
+  private func jobName(_ request: JobRequest) throws -> JobName {
     if let name {
       let fileName = FileName(RawArguments.bytes(of: [name])[0])
       guard let job = JobName(fileName) else {
@@ -89,13 +98,6 @@ struct Add: ParsableCommand {
       }
       return job
     }
-    // The last part of the output or of the URL, cut to size, without leading dots and dashes: a name with a leading
-    // dash would be parsed as an option.
-    let source =
-      job.text("output")?.split(separator: "/").last.map(String.init) ?? (try? URLParts(urls[0]))?.lastPathSegment
-      ?? "job"
-    var bytes = Array(source.utf8.drop { $0 == 0x2E || $0 == 0x2D }.prefix(JobName.maximumLength - 10))
-    if FileName(bytes).isData { bytes.removeLast(FileName.dataSuffix.count) }
-    return JobName(FileName(bytes)) ?? JobName(FileName("job"))!
+    return JobName(like: request.outputText(named: (try? URLParts(urls[0]))?.lastPathSegment) ?? "")
   }
 }

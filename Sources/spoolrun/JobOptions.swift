@@ -1,11 +1,18 @@
 internal import ArgumentParser
 internal import Spool
 
-/// The options of `spoolrun add` that set a job's keys, one for each row of ``JobKey/all``.
+/// The keys of a job that a command has options for.
+protocol JobKeySelection {
+  static var keys: [JobKey] { get }
+}
+
+enum AllJobKeys: JobKeySelection { static let keys = JobKey.all }
+
+/// The options of a command that set a job's keys, one for each row of ``JobKey/all`` that it selects.
 ///
 /// ArgumentParser finds the options of a type among the children of its mirror and has the type decode their values. So
 /// this type makes its mirror, and decodes, by the table of keys.
-struct JobOptions: ParsableArguments, CustomReflectable {
+struct JobOptions<Keys: JobKeySelection>: ParsableArguments, CustomReflectable {
   /// What was given, in the order of the table.
   private(set) var given: [(key: JobKey, text: String)] = []
 
@@ -13,7 +20,7 @@ struct JobOptions: ParsableArguments, CustomReflectable {
 
   init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: OptionName.self)
-    for key in JobKey.all {
+    for key in Keys.keys {
       let name = OptionName(stringValue: key.name)
       switch key.option {
       case .argument: break
@@ -31,7 +38,7 @@ struct JobOptions: ParsableArguments, CustomReflectable {
   func text(_ name: String) -> String? { given.last { $0.key.name == name }?.text }
 
   var customMirror: Mirror {
-    Mirror(self, children: JobKey.all.compactMap { key in Self.option(key).map { (key.name, $0) } })
+    Mirror(self, children: Keys.keys.compactMap { key in Self.option(key).map { (key.name, $0) } })
   }
 
   private static func option(_ key: JobKey) -> Any? {
@@ -46,11 +53,12 @@ struct JobOptions: ParsableArguments, CustomReflectable {
     }
   }
 
-  private struct OptionName: CodingKey {
-    let stringValue: String
-    var intValue: Int? { nil }
+}
 
-    init(stringValue: String) { self.stringValue = stringValue }
-    init?(intValue: Int) { nil }
-  }
+private struct OptionName: CodingKey {
+  let stringValue: String
+  var intValue: Int? { nil }
+
+  init(stringValue: String) { self.stringValue = stringValue }
+  init?(intValue: Int) { nil }
 }

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import CLinux
 internal import Glibc
 internal import Spool
 internal import SystemPackage
@@ -19,6 +20,11 @@ enum SpoolOpening {
   /// - Throws: the exit status, after a message on stderr.
   static func open(_ named: String?, mayBeCommand: Bool = false) throws -> Spool {
     let location = named ?? defaultLocation
+    if mayBeCommand, location.contains("://") {
+      // Not quoted: it may contain a password.
+      Terminal.error("this is a URL, not a spool: `spoolrun get URL` downloads it into the current directory")
+      throw ExitStatus.usage.code
+    }
     let (owner, boot) = Spool.currentWorker()
     do throws(SpoolError) {
       return try Spool(location, owner: owner, boot: boot)

@@ -23,6 +23,10 @@ struct Spoolrun: ParsableCommand {
     commandName: "spoolrun",
     abstract: "Downloads the files whose URLs are dropped into a spool directory.",
     discussion: """
+      One file, now, into the current directory:
+
+        spoolrun get https://host/a.bin
+
       A job is a text file with a URL in it. Drop it into SPOOL/new:
 
         spoolrun init spool
@@ -38,7 +42,8 @@ struct Spoolrun: ParsableCommand {
       """,
     version: "0.1.0",
     subcommands: [
-      Run.self, Init.self, Add.self, Verify.self, Status.self, Hold.self, Release.self, Retry.self, Cancel.self,
+      Get.self, Run.self, Init.self, Add.self, Verify.self, Status.self, Hold.self, Release.self, Retry.self,
+      Cancel.self,
       Clean.self,
     ],
     defaultSubcommand: Run.self)

@@ -2,7 +2,9 @@ import TestSupport
 
 /// What the program says of itself.
 enum Help {
-  static let commands = ["run", "init", "add", "verify", "status", "hold", "release", "retry", "cancel", "clean"]
+  static let commands = [
+    "get", "run", "init", "add", "verify", "status", "hold", "release", "retry", "cancel", "clean",
+  ]
 
   /// The options that `spoolrun COMMAND --help` names, in both spellings, without those that every command has.
   static func options(of command: String) async throws -> Set<String> {

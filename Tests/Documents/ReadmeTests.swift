@@ -29,10 +29,13 @@ import Testing
     for output in ["rfc9110.txt", "sets/2026/survey.tar", "notes.pdf", "photos.zip", "papers/thesis.pdf"] {
       #expect(try readFile("\(site.spool)/files/\(output)") == Site.payload, "\(output)")
     }
+    for output in ["data.tar", "sums/survey.tar"] {
+      #expect(try readFile("\(site.directory.path)/\(output)") == Site.payload, "\(output)")
+    }
     #expect(site.files("partial").contains("busy"))
     #expect(!site.files("failed").contains("gone"))
     #expect(!site.files("new").contains("gone"))
-    #expect(site.server.requests(for: "/survey.tar").map { $0.value("Authorization") } == ["Bearer 5b1f0c"])
+    #expect(site.server.requests(for: "/survey.tar").map { $0.value("Authorization") } == [nil, "Bearer 5b1f0c"])
     #expect(site.server.problems == [])
   }
 

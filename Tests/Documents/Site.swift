@@ -28,7 +28,9 @@ final class Site: Sendable {
     // The real one, with the host's name cut off: it then copies on this machine.
     try writeFile("\(tools)/scp", Array("#!/bin/sh\nexec /usr/bin/scp -q \"$1\" \"${2#*:}\"\n".utf8))
     chmod("\(tools)/scp", 0o700)
-    environment = testEnvironment.merging(["PATH": "\(tools):\(testEnvironment["PATH"] ?? "")"]) { $1 }
+    // Whoever runs the tests may have downloads of their own.
+    let own = ["PATH": "\(tools):\(testEnvironment["PATH"] ?? "")", "XDG_STATE_HOME": "\(directory.path)/state"]
+    environment = testEnvironment.merging(own) { $1 }
   }
 
   /// `text` with our server, spool and program instead of the examples'.

@@ -19,6 +19,14 @@ package enum OutputRootProblem: Error, Sendable, CustomStringConvertible {
   }
 }
 
+/// Where the payloads of an output root may be.
+package enum OutputReach: Sendable {
+  /// In the root and in all directories below it. Such a root must not contain the spool.
+  case below
+  /// In the root itself only, so none can get into the spool, even if the root contains the spool.
+  case directly
+}
+
 /// The output root that a worker publishes to. It goes by the path, which receipts name: a disk may be mounted over it,
 /// or the directory may be renamed or made again.
 package final class CurrentOutputRoot {
@@ -26,22 +34,26 @@ package final class CurrentOutputRoot {
   package let location: String?
 
   private let spool: Spool
+  private let reach: OutputReach
   private var root: OutputRoot
 
   /// - Parameter location: as for ``OutputRoot/init(_:spool:)``.
   /// - Throws: ``OutputRootProblem``.
-  package init(_ location: String?, spool: Spool) throws(OutputRootProblem) {
+  package init(_ location: String?, spool: Spool, reach: OutputReach = .below) throws(OutputRootProblem) {
     self.location = location
     self.spool = spool
-    root = try Self.open(location, spool)
+    self.reach = reach
+    root = try Self.open(location, spool, reach)
   }
 
-  private static func open(_ location: String?, _ spool: Spool) throws(OutputRootProblem) -> OutputRoot {
+  private static func open(_ location: String?, _ spool: Spool, _ reach: OutputReach) throws(OutputRootProblem)
+    -> OutputRoot
+  {
     let root: OutputRoot
     let misplacement: String?
     do throws(SpoolError) {
       root = try OutputRoot(location, spool: spool)
-      misplacement = try root.misplacement()
+      misplacement = try root.misplacement(reach)
     } catch {
       throw .missing(error)
     }
@@ -54,7 +66,7 @@ package final class CurrentOutputRoot {
   package func opened() throws(OutputRootProblem) -> OutputRoot {
     let isInPlace: Bool
     do throws(SpoolError) { isInPlace = try root.isInPlace() } catch { throw .missing(error) }
-    if !isInPlace { root = try Self.open(location, spool) }
+    if !isInPlace { root = try Self.open(location, spool, reach) }
     return root
   }
 
@@ -93,10 +105,14 @@ package final class CurrentOutputRoot {
 }
 
 extension Spool {
+  /// The directory of the output roots that jobs may name, each a link to an absolute path. It is optional. Only the
+  /// spool's owner can write to it; whoever may drop jobs can choose among its links, and name no other directory.
+  static let roots = "roots"
+
   /// The spool and its directories that contain no payloads.
   func ownDirectories() throws(SpoolError) -> [FileStatus] {
     var found = [try directory.status()]
-    let names = Directory.allCases.filter { $0 != .files }.map { Path($0) } + [Path("hooks")]
+    let names = Directory.allCases.filter { $0 != .files }.map { Path($0) } + [Path("hooks"), Path(Self.roots)]
     for name in names {
       do throws(SpoolError) { found.append(try system.status(root, name)) } catch
         where error.errno == .noSuchFileOrDirectory
@@ -117,15 +133,16 @@ extension OutputRoot {
   }
 
   /// Why this root must not be published to; nil where it is outside the spool, or in its `files`.
-  func misplacement() throws(SpoolError) -> String? {
+  func misplacement(_ reach: OutputReach = .below) throws(SpoolError) -> String? {
     let name = location.map { escaped($0) } ?? "files"
     let way = try ancestors(of: root.number)
     // By open directories, so that links and bind mounts do not matter.
-    if try ancestors(of: spool.root).contains(where: { $0.isSameFile(as: way[0]) }) {
+    let own = try spool.ownDirectories()
+    let isOfSpool = own.contains { $0.isSameFile(as: way[0]) }
+    if reach == .below || isOfSpool, try ancestors(of: spool.root).contains(where: { $0.isSameFile(as: way[0]) }) {
       return "the output root \(name) contains the spool: a job's output could become a job, or the spool's defaults"
     }
-    let own = try spool.ownDirectories()
-    if own.contains(where: { $0.isSameFile(as: way[0]) }) {
+    if isOfSpool {
       return "the output root \(name) is a directory of the spool that is not for payloads"
     }
     guard let index = way.firstIndex(where: { $0.isSameFile(as: own[0]) }) else { return nil }

@@ -18,6 +18,9 @@ package struct OutputPath: Sendable, Hashable {
     parents = components
   }
 
+  /// Whether a job's `output:` names the directory for the payload, and leaves the name to the URL.
+  static func isDirectory(_ text: String) -> Bool { text.utf8.last == UInt8(ascii: "/") }
+
   /// Splits at bytes, as the kernel does. Swift's characters would hide a slash with a combining mark behind it, and so
   /// a `..` before it.
   private static func components(of text: String) -> [String] {

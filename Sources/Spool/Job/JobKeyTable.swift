@@ -6,11 +6,15 @@ extension JobKey {
     "url", list: \.urls, .line, valueName: "url", option: .argument, isPerJob: true,
     help: "URL of the file; several are mirrors of it.")
 
-  private static let place = [
-    JobKey(
-      "output", \.output, .outputPath, valueName: "path", option: .value(short: "o"), isPerJob: true,
-      help: "Path of the downloaded file, relative to the output root. (default: the URL's last part)")
-  ]
+  private static let place = [output, root]
+
+  package static let output = JobKey(
+    "output", \.output, .outputPath, valueName: "path", option: .value(short: "o"), isPerJob: true,
+    help: "Path of the downloaded file below the output root, or its directory/. (default: the URL's last part)")
+
+  package static let root = JobKey(
+    "root", \.root, .rootName, valueName: "name", isPerJob: true,
+    help: "Output root, as a name in the spool's directory roots. (default: the worker's)")
 
   private static let payload =
     [

@@ -10,12 +10,17 @@ package struct JobRequest: Sendable, Equatable {
       self.text = text
       self.number = number
     }
+
+    /// Of an ``JobRequest/output``: whether it is the directory for the payload.
+    package var isDirectory: Bool { OutputPath.isDirectory(text) }
   }
 
   /// Mirrors of one file, in order of preference.
   package var urls: [Line] = []
-  /// Relative to the output root.
+  /// Relative to the output root. A slash at its end means that it is a directory: see ``outputText(named:)``.
   package var output: Line?
+  /// The name of the output root in the spool's `roots`; nil for the worker's.
+  package var root: Line?
   /// The size and the digests that the payload must have.
   package var expected = Expectation()
   /// Digests to compute although the job declares none.
@@ -40,6 +45,13 @@ package struct JobRequest: Sendable, Equatable {
 }
 
 extension JobRequest {
+  /// The path of the payload below the output root; nil where neither the job nor the URL names a file.
+  /// - Parameter name: the last part of the first URL; nil where that is no file name.
+  package func outputText(named name: String?) -> String? {
+    guard let text = output?.text else { return name }
+    return OutputPath.isDirectory(text) ? name.map { text + $0 } : text
+  }
+
   /// The digests to compute beside CRC-32: those that are declared, and those that are wanted for the receipt.
   package var computedDigests: Set<DigestAlgorithm> {
     expected.digests.algorithms.union(digests ?? []).subtracting([.crc32])

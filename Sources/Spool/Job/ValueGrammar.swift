@@ -40,7 +40,18 @@ extension ValueGrammar<JobRequest.Line> {
 
   static let outputPath = ValueGrammar(
     read: { (written) throws(InvalidValue) in
-      if let reason = OutputPath.defect(of: written.text) { throw InvalidValue(reason) }
+      // The URL gives the name below a directory.
+      let path = OutputPath.isDirectory(written.text) ? written.text + "x" : written.text
+      if let reason = OutputPath.defect(of: path) { throw InvalidValue(reason) }
+      return JobRequest.Line(text: written.text, number: written.line ?? 0)
+    }, write: { WrittenValue(text: $0.text) })
+
+  static let rootName = ValueGrammar(
+    read: { (written) throws(InvalidValue) in
+      let isName = OutputPath.defect(of: written.text) == nil && !written.text.utf8.contains(UInt8(ascii: "/"))
+      guard isName, !FileName(written.text).isIgnored else {
+        throw InvalidValue("must be a name in the spool's directory roots")
+      }
       return JobRequest.Line(text: written.text, number: written.line ?? 0)
     }, write: { WrittenValue(text: $0.text) })
 }

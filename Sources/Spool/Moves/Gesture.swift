@@ -163,7 +163,7 @@ extension Spool {
 
   /// Waits, 2 s at most, until no process has the job's lock or has it open for writing: in `new/` it would seem
   /// unfinished.
-  private func waitUntilUnlocked(_ place: JobPlace) throws(SpoolError) {
+  func waitUntilUnlocked(_ place: JobPlace) throws(SpoolError) {
     var file: OwnedFile
     do throws(SpoolError) {
       guard try self.status(place.directory, place.name)?.isRegular ?? false else { return }

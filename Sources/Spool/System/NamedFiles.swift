@@ -68,6 +68,20 @@ extension System {
     }
   }
 
+  /// symlinkat(2): makes a link at `path`; never replaces.
+  func symbolicLink(_ target: Path, _ at: Int32, _ path: Path) throws(SpoolError) {
+    try call(.link, "\(target.display) \(path.display)") { _ in
+      target.withCString { target in path.withCString { Int(symlinkat(target, at, $0)) } }
+    }
+  }
+
+  /// readlinkat(2): where a link leads; EINVAL if it is no link.
+  func readLink(_ at: Int32, _ path: Path) throws(SpoolError) -> [UInt8] {
+    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = try call(.read, path.display) { _ in path.withCString { readlinkat(at, $0, &buffer, buffer.count) } }
+    return buffer.prefix(count).map { UInt8(bitPattern: $0) }
+  }
+
   func unlink(_ at: Int32, _ path: Path) throws(SpoolError) {
     try call(.unlink, path.display) { _ in path.withCString { Int(unlinkat(at, $0, 0)) } }
   }

@@ -117,9 +117,10 @@ extension OpenFile where Self: ~Copyable {
   // MARK: locks and times
 
   /// flock(2) LOCK_EX | LOCK_NB: false if another open file has the lock; true also if this open file has it already.
-  func tryLock() throws(SpoolError) -> Bool {
+  /// - Parameter kind: LOCK_SH for a lock that others may share.
+  func tryLock(_ kind: Int32 = LOCK_EX) throws(SpoolError) -> Bool {
     do throws(SpoolError) {
-      try system.call(.lock, path.display) { _ in Int(flock(number, LOCK_EX | LOCK_NB)) }
+      try system.call(.lock, path.display) { _ in Int(flock(number, kind | LOCK_NB)) }
       return true
     } catch  where error.errno == .wouldBlock {
       return false

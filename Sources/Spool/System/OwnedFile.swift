@@ -50,6 +50,13 @@ struct OwnedFile: OpenFile, ~Copyable, Sendable {
     return true
   }
 
+  /// flock(2) LOCK_SH | LOCK_NB: false if another open file has the lock for itself.
+  mutating func lockShared() throws(SpoolError) -> Bool {
+    guard try tryLock(LOCK_SH) else { return false }
+    descriptor.isLocked = true
+    return true
+  }
+
   /// The same open file for several holders.
   consuming func shared() -> SharedFile { SharedFile(self) }
 }

@@ -8,7 +8,7 @@ extension Attempt {
     let request = claim.text.request.bounded(by: environment.options)
     if let failure = probation.failure(attempts: request.attempts) { throw failure }
     let plan = try JobPlan(request, protocols: environment.options.protocols)
-    let commit = Commit(claim, plan, environment, account)
+    let commit = try Commit(claim, plan, environment, account)
 
     // A job that came through new/ again may have been edited, so what was verified for its old text does not count.
     if !isRequeued, let whole = try await commit.finishInterrupted() { return await succeed(plan, whole) }

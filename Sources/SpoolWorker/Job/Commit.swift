@@ -9,13 +9,15 @@ struct Commit {
   private let plan: JobPlan
   private let environment: JobEnvironment
   private let account: AttemptAccount
+  private let outputs: CurrentOutputRoot
 
   private var spool: Spool { claim.spool }
-  private var outputs: CurrentOutputRoot { environment.outputs }
   private var durable: GroupCommit { environment.durable }
   private var overwrites: Bool { plan.request.overwrite ?? false }
 
-  init(_ claim: Claim, _ plan: JobPlan, _ environment: JobEnvironment, _ account: AttemptAccount) {
+  /// - Throws: as ``JobEnvironment/outputs(of:)``.
+  init(_ claim: Claim, _ plan: JobPlan, _ environment: JobEnvironment, _ account: AttemptAccount) throws(Failure) {
+    outputs = try environment.outputs(of: plan)
     self.claim = claim
     self.plan = plan
     self.environment = environment

@@ -73,7 +73,7 @@ struct DataRecovery {
   }
 
   private func openOnce() throws -> PartFile? {
-    let root = try environment.outputs.opened()
+    let root = try environment.outputs(of: plan).opened()
     // After a power cut the journal may lack the line about the temporary name, although the name itself is durable.
     return try PartFile.open(claim.job, in: spool, digests: digests) { (inode) throws(SpoolError) in
       try root.removeTemporaries(beside: plan.output, of: [inode])

@@ -6,6 +6,7 @@ internal import Transfer
 @WorkerLoop
 final class JobEnvironment {
   let options: WorkerOptions
+  /// Where payloads go whose job names no other output root: see ``outputs(of:)``.
   let outputs: CurrentOutputRoot
   let space: DiskSpace
   let blocks = BlockPool()
@@ -22,6 +23,7 @@ final class JobEnvironment {
   } isLittleDirty: { [unowned self] in
     undurable() < Self.littleDirty
   }
+  let spool: Spool
   private let spoolFileSystem: FileSystem
   private var startedEngine: TransferEngine?
   /// Dirty bytes above which the whole file system is not flushed for the sake of a few files.
@@ -31,6 +33,7 @@ final class JobEnvironment {
   /// - Throws: ``OutputRootProblem`` if the output root cannot be opened, or must not be published to.
   init(_ spool: Spool, _ options: WorkerOptions, log: @escaping @Sendable (Event) -> Void) throws(OutputRootProblem) {
     self.options = options
+    self.spool = spool
     self.log = log
     space = DiskSpace(spool, kept: options.minFree)
     outputs = try CurrentOutputRoot(options.directory, spool: spool)

@@ -26,9 +26,10 @@ struct JobPlan {
       mirrors.append(parts)
     }
     self.mirrors = mirrors
-    guard let text = request.output?.text ?? mirrors.first?.lastPathSegment else {
+    guard let text = request.outputText(named: mirrors.first?.lastPathSegment) else {
       throw Failure(
-        .badOutput, "the URL does not end in a file name: add an `output:` line", line: request.urls.first?.number)
+        .badOutput, "the URL does not end in a file name: name the file in an `output:` line",
+        line: request.urls.first?.number)
     }
     if let reason = OutputPath.defect(of: text) {
       throw Failure(

@@ -13,9 +13,11 @@ extension JobEnvironment {
     let digests = whole.digests.all.map { digest in
       ChildProcess.Variable("SPOOLRUN_\(digest.algorithm.rawValue.uppercased())", "\(digest)")
     }
+    // The payload has been published there.
+    let directory = (try? outputs(of: plan))?.location ?? "\(spool.location)/files"
     return [
       .init("SPOOLRUN_OUTPUT", plan.output.text), .init("SPOOLRUN_URL", plan.mirrors[0].redacted),
-      .init("SPOOLRUN_DIRECTORY", outputs.location ?? "\(spool.location)/files"),
+      .init("SPOOLRUN_DIRECTORY", directory),
       .init("SPOOLRUN_SIZE", "\(whole.offset)"),
     ] + digests
   }

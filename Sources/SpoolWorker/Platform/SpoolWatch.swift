@@ -22,6 +22,7 @@ final class SpoolWatch {
   private let queue: InotifyQueue
   private let spool: Spool
   private var directories: [Int32: Directory] = [:]
+  private var sign: WatchSign?
   private static let watched: [Directory] = [.new, .partial, .cur]
 
   /// - Throws: ``SpoolError`` if the user has no inotify instances left (EMFILE).
@@ -44,6 +45,8 @@ final class SpoolWatch {
       let mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | more
       if let watch = try queue.watch(directory, UInt32(mask)) { directories[watch] = directory }
     }
+    // Without it, `spoolrun get` runs a worker of its own beside this one.
+    do throws(SpoolError) { sign = try spool.giveWatchSign() ?? sign } catch { sign = nil }
   }
 
   /// Whether this is a plain file that was just created. When it is closed after writing, there is another event.

@@ -4,10 +4,12 @@ internal import Spool
 @WorkerLoop
 struct Lookout {
   private let peeks: PeekReader
+  private let only: Set<FileName>?
   private var reader: SpoolReader
 
   init(_ spool: Spool, _ environment: JobEnvironment) {
     peeks = PeekReader(spool, environment)
+    only = environment.options.only
     reader = SpoolReader(spool)
   }
 
@@ -72,6 +74,7 @@ struct Lookout {
   private func look(_ directory: Directory, _ name: FileName, _ now: Int64, _ scheduler: inout Scheduler)
     throws(SpoolError) -> Candidate?
   {
+    if let only, !only.contains(directory == .cur ? ClaimName(name)?.job.fileName ?? name : name) { return nil }
     switch try reader.look(directory, name, at: now) {
     case .candidate(let candidate): return candidate
     case .later(let time): scheduler.willBeDue(at: time)

@@ -48,7 +48,9 @@ struct PeekReader {
     guard let plan = try? JobPlan(request, protocols: environment.options.protocols) else { return nil }
     // If the output cannot be examined, the claim reports it.
     if request.expected.provesContent, request.overwrite != true {
-      do { if try environment.outputs.opened().status(plan.output) != nil { return nil } } catch { return nil }
+      do { if try environment.outputs(of: plan).opened().status(plan.output) != nil { return nil } } catch {
+        return nil
+      }
     }
     let length = UInt64(clamping: try spool.status(.partial, job.part)?.size ?? 0)
     return size > length ? size - length : 0

@@ -68,6 +68,7 @@ extension Exchange {
     // Plain http has nothing to multiplex, and libcurl 7.88 would wait for the first transfer to end.
     setup.flag(CURLOPT_PIPEWAIT, url.scheme.channel == .tls && mayShare)
     setup.long(CURLOPT_HTTP09_ALLOWED, 0)
+    setup.flag(CURLOPT_NOBODY, request.wantsHeadOnly)
     setup.long(CURLOPT_HTTP_CONTENT_DECODING, 0)
     setup.long(CURLOPT_HTTP_TRANSFER_DECODING, 1)
     setup.long(CURLOPT_HTTPAUTH, 1)  // CURLAUTH_BASIC, a macro with a cast

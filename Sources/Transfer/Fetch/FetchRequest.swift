@@ -38,6 +38,8 @@ package struct FetchRequest: Sendable {
   /// Uses a new connection, even if one is idle.
   package var needsFreshConnection = false
   package var addressFamily = AddressFamily.any
+  /// Asks for the head of the response alone: HTTP's HEAD.
+  package var wantsHeadOnly = false
 
   package enum AddressFamily: String, Sendable { case any, ipv4 = "IPv4", ipv6 = "IPv6" }
 

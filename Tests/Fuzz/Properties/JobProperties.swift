@@ -33,7 +33,9 @@ private func parsed(_ bytes: some Sequence<UInt8>) -> JobText { Array(bytes).wit
 /// What is accepted can be fetched as it stands.
 private func checkRequest(_ request: JobRequest) throws(Violation) {
   try require(!request.urls.isEmpty && request.urls.allSatisfy { !$0.text.isEmpty }, "a job without a URL")
-  try require(request.output.map { OutputPath($0.text) != nil } ?? true, "an output that is none")
+  let output = request.outputText(named: "x")
+  try require(output.map { OutputPath($0) != nil } ?? false, "an output that is none")
+  try require(request.root?.text.utf8.contains(UInt8(ascii: "/")) != true, "a root that is a path")
   try require(request.expected.size ?? 0 <= UInt64(Int64.max), "a size that is no file offset")
   try require(request.maxSize ?? 0 <= UInt64(Int64.max), "max-size that is no file offset")
   try require(request.limitRate.map { (1024...UInt64(Int64.max)).contains($0) } ?? true, "limit-rate out of range")
@@ -66,6 +68,7 @@ private func withoutLines(_ request: JobRequest) -> JobRequest {
   var result = request
   result.urls = request.urls.map { .init(text: $0.text, number: 0) }
   result.output = request.output.map { .init(text: $0.text, number: 0) }
+  result.root = request.root.map { .init(text: $0.text, number: 0) }
   return result
 }
 

@@ -140,7 +140,8 @@ import Testing
 
   @Test func onlyURLAndHeaderRepeat() {
     let lines = [
-      "output: a", "size: 1", "crc32: 00000000", "sha256: \(hex(64))", "sha512: \(hex(128))", "sha1: \(hex(40))",
+      "output: a", "root: r", "size: 1", "crc32: 00000000", "sha256: \(hex(64))", "sha512: \(hex(128))",
+      "sha1: \(hex(40))",
       "md5: \(hex(32))", "digests: md5", "overwrite: no", "attempts: 1", "expires: 2026-01-01", "timeout: 1",
       "max-size: 1G", "limit-rate: 1M", "min-rate: 1k", "connections: 4",
     ]
@@ -179,7 +180,8 @@ import Testing
 
   /// One line of each key, in each spelling of its value, as the program writes it.
   @Test(arguments: [
-    "url: https://h/a", "output: a/ü b", "size: 4294967296", "crc32: 1C291CA3", "sha1: \(hex(40))", "digests: sha256",
+    "url: https://h/a", "output: a/ü b", "output: a/b/", "root: music", "size: 4294967296", "crc32: 1C291CA3",
+    "sha1: \(hex(40))", "digests: sha256",
     "digests: crc32 sha256 sha512 sha1 md5", "header: A: b=c", "header: X:",
     "header@a.example: A: b", "overwrite: yes", "overwrite: no", "attempts: 12", "expires: 2026-12-01T00:00:00Z",
     "timeout: 1m", "timeout: 90s 7d", "timeout: 61m 5h", "max-size: 1025", "max-size: 1023k", "max-size: 3G",
@@ -193,7 +195,8 @@ import Testing
 
   @Test func everyKeyIsWritten() {
     let lines = [
-      "url: https://h/a", "url: https://i/a", "output: a", "size: 1", "crc32: 00000000", "sha256: \(hex(64))",
+      "url: https://h/a", "url: https://i/a", "output: a", "root: r", "size: 1", "crc32: 00000000",
+      "sha256: \(hex(64))",
       "sha512: \(hex(128))", "sha1: \(hex(40))", "md5: \(hex(32))",
       "digests: sha256 md5", "header: A: b",
       "header@h: C: d", "overwrite: yes", "attempts: 3", "expires: 2026-12-01T00:00:00Z", "timeout: 30s 12h",

@@ -1,0 +1,44 @@
+internal import Glibc
+internal import SystemPackage
+
+extension Spool {
+  /// The directory that the link `roots/NAME` leads to.
+  /// - Throws: ``SpoolError``: ENOENT where there is no such link, EINVAL where it is no link to an absolute path.
+  func outputRoot(named name: String) throws(SpoolError) -> String {
+    let path = Path("\(Self.roots)/\(name)")
+    let target = try system.readLink(root, path)
+    guard target.first == UInt8(ascii: "/"), let text = String(validating: target, as: UTF8.self) else {
+      throw SpoolError(call: .open, path: path.display, errno: .invalidArgument)
+    }
+    return text
+  }
+
+  /// Lets jobs name `directory` as their output root.
+  /// - Parameters:
+  ///   - directory: an absolute path.
+  ///   - name: the link's name in `roots`, without a slash.
+  /// - Throws: ``SpoolError``, EEXIST where the name leads elsewhere.
+  package func offerOutputRoot(_ directory: String, as name: String) throws(SpoolError) {
+    do throws(SpoolError) { try system.makeDirectory(root, Path(Self.roots)) } catch
+      where error.errno == .fileExists
+    {
+    }
+    let path = Path("\(Self.roots)/\(name)")
+    do throws(SpoolError) {
+      try system.symbolicLink(Path(directory), root, path)
+    } catch  where error.errno == .fileExists {
+      if try outputRoot(named: name) != directory { throw error }
+    }
+  }
+}
+
+extension CurrentOutputRoot {
+  /// The output root that a job names. It may contain the spool if the payload is put directly into it, as a person's
+  /// home directory does.
+  /// - Throws: ``OutputRootProblem``.
+  package convenience init(named name: String, for output: OutputPath, spool: Spool) throws(OutputRootProblem) {
+    let location: String
+    do throws(SpoolError) { location = try spool.outputRoot(named: name) } catch { throw .missing(error) }
+    try self.init(location, spool: spool, reach: output.parents.isEmpty ? .directly : .below)
+  }
+}

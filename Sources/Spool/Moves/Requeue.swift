@@ -1,0 +1,61 @@
+internal import Glibc
+internal import SystemPackage
+
+extension Spool {
+  /// Puts a job into `new` again, from any directory, as a person would: by way of `hold`, so that nobody runs it while
+  /// its text is changed. It keeps its journal and its data.
+  /// - Parameters:
+  ///   - request: what it asks for from now on; nil for what it asked for before.
+  /// - Throws: ``SpoolError``: ENOENT if it has moved since it was seen, EEXIST if another job has its name.
+  package func requeue(_ place: JobPlace, as job: JobName, asking request: String? = nil) throws(SpoolError) {
+    let held = JobPlace(directory: .hold, name: job.fileName, inode: place.inode)
+    if place.directory != .hold { try moveNoReplace(place.path, held.path) }
+    // A worker that has just lost it writes its last line.
+    try waitUntilUnlocked(held)
+    if let request { try replaceRequest(of: held, by: request) }
+    try moveNoReplace(held.path, Path(.new, job.fileName))
+  }
+
+  private func replaceRequest(of place: JobPlace, by request: String) throws(SpoolError) {
+    let old = try contents(place.path, limit: Self.maximumJobFile) ?? []
+    let temporary = temporary(place.name)
+    var file = try system.create(root, temporary, O_WRONLY | O_EXCL | O_NOFOLLOW)
+    do throws(SpoolError) {
+      try file.write(Array(request.utf8) + JobText.journalLines(of: old), at: 0)
+      try file.fsync()
+      try system.rename(root, temporary, place.path)
+      file.path = place.path
+    } catch {
+      try? system.unlink(root, temporary)
+      throw error
+    }
+  }
+
+  /// Keeps other processes that do the same from dropping one job twice: `body` runs while this process has the lock
+  /// (flock(2)) of the directory `tmp`. Waits 5 s at most, since nobody has it for longer than a few calls.
+  package func alone(_ body: () throws -> Void) throws {
+    var file = try system.open(root, Path(.tmp), O_RDONLY | O_DIRECTORY)
+    for _ in 0..<250 {
+      if try file.lock() { break }
+      usleep(20_000)
+    }
+    let held = file.shared()
+    defer { withExtendedLifetime(held) {} }
+    try body()
+  }
+}
+
+extension JobText {
+  /// The complete lines of a job's text that workers have written.
+  static func journalLines(of bytes: [UInt8]) -> [UInt8] {
+    let heads = JournalKey.allCases.map { Array("\($0.rawValue): ".utf8) }
+    var kept: [UInt8] = []
+    var start = 0
+    while let end = bytes[start...].firstIndex(of: 0x0A) {
+      let line = bytes[start...end]
+      if heads.contains(where: { line.starts(with: $0) }) { kept += line }
+      start = end + 1
+    }
+    return kept
+  }
+}

@@ -1,0 +1,103 @@
+package import Spool
+package import Transfer
+
+/// Asks a server how it calls a file, for a person who wants that name. The answer goes into a job before it is
+/// dropped; a worker never asks (INTERNALS.md, invariant 12).
+@WorkerLoop
+package struct RemoteName {
+  package struct Answer: Sendable, Equatable {
+    /// Safe as a file name: ``PayloadName/cleaned(_:)``.
+    package let name: String
+    /// Whether a Content-Disposition names it, and not the URL that answered after all redirects.
+    package let isProposed: Bool
+  }
+
+  /// Seconds for the whole question.
+  private static let limit = 60
+
+  private let engine: TransferEngine
+
+  /// - Throws: if libcurl cannot be set up.
+  private init(_ options: TransferOptions) throws(TransferError) {
+    engine = try TransferEngine(options)
+    WorkerLoop.executor.driver = EngineDriver(engine)
+  }
+
+  /// The output of a job that is to have the server's name, below the directory that the job names.
+  /// - Parameter say: gets a line that tells the person what the name is, and whose.
+  /// - Throws: ``Failure``, as ``ask(_:_:)``.
+  package nonisolated static func output(of request: JobRequest, say: (String) -> Void) throws(Failure)
+    -> JobRequest.Line?
+  {
+    // The person has written the scheme. Redirects lead to http and https only.
+    let answer = try ask(request, TransferOptions(protocols: Set(Scheme.allCases)))
+    guard let text = request.outputText(named: answer.name), OutputPath.defect(of: text) == nil else {
+      throw Failure(.badOutput, "the server's name is no file name")
+    }
+    say("output: \(escaped(text)) (\(answer.isProposed ? "the server's name" : "the name in the last URL"))")
+    return JobRequest.Line(text: text, number: 0)
+  }
+
+  /// Asks for the name of what the first URL of a job leads to: by HEAD, or, from servers that refuse that, by a GET
+  /// that is given up when its head has come.
+  /// - Throws: ``Failure``: there is no answer, or no usable name in it.
+  package nonisolated static func ask(_ request: JobRequest, _ options: TransferOptions) throws(Failure) -> Answer {
+    try WorkerLoop.run { () async -> Result<Answer, Failure> in
+      do throws(Failure) {
+        let question: RemoteName
+        do throws(TransferError) { question = try RemoteName(options) } catch {
+          throw Failure(.io, error.description)
+        }
+        return .success(try await question.ask(request))
+      } catch {
+        return .failure(error)
+      }
+    }.get()
+  }
+
+  private func ask(_ request: JobRequest) async throws(Failure) -> Answer {
+    guard let url = request.urls.first?.text else { throw Failure(.malformed, "no URL") }
+    let parts: URLParts
+    do throws(URLProblem) { parts = try URLParts(url) } catch { throw Failure(.malformed, "url: \(error.reason)") }
+    var fetch = FetchRequest(
+      id: 1, url: url, headers: request.headers(for: parts.host), idleTimeoutSeconds: request.idleTimeout,
+      totalTimeoutSeconds: Self.limit)
+    fetch.wantsHeadOnly = true
+    var response = try await answer(to: fetch, parts)
+    if case .refused(.http(405, _)) = response.content { fetch.wantsHeadOnly = false }
+    if case .refused(.http(501, _)) = response.content { fetch.wantsHeadOnly = false }
+    if !fetch.wantsHeadOnly {
+      fetch.id = 2
+      response = try await answer(to: fetch, parts)
+    }
+    if case .refused(let refusal) = response.content { throw Failure(refusal, from: parts, mayPass: false) }
+    if let name = response.proposedName.flatMap({ PayloadName.cleaned($0) }) {
+      return Answer(name: name, isProposed: true)
+    }
+    guard let name = response.url.lastPathSegment.flatMap({ PayloadName.cleaned($0) }) else {
+      throw Failure(.badOutput, "\(response.url.host) names no file, and the URL does not end in a file name")
+    }
+    return Answer(name: name, isProposed: false)
+  }
+
+  private func answer(to request: FetchRequest, _ url: URLParts) async throws(Failure) -> Response {
+    let sink = HeadSink()
+    let result = await engine.fetch(request, into: sink)
+    if let response = sink.response { return response }
+    if case .failed(let failure) = result.end { throw Failure(failure, isLoopback: url.isLoopback) }
+    throw Failure(.badResponse, "\(url.host) did not answer")
+  }
+}
+
+/// Takes the head of a response, and refuses its body.
+private final class HeadSink: FetchSink {
+  private(set) var response: Response?
+
+  func accept(_ response: Response) -> Bool {
+    self.response = response
+    return false
+  }
+
+  func append(_ bytes: UnsafeRawBufferPointer) -> Bool { false }
+  var hasAll: Bool { true }
+}

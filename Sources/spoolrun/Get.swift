@@ -1,0 +1,121 @@
+internal import ArgumentParser
+internal import CLinux
+internal import Glibc
+internal import Spool
+internal import SpoolWorker
+internal import SystemPackage
+internal import Transfer
+
+/// The keys that options of `get` set. The place of the file is `-o`'s.
+enum GetJobKeys: JobKeySelection {
+  static let keys = JobKey.all.filter { !["url", "output", "root"].contains($0.name) }
+}
+
+struct Get: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Downloads files into the current directory, now.",
+    discussion: """
+      Each URL is one file; with -o FILE, several URLs are mirrors of it. The same command continues an interrupted \
+      download, and does nothing if the file is there and is what its receipt says. The jobs are in a spool of your \
+      own, $XDG_STATE_HOME/spoolrun or else ~/.local/state/spoolrun; a worker that watches it runs them as well.
+      """)
+
+  @Argument(help: ArgumentHelp("URL of a file.", valueName: "url"))
+  var urls: [String]
+
+  @Option(
+    name: .shortAndLong,
+    help: ArgumentHelp("The file, or the directory/ for it. (default: the URL's last part, here)", valueName: "path"),
+    completion: .file())
+  var output: String?
+
+  @OptionGroup var job: JobOptions<GetJobKeys>
+
+  @Option(
+    name: .customLong("cacert"),
+    help: ArgumentHelp("PEM file of the certificate authorities to trust. (default: the system's)", valueName: "file"))
+  var caFile: String?
+
+  @Option(name: .long, help: ArgumentHelp("Show progress bars: auto, always or never.", valueName: "when"))
+  var progress = ProgressMode.auto
+
+  @Flag(name: .shortAndLong, help: "Log each step.")
+  var verbose = false
+
+  @Option(
+    name: .long, help: ArgumentHelp("The spool for the jobs. (default: your own)", valueName: "spool"),
+    completion: .directory)
+  var spool: String?
+
+  func run() throws {
+    let signals = spoolrun_stop_signals()
+    guard signals >= 0 else {
+      Terminal.error("cannot watch for signals: \(Errno(rawValue: Glibc.errno))")
+      throw ExitStatus.inputOutput.code
+    }
+    let plan = GetPlan(urls: urls, output: output, given: job.given)
+    let items = try plan.items()
+    let requests = try items.map { try plan.checked($0) }
+    umask(0o077)
+    let spool = try PersonalSpool.open(spool)
+    do {
+      let known = try order(items, requests, in: spool)
+      let run = GetRun(
+        spool: spool, items: items, options: try workerOptions(spool), signals: signals,
+        bars: StatusBars(progress, .text), isVerbose: verbose)
+      try finish(items, run.run(known))
+    } catch let error as SpoolError {
+      Terminal.error("\(escaped(spool.location)): \(error)")
+      throw ExitStatus(error).code
+    }
+  }
+
+  // MARK: getting it
+
+  /// - Returns: how the items ended for which nothing was ordered, by their number.
+  private func order(_ items: [GetItem], _ requests: [JobRequest], in spool: Spool) throws -> [Int: GetEnd] {
+    var ends: [Int: GetEnd] = [:]
+    try spool.alone {
+      for (number, item) in items.enumerated() {
+        switch try GetOrder(spool: spool, item: item, request: requests[number]).place() {
+        case .ordered: break
+        case .isThere: ends[number] = .isThere
+        case .refused(let reason): ends[number] = .refused(reason)
+        }
+      }
+    }
+    return ends
+  }
+
+  private func workerOptions(_ spool: Spool) throws -> WorkerOptions {
+    var options = WorkerOptions()
+    // The person has written the scheme. Redirects lead to http and https only.
+    options.protocols = Set(Scheme.allCases)
+    options.caFile = caFile
+    options.userAgent = "spoolrun/\(Spoolrun.configuration.version)"
+    do {
+      options.defaults = try spool.defaults()
+    } catch {
+      Terminal.error("\(escaped(spool.location))/defaults: \(error)")
+      throw ExitStatus.configuration.code
+    }
+    if let caFile, access(caFile, R_OK) != 0 {
+      Terminal.error("--cacert \(escaped(caFile)): \(Errno(rawValue: Glibc.errno))")
+      throw ExitStatus.configuration.code
+    }
+    _ = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))
+    return options
+  }
+
+  private func finish(_ items: [GetItem], _ ends: [GetEnd]) throws {
+    var worst = ExitStatus.success
+    for (item, end) in zip(items, ends) {
+      if let sentence = end.sentence(isTerminal: Terminal.isErrorTerminal || verbose) {
+        Terminal.error("\(escaped(item.shown)): \(sentence)")
+      }
+      // One that failed is worse than one that waits.
+      if end.status == .givenUp || worst == .success { worst = end.status }
+    }
+    if worst != .success { throw worst.code }
+  }
+}

@@ -1,0 +1,64 @@
+internal import Spool
+
+/// One file that a person wants now.
+struct GetItem {
+  /// Of one file; several are mirrors.
+  let urls: [String]
+  /// The absolute path of the file's directory, without links.
+  let directory: String
+  /// The file's name there.
+  let name: String
+  /// The file as the person named it.
+  let shown: String
+
+  /// The same for the same URL and file, so that the same command continues the same job.
+  var job: JobName { JobName(like: name, suffix: "-" + PayloadName.fingerprint(of: [urls[0], path]).prefix(16)) }
+
+  /// The name in the spool's `roots` for the directory.
+  var root: String { String(PayloadName.fingerprint(of: [directory]).prefix(16)) }
+
+  var path: String { directory == "/" ? "/\(name)" : "\(directory)/\(name)" }
+
+  /// What the job asks for.
+  /// - Parameter given: what the person set beside URL and place.
+  /// - Throws: ``Defect``.
+  func request(_ given: [(key: JobKey, text: String)]) throws(Defect) -> JobRequest {
+    var request = JobRequest()
+    for url in urls { try request.set(.url, url) }
+    try request.set(.output, name)
+    try request.set(.root, root)
+    for (key, text) in given { try request.set(key, text) }
+    return request
+  }
+}
+
+/// Where `-o` puts files: pure but for the question whether something is a directory.
+struct GetPlace: Equatable {
+  /// As the person named it; `.` for the current one.
+  let directory: String
+  /// nil where the URL gives the name.
+  let name: String?
+
+  /// - Parameters:
+  ///   - output: of `-o`: `DIR/`, an existing `DIR`, or `FILE`; nil without it.
+  ///   - isDirectory: whether a path leads to an existing directory.
+  init(_ output: String?, isDirectory: (String) -> Bool) {
+    guard let output, !output.isEmpty else {
+      (directory, name) = (".", nil)
+      return
+    }
+    let slash = output.utf8.lastIndex(of: UInt8(ascii: "/"))
+    if slash == output.utf8.index(before: output.endIndex) || isDirectory(output) {
+      (directory, name) = (output, nil)
+      return
+    }
+    let parent = slash.map { String(output[..<$0]) }
+    directory = parent.map { $0.isEmpty ? "/" : $0 } ?? "."
+    name = slash.map { String(output[output.utf8.index(after: $0)...]) } ?? output
+  }
+
+  /// The path of a file in it, as a person would write it.
+  func shown(_ name: String) -> String {
+    directory == "." ? name : directory.hasSuffix("/") ? directory + name : "\(directory)/\(name)"
+  }
+}

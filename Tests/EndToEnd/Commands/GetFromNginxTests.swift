@@ -1,0 +1,40 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `spoolrun get` from a real server, over TLS.
+@Suite struct GetFromNginxTests {
+  @Test(.timeLimit(.minutes(10)), .enabled("needs openssl and nginx") { try await Need.nginx.isMet() })
+  func `killed twice, and there in the end`() async throws {
+    let authority = try await CertificateAuthority()
+    let nginx = try await NginxRig(authority: authority)
+    let home = try TemporaryDirectory()
+    let body = (0..<3 << 20).map { UInt8(truncatingIfNeeded: $0 &* $0 >> 5 ^ $0) }
+    try nginx.publish("data.bin", body)
+    let arguments = ["get", "--cacert", authority.authority, nginx.url(.https, "/slow/data.bin")]
+    func start() throws -> RunningCommand {
+      try startSpoolrun(arguments, environment: ["XDG_STATE_HOME": home.path], directory: home.path)
+    }
+    let partial = "\(home.path)/spoolrun/partial"
+    let length: @Sendable () -> Int = {
+      let data = names(in: partial).filter { $0.hasSuffix(".part") }
+      return data.compactMap { fileStatus("\(partial)/\($0)") }.map { Int($0.st_size) }.first ?? 0
+    }
+    var lengths = [0]
+    for signal in [SIGKILL, SIGINT] {
+      let command = try start()
+      let wanted = lengths[lengths.count - 1] + 300_000
+      try await waitUntil("it has grown") { length() > wanted }
+      command.send(signal: signal)
+      _ = try await command.result()
+      lengths.append(length())
+      #expect(names(in: home.path) == ["spoolrun"])
+    }
+    let result = try await start().result()
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(try readFile("\(home.path)/data.bin") == body)
+    let ranges = lengths.map { $0 == 0 ? "-" : "bytes=\($0)-" }
+    try await waitUntil("the log has them all") { try nginx.accessLog().count == 3 }
+    #expect(try nginx.accessLog().map(\.range) == ranges)
+  }
+}

@@ -1,0 +1,262 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// One file, now: `spoolrun get`, with a spool of its own for each test.
+@Suite struct GetTests {
+  private let home: TemporaryDirectory
+  /// The person's current directory.
+  private let here: String
+  private let state: String
+
+  init() throws {
+    home = try TemporaryDirectory()
+    here = "\(home.path)/here"
+    state = "\(home.path)/.local/state"
+    try #require(mkdir(here, 0o755) == 0)
+  }
+
+  private var spool: String { "\(state)/spoolrun" }
+  private var environment: [String: String] { ["HOME": home.path, "XDG_STATE_HOME": ""] }
+
+  private func start(_ arguments: [String]) throws -> RunningCommand {
+    try startSpoolrun(["get"] + arguments, environment: environment, directory: here)
+  }
+
+  private func get(_ arguments: String...) async throws -> CommandResult { try await start(arguments).result() }
+
+  private func bytes(_ name: String) throws -> [UInt8] { try readFile("\(here)/\(name)") }
+
+  /// The length of the data of the only job that has begun.
+  private var length: Int? {
+    names(in: "\(spool)/partial").first { $0.hasSuffix(".part") }
+      .flatMap { fileStatus("\(spool)/partial/\($0)") }.map { Int($0.st_size) }
+  }
+
+  // MARK: a file
+
+  @Test func `the file comes into the current directory, and a second time nothing is fetched`() async throws {
+    let server = try simpleServer()
+    let result = try await get(server.url("/a.bin"))
+    #expect(result.status == .exited(0) && result.output == "" && result.errors == "", "\(result)")
+    #expect(names(in: here) == ["a.bin"])
+    #expect(try bytes("a.bin") == Array("payload\n".utf8))
+    #expect((fileStatus(spool)?.st_mode ?? 0) & 0o777 == 0o700, "made, for this person alone")
+    #expect(names(in: "\(spool)/done").count == 1)
+
+    let again = try await get(server.url("/a.bin"))
+    #expect(again.status == .exited(0) && again.errors.contains("a.bin: is there already"), "\(again)")
+    #expect(server.requests.count == 1)
+  }
+
+  @Test func `it says that a file which is there is another, and fetches one that is gone`() async throws {
+    let server = try simpleServer()
+    #expect(try await get(server.url("/a")).status == .exited(0))
+    try writeFile("\(here)/a", [1])
+    let changed = try await get(server.url("/a"))
+    #expect(changed.status == .exited(1) && changed.errors.contains("a: is there, but has changed"), "\(changed)")
+    #expect(try bytes("a") == [1])
+    let overwritten = try await get("--overwrite", server.url("/a"))
+    #expect(overwritten.status == .exited(0) && server.requests.count == 2, "\(overwritten)")
+    try #require(unlink("\(here)/a") == 0)
+    #expect(try await get(server.url("/a")).status == .exited(0))
+    #expect(try bytes("a") == Array("payload\n".utf8))
+    try writeFile("\(here)/b", [1])
+    let other = try await get(server.url("/b"))
+    #expect(other.status == .exited(1) && other.errors.contains("b: exists, and nothing shows"), "\(other)")
+    #expect(try bytes("b") == [1])
+  }
+
+  @Test func `what the server does not have is status 1, and what it cannot give now is 75`() async throws {
+    let server = try simpleServer()
+    let missing = try await get(server.url("/404"))
+    #expect(missing.status == .exited(1) && missing.errors.contains("404: http-404: "), "\(missing)")
+    let busy = try await get(server.url("/503"), server.url("/a"))
+    #expect(busy.status == .exited(75) && busy.errors.contains("503: http-503: "), "\(busy)")
+    #expect(names(in: here) == ["a"], "the others are fetched")
+    let both = try await get(server.url("/404"), server.url("/503"))
+    #expect(both.status == .exited(1) && server.requests(for: "/503").count == 2, "tried again at once: \(both)")
+  }
+
+  @Test func `a wrong digest publishes nothing, and the right one then does`() async throws {
+    let server = try simpleServer()
+    let wrong = try await get("--crc32", "00000000", server.url("/a"))
+    #expect(wrong.status == .exited(75) && wrong.errors.contains("a: mismatch-crc32: "), "\(wrong)")
+    #expect(names(in: here) == [])
+    let right = try await get("--crc32", hex8(independentCRC32(Array("payload\n".utf8))), server.url("/a"))
+    #expect(right.status == .exited(0) && names(in: here) == ["a"], "\(right)")
+    #expect(names(in: "\(spool)/partial") == [])
+  }
+
+  // MARK: places
+
+  @Test func `-o names a file, a directory or one that is to be made`() async throws {
+    let server = try simpleServer()
+    #expect(try await get("-o", "x", server.url("/a")).status == .exited(0))
+    #expect(try await get("-o", "new/d/", server.url("/a"), server.url("/b")).status == .exited(0))
+    #expect(try await get("-o", "new", server.url("/c")).status == .exited(0))
+    #expect(try await get("-o", "\(here)/other/y", server.url("/a")).status == .exited(0))
+    // A link that the person made is the person's choice.
+    try #require(symlink("new/d", "\(here)/link") == 0)
+    #expect(try await get("-o", "link/z", server.url("/a")).status == .exited(0))
+    #expect(Set(filesBelow(here)).subtracting(["link"]) == ["x", "new/d/a", "new/d/b", "new/d/z", "new/c", "other/y"])
+    // By whatever name.
+    let again = try await get("-o", "new/d/z", server.url("/a"))
+    #expect(again.status == .exited(0) && again.errors.contains("is there already"), "\(again)")
+  }
+
+  @Test func `several urls are files, or with one name mirrors of one`() async throws {
+    let server = try simpleServer()
+    let result = try await get(server.url("/a.tar.gz?v=1"), server.url("/a.tar.gz?v=2"))
+    #expect(result.status == .exited(0), "\(result)")
+    let found = names(in: here)
+    #expect(found.count == 2 && found.allSatisfy { $0.wholeMatch(of: /a~[0-9a-f]{8}\.tar\.gz/) != nil }, "\(found)")
+    let digest = try await get("--size", "8", server.url("/a"), server.url("/b"))
+    #expect(digest.status == .exited(64) && digest.errors.contains("--size is for one file"), "\(digest)")
+    #expect(try await get("-o", "one", server.url("/404"), server.url("/a")).status == .exited(0))
+    #expect(try bytes("one") == Array("payload\n".utf8))
+    let nameless = try await get(server.url("/"))
+    #expect(nameless.status == .exited(64) && nameless.errors.contains("--output"), "\(nameless)")
+  }
+
+  @Test func `a home directory, which contains the spool, gets its files; the spool gets none`() async throws {
+    let server = try simpleServer()
+    for _ in 1...2 {
+      let result = try await startSpoolrun(["get", server.url("/a")], environment: environment, directory: home.path)
+        .result()
+      #expect(result.status == .exited(0), "\(result)")
+    }
+    #expect(try readFile("\(home.path)/a") == Array("payload\n".utf8))
+    for place in ["\(spool)/new", spool, "\(spool)/roots"] {
+      let result = try await get("-o", "\(place)/job", server.url("/a"))
+      #expect(result.status == .exited(1) && result.errors.contains("the spool"), "\(place): \(result)")
+    }
+    #expect(names(in: "\(spool)/new") == [] && server.requests.count == 1)
+  }
+
+  // MARK: interruption
+
+  private func interrupt(_ signal: Int32) async throws -> (server: ScriptedServer, result: CommandResult) {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let command = try start(["--timeout", "1h", server.url("/a")])
+    try await waitUntil("half of it is there") { length == halfwayBody.count / 2 }
+    command.send(signal: signal)
+    let result = try await command.result()
+    gate.open()
+    return (server, result)
+  }
+
+  @Test(arguments: [SIGINT, SIGTERM, SIGKILL])
+  func `the same command goes on`(signal: Int32) async throws {
+    let (server, result) = try await interrupt(signal)
+    if signal == SIGKILL {
+      #expect(result.status == .killed(signal: SIGKILL))
+    } else {
+      #expect(result.status == .exited(75) && result.errors.contains("a: stopped; the same command"), "\(result)")
+    }
+    #expect(names(in: here) == [])
+    let again = try await get("--timeout", "1h", server.url("/a"))
+    #expect(again.status == .exited(0), "\(again)")
+    #expect(server.requests.map(\.rangeStart) == [nil, halfwayBody.count / 2])
+    #expect(try bytes("a") == halfwayBody)
+  }
+
+  @Test func `so does one with other options, and after it was paused`() async throws {
+    let (server, _) = try await interrupt(SIGINT)
+    let job = try #require(names(in: "\(spool)/partial").first { !$0.hasSuffix(".part") })
+    let hold = try await spoolrun("hold", "--spool", spool, job)
+    #expect(hold.status == .exited(0), "\(hold)")
+    let again = try await get("--header", "X-One: 1", server.url("/a"))
+    #expect(again.status == .exited(0), "\(again)")
+    #expect(server.requests.map(\.rangeStart) == [nil, halfwayBody.count / 2])
+    #expect(server.requests[1].value("x-one") == "1")
+    #expect(names(in: "\(spool)/hold") == [] && names(in: "\(spool)/done") == [job])
+  }
+
+  @Test func `any worker of the spool goes on, and puts the file where the person was`() async throws {
+    let (server, _) = try await interrupt(SIGTERM)
+    let result = try await spoolrun("--once", spool)
+    #expect(server.requests.count == 2)
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(try bytes("a") == halfwayBody)
+    #expect(filesBelow("\(spool)/files") == [])
+    #expect(try await spoolrun("verify", "--spool", spool).status == .exited(0))
+  }
+
+  // MARK: beside a worker
+
+  @Test func `a worker that watches the spool does the work`() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    #expect(try await spoolrun("init", spool, environment: environment).status == .exited(73), "no parents")
+    try #require(mkdir("\(home.path)/.local", 0o700) == 0 && mkdir(state, 0o700) == 0)
+    #expect(try await spoolrun("init", spool).status == .exited(0))
+    let worker = try startSpoolrun(["-v", spool])
+    let first = try await waitForWorker(server)
+    #expect(first)
+    let command = try start(["-v", server.url("/a")])
+    try await waitUntil("half of it is there") { length == halfwayBody.count / 2 }
+    let claim = try #require(names(in: "\(spool)/cur").first)
+    #expect(claim.contains(".\(worker.processID)."), "\(claim)")
+    // Whoever only follows can go, and come again.
+    command.send(signal: SIGINT)
+    let left = try await command.result()
+    #expect(left.status == .exited(75) && left.errors.contains("following its progress"), "\(left)")
+    #expect(names(in: "\(spool)/cur") == [claim])
+    let next = try start([server.url("/a")])
+    gate.open()
+    let result = try await next.result()
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(try bytes("a") == halfwayBody && server.requests(for: "/a").count == 1)
+    worker.send(signal: SIGTERM)
+    _ = try await worker.result()
+  }
+
+  /// Waits until the worker takes what is dropped.
+  private func waitForWorker(_ server: ScriptedServer) async throws -> Bool {
+    try writeFile("\(spool)/new/bad", Array("no job\n".utf8))
+    try await waitUntil("the worker runs") { names(in: "\(spool)/failed").contains("bad") }
+    return true
+  }
+
+  @Test func `a worker that dies is not waited for`() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let first = try start(["--timeout", "1h", server.url("/a")])
+    try await waitUntil("half of it is there") { length == halfwayBody.count / 2 }
+    let log = "\(home.path)/log"
+    let second = try startSpoolrun(
+      ["get", "-v", "--timeout", "1h", server.url("/a")], environment: environment, directory: here,
+      prefix: ["/bin/sh", "-c", "exec \"$@\" 2>\(log)", "sh"])
+    try await waitUntil("it follows the other one") {
+      ((try? readFile(log)).map { String(decoding: $0, as: UTF8.self) } ?? "").contains("following its progress")
+    }
+    first.send(signal: SIGKILL)
+    _ = try await first.result()
+    gate.open()
+    let result = try await second.result()
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(try bytes("a") == halfwayBody)
+    #expect(names(in: "\(spool)/done").count == 1)
+  }
+
+  // MARK: other
+
+  @Test func `a url in the place of a command suggests get, and its password is not shown`() async throws {
+    let result = try await spoolrun("https://user:secret@h/a", directory: here)
+    #expect(result.status == .exited(64) && result.errors.contains("spoolrun get URL"), "\(result)")
+    #expect(!result.errors.contains("secret"))
+  }
+
+  @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
+  func `in a terminal there is a bar with the file's name`() async throws {
+    let server = try slowServer()
+    let variables = testEnvironment.merging(environment) { $1 }.merging(["TERM": "xterm"]) { $1 }
+    let line = try "stty cols 60 rows 20; cd \(here); \(productPath("spoolrun")) get \(server.url("/slow.bin"))"
+    let result = try await runInTerminal(line, environment: variables)
+    #expect(
+      result.status == .exited(0) && result.output.contains("slow.bin ") && result.output.contains("=>"), "\(result)")
+    #expect(result.output.contains("spoolrun: slow.bin: done"), "\(result)")
+  }
+}

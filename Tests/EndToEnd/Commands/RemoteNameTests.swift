@@ -1,0 +1,97 @@
+import TestSupport
+import Testing
+
+/// Names that the URL or the server gives: `output: dir/` and `add --remote-name`.
+@Suite struct RemoteNameTests {
+  /// The server proposes names: by the field in the query, or by a redirect.
+  private static func server() throws -> ScriptedServer {
+    try ScriptedServer { request, reply in
+      let parts = request.target.dropFirst().split(separator: "?", maxSplits: 1).map(String.init)
+      switch parts.first {
+      case "to": try reply.respond("302 Found", ["Location: /final/real%20name.iso?token=s3cret"], body: [])
+      case "headless" where request.method == "HEAD": try reply.respond("405 Method Not Allowed", body: [])
+      case "headless": try reply.respond("200 OK", ["Content-Disposition: attachment; filename=got.bin"], body: [1])
+      case "gone": try reply.respond("404 Not Found", body: [])
+      case "private" where request.value("X-Key") == nil: try reply.respond("403 Forbidden", body: [])
+      case let path?:
+        let fields = path == "named" || path == "private" ? ["Content-Disposition: \(decoded(parts[1]))"] : []
+        try reply.respond("200 OK", fields, body: request.method == "HEAD" ? [] : Array("payload\n".utf8))
+      case nil: try reply.respond("200 OK", body: [])
+      }
+    }
+  }
+
+  private static func decoded(_ text: String) -> String {
+    text.replacing("%20", with: " ").replacing("%22", with: "\"")
+  }
+
+  private static func add(_ spool: TemporarySpool, _ arguments: String...) async throws -> CommandResult {
+    try await spoolrun(["add", "--spool", spool.root, "--remote-name"] + arguments)
+  }
+
+  @Test(arguments: [
+    ("named?attachment;%20filename=%22a%20b.pdf%22", "a b.pdf"),
+    ("named?attachment;filename=x.bin;filename*=UTF-8''na%25C3%25AFve.txt", "na%C3%AFve.txt"),
+    ("named?attachment;filename=%22../../.bashrc%22", "bashrc"),
+    ("named?attachment;filename=%22/etc/passwd%22", "passwd"),
+    ("plain.bin", "plain.bin"), ("named?inline", "named"), ("to", "real name.iso"), ("headless", "got.bin"),
+  ])
+  func `the server's name is cleaned, written into the job and said`(target: String, name: String) async throws {
+    let server = try Self.server()
+    let spool = try TemporarySpool()
+    let expected = name.replacing("%C3%AF", with: "ï")
+    let result = try await Self.add(
+      spool, "-o", "d/", server.url("/\(target.replacing("%25", with: "%"))"))
+    #expect(result.status == .exited(0) && result.output == "\(expected)\n", "\(result)")
+    #expect(result.errors.contains("output: d/\(expected) (") && !result.errors.contains("s3cret"), "\(result)")
+    let job = String(decoding: try readFile(spool.path("new/\(expected)")), as: UTF8.self)
+    #expect(job.contains("output: d/\(expected)\n"), "\(job)")
+  }
+
+  @Test func `the job's own headers go along, and one question is asked`() async throws {
+    let server = try Self.server()
+    let spool = try TemporarySpool()
+    let url = server.url("/private?attachment;filename=k")
+    #expect(try await Self.add(spool, "--header", "X-Key: 1", url).output == "k\n")
+    #expect(server.requests.map(\.method) == ["HEAD"])
+    try writeFile(spool.path("defaults"), Array("header@127.0.0.1: X-Key: 2\n".utf8))
+    #expect(try await Self.add(spool, url).output == "k~2\n")
+  }
+
+  @Test(arguments: ["gone", "private?x", ""])
+  func `without an answer nothing is dropped`(target: String) async throws {
+    let server = try Self.server()
+    let spool = try TemporarySpool()
+    let result = try await Self.add(spool, server.url("/\(target)"))
+    #expect(result.status == .exited(1) && result.errors.contains("nothing was dropped"), "\(result)")
+    #expect(spool.names("new") == [])
+  }
+
+  @Test func `-o FILE and --remote-name contradict each other`() async throws {
+    let spool = try TemporarySpool()
+    let result = try await Self.add(spool, "-o", "x", "http://h/a")
+    #expect(result.status == .exited(64) && result.errors.contains("--output DIR/"), "\(result)")
+  }
+
+  // MARK: output: dir/
+
+  @Test func `below a directory the payload has the url's own name`() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try spool.drop("a", "url: \(server.url("/x%20y.bin?q"))\noutput: sets/2026/\n")
+    try spool.drop("b", "url: \(server.url("/"))\noutput: sets/\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    #expect(try spool.payload("sets/2026/x y.bin") == Array("payload\n".utf8))
+    #expect(try spool.lines("done/a").last?["output"] == "sets/2026/x y.bin")
+    let failed = try #require(try spool.lines("failed/b").last)
+    #expect(failed["code"] == "bad-output" && failed["reason"]?.contains("`output:` line") == true, "\(failed)")
+
+    let added = try await spoolrun("add", "--spool", spool.root, "-o", "more/", server.url("/c"))
+    #expect(added.output == "c\n", "\(added)")
+    for arguments in [
+      ["-o", "d/", server.url("/")], ["-o", "../d/", server.url("/c")], ["-o", "/", server.url("/c")],
+    ] {
+      #expect(try await spoolrun(["add", "--spool", spool.root] + arguments).status == .exited(64), "\(arguments)")
+    }
+  }
+}
