@@ -11,7 +11,7 @@ PROGRAM = .build/release/spoolrun
 # Which manuals are installed on this machine says nothing of ours.
 UNINSTALLED = 'STYLE: referenced manual not found'
 SCRIPTS = .ci/run Benchmarks/setup Torture/powercut/setup Torture/realservers/setup scripts/demo scripts/fuzz scripts/loopback \
-  scripts/sanitize scripts/setup contrib/spoolrun-inotify Models/check
+  scripts/sanitize scripts/setup contrib/spoolrun-inotify contrib/lists/ena Models/check
 COMPLETIONS = bash-completion/completions/spoolrun zsh/site-functions/_spoolrun fish/vendor_completions.d/spoolrun.fish
 
 # More options of `swift build`.
@@ -52,7 +52,7 @@ lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
 	! mandoc -Tlint man/spoolrun.1 man/spool.5 man/spoolrun-log.7 2>/dev/null | grep -v $(UNINSTALLED)
 	shellcheck $(SCRIPTS)
-	pyflakes3 Benchmarks Torture scripts/nginx.py scripts/picture
+	pyflakes3 Benchmarks Torture scripts/nginx.py scripts/picture contrib/lists/zenodo contrib/lists/pooch contrib/lists/huggingface
 
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests

@@ -32,6 +32,7 @@ let package = Package(
     .target(name: "CLinux"),
     .target(name: "CNettle", linkerSettings: [.linkedLibrary("nettle")]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    .systemLibrary(name: "CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"])]),
 
     .target(
       name: "Spool",
@@ -48,10 +49,15 @@ let package = Package(
       name: "SpoolStatus",
       dependencies: ["Spool", "SpoolWorker", .product(name: "SystemPackage", package: "swift-system")],
       swiftSettings: swiftSettings),
+    // Lists of downloads in the formats of other programs. Only the command imports it, never the worker.
+    .target(
+      name: "SpoolLists",
+      dependencies: ["CExpat", "CZlib", "Spool", .product(name: "SystemPackage", package: "swift-system")],
+      swiftSettings: swiftSettings),
     .executableTarget(
       name: "spoolrun",
       dependencies: [
-        "CLinux", "Spool", "SpoolStatus", "SpoolWorker", "Transfer",
+        "CLinux", "Spool", "SpoolLists", "SpoolStatus", "SpoolWorker", "Transfer",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "SystemPackage", package: "swift-system"),
       ],
@@ -71,16 +77,17 @@ let package = Package(
       name: "LyingServer", dependencies: ["TestSupport"], path: "Tests/LyingServers/Server",
       swiftSettings: swiftSettings),
     .target(
-      name: "FuzzProperties", dependencies: ["Spool", "SpoolWorker", "Transfer"], path: "Tests/Fuzz/Properties",
+      name: "FuzzProperties", dependencies: ["Spool", "SpoolLists", "SpoolWorker", "Transfer"],
+      path: "Tests/Fuzz/Properties",
       swiftSettings: swiftSettings),
     // Few targets, and folders inside them: each target of its own would add a module to every build.
     .testTarget(
       name: "UnitTests",
       dependencies: [
-        "CCurl", "Spool", "SpoolStatus", "SpoolWorker", "TestSupport", "Transfer",
+        "CCurl", "Spool", "SpoolLists", "SpoolStatus", "SpoolWorker", "TestSupport", "Transfer",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
-      path: "Tests/Units", swiftSettings: swiftSettings),
+      path: "Tests/Units", exclude: ["SpoolLists/Samples"], swiftSettings: swiftSettings),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [

@@ -8,13 +8,16 @@ struct Add: ParsableCommand {
     abstract: "Drops a job into a spool.",
     discussion: """
       Several URLs are mirrors of one file, in order of preference. The job is written to tmp and then renamed into \
-      new, so workers see it only when it is complete. Prints the job's name.
+      new, so workers see it only when it is complete. Prints the job's name. With --from, drops a job for each entry \
+      of a list.
       """)
 
   @OptionGroup var spool: SpoolOption
 
   @Argument(help: ArgumentHelp(JobKey.url.help, valueName: JobKey.url.valueName))
-  var urls: [String]
+  var urls: [String] = []
+
+  @OptionGroup var list: ListArguments
 
   @OptionGroup var job: JobOptions<AllJobKeys>
 
@@ -27,6 +30,7 @@ struct Add: ParsableCommand {
   func run() throws {
     // Each file that is made has a mode of its own.
     umask(0o027)
+    if let file = list.from { return try AddList(file, self).run(in: spool) }
     let (text, name) = try checkedJob()
     let spool = try spool.open()
     do throws(SpoolError) {
@@ -58,6 +62,8 @@ struct Add: ParsableCommand {
 
   /// The job's request, checked by the reader that a worker uses.
   private func jobRequest() throws -> JobRequest {
+    try list.refuseWithoutFile()
+    if urls.isEmpty { throw ValidationError("no URL, and no list by --from") }
     var request = JobRequest()
     for (key, text) in urls.map({ (JobKey.url, $0) }) + job.given {
       if text.utf8.contains(where: { $0 == 0x0A || $0 == 0x0D }) {

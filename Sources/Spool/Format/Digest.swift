@@ -8,7 +8,7 @@ package enum DigestAlgorithm: String, CaseIterable, Sendable {
   case crc32, sha256, sha512, sha1, md5
 
   /// The number of hexadecimal digits.
-  var digits: Int {
+  package var digits: Int {
     switch self {
     case .crc32: 8
     case .md5: 32
@@ -19,7 +19,7 @@ package enum DigestAlgorithm: String, CaseIterable, Sendable {
   }
 
   /// The name for people.
-  var title: String {
+  package var title: String {
     switch self {
     case .crc32: "CRC-32"
     case .md5: "MD5"
@@ -36,7 +36,7 @@ package enum DigestAlgorithm: String, CaseIterable, Sendable {
   private var mayBeBase64: Bool { self != .crc32 }
 
   /// What a value of the key has to be.
-  var wanted: String {
+  package var wanted: String {
     self == .crc32 ? "8 hexadecimal digits, such as 1c291ca3" : "\(digits) hexadecimal digits, or the same in base64"
   }
 

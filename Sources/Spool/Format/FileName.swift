@@ -1,7 +1,7 @@
 /// A directory entry's name: bytes from strangers, any but `/` and NUL (path_resolution(7)).
 package struct FileName: Hashable, Sendable {
   /// Bytes that a name may have (NAME_MAX, limits.h).
-  static let maximumLength = 255
+  package static let maximumLength = 255
 
   package let bytes: [UInt8]
 
@@ -23,7 +23,7 @@ package struct FileName: Hashable, Sendable {
   /// `NAME~2` for the second of this name. A number that the name ends in is replaced, also one that was part of it
   /// from the start: `NAME~3`, and not `NAME~2~2`.
   /// - Parameter limit: bytes that it may have; a longer name is cut before the number.
-  func numbered(_ number: Int, limit: Int) -> FileName {
+  package func numbered(_ number: Int, limit: Int) -> FileName {
     (numbering?.stem ?? self).suffixed("~\(number)", limit: limit)
   }
 

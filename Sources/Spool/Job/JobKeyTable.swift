@@ -16,11 +16,11 @@ extension JobKey {
     "root", \.root, .rootName, valueName: "name", isPerJob: true,
     help: "Output root, as a name in the spool's directory roots. (default: the worker's)")
 
+  package static let size = JobKey(
+    "size", \.expected.size, .fileSize, valueName: "bytes", isPerJob: true, help: "Size in bytes.")
+
   private static let payload =
-    [
-      JobKey(
-        "size", \.expected.size, .fileSize, valueName: "bytes", isPerJob: true, help: "Size in bytes.")
-    ]
+    [size]
     + DigestAlgorithm.allCases.map { algorithm in
       JobKey(
         algorithm.rawValue, \.expected.digests[algorithm], .digest(algorithm), valueName: "hex", isPerJob: true,
@@ -32,10 +32,12 @@ extension JobKey {
         help: "Digests to compute for the receipt, such as 'sha256 md5'.")
     ]
 
+  package static let header = JobKey(
+    "header", list: \.headers, .header, valueName: "field", mayNameHost: true,
+    help: "Header field to send, such as 'Authorization: Bearer …'; may be repeated.")
+
   private static let handling = [
-    JobKey(
-      "header", list: \.headers, .header, valueName: "field", mayNameHost: true,
-      help: "Header field to send, such as 'Authorization: Bearer …'; may be repeated."),
+    header,
     JobKey(
       "overwrite", \.overwrite, .yesOrNo, valueName: "yes|no", option: .flag, help: "Replace an existing file."),
     JobKey(

@@ -139,7 +139,7 @@ extension ValueGrammar<MinimumRate> {
 private func words(_ text: String) -> [Substring] { text.split(whereSeparator: { $0 == " " || $0 == "\t" }) }
 
 /// `text` without blanks and tabs around it.
-func trimmed(_ text: Substring) -> Substring {
+package func trimmed(_ text: Substring) -> Substring {
   var text = text.drop { $0 == " " || $0 == "\t" }
   while let last = text.last, last == " " || last == "\t" { text.removeLast() }
   return text

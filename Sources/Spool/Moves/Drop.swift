@@ -7,26 +7,12 @@ extension Spool {
   /// - Returns: the name that the job got: `name`, or with `~2`, `~3`, … where it was taken.
   /// - Throws: ``SpoolError``; nothing is left of the job then.
   package func drop(_ text: String, as name: JobName) throws(SpoolError) -> JobName {
-    let temporary = temporary(name.fileName)
-    let directory = try system.status(root, Path(.tmp))
-    // In another user's spool (spool.5, SEVERAL USERS) the file gets the group of its directory, which is that user's
-    // own.
-    let isForeign = directory.owner != geteuid() && directory.permissions & 0o2000 != 0
-    var file = try system.create(root, temporary, O_WRONLY | O_EXCL | O_NOFOLLOW, mode: isForeign ? 0o640 : 0o600)
+    let isForeign = try isForeignDrop()
+    var file = try temporaryDrop(of: Array(text.utf8), as: name, isForeign: isForeign)
+    let temporary = file.path
     do throws(SpoolError) {
-      try file.write(Array(text.utf8), at: 0)
       try file.fsync()
-      var target = name
-      var attempt = 1
-      while true {
-        do throws(SpoolError) {
-          try moveNoReplace(temporary, Path(.new, target.fileName))
-          break
-        } catch  where error.errno == .fileExists && attempt < Self.mostTries {
-          attempt += 1
-          target = isForeign ? name.numbered(Self.number(ofTry: attempt)) : try freeName(like: name)
-        }
-      }
+      let target = try enter(temporary, as: name, isForeign: isForeign)
       if isForeign {
         // A user who may only drop cannot open the directory to sync it.
         file.path = Path(.new, target.fileName)
@@ -38,6 +24,41 @@ extension Spool {
     } catch {
       try? system.unlink(root, temporary)
       throw error
+    }
+  }
+
+  /// Whether the caller drops into another user's spool (spool.5, SEVERAL USERS).
+  func isForeignDrop() throws(SpoolError) -> Bool {
+    let directory = try system.status(root, Path(.tmp))
+    return directory.owner != geteuid() && directory.permissions & 0o2000 != 0
+  }
+
+  /// Writes a job in `tmp/`. In another user's spool the file gets the group of its directory, which is that user's own.
+  func temporaryDrop(of text: [UInt8], as name: JobName, isForeign: Bool) throws(SpoolError) -> OwnedFile {
+    let file = try system.create(
+      root, temporary(name.fileName), O_WRONLY | O_EXCL | O_NOFOLLOW, mode: isForeign ? 0o640 : 0o600)
+    do throws(SpoolError) {
+      try file.write(text, at: 0)
+    } catch {
+      try? system.unlink(root, file.path)
+      throw error
+    }
+    return file
+  }
+
+  /// Moves a job from `tmp/` to `new/` without replacing another.
+  /// - Returns: the name that it got: `name`, or with a number where it was taken.
+  func enter(_ temporary: Path, as name: JobName, isForeign: Bool) throws(SpoolError) -> JobName {
+    var target = name
+    var attempt = 1
+    while true {
+      do throws(SpoolError) {
+        try moveNoReplace(temporary, Path(.new, target.fileName))
+        return target
+      } catch  where error.errno == .fileExists && attempt < Self.mostTries {
+        attempt += 1
+        target = isForeign ? name.numbered(Self.number(ofTry: attempt)) : try freeName(like: name)
+      }
     }
   }
 

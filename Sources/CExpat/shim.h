@@ -1,0 +1,2 @@
+// expat's own header, for Metalink lists.
+#include <expat.h>

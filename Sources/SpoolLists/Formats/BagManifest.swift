@@ -1,0 +1,82 @@
+internal import Glibc
+internal import Spool
+internal import SystemPackage
+
+/// The manifest of a bag: a digest and a path in each line (RFC 8493 section 2.1.3). Keeps only where each line is,
+/// so that a million of them take little memory.
+final class BagManifest: Sendable {
+  /// The file's name.
+  let name: String
+  private let algorithm: DigestAlgorithm
+  private let descriptor: Int32
+  /// Where the line of each path begins, by a hash of the path; two paths of one hash are told apart by the line.
+  private let offsets: [Int: Int]
+
+  /// The manifest in `directory` with the strongest digest; nil where there is none.
+  /// - Parameter directory: empty, or with a slash behind.
+  /// - Throws: ``Defect``, ``SpoolError``.
+  static func beside(_ directory: [UInt8]) throws -> BagManifest? {
+    for algorithm in [DigestAlgorithm.sha512, .sha256, .sha1, .md5] {
+      let name = "manifest-\(algorithm.rawValue).txt"
+      let path = directory + Array(name.utf8)
+      let descriptor = open(path.map { CChar(bitPattern: $0) } + [0], O_RDONLY | O_CLOEXEC)
+      if descriptor >= 0 { return try BagManifest(algorithm, name, path, descriptor) }
+      if errno != ENOENT { throw SpoolError(call: .open, path: escaped(path), errno: Errno(rawValue: errno)) }
+    }
+    return nil
+  }
+
+  private init(_ algorithm: DigestAlgorithm, _ name: String, _ path: [UInt8], _ descriptor: Int32) throws {
+    self.name = name
+    self.algorithm = algorithm
+    self.descriptor = descriptor
+    var offsets: [Int: Int] = [:]
+    var lines = LineReader(ByteSource { try Self.read(descriptor, into: $0, path) })
+    do {
+      var offset = 0
+      while let line = try lines.next() {
+        defer { offset = lines.offset }
+        if line.content.isEmpty { continue }
+        guard let (_, path) = Self.parse(line.text, algorithm) else {
+          throw Defect(line: line.number, reason: "must be the \(algorithm.title) and the path of a file")
+        }
+        offsets[byteHash(Array(path.utf8))] = offset
+      }
+    } catch let defect as Defect {
+      throw Defect(line: nil, reason: "\(name): \(defect)")
+    }
+    self.offsets = offsets
+  }
+
+  deinit { close(descriptor) }
+
+  /// The digest of the file at `path` in the bag; nil where the manifest does not list it.
+  func digest(of path: String) throws(Defect) -> Digest? {
+    guard let offset = offsets[byteHash(Array(path.utf8))] else { return nil }
+    let line = [UInt8](unsafeUninitializedCapacity: 4096 + 200) { buffer, count in
+      count = max(0, pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset)))
+    }.prefix { $0 != 0x0A && $0 != 0x0D }
+    guard let (digest, found) = Self.parse(String(decoding: line, as: UTF8.self), algorithm),
+      found.utf8.elementsEqual(path.utf8)
+    else { return nil }
+    return digest
+  }
+
+  private static func parse(_ line: String, _ algorithm: DigestAlgorithm) -> (Digest, String)? {
+    let parts = line.split(maxSplits: 1, whereSeparator: { $0 == " " || $0 == "\t" })
+    guard parts.count == 2, let digest = Digest(algorithm, String(parts[0])) else { return nil }
+    // As md5sum(1) marks binary files, which older tools left in.
+    let path = trimmed(parts[1])
+    return (digest, BagItLine.decoded(path.first == "*" ? path.dropFirst() : path))
+  }
+
+  private static func read(
+    _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, _ path: [UInt8]
+  ) throws(SpoolError) -> Int {
+    while true {
+      let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+      if count >= 0 { return count }
+      if errno != EINTR { throw SpoolError(call: .read, path: escaped(path), errno: Errno(rawValue: errno)) }
+    }
+  }
+}

@@ -1,0 +1,132 @@
+internal import Spool
+
+/// Metalink 4 (RFC 5854) and Metalink 3 (metalinker.org): files with their mirrors, sizes and digests.
+final class MetalinkReader: XMLReader.Receiver {
+  private let source: ByteSource
+  private var xml: XMLReader?
+  /// Names of the elements that are open; empty for one of another vocabulary.
+  private var path: [String] = []
+  private var attributes: [String: String] = [:]
+  private var file: MetalinkFile?
+  private var finished: [ListedJob] = []
+  private var position = 0
+
+  private static let namespaces: Set<String> = ["", "urn:ietf:params:xml:ns:metalink", "http://www.metalinker.org/"]
+
+  init(_ source: ByteSource) throws(Defect) {
+    self.source = source
+    xml = try XMLReader(self)
+  }
+
+  /// nil at the end.
+  /// - Throws: ``Defect``, ``SpoolError``.
+  func next() throws -> ListedJob? {
+    while position == finished.count {
+      guard let xml else { return nil }
+      (finished, position) = ([], 0)
+      if let block = try source.next() {
+        try xml.take(block, isLast: false)
+      } else {
+        try xml.take([], isLast: true)
+        self.xml = nil
+      }
+    }
+    defer { position += 1 }
+    return finished[position]
+  }
+
+  func begin(_ element: XMLReader.Element, depth: Int, line: Int) throws(Defect) {
+    path.append(Self.namespaces.contains(element.namespace) ? element.name : "")
+    attributes = element.attributes
+    if depth == 1, path != ["metalink"] { throw Defect(line: line, reason: "XML, but no Metalink file") }
+    if isFile {
+      guard let name = element.attributes["name"] else { throw Defect(line: line, reason: "a file without a name") }
+      file = MetalinkFile(name: name, line: line)
+    }
+  }
+
+  func end(text: String, depth: Int, line: Int) throws(Defect) {
+    defer { path.removeLast() }
+    guard var file else { return }
+    if isFile {
+      finished.append(try file.job())
+      self.file = nil
+      return
+    }
+    let text = text.trimmed
+    // RFC 5854: file/hash, file/url; version 3: file/verification/hash, file/resources/url. Hashes of pieces are
+    // deeper.
+    switch path.drop(while: { $0 != "file" }).dropFirst().joined(separator: "/") {
+    case "size": try file.take(size: text, line)
+    case "hash", "verification/hash": try file.take(hash: text, type: attributes["type"] ?? "", line)
+    case "url": file.take(url: text, rank: attributes["priority"].flatMap { Int($0) } ?? 999_999, line)
+    case "resources/url":
+      // Others are torrents and the like.
+      if attributes["type"].map({ ["http", "https", "ftp", "ftps", "sftp"].contains($0) }) ?? true {
+        file.take(url: text, rank: -(attributes["preference"].flatMap { Int($0) } ?? -1), line)
+      }
+    default: return
+    }
+    self.file = file
+  }
+
+  private var isFile: Bool { path == ["metalink", "file"] || path == ["metalink", "files", "file"] }
+}
+
+/// One file of a Metalink.
+private struct MetalinkFile {
+  let name: String
+  let line: Int
+  private var request = JobRequest()
+  private var digests: [Digest] = []
+  /// The lower the rank, the better.
+  private var mirrors: [(rank: Int, url: String, line: Int)] = []
+
+  init(name: String, line: Int) {
+    self.name = name
+    self.line = line
+  }
+
+  mutating func take(size: String, _ line: Int) throws(Defect) { try request.set(.size, size, line: line) }
+
+  /// Of a type that is not known here, it is left out: others may be known.
+  mutating func take(hash: String, type: String, _ line: Int) throws(Defect) {
+    guard let algorithm = DigestAlgorithm(title: type) else { return }
+    guard let digest = Digest(algorithm, hash) else {
+      throw Defect(line: line, reason: "hash: must be \(algorithm.wanted)")
+    }
+    digests.append(digest)
+  }
+
+  mutating func take(url: String, rank: Int, _ line: Int) { mirrors.append((rank, url, line)) }
+
+  /// - Throws: ``Defect`` where it has no URL that can be fetched, or a name that is no output.
+  func job() throws(Defect) -> ListedJob {
+    var job = ListedJob(request, line: line)
+    try job.request.place(at: name, line: line)
+    // A worker fetches other schemes only where it is told so.
+    let fetched = [["http", "https"], ["ftp", "ftps", "sftp"]].lazy.map { schemes in
+      mirrors.filter { schemes.contains($0.url.prefix { $0 != ":" }.lowercased()) }
+    }.first { !$0.isEmpty }
+    guard let fetched else {
+      throw Defect(line: line, reason: "the file `\(escaped(name))` has no URL of http, https, ftp, ftps or sftp")
+    }
+    let order = fetched.indices.sorted { (fetched[$0].rank, $0) < (fetched[$1].rank, $1) }
+    for mirror in order.map({ fetched[$0] }) { job.request.add(url: mirror.url, line: mirror.line) }
+    // RFC 5854 section 4.2.4: the strongest alone.
+    let strongest = [DigestAlgorithm.sha512, .sha256, .sha1, .md5, .crc32].lazy
+      .compactMap { algorithm in digests.first { $0.algorithm == algorithm } }.first
+    if let strongest { try job.request.declare(strongest, line: line) }
+    return job
+  }
+}
+
+extension String {
+  /// Without white space around it, as XML files are indented.
+  fileprivate var trimmed: String {
+    let isSpace = { (byte: UInt8) in byte == 0x20 || (0x09...0x0D).contains(byte) }
+    var bytes = utf8.drop(while: isSpace)
+    while let last = bytes.last, isSpace(last) { bytes.removeLast() }
+    return String(Substring(bytes))
+  }
+}

@@ -1,0 +1,103 @@
+internal import Spool
+
+/// Jobs as spool(5) describes them, separated by blank lines. A block of URLs alone is a job for each.
+struct NativeList: LineFormat {
+  private var block = Block.none
+
+  private enum Block {
+    case none
+    /// The last bare URL, and what came after it. The URL is a job of its own if another follows; `isFirst` where none
+    /// came before it in the block.
+    case url(Stanza, isFirst: Bool)
+    case job(Stanza)
+  }
+
+  private struct Stanza {
+    private(set) var text: String
+    let line: Int
+
+    init(_ line: ListLine) {
+      text = line.text + "\n"
+      self.line = line.number
+    }
+
+    mutating func append(_ line: ListLine) throws(Defect) {
+      text += line.text
+      text += "\n"
+      if text.utf8.count > JobText.maximumRequest {
+        throw Defect(line: line.number, reason: "a job has at most 64 KiB; a blank line ends it")
+      }
+    }
+  }
+
+  mutating func take(_ line: ListLine) throws(Defect) -> ListedJob? {
+    let content = line.content
+    if content.isEmpty { return try finish() }
+    if content.utf8.first == UInt8(ascii: "#") {
+      try skip(line)
+      return nil
+    }
+    if FormatGuess.isURL(content) { return try take(url: line) }
+    if line.isIndented, FormatGuess.isOption(line.text) {
+      throw Defect(line: line.number, reason: "an option as in aria2's input files: use --format aria2 for these")
+    }
+    switch block {
+    case .none: block = .job(Stanza(line))
+    case .url(_, isFirst: false):
+      throw Defect(
+        line: line.number, reason: "behind several URLs: a blank line has to precede each job of more than one line")
+    case .url(var stanza, isFirst: true), .job(var stanza):
+      try stanza.append(line)
+      block = .job(stanza)
+    }
+    return nil
+  }
+
+  mutating func finish() throws(Defect) -> ListedJob? {
+    defer { block = .none }
+    switch block {
+    case .none: return nil
+    case .url(let stanza, _), .job(let stanza): return try Self.job(stanza)
+    }
+  }
+
+  private mutating func take(url line: ListLine) throws(Defect) -> ListedJob? {
+    switch block {
+    case .none:
+      block = .url(Stanza(line), isFirst: true)
+      return nil
+    case .url(let last, _):
+      block = .url(Stanza(line), isFirst: false)
+      return try Self.job(last)
+    case .job(var stanza):
+      try stanza.append(line)
+      block = .job(stanza)
+      return nil
+    }
+  }
+
+  /// A comment counts as a line of the job that it is in.
+  private mutating func skip(_ line: ListLine) throws(Defect) {
+    switch block {
+    case .none: break
+    case .url(var stanza, let isFirst):
+      try stanza.append(line)
+      block = .url(stanza, isFirst: isFirst)
+    case .job(var stanza):
+      try stanza.append(line)
+      block = .job(stanza)
+    }
+  }
+
+  /// Read as a worker reads it. What a journal says is left out.
+  private static func job(_ stanza: Stanza) throws(Defect) -> ListedJob {
+    var text = stanza.text
+    let read = text.withUTF8 { JobText(UnsafeRawBufferPointer($0)) }
+    if let defect = read.defect {
+      throw Defect(line: stanza.line + (defect.line ?? 1) - 1, reason: defect.reason)
+    }
+    var job = ListedJob(read.request, line: stanza.line)
+    job.request.urls = read.request.urls.map { .init(text: $0.text, number: stanza.line + $0.number - 1) }
+    return job
+  }
+}

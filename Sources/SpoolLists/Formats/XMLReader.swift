@@ -1,0 +1,106 @@
+internal import CExpat
+internal import Spool
+
+/// expat, without what a list does not need: a document type, and with it all entities, is refused.
+final class XMLReader {
+  struct Element {
+    /// Without its namespace.
+    let name: String
+    /// Empty where it has none.
+    let namespace: String
+    let attributes: [String: String]
+  }
+
+  /// What reads the elements. The depth of the outermost is 1.
+  protocol Receiver: AnyObject {
+    func begin(_ element: Element, depth: Int, line: Int) throws(Defect)
+    /// - Parameter text: what was in it, up to the next element.
+    func end(text: String, depth: Int, line: Int) throws(Defect)
+  }
+
+  static let deepest = 32
+  private static let longestText = 64 << 10
+  /// Between the namespace and the name: no character of XML.
+  private static let separator: Character = "\u{1F}"
+
+  private let parser: XML_Parser
+  private unowned let receiver: any Receiver
+  private var text: [UInt8] = []
+  private var depth = 0
+  private var defect: Defect?
+
+  init(_ receiver: any Receiver) throws(Defect) {
+    guard let parser = XML_ParserCreateNS(nil, XML_Char(bitPattern: Self.separator.asciiValue!)) else {
+      throw Defect(line: nil, reason: "out of memory")
+    }
+    self.parser = parser
+    self.receiver = receiver
+    XML_SetUserData(parser, Unmanaged.passUnretained(self).toOpaque())
+    XML_SetElementHandler(
+      parser,
+      { context, name, attributes in XMLReader.this(context)?.begin(name, attributes) },
+      { context, _ in XMLReader.this(context)?.end() })
+    XML_SetCharacterDataHandler(parser) { context, bytes, count in XMLReader.this(context)?.add(bytes, count) }
+    XML_SetStartDoctypeDeclHandler(parser) { context, _, _, _, _ in
+      XMLReader.this(context)?.refuse("a DOCTYPE, which no Metalink file needs")
+    }
+  }
+
+  deinit { XML_ParserFree(parser) }
+
+  /// - Parameter isLast: whether the document ends here.
+  func take(_ block: [UInt8], isLast: Bool) throws(Defect) {
+    let status = block.withUnsafeBytes { bytes in
+      XML_Parse(parser, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(bytes.count), isLast ? 1 : 0)
+    }
+    if let defect { throw defect }
+    if status != XML_STATUS_OK {
+      throw Defect(line: line, reason: "XML: \(String(cString: XML_ErrorString(XML_GetErrorCode(parser))))")
+    }
+  }
+
+  private var line: Int { Int(XML_GetCurrentLineNumber(parser)) }
+
+  private static func this(_ context: UnsafeMutableRawPointer?) -> XMLReader? {
+    guard let context else { return nil }
+    let reader = Unmanaged<XMLReader>.fromOpaque(context).takeUnretainedValue()
+    // expat may call once more after it was stopped.
+    return reader.defect == nil ? reader : nil
+  }
+
+  private func refuse(_ reason: String) { stop(Defect(line: line, reason: reason)) }
+
+  private func stop(_ defect: Defect) {
+    self.defect = defect
+    XML_StopParser(parser, 0)
+  }
+
+  private func begin(_ name: UnsafePointer<XML_Char>?, _ attributes: UnsafeMutablePointer<UnsafePointer<XML_Char>?>?) {
+    guard let name, depth < Self.deepest else { return refuse("elements more than \(Self.deepest) deep") }
+    depth += 1
+    text.removeAll(keepingCapacity: true)
+    var found: [String: String] = [:]
+    var position = 0
+    while let key = attributes?[position], let value = attributes?[position + 1] {
+      found[String(cString: key)] = String(cString: value)
+      position += 2
+    }
+    let parts = String(cString: name).split(separator: Self.separator)
+    let element = Element(
+      name: parts.last.map { String($0) } ?? "", namespace: parts.count > 1 ? String(parts[0]) : "", attributes: found)
+    do throws(Defect) { try receiver.begin(element, depth: depth, line: line) } catch { stop(error) }
+  }
+
+  private func end() {
+    do throws(Defect) {
+      try receiver.end(text: String(decoding: text, as: UTF8.self), depth: depth, line: line)
+    } catch { stop(error) }
+    text.removeAll(keepingCapacity: true)
+    depth -= 1
+  }
+
+  private func add(_ bytes: UnsafePointer<XML_Char>?, _ count: Int32) {
+    text += UnsafeRawBufferPointer(start: bytes, count: Int(count))
+    if text.count > Self.longestText { refuse("an element with over 64 KiB of text") }
+  }
+}

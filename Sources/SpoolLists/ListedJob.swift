@@ -1,0 +1,85 @@
+package import Spool
+
+/// A job as a list asks for it. Its URLs are not checked yet.
+package struct ListedJob: Sendable, Equatable {
+  package var request: JobRequest
+  /// The directory below the output root in which the list puts it, apart from `output:`; nil for none.
+  package var directory: String?
+  /// The line of the list where it begins, from 1.
+  package let line: Int
+
+  package init(_ request: JobRequest = JobRequest(), line: Int) {
+    self.request = request
+    self.line = line
+  }
+}
+
+/// The formats of lists. The raw value is that of `--format`.
+package enum ListFormat: String, CaseIterable, Sendable {
+  /// Jobs separated by blank lines, and plain URLs.
+  case native
+  /// An input file of aria2 (aria2c(1), Input File).
+  case aria2
+  /// SHA256SUMS and its kin: as sha256sum(1) prints them, or with BSD tags.
+  case sums
+  /// A file name and its CRC-32 in each line.
+  case sfv
+  /// Metalink 4 (RFC 5854) or 3.
+  case metalink
+  /// fetch.txt of a BagIt bag (RFC 8493 section 2.2.3).
+  case bagit
+
+  /// Names files, and no URLs: needs the URL that they are below.
+  package var needsBase: Bool { self == .sums || self == .sfv }
+}
+
+/// What a person says of a list.
+package struct ListOptions: Sendable {
+  /// nil: told by its looks.
+  package var format: ListFormat?
+  /// The URL that files are below; ends in a slash.
+  package var base: String?
+  /// Whether lines and options that are not known are left out. Otherwise the list is refused.
+  package var ignoresUnknown: Bool
+
+  package init(format: ListFormat? = nil, base: String? = nil, ignoresUnknown: Bool = false) {
+    self.format = format
+    self.base = base.map { $0.hasSuffix("/") ? $0 : $0 + "/" }
+    self.ignoresUnknown = ignoresUnknown
+  }
+}
+
+/// A format that is read line by line. A job may need several lines, so each comes out with a later one.
+protocol LineFormat: Sendable {
+  /// - Throws: ``Defect`` with the line's number.
+  mutating func take(_ line: ListLine) throws(Defect) -> ListedJob?
+  /// The last job, when there are no more lines.
+  mutating func finish() throws(Defect) -> ListedJob?
+}
+
+extension JobRequest {
+  /// Takes in the value of a key as the list has it in `line`.
+  mutating func set(_ key: JobKey, _ text: String, line: Int) throws(Defect) {
+    do throws(Defect) { try set(key, text) } catch { throw Defect(line: line, reason: error.reason) }
+  }
+
+  /// Adds a URL that is still to be checked.
+  mutating func add(url: some StringProtocol, line: Int) { urls.append(Line(text: String(url), number: line)) }
+
+  /// Declares a digest.
+  /// - Throws: ``Defect`` where another value of the same algorithm is declared.
+  mutating func declare(_ digest: Digest, line: Int) throws(Defect) {
+    if let known = expected.digests[digest.algorithm], known != digest {
+      throw Defect(line: line, reason: "two different values of \(digest.algorithm.rawValue) for one file")
+    }
+    expected.digests[digest.algorithm] = digest
+  }
+
+  /// Where the file goes: a name as the list has it, by the rules of `output:`.
+  mutating func place(at path: String, line: Int) throws(Defect) {
+    if let reason = OutputPath.defect(of: path) {
+      throw Defect(line: line, reason: "the name `\(escaped(path.prefix(80)))` \(reason)")
+    }
+    output = Line(text: path, number: line)
+  }
+}

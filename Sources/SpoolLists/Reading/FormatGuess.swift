@@ -1,0 +1,44 @@
+/// Tells a list's format by its looks.
+enum FormatGuess {
+  /// - Parameter head: the list's first bytes.
+  static func format(of head: [UInt8]) -> ListFormat {
+    var text = String(decoding: head.starts(with: [0xEF, 0xBB, 0xBF]) ? head.dropFirst(3) : head[...], as: UTF8.self)
+    // UTF-16 is XML's alone.
+    if head.starts(with: [0xFF, 0xFE]) || head.starts(with: [0xFE, 0xFF]) { return .metalink }
+    // The last line may be cut.
+    if head.count == ByteSource.blockSize, let end = text.lastIndex(of: "\n") { text = String(text[...end]) }
+    let lines = text.split(whereSeparator: \.isNewline)
+    guard let first = lines.first(where: { !$0.allSatisfy { $0 == " " || $0 == "\t" } && $0.first != "#" })
+    else { return .native }
+    if first.drop(while: { $0 == " " || $0 == "\t" }).first == "<" { return .metalink }
+    if first.first == ";" { return .sfv }
+    if isURL(first) { return formatOfURLs(lines, first) }
+    if ChecksumLine(tagged: first) != nil || ChecksumLine(gnu: first) != nil || first.hasPrefix("-----BEGIN PGP") {
+      return .sums
+    }
+    return ChecksumLine(sfv: first) != nil && !first.contains(": ") ? .sfv : .native
+  }
+
+  private static func formatOfURLs(_ lines: [Substring], _ first: Substring) -> ListFormat {
+    if BagItLine(first) != nil { return .bagit }
+    // An option, or several URLs in a line.
+    let isAria2 = lines.contains { line in
+      if line.first == " " || line.first == "\t" { return isOption(line) }
+      return isURL(line) && line.contains("\t")
+    }
+    return isAria2 ? .aria2 : .native
+  }
+
+  /// `name=value`, and not `key: value`, which may be indented too.
+  static func isOption(_ line: some StringProtocol) -> Bool {
+    let name = line.drop { $0 == " " || $0 == "\t" }.prefix { $0 != "=" }
+    return name.endIndex != line.endIndex && !name.isEmpty
+      && name.utf8.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x2D }
+  }
+
+  /// Begins with a scheme and `://`.
+  static func isURL(_ line: some StringProtocol) -> Bool {
+    let scheme = line.utf8.prefix { (0x61...0x7A).contains($0 | 0x20) || (0x30...0x39).contains($0) || $0 == 0x2B }
+    return !scheme.isEmpty && line.utf8[scheme.endIndex...].starts(with: "://".utf8)
+  }
+}

@@ -1,0 +1,181 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `spoolrun add --from`.
+@Suite struct ListTests {
+  let spool: TemporarySpool
+  let directory: TemporaryDirectory
+
+  init() throws {
+    spool = try TemporarySpool()
+    directory = try TemporaryDirectory()
+  }
+
+  private func file(_ text: String, name: String = "list") throws -> String {
+    let path = "\(directory.path)/\(name)"
+    try writeFile(path, Array(text.utf8))
+    return path
+  }
+
+  private func add(_ arguments: String...) async throws -> CommandResult {
+    try await spoolrun(["add", "--spool", spool.root] + arguments)
+  }
+
+  private func text(_ name: String) throws -> String {
+    String(decoding: try readFile(spool.path("new/\(name)")), as: UTF8.self)
+  }
+
+  @Test func `each entry becomes a job, once`() async throws {
+    let list = try file("http://h/a\nhttp://h/x?v=1\nhttp://h/x?v=2\nhttp://h/a\n\nhttp://h/b\noutput: d/b\n")
+    let first = try await add("--from", list)
+    #expect(first.output == "4 added, 1 in the list twice\n" && first.errors == "", "\(first)")
+    #expect(Set(spool.names("new")) == ["a", "x", "x~2", "b"] && spool.names("tmp") == [])
+    #expect(try text("x") == "url: http://h/x?v=1\n")
+    #expect(try text("x~2") == "url: http://h/x?v=2\noutput: x~2\n")
+    #expect(try text("b") == "url: http://h/b\noutput: d/b\n")
+    let second = try await add("--from", list)
+    #expect(second.output == "0 added, 4 already there, 1 in the list twice\n", "\(second)")
+    #expect(spool.names("new").count == 4)
+  }
+
+  @Test func `what is there in any state is not dropped again`() async throws {
+    let server = try simpleServer()
+    let list = try file(["a", "b", "c", "d", "404"].map { server.url("/\($0)\n") }.joined())
+    #expect(try await add("--from", list).output == "5 added\n")
+    #expect(try await spoolrun("hold", "--spool", spool.root, "c").status == .exited(0))
+    #expect(try await spoolrun("--once", spool.root).status != .exited(64))
+    #expect(spool.names("new") == [] && spool.names("done").count == 3)
+    #expect(unlink(spool.path("done/b")) == 0)
+    #expect(try await add("--from", list).output == "1 added, 4 already there\n")
+    #expect(spool.names("new") == ["b"])
+  }
+
+  @Test func `another job of the same name is left alone, and the list's gets a number`() async throws {
+    try spool.drop("a", "http://other/a\n")
+    let list = try file("http://h/a\nhttp://i/a\n")
+    #expect(try await add("--from", list).output == "2 added\n")
+    #expect(try text("a") == "http://other/a\n")
+    #expect(try text("a~2") == "url: http://h/a\n" && text("a~3") == "url: http://i/a\noutput: a~2\n")
+    #expect(try await add("--from", list).output == "0 added, 2 already there\n")
+  }
+
+  @Test func `options hold for all jobs that don't set them`() async throws {
+    let list = try file("http://h/a\n\nhttp://h/b\nattempts: 3\noutput: x/b\n")
+    let result = try await add("--from", list, "--attempts", "5", "--header", "A: b", "-o", "sets/", "--overwrite")
+    #expect(result.output == "2 added\n", "\(result)")
+    #expect(try text("a") == "url: http://h/a\noutput: sets/a\nheader: A: b\noverwrite: yes\nattempts: 5\n")
+    #expect(try text("b") == "url: http://h/b\noutput: sets/x/b\nheader: A: b\noverwrite: yes\nattempts: 3\n")
+  }
+
+  @Test(arguments: [
+    ("http://h/a\nhttp://h/\n", ":2: the URL does not end in a file name"), ("http://h/a\nmagnet://x/y\n", ":2: url: "),
+    ("http://h/a\n\nurl: http://h/b\noutput: x\n\nurl: http://h/c\noutput: x\n", ":6: an earlier line has the output"),
+    ("url: http://h/a\nurl: http://i/b\n", ":1: the URLs end in different names"), ("http://h/a\nfoo\n", ":2: neither"),
+    ("http://h/a\n\nurl: http://h/b\nurl: http:///c\noutput: c\n", ":4: url: no host"),
+    ("http://h/a\n dir=/srv/x\n", ":1: the output `/srv/x/a` is absolute"),
+    ("http://h/a\n\nhttp://h/b\nexpires: 2020-01-01\n", ":3: expires: "),
+  ])
+  func `a list with a mistake is refused as a whole`(text: String, message: String) async throws {
+    let path = try file(text)
+    let result = try await add("--from", path)
+    #expect(result.exitStatus == 64 && result.output == "", "\(result)")
+    #expect(result.errors.hasPrefix("spoolrun: \(path)\(message)"), "\(result)")
+    #expect(spool.names("new") == [] && spool.names("tmp") == [])
+  }
+
+  @Test(arguments: [
+    (["--from", "-", "http://h/a"], "either a list"), (["--from", "-", "--name", "x"], "--name: "),
+    (["--from", "-", "--size", "5"], "--size belongs to one file"),
+    (["--from", "-", "-o", "x"], "--output: for a list"),
+    (["--from", "-", "-o", "../"], "--output: contains"), (["--from", "-", "--base", "x"], "--base: no scheme"),
+    (["--from", "-", "--base", "http://h/?x"], "--base: must end in a path"),
+    (["--base", "http://h/", "http://h/a"], "are for a list"), ([], "no URL"),
+  ])
+  func `options that make no sense together`(arguments: [String], message: String) async throws {
+    let result = try await spoolrun(["add", "--spool", spool.root] + arguments)
+    #expect(result.exitStatus == 64 && result.errors.contains(message), "\(result)")
+  }
+
+  @Test func `a list that cannot be opened`() async throws {
+    let result = try await add("--from", "\(directory.path)/none\u{1b}")
+    #expect(result.exitStatus == 66 && result.errors.contains("none\\x1b: No such file"), "\(result)")
+  }
+
+  /// Lists of the programs that make them, by pipe: the digests are those of the files.
+  @Test(
+    .enabled("cksfv, rhash and openssl") {
+      try await Need.areMet(.program("cksfv"), .program("rhash"), .program("openssl"), .program("md5sum"))
+    },
+    arguments: [
+      "sha256sum a 'd/b c'", "md5sum -b a 'd/b c'", "sha512sum --tag a 'd/b c'", "cksum -a sha1 a 'd/b c'",
+      "openssl dgst -sha256 a 'd/b c'", "rhash --sfv a 'd/b c'", "cksfv a 'd/b c'", "rhash --bsd -MH a 'd/b c'",
+      "find . -name '[ab]*' | sort | xargs -d '\\n' sha1sum", "sha256sum a 'd/b c' | gzip",
+      "rhash --crc32 --simple a 'd/b c'",
+    ])
+  func `checksums of real programs hold`(command: String) async throws {
+    let server = try ScriptedServer { request, reply in
+      try reply.respond("200 OK", body: Array((request.target == "/p/a" ? "a\n" : "b c\n").utf8))
+    }
+    let line = """
+      set -o pipefail; mkdir d; echo a >a; echo 'b c' >'d/b c'
+      \(command) | \(try productPath("spoolrun")) add --spool "$1" --from - --base "$2"
+      """
+    let result = try await run(
+      ["/bin/bash", "-c", line, "bash", spool.root, server.url("/p")], directory: directory.path)
+    #expect(result.output == "2 added\n", "\(result)")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(spool.payloads == ["a", "d/b c"])
+    let receipt = try #require(try spool.lines("done/b c").first { $0.key == "verified" })
+    #expect(receipt["size"] == "4")
+    #expect(server.requests.map(\.target).contains("/p/d/b%20c"))
+  }
+
+  @Test(
+    .enabled("python3") { try await Need.program("python3").isMet() },
+    arguments: [
+      ("ena ena.tsv", "ERR1_2.fastq.gz", "https://ftp.sra.ebi.ac.uk/vol1/fastq/ERR1/ERR1_2.fastq.gz"),
+      ("zenodo zenodo.json", "data set.zip", "https://zenodo.org/api/records/1/files/data%20set.zip/content"),
+      ("pooch http://h/x pooch-registry.txt", "b.txt", "http://h/x/sub/b.txt"),
+      (
+        "huggingface O/N main huggingface.json", "model v1.bin",
+        "https://huggingface.co/O/N/resolve/main/sub/model%20v1.bin"
+      ),
+    ])
+  func `the filters of contrib write lists`(filter: String, name: String, url: String) async throws {
+    let line =
+      "set -o pipefail; \(SourceTree.root)/contrib/lists/\(filter) | $spoolrun add --spool \(spool.root) --from -"
+    let result = try await run(
+      ["/bin/bash", "-c", line], environment: testEnvironment.merging(["spoolrun": productPath("spoolrun")]) { $1 },
+      directory: "\(SourceTree.root)/Tests/Units/SpoolLists/Samples")
+    #expect(result.output == "2 added\n" || filter.hasPrefix("zenodo"), "\(result)")
+    let job = try text(name)
+    #expect(job.hasPrefix("url: \(url)\n"), "\(job)")
+    #expect(job.contains("md5: ") || job.contains("sha256: "), "\(job)")
+  }
+
+  @Test(.timeLimit(.minutes(10))) func `what a killed command has not dropped, the next one does`() async throws {
+    // Several groups, some of which are not dropped yet.
+    let count = 12_000
+    let list = try file((0..<count).map { "http://h/\($0 % 100)/x-\($0 % 10_000)\n" }.joined())
+    let command = try startSpoolrun(["add", "--spool", spool.root, "--from", list])
+    try await waitUntil("jobs are dropped") { !self.spool.names("new").isEmpty }
+    command.send(signal: SIGKILL)
+    _ = try await command.result()
+    let dropped = spool.names("new").count
+    #expect(dropped > 0 && dropped < count)
+    let again = try await add("--from", list)
+    #expect(again.output.hasPrefix("\(10_000 - dropped) added, \(dropped) already there"), "\(again)")
+    #expect(Set(spool.names("new")) == Set((0..<10_000).map { "x-\($0)" }))
+  }
+
+  @Test(.enabled("a terminal") { try await Need.terminal.isMet() })
+  func `a long list shows how far it is`() async throws {
+    let list = try file((0..<4000).map { "http://h/x-\($0)\n" }.joined())
+    let result = try await runInTerminal(
+      "\(try productPath("spoolrun")) add --spool \(spool.root) --from \(list)",
+      environment: testEnvironment.merging(["TERM": "xterm"]) { $1 })
+    #expect(result.output.contains("checking ") && result.output.contains("dropping "), "\(result)")
+    #expect(result.output.hasSuffix("4000 added\r\n"))
+  }
+}

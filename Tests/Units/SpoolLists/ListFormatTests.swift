@@ -1,0 +1,256 @@
+import Spool
+import SpoolLists
+import TestSupport
+import Testing
+
+/// What each format of lists says, and what is refused in which line.
+@Suite struct ListFormatTests {
+  private static let samples = "\(SourceTree.root)/Tests/Units/SpoolLists/Samples"
+  private static let md5 = "b1946ac92492d2347c6235b4d2611184"
+  private static let sha256 = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"
+
+  /// The jobs' texts, each with its directory in front.
+  private func jobs(_ list: ListReader) throws -> [String] {
+    var jobs: [String] = []
+    while let job = try list.next() { jobs.append((job.directory.map { "[\($0)] " } ?? "") + job.request.text) }
+    return jobs
+  }
+
+  private func jobs(_ text: String, _ options: ListOptions = ListOptions(base: "http://h/d")) throws -> [String] {
+    try jobs(ListReader(contents: Array(text.utf8), options))
+  }
+
+  private func defect(_ text: String, _ options: ListOptions = ListOptions(base: "http://h/d")) -> String {
+    do {
+      return "no defect: \(try jobs(text, options))"
+    } catch {
+      return "\(error)"
+    }
+  }
+
+  @Test(arguments: [
+    ("http://h/a\n", ListFormat.native), ("# c\n\nurl: http://h/a\n", .native), ("", .native), ("foo\n", .native),
+    ("http://h/a\n output: x\n", .native), ("http://h/a\thttp://i/a\n", .aria2), ("http://h/a\n  out=x\n", .aria2),
+    ("\(sha256)  a\n", .sums), ("\\\(md5) *a\n", .sums), ("SHA256 (a) = \(sha256)\n", .sums),
+    ("# c\nSHA2-256(a)= \(sha256)\n", .sums), ("; c\na 46EA081F\n", .sfv), ("a b.bin 46ea081f\n", .sfv),
+    ("\u{FEFF}<?xml version=\"1.0\"?><metalink/>", .metalink), ("  <metalink/>", .metalink),
+    ("http://h/a 5 data/a\n", .bagit), ("http://h/a - data/a b\n", .bagit),
+  ])
+  func `told by its looks`(text: String, format: ListFormat) throws {
+    let options = ListOptions(base: "http://h/", ignoresUnknown: true)
+    #expect(try ListReader(contents: Array(text.utf8), options).format == format)
+  }
+
+  @Test func `URLs, and jobs between blank lines`() throws {
+    let text = """
+      http://h/a
+      # a comment
+      http://h/b
+
+      # two mirrors
+      url: http://h/c
+      url: http://i/c
+      output: d/c
+
+      http://h/e
+      size: 5\r
+      done: 2026-01-01T00:00:00Z attempts=1
+      """
+    #expect(
+      try jobs(text) == [
+        "url: http://h/a\n", "url: http://h/b\n", "url: http://h/c\nurl: http://i/c\noutput: d/c\n",
+        "url: http://h/e\nsize: 5\n",
+      ])
+  }
+
+  @Test(arguments: [
+    ("http://h/a\nhttp://h/b\noutput: b\n", "line 3: behind several URLs"),
+    ("output: b\nhttp://h/a\nhttp://h/b\n", "line 1: several bare URLs"),
+    ("http://h/a\n\n\n# c\nurl: http://h/b\nsiez: 5\n", "line 6: unknown key"),
+    ("http://h/a\n\noutput: x\n", "line 3: no URL"), ("http://h/a\nfoo\n", "line 2: neither"),
+    ("http://h/a\n\nhttp://h/b\n size=5\n", "line 4: an option as in aria2"),
+    ("url: http://h/a\noutput: ../x\n", "line 2: output: contains `..`"),
+    ("http://h/a\n\u{1b}[2J\n", "line 2: control bytes"),
+  ])
+  func `a native list is refused in a line`(text: String, reason: String) {
+    #expect(defect(text, ListOptions(format: .native)).hasPrefix(reason))
+  }
+
+  @Test func `what aria2 saved`() throws {
+    let options = ListOptions(ignoresUnknown: true)
+    let expected = [
+      "[sub] url: http://127.0.0.1:9/c.bin\nheader: Referer: http://h/\nheader: User-Agent: x\n",
+      "url: http://127.0.0.1:9/d.bin\n",
+      """
+      url: http://127.0.0.1:9/a.bin
+      url: http://127.0.0.1:9/m/a.bin
+      output: x/a.bin
+      sha256: b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c
+      header: X-A: b
+
+      """,
+    ]
+    #expect(try jobs(ListReader(Array("\(Self.samples)/aria2-session.txt".utf8), options)) == expected)
+    let zipped = try jobs(ListReader(Array("\(Self.samples)/aria2-session.txt.gz".utf8), options))
+    #expect(zipped.map { $0.replacing("[out] ", with: "") } == expected)
+  }
+
+  @Test(arguments: [
+    (" out=x\nhttp://h/a\n", "line 1: an option before"),
+    ("http://h/a\n max-tries=5\n", "line 2: the option `max-tries`"),
+    ("http://h/a\n out\n", "line 2: neither"), ("http://h/a\n checksum=adler32=1\n", "line 2: checksum: must be TYPE"),
+    ("http://h/a\n checksum=md5=1\n", "line 2: checksum: must be 32"),
+    ("http://h/a\n\n\nhttp://h/b\n out=../x\n", "line 4: the name `../x` contains `..`"),
+    ("http://h/a\n header=Range: 1\n", "line 2: header: range is set by the worker"),
+    ("http://h/a\n referer=*\n", "line 2: the option `referer`"),
+  ])
+  func `aria2's list is refused in a line`(text: String, reason: String) {
+    #expect(defect(text, ListOptions(format: .aria2)).hasPrefix(reason))
+  }
+
+  @Test func `checksums as programs print them`() throws {
+    func job(_ name: String, _ digests: String, url: String? = nil) -> String {
+      "url: http://h/d/\(url ?? name)\noutput: \(name)\n\(digests)\n"
+    }
+    #expect(
+      try jobs("\(Self.sha256)  ./x/a b\n\\\(Self.md5) *a\\\\b\n# c\n\n")
+        == [
+          job("x/a b", "sha256: \(Self.sha256)", url: "x/a%20b"), job("a\\b", "md5: \(Self.md5)", url: "a%5Cb"),
+        ])
+    #expect(
+      try jobs(
+        "MD5   (a (1)) = \(Self.md5)\nSHA2-256(a (1))= \(Self.sha256)\nSHA256 (ü) = WJG1tSLV3whtD/CxEPvZ0hu0/HFjrzTQgoai6Eb2vgM=\n"
+      )
+        == [
+          job("a (1)", "sha256: \(Self.sha256)\nmd5: \(Self.md5)", url: "a%20%281%29"),
+          job("ü", "sha256: \(Self.sha256)", url: "%C3%BC"),
+        ])
+    #expect(
+      try jobs("; cksfv\r\nd/a b   46ea081f\r\n") == [job("d/a b", "crc32: 46EA081F", url: "d/a%20b")])
+    #expect(
+      try jobs("\(Self.md5)  a\nSHA224 (a) = 12\nfoo\n", ListOptions(base: "http://h/d/", ignoresUnknown: true))
+        == [job("a", "md5: \(Self.md5)")])
+  }
+
+  @Test(arguments: [
+    ("\(md5)  a\nfoo\n", "line 2: no line of a list"), ("\(md5)  -\n", "line 1: `-` is no file"),
+    ("\(md5)  ../a\n", "line 1: the name `../a` contains `..`"), ("\(md5)  /a\n", "line 1: the name `/a` is absolute"),
+    ("\\\(md5)  a\\nb\n", "line 1: the name `a\\x0ab` contains control bytes"),
+    ("\(md5)  a\nMD5 (a) = d3b07384d113edec49eaa6238ad5ff00\n", "line 2: two different values of md5"),
+    ("SHA224 (a) = 12\n", "line 1: a checksum of another kind"), ("; c\nfoo\n", "line 2: must be a file's name"),
+  ])
+  func `a list of checksums is refused in a line`(text: String, reason: String) {
+    #expect(defect(text).hasPrefix(reason), "\(defect(text))")
+  }
+
+  @Test func `checksums need to know where the files are`() {
+    #expect(defect("\(Self.md5)  a\n", ListOptions()).contains("--base URL"))
+  }
+
+  @Test(arguments: ["four.meta4", "three.metalink"])
+  func `Metalink 4 and 3`(sample: String) throws {
+    let list = try ListReader(Array("\(Self.samples)/\(sample)".utf8), ListOptions())
+    #expect(list.format == .metalink)
+    // By priority, of web servers alone, and the strongest digest.
+    #expect(
+      try jobs(list) == [
+        """
+        url: http://a.example/big.bin
+        url: http://b.example/big.bin
+        output: big.bin
+        size: 300000
+        sha256: 886715e4051e827f4fe215df3053af3f85ad0d352db2c829c7487af6d78efe30
+
+        """
+      ])
+  }
+
+  @Test func `of a Metalink file only its own elements count`() throws {
+    let text = """
+      <metalink xmlns="urn:ietf:params:xml:ns:metalink" xmlns:o="urn:o"><file name="d/a">
+        <o:url>http://o/a</o:url><url> ftp://h/a
+        </url><pieces length="1" type="sha-1"><hash>00</hash></pieces><metaurl mediatype="torrent">http://h/t</metaurl>
+        <hash type="sha-224">00</hash><hash type="md5">\(Self.md5)</hash></file></metalink>
+      """
+    #expect(try jobs(text) == ["url: ftp://h/a\noutput: d/a\nmd5: \(Self.md5)\n"])
+  }
+
+  @Test(arguments: [
+    ("<!DOCTYPE m [<!ENTITY a \"b\">]>\n<metalink>&a;</metalink>", "line 1: a DOCTYPE"),
+    ("<html>\n</html>", "line 1: XML, but no Metalink"),
+    ("<metalink>\n<file name=\"a\"></file>", "line 2: the file `a`"),
+    ("<metalink>\n<file></file>", "line 2: a file without a name"), ("<metalink>\n", "line 2: XML: no element found"),
+    ("<metalink>\n</metalinc>", "line 2: XML: mismatched tag"), ("<metalink>&a;", "line 1: XML: undefined entity"),
+    (
+      "<metalink><file name=\"../a\">\n<url>http://h/a</url></file></metalink>", "line 1: the name `../a` contains `..`"
+    ),
+    ("<metalink><file name=\"a\">\n<hash type=\"md5\">0</hash></file></metalink>", "line 2: hash: must be 32"),
+    (String(repeating: "<metalink>", count: 40), "line 1: elements more than 32 deep"),
+  ])
+  func `a Metalink file is refused in a line`(text: String, reason: String) {
+    #expect(defect(text, ListOptions(format: .metalink)).hasPrefix(reason), "\(defect(text))")
+  }
+
+  @Test func `a bag's files, with the digests of its manifest`() throws {
+    let list = try ListReader(Array("\(Self.samples)/bag/fetch.txt".utf8), ListOptions())
+    #expect(
+      try jobs(list) == [
+        "url: http://h.example/a\noutput: data/a.bin\nsize: 6\nsha256: \(Self.sha256)\n",
+        """
+        url: http://h.example/b%20c
+        output: data/sub/per%cent and blank.txt
+        sha256: 73cb3858a687a8494ca3323053016282f3dad39d42cf62ca4e79dda2aac7d9ac
+
+        """,
+      ])
+  }
+
+  @Test func `a bag without the file in its manifest, or without a manifest`() throws {
+    let directory = try TemporaryDirectory()
+    let path = "\(directory.path)/fetch.txt"
+    try writeFile(path, Array("http://h/a 5 data/a\nhttp://h/b 5 data/b%0Ac\n".utf8))
+    #expect(throws: Defect.self) { try self.jobs(ListReader(Array(path.utf8), ListOptions())) }
+    try writeFile("\(directory.path)/manifest-md5.txt", Array("\(Self.md5)  data/a\n".utf8))
+    #expect(defect(inFile: path) == "line 2: the name `data/b\\x0ac` contains control bytes")
+    try writeFile(path, Array("http://h/a 5 data/a\nhttp://h/b 5 data/b\n".utf8))
+    #expect(defect(inFile: path) == "line 2: `data/b` is not in manifest-md5.txt")
+    try writeFile("\(directory.path)/manifest-md5.txt", Array("\(Self.md5)  data/a\nfoo\n".utf8))
+    #expect(defect(inFile: path) == "manifest-md5.txt: line 2: must be the MD5 and the path of a file")
+    try writeFile(path, Array("http://h/a 5 bagit.txt\n".utf8))
+    try writeFile("\(directory.path)/manifest-md5.txt", [])
+    #expect(defect(inFile: path) == "line 1: a path that is not below data/: a bag fetches only its payload")
+  }
+
+  private func defect(inFile path: String) -> String {
+    do {
+      return "no defect: \(try jobs(ListReader(Array(path.utf8), ListOptions())))"
+    } catch {
+      return "\(error)"
+    }
+  }
+
+  @Test func `damaged gzip, and lines without end`() throws {
+    let directory = try TemporaryDirectory()
+    let path = "\(directory.path)/list"
+    var bytes = try readFile("\(Self.samples)/aria2-session.txt.gz")
+    try writeFile(path, Array(bytes.dropLast(12)))
+    #expect(defect(inFile: path) == "the gzipped data ends too early")
+    bytes[20] ^= 0xFF
+    try writeFile(path, bytes)
+    #expect(defect(inFile: path) == "the gzipped data is damaged")
+    try writeFile(path, [UInt8](repeating: 0x61, count: 200_000))
+    #expect(defect(inFile: path) == "line 1: a line of over 64 KiB: a list is plain text")
+  }
+
+  @Test func `names are given once, and the same each time`() {
+    func names(_ wanted: [String]) -> [String] {
+      var names = ListNames()
+      return wanted.map { wanted in
+        String(decoding: names.name(Array(wanted.utf8)) { Array("\(wanted)~\($0)".utf8) }, as: UTF8.self)
+      }
+    }
+    #expect(names(["a", "b", "a~2", "a", "a", "b"]) == ["a", "b", "a~2", "a~3", "a~4", "b~2"])
+    // Ten thousand of one name are no more work than ten thousand names.
+    #expect(names(Array(repeating: "a", count: 10_000)).last == "a~10000")
+  }
+}
