@@ -69,6 +69,17 @@ class Dropped:
     path: Path = Path()
 
 
+def holders(path: Path) -> list[str]:
+    """The processes that have the file open, and its times."""
+    status = path.stat()
+    found = [f"nobody: changed {time.time() - status.st_mtime:.1f} s ago, {status.st_size} bytes, {oct(status.st_mode)}"]
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            if link.stat().st_ino == status.st_ino and link.stat().st_dev == status.st_dev:
+                found.append(f"{link.parent.parent.name} {(link.parent.parent / 'comm').read_text().strip()} as {os.readlink(link)}")
+    return found[1:] or found
+
+
 class Batch:
     def __init__(self, program: Path, server: Server, work: Path, trials: list[Trial], can_reboot: bool):
         self.program = program
@@ -416,7 +427,9 @@ class Batch:
             if dropped.state != "done":
                 # Of each of these runs, how it ended.
                 ends = [line for line in path.read_text().splitlines() if line.startswith(("failed:", "interrupted:"))][-HONEST_RUNS:]
-                self.found(dropped, "stuck", "\n".join([f"in {dropped.state} after {HONEST_RUNS} runs with an honest server:", *ends]))
+                said = [line for log in self.work.glob("log*") for line in log.read_text(errors="replace").splitlines() if f'"{dropped.name}' in line]
+                held = [f"open in {holder}" for holder in holders(path)]
+                self.found(dropped, "stuck", "\n".join([f"in {dropped.state} after {HONEST_RUNS} runs with an honest server:", *ends, *said[-6:], *held]))
                 continue
             self.judge_payload(dropped, path)
         self.judge_words()

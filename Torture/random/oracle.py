@@ -80,7 +80,7 @@ def explain(trial: Trial, job: Job, payload: bytes, text: str, log: list[Sent]) 
         return STATED
     if is_stated_total(payload, own, log):
         return STATED
-    if job.declares_size and is_begin_without_total(payload, log):
+    if job.declares_size and (is_begin_without_total(payload, log) or any(one.how == "closed" and one.body == payload for one in log)):
         return DECLARED
     if is_surplus_continued(payload, log):
         return SURPLUS
@@ -100,11 +100,17 @@ def is_stated_total(payload: bytes, own: list[Resource], log: list[Sent]) -> boo
     for number, answer in enumerate(log):
         if answer.version is None or answer.total != len(payload) or not answer.version.content.startswith(payload):
             continue
-        if answer.status == 200 and answer.how != "whole":
+        if answer.status == 200 and answer.how != "whole" and is_contradicted(answer, log[number + 1 :]):
             continue
         if answer.status != 416 or not knows_other_total(log[:number], answer):
             return True
     return False
+
+
+def is_contradicted(answer: Sent, later: list[Sent]) -> bool:
+    """Whether a later range of the same version showed that the file is longer or shorter than the answer said."""
+    parts = [one for one in later if one.status == 206 and one.url == answer.url and one.validator == answer.validator]
+    return any(one.total not in (None, answer.total) or (one.reach or 0) > answer.total for one in parts)
 
 
 def is_begin_without_total(payload: bytes, log: list[Sent]) -> bool:

@@ -48,6 +48,17 @@ class Answer:
             return max(0, len(self.body) - 1 - self.code * 50)
         return len(self.body) if self.framing == "length" else None
 
+    @property
+    def stated_total(self) -> int | None:
+        """The length of the whole that a client reads from it."""
+        return self.announced if self.status == 200 and self.announced is not None else self.total
+
+    @property
+    def reach(self) -> int | None:
+        """The end of the stated range: the offset behind its last byte."""
+        found = next((re.match(r"bytes \d+-(\d+)/", value) for name, value in self.fields if name == "content-range"), None)
+        return int(found[1]) + 1 if found else None
+
 
 @dataclass
 class Sent:
@@ -65,6 +76,8 @@ class Sent:
     body: bytes = b""
     how: str = "cut"
     is_page: bool = False
+    # Where the stated range ends, as an offset: what follows it, not its last byte.
+    reach: int | None = None
     words: str = ""
 
     @classmethod

@@ -100,8 +100,8 @@ class Play:
         made = answer(self.trial, step, number, request, resource, version, older)
         is_page = step.kind == "portal"
         sent = Sent(
-            self.run, request.range, made.status, resource.url, version if step.kind == "serve" else None, len(made.body) if is_page else made.total,
-            made.validator, is_page=is_page
+            self.run, request.range, made.status, resource.url, version if step.kind == "serve" else None, len(made.body) if is_page else made.stated_total,
+            made.validator, is_page=is_page, reach=made.reach
         )
         if made.end == "stall" and not self.may_stall():
             made.end = "fin"

@@ -151,7 +151,12 @@ private struct Judge {
     if let failure = sizeFailure(joined.size) { return .fail(failure) }
     // Without a total, the end of a piece could be taken for the end of the file.
     if joined.size == nil, plan.last != nil { return .askUnbounded("the total is not known") }
-    return plan.offset == 0 ? firstPiece(joined, end: last + 1) : continuation(joined, total: total)
+    if plan.offset == 0 { return firstPiece(joined, end: last + 1) }
+    // A response that does not state the size may still show that the known one is wrong.
+    if let size = asked.version?.size, last >= size {
+      return .startOver("the range ends beyond the file's \(size) bytes")
+    }
+    return continuation(joined, total: total)
   }
 
   /// The first of several pieces is taken if it is the whole file, or if later pieces can be checked for the same

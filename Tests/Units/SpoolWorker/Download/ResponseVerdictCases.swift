@@ -82,6 +82,12 @@ extension VerdictCase {
   ]
 
   static let partial = [
+    VerdictCase(
+      name: "a range beyond the known size, no total", status: 206,
+      fields: ["content-range: bytes 50-100/*", "etag: \"v1\""], verdict: "startOver"),
+    VerdictCase(
+      name: "a range to the known size, no total", status: 206,
+      fields: ["content-range: bytes 50-99/*", "etag: \"v1\""], verdict: "append"),
     VerdictCase(name: "right", status: 206, fields: good, verdict: "append"),
     VerdictCase(
       name: "right, less than asked for", status: 206, fields: ["content-range: bytes 50-59/100", "etag: \"v1\""],
