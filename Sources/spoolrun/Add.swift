@@ -30,7 +30,11 @@ struct Add: ParsableCommand {
   func run() throws {
     // Each file that is made has a mode of its own.
     umask(0o027)
-    if let file = list.from { return try AddList(file, self).run(in: spool) }
+    if let file = list.from {
+      if !urls.isEmpty { throw ListArguments.refusal("either a list by --from, or URLs") }
+      if name != nil || remoteName { throw ListArguments.refusal("--name and --remote-name are for one file") }
+      return try list.command(file, job).run(in: spool.open())
+    }
     let (text, name) = try checkedJob()
     let spool = try spool.open()
     do throws(SpoolError) {
@@ -43,12 +47,7 @@ struct Add: ParsableCommand {
 
   /// Checks the job. In `validate()`, its errors would come before that of an unknown option.
   private func checkedJob() throws -> (text: String, name: JobName) {
-    do throws(TransferError) {
-      try Libcurl.load()
-    } catch {
-      Terminal.error(error.description)
-      throw ExitStatus.unavailable.code
-    }
+    try Libcurl.loadOrExit()
     do {
       var request = try jobRequest()
       if remoteName { request = try namedByServer(request) }
@@ -94,16 +93,5 @@ struct Add: ParsableCommand {
         "the URLs end in different names: run `add` once per file, or use --output PATH if they are mirrors of one")
     }
     return request
-  }
-
-  private func jobName(_ request: JobRequest) throws -> JobName {
-    if let name {
-      let fileName = FileName(RawArguments.bytes(of: [name])[0])
-      guard let job = JobName(fileName) else {
-        throw ValidationError("--name: \(JobName.defect(of: fileName) ?? "its name starts with a dot")")
-      }
-      return job
-    }
-    return JobName(like: request.outputText(named: (try? URLParts(urls[0]))?.lastPathSegment) ?? "")
   }
 }

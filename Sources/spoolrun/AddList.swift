@@ -1,99 +1,18 @@
-internal import ArgumentParser
 internal import Spool
 internal import SpoolLists
 internal import SystemPackage
-internal import Transfer
-
-extension ListFormat: ExpressibleByArgument {}
-
-/// The options of `spoolrun add` for lists.
-struct ListArguments: ParsableArguments {
-  @Option(
-    name: .long,
-    help: ArgumentHelp("Drop a job for each entry of a list; - for standard input.", valueName: "file"),
-    completion: .file())
-  var from: String?
-
-  @Option(name: .long, help: ArgumentHelp("The list's format. (default: by its looks)", valueName: "format"))
-  var format: ListFormat?
-
-  @Option(name: .long, help: ArgumentHelp("The URL that the files of a list of checksums are below.", valueName: "url"))
-  var base: String?
-
-  @Flag(name: .long, help: "Leave out what is not known of a list, instead of refusing it.")
-  var ignoreUnknown = false
-
-  /// - Throws: ``ValidationError`` where an option is given that means nothing without a list.
-  func refuseWithoutFile() throws {
-    if format != nil || base != nil || ignoreUnknown {
-      throw ValidationError("--format, --base and --ignore-unknown are for a list: add --from FILE")
-    }
-  }
-}
 
 /// `spoolrun add --from`: reads and checks the whole list, then drops its jobs.
 struct AddList {
   /// What messages call the list.
-  private let title: String
+  let title: String
   /// nil for standard input.
-  private let path: [UInt8]?
-  private let options: ListOptions
-  private var plan: ListPlan
+  let path: [UInt8]?
+  let options: ListOptions
+  let plan: ListPlan
 
   /// - Throws: the exit status, after a message on stderr.
-  init(_ file: String, _ command: Add) throws {
-    let list = command.list
-    path = file == "-" ? nil : RawArguments.bytes(of: [file])[0]
-    title = path.map { escaped($0) } ?? "standard input"
-    do {
-      try Self.load()
-      if !command.urls.isEmpty { throw ValidationError("either a list by --from, or URLs") }
-      if command.remoteName { throw ValidationError("--remote-name asks for one file: it cannot be given for a list") }
-      if command.name != nil { throw ValidationError("--name: the jobs of a list get their names from it") }
-      var request = JobRequest()
-      for (key, text) in command.job.given where key.name != "output" {
-        if key.isPerJob, key.name != "root" {
-          throw ValidationError("--\(key.name) belongs to one file: it cannot be given for a list")
-        }
-        do throws(Defect) { try request.set(key, text) } catch { throw ValidationError(error.reason) }
-      }
-      options = ListOptions(
-        format: list.format, base: try list.base.map(Self.base), ignoresUnknown: list.ignoreUnknown)
-      plan = ListPlan(request, directory: try command.job.text("output").map(Self.directory))
-    } catch let error as ValidationError {
-      // If it were thrown on from here, the usage of `spoolrun` would be printed with it, not that of `add`.
-      Terminal.error("\(error.message); see `spoolrun add --help`")
-      throw ExitStatus.usage.code
-    }
-  }
-
-  private static func load() throws {
-    do throws(TransferError) { try Libcurl.load() } catch {
-      Terminal.error(error.description)
-      throw ExitStatus.unavailable.code
-    }
-  }
-
-  private static func base(_ text: String) throws -> String {
-    do throws(URLProblem) { _ = try URLParts(text) } catch { throw ValidationError("--base: \(error.reason)") }
-    if text.contains(where: { $0 == "?" || $0 == "#" }) {
-      throw ValidationError("--base: must end in a path, not in a query or fragment")
-    }
-    return text
-  }
-
-  private static func directory(_ text: String) throws -> String {
-    guard text.hasSuffix("/"), text != "/" else {
-      throw ValidationError("--output: for a list it names a directory, with a slash behind, such as sets/")
-    }
-    let path = String(text.dropLast())
-    if let reason = OutputPath.defect(of: path) { throw ValidationError("--output: \(reason)") }
-    return path
-  }
-
-  /// - Throws: the exit status, after a message on stderr.
-  func run(in option: SpoolOption) throws {
-    let spool = try option.open()
+  func run(in spool: Spool) throws {
     let progress = ListProgress()
     defer { progress.finish() }
     do {

@@ -13,10 +13,7 @@ struct GetPlan {
 
   /// - Throws: the exit status, after a message.
   func items() throws -> [GetItem] {
-    do throws(TransferError) { try Libcurl.load() } catch {
-      Terminal.error(error.description)
-      throw ExitStatus.unavailable.code
-    }
+    try Libcurl.loadOrExit()
     let place = GetPlace(output) { path in
       var status = stat()
       return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR

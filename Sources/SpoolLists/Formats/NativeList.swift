@@ -37,8 +37,8 @@ struct NativeList: LineFormat {
       try skip(line)
       return nil
     }
-    if FormatGuess.isURL(content) { return try take(url: line) }
-    if line.isIndented, FormatGuess.isOption(line.text) {
+    if LineLooks.isURL(content) { return try take(url: line) }
+    if line.isIndented, LineLooks.isOption(line.text) {
       throw Defect(line: line.number, reason: "an option as in aria2's input files: use --format aria2 for these")
     }
     switch block {

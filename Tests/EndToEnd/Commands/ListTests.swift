@@ -85,7 +85,7 @@ import Testing
   }
 
   @Test(arguments: [
-    (["--from", "-", "http://h/a"], "either a list"), (["--from", "-", "--name", "x"], "--name: "),
+    (["--from", "-", "http://h/a"], "either a list"), (["--from", "-", "--name", "x"], "--name and --remote-name are"),
     (["--from", "-", "--size", "5"], "--size belongs to one file"),
     (["--from", "-", "-o", "x"], "--output: for a list"),
     (["--from", "-", "-o", "../"], "--output: contains"), (["--from", "-", "--base", "x"], "--base: no scheme"),

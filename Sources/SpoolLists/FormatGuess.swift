@@ -12,7 +12,7 @@ enum FormatGuess {
     else { return .native }
     if first.drop(while: { $0 == " " || $0 == "\t" }).first == "<" { return .metalink }
     if first.first == ";" { return .sfv }
-    if isURL(first) { return formatOfURLs(lines, first) }
+    if LineLooks.isURL(first) { return formatOfURLs(lines, first) }
     if ChecksumLine(tagged: first) != nil || ChecksumLine(gnu: first) != nil || first.hasPrefix("-----BEGIN PGP") {
       return .sums
     }
@@ -23,22 +23,9 @@ enum FormatGuess {
     if BagItLine(first) != nil { return .bagit }
     // An option, or several URLs in a line.
     let isAria2 = lines.contains { line in
-      if line.first == " " || line.first == "\t" { return isOption(line) }
-      return isURL(line) && line.contains("\t")
+      if line.first == " " || line.first == "\t" { return LineLooks.isOption(line) }
+      return LineLooks.isURL(line) && line.contains("\t")
     }
     return isAria2 ? .aria2 : .native
-  }
-
-  /// `name=value`, and not `key: value`, which may be indented too.
-  static func isOption(_ line: some StringProtocol) -> Bool {
-    let name = line.drop { $0 == " " || $0 == "\t" }.prefix { $0 != "=" }
-    return name.endIndex != line.endIndex && !name.isEmpty
-      && name.utf8.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x2D }
-  }
-
-  /// Begins with a scheme and `://`.
-  static func isURL(_ line: some StringProtocol) -> Bool {
-    let scheme = line.utf8.prefix { (0x61...0x7A).contains($0 | 0x20) || (0x30...0x39).contains($0) || $0 == 0x2B }
-    return !scheme.isEmpty && line.utf8[scheme.endIndex...].starts(with: "://".utf8)
   }
 }
