@@ -6,22 +6,19 @@ internal import Glibc
 /// `@unchecked Sendable`: `lock` guards all but `hashes`, which the thread has from the time that `isRunning` is set
 /// until it is unset, and otherwise the one that brings the bytes.
 final class HashingQueue: @unchecked Sendable {
-  /// In bytes; as the data is written (`BlockBuffer`).
-  static let blockSize = 256 << 10
   /// Blocks that may wait: 2 MiB, a few milliseconds of a digest.
   static let mostBlocks = 8
   /// To hand fewer bytes over takes longer than to compute their digest.
   private static let small = 32 << 10
 
-  private struct Block {
-    let memory: UnsafeMutableRawBufferPointer
-    var count = 0
+  private struct Piece {
+    /// What keeps `bytes` in memory.
+    let block: Block
+    let bytes: UnsafeRawBufferPointer
   }
 
   private var hashes: [HashState]
-  private var waiting: [Block] = []
-  /// Memory to use again.
-  private var free: [Block] = []
+  private var waiting: [Piece] = []
   private var isRunning = false
   private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
@@ -33,7 +30,6 @@ final class HashingQueue: @unchecked Sendable {
   }
 
   deinit {
-    for block in free { block.memory.deallocate() }
     pthread_cond_destroy(changed)
     pthread_mutex_destroy(lock)
     changed.deallocate()
@@ -41,13 +37,24 @@ final class HashingQueue: @unchecked Sendable {
   }
 
   /// Takes bytes in; may wait until the thread has taken others.
-  func update(_ bytes: UnsafeRawBufferPointer) {
+  /// - Parameter block: the memory that they are in; nil for other memory, from which they are copied.
+  func update(_ bytes: UnsafeRawBufferPointer, in block: Block? = nil) {
+    if let block {
+      if !takeSmall(bytes) { handOver(Piece(block: block, bytes: bytes)) }
+      return
+    }
     var rest = bytes
     while !rest.isEmpty {
-      let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(Self.blockSize))
-      if !takeSmall(piece) { handOver(piece) }
-      rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(piece.count))
+      let bytes = UnsafeRawBufferPointer(rebasing: rest.prefix(Block.size))
+      if !takeSmall(bytes) { handOver(copy(bytes)) }
+      rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(bytes.count))
     }
+  }
+
+  private func copy(_ bytes: UnsafeRawBufferPointer) -> Piece {
+    let block = Block()
+    block.memory.copyMemory(from: bytes)
+    return Piece(block: block, bytes: UnsafeRawBufferPointer(rebasing: block.memory[..<bytes.count]))
   }
 
   private func takeSmall(_ bytes: UnsafeRawBufferPointer) -> Bool {
@@ -56,16 +63,10 @@ final class HashingQueue: @unchecked Sendable {
     return true
   }
 
-  private func handOver(_ bytes: UnsafeRawBufferPointer) {
-    var block =
-      withLock {
-        while waiting.count >= Self.mostBlocks { pthread_cond_wait(changed, lock) }
-        return free.popLast()
-      } ?? Block(memory: .allocate(byteCount: Self.blockSize, alignment: 4096))
-    block.memory.copyMemory(from: bytes)
-    block.count = bytes.count
+  private func handOver(_ piece: Piece) {
     let wasRunning = withLock {
-      waiting.append(block)
+      while waiting.count >= Self.mostBlocks { pthread_cond_wait(changed, lock) }
+      waiting.append(piece)
       defer { isRunning = true }
       return isRunning
     }
@@ -74,19 +75,16 @@ final class HashingQueue: @unchecked Sendable {
 
   /// On the thread, until nothing waits.
   private func work() {
-    while let block = withLock({ next() }) {
-      compute(UnsafeRawBufferPointer(rebasing: block.memory[..<block.count]))
-      withLock {
-        free.append(block)
-        pthread_cond_signal(changed)
-      }
+    while let piece = withLock({ next() }) {
+      withExtendedLifetime(piece.block) { compute(piece.bytes) }
     }
   }
 
-  private func next() -> Block? {
+  private func next() -> Piece? {
+    // Whoever waits wants room for another piece, or the end.
+    pthread_cond_signal(changed)
     if !waiting.isEmpty { return waiting.removeFirst() }
     isRunning = false
-    pthread_cond_signal(changed)
     return nil
   }
 
@@ -94,12 +92,10 @@ final class HashingQueue: @unchecked Sendable {
     for index in hashes.indices { hashes[index].update(bytes) }
   }
 
-  /// The digests of all bytes so far; waits for them, and gives the memory back.
+  /// The digests of all bytes so far; waits for them.
   func finish() -> [HashState] {
     withLock {
       while isRunning { pthread_cond_wait(changed, lock) }
-      for block in free { block.memory.deallocate() }
-      free = []
     }
     return hashes
   }

@@ -89,8 +89,9 @@ package final class PartFile {
   }
 
   /// Adds `bytes` at the end of the file, and to the digests.
+  /// - Parameter block: the memory that `bytes` are in, if it is a block. The digests may hold it after this returns.
   /// - Throws: ``SpoolError``; the file is as before then.
-  package func append(_ bytes: UnsafeRawBufferPointer) throws(SpoolError) {
+  package func append(_ bytes: UnsafeRawBufferPointer, in block: Block? = nil) throws(SpoolError) {
     do throws(SpoolError) {
       try file.write(bytes, at: Int64(length))
     } catch {
@@ -98,7 +99,7 @@ package final class PartFile {
       try? file.truncate(to: Int64(length))
       throw error
     }
-    digests.update(bytes)
+    digests.update(bytes, in: block)
     length += UInt64(bytes.count)
   }
 

@@ -10,9 +10,10 @@ final class RunningDigests {
     beside = states.hashes.isEmpty ? nil : HashingQueue(states.hashes)
   }
 
-  func update(_ bytes: UnsafeRawBufferPointer) {
+  /// - Parameter block: see ``PartFile/append(_:in:)``.
+  func update(_ bytes: UnsafeRawBufferPointer, in block: Block?) {
     crc32.update(bytes)
-    beside?.update(bytes)
+    beside?.update(bytes, in: block)
   }
 
   /// Those of all bytes so far; waits for the thread.

@@ -1,11 +1,16 @@
+internal import Spool
+
 /// Collects the pieces of at most 16 KiB that libcurl delivers into blocks that start and end at multiples of their
 /// size. Writing 1 GiB in blocks takes less than half the time of writing the pieces at their odd offsets, where each
 /// write touches a page of the page cache that the previous one has touched.
 final class BlockBuffer {
-  static let size = 256 << 10
+  static let size = Block.size
+
+  /// Writes bytes. They are in the block, unless there is none.
+  typealias Write<Failure: Error> = (UnsafeRawBufferPointer, Block?) throws(Failure) -> Void
 
   private let pool: BlockPool
-  private var memory: UnsafeMutableRawBufferPointer?
+  private var block: Block?
   /// Bytes not yet written.
   private(set) var count = 0
 
@@ -21,7 +26,7 @@ final class BlockBuffer {
   ///   gap.
   func take<Failure: Error>(
     _ bytes: UnsafeRawBufferPointer, at offset: UInt64, isEnd: Bool,
-    write: (UnsafeRawBufferPointer) throws(Failure) -> Void
+    write: Write<Failure>
   ) throws(Failure) {
     var rest = bytes
     var offset = offset + UInt64(count)
@@ -34,7 +39,7 @@ final class BlockBuffer {
         ? rest.count : isDirect ? room + (rest.count - room) / Self.size * Self.size : min(rest.count, room)
       let piece = UnsafeRawBufferPointer(rebasing: rest[..<length])
       if isDirect {
-        try write(piece)
+        try write(piece, nil)
       } else {
         gather(piece)
         if length == room { try flush(write) }
@@ -45,42 +50,47 @@ final class BlockBuffer {
   }
 
   private func gather(_ bytes: UnsafeRawBufferPointer) {
-    let memory = self.memory ?? pool.take()
-    self.memory = memory
-    UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: bytes)
+    // The digests may still need what was written.
+    if count == 0, !isKnownUniquelyReferenced(&block) { block = nil }
+    let block = self.block ?? pool.take()
+    self.block = block
+    UnsafeMutableRawBufferPointer(rebasing: block.memory[count...]).copyMemory(from: bytes)
     count += bytes.count
   }
 
   /// Releases the memory: a job in its commit needs none.
   func giveBack() {
-    if let memory { pool.give(memory) }
-    memory = nil
+    if let block { pool.give(block) }
+    block = nil
   }
 
   /// Drops the bytes not yet written.
   func drop() { count = 0 }
 
   /// Writes the remaining bytes.
-  func flush<Failure: Error>(_ write: (UnsafeRawBufferPointer) throws(Failure) -> Void) throws(Failure) {
-    guard count > 0, let memory else { return }
-    let bytes = UnsafeRawBufferPointer(rebasing: memory[..<count])
+  func flush<Failure: Error>(_ write: Write<Failure>) throws(Failure) {
+    guard count > 0, let block else { return }
+    let bytes = UnsafeRawBufferPointer(rebasing: block.memory[..<count])
     count = 0
-    try write(bytes)
+    try write(bytes, block)
   }
 }
 
 /// Reuses memory for blocks. Returning pages to the kernel and getting them back costs as much as writing to them.
 final class BlockPool {
   private static let most = 16
-  private var free: [UnsafeMutableRawBufferPointer] = []
+  private var free: [Block] = []
 
-  deinit { for memory in free { memory.deallocate() } }
-
-  func take() -> UnsafeMutableRawBufferPointer {
-    free.popLast() ?? .allocate(byteCount: BlockBuffer.size, alignment: 4096)
+  /// A block that nobody else holds.
+  func take() -> Block {
+    while var block = free.popLast() {
+      if isKnownUniquelyReferenced(&block) { return block }
+    }
+    return Block()
   }
 
-  func give(_ memory: UnsafeMutableRawBufferPointer) {
-    if free.count < Self.most { free.append(memory) } else { memory.deallocate() }
+  /// Takes a block back, even if somebody still reads it.
+  func give(_ block: Block) {
+    if free.count < Self.most { free.append(block) }
   }
 }

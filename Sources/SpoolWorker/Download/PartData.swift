@@ -231,8 +231,8 @@ final class PartData {
         expected: "\(whole)", found: "at least \(end)")
     }
     if let failure = request.tooLarge(end, isAll: false) { throw failure }
-    try pending.take(bytes, at: growing.length, isEnd: end == whole) { (block) throws(SpoolError) in
-      try write(block)
+    try pending.take(bytes, at: growing.length, isEnd: end == whole) { (bytes, block) throws(SpoolError) in
+      try write(bytes, in: block)
     }
     unasked += UInt64(bytes.count)
     guard unasked >= Self.askedEach else { return }
@@ -243,11 +243,11 @@ final class PartData {
   /// Writes the bytes still in memory: before decisions that depend on ``part``, and a few times a second, so that `ls`
   /// shows the progress and a crash loses little.
   func writePending() throws(SpoolError) {
-    try pending.flush { (block) throws(SpoolError) in try write(block) }
+    try pending.flush { (bytes, block) throws(SpoolError) in try write(bytes, in: block) }
   }
 
-  private func write(_ block: UnsafeRawBufferPointer) throws(SpoolError) {
-    try growing.append(block)
+  private func write(_ bytes: UnsafeRawBufferPointer, in block: Block?) throws(SpoolError) {
+    try growing.append(bytes, in: block)
     if let beside, beside.length > part.length { try takePlace() }
   }
 

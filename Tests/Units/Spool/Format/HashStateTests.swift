@@ -116,7 +116,7 @@ import Testing
     let queue = HashingQueue(DigestStates(algorithms).hashes)
     var expected = DigestStates(algorithms)
     for round in 0..<60 {
-      let length = [0, 1, 4000, HashingQueue.blockSize, HashingQueue.blockSize * 5 + 17, 40_000][round % 6]
+      let length = [0, 1, 4000, Block.size, Block.size * 5 + 17, 40_000][round % 6]
       let bytes = [UInt8](repeating: UInt8.random(in: 0...255, using: &generator), count: length)
       bytes.withUnsafeBytes {
         queue.update($0)
@@ -126,5 +126,22 @@ import Testing
     }
     #expect(queue.finish() == expected.hashes)
     #expect(queue.finish() == expected.hashes, "asked again")
+  }
+
+  /// Blocks are read where they are, and let go of.
+  @Test func readsBlocks() {
+    let queue = HashingQueue(DigestStates([.sha512, .md5]).hashes)
+    var expected = DigestStates([.sha512, .md5])
+    weak var last: Block?
+    for round in 0..<40 {
+      let block = Block()
+      block.memory.initializeMemory(as: UInt8.self, repeating: UInt8(round))
+      let bytes = UnsafeRawBufferPointer(rebasing: block.memory[..<(round % 4 == 3 ? 100 : Block.size)])
+      expected.update(bytes)
+      queue.update(bytes, in: block)
+      last = block
+    }
+    #expect(queue.finish() == expected.hashes)
+    #expect(last == nil)
   }
 }

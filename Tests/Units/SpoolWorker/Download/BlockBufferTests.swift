@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import Spool
 @testable import SpoolWorker
 
 /// Pieces gathered into aligned blocks.
@@ -15,7 +16,7 @@ import Testing
     let buffer = BlockBuffer()
     var ends: [UInt64] = []
     var written: [UInt8] = []
-    let write = { (block: UnsafeRawBufferPointer) in
+    let write = { (block: UnsafeRawBufferPointer, _: Block?) in
       written += block
       ends.append(start + UInt64(written.count))
     }
@@ -47,18 +48,37 @@ import Testing
   @Test func aSmallBodyIsWrittenAtOnce() {
     #expect(run([[1, 2, 3]]).ends == [3])
     let buffer = BlockBuffer()
-    [UInt8](repeating: 7, count: 10).withUnsafeBytes { buffer.take($0, at: 0, isEnd: true) { _ in } }
+    [UInt8](repeating: 7, count: 10).withUnsafeBytes { buffer.take($0, at: 0, isEnd: true) { _, _ in } }
     #expect(buffer.count == 0)
+  }
+
+  /// Whoever holds what was written reads it later; new bytes go elsewhere meanwhile.
+  @Test func whatIsHeldIsNotOverwritten() {
+    let buffer = BlockBuffer()
+    var held: [(bytes: UnsafeRawBufferPointer, block: Block?)] = []
+    for value in UInt8(1)...20 {
+      [UInt8](repeating: value, count: 1000).withUnsafeBytes { buffer.take($0, at: 0, isEnd: false) { _, _ in } }
+      buffer.flush { held.append(($0, $1)) }
+      if value == 10 { buffer.giveBack() }
+    }
+    for (index, (bytes, block)) in held.enumerated() {
+      #expect(block != nil && bytes.allSatisfy { $0 == UInt8(index + 1) })
+    }
+    // And the memory of what nobody holds is used again.
+    let last = held.last?.bytes.baseAddress
+    held = []
+    [1].withUnsafeBytes { buffer.take($0, at: 0, isEnd: false) { _, _ in } }
+    buffer.flush { bytes, _ in #expect(bytes.baseAddress == last) }
   }
 
   /// Nothing may come behind a gap: what could not be written is gone.
   @Test func aFailedWriteDropsWhatWaits() {
     let buffer = BlockBuffer()
     let bytes = [UInt8](repeating: 7, count: BlockBuffer.size - 1)
-    bytes.withUnsafeBytes { buffer.take($0, at: 0, isEnd: false) { _ in } }
+    bytes.withUnsafeBytes { buffer.take($0, at: 0, isEnd: false) { _, _ in } }
     #expect(buffer.count == bytes.count)
     #expect(throws: NoRoom.self) {
-      try bytes.withUnsafeBytes { try buffer.take($0, at: 0, isEnd: false) { _ throws(NoRoom) in throw NoRoom() } }
+      try bytes.withUnsafeBytes { try buffer.take($0, at: 0, isEnd: false) { (_, _) throws(NoRoom) in throw NoRoom() } }
     }
     #expect(buffer.count == 0)
   }

@@ -1,0 +1,14 @@
+/// Memory for bytes on their way to the disk and to the digests. All of its holders may read it; only one that holds it
+/// alone may write to it (`isKnownUniquelyReferenced`).
+///
+/// `@unchecked Sendable`: that rule.
+package final class Block: @unchecked Sendable {
+  /// In bytes.
+  package static let size = 256 << 10
+
+  package let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: Block.size, alignment: 4096)
+
+  package init() {}
+
+  deinit { memory.deallocate() }
+}
