@@ -51,6 +51,9 @@ final class HashingQueue: @unchecked Sendable {
     }
   }
 
+  /// Only a few blocks have room. Whoever stops now need not wait.
+  var isFull: Bool { withLock { waiting.count + 2 >= Self.mostBlocks } }
+
   private func copy(_ bytes: UnsafeRawBufferPointer) -> Piece {
     let block = Block()
     block.memory.copyMemory(from: bytes)

@@ -103,6 +103,9 @@ package final class PartFile {
     length += UInt64(bytes.count)
   }
 
+  /// More bytes may have to wait for the digests of those before them.
+  package var isFull: Bool { digests.isFull }
+
   /// Cuts the data to `newLength` bytes. The digests are known again after ``adopt(_:)``, or at length 0.
   /// - Throws: ``SpoolError``.
   package func truncate(to newLength: UInt64) throws(SpoolError) {

@@ -16,6 +16,9 @@ final class RunningDigests {
     beside?.update(bytes, in: block)
   }
 
+  /// More bytes may have to wait.
+  var isFull: Bool { beside?.isFull ?? false }
+
   /// Those of all bytes so far; waits for the thread.
   var states: DigestStates { DigestStates(crc32: crc32, beside?.finish() ?? []) }
 }

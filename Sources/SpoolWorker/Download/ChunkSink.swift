@@ -63,6 +63,8 @@ final class ChunkSink: FetchSink {
     return false
   }
 
+  var isFull: Bool { data.isFull }
+
   var hasAll: Bool { statedEnd > 0 && position >= statedEnd }
 
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {

@@ -218,6 +218,8 @@ final class PartData {
 
   /// Bytes received: those written, and those in ``pending``.
   var length: UInt64 { growing.length + UInt64(pending.count) }
+  /// The digests are so far behind that more bytes would have to wait for them.
+  var isFull: Bool { growing.isFull }
   /// Bytes of the longer of the data and the new data beside it.
   var held: UInt64 { max(part.length, growing.length) }
 

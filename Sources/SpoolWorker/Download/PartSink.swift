@@ -61,6 +61,8 @@ final class PartSink: FetchSink {
     try data.checkSpace()
   }
 
+  var isFull: Bool { data.isFull }
+
   var hasAll: Bool { statedEnd.map { data.length >= $0 } ?? false }
 
   /// Cuts off the bytes of this response. A response that is wrong about its end may be wrong about all of its bytes.

@@ -167,13 +167,16 @@ final class Exchange {
   func receive(body: UnsafeRawBufferPointer) -> BodyAnswer {
     guard verdict == nil else { return .stop }
     let now = noteActivity()
-    if !route.isRedirected, allowance.isExhausted {
+    if !route.isRedirected, mustWait {
       timing.pause(at: now)
       return .pause
     }
     allowance.take(body.count)
     return take(body) ? .taken : .stop
   }
+
+  /// Whether no more of the body may be taken for now.
+  var mustWait: Bool { allowance.isExhausted || sink.isFull }
 
   @discardableResult private func noteActivity() -> Milliseconds {
     connection.noteAnswer()

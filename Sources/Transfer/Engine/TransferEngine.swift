@@ -8,6 +8,8 @@ package final class TransferEngine {
 
   /// Timeouts have whole seconds; they are checked this often while something runs.
   private static let timerInterval: Milliseconds = 250
+  /// Milliseconds between two looks at a sink that is full. It empties within a few.
+  private static let sinkInterval: Int32 = 1
   /// Idle easy handles kept.
   private static let poolLimit = 16
 
@@ -23,6 +25,8 @@ package final class TransferEngine {
   /// Exchanges whose next hop begins at the next poll.
   private var toStart: [Exchange] = []
   private var isPerforming = false
+  /// A transfer is paused because its sink is full.
+  private var isWaitingForSink = false
   private var cancelledInCallback: [Exchange] = []
   private var nextTimerCheck: Milliseconds = 0
   private var limiter: RateLimiter
@@ -109,6 +113,7 @@ package final class TransferEngine {
     wait(milliseconds, descriptors)
     perform()
     dealRates()
+    resumeThoseWithRoom()
     reapEndedHops()
     checkTimers()
   }
@@ -135,6 +140,7 @@ package final class TransferEngine {
 
   private func wait(_ milliseconds: Int32, _ descriptors: [Int32]) {
     var limit = milliseconds
+    if isWaitingForSink { limit = min(limit, Self.sinkInterval) }
     if !running.isEmpty {
       let now = monotonicMilliseconds()
       limit = min(limit, Int32(clamping: max(0, nextTimerCheck - now)))
@@ -226,7 +232,18 @@ package final class TransferEngine {
     // The one that waits longest first: the first may take all that its group was dealt, and would be the same each
     // time.
     let paused = exchanges.filter(\.isPaused).sorted { ($0.pausedSince ?? 0) < ($1.pausedSince ?? 0) }
-    for exchange in paused where !exchange.allowance.isExhausted { exchange.resume() }
+    for exchange in paused where !exchange.mustWait { exchange.resume() }
+    isPerforming = false
+    finishCancelled()
+  }
+
+  /// Resumes transfers that were paused because their sinks were full.
+  private func resumeThoseWithRoom() {
+    let paused = running.values.map(\.exchange).filter { $0.isPaused && !$0.allowance.isExhausted }
+    isWaitingForSink = !paused.isEmpty
+    if paused.isEmpty { return }
+    isPerforming = true
+    for exchange in paused where !exchange.mustWait { exchange.resume() }
     isPerforming = false
     finishCancelled()
   }

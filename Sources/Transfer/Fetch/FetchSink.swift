@@ -9,4 +9,10 @@ package protocol FetchSink: AnyObject {
   /// All bytes that the response announced are here. If the end of the message does not follow within a second, the
   /// fetch is `.complete` and its connection is closed: squid 5.7 never ends a 206 that its origin sent in chunks.
   var hasAll: Bool { get }
+  /// More bytes would have to wait. The transfer is paused until this is false, and others go on.
+  var isFull: Bool { get }
+}
+
+extension FetchSink {
+  package var isFull: Bool { false }
 }

@@ -25,6 +25,7 @@ actor Driver {
   /// Reusable by concurrent calls: each of them moves all fetches on.
   func fetch(
     _ url: String, change: @Sendable (inout FetchRequest) -> Void = { _ in },
+    isFull: @escaping @Sendable (Int) -> Bool = { _ in false },
     accepting: @escaping @Sendable (Response) -> Bool = { _ in true },
     stopAfter limit: Int = .max, cancelAfter cancelLimit: Int = .max,
     whileTrue isWanted: @escaping @Sendable (Int) -> Bool = { _ in true }
@@ -34,6 +35,7 @@ actor Driver {
     change(&request)
     let sink = Sink(accepting: accepting, limit: limit)
     let id = request.id
+    sink.isFullAt = isFull
     sink.received = { [engine] count in
       if !isWanted(count) || count >= cancelLimit { engine.cancel(id) }
     }
@@ -56,6 +58,7 @@ final class Sink: FetchSink {
   let accepting: (Response) -> Bool
   let limit: Int
   var received: (Int) -> Void = { _ in }
+  var isFullAt: (Int) -> Bool = { _ in false }
   var body: [UInt8] = []
   var accepts: [Int] = []
 
@@ -68,6 +71,8 @@ final class Sink: FetchSink {
     accepts.append(response.status)
     return accepting(response)
   }
+
+  var isFull: Bool { isFullAt(body.count) }
 
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard body.count + bytes.count <= limit else { return false }

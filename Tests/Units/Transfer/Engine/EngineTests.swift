@@ -26,6 +26,24 @@ import Testing
     #expect(outcome.result.seconds >= 1)
   }
 
+  /// A full sink pauses its own transfer and no other, and the silence is not the server's.
+  @Test func aFullSinkIsWaitedFor() async throws {
+    let body = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 ^ $0 >> 9) }
+    let server = try ScriptedServer { request, reply in
+      if request.target == "/full" { return try reply.respond("200 OK", body: body) }
+      try reply.head("200 OK", ["Content-Length: 10"])
+      try reply.drip([UInt8](repeating: 1, count: 10), piece: 1, milliseconds: 150)
+    }
+    let (driver, room) = (try Driver(), try Gate())
+    async let full = driver.fetch(
+      server.url("/full"), change: { $0.idleTimeoutSeconds = 1 }, isFull: { $0 >= 100_000 && !room.isOpen })
+    #expect(await driver.fetch(server.url("/other")).isComplete)
+    #expect(await driver.activeCount == 1)
+    room.open()
+    let outcome = await full
+    #expect(outcome.isComplete && outcome.body == body, "\(outcome.result)")
+  }
+
   /// A body of 4 s with a byte each 400 ms: slow, but not idle.
   @Test func slowIsNotIdle() async throws {
     let server = try ScriptedServer { _, reply in
