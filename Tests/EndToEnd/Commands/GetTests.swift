@@ -241,6 +241,31 @@ import Testing
     #expect(names(in: "\(spool)/done").count == 1)
   }
 
+  @Test func `two commands for one file fetch it once`() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let commands = try (0..<4).map { _ in try start(["--timeout", "1h", server.url("/a")]) }
+    try await waitUntil("half of it is there") { length == halfwayBody.count / 2 }
+    gate.open()
+    for command in commands {
+      let result = try await command.result()
+      #expect(result.status == .exited(0), "\(result)")
+    }
+    #expect(try bytes("a") == halfwayBody && server.requests.count == 1)
+    #expect(names(in: "\(spool)/done").count == 1)
+  }
+
+  @Test func `other jobs of the spool are not this command's`() async throws {
+    let server = try simpleServer()
+    #expect(try await get(server.url("/503")).status == .exited(75))
+    let waiting = try #require(names(in: "\(spool)/partial").first)
+    try setModificationTime("\(spool)/partial/\(waiting)", secondsFromNow: -60)
+    try writeFile("\(spool)/new/other", Array("\(server.url("/other"))\n".utf8))
+    #expect(try await get(server.url("/a")).status == .exited(0))
+    #expect(names(in: "\(spool)/new") == ["other"] && names(in: "\(spool)/partial") == [waiting])
+    #expect(server.requests.map(\.target) == ["/503", "/a"])
+  }
+
   // MARK: other
 
   @Test func `a url in the place of a command suggests get, and its password is not shown`() async throws {
