@@ -22,7 +22,8 @@ import Testing
   /// Runs one job; its failure's code, or nil when it is done.
   private func run(_ lines: String) async throws -> String? {
     try spool.drop("a", "url: \(server.url("/a"))\n\(lines)\n")
-    let result = try await spoolrun("--once", spool.root)
+    // A relative link could lead somewhere from here.
+    let result = try await spoolrun("--once", spool.root, directory: spool.path("new"))
     let name = try #require(spool.places(of: "a").last)
     let last = try #require(try spool.lines(name).last)
     #expect(result.status == .exited(last.key == "done" ? 0 : 1), "\(result)")
@@ -64,8 +65,10 @@ import Testing
     }
     // Directly in a directory that contains the spool, and nowhere below it.
     try offer(above, as: "above")
-    #expect(try await run("root: above\noutput: \(name)/new/job") == "bad-output")
-    try #require(unlink(spool.path("failed/a")) == 0)
+    for output in ["\(name)/new/job", "\(name).d/x"] {
+      #expect(try await run("root: above\noutput: \(output)") == "bad-output", "\(output)")
+      try #require(unlink(spool.path("failed/a")) == 0)
+    }
     #expect(try await run("root: above\noutput: \(name)") == "bad-output", "the spool itself")
     try #require(unlink(spool.path("failed/a")) == 0)
     let payload = "\(name).payload"
