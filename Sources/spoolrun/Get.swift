@@ -53,13 +53,11 @@ struct Get: ParsableCommand {
       Terminal.error("cannot watch for signals: \(Errno(rawValue: Glibc.errno))")
       throw ExitStatus.inputOutput.code
     }
-    let plan = GetPlan(urls: urls, output: output, given: job.given)
-    let items = try plan.items()
-    let requests = try items.map { try plan.checked($0) }
+    let items = try GetPlan(urls: urls, output: output, given: job.given).items()
     umask(0o077)
     let spool = try PersonalSpool.open(spool)
     do {
-      let known = try order(items, requests, in: spool)
+      let known = try order(items, in: spool)
       let run = GetRun(
         spool: spool, items: items, options: try workerOptions(spool), signals: signals,
         bars: StatusBars(progress, .text), isVerbose: verbose)
@@ -73,11 +71,11 @@ struct Get: ParsableCommand {
   // MARK: getting it
 
   /// - Returns: how the items ended for which nothing was ordered, by their number.
-  private func order(_ items: [GetItem], _ requests: [JobRequest], in spool: Spool) throws -> [Int: GetEnd] {
+  private func order(_ items: [GetItem], in spool: Spool) throws -> [Int: GetEnd] {
     var ends: [Int: GetEnd] = [:]
     try spool.alone {
       for (number, item) in items.enumerated() {
-        switch try GetOrder(spool: spool, item: item, request: requests[number]).place() {
+        switch try GetOrder(spool: spool, item: item).place() {
         case .ordered: break
         case .isThere: ends[number] = .isThere
         case .refused(let reason): ends[number] = .refused(reason)

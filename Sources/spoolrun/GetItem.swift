@@ -2,8 +2,8 @@ internal import Spool
 
 /// One file that a person wants now.
 struct GetItem {
-  /// Of one file; several are mirrors.
-  let urls: [String]
+  /// The URLs, of which several are mirrors, and what is said of the file, without its place.
+  let asked: JobRequest
   /// The absolute path of the file's directory, without links.
   let directory: String
   /// The file's name there.
@@ -12,22 +12,21 @@ struct GetItem {
   let shown: String
 
   /// The same for the same URL and file, so that the same command continues the same job.
-  var job: JobName { JobName(like: name, suffix: "-" + PayloadName.fingerprint(of: [urls[0], path]).prefix(16)) }
+  var job: JobName {
+    let url = asked.urls.first?.text ?? ""
+    return JobName(like: name, suffix: "-" + PayloadName.fingerprint(of: [url, path]).prefix(16))
+  }
 
   /// The name in the spool's `roots` for the directory.
   var root: String { String(PayloadName.fingerprint(of: [directory]).prefix(16)) }
 
-  var path: String { directory == "/" ? "/\(name)" : "\(directory)/\(name)" }
+  private var path: String { directory == "/" ? "/\(name)" : "\(directory)/\(name)" }
 
   /// What the job asks for.
-  /// - Parameter given: what the person set beside URL and place.
-  /// - Throws: ``Defect``.
-  func request(_ given: [(key: JobKey, text: String)]) throws(Defect) -> JobRequest {
-    var request = JobRequest()
-    for url in urls { try request.set(.url, url) }
-    try request.set(.output, name)
-    try request.set(.root, root)
-    for (key, text) in given { try request.set(key, text) }
+  var request: JobRequest {
+    var request = asked
+    request.output = JobRequest.Line(text: name, number: 0)
+    request.root = JobRequest.Line(text: root, number: 0)
     return request
   }
 }

@@ -14,7 +14,13 @@ struct GetOrder {
 
   let spool: Spool
   let item: GetItem
-  let request: JobRequest
+  private let request: JobRequest
+
+  init(spool: Spool, item: GetItem) {
+    self.spool = spool
+    self.item = item
+    request = item.request
+  }
 
   /// Drops the job, or takes up the one that an earlier command left, with what this command asks for.
   /// - Throws: ``SpoolError``.

@@ -18,27 +18,47 @@ struct GetPlan {
       var status = stat()
       return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
-    var names: [String] = []
-    for url in urls {
+    let wanted = try place.name.map { [try file($0, urls)] } ?? files()
+    let perFile = given.first { $0.key.isPerJob }
+    if wanted.count > 1, let perFile { throw refusal("--\(perFile.key.name) is for one file: get each by itself") }
+    // Nothing is made for a command that is refused.
+    let directory = try absolute(place.directory)
+    return wanted.map { name, asked in
+      GetItem(asked: asked, directory: directory, name: name, shown: place.shown(name))
+    }
+  }
+
+  /// A file for each URL, by the name that the URL gives.
+  private func files() throws -> [(name: String, asked: JobRequest)] {
+    let names = try urls.map { url in
       let parts: URLParts
       do throws(URLProblem) { parts = try URLParts(url) } catch { throw refusal("url: \(error.reason)") }
-      guard let name = place.name ?? parts.lastPathSegment else {
-        throw refusal("the URL does not end in a file name: use --output FILE")
-      }
-      names.append(name)
+      if let name = parts.lastPathSegment { return name }
+      throw refusal("the URL does not end in a file name: use --output FILE")
     }
-    let groups: [(name: String, urls: [String])]
-    if let name = place.name {
-      groups = [(name, urls)]
-    } else {
-      let distinct = PayloadName.distinct(zip(names, urls).map { (name: $0, url: $1) })
-      var seen: Set<String> = []
-      groups = zip(distinct, urls).filter { seen.insert($0.0).inserted }.map { ($0, [$1]) }
+    var seen: Set<String> = []
+    return try zip(PayloadName.distinct(zip(names, urls).map { (name: $0, url: $1) }), urls)
+      .filter { seen.insert($0.0).inserted }.map { try file($0, [$1]) }
+  }
+
+  /// One file, checked by the reader that a worker uses.
+  private func file(_ name: String, _ urls: [String]) throws -> (name: String, asked: JobRequest) {
+    for url in urls {
+      do throws(URLProblem) { _ = try URLParts(url) } catch { throw refusal("url: \(error.reason)") }
     }
-    let perFile = given.first { $0.key.isPerJob }
-    if groups.count > 1, let perFile { throw refusal("--\(perFile.key.name) is for one file: get each by itself") }
-    let directory = try absolute(place.directory)
-    return groups.map { GetItem(urls: $0.urls, directory: directory, name: $0.name, shown: place.shown($0.name)) }
+    if given.contains(where: { $0.text.utf8.contains { $0 == 0x0A || $0 == 0x0D } }) {
+      throw refusal("no value may contain a line break")
+    }
+    do throws(Defect) {
+      var asked = JobRequest()
+      for (key, text) in urls.map({ (JobKey.url, $0) }) + given { try asked.set(key, text) }
+      var placed = asked
+      try placed.set(.output, name)
+      if let defect = Array(placed.text.utf8).withUnsafeBytes({ JobText($0) }).defect { throw defect }
+      return (placed.output?.text ?? name, asked)
+    } catch {
+      throw refusal(error.reason)
+    }
   }
 
   /// The real path of a directory, made when it is missing: then no link on the way can lead a payload elsewhere.
@@ -57,21 +77,6 @@ struct GetPlan {
       throw ExitStatus.cannotCreate.code
     }
     return path
-  }
-
-  /// The job's request, checked by the reader that a worker uses.
-  func checked(_ item: GetItem) throws -> JobRequest {
-    if given.contains(where: { $0.text.utf8.contains { $0 == 0x0A || $0 == 0x0D } }) {
-      throw refusal("no value may contain a line break")
-    }
-    do throws(Defect) {
-      let request = try item.request(given)
-      let parsed = Array(request.text.utf8).withUnsafeBytes { JobText($0) }
-      if let defect = parsed.defect { throw defect }
-      return parsed.request
-    } catch {
-      throw refusal(error.reason)
-    }
   }
 
   private func refusal(_ reason: String) -> any Error {

@@ -113,6 +113,8 @@ import Testing
     #expect(found.count == 2 && found.allSatisfy { $0.wholeMatch(of: /a~[0-9a-f]{8}\.tar\.gz/) != nil }, "\(found)")
     let digest = try await get("--size", "8", server.url("/a"), server.url("/b"))
     #expect(digest.status == .exited(64) && digest.errors.contains("--size is for one file"), "\(digest)")
+    #expect(try await get("-o", "unmade/", "--size", "many", server.url("/a")).status == .exited(64))
+    #expect(!names(in: here).contains("unmade"), "a command that is refused makes nothing")
     #expect(try await get("-o", "one", server.url("/404"), server.url("/a")).status == .exited(0))
     #expect(try bytes("one") == Array("payload\n".utf8))
     let nameless = try await get(server.url("/"))
