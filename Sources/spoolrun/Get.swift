@@ -21,7 +21,9 @@ struct Get: ParsableCommand {
       """)
 
   @Argument(help: ArgumentHelp("URL of a file.", valueName: "url"))
-  var urls: [String]
+  var urls: [String] = []
+
+  @OptionGroup var list: ListArguments
 
   @Option(
     name: .shortAndLong,
@@ -53,7 +55,7 @@ struct Get: ParsableCommand {
       Terminal.error("cannot watch for signals: \(Errno(rawValue: Glibc.errno))")
       throw ExitStatus.inputOutput.code
     }
-    let items = try GetPlan(urls: urls, output: output, given: job.given).items()
+    let items = try GetPlan(urls: urls, list: list, output: output, given: job.given).items()
     umask(0o077)
     let spool = try PersonalSpool.open(spool)
     do {

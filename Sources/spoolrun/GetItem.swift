@@ -6,7 +6,7 @@ struct GetItem {
   let asked: JobRequest
   /// The absolute path of the file's directory, without links.
   let directory: String
-  /// The file's name there.
+  /// The file's name there; from a list it may be a path.
   let name: String
   /// The file as the person named it.
   let shown: String
@@ -21,6 +21,8 @@ struct GetItem {
   var root: String { String(PayloadName.fingerprint(of: [directory]).prefix(16)) }
 
   private var path: String { directory == "/" ? "/\(name)" : "\(directory)/\(name)" }
+
+  var reach: OutputReach { name.utf8.contains(UInt8(ascii: "/")) ? .below : .directly }
 
   /// What the job asks for.
   var request: JobRequest {

@@ -26,7 +26,7 @@ struct GetOrder {
   /// - Throws: ``SpoolError``.
   func place() throws(SpoolError) -> Outcome {
     do throws(OutputRootProblem) {
-      _ = try CurrentOutputRoot(item.directory, spool: spool, reach: .directly)
+      _ = try CurrentOutputRoot(item.directory, spool: spool, reach: item.reach)
     } catch {
       return .refused("\(error)")
     }

@@ -8,6 +8,7 @@ internal import Transfer
 /// What the command line of `get` asks for.
 struct GetPlan {
   let urls: [String]
+  let list: ListArguments
   let output: String?
   let given: [(key: JobKey, text: String)]
 
@@ -18,7 +19,10 @@ struct GetPlan {
       var status = stat()
       return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
-    let wanted = try place.name.map { [try file($0, urls)] } ?? files()
+    do { if list.from == nil { try list.refuseWithoutFile() } } catch let error as ValidationError {
+      throw refusal(error.message)
+    }
+    let wanted = try list.from.map { try listed($0, place) } ?? place.name.map { [try file($0, urls)] } ?? files()
     let perFile = given.first { $0.key.isPerJob }
     if wanted.count > 1, let perFile { throw refusal("--\(perFile.key.name) is for one file: get each by itself") }
     // Nothing is made for a command that is refused.
@@ -28,12 +32,29 @@ struct GetPlan {
     }
   }
 
+  private func listed(_ file: String, _ place: GetPlace) throws -> [(name: String, asked: JobRequest)] {
+    guard urls.isEmpty else { throw refusal("either a list by --from, or URLs") }
+    guard place.name == nil else { throw refusal("--output: for a list it names a directory: use --output DIR/") }
+    do {
+      return try GetList(list: list, given: given).files(file)
+    } catch let defect as Defect {
+      let line = defect.line.map { "\(escaped(file)):\($0): " } ?? ""
+      throw refusal("\(line)\(defect.reason)")
+    } catch let error as SpoolError {
+      Terminal.error("\(error)")
+      throw ExitStatus.noSpool.code
+    }
+  }
+
   /// A file for each URL, by the name that the URL gives.
   private func files() throws -> [(name: String, asked: JobRequest)] {
+    if urls.isEmpty { throw refusal("name the URL of a file, or a list with --from") }
     let names = try urls.map { url in
-      let parts: URLParts
-      do throws(URLProblem) { parts = try URLParts(url) } catch { throw refusal("url: \(error.reason)") }
-      if let name = parts.lastPathSegment { return name }
+      do throws(Defect) {
+        if let name = try Self.name(of: url) { return name }
+      } catch {
+        throw refusal(error.reason)
+      }
       throw refusal("the URL does not end in a file name: use --output FILE")
     }
     var seen: Set<String> = []
@@ -41,15 +62,20 @@ struct GetPlan {
       .filter { seen.insert($0.0).inserted }.map { try file($0, [$1]) }
   }
 
+  /// The file name that a URL ends in; nil if it ends in none.
+  static func name(of url: String) throws(Defect) -> String? {
+    do throws(URLProblem) { return try URLParts(url).lastPathSegment } catch {
+      throw Defect(line: nil, reason: "url: \(error.reason)")
+    }
+  }
+
   /// One file, checked by the reader that a worker uses.
   private func file(_ name: String, _ urls: [String]) throws -> (name: String, asked: JobRequest) {
-    for url in urls {
-      do throws(URLProblem) { _ = try URLParts(url) } catch { throw refusal("url: \(error.reason)") }
-    }
     if given.contains(where: { $0.text.utf8.contains { $0 == 0x0A || $0 == 0x0D } }) {
       throw refusal("no value may contain a line break")
     }
     do throws(Defect) {
+      for url in urls { _ = try Self.name(of: url) }
       var asked = JobRequest()
       for (key, text) in urls.map({ (JobKey.url, $0) }) + given { try asked.set(key, text) }
       var placed = asked

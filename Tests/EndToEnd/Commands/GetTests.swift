@@ -268,6 +268,32 @@ import Testing
     #expect(server.requests.map(\.target) == ["/503", "/a"])
   }
 
+  // MARK: lists
+
+  @Test func `the files of a list come below the directory, and no name leads out of it`() async throws {
+    let server = try simpleServer()
+    try writeFile("\(home.path)/list", Array("\(server.url("/a"))\n\(server.url("/b"))\n".utf8))
+    let result = try await get("--from", "\(home.path)/list", "-o", "d/")
+    #expect(result.status == .exited(0) && Set(filesBelow(here)) == ["d/a", "d/b"], "\(result)")
+    let again = try await get("--from", "\(home.path)/list", "-o", "d/")
+    #expect(again.status == .exited(0) && server.requests.count == 2, "\(again)")
+
+    // A list is by somebody else: a link does not lead its files elsewhere.
+    try #require(symlink(home.path, "\(here)/link") == 0)
+    let crc = hex8(independentCRC32(Array("payload\n".utf8)))
+    try writeFile("\(home.path)/x.sfv", Array("sub/c \(crc)\nlink/e \(crc)\n".utf8))
+    let sums = try await get("--from", "\(home.path)/x.sfv", "--format", "sfv", "--base", server.url("/"))
+    #expect(sums.status == .exited(1) && sums.errors.contains("link/e: bad-output"), "\(sums)")
+    #expect(try bytes("sub/c") == Array("payload\n".utf8) && !names(in: home.path).contains("e"))
+
+    try writeFile("\(home.path)/bad", Array("\(server.url("/a"))\nno url\n".utf8))
+    let bad = try await get("--from", "\(home.path)/bad")
+    #expect(bad.status == .exited(64) && bad.errors.contains("/bad:2: "), "\(bad)")
+    #expect(try await get("--from", "\(home.path)/list", "--size", "8").status == .exited(64))
+    #expect(try await get("--base", "http://h/").status == .exited(64))
+    #expect(try await get().status == .exited(64))
+  }
+
   // MARK: other
 
   @Test func `a url in the place of a command suggests get, and its password is not shown`() async throws {

@@ -1,0 +1,38 @@
+internal import Spool
+internal import SpoolLists
+
+/// The files of a list, for `spoolrun get --from`.
+struct GetList {
+  let list: ListArguments
+  let given: [(key: JobKey, text: String)]
+
+  /// The path of each file below the person's directory, and what the list asks for. Strangers choose these paths, so
+  /// no directory among them is entered here: the worker does that, by the rules of `output:`.
+  /// - Parameter file: the list; `-` for standard input.
+  /// - Throws: ``Defect`` with the line of the list, or of nothing for an option; ``SpoolError`` where it cannot be read.
+  func files(_ file: String) throws -> [(name: String, asked: JobRequest)] {
+    var options = JobRequest()
+    for (key, text) in given {
+      if key.isPerJob { throw Defect(line: nil, reason: "--\(key.name) is for one file") }
+      try options.set(key, text)
+    }
+    let path = file == "-" ? nil : RawArguments.bytes(of: [file])[0]
+    let reader = try ListReader(
+      path, ListOptions(format: list.format, base: list.base, ignoresUnknown: list.ignoreUnknown))
+    var plan = ListPlan(options, directory: nil)
+    var found: [(name: String, asked: JobRequest)] = []
+    while let listed = try reader.next() {
+      if listed.request.root != nil {
+        throw Defect(line: listed.line, reason: "root: `get` puts all files into one directory")
+      }
+      guard let (text, _) = try plan.job(listed) else { continue }
+      var asked = Array(text.utf8).withUnsafeBytes { JobText($0) }.request
+      guard let name = try asked.outputText(named: GetPlan.name(of: asked.urls.first?.text ?? "")) else {
+        throw Defect(line: listed.line, reason: "the URL does not end in a file name: it needs an output")
+      }
+      asked.output = nil
+      found.append((name, asked))
+    }
+    return found
+  }
+}
