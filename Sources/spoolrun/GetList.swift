@@ -1,5 +1,6 @@
 internal import Spool
 internal import SpoolLists
+internal import Transfer
 
 /// The files of a list, for `spoolrun get --from`.
 struct GetList {
@@ -27,12 +28,19 @@ struct GetList {
       }
       guard let (text, _) = try plan.job(listed) else { continue }
       var asked = Array(text.utf8).withUnsafeBytes { JobText($0) }.request
-      guard let name = try asked.outputText(named: GetPlan.name(of: asked.urls.first?.text ?? "")) else {
+      guard let name = try asked.outputText(named: Self.name(of: asked.urls.first?.text ?? "")) else {
         throw Defect(line: listed.line, reason: "the URL does not end in a file name: it needs an output")
       }
       asked.output = nil
       found.append((name, asked))
     }
     return found
+  }
+
+  /// The file name that a URL ends in; nil if it ends in none.
+  static func name(of url: String) throws(Defect) -> String? {
+    do throws(URLProblem) { return try URLParts(url).lastPathSegment } catch {
+      throw Defect(line: nil, reason: "url: \(error.reason)")
+    }
   }
 }

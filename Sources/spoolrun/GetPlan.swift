@@ -51,7 +51,7 @@ struct GetPlan {
     if urls.isEmpty { throw refusal("name the URL of a file, or a list with --from") }
     let names = try urls.map { url in
       do throws(Defect) {
-        if let name = try Self.name(of: url) { return name }
+        if let name = try GetList.name(of: url) { return name }
       } catch {
         throw refusal(error.reason)
       }
@@ -62,20 +62,13 @@ struct GetPlan {
       .filter { seen.insert($0.0).inserted }.map { try file($0, [$1]) }
   }
 
-  /// The file name that a URL ends in; nil if it ends in none.
-  static func name(of url: String) throws(Defect) -> String? {
-    do throws(URLProblem) { return try URLParts(url).lastPathSegment } catch {
-      throw Defect(line: nil, reason: "url: \(error.reason)")
-    }
-  }
-
   /// One file, checked by the reader that a worker uses.
   private func file(_ name: String, _ urls: [String]) throws -> (name: String, asked: JobRequest) {
     if given.contains(where: { $0.text.utf8.contains { $0 == 0x0A || $0 == 0x0D } }) {
       throw refusal("no value may contain a line break")
     }
     do throws(Defect) {
-      for url in urls { _ = try Self.name(of: url) }
+      for url in urls { _ = try GetList.name(of: url) }
       var asked = JobRequest()
       for (key, text) in urls.map({ (JobKey.url, $0) }) + given { try asked.set(key, text) }
       var placed = asked
