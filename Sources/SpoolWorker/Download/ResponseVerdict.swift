@@ -82,7 +82,7 @@ private struct Judge {
     switch response.content {
     case .whole: whole
     case .range, .unknownRange: isForWhole ? unasked : part
-    case .nothingThere where isForWhole: refusal(.http(status: 416, retryAfter: nil))
+    case .nothingThere where isForWhole: unasked
     case .nothingThere where plan.offset == 0: .askUnbounded("416 for a range from 0")
     case .nothingThere(let size): nothingThere(size)
     case .refused(let reason): refusal(reason)
@@ -90,13 +90,18 @@ private struct Judge {
   }
 
   private var unasked: ResponseVerdict {
-    .fail(Failure(.badResponse, "\(host) answered 206 to a request without a range"))
+    // Another attempt, or another mirror, may get an answer to what was asked.
+    let status = if case .nothingThere = response.content { 416 } else { 206 }
+    return .fail(Failure(.badResponse, "\(host) answered \(status) to a request without a range"))
   }
 
   // MARK: The whole
 
+  /// The coding of a body that is not the file itself; nil for one that is.
+  private var foreignCoding: String? { StoredCoding.isOfFile(response, asked: asked.url) ? nil : response.coding }
+
   private var whole: ResponseVerdict {
-    if let coding = response.coding {
+    if let coding = foreignCoding {
       let name = escaped(coding.prefix(40))
       let advice = "another mirror may send the file unencoded"
       return .fail(
@@ -140,7 +145,7 @@ private struct Judge {
   /// A response without the requested range is useless (RFC 9110 section 15.3.7).
   private var part: ResponseVerdict {
     func useless(_ reason: String) -> ResponseVerdict { plan.offset == 0 ? .askUnbounded(reason) : .useless(reason) }
-    if let coding = response.coding { return useless("Content-Encoding \(escaped(coding.prefix(40)))") }
+    if let coding = foreignCoding { return useless("Content-Encoding \(escaped(coding.prefix(40)))") }
     guard case .range(let first, let last, let total) = response.content else {
       return if case .unknownRange(let reason) = response.content { useless(reason) } else { useless("no range") }
     }

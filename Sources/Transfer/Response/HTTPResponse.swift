@@ -13,7 +13,8 @@ extension Response {
       case .stream: .stream
       }
     // Empty members of a list mean nothing (RFC 9110, 5.6.1.2); some stores send the field without a value.
-    coding = head.members("content-encoding").first { !["", "identity"].contains($0.lowercased()) }
+    let codings = head.members("content-encoding").filter { !["", "identity"].contains($0.lowercased()) }
+    coding = codings.isEmpty ? nil : codings.joined(separator: ", ")
     mediaType = head.mediaType
     if isOfFile, coding == nil { digests = head.statedDigests(isWhole: hasWhole) }
     lastModified = head.first("last-modified")

@@ -46,7 +46,8 @@ package struct Response: Sendable {
   /// Bytes of the body; nil if the server did not say.
   package var bodyLength: UInt64?
   package var ending = Ending.announced
-  /// The first content coding other than `identity`: the body is not the file itself.
+  /// The content codings other than `identity`, in a list with commas: the body is not the file itself, unless the file
+  /// is stored in this form.
   package var coding: String?
   /// As sent; nil if there is none, several, or one with other bytes than printable ASCII.
   package var etag: String?

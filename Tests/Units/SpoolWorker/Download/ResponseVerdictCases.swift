@@ -16,6 +16,8 @@ struct VerdictCase: Sendable, CustomTestStringConvertible {
   var size: UInt64?
   var mirror = 1
   var ifRangeIgnored = false
+  /// The path of the job's URL.
+  var target: String?
   /// `append`, `replace`, `complete`, `startOver`, `askUnbounded`, or the code of a failure.
   let verdict: String
   var testDescription: String { name }
@@ -48,7 +50,25 @@ extension VerdictCase {
       verdict: "bad-response"),
     VerdictCase(
       name: "416 unasked", status: 416, fields: ["content-range: bytes */100"], offset: 0, version: "unknown",
-      verdict: "http-416"),
+      verdict: "bad-response"),
+    VerdictCase(
+      name: "gzip of a .gz", status: 200, fields: ["content-length: 100", "content-encoding: gzip"], offset: 0,
+      target: "/a.tar.gz", verdict: "append"),
+    VerdictCase(
+      name: "x-gzip of a .gz", status: 200, fields: ["content-length: 100", "content-encoding: x-gzip"], offset: 0,
+      target: "/a.TGZ", verdict: "append"),
+    VerdictCase(
+      name: "gzip of a .gz, packed while it is sent", status: 200, fields: ["content-encoding: gzip"], offset: 0,
+      target: "/a.gz", verdict: "bad-response"),
+    VerdictCase(
+      name: "gzip of a .gz, twice", status: 200, fields: ["content-length: 9", "content-encoding: gzip, gzip"],
+      offset: 0, target: "/a.gz", verdict: "bad-response"),
+    VerdictCase(
+      name: "br of a .gz", status: 200, fields: ["content-length: 100", "content-encoding: br"], offset: 0,
+      target: "/a.gz", verdict: "bad-response"),
+    VerdictCase(
+      name: "gzip of a name that ends in gz", status: 200, fields: ["content-length: 9", "content-encoding: gzip"],
+      offset: 0, target: "/agz", verdict: "bad-response"),
   ]
 
   static let whole = [
@@ -145,6 +165,9 @@ extension VerdictCase {
       name: "multipart", status: 206, fields: good + ["content-type: Multipart/ByteRanges; boundary=x"],
       verdict: "useless"),
     VerdictCase(name: "gzip range", status: 206, fields: good + ["content-encoding: gzip"], verdict: "useless"),
+    VerdictCase(
+      name: "gzip range of a .gz", status: 206, fields: good + ["content-encoding: gzip"], target: "/a.gz",
+      verdict: "append"),
     VerdictCase(name: "another total than declared", status: 206, fields: good, size: 99, verdict: "mismatch-size"),
     VerdictCase(
       name: "total *, and what is known is another than declared", status: 206,

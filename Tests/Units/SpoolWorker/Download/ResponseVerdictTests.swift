@@ -26,7 +26,8 @@ import Testing
     if plan.offset != row.offset { plan = ResumePlan(offset: row.offset, ifRange: nil, comparison: .validator) }
     plan.last = row.last
     let verdict = try judge(
-      response(row.status, row.fields), plan: plan, version: version, mirror: row.mirror, request: request)
+      response(row.status, row.fields), plan: plan, version: version, mirror: row.mirror, request: request,
+      asked: row.target.map { "https://host\($0)" } ?? Self.file)
     #expect(label(verdict) == row.verdict)
     if case .append(let next) = verdict, row.offset > 0 || row.status == 206 {
       #expect(next.size == 100, "the total is known from now on, or still")

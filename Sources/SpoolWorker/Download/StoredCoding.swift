@@ -1,0 +1,31 @@
+internal import Transfer
+
+/// Recognizes responses whose Content-Encoding only repeats the file's suffix. Apache's `AddEncoding x-gzip .gz` and
+/// some object stores send it with the bytes of the stored file: the file is what is wanted, and nothing is unpacked.
+enum StoredCoding {
+  /// The suffixes of files that are stored in a coding (RFC 9110 section 8.4.1, and what servers send).
+  private static let suffixes: [String: [String]] = [
+    "gzip": ["gz", "tgz", "svgz", "gzip"], "compress": ["z", "taz"], "br": ["br"], "zstd": ["zst", "tzst"],
+    "bzip2": ["bz2", "tbz", "tbz2"], "xz": ["xz", "txz"],
+  ]
+
+  /// Whether the body is the stored file in spite of its coding: its name has the coding's suffix, and the response
+  /// states the file's length. What a server packs while it sends has no length in advance.
+  /// - Parameter asked: the job's URL. The response's own counts as well.
+  static func isOfFile(_ response: Response, asked: URLParts) -> Bool {
+    guard let coding = response.coding?.lowercased(), isLengthStated(response) else { return false }
+    let known = suffixes[coding.hasPrefix("x-") ? String(coding.dropFirst(2)) : coding] ?? []
+    return [asked, response.url].contains { url in
+      guard let name = url.lastPathSegment?.lowercased(), let dot = name.lastIndex(of: ".") else { return false }
+      return known.contains(String(name[name.index(after: dot)...]))
+    }
+  }
+
+  private static func isLengthStated(_ response: Response) -> Bool {
+    switch response.content {
+    case .whole: response.bodyLength != nil
+    case .range(_, _, let total): total != nil
+    case .unknownRange, .nothingThere, .refused: false
+    }
+  }
+}
