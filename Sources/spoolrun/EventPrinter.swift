@@ -39,7 +39,7 @@ struct EventPrinter: Sendable {
     case "done":
       return "\(job)done: \(escaped(fields["output"] ?? ""))"
     case "unfinished":
-      return "\(job)not started: it is still open for writing, or its last line has no newline"
+      return "\(job)not started: \(fields["reason"] ?? "it is not finished")"
     case "stopping":
       return "stopping: the next run resumes the transfers"
     case "waiting":

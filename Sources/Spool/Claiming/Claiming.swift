@@ -7,7 +7,7 @@ package enum ClaimOutcome {
   /// Another worker has it, or it is gone: normal and silent.
   case lost
   /// It is still being written; look again later.
-  case unfinished
+  case unfinished(Unfinished)
   /// Its next attempt is at this second since the epoch.
   case notDue(Int64)
   /// It is no valid job, and is in `failed/` under this name now, with a record of the reason.
@@ -62,7 +62,7 @@ extension Spool {
     // Another worker may have claimed and parked it since it was found.
     if origin == .partial, !isForced, !Self.isDue(status.modified, at: now.seconds) { return .notDue(status.modified) }
     if try isInHand(job, from: origin) { return .lost }
-    if origin == .new, try isBeingWritten(source, status, now: now) { return .unfinished }
+    if origin == .new, let unfinished = try unfinished(source, status, now: now) { return .unfinished(unfinished) }
     do throws(SpoolError) {
       return try claim(job, source, origin, now: now)
     } catch  where error.errno == .noSuchFileOrDirectory {
@@ -87,6 +87,8 @@ extension Spool {
     var file: OwnedFile
     /// Of ``file``.
     var status: FileStatus
+    /// The same when it was locked.
+    let found: FileStatus
     /// Whether the open file can be written to.
     let isWritable: Bool
     let origin: Directory
@@ -107,7 +109,9 @@ extension Spool {
   {
     guard var candidate = try lock(job, source, origin, isNamed: isNamed) else { return .lost }
     let judgement = try judge(candidate.file, candidate.status, origin, now: now)
-    guard let text = judgement.text else { return .unfinished }
+    guard let text = judgement.text else {
+      return .unfinished(candidate.status.size == 0 ? .empty : .lacksNewline)
+    }
     if let defect = judgement.defect, !candidate.isOurs, candidate.status.size > Self.maximumJobFile,
       let name = source.name
     {
@@ -140,7 +144,8 @@ extension Spool {
       status = try file.status()
     }
     return Candidate(
-      job: job, file: file, status: status, isWritable: isWritable, origin: origin, source: source, isNamed: isNamed)
+      job: job, file: file, status: status, found: status, isWritable: isWritable, origin: origin, source: source,
+      isNamed: isNamed)
   }
 
   /// Gives the job a name that no older job has, and renames it to the claim's name.
@@ -198,6 +203,7 @@ extension Spool {
     let claim = Claim(
       spool: self, job: candidate.job, origin: candidate.origin, file: candidate.file.shared(), identity: moved,
       text: text, isRequeueNoted: candidate.isRequeueNoted)
+    if candidate.origin == .new { claim.dropped = Timestamp(seconds: candidate.found.modified) }
     if !isOurs { try claim.replaceFile(by: judgement.bytes) }
     try claim.dropTornTail()
     guard let defect = judgement.defect else { return .claimed(claim) }

@@ -31,7 +31,7 @@ extension Spool {
   }
 
   /// Whether this worker has a job of this name, which keeps the name until it has ended. Asked before the file is open
-  /// for writing, see ``isBeingWritten(_:_:now:)``.
+  /// for writing, see ``unfinished(_:_:now:)``.
   func isInHand(_ job: JobName, from origin: Directory) throws(SpoolError) -> Bool {
     if origin == .cur { return false }
     // If it cannot be read, the claim itself reports why.
@@ -56,7 +56,8 @@ extension Spool {
   ///
   /// All that would make a worker look again is found out here, by a descriptor for reading: to close one for writing
   /// is an event for a worker that watches, and it would look again without end.
-  func isBeingWritten(_ path: Path, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Bool {
+  /// - Returns: nil for a file that its dropper has finished, and for one that the claim itself has to report.
+  func unfinished(_ path: Path, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Unfinished? {
     let isYoung = Self.isYoung(status, at: now)
     var file: OwnedFile
     do throws(SpoolError) {
@@ -65,25 +66,27 @@ extension Spool {
       where error.errno == .permissionDenied || error.errno == .noSuchFileOrDirectory || error.isNoRegularFile
     {
       // The claim itself reports what is wrong with it.
-      return false
+      return nil
     } catch  where error.errno == .wouldBlock {
       // Its writer has a write lease on it (open(2), O_NONBLOCK).
-      return true
+      return .inUse
     }
     do throws(SpoolError) {
       try file.probeLease()
     } catch  where error.errno == .resourceTemporarilyUnavailable {
-      return true
+      return .inUse
     } catch {
       // This user may not query leases on the file, so its age decides.
-      if isYoung { return true }
+      if isYoung { return .young }
     }
     // Another file may have taken the name. The claim itself reports what is wrong with it.
     let opened = try file.status()
-    guard opened.isRegular else { return false }
+    guard opened.isRegular else { return nil }
     // The last byte settles nearly all cases.
-    if isYoung, try !endsInNewline(file, opened), try judge(file, opened, .new, now: now).text == nil { return true }
-    return try !file.lock()
+    if isYoung, try !endsInNewline(file, opened), try judge(file, opened, .new, now: now).text == nil {
+      return opened.size == 0 ? .empty : .lacksNewline
+    }
+    return try file.lock() ? nil : .inUse
   }
 
   private func endsInNewline(_ file: borrowing OwnedFile, _ status: FileStatus) throws(SpoolError) -> Bool {

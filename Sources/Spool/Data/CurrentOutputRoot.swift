@@ -74,7 +74,7 @@ package final class CurrentOutputRoot {
   package var fileSystem: FileSystem { root.fileSystem }
 
   /// The place of `output`. Missing directories are made.
-  /// - Throws: ``OutputRootProblem``; ``SpoolError``, ELOOP where a directory on the way is one of the spool's.
+  /// - Throws: ``OutputRootProblem``; ``SpoolError``, EXDEV where a directory on the way is one of the spool's.
   package func place(_ output: OutputPath) throws -> OutputPlace {
     let place = try opened().place(output)
     try checkApart(place)
@@ -97,8 +97,7 @@ package final class CurrentOutputRoot {
       let status = try directory.status()
       guard !own.contains(where: { $0.isSameFile(as: status) }) else {
         throw SpoolError(
-          call: .open, path: "\(directory.path.display) (a directory of the spool itself)",
-          errno: .tooManySymbolicLinkLevels)
+          call: .open, path: "\(directory.path.display) (a directory of the spool itself)", errno: .improperLink)
       }
     }
   }

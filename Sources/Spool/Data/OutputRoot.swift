@@ -56,12 +56,16 @@ package final class OutputRoot {
 
   private func open(_ output: OutputPath, creating: Bool) throws(SpoolError) -> OutputPlace {
     var chain = [root]
-    for name in output.parents {
+    for (depth, name) in output.parents.enumerated() {
       let (parent, path) = (chain[chain.count - 1], Path(name))
       do throws(SpoolError) {
         chain.append(try enter(path, in: parent))
       } catch  where error.errno == .noSuchFileOrDirectory && creating {
         chain.append(try make(path, in: parent))
+      } catch {
+        // A person looks for it below the output root.
+        let place = output.parents[...depth].joined(separator: "/")
+        throw SpoolError(call: error.call, path: escaped(place), errno: error.errno)
       }
     }
     return OutputPlace(chain: chain, name: Path(output.name), durable: durable, spool: spool)

@@ -232,6 +232,8 @@ extension Journal {
   package struct Publication: Sendable, Equatable {
     package fileprivate(set) var verified: Verified?
     package fileprivate(set) var receipt: Receipt?
+    /// When the last receipt was written.
+    package fileprivate(set) var receiptTime: Timestamp?
     /// What a receipt was written for. A job that was taken back before its move to `done/` keeps it through
     /// `requeued:`, until it starts.
     package fileprivate(set) var published: Verified?
@@ -248,6 +250,7 @@ extension Journal {
       case .done:
         guard let output = entry.fields["output"] else { return }
         receipt = Receipt(output: output, directory: entry.fields["directory"], unproven: entry.fields["unproven"])
+        receiptTime = entry.time
         published = verified
       case .response, .checkpoint, .cleared, .interrupted: break
       }

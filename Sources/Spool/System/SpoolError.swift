@@ -14,7 +14,12 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
     self.errno = errno
   }
 
-  package var description: String { "\(call.rawValue) \(path): \(errno)" }
+  package var description: String { "\(call.rawValue) \(path): \(words)" }
+
+  private var words: String {
+    // open(2) and openat2(2) are told to follow no link, so a loop of links is hardly ever the reason.
+    call == .open && errno == .tooManySymbolicLinkLevels ? "it is a symbolic link, which is not followed" : "\(errno)"
+  }
 
   /// No space for data or inodes, or over quota: nothing is wrong with the job.
   package var isDiskFull: Bool { errno == .noSpace || errno == .diskQuotaExceeded }

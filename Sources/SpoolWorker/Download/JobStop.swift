@@ -16,6 +16,12 @@ enum JobStop: Error {
 }
 
 extension Claim {
+  /// - Throws: ``JobStop/lost(_:)`` if this worker slept too long: then a successor on another host has the lock, and
+  ///   the job is no longer ours; ``SpoolError``.
+  func checkLock() throws {
+    guard try holdsLock() else { throw JobStop.lost(.moved) }
+  }
+
   /// - Throws: ``JobStop/lost(_:)`` if the claim is not ours; ``SpoolError``.
   func checkOwnership() throws {
     let ownership = try self.ownership()

@@ -13,6 +13,7 @@ struct Commit {
 
   private var spool: Spool { claim.spool }
   private var durable: GroupCommit { environment.durable }
+  private var publisher: OutputPublisher { OutputPublisher(claim: claim, plan: plan, root: outputs.location) }
   private var overwrites: Bool { plan.request.overwrite ?? false }
 
   /// - Throws: as ``JobEnvironment/outputs(of:)``.
@@ -33,9 +34,9 @@ struct Commit {
     try claim.append(.verified(.now(), verified))
     do {
       try await name(part, verified)
-    } catch let failure as Failure where failure.code == .outputExists && plan.request.expected.provesContent {
-      // Another job, or a worker that took this one for dead, has published the same content first.
-      guard try await acceptExisting(part) != nil else { throw failure }
+    } catch let failure as Failure where failure.code == .outputExists {
+      // Another job, or a worker that took this one for dead, may have published the same content first.
+      guard try await acceptExisting(part, fetched: part.mark) != nil else { throw failure }
       return try part.close()
     }
     try await finish(existing: false, unproven: unproven, part)
@@ -50,7 +51,7 @@ struct Commit {
     switch try place.publish(part, overwrite: overwrites) {
     case .published: break
     case .exists:
-      guard try place.holds(part) else { throw outputExists() }
+      guard try place.holds(part) else { throw await publisher.outputExists() }
     case .otherFileSystem:
       inode = try await publishCopy(part, place, unproven: verified.unproven)
     }
@@ -64,8 +65,7 @@ struct Commit {
   }
 
   private func checkClaim() throws {
-    // If this worker slept too long, a successor on another host has the lock, and the job is no longer ours.
-    guard try claim.holdsLock() else { throw JobStop.lost(.moved) }
+    try claim.checkLock()
     try claim.checkOwnership()
   }
 
@@ -86,16 +86,12 @@ struct Commit {
       // The copy may have taken minutes.
       try checkClaim()
       try outputs.check(place, plan.output)
-      guard try place.publish(copy, overwrite: overwrites) else { throw outputExists() }
+      guard try place.publish(copy, overwrite: overwrites) else { throw await publisher.outputExists() }
       return try copy.inode()
     } catch {
       try? place.discard(copy)
       throw error
     }
-  }
-
-  private func outputExists() -> Failure {
-    Failure(.outputExists, "\(escaped(plan.output.text)) exists already: remove it, or set `overwrite: yes`")
   }
 
   /// Makes the payload's name durable.
@@ -181,10 +177,12 @@ struct Commit {
 
   /// Accepts a file that already has the output's name, if it is this job's own data, published before a crash, or has
   /// the declared size and digests.
-  /// - Parameter part: the data, if it is open.
+  /// - Parameters:
+  ///   - part: the data, if it is open.
+  ///   - fetched: the end of the data, if all of it was received: then the file has to be the same.
   /// - Returns: the payload's size and digests; nil if there is no such file, or it is to be overwritten.
   /// - Throws: `output-exists`; `bad-output` for a directory.
-  func acceptExisting(_ part: PartFile? = nil) async throws -> Mark? {
+  func acceptExisting(_ part: PartFile? = nil, fetched: Mark? = nil) async throws -> Mark? {
     guard let status = try outputs.opened().status(plan.output) else { return nil }
     if status.isDirectory {
       throw Failure(.badOutput, "\(escaped(plan.output.text)) is a directory: add the file's name")
@@ -201,19 +199,23 @@ struct Commit {
     let vouched = journal.publication.published ?? (claim.origin == .new ? nil : journal.publication.verified)
     let published = vouched.flatMap { $0.part == status.inode ? $0.digests : nil }
     var expected = plan.request.expected
-    let digests = plan.request.computedDigests.union(published?.algorithms ?? [])
-    guard status.isRegular, expected.mismatch(size: UInt64(status.size)) == nil,
-      isOwn || published != nil || expected.provesContent
-    else {
-      throw outputExists()
+    if let fetched { expected = Expectation(size: fetched.offset, digests: fetched.digests) }
+    let isKnown = isOwn || published != nil || expected.provesContent
+    let shared = isKnown || !status.isRegular ? nil : try await publisher.sharedPayload()
+    guard status.isRegular, expected.mismatch(size: UInt64(status.size)) == nil, isKnown || shared != nil else {
+      throw await publisher.outputExists(expected.mismatch(size: UInt64(status.size)))
     }
+    if !expected.provesContent {
+      if let digests = published ?? shared?.digests { expected.digests = digests }
+      expected.size = expected.size ?? shared?.size
+    }
+    let digests = plan.request.computedDigests.union(expected.digests.algorithms)
     let place = try outputs.place(plan.output)
     let existing = try place.openExisting()
     let mark = try await runBlocking { [reading = existing.reading(digests)] in try reading.run() }
-    if !expected.provesContent, let published { expected.digests = published }
-    guard expected.mismatch(mark) == nil else { throw outputExists() }
+    if let mismatch = expected.mismatch(mark) { throw await publisher.outputExists(mismatch) }
     try await durable(existing.flush)
-    let unproven = journal.publication.verified?.unproven
+    let unproven = (shared ?? journal.publication.verified)?.unproven
     try claim.append(.verified(.now(), .init(mark, part: existing.status.inode, unproven: unproven)))
     try await sync(place)
     try await finish(existing: !isOwn, unproven: unproven, part)

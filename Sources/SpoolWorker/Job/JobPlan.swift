@@ -1,8 +1,8 @@
-internal import Spool
+package import Spool
 internal import Transfer
 
 /// A request whose URLs and output have been checked.
-struct JobPlan {
+package struct JobPlan {
   let request: JobRequest
   let mirrors: [URLParts]
   let output: OutputPath
@@ -37,6 +37,14 @@ struct JobPlan {
     }
     guard let output = OutputPath(text) else { throw Failure(.badOutput, "cannot be a file name") }
     self.output = output
+  }
+}
+
+extension JobPlan {
+  /// The path of the payload below the output root, as far as the job's text says it; nil for a job that has none.
+  package static func output(of request: JobRequest) -> String? {
+    if let output = request.output { return output.text }
+    return request.urls.first.flatMap { try? URLParts($0.text) }?.lastPathSegment
   }
 }
 

@@ -18,6 +18,8 @@ struct Peek: Equatable {
   var deaths = 0
   /// Bytes that it still has to receive; nil if that is not known, or it needs none.
   var needed: UInt64?
+  /// The path of its payload below the output root; nil for a job without one.
+  var output: String?
 }
 
 /// A candidate that was chosen to start.

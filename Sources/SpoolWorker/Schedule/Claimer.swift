@@ -22,6 +22,7 @@ struct Claimer {
   private let environment: JobEnvironment
   private let account: RunAccount
   private var clock: ClaimClock
+  private var others: OtherWorkers
   /// A job could not be claimed for lack of space, and none has been claimed since.
   private var isFullTold = false
 
@@ -30,6 +31,7 @@ struct Claimer {
     self.environment = environment
     self.account = account
     clock = ClaimClock(spool)
+    others = OtherWorkers(spool)
   }
 
   /// - Throws: ``SpoolError`` that affects all jobs.
@@ -50,12 +52,16 @@ struct Claimer {
     switch outcome {
     case .claimed(let claim):
       isFullTold = false
-      return .claimed(claim)
+      return try putBackForOutput(claim) ?? .claimed(claim)
     case .lost: return .lost
     // Another worker, or this one, has tried it since it was found.
     case .notDue(let due): return .due(at: due)
-    case .unfinished:
-      log(Event("unfinished", .debug, job: candidate.name))
+    case .unfinished(let why):
+      // A missing newline is a warning, because the dropper seems to have finished. Once, not at each look.
+      let isNews = why == .lacksNewline && account.noteNewlineMissing(candidate.name)
+      log(
+        Event(
+          "unfinished", isNews ? .warning : .debug, job: candidate.name, Fields().with("reason", why.reason)))
       return .due(at: Timestamp.now().seconds + Spool.settlingTime)
     case .barred(let defect):
       noteBarred(candidate.name, defect.reason)
@@ -68,6 +74,27 @@ struct Claimer {
       return .rejected(name, facts.with("attempt", 0))
     }
   }
+
+  /// Puts the job back if another worker has a job with the same output, because both would fetch the same bytes. It is
+  /// looked at again every few seconds; at random, so that of two workers that see each other's claims one goes first.
+  /// - Returns: nil if there is no such job.
+  private mutating func putBackForOutput(_ claim: Claim) throws(SpoolError) -> Outcome? {
+    guard let awaited = try others.awaited(by: claim) else { return nil }
+    let due = Timestamp.now() + Int64.random(in: Self.outputPause)
+    do throws(SpoolError) {
+      try claim.park(until: due)
+    } catch  where error.isGone {
+      return .lost
+    }
+    let name = claim.job.fileName
+    if account.noteOutputAwaited(name) {
+      log(Event("waits-for-output", .info, job: name, awaited))
+    }
+    return .due(at: due.seconds)
+  }
+
+  /// Seconds between looks at whether another worker has ended the job with the same output.
+  private static let outputPause: ClosedRange<Int64> = 2...6
 
   func tell(_ shortage: DiskSpace.Shortage, of choice: Choice) {
     let fields = Fields().with("needed", shortage.needed).with("free", shortage.free).with("min-free", shortage.kept)

@@ -10,6 +10,8 @@ final class RunAccount {
   private(set) var ended = 0
   /// Unmovable files that have been reported already.
   private var barred: Set<FileName> = []
+  /// Unfinished files whose missing newline has been reported already.
+  private var newlineMissing: Set<FileName> = []
   /// After this many, all are reported again. This bounds the memory, because other users can create any number of such
   /// files.
   private static let mostBarred = 1000
@@ -24,7 +26,21 @@ final class RunAccount {
     return true
   }
 
+  /// - Returns: whether it is new.
+  func noteNewlineMissing(_ name: FileName) -> Bool {
+    if newlineMissing.count >= Self.mostBarred { newlineMissing = [] }
+    return newlineMissing.insert(name).inserted
+  }
+
   func noteRejected() { summary.givenUp += 1 }
+
+  /// Counts a job that waits for the end of another worker's job with the same output.
+  /// - Returns: whether it is new.
+  func noteOutputAwaited(_ name: FileName) -> Bool {
+    let count = waiting.count
+    noteUnclaimable(name)
+    return waiting.count > count
+  }
 
   /// Counts a job that cannot be claimed for lack of space.
   func noteUnclaimable(_ name: FileName) {

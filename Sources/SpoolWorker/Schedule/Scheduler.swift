@@ -116,6 +116,7 @@ struct Scheduler {
     for directory in directories { passes.began(directory) }
     backlog.removeAll { directories.contains($0.origin) }
     spaceWait.removeAll()
+    slots.outputs.forget(directories)
     if directories.contains(.partial) { nextDue = nil }
   }
 
@@ -163,18 +164,30 @@ struct Scheduler {
   /// The next step towards starting a job; nil if no job may start now, or there is none.
   mutating func nextStep(at now: Int64) -> Step? {
     guard slots.areFree, spaceWait.mayGoOn(at: now) else { return nil }
-    switch backlog.next(perHost: slots.limits.perHost, running: slots.byHost) {
-    case .look(let candidate): return .look(candidate)
-    case .run(let choice): return .start(choice)
-    case nil: break
+    while let next = backlog.next(perHost: slots.limits.perHost, running: slots.byHost) {
+      switch next {
+      case .look(let candidate): return .look(candidate)
+      case .run(let choice):
+        if !mustWaitForOutput(choice) { return .start(choice) }
+      }
     }
     // All candidates read ahead wait for busy hosts: search for a job of another host. This takes at most a twentieth
     // of the loop's time, so a million jobs of a busy host take about ten minutes.
     if passes.areUnderWay, !canReadOn, now >= nextSearch { return .search(250) }
     if canReadOn { return nil }
-    let suspect = backlog.nextSuspect(
+    while let suspect = backlog.nextSuspect(
       perHost: slots.limits.perHost, running: slots.byHost, isIdle: slots.areIdle)
-    return suspect.map { .start($0) }
+    {
+      if !mustWaitForOutput(suspect) { return .start(suspect) }
+    }
+    return nil
+  }
+
+  /// Whether the job has to wait for the end of a running one with the same output.
+  private mutating func mustWaitForOutput(_ choice: Choice) -> Bool {
+    guard let wait = slots.outputs.holdBack(choice) else { return false }
+    if wait == .passedOver { isSomethingPassedOver = true }
+    return true
   }
 
   mutating func looked(at candidate: Candidate, _ peek: Peek) { backlog.add(candidate, peek) }
@@ -214,6 +227,7 @@ struct Scheduler {
 
   mutating func started(_ id: UInt64, _ choice: Choice) {
     slots.start(id, host: choice.host, isAlone: Suspicion.wantsToBeAlone(choice.peek.deaths))
+    slots.outputs.started(id, choice)
   }
 
   mutating func reached(_ milestone: Attempt.Milestone, _ id: UInt64) {
@@ -225,6 +239,8 @@ struct Scheduler {
 
   mutating func ended(_ id: UInt64) {
     slots.end(id)
+    // They are looked at again, because a person may have changed them meanwhile.
+    backlog.add(slots.outputs.ended(id))
     isFresh = false
   }
 

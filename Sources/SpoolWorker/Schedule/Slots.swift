@@ -14,6 +14,8 @@ struct Slots {
   private(set) var byHost: [String: Int] = [:]
   private var hosts: [UInt64: String] = [:]
   private var running: Set<UInt64> = []
+  /// The outputs that running jobs have, and the jobs that wait for these.
+  var outputs = OutputWait()
   /// A job that may have killed workers and so runs alone.
   private var alone: UInt64?
   /// Running `failed` hooks of rejected files.

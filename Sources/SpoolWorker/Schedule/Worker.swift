@@ -172,7 +172,8 @@ package final class Worker {
     let attempts = dispatcher.attempts
     let scheduler = dispatcher.scheduler
     var progress = WorkerProgress(
-      running: attempts.map(\.progress), waiting: scheduler.backlog.count, summary: account.summary,
+      running: attempts.map(\.progress), waiting: scheduler.backlog.count + scheduler.slots.outputs.count,
+      summary: account.summary,
       gained: attempts.reduce(account.gained) { $0 &+ $1.gained })
     progress.moreWait = scheduler.areMore
     return progress

@@ -43,4 +43,105 @@ import Testing
     #expect(result.status == .exited(0) && server.requests.count == 1, "\(result)")
     #expect(try spool.payload("a") == Array("payload\n".utf8))
   }
+
+  /// A server that has the same under every name but `/other`, and holds every first answer until the gate opens.
+  private func gatedServer(_ gate: Gate) throws -> ScriptedServer {
+    try ScriptedServer { request, reply in
+      let body = Array((request.target.hasPrefix("/other") ? "other bytes\n" : "payload\n").utf8)
+      try reply.head("200 OK", ["ETag: \"v1\"", "Content-Length: \(body.count)"])
+      try reply.stall(until: gate)
+      try reply.send(body)
+    }
+  }
+
+  private static let sum = "crc32: \(hex8(independentCRC32(Array("payload\n".utf8))))\n"
+
+  /// - Parameter fate: what becomes of the second job.
+  @Test(arguments: [
+    // The same URLs, dropped while the first runs: the same bytes.
+    ("/x", "", true), ("/y", sum, true), ("/other", "crc32: 00000000\n", false), ("/other", "", false),
+  ])
+  func theSecondWaitsForTheFirst(target: String, more: String, isDone: Bool) async throws {
+    let gate = try Gate()
+    let server = try gatedServer(gate)
+    let spool = try TemporarySpool()
+    try spool.drop("a", "url: \(server.url("/x"))\noutput: sets/o\n\(patient)")
+    let worker = try startSpoolrun(["-v", spool.root])
+    try await waitUntil("the first runs") { server.requests.count == 1 }
+    try spool.drop("b", "url: \(server.url(target))\noutput: sets/o\n\(patient)\(more)")
+    // One that comes later, and does not have to wait.
+    try spool.drop("c", "\(server.url("/c"))\n\(patient)")
+    try await waitUntil("another runs beside it") { server.requests.count == 2 }
+    #expect(spool.places(of: "b") == ["new/b"])
+    gate.open()
+    try await waitUntil("all are at their end") { spool.names("done").count + spool.names("failed").count == 3 }
+    worker.send(signal: SIGTERM)
+    #expect(try await worker.result().status == .exited(isDone ? 0 : 1))
+    #expect(spool.places(of: "b") == [isDone ? "done/b" : "failed/b"])
+    #expect(server.requests.map(\.target) == ["/x", "/c"], "nothing is fetched twice")
+    #expect(try spool.payload("sets/o") == Array("payload\n".utf8))
+    if isDone {
+      #expect(try spool.lines("done/b").last?["existing"] == "yes")
+    } else {
+      let record = try spool.lastFailure("failed/b")
+      #expect(record["code"] == "output-exists")
+      #expect(record["reason"]?.contains("as the output of done/a") == true, "\(record)")
+    }
+    #expect(try await spoolrun("clean", spool.root).status == .exited(0))
+    #expect(spool.names("partial") == [] && spool.names("tmp") == [])
+  }
+
+  /// With --once as well: the run ends when both have.
+  @Test func inOneRunOneAfterTheOther() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    for name in ["a", "b", "c", "d"] { try spool.drop(name, "url: \(server.url("/x"))\noutput: o\n\(Self.sum)") }
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(0) && spool.names("done") == ["a", "b", "c", "d"], "\(result)")
+    #expect(server.requests.count == 1)
+  }
+
+  /// The first fails: the second is not kept from what the first could not do.
+  @Test func theSecondGoesOnWhereTheFirstFails() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try spool.drop("a", "url: \(server.url("/404"))\noutput: o\n")
+    try setModificationTime(spool.path("new/a"), secondsFromNow: -60)
+    try spool.drop("b", "url: \(server.url("/x"))\noutput: o\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    #expect(spool.places(of: "a") == ["failed/a"] && spool.places(of: "b") == ["done/b"])
+  }
+
+  /// Another worker has the first.
+  @Test func theFirstOfAnotherWorker() async throws {
+    let gate = try Gate()
+    let server = try gatedServer(gate)
+    let spool = try TemporarySpool()
+    try spool.drop("a", "url: \(server.url("/x"))\noutput: o\n\(patient)")
+    let first = try startSpoolrun(["--once", spool.root])
+    try await waitUntil("the first runs") { server.requests.count == 1 }
+    try spool.drop("b", "url: \(server.url("/y"))\noutput: o\n\(patient)\(Self.sum)")
+    let result = try await spoolrun("--once", "-v", spool.root)
+    #expect(
+      result.status == .exited(75) && result.errors.contains("waits-for-output job=b output=o other=a"), "\(result)")
+    #expect(server.requests.count == 1 && spool.places(of: "b") == ["partial/b"])
+    gate.open()
+    #expect(try await first.result().status == .exited(0))
+    try spool.makeDue("b")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(server.requests.count == 1)
+    #expect(try spool.lines("done/b").last?["existing"] == "yes" && spool.names("partial") == [])
+  }
+
+  /// Both were begun before either could see the other: the same bytes are no failure, without a declared digest too.
+  @Test(arguments: [true, false])
+  func theSameBytesWithoutADigest(isSame: Bool) async throws {
+    let (spool, server, worker, gate) = try await startHalfway()
+    try writeFile(spool.path("files/a"), isSame ? halfwayBody : [1])
+    gate.open()
+    #expect(try await worker.result().status == .exited(isSame ? 0 : 1))
+    #expect(server.requests.count == 1)
+    #expect(spool.places(of: "a") == [isSame ? "done/a" : "failed/a"])
+    #expect(try spool.payload("a") == (isSame ? halfwayBody : [1]))
+  }
 }

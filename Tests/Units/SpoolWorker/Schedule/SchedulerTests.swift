@@ -16,6 +16,15 @@ import Testing
     var running: [UInt64: String] = [:]
     var started: [String] = []
     private var nextID: UInt64 = 1
+    /// How many outputs the jobs share; nil where each has its own.
+    var outputs: Int?
+
+    func output(_ name: String) -> String {
+      let number = Int(name.split(separator: "-")[1]) ?? 0
+      return outputs.map { "\(number % $0)" } ?? name
+    }
+
+    private func peek(_ name: String) -> Peek { Peek(host: host(name), output: output(name)) }
 
     init(jobs: Int, perHost: Int) {
       scheduler = Scheduler(Slots.Limits(jobs: jobs, perHost: perHost, commits: 200))
@@ -53,9 +62,9 @@ import Testing
       while let step = scheduler.nextStep(at: now) {
         switch step {
         case .look(let candidate):
-          scheduler.looked(at: candidate, Peek(host: host(candidate.name.display)))
+          scheduler.looked(at: candidate, peek(candidate.name.display))
         case .search(let count):
-          let kept = read(count).map { ($0, Peek(host: host($0.name.display))) }.filter {
+          let kept = read(count).map { ($0, peek($0.name.display)) }.filter {
             scheduler.keepOrPassOver($0.1)
           }
           scheduler.searched(kept, from: now, to: now + 1)
@@ -215,5 +224,40 @@ import Testing
     scheduler.reached(.cleared, 2)
     let late = scheduler.nextStep(at: 0)
     #expect(late != nil)
+  }
+
+  /// Jobs with one output run one after the other, beside the others, and none is lost. Also where more wait than are
+  /// kept in mind.
+  @Test(arguments: [5, OutputWait.most + 200])
+  func oneJobAtATimeForEachOutput(count: Int) {
+    var world = World(jobs: 8, perHost: 8)
+    world.outputs = 3
+    world.jobs = Set((0..<count).map { "a-\($0)" })
+    runToEnd(&world) { world in
+      let busy = world.running.values.map { world.output($0) }
+      #expect(Set(busy).count == busy.count)
+    }
+    #expect(world.started.count == count && Set(world.started).count == count)
+  }
+
+  @Test func aJobThatWaitsForAnOutputLetsOthersStart() {
+    var scheduler = Scheduler(Slots.Limits(jobs: 4, perHost: 4, commits: 9))
+    func look(_ name: String, at time: Int64, _ output: String) {
+      scheduler.looked(
+        at: Candidate(name: FileName(name), origin: .new, modified: time), Peek(host: "h", output: output))
+    }
+    look("first", at: 1, "o")
+    look("second", at: 2, "o")
+    look("third", at: 3, "p")
+    var started: [String] = []
+    while case .start(let choice) = scheduler.nextStep(at: 0) {
+      started.append(choice.candidate.name.display)
+      scheduler.started(UInt64(started.count), choice)
+    }
+    #expect(started == ["first", "third"])
+    scheduler.ended(2)
+    #expect(scheduler.backlog.isEmpty, "the other's end frees nothing")
+    scheduler.ended(1)
+    #expect(scheduler.backlog.candidates.map(\.name.display) == ["second"])
   }
 }

@@ -1,0 +1,72 @@
+internal import SystemPackage
+
+/// A job that a search found.
+package struct FoundJob: Sendable {
+  package let place: JobPlace
+  package let text: JobText
+}
+
+/// Finding jobs by their names in any state, and by what they ask for.
+extension Spool {
+  /// The job of this name, whatever its state; nil where there is none. Claims count by their job's name.
+  /// - Throws: ``SpoolError``, EACCES for a user who may only drop.
+  package func place(of name: JobName) throws(SpoolError) -> JobPlace? { try places(of: name.fileName).first }
+
+  /// `name`, or `NAME~2` and so on where a job has it in any state.
+  /// - Throws: ``SpoolError``.
+  package func nameInNoState(like name: JobName) throws(SpoolError) -> JobName {
+    try place(of: name) == nil ? name : freeName(like: name)
+  }
+
+  /// The first job for which `matches` is true. Reads the jobs one after the other, in the order of a job's way, so a
+  /// job that moves on meanwhile is seen twice rather than not at all. Files that this user may not read are left out.
+  /// - Parameters:
+  ///   - directories: where to look; nil for all states.
+  ///   - limit: the maximum number of files to read.
+  /// - Throws: ``SpoolError``.
+  package func firstJob(
+    in directories: [Directory]? = nil, limit: Int = .max, where matches: (JobText) -> Bool
+  ) throws(SpoolError) -> FoundJob? {
+    var left = limit
+    for directory in directories ?? Self.jobDirectories {
+      let stream = try stream(directory)
+      while left > 0, let name = try stream.next() {
+        if name.isIgnored || name.isData { continue }
+        left -= 1
+        if let found = try read(directory, name), matches(found.text) { return found }
+      }
+    }
+    return nil
+  }
+
+  /// The finished job whose receipt names this payload. If there are very many receipts, only some are read.
+  /// - Parameters:
+  ///   - output: the path below the output root.
+  ///   - root: the output root, as in ``Journal/Receipt/directory``.
+  ///   - job: a job with the same output, whose name is likely to be similar.
+  /// - Throws: ``SpoolError``.
+  package func publisher(of output: String, in root: String?, like job: JobName) throws(SpoolError) -> FoundJob? {
+    func isPublisher(_ text: JobText) -> Bool {
+      text.journal.publication.receipt.map { $0.output == output && $0.directory == root } ?? false
+    }
+    let stem = job.fileName.numbering?.stem ?? job.fileName
+    for name in [stem, job.fileName, FileName(OutputPath(output)?.name ?? "")] where name.isEntry && !name.isIgnored {
+      if let found = try read(.done, name), isPublisher(found.text) { return found }
+    }
+    return try firstJob(in: [.done], limit: Self.mostReceipts, where: isPublisher)
+  }
+
+  /// Reading so many takes less than a second.
+  private static let mostReceipts = 10_000
+
+  private func read(_ directory: Directory, _ name: FileName) throws(SpoolError) -> FoundJob? {
+    do throws(SpoolError) {
+      guard let status = try status(directory, name), status.isRegular, let text = try job(directory, name) else {
+        return nil
+      }
+      return FoundJob(place: JobPlace(directory: directory, name: name, inode: status.inode), text: text)
+    } catch  where error.errno == .permissionDenied || error.isNoRegularFile {
+      return nil
+    }
+  }
+}

@@ -1,0 +1,50 @@
+internal import Spool
+
+/// The outputs of the jobs that other workers of the spool run. Their claims are in `cur/`. Each is read once.
+struct OtherWorkers {
+  private let spool: Spool
+  private let own: [UInt8]
+  private var outputs: [FileName: String?] = [:]
+
+  init(_ spool: Spool) {
+    self.spool = spool
+    own = Array(":\(spool.owner.text)".utf8)
+  }
+
+  /// The job of another worker that has this output; nil if there is none.
+  ///
+  /// To be asked after the claim's rename: of two workers that claim at the same time, the later one sees the other's
+  /// claim. A worker that died still has its claims, and they come first.
+  private mutating func job(with output: String) throws(SpoolError) -> FileName? {
+    let stream = try spool.stream(.cur)
+    var current: [FileName: String?] = [:]
+    while let name = try stream.next() {
+      if name.isIgnored || name.bytes.suffix(own.count) == own[...] { continue }
+      current[name] = if let known = outputs[name] { known } else { try read(name) }
+    }
+    outputs = current
+    return outputs.first { $0.value == output }.flatMap { ClaimName($0.key)?.job.fileName }
+  }
+
+  /// The output for which a claimed job has to wait, and the job that has it, for the log; nil if it need not wait.
+  mutating func awaited(by claim: Claim) throws(SpoolError) -> Fields? {
+    let journal = claim.text.journal
+    // Without its last attempt's end, a job may need just its last move, or have data of which nothing is recorded.
+    guard claim.origin != .cur, !journal.attempts.isOpen,
+      // Otherwise the next claim would not know that it came through `new/` again.
+      claim.origin != .new || journal.isEmpty || claim.isRequeueNoted,
+      let output = JobPlan.output(of: claim.text.request), let other = try job(with: output)
+    else { return nil }
+    return Fields().with("output", output).with("other", other.display)
+  }
+
+  private func read(_ name: FileName) throws(SpoolError) -> String? {
+    guard ClaimName(name)?.owner != nil else { return nil }
+    // A claim that cannot be read is another user's or gone, and no reason to wait.
+    do throws(SpoolError) {
+      return try spool.job(.cur, name).flatMap { JobPlan.output(of: $0.request) }
+    } catch {
+      return nil
+    }
+  }
+}
