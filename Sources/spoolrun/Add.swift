@@ -8,8 +8,9 @@ struct Add: ParsableCommand {
     abstract: "Drops a job into a spool.",
     discussion: """
       Several URLs are mirrors of one file, in order of preference. The job is written to tmp and then renamed into \
-      new, so workers see it only when it is complete. Prints the job's name. With --from, drops a job for each entry \
-      of a list.
+      new, so workers see it only when it is complete. Prints the job's name. In a terminal, and when the job did not \
+      get the name that it should have, says on standard error what was done. \
+      With --from, drops a job for each entry of a list.
       """)
 
   @OptionGroup var spool: SpoolOption
@@ -27,6 +28,9 @@ struct Add: ParsableCommand {
   @Option(name: .long, help: "The job's name. (default: the last name of the output, else of the URL)")
   var name: String?
 
+  @Flag(name: .long, help: "Drop nothing if the spool has the job already, in any state.")
+  var new = false
+
   func run() throws {
     // Each file that is made has a mode of its own.
     umask(0o027)
@@ -35,23 +39,18 @@ struct Add: ParsableCommand {
       if name != nil || remoteName { throw ListArguments.refusal("--name and --remote-name are for one file") }
       return try list.command(file, job).run(in: spool.open())
     }
-    let (text, name) = try checkedJob()
+    let (request, name) = try checkedJob()
     let spool = try spool.open()
-    do throws(SpoolError) {
-      Terminal.print(try spool.drop(text, as: name).display)
-    } catch {
-      Terminal.error("the job cannot be dropped: \(error)")
-      throw ExitStatus(error).code
-    }
+    try JobDrop(spool: spool, request: request, name: name).run(ifNew: new)
   }
 
   /// Checks the job. In `validate()`, its errors would come before that of an unknown option.
-  private func checkedJob() throws -> (text: String, name: JobName) {
+  private func checkedJob() throws -> (request: JobRequest, name: JobName) {
     try Libcurl.loadOrExit()
     do {
       var request = try jobRequest()
       if remoteName { request = try namedByServer(request) }
-      return (request.text, try jobName(request))
+      return (request, try jobName(request))
     } catch let error as ValidationError {
       // If it were thrown on from here, the usage of `spoolrun` would be printed with it, not that of `add`.
       Terminal.error("\(error.message); see `spoolrun add --help`")

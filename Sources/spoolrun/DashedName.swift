@@ -5,7 +5,7 @@ internal import Spool
 /// which prints the help and exits with status 0.
 enum DashedName {
   /// The one-letter options of all commands. `-h` is not among them: it is accepted only by itself.
-  static let letters = Set("vwjod".unicodeScalars)
+  static let letters = Set("vwjody".unicodeScalars)
 
   /// Exits with status 64 if an argument before `--` begins with a single dash and has a letter that is no option.
   /// The value of `-j` may follow it directly.

@@ -40,6 +40,16 @@ struct GestureRun {
     if !isComplete { throw ExitStatus.givenUp.code }
   }
 
+  /// The number of jobs in `directories` at the moment.
+  /// - Throws: the exit status.
+  func count(all directories: [Directory]) throws -> Int {
+    do throws(SpoolError) {
+      return Set(try spool.jobs(for: gesture, in: directories).map(\.name)).count
+    } catch {
+      throw fail(error)
+    }
+  }
+
   /// Repeats until two scans in a row find nothing to do, because a single scan can miss names (INTERNALS.md,
   /// invariant 10).
   private mutating func runOnAll(in directories: [Directory]) throws(SpoolError) {
@@ -129,13 +139,25 @@ struct GestureOptions: ParsableArguments {
   @Flag(name: .shortAndLong, help: "Print each move.")
   var verbose = false
 
-  @Argument(help: ArgumentHelp("Jobs, as name, directory/name or the path of their file.", valueName: "name"))
+  @Argument(
+    help: ArgumentHelp("Jobs, as name, directory/name or the path of their file.", valueName: "name"),
+    completion: JobNameCompletion.kind)
   var names: [String] = []
 
-  /// - Parameter chosen: the directories that a flag such as `--all` selects; nil without such a flag.
-  func run(_ gesture: Gesture, all chosen: [Directory]?) throws {
+  /// - Parameters:
+  ///   - chosen: the directories that a flag such as `--all` selects; nil without such a flag.
+  ///   - confirm: asks whether to go on with so many jobs; nil to ask nobody.
+  func run(_ gesture: Gesture, all chosen: [Directory]?, confirm: ((Int) -> Bool)? = nil) throws {
     var run = GestureRun(gesture, try spool.open(), isVerbose: verbose)
-    if let chosen { try run.run(all: chosen) } else { try run.run(names: names) }
+    guard let chosen else { return try run.run(names: names) }
+    if let confirm {
+      let count = try run.count(all: chosen)
+      guard count == 0 || confirm(count) else {
+        Terminal.error("nothing is changed")
+        throw ExitStatus.givenUp.code
+      }
+    }
+    try run.run(all: chosen)
   }
 
   func validate(flags: Int, _ spelling: String) throws {
@@ -210,6 +232,16 @@ struct Cancel: ParsableCommand {
   @Flag(name: .long, help: "Cancel all jobs that failed.")
   var failed = false
 
+  @Flag(name: .shortAndLong, help: "Do not ask before --all or --failed in a terminal.")
+  var yes = false
+
   func validate() throws { try options.validate(flags: (all ? 1 : 0) + (failed ? 1 : 0), "--all or --failed") }
-  func run() throws { try options.run(.cancel, all: all ? Gesture.cancel.sources : failed ? [.failed] : nil) }
+  func run() throws {
+    let confirm: ((Int) -> Bool)? =
+      yes || !Question.canBeAsked
+      ? nil
+      : { Question.ask("cancel \($0) \($0 == 1 ? "job, and remove its" : "jobs, and remove their") data?") }
+    try options.run(
+      .cancel, all: all ? Gesture.cancel.sources : failed ? [.failed] : nil, confirm: confirm)
+  }
 }

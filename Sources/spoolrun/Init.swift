@@ -13,6 +13,7 @@ struct Init: ParsableCommand {
   func run() throws {
     umask(0o077)
     let location = spool.location ?? SpoolOpening.defaultLocation
+    try SpoolOwner.become(of: location)
     do throws(SpoolError) {
       try Spool.create(location)
     } catch {

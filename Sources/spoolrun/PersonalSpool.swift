@@ -21,6 +21,7 @@ enum PersonalSpool {
     }
     // A spool that was named may be misspelled; only its own last part is made.
     if named == nil { makeParents(of: location) }
+    try SpoolOwner.become(of: location)
     var status = stat()
     if stat("\(location)/\(Directory.files.rawValue)", &status) != 0 {
       do throws(SpoolError) { try Spool.create(location) } catch {
@@ -28,7 +29,7 @@ enum PersonalSpool {
         throw ExitStatus.cannotCreate.code
       }
     }
-    return try SpoolOpening.open(location)
+    return try SpoolOpening.open(location, for: .changing)
   }
 
   /// An error shows when the spool is made.

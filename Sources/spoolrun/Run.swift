@@ -48,7 +48,7 @@ struct Run: ParsableCommand {
   @Option(
     name: .long,
     help: ArgumentHelp("URL schemes to allow, out of http, https, ftp, ftps and sftp.", valueName: "list"))
-  var protocols = "http,https"
+  var protocols = AllowedSchemes.standard.sorted().joined(separator: ",")
 
   @Option(
     name: .customLong("cacert"),
@@ -142,6 +142,7 @@ struct Run: ParsableCommand {
       throw ExitStatus.inputOutput.code
     }
     var spool = try self.spool.open(mayBeCommand: true)
+    noteSchemes(spool)
     var total = RunSummary()
     // A spool can be replaced by another at the same path: then a new worker starts there.
     while let next = try run(spool, signals, &total) { spool = next }
@@ -149,6 +150,20 @@ struct Run: ParsableCommand {
     if let error = total.spoolError { Terminal.error("\(escaped(spool.location)): \(error)") }
     let status = ExitStatus(total)
     if status != .success { throw status.code }
+  }
+
+  /// For `add`, which refuses other schemes.
+  private func noteSchemes(_ spool: Spool) {
+    let names = Set((schemes ?? []).map(\.rawValue))
+    // Whoever may drop jobs may read it.
+    let mask = umask(0o022)
+    defer { umask(mask) }
+    do throws(SpoolError) {
+      try spool.noteAllowedSchemes(names == AllowedSchemes.standard ? nil : names)
+    } catch {
+      // Only `add` needs it. What keeps jobs from running is reported where it does so.
+      if verbose { Terminal.error("the schemes that are allowed cannot be noted: \(error)") }
+    }
   }
 
   /// Runs a worker on one spool until it ends.

@@ -16,15 +16,16 @@ enum SpoolOpening {
 
   /// - Parameters:
   ///   - named: the spool on the command line; nil if there is none.
+  ///   - use: root changes another user's spool only as that user.
   ///   - mayBeCommand: whether `named` is in the position of a command.
   /// - Throws: the exit status, after a message on stderr.
-  static func open(_ named: String?, mayBeCommand: Bool = false) throws -> Spool {
+  static func open(_ named: String?, for use: SpoolUse, mayBeCommand: Bool = false) throws -> Spool {
     let location = named ?? defaultLocation
     if mayBeCommand, location.contains("://") {
-      // Not quoted: it may contain a password.
-      Terminal.error("this is a URL, not a spool: `spoolrun get URL` downloads it into the current directory")
+      Terminal.error(Suggestion.forURL)
       throw ExitStatus.usage.code
     }
+    let user = use == .changing ? try SpoolOwner.become(of: location) : nil
     let (owner, boot) = Spool.currentWorker()
     do throws(SpoolError) {
       return try Spool(location, owner: owner, boot: boot)
@@ -40,7 +41,8 @@ enum SpoolOpening {
         Terminal.error("\(place): no spool there\(origin) (\(error.path): \(error.errno)); \(advice)")
         throw ExitStatus.noSpool.code
       case .permissionDenied:
-        Terminal.error("\(place): \(error.errno): \(obstacle(location))")
+        let whose = user.map { " (as user \($0), its owner)" } ?? ""
+        Terminal.error("\(place): \(error.errno)\(whose): \(obstacle(location))")
         throw ExitStatus.noSpool.code
       default:
         Terminal.error("\(place): \(error)")
@@ -65,7 +67,7 @@ struct SpoolOption: ParsableArguments {
     completion: .directory)
   var spool: String?
 
-  func open() throws -> Spool { try SpoolOpening.open(spool) }
+  func open(for use: SpoolUse = .changing) throws -> Spool { try SpoolOpening.open(spool, for: use) }
 }
 
 /// The spool as an argument, or with --spool as in the commands whose arguments are names of jobs.
@@ -83,7 +85,7 @@ struct SpoolArgument: ParsableArguments {
 
   var location: String? { place ?? option.spool }
 
-  func open(mayBeCommand: Bool = false) throws -> Spool {
-    try SpoolOpening.open(location, mayBeCommand: mayBeCommand && place != nil)
+  func open(for use: SpoolUse = .changing, mayBeCommand: Bool = false) throws -> Spool {
+    try SpoolOpening.open(location, for: use, mayBeCommand: mayBeCommand && place != nil)
   }
 }

@@ -11,9 +11,15 @@ enum Main {
       Terminal.error("started with an empty argument list, without a program name (see execve(2)); doing nothing")
       exit(ExitStatus.usage.rawValue)
     }
-    DashedName.refuse(in: Array(arguments.dropFirst()))
+    let commands = Spoolrun.commandNames
+    let given = LeadingSpool.moved(in: Array(arguments.dropFirst()), commands: commands)
+    DashedName.refuse(in: given)
+    if let complaint = Suggestion.complaint(about: given, commands: commands) {
+      Terminal.error(complaint)
+      exit(ExitStatus.usage.rawValue)
+    }
     // Returns only on success. Otherwise the command has exited with its own status.
-    Spoolrun.main(Array(arguments.dropFirst()))
+    Spoolrun.main(given)
     if Terminal.hasLostOutput { exit(ExitStatus.inputOutput.rawValue) }
   }
 }
@@ -47,4 +53,6 @@ struct Spoolrun: ParsableCommand {
       Clean.self,
     ],
     defaultSubcommand: Run.self)
+
+  static var commandNames: [String] { configuration.subcommands.map { $0._commandName } + ["help"] }
 }

@@ -28,7 +28,7 @@ struct Status: ParsableCommand {
   private static let mostRead = 1000
 
   func run() throws {
-    let spool = try self.spool.open()
+    let spool = try self.spool.open(for: .reading)
     do throws(SpoolError) {
       if watch {
         var watch = StatusWatch(spool: spool, limit: readLimit) { report($0, $1) }

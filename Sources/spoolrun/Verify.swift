@@ -33,7 +33,9 @@ struct Verify: ParsableCommand {
   @Flag(name: .shortAndLong, help: "Print sound files as well.")
   var verbose = false
 
-  @Argument(help: "Jobs in done, as name, done/name or the path of the receipt. (default: all)")
+  @Argument(
+    help: "Jobs in done, as name, done/name or the path of the receipt. (default: all)",
+    completion: JobNameCompletion.kind)
   var names: [String] = []
 
   /// Milliseconds between two pictures of the bar.
@@ -45,7 +47,7 @@ struct Verify: ParsableCommand {
   }
 
   func run() throws {
-    let spool = try spool.open()
+    let spool = try spool.open(for: .reading)
     let names: [FileName]
     do throws(SpoolError) {
       names = try receipts(spool)

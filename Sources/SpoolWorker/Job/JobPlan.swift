@@ -43,8 +43,12 @@ package struct JobPlan {
 extension JobPlan {
   /// The path of the payload below the output root, as far as the job's text says it; nil for a job that has none.
   package static func output(of request: JobRequest) -> String? {
-    if let output = request.output { return output.text }
-    return request.urls.first.flatMap { try? URLParts($0.text) }?.lastPathSegment
+    request.outputText(named: request.urls.first.flatMap { try? URLParts($0.text) }?.lastPathSegment)
+  }
+
+  /// The same with the output root that the job names, to tell whether two jobs have one output.
+  package static func rootAndOutput(of request: JobRequest) -> String? {
+    output(of: request).map { output in (request.root.map { "\($0.text):" } ?? "") + output }
   }
 }
 

@@ -18,7 +18,7 @@ struct Peek: Equatable {
   var deaths = 0
   /// Bytes that it still has to receive; nil if that is not known, or it needs none.
   var needed: UInt64?
-  /// The path of its payload below the output root; nil for a job without one.
+  /// ``JobPlan/rootAndOutput(of:)``
   var output: String?
 }
 

@@ -33,7 +33,7 @@ struct OtherWorkers {
     guard claim.origin != .cur, !journal.attempts.isOpen,
       // Otherwise the next claim would not know that it came through `new/` again.
       claim.origin != .new || journal.isEmpty || claim.isRequeueNoted,
-      let output = JobPlan.output(of: claim.text.request), let other = try job(with: output)
+      let output = JobPlan.rootAndOutput(of: claim.text.request), let other = try job(with: output)
     else { return nil }
     return Fields().with("output", output).with("other", other.display)
   }
@@ -42,7 +42,7 @@ struct OtherWorkers {
     guard ClaimName(name)?.owner != nil else { return nil }
     // A claim that cannot be read is another user's or gone, and no reason to wait.
     do throws(SpoolError) {
-      return try spool.job(.cur, name).flatMap { JobPlan.output(of: $0.request) }
+      return try spool.job(.cur, name).flatMap { JobPlan.rootAndOutput(of: $0.request) }
     } catch {
       return nil
     }

@@ -1,0 +1,22 @@
+internal import Spool
+internal import Transfer
+
+/// Refuses URLs whose scheme the spool's worker would refuse.
+enum AllowedSchemes {
+  /// Those that a worker allows without `--protocols`.
+  static let standard: Set<String> = ["http", "https"]
+
+  /// - Throws: the exit status, after a message.
+  static func check(_ urls: [String], in spool: Spool) throws {
+    // If it cannot be known, the worker decides.
+    guard let allowed = try? spool.allowedSchemes() ?? standard else { return }
+    let refused = urls.lazy.compactMap { try? URLParts($0).scheme.rawValue }.first { !allowed.contains($0) }
+    guard let refused else { return }
+    Terminal.error(
+      """
+      the scheme \(refused) is not enabled in this spool, only \(allowed.sorted().joined(separator: ", ")): start its \
+      worker with --protocols \((allowed.union([refused])).sorted().joined(separator: ",")) first
+      """)
+    throw ExitStatus.usage.code
+  }
+}

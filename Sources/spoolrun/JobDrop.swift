@@ -1,0 +1,52 @@
+internal import Spool
+internal import SpoolWorker
+internal import SystemPackage
+
+/// Drops one checked job, and says what it did: the job's name on standard output, and the rest on standard error.
+struct JobDrop {
+  let spool: Spool
+  let request: JobRequest
+  /// The name that it should get.
+  let name: JobName
+
+  /// - Parameter ifNew: whether to drop nothing if the spool has the job already.
+  /// - Throws: the exit status, after a message.
+  func run(ifNew: Bool) throws {
+    try AllowedSchemes.check(request.urls.map(\.text), in: spool)
+    do throws(SpoolError) {
+      if ifNew, let finding = try JobPresence(spool: spool).find(request, as: name) { return tell(finding) }
+      tell(try spool.drop(request.text, as: try freeName()))
+    } catch {
+      Terminal.error("the job cannot be dropped: \(error)")
+      throw ExitStatus(error).code
+    }
+  }
+
+  /// The name that the job will have in `done`, too.
+  private func freeName() throws(SpoolError) -> JobName {
+    do throws(SpoolError) {
+      return try spool.nameInNoState(like: name)
+    } catch  where error.errno == .permissionDenied {
+      // A user who may only drop jobs. The worker changes the name if it is taken.
+      return name
+    }
+  }
+
+  /// The rest is said in a terminal, and if the job got another name.
+  private func tell(_ dropped: JobName) {
+    Terminal.print(dropped.display)
+    guard dropped != name || Terminal.isErrorTerminal else { return }
+    let why = dropped == name ? "" : ", because there is a job \(name.display) already"
+    let output = JobPlan.output(of: request).map { "; output: \(escaped($0))" } ?? ""
+    Terminal.error("\(dropped.display): new\(why)\(output)")
+  }
+
+  private func tell(_ finding: JobPresence.Finding) {
+    let place = finding.place
+    let name = place.directory == .cur ? ClaimName(place.name)?.job.fileName ?? place.name : place.name
+    Terminal.print(name.display)
+    let doubt =
+      if case .name = finding { " with another URL or output; to drop this one too, use --name" } else { "" }
+    Terminal.error("\(name.display): already there, as \(place.display)\(doubt); nothing is dropped")
+  }
+}

@@ -1,0 +1,71 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// What `add` says that it did, and what it leaves.
+@Suite struct AddTests {
+  @Test(arguments: ["new/x", "cur/x:host.1.0000000a", "partial/x", "hold/x", "failed/x", "done/x"])
+  func `--new drops nothing where a job has the name, in any state`(place: String) async throws {
+    let scene = try Scene()
+    try writeFile(scene.spool.path(place), Array("https://a.example/x\n".utf8))
+    let result = try await scene.spoolrun("add", "--new", "https://a.example/x")
+    #expect(result.status == .exited(0) && result.output == "x\n", "\(result)")
+    #expect(result.errors == "spoolrun: x: already there, as \(place); nothing is dropped\n", "\(result)")
+    #expect(scene.spool.places(of: "x") == [place])
+    let other = try await scene.spoolrun("add", "--new", "https://b.example/x")
+    #expect(other.errors.contains("with another URL or output") && scene.spool.places(of: "x") == [place], "\(other)")
+    // Without the option it is another job, by the name that it will have at its end as well.
+    let again = try await scene.spoolrun("add", "https://a.example/x")
+    #expect(again.output == "x~2\n" && scene.spool.names("new").contains("x~2"), "\(again)")
+    #expect(again.errors == "spoolrun: x~2: new, because there is a job x already; output: x\n", "\(again)")
+  }
+
+  @Test(arguments: ["new/other", "partial/other", "hold/other", "failed/other", "done/other"])
+  func `--new drops nothing where a job or a receipt has the URL and the output`(place: String) async throws {
+    let scene = try Scene()
+    try writeFile(
+      scene.spool.path(place), Array("url: https://m.example/y\nurl: https://a.example/x\noutput: x\n".utf8))
+    let result = try await scene.spoolrun("add", "--new", "https://a.example/x")
+    #expect(result.output == "other\n" && result.errors.contains("already there, as \(place)"), "\(result)")
+    #expect(scene.spool.places(of: "x") == [])
+    for arguments in [["https://a.example/x", "-o", "elsewhere/y"], ["https://b.example/x"]] {
+      let added = try await scene.spoolrun(["add", "--new", "--name", "n"] + arguments)
+      #expect(added.output == "n\n" && added.errors == "", "\(added)")
+      #expect(try await scene.spoolrun("cancel", "n").status == .exited(0))
+    }
+  }
+
+  @Test func `--new of what is new drops it, and the second time not`() async throws {
+    let scene = try Scene()
+    for _ in 1...2 {
+      #expect(try await scene.spoolrun("add", "--new", scene.server.url("/x")).output == "x\n")
+      #expect(scene.spool.places(of: "x") == ["new/x"])
+    }
+    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    let done = try await scene.spoolrun("add", "--new", scene.server.url("/x"))
+    #expect(done.errors.contains("already there, as done/x") && scene.spool.names("new") == [], "\(done)")
+  }
+
+  @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
+  func `in a terminal it says the name and the output`() async throws {
+    let spool = try TemporarySpool()
+    let result = try await runInTerminal(
+      "\(try productPath("spoolrun")) add --spool \(spool.root) --name n -o d/x https://a.example/x")
+    #expect(result.output == "n\r\nspoolrun: n: new; output: d/x\r\n", "\(result)")
+  }
+
+  @Test func `a scheme that the spool's worker does not allow is refused`() async throws {
+    let scene = try Scene()
+    let refused = try await scene.spoolrun("add", "ftp://h/x")
+    #expect(refused.status == .exited(64) && refused.errors.contains("the scheme ftp is not enabled"), "\(refused)")
+    #expect(scene.spool.names("new") == [] && scene.spool.names("tmp") == [])
+    // The last worker that started counts.
+    #expect(try await scene.spoolrun("--once", "--protocols", "https,ftp").status == .exited(0))
+    #expect(try await scene.spoolrun("add", "ftp://h/x").output == "x\n")
+    #expect(try await scene.spoolrun("add", "http://h/x").status == .exited(64))
+    try await scene.spoolrun("cancel", "x")
+    #expect(try await scene.spoolrun("--once").status == .exited(0))
+    #expect(try await scene.spoolrun("add", "ftp://h/x").status == .exited(64))
+    #expect(!scene.exists("protocols") && scene.spool.names("tmp") == [])
+  }
+}
