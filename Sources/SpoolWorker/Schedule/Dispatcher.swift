@@ -68,7 +68,7 @@ final class Dispatcher {
   func turn() throws(SpoolError) {
     scheduler.beginTurn()
     while let reading = scheduler.nextReading() { try lookout.perform(reading, &scheduler) }
-    guard scheduler.backlog.isEmpty || admission.mayStart() && loadLibcurl() else { return }
+    guard scheduler.hasNoCandidates || admission.mayStart() && loadLibcurl() else { return }
     while let step = scheduler.nextStep(at: LoopExecutor.milliseconds()) {
       switch step {
       case .look(let candidate): try lookout.look(at: candidate, &scheduler)

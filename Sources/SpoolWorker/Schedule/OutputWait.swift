@@ -8,7 +8,10 @@ struct OutputWait {
 
   private var outputs: [UInt64: String] = [:]
   private var uses: [String: Int] = [:]
-  private var waiting: [String: [Candidate]] = [:]
+  /// By output, each oldest first from `start`.
+  private var waiting: [String: (choices: [Choice], start: Int)] = [:]
+  /// Outputs for which jobs wait, and which perhaps no job has now.
+  private var free: [String] = []
   private(set) var count = 0
 
   /// Whether a running job has the output of this one. Then this one waits here.
@@ -16,7 +19,7 @@ struct OutputWait {
   mutating func holdBack(_ choice: Choice) -> HoldBack? {
     guard let output = choice.peek.output, uses[output] != nil else { return nil }
     guard count < Self.most else { return .passedOver }
-    waiting[output, default: []].append(choice.candidate)
+    waiting[output, default: ([], 0)].choices.append(choice)
     count += 1
     return .waits
   }
@@ -29,25 +32,34 @@ struct OutputWait {
     uses[output, default: 0] += 1
   }
 
-  /// - Returns: the jobs that waited for this one's end. The first of them may start.
-  mutating func ended(_ id: UInt64) -> [Candidate] {
-    guard let output = outputs.removeValue(forKey: id), let number = uses[output] else { return [] }
-    guard number == 1 else {
-      uses[output] = number - 1
-      return []
+  mutating func ended(_ id: UInt64) {
+    guard let output = outputs.removeValue(forKey: id), let number = uses[output] else { return }
+    uses[output] = number > 1 ? number - 1 : nil
+    if number == 1, waiting[output] != nil { free.append(output) }
+  }
+
+  /// The next job that may start because the running one with its output has ended. The others wait until this one has
+  /// ended, or turns out to be gone: then a later call returns the next one.
+  /// - Parameter hasSlot: whether the job's host has a free slot.
+  mutating func release(where hasSlot: (Choice) -> Bool) -> Candidate? {
+    free.removeAll { uses[$0] != nil || waiting[$0] == nil }
+    for output in free {
+      guard var queue = waiting[output], hasSlot(queue.choices[queue.start]) else { continue }
+      let candidate = queue.choices[queue.start].candidate
+      queue.start += 1
+      count -= 1
+      waiting[output] = queue.start < queue.choices.count ? queue : nil
+      return candidate
     }
-    uses[output] = nil
-    let free = waiting.removeValue(forKey: output) ?? []
-    count -= free.count
-    return free
+    return nil
   }
 
   /// Forgets the jobs in these directories, because a pass finds them again.
   mutating func forget(_ directories: [Directory]) {
-    waiting = waiting.compactMapValues { candidates in
-      let left = candidates.filter { !directories.contains($0.origin) }
-      return left.isEmpty ? nil : left
+    waiting = waiting.compactMapValues { queue in
+      let left = queue.choices[queue.start...].filter { !directories.contains($0.candidate.origin) }
+      return left.isEmpty ? nil : (left, 0)
     }
-    count = waiting.values.reduce(0) { $0 + $1.count }
+    count = waiting.values.reduce(0) { $0 + $1.choices.count }
   }
 }

@@ -38,6 +38,8 @@ struct Scheduler {
   private(set) var isFresh = false
   /// Something was seen that is not in the backlog, so that another pass is needed to find it.
   private var isSomethingPassedOver = false
+  /// The same of jobs that have to wait for an output. A pass is needed when nothing waits any more.
+  private var isWaiterPassedOver = false
   /// When the last pass began, and how long its reading has kept the loop busy.
   private var passBegan: Int64 = 0
   private var passTook: Int64 = 0
@@ -55,6 +57,7 @@ struct Scheduler {
     passes.request()
     isFresh = true
     isSomethingPassedOver = false
+    isWaiterPassedOver = false
   }
 
   /// The same once a minute.
@@ -72,7 +75,9 @@ struct Scheduler {
   /// Whether another pass is wanted, because nothing is left of the last one.
   /// - Parameter isStale: whether the last pass counts as too old.
   func wantsPass(at now: Int64, isStale: Bool) -> Bool {
-    backlog.hasOnlySuspects && !passes.areUnderWay && (isStale || isSomethingPassedOver) && mayPass(at: now)
+    // Jobs that wait for an output are left of it, but do not hide what else was passed over.
+    let isDone = slots.outputs.count == 0 && (isStale || isWaiterPassedOver)
+    return backlog.hasOnlySuspects && !passes.areUnderWay && (isDone || isSomethingPassedOver) && mayPass(at: now)
   }
 
   /// Whether another pass may begin now. While jobs run, passes may take at most about a tenth of the time.
@@ -87,14 +92,19 @@ struct Scheduler {
   /// Forgets all passes, because the directories are gone.
   mutating func abandonPasses() { passes = Passes() }
 
+  /// Whether there is no job to start, as far as is known.
+  var hasNoCandidates: Bool { backlog.isEmpty && slots.outputs.count == 0 }
+
   /// Whether nothing is left to do, according to a pass that began after the last job's end.
-  var isSettled: Bool { backlog.isEmpty && passes.areSettled && isFresh && !isSomethingPassedOver }
+  var isSettled: Bool {
+    backlog.isEmpty && passes.areSettled && isFresh && !isSomethingPassedOver && !isWaiterPassedOver
+  }
 
   /// Whether all remaining jobs wait for space.
   var onlySpaceIsWantedFor: Bool { backlog.isEmpty && isFresh && passes.areSettled && !spaceWait.isEmpty }
 
   /// Whether there may be more jobs than those in the backlog.
-  var areMore: Bool { passes.areUnderWay || isSomethingPassedOver }
+  var areMore: Bool { passes.areUnderWay || isSomethingPassedOver || isWaiterPassedOver }
 
   // MARK: reading
 
@@ -171,6 +181,8 @@ struct Scheduler {
         if !mustWaitForOutput(choice) { return .start(choice) }
       }
     }
+    // It is looked at again, because a person may have changed it meanwhile.
+    if let candidate = slots.release() { return .look(candidate) }
     // All candidates read ahead wait for busy hosts: search for a job of another host. This takes at most a twentieth
     // of the loop's time, so a million jobs of a busy host take about ten minutes.
     if passes.areUnderWay, !canReadOn, now >= nextSearch { return .search(250) }
@@ -186,7 +198,7 @@ struct Scheduler {
   /// Whether the job has to wait for the end of a running one with the same output.
   private mutating func mustWaitForOutput(_ choice: Choice) -> Bool {
     guard let wait = slots.outputs.holdBack(choice) else { return false }
-    if wait == .passedOver { isSomethingPassedOver = true }
+    if wait == .passedOver { isWaiterPassedOver = true }
     return true
   }
 
@@ -239,8 +251,7 @@ struct Scheduler {
 
   mutating func ended(_ id: UInt64) {
     slots.end(id)
-    // They are looked at again, because a person may have changed them meanwhile.
-    backlog.add(slots.outputs.ended(id))
+    slots.outputs.ended(id)
     isFresh = false
   }
 

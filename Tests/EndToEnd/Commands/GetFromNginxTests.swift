@@ -9,7 +9,8 @@ import Testing
     let authority = try await CertificateAuthority()
     let nginx = try await NginxRig(authority: authority)
     let home = try TemporaryDirectory()
-    let body = (0..<3 << 20).map { UInt8(truncatingIfNeeded: $0 &* $0 >> 5 ^ $0) }
+    // nginx sends 1 MiB a second there, so there is time to kill it, also on a busy machine.
+    let body = (0..<8 << 20).map { UInt8(truncatingIfNeeded: $0 &* $0 >> 5 ^ $0) }
     try nginx.publish("data.bin", body)
     let arguments = ["get", "--cacert", authority.authority, nginx.url(.https, "/slow/data.bin")]
     func start() throws -> RunningCommand {

@@ -60,6 +60,8 @@ import Testing
   @Test(arguments: [
     // The same URLs, dropped while the first runs: the same bytes.
     ("/x", "", true), ("/y", sum, true), ("/other", "crc32: 00000000\n", false), ("/other", "", false),
+    // Other header lines may be other credentials.
+    ("/x", "header: X-Key: 1\n", false),
   ])
   func theSecondWaitsForTheFirst(target: String, more: String, isDone: Bool) async throws {
     let gate = try Gate()

@@ -97,7 +97,7 @@ struct NginxTests {
       try rig.publish("data.bin", payload)
       let url = rig.url(.http, "/private/data.bin")
       let spool = try TemporarySpool()
-      try spool.drop("without", "url: \(url)\n")
+      try spool.drop("without", "url: \(url)\noutput: none\n")
       try spool.drop(
         "with",
         inURL
