@@ -5,6 +5,11 @@ struct OtherWorkers {
   private let spool: Spool
   private let own: [UInt8]
   private var outputs: [FileName: String?] = [:]
+  /// When ``outputs`` was read, in milliseconds of the loop's clock.
+  private var readAt: Int64?
+  /// For so many milliseconds nobody new is looked for, because each claim of a backlog of small files would read the
+  /// directory. Two workers that claim within this time may fetch the same bytes.
+  private static let pause: Int64 = 250
 
   init(_ spool: Spool) {
     self.spool = spool
@@ -16,6 +21,9 @@ struct OtherWorkers {
   /// To be asked after the claim's rename: of two workers that claim at the same time, the later one sees the other's
   /// claim. A worker that died still has its claims, and they come first.
   private mutating func job(with output: String) throws(SpoolError) -> FileName? {
+    let now = LoopExecutor.milliseconds()
+    if let readAt, now - readAt < Self.pause, !outputs.values.contains(output) { return nil }
+    readAt = now
     let stream = try spool.stream(.cur)
     var current: [FileName: String?] = [:]
     while let name = try stream.next() {
