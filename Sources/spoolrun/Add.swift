@@ -62,17 +62,14 @@ struct Add: ParsableCommand {
   private func jobRequest() throws -> JobRequest {
     try list.refuseWithoutFile()
     if urls.isEmpty { throw ValidationError("no URL, and no list by --from") }
-    var request = JobRequest()
-    for (key, text) in urls.map({ (JobKey.url, $0) }) + job.given {
-      if text.utf8.contains(where: { $0 == 0x0A || $0 == 0x0D }) {
-        throw ValidationError("no value may contain a line break")
-      }
-      do throws(Defect) { try request.set(key, text) } catch { throw ValidationError(error.reason) }
+    let request: JobRequest
+    do throws(Defect) {
+      request = try JobRequest(urls: urls, given: job.given)
+      _ = try request.readBack()
+    } catch {
+      throw ValidationError(error.reason)
     }
-    let text = request.text
-    let parsed = Array(text.utf8).withUnsafeBytes { JobText($0) }
-    if let defect = parsed.defect { throw ValidationError(defect.reason) }
-    if let expires = parsed.request.expires, expires <= .now() {
+    if let expires = request.expires, expires <= .now() {
       throw ValidationError("--expires: \(expires) is past")
     }
     let parts = try urls.map { url in

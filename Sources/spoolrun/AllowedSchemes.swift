@@ -1,10 +1,11 @@
 internal import Spool
+internal import SpoolWorker
 internal import Transfer
 
 /// Refuses URLs whose scheme the spool's worker would refuse.
 enum AllowedSchemes {
   /// Those that a worker allows without `--protocols`.
-  static let standard: Set<String> = ["http", "https"]
+  static let standard = Set(WorkerOptions().protocols.map(\.rawValue))
 
   /// - Throws: the exit status, after a message.
   static func check(_ urls: [String], in spool: Spool) throws {

@@ -64,16 +64,12 @@ struct GetPlan {
 
   /// One file, checked by the reader that a worker uses.
   private func file(_ name: String, _ urls: [String]) throws -> (name: String, asked: JobRequest) {
-    if given.contains(where: { $0.text.utf8.contains { $0 == 0x0A || $0 == 0x0D } }) {
-      throw refusal("no value may contain a line break")
-    }
     do throws(Defect) {
       for url in urls { _ = try GetList.name(of: url) }
-      var asked = JobRequest()
-      for (key, text) in urls.map({ (JobKey.url, $0) }) + given { try asked.set(key, text) }
+      let asked = try JobRequest(urls: urls, given: given)
       var placed = asked
       try placed.set(.output, name)
-      if let defect = Array(placed.text.utf8).withUnsafeBytes({ JobText($0) }).defect { throw defect }
+      _ = try placed.readBack()
       return (placed.output?.text ?? name, asked)
     } catch {
       throw refusal(error.reason)
@@ -82,9 +78,7 @@ struct GetPlan {
 
   /// The real path of a directory, made when it is missing: then no link on the way can lead a payload elsewhere.
   private func absolute(_ directory: String) throws -> String {
-    for slash in directory.indices.dropFirst() where directory[slash] == "/" {
-      _ = mkdir(String(directory[..<slash]), 0o777)
-    }
+    makeDirectories(above: directory, mode: 0o777)
     _ = mkdir(directory, 0o777)
     guard let real = realpath(directory, nil) else {
       Terminal.error("\(escaped(directory)): \(Errno(rawValue: Glibc.errno))")

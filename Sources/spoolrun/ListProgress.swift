@@ -23,8 +23,5 @@ final class ListProgress {
   }
 
   /// Erases the line.
-  func finish() {
-    guard !region.isEmpty, let size = Terminal.size(STDERR_FILENO) else { return }
-    Terminal.write(region.erase(columns: size.columns), to: STDERR_FILENO)
-  }
+  func finish() { region.eraseOnStandardError() }
 }

@@ -20,7 +20,7 @@ enum PersonalSpool {
       throw ExitStatus.cannotCreate.code
     }
     // A spool that was named may be misspelled; only its own last part is made.
-    if named == nil { makeParents(of: location) }
+    if named == nil { makeDirectories(above: location, mode: 0o700) }
     try SpoolOwner.become(of: location)
     var status = stat()
     if stat("\(location)/\(Directory.files.rawValue)", &status) != 0 {
@@ -31,9 +31,9 @@ enum PersonalSpool {
     }
     return try SpoolOpening.open(location, for: .changing)
   }
+}
 
-  /// An error shows when the spool is made.
-  private static func makeParents(of path: String) {
-    for slash in path.indices.dropFirst() where path[slash] == "/" { _ = mkdir(String(path[..<slash]), 0o700) }
-  }
+/// Makes those directories above `path` that are missing. An error shows when what is at `path` is made or opened.
+func makeDirectories(above path: String, mode: mode_t) {
+  for slash in path.indices.dropFirst() where path[slash] == "/" { _ = mkdir(String(path[..<slash]), mode) }
 }

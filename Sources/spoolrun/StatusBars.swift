@@ -54,18 +54,20 @@ final class StatusBars: Sendable {
   }
 
   /// Erases the bars.
-  func finish() {
-    state.withLock { state in
-      if !state.region.isEmpty, let size = Terminal.size(STDERR_FILENO) {
-        Terminal.write(state.region.erase(columns: size.columns), to: STDERR_FILENO)
-      }
-    }
-  }
+  func finish() { state.withLock { $0.region.eraseOnStandardError() } }
 
   private func draw(_ state: inout State, above: [String] = []) {
     guard let size = Terminal.size(STDERR_FILENO), !state.region.isEmpty || !state.picture.isIdle else { return }
     // The last column stays empty: terminals differ in where the cursor is after a full line.
     let lines = state.picture.lines(width: size.columns - 1, height: min(Self.mostLines, size.rows - 1), look)
     Terminal.write(state.region.draw(lines, above: above, columns: size.columns), to: STDERR_FILENO)
+  }
+}
+
+extension LiveRegion {
+  /// Erases what is on standard error, if anything is.
+  mutating func eraseOnStandardError() {
+    guard !isEmpty, let size = Terminal.size(STDERR_FILENO) else { return }
+    Terminal.write(erase(columns: size.columns), to: STDERR_FILENO)
   }
 }

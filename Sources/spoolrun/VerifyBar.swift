@@ -23,8 +23,5 @@ struct VerifyBar {
   }
 
   /// To be called before anything else is printed.
-  mutating func erase() {
-    guard !region.isEmpty, let size = Terminal.size(STDERR_FILENO) else { return }
-    Terminal.write(region.erase(columns: size.columns), to: STDERR_FILENO)
-  }
+  mutating func erase() { region.eraseOnStandardError() }
 }

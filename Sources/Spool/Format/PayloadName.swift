@@ -1,8 +1,5 @@
 /// Names of payloads, decided before a job is dropped. Pure: the same input gives the same names each time.
 package enum PayloadName {
-  /// Bytes that a name may have (NAME_MAX, limits.h).
-  private static let maximumLength = 255
-
   /// The names of payloads from several URLs, in the order of `wanted`. URLs that differ and would give the same name,
   /// as those that differ only in their query do, get names that say which is which: `data.tar.gz` becomes
   /// `data~1c291ca3.tar.gz`. The digits come from the URL alone, so the order of the URLs makes no difference, and a
@@ -30,7 +27,8 @@ package enum PayloadName {
     let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path.utf8.index(after: $0) } ?? path.startIndex
     let (stem, suffix) = split(path[slash...])
     let mark = "~" + fingerprint(of: [url]).prefix(digits)
-    return path[..<slash] + cut(stem, to: max(1, maximumLength - mark.utf8.count - suffix.utf8.count)) + mark + suffix
+    return path[..<slash] + cut(stem, to: max(1, FileName.maximumLength - mark.utf8.count - suffix.utf8.count)) + mark
+      + suffix
   }
 
   /// A name before its extension, and the extension with its dot: `.gz`, but `.tar.gz` as a whole. A long end behind a
@@ -62,7 +60,7 @@ package enum PayloadName {
     }
     let begun = scalars[...].drop { $0.properties.isWhitespace || $0 == "." || $0 == "-" }
     let (stem, suffix) = split(Substring(begun))
-    var safe = (cut(stem, to: maximumLength - suffix.utf8.count) + suffix).unicodeScalars
+    var safe = (cut(stem, to: FileName.maximumLength - suffix.utf8.count) + suffix).unicodeScalars
     while let end = safe.last, end.properties.isWhitespace { safe.removeLast() }
     return safe.isEmpty ? nil : String(safe)
   }

@@ -16,7 +16,7 @@ final class BagManifest: Sendable {
   /// - Parameter directory: empty, or with a slash behind.
   /// - Throws: ``Defect``, ``SpoolError``.
   static func beside(_ directory: [UInt8]) throws -> BagManifest? {
-    for algorithm in [DigestAlgorithm.sha512, .sha256, .sha1, .md5] {
+    for algorithm in DigestAlgorithm.byStrength where algorithm != .crc32 {
       let name = "manifest-\(algorithm.rawValue).txt"
       let path = directory + Array(name.utf8)
       let descriptor = open(path.map { CChar(bitPattern: $0) } + [0], O_RDONLY | O_CLOEXEC)

@@ -114,7 +114,7 @@ private struct MetalinkFile {
     let order = fetched.indices.sorted { (fetched[$0].rank, $0) < (fetched[$1].rank, $1) }
     for mirror in order.map({ fetched[$0] }) { job.request.add(url: mirror.url, line: mirror.line) }
     // RFC 5854 section 4.2.4: the strongest alone.
-    let strongest = [DigestAlgorithm.sha512, .sha256, .sha1, .md5, .crc32].lazy
+    let strongest = DigestAlgorithm.byStrength.lazy
       .compactMap { algorithm in digests.first { $0.algorithm == algorithm } }.first
     if let strongest { try job.request.declare(strongest, line: line) }
     return job

@@ -48,7 +48,16 @@ extension JobPlan {
 
   /// The same with the output root that the job names, to tell whether two jobs have one output.
   package static func rootAndOutput(of request: JobRequest) -> String? {
-    output(of: request).map { output in (request.root.map { "\($0.text):" } ?? "") + output }
+    output(of: request).map { qualified($0, request) }
+  }
+
+  /// The same for a job whose first URL has been read already.
+  static func rootAndOutput(of request: JobRequest, _ url: URLParts) -> String? {
+    request.outputText(named: url.lastPathSegment).map { qualified($0, request) }
+  }
+
+  private static func qualified(_ output: String, _ request: JobRequest) -> String {
+    (request.root.map { "\($0.text):" } ?? "") + output
   }
 }
 

@@ -17,8 +17,8 @@ struct OutputPublisher {
       expected: mismatch?.expected, found: mismatch?.found)
   }
 
-  /// The payload of a job with the same URLs and header lines that was still running when this one was dropped. To fetch it again could
-  /// only give the same file, or a newer one that the dropper did not ask for.
+  /// The payload of a job with the same URLs and header lines that was still running when this one was dropped. To
+  /// fetch it again could only give the same file, or a newer one that the dropper did not ask for.
   func sharedPayload() async throws -> Journal.Verified? {
     guard let dropped = claim.dropped, let other = try await find(),
       let published = other.text.journal.publication.receiptTime, dropped <= published,

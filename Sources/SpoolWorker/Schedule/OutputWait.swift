@@ -13,18 +13,21 @@ struct OutputWait {
   /// Outputs for which jobs wait, and which perhaps no job has now.
   private var free: [String] = []
   private(set) var count = 0
+  /// Whether more jobs have to wait than fit here. A pass finds them again when none is left here.
+  var hasPassedOver = false
 
-  /// Whether a running job has the output of this one. Then this one waits here.
-  /// - Returns: nil if it may start; otherwise whether it has to be found again by a pass, because too many wait.
-  mutating func holdBack(_ choice: Choice) -> HoldBack? {
-    guard let output = choice.peek.output, uses[output] != nil else { return nil }
-    guard count < Self.most else { return .passedOver }
+  /// Lets a job wait here if a running one has its output.
+  /// - Returns: whether it has to wait.
+  mutating func holdBack(_ choice: Choice) -> Bool {
+    guard let output = choice.peek.output, uses[output] != nil else { return false }
+    guard count < Self.most else {
+      hasPassedOver = true
+      return true
+    }
     waiting[output, default: ([], 0)].choices.append(choice)
     count += 1
-    return .waits
+    return true
   }
-
-  enum HoldBack { case waits, passedOver }
 
   mutating func started(_ id: UInt64, _ choice: Choice) {
     guard let output = choice.peek.output else { return }
@@ -40,16 +43,17 @@ struct OutputWait {
 
   /// The next job that may start because the running one with its output has ended. The others wait until this one has
   /// ended, or turns out to be gone: then a later call returns the next one.
-  /// - Parameter hasSlot: whether the job's host has a free slot.
-  mutating func release(where hasSlot: (Choice) -> Bool) -> Candidate? {
+  /// - Parameter running: the number of running transfers by host. A host with `perHost` has no free slot.
+  mutating func release(perHost: Int, running: [String: Int]) -> Candidate? {
     free.removeAll { uses[$0] != nil || waiting[$0] == nil }
     for output in free {
-      guard var queue = waiting[output], hasSlot(queue.choices[queue.start]) else { continue }
-      let candidate = queue.choices[queue.start].candidate
+      guard var queue = waiting[output] else { continue }
+      let choice = queue.choices[queue.start]
+      guard (running[choice.host] ?? 0) < perHost else { continue }
       queue.start += 1
       count -= 1
       waiting[output] = queue.start < queue.choices.count ? queue : nil
-      return candidate
+      return choice.candidate
     }
     return nil
   }

@@ -38,8 +38,6 @@ struct Scheduler {
   private(set) var isFresh = false
   /// Something was seen that is not in the backlog, so that another pass is needed to find it.
   private var isSomethingPassedOver = false
-  /// The same of jobs that have to wait for an output. A pass is needed when nothing waits any more.
-  private var isWaiterPassedOver = false
   /// When the last pass began, and how long its reading has kept the loop busy.
   private var passBegan: Int64 = 0
   private var passTook: Int64 = 0
@@ -57,7 +55,7 @@ struct Scheduler {
     passes.request()
     isFresh = true
     isSomethingPassedOver = false
-    isWaiterPassedOver = false
+    slots.outputs.hasPassedOver = false
   }
 
   /// The same once a minute.
@@ -76,7 +74,7 @@ struct Scheduler {
   /// - Parameter isStale: whether the last pass counts as too old.
   func wantsPass(at now: Int64, isStale: Bool) -> Bool {
     // Jobs that wait for an output are left of it, but do not hide what else was passed over.
-    let isDone = slots.outputs.count == 0 && (isStale || isWaiterPassedOver)
+    let isDone = slots.outputs.count == 0 && (isStale || slots.outputs.hasPassedOver)
     return backlog.hasOnlySuspects && !passes.areUnderWay && (isDone || isSomethingPassedOver) && mayPass(at: now)
   }
 
@@ -97,14 +95,14 @@ struct Scheduler {
 
   /// Whether nothing is left to do, according to a pass that began after the last job's end.
   var isSettled: Bool {
-    backlog.isEmpty && passes.areSettled && isFresh && !isSomethingPassedOver && !isWaiterPassedOver
+    backlog.isEmpty && passes.areSettled && isFresh && !isSomethingPassedOver && !slots.outputs.hasPassedOver
   }
 
   /// Whether all remaining jobs wait for space.
   var onlySpaceIsWantedFor: Bool { backlog.isEmpty && isFresh && passes.areSettled && !spaceWait.isEmpty }
 
   /// Whether there may be more jobs than those in the backlog.
-  var areMore: Bool { passes.areUnderWay || isSomethingPassedOver || isWaiterPassedOver }
+  var areMore: Bool { passes.areUnderWay || isSomethingPassedOver || slots.outputs.hasPassedOver }
 
   // MARK: reading
 
@@ -178,11 +176,13 @@ struct Scheduler {
       switch next {
       case .look(let candidate): return .look(candidate)
       case .run(let choice):
-        if !mustWaitForOutput(choice) { return .start(choice) }
+        if !slots.outputs.holdBack(choice) { return .start(choice) }
       }
     }
     // It is looked at again, because a person may have changed it meanwhile.
-    if let candidate = slots.release() { return .look(candidate) }
+    if let candidate = slots.outputs.release(perHost: slots.limits.perHost, running: slots.byHost) {
+      return .look(candidate)
+    }
     // All candidates read ahead wait for busy hosts: search for a job of another host. This takes at most a twentieth
     // of the loop's time, so a million jobs of a busy host take about ten minutes.
     if passes.areUnderWay, !canReadOn, now >= nextSearch { return .search(250) }
@@ -190,16 +190,9 @@ struct Scheduler {
     while let suspect = backlog.nextSuspect(
       perHost: slots.limits.perHost, running: slots.byHost, isIdle: slots.areIdle)
     {
-      if !mustWaitForOutput(suspect) { return .start(suspect) }
+      if !slots.outputs.holdBack(suspect) { return .start(suspect) }
     }
     return nil
-  }
-
-  /// Whether the job has to wait for the end of a running one with the same output.
-  private mutating func mustWaitForOutput(_ choice: Choice) -> Bool {
-    guard let wait = slots.outputs.holdBack(choice) else { return false }
-    if wait == .passedOver { isWaiterPassedOver = true }
-    return true
   }
 
   mutating func looked(at candidate: Candidate, _ peek: Peek) { backlog.add(candidate, peek) }

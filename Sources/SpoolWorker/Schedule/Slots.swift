@@ -37,13 +37,6 @@ struct Slots {
   /// - Parameter host: nil for a job that opens no connection.
   func areFree(for host: String?) -> Bool { host.map { byHost[$0] ?? 0 < limits.perHost } ?? true }
 
-  /// The next job that waited for an output and can have it now; see ``OutputWait/release(where:)``.
-  mutating func release() -> Candidate? {
-    var outputs = outputs
-    defer { self.outputs = outputs }
-    return outputs.release { areFree(for: $0.peek.host) }
-  }
-
   mutating func start(_ id: UInt64, host: String, isAlone: Bool) {
     running.insert(id)
     hosts[id] = host
