@@ -272,7 +272,7 @@ scan: /* Worker.scan; and of the claim Spool.claim: its first looks, open */
     fi;
     if
     :: from == NEW ->
-      /* Spool.isTaken: one look at each directory, in the order of a job's way and in the reverse */
+      /* Spool.isTaken: one look at each directory, in the order in which a job moves, and in reverse */
       look(PARTIAL); look(FAILED); look(HOLD); look(CUR);
       look(HOLD); look(FAILED); look(PARTIAL);
       if

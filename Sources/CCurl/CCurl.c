@@ -24,7 +24,7 @@ const char *ccurl_load(void) {
   // transfer.
   void *handle = dlopen(CCURL_SONAME, RTLD_NOW | RTLD_LOCAL);
   if (!handle) return dlerror();
-  // C does not convert a data pointer to a function pointer. This is the way of dlsym(3).
+  // C does not convert a data pointer to a function pointer. The cast is that of dlsym(3).
 #define LOOK_UP(name) \
   *(void **)&library.name = dlsym(handle, "curl_" #name); \
   if (!library.name) return dlerror();

@@ -75,7 +75,7 @@ int spoolrun_stop_signals(void) {
   if (signal(SIGIO, SIG_IGN) == SIG_ERR) return -1;
   // A write beyond the file size limit (setrlimit(2)) must fail for one job, not kill the worker.
   if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR) return -1;
-  // If the parent process set it to be ignored, the exit status of hooks would be lost (wait(2)).
+  // If the parent process set it to be ignored, the exit status of hooks would not be available (wait(2)).
   if (signal(SIGCHLD, SIG_DFL) == SIG_ERR) return -1;
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }

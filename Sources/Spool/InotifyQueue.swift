@@ -21,7 +21,7 @@ package struct InotifyQueue: Sendable {
   /// - Throws: ``SpoolError``, ENOSPC where the user has no watches left.
   @discardableResult
   package func watch(_ directory: Directory?, _ mask: UInt32) throws(SpoolError) -> Int32? {
-    // inotify_add_watch takes no directory descriptor. By way of /proc it follows the one that is open; without /proc,
+    // inotify_add_watch takes no directory descriptor. Through /proc it follows the one that is open; without /proc,
     // as in some chroots, it goes by name.
     let open = "/proc/self/fd"
     let hasProc = (try? spool.system.status(AT_FDCWD, Path(open))) != nil

@@ -19,7 +19,7 @@ package struct SnapshotReader {
   package func read() throws(SpoolError) -> SpoolSnapshot {
     var snapshot = SpoolSnapshot(location: spool.location, time: now)
     // In the order in which jobs move. `cur/` is read a second time for jobs that came from `partial/` meanwhile.
-    let held = try list(.hold, &snapshot)
+    let paused = try list(.hold, &snapshot)
     let waiting = try list(.new, &snapshot)
     let claims = try list(.cur, &snapshot)
     let partial = try list(.partial, &snapshot)
@@ -37,8 +37,8 @@ package struct SnapshotReader {
     try addClaims(running, defaults, &snapshot)
     try addPartial(partial.filter { !$0.isData }, defaults, &snapshot)
     try addFailed(failed, defaults, &snapshot)
-    try add(.paused, .hold, smallest(held, limit), defaults, &snapshot)
-    snapshot.counts[.paused, default: 0] += max(0, held.count - limit)
+    try add(.paused, .hold, smallest(paused, limit), defaults, &snapshot)
+    snapshot.counts[.paused, default: 0] += max(0, paused.count - limit)
     snapshot.counts[.waiting] = waiting.count
     snapshot.jobs[.waiting] = smallest(waiting, limit).map { JobStatus($0, .waiting) }
     snapshot.counts[.done] = done.count

@@ -48,7 +48,7 @@ package struct JobStatus: Sendable {
   }
 }
 
-/// What a spool held at one time.
+/// What a spool contained at one time.
 package struct SpoolSnapshot: Sendable {
   package var location: String
   package var time: Timestamp

@@ -188,11 +188,11 @@ struct Hold: ParsableCommand {
 struct Release: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Resumes paused jobs.",
-    discussion: "Moves held jobs to new. They continue from the data that they have.")
+    discussion: "Moves paused jobs to new. They continue from the data that they have.")
 
   @OptionGroup var options: GestureOptions
 
-  @Flag(name: .long, help: "Resume all held jobs.")
+  @Flag(name: .long, help: "Resume all paused jobs.")
   var all = false
 
   func validate() throws { try options.validate(flags: all ? 1 : 0, "--all") }

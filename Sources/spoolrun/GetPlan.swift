@@ -76,7 +76,7 @@ struct GetPlan {
     }
   }
 
-  /// The real path of a directory, made when it is missing: then no link on the way can lead a payload elsewhere.
+  /// The real path of a directory, made when it is missing: then no link of the path can lead a payload elsewhere.
   private func absolute(_ directory: String) throws -> String {
     makeDirectories(above: directory, mode: 0o777)
     _ = mkdir(directory, 0o777)

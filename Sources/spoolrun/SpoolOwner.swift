@@ -29,7 +29,7 @@ enum SpoolOwner {
     guard account.takeGroups() else { throw refusal(status.st_uid, "setgroups") }
     guard setgid(account.group) == 0 else { throw refusal(status.st_uid, "setgid") }
     guard setuid(status.st_uid) == 0 else { throw refusal(status.st_uid, "setuid") }
-    // setuid(2) of root sets the saved user id as well: there is no way back.
+    // setuid(2) of root sets the saved user id as well, so the process cannot become root again.
     guard setuid(0) != 0, geteuid() == status.st_uid else { throw refusal(status.st_uid, "setuid") }
     // sftp's known hosts, and the shell of a gate.
     setenv("HOME", account.home, 1)

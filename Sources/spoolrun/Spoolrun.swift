@@ -20,7 +20,7 @@ enum Main {
     }
     // Returns only on success. Otherwise the command has exited with its own status.
     Spoolrun.main(given)
-    if Terminal.hasLostOutput { exit(ExitStatus.inputOutput.rawValue) }
+    if Terminal.hasOutputFailed { exit(ExitStatus.inputOutput.rawValue) }
   }
 }
 

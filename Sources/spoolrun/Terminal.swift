@@ -7,8 +7,8 @@ enum Terminal {
   static var isErrorTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
   /// Whether something could not be written to standard output. The work itself is done.
-  static var hasLostOutput: Bool { lostOutput.load(ordering: .relaxed) }
-  private static let lostOutput = Atomic(false)
+  static var hasOutputFailed: Bool { outputFailed.load(ordering: .relaxed) }
+  private static let outputFailed = Atomic(false)
 
   /// Opens /dev/null for those of standard input, output and error that are closed. Otherwise the next file that is
   /// opened, such as a job, would get their number, and messages would be written into it.
@@ -39,7 +39,7 @@ enum Terminal {
           continue
         }
         // A reader that closes its pipe early, such as head(1), is no error.
-        if descriptor == STDOUT_FILENO, errno != EPIPE, !lostOutput.exchange(true, ordering: .relaxed) {
+        if descriptor == STDOUT_FILENO, errno != EPIPE, !outputFailed.exchange(true, ordering: .relaxed) {
           error("write standard output: \(Errno(rawValue: errno))")
         }
         return false

@@ -24,7 +24,7 @@ package final class Claim {
   /// Bytes of the job file up to which it is not to be compacted again.
   var compactsBeyond: Int64 = 0
   /// Whether its last move is still to come.
-  package var isHeld: Bool { file.isOpen }
+  package var isOpen: Bool { file.isOpen }
 
   /// - Parameter file: the job's file, locked, by its name in `cur/`.
   init(
@@ -56,7 +56,7 @@ package final class Claim {
   /// - Throws: ``SpoolError``: EBADF after the last move, ESTALE where a successor on another host has written to the
   ///   file. The journal is as before then.
   package func append(_ line: JournalLine) throws(SpoolError) {
-    guard isHeld else { throw SpoolError(call: .write, path: path.display, errno: .badFileDescriptor) }
+    guard isOpen else { throw SpoolError(call: .write, path: path.display, errno: .badFileDescriptor) }
     // A successor on another host, after this worker slept too long, may have written to the file: its lines are not to
     // be overwritten.
     guard try file.status().size == end else {
@@ -114,7 +114,7 @@ package final class Claim {
     }
   }
 
-  /// Whether this worker still has the lock: after its loss to a successor on another host, taking it again fails.
+  /// Whether this worker still has the lock: once a successor on another host has it, taking it again fails.
   /// - Throws: ``SpoolError``.
   package func holdsLock() throws(SpoolError) -> Bool { try file.tryLock() }
 

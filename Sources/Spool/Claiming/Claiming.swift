@@ -5,7 +5,7 @@ internal import SystemPackage
 package enum ClaimOutcome {
   case claimed(Claim)
   /// Another worker has it, or it is gone: normal and silent.
-  case lost
+  case unavailable
   /// It is still being written; look again later.
   case unfinished(Unfinished)
   /// Its next attempt is at this second since the epoch.
@@ -43,11 +43,11 @@ extension Spool {
   {
     let source = Path(origin, name)
     guard let job = origin == .cur ? ClaimName(name)?.job : JobName(name) else {
-      if origin == .cur { return .lost }
+      if origin == .cur { return .unavailable }
       let reason = JobName.defect(of: name) ?? "its name starts with a dot"
       return try reject(name, from: origin, Defect(line: nil, reason: reason))
     }
-    if origin == .cur, try !isAbandoned(name, now: now) { return .lost }
+    if origin == .cur, try !isAbandoned(name, now: now) { return .unavailable }
     let found: FileStatus?
     do throws(SpoolError) {
       found = try status(origin, name)
@@ -55,24 +55,24 @@ extension Spool {
       // Another user's file system may be mounted there (fuse(4)).
       return .barred(Defect(line: nil, reason: "cannot be examined: \(error.errno)"))
     }
-    guard let status = found else { return .lost }
+    guard let status = found else { return .unavailable }
     guard status.isRegular else {
       return try reject(name, from: origin, Defect(line: nil, reason: "not a regular file: a job is a plain text file"))
     }
     // Another worker may have claimed and parked it since it was found.
     if origin == .partial, !isForced, !Self.isDue(status.modified, at: now.seconds) { return .notDue(status.modified) }
-    if try isInHand(job, from: origin) { return .lost }
+    if try isInHand(job, from: origin) { return .unavailable }
     if origin == .new, let unfinished = try unfinished(source, status, now: now) { return .unfinished(unfinished) }
     do throws(SpoolError) {
       return try claim(job, source, origin, now: now)
     } catch  where error.errno == .noSuchFileOrDirectory {
-      return .lost
+      return .unavailable
     } catch  where error.call == .open && error.errno == .wouldBlock {
       // Another worker briefly has a lease on it, to see whether a process is writing (open(2), O_NONBLOCK).
-      return .lost
+      return .unavailable
     } catch  where error.call == .open && error.isNoRegularFile {
       // It has just replaced a regular file. The next scan handles it.
-      return .lost
+      return .unavailable
     } catch  where error.call == .open && error.errno == .permissionDenied {
       return try reject(name, from: origin, Defect(line: nil, reason: "cannot be read: \(error.errno)"))
     }
@@ -80,7 +80,7 @@ extension Spool {
 
   // MARK: lock, judge, rename, confirm
 
-  /// A job's file that this worker has locked, on its way into `cur/`.
+  /// A job's file that this worker has locked and not yet confirmed in `cur/`.
   private struct Candidate: ~Copyable {
     var job: JobName
     /// By the name that it has at the moment.
@@ -107,7 +107,7 @@ extension Spool {
   private func claim(_ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, isNamed: Bool = false)
     throws(SpoolError) -> ClaimOutcome
   {
-    guard var candidate = try lock(job, source, origin, isNamed: isNamed) else { return .lost }
+    guard var candidate = try lock(job, source, origin, isNamed: isNamed) else { return .unavailable }
     let judgement = try judge(candidate.file, candidate.status, origin, now: now)
     guard let text = judgement.text else {
       return .unfinished(candidate.status.size == 0 ? .empty : .lacksNewline)
@@ -118,7 +118,7 @@ extension Spool {
       // The file is neither written to, because it may be any file, nor copied. Its record is a separate file.
       return try reject(name, from: origin, defect)
     }
-    guard try rename(&candidate, text, isSound: judgement.defect == nil) else { return .lost }
+    guard try rename(&candidate, text, isSound: judgement.defect == nil) else { return .unavailable }
     return try confirm(candidate, judgement, text, now: now)
   }
 
@@ -195,8 +195,8 @@ extension Spool {
     else {
       let outcome = try claim(candidate.job, target, candidate.origin, now: now, isNamed: true)
       // Its owner has just replaced it and still has it. It gets its name back, because the owner would otherwise
-      // consider it lost.
-      if case .lost = outcome { try giveBack(target, source) }
+      // consider it moved.
+      if case .unavailable = outcome { try giveBack(target, source) }
       return outcome
     }
     let isOurs = candidate.isOurs

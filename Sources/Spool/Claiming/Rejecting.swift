@@ -18,7 +18,7 @@ extension Spool {
       } catch  where error.call == .rename && error.isImmovable {
         return .barred(Defect(line: nil, reason: "\(defect.reason); and it cannot be moved: \(error.errno)"))
       } catch  where error.errno == .noSuchFileOrDirectory {
-        return .lost
+        return .unavailable
       } catch  where error.errno == .fileExists && attempt < Self.mostTries {
         attempt += 1
         target = name.numbered(Self.number(ofTry: attempt), limit: FileName.maximumLength)

@@ -15,7 +15,7 @@ extension OutputRoot {
   /// - Parameters:
   ///   - verified: what was verified; the payload is read for it. nil: only look whether the payload exists.
   ///   - note: called with the length of each block that was read, in bytes.
-  /// - Throws: ``SpoolError``, ELOOP where a directory on the way is a symbolic link.
+  /// - Throws: ``SpoolError``, ELOOP where a directory of the path is a symbolic link.
   package func check(
     _ receipt: Journal.Receipt, _ verified: Journal.Verified?, note: (Int) -> Void = { _ in }
   ) throws(SpoolError) -> PayloadCheck {

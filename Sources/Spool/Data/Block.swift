@@ -1,4 +1,4 @@
-/// Memory for bytes on their way to the disk and to the digests. All of its holders may read it; only one that holds it
+/// Memory for bytes that are about to be written and hashed. All of its holders may read it; only one that holds it
 /// alone may write to it (`isKnownUniquelyReferenced`).
 ///
 /// `@unchecked Sendable`: that rule.

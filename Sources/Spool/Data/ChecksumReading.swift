@@ -36,7 +36,7 @@ package struct DataCache: Sendable {
   package func forget(before offset: UInt64) {
     // A length of 0 would mean all.
     precondition(offset > 0)
-    // Advice: nothing is lost where it is not taken.
+    // Advice: reading works as well where it is not taken.
     try? file.forgetCache(first: offset)
   }
 }

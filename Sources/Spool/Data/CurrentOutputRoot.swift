@@ -74,7 +74,7 @@ package final class CurrentOutputRoot {
   package var fileSystem: FileSystem { root.fileSystem }
 
   /// The place of `output`. Missing directories are made.
-  /// - Throws: ``OutputRootProblem``; ``SpoolError``, EXDEV where a directory on the way is one of the spool's.
+  /// - Throws: ``OutputRootProblem``; ``SpoolError``, EXDEV where a directory of the path is one of the spool's.
   package func place(_ output: OutputPath) throws -> OutputPlace {
     let place = try opened().place(output)
     try checkApart(place)
@@ -90,10 +90,10 @@ package final class CurrentOutputRoot {
 
   /// Refuses an output in the spool's own directories, where a mount below the root may lead.
   private func checkApart(_ place: OutputPlace) throws(SpoolError) {
-    let way = place.chain.dropFirst()
-    if way.isEmpty { return }
+    let directories = place.chain.dropFirst()
+    if directories.isEmpty { return }
     let own = try spool.ownDirectories()
-    for directory in way {
+    for directory in directories {
       let status = try directory.status()
       guard !own.contains(where: { $0.isSameFile(as: status) }) else {
         throw SpoolError(
@@ -134,19 +134,19 @@ extension OutputRoot {
   /// Why this root must not be published to; nil where it is outside the spool, or in its `files`.
   func misplacement(_ reach: OutputReach = .below) throws(SpoolError) -> String? {
     let name = location.map { escaped($0) } ?? "files"
-    let way = try ancestors(of: root.number)
+    let chain = try ancestors(of: root.number)
     // By open directories, so that links and bind mounts do not matter.
     let own = try spool.ownDirectories()
-    let isOfSpool = own.contains { $0.isSameFile(as: way[0]) }
-    if reach == .below || isOfSpool, try ancestors(of: spool.root).contains(where: { $0.isSameFile(as: way[0]) }) {
+    let isOfSpool = own.contains { $0.isSameFile(as: chain[0]) }
+    if reach == .below || isOfSpool, try ancestors(of: spool.root).contains(where: { $0.isSameFile(as: chain[0]) }) {
       return "the output root \(name) contains the spool: a job's output could become a job, or the spool's defaults"
     }
     if isOfSpool {
       return "the output root \(name) is a directory of the spool that is not for payloads"
     }
-    guard let index = way.firstIndex(where: { $0.isSameFile(as: own[0]) }) else { return nil }
+    guard let index = chain.firstIndex(where: { $0.isSameFile(as: own[0]) }) else { return nil }
     let files = try spool.system.status(spool.root, Path("\(Directory.files.rawValue)/."))
-    if files.isSameFile(as: way[index - 1]) { return nil }
+    if files.isSameFile(as: chain[index - 1]) { return nil }
     return "the output root \(name) is inside the spool, where payloads are allowed only in files"
   }
 

@@ -1,4 +1,4 @@
-/// A payload on its way to another file system.
+/// A payload that is being copied to another file system.
 package final class OutputCopy: Sendable {
   let target: OwnedFile
   private let source: SharedFile

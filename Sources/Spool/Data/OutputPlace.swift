@@ -38,7 +38,7 @@ package final class OutputPlace {
 
   /// Whether the file here is the data itself. On another file system its inode number alone proves nothing.
   /// - Throws: ``SpoolError``.
-  package func holds(_ part: PartFile) throws(SpoolError) -> Bool {
+  package func isSameFile(as part: PartFile) throws(SpoolError) -> Bool {
     let data = try part.file.status()
     return try status()?.isSameFile(as: data) ?? false
   }
@@ -70,10 +70,10 @@ package final class OutputPlace {
   private func link(_ part: PartFile, to name: Path) throws(SpoolError) -> Bool {
     do throws(SpoolError) {
       do throws(SpoolError) {
-        // linkat(2): the documented way to name an open file without CAP_DAC_READ_SEARCH.
+        // linkat(2): the documented call to name an open file without CAP_DAC_READ_SEARCH.
         try spool.system.link(AT_FDCWD, Path("/proc/self/fd/\(part.file.number)"), parent.number, name, follow: true)
       } catch  where error.errno == .noSuchFileOrDirectory {
-        // There is no /proc; or the file lost its last name, and a successor's file has it now.
+        // There is no /proc; or the file has no name any more, and a successor's file has it now.
         guard try part.isInPlace() else { throw error }
         try spool.system.link(spool.root, part.path, parent.number, name)
       }

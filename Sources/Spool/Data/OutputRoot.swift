@@ -38,7 +38,7 @@ package final class OutputRoot {
   }
 
   /// The status of the file at `output`; nil when there is none.
-  /// - Throws: ``SpoolError``, ELOOP where a directory on the way is a symbolic link.
+  /// - Throws: ``SpoolError``, ELOOP where a directory of the path is a symbolic link.
   package func status(_ output: OutputPath) throws(SpoolError) -> FileStatus? {
     do throws(SpoolError) {
       let place = try open(output, creating: false)
@@ -49,7 +49,7 @@ package final class OutputRoot {
   }
 
   /// The place of `output`. Missing directories are made.
-  /// - Throws: ``SpoolError``, ELOOP where a directory on the way is a symbolic link.
+  /// - Throws: ``SpoolError``, ELOOP where a directory of the path is a symbolic link.
   package func place(_ output: OutputPath) throws(SpoolError) -> OutputPlace {
     try open(output, creating: true)
   }

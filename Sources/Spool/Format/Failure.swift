@@ -52,13 +52,15 @@ package enum FailureCode: String, CaseIterable, Sendable {
   }
 
   /// Whether this machine's network connection or proxy fails, whatever the job and the host.
-  package var isOfTheWay: Bool { self == .noNetwork || self == .proxy }
+  package var isOfLocalNetwork: Bool { self == .noNetwork || self == .proxy }
 
   /// Whether an attempt that ends with this failure counts against `attempts:`.
-  package var burnsAttempt: Bool { self != .diskFull && !isOfTheWay }
+  package var burnsAttempt: Bool { self != .diskFull && !isOfLocalNetwork }
 
-  /// Whether another server would fail in the same way now.
-  package var isOfAllServers: Bool { isOfTheWay || [.diskFull, .tooLargeHere, .hook, .hookChanged].contains(self) }
+  /// Whether another server would fail with the same error now.
+  package var isOfAllServers: Bool {
+    isOfLocalNetwork || [.diskFull, .tooLargeHere, .hook, .hookChanged].contains(self)
+  }
 
   /// Whether the data is not what the job asked for.
   package var isMismatch: Bool {

@@ -62,7 +62,7 @@ extension HashState {
   /// The version of what ``saved`` writes. A state of another one is not read: the bytes are.
   private static let version = "1"
 
-  /// `sha256/1:HEX`; nil where the library keeps its state in another way than is known here.
+  /// `sha256/1:HEX`; nil where the library's state has another layout than is known here.
   var saved: String? {
     let state = withUnsafePointer(to: digest) { digest in
       [UInt8](unsafeUninitializedCapacity: Int(SPOOLRUN_LONGEST_STATE)) { state, count in

@@ -18,10 +18,10 @@ extension Spool {
     guard try status(.partial, job.part) != nil else {
       return try !places(of: job.fileName, in: Array(directories.dropFirst())).isEmpty
     }
-    // Held with its owner's suffix left on; or the very name, where `source` had one left on.
+    // A paused job whose name still has its owner's suffix; or the very name, where `source` still had the suffix.
     if try list(.hold).contains(where: { ClaimName($0)?.job == job }) { return true }
     if source != Path(.new, job.fileName), try status(.new, job.fileName) != nil { return true }
-    // In the order of a job's way and in the reverse: a job that is parked between two looks is seen by one of the two.
+    // In the order in which a job moves, and in reverse: a job that is parked between two looks is seen by one of them.
     if try !places(of: job.fileName, in: directories).isEmpty { return true }
     return try !places(of: job.fileName, in: directories.reversed()).isEmpty
   }
@@ -29,11 +29,11 @@ extension Spool {
   /// `NAME~2`, `NAME~3`, …: the first that no job has, or a random one where a hundred are taken.
   /// - Throws: ``SpoolError``, EEXIST where none is found.
   func freeName(like job: JobName) throws(SpoolError) -> JobName {
-    let held = Set(try list(.cur).compactMap { ClaimName($0)?.job })
+    let claimed = Set(try list(.cur).compactMap { ClaimName($0)?.job })
     for attempt in 2...Self.mostTries {
       let candidate = job.numbered(Self.number(ofTry: attempt))
-      // Its own, where it ends in a number: another job has it, perhaps on its way from one directory to the next.
-      if candidate == job || held.contains(candidate) { continue }
+      // Its own, where it ends in a number: another job has it, and may be between two directories.
+      if candidate == job || claimed.contains(candidate) { continue }
       if try status(.partial, candidate.part) != nil { continue }
       var isFree = true
       for directory in [Directory.new, .partial, .done, .failed, .hold]

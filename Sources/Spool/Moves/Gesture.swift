@@ -108,7 +108,7 @@ extension Spool {
       return .due(place)
     case (.hold, _): return try move(place, to: .hold, name)
     case (.release, _):
-      // A worker that has just lost it writes its last line: without the wait, the next claim would find it locked.
+      // The worker that ran it may still write its last line: without the wait, the next claim would find it locked.
       try waitUntilUnlocked(place)
       return try move(place, to: .new, name)
     case (.retry, _): return try move(place, to: .new, name)

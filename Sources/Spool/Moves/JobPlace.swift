@@ -5,7 +5,7 @@ internal import SystemPackage
 package struct JobPlace: Hashable, Sendable {
   package let directory: Directory
   package let name: FileName
-  /// Distinguishes one job that was seen twice on its way from two jobs of one name.
+  /// Distinguishes one job that was seen twice while it moved from two jobs of one name.
   let inode: UInt64
 
   /// `DIRECTORY/NAME`, safe for a terminal.
@@ -65,8 +65,8 @@ extension Spool {
     return places.contains { directory, name in (try? job(directory, name))?.journal.isEmpty == false }
   }
 
-  /// Whether there is a job of this name, other than a done one. Looks in the order of a job's way and in the reverse:
-  /// a job that moves in either direction is seen by one of the two.
+  /// Whether there is a job of this name, other than a done one. Looks in the order in which a job moves, and in
+  /// reverse: a job that moves in either direction is seen by one of the two.
   func isJobPresent(_ name: FileName) throws(SpoolError) -> Bool {
     let directories = Self.jobDirectories.filter { $0 != .done }
     // This look settles nearly all cases: `new/` may be long, and is listed only after it.

@@ -18,8 +18,9 @@ extension Spool {
     try place(of: name) == nil ? name : freeName(like: name)
   }
 
-  /// The first job for which `matches` is true. Reads the jobs one after the other, in the order of a job's way, so a
-  /// job that moves on meanwhile is seen twice rather than not at all. Files that this user may not read are left out.
+  /// The first job for which `matches` is true. Reads the jobs one after the other, in the order in which a job moves,
+  /// so a job that moves on meanwhile is seen twice rather than not at all. Files that this user may not read are left
+  /// out.
   /// - Parameters:
   ///   - directories: where to look; nil for all states.
   ///   - limit: the maximum number of files to read.

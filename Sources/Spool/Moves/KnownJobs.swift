@@ -4,7 +4,7 @@ extension Spool {
   /// The text of the job of this name, in whatever state it is; nil where there is none.
   /// - Throws: ``SpoolError``.
   package func job(named name: JobName) throws(SpoolError) -> JobText? {
-    // The most likely places first. A job that is on its way is found by one of the two looks behind.
+    // The most likely places first. A job that moves meanwhile is found by one of the two looks behind.
     for directory in [Directory.done, .new, .partial, .failed, .hold] {
       if let job = try job(directory, name.fileName) { return job }
     }
@@ -28,7 +28,7 @@ package struct KnownJobs {
   /// - Throws: ``SpoolError``, EACCES where the caller may only drop.
   package init(_ spool: Spool) throws(SpoolError) {
     self.spool = spool
-    // In the order of a job's way and in the reverse: a job that moves meanwhile is seen by one of the two.
+    // In the order in which a job moves, and in reverse: a job that moves meanwhile is seen by one of the two.
     for directory in Spool.jobDirectories + Spool.jobDirectories.reversed().dropFirst() {
       let stream = try spool.stream(directory)
       while let name = try stream.next() {

@@ -2,18 +2,18 @@ internal import Glibc
 internal import SystemPackage
 
 extension Spool {
-  /// Puts a job into `new` again, from any directory, as a person would: by way of `hold`, so that nobody runs it while
+  /// Puts a job into `new` again, from any directory, as a person would: through `hold`, so that nobody runs it while
   /// its text is changed. It keeps its journal and its data.
   /// - Parameters:
   ///   - request: what it asks for from now on; nil for what it asked for before.
   /// - Throws: ``SpoolError``: ENOENT if it has moved since it was seen, EEXIST if another job has its name.
   package func requeue(_ place: JobPlace, as job: JobName, asking request: String? = nil) throws(SpoolError) {
-    let held = JobPlace(directory: .hold, name: job.fileName, inode: place.inode)
-    if place.directory != .hold { try moveNoReplace(place.path, held.path) }
-    // A worker that has just lost it writes its last line.
-    try waitUntilUnlocked(held)
-    if let request { try replaceRequest(of: held, by: request) }
-    try moveNoReplace(held.path, Path(.new, job.fileName))
+    let paused = JobPlace(directory: .hold, name: job.fileName, inode: place.inode)
+    if place.directory != .hold { try moveNoReplace(place.path, paused.path) }
+    // The worker that ran it may still write its last line.
+    try waitUntilUnlocked(paused)
+    if let request { try replaceRequest(of: paused, by: request) }
+    try moveNoReplace(paused.path, Path(.new, job.fileName))
   }
 
   private func replaceRequest(of place: JobPlace, by request: String) throws(SpoolError) {
@@ -39,8 +39,8 @@ extension Spool {
       if try file.lock() { break }
       usleep(20_000)
     }
-    let held = file.shared()
-    defer { withExtendedLifetime(held) {} }
+    let locked = file.shared()
+    defer { withExtendedLifetime(locked) {} }
     try body()
   }
 }

@@ -12,13 +12,15 @@ enum AnswerKind {
   }
 
   /// Why a complete response is probably not a new version of the file that the data is part of; nil if it may be one.
-  /// - Parameter held: the length of the data, in bytes.
-  static func oddity(of answer: RemoteVersion, beside version: RemoteVersion, held: UInt64) -> String? {
+  /// - Parameter dataLength: the length of the data, in bytes.
+  static func oddity(of answer: RemoteVersion, beside version: RemoteVersion, dataLength: UInt64) -> String? {
     if version.etag ?? version.modified != nil, answer.etag == nil, answer.modified == nil {
       return "no validator, but the data has one"
     }
     if let type = answer.type, let before = version.type, type != before { return "\(type) instead of \(before)" }
-    if let size = answer.size, size < held / 2 { return "\(size) bytes in total, but \(held) are here already" }
+    if let size = answer.size, size < dataLength / 2 {
+      return "\(size) bytes in total, but \(dataLength) are here already"
+    }
     return nil
   }
 

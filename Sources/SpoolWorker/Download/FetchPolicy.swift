@@ -56,15 +56,15 @@ struct FetchPolicy {
   private var reached: Progress
   private var restarts = 0
   private var smallSteps = SmallSteps(least: Self.smallStep, most: Self.mostSmallSteps)
-  /// The other ways already tried, in order.
-  private var tried: [OtherWay] = []
+  /// The fallbacks already tried, in order.
+  private var tried: [Fallback] = []
   /// HTTP/1.1 is used because only its framing shows the end of the body.
   private var wantsFraming = false
 
   /// A request that brought fewer bytes counts as a small step.
   private static let smallStep: UInt64 = 65_536
   private static let mostSmallSteps = 100
-  /// Starting over does not count as lost progress, but only this many times.
+  /// Progress is counted from 0 again after starting over, but only this many times.
   private static let mostRestarts = 3
   /// After this many useless responses to a range, the whole is requested.
   private static let mostUselessAnswers = 2
@@ -100,7 +100,7 @@ struct FetchPolicy {
     case .ended:
       let gained = note(progress)
       if gained == 0 {
-        return otherWay(Failure(.shortBody, "\(host) ended the body at \(progress.length) bytes"), Circumstances())
+        return fallBack(Failure(.shortBody, "\(host) ended the body at \(progress.length) bytes"), Circumstances())
       }
       guard !smallSteps.areTooMany else {
         // Not `short-body`, which would be retried at once.
@@ -113,7 +113,7 @@ struct FetchPolicy {
       if gained > 0, Self.isCut(failure.code) {
         return .again(.init("interrupted", failure.reason, code: failure.label))
       }
-      return otherWay(failure, circumstances)
+      return fallBack(failure, circumstances)
     }
   }
 
@@ -145,26 +145,26 @@ struct FetchPolicy {
 
   private static func isCut(_ code: FailureCode) -> Bool { [.cut, .shortBody, .stalled].contains(code) }
 
-  // MARK: other ways
+  // MARK: fallbacks
 
   /// What else is tried, once each, before the mirror is given up.
-  private enum OtherWay: String {
+  private enum Fallback: String {
     case freshConnection = "a fresh connection"
     case http1 = "HTTP/1.1"
     case unconditional = "no If-Range"
     case otherFamily = "the other address family"
   }
 
-  private mutating func otherWay(_ failure: Failure, _ circumstances: Circumstances) -> Action {
-    for way in Self.ways(after: failure, circumstances, manner) where !tried.contains(way) {
-      tried.append(way)
-      switch way {
+  private mutating func fallBack(_ failure: Failure, _ circumstances: Circumstances) -> Action {
+    for fallback in Self.fallbacks(after: failure, circumstances, manner) where !tried.contains(fallback) {
+      tried.append(fallback)
+      switch fallback {
       case .freshConnection: manner.isOnFreshConnection = true
       case .http1: manner.keepsToHTTP1 = true
       case .unconditional: manner.isConditional = false
       case .otherFamily: manner.family = circumstances.family == .ipv6 ? .ipv4 : .ipv6
       }
-      return .again(.init("other-way", failure.reason, code: failure.label, way: way.rawValue))
+      return .again(.init("other-way", failure.reason, code: failure.label, fallback: fallback.rawValue))
     }
     var failure = failure
     if !tried.isEmpty { failure.tried = tried.map(\.rawValue).joined(separator: ", ") }
@@ -175,8 +175,9 @@ struct FetchPolicy {
   }
 
   /// In the order of their cost.
-  private static func ways(after failure: Failure, _ circumstances: Circumstances, _ manner: Manner) -> [OtherWay] {
-    let family: [OtherWay] = circumstances.family == nil || manner.family != .any ? [] : [.otherFamily]
+  private static func fallbacks(after failure: Failure, _ circumstances: Circumstances, _ manner: Manner) -> [Fallback]
+  {
+    let family: [Fallback] = circumstances.family == nil || manner.family != .any ? [] : [.otherFamily]
     switch failure.code {
     case .cut, .shortBody, .stalled, .badResponse:
       return [circumstances.wasMultiplexed ? .http1 : .freshConnection] + family
@@ -201,13 +202,13 @@ extension FetchPolicy.Outcome {
     let event: String
     let reason: String
     var code: String?
-    var way: String?
+    var fallback: String?
 
-    init(_ event: String, _ reason: String, code: String? = nil, way: String? = nil) {
+    init(_ event: String, _ reason: String, code: String? = nil, fallback: String? = nil) {
       self.event = event
       self.reason = reason
       self.code = code
-      self.way = way
+      self.fallback = fallback
     }
 
     static func oneConnection(_ reason: String) -> Log { Log("fewer-connections", reason) }

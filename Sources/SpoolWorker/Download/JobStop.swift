@@ -7,7 +7,7 @@ enum JobStop: Error {
   /// The download was stopped. Only its attempt knows why.
   case cancelled
   /// The claim is no longer this worker's.
-  case lost(Claim.Ownership)
+  case notOurs(Claim.Ownership)
   /// Less than `--min-free` would be left, so the job waits for space.
   case noSpace(String)
   /// The output root is missing or must not be published to, so the job waits for it.
@@ -16,15 +16,15 @@ enum JobStop: Error {
 }
 
 extension Claim {
-  /// - Throws: ``JobStop/lost(_:)`` if this worker slept too long: then a successor on another host has the lock, and
-  ///   the job is no longer ours; ``SpoolError``.
+  /// - Throws: ``JobStop/notOurs(_:)`` if this worker slept too long: then a successor on another host has the lock,
+  ///   and the job is no longer ours; ``SpoolError``.
   func checkLock() throws {
-    guard try holdsLock() else { throw JobStop.lost(.moved) }
+    guard try holdsLock() else { throw JobStop.notOurs(.moved) }
   }
 
-  /// - Throws: ``JobStop/lost(_:)`` if the claim is not ours; ``SpoolError``.
+  /// - Throws: ``JobStop/notOurs(_:)`` if the claim is not ours; ``SpoolError``.
   func checkOwnership() throws {
     let ownership = try self.ownership()
-    guard ownership == .ours else { throw JobStop.lost(ownership) }
+    guard ownership == .ours else { throw JobStop.notOurs(ownership) }
   }
 }

@@ -167,7 +167,7 @@ final class MirrorFetch {
     log(
       entry.event,
       Fields().with("at", entry.code == nil ? nil : data.length).with("code", entry.code)
-        .with("connections", entry.event == "fewer-connections" ? 1 : nil).with("way", entry.way)
+        .with("connections", entry.event == "fewer-connections" ? 1 : nil).with("way", entry.fallback)
         .with("reason", entry.reason))
   }
 

@@ -221,7 +221,7 @@ final class PartData {
   /// The digests are so far behind that more bytes would have to wait for them.
   var isFull: Bool { growing.isFull }
   /// Bytes of the longer of the data and the new data beside it.
-  var held: UInt64 { max(part.length, growing.length) }
+  var dataLength: UInt64 { max(part.length, growing.length) }
 
   func append(_ bytes: UnsafeRawBufferPointer, host: String) throws {
     let whole = version?.size ?? request.expected.size

@@ -29,7 +29,8 @@ final class PartSink: FetchSink {
 
   func accept(_ response: Response) -> Bool {
     let asked = ResponseVerdict.Asked(
-      mirror.parts, mirror: mirror.number, plan: plan, version: data.version, request: data.request, held: data.held,
+      mirror.parts, mirror: mirror.number, plan: plan, version: data.version, request: data.request,
+      dataLength: data.dataLength,
       answers: data.answers)
     do {
       switch ResponseVerdict.judge(response, asked) {
@@ -37,7 +38,7 @@ final class PartSink: FetchSink {
         try begin(version, response)
         return true
       case .replace(let version, let old):
-        if data.held > 0 { replaced = (old, data.held) }
+        if data.dataLength > 0 { replaced = (old, data.dataLength) }
         try data.makeRoom(keeping: old)
         try begin(version, response)
         return true

@@ -44,13 +44,14 @@ package enum ResponseVerdict {
     let version: RemoteVersion?
     let request: JobRequest
     /// The length of the data, in bytes.
-    let held: UInt64
+    let dataLength: UInt64
     /// The earlier responses in the job's journal.
     let answers: Journal.Answers
 
-    /// - Parameter held: nil for the offset of the request.
+    /// - Parameter dataLength: nil for the offset of the request.
     package init(
-      _ url: URLParts, mirror: Int, plan: ResumePlan, version: RemoteVersion?, request: JobRequest, held: UInt64? = nil,
+      _ url: URLParts, mirror: Int, plan: ResumePlan, version: RemoteVersion?, request: JobRequest,
+      dataLength: UInt64? = nil,
       answers: Journal.Answers = Journal.Answers()
     ) {
       self.url = url
@@ -58,7 +59,7 @@ package enum ResponseVerdict {
       self.plan = plan
       self.version = version
       self.request = request
-      self.held = held ?? plan.offset
+      self.dataLength = dataLength ?? plan.offset
       self.answers = answers
     }
 
@@ -109,9 +110,9 @@ private struct Judge {
     }
     var whole = answer
     whole.size = response.bodyLength
-    let data = asked.held > 0 ? asked.version : nil
+    let data = asked.dataLength > 0 ? asked.version : nil
     let oddity =
-      data.map { AnswerKind.oddity(of: whole, beside: $0, held: asked.held) }
+      data.map { AnswerKind.oddity(of: whole, beside: $0, dataLength: asked.dataLength) }
       ?? AnswerKind.oddity(of: whole, from: response.url, asked: asked.url)
     // Accepted if it comes a second time, in another attempt.
     if let oddity, asked.answers.otherKind != AnswerKind.text(whole) {
@@ -122,7 +123,7 @@ private struct Judge {
     if response.ending == .stream, asked.request.expected.size == nil, !asked.hasChecksum {
       return .askHTTP1("over HTTP/2 without a length, a body that was cut looks whole")
     }
-    guard asked.held > 0 else { return .append(whole) }
+    guard asked.dataLength > 0 else { return .append(whole) }
     guard let data else { return .replace(whole, .dropped) }
     return oddity == nil ? replacing(data, with: whole) : .replace(whole, .setAside)
   }
@@ -243,7 +244,7 @@ private struct Judge {
   private func refusal(_ refusal: Response.Refusal) -> ResponseVerdict {
     let isElsewhere = response.url.redacted != asked.url.redacted
     let mayPass =
-      Failure.isRefusal(status: refusal.status) && (asked.held > 0 || isElsewhere)
+      Failure.isRefusal(status: refusal.status) && (asked.dataLength > 0 || isElsewhere)
       && asked.answers.refusals < Failure.mostRefusals
     return .fail(Failure(refusal, from: asked.url, mayPass: mayPass))
   }

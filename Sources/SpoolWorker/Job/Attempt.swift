@@ -42,7 +42,7 @@ final class Attempt {
 
   var name: FileName { claim.job.fileName }
 
-  /// Takes the job to `done/`, or ends the attempt in another way. Throws nothing, because each error leads to an
+  /// Takes the job to `done/`, or ends the attempt otherwise. Throws nothing, because each error leads to an
   /// ``Ending``.
   func run() async -> AttemptEnd {
     defer { data?.leaveSpace() }

@@ -23,7 +23,7 @@ extension Attempt {
 
   /// nil after the claim's last move.
   private var ownership: Claim.Ownership? {
-    guard claim.isHeld else { return nil }
+    guard claim.isOpen else { return nil }
     // If the ownership cannot be determined, the attempt ends with its first error.
     do throws(SpoolError) { return try claim.ownership() } catch { return .ours }
   }
@@ -57,7 +57,7 @@ extension Attempt {
     }
     var end = AttemptEnd(.waiting)
     end.retry = retry
-    end.wantsNetwork = record.failure.code.isOfTheWay
+    end.wantsNetwork = record.failure.code.isOfLocalNetwork
     return end
   }
 

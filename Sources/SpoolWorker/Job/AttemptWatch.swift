@@ -5,7 +5,7 @@ extension Attempt {
   /// Stops the attempt. The first reason counts.
   func stop(_ reason: JobStop) {
     switch reason {
-    case .shutdown, .cancelled, .lost: hookStop.request()
+    case .shutdown, .cancelled, .notOurs: hookStop.request()
     // The `failed` hook may still have to run.
     case .noSpace, .noOutput, .failed: break
     }
@@ -16,12 +16,12 @@ extension Attempt {
 
   /// Checks whether the job is still ours, whether the claim needs a heartbeat, and whether a checkpoint is due.
   func tick() {
-    guard claim.isHeld else { return }
+    guard claim.isOpen else { return }
     let now = LoopExecutor.milliseconds()
     do throws(SpoolError) {
       if stopped == nil {
         let ownership = try claim.ownership()
-        if ownership != .ours { return stop(.lost(ownership)) }
+        if ownership != .ours { return stop(.notOurs(ownership)) }
       }
       // Also after a stop: a copy or a hook may run longer than the lease.
       if now - lastHeartbeat >= 30_000 {

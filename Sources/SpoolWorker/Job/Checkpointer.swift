@@ -15,7 +15,7 @@ final class Checkpointer {
   private let claim: Claim
   private let environment: JobEnvironment
   private let failed: (Problem) -> Void
-  private var underWay: Task<Void, Never>?
+  private var current: Task<Void, Never>?
 
   init(_ claim: Claim, _ environment: JobEnvironment, failed: @escaping (Problem) -> Void) {
     self.claim = claim
@@ -23,20 +23,20 @@ final class Checkpointer {
     self.failed = failed
   }
 
-  /// Waits for the checkpoint that is under way, because it uses the data's descriptor.
-  func finish() async { await underWay?.value }
+  /// Waits for the checkpoint that is being written, because it uses the data's descriptor.
+  func finish() async { await current?.value }
 
   func beginIfDue(_ data: PartData) {
-    guard isAllowed, underWay == nil, data.isCheckpointDue(environment.options) else { return }
+    guard isAllowed, current == nil, data.isCheckpointDue(environment.options) else { return }
     data.noteCheckpointBegun()
     let part = data.part
     let mark = part.mark
     let generation = data.generation
-    underWay = WorkerLoop.start {
+    current = WorkerLoop.start {
       // Other data may replace this data meanwhile, but the checkpoint uses its descriptor until it ends.
       defer { withExtendedLifetime(part) {} }
       await self.write(data, mark, of: part, generation)
-      self.underWay = nil
+      self.current = nil
     }
   }
 

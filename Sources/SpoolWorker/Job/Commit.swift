@@ -51,7 +51,7 @@ struct Commit {
     switch try place.publish(part, overwrite: overwrites) {
     case .published: break
     case .exists:
-      guard try place.holds(part) else { throw await publisher.outputExists() }
+      guard try place.isSameFile(as: part) else { throw await publisher.outputExists() }
     case .otherFileSystem:
       inode = try await publishCopy(part, place, unproven: verified.unproven)
     }

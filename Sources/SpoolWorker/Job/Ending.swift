@@ -49,7 +49,7 @@ enum Ending {
     let reason: String
     switch stop {
     // As a tick saw it, even if the file is back in its place by now.
-    case .lost(let ownership): return decide(.stopped(.shutdown), ownership, trust)
+    case .notOurs(let ownership): return decide(.stopped(.shutdown), ownership, trust)
     case .failed(let error): return .fail(Failure(error))
     case .shutdown, .cancelled: reason = "the worker was told to stop"
     case .noSpace(let shortage): reason = "not enough disk space: \(shortage)"

@@ -17,7 +17,7 @@ final class GroupCommit {
   /// Whether there is so little dirty data that flushing all of it delays nobody.
   private let isLittleDirty: () -> Bool
   private var waiting: [Request] = []
-  private var isUnderWay = false
+  private var isRunning = false
   private var hasFailed = false
 
   /// - Parameter fileSystems: the file systems that may be flushed as a whole. Called in each round, because the output
@@ -34,8 +34,8 @@ final class GroupCommit {
   func callAsFunction(_ flushes: [Flush]) async throws {
     try await withCheckedThrowingContinuation { continuation in
       waiting.append(Request(flushes: flushes, continuation: continuation))
-      if !isUnderWay {
-        isUnderWay = true
+      if !isRunning {
+        isRunning = true
         WorkerLoop.start { await self.runRounds() }
       }
     }
@@ -61,7 +61,7 @@ final class GroupCommit {
         }
       }
     }
-    isUnderWay = false
+    isRunning = false
   }
 
   /// The work of one round, done on another thread.

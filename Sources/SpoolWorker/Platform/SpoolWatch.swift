@@ -67,7 +67,7 @@ final class SpoolWatch {
       do throws(SpoolError) {
         count = try queue.read(into: buffer)
       } catch {
-        // Events may be lost.
+        // The kernel may have dropped events.
         news.needsScan = true
         return news
       }

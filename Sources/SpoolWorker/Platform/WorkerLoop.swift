@@ -30,7 +30,7 @@ package actor WorkerLoop {
   /// Waits for ``wakeUp()``, at most `milliseconds`.
   @WorkerLoop static func pause(milliseconds: Int64) async { await executor.pause(milliseconds: milliseconds) }
 
-  /// Ends the ``pause(milliseconds:)`` under way, or the next one at once.
+  /// Ends the current ``pause(milliseconds:)``, or the next one at once.
   @WorkerLoop static func wakeUp() { executor.wakeUp() }
 }
 

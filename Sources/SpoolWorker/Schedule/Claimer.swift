@@ -9,7 +9,7 @@ struct Claimer {
     /// It is due at this time, in seconds since the epoch.
     case due(at: Int64)
     /// Another worker has it, or a running job of this worker has its name.
-    case lost
+    case unavailable
     /// It does not fit on the disk. It was not claimed, because there is nothing to record while it waits.
     case lacksSpace(DiskSpace.Shortage)
     /// It is not a valid job and is now in `failed/` under this name. The `failed` hook has to run.
@@ -53,7 +53,7 @@ struct Claimer {
     case .claimed(let claim):
       isFullTold = false
       return try putBackForOutput(claim) ?? .claimed(claim)
-    case .lost: return .lost
+    case .unavailable: return .unavailable
     // Another worker, or this one, has tried it since it was found.
     case .notDue(let due): return .due(at: due)
     case .unfinished(let why):
@@ -84,7 +84,7 @@ struct Claimer {
     do throws(SpoolError) {
       try claim.park(until: due)
     } catch  where error.isGone {
-      return .lost
+      return .unavailable
     }
     let name = claim.job.fileName
     if account.noteOutputAwaited(name) {

@@ -89,7 +89,7 @@ final class Dispatcher {
     switch try claimer.claim(choice) {
     case .claimed(let claim): begin(claim, choice)
     case .due(let time): scheduler.willBeDue(at: time)
-    case .lost: try noteDroppedAnew(choice.candidate)
+    case .unavailable: try noteDroppedAnew(choice.candidate)
     case .lacksSpace(let shortage):
       let isNews = scheduler.noteLackOfSpace(choice, at: LoopExecutor.milliseconds())
       if isNews { claimer.tell(shortage, of: choice) }
@@ -139,7 +139,7 @@ final class Dispatcher {
     if let retry = end.retry { scheduler.willBeDue(at: retry.seconds) }
     // A job that was moved away may be back in new/ and may have been skipped because of its lock. A job of the same
     // name that was dropped meanwhile can run now, unless the claim stays, which has priority over `new/`.
-    if end.fate == .moved || ended.isDroppedAnew && !attempt.claim.isHeld { scheduler.makeDueNow() }
+    if end.fate == .moved || ended.isDroppedAnew && !attempt.claim.isOpen { scheduler.makeDueNow() }
     WorkerLoop.wakeUp()
   }
 }

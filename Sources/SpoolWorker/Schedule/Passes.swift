@@ -1,6 +1,6 @@
 internal import Spool
 
-/// The passes over the directories that contain jobs to run: which are requested, and which are under way.
+/// The passes over the directories that contain jobs to run: which are requested, and which are running.
 ///
 /// A pass sees all changes before its start, unless files are moved during the pass. To know that nothing is left,
 /// request passes and wait until all have ended.
@@ -8,33 +8,33 @@ struct Passes: Equatable {
   /// Claims of dead workers come first, because some need only their last move.
   private static let directories: [Directory] = [.cur, .partial, .new]
 
-  private var underWay: [Directory] = []
+  private var running: [Directory] = []
   private var requested: Set<Directory> = []
   private var turn = 0
 
   /// Whether there are names left to read.
-  var areUnderWay: Bool { !underWay.isEmpty }
+  var areRunning: Bool { !running.isEmpty }
   /// Whether all requested passes have ended.
-  var areSettled: Bool { underWay.isEmpty && requested.isEmpty }
+  var areSettled: Bool { running.isEmpty && requested.isEmpty }
 
   /// Requests a pass over each directory that starts after this call.
   mutating func request() { requested = Set(Self.directories) }
 
-  /// Requested passes that may begin. A pass under way ends first; if it were restarted, a long one would never end.
-  var ready: [Directory] { Self.directories.filter { requested.contains($0) && !underWay.contains($0) } }
+  /// Requested passes that may begin. A running pass ends first; if it were restarted, a long one would never end.
+  var ready: [Directory] { Self.directories.filter { requested.contains($0) && !running.contains($0) } }
 
   mutating func began(_ directory: Directory) {
-    underWay.append(directory)
+    running.append(directory)
     requested.remove(directory)
   }
 
-  mutating func ended(_ directory: Directory) { underWay.removeAll { $0 == directory } }
+  mutating func ended(_ directory: Directory) { running.removeAll { $0 == directory } }
 
   /// The directory whose next name is to be read: claims first, then the others in turn.
   mutating func next() -> Directory? {
-    if underWay.isEmpty { return nil }
-    if underWay.contains(.cur) { return .cur }
-    turn = (turn + 1) % underWay.count
-    return underWay[turn]
+    if running.isEmpty { return nil }
+    if running.contains(.cur) { return .cur }
+    turn = (turn + 1) % running.count
+    return running[turn]
   }
 }

@@ -75,7 +75,7 @@ struct Scheduler {
   func wantsPass(at now: Int64, isStale: Bool) -> Bool {
     // Jobs that wait for an output are left of it, but do not hide what else was passed over.
     let isDone = slots.outputs.count == 0 && (isStale || slots.outputs.hasPassedOver)
-    return backlog.hasOnlySuspects && !passes.areUnderWay && (isDone || isSomethingPassedOver) && mayPass(at: now)
+    return backlog.hasOnlySuspects && !passes.areRunning && (isDone || isSomethingPassedOver) && mayPass(at: now)
   }
 
   /// Whether another pass may begin now. While jobs run, passes may take at most about a tenth of the time.
@@ -84,7 +84,7 @@ struct Scheduler {
   /// Only for ten intervals, because the search may be blocked by a busy host, and only another pass sees new jobs.
   private func isLookingForSpace(at now: Int64) -> Bool {
     guard !spaceWait.isEmpty, now - passBegan < 10 * Self.interval else { return false }
-    return passes.areUnderWay || !backlog.isEmpty && spaceWait.isGoingOn(at: now)
+    return passes.areRunning || !backlog.isEmpty && spaceWait.isGoingOn(at: now)
   }
 
   /// Forgets all passes, because the directories are gone.
@@ -102,7 +102,7 @@ struct Scheduler {
   var onlySpaceIsWantedFor: Bool { backlog.isEmpty && isFresh && passes.areSettled && !spaceWait.isEmpty }
 
   /// Whether there may be more jobs than those in the backlog.
-  var areMore: Bool { passes.areUnderWay || isSomethingPassedOver || slots.outputs.hasPassedOver }
+  var areMore: Bool { passes.areRunning || isSomethingPassedOver || slots.outputs.hasPassedOver }
 
   // MARK: reading
 
@@ -111,7 +111,7 @@ struct Scheduler {
   /// Whether more can be read at once.
   var canReadOn: Bool { !passes.ready.isEmpty || hasRoomAhead }
 
-  private var hasRoomAhead: Bool { passes.areUnderWay && backlog.count <= Self.horizon - Self.piece }
+  private var hasRoomAhead: Bool { passes.areRunning && backlog.count <= Self.horizon - Self.piece }
 
   /// What to read next; nil if the backlog is full or this turn has read enough.
   func nextReading() -> Reading? {
@@ -185,7 +185,7 @@ struct Scheduler {
     }
     // All candidates read ahead wait for busy hosts: search for a job of another host. This takes at most a twentieth
     // of the loop's time, so a million jobs of a busy host take about ten minutes.
-    if passes.areUnderWay, !canReadOn, now >= nextSearch { return .search(250) }
+    if passes.areRunning, !canReadOn, now >= nextSearch { return .search(250) }
     if canReadOn { return nil }
     while let suspect = backlog.nextSuspect(
       perHost: slots.limits.perHost, running: slots.byHost, isIdle: slots.areIdle)
@@ -224,7 +224,7 @@ struct Scheduler {
 
   /// How many milliseconds to wait for the next event, at most `most`.
   func untilNextStep(at now: Int64, most: Int64) -> Int64 {
-    guard passes.areUnderWay, slots.areFree, spaceWait.mayGoOn(at: now) else { return most }
+    guard passes.areRunning, slots.areFree, spaceWait.mayGoOn(at: now) else { return most }
     return min(most, max(0, nextSearch - now))
   }
 

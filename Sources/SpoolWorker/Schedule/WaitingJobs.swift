@@ -34,7 +34,7 @@ struct WaitingJobs {
     }
   }
 
-  /// Removes the jobs that no longer wait, because they were held, cancelled, or claimed by another worker.
+  /// Removes the jobs that no longer wait, because they were paused, cancelled, or claimed by another worker.
   /// - Returns: the time of the first next attempt; nil if no job waits for one.
   mutating func recount(in spool: Spool) throws(SpoolError) -> Timestamp? {
     var first: Int64?

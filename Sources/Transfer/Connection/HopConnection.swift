@@ -8,8 +8,8 @@ final class HopConnection {
     case startsAgain
     /// Bytes came on a fresh connection before any request.
     case isUnasked
-    /// The connection was lost, and the request cannot be sent once more.
-    case isLost
+    /// The connection broke, and the request cannot be sent once more.
+    case isCut
   }
 
   private let sockets: OpenSockets
@@ -59,7 +59,7 @@ final class HopConnection {
   /// - Parameter hasAnswer: something of an answer came.
   func sendAgain(hasAnswer: Bool) -> Decision {
     defer { (wasRepeated, mustBeFresh) = (true, true) }
-    return wasRepeated || hasAnswer ? .isLost : .startsAgain
+    return wasRepeated || hasAnswer ? .isCut : .startsAgain
   }
 
   /// The answer was not read to its end.

@@ -136,7 +136,7 @@ final class Exchange {
     case .isUnasked:
       fail(.badResponse, "bytes before any request from \(url.host)")
       return false
-    case .isLost:
+    case .isCut:
       fail(.cut, "the connection to \(url.host) was lost, \(bytesReceived) bytes into the body")
       return false
     }

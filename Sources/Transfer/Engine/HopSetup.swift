@@ -126,7 +126,7 @@ extension Exchange {
 
   /// The exchange behind a callback's or CURLOPT_PRIVATE's pointer, which `prepare` set.
   static func from(_ pointer: UnsafeMutableRawPointer?) -> Exchange {
-    guard let pointer else { preconditionFailure("libcurl lost its user data") }
+    guard let pointer else { preconditionFailure("libcurl called back without its user data") }
     return Unmanaged.fromOpaque(pointer).takeUnretainedValue()
   }
 }

@@ -35,7 +35,7 @@ package struct TransferFailure: Error, Equatable, Sendable {
     case stalled
     /// The total timeout.
     case timeout
-    /// The connection was lost within the message.
+    /// The connection broke within the message.
     case cut
     /// The connection was closed in good order, but before `Content-Length` was met.
     case shortBody

@@ -64,7 +64,7 @@ private func answerFailure(of hop: HopFacts, with code: CURLcode) -> TransferFai
   // The byte too many is not delivered: nghttp2 resets the stream when it comes.
   case CURLE_HTTP2_STREAM where hop.framing == .length(hop.bytesReceived):
     return hop.failure(.surplus, "\(hop.host) sent more than the \(hop.bytesReceived) bytes that it announced")
-  // libcurl has one code for a lost connection and for nonsense on one that works.
+  // libcurl has one code for a broken connection and for nonsense on one that works.
   case CURLE_RECV_ERROR where hop.detail.contains("chunked-encoding"):
     return hop.failure(.badResponse, "malformed chunk from \(hop.host), \(hop.tally)")
   case CURLE_RECV_ERROR where hop.detail.contains("response headers"):

@@ -4,7 +4,7 @@ struct RateLimiter {
   /// Fetches of one group share one allowance.
   typealias Group = UInt64
 
-  /// One fetch that is under way.
+  /// One running fetch.
   struct Member {
     let allowance: RateAllowance
     /// Bytes per second for its group; nil if the group has no limit.
@@ -20,7 +20,7 @@ struct RateLimiter {
   private var lastDeal: Milliseconds = 0
   /// Bytes of the common rate, 0 or less, that fetches took beyond their share and did not pay back before they ended.
   private var debt = 0.0
-  /// For each group that took more than its own rate and has no fetch under way: when all is paid back.
+  /// For each group that took more than its own rate and has no running fetch: when all is paid back.
   private var paidUp: [Group: Milliseconds] = [:]
 
   init(common: UInt64?) { self.common = common }

@@ -29,13 +29,13 @@ struct Repetition {
   private func nextBeginsLater(_ fault: Fault, _ number: Int) -> Bool {
     let events = clean.events.filter { fault.counted.contains($0.kind) && $0.phase != .struck }
     var begun = 0
-    var underWay = 0
+    var running = 0
     for (index, event) in events.enumerated() {
-      if event.phase == .begun { underWay += 1 }
-      if event.phase == .returned { underWay -= 1 }
+      if event.phase == .begun { running += 1 }
+      if event.phase == .returned { running -= 1 }
       if event.phase == .begun || event.phase == .failed { begun += 1 }
       guard begun == number else { continue }
-      guard event.phase == .begun, underWay == 1, index + 2 < events.count else { return false }
+      guard event.phase == .begun, running == 1, index + 2 < events.count else { return false }
       let next = events[index + 2]
       return events[index + 1].completes(event) && next.phase == .begun && next.process == event.process
     }

@@ -50,7 +50,7 @@ extension ClaimOutcome {
   var label: String {
     switch self {
     case .claimed: "claimed"
-    case .lost: "lost"
+    case .unavailable: "unavailable"
     case .unfinished: "unfinished"
     case .notDue(let due): "not due until \(due)"
     case .barred(let defect): "barred: \(defect)"

@@ -74,12 +74,12 @@ import Testing
     try files.drop("x", Self.job)
     let outcome = try spool.claim(FileName("x"), from: .new, now: .now())
     // A directory or a pipe knows no leases: to the first look it may still be being written.
-    #expect(["lost", "unfinished"].contains(outcome.label))
+    #expect(["unavailable", "unfinished"].contains(outcome.label))
     #expect(openings.current >= opening && files.names("cur") == [])
     #expect(try readFile(victim) == Array(Self.job.utf8))
     let next = try spool.claim(FileName("x"), from: .new, now: .now())
     if substitute == .none {
-      guard case .lost = next else { throw Unexpected(description: next.label) }
+      guard case .unavailable = next else { throw Unexpected(description: next.label) }
     } else {
       #expect(next.defect?.reason.contains("not a regular file") == true, "\(next.label)")
     }
@@ -97,7 +97,7 @@ import Testing
     let owner = WorkerID(host: "alpha", process: 42, tag: 1)
     let spool = try Spool(files.root, owner: owner, boot: "boot-1", system: System(hook: hook))
     try files.drop("x", Self.job)
-    #expect(try spool.claim(FileName("x"), from: .new, now: .now()).label == "lost")
+    #expect(try spool.claim(FileName("x"), from: .new, now: .now()).label == "unavailable")
     let fixture = try Fixture()
     try fixture.files.drop("x", Self.job)
     let barred = try fixture.another(hook: Probe.once(.rename, "new/x ") { .fail(.permissionDenied) })

@@ -20,7 +20,7 @@ import Testing
     #expect(claim.job.display == "a" && claim.origin == .new)
     #expect(try claim.ownership() == .ours)
     #expect(try claim.holdsLock())
-    #expect(try fixture.outcome("a").label == "lost", "it is gone from new")
+    #expect(try fixture.outcome("a").label == "unavailable", "it is gone from new")
   }
 
   /// Four workers on their own threads want the same 40 jobs.
@@ -85,7 +85,7 @@ import Testing
       countdown.store(site, ordering: .relaxed)
       let outcome = try first.claim(FileName("a"), from: .new, now: .now())
       let other = taken.withLock { $0 }
-      #expect(["claimed", "lost", "unfinished"].contains(other), "site \(site): \(other)")
+      #expect(["claimed", "unavailable", "unfinished"].contains(other), "site \(site): \(other)")
       #expect((outcome.label == "claimed") != (other == "claimed"), "site \(site): \(outcome.label), \(other)")
       #expect(files.places(of: "a").count == 1, "site \(site)")
     }
@@ -106,7 +106,8 @@ import Testing
     #expect(claim.text.request.urls.map(\.text) == ["https://host/new"])
     #expect(try claim.ownership() == .ours)
     let rival = try Spool(files.root, owner: WorkerID(host: "alpha", process: 43, tag: 2), boot: "b")
-    #expect(try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "lost", "it is locked")
+    #expect(
+      try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "unavailable", "it is locked")
   }
 
   /// A child has the worker's open files between its fork and its exec, and with them their locks, whatever the worker
@@ -159,7 +160,7 @@ import Testing
     let setLease: Int32 = 1024
     try #require(fcntl(descriptor, setLease, F_RDLCK) == 0)
     let label = try fixture.outcome("a").label
-    #expect(label == "lost" || label == "unfinished")
+    #expect(label == "unavailable" || label == "unfinished")
     #expect(fixture.files.places(of: "a") == ["new/a"])
     close(descriptor)
     #expect(try fixture.outcome("a").label == "claimed")
@@ -255,7 +256,8 @@ import Testing
     #expect(try fixture.text("cur/a:alpha.42.00000001").hasPrefix(url + "requeued: "))
     let rival = try fixture.another()
     #expect(
-      try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "lost", "the copy is locked")
+      try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "unavailable",
+      "the copy is locked")
     #expect(fixture.files.names("tmp") == ["other-name"])
   }
 
@@ -268,7 +270,7 @@ import Testing
     let left = "a:alpha.7.00000009"
     try #require(link(fixture.files.path("new/a"), fixture.files.path("cur/\(left)")) == 0)
     if origin == .new {
-      #expect(try fixture.outcome("a").label == "lost")
+      #expect(try fixture.outcome("a").label == "unavailable")
       #expect(fixture.files.names("cur") == [left])
     }
     let inode = fileStatus(fixture.files.path("cur/\(left)"))?.st_ino

@@ -28,10 +28,12 @@ import Testing
     try fixture.files.drop("a", job)
     let claim = try fixture.claim("a")
     let rival = try fixture.another()
-    #expect(try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + secondsLater).label == "lost")
+    #expect(
+      try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + secondsLater).label == "unavailable")
     // On another host's word neither, as long as the lock is held.
     let far = try fixture.another(host: "beta")
-    #expect(try far.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + secondsLater).label == "lost")
+    #expect(
+      try far.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + secondsLater).label == "unavailable")
     #expect(try claim.ownership() == .ours)
   }
 
@@ -43,7 +45,7 @@ import Testing
     try setModificationTime(fixture.files.path("cur/\(name)"), secondsFromNow: -1_000_000)
     let beat = Int64(try #require(fileStatus(fixture.files.path("cur/\(name)"))).st_mtim.tv_sec)
     let early = try fixture.spool.claim(FileName(name), from: .cur, now: Timestamp(seconds: beat + Spool.lease - 1))
-    #expect(early.label == (hasLease ? "lost" : "claimed"))
+    #expect(early.label == (hasLease ? "unavailable" : "claimed"))
     if hasLease {
       #expect(fixture.files.names("cur") == [name])
       let late = try fixture.spool.claim(FileName(name), from: .cur, now: Timestamp(seconds: beat + Spool.lease))
@@ -58,8 +60,8 @@ import Testing
     let name = "a:beta.1.00000009"
     try leave(name, in: fixture)
     try setModificationTime(fixture.files.path("cur/\(name)"), secondsFromNow: 365 * 86_400)
-    #expect(try fixture.outcome(name, from: .cur).label == "lost")
-    #expect(try fixture.outcome(name, from: .cur, secondsLater: Spool.lease - 60).label == "lost")
+    #expect(try fixture.outcome(name, from: .cur).label == "unavailable")
+    #expect(try fixture.outcome(name, from: .cur, secondsLater: Spool.lease - 60).label == "unavailable")
     #expect(try fixture.outcome(name, from: .cur, secondsLater: Spool.lease + 60).label == "claimed")
   }
 
@@ -96,7 +98,7 @@ import Testing
     try leave("\(name):alpha.1.00000009", in: fixture)
     if target != "done/\(name)" { try writeFile(fixture.files.path("done/\(name)"), []) }
     try #require(link(fixture.files.path("cur/\(name):alpha.1.00000009"), fixture.files.path(target)) == 0)
-    #expect(try fixture.outcome("\(name):alpha.1.00000009", from: .cur).label == "lost")
+    #expect(try fixture.outcome("\(name):alpha.1.00000009", from: .cur).label == "unavailable")
     #expect(fixture.files.names("cur") == [])
     #expect(try fixture.text(target) == job)
   }
@@ -134,8 +136,8 @@ import Testing
   @Test func whatIsNoClaimIsLeftAlone() throws {
     let fixture = try Fixture()
     for name in [".nfs0001", "a\nb:alpha.1.2"] { try leave(name, in: fixture) }
-    #expect(try fixture.outcome(".nfs0001", from: .cur).label == "lost")
-    #expect(try fixture.outcome("a\nb:alpha.1.2", from: .cur).label == "lost")
-    #expect(try fixture.outcome("gone:alpha.1.2", from: .cur).label == "lost")
+    #expect(try fixture.outcome(".nfs0001", from: .cur).label == "unavailable")
+    #expect(try fixture.outcome("a\nb:alpha.1.2", from: .cur).label == "unavailable")
+    #expect(try fixture.outcome("gone:alpha.1.2", from: .cur).label == "unavailable")
   }
 }

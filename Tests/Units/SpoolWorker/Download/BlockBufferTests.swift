@@ -55,18 +55,18 @@ import Testing
   /// Whoever holds what was written reads it later; new bytes go elsewhere meanwhile.
   @Test func whatIsHeldIsNotOverwritten() {
     let buffer = BlockBuffer()
-    var held: [(bytes: UnsafeRawBufferPointer, block: Block?)] = []
+    var blocks: [(bytes: UnsafeRawBufferPointer, block: Block?)] = []
     for value in UInt8(1)...20 {
       [UInt8](repeating: value, count: 1000).withUnsafeBytes { buffer.take($0, at: 0, isEnd: false) { _, _ in } }
-      buffer.flush { held.append(($0, $1)) }
+      buffer.flush { blocks.append(($0, $1)) }
       if value == 10 { buffer.giveBack() }
     }
-    for (index, (bytes, block)) in held.enumerated() {
+    for (index, (bytes, block)) in blocks.enumerated() {
       #expect(block != nil && bytes.allSatisfy { $0 == UInt8(index + 1) })
     }
     // And the memory of what nobody holds is used again.
-    let last = held.last?.bytes.baseAddress
-    held = []
+    let last = blocks.last?.bytes.baseAddress
+    blocks = []
     [1].withUnsafeBytes { buffer.take($0, at: 0, isEnd: false) { _, _ in } }
     buffer.flush { bytes, _ in #expect(bytes.baseAddress == last) }
   }

@@ -194,11 +194,11 @@ import Testing
     (451, 50, "http://a.example/f", 0, .permanent), (503, 0, "http://a.example/f", 0, .temporary),
   ])
   func refusalsThatMayPass(
-    status: Int, held: Int, url: String, refusals: Int, expected: FailureCode.Class
+    status: Int, dataLength: Int, url: String, refusals: Int, expected: FailureCode.Class
   ) throws {
     let verdict = try judge(
       response(status, [], url: url), plan: .fresh, version: nil, mirror: 1, request: JobRequest(), asked: Self.file,
-      held: UInt64(held),
+      dataLength: UInt64(dataLength),
       answers: Journal.Answers(refusals: refusals))
     guard case .fail(let failure) = verdict else {
       Issue.record("\(verdict)")
@@ -234,12 +234,12 @@ import Testing
 
   private func judge(
     _ response: Response, plan: ResumePlan, version: RemoteVersion?, mirror: Int, request: JobRequest,
-    asked: String = file, held: UInt64? = nil, answers: Journal.Answers = Journal.Answers()
+    asked: String = file, dataLength: UInt64? = nil, answers: Journal.Answers = Journal.Answers()
   ) throws -> ResponseVerdict {
     ResponseVerdict.judge(
       response,
       .init(
-        try URLParts(asked), mirror: mirror, plan: plan, version: version, request: request, held: held,
+        try URLParts(asked), mirror: mirror, plan: plan, version: version, request: request, dataLength: dataLength,
         answers: answers))
   }
 

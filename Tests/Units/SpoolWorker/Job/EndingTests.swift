@@ -48,8 +48,8 @@ import Testing
 
   /// What was seen to be lost counts, though the file is back in its place.
   @Test func whatATickSaw() {
-    #expect(name(.stopped(.lost(.moved)), .ours) == "moved")
-    #expect(name(.stopped(.lost(.removed)), .ours) == "remove")
-    #expect(name(.stopped(.lost(.changed)), .ours) == "changed")
+    #expect(name(.stopped(.notOurs(.moved)), .ours) == "moved")
+    #expect(name(.stopped(.notOurs(.removed)), .ours) == "remove")
+    #expect(name(.stopped(.notOurs(.changed)), .ours) == "changed")
   }
 }

@@ -16,7 +16,7 @@ import Testing
     var passes = Passes()
     #expect(passes == Passes() && passes.areSettled)
     passes.request()
-    #expect(!passes.areSettled && !passes.areUnderWay)
+    #expect(!passes.areSettled && !passes.areRunning)
     #expect(begin(&passes) == [.cur, .partial, .new])
     #expect((0..<10).map { _ in passes.next() } == Array(repeating: .cur, count: 10))
     passes.ended(.cur)

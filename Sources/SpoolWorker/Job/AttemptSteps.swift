@@ -23,7 +23,7 @@ extension Attempt {
     return await succeed(plan, data.part.mark)
   }
 
-  /// Counts the attempt and makes sure that the claim's file has no lost lines.
+  /// Counts the attempt and makes sure that the claim's file lacks no line.
   /// - Returns: whether the job came through `new/` again, so that its history does not count.
   private func begin() throws(SpoolError) -> Bool {
     let journal = claim.text.journal
