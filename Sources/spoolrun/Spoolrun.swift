@@ -46,7 +46,7 @@ struct Spoolrun: ParsableCommand {
       Exit status: 0 all due jobs are done; 1 a job was given up; 75 jobs wait for another attempt; \
       64 usage error; 66 no such spool; 69 no libcurl; 73 cannot create; 74 input/output error; 78 configuration error.
       """,
-    version: "0.1.0",
+    version: "0.2.0",
     subcommands: [
       Get.self, Run.self, Init.self, Add.self, Verify.self, Status.self, Hold.self, Release.self, Retry.self,
       Cancel.self,
