@@ -7,6 +7,7 @@ internal import SystemPackage
 package final class Spool: Sendable {
   /// As the user named it.
   package let location: String
+  /// This process, as the names of its claims say it.
   package let owner: WorkerID
   /// The kernel's id of this boot (random(4)), which shows whether the machine was rebooted since.
   package let boot: String

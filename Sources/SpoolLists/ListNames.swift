@@ -1,5 +1,5 @@
-/// Names and outputs for the jobs of one list, each given once. They depend on the list alone, so that they are the same
-/// when the list is taken again.
+/// Names and outputs for the jobs of one list, each given once. They depend on the list alone, so that they are the
+/// same when the list is taken again.
 ///
 /// What is taken is kept as hashes of 64 bits, so that a million names fit 16 MiB. Two names of one hash do no harm:
 /// the second gets a number.

@@ -7,6 +7,7 @@ package func displayWidth(_ text: some StringProtocol) -> Int {
   return text.unicodeScalars.reduce(0) { $0 + displayWidth($1) }
 }
 
+/// The columns that a character takes on a terminal: 0, 1 or 2.
 package func displayWidth(_ scalar: Unicode.Scalar) -> Int {
   switch scalar.value {
   case 0x20..<0x7F: return 1

@@ -9,7 +9,9 @@ package indirect enum JSONText: Sendable {
   /// Members, written in this order.
   case object([(String, JSONText)])
 
+  /// A number; `null` for nil.
   package static func count(_ value: (some BinaryInteger)?) -> JSONText { value.map { .number(String($0)) } ?? .null }
+  /// A string; `null` for nil.
   package static func optional(_ value: (some CustomStringConvertible)?) -> JSONText {
     value.map { .string($0.description) } ?? .null
   }
@@ -17,6 +19,7 @@ package indirect enum JSONText: Sendable {
   /// Bytes per second.
   static func rate(_ value: Double?) -> JSONText { count(value.map { Int64(min($0, 1e18)) }) }
 
+  /// The value in one line (RFC 8259).
   package var text: String {
     switch self {
     case .null: "null"

@@ -6,6 +6,7 @@ package struct LiveRegion: Sendable {
 
   package init() {}
 
+  /// Whether nothing is drawn.
   package var isEmpty: Bool { drawn.isEmpty }
 
   /// - Parameters:

@@ -17,8 +17,10 @@ package struct RunPicture: Sendable {
 
   package init() {}
 
+  /// Whether no job runs.
   package var isIdle: Bool { progress.running.isEmpty }
 
+  /// Takes in what a worker reports. `milliseconds` are of any clock that never jumps.
   package mutating func update(_ progress: WorkerProgress, at milliseconds: Int64) {
     turns += 1
     let ids = Set(progress.running.map(\.id))

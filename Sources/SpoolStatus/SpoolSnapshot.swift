@@ -7,10 +7,13 @@ package enum JobState: String, CaseIterable, Sendable {
 
 /// What the spool knows about a job. A property is nil if it is not known.
 package struct JobStatus: Sendable {
+  /// Why a job is not done.
   package struct Problem: Sendable, Equatable {
     /// A failure code of spool.5, `interrupted`, or `crashed`.
     package var code: String
+    /// For a person.
     package var reason: String
+    /// When it was recorded.
     package var time: Timestamp?
 
     package init(code: String, reason: String, time: Timestamp? = nil) {
@@ -20,10 +23,13 @@ package struct JobStatus: Sendable {
     }
   }
 
+  /// The job's name.
   package var name: FileName
+  /// Its state.
   package var state: JobState
   /// The length of the data.
   package var bytes: UInt64?
+  /// The expected size of the data, in bytes.
   package var total: UInt64?
   /// Bytes per second.
   package var rate: Double?
@@ -31,9 +37,11 @@ package struct JobStatus: Sendable {
   package var quiet: Int64?
   /// Attempts that count, including the current one.
   package var attempts: Int?
+  /// The number of attempts after which the job is given up.
   package var attemptLimit: Int?
   /// When the next attempt is due.
   package var next: Timestamp?
+  /// Why it is not done.
   package var problem: Problem?
   /// The claim's owner: `HOST.PID.TAG`.
   package var worker: String?
@@ -43,6 +51,7 @@ package struct JobStatus: Sendable {
     self.state = state
   }
 
+  /// Seconds until a running job's transfer ends, at its present rate.
   package var secondsLeft: Int64? {
     state == .running ? SpoolStatus.secondsLeft(bytes ?? 0, of: total, rate: rate) : nil
   }
@@ -50,8 +59,11 @@ package struct JobStatus: Sendable {
 
 /// What a spool contained at one time.
 package struct SpoolSnapshot: Sendable {
+  /// The spool's path, as the person named it.
   package var location: String
+  /// When it was read.
   package var time: Timestamp
+  /// The number of jobs by state.
   package var counts: [JobState: Int] = [:]
   /// The jobs that were read, by state: only their names for waiting jobs, none for done ones.
   package var jobs: [JobState: [JobStatus]] = [:]
@@ -67,6 +79,7 @@ package struct SpoolSnapshot: Sendable {
     self.time = time
   }
 
+  /// The number of jobs in a state.
   package func count(_ state: JobState) -> Int { counts[state] ?? 0 }
 
   /// The expected size of all running, retrying, interrupted and paused jobs; nil if one of them is not known.

@@ -22,6 +22,7 @@ package struct StatusTable {
     self.limit = limit
   }
 
+  /// The lines of the table, as wide as the terminal.
   package var lines: [StyledLine] {
     var lines = summary
     for directory in snapshot.unreadable {

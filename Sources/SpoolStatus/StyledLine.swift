@@ -22,7 +22,9 @@ package enum Ink: String, Sendable {
 
 /// A line for a terminal. Its width does not include the colour codes.
 package struct StyledLine: Sendable {
+  /// With escape sequences for colors, if the terminal has colors.
   package private(set) var text = ""
+  /// Columns on the terminal.
   package private(set) var width = 0
   private let isColored: Bool
 
@@ -33,6 +35,7 @@ package struct StyledLine: Sendable {
     append(plain, ink)
   }
 
+  /// Adds text without control characters.
   package mutating func append(_ plain: String, _ ink: Ink? = nil) {
     width += displayWidth(plain)
     if isColored, let ink, !plain.isEmpty {

@@ -2,14 +2,17 @@
 package struct VerifyPicture: Sendable {
   /// What is known at one moment.
   package struct Progress: Sendable {
-    /// Receipts in all, those whose payload is being read or was, those that are done with, and those among them whose
-    /// payload is not sound.
+    /// Receipts in all.
     package var files: Int
+    /// Receipts whose payload is being read or was.
     package var begun = 0
+    /// Receipts that are done with.
     package var ended = 0
+    /// Receipts among ``ended`` whose payload is not sound.
     package var bad = 0
-    /// Bytes of the payloads that were begun, and how many of them were read.
+    /// Bytes of the payloads that were begun.
     package var known: UInt64 = 0
+    /// Bytes among ``known`` that were read.
     package var read: UInt64 = 0
 
     package init(files: Int) { self.files = files }
@@ -21,6 +24,7 @@ package struct VerifyPicture: Sendable {
 
   package init() {}
 
+  /// Takes in the progress. `milliseconds` are of any clock that never jumps.
   package mutating func update(_ progress: Progress, at milliseconds: Int64) {
     self.progress = progress
     turns += 1

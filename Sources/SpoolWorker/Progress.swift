@@ -4,6 +4,7 @@ package import Spool
 package struct JobProgress: Sendable {
   /// Distinguishes successive jobs of the same name.
   package let id: UInt64
+  /// The job's name.
   package let name: FileName
   /// The length of the data.
   package let bytes: UInt64

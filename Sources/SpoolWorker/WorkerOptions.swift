@@ -18,6 +18,7 @@ package struct WorkerOptions: Sendable {
   package var chunkSize: UInt64 = 4 << 20
   /// The output root as an absolute path; nil for the spool's `files`.
   package var directory: String?
+  /// The schemes that jobs may use.
   package var protocols: Set<Scheme> = [.http, .https]
   /// PEM file of certificate authorities; nil for the system's.
   package var caFile: String?
@@ -29,6 +30,7 @@ package struct WorkerOptions: Sendable {
   package var minFree: UInt64 = 0
   /// Decides whether jobs may start; nil for always.
   package var gate: Gate?
+  /// The User-Agent field of requests whose job gives none.
   package var userAgent = "spoolrun"
   /// The names of the jobs to run; nil for all.
   package var only: Set<FileName>?
@@ -60,11 +62,14 @@ package struct WorkerOptions: Sendable {
 
 /// The result of a run. Its exit status tells the worst outcome.
 package struct RunSummary: Sendable {
+  /// Jobs whose payload was published.
   package var done = 0
   /// Jobs that wait for another attempt, after a failure or because the worker was told to stop. Exact up to the limit
   /// of ``WaitingJobs``.
   package var waiting = 0
+  /// Jobs that were moved to `failed/`.
   package var givenUp = 0
+  /// Running jobs that were removed.
   package var cancelled = 0
   /// The failure of the spool itself.
   package var spoolError: SpoolError?

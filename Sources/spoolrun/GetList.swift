@@ -10,7 +10,8 @@ struct GetList {
   /// The path of each file below the person's directory, and what the list asks for. Strangers choose these paths, so
   /// no directory among them is entered here: the worker does that, by the rules of `output:`.
   /// - Parameter file: the list; `-` for standard input.
-  /// - Throws: ``Defect`` with the line of the list, or of nothing for an option; ``SpoolError`` where it cannot be read.
+  /// - Throws: ``Defect`` with the line of the list, or of nothing for an option; ``SpoolError`` where it cannot be
+  ///   read.
   func files(_ file: String) throws -> [(name: String, asked: JobRequest)] {
     var options = JobRequest()
     for (key, text) in given {

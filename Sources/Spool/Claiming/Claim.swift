@@ -3,10 +3,13 @@ internal import SystemPackage
 /// A job that this worker owns: the locked file `cur/NAME:OWNER`. Its owner appends the journal and makes the next
 /// move.
 package final class Claim {
+  /// Its name; changes when it gets a number.
   package private(set) var job: JobName
+  /// The job's text with its journal, as it was when it was claimed.
   package private(set) var text: JobText
   /// The directory that the job was claimed from.
   package let origin: Directory
+  /// The spool that it was claimed in.
   package let spool: Spool
 
   var file: SharedFile

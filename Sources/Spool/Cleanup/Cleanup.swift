@@ -18,6 +18,7 @@ package struct CleanupOptions: Sendable {
 
 /// Something that a clean-up removed, or found and left alone.
 package struct CleanupFinding: Sendable {
+  /// What a file is, and whether it is removed.
   package enum Kind: String, Sendable {
     /// Data in `partial/` or set aside in `failed/` whose job is gone.
     case orphan
@@ -37,6 +38,7 @@ package struct CleanupFinding: Sendable {
     case stuck
   }
 
+  /// What the file is.
   package let kind: Kind
   /// `DIRECTORY/NAME`, safe for a terminal.
   package let place: String

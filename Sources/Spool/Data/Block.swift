@@ -6,6 +6,7 @@ package final class Block: @unchecked Sendable {
   /// In bytes.
   package static let size = 256 << 10
 
+  /// ``size`` bytes, at a page's boundary.
   package let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: Block.size, alignment: 4096)
 
   package init() {}

@@ -31,6 +31,7 @@ package final class OutputCopy: Sendable {
 
 /// A file that has the name of an output already.
 package final class ExistingOutput {
+  /// The file's status when it was opened.
   package let status: FileStatus
   private let file: SharedFile
 

@@ -18,6 +18,7 @@ package final class OutputPlace {
 
   var parent: SharedFile { chain[chain.count - 1] }
 
+  /// What came of the attempt to give the data its final name.
   package enum Publication: Sendable {
     case published
     /// Another file has the name, and the job does not have `overwrite: yes`.

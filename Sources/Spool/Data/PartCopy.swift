@@ -3,6 +3,7 @@ internal import SystemPackage
 
 /// A copy of a job's data that takes its place.
 package struct PartCopy: Sendable {
+  /// The new file, for ``PartFile/replaced(by:)``.
   package struct Result: Sendable {
     let file: SharedFile
     let status: FileStatus

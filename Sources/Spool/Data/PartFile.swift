@@ -5,6 +5,7 @@ internal import SystemPackage
 package final class PartFile {
   let spool: Spool
   let file: SharedFile
+  /// The inode number of the file, by which the journal knows it.
   package let inode: UInt64
   /// Bytes of the file.
   package private(set) var length: UInt64
@@ -127,6 +128,7 @@ package final class PartFile {
   /// another thread.
   package var mark: Mark { Mark(offset: length, states: digests.states) }
 
+  /// The part of the page cache that has this file's pages.
   package var cache: DataCache { DataCache(file: file) }
 
   /// Makes the data durable.

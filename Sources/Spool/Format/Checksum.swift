@@ -2,8 +2,10 @@ internal import CZlib
 
 /// A running CRC-32 as zlib, cksfv and `rhash --crc32` compute it (ISO 3309, RFC 1952 section 8).
 package struct Checksum: Hashable, Sendable, CustomStringConvertible {
+  /// The CRC-32 of the bytes so far.
   package private(set) var value: UInt32
 
+  /// The CRC-32 of no bytes.
   package init() { value = 0 }
   package init(value: UInt32) { self.value = value }
 
@@ -15,6 +17,7 @@ package struct Checksum: Hashable, Sendable, CustomStringConvertible {
     self.value = value
   }
 
+  /// Adds bytes.
   package mutating func update(_ bytes: UnsafeRawBufferPointer) {
     guard let base = bytes.baseAddress else { return }
     value = UInt32(

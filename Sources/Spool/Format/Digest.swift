@@ -65,6 +65,7 @@ package enum DigestAlgorithm: String, CaseIterable, Sendable {
 
 /// The digest of a payload.
 package struct Digest: Hashable, Sendable, CustomStringConvertible {
+  /// What computes it.
   package let algorithm: DigestAlgorithm
   /// Hexadecimal digits, in the case that other tools print.
   package let description: String
@@ -83,6 +84,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
     description = algorithm.isUpperCase ? digits.uppercased() : digits
   }
 
+  /// A CRC-32 as a digest.
   package init(_ checksum: Checksum) {
     algorithm = .crc32
     description = "\(checksum)"
@@ -112,13 +114,16 @@ package struct Digests: Hashable, Sendable {
     }
   }
 
+  /// The digest of this algorithm; nil if there is none.
   package subscript(algorithm: DigestAlgorithm) -> Digest? {
     get { values[algorithm] }
     set { values[algorithm] = newValue }
   }
 
+  /// Whether there is no digest.
   package var isEmpty: Bool { values.isEmpty }
 
+  /// The algorithms of these digests.
   package var algorithms: Set<DigestAlgorithm> { Set(values.keys) }
 
   /// Those by `algorithms`.

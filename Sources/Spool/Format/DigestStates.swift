@@ -47,6 +47,7 @@ package struct DigestStates: Hashable, Sendable {
     return narrowed.algorithms == algorithms.subtracting([.crc32]) ? narrowed : nil
   }
 
+  /// Adds bytes to all of them.
   package mutating func update(_ bytes: UnsafeRawBufferPointer) {
     crc32.update(bytes)
     for index in hashes.indices { hashes[index].update(bytes) }

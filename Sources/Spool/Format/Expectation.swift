@@ -2,6 +2,7 @@
 package struct Expectation: Sendable, Equatable {
   /// Bytes of the whole; nil for any size.
   package var size: UInt64?
+  /// All of these have to agree.
   package var digests: Digests
 
   package init(size: UInt64? = nil, digests: Digests = Digests()) {
@@ -37,13 +38,17 @@ package struct Expectation: Sendable, Equatable {
 
 /// In what a payload differs from what it must be.
 package struct Mismatch: Sendable, Equatable {
+  /// What differs.
   package enum Property: Sendable, Equatable {
     case size
     case digest(DigestAlgorithm)
   }
 
+  /// What differs.
   package let property: Property
+  /// What it should be, as records show it.
   package let expected: String
+  /// What it is, as records show it.
   package let found: String
 
   /// `expected 5 bytes, found 6`.

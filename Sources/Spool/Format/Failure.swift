@@ -29,6 +29,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case expired, redirect, `protocol`, mismatch
   case killsWorker = "kills-worker"
 
+  /// Whether another attempt can succeed.
   package enum Class: String, Sendable { case temporary, permanent }
 
   /// The class of every code but ``http``, whose status decides.
@@ -74,12 +75,15 @@ package enum FailureCode: String, CaseIterable, Sendable {
 
 /// What went wrong, before it is known when to try again.
 package struct Failure: Error, Sendable {
+  /// Which kind of failure (spool.5, FAILURE CODES).
   package var code: FailureCode
   /// For ``FailureCode/http``: 100…999.
   package var status: Int?
   /// For a person: what happened and what to do. Free of secrets and control bytes.
   package var reason: String
+  /// What was expected; nil if the failure is no comparison.
   package var expected: String?
+  /// What was found instead.
   package var found: String?
   /// The number of the invalid line of the job file.
   package var line: Int?

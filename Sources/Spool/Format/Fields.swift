@@ -1,10 +1,13 @@
 /// The value of a journal line: words, `key=token` and `key="quoted"` (spool.5, JOURNAL).
 package struct Fields: Sendable, Equatable {
+  /// The words without a key, in front.
   package private(set) var words: [String] = []
+  /// The fields `key=value`, in their order.
   package private(set) var named: [(key: String, value: String)] = []
 
   package init(_ words: String...) { self.words = words }
 
+  /// The value of the first field with this key.
   package subscript(key: String) -> String? { named.first { $0.key == key }?.value }
 
   package static func == (left: Fields, right: Fields) -> Bool {
@@ -19,6 +22,7 @@ package struct Fields: Sendable, Equatable {
     return result
   }
 
+  /// The line's text; values are quoted where they need it.
   package var text: String {
     (words + named.map { "\($0.key)=\(Self.quoted($0.value))" }).joined(separator: " ")
   }

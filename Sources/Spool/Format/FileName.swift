@@ -56,6 +56,7 @@ extension FileName {
   /// Without `.record`; cut, if the name was too long for the suffix.
   package var recordSubject: FileName { FileName(Array(bytes.dropLast(Self.recordSuffix.count))) }
 
+  /// Whether it ends like the name of a record of a failure.
   package var hasRecordSuffix: Bool {
     bytes.count > Self.recordSuffix.count && bytes.suffix(Self.recordSuffix.count) == Self.recordSuffix[...]
   }

@@ -3,6 +3,7 @@
 package struct Mark: Sendable, Hashable {
   /// In bytes.
   package let offset: UInt64
+  /// The digests of all bytes before ``offset``.
   package let states: DigestStates
 
   /// The beginning of the data.

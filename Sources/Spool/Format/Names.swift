@@ -3,6 +3,7 @@ package struct JobName: Hashable, Sendable {
   /// So that `NAME:HOST.PID.TAG` fits a directory entry of 255 bytes.
   package static let maximumLength = 180
 
+  /// The name of the job's file.
   package let fileName: FileName
 
   /// Why `name` cannot name a job; nil when it can.
@@ -49,7 +50,9 @@ package struct JobName: Hashable, Sendable {
 /// The owner of a claim: `HOST.PID.TAG`. The tag distinguishes two workers that got the same process id one after the
 /// other.
 package struct WorkerID: Hashable, Sendable {
+  /// The host's name, as names of claims have it.
   package let host: String
+  /// `HOST.PID.TAG`.
   package let text: String
   private let process: Int32
 
@@ -78,6 +81,7 @@ package struct WorkerID: Hashable, Sendable {
 
 /// A file name in `cur/`: the job's and its owner's.
 package struct ClaimName: Sendable {
+  /// The claimed job.
   package let job: JobName
   /// nil if the name has no owner's suffix, because a person put the file there.
   package let host: String?
@@ -104,6 +108,7 @@ package struct ClaimName: Sendable {
     (host, owner, process) = (nil, nil, nil)
   }
 
+  /// `NAME:HOST.PID.TAG`.
   package static func fileName(_ job: JobName, _ owner: WorkerID) -> FileName {
     FileName(job.fileName.bytes + [0x3A] + Array(owner.text.utf8))
   }

@@ -2,12 +2,14 @@
 package struct OutputPath: Sendable, Hashable {
   /// The directories, from outside to inside.
   package let parents: [String]
+  /// The last part.
   package let name: String
 
   /// The maximum number of names in a path. A worker keeps each directory of the path open until the payload's name is
   /// durable, and all its jobs share its descriptors.
   package static let maximumParts = 32
 
+  /// All parts, with slashes between them.
   package var text: String { (parents + [name]).joined(separator: "/") }
 
   /// nil for what ``defect(of:)`` names.

@@ -1,5 +1,6 @@
 /// One line of a list of digests, as sha256sum(1), cksfv(1) and rhash(1) check it.
 package struct SumLine: Sendable, Equatable {
+  /// The format of the list.
   package enum Style: Sendable {
     /// `HEX  PATH`, as md5sum(1) and sha256sum(1) print it; for a CRC-32 `PATH HEX`, as cksfv(1) does.
     case plain
@@ -7,6 +8,7 @@ package struct SumLine: Sendable, Equatable {
     case tagged
   }
 
+  /// The line without its newline.
   package let text: String
 
   /// - Parameter path: of the file.

@@ -3,6 +3,7 @@ internal import Glibc
 
 /// A moment in whole seconds since the epoch, written as RFC 3339 in UTC.
 package struct Timestamp: Comparable, Hashable, Sendable, CustomStringConvertible {
+  /// Seconds since the epoch.
   package let seconds: Int64
 
   package init(seconds: Int64) { self.seconds = seconds }

@@ -1,11 +1,13 @@
 /// A key of the job format (spool.5, JOB FORMAT). ``all`` is the only list of them: readers, writers, `defaults`, the
 /// options of `spoolrun add` and the tests of the manual go by it.
 package struct JobKey: Sendable {
+  /// As it is written before the colon.
   package let name: String
   /// One line of help, as `spoolrun add --help` shows it.
   package let help: String
   /// What the value is called in help and in the manual's synopsis, in lower case: `bytes`.
   package let valueName: String
+  /// How `spoolrun add` sets it.
   package let option: OptionForm
   /// Whether it may be given several times.
   package let isRepeatable: Bool

@@ -3,7 +3,9 @@
 package struct JobRequest: Sendable, Equatable {
   /// A value with the number of its line, for records.
   package struct Line: Sendable, Equatable {
+    /// The URL as the job has it, perhaps with a user name and a password.
     package let text: String
+    /// The number of its line in the job, from 1.
     package let number: Int
 
     package init(text: String, number: Int) {
@@ -25,22 +27,32 @@ package struct JobRequest: Sendable, Equatable {
   package var expected = Expectation()
   /// Digests to compute although the job declares none.
   package var digests: Set<DigestAlgorithm>?
+  /// Header fields to send.
   package var headers: [HeaderLine] = []
+  /// Whether the payload may replace a file.
   package var overwrite: Bool?
+  /// The number of attempts after which the job is given up.
   package var attempts: Int?
+  /// The time at which the job is given up.
   package var expires: Timestamp?
+  /// When a transfer that stalls is given up.
   package var timeout: Timeout?
   /// The largest payload to accept, in bytes.
   package var maxSize: UInt64?
   /// Bytes per second.
   package var limitRate: UInt64?
+  /// The rate below which a transfer counts as stalled.
   package var minRate: MinimumRate?
+  /// The number of connections for one transfer.
   package var connections: Int?
 
   package init() {}
 
+  /// For jobs without `attempts:`.
   package static let defaultAttempts = 12
+  /// The values of `attempts:`.
   package static let attemptRange = 1...1000
+  /// The values of `connections:`.
   package static let connectionRange = 1...32
 }
 
@@ -100,5 +112,6 @@ package struct MinimumRate: Sendable, Equatable {
   /// Seconds over which the average is taken.
   package let seconds: Int
 
+  /// For jobs without `min-rate:`.
   package static let `default` = MinimumRate(bytesPerSecond: 1024, seconds: 300)
 }

@@ -3,12 +3,15 @@ package struct JobText: Sendable {
   /// The most bytes that a request may have, up to the first journal line.
   package static let maximumRequest = 64 * 1024
 
+  /// What the job asks for.
   package private(set) var request = JobRequest()
+  /// What happened to it.
   package private(set) var journal = Journal()
   /// The first defect; nil for a valid job.
   package private(set) var defect: Defect?
   /// Bytes up to and with the last newline. A line without one did not happen, or is still being written.
   package private(set) var completeLength = 0
+  /// Whether the last line has no newline.
   package private(set) var hasTornTail = false
   /// Whether the tail is the beginning of a journal line, or zeros that a power cut left in its place: the file got its
   /// length, but not its data.

@@ -1,12 +1,16 @@
 /// A ``Failure`` as it goes into the journal.
 package struct FailureRecord: Sendable {
+  /// When the attempt failed.
   package let time: Timestamp
   /// Counted from 1; 0 where the text was no job's.
   package let attempt: Int
+  /// Why it failed.
   package let failure: Failure
+  /// How far the attempt's writes are trusted.
   package let trust: Trust
   /// The end of the data; nil where there is none.
   package let mark: Mark?
+  /// Bytes that the attempt received.
   package let fetched: UInt64
   /// The time of the next attempt; nil when the job is given up.
   package let retry: Timestamp?

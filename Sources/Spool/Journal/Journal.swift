@@ -1,10 +1,16 @@
 /// A job's journal, folded into what the next attempt has to know. Each part takes from a line what concerns it.
 package struct Journal: Sendable, Equatable {
+  /// Whether there was no line of a known key.
   package private(set) var isEmpty = true
+  /// Who worked on the job, and how that ended.
   package private(set) var attempts = Attempts()
+  /// How far the data is known.
   package private(set) var data = Data()
+  /// How many bytes were received.
   package private(set) var traffic = Traffic()
+  /// What earlier answers said.
   package private(set) var answers = Answers()
+  /// How far the payload's publication went.
   package private(set) var publication = Publication()
 
   package init() {}
@@ -28,9 +34,11 @@ package struct Journal: Sendable, Equatable {
 extension Journal {
   /// A worker that began with the job.
   package struct Start: Sendable, Equatable {
+    /// The host that the worker ran on.
     package let host: String
     /// ``WorkerID/text``.
     package let worker: String
+    /// The id of that host's boot (random(4)).
     package let boot: String
   }
 
@@ -38,16 +46,21 @@ extension Journal {
   package struct Attempts: Sendable, Equatable {
     /// Attempts that count against `attempts:`, since the job last came through `new/`.
     package fileprivate(set) var failures = 0
+    /// Failures because the data was not what the job declares.
     package fileprivate(set) var mismatches = 0
     /// The worker that had the job last.
     package fileprivate(set) var lastStart: Start?
+    /// When the first attempt began.
     package fileprivate(set) var firstStarted: Timestamp?
+    /// When the last attempt began.
     package fileprivate(set) var lastStarted: Timestamp?
     /// The last attempt has no end record: its worker may be alive or dead.
     package fileprivate(set) var isOpen = false
     /// Workers in a row that began with the job and recorded no end.
     fileprivate var openStarts = 0
+    /// The fields of the last `failed:` line.
     package fileprivate(set) var lastFailure: Fields?
+    /// The fields of the last `interrupted:` line.
     package fileprivate(set) var lastInterruption: Fields?
     /// The last line is a failure: the job's move that follows it may not have happened.
     package fileprivate(set) var endsInFailure = false
@@ -193,7 +206,9 @@ extension Journal {
 extension Journal {
   /// A payload that was verified.
   package struct Verified: Sendable, Equatable {
+    /// Bytes of the payload.
     package let size: UInt64
+    /// The digests that were computed of it.
     package let digests: Digests
     /// The inode of the data.
     package let part: UInt64
@@ -221,6 +236,7 @@ extension Journal {
 
   /// The fields of a `done:` line.
   package struct Receipt: Sendable, Equatable {
+    /// The output's path below its root.
     package let output: String
     /// The output root, where it was not the spool's `files`.
     package let directory: String?
@@ -230,7 +246,9 @@ extension Journal {
 
   /// How far the payload's publication went.
   package struct Publication: Sendable, Equatable {
+    /// What was verified since the job last began.
     package fileprivate(set) var verified: Verified?
+    /// The receipt since the job last began.
     package fileprivate(set) var receipt: Receipt?
     /// When the last receipt was written.
     package fileprivate(set) var receiptTime: Timestamp?

@@ -12,6 +12,7 @@ package enum JournalLine: Sendable {
     Timestamp, attempts: Int, output: String, fetched: UInt64, seconds: Int64, existing: Bool, unproven: String?,
     directory: String?)
 
+  /// What the line begins with.
   package var key: JournalKey {
     switch self {
     case .requeued: .requeued
@@ -26,6 +27,7 @@ package enum JournalLine: Sendable {
     }
   }
 
+  /// What follows the key.
   package var fields: Fields {
     switch self {
     case .requeued(let time), .cleared(let time): Fields("\(time)")
@@ -54,5 +56,6 @@ package enum JournalLine: Sendable {
     }
   }
 
+  /// The line with its newline.
   package var text: String { "\(key.rawValue): \(fields.text)\n" }
 }

@@ -8,7 +8,9 @@ package enum Trust: Sendable {
   /// An fsync failed: the kernel may have dropped what came after the last checkpoint, and counts it as written.
   case lost(SpoolError)
 
+  /// Whether it is ``doubtful``.
   package var isDoubtful: Bool { if case .doubtful = self { true } else { false } }
+  /// Whether it is ``lost(_:)``.
   package var isLost: Bool { if case .lost = self { true } else { false } }
 
   /// - Parameter error: what an fsync of the job's own file failed with.
@@ -20,6 +22,7 @@ package enum Trust: Sendable {
 
 /// An fsync of a job's data failed.
 package struct LostWrites: Error, Sendable {
+  /// The error of the fsync.
   package let error: SpoolError
 
   package init(_ error: SpoolError) { self.error = error }

@@ -1,14 +1,15 @@
 internal import Glibc
 internal import SystemPackage
 
-/// Jobs that are to be dropped when all of them are known: a list of any length is refused or taken as a whole. They are
-/// in a file of the spool that has no name, and goes with the process.
+/// Jobs that are to be dropped when all of them are known: a list of any length is refused or taken as a whole. They
+/// are in a file of the spool that has no name, and goes with the process.
 package final class CheckedJobs {
   private static let bufferSize = 256 << 10
 
   private let file: OwnedFile
   private var buffer: [UInt8] = []
   private var written: Int64 = 0
+  /// The number of jobs.
   package private(set) var count = 0
 
   /// - Throws: ``SpoolError``.

@@ -33,7 +33,8 @@ extension Spool {
     return directory.owner != geteuid() && directory.permissions & 0o2000 != 0
   }
 
-  /// Writes a job in `tmp/`. In another user's spool the file gets the group of its directory, which is that user's own.
+  /// Writes a job in `tmp/`. In another user's spool the file gets the group of its directory, which is that user's
+  /// own.
   func temporaryDrop(of text: [UInt8], as name: JobName, isForeign: Bool) throws(SpoolError) -> OwnedFile {
     let file = try system.create(
       root, temporary(name.fileName), O_WRONLY | O_EXCL | O_NOFOLLOW, mode: isForeign ? 0o640 : 0o600)

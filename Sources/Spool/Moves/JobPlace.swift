@@ -3,7 +3,9 @@ internal import SystemPackage
 
 /// Where a job file is: a directory of the spool and its name there, which in `cur/` ends in the owner.
 package struct JobPlace: Hashable, Sendable {
+  /// The directory that the job is in: its state.
   package let directory: Directory
+  /// The file's name there; in `cur` with the owner's.
   package let name: FileName
   /// Distinguishes one job that was seen twice while it moved from two jobs of one name.
   let inode: UInt64

@@ -2,7 +2,9 @@ internal import SystemPackage
 
 /// A job that a search found.
 package struct FoundJob: Sendable {
+  /// Where it was when it was read.
   package let place: JobPlace
+  /// Its text with its journal.
   package let text: JobText
 }
 

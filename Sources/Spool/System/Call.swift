@@ -2,22 +2,17 @@ package import SystemPackage
 
 /// One system call as the seam shows it to a ``CallHook``.
 package struct Call: Sendable {
+  /// Which call.
   package enum Kind: String, Sendable, CaseIterable {
     case open, create, read, stat, lock, lease, list, close, statvfs
     case watch = "inotify_add_watch"
     case fadvise = "posix_fadvise"
     case write, truncate, rename, link, unlink, mkdir, fsync, fdatasync, syncfs, utimens
-
-    /// Whether a crash just before or after it leaves the spool in different states.
-    package var changesState: Bool {
-      switch self {
-      case .open, .read, .stat, .lock, .lease, .list, .close, .statvfs, .watch, .fadvise: false
-      default: true
-      }
-    }
   }
 
+  /// Which call.
   package let kind: Kind
+  /// What the call is about, escaped for display.
   package let path: String
   /// The bytes of the file that a write or truncate is about.
   package var range: Range<Int64>?

@@ -3,10 +3,15 @@ internal import Glibc
 
 /// The parts of stat(2) that the spool needs.
 package struct FileStatus: Sendable {
+  /// The file system's number (st_dev in stat(3type)).
   package let device: UInt64
+  /// The inode's number.
   package let inode: UInt64
+  /// Bytes.
   package let size: Int64
+  /// The number of names.
   package let links: UInt64
+  /// The owner's user id.
   package let owner: UInt32
   /// The lower twelve bits of the mode.
   let permissions: UInt32
@@ -14,13 +19,17 @@ package struct FileStatus: Sendable {
   package let modified: Int64
   /// Seconds since the epoch of the last change of content or name.
   package let changed: Int64
+  /// Whether it is a regular file.
   package let isRegular: Bool
+  /// Whether it is a directory.
   package let isDirectory: Bool
+  /// Size and times, which change with the contents.
   package let stamp: Stamp
 
   /// What every change of a file's content changes. Nobody can set the time of the last change (inode(7), st_ctim), but
   /// two changes may be within one tick of the clock that it is read from.
   package struct Stamp: Sendable, Equatable {
+    /// Bytes.
     package let size: Int
     let modified: [Int]
     let changed: [Int]
@@ -45,6 +54,7 @@ package struct FileStatus: Sendable {
   /// Limited, so that sums cannot overflow: some file systems keep any time that a stranger gives utimensat(2).
   private static func seconds(_ time: timespec) -> Int64 { min(max(Int64(time.tv_sec), -1 << 40), 1 << 40) }
 
+  /// Whether both are one inode of one file system.
   package func isSameFile(as other: FileStatus) -> Bool {
     device == other.device && inode == other.inode
   }

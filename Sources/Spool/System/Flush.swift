@@ -10,6 +10,7 @@ package struct Flush: Sendable {
     case directory(Directory)
   }
 
+  /// What becomes durable; two flushes of one target are one.
   package let target: Target
   /// The device that the target is on (stat(2), st_dev).
   package let device: UInt64

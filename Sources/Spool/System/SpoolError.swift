@@ -6,6 +6,7 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
   package let call: Call.Kind
   /// What it was applied to, escaped for display.
   package let path: String
+  /// The error as errno(3) has it.
   package let errno: Errno
 
   package init(call: Call.Kind, path: String, errno: Errno) {

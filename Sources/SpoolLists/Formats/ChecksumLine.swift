@@ -26,8 +26,8 @@ struct ChecksumLine {
   let digest: Digest?
   let name: String
 
-  /// As sha256sum(1) prints it: hexadecimal digits, a blank, a blank or `*`, the name; in front of all a backslash where
-  /// the name has escapes. The algorithm by the number of digits.
+  /// As sha256sum(1) prints it: hexadecimal digits, a blank, a blank or `*`, the name; in front of all a backslash
+  /// where the name has escapes. The algorithm by the number of digits.
   init?(gnu line: Substring) {
     let isEscaped = line.utf8.first == 0x5C
     let line = isEscaped ? line.dropFirst() : line

@@ -2,6 +2,7 @@ package import Spool
 
 /// A job as a list asks for it. Its URLs are not checked yet.
 package struct ListedJob: Sendable, Equatable {
+  /// What the entry asks for.
   package var request: JobRequest
   /// The directory below the output root in which the list puts it, apart from `output:`; nil for none.
   package var directory: String?

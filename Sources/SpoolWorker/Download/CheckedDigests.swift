@@ -25,8 +25,8 @@ extension DigestAlgorithm {
 }
 
 extension JobRequest {
-  /// The digests that the server states of this version and that the data has to have: the strongest one, and those that
-  /// are computed anyway. None if the job declares a digest, because the job's word counts more than the server's.
+  /// The digests that the server states of this version and that the data has to have: the strongest one, and those
+  /// that are computed anyway. None if the job declares a digest, because the job's word counts more than the server's.
   package func checkedDigests(of version: RemoteVersion?) -> Digests {
     guard let version, !expected.provesContent else { return Digests() }
     // SHA-256 before SHA-512: it is strong enough, and processors have instructions for it.

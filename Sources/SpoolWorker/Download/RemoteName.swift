@@ -5,6 +5,7 @@ package import Transfer
 /// dropped; a worker never asks (INTERNALS.md, invariant 12).
 @WorkerLoop
 package struct RemoteName {
+  /// What the server answers about the file.
   package struct Answer: Sendable, Equatable {
     /// Safe as a file name: ``PayloadName/cleaned(_:)``.
     package let name: String

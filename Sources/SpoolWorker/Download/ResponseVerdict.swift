@@ -29,6 +29,7 @@ package enum ResponseVerdict {
   case askHTTP1(String)
   case fail(Failure)
 
+  /// Judges a response by its head.
   package static func judge(_ response: Response, _ asked: Asked) -> ResponseVerdict {
     Judge(response: response, asked: asked).verdict
   }

@@ -2,6 +2,7 @@ package import Spool
 
 /// How the next request continues the existing data.
 package struct ResumePlan: Equatable {
+  /// How a partial response is recognized as the rest of the same version.
   package enum Comparison: Equatable {
     /// The response must have the validator that the data was fetched with.
     case validator
@@ -15,8 +16,10 @@ package struct ResumePlan: Equatable {
   package var last: UInt64?
   /// The value of `If-Range`, verbatim.
   package var ifRange: String?
+  /// How a partial response is recognized as the rest of the same version.
   package var comparison: Comparison
 
+  /// Requests the whole file.
   package static let fresh = ResumePlan(offset: 0, ifRange: nil, comparison: .validator)
 
   /// - Parameters:

@@ -18,7 +18,7 @@ struct OutputWait {
 
   /// Lets a job wait here if a running one has its output.
   /// - Returns: whether it has to wait.
-  mutating func holdBack(_ choice: Choice) -> Bool {
+  mutating func mustWait(_ choice: Choice) -> Bool {
     guard let output = choice.peek.output, uses[output] != nil else { return false }
     guard count < Self.most else {
       hasPassedOver = true
@@ -44,7 +44,7 @@ struct OutputWait {
   /// The next job that may start because the running one with its output has ended. The others wait until this one has
   /// ended, or turns out to be gone: then a later call returns the next one.
   /// - Parameter running: the number of running transfers by host. A host with `perHost` has no free slot.
-  mutating func release(perHost: Int, running: [String: Int]) -> Candidate? {
+  mutating func next(perHost: Int, running: [String: Int]) -> Candidate? {
     free.removeAll { uses[$0] != nil || waiting[$0] == nil }
     for output in free {
       guard var queue = waiting[output] else { continue }

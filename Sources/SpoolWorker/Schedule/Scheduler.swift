@@ -176,11 +176,11 @@ struct Scheduler {
       switch next {
       case .look(let candidate): return .look(candidate)
       case .run(let choice):
-        if !slots.outputs.holdBack(choice) { return .start(choice) }
+        if !slots.outputs.mustWait(choice) { return .start(choice) }
       }
     }
     // It is looked at again, because a person may have changed it meanwhile.
-    if let candidate = slots.outputs.release(perHost: slots.limits.perHost, running: slots.byHost) {
+    if let candidate = slots.outputs.next(perHost: slots.limits.perHost, running: slots.byHost) {
       return .look(candidate)
     }
     // All candidates read ahead wait for busy hosts: search for a job of another host. This takes at most a twentieth
@@ -190,7 +190,7 @@ struct Scheduler {
     while let suspect = backlog.nextSuspect(
       perHost: slots.limits.perHost, running: slots.byHost, isIdle: slots.areIdle)
     {
-      if !slots.outputs.holdBack(suspect) { return .start(suspect) }
+      if !slots.outputs.mustWait(suspect) { return .start(suspect) }
     }
     return nil
   }

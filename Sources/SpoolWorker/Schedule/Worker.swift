@@ -168,6 +168,7 @@ package final class Worker {
     onProgress(progress())
   }
 
+  /// What runs and waits now.
   package func progress() -> WorkerProgress {
     let attempts = dispatcher.attempts
     let scheduler = dispatcher.scheduler

@@ -10,7 +10,8 @@ struct FetchTiming {
   /// Nil until this hop's request is sent. Until then libcurl's connect timeout counts, which leaves out the time spent
   /// waiting for a free connection.
   private var lastActivity: Milliseconds?
-  /// Since when we pause the transfer, to keep a rate limit or because the sink is full: the silence is not the server's.
+  /// Since when we pause the transfer, to keep a rate limit or because the sink is full: the silence is not the
+  /// server's.
   private(set) var pausedSince: Milliseconds?
   /// Runs from the first line of an answer on.
   private var pace: Pace

@@ -4,6 +4,7 @@ internal import Glibc
 /// Runs any number of fetches on one libcurl multi handle (libcurl-multi(3)). One thread drives it: `poll` runs every
 /// callback, and `fetch` must be called on the same thread. Hence no locks.
 package final class TransferEngine {
+  /// What all fetches of an engine have in common.
   package typealias Options = TransferOptions
 
   /// Timeouts have whole seconds; they are checked this often while something runs.

@@ -4,6 +4,7 @@ package struct TransferOptions: Sendable {
   package var protocols: Set<Scheme>
   /// Certificates to trust instead of the system's, PEM (CURLOPT_CAINFO(3)).
   package var caFile: String?
+  /// The User-Agent field of requests that give none.
   package var userAgent: String
   /// Bytes to receive in one system call; the sink still gets at most 16 KiB at a time.
   package var bufferSize: Int

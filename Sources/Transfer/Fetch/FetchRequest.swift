@@ -1,5 +1,6 @@
 /// One GET, or its equivalent in FTP and SFTP.
 package struct FetchRequest: Sendable {
+  /// Unique among the fetches of an engine.
   package typealias ID = UInt64
 
   /// Identifies the fetch while it runs; the caller keeps it unique.
@@ -27,6 +28,7 @@ package struct FetchRequest: Sendable {
   /// For the whole fetch, from the first request on; 0 for no limit. Waiting for one of the host's connections does not
   /// count.
   package var totalTimeoutSeconds: Int
+  /// The largest number of redirects that are followed.
   package var maxRedirects: Int
   /// Bytes per second of the body, on average; nil for no limit but the engine's.
   package var bytesPerSecond: UInt64?
@@ -37,10 +39,12 @@ package struct FetchRequest: Sendable {
   package var keepsToHTTP1: Bool
   /// Uses a new connection, even if one is idle.
   package var needsFreshConnection = false
+  /// The addresses to connect to.
   package var addressFamily = AddressFamily.any
   /// Asks for the head of the response alone: HTTP's HEAD.
   package var wantsHeadOnly = false
 
+  /// The addresses that a fetch may connect to.
   package enum AddressFamily: String, Sendable { case any, ipv4 = "IPv4", ipv6 = "IPv6" }
 
   package init(

@@ -1,5 +1,6 @@
 /// How a fetch ended.
 package struct FetchResult: Sendable {
+  /// How a fetch ended.
   package enum End: Sendable {
     /// The message was complete by its own framing: `Content-Length` met, last chunk seen, or a clean close where
     /// the close is the end.
@@ -10,6 +11,7 @@ package struct FetchResult: Sendable {
     case failed(TransferFailure)
   }
 
+  /// How the fetch ended.
   package var end: End
   /// What the sink was asked to accept; nil if no response came.
   package var response: Response?
@@ -27,6 +29,7 @@ package struct FetchResult: Sendable {
 
 /// Why a fetch failed. Holds no secrets and no control characters.
 package struct TransferFailure: Error, Equatable, Sendable {
+  /// Why a fetch failed.
   package enum Code: String, Sendable {
     case resolve, connect, tls
     /// The proxy cannot be reached, or refuses to serve us, whatever the host.
@@ -50,6 +53,7 @@ package struct TransferFailure: Error, Equatable, Sendable {
     case outOfMemory
   }
 
+  /// Why the fetch failed.
   package let code: Code
   /// What happened, with the host. Printable ASCII.
   package let message: String

@@ -15,6 +15,7 @@ package struct Response: Sendable {
     case refused(Refusal)
   }
 
+  /// Why a response has no bytes of the file.
   package enum Refusal: Sendable, Equatable {
     /// The status, and the seconds that Retry-After asks to wait (RFC 9110, 10.2.3).
     case http(status: Int, retryAfter: Int?)
@@ -42,9 +43,11 @@ package struct Response: Sendable {
 
   /// The URL that answered, after all redirects.
   package let url: URLParts
+  /// What the body is.
   package let content: Content
   /// Bytes of the body; nil if the server did not say.
   package var bodyLength: UInt64?
+  /// What shows the end of the body.
   package var ending = Ending.announced
   /// The content codings other than `identity`, in a list with commas: the body is not the file itself, unless the file
   /// is stored in this form.

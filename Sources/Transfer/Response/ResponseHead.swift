@@ -58,6 +58,7 @@ extension ResponseHead {
     case invalid(String)
   }
 
+  /// What shows the end of the body (RFC 9112 section 6.3).
   package var framing: Framing {
     if status == 204 || status == 304 { return .none }
     let codings = members("transfer-encoding").filter { !$0.isEmpty }.map { $0.lowercased() }

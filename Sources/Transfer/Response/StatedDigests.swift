@@ -1,5 +1,6 @@
 /// A digest of the whole representation, as a server states it. Nothing shows that it is right.
 package struct StatedDigest: Hashable, Sendable {
+  /// The algorithms that spoolrun can check.
   package enum Algorithm: CaseIterable, Sendable {
     case sha256, sha512, sha1, md5, crc32
 
@@ -15,6 +16,7 @@ package struct StatedDigest: Hashable, Sendable {
     }
   }
 
+  /// What computes it.
   package let algorithm: Algorithm
   /// As sent: base64 with its padding (RFC 4648, 4). Only its length and its characters are checked.
   package let base64: String

@@ -4,6 +4,7 @@ internal import Glibc
 /// A URL taken apart by libcurl's own parser (libcurl-url(3)), so that what is checked is what is fetched.
 /// Needs no engine.
 package struct URLParts: Sendable {
+  /// In lower case.
   package let scheme: Scheme
   /// ASCII in lower case; IPv6 addresses in brackets.
   package let host: String

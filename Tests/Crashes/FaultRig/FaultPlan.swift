@@ -76,3 +76,13 @@ struct FaultPlan {
     "EROFS": .readOnlyFileSystem, "ESTALE": .staleNFSFileHandle, "EMFILE": .tooManyOpenFiles,
   ]
 }
+
+extension Call.Kind {
+  /// Whether a crash just before or after it leaves the spool in different states.
+  var changesState: Bool {
+    switch self {
+    case .open, .read, .stat, .lock, .lease, .list, .close, .statvfs, .watch, .fadvise: false
+    default: true
+    }
+  }
+}
