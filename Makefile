@@ -2,16 +2,18 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 SWIFT ?= swift
 
-# The Swift runtime goes into the program, so that the installed binary needs no toolchain; libcurl and zlib stay
-# shared, so that the distribution's security updates reach it (libcurl is loaded by Sources/CCurl, not linked). lld:
-# GNU gold would warn of a function in the runtime's archive that we don't call.
+# The Swift runtime is linked statically, so that the installed program needs no toolchain. libcurl and zlib stay
+# shared, so that the distribution's security updates reach them (Sources/CCurl loads libcurl at run time). lld is used
+# because GNU gold warns of a function in the runtime's archive that we do not call.
 RELEASE = -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld \
   -Xlinker -s -Xlinker --icf=safe -Xlinker --no-export-dynamic
 PROGRAM = .build/release/spoolrun
-# Which manuals are installed on this machine says nothing of ours.
+# mandoc says this of manuals that are not installed on this machine.
 UNINSTALLED = 'STYLE: referenced manual not found'
-SCRIPTS = .ci/run Benchmarks/setup Torture/powercut/setup Torture/realservers/setup scripts/demo scripts/fuzz scripts/loopback \
-  scripts/sanitize scripts/setup contrib/spoolrun-inotify contrib/lists/ena Models/check
+SCRIPTS = .ci/run Benchmarks/setup Torture/powercut/setup Torture/realservers/setup scripts/demo scripts/fuzz \
+  scripts/loopback scripts/sanitize scripts/setup contrib/spoolrun-inotify contrib/lists/ena Models/check
+PYTHON = Benchmarks Torture scripts/nginx.py scripts/picture contrib/lists/zenodo contrib/lists/pooch \
+  contrib/lists/huggingface
 COMPLETIONS = bash-completion/completions/spoolrun zsh/site-functions/_spoolrun fish/vendor_completions.d/spoolrun.fish
 
 # More options of `swift build`.
@@ -28,10 +30,12 @@ picture: all
 	scripts/picture $(PROGRAM) >docs/terminal.svg.new
 	mv docs/terminal.svg.new docs/terminal.svg
 
-# The number of tests that run at a time. Without it swift-testing starts all of them at once, and on few cores each of them waits for minutes.
+# The number of tests that run at the same time. By default swift-testing starts all tests at once, and on few cores
+# each of them waits for minutes.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 16
 
-# After each change: less than a minute beyond the build. All tests but those that take most of the time (Tests/README.md), and lint.
+# To be run after each change: all tests except the slowest (Tests/README.md), and lint. It takes less than a minute
+# after the build.
 UNCHECKED = CrashMatrixTests LyingServerTests CronTests DropToolTests FloodTests LongBacklogTests SeveralUsersTests
 check: setup build-tests
 	$(SWIFT) test --skip-build --disable-xctest $(UNCHECKED:%=--skip %)
@@ -40,7 +44,7 @@ check: setup build-tests
 test: setup build-tests
 	$(SWIFT) test --skip-build --disable-xctest
 
-# The crash matrix starts its worker some ten thousand times. With the runtime inside it, a start takes a third of the time.
+# The crash matrix starts its worker some ten thousand times. With a static runtime a start takes a third of the time.
 build-tests:
 	$(SWIFT) build --build-tests
 	$(MAKE) crash-rig
@@ -52,101 +56,104 @@ lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
 	! mandoc -Tlint man/spoolrun.1 man/spool.5 man/spoolrun-log.7 2>/dev/null | grep -v $(UNINSTALLED)
 	shellcheck $(SCRIPTS)
-	pyflakes3 Benchmarks Torture scripts/nginx.py scripts/picture contrib/lists/zenodo contrib/lists/pooch contrib/lists/huggingface
+	pyflakes3 $(PYTHON)
 
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests
 
-# The protocol's model, all states of each configuration; MODEL=bounded leaves out the two that take half of the time.
+# Checks all states of each configuration of the model. MODEL=bounded replaces the two largest by smaller ones.
 MODEL ?= whole
 model: setup
 	Models/check $(MODEL)
 
-# libFuzzer on each reader of strangers' bytes, for SECONDS of CPU each.
+# Runs libFuzzer on each reader of bytes from outside, for SECONDS of CPU each.
 SECONDS ?= 60
 fuzz: setup
 	scripts/fuzz $(SECONDS)
 
-# The tests under ThreadSanitizer and AddressSanitizer, and the worker under valgrind.
+# Runs the tests under ThreadSanitizer and AddressSanitizer, and the worker under valgrind.
 sanitize: setup
 	scripts/sanitize
 
-# What takes long and finds what tests don't, three hours of it; at the end a table. PARTS="crowd pairs" plays these alone.
+# Runs all rigs, which takes three hours, and prints a table. PARTS="crowd pairs" runs only these.
 PARTS ?=
 torture:
 	python3 -B Torture/torture.py $(PARTS)
 
-# Other tools before the servers that lie in the tests. Writes Torture/PEERS.md; README's table is copied from it.
+# Runs other tools against the lying servers of the tests, and writes Torture/PEERS.md. README has a copy of its table.
 peers: setup all
 	Benchmarks/setup
 	$(SWIFT) build --product LyingServer
 	python3 -B Torture/peers --program $(PROGRAM) --server .build/debug/LyingServer
 
-# Workers killed, stopped and replaced at random; CROWD="--jobs 10000 --seed 7" says how long and in which order.
+# Kills, stops and replaces workers at random. CROWD="--jobs 10000 --seed 7" sets the number of jobs and the order.
 CROWD ?= --jobs 10000
 crowd: setup all
 	python3 -B Torture/endure/crowd.py --program $(PROGRAM) $(CROWD)
 
-# The same on hosts that don't see each other's locks, as on some network file systems: two FUSE mounts of the spool. Needs root and /dev/fuse;
-# without them it says so and does nothing.
+# The same on two hosts that do not see each other's locks, as on some network file systems: each has a FUSE mount of
+# the spool. It needs root and /dev/fuse; without them it says so and does nothing.
 CROWD_APART ?= --jobs 2000 --locks apart
 crowd-apart: setup all
 	scripts/setup bindfs
 	python3 -B Torture/endure/crowd.py --program $(PROGRAM) $(CROWD_APART)
 
-# A proxy between nginx and the worker that damages frames of HTTP/2 at random; FRAMES="--seed 7 --seeds 1" plays one seed again. Debian's
-# Python, which has Debian's HPACK.
+# A proxy between nginx and the worker damages frames of HTTP/2 at random. FRAMES="--seed 7 --seeds 1" repeats one seed.
+# It needs Debian's Python, which has Debian's HPACK.
 FRAMES ?= --minutes 10
 frames: setup all
 	/usr/bin/python3 -B Torture/frames --program $(PROGRAM) $(FRAMES)
 
-# Jobs before a server that answers at random, each trial drawn by a seed. What fails is made smaller and shown; Torture/random --trial N plays one
-# trial alone.
+# Runs jobs against a server that answers at random; a seed draws each trial. A trial that fails is reduced and printed.
+# `Torture/random --trial N` runs one trial.
 TRIALS ?= 2000
 SEED ?= 1
 random: setup all
 	python3 -B Torture/random --program $(PROGRAM) --trials $(TRIALS) --seed $(SEED)
 
-# The same with mistakes in the program, each of which has to be found.
+# The same with known mistakes in the program. Each has to be found.
 random-self-test: setup all
 	python3 -B Torture/random --self-test
 
-# Two faults in one spool's life, drawn by a seed. CRASH_PAIR=77 beside it plays that pair alone.
+# Makes two faults, one after the other; a seed draws each pair. CRASH_PAIR=77 in addition runs only that pair.
 CRASH_PAIRS ?= 10000
 CRASH_SEED ?= 1
 pairs: setup build-tests
-	CRASH_PAIRS=$(CRASH_PAIRS) CRASH_SEED=$(CRASH_SEED) $(SWIFT) test --skip-build --disable-xctest --filter MatrixTests/struckTwice
+	CRASH_PAIRS=$(CRASH_PAIRS) CRASH_SEED=$(CRASH_SEED) $(SWIFT) test --skip-build --disable-xctest \
+	  --filter MatrixTests/struckTwice
 
-# So many random gestures of people and editors, while three workers work.
+# Makes this number of random changes, as people and editors make them, while three workers work.
 GESTURES ?= 100000
 GESTURES_SEED ?= 1
 gestures: setup all
 	python3 -B Torture/endure/gestures.py --program $(PROGRAM) --gestures $(GESTURES) --seed $(GESTURES_SEED)
 
-# Servers and proxies as the distribution ships them. REALSERVERS="--servers 'apache,caddy h2'" tries these alone.
+# Downloads from servers and through proxies of the distribution. REALSERVERS="--servers 'apache,caddy h2'" tries only
+# these.
 REALSERVERS ?=
 realservers: setup all
 	Torture/realservers/setup
 	python3 -B Torture/realservers --program $(PROGRAM) $(REALSERVERS)
 
-# One worker for MINUTES, while jobs, server and network change at random. Needs root, for a network of its own; without it says so and
-# does nothing. SOAK="--seed 7" for another order; SOAK="--plant memory" for a worker that leaks, which has to be found.
+# Runs one worker for MINUTES, while jobs, server and network change at random. It needs root, for a network namespace;
+# without it it says so and does nothing. SOAK="--seed 7" sets the order. SOAK="--plant memory" makes the worker leak,
+# which has to be found.
 MINUTES ?= 60
 SOAK ?=
 soak: setup all
 	python3 -B Torture/endure/soak.py --program $(PROGRAM) --minutes $(MINUTES) $(SOAK)
 
-# Each of these mistakes in turn, a minute each.
+# Makes each of these mistakes in turn, for a minute each.
 soak-self-test: setup all
 	python3 -B Torture/endure/soak.py --program $(PROGRAM) --self-test
 
-# Some of it, in two minutes.
+# Crowd and soak for two minutes.
 torture-quick:
 	$(MAKE) crowd CROWD='--jobs 400'
 	$(MAKE) soak MINUTES=1
 
-# Power cuts on real file systems. Needs root and loop devices; without them it says so and does nothing. CUTS=3000 for more. Most of it is waiting,
-# so the kinds of disk go well side by side: make -j5 -Otarget.
+# Cuts the power to real file systems. It needs root and loop devices; without them it says so and does nothing.
+# CUTS=3000 makes more cuts. The kinds of disk mostly wait, so they can run side by side: make -j5 -Otarget powercut.
 CUTS ?= 100
 POWERCUT_KINDS = ext4 ext4-writeback xfs btrfs full-disks
 powercut: $(POWERCUT_KINDS:%=powercut-%) powercut-self-test
@@ -160,14 +167,16 @@ powercut-self-test: powercut-setup
 powercut-setup: setup all
 	Torture/powercut/setup
 
-# The same by killing a kernel that is a process, User-Mode Linux, about six a minute for each file system.
+# The same with User-Mode Linux, a kernel that is a process and can be killed: about six times a minute for each file
+# system.
 powercut-uml: CUTS = 20
 powercut-uml: setup all
 	Torture/powercut/setup user-mode-linux
 	python3 -B Torture/powercut --program $(PROGRAM) --uml --self-test --kinds ext4 --cuts 8
 	python3 -B Torture/powercut --program $(PROGRAM) --uml --cuts $(CUTS)
 
-# ROWS="small medium" measures these alone, QUICK=1 with smaller sizes; then nothing but the screen gets the figures.
+# ROWS="small medium" measures only these rows, QUICK=1 uses smaller sizes. With either, the figures are only printed,
+# not written to RESULTS.md.
 bench: setup all
 	Benchmarks/setup
 	python3 -B Benchmarks --program $(PROGRAM) --rows '$(ROWS)' $(if $(QUICK),--quick)
@@ -175,13 +184,13 @@ bench: setup all
 bench-growth:
 	$(MAKE) bench ROWS=growth
 
-# What scripts/setup says of its groups.
+# The groups are explained in scripts/setup.
 setup: setup-test
 
 setup-build setup-demo setup-test: setup-%:
 	scripts/setup $*
 
-# Builds only what isn't there, so that root, who may have no Swift, installs what a user has built.
+# Builds the program only if it is missing, because root may have no Swift toolchain and installs what a user has built.
 install:
 	test -x $(PROGRAM) || $(MAKE) all
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/share/man/man1' '$(DESTDIR)$(PREFIX)/share/man/man5' \
@@ -205,7 +214,8 @@ uninstall:
 clean:
 	$(SWIFT) package clean
 
-.PHONY: all demo picture check test build-tests lint format model fuzz sanitize torture torture-quick crowd crowd-apart frames random random-self-test pairs soak soak-self-test peers \
-  gestures realservers powercut powercut-setup powercut-self-test \
+.PHONY: all demo picture check test build-tests lint format model fuzz sanitize torture torture-quick crowd \
+  crowd-apart frames random random-self-test pairs soak soak-self-test peers gestures realservers \
+  powercut powercut-setup powercut-self-test \
   $(POWERCUT_KINDS:%=powercut-%) powercut-uml bench bench-growth crash-rig setup setup-build setup-demo setup-test \
   install uninstall clean
