@@ -41,16 +41,16 @@ check: setup build-tests
 	$(SWIFT) test --skip-build --disable-xctest $(UNCHECKED:%=--skip %)
 	$(MAKE) -o setup lint
 
-test: setup build-tests
-	$(SWIFT) test --skip-build --disable-xctest
+# Tests the release build: people run it, and it takes less time. The tests start a program some twenty thousand times.
+RELEASED = SPOOLRUN_PRODUCTS=$(CURDIR)/$(dir $(PROGRAM))
+test: setup build-tests all crash-rig
+	$(RELEASED) $(SWIFT) test --skip-build --disable-xctest
 
-# The crash matrix starts its worker some ten thousand times. With a static runtime a start takes a third of the time.
 build-tests:
 	$(SWIFT) build --build-tests
-	$(MAKE) crash-rig
 
 crash-rig:
-	$(SWIFT) build --static-swift-stdlib --product FaultRig
+	$(SWIFT) build $(BUILD_FLAGS) $(RELEASE) --product FaultRig
 
 lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
@@ -118,8 +118,8 @@ random-self-test: setup all
 # Makes two faults, one after the other; a seed draws each pair. CRASH_PAIR=77 in addition runs only that pair.
 CRASH_PAIRS ?= 10000
 CRASH_SEED ?= 1
-pairs: setup build-tests
-	CRASH_PAIRS=$(CRASH_PAIRS) CRASH_SEED=$(CRASH_SEED) $(SWIFT) test --skip-build --disable-xctest \
+pairs: setup build-tests crash-rig
+	$(RELEASED) CRASH_PAIRS=$(CRASH_PAIRS) CRASH_SEED=$(CRASH_SEED) $(SWIFT) test --skip-build --disable-xctest \
 	  --filter MatrixTests/struckTwice
 
 # Makes this number of random changes, as people and editors make them, while three workers work.
