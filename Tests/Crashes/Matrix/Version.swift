@@ -4,6 +4,12 @@ import TestSupport
 struct Version: Sendable {
   let bytes: [UInt8]
   let etag: String
+  /// As jobs and journals write it.
+  let crc32: String
+
+  private init(bytes: [UInt8], etag: String) {
+    (self.bytes, self.etag, crc32) = (bytes, etag, hex8(independentCRC32(bytes)))
+  }
 
   /// Small, so that a run has few calls; in two halves each of which reaches the worker in one piece.
   static let length = 24_576
@@ -27,8 +33,6 @@ struct Version: Sendable {
   static let sha256 = "bd7df1144096b9fbf8b689a3be99e3bb2d0f1d64fb132c6a6f17c7f6e01e67e5"
   static let md5 = "8e8f317f35312f09c21d1908d2d4c9cb"
 
-  var crc32: String { hex8(independentCRC32(bytes)) }
-
   /// Answers as a good server does: Range and If-Range honoured.
   /// - Parameter middle: called when the first half of the whole has been sent.
   func serve(_ request: ServerRequest, _ reply: Reply, middle: ((Reply) throws -> Void)? = nil) throws {
@@ -50,5 +54,4 @@ struct Version: Sendable {
     try middle(reply)
     try reply.send(bytes[Version.half...])
   }
-
 }
