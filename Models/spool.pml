@@ -1,15 +1,15 @@
 /*
  * The spool's protocol: claims, take-over, gestures, recovery and commit, with crashes at every step.
- * One atomic block is one system call of the Swift function that its comment names; what a process only computes goes with the call before it.
- * Models/README.md says what is checked, with which bounds, and what is left out. Models/check runs it.
+ * An atomic block is a system call of the Swift function that its comment names; computations belong to the call before
+ * them. Models/README.md says what is checked, with which bounds, and what is left out. Models/check runs it.
  *
  * Configuration, by -D:
  *   JOBS        1, or 2 of one name
- *   SHARED      the two workers are on two hosts, and any process may sleep past its lease; else on one host
+ *   SHARED      the two workers are on two hosts, and any process may sleep past its lease; otherwise on one host
  *   NOFLOCK     with SHARED: flock(2) succeeds for everyone on another host
- *   UNORDERED   without SHARED: a power cut keeps or loses each name for itself; else what is kept is a state that was
+ *   UNORDERED   without SHARED: a power cut keeps or loses each name for itself; otherwise it leaves an earlier state
  *   CRASHES CUTS LAPSES GESTURES FAILURES VERSIONS   how often each may happen
- *   BUG_…       one mistake put in on purpose, to see it found
+ *   BUG_…       a deliberate mistake, which has to be found
  */
 
 #ifndef JOBS
@@ -51,10 +51,10 @@
 #define OWNERS (WORKERS + CRASHES + 2 * CUTS) /* a worker that comes again has another process id */
 #define NAMES 3                              /* x, x~2, x~3 */
 #define INODES 6                             /* of data; 0 is none */
-#define STRANGER 6                           /* a file of somebody else's at the output */
+#define STRANGER 6                           /* another program's file at the output */
 #define NONE 9
 
-/* Where a job stands. */
+/* The directory that a job is in. */
 #define TMP 0
 #define NEW 1
 #define CUR 2
@@ -157,7 +157,7 @@ inline create(i) {
   cell[2 * i] = 0; cell[2 * i + 1] = 0; cellD[2 * i] = 0; cellD[2 * i + 1] = 0; plock[i] = 0
 }
 
-/* pwrite of one block. Invariant 2: nobody writes to what bears its final name. */
+/* pwrite of one block. Invariant 2: nothing is written to a file with its final name. */
 inline put(i, k, v) {
   assert(!PUBLISHED(i));
   cell[2 * (i) + k] = v;
@@ -176,7 +176,7 @@ inline cut(i, n) {
   fi
 }
 
-/* Claim.append: whoever else has the job open does not know of the line. */
+/* Claim.append: other workers that have the job open do not know the line. */
 #define APPENDED(w, j) stale[1 - (w)] = stale[1 - (w)] || fd[1 - (w)] == (j) + 1; jrn[j].some = 1; jrn[j].failed = 0
 
 #ifdef BUG_APPEND_BLIND
@@ -227,7 +227,7 @@ proctype Worker(byte w) {
 life:
   {
     skip;
-scan: /* Worker.scan; and of the claim Spool.claim: its first looks, open */
+scan: /* Lookout.read; and of the claim Spool.take: its first looks, open */
     atomic { j = 0; n = 0; from = 0; name = 0; owner = 0; target = 0; length = 0; ver = 0; mark = 0; x = 0;
       requeued = 0; refused = 0; rebuild = 0; verifies = 0; closeAll(w) }
     atomic {
@@ -241,7 +241,7 @@ scan: /* Worker.scan; and of the claim Spool.claim: its first looks, open */
       fi;
       from = loc[j]; name = nm[j]; owner = (from == CUR -> own[j] : 0);
 #ifdef BUG_OWN_CLAIM
-      /* It is taken for a claim of its own of another job. */
+      /* The worker takes it for its own claim of another job. */
       if
       :: from == CUR && owner == me[w] -> j = 0; from = 0; name = 0; owner = 0; goto stuck
       :: else
@@ -256,7 +256,7 @@ scan: /* Worker.scan; and of the claim Spool.claim: its first looks, open */
       :: else -> jlock[j] = w + 1
       fi
     }
-    atomic { /* Spool.claim: fstat, readJob */
+    atomic { /* Spool.claim: fstat, Spool.judge */
       copy(seen[w], jrn[j]); stale[w] = 0; n = name
     }
     if
@@ -330,10 +330,10 @@ scan: /* Worker.scan; and of the claim Spool.claim: its first looks, open */
       }
     :: else
     fi;
-    atomic { /* fstat, readJob */
+    atomic { /* fstat, Spool.judge */
       copy(seen[w], jrn[j]); stale[w] = 0
     }
-    atomic { /* requeued: by JobRun.attemptOnce, later in the code */
+    atomic { /* requeued: by Attempt.begin, later in the code */
       if
       :: from == NEW && seen[w].some -> APPENDED(w, j); requeued = 1
 #ifdef BUG_REQUEUE_FORGETS
@@ -347,10 +347,10 @@ scan: /* Worker.scan; and of the claim Spool.claim: its first looks, open */
       fi
     }
 
-claimed: /* JobRun.attemptOnce */
+claimed: /* Attempt.takeToDone */
     atomic { from = (from == CUR -> CUR : (requeued -> NEW : 0)); name = 0; owner = 0; x = 0; requeued = 0 }
     if
-    :: from == CUR && seen[w].failed -> refused = seen[w].failed == 2; goto park /* JobRun.finishRecord */
+    :: from == CUR && seen[w].failed -> refused = seen[w].failed == 2; goto park /* Attempt.finishRecordedFailure */
     :: from != NEW && seen[w].vino -> /* Commit.finishInterrupted */
       atomic { /* OutputRoot.status */
         if
@@ -387,10 +387,10 @@ claimed: /* JobRun.attemptOnce */
           fi
 #endif
         }
-        atomic { /* JobRun.record, JobRun.lostClaim */
+        atomic { /* Attempt.fail, Claim.ownership */
           if
           :: OURS(w, j, n)
-          :: else -> goto lost
+          :: else -> goto notOurs
           fi
         }
         atomic { /* failed: of a mismatch */
@@ -425,7 +425,7 @@ claimed: /* JobRun.attemptOnce */
       fi
     }
 
-openData: /* JobRun.openData, PartFile.open */
+openData: /* DataRecovery.open, PartFile.open */
     atomic {
       if
       :: !part[n] -> create(x); part[n] = x; pfd[w] = x; x = 0
@@ -445,7 +445,7 @@ openData: /* JobRun.openData, PartFile.open */
     if
     :: !pfd[w] -> atomic { /* Claim.renumber */
         if
-        :: !OURS(w, j, n) -> goto lost
+        :: !OURS(w, j, n) -> goto notOurs
         :: FREE_NAME == NONE -> goto broke
         :: else -> n = FREE_NAME; rename(j, CUR, n, me[w]); goto openData
         fi
@@ -492,7 +492,7 @@ openData: /* JobRun.openData, PartFile.open */
     fi;
     if
     :: rebuild ->
-      atomic { create(x); tfd[w] = x } /* PartFile.rebuilt: create in tmp/ */
+      atomic { create(x); tfd[w] = x } /* PartCopy.run: create in tmp/ */
       atomic { /* copy, fdatasync */
         rebuild = 0;
         if
@@ -515,7 +515,7 @@ openData: /* JobRun.openData, PartFile.open */
     fi;
     d_step { length = ver; ver = (length -> seen[w].ver : 0); mark = seen[w].mark }
     if
-    :: ver && seen[w].ino != pfd[w] -> atomic { /* State.begin: response: */
+    :: ver && seen[w].ino != pfd[w] -> atomic { /* PartData.begin: response: */
         if
         :: STALE(w) -> goto broke
         :: else -> APPENDED(w, j); jrn[j].ver = ver; jrn[j].ino = pfd[w]
@@ -523,24 +523,24 @@ openData: /* JobRun.openData, PartFile.open */
       }
     :: else
     fi;
-    atomic { /* JobRun.transfer: started: */
+    atomic { /* Download.begin: started: */
       if
       :: STALE(w) -> goto broke
       :: else -> APPENDED(w, j); jrn[j].host = HOST(w); jrn[j].boot = boot[HOST(w)]; jrn[j].vino = 0; jrn[j].receipt = 0
       fi
     }
 
-request: /* JobRun.fetchOnce, ResponseVerdict.judge: 206 appends, 200 replaces */
+request: /* MirrorFetch.askOnce, ResponseVerdict.judge: 206 appends, 200 replaces */
     if
     :: length == 2 && ver -> goto verified
     :: atomic { !(length == 2 && ver) && ver && ver == VERSION(j) -> x = ver }
     :: atomic { !(length == 2 && ver) && !(ver && ver == VERSION(j)) -> x = VERSION(j); ver = 0 }
     fi;
     if
-    :: !ver && length -> atomic { cut(pfd[w], 0); length = 0 } /* State.discardData */
+    :: !ver && length -> atomic { cut(pfd[w], 0); length = 0 } /* PartData.discardData */
     :: else
     fi;
-    atomic { /* State.begin: response: */
+    atomic { /* PartData.begin: response: */
       if
       :: STALE(w) -> goto broke
       :: else -> APPENDED(w, j); jrn[j].ver = x; jrn[j].ino = pfd[w]; ver = x; x = 0;
@@ -557,16 +557,16 @@ request: /* JobRun.fetchOnce, ResponseVerdict.judge: 206 appends, 200 replaces *
     do
     :: length < 2 -> atomic { put(pfd[w], length, ver); length++ } /* PartSink.append */
     :: length == 2 -> goto verified
-    :: length && length > mark -> /* JobRun.beginCheckpoint */
+    :: length && length > mark -> /* Checkpointer.beginIfDue */
       d_step { cellD[2 * pfd[w]] = cell[2 * pfd[w]]; cellD[2 * pfd[w] + 1] = cell[2 * pfd[w] + 1] } /* fdatasync */
-      atomic { /* State.noteCheckpoint */
+      atomic { /* PartData.noteCheckpoint */
         if
         :: STALE(w) -> goto broke
         :: else -> APPENDED(w, j); jrn[j].mark = length; jrn[j].soft = length; mark = length
         fi
       }
       d_step { copy(jrnD[j], jrn[j]) } /* Claim.makeDurable */
-    :: !OURS(w, j, n) -> goto lost /* JobRun.tick, Claim.ownership */
+    :: !OURS(w, j, n) -> goto notOurs /* Attempt.tick, Claim.ownership */
     :: atomic { VERSION(j) != ver -> goto request } /* the connection was cut, and the file has changed */
     :: atomic { failures -> failures--; goto record }
     od;
@@ -584,14 +584,14 @@ verified: /* Commit.publish */
 publish:
     atomic { /* Claim.holdsLock */
       if
-      :: HELD(w, jlock[j]) -> goto lost
+      :: HELD(w, jlock[j]) -> goto notOurs
       :: else -> jlock[j] = w + 1
       fi
     }
     atomic { /* Claim.ownership */
       if
       :: OURS(w, j, n)
-      :: else -> goto lost
+      :: else -> goto notOurs
       fi
     }
     atomic { /* OutputPlace.publish: linkat of the inode */
@@ -645,11 +645,11 @@ directory: /* Commit.sync */
 outputExists:
     atomic { x = 0; refused = 1 }
 
-record: /* JobRun.record */
-    atomic { /* JobRun.lostClaim */
+record: /* Attempt.fail */
+    atomic { /* Claim.ownership */
       if
       :: OURS(w, j, n)
-      :: else -> goto lost
+      :: else -> goto notOurs
       fi
     }
     atomic { /* failed: */
@@ -660,7 +660,7 @@ record: /* JobRun.record */
     }
 park:
     target = (refused -> FAILED : PARTIAL);
-    /* JobRun.closeData */
+    /* Attempt.closeData */
     if
     :: pfd[w] && !length -> atomic { /* PartFile.remove: isInPlace */
         if
@@ -700,7 +700,7 @@ move: /* Claim.move, Spool.moveNumbered: renameat2 without replacing */
       fi
     }
     if
-    :: x == NONE -> goto lost
+    :: x == NONE -> goto notOurs
     :: else ->
       atomic { /* Spool.moveData */
         if
@@ -710,16 +710,16 @@ move: /* Claim.move, Spool.moveNumbered: renameat2 without replacing */
       }
       atomic {
         if
-        :: !OURS(w, j, n) -> goto lost
+        :: !OURS(w, j, n) -> goto notOurs
         :: OURS(w, j, n) && !ANY(target, x) -> rename(j, target, x, 0); goto scan
         :: OURS(w, j, n) && ANY(target, x) -> goto broke
         fi
       }
     fi;
 
-lost: /* JobRun.end */
+notOurs: /* Attempt.end */
     if
-    :: loc[j] == GONE -> /* Stop.removed */
+    :: loc[j] == GONE -> /* Ending.remove */
       if
       :: pfd[w] -> atomic { /* PartFile.remove */
           if
@@ -734,7 +734,7 @@ lost: /* JobRun.end */
       :: else
       fi
     :: OURS(w, j, n)
-    :: loc[j] != GONE && !OURS(w, j, n) -> /* Stop.moved */
+    :: loc[j] != GONE && !OURS(w, j, n) -> /* Ending.letGo */
       atomic {
         if
         :: pfd[w] && !STALE(w) -> APPENDED(w, j); jrn[j].soft = length
@@ -744,7 +744,7 @@ lost: /* JobRun.end */
     fi;
     goto scan;
 
-broke: /* Worker.broke: lets go of it all; the claim stays for whoever scans next */
+broke: /* Claimer.noteBroken: the worker drops the job; the claim stays for whoever scans next */
     goto scan;
 
 stuck: /* never taken again by this process */
@@ -783,7 +783,7 @@ life:
         fi
       }
       if
-      :: x -> x = 0; /* Spool.removeOrphan */
+      :: x -> x = 0; /* Spool.removeOrphanedData */
         atomic { fdP = part[n] } /* open */
         if
         :: fdP ->
@@ -793,7 +793,7 @@ life:
             :: else -> plock[fdP] = PERSON
             fi
           }
-          /* Spool.isJobPresent: new, cur, partial, hold, failed, and in the reverse */
+          /* Spool.isJobPresent: new, cur, partial, hold, failed, and in reverse */
           if
           :: !x ->
             if
@@ -906,7 +906,7 @@ proctype World() {
     }
 #endif
 #if CUTS
-  :: atomic { /* a host's power is cut: what its worker has not flushed is lost */
+  :: atomic { /* a host's power is cut: what its worker has not flushed is dropped */
       cuts && !killed[0] && fd[0] -> cuts--; killed[0] = 1; boot[1]++;
       if
       :: pfd[0] -> settle(pfd[0])

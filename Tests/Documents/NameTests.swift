@@ -22,6 +22,17 @@ import Testing
     }
   }
 
+  /// A step of the model is named after the function that makes it, such as `Claim.append`.
+  @Test func `functions that the model names exist`() throws {
+    let known = try Self.words()
+    let model = try SourceTree.lines("Models/spool.pml").joined(separator: "\n")
+    let names = model.matches(of: /\b([A-Z]\w*[a-z]\w*)\.([a-z]\w*)/)
+    #expect(names.count > 30)
+    for name in names {
+      #expect(known.contains(String(name.1)) && known.contains(String(name.2)), "\(name.0)")
+    }
+  }
+
   private static func isWord(_ byte: UInt8) -> Bool {
     byte == 0x5F || (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte & 0xDF)
   }
