@@ -1,6 +1,7 @@
-"""spoolrun beside curl, wget, wget2, aria2c and axel, on one machine and in one run: `make bench`.
+"""Compares spoolrun with curl, wget, wget2, aria2c and axel, on one machine and in one run: `make bench`.
 
-Prints each row as it is done. Writes the document when all rows ran, or where --output says."""
+Prints each row when it is done. Writes the document after all rows, or to --output.
+"""
 
 import argparse
 import shutil

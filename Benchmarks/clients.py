@@ -1,7 +1,8 @@
-"""Command lines of spoolrun and of those it is compared with, each with the options that make it fastest here.
+"""Command lines of spoolrun and of the other tools, each with the options that make it fastest here.
 
-None of the others checks a CRC-32. Only aria2c flushes what it fetched (fsync(2)), none the name that it has given it.
-spoolrun does all of that in all that is measured."""
+No other tool checks a CRC-32. Only aria2c flushes the data (fsync(2)), and none flushes the name of the file. spoolrun
+does all of that in every row.
+"""
 
 import filecmp
 import os
@@ -11,13 +12,14 @@ from pathlib import Path
 from measuring import Candidate, Failed
 from scratch import Scratch
 
-# Without the control file, which it would flush for each download, and without a summary. Preallocation was no faster.
+# Without the control file, which aria2c would flush for each download, and without a summary. Preallocation was no
+# faster.
 ARIA2 = ["aria2c", "--quiet", "--file-allocation=none", "--auto-save-interval=0", "--summary-interval=0"]
 CURL = ["curl", "--silent", "--show-error", "--fail"]
 
 
 def expect_same(source: Path, output: Path, thorough: bool) -> None:
-    """Fails unless `output` has the size of `source`; with `thorough`, its bytes."""
+    """Fails unless `output` has the size of `source`; with `thorough`, also its bytes."""
     if not output.exists() or output.stat().st_size != source.stat().st_size:
         raise Failed(f"{output.name} is missing or has another size than what was served")
     if thorough and not filecmp.cmp(source, output, shallow=False):
@@ -34,7 +36,7 @@ class Clients:
         self.out = scratch.root / "out"
 
     def fresh(self) -> None:
-        """An empty output directory and no spool: the same start for everyone."""
+        """An empty output directory and no spool: the same start for all."""
         self.scratch.fresh("spool")
         self.scratch.fresh("out")
 
@@ -75,7 +77,7 @@ class Clients:
         return self.one("curl", source, *CURL, *options, "--output", str(self.out / source.name), url)
 
     def curl_then_rhash(self, url: str, source: Path) -> Candidate:
-        """What makes curl's download a checked one."""
+        """Commands that check curl's download."""
         output = str(self.out / source.name)
         script = f"{' '.join(CURL)} --output '{output}' {url} && rhash --crc32 '{output}'"
         return self.one("curl, then rhash --crc32", source, "sh", "-c", script)

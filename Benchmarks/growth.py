@@ -1,4 +1,4 @@
-"""How cost grows with what there is to do. Single runs: the shape counts, not the digit."""
+"""How the cost grows with the work. These are single runs: only the shape of the curve counts."""
 
 import subprocess
 import time
@@ -19,7 +19,7 @@ def growth_jobs(bench: Bench) -> Result:
 
 
 def growth_sizes(bench: Bench) -> Result:
-    """The served files are sparse: 16 GiB of random bytes would not stay in the page cache."""
+    """The served files are sparse, because 16 GiB of random bytes would not stay in the page cache."""
     result = Result("Growth: size of one file")
     result.table = [["size", "wall, s", "MB/s", "CPU, s", "peak RSS, MiB"]]
     size = 1 << 10
@@ -46,7 +46,7 @@ def growth_connections(bench: Bench) -> Result:
     urls = [f"{bench.server.http}/slow/part-{number}" for number in range(count)]
     parallel = 1
     while parallel <= count:
-        # As many files as fit into the same time, whatever the number at once.
+        # As many files as take the same time, for each number of parallel downloads.
         ours = bench.clients.spoolrun(urls[:parallel], [], "--jobs", str(parallel), "--per-host", str(parallel))
         series = alternate(bench.runner, [ours], 1)["spoolrun"]
         if series.failure:
@@ -61,7 +61,7 @@ def growth_connections(bench: Bench) -> Result:
 
 
 def growth_workers(bench: Bench) -> Result:
-    """Several workers on one spool, none of which knows of the others."""
+    """Runs several workers on one spool, which do not know of each other."""
     jobs = bench.size(10_000, 2_000)
     result = Result(f"Growth: workers on one spool, {jobs:,} jobs of 4 KiB, each worker with 16 at once")
     result.table = [["workers", "wall, s", "jobs/s"]]

@@ -1,4 +1,4 @@
-"""Rows in which there is nothing to do."""
+"""Rows without any work."""
 
 import signal
 import time
@@ -25,7 +25,8 @@ def idle_once(bench: Bench) -> Result:
 
 
 def idle_watch(bench: Bench) -> Result:
-    """CPU time is read from outside ten times a second. What is used more than a second from the last use begins a new wake-up."""
+    """Reads the CPU time ten times a second. CPU time that comes more than a second after the last counts as a new
+    wake-up."""
     done = bench.size(100_000, 10_000)
     seconds = bench.size(600, 135)
     bench.clients.drop([])
@@ -34,7 +35,7 @@ def idle_watch(bench: Bench) -> Result:
     settle()
     process = bench.runner.spawn([str(bench.program), str(bench.clients.spool)])
     try:
-        # The start has its own cost, which is not the question.
+        # The start has its own cost, which is not measured here.
         time.sleep(5)
         wakeups: list[list[float]] = []
         before = cpu_time(process)

@@ -1,4 +1,4 @@
-"""What the figures were taken on and with."""
+"""The machine and the versions that were measured."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scratch import Scratch
 
-# How each says its version.
+# How each tool prints its version.
 TOOLS = ["spoolrun", "curl", "wget", "wget2", "aria2c", "axel", "rhash", "nginx"]
 
 
@@ -19,7 +19,7 @@ def field(file: str, name: str) -> str:
 
 
 def version(program: str) -> str:
-    """The first number with a dot in it that `program` says of itself."""
+    """The version that `program` prints: its first number with a dot."""
     path = shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin")
     if path is None:
         return "not installed"
@@ -29,7 +29,7 @@ def version(program: str) -> str:
 
 
 def describe(program: Path, scratch: Scratch) -> list[str]:
-    """Lines of a list."""
+    """The lines of a list."""
     memory = int(field("/proc/meminfo", "MemTotal").split()[0]) / (1 << 20)
     release = platform.freedesktop_os_release().get("PRETTY_NAME", "unknown")
     busy = ", ".join(f"{load:.1f}" for load in os.getloadavg())

@@ -9,12 +9,12 @@ from single import disk, sized
 
 PARALLEL = 16
 
-# Of floor.c, with as many threads.
+# The number of threads of floor.c.
 FLOORS = {"the spool's system calls alone, 1 thread": 1, "the same, 2 threads": 2}
 
 
 def floors(bench: Bench, urls: list[str], size: int) -> list[Candidate]:
-    """What the protocol costs without a network: no worker that keeps it can be faster."""
+    """The cost of the protocol without a network: no worker that follows it can be faster."""
     program = bench.scratch.root / "floor"
     source = Path(__file__).parent / "floor.c"
     subprocess.run(["cc", "-O2", "-pthread", "-o", str(program), str(source)], check=True)

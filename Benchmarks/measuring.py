@@ -1,4 +1,4 @@
-"""Runs one command and says what it cost; runs several in turn, so that a noisy machine is unfair to none of them."""
+"""Runs a command and measures its cost; runs several in turn, so that a noisy machine affects all of them."""
 
 import os
 import signal
@@ -9,17 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# No run takes longer unless it hangs.
+# A run that takes longer hangs.
 TIME_LIMIT = 1800
 
 
 class Failed(Exception):
-    """A command that did not do what it was there for: it has no figures."""
+    """A command that failed: it has no figures."""
 
 
 @dataclass
 class Cost:
-    """What one run took: seconds of wall clock and of CPU, peak resident set in bytes."""
+    """The cost of one run: seconds of wall clock and of CPU, peak resident set in bytes."""
 
     wall: float
     cpu: float
@@ -28,14 +28,14 @@ class Cost:
 
 @dataclass
 class Candidate:
-    """One of those compared: what it runs, what has to be there before, and what has to be there after."""
+    """One of the compared tools: what it runs, what is prepared before a run, and what is checked after it."""
 
     name: str
     command: list[str]
     prepare: Callable[[], None] = lambda: None
-    # Called with True after the first run, to look at every byte: nobody wins by failing.
+    # Called with True after the first run, to check every byte.
     check: Callable[[bool], None] = lambda thorough: None
-    # Without GNU time in between, for what takes but milliseconds; the resident set is then taken in runs of its own.
+    # Without GNU time, for commands that take only milliseconds; the resident set is then measured in separate runs.
     direct: bool = False
 
 
@@ -61,7 +61,7 @@ class Series:
 
 
 class Runner:
-    """Starts commands with an environment in which no file of the user's changes what they do."""
+    """Starts commands with an environment in which no file of the user affects them."""
 
     def __init__(self, home: Path):
         self.log = home / "output"
@@ -69,21 +69,21 @@ class Runner:
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
 
     def spawn(self, command: list[str]) -> int:
-        """Starts it in a process group of its own; what it prints goes into a file. Gives its process id."""
+        """Starts it in its own process group, with its output in a file. Returns its process id."""
         null = (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)
         output = (os.POSIX_SPAWN_OPEN, 1, str(self.log), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         actions = [null, output, (os.POSIX_SPAWN_DUP2, 1, 2)]
         return os.posix_spawnp(command[0], command, self.environment, file_actions=actions, setpgroup=0)
 
     def said(self) -> str:
-        """The end of what the last command printed."""
+        """The last lines that the last command printed."""
         return self.log.read_text(errors="replace")[-400:].strip()
 
     def measure(self, command: list[str], direct: bool = False) -> Cost:
         """Runs it to its end.
 
-        The resident set that wait4(2) tells of a child is never less than its parent's was when it was started
-        (exec(2) hands the maximum on), and Python's is larger than curl's. So GNU time, which is small, stands between.
+        The resident set that wait4(2) reports of a child is at least that of its parent when it was started (exec(2)
+        keeps the maximum), and Python's is larger than curl's. So GNU time, which is small, starts it.
         """
         between = [] if direct else ["time", "--quiet", "--format=%M", f"--output={self.rss_file}"]
         start = time.perf_counter()
@@ -106,13 +106,13 @@ class Runner:
 
 
 def settle() -> None:
-    """Writes out what the last run left, so that it isn't written in the time of the next."""
+    """Writes the last run's dirty pages to the disk, so that they are not written during the next run."""
     os.sync()
 
 
 def alternate(runner: Runner, candidates: list[Candidate], runs: int) -> dict[str, Series]:
-    """Runs A B C, C B A, A B C …: what disturbs the machine for a while disturbs all, and nobody always comes after the same one, whose memory
-    and disk it finds as that one left them. One that fails is left out from then on."""
+    """Runs A B C, C B A, A B C …: a disturbance affects all of them, and no tool always runs after the same one, whose
+    use of memory and disk may affect it. A tool that fails is left out from then on."""
     series = {candidate.name: Series(candidate.command) for candidate in candidates}
     for number in range(runs):
         for candidate in candidates if number % 2 == 0 else reversed(candidates):
@@ -151,7 +151,7 @@ def cpu_time(process: int) -> float:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str, pause: float = 0.0005) -> float:
-    """Waits for it; gives the time, by perf_counter, at which it was so."""
+    """Waits for the condition; returns the time, by perf_counter, at which it was true."""
     end = time.perf_counter() + seconds
     while not condition():
         if time.perf_counter() > end:
@@ -161,6 +161,6 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str, pause: 
 
 
 def stop(process: int, number: int) -> None:
-    """Sends a signal to a child of ours and takes its end in."""
+    """Sends a signal to a child process and waits for its end."""
     os.kill(process, number)
     os.waitpid(process, 0)

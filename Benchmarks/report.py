@@ -54,7 +54,7 @@ def seconds(value: float) -> str:
 
 
 def commands(series: dict[str, Series], bench: Bench) -> list[str]:
-    """What was run, without this machine's directories and ports."""
+    """The commands, without this machine's directories and ports."""
     lines = ["```sh"]
     for one in series.values():
         text = shlex.join(one.command)

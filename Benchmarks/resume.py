@@ -1,4 +1,4 @@
-"""The row of resuming: how long until a long partial file grows again."""
+"""The row of resuming: the time until a long partial file grows again."""
 
 import os
 import re
@@ -14,9 +14,9 @@ from server import zeros_crc32
 from single import sized
 
 GIB = 1 << 30
-# What may lie beyond the last checkpoint of a killed worker (spool(5), checkpoint).
+# The data that may be beyond the last checkpoint of a killed worker (spool(5), checkpoint).
 BEYOND = 256 << 20
-# Long enough to be begun and stopped.
+# A file that is large enough to be started and stopped.
 SHORT = 256 << 20
 
 
@@ -33,10 +33,10 @@ def time_to_grow(bench: Bench, command: list[str], file: Path, length: int) -> C
 
 
 class Interrupted:
-    """A job of spoolrun's that was stopped after 50 GiB: really begun while the served file was short, so that the disk need not have
-    room for all of it, then the file, the data and the journal made longer.
+    """A job of spoolrun that was stopped after 50 GiB. It is really started with a short file, so that the disk needs
+    no space for all of it. Then the file, the data and the journal are made longer.
 
-    What was served are zeros, so that the data needs no room and its CRC-32 is known without reading it.
+    The file consists of zeros, so that the data needs no space and its CRC-32 is known without reading it.
     """
 
     def __init__(self, bench: Bench, url: str, source: Path, length: int):
@@ -46,7 +46,7 @@ class Interrupted:
         self.command = [str(bench.program), "--once", str(bench.clients.spool)]
 
     def prepare(self, marked: int) -> None:
-        """Data of `length`, of which the journal knows the CRC-32 up to `marked`."""
+        """Data of `length`, whose CRC-32 is in the journal up to `marked`."""
         whole = self.source.stat().st_size
         os.truncate(self.source, SHORT)
         short = self.validators()
@@ -70,7 +70,8 @@ class Interrupted:
         os.truncate(self.part, self.length)
 
     def validators(self) -> tuple[str, str]:
-        """What the journal says of the file as it is served now; not its date, which is too young to be a strong validator."""
+        """What the journal says about the file that is served now; not its date, which is too young to be a strong
+        validator."""
         with urllib.request.urlopen(urllib.request.Request(self.url, method="HEAD")) as answer:
             fields = answer.headers
         return f"size={fields['Content-Length']}", fields["ETag"].strip('"')

@@ -1,4 +1,4 @@
-"""What a row of the benchmark is: its figures, and the goals that they are held against."""
+"""A row of the benchmark: its figures, and the goals for them."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +11,13 @@ from server import Server
 
 @dataclass
 class Goal:
-    """A figure beside what it should be. `measured` is None where there was nothing to measure."""
+    """A figure and its goal. `measured` is None if nothing could be measured."""
 
     text: str
     measured: float | None
     limit: float
     unit: str = "×"
-    # Whether the figure should be at least the limit, not at most.
+    # Whether the limit is a minimum, not a maximum.
     at_least: bool = False
 
     @property
@@ -29,18 +29,18 @@ class Goal:
 
 @dataclass
 class Result:
-    """What came of a row. `rates` makes a column of how many units a second each candidate did: (unit, count)."""
+    """The results of a row. `rates` adds a column with the units per second of each tool: (unit, count)."""
 
     title: str
     series: dict[str, Series] = field(default_factory=dict)
     goals: list[Goal] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     rates: tuple[str, float] | None = None
-    # A table of its own: the header, then the rows.
+    # An additional table: the header, then the rows.
     table: list[list[str]] = field(default_factory=list)
 
     def ratio(self, of: str, to: str, what: str = "wall") -> float | None:
-        """Of two candidates' medians; None if one of them failed."""
+        """The ratio of two tools' medians; None if one of them failed."""
         one, other = self.series[of], self.series[to]
         if not one.costs or not other.costs or one.failure or other.failure:
             return None
@@ -56,7 +56,7 @@ class Result:
 
 @dataclass
 class Bench:
-    """What all rows share."""
+    """What all rows have in common."""
 
     program: Path
     scratch: Scratch

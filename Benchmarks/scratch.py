@@ -1,4 +1,4 @@
-"""Where all files of a benchmark are: one directory on ext4, where the served files, the spools and the outputs share a disk."""
+"""The directory of all files of a benchmark, on ext4: the served files, the spools and the outputs share a disk."""
 
 import os
 import shutil
@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 IMAGE_SIZE = 64 << 30
-# Files from this size on are few, and take room.
+# Files of at least this size are few, and need space.
 LARGE = 1 << 20
 
 
 def file_system(path: Path) -> tuple[str, str]:
-    """Type and source of the file system that holds `path`, from the longest mount point above it."""
+    """Type and source of the file system of `path`, from the longest mount point above it."""
     best = ("", "", "")
     for line in Path("/proc/self/mounts").read_text().splitlines():
         source, point, kind = line.split()[:3]
@@ -23,7 +23,7 @@ def file_system(path: Path) -> tuple[str, str]:
 
 
 class Scratch:
-    """Made anew at the start, gone at the end. On a disk with another file system it is in a loop image with ext4."""
+    """Made at the start, removed at the end. On a disk with another file system, it is in a loop image with ext4."""
 
     def __init__(self, at: Path):
         self.at = at.resolve()
@@ -61,9 +61,9 @@ class Scratch:
     def fresh(self, name: str) -> Path:
         """An empty directory of that name.
 
-        What stood there is put aside until the end, but for large files: ext4 skips inodes that were deleted in the last
-        minutes, one by one, so that whoever makes files after thousands were deleted pays for that (measured: 2,000
-        files took curl 0.1 s, and up to 6 s then).
+        Its earlier contents are moved aside until the end, except large files: ext4 skips inodes that were deleted in
+        the last minutes, one by one, which slows down whoever makes files after thousands were deleted (measured: 2,000
+        files took curl 0.1 s, and then up to 6 s).
         """
         path = self.root / name
         if path.exists():

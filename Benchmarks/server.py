@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nginx import Nginx, free_port
 
-# Of the http block.
+# Directives of the http block.
 DIRECTIVES = """
   access_log off;
   sendfile on;
@@ -62,7 +62,7 @@ class Server:
         self.nginx.stop()
 
     def add_file(self, name: str, size: int) -> Path:
-        """A file of random bytes. What was just written is in the page cache, as the served file has to be."""
+        """A file of random bytes. It was just written, so it is in the page cache, as the served file has to be."""
         path = self.www / name
         block = os.urandom(min(size, 64 * BLOCK))
         with open(path, "wb") as file:
@@ -72,7 +72,7 @@ class Server:
         return path
 
     def add_sparse(self, name: str, size: int) -> Path:
-        """A file of zeros that takes no room."""
+        """A file of zeros that needs no space."""
         path = self.www / name
         with open(path, "wb") as file:
             file.truncate(size)
@@ -89,7 +89,8 @@ class Server:
 
 
 def zeros_crc32(count: int) -> int:
-    """CRC-32 of `count` zero bytes, without reading them: each step is linear, so it is squared (as in crc32_combine)."""
+    """CRC-32 of `count` zero bytes, without reading them: each step is linear, so it is squared (as in crc32_combine).
+    """
 
     def times(matrix: list[int], vector: int) -> int:
         result, row = 0, 0
@@ -100,7 +101,7 @@ def zeros_crc32(count: int) -> int:
             row += 1
         return result
 
-    # What one zero byte makes of each single bit of the register.
+    # The effect of one zero byte on each bit of the register.
     table = [zlib.crc32(b"\0", 1 << bit) ^ zlib.crc32(b"\0", 0) for bit in range(32)]
     # The register is complemented on the way in and out, hence this constant beside the linear part.
     register = 0xFFFFFFFF

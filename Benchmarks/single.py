@@ -18,7 +18,7 @@ def sized(count: int) -> str:
 
 
 def disk(bench: Bench, size: int) -> Candidate:
-    """As many bytes from memory to the disk: who makes them durable cannot be faster."""
+    """Writes as many bytes from memory to the disk: no tool that makes them durable can be faster."""
     output = str(bench.clients.out / "zeros")
     command = ["dd", "if=/dev/zero", f"of={output}", "bs=1M", f"count={size >> 20}", "conv=fdatasync", "status=none"]
     return Candidate("dd, to the disk", command, bench.clients.fresh)
@@ -83,7 +83,7 @@ def connections(bench: Bench) -> Result:
     ]
     result.series = alternate(bench.runner, candidates, bench.runs)
     for peer in ("aria2c -x8", "axel -n8"):
-        # Rates, so the other way round than times.
+        # These are rates, so the ratio is inverted.
         result.goals.append(Goal(f"{peer} (rate)", result.ratio(peer, "spoolrun"), 1.0, at_least=True))
     source.unlink()
     return result

@@ -1,4 +1,4 @@
-"""The row with a million jobs waiting."""
+"""The row with a million waiting jobs."""
 
 import os
 import signal
@@ -13,15 +13,16 @@ OPTIONS = ["--jobs", "16", "--per-host", "16"]
 
 
 def is_empty(directory: Path) -> bool:
-    """Reads no more of it than it must: a directory of a million names takes its time."""
+    """Reads only the start of the directory, because reading a million names takes time."""
     with os.scandir(directory) as entries:
         return not any(True for _ in entries)
 
 
 def run_for(bench: Bench, jobs: int, seconds: float, *extra: str) -> tuple[float, float, int]:
-    """Starts a worker that stays on `jobs` waiting jobs, and stops it after so many seconds, or when all are done.
+    """Starts a watching worker on `jobs` waiting jobs, and stops it after this number of seconds, or when all are done.
 
-    Gives the seconds to the first payload in its place, the jobs per second from then on, and the peak resident set.
+    Returns the seconds until the first payload is published, the jobs per second from then on, and the peak resident
+    set.
     """
     bench.clients.drop([f"{bench.server.http}/many/{number:07}" for number in range(jobs)])
     settle()

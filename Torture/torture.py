@@ -1,5 +1,5 @@
-"""All of it, and at the end a table of what each part was tried with and what came of it. The soak, which waits for most of its hour, plays
-beside the others, which come one after the other. A part that fails does not keep the next from its turn: `make torture`."""
+"""Runs all rigs: `make torture`. At the end it prints a table of what each rig tried and found. The soak mostly waits,
+so it runs beside the others, which run one after the other. If a rig fails, the next one runs all the same."""
 
 import argparse
 import re
@@ -9,7 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-# Targets of the Makefile, and which lines of what they print say fault, cases and outcome.
+# Targets of the Makefile, and the lines of their output that have the fault, the number of cases and the outcome.
 PARTS = {
     "model": r"(ok|FAILED) ",
     "sanitize": r".*Test run with",
@@ -29,7 +29,7 @@ PARTS = {
     "soak": r" *\d+  |\d+ jobs: |\d+ looks at rest",
 }
 BESIDE = "soak"
-# More than by itself.
+# More than when it runs alone.
 VARIABLES = {"random": ["TRIALS=100000"]}
 
 
@@ -44,12 +44,12 @@ class Outcome:
     def verdict(self) -> str:
         if self.status != 0:
             return "FAILED"
-        # Without root or loop devices, parts say so and do nothing.
+        # Without root or loop devices, a rig says so and does nothing.
         return "ok" if self.rows else "LEFT OUT"
 
 
 def play(part: str) -> Outcome:
-    """Runs a part, lets all that it prints through under its name, and keeps the rows of the table."""
+    """Runs a rig, prints its output under its name, and keeps its rows of the table."""
     begun = time.monotonic()
     rows = []
     with subprocess.Popen(["make", "--no-print-directory", part, *VARIABLES.get(part, [])], stdout=subprocess.PIPE, text=True, errors="replace") as process:
@@ -68,7 +68,7 @@ def main() -> int:
         if part not in PARTS:
             parser.error(f"there is no part {part}")
     parts = options.parts or list(PARTS)
-    # Both would build it at once.
+    # Otherwise both would build it at the same time.
     subprocess.run(["make", "--no-print-directory", "setup", "all"], check=True)
     with ThreadPoolExecutor() as pool:
         beside = [pool.submit(play, part) for part in parts if part == BESIDE]

@@ -1,5 +1,5 @@
-"""How many files there are of each job's text, whatever is done to them. A worker moves and copies, but neither adds nor takes one away, so every
-change is one of these."""
+"""Counts the files with each job's text, whatever happens to them. A worker moves and copies jobs, but neither adds nor
+removes one, so each change of the count is made here."""
 
 import ctypes
 import errno
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import IO
 
 STATES = ("new", "cur", "partial", "hold", "failed", "done")
-# Of the world: it has moved, something else stands there, it is no file.
+# Errors that a busy spool may cause: the file has moved, something else has its name, it is no file.
 WAYS = {errno.ENOENT, errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.ENOTEMPTY, errno.ENAMETOOLONG, errno.EPERM}
 LIBC = ctypes.CDLL(None, use_errno=True)
 AT_FDCWD, RENAME_NOREPLACE = -100, 1
-# A job's token is its output, which stands in one of its first lines.
+# A job's token is its output, which one of its first lines has.
 TOKEN = re.compile(rb"^output: (payload-\d{6})\n", re.MULTILINE)
 HEAD = 1024
 CLAIM = re.compile(r":[^:]*\.[0-9]+\.[0-9a-f]{8}$")
@@ -25,15 +25,15 @@ CLAIM = re.compile(r":[^:]*\.[0-9]+\.[0-9a-f]{8}$")
 
 @dataclass
 class Text:
-    # On which server.
+    # The server that has the file.
     file: str
-    # The version that alone is right; None for any.
+    # The only version that is right; None for any.
     version: int | None
-    # How many files of it there should be.
+    # The expected number of files.
     files: int = 0
-    # Fewer may be right: several names of one file, or a command that may have met another job of the name.
+    # Fewer may be right: several names of one file, or a command that may have changed another job of the name.
     is_uncertain: bool = False
-    # By what a person did it may be no valid job any more, or stand where no worker looks.
+    # Because of what a person did, it may be no valid job any more, or be where no worker looks.
     is_spoiled: bool = False
 
 
@@ -42,16 +42,16 @@ class Accounts:
     spool: Path
     diary: IO[str]
     texts: dict[str, Text] = field(default_factory=dict)
-    # Whoever bore a name, without numbers and the like.
+    # The jobs that had a name, without numbers and suffixes.
     by_name: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def note(self, what: str) -> None:
         self.diary.write(what.encode(errors="backslashreplace").decode().replace("\n", "\\n") + "\n")
 
-    # MARK: what is where
+    # MARK: places
 
     def listed(self, state: str) -> list[str]:
-        """Sorted, so that a seed chooses the same of the same. Without dots, data and records."""
+        """Sorted, so that a seed always chooses the same. Without hidden files, data and records."""
         return sorted(name for name in os.listdir(self.spool / state) if not name.startswith(".") and not name.endswith((".part", ".record")))
 
     def place(self, state: str, name: str) -> str:
@@ -77,14 +77,14 @@ class Accounts:
     # MARK: changes
 
     def add(self, token: str | None, path: str) -> None:
-        """There is one more file of it."""
+        """Counts one more file of it."""
         if token:
             self.texts[token].files += 1
             self.by_name[bare(path)].add(token)
         self.note(f"  + {path} {token}")
 
     def create(self, path: str, text: bytes) -> bool:
-        """As a shell's > does it, with noclobber."""
+        """Like a shell's `>` with noclobber."""
         try:
             descriptor = opened_to_write(path, os.O_EXCL)
         except OSError as error:
@@ -95,23 +95,23 @@ class Accounts:
         return True
 
     def remove(self, path: str) -> bool:
-        """As rm does it."""
+        """Like rm."""
         try:
-            with Held(path) as held:
+            with KeptOpen(path) as kept:
                 os.unlink(path)
-                self.note(f"  - {path} {held.token}")
-                self.has_gone(held, path)
+                self.note(f"  - {path} {kept.token}")
+                self.has_gone(kept, path)
         except OSError as error:
             return missed(error)
         return True
 
-    def has_gone(self, held: "Held", path: str) -> None:
-        """`path` named this file when it was opened, and has been removed since."""
-        if held.has_lost_a_name():
-            if held.token:
-                self.texts[held.token].files -= 1
-        elif held.is_open():
-            # A worker had moved the file before: another file was removed.
+    def has_gone(self, kept: "KeptOpen", path: str) -> None:
+        """`path` was this file when it was opened, and has been removed since."""
+        if kept.has_lost_a_name():
+            if kept.token:
+                self.texts[kept.token].files -= 1
+        elif kept.is_open():
+            # A worker had moved the file before, so another file was removed.
             self.note(f"  ? {path}")
             self.doubt(path)
 
@@ -120,7 +120,7 @@ class Accounts:
             self.texts[token].is_uncertain = True
 
     def move(self, source: str, target: str) -> bool:
-        """As mv -n does it."""
+        """Like mv -n."""
         token = self.token(source)
         if LIBC.renameat2(AT_FDCWD, os.fsencode(source), AT_FDCWD, os.fsencode(target), RENAME_NOREPLACE) != 0:
             return missed(OSError(ctypes.get_errno(), target))
@@ -128,15 +128,15 @@ class Accounts:
         return True
 
     def replace(self, source: str, target: str) -> bool:
-        """As mv does it: what is there goes."""
+        """Like mv, which replaces what has the name."""
         token = self.token(source)
         try:
-            with Held(target) as held:
+            with KeptOpen(target) as kept:
                 os.rename(source, target)
                 self.follow(token, source, target)
-                if held.has_lost_a_name() and held.token:
-                    self.texts[held.token].files -= 1
-                    self.note(f"  - {target} {held.token}, replaced")
+                if kept.has_lost_a_name() and kept.token:
+                    self.texts[kept.token].files -= 1
+                    self.note(f"  - {target} {kept.token}, replaced")
         except OSError as error:
             return missed(error)
         return True
@@ -149,7 +149,7 @@ class Accounts:
                 self.spoil(token)
 
     def link(self, source: str, target: str) -> bool:
-        # Before: a worker may have taken it a moment after.
+        # Before the move, because a worker may take it right after.
         token = self.token(source)
         try:
             os.link(source, target, follow_symlinks=False)
@@ -161,7 +161,8 @@ class Accounts:
         return True
 
     def rewrite(self, path: str, text: bytes, inode: int) -> bool:
-        """In place, cut to nothing first, as editors do it that keep the inode; `inode`: what was read. One that has moved on is made anew."""
+        """Writes in place, truncating first, as editors do that keep the inode. `inode`: that of the file that was
+        read. If it has moved, a new file is made."""
         try:
             descriptor = opened_to_write(path, os.O_TRUNC)
         except OSError as error:
@@ -177,7 +178,7 @@ class Accounts:
     # MARK: the end
 
     def instances(self) -> defaultdict[str, list[str]]:
-        """All files that hold a job's text, by its token; but not a copy in tmp that a worker was killed over."""
+        """All files with a job's text, by its token; but not a copy in tmp that a killed worker left."""
         found: defaultdict[str, list[str]] = defaultdict(list)
         for state in ("tmp", *STATES):
             for directory, _, names in os.walk(self.spool / state):
@@ -188,15 +189,15 @@ class Accounts:
         return found
 
 
-class Held:
-    """The file that `path` names now, kept open to see afterwards whether it has lost a name. There may be none."""
+class KeptOpen:
+    """Keeps the file at `path` open, to see afterwards whether it has lost a name. There may be no file."""
 
     def __init__(self, path: str):
         self.descriptor = opened(path)
         self.token: str | None = None
         self.links = 0
 
-    def __enter__(self) -> "Held":
+    def __enter__(self) -> "KeptOpen":
         if self.descriptor is not None:
             try:
                 self.token, self.links = token_of(self.descriptor), os.fstat(self.descriptor).st_nlink
@@ -225,7 +226,7 @@ def opened(path: str) -> int | None:
 
 
 def opened_to_write(path: str, flag: int) -> int:
-    """Waits neither for a pipe's reader, nor longer than a worker has a lease, which is for a moment."""
+    """Waits neither for the reader of a pipe, nor long for a worker's lease, which is short."""
     while True:
         try:
             return os.open(path, os.O_WRONLY | os.O_CREAT | flag | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
@@ -255,7 +256,7 @@ def read(path: str) -> bytes | None:
 
 
 def missed(error: OSError) -> bool:
-    """False; what else than the ways of the world is wrong is raised."""
+    """Returns False; raises any error that a busy spool does not cause."""
     if error.errno not in WAYS:
         raise error
     return False

@@ -1,4 +1,4 @@
-"""What people do with commands."""
+"""Changes jobs with commands, as people do."""
 
 import os
 
@@ -16,7 +16,7 @@ class Commands(Stage):
             self.ask("status", *self.chance.choice([[], ["--all"], ["--json"]]))
             return
         if gesture != "cancel" and self.chance.random() < 0.03:
-            # A --all takes what is there; nothing goes by it.
+            # With --all the command takes all jobs, so the name does not matter.
             for descriptor, _, _ in self.writing:
                 self.accounts.spoil(token_of(descriptor))
             self.ask(gesture, "--all")
@@ -34,7 +34,7 @@ class Commands(Stage):
             self.ask(gesture, "--", self.chance.choice([name, name, f"{state}/{name}"]))
 
     def cancel(self, path: str, state: str, name: str) -> None:
-        """By what the command says it is known whom it has met."""
+        """The command's output tells which job it changed."""
         token = self.accounts.token(path)
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -1,5 +1,6 @@
-"""Many workers of two hosts on one spool, killed, stopped past their lease and replaced at random, while the files on the server change.
-Ends with 1 unless each job is done once, with one version of its file. `make torture` runs it."""
+"""Runs many workers of two hosts on one spool. They are killed, stopped past their lease and replaced at random, while
+the files on the server change. Ends with 1 unless each job is done once, with one version of its file. `make torture`
+runs it."""
 
 import argparse
 import os
@@ -18,7 +19,8 @@ from rig import options_parser, workplace
 from server import Server
 from verdict import Witness, problems
 
-# Seconds without a job done after which something hangs: a worker that stays looks at others' claims once a minute.
+# Seconds without a finished job after which something hangs: a worker that keeps running looks at other workers' claims
+# once a minute.
 PATIENCE = 200
 
 
@@ -40,7 +42,8 @@ class Crowd:
         self.fleet = fleet
         self.server = server
         self.chance = chance
-        # By fault: how often, how many claims were in hand, how many of them another worker took before the owner woke up.
+        # By fault: how often it happened, how many jobs were claimed then, how many of them another worker took before
+        # the owner woke up.
         self.cases: Counter[str] = Counter()
         self.in_hand: Counter[str] = Counter()
         self.taken: Counter[str] = Counter()
@@ -64,7 +67,7 @@ class Crowd:
                 self.undropped.append(job)
 
     def drop(self, job: str, lines: str = "") -> None:
-        # No attempt is to be the last one: what is looked for here is what faults do to jobs that can be done.
+        # No attempt may be the last one: the rig tests what faults do to jobs that can be done.
         file = self.spool / "tmp" / job
         file.write_text(f"url: {self.server.url(job)}\noutput: {job}\nattempts: 1000\n{lines}")
         file.rename(self.spool / "new" / job)
@@ -79,7 +82,7 @@ class Crowd:
         self.count("SIGKILL", worker)
         self.fleet.signal(worker, signal.SIGKILL)
         left = claims(self.spool, worker)
-        # Otherwise its own host's workers alone may take over.
+        # Otherwise only workers of its own host may take over.
         if self.chance.random() < 0.5:
             make_old(self.spool, left)
 
@@ -91,7 +94,7 @@ class Crowd:
 
     def stop(self) -> None:
         awake = self.fleet.awake()
-        # Somebody has to be left to take over.
+        # One worker has to be left to take over.
         if len(awake) > self.options.workers // 2:
             worker = self.chance.choice(awake)
             self.fleet.signal(worker, signal.SIGSTOP)
@@ -136,7 +139,7 @@ class Crowd:
     # MARK: the run
 
     def run(self) -> None:
-        """Faults until nearly all is done; then the rest in peace."""
+        """Makes faults until nearly all jobs are done; the rest run undisturbed."""
         faults = [self.kill, self.stop, self.change, self.drop_some, self.terminate, self.restart]
         weights = [10, 4, 5, 4, 2, 0.5]
         best, since, touched = -1, time.monotonic(), 0.0
@@ -164,13 +167,14 @@ class Crowd:
         self.fleet.end()
 
     def is_over(self) -> bool:
-        # Jobs move meanwhile: one that is claimed from partial/ is behind a look that comes in the order of its way, and before one in the reverse.
+        # Jobs move meanwhile. A job that is claimed from partial/ is missed by a look in the order in which jobs move,
+        # but not by one in reverse.
         states = ("new", "cur", "partial", "cur", "new")
         waiting = (name for state in states for name in os.listdir(self.spool / state))
         return not self.undropped and all(name.endswith(".part") for name in waiting)
 
     def retry_now(self) -> None:
-        """`touch partial/x`: after a fault, a job would wait for a minute and more."""
+        """`touch partial/x`: otherwise a job would wait for a minute or more after a fault."""
         for job in os.listdir(self.spool / "partial"):
             if not job.endswith(".part"):
                 try:
@@ -179,7 +183,7 @@ class Crowd:
                     pass  # Claimed meanwhile.
 
     def bury(self) -> None:
-        """Claims of the dead become old at last."""
+        """Makes the claims of dead workers old."""
         living = [worker.suffix for worker in self.fleet.workers]
         dead = [name for name in os.listdir(self.spool / "cur") if not any(suffix in name for suffix in living)]
         make_old(self.spool, dead)
@@ -222,8 +226,9 @@ def play(options: argparse.Namespace, work: Path) -> bool:
         crowd.prepare()
         begun = time.monotonic()
         crowd.run()
-        # A lock outlives its owner's sleep: only where hosts don't see each other's is a job taken from one that lives. If it is taken once more, by a
-        # worker of the sleeper's host, who sees its lock on the data, it takes another number, and the data is nobody's from then on.
+        # A sleeping worker keeps its locks. So a living worker loses a job only where hosts do not see each other's
+        # locks. If such a job is taken once more, by a worker of the sleeper's host, which sees the lock on the data,
+        # it gets another number, and no job has the data from then on.
         is_apart = options.locks == "apart"
         if is_apart:
             subprocess.run([options.program, "clean", spool], check=True, stdout=subprocess.DEVNULL)

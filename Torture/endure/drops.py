@@ -1,4 +1,4 @@
-"""Jobs as they are dropped: by several ways, under names as people and programs give them."""
+"""Drops jobs in several ways, under names as people and programs give them."""
 
 import os
 import time
@@ -7,11 +7,11 @@ import zlib
 from accounts import STATES, Text, is_no_name, missed
 from stage import CHANGING, FIXED, Stage
 
-# `\udcff` is a byte that is no UTF-8.
+# `\udcff` stands for a byte that is not UTF-8.
 NAMES = ["job-{}", "job-{}", "job-{}", "job-{}.torrent", "größe {}", 'a "b" \\{}', "latin-\udcff-{}"]
 NAMES += ["-dash-{}", "colon:{}", "a:b.{}.c", "tilde~{}", "*{}?", "{}"]
 STRANGE_NAMES = ["new\nline-{}", "esc\x1b[31m-{}", "tab\t{}", "{}.part", "x" * 190 + "{}", "{}.record", "\u202e{}"]
-# Neither done nor removed, beyond which nothing is dropped.
+# The number of open jobs from which on nothing is dropped.
 MOST_LIVING = 150
 
 
@@ -24,7 +24,7 @@ class Drops(Stage):
         is_strange = self.chance.random() < 0.02
         name = self.chance.choice(STRANGE_NAMES if is_strange else NAMES).format(number)
         if self.chance.random() < 0.05:
-            # Another's, or what a number makes of one.
+            # Another job's name, or one with a number.
             name = f"job-{self.chance.randrange(max(1, number - 30), number + 1)}{self.chance.choice(['', '~2', '~2~2'])}"
         text = self.text(token)
         if is_no_name(name):
@@ -60,7 +60,7 @@ class Drops(Stage):
         return "".join(f"{line}\n" for line in lines).encode()
 
     def begin_writing(self, token: str, target: str, text: bytes) -> bool:
-        """The first line first, and the rest while a worker looks."""
+        """Writes the first line first, and the rest while a worker looks."""
         try:
             descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         except OSError as error:

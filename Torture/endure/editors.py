@@ -1,4 +1,4 @@
-"""How editors save, call by call: under a worker that takes what stands in `new`."""
+"""Saves files as editors do, call by call, while a worker takes what is in `new`."""
 
 import os
 import random
@@ -25,7 +25,8 @@ class Editors:
         }
 
     def edit(self, path: str) -> str | None:
-        """Saves the job at `path` with a comment more; which way, or nothing where there is none to be edited."""
+        """Saves the job at `path` with one more comment. Returns how it was saved; nothing if there is no job to edit.
+        """
         text = read(path)
         if text is None or (token := self.accounts.token(path)) is None:
             return None
@@ -34,16 +35,15 @@ class Editors:
         except OSError as error:
             missed(error)
             return None
-        # What a person writes at the end of a journal, or loses of it, is theirs to answer for; it must not be lost all the same.
+        # A person is responsible for changes of the journal; the job must not be lost all the same.
         if self.accounts.is_begun(path) or "/cur/" in path or "/done/" in path:
             self.accounts.spoil(token)
         head, _, rest = text.partition(b"\n")
-        # Not longer each time.
+        # Otherwise it would grow each time.
         rest = re.sub(rb"\A(# x*\n)+", b"", rest)
         text = head + b"\n# " + b"x" * self.chance.randrange(40) + b"\n" + rest
         if self.chance.random() < 0.02:
-            # Saved without its end.
-            # Whose job it is, and the server's address, stay: no request goes elsewhere.
+            # It is saved without its end.
             kept = max(found.end() for pattern in KEPT if (found := re.search(pattern, text)))
             text = text[: max(kept, len(text) - self.chance.randrange(1, 20))]
             self.accounts.spoil(token)
@@ -63,7 +63,7 @@ class Editors:
         self.accounts.create(swap, b"b0VIM 9.0\0")
         self.accounts.create(probe, b"")
         self.accounts.remove(probe)
-        # rename(2): a backup from before goes.
+        # rename(2) replaces an older backup.
         if is_saved := self.accounts.replace(path, backup):
             self.accounts.create(path, text)
             self.accounts.remove(backup)
@@ -89,7 +89,7 @@ class Editors:
         return self.accounts.rewrite(path, text, inode)
 
     def sed(self, path: str, text: bytes, inode: int) -> bool:
-        """Its file has no dot in front, so for a moment it is a job."""
+        """The temporary file's name has no dot in front, so for a moment it is a job."""
         fresh = self.beside(path, "sed" + "".join(self.chance.choices("abcXYZ019", k=6)))
         return self.accounts.create(fresh, text) and self.accounts.replace(fresh, path)
 
@@ -98,7 +98,7 @@ class Editors:
         return self.accounts.create(fresh, text) and self.accounts.replace(fresh, path)
 
     def emacs(self, path: str, text: bytes, inode: int) -> bool:
-        """A lock that is a link to nowhere, a copy of its own in between, and a backup that stays."""
+        """Makes a lock that is a dangling link, a copy in between, and a backup that stays."""
         name = os.path.basename(path)
         lock, autosave = self.beside(path, f".#{name}"), self.beside(path, f"#{name}#")
         try:

@@ -1,4 +1,4 @@
-"""What goes wrong at the server and on the way to it. Each fault is over by itself, or when all are."""
+"""Faults of the server and of the network. Each fault ends by itself, or when all are ended."""
 
 import random
 import signal
@@ -11,12 +11,12 @@ from pathlib import Path
 from link import SERVER, Link
 from server import Server
 
-# Files of which a job may declare the CRC-32: they change only to be wrong for a while.
+# Files whose CRC-32 a job may declare: they only change to be wrong for a while.
 FIXED = [f"fixed-{number}" for number in range(60)]
-# Those of which any version is right.
+# Files of which any version is right.
 CHANGING = [f"changing-{number}" for number in range(40)]
 
-# A file's fault is a file of its name in the directory of the fault.
+# A file has a fault if a file of its name is in the fault's directory.
 DIRECTIVES = """
     listen {address}:443 ssl;
     ssl_certificate {work}/server.pem;
@@ -33,7 +33,7 @@ DIRECTIVES = """
 
 
 def make_certificates(work: Path) -> Path:
-    """For the server's address; returns the authority's file."""
+    """Makes a certificate for the server's address. Returns the authority's file."""
     made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
     authority = ["-subj", "/CN=soak", "-keyout", work / "ca.key", "-out", work / "ca.pem"]
     signed = ["-CA", work / "ca.pem", "-CAkey", work / "ca.key", "-keyout", work / "server.key", "-out", work / "server.pem"]
@@ -44,7 +44,7 @@ def make_certificates(work: Path) -> Path:
 
 
 def faulty_server(work: Path, link: Link, rate: str) -> Server:
-    """Its certificate and the faults' directories have to be in `work`."""
+    """The certificate and the faults' directories must be in `work`."""
     for fault in ("busy", "missing", "wait"):
         (work / fault).mkdir()
     directives = DIRECTIVES.format(address=SERVER, work=work)
@@ -55,11 +55,11 @@ class Faults:
     def __init__(self, server: Server, link: Link, rejected: Path, chance: random.Random):
         self.server = server
         self.link = link
-        # The verify hook says no to whose output has a file here.
+        # The verify hook rejects an output that has a file here.
         self.rejected = rejected
         self.chance = chance
         self.cases: Counter[str] = Counter()
-        # When each is over, and how.
+        # When each fault ends, and how.
         self.ends: dict[str, tuple[float, Callable[[], object]]] = {}
 
     def strike(self) -> None:
@@ -106,7 +106,7 @@ class Faults:
         self.server.change(self.chance.choice(CHANGING))
 
     def cut(self) -> None:
-        # What is established at this end may be gone at the other.
+        # The other end may have closed what is established at this end.
         if "cable" not in self.ends and "server" not in self.ends and (ports := self.link.connections()):
             self.cases["connection reset"] += 1
             self.link.reset(self.chance.choice(ports))
@@ -124,6 +124,6 @@ class Faults:
         self.begin("network down, and up again", "cable", (0.2, 6), self.link.pull, self.link.plug)
 
     def reject(self, output: str) -> None:
-        """The verify hook says no for a while."""
+        """The verify hook rejects it for a while."""
         marker = self.rejected / output
         self.begin("rejected by the verify hook", f"rejected {output}", (1, 10), marker.touch, marker.unlink)

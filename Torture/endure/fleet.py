@@ -1,4 +1,4 @@
-"""Workers on two hosts, each host with a name of its own and perhaps with a view of the spool of its own."""
+"""Workers on two hosts. Each host has its own name, and perhaps its own view of the spool."""
 
 import os
 import random
@@ -8,9 +8,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-# Seconds for the end of a worker that was told to.
+# Seconds in which a worker that was told to stop must end.
 PATIENCE = 60
-# Beyond the lease (spool(5)), whatever the clock does meanwhile.
+# Longer than the lease (spool(5)), whatever the clock does meanwhile.
 PAST_LEASE = 1000
 
 
@@ -26,17 +26,17 @@ class Worker:
     process: subprocess.Popen
     log: Path
     is_stopped: bool = False
-    # The signal that it was given to end it.
+    # The signal that was sent to end it.
     ended_by: int = 0
 
     @property
     def suffix(self) -> str:
-        """By which its claims are known."""
+        """What the names of its claims end in."""
         return f":{self.host.name}.{self.process.pid}."
 
 
 def uts_namespace() -> list[str]:
-    """What a command is put behind to have a host name of its own."""
+    """The command line in front of a command that gives it its own host name."""
     command = ["unshare", "--uts"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--uts"]
     if subprocess.run([*command, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
         raise SystemExit(f"{' '.join(command)}: not allowed here, so there are no two hosts to be had")
@@ -48,8 +48,8 @@ def can_mount() -> bool:
 
 
 class Mounts:
-    """The spool as two hosts see a shared file system without locks between them: two FUSE mounts of one directory, which
-    keep flock(2) to themselves, cache names for a second, and have page caches of their own."""
+    """The spool as two hosts see a shared file system without locks between them: two FUSE mounts of one directory,
+    which keep flock(2) to themselves, cache names for a second, and have their own page caches."""
 
     def __init__(self, spool: Path, points: list[Path]):
         self.spool = spool
@@ -67,7 +67,8 @@ class Mounts:
 
 
 class Fleet:
-    """Keeps a number of workers alive, in turn on each host, in turn staying and with --once. `fine`: the statuses that they may end with."""
+    """Keeps a number of workers running: in turn on each host, and in turn as watchers and with --once. `fine`: the
+    exit statuses that they may have."""
 
     def __init__(
         self, program: Path, hosts: list[Host], size: int, logs: Path, chance: random.Random, fine: tuple[int, ...] = (0, 75)
@@ -95,7 +96,7 @@ class Fleet:
         return worker
 
     def refill(self) -> None:
-        """Buries who has ended, and starts others in their place."""
+        """Collects workers that have ended, and starts others."""
         for worker in [worker for worker in self.workers if worker.process.poll() is not None]:
             self.workers.remove(worker)
             self.judge(worker)
@@ -106,7 +107,7 @@ class Fleet:
         status = worker.process.returncode
         said = worker.log.read_text(errors="replace").splitlines()
         is_killed = worker.ended_by == signal.SIGKILL and status == -signal.SIGKILL
-        # Before it could take the signal for a wish.
+        # Before it handled the signal.
         is_unborn = worker.ended_by == signal.SIGTERM and status == -signal.SIGTERM and not said
         if not is_killed and not is_unborn and status not in self.fine:
             self.problems.append("\n    ".join([f"a worker ended with {status}; its last words:", *said[-5:]]))
@@ -140,7 +141,7 @@ def claims(spool: Path, worker: Worker) -> list[str]:
 
 
 def make_old(spool: Path, names: list[str]) -> None:
-    """As if the lease had run out."""
+    """Makes the claims look as if the lease had expired."""
     for name in names:
         try:
             past = os.stat(spool / "cur" / name).st_mtime - PAST_LEASE

@@ -1,6 +1,6 @@
-"""Random gestures of people and editors in a spool on which three workers of two hosts work: moves between any two directories, files saved in every
-way, commands, names and things that are no jobs. Ends with 1 unless each job's text is where it must be, no payload is wrong, and no worker was
-impressed: `make gestures`."""
+"""Changes a spool at random as people and editors do, while three workers of two hosts work on it: moves between any
+two directories, files saved in every way, commands, odd names, and files that are no jobs. Ends with 1 unless each
+job's text is where it must be, each payload is right, and no worker has failed: `make gestures`."""
 
 import argparse
 import json
@@ -26,9 +26,9 @@ from stage import CHANGING, FIXED, PATIENCE
 from verdict import Witness
 
 WORKERS = 3
-# Seconds (spool(5), "Dropping a job"), and one.
+# Seconds (spool(5), "Dropping a job"), and one more.
 SETTLING = 11
-# 1: a job was given up, which gestures lead to.
+# 1: a job was given up, which such changes may lead to.
 FINE = (0, 1, 75)
 
 
@@ -42,7 +42,7 @@ def arguments() -> argparse.Namespace:
 class Gestures(Hands, Commands):
     comparisons = 0
     made = 0
-    # What was done until then is judged all the same.
+    # What was done until then is checked all the same.
     is_told_to_end = False
 
     def end(self, *_: object) -> None:
@@ -94,7 +94,7 @@ class Gestures(Hands, Commands):
         self.fleet.signal(self.chance.choice(self.fleet.workers), signal.SIGTERM)
 
     def look(self) -> None:
-        """status agrees with ls, where nothing moves between two looks of our own."""
+        """Checks that status agrees with ls, if nothing moves between two looks."""
         before = self.counts()
         done = subprocess.run([self.program, "status", "--json", self.spool], capture_output=True, check=False)
         if done.returncode != 0:
@@ -105,7 +105,7 @@ class Gestures(Hands, Commands):
                 self.problems.append(f"status says {said}, ls {before}")
 
     def counts(self) -> dict[str, int]:
-        """As ls has it, in status' words."""
+        """The numbers by ls, in the words of status."""
         names = {state: {name for name in os.listdir(self.spool / state) if not name.startswith(".")} for state in STATES}
         failed = [name for name in names["failed"] if not is_beside(name, names["failed"])]
         return {"waiting": len(names["new"]), "paused": len(names["hold"]), "failed": len(failed), "done": len(names["done"])}
@@ -113,18 +113,18 @@ class Gestures(Hands, Commands):
     # MARK: the end
 
     def finish(self) -> None:
-        """Everything goes on that can; then three runs have to bring it to its end."""
+        """Lets all jobs continue that can; three runs then have to end all of them."""
         self.fleet.end()
         for path in [path for state in STATES for path in (self.spool / state).iterdir() if path.is_dir() and not path.is_symlink()]:
             self.discard(str(path))
         self.ask("release", "--all")
         self.ask("retry", "--failed")
-        # What lacks its last newline is left alone for so long.
+        # A job without its last newline is ignored for this time.
         time.sleep(SETTLING)
         for _ in range(3):
             for name in self.accounts.listed("partial"):
                 self.set_time(self.accounts.place("partial", name), time.time() - 1)
-            # Nobody lives who has them, and what was put there by hand has no owner.
+            # Their owners are dead, and files that were put there by hand have no owner.
             for name in self.accounts.listed("cur"):
                 self.set_time(self.accounts.place("cur", name), time.time() - PAST_LEASE)
             worker = self.fleet.start("--once")
@@ -148,7 +148,7 @@ class Gestures(Hands, Commands):
         )
         told: Counter[str] = Counter()
         for problem in found:
-            # Three of a kind are enough.
+            # Three of each kind are enough.
             kind = re.sub(r"[0-9'].*", "", problem, flags=re.DOTALL)
             told[kind] += 1
             if told[kind] <= 3:
@@ -159,7 +159,7 @@ class Gestures(Hands, Commands):
 
 
 def is_beside(name: str, names: set[str]) -> bool:
-    """Data that was set aside, or the record of something else."""
+    """Whether it is data that was set aside, or a record."""
     return name.endswith(".part") and name + ".record" not in names or name.endswith(".record") and name.removesuffix(".record") in names
 
 

@@ -1,4 +1,5 @@
-"""What people do by hand: with mv, cp, ln, touch and rm between any two directories, by mistake and on purpose, and with an editor."""
+"""Changes a spool by hand as people do: with mv, cp, ln, touch and rm between any two directories, by mistake and on
+purpose, and with an editor."""
 
 import os
 import time
@@ -7,14 +8,14 @@ from accounts import missed, read
 from editors import Editors
 from drops import Drops
 
-# In failed, beyond which it is emptied.
+# The number of files in failed at which it is emptied.
 MOST_FAILED = 150
 THINGS = ["directory", "full directory", "symlink", "link to a job", "fifo", "empty file", "junk", "unreadable name", "huge", "dot"]
 
 
 class Hands(Drops):
     def tidy(self) -> None:
-        """What people do with what piles up."""
+        """Empties directories that have become full."""
         failed = self.accounts.listed("failed")
         for name in self.chance.sample(failed, max(0, len(failed) - MOST_FAILED)):
             self.discard(self.accounts.place("failed", name))
@@ -32,7 +33,7 @@ class Hands(Drops):
         return self.accounts.remove(path)
 
     def move(self) -> None:
-        """Between any two directories. The mistakes, cur and done, are rarer."""
+        """Moves between any two directories. The mistakes, cur and done, are rarer."""
         if (found := self.any(*self.chance.choices([("new", "cur", "partial", "hold", "failed"), ("done",)], [30, 1])[0])) is None:
             return
         state, name = found
@@ -44,7 +45,7 @@ class Hands(Drops):
         elif self.chance.random() < 0.05:
             new_name = self.chance.choice(["renamed-{}", f"{name}.bak", f"{name}:alpha.1.0a", "x\x01{}"]).format(name)
         if target == "tmp":
-            # Where a worker's own have a claim's name.
+            # In cur, workers' files have the name of a claim.
             new_name = f"aside-{self.chance.randrange(10**9)}"
         if target in ("done", "tmp", "cur") or state == "done":
             self.accounts.spoil(self.accounts.token(path))
@@ -57,7 +58,7 @@ class Hands(Drops):
 
     def touch(self) -> None:
         if found := self.any("partial", "partial", "new", "hold", "cur", "failed"):
-            # In new, one in the future is not looked at.
+            # In new, a file with a time in the future is ignored.
             ahead = self.chance.choice([0, 0, 0, 5]) if found[0] == "partial" else 0
             self.count(f"touch {found[0]}", self.set_time(self.accounts.place(*found), time.time() + ahead))
 
@@ -66,7 +67,7 @@ class Hands(Drops):
             self.count(f"rm {found[0]}", self.discard(self.accounts.place(*found)))
 
     def copy(self) -> None:
-        """cp, under another name or into another directory: a second job."""
+        """cp, to another name or directory: makes a second job."""
         if found := self.any("new", "partial", "hold", "failed", "cur"):
             state, name = found
             if text := read(self.accounts.place(state, name)):
@@ -77,12 +78,12 @@ class Hands(Drops):
                 self.count("cp", self.accounts.create(target, text))
 
     def replace(self) -> None:
-        """mv over another job, which is gone then."""
+        """mv over another job, which is then gone."""
         if (source := self.any("new", "hold", "partial", "failed")) and (target := self.any("new", "hold", "failed")):
             self.count("mv over another", self.accounts.replace(self.accounts.place(*source), self.accounts.place(*target)))
 
     def glob(self) -> None:
-        """mv partial/x* hold/, which takes the data and editors' backups along."""
+        """mv partial/x* hold/, which also moves the data and editors' backups."""
         if (found := self.any("partial", "hold", "cur")) is None:
             return
         state, name = found
@@ -105,7 +106,7 @@ class Hands(Drops):
             self.count(f"ln {state} {target}", self.accounts.link(self.accounts.place(*found), self.accounts.place(target, name)))
 
     def thing(self) -> None:
-        """What is no job, wherever it falls."""
+        """Puts files that are no jobs anywhere."""
         state = self.chance.choice(["new", "new", "new", "hold", "partial", "failed", "cur"])
         names = self.accounts.listed("new") + [f"thing-{self.chance.randrange(10**6)}"]
         path = self.accounts.place(state, self.chance.choice(names))
@@ -139,7 +140,7 @@ class Hands(Drops):
             missed(error)
 
     def take_data(self) -> None:
-        """The data from under a job, which has to fetch it again."""
+        """Removes the data of a job, which then starts over."""
         if found := sorted(name for name in os.listdir(self.spool / "partial") if name.endswith(".part")):
             path = self.accounts.place("partial", self.chance.choice(found))
             way = self.chance.choice(["rm", "mv"])
@@ -154,7 +155,7 @@ class Hands(Drops):
                 missed(error)
 
     def append(self) -> None:
-        """echo >>, to jobs where no worker writes."""
+        """echo >> to a job that no worker writes to."""
         if (found := self.any("hold", "failed")) and (token := self.accounts.token(path := self.accounts.place(*found))):
             self.accounts.spoil(token)
             try:

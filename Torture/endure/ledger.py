@@ -1,4 +1,4 @@
-"""Which jobs were dropped, and where each of them stands."""
+"""Remembers which jobs were dropped, and finds where each of them is."""
 
 import re
 from collections import defaultdict
@@ -11,14 +11,14 @@ STATES = ("new", "cur", "partial", "hold", "failed", "done")
 
 @dataclass
 class Job:
-    # By which it is known: names may be shared, and a worker may give another.
+    # Identifies the job: names may be shared, and a worker may change them.
     output: str
     name: str
     file: str
     text: str
-    # The version of its file that alone is right; None for any.
+    # The only version of its file that is right; None for any.
     version: int | None
-    # It ends in failed, whatever is done.
+    # It ends in failed in any case.
     is_hopeless: bool
 
 
@@ -27,7 +27,7 @@ class Ledger:
     spool: Path
     jobs: dict[str, Job] = field(default_factory=dict)
     by_name: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    # Seen to be removed; and those for which a command that was told a name may have taken another's.
+    # Jobs whose removal was seen; and jobs that a command may have taken because they had the name that it was given.
     cancelled: set[str] = field(default_factory=set)
     perhaps_cancelled: set[str] = field(default_factory=set)
 
@@ -36,15 +36,15 @@ class Ledger:
         self.by_name[job.name].add(job.output)
 
     def living(self) -> int:
-        """How many are neither done nor cancelled, about."""
+        """About how many are neither done nor cancelled."""
         return sum(len(self.files(state)) for state in STATES if state != "done")
 
     def files(self, state: str) -> list[Path]:
-        """The jobs' files in it: no data, and no record of what is no job."""
+        """The files of jobs in it: no data, and no records of rejected files."""
         return [path for path in (self.spool / state).iterdir() if not path.name.endswith((".part", ".record"))]
 
     def places(self) -> dict[str, list[str]]:
-        """Where each job stands, by output."""
+        """The place of each job, by output."""
         found: dict[str, list[str]] = {output: [] for output in self.jobs}
         for state in STATES:
             for path in self.files(state):
@@ -52,14 +52,14 @@ class Ledger:
         return found
 
     def counts(self) -> dict[str, int]:
-        """As `ls | wc -l` has it, in status' words."""
+        """The numbers by `ls | wc -l`, in the words of status."""
         found = {state: len(self.files(state)) for state in STATES}
         return {"waiting": found["new"], "running": found["cur"], "paused": found["hold"], "failed": found["failed"], "done": found["done"]} | {
             "retrying or interrupted": found["partial"]
         }
 
     def problems(self) -> list[str]:
-        """What is wrong when everything has come to its end."""
+        """What is wrong at the end."""
         problems = []
         for output, states in self.places().items():
             job = self.jobs.get(output)
@@ -89,14 +89,14 @@ class Ledger:
                 problems.append(f"files/{output}: its {len(content)} bytes are not what was asked for")
         done = {output_of(path) for path in self.files("done")}
         problems += [f"{output}: done, without a payload" for output in sorted(done - outputs)]
-        # One that was cancelled at the last moment has left its payload.
+        # A job that was cancelled at the last moment has left its payload.
         problems += [f"files/{output}: nobody's" for output in sorted(outputs - done - self.cancelled - self.perhaps_cancelled)]
         problems += [f"{output}: done, and the hook was not told" for output in sorted(done - told)]
         return problems
 
 
 def output_of(path: Path) -> str | None:
-    """A job's output as its text has it; None where it isn't all there yet, or no file any more."""
+    """A job's output by its text; None if the text is incomplete, or the file is gone."""
     try:
         found = re.search(r"^output: (.*)\n", path.read_text(errors="surrogateescape"), re.MULTILINE)
     except FileNotFoundError:

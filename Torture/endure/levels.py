@@ -1,4 +1,4 @@
-"""What a process holds: memory, descriptors, threads, children; and whether that stays level."""
+"""Measures what a process uses (memory, descriptors, threads, children), and whether that stays level."""
 
 import os
 import statistics
@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-# How much more of all its memory a worker may have in the last quarter than in the first. In a few minutes it doesn't meet all that it will
-# meet. Code counts as resident as it is used, and is let go of at times.
+# How much more memory a worker may use in the last quarter than in the first. In a few minutes it does not meet
+# everything. Code becomes resident when it is used, and is dropped at times.
 MEMORY_GROWTH = {"anonymous": 0.05, "resident": 0.1}
 MEMORY_SLACK = 8 << 10
 LONG = 1200
-# At rest, without which nothing can be said.
+# Samples at rest that a verdict needs.
 FEWEST_LOOKS = 5
 
 
@@ -23,7 +23,7 @@ class Sample:
     anonymous: int
     descriptors: int
     threads: int
-    # Seconds of processor time so far.
+    # Seconds of CPU so far.
     processor: float
     zombies: set[int]
 
@@ -43,7 +43,7 @@ def sample(process: int) -> Sample:
 
 
 def children(process: int) -> set[int]:
-    """Of any of its threads."""
+    """The same for all of its threads."""
     found = set()
     for task in (Path("/proc") / str(process) / "task").iterdir():
         try:
@@ -61,7 +61,7 @@ def is_zombie(process: int) -> bool:
 
 
 class Levels:
-    """Of one worker, over so many seconds. `take` while it works, `take_idle` when it has nothing to do."""
+    """Samples of one worker over a time in seconds: `take` while it works, `take_idle` when it has nothing to do."""
 
     def __init__(self, process: int, seconds: float):
         self.process = process
@@ -72,14 +72,14 @@ class Levels:
 
     def take(self) -> None:
         now = sample(self.process)
-        # A child is waited for within 10 ms; samples are seconds apart.
+        # The worker waits for a child within 10 ms; samples are seconds apart.
         if self.busy and (left := now.zombies & self.busy[-1].zombies):
             self.problems.append(f"zombies: {sorted(left)}")
         self.busy.append(now)
 
     def take_idle(self, is_idle: Callable[[], bool]) -> bool:
-        """The least of several looks, since a thread that has had nothing to do for less than a second is none that stays; False if there was
-        work meanwhile."""
+        """The smallest of several samples, because a thread that has had nothing to do for less than a second does not
+        stay. False if there was work meanwhile."""
         looks = []
         for _ in range(10):
             looks.append(sample(self.process))
@@ -121,7 +121,7 @@ class Levels:
         return max(each.processor for each in self.busy + self.idle)
 
     def lines(self) -> list[str]:
-        """For people: medians by quarter."""
+        """Medians by quarter, for people."""
         if len(self.idle) < FEWEST_LOOKS:
             return []
         found = []
@@ -138,7 +138,7 @@ def median(samples: list[Sample], what: str) -> int:
 
 
 def split(samples: list[Sample]) -> list[list[Sample]]:
-    """Quarters; the first eighth, in which a worker comes to its level, is left out."""
+    """The quarters, without the first eighth, in which a worker reaches its level."""
     samples = samples[len(samples) // 8 :]
     bounds = [len(samples) * quarter // 4 for quarter in range(5)]
     return [samples[begin:end] for begin, end in zip(bounds, bounds[1:])]

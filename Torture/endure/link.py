@@ -11,7 +11,7 @@ def ip(*words: str) -> None:
 
 
 class Link:
-    """Stands while the context lasts. A command behind `worker` or `server` runs at that end of it."""
+    """Exists while the context lasts. A command after `worker` or `server` runs at that end of it."""
 
     def __init__(self) -> None:
         self.names = [f"spoolrun-{end}-{os.getpid()}" for end in ("server", "worker")]
@@ -32,14 +32,14 @@ class Link:
             ip("netns", "delete", name)
 
     def pull(self) -> None:
-        """The worker's host has no network any more."""
+        """Takes the network from the worker's host."""
         ip("-n", self.names[1], "link", "set", "cable", "down")
 
     def plug(self) -> None:
         ip("-n", self.names[1], "link", "set", "cable", "up")
 
     def connections(self) -> list[str]:
-        """The worker's ports of what is connected to the server."""
+        """The worker's ports of its connections to the server."""
         return [line.split()[3].rpartition(":")[2] for line in self.sockets("state", "established")]
 
     def reset(self, port: str) -> None:

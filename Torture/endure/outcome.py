@@ -1,4 +1,4 @@
-"""What a spool has to look like when all gestures are over and what can be done is done."""
+"""Checks a spool after all changes, when all jobs that can be done are done."""
 
 import os
 
@@ -12,7 +12,7 @@ def problems(accounts: Accounts, server: Server, witness: Witness) -> list[str]:
     told = [problem for token in sorted(found.keys() | accounts.texts.keys()) for problem in text_problems(accounts, token, found[token])]
     told += payload_problems(accounts, server, found)
     for state in ("new", "cur"):
-        # What was put into cur by hand under a name that no job can have is nobody's.
+        # A file that was put into cur by hand, under a name that no job can have, belongs to no worker.
         if left := [name for name in accounts.listed(state) if state == "new" or not is_no_name(name)]:
             told.append(f"left in {state}: {len(left)}, such as {left[:3]!r}")
     came, went = witness.seen()
@@ -21,7 +21,7 @@ def problems(accounts: Accounts, server: Server, witness: Witness) -> list[str]:
 
 
 def text_problems(accounts: Accounts, token: str, places: list[str]) -> list[str]:
-    """As many files as there should be, and each job that a person has not spoiled at its end."""
+    """Checks the number of files, and that each job that no person has spoiled has ended."""
     text = accounts.texts[token]
     if len(places) > text.files:
         return [f"{token}: {len(places)} files of it where {text.files} should be: {places}"]
@@ -30,7 +30,7 @@ def text_problems(accounts: Accounts, token: str, places: list[str]) -> list[str
     states = {place.partition("/")[0] for place in places}
     if text.is_spoiled or not places:
         return []
-    # Of several files one is done, and finds its output taken for the others.
+    # Of several files with one output, one is done; for the others the output is taken.
     if "done" not in states or states - {"done", "failed"}:
         return [f"{token}: not at its end: {places}"]
     return []
@@ -42,7 +42,7 @@ def payload_problems(accounts: Accounts, server: Server, found: dict[str, list[s
     for name in sorted(payloads):
         text = accounts.texts.get(name)
         content = (accounts.spool / "files" / name).read_bytes()
-        # Of one whose URL was spoiled, the file may be another.
+        # If the URL was spoiled, the file may be another one.
         files = list(server.sizes) if text and text.is_spoiled else [text.file] if text else []
         versions = [server.version_of(file, content) for file in files]
         if not any(version is not None and (text.is_spoiled or text.version in (None, version)) for version in versions):

@@ -1,15 +1,15 @@
-"""Mistakes to see whether the soak finds them: `soak.py --self-test`."""
+"""Mistakes that the soak has to find: `soak.py --self-test`."""
 
 import subprocess
 from pathlib import Path
 
-# What a problem that shows it says.
+# What a problem that shows the mistake says.
 LEAKS = {"descriptor": "idle descriptors: ", "memory": "idle anonymous memory: ", "thread": "idle threads: ", "zombie": "zombies: "}
 PLANTS = LEAKS | {"payload": "are not what was asked for", "loss": ": lost"}
 
 
 def planted(plant: str | None, work: Path) -> dict[str, str]:
-    """The environment of a worker that leaks."""
+    """The environment in which a worker leaks."""
     if plant not in LEAKS:
         return {}
     library = work / "plants.so"
@@ -19,7 +19,7 @@ def planted(plant: str | None, work: Path) -> dict[str, str]:
 
 
 def spoil(plant: str | None, spool: Path) -> None:
-    """One payload gets another last byte; or one job is nowhere any more."""
+    """Changes the last byte of a payload, or removes a job."""
     if plant == "payload":
         file = sorted((spool / "files").iterdir())[0]
         content = file.read_bytes()

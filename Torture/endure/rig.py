@@ -1,4 +1,4 @@
-"""What the rigs have in common: the options that most of them take, and the directory that a run works in."""
+"""What the rigs have in common: options, and the directory that a run works in."""
 
 import argparse
 import tempfile
@@ -19,7 +19,8 @@ def options_parser(rig: str, doc: str | None, seed: str | None = None) -> argpar
 
 @contextmanager
 def workplace(keep: Path | None, prefix: str) -> Iterator[Path]:
-    """The directory `keep`, made here and left for inspection; otherwise a directory that is removed with the context."""
+    """The directory `keep`, which is made and left for inspection; otherwise a directory that is removed with the
+    context."""
     if keep:
         keep.mkdir()
         yield keep.resolve()

@@ -1,4 +1,4 @@
-"""nginx with files that change, and what each version of them holds."""
+"""nginx with files that change, and the contents of each version."""
 
 import hashlib
 import os
@@ -8,9 +8,9 @@ from pathlib import Path
 
 from nginx import Nginx, free_port
 
-# One process, so that SIGSTOP stops all of it.
+# One process, so that SIGSTOP stops all of nginx.
 MAIN = "master_process off;"
-# Of the http block.
+# Directives of the http block.
 DIRECTIVES = """
   log_format asked '$uri $status $body_bytes_sent';
   access_log {work}/access.log asked;
@@ -25,16 +25,17 @@ DIRECTIVES = """
 
 
 def payload(name: str, version: int, size: int) -> bytes:
-    """Bytes that belong to this file and version alone, so that a splice of two cannot look right; all versions have one size, so that
-    nothing but the validators tells them apart."""
+    """Bytes that only this version of this file has, so that a splice of two is detected. All versions have one size,
+    so that only the validators distinguish them."""
     return hashlib.shake_128(f"{name} {version}".encode()).digest(size)
 
 
 class Server:
     """Serves files while the context lasts.
 
-    `rate`: what a connection gets per second, in nginx's spelling; `directives`: more for its configuration; `port`: 0 for a free one;
-    `namespace`: the command to run it behind, if the address is one of another network."""
+    `rate`: what a connection gets per second, in nginx's spelling; `directives`: more for its configuration; `port`: 0
+    for a free one; `namespace`: the command to run it behind, if the address is one of another network.
+    """
 
     def __init__(
         self, work: Path, rate: str, address: str = "127.0.0.1", port: int = 0, directives: str = "", namespace: tuple[str, ...] = ()
@@ -79,7 +80,7 @@ class Server:
         return self.put(name)
 
     def change(self, name: str) -> None:
-        """Another version under the same URL, whole at once, as rsync and package mirrors do it."""
+        """Replaces the file by another version, atomically, as rsync and package mirrors do."""
         self.show(name, self.versions[name] + 1)
 
     def show(self, name: str, version: int) -> None:
@@ -93,21 +94,21 @@ class Server:
         content = self.content(name, self.versions[name])
         fresh = self.work / "www" / f".{name}"
         fresh.write_bytes(content)
-        # nginx makes the ETag of the size and the second of the last change: no two versions may share it.
+        # nginx makes the ETag of the size and the modification time in seconds, so no two versions may share these.
         os.utime(fresh, (self.begun + self.versions[name], self.begun + self.versions[name]))
         fresh.rename(self.work / "www" / name)
         self.known[name, hashlib.sha256(content).digest()] = self.versions[name]
         return content
 
     def version_of(self, name: str, content: bytes) -> int | None:
-        """Which version this is, whole; None if it is none."""
+        """The version whose bytes these are; None if there is none."""
         return self.known.get((name, hashlib.sha256(content).digest()))
 
     def requests(self) -> int:
         return (self.work / "access.log").read_bytes().count(b"\n")
 
     def answers(self) -> Counter[str]:
-        """How many answers of each status, and under "bytes" how long their bodies were together."""
+        """The number of answers by status, and under "bytes" the bytes of all their bodies."""
         found: Counter[str] = Counter()
         for line in (self.work / "access.log").read_text().splitlines():
             _, status, length = line.rsplit(" ", 2)

@@ -1,6 +1,6 @@
-"""One worker that stays, for an hour: jobs are dropped, held, retried and cancelled at random, the server and the network fail. Ends with 1
-unless each job is where it belongs, each payload is right, status agrees with ls, and memory, descriptors and threads are level.
-Needs root, for the network is its own: `make soak`."""
+"""Runs one watching worker for an hour. Jobs are dropped, paused, retried and cancelled at random, and server and
+network fail. Ends with 1 unless each job is where it belongs, each payload is right, status agrees with ls, and memory,
+descriptors and threads are level. Needs root, for its own network: `make soak`."""
 
 import argparse
 import json
@@ -22,11 +22,12 @@ from rig import options_parser, workplace
 from server import Server
 from steering import Steering
 
-# Seconds for all to come to an end, when nothing goes wrong any more: a job that was dropped by halves is looked at every minute.
+# Seconds until all jobs must have ended once nothing fails any more: a job that was written in pieces is looked at
+# every minute.
 PATIENCE = 150
-# Jobs that are neither done nor cancelled, beyond which none is dropped.
+# The number of open jobs from which on none is dropped.
 MOST_LIVING = 200
-# For each plant: the looks at rest that a verdict needs take longer anyway.
+# Seconds for each mistake; the samples at rest that a verdict needs take longer in any case.
 SELF_TEST_MINUTES = 0.5
 HOOKS = {
     "verify": 'test ! -e "{work}/rejected/$SPOOLRUN_OUTPUT"',
@@ -44,7 +45,7 @@ def arguments() -> argparse.Namespace:
 
 
 class Stuck(Exception):
-    """Something did not come that should have."""
+    """Something expected did not happen."""
 
 
 class Soak:
@@ -63,7 +64,7 @@ class Soak:
         self.problems: list[str] = []
 
     def run(self) -> None:
-        """By turns bad times and calm ones, in which the worker comes to rest and is looked at."""
+        """Alternates bad times and calm ones, in which the worker rests and is measured."""
         end = time.monotonic() + self.seconds
         try:
             while time.monotonic() < end or len(self.levels.idle) < FEWEST_LOOKS:
@@ -120,17 +121,18 @@ class Soak:
         self.problems += self.status_problems()
 
     def come_to_rest(self) -> bool:
-        """False if there was work meanwhile."""
+        """Measures the worker at rest; False if there was work meanwhile."""
         self.wait(self.is_idle, "nothing to run")
-        # libcurl keeps connections. These are dead now, which it looks for when it opens another, once a second: so that one is left.
+        # libcurl keeps connections. These are dead now; it checks that when it opens another, at most once a second, so
+        # one may be left.
         self.server.stop()
         self.server.start()
         requests = self.server.requests()
         time.sleep(1.1)
         probe = self.steering.probe()
         self.wait((self.spool / "done" / probe.name).exists, "a probe to be done")
-        # A worker lets go of what only transfers need when a scan of all has found nothing to do; until then what it holds is chance. It scans
-        # each minute, and when something comes into the spool's own directory.
+        # A worker returns memory that only transfers need once a pass has found nothing to do; until then its memory is
+        # random. It makes a pass each minute, and when something changes in the spool's own directory.
         news = self.spool / "news"
         news.mkdir()
         news.rmdir()
@@ -147,7 +149,7 @@ class Soak:
         return ["jobs move all the time: status was not compared"]
 
     def finish(self) -> None:
-        """All that can be done is."""
+        """Waits until all jobs that can be done are done."""
         self.faults.all_over()
         end = time.monotonic() + PATIENCE
         while not self.is_over():
@@ -162,11 +164,11 @@ class Soak:
         return self.is_idle() and not self.ledger.files("partial") + self.ledger.files("hold") and all(job and job.is_hopeless for job in failed)
 
     def verdict(self) -> list[str]:
-        """After the worker's end."""
+        """Checks the spool after the worker's end."""
         found = self.problems + self.steering.problems + self.levels.judge() + self.ledger.problems()
         told = (self.work / "told").read_text().splitlines()
         found += self.ledger.payload_problems(self.server.version_of, set(told)) + log_problems(self.work / "log")
-        # What is left of jobs that were cancelled by hand.
+        # The data of jobs that were cancelled by hand.
         subprocess.run([self.program, "clean", self.spool], check=True, stdout=subprocess.DEVNULL)
         found += [f"left in partial/: {path.name!r}" for path in (self.spool / "partial").iterdir()]
         return found
@@ -186,7 +188,7 @@ class Soak:
 
 
 def log_problems(log: Path) -> list[str]:
-    """What a worker has no reason to say here."""
+    """Log lines that a worker has no reason to write here."""
     problems = []
     for line in log.read_text().splitlines():
         if not line.startswith("{"):
@@ -199,7 +201,7 @@ def log_problems(log: Path) -> list[str]:
 
 
 def play(options: argparse.Namespace, work: Path) -> tuple[Soak, list[str]]:
-    """And the problems."""
+    """Prints the problems, too."""
     site = work / "server"
     site.mkdir()
     (work / "rejected").mkdir()
@@ -225,14 +227,14 @@ def play(options: argparse.Namespace, work: Path) -> tuple[Soak, list[str]]:
         soak.run()
         spoil(options.plant, spool)
         worker.send_signal(signal.SIGTERM)
-        # 1: some were given up in the course of the run; 75: some wait.
+        # 1: jobs were given up during the run; 75: jobs wait.
         if (status := worker.wait(10)) not in (0, 1, 75):
             soak.problems.append(f"the worker ended with {status}")
         return soak, soak.verdict()
 
 
 def self_test(options: argparse.Namespace, work: Path) -> bool:
-    """Whether each mistake is found, by what it does and not by chance."""
+    """Whether each mistake is found, by its effect and not by chance."""
     options.minutes = SELF_TEST_MINUTES
     missed = []
     for plant, sign in PLANTS.items():
@@ -262,6 +264,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # So that what was begun is ended.
+    # So that processes that were started are ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""What all gestures have in common: the spool, whose files are counted, and what is looked for in it."""
+"""What all changes have in common: the spool, whose files are counted, and the search for files in it."""
 
 import os
 import random
@@ -10,10 +10,10 @@ from accounts import Accounts, missed
 from fleet import Fleet
 from server import Server
 
-# Of which a job may declare the CRC-32; and those that change.
+# Files whose CRC-32 a job may declare; and files that change.
 FIXED = [f"fixed-{number}" for number in range(60)]
 CHANGING = [f"changing-{number}" for number in range(60)]
-# Seconds without which nothing hangs.
+# Seconds after which something hangs.
 PATIENCE = 120
 
 
@@ -27,16 +27,16 @@ class Stage:
         self.chance = chance
         self.cases: Counter[str] = Counter()
         self.problems: list[str] = []
-        # Some of what is in done, which is too much to be listed each time.
+        # Some of the jobs in done; there are too many to list them each time.
         self.done: list[str] = []
-        # Written into new by pieces: the open descriptor, what is left, and when to go on.
+        # Jobs that are written to new in pieces: the open descriptor, the rest, and when to continue.
         self.writing: list[tuple[int, bytes, float]] = []
 
     def count(self, case: str, is_done: bool | None) -> None:
         self.cases[case if is_done else f"{case}: too late"] += 1
 
     def any(self, *states: str) -> tuple[str, str] | None:
-        """A state that has something, and the name of it."""
+        """A state that has a job, and the job's name."""
         for state in self.chance.sample(states, len(states)):
             if found := self.done if state == "done" else self.accounts.listed(state):
                 name = self.chance.choice(found)
@@ -46,7 +46,7 @@ class Stage:
         return None
 
     def is_being_written(self, path: str) -> bool:
-        """Whoever moves such a one to where nobody looks for writers, or edits it, gets what he asks for."""
+        """A person who moves such a file to where nobody looks for writers, or edits it, spoils it."""
         try:
             inode = os.lstat(path).st_ino
         except OSError as error:

@@ -1,4 +1,4 @@
-"""What people do to a spool: they drop jobs, by several ways, and steer them with mv, touch and rm or with commands."""
+"""Drops jobs in several ways, and changes them with mv, touch and rm or with commands, as people do."""
 
 import os
 import random
@@ -14,7 +14,7 @@ from ledger import Job, Ledger, output_of
 from link import SERVER
 from server import Server
 
-# Names as people give them; `\udcff` is a byte that is no UTF-8.
+# Names as people give them; `\udcff` stands for a byte that is not UTF-8.
 NAMES = ["job-{}", "job-{}", "job-{}", "größe {}", 'a "b" \\{}', "latin-\udcff-{}"]
 
 
@@ -27,7 +27,7 @@ class Steering:
         self.chance = chance
         self.cases: Counter[str] = Counter()
         self.problems: list[str] = []
-        # Written into new by pieces: the open descriptor, what is left, and when to go on.
+        # Jobs that are written to new in pieces: the open descriptor, the rest, and when to continue.
         self.writing: list[tuple[int, bytes, float]] = []
 
     # MARK: drops
@@ -43,7 +43,7 @@ class Steering:
         output = f"payload-{number:06}"
         name = self.chance.choice(NAMES).format(number)
         if self.ledger.jobs and self.chance.random() < 0.03:
-            # Another's, if that doesn't stand in new, where it would be replaced.
+            # Another job's name, unless that is in new, where it would be replaced.
             shared = self.chance.choice(list(self.ledger.jobs.values())[-50:]).name
             name = name if (self.spool / "new" / shared).exists() else shared
         file = self.chance.choice(FIXED + CHANGING)
@@ -61,7 +61,7 @@ class Steering:
         return Job(output, name, file, "\n".join(lines) + "\n", 0 if is_declared else None, is_hopeless)
 
     def probe(self) -> Job:
-        """A plain job that nobody steers."""
+        """A plain job that no person changes."""
         output = f"payload-{len(self.ledger.jobs):06}"
         job = Job(output, f"probe-{output}", FIXED[0], f"url: http://{SERVER}/{FIXED[0]}\noutput: {output}\n", 0, False)
         self.ledger.add(job)
@@ -97,7 +97,7 @@ class Steering:
     def add(self, job: Job) -> None:
         options = dict(line.split(": ") for line in job.text.splitlines())
         url = options.pop("url")
-        # Has no option for it.
+        # There is no option for it.
         options.pop("connections", None)
         words = [word for key, value in options.items() for word in (f"--{key}", value)]
         self.command("add", "--name", job.name, *words, url)
@@ -112,7 +112,7 @@ class Steering:
             return
         path = self.chance.choice(found)
         name = path.name.partition(":")[0] if place == "cur" else path.name
-        # One that is written yet, or has moved on.
+        # It is still being written, or has moved on.
         if (output := output_of(path)) is None:
             return
         if self.chance.random() < 0.3:
@@ -121,7 +121,7 @@ class Steering:
             self.move(gesture, path, name, output)
 
     def move(self, gesture: str, path: Path, name: str, output: str) -> None:
-        """As mv -n, touch and rm do it. Only this program puts anything into hold and new, so nothing is replaced."""
+        """Like mv -n, touch and rm. Only this program puts files into hold and new, so nothing is replaced."""
         try:
             if gesture == "cancel":
                 path.unlink()
@@ -138,7 +138,7 @@ class Steering:
             pass  # It has moved on.
 
     def ask(self, gesture: str, name: str, output: str) -> None:
-        """By the command. With a name that several jobs have borne, whom it meets is its affair."""
+        """With the command. If several jobs have had the name, the command decides which it changes."""
         bearers = self.ledger.by_name[re.sub(r"~\d+$", "", name)]
         if gesture == "cancel" and len(bearers) > 1:
             self.ledger.perhaps_cancelled |= bearers
@@ -156,7 +156,7 @@ class Steering:
         return done.returncode
 
     def settle(self) -> None:
-        """Lets everything go on that can."""
+        """Lets all jobs continue that can."""
         self.go_on_writing(is_last=True)
         for state, gesture in (("hold", "release"), ("failed", "retry"), ("partial", "retry")):
             for path in self.ledger.files(state):

@@ -1,4 +1,4 @@
-"""What a spool and its outputs have to look like when all jobs are done."""
+"""Checks a spool and its outputs when all jobs are done."""
 
 import re
 import subprocess
@@ -11,8 +11,8 @@ from server import Server
 
 
 class Witness:
-    """Sees each name that comes to or leaves the directories, while the context lasts: how a file stands at the end does not tell
-    how often it was put there."""
+    """Records each name that appears in or leaves the directories while the context lasts: the files at the end do not
+    show how often one was published."""
 
     def __init__(self, spool: Path, record: Path, directories: tuple[str, ...] = ("files", "done")):
         self.record = record
@@ -35,7 +35,7 @@ class Witness:
         self.process.wait()
 
     def seen(self) -> tuple[Counter[str], Counter[str]]:
-        """How often each path came, and went."""
+        """How often each path appeared, and disappeared."""
         came: Counter[str] = Counter()
         went: Counter[str] = Counter()
         for line in self.record.read_text().splitlines():
@@ -58,12 +58,13 @@ def some(found: set[str]) -> str:
 
 
 def job_of(name: str) -> str:
-    """A job's name as it was dropped: each time that its data is locked by a worker that sleeps, it goes on as `NAME~2`, `NAME~3`, … (`NAME~2~2` in 0.1)."""
+    """A job's name as it was dropped. Each time that a sleeping worker has its data locked, it continues as `NAME~2`,
+    `NAME~3`, … (`NAME~2~2` in 0.1)."""
     return re.sub(r"(~[1-9][0-9]*)+$", "", name)
 
 
 def receipts(spool: Path, jobs: set[str], is_numbered: bool) -> dict[str, list[Path]]:
-    """The files in done/ by job; all of a name that is no job's are there as well."""
+    """The files in done/ by job, including those whose name no job can have."""
     found: dict[str, list[Path]] = {job: [] for job in jobs}
     for path in (spool / "done").iterdir():
         found.setdefault(job_of(path.name) if is_numbered else path.name, []).append(path)
@@ -71,7 +72,7 @@ def receipts(spool: Path, jobs: set[str], is_numbered: bool) -> dict[str, list[P
 
 
 def place_problems(spool: Path, jobs: set[str], done: dict[str, list[Path]]) -> list[str]:
-    """Each job once, in done/, and nothing else anywhere."""
+    """Checks that each job is in done/ once, and that there is nothing else."""
     problems = []
     if lost := {job for job in jobs if not done[job]}:
         problems.append(f"not done: {some(lost)}")
@@ -119,7 +120,7 @@ def payload_problems(spool: Path, job: str, done: list[Path], server: Server) ->
         problems.append(f"{job}: its {len(content)} bytes are no version that there was")
     if file.stat().st_nlink != 1:
         problems.append(f"{job}: its payload has {file.stat().st_nlink} names")
-    # Else it is told already.
+    # Otherwise it has been reported already.
     if len(done) != 1:
         return problems
     journal = done[0].read_text()
@@ -133,7 +134,7 @@ def payload_problems(spool: Path, job: str, done: list[Path], server: Server) ->
 
 
 def problems(spool: Path, jobs: set[str], server: Server, witness: Witness, is_numbered: bool) -> list[str]:
-    """`is_numbered`: jobs may have gone on under another number."""
+    """`is_numbered`: jobs may have got another number."""
     done = receipts(spool, jobs, is_numbered)
     found = place_problems(spool, jobs, done) + witness_problems(spool, jobs, is_numbered, witness)
     return found + [problem for job in sorted(jobs) for problem in payload_problems(spool, job, done[job], server)]

@@ -1,6 +1,6 @@
-"""A fuzzer of HTTP/2: between nginx and the worker is a proxy that damages frames at random, by a seed. Whatever it does, what is in done/ is the
-file, byte for byte; the worker neither crashes nor hangs; no job is lost; and once the proxy is honest, three runs end each job. Ends with 1 if
-that is not so. `make frames`."""
+"""Fuzzes HTTP/2: between nginx and the worker a proxy damages frames at random; a seed draws the damage. What is in
+done/ must be the file, byte for byte; the worker must neither crash nor hang; no job may be lost; and once the proxy is
+honest, three runs must end each job. Ends with 1 otherwise. `make frames`."""
 
 import argparse
 import os
@@ -21,7 +21,7 @@ from rig import options_parser, workplace
 ROUNDS, LAST_ROUNDS = 5, 3
 # Seconds for a run that should take two or three.
 TIME_LIMIT = 90
-# Permanent failures for which the proxy gave reason: other bytes than the CRC-32 three times, or a status.
+# Permanent failures that the proxy can cause: three times other bytes than the CRC-32, or a status.
 LAWFUL = re.compile(r"mismatch|http-\d+")
 
 
@@ -33,7 +33,7 @@ def arguments() -> argparse.Namespace:
 
 
 class Trial:
-    """One seed: a spool with a job for each file, run until its end."""
+    """Runs one seed: a spool with a job for each file, until its end."""
 
     def __init__(self, program: Path, work: Path, origin: Origin, proxy: Proxy, seed: int):
         self.program = program

@@ -1,9 +1,11 @@
-"""What becomes of the frames of a good server on their way to the worker.
+"""Damages the frames of a good server before they reach the worker.
 
-Bytes of DATA that are altered, left out or put in before the end of a body cannot be told from good ones without a digest. So a job without one
-gets what a client can tell: true bytes from the first on, then a cut, or all of them and a surplus, while the head tells the length, and the
-head's own lies while the body is true. What is beyond that is for jobs that declare a CRC-32. A length that is too small is believed by libcurl as
-in HTTP/1.1, without a look at what follows: so that is for jobs that declare something."""
+Without a digest, a client cannot detect DATA that is altered, left out or inserted before the end of a body. So a job
+without a digest only gets damage that a client can detect: correct bytes from the start and then a cut; all bytes and a
+surplus, with a length in the head; lies of the head with a correct body. All other damage is for jobs that declare a
+CRC-32. libcurl believes a length that is too small, as over HTTP/1.1, and does not look at what follows; so that is
+also for jobs that declare something.
+"""
 
 import random
 from collections.abc import Callable, Iterable, Iterator
@@ -16,18 +18,18 @@ from frame import (
 
 # RFC 9113 section 7.
 ERRORS = range(0xE)
-# No stream of a client's has it.
+# No stream of a client has this number.
 NOBODY = 0x7FFFFFFF
 
 
 class Cut(Exception):
-    """The connection ends here: with close_notify if `announced`."""
+    """Ends the connection, with close_notify if `announced`."""
 
     def __init__(self, announced: bool):
         self.announced = announced
 
 
-# What a proxy does: sends these bytes, or ends the connection.
+# What the proxy does: it sends these bytes, or ends the connection.
 Act = Frame | bytes | Cut
 
 
@@ -37,20 +39,20 @@ class Response:
 
     chance: random.Random
     stream: int
-    # Any damage at all may be done to it.
+    # It may get any damage.
     has_digest: bool
-    # Its length may be told too small.
+    # Its stated length may be too small.
     has_size: bool
-    # How to find another such response's stream, for frames that go astray.
+    # Finds the stream of another such response, for frames that go astray.
     stray: Callable[[], int]
-    # What is done to it; for the report of a finding.
+    # What is done to it, for reports.
     done: list[str] = field(default_factory=list)
     is_over: bool = False
     length: int = 0
     sent: int = 0
     plan: str = "as it is"
     cut_at: int = 0
-    held: Frame | None = None
+    delayed: Frame | None = None
 
     def note(self, what: str) -> None:
         self.done.append(what)
@@ -58,13 +60,14 @@ class Response:
     # MARK: the head
 
     def head(self, fields: Fields, ends: bool) -> Iterator[Act]:
-        """Of the final response, or of trailers."""
+        """Damages the head of the final response, or trailers."""
         self.length = next((int(value) for name, value in fields if name == "content-length"), 0)
         kinds = ["as it is"] * 4 + ["cut"] * 4 + ["surplus", "head", "head"] + ["wild"] * 4 * self.has_digest
         self.plan = self.chance.choice(kinds)
         if self.plan == "cut":
             self.cut_at = self.chance.choice([0, self.chance.randrange(self.length + 1), self.length // 8192 * 8192, self.length])
-        # A length that is announced for nothing would be a lie that cannot be told from a whole body: after a cut, it goes or stays true.
+        # A length for an empty body would be a lie that looks like a whole body: after a cut, the length is removed or
+        # stays correct.
         if self.plan == "head":
             fields = self.changed(fields)
         elif self.chance.random() < 0.3:
@@ -115,7 +118,7 @@ class Response:
                 yield Frame(HEADERS, flags | END_HEADERS, self.stream, encoded)
 
     def changed(self, fields: Fields) -> Fields:
-        """A head that lies, before a body that does not."""
+        """Makes the head lie, before a correct body."""
         known = dict(fields)
         total = self.length
         if known[":status"] == "206":
@@ -141,14 +144,14 @@ class Response:
         if name == "content-length" and self.chance.random() < 0.2:
             self.note("twice")
             rest = fields
-        # A pseudo-header field comes first; that one comes last is a lie of its own.
+        # Pseudo-header fields come first; one that comes last is another lie.
         lie = [(name, value)] if value else []
         return lie + rest if name.startswith(":") and self.chance.random() < 0.9 else rest + lie
 
     # MARK: the body
 
     def data(self, frame: Frame) -> Iterator[Act]:
-        """A frame of the server's, while the response is not over."""
+        """Damages a frame of the server before the end of the response."""
         match self.plan:
             case "wild":
                 yield from self.wild(frame)
@@ -164,7 +167,7 @@ class Response:
         yield from self.pieces(frame)
 
     def pieces(self, frame: Frame) -> Iterator[Act]:
-        """The same bytes in other frames."""
+        """Sends the same bytes in other frames."""
         if self.chance.random() < 0.05:
             yield Frame(DATA, 0, self.stream)
         if self.chance.random() < 0.1 and frame.payload:
@@ -188,7 +191,7 @@ class Response:
         return Frame(HEADERS, END_STREAM | END_HEADERS, self.stream, block(self.chance.sample(fields, 2)))
 
     def cut(self) -> Iterator[Act]:
-        """All that came so far was true; nothing of it comes after this."""
+        """Ends the body after correct bytes."""
         self.is_over = True
         stream, chance = self.stream, self.chance
         astray = Frame(DATA, END_STREAM, 0, chance.randbytes(100))
@@ -213,13 +216,13 @@ class Response:
             "PUSH_PROMISE": [Frame(PUSH_PROMISE, END_HEADERS, stream, (2).to_bytes(4, "big") + block([(":method", "GET")]))],
             "HTTP/1.1": [b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"],
         }
-        # Silence takes the job's time-out.
+        # Silence lasts until the job's time-out.
         name = chance.choice([name for name in ends if name != "silence" or chance.random() < 0.2] + ["RST_STREAM"] * 3 + ["empty DATA, END_STREAM"] * 3)
         self.note(f"cut at {self.cut_at} of {self.length}: {name}")
         yield from ends[name]
 
     def surplus(self, last: Frame) -> Iterator[Act]:
-        """All bytes, and more."""
+        """Sends all bytes, and more."""
         junk = self.chance.choice([last.payload or b"x", self.chance.randbytes(self.chance.randrange(1, 9000))])
         ends = self.chance.random() < 0.2
         self.note(f"surplus of {len(junk)} " + ("after END_STREAM" if ends else "before it"))
@@ -228,11 +231,11 @@ class Response:
         yield Frame(DATA, END_STREAM, self.stream, junk)
 
     def wild(self, frame: Frame) -> Iterator[Act]:
-        """What only a digest can tell."""
+        """Makes damage that only a digest can detect."""
         chance, payload = self.chance, frame.payload
-        if self.held:
+        if self.delayed:
             yield frame.but(flags=0)
-            frame, self.held = self.held.but(flags=frame.flags), None
+            frame, self.delayed = self.delayed.but(flags=frame.flags), None
         kind = chance.choices(
             ["good", "lost", "doubled", "swapped", "shorter", "longer", "altered", "length", "astray", "flags"], [20, 1, 1, 1, 1, 1, 1, 1, 1, 1]
         )[0]
@@ -245,7 +248,7 @@ class Response:
             case "doubled":
                 yield frame.but(flags=0)
             case "swapped" if not frame.ends_stream:
-                self.held = frame
+                self.delayed = frame
                 return
             case "shorter":
                 frame = frame.but(payload=payload[:at] + payload[end:])
@@ -268,7 +271,7 @@ def goaway(chance: random.Random) -> Frame:
 
 
 def noise(chance: random.Random, streams: Iterable[int]) -> Iterator[Act]:
-    """What a server says between the frames of responses: seldom anything, and seldom what ends the connection."""
+    """Sends frames between those of responses: rarely any, and rarely one that ends the connection."""
     one = chance.choice([*streams, NOBODY, 2, 0])
     increment = chance.choice([0, 1, 0x7FFFFFFF]).to_bytes(4, "big")
     setting = chance.randrange(8).to_bytes(2, "big") + chance.choice([0, 1, 16_384, 0xFFFFFFFF, chance.randrange(1 << 32)]).to_bytes(4, "big")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
-# Flags; END_STREAM's bit is ACK in SETTINGS and PING.
+# Flags. In SETTINGS and PING, the bit of END_STREAM is ACK.
 END_STREAM, ACK, END_HEADERS, PADDED, HAS_PRIORITY = 0x1, 0x1, 0x4, 0x8, 0x20
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
@@ -16,7 +16,7 @@ class Frame:
     flags: int
     stream: int
     payload: bytes = b""
-    # What the header says, if that is not true.
+    # What the header says, if that is wrong.
     length: int | None = None
 
     @property
@@ -41,7 +41,7 @@ class Frame:
 
 
 class Reader:
-    """Cuts a stream of bytes into frames."""
+    """Splits a stream of bytes into frames."""
 
     def __init__(self) -> None:
         self.bytes = bytearray()
@@ -58,7 +58,7 @@ class Reader:
 
 
 def block(fields: Fields) -> bytes:
-    """Each field a literal without indexing, with a new name (RFC 7541 section 6.2.2)."""
+    """Writes each field as a literal without indexing, with a new name (RFC 7541 section 6.2.2)."""
     return b"".join(b"\0" + text(name) + text(value) for name, value in fields)
 
 
@@ -68,7 +68,7 @@ def text(value: str) -> bytes:
 
 
 def number(value: int) -> bytes:
-    """With a prefix of 7 bits (RFC 7541 section 5.1)."""
+    """An integer with a prefix of 7 bits (RFC 7541 section 5.1)."""
     if value < 127:
         return bytes([value])
     value -= 127

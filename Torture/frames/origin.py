@@ -1,4 +1,4 @@
-"""A good server of HTTP/2, with the files that jobs want."""
+"""A good HTTP/2 server with the files of the jobs."""
 
 import hashlib
 import random
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nginx import Nginx, free_port
 
-# Of the http block.
+# Directives of the http block.
 DIRECTIVES = """
   access_log off;
   http2_max_requests 100000;
@@ -18,14 +18,14 @@ DIRECTIVES = """
     root {root};
   }}
 """
-# What jobs of a file declare, beside its URL.
+# What the jobs of a file declare, in addition to its URL.
 KINDS = ["nothing", "size", "digest"]
-# About the sizes of nginx's frames, and of HTTP/2's.
+# Sizes near those of nginx's frames, and of HTTP/2's.
 SIZES = [0, 1, 8191, 8192, 8193, 16_384, 65_535, 65_536, 100_000, 250_000]
 
 
 class Origin:
-    """Serves while the context lasts; each file has bytes of its own."""
+    """Serves while the context lasts. Each file has its own bytes."""
 
     def __init__(self, work: Path):
         self.work = work
@@ -53,7 +53,7 @@ class Origin:
         self.nginx.stop()
 
     def make_certificate(self) -> None:
-        """Signed by itself, for 127.0.0.1: who is to trust it gets it as an authority."""
+        """Makes a self-signed certificate for 127.0.0.1, which clients trust as an authority."""
         command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
         names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
         subprocess.run([*command, *names, "-keyout", self.key, "-out", self.certificate], check=True, capture_output=True)

@@ -1,4 +1,5 @@
-"""Ends TLS on both sides, between a good server and the worker, and damages what the server says over HTTP/2. HTTP/1.1 goes through as it is."""
+"""Terminates TLS on both sides, between a good server and the worker, and damages what the server sends over HTTP/2.
+HTTP/1.1 passes unchanged."""
 
 import random
 import select
@@ -13,22 +14,23 @@ from damage import NOBODY, Act, Cut, Response, noise
 from frame import CONTINUATION, DATA, END_HEADERS, HEADERS, PADDED, PREFACE, RST_STREAM, WINDOW_UPDATE, Frame, Reader
 from hpack import Decoder, HPACKError
 
-# Seconds; nothing here takes that long but a peer that hangs.
+# Seconds; only a peer that hangs takes this long.
 PATIENCE = 20
 
 
 class Proxy:
-    """Listens while the context lasts. Whatever it does to a response is drawn by the seed, the path, and the how manieth request for that it is."""
+    """Listens while the context lasts. The seed, the path and the number of the request for that path determine the
+    damage."""
 
     def __init__(self, certificate: Path, key: Path, server: int):
         self.server = server
         self.seed = 0
-        # A good proxy, which damages nothing.
+        # An honest proxy, which damages nothing.
         self.is_honest = False
         self.requests: Counter[str] = Counter()
-        # By path: what was done to its responses.
+        # The damage to responses, by path.
         self.damage: defaultdict[str, list[list[str]]] = defaultdict(list)
-        # What went wrong in here.
+        # Errors of this program.
         self.problems: list[str] = []
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=100)
         self.port = self.listener.getsockname()[1]
@@ -68,14 +70,14 @@ class Proxy:
                     with outward.wrap_socket(connection, server_hostname="127.0.0.1") as server:
                         (Connection(self, client, server) if protocol == "h2" else Passage(client, server)).run()
         except OSError:
-            # Either side went, which is what either may do.
+            # One side closed, as either may do.
             pass
         except Exception as error:
             self.problems.append(f"seed {self.seed}: {type(error).__name__}: {error}")
 
 
 class Passage:
-    """Passes bytes on until either side ends."""
+    """Passes bytes until either side ends."""
 
     def __init__(self, client: ssl.SSLSocket, server: ssl.SSLSocket):
         self.client = client
@@ -109,7 +111,7 @@ class Passage:
 
 
 class Connection(Passage):
-    """One of HTTP/2, with its streams."""
+    """An HTTP/2 connection with its streams."""
 
     def __init__(self, proxy: Proxy, client: ssl.SSLSocket, server: ssl.SSLSocket):
         super().__init__(client, server)
@@ -118,7 +120,7 @@ class Connection(Passage):
         self.asked, self.answered = Reader(), Reader()
         self.preface = b""
         self.requests, self.responses = Decoder(), Decoder()
-        # Header blocks whose END_HEADERS has not come, by side; and the first frame of the server's.
+        # Header blocks without END_HEADERS yet, by side; and the server's first frame.
         self.open: dict[object, bytes] = {}
         self.first: Frame | None = None
         self.streams: dict[int, Response] = {}
@@ -146,7 +148,7 @@ class Connection(Passage):
         self.streams[stream] = response
 
     def stray(self) -> int:
-        """Where a frame of a response with a digest may go: nowhere, or to another of that kind."""
+        """Where a frame of a response with a digest may go: nowhere, or to another such response."""
         others = [number for number, response in self.streams.items() if response.has_digest and not response.is_over]
         return self.chance.choice([*others, 0, NOBODY])
 
@@ -161,13 +163,14 @@ class Connection(Passage):
                 self.client.sendall(bytes(act))
 
     def acts(self, frame: Frame) -> Iterator[Act]:
-        """What becomes of one frame of the server's. Header blocks are decoded and written anew, so that none depends on one that is lost."""
+        """Handles one frame of the server. Header blocks are decoded and written again, so that none depends on one
+        that is dropped."""
         yield from noise(self.chance, [number for number, response in self.streams.items() if not response.is_over])
         fields = self.header_fields(frame, "server", self.responses)
         if frame.type in (HEADERS, CONTINUATION):
             response = self.streams.get(frame.stream)
             if fields is not None and response and not response.is_over:
-                # The header block's own frame has END_STREAM, wherever the block ends.
+                # The first frame of the header block has END_STREAM, wherever the block ends.
                 yield from response.head(list(fields), bool(self.first and self.first.ends_stream))
         elif frame.type == DATA:
             response = self.streams[frame.stream]
@@ -182,12 +185,12 @@ class Connection(Passage):
             yield frame
 
     def give_back(self, frame: Frame) -> None:
-        """The window of the connection that the worker does not know to be used."""
+        """Returns the part of the connection's window that the worker does not know to be used."""
         if frame.payload:
             self.server.sendall(bytes(Frame(WINDOW_UPDATE, 0, 0, len(frame.payload).to_bytes(4, "big"))))
 
     def header_fields(self, frame: Frame, side: str, decoder: Decoder) -> list[tuple[str, str]] | None:
-        """Those of the block that ends with this frame."""
+        """The fields of the block that ends with this frame."""
         if frame.type == HEADERS:
             self.open[side] = frame.content()
             if side == "server":

@@ -1,5 +1,5 @@
-"""spoolrun, curl, wget, wget2, aria2c and axel before the servers that lie in the tests: who presents wrong bytes as
-finished? `make peers` writes PEERS.md. Ends with 1 if spoolrun is among them."""
+"""Runs spoolrun, curl, wget, wget2, aria2c and axel against the lying servers of the tests: which of them present wrong
+bytes as finished? `make peers` writes PEERS.md. Ends with 1 if spoolrun is among them."""
 
 import argparse
 import random
@@ -53,7 +53,7 @@ def main() -> int:
     options = arguments()
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="peers-") as root, LyingServer(options.server.resolve(), Path(root) / "server") as server:
-        # So that a server without end fills neither the disk nor the memory.
+        # So that an endless response fills neither disk nor memory.
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 26, 1 << 26))
         resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))
         tools = make_tools(options, server)
@@ -65,7 +65,7 @@ def main() -> int:
             for length in tool.lengths
             if behaviour.ports[transport] and options.only in behaviour.name
         ]
-        # Those that take their time spread out.
+        # The slow ones are spread out.
         random.Random(1).shuffle(trials)
         scratch = Path(root) / "trials"
         scratch.mkdir()
@@ -85,7 +85,7 @@ def main() -> int:
             print(f"written: {options.output}", file=sys.stderr)
     own = {trial: one for trial, one in outcomes.items() if isinstance(trial.tool, Spoolrun)}
     problems = [f"{trial.behaviour.name}: {one.verdict.value}" for trial, one in own.items() if one.verdict in (*FALSE, Verdict.HUNG)]
-    # One that completes nothing presents nothing wrong either.
+    # A tool that completes nothing presents nothing wrong either.
     for transport, start in {(trial.transport, trial.start) for trial in own} if options.output else ():
         if not any(one.verdict is Verdict.RIGHT for trial, one in own.items() if (trial.transport, trial.start) == (transport, start)):
             problems.append(f"nothing was completed over {transport} from {start}")

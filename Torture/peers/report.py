@@ -1,4 +1,4 @@
-"""PEERS.md, all of it: from what came of the trials, and from nothing else."""
+"""Writes PEERS.md from the outcomes of the trials alone."""
 
 import re
 import shlex
@@ -20,7 +20,7 @@ CHANGED = "changed, and no validator tells"
 
 
 def kind(trial: Trial) -> str:
-    """What a client would have to know to do it right."""
+    """What a client has to know to do it right."""
     if trial.behaviour.is_beyond_validators:
         return CHANGED
     return DECLARED if trial.behaviour.declares else PLAIN
@@ -47,7 +47,7 @@ def verdict_table(outcomes: Outcomes, tools: list[Tool], wanted: Callable[[Trial
 
 
 def false_table(outcomes: Outcomes, tools: list[Tool], key: Callable[[Trial], str], keys: Iterable[str]) -> list[str]:
-    """How many were finished falsely, by something that trials have."""
+    """The number of false finishes, by a property of the trials."""
     totals = Counter((trial.tool.name, key(trial)) for trial in outcomes)
     false = Counter((trial.tool.name, key(trial)) for trial, one in outcomes.items() if one.verdict in FALSE)
     rows = [["", *(tool.name for tool in tools)]]
@@ -58,7 +58,8 @@ def false_table(outcomes: Outcomes, tools: list[Tool], key: Callable[[Trial], st
 
 
 def starts(trials: list[Trial]) -> str:
-    """The lengths that they began with, over http if it is the same over all; e.g. `half, n-1; https, cut: fresh`."""
+    """The lengths that they began with, over http if all transports agree; for example `half, n-1; https, cut: fresh`.
+    """
     by_transport: dict[str, list[str]] = defaultdict(list)
     for trial in sorted(trials, key=lambda trial: -1 if trial.length is None else trial.length):
         by_transport[trial.transport].append(trial.start)
@@ -75,7 +76,7 @@ def escaped(name: str) -> str:
 
 
 def falsely_finished(outcomes: Outcomes, tools: list[Tool]) -> list[str]:
-    """Each behaviour that deceived someone: whom, and from which lengths."""
+    """Each behaviour that deceived a tool: which tool, and from which lengths."""
     found: dict[tuple[str, str], dict[str, list[Trial]]] = defaultdict(lambda: defaultdict(list))
     for trial, one in outcomes.items():
         if one.verdict in FALSE:
@@ -91,7 +92,7 @@ def falsely_finished(outcomes: Outcomes, tools: list[Tool]) -> list[str]:
 
 
 def left_undone(outcomes: Outcomes, tools: list[Tool]) -> list[str]:
-    """What spoolrun did not finish and another got right."""
+    """What spoolrun did not finish and another tool got right."""
     spoolrun = {
         (trial.behaviour, trial.transport, trial.length): one
         for trial, one in outcomes.items()
@@ -109,7 +110,7 @@ def left_undone(outcomes: Outcomes, tools: list[Tool]) -> list[str]:
 
 
 def version(program: str) -> str:
-    """The first number with a dot in it that `program` says of itself."""
+    """The version that `program` prints: its first number with a dot."""
     said = subprocess.run([program, "--version"], capture_output=True, text=True)
     found = re.search(r"\d+(\.\d+)+", said.stdout + said.stderr)
     return found[0] if found else "unknown"

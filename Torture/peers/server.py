@@ -1,4 +1,4 @@
-"""The lying server of the tests as a process of its own, and what it says of its behaviours."""
+"""Runs the lying server of the tests as a process, and reads its list of behaviours."""
 
 import subprocess
 import time
@@ -10,26 +10,26 @@ TRANSPORTS = ["http", "https", "https, cut", "HTTP/2"]
 
 @dataclass(frozen=True, eq=False)
 class Behaviour:
-    """One way to lie (Tests/LyingServers); `ports` by transport, 0 where it is not served."""
+    """One behaviour (Tests/LyingServers); `ports` by transport, 0 if it is not served."""
 
     number: int
     name: str
     group: str
     ports: dict[str, int]
-    # Of "size", "crc32": what spoolrun's job says of the payload.
+    # The keys, of "size" and "crc32", that spoolrun's job has.
     declares: list[str]
-    # Fields of the `response:` line in the journal of a job that was begun.
+    # Fields of the `response:` line in the journal of a job that has begun.
     facts: str
     holds: bytes
     final: bytes
 
     def partial(self, length: int) -> bytes:
-        """What is there already: of what the server had before; beyond that, bytes of no version."""
+        """The data that exists already: bytes of the server's earlier file; beyond its end, bytes of no version."""
         return self.holds[:length] + bytes(max(0, length - len(self.holds)))
 
     @property
     def is_beyond_validators(self) -> bool:
-        """Whether the file changed and no response had a validator that could tell."""
+        """Whether the file changed and no response had a validator that shows it."""
         has_validator = 'etag="\\"' in self.facts or "modified=" in self.facts
         return self.holds != self.final and not has_validator
 

@@ -1,8 +1,9 @@
-"""Command lines of spoolrun and of those it is compared with, as a careful user writes them, and how each finds a
-download that was interrupted.
+"""Command lines of spoolrun and of the other tools, as a careful user writes them, and how each finds an interrupted
+download.
 
-None tries again by itself: all are run again from outside, by one rule (trial.py). Each gives up on a silent server after
-IDLE seconds and, where it can be told so, on any download after TOTAL."""
+No tool retries by itself: each is run again, by the same rule (trial.py). Each gives up on a silent server after IDLE
+seconds and, if it has an option for that, on any download after TOTAL.
+"""
 
 import hashlib
 import os
@@ -19,15 +20,15 @@ from server import Behaviour, LyingServer
 
 IDLE = 3
 TOTAL = 10
-# The length of what was there when a download was interrupted.
+# The length of the data when a download was interrupted.
 SIZE = 10_000
 
 
 class Tool:
-    """One that is told to continue `data` in the working directory."""
+    """A tool that is told to continue `data` in the working directory."""
 
     name = ""
-    # Lengths of what is there; None: nothing is.
+    # Lengths of the existing data; None for no data.
     lengths: list[int | None] = [None, 1, SIZE // 2, SIZE - 1, SIZE, SIZE + 1]
 
     def __init__(self, program: str, server: LyingServer):
@@ -35,7 +36,7 @@ class Tool:
         self.ca = str(server.ca)
 
     def lay(self, place: Path, behaviour: Behaviour, length: int | None, url: str) -> None:
-        """Leaves in `place` what an earlier run left."""
+        """Puts into `place` what an earlier run leaves."""
         if length is not None:
             (place / "data").write_bytes(behaviour.partial(length))
 
@@ -43,11 +44,11 @@ class Tool:
         raise NotImplementedError
 
     def output(self, place: Path) -> Path:
-        """What bears the final name after an exit with 0."""
+        """The file with the final name after an exit with 0."""
         return place / "data"
 
     def extent(self, place: Path) -> int:
-        """Grows with a run that got ahead."""
+        """A number that grows if a run made progress."""
         return self.output(place).stat().st_size if self.output(place).exists() else -1
 
     def may_run_again(self, place: Path) -> bool:
@@ -55,7 +56,7 @@ class Tool:
         return True
 
     def reason(self, place: Path) -> str:
-        """Why the last run failed, in a word, if that is on file."""
+        """Why the last run failed, in a word, if a file says so."""
         return ""
 
 
@@ -153,7 +154,8 @@ class Aria2(Tool):
 
 
 class Axel(Tool):
-    """Continues only what its own state file describes: so it really is interrupted, once for each version and length."""
+    """It only continues what its own state file describes. So it is really interrupted, once for each version and
+    length."""
 
     name = "axel"
     lengths = [None, 1, SIZE // 2, SIZE - 1]
@@ -189,14 +191,14 @@ class Axel(Tool):
             raise RuntimeError(f"axel left no state file after {len(expected)} bytes")
 
     def lay(self, place: Path, behaviour: Behaviour, length: int | None, url: str) -> None:
-        # Without it, a failed connection is tried again after 20 s.
+        # Without this option, a failed connection is retried after 20 s.
         (place / ".axelrc").write_text("reconnect_delay = 1\n")
         if length is not None:
             for name in ("data", "data.st"):
                 shutil.copy(self.interrupted[behaviour.holds, length] / name, place)
 
     def command(self, place: Path, behaviour: Behaviour, url: str) -> list[str]:
-        # With --insecure, because it refuses the certificate for 127.0.0.1, and for localhost as well.
+        # With --insecure, because it refuses the certificate for 127.0.0.1 and for localhost.
         return [self.program, "--quiet", "--insecure", "--num-connections=1", f"--timeout={IDLE}", "--output=data", url]
 
 

@@ -1,4 +1,4 @@
-"""One tool against one behaviour, from one length: runs it and says how it ended."""
+"""Runs one tool against one behaviour, from one length, and says how it ended."""
 
 import os
 import shutil
@@ -12,14 +12,14 @@ from pathlib import Path
 from server import Behaviour
 from tools import SIZE, Tool
 
-# Seconds for one run; more than any limit that a tool is given (tools.py).
+# Seconds for one run: more than any limit that a tool gets (tools.py).
 TIME_LIMIT = 15
-# As many as spoolrun's default for attempts.
+# The same as spoolrun's default for attempts.
 RUNS = 12
 
 
 class Verdict(Enum):
-    """How a download ended. All but the last two are finished, as the exit status 0 says."""
+    """How a download ended. All but the last two are finished, by the exit status 0."""
 
     RIGHT = "right"
     OLDER = "older, whole"
@@ -30,14 +30,14 @@ class Verdict(Enum):
     HUNG = "hung"
 
 
-# Finished, says the exit status, and is not.
+# The exit status says finished, but it is not.
 FALSE = (Verdict.WRONG, Verdict.SHORT, Verdict.NOTHING)
 
 
 @dataclass(frozen=True)
 class Outcome:
     verdict: Verdict
-    # What the tool says of a failure, where that can be read by a program.
+    # The tool's reason for a failure, if a program can read it.
     reason: str
 
 
@@ -54,10 +54,11 @@ class Trial:
         return names.get(self.length, str(self.length))
 
     def run(self, scratch: Path) -> Outcome:
-        """Runs the tool until it exits with 0: again after each failure that got ahead, and after the first in any case."""
+        """Runs the tool until it exits with 0: again after each failure with progress, and after the first failure in
+        any case."""
         place = Path(tempfile.mkdtemp(dir=scratch))
         try:
-            # A target for each trial: the server counts requests by target.
+            # A target for each trial, because the server counts requests by target.
             url = self.behaviour.url(self.transport, f"{place.name}/data")
             self.tool.lay(place, self.behaviour, self.length, url)
             return Outcome(self.verdict(place, self.tool.command(place, self.behaviour, url)), self.tool.reason(place))

@@ -1,4 +1,4 @@
-"""Power cuts for spoolrun: `make powercut`. Needs root, for it mounts disk images of its own."""
+"""Cuts the power to spoolrun's disk: `make powercut`. Needs root, because it mounts disk images."""
 
 import argparse
 import os
@@ -21,13 +21,13 @@ from jobs import serve_jobs
 from server import Server
 from shutdowns import shutdowns
 
-# Set in the namespace that the mounts are in: they go with it, whatever becomes of this program.
+# Set in the namespace that has the mounts: they end with it, even if this program dies.
 INSIDE = "SPOOLRUN_TORTURE_INSIDE"
-# Room for the images.
+# Space for the images.
 LEAST_ROOM = 3 << 30
-# Among the kinds: disks that have no room, or fail.
+# One of the kinds: disks that are full, or fail.
 FULL_DISKS = "full-disks"
-# A shutdown takes so much longer than a copy that there is one for so many cuts.
+# A shutdown takes this much longer than a copy, so there is one for this number of cuts.
 SHUTDOWN_EACH = 10
 SELF_TEST_RUNS = 4
 
@@ -78,14 +78,14 @@ def scratch_parent(options: argparse.Namespace) -> Path:
     if options.scratch is not None:
         return options.scratch
     memory = Path("/dev/shm")
-    # The other machine has a /dev of its own.
+    # The other machine has its own /dev.
     if not options.uml and memory.is_dir() and shutil.disk_usage(memory).free >= LEAST_ROOM:
         return memory
     return Path(tempfile.gettempdir())
 
 
 def is_green(fault: str, attack: Callable[[], Outcome]) -> bool:
-    """Prints one line of it, and what was wrong."""
+    """Prints one line about it, and the problems."""
     began = time.monotonic()
     outcome = attack()
     zeros = f", {outcome.zeroed} of zeros (up to {outcome.most_zeros} bytes)" if outcome.zeroed else ""
@@ -103,7 +103,7 @@ def is_green(fault: str, attack: Callable[[], Outcome]) -> bool:
 
 def is_seen(rig: Rig, library: Path, kind: Kind, mistake: str, options: argparse.Namespace) -> bool:
     broken = selftest.broken(rig, library, mistake)
-    # What a cut leaves is chance: a few runs, if one doesn't do.
+    # What a cut leaves is random, so a few runs may be needed.
     for _ in range(SELF_TEST_RUNS):
         outcome = cut(broken, kind, options)
         if seen := selftest.is_seen(outcome, mistake):
@@ -120,7 +120,7 @@ def cut(rig: Rig, kind: Kind, options: argparse.Namespace) -> Outcome:
 
 def self_test(rig: Rig, options: argparse.Namespace) -> bool:
     library = selftest.build(rig.work)
-    # The machine that is killed boots in truth, which cannot be hidden.
+    # The killed machine really boots, which cannot be hidden.
     mistakes = [mistake for mistake in selftest.MISTAKES if not (options.uml and mistake == selftest.HIDDEN_REBOOT)]
     return all([is_seen(rig, library, KINDS[name], mistake, options) for name in options.kinds for mistake in mistakes])
 

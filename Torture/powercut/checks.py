@@ -1,4 +1,4 @@
-"""What has to hold of a spool after a cut, and after the run that follows it."""
+"""Checks a spool after a cut, and after the run that follows it."""
 
 import os
 import re
@@ -15,7 +15,7 @@ CHECKPOINT = re.compile(rb"^checkpoint: (\d+) crc32=([0-9A-F]{8})", re.MULTILINE
 
 @dataclass
 class Standing:
-    """A job's file, and where it stands."""
+    """A job's file, and its place."""
 
     state: str
     path: Path
@@ -23,7 +23,7 @@ class Standing:
     inode: int
 
     def checkpoint(self) -> tuple[int, int] | None:
-        """The last one of the data that the journal speaks of: offset and CRC-32."""
+        """The last checkpoint of the data in the journal: offset and CRC-32."""
         found = None
         for line in self.text[: self.text.rfind(b"\n") + 1].splitlines():
             if match := CHECKPOINT.match(line):
@@ -48,7 +48,7 @@ class Spool:
                 name = path.name.partition(":")[0] if state == "cur" else path.name
                 standing = Standing(state, path, path.read_bytes(), path.stat().st_ino)
                 self.jobs.setdefault(name, []).append(standing)
-        # Of the data of each job, by its name.
+        # For the data of each job, by its name.
         self.lengths = {path.name.removesuffix(".part"): path.stat().st_size for path in (root / "partial").glob("*.part")}
 
     def payloads(self) -> Iterator[tuple[str, Path]]:
@@ -63,7 +63,7 @@ class Spool:
 
 
 def after_cut(spool: Spool, jobs: Jobs, promises: Promises) -> Iterator[str]:
-    """Problems: invariants 1 to 4, and what was said to be durable."""
+    """Returns the problems with invariants 1 to 4, and with what was reported to be durable."""
     yield from one_state_each(spool, jobs, promises)
     yield from whole_payloads(spool, jobs)
     for name in sorted(promises.done):
@@ -77,7 +77,7 @@ def after_cut(spool: Spool, jobs: Jobs, promises: Promises) -> Iterator[str]:
 def one_state_each(spool: Spool, jobs: Jobs, promises: Promises) -> Iterator[str]:
     for name in sorted(promises.dropped):
         standings = spool.jobs.get(name, [])
-        # A move by link and unlink that was cut in between can be completed.
+        # A move by link and unlink that was interrupted between the two can be completed.
         if len({standing.inode for standing in standings}) != 1:
             yield f"{name}: stands in {[standing.state for standing in standings]}"
     for name, standings in spool.jobs.items():
@@ -93,7 +93,7 @@ def whole_payloads(spool: Spool, jobs: Jobs) -> Iterator[str]:
     there: set[str] = set()
     for output, path in spool.payloads():
         job = by_output.get(output)
-        # A crash may leave one of these beside what it was to replace (INTERNALS.md).
+        # A crash may leave one of these beside the file that it was to replace (INTERNALS.md).
         if job is None and path.name.startswith(".spoolrun-"):
             continue
         if job is None:
@@ -115,13 +115,13 @@ def whole_payloads(spool: Spool, jobs: Jobs) -> Iterator[str]:
 
 
 def earned_data(spool: Spool, job: Job, standing: Standing, promises: Promises) -> Iterator[str]:
-    """What is below the last checkpoint is right, and the checkpoint that was told of is there."""
+    """Checks that the data below the last checkpoint is right, and that the reported checkpoint exists."""
     mark = standing.checkpoint()
     offset, checksum = mark or (0, 0)
     if job.name != CHANGED and offset < promises.checkpoints.get(job.name, 0):
         yield f"{job.name}: the checkpoint at {promises.checkpoints[job.name]} is lost; there is one at {offset}"
     data = spool.root / "partial" / f"{job.name}.part"
-    # Verified data is linked before its first name goes.
+    # Verified data is linked before its first name is removed.
     if mark is None or not data.exists() or is_journaled(standing.text, b"verified"):
         return
     if job.name == CHANGED and data.stat().st_size < offset:
@@ -132,14 +132,14 @@ def earned_data(spool: Spool, job: Job, standing: Standing, promises: Promises) 
 
 
 def temporaries(spool: Spool) -> Iterator[str]:
-    """What a cut alone never leaves in the output root; an error may (INTERNALS.md)."""
+    """What a cut alone never leaves in the output root; an error may leave it (INTERNALS.md)."""
     for output, path in spool.payloads():
         if path.name.startswith(".spoolrun-"):
             yield f"left behind: files/{output}"
 
 
 def unearned_tail(spool: Spool, name: str) -> bytes:
-    """What lies beyond the last checkpoint."""
+    """The data beyond the last checkpoint."""
     standings = spool.jobs.get(name)
     offset, _ = (standings[0].checkpoint() if standings else None) or (0, 0)
     path = spool.root / "partial" / f"{name}.part"
@@ -152,7 +152,7 @@ def describe(content: bytes, job: Job) -> str:
 
 
 def resumed_at_checkpoint(before: Spool, events: list[dict[str, str]]) -> Iterator[str]:
-    """After a cut, each job goes on at its last checkpoint: what lies beyond was not earned."""
+    """Checks that each job resumes at its last checkpoint after a cut: the data beyond it was not earned."""
     seen: set[str] = set()
     for event in events:
         name = event.get("job", "")
@@ -160,7 +160,7 @@ def resumed_at_checkpoint(before: Spool, events: list[dict[str, str]]) -> Iterat
             continue
         seen.add(name)
         offset, _ = before.jobs[name][0].checkpoint() or (0, 0)
-        # The second cut came when the data of the older version was gone, and before a line said so.
+        # The second cut came after the data of the older version was removed, and before a line recorded that.
         if name == CHANGED and before.lengths.get(name, 0) < offset:
             offset = 0
         if int(event["at"]) != offset:
@@ -168,7 +168,7 @@ def resumed_at_checkpoint(before: Spool, events: list[dict[str, str]]) -> Iterat
 
 
 def at_end(spool: Spool, jobs: Jobs, promises: Promises) -> Iterator[str]:
-    """Problems when all that was due has been done."""
+    """Returns the problems after all due jobs were run."""
     yield from one_state_each(spool, jobs, promises)
     yield from whole_payloads(spool, jobs)
     for name in sorted(spool.jobs):

@@ -1,4 +1,5 @@
-"""Power cuts: while a worker runs, its disk is copied at instants; each copy is what a cut at that instant would have left."""
+"""Cuts the power: while a worker runs, its disk is copied at random instants. Each copy is what a cut at that instant
+would have left."""
 
 import random
 import shutil
@@ -18,28 +19,29 @@ from worker import Worker, read_events
 LIMIT = 120
 # About how long the large jobs take.
 RUN_TIME = 11.0
-# Runs of a few jobs, one after the other in a spool: cut when the jobs have been dropped, and when the worker is through.
+# Runs of a few jobs, one after the other in one spool: cut after the jobs were dropped, and after the worker has ended.
 STOPS = 6
 JOBS_BEFORE_STOP = [1, 1, 2, 3, 6]
-# Images of cuts with problems that are kept for a look at them.
+# The number of images with problems that are kept for inspection.
 KEPT = 3
 
 
 @dataclass
 class Outcome:
-    """Of many cuts."""
+    """The results of many cuts."""
 
     cuts: int = 0
-    # Cuts that left jobs in each of the states; that left data longer than was earned, and such that ends in zeros, at most so many; and problems by cut.
+    # Cuts that left jobs in each state; cuts that left unearned data, and such that ends in zeros, with the largest
+    # length of these; and problems by cut.
     states: dict[str, int] = field(default_factory=dict)
     unearned: int = 0
     zeroed: int = 0
     most_zeros: int = 0
     problems: dict[str, list[str]] = field(default_factory=dict)
-    # Promises before the cuts, over all of them.
+    # Promises before the cuts, in total.
     checkpoints: int = 0
     done: int = 0
-    # How the run took it.
+    # How the run ended.
     said: str = ""
 
     def add(self, label: str, problems: list[str]) -> None:
@@ -61,9 +63,9 @@ class Rig:
     store: Store
     jobs: Jobs
     work: Path
-    # For a worker that is to be broken: see sabotage.c.
+    # For a worker that is broken on purpose: see sabotage.c.
     preload: dict[str, str] = field(default_factory=dict)
-    # Whether the run after a cut is told that it is the same boot.
+    # Whether the run after a cut is told that the boot is the same.
     hides_reboot: bool = False
 
     def log(self, image: Path) -> Path:
@@ -77,13 +79,13 @@ def new_spool(program: Path, jobs: Jobs, point: Path) -> Path:
     spool = point / "spool"
     run(program, "init", spool)
     jobs.prepare(spool)
-    # To make the spool's own name durable is not what is tried here.
+    # Making the spool's own name durable is not tested here.
     run("sync", "-f", spool)
     return spool
 
 
 def record(rig: Rig, kind: Kind, interval: float) -> Iterator[Cut]:
-    """Runs a worker to its end, and copies its disk about every `interval` seconds, and when it has ended."""
+    """Runs a worker to its end, and copies its disk about every `interval` seconds, and at its end."""
     image = rig.store.make(kind)
     promises = Promises()
     with rig.store.mounted(image, kind) as point:
@@ -97,12 +99,12 @@ def record(rig: Rig, kind: Kind, interval: float) -> Iterator[Cut]:
 
 
 def moments(dropper: Dropper, start: Callable[[], Worker], interval: float) -> Iterator[None]:
-    """Has a worker run to its end while jobs are dropped; yields about every `interval` seconds of it."""
+    """Runs a worker to its end while jobs are dropped; yields about every `interval` seconds meanwhile."""
     for number in range(LARGE_JOBS):
         dropper.drop(dropper.jobs.all[f"large-{number}"])
     worker = start()
     dropper.start(RUN_TIME / max(1, len(dropper.jobs.small)))
-    # In half of the runs, not too late for a checkpoint that comes after it.
+    # In half of the runs, early enough for a checkpoint after it.
     restart = time.monotonic() + random.uniform(1, 2 * RUN_TIME)
     deadline = time.monotonic() + LIMIT
     try:
@@ -121,7 +123,7 @@ def moments(dropper: Dropper, start: Callable[[], Worker], interval: float) -> I
 
 
 def record_stops(rig: Rig, kind: Kind) -> Iterator[Cut]:
-    """Runs a worker for a few jobs at a time, and copies its disk while nobody runs."""
+    """Runs a worker for a few jobs at a time, and copies its disk while nothing runs."""
     image = rig.store.make(kind)
     promises = Promises()
     with rig.store.mounted(image, kind) as point:
@@ -135,9 +137,8 @@ def record_stops(rig: Rig, kind: Kind) -> Iterator[Cut]:
 
 
 def stops(dropper: Dropper, start: Callable[[], Worker]) -> Iterator[None]:
-    """Yields when jobs have been dropped, and when a worker is through with them: a directory that was not synced shows only where nothing came
-    after it that took its entry along.
-    """
+    """Yields after jobs were dropped, and after a worker has run them: a directory that was not flushed shows only if
+    no later write takes its entry along."""
     rest = random.sample(dropper.jobs.small, len(dropper.jobs.small))
     for _ in range(STOPS):
         count = random.choice(JOBS_BEFORE_STOP)
@@ -152,13 +153,13 @@ def stops(dropper: Dropper, start: Callable[[], Worker]) -> Iterator[None]:
 
 
 def demand_good_end(worker: Worker, status: int | None) -> None:
-    """One that crashes would be cut at its beginning only. 1: a job failed, as some have to."""
+    """Raises if the worker crashed: then it would be cut at its beginning only. 1: a job failed, as some have to."""
     if status not in (0, 1):
         raise RuntimeError(f"the worker ended with {status} before any cut: {worker.log}")
 
 
 def demand_silence(log: Path) -> None:
-    """Nor has one to say anything but events."""
+    """Raises if the worker printed anything except events."""
     if said := [event["text"] for event in read_events(log) if event["event"] == "printed"]:
         raise RuntimeError(f"the worker said before any cut: {said[:3]}: {log}")
 
@@ -174,7 +175,7 @@ def take(rig: Rig, image: Path, promises: Promises, label: str) -> Cut:
 
 
 def examine(rig: Rig, kind: Kind, cut: Cut, outcome: Outcome, again: bool) -> None:
-    """Checks what the cut left, lets a worker go on from there, and checks its end. With `again` that run is cut, too."""
+    """Checks what the cut left, runs a worker from there, and checks its end. With `again` that run is cut, too."""
     second: Cut | None = None
     kept = rig.store.copy(cut.image)
     with rig.store.mounted(cut.image, kind) as point:
@@ -188,7 +189,8 @@ def examine(rig: Rig, kind: Kind, cut: Cut, outcome: Outcome, again: bool) -> No
             second = take(rig, cut.image, cut.promises, "again")
         status = worker.wait(LIMIT)
         problems += checks.resumed_at_checkpoint(before, worker.events())
-        # Data of a job that is done may have its temporary name yet, where the file system kept no order; a worker leaves it for 36 hours.
+        # Data of a job that is done may still have its temporary name if the file system kept no order. A worker leaves
+        # it for 36 hours.
         run(rig.program, "clean", before.root)
         end = Spool(before.root)
         problems += checks.at_end(end, rig.jobs, cut.promises)
@@ -200,7 +202,7 @@ def examine(rig: Rig, kind: Kind, cut: Cut, outcome: Outcome, again: bool) -> No
     outcome.add(cut.label, problems)
     if problems and len(outcome.problems) <= KEPT:
         shutil.copy(rig.log(cut.image), rig.work / f"failed-{cut.image.name}.log")
-        # Reflinks end at the file system's border.
+        # Reflinks work within one file system only.
         run("cp", "--sparse=always", kept, rig.work / f"failed-{cut.image.name}.image")
         (rig.work / f"failed-{cut.image.name}.problems").write_text("\n".join([cut.label, *problems, ""]))
     if second is not None:
@@ -216,16 +218,16 @@ def note(spool: Spool, outcome: Outcome) -> None:
     tails = [checks.unearned_tail(spool, f"large-{number}") for number in range(LARGE_JOBS)]
     zeros = max(len(tail) - len(tail.rstrip(b"\0")) for tail in tails)
     outcome.unearned += any(tails)
-    # Random bytes may end in a few.
+    # Random bytes may end in a few zeros.
     outcome.zeroed += zeros > 16
     outcome.most_zeros = max(outcome.most_zeros, zeros)
 
 
 def power_cuts(rig: Rig, kind: Kind, wanted: int, interval: float) -> Outcome:
-    """At least `wanted` cuts, of as many runs as it takes."""
+    """Makes at least `wanted` cuts, with as many runs as that takes."""
     outcome = Outcome()
     while outcome.cuts < wanted:
-        # All copies are made before the first is examined: that a disk is busy with them must not slow the run down.
+        # All copies are made before the first is examined, because a busy disk would slow the run down.
         for number, one in enumerate([*record(rig, kind, interval), *record_stops(rig, kind)]):
             outcome.checkpoints += len(one.promises.checkpoints)
             outcome.done += len(one.promises.done)

@@ -1,8 +1,8 @@
 """File systems in image files, and copies of an image at an instant.
 
-The images lie on an XFS of our own, because there a copy is FICLONE (ioctl_ficlone(2)): it shares the blocks, takes a millisecond, and is
-atomic beside the loop device's writes. What such a copy holds is what the disk held at that instant; what the page cache held is not in it,
-as after a power cut.
+The images are on an XFS of our own, because there a copy is FICLONE (ioctl_ficlone(2)): it shares the blocks, takes a
+millisecond, and is atomic beside the loop device's writes. Such a copy has what the disk had at that instant, and
+nothing of the page cache, as after a power cut.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ from pathlib import Path
 # linux/fs.h and linux/ext4.h: _IOW(0x94, 9, int), _IOR('X', 125, __u32)
 FICLONE = 0x40049409
 SHUTDOWN = 0x8004587D
-# Nothing that is still in memory gets to the disk, the file system's own journal neither.
+# Nothing that is still in memory reaches the disk, not even the file system's own journal.
 WITHOUT_LOG_FLUSH = 2
 
 MIB = 1 << 20
@@ -32,7 +32,7 @@ class Kind:
     make: list[str]
     options: str
     size: int = 400 * MIB
-    # Whether the kernel lets go of it at once for good (FS_IOC_SHUTDOWN).
+    # Whether the kernel can shut it down at once and for good (FS_IOC_SHUTDOWN).
     can_shut_down: bool = True
 
     @property
@@ -45,7 +45,8 @@ KINDS = {
     kind.name: kind
     for kind in [
         Kind("ext4", EXT4, "data=ordered"),
-        # The mode in which a file's length most often comes before its data, more often still with a commit each second.
+        # The mode in which a file's length most often reaches the disk before its data, even more often with a commit
+        # each second.
         Kind("ext4-writeback", EXT4, "data=writeback,commit=1"),
         # A copy has the UUID of the original.
         Kind("xfs", ["mkfs.xfs", "-q", "-f"], "nouuid"),
@@ -76,7 +77,7 @@ def fsync_directory(path: Path) -> None:
 
 
 class Store:
-    """The directory for the images, and where they are mounted."""
+    """The directory for the images, and for their mounts."""
 
     def __init__(self, work: Path):
         self.work = work
@@ -93,7 +94,7 @@ class Store:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Lazy: when this ends with an exception, a worker may still be there, and the exception is what should be seen.
+        # Lazy: if this ends with an exception, a worker may still be there, and the exception should be shown.
         run("umount", "--lazy", self.images)
 
     def path(self, label: str) -> Path:
@@ -107,7 +108,7 @@ class Store:
         return image
 
     def copy(self, image: Path) -> Path:
-        """The image as it is at this instant."""
+        """Copies the image as it is at this instant."""
         copy = self.path("cut")
         with open(image, "rb") as source, open(copy, "wb") as target:
             fcntl.ioctl(target.fileno(), FICLONE, source.fileno())
@@ -126,7 +127,7 @@ class Store:
 
 
 def shut_down(point: Path) -> None:
-    """The file system stops writing, from one instant to the next."""
+    """Makes the file system stop writing at once."""
     descriptor = os.open(point, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.ioctl(descriptor, SHUTDOWN, struct.pack("I", WITHOUT_LOG_FLUSH))

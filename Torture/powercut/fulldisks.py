@@ -1,4 +1,5 @@
-"""Disks that are full, fail or turn read-only in the middle of a run: what the run says of it, and that the next one completes it."""
+"""Tests disks that are full, fail or turn read-only during a run: what the run reports, and that the next one completes
+it."""
 
 import fcntl
 import os
@@ -25,7 +26,7 @@ LOOP_INFO_SIZE, SIZE_LIMIT_AT = 232, 32
 
 @dataclass
 class Place:
-    """A file system that can be broken and mended."""
+    """A file system that can be broken and repaired."""
 
     point: Path
     damage: Callable[[], None]
@@ -44,7 +45,7 @@ def mounted(rig: Rig, *mount: str | Path) -> Iterator[Path]:
 
 
 def fill(point: Path) -> None:
-    """Takes all room that is left, to the last block."""
+    """Fills the disk to the last block."""
     with open(point / "filler", "wb", buffering=0) as file:
         for size in [MIB, 4096, 1]:
             try:
@@ -83,8 +84,8 @@ def full_ext4(rig: Rig) -> Iterator[Place]:
 
 @contextmanager
 def failing_fsync(rig: Rig) -> Iterator[Place]:
-    """An ext4 whose disk ends too soon all at once: what is written beyond that is lost, and fsync(2) says EIO. One with a journal would give that up and
-    turn read-only before."""
+    """An ext4 whose disk suddenly ends too early: what is written beyond that is lost, and fsync(2) returns EIO. An
+    ext4 with a journal would give the journal up and turn read-only before that."""
     kind = Kind("ext4", [*EXT4, "-O", "^has_journal"], "errors=continue", 64 * MIB)
     image = rig.store.make(kind)
     with rig.store.mounted(image, kind) as point:
@@ -111,7 +112,7 @@ def limit(device: str, size: int) -> None:
 
 
 def remount(image: Path, point: Path) -> None:
-    """Repairs it in between."""
+    """Repairs it between two mounts."""
     run("umount", point)
     done = subprocess.run(["fsck.ext4", "-fy", image], capture_output=True, text=True)
     # fsck(8): 1 for errors that were corrected.
@@ -142,20 +143,20 @@ FAULTS = {
     "fsync fails, ext4": failing_fsync,
     "read-only, ext4": read_only,
 }
-# How a run ends that meets it (spoolrun.1): jobs wait, or the spool itself failed; and with which code jobs failed in it. The large job is under way when
-# the fault comes, so all cannot have gone well.
+# How a run on it must end (spoolrun.1): jobs wait, or the spool itself failed; and the code of the jobs that fail. The
+# large job is running when the fault comes, so not all jobs can succeed.
 EXPECTED = {
     "no room, tmpfs": (75, {"disk-full"}),
     "no room, ext4": (75, {"disk-full"}),
     "no inodes, tmpfs": (75, {"disk-full"}),
     "fsync fails, ext4": (74, {"io"}),
-    # Nothing can be written into a job any more.
+    # No job can be written to any more.
     "read-only, ext4": (74, set()),
 }
 
 
 def disk_fault(rig: Rig, fault: str) -> Outcome:
-    """Breaks the disk in the middle of a large file and many small ones."""
+    """Breaks the disk during a large file and many small ones."""
     outcome = Outcome()
     promises = Promises()
     problems: list[str] = []
@@ -169,13 +170,13 @@ def disk_fault(rig: Rig, fault: str) -> Outcome:
             time.sleep(0.01)
         if not worker.is_running():
             problems.append("the run ended before the fault")
-        # Without those that fail anyway, whose status would hide what came of the fault.
+        # Without jobs that fail in any case, whose status would hide the fault.
         small = [job for job in rig.jobs.small if not job.has_to_fail]
         for job in small[:15]:
             dropper.drop(job)
         place.damage()
         for job in small[15:25]:
-            # `spoolrun add` may refuse; what the torture itself writes may not.
+            # `spoolrun add` may refuse; writes of this program must succeed.
             if not job.has_second_name:
                 dropper.drop(job)
         status = worker.wait(LIMIT)
@@ -192,7 +193,7 @@ def disk_fault(rig: Rig, fault: str) -> Outcome:
 
 
 def complete(rig: Rig, spool: Path, promises: Promises) -> list[str]:
-    """A person's `touch partial/*`, and another run."""
+    """Makes a person's `touch partial/*`, and another run."""
     fsync_file(spool / "defaults", AFTER)
     for path in (spool / "partial").iterdir():
         os.utime(path)

@@ -1,6 +1,7 @@
-"""A machine to be killed: the init of a User-Mode Linux. uml.py starts it, and kills it while its worker runs.
+"""The machine to be killed: the init of a User-Mode Linux. uml.py starts it, and kills it while its worker runs.
 
-Its root is the host's, read-only. What it tells is what it has promised: each line is with the host before it goes on.
+Its root is the host's, read-only. It tells the host what it has promised: the host has each line before the machine
+continues.
 """
 
 import json
@@ -21,13 +22,13 @@ from worker import Worker
 # uml.py has the other end of each.
 TOLD = Path("/dev/tty0")
 LOG = Path("/dev/tty1")
-# Whether there is something to be told is looked at so often (s).
+# How often it is checked whether there is something to tell (s).
 INTERVAL = 0.1
 
 
 @dataclass
 class Plan:
-    """What the host wants of it."""
+    """What the host wants from it."""
 
     program: Path
     # The server's files on the host, and its port there.
@@ -35,15 +36,15 @@ class Plan:
     port: int
     # Without the contents of payloads, which the host compares.
     jobs: Jobs
-    # Of the worker, and of what drops.
+    # For the worker, and for the dropper.
     environment: dict[str, str]
     # mount(8)
     type: str
     options: str
-    # The machine is killed while nobody runs, not at random.
+    # The machine is killed while nothing runs, not at random.
     stops: bool
     seed: int
-    # Else the claims of this machine would be another one's, and their lease had to end (spool.5).
+    # Otherwise the claims of this machine would be another machine's, and their lease would have to expire (spool.5).
     host: str
 
 
@@ -53,7 +54,7 @@ def tell(event: str, job: str = "") -> None:
 
 
 class Told(Promises):
-    """Promises that outlive who made them."""
+    """Promises that outlive the machine."""
 
     def begin(self, job: str) -> None:
         tell("begun", job)
@@ -77,7 +78,7 @@ def power_on(plan: Plan) -> None:
         dropper = Dropper(plan.program, spool, plan.jobs, Told(), plan.environment)
         tell("ready")
         work(plan, dropper)
-        # What is not on the disk yet is not to get there: until somebody pulls the plug.
+        # What is not on the disk yet must not get there; wait for the end of the machine.
         time.sleep(3600)
 
 
@@ -94,5 +95,5 @@ def work(plan: Plan, dropper: Dropper) -> None:
 
 
 if __name__ == "__main__":
-    # `guest.Plan`, not this program's.
+    # `guest.Plan`, not the one of `__main__`.
     power_on(pickle.loads(Path(sys.argv[1]).read_bytes()))

@@ -1,4 +1,4 @@
-"""The jobs of a run: what they ask for, what may come of them, and the tool that drops them."""
+"""The jobs of a run: what they ask for, which payloads are right, and the tool that drops them."""
 
 import os
 import random
@@ -12,7 +12,7 @@ from disks import fsync_directory, fsync_file
 from server import Server
 
 LARGE = 12_000_000
-# Each large file but the last stays the same after the cut.
+# Each large file except the last is the same after the cut.
 LARGE_JOBS = 3
 CHANGED = "large-2"
 
@@ -21,9 +21,9 @@ CHANGED = "large-2"
 class Job:
     name: str
     output: str
-    # What the payload may be: each is a whole version of the file. None: the job has to fail.
+    # The payloads that are right: each is a whole version of the file. None: the job has to fail.
     versions: list[bytes]
-    # What stood at the output before, and may stay until the job is done.
+    # What the output was before, and may be until the job is done.
     before: bytes | None = None
     has_second_name: bool = False
 
@@ -34,7 +34,7 @@ class Job:
 
 @dataclass
 class Jobs:
-    """Made once for all runs, because the files are served all the time."""
+    """Made once for all runs, because the files are always served."""
 
     url: str
     all: dict[str, Job]
@@ -44,7 +44,7 @@ class Jobs:
         return [job for job in self.all.values() if not job.name.startswith("large-")]
 
     def prepare(self, spool: Path) -> None:
-        """Puts in place, durably, what jobs are to replace."""
+        """Makes, durably, the files that jobs replace."""
         for job in self.all.values():
             if job.before is not None:
                 fsync_file(spool / "files" / job.output, job.before)
@@ -69,7 +69,7 @@ def small_job(server: Server, number: int) -> Job:
         return Job(name, name, [])
     content = os.urandom(random.choice([0, 1, 700, 4096, 30_000, 200_000]))
     server.serve(name, content)
-    # Every other one makes a directory, whose own name has to be durable, too.
+    # Every other job makes a directory, whose own name has to be durable, too.
     output = name if number % 2 else f"sets/{number // 8}/{name}"
     before = b"what was here before\n" * 50 if number % 20 == 3 else None
     return Job(name, output, [content], before, number % 10 == 6)
@@ -77,9 +77,9 @@ def small_job(server: Server, number: int) -> Job:
 
 @dataclass
 class Promises:
-    """What was said to be durable by the time of a cut."""
+    """What was reported as durable before a cut."""
 
-    # Begun to be dropped, and dropped.
+    # Jobs whose drop has begun, and jobs that were dropped.
     begun: set[str] = field(default_factory=set)
     dropped: set[str] = field(default_factory=set)
     done: set[str] = field(default_factory=set)
@@ -104,7 +104,8 @@ class Promises:
 
 
 class Dropper:
-    """Drops jobs with `spoolrun add`, one after the other, until it is stopped. Its exit status 0 is a promise."""
+    """Drops jobs with `spoolrun add`, one after the other, until it is stopped. The exit status 0 of `add` is a
+    promise."""
 
     def __init__(self, program: Path, spool: Path, jobs: Jobs, promises: Promises, preload: dict[str, str] | None = None):
         self.program, self.spool, self.jobs, self.promises = program, spool, jobs, promises
@@ -129,7 +130,8 @@ class Dropper:
         return done.returncode == 0
 
     def drop_with_second_name(self, job: Job) -> None:
-        """As `spoolrun add` that dies between link(2) and unlink(2). The worker has to copy such a file before it writes to it."""
+        """Drops like a `spoolrun add` that dies between link(2) and unlink(2). The worker has to copy such a file
+        before it writes to it."""
         first = self.spool / "tmp" / job.name
         fsync_file(first, f"url: {self.jobs.url}/{job.name}\noutput: {job.output}\n".encode())
         os.link(first, self.spool / "new" / job.name)
@@ -142,11 +144,11 @@ class Dropper:
                 if self.stopped.wait(random.uniform(0, 2 * pause)) or not self.drop(job):
                     return
         except OSError as error:
-            # In a thread: else nobody would hear of it.
+            # An error in a thread would not be reported otherwise.
             self.errors.append(f"drop: {error}")
 
     def start(self, pause: float) -> None:
-        """Drops the small jobs, with pauses of about so many seconds."""
+        """Drops the small jobs, with pauses of about this number of seconds."""
         self.thread = threading.Thread(target=self.drop_all, args=[pause])
         self.thread.start()
 

@@ -1,4 +1,4 @@
-"""Whether the torture finds out: workers broken on purpose, each of which has to be seen."""
+"""Checks that the power cuts find mistakes: workers that are broken on purpose, each of which has to be detected."""
 
 import subprocess
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""nginx on the loopback: slow before the cut, fast after it, and with one file changed."""
+"""nginx on the loopback: slow before the cut, fast after it, and with one changed file."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ AFTER = b"header: X-After: cut\n"
 # KiB a second of a connection before the cut: a large file then takes two checkpoints.
 SLOW = 1000
 
-# Of the http block.
+# Directives of the http block.
 DIRECTIVES = """
   access_log off;
   sendfile on;
@@ -25,7 +25,8 @@ DIRECTIVES = """
 
 
 class Server:
-    """Serves what is in `work`. With a `state` directory for its own files, and a port: what another one serves there, as on another machine."""
+    """Serves the files in `work`. With a `state` directory for its own files and a port, it serves what another server
+    serves on that port, as on another machine."""
 
     def __init__(self, work: Path, state: Path | None = None, port: int | None = None):
         self.work, self.state, self.port = work, state or work, port
@@ -53,5 +54,6 @@ class Server:
         else:
             changed = self.work / "after" / name
             changed.write_bytes(later)
-            # nginx makes its ETag of the size and the seconds of the time: without this, two versions would bear one tag.
+            # nginx makes the ETag of the size and the modification time in seconds. Without this, two versions would
+            # have one ETag.
             os.utime(changed, (1, 1))

@@ -1,6 +1,5 @@
-"""The file system is shut down under the worker (FS_IOC_SHUTDOWN): from one instant to the next nothing gets to the disk any more, the file
-system's own journal neither, and every call fails. Unlike a copy of the disk, this also shows how the worker takes it.
-"""
+"""Shuts the file system down under the worker (FS_IOC_SHUTDOWN): at once nothing reaches the disk any more, not even
+the file system's own journal, and every call fails. Unlike a copy of the disk, this also shows how the worker ends."""
 
 import random
 import time
@@ -13,7 +12,8 @@ from disks import Kind, fsync_file, shut_down
 from jobs import Dropper, Promises
 from server import AFTER
 
-# That of a run whose spool failed (spoolrun.1). None can be through before: the large job takes twice as long as the longest wait for the shutdown.
+# The exit status of a run whose spool failed (spoolrun.1). No run can be finished before: the large job takes twice as
+# long as the longest wait for the shutdown.
 STATUS = 74
 
 
@@ -27,7 +27,7 @@ def shut_down_once(rig: Rig, kind: Kind, outcome: Outcome) -> None:
             dropper.drop(job)
         dropper.drop(rig.jobs.all["large-0"])
         worker = rig.start(spool, image)
-        # Most of the small jobs are through in a tenth of a second.
+        # Most of the small jobs are done after a tenth of a second.
         time.sleep(random.choice([random.uniform(0, 0.2), random.uniform(0, 6)]))
         promises.add_log(worker.events())
         shut_down(point)

@@ -1,7 +1,8 @@
-"""A machine is killed in mid-run: `kill -9` of a User-Mode Linux, a real kernel as a process, whose disk is an image of ours.
+"""Kills a machine during a run: `kill -9` of a User-Mode Linux, a real kernel that is a process, whose disk is an
+image.
 
-What the copies of cuts.py show with the host's kernel this shows with another one, which has no say in when it ends, and with a reboot that is real. The disk
-keeps what it was given; nothing of the machine's page cache is left.
+This shows with another kernel what cuts.py shows with the host's: this kernel does not know when it ends, and its
+reboot is real. The disk keeps what it was given; nothing of the machine's page cache remains.
 """
 
 import os
@@ -37,7 +38,7 @@ class Machine:
     log: Path
 
     def count(self, event: str) -> int:
-        """How often it has told of it."""
+        """How often it has told this."""
         return sum(one["event"] == event for one in read_events(self.told))
 
     def wait(self, event: str, count: int = 1) -> None:
@@ -48,7 +49,7 @@ class Machine:
             time.sleep(0.002)
 
     def kill(self) -> None:
-        """All of its processes, from one instant to the next: they are a namespace's, and this is the first of it."""
+        """Kills all of its processes at once: they are in a namespace, of which this is the first process."""
         first = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         if len(first) != 1:
             raise RuntimeError(f"the machine has ended by itself: {self.told}")
@@ -111,7 +112,7 @@ def kill_once(rig: Rig, kind: Kind, stops: bool) -> Cut:
 
 
 def power_cuts(rig: Rig, kind: Kind, wanted: int) -> Outcome:
-    """Every other one while nobody runs."""
+    """Kills every other machine while nothing runs."""
     outcome = Outcome()
     for number in range(wanted):
         examine(rig, kind, kill_once(rig, kind, stops=number % 2 == 1), outcome, again=False)

@@ -6,13 +6,13 @@ import subprocess
 import uuid
 from pathlib import Path
 
-# Shows another boot to the program in a mount namespace of its own.
+# Shows another boot id to the program, in its own mount namespace.
 OTHER_BOOT = 'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"'
 OPTIONS = ["--once", "-v", "--log-format", "json", "--progress", "never", "-j", "24", "--per-host", "24"]
 
 
 class Worker:
-    """`spoolrun --once SPOOL`, with its log in a file that no cut concerns."""
+    """`spoolrun --once SPOOL`. Its log is in a file that is not on the cut disk."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Worker:
 
 
 def read_events(log: Path) -> list[dict[str, str]]:
-    """All events whose line is whole; what else was printed is an event `printed`."""
+    """All events whose line is complete; other lines are events `printed`."""
     events = []
     for line in log.read_text(errors="replace").splitlines(keepends=True):
         if line.startswith("{") and line.endswith("\n"):

@@ -1,5 +1,6 @@
-"""A server that answers at random, by programs that a seed draws: what is in done/ afterwards is exactly one version of one resource, or no client could have
-told. Ends with 1 unless that holds, no job is lost, and all of them are done when the server turns honest. `make random`."""
+"""Runs jobs against a server that answers at random, by programs that a seed draws. What is in done/ afterwards must be
+exactly one version of one resource, or something that no client can detect. Ends with 1 unless that is so, no job is
+lost, and all jobs are done once the server is honest. `make random`."""
 
 import argparse
 import asyncio
@@ -21,12 +22,12 @@ from minimise import describe, exchange, minimise
 from server import Server
 from trial import BATCH, Trial, draw
 
-# Memory, where there is such a file system: what a disk has to keep is not what is tried here.
+# A file system in memory, if there is one: durability is not tested here.
 MEMORY = Path("/dev/shm")
-# Findings after which there is enough to look at; so many of a kind are made smaller.
+# The number of findings after which it ends; and how many of each kind are reduced.
 ENOUGH = 40
 MOST_LINES, MOST_COLUMNS = 60, 400
-# Until one that fails in company fails alone.
+# How often a trial that fails in a batch is tried alone.
 TRIES = 3
 
 
@@ -40,7 +41,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--trial", type=int, help="play this one alone, and show it")
     parser.add_argument("--self-test", action="store_true", help="build the program with mistakes, and see whether each is found")
     options = parser.parse_args()
-    # For the self-test: whether findings are shown, and kinds of which one is enough.
+    # For the self-test: whether findings are shown, and the kinds of which one is enough.
     options.shows, options.until = True, set()
     if options.program is None and not options.self_test:
         parser.error("--program is missing")
@@ -48,7 +49,7 @@ def arguments() -> argparse.Namespace:
 
 
 class Rig:
-    """Plays batches on one server."""
+    """Runs batches on one server."""
 
     def __init__(self, program: Path, server: Server, work: Path, can_reboot: bool):
         self.program = program
@@ -74,7 +75,7 @@ class Rig:
         return False
 
     async def fail(self, trials: list[Trial], kind: str) -> list[bool]:
-        """Which of them do."""
+        """Which of them fail."""
         batches: dict[tuple[int, int], list[Trial]] = {}
         for trial in trials:
             batches.setdefault((trial.chunk_size, trial.workers), []).append(trial)
@@ -85,7 +86,7 @@ class Rig:
         return [id(trial) in bad for trial in trials]
 
     async def show(self, finding: Finding) -> None:
-        """A finding, as small as it gets; in one piece, for the processes share the output."""
+        """Prints a finding, reduced as far as possible; in one piece, because the processes share the output."""
         lines = [f"{finding.kind}, trial {finding.trial.seed}: {finding.text}"]
         if not await self.fails_alone(finding):
             begin = finding.trial.seed // BATCH * BATCH
@@ -110,7 +111,7 @@ def workplace() -> Iterator[Path]:
 
 
 def can_reboot(work: Path) -> bool:
-    """Whether another boot can be shown to the program."""
+    """Whether another boot id can be shown to the program."""
     boot = work / "boot"
     boot.write_text("0\n")
     command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", OTHER_BOOT, "sh", boot, "true"]
@@ -118,7 +119,7 @@ def can_reboot(work: Path) -> bool:
 
 
 async def play_all(options: argparse.Namespace, work: Path, first: int, number: int) -> tuple[Tally, list[Finding]]:
-    """This process' share of the batches."""
+    """Runs this process' share of the batches."""
     tally, found = Tally(), []
     numbers = iter(range(first + number * BATCH, first + options.trials, options.processes * BATCH))
     async with Server(work) as server:
@@ -144,7 +145,7 @@ async def play_all(options: argparse.Namespace, work: Path, first: int, number: 
 
 
 def share(options: argparse.Namespace, first: int, number: int, result: int) -> None:
-    """One process: its numbers go to the descriptor."""
+    """Runs one process, which writes its numbers to the descriptor."""
     with workplace() as work:
         tally, found = asyncio.run(play_all(options, work, first, number))
     with open(result, "w") as file:
@@ -152,8 +153,9 @@ def share(options: argparse.Namespace, first: int, number: int, result: int) -> 
 
 
 def play(options: argparse.Namespace) -> tuple[Tally, Counter[str]]:
-    """All of it, in as many processes as there are processors. Returns what was tried, and the number of findings by kind."""
-    # A multiple of a batch: what trials of a batch share follows from their seeds.
+    """Runs everything, in as many processes as there are processors. Returns what was tried, and the number of findings
+    by kind."""
+    # A multiple of a batch, because what the trials of a batch share follows from their seeds.
     first = options.seed * 1_000_000
     children = []
     for number in range(options.processes):
@@ -198,7 +200,7 @@ async def play_one(options: argparse.Namespace) -> int:
 
 def main() -> int:
     options = arguments()
-    # The worker asks no proxy for the loopback.
+    # The worker uses no proxy for the loopback.
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY"):
         os.environ.pop(name, None)
     if options.self_test:
@@ -218,6 +220,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # So that what was begun is ended.
+    # So that processes that were started are ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main())

@@ -1,4 +1,5 @@
-"""Many trials in one spool: runs of the worker, what a person does in between, kills and power cuts; and what must hold after each run."""
+"""Runs many trials in one spool: runs of the worker, changes by a person in between, kills and power cuts. Checks what
+must hold after each run."""
 
 import asyncio
 import contextlib
@@ -21,18 +22,18 @@ from replies import Sent
 from server import Play, Server
 from trial import SECRET, Gesture, Job, Trial
 
-# Shows another boot to the program in a mount namespace of its own.
+# Shows another boot id to the program, in its own mount namespace.
 OTHER_BOOT = 'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"'
 STATES = ["new", "cur", "partial", "done", "failed", "hold"]
 # Seconds after which a run hangs.
 LIMIT = 120
-# Runs with an honest server after which all must be done.
+# The number of runs with an honest server after which all jobs must be done.
 HONEST_RUNS = 3
 
 
 @dataclass
 class Finding:
-    """Something that must not be. `trial`: of which; where nobody can tell, the first of the batch."""
+    """A finding. `trial`: the trial that it belongs to; the first of the batch if that is unknown."""
 
     trial: Trial
     kind: str
@@ -43,7 +44,7 @@ class Finding:
 
 @dataclass
 class Tally:
-    """What was tried, and what came of it."""
+    """What was tried, and the results."""
 
     trials: int = 0
     classes: Counter[str] = field(default_factory=Counter)
@@ -63,7 +64,7 @@ class Dropped:
     job: Job
     name: str
     is_cancelled: bool = False
-    # It was held or cancelled while it ran, which may be when its payload was published.
+    # It was paused or cancelled while it ran, perhaps while its payload was published.
     was_moved: bool = False
     state: str = "new"
     path: Path = Path()
@@ -89,11 +90,11 @@ class Batch:
         self.can_reboot = can_reboot
         self.trials = trials
         self.workers: list[asyncio.subprocess.Process] = []
-        # Told to stop.
+        # Whether it was told to stop.
         self.stopped: set[int] = set()
         self.boot: Path | None = None
         self.cuts = 0
-        # The power is off, until no worker is left and what is lost is lost.
+        # The power is off, until no worker is left and the lost data is lost.
         self.is_cut = False
         self.alive = 0
         self.findings: list[Finding] = []
@@ -101,7 +102,7 @@ class Batch:
         self.is_over = False
         self.jobs: list[Dropped] = []
 
-    # MARK: the way of all
+    # MARK: the steps of a batch
 
     async def play(self) -> None:
         self.work.mkdir()
@@ -147,7 +148,7 @@ class Batch:
     # MARK: runs
 
     async def run(self) -> None:
-        """Workers until nothing is due; those that are killed are replaced."""
+        """Runs workers until nothing is due; workers that are killed are replaced."""
         end = time.monotonic() + LIMIT
         trial = self.trials[0]
         await asyncio.gather(*(self.work_on(end, number) for number in range(trial.workers)))
@@ -155,7 +156,7 @@ class Batch:
 
     async def work_on(self, end: float, number: int) -> None:
         while True:
-            # None starts into a power cut.
+            # No worker starts during a power cut.
             while self.is_cut:
                 await asyncio.sleep(0.001)
             command = ["--once", "-v", "--log-format", "json", "--progress", "never", "-j", "24", "--per-host", "24"]
@@ -191,7 +192,7 @@ class Batch:
                 for play in {id(dropped.play): dropped.play for dropped in self.jobs}.values():
                     play.sent.append(Sent.event(play.run, "the worker is killed"))
                 continue
-            # One that had not yet begun to look for the signal dies of it.
+            # The signal kills a worker that does not handle it yet.
             if worker.pid in self.stopped and worker.returncode in (0, 1, 75, -signal.SIGTERM):
                 self.stopped.remove(worker.pid)
                 for name in os.listdir(self.spool / "cur"):
@@ -205,7 +206,8 @@ class Batch:
 
     @staticmethod
     def kill(worker: asyncio.subprocess.Process) -> None:
-        # Its own `kill` would take the exit status away from the loop. One that has just ended may be waited for already.
+        # `Process.kill` would take the exit status away from the loop. A process that has just ended may be collected
+        # already.
         if worker.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(worker.pid, signal.SIGKILL)
@@ -236,7 +238,7 @@ class Batch:
                     dropped.is_cancelled = remove(self.spool / "cur" / name) or dropped.is_cancelled
 
     def named(self, name: str) -> Dropped | None:
-        """Whose file that is."""
+        """The trial that a file belongs to."""
         plain = re.sub(r"(:.*|~\d+)+$", "", name)
         return next((dropped for dropped in self.jobs if dropped.name == plain), None)
 
@@ -259,7 +261,8 @@ class Batch:
         file.rename(self.spool / "new" / dropped.name)
 
     def steer(self, dropped: Dropped, run: int) -> None:
-        """What a person does after a run; a job that waits is due at once, and one that was given up is tried again."""
+        """Makes a person's changes after a run. A job that waits becomes due at once, and a job that was given up is
+        tried again."""
         number = int(dropped.name.partition(".")[2])
         gestures = [gesture for gesture in dropped.play.trial.gestures if (gesture.run, gesture.job) == (run, number)]
         for gesture in gestures:
@@ -313,7 +316,7 @@ class Batch:
     # MARK: power cuts
 
     def lose(self) -> None:
-        """What was not yet on the disk: of data, all behind the last checkpoint may be there or not, or be zeros."""
+        """Loses what was not yet on the disk: data beyond the last checkpoint may remain, be cut off, or be zeros."""
         self.cuts += 1
         before = (self.boot or Path("/proc/sys/kernel/random/boot_id")).read_text().strip()
         self.boot = self.work / f"boot{self.cuts}"
@@ -326,7 +329,7 @@ class Batch:
             self.lose_data(path, data, random.Random(f"{dropped.play.trial.seed} {self.cuts}"), dropped, before)
 
     def lose_data(self, path: Path, data: Path, chance: random.Random, dropped: Dropped, boot: str) -> None:
-        """boot: that of the machine until now."""
+        """boot: the machine's boot id until now."""
         play = dropped.play
         text = path.read_text()
         lines = text[: text.rfind("\n") + 1].splitlines()
@@ -335,13 +338,14 @@ class Batch:
         if not content or any(line.startswith("verified:") for line in lines[last:]):
             return
         floor = 0
-        # Lines that are on the disk for sure.
+        # Lines that are certainly on the disk.
         durable = next(number for number, line in enumerate(lines) if line == "# end") + 1
         part = None
         for number, line in enumerate(lines):
             if found := re.match(r"response: .*\bat=(\d+) part=(\d+)", line):
                 part = int(found[2])
-                # The data was cut to there; the line that says so is on the disk before any new byte, where there was a checkpoint.
+                # The data was cut to that offset. If there was a checkpoint, the line that says so is on the disk
+                # before any new byte.
                 if int(found[1]) < floor:
                     floor, durable = int(found[1]), number + 1
             elif found := re.match(r"checkpoint: (\d+)", line):
@@ -349,8 +353,8 @@ class Batch:
             elif line.startswith("failed:") and "code=mismatch" in line:
                 floor, part = 0, None
         floor = min(floor, len(content))
-        # The worker writes one every five seconds, which is longer than a trial: so it has written one now and then.
-        # None before it has looked at what an earlier cut left.
+        # The worker writes a checkpoint every five seconds, which is longer than a trial. So one is made here at
+        # random.
         has_recovered = f" boot={boot} " in lines[last]
         may_mark = has_recovered and dropped.state == "cur" and lines[-1].startswith(("response:", "checkpoint:")) and part == data.stat().st_ino
         if may_mark and chance.random() < 0.7:
@@ -373,7 +377,7 @@ class Batch:
 
     @staticmethod
     def lose_lines(path: Path, durable: int, chance: random.Random) -> None:
-        """Of a journal, from so many lines on."""
+        """The lines of a journal from this number on."""
         content = path.read_bytes()
         sure = len(b"".join(content.splitlines(keepends=True)[:durable]))
         kept = chance.randint(sure, len(content))
@@ -388,7 +392,7 @@ class Batch:
     # MARK: what must hold
 
     def look(self) -> None:
-        """After a run that came to its end."""
+        """Checks after a run that has ended."""
         places: dict[str, list[str]] = {}
         for state in STATES:
             for name in os.listdir(self.spool / state):
@@ -425,7 +429,7 @@ class Batch:
             if path is None:
                 continue
             if dropped.state != "done":
-                # Of each of these runs, how it ended.
+                # How each of these runs ended.
                 ends = [line for line in path.read_text().splitlines() if line.startswith(("failed:", "interrupted:"))][-HONEST_RUNS:]
                 said = [line for log in self.work.glob("log*") for line in log.read_text(errors="replace").splitlines() if f'"{dropped.name}' in line]
                 held = [f"open in {holder}" for holder in holders(path)]

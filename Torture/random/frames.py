@@ -1,4 +1,5 @@
-"""HTTP/2 on the server's side, frames written by hand (RFC 9113), so that they can be wrong. Requests alone are decoded by a library."""
+"""The server's side of HTTP/2. Frames are written by hand (RFC 9113), so that they can be wrong; a library decodes only
+requests."""
 
 import struct
 import sys
@@ -7,14 +8,14 @@ from asyncio import StreamReader
 try:
     from hpack import Decoder
 except ImportError:
-    # Debian's, also for a Python that is not Debian's: it has nothing compiled.
+    # Debian's package, also for a Python that is not Debian's: it has no compiled code.
     sys.path.append("/usr/lib/python3/dist-packages")
     from hpack import Decoder
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
 END_STREAM, ACK, END_HEADERS, PADDED, PRIORITY = 1, 1, 4, 8, 32
-# NO_ERROR twice: that is what frameworks send that drop a response.
+# NO_ERROR twice: frameworks send it when they drop a response.
 CODES = [0, 0, 2, 8, 7]
 LARGEST = 16_384
 
@@ -24,7 +25,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 
 def integer(value: int) -> bytes:
-    """With a prefix of 7 bits, the first bit being 0 (RFC 7541 section 5.1)."""
+    """An integer with a prefix of 7 bits; the first bit is 0 (RFC 7541 section 5.1)."""
     if value < 127:
         return bytes([value])
     out, value = [127], value - 127
@@ -35,7 +36,7 @@ def integer(value: int) -> bytes:
 
 
 def head(stream: int, status: int, fields: list[tuple[str, str]], ends: bool = False) -> bytes:
-    """Literals without indexing, without Huffman's code (RFC 7541 section 6.2.2)."""
+    """Literals without indexing and without Huffman coding (RFC 7541 section 6.2.2)."""
     block = b""
     for name, value in [(":status", str(status)), *fields]:
         raw_name, raw_value = name.lower().encode(), value.encode()

@@ -1,4 +1,4 @@
-"""A trial that fails is made smaller while it still fails, and told in words, near to a case of the lying server."""
+"""Reduces a trial while it still fails, and describes it in words, close to a case of the lying server."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from copy import deepcopy
@@ -7,12 +7,12 @@ from dataclasses import fields
 from replies import Sent
 from trial import Gesture, Job, Step, Trial
 
-# Of generations, each of which tries all that can be left out.
+# The maximum number of generations, each of which tries to leave out everything.
 MOST_GENERATIONS = 25
 
 
 async def minimise(trial: Trial, fails: Callable[[list[Trial]], Awaitable[list[bool]]]) -> Trial:
-    """fails: plays many at once."""
+    """fails: runs many trials at once."""
     for _ in range(MOST_GENERATIONS):
         candidates = list(smaller(trial))
         verdicts = await fails(candidates)
@@ -24,7 +24,7 @@ async def minimise(trial: Trial, fails: Callable[[list[Trial]], Awaitable[list[b
 
 
 def smaller(trial: Trial) -> Iterator[Trial]:
-    """What is left out first is what takes the most along."""
+    """The reductions, those that leave out the most first."""
 
     def changed(change: Callable[[Trial], None]) -> Iterator[Trial]:
         other = deepcopy(trial)
@@ -107,7 +107,7 @@ def words_of_job(job: Job) -> Iterator[str]:
 
 
 def words(step: Step) -> str:
-    """Only what isn't right."""
+    """Only what is wrong."""
     plain = Step()
     wrong = [f"{one.name} {getattr(step, one.name)}" for one in fields(Step) if getattr(step, one.name) != getattr(plain, one.name)]
     return ", ".join(wrong) or "right"

@@ -1,5 +1,5 @@
-"""What may be in done/: exactly one version of one resource of those that the job's URLs lead to; or what no client could have told from one. These classes
-are few, and counted."""
+"""Judges what is in done/: it must be exactly one version of one resource that the job's URLs lead to, or belong to a
+class that no client can detect. These classes are few, and counted."""
 
 import re
 import zlib
@@ -9,28 +9,30 @@ from itertools import groupby, zip_longest
 from replies import Sent
 from trial import Job, Resource, Trial, Version
 
-# Bytes in a row that no version has at their place; fewer may be so by chance.
+# The number of consecutive bytes that no version has at their place; fewer may be chance.
 NO_CHANCE = 4
 
 RIGHT = "right"
-# A body that ended with the connection, in good order, without a length: the receipt says so.
+# A body without a length that ended with the connection, in good order: the receipt says so.
 CLOSED = "closed: a body without length, cut in good order, and the receipt says unproven=length"
-# The server said that this is the whole: by a length, a last chunk, a total.
+# The server said that this is the whole: by a length, a last chunk, or a total.
 STATED = "stated: the server presented other bytes, or fewer, as the whole"
-# The user vouches for the length, and nothing contradicts it.
+# The user declares the length, and nothing contradicts it.
 DECLARED = "declared: a cut body whose length is not stated, and is the size that the job declares"
 # Against RFC 9110 section 8.8.1.
 SAME = "same validator: two versions of one resource under one strong validator and of one size"
-# An answer to If-Range needs no Last-Modified (RFC 9110 section 15.3.7), so nothing tells that the server ignored the condition.
+# An answer to If-Range needs no Last-Modified (RFC 9110 section 15.3.7), so nothing shows that the server ignored the
+# condition.
 SILENT = "silent: a part without a validator, by a server that ignores If-Range, of a version of the same size"
-# The server sent more than the file in a body that states no length, and went on with another version under the same validator.
+# The server sent more than the file in a body without a length, and continued with another version under the same
+# validator.
 SURPLUS = "surplus: a body that states no length was longer than its file, and another version continued it under the same validator"
-# Told apart by the query alone, which may be a signature.
+# Only the query differs, which may be a signature.
 QUERY = "query: two resources of one origin and path, and of one validator and size"
 
 
 class Wrong(Exception):
-    """kind: what of."""
+    """kind: of which kind."""
 
     def __init__(self, kind: str, text: str):
         super().__init__(text)
@@ -68,7 +70,8 @@ def explain(trial: Trial, job: Job, payload: bytes, text: str, log: list[Sent]) 
     if job.declares_crc32 and zlib.crc32(payload) != zlib.crc32(wanted.content):
         raise Wrong("declared", "another CRC-32 than is declared")
     own = [resource for url in job.urls for resource in trial.leads_to(url)]
-    # Those too that it led to before it was edited, or a redirect changed: a link that is signed again goes on.
+    # Also those that it led to before it was edited or a redirect changed: a link with a new signature continues the
+    # data.
     asked = {one.url for one in log if one.version is not None}
     earlier = [resource for resource in trial.resources if resource.url in asked and resource not in own]
     if any(payload == version.content for resource in own for version in resource.versions):
@@ -88,15 +91,16 @@ def explain(trial: Trial, job: Job, payload: bytes, text: str, log: list[Sent]) 
 
 
 def is_believable(answer: Sent, log: list[Sent]) -> bool:
-    """A page that comes in the middle of a download is believed when one that looks the same comes again in a later run."""
+    """A page that comes during a download is accepted if one that looks the same comes again in a later run."""
     if not answer.is_page or not answer.asked or answer.asked[0] == 0:
         return True
-    # What looks the same is of the same length, where that was stated.
+    # Pages that look the same have the same length, if it was stated.
     return len({other.run for other in log if other.is_page and other.total == answer.total}) > 1
 
 
 def is_stated_total(payload: bytes, own: list[Resource], log: list[Sent]) -> bool:
-    """Whether the payload begins a version of which the server said that it is so long, and had not said otherwise."""
+    """Whether the payload is the start of a version whose length the server stated as the payload's, and had not stated
+    otherwise."""
     for number, answer in enumerate(log):
         if answer.version is None or answer.total != len(payload) or not answer.version.content.startswith(payload):
             continue
@@ -114,33 +118,33 @@ def is_contradicted(answer: Sent, later: list[Sent]) -> bool:
 
 
 def is_begin_without_total(payload: bytes, log: list[Sent]) -> bool:
-    """Whether the payload begins a version whose length the server kept to itself."""
+    """Whether the payload is the start of a version whose length the server did not state."""
     sent = [one for one in log if one.version is not None and one.version.content.startswith(payload) and one.status in (200, 206)]
-    # All of it in one answer, or in parts of which none told the length.
+    # All of it came in one answer, or in parts of which none stated the length.
     if any(one.status == 200 and one.total is None and one.body == payload for one in sent):
         return True
     return any(one.body for one in sent) and all(one.total is None for one in sent)
 
 
 def knows_other_total(before: list[Sent], answer: Sent) -> bool:
-    """Whether what has come of the resource, from its begin on, was of another total."""
+    """Whether the answers for the resource, since its start, stated another total."""
     of_it = [one for one in before if one.url == answer.url and one.status in (200, 206) and one.version is not None]
     begin = max((number for number, one in enumerate(of_it) if one.asked is None or one.asked[0] == 0), default=0)
     return any(one.total not in (None, answer.total) for one in of_it[begin:])
 
 
 def spliced(own: list[Resource], payload: bytes, log: list[Sent]) -> str | None:
-    """The class of a splice of what nothing could tell apart."""
+    """The class of a splice of versions that nothing distinguishes."""
     own_urls = {resource.url: resource for resource in own}
     strong = [(resource, version, version.validator) for resource in own for version in resource.versions if version.validator]
-    # Under which validators they were sent.
+    # The validators that they were sent with.
     for one in log:
         if one.url in own_urls and one.version is not None and one.validator and (own_urls[one.url], one.version, one.validator) not in strong:
             strong.append((own_urls[one.url], one.version, one.validator))
     for resource, version, validator in strong:
         if version.size != len(payload):
             continue
-        # Versions of other sizes are told apart by them, unless the server keeps these to itself.
+        # Their sizes distinguish versions, unless the server does not state these.
         is_mute = any(one.url == resource.url and one.status in (200, 206) and one.total is None for one in log)
         alike = [(place, other.content) for place, other, its in strong if its == validator and (is_mute or other.size == version.size)]
         if is_made_of(payload, [content for place, content in alike if place is resource]):
@@ -153,7 +157,8 @@ def spliced(own: list[Resource], payload: bytes, log: list[Sent]) -> str | None:
 
 
 def is_surplus_continued(payload: bytes, log: list[Sent]) -> bool:
-    """Whether the payload begins as a body that was longer than its file, which no length told, and ends as what came later under the same validator."""
+    """Whether the payload starts with a body that was longer than its file and stated no length, and ends with what
+    came later under the same validator."""
     for number, first in enumerate(log):
         if first.status != 200 or first.total is not None or first.version is None or not first.validator or len(first.body) <= first.version.size:
             continue
@@ -165,7 +170,7 @@ def is_surplus_continued(payload: bytes, log: list[Sent]) -> bool:
 
 
 def silent_parts(resource: Resource, version: Version, log: list[Sent]) -> list[bytes]:
-    """What other versions of its size came in parts without a validator, where the data had a date alone."""
+    """Which other versions of its size came in parts without a validator, while the data had only a date."""
     if version.etag:
         return []
     parts = [one for one in log if one.url == resource.url and one.status == 206 and one.asked and one.asked[0] > 0 and not one.validator]
@@ -195,13 +200,13 @@ def raise_wrong(trial: Trial, own: list[Resource], payload: bytes, log: list[Sen
 
 
 def pieces(payload: bytes, versions: list[tuple[Resource, int, Version]]) -> str:
-    """Of what the payload is made."""
+    """The pieces that the payload consists of."""
     found = []
     for at in range(0, len(payload), NO_CHANCE):
         piece = payload[at : at + NO_CHANCE]
         of = [f"{resource.url} v{number}" for resource, number, version in versions if version.content[at : at + NO_CHANCE] == piece]
         found.append(of[0] if of else "?")
-    # A piece that two lie in is of none.
+    # A piece that has bytes of two versions belongs to none.
     runs, at = [], 0
     for what, group in groupby(found):
         count = len(list(group))

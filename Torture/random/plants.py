@@ -1,4 +1,5 @@
-"""Mistakes to see whether the rig finds them: `--self-test` builds the program with all of them, each asleep until PLANT names it."""
+"""Mistakes that the rig has to find: `--self-test` builds the program with all of them. Each is inactive until PLANT
+names it."""
 
 import argparse
 import os
@@ -12,7 +13,7 @@ from pathlib import Path
 from batch import Tally
 
 ROOT = Path(__file__).resolve().parents[2]
-# Trials within which each has to be found.
+# The number of trials within which each has to be found.
 TRIALS = 2000
 TARGETS = ["SpoolWorker", "Transfer"]
 SWITCH = """internal import Glibc
@@ -24,12 +25,12 @@ func planted(_ name: String) -> Bool { getenv("PLANT").map { String(cString: $0)
 @dataclass
 class Plant:
     module: str
-    # Text that occurs once in the module's sources, and its replacement.
+    # A text that occurs once in the module's sources, and its replacement.
     old: str
     new: str
-    # Kinds of findings that show it.
+    # The kinds of findings that show it.
     kinds: set[str]
-    # Another boot is shown by root alone.
+    # Only root can show another boot id.
     needs_root: bool = False
 
 
@@ -50,7 +51,10 @@ PLANTS = {
         "Transfer", '{ $0.lowercased().hasPrefix("multipart', '{ !planted("multipart") && $0.lowercased().hasPrefix("multipart', {"junk"}
     ),
     "encoding": Plant(
-        "Transfer", '"identity"].contains($0.lowercased())', '"identity"].contains($0.lowercased()) && !planted("encoding")', {"junk"}
+        "Transfer",
+        'filter { !["", "identity"].contains($0.lowercased())',
+        'filter { !["", "identity"].contains($0.lowercased()) && !planted("encoding")',
+        {"junk"},
     ),
     "replace": Plant(
         "SpoolWorker", "case .dropped: try discardData()", 'case .dropped: if !planted("replace") { try discardData() }', {"splice", "junk", "stuck"}
@@ -86,14 +90,14 @@ PLANTS = {
 
 
 def build(work: Path) -> Path:
-    """The program with all plants."""
+    """Builds the program with all mistakes."""
     source = work / "source"
     source.mkdir()
     for name in ("Package.swift", "Package.resolved"):
         shutil.copy2(ROOT / name, source / name)
     for name in ("Sources", "Tests"):
         shutil.copytree(ROOT / name, source / name)
-    # What this one has fetched, so that the other needs no network.
+    # The packages that this build has fetched, so that the other needs no network.
     for name in ("checkouts", "repositories", "artifacts", "workspace-state.json"):
         there = ROOT / ".build" / name
         if there.is_dir():
@@ -116,7 +120,7 @@ def build(work: Path) -> Path:
 
 
 def self_test(options: argparse.Namespace, play: Callable[[argparse.Namespace], tuple[Tally, dict[str, int]]]) -> int:
-    """play: the numbers of findings by kind."""
+    """play: returns the numbers of findings by kind."""
     missed = 0
     options.trials = TRIALS
     with tempfile.TemporaryDirectory(prefix="random-") as work:
@@ -127,7 +131,7 @@ def self_test(options: argparse.Namespace, play: Callable[[argparse.Namespace], 
             options.shows = plant is None
             total, found = play(options)
             if plant is None:
-                # Without a mistake there is nothing to be seen.
+                # Without a mistake there must be no finding.
                 print("ok    " if not found else "FAILED", f" no plant: {total.trials} trials, {found}", flush=True)
                 missed += bool(found)
             elif plant.needs_root and not total.events["power cut"]:

@@ -1,4 +1,4 @@
-"""What the server answers to one request, right or wrong. Pure: the sockets are elsewhere."""
+"""The server's answer to one request, right or wrong. Pure: the sockets are elsewhere."""
 
 import random
 import re
@@ -29,12 +29,12 @@ class Answer:
     # How the body ends, and after how many bytes, as in Step.
     end: str = "good"
     cut: int | None = None
-    # For the judge: of what, and what it states of the whole.
+    # For the oracle: which version it is of, and what it states about the whole.
     resource: Resource | None = None
     version: Version | None = None
     total: int | None = None
     validator: str | None = None
-    # The other end, for HTTP/2.
+    # The other ending, for HTTP/2.
     code: int = 0
     # After so many bytes of the body.
     act_at: int | None = None
@@ -50,19 +50,19 @@ class Answer:
 
     @property
     def stated_total(self) -> int | None:
-        """The length of the whole that a client reads from it."""
+        """The length of the whole, as a client reads it."""
         return self.announced if self.status == 200 and self.announced is not None else self.total
 
     @property
     def reach(self) -> int | None:
-        """The end of the stated range: the offset behind its last byte."""
+        """The end of the stated range: the offset after its last byte."""
         found = next((re.match(r"bytes \d+-(\d+)/", value) for name, value in self.fields if name == "content-range"), None)
         return int(found[1]) + 1 if found else None
 
 
 @dataclass
 class Sent:
-    """What the judge has to know of an answer."""
+    """What the oracle has to know about an answer."""
 
     run: int
     asked: tuple[int, int | None] | None
@@ -71,12 +71,13 @@ class Sent:
     version: Version | None
     total: int | None
     validator: str | None
-    # All that went out as the body, and how that ended: `whole` by a length or a last chunk, `closed` by the connection's end in good order, `h2` by
-    # END_STREAM without any length, `packed` in a coding that nobody asked for, `cut`.
+    # All bytes that were sent as the body, and how it ended: `whole` by a length or a last chunk, `closed` by the
+    # connection's end in good order, `h2` by END_STREAM without any length, `packed` in a coding that was not
+    # requested, `cut`.
     body: bytes = b""
     how: str = "cut"
     is_page: bool = False
-    # Where the stated range ends, as an offset: what follows it, not its last byte.
+    # The offset after the last byte of the stated range.
     reach: int | None = None
     words: str = ""
 
@@ -87,12 +88,12 @@ class Sent:
 
 
 def junk(count: int, salt: str) -> bytes:
-    """Bytes of no version."""
+    """Bytes that no version has."""
     return random.Random(salt).randbytes(count)
 
 
 def page(trial: Trial, number: int) -> bytes:
-    """What a captive portal says."""
+    """A captive portal's page."""
     again = f" {number}" if trial.page_changes else ""
     return f"<html><title>Log in</title><p>Welcome to the network {trial.seed}{again}.</html>\n".encode()
 
@@ -145,7 +146,7 @@ def validators(step: Step, version: Version, older: Version) -> tuple[list[str],
         case "two":
             return etag + ['"second"'], modified
         case "old":
-            # A cache that mixes them up.
+            # A cache that confuses them.
             return ([older.etag] if older.etag else []), ([older.modified] if older.modified else [])
     return etag, modified
 
@@ -164,7 +165,7 @@ def ranged(step: Step, request: Request, version: Version, content: bytes, field
         if step.if_range == "refused" or condition not in etag + modified:
             asked = None
     if step.ranges == "unsatisfied" and asked:
-        # As many as the client has, where it would be so.
+        # As many as the client has, if that would be so.
         total = asked[0] if step.by > 0 else size
         return Answer(416, [*fields, ("content-range", f"bytes */{total}")], b"<p>no such range\n", step.framing, total=total)
     if asked and asked[0] >= size:
@@ -206,7 +207,7 @@ def ranged(step: Step, request: Request, version: Version, content: bytes, field
 
 def bodied(step: Step, true: bytes, salt: str) -> bytes:
     if step.encoding in ("gzip", "br"):
-        # Packed bytes look like any.
+        # Compressed bytes look like any others.
         return junk(len(true), salt)
     match step.body:
         case "short":

@@ -1,4 +1,4 @@
-"""The server: one process, whose every answer a trial's program decides. It notes what it has sent."""
+"""The server: one process. A trial's program decides each of its answers. It records what it has sent."""
 
 import asyncio
 import re
@@ -13,16 +13,16 @@ import frames
 from replies import REASONS, Answer, Request, Sent, answer, honest, page
 from trial import SECRET, Step, Trial
 
-# libcurl takes all below localhost for the loopback, so each trial has hosts, and so connections, of its own.
+# libcurl resolves all names below localhost to the loopback, so each trial has its own hosts and connections.
 DOMAIN = "rig.localhost"
-# Seconds that a client has for giving up on an answer that does not come.
+# Seconds after which a client must have given up an answer that does not come.
 PATIENCE = 30
 MOST_STALLS = 2
 MOST_ACTS = 2
 
 
 def make_certificates(work: Path) -> Path:
-    """For all hosts of all trials; returns the authority's file."""
+    """Makes a certificate for all hosts of all trials; returns the authority's file."""
     made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
     authority = ["-subj", "/CN=random", "-keyout", work / "ca.key", "-out", work / "ca.pem"]
     signed = ["-CA", work / "ca.pem", "-CAkey", work / "ca.key", "-keyout", work / "server.key", "-out", work / "server.pem"]
@@ -33,7 +33,7 @@ def make_certificates(work: Path) -> Path:
 
 
 class Play:
-    """A trial while it is played: what its server has come to, and what it has sent."""
+    """A running trial: the state of its server, and what it has sent."""
 
     def __init__(self, trial: Trial, slot: int, ports: dict[str, int], act: Callable[["Play", str], None]):
         self.trial = trial
@@ -44,7 +44,7 @@ class Play:
         self.is_honest = False
         self.requests = 0
         self.redirects = 0
-        # Answers that made a client wait: each costs all trials of the batch a second.
+        # Answers that made a client wait: each delays all trials of the batch by a second.
         self.stalls = 0
         self.sent: list[Sent] = []
         self.problems: list[str] = []
@@ -53,13 +53,13 @@ class Play:
         self.ways = {way.url: way for way in trial.ways}
 
     def url(self, symbolic: str, login: str = "") -> str:
-        """`a/r0` as a job has it."""
+        """The URL of `a/r0`, as a job has it."""
         host, _, path = symbolic.partition("/")
         scheme = "http" if self.trial.transport == "http" else "https"
         return f"{scheme}://{login}t{self.slot}{host}.{DOMAIN}:{self.ports[self.trial.transport]}/{path}"
 
     def step(self) -> tuple[int, Step]:
-        """Of the next request."""
+        """The number of the next request."""
         number, self.requests = self.requests, self.requests + 1
         steps = self.trial.steps
         if self.is_honest or (number >= len(steps) and not self.trial.repeats) or not steps:
@@ -67,11 +67,11 @@ class Play:
         return number, steps[number % len(steps)]
 
     def age(self, switches: list[int], count: int) -> int:
-        """Which of so many is there now."""
+        """Which of so many versions exists now."""
         return count - 1 if self.is_honest else min(count - 1, sum(switch <= self.requests for switch in switches))
 
     def answer(self, host: str, request: Request) -> tuple[Answer, Sent, Step] | None:
-        """None: not at all."""
+        """None: never."""
         if request.fields.get("authorization") and not any(host == job_url[0] for job in self.trial.jobs for job_url in job.urls + self.edited()):
             self.problems.append(f"credentials: went to host {host}, which no job names")
         path, _, query = request.target.partition("?")
@@ -105,7 +105,7 @@ class Play:
         )
         if made.end == "stall" and not self.may_stall():
             made.end = "fin"
-        # A job that kills its worker each time would never end.
+        # A job that always kills its worker would never end.
         self.acts += made.act_at is not None
         if self.acts > MOST_ACTS:
             made.act_at = None
@@ -156,12 +156,13 @@ class Server:
         del self.plays[play.slot]
 
     def find(self, authority: str) -> tuple[Play | None, str]:
-        """The trial of a host, and which of its hosts that is."""
+        """The trial of a host, and which of the trial's hosts that is."""
         found = re.match(r"t(\d+)([ab])\.", authority)
         return (self.plays.get(int(found[1])), found[2]) if found else (None, "")
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # That all is with the kernel is what `drain` is to wait for; of 0, asyncio would pause a TLS connection that has nothing to write.
+        # `drain` is to wait until the kernel has all bytes. With a limit of 0, asyncio would pause a TLS connection
+        # that has nothing to write.
         writer.transport.set_write_buffer_limits(high=1, low=0)
         secure = writer.get_extra_info("ssl_object")
         try:
@@ -170,7 +171,7 @@ class Server:
             else:
                 await Http1(self, reader, writer, secure is not None).serve()
         except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError, asyncio.CancelledError, ssl.SSLError):
-            # The client has gone, as it may, or all is over.
+            # The client has closed the connection, as it may, or the run has ended.
             pass
         finally:
             writer.transport.abort()
@@ -203,7 +204,7 @@ class Http1:
                 pass
 
     async def send(self, play: Play, made: Answer, sent: Sent, step: Step) -> bool:
-        """Whether the connection goes on."""
+        """Whether the connection stays open."""
         fields = list(made.fields) + [("date", "Mon, 01 Jun 2026 00:00:00 GMT")]
         is_chunked = made.framing in ("chunked", "bad chunk", "no last chunk")
         if is_chunked:
@@ -248,7 +249,7 @@ class Http1:
         if made.cut is None and made.framing in ("length", "chunked", "none"):
             return True
         if made.cut is None and made.framing == "too short" and made.code % 2:
-            # What is too much stands before the next answer.
+            # The surplus comes before the next answer.
             return True
         await self.close(made.end)
         return False
@@ -274,7 +275,7 @@ class Http1:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.writer.transport.abort()
         elif end == "fin" and self.is_secure:
-            # No close_notify: the socket is closed below TLS, and all that was written is with the kernel.
+            # No close_notify: the socket is closed below TLS, after the kernel has all bytes.
             self.writer.transport.abort()
         else:
             self.writer.close()
@@ -310,7 +311,7 @@ class Http2:
     def ended(self, task: asyncio.Task) -> None:
         self.tasks.discard(task)
         if not task.cancelled():
-            # Seen, whatever it was: a client that left.
+            # Any error means that the client has left.
             task.exception()
 
     async def respond(self, stream: int, fields: dict[str, str]) -> None:
@@ -333,10 +334,10 @@ class Http2:
             sent.total = announced
         sent.body = made.body[:end]
         if announced is not None and end == announced:
-            # By its length alone, whatever comes after.
+            # Only its length counts, whatever comes after it.
             sent.how = "whole"
         elif announced == 0:
-            # libcurl reads no body that is said to be empty, so nobody sees that one came.
+            # libcurl does not read a body whose length is 0, so it does not notice one.
             sent.body, sent.how = b"", "whole"
         elif is_good:
             sent.how = "h2" if announced is None else "cut"

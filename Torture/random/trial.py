@@ -1,11 +1,12 @@
-"""One trial: resources with versions, jobs that want them, and the program of replies by which the server answers. A seed draws all of it."""
+"""A trial: resources with versions, jobs for them, and the program of replies by which the server answers. A seed draws
+all of it."""
 
 import hashlib
 import random
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-# What marks a secret, wherever one is sent: no log and no journal may hold it.
+# The mark of a secret, wherever one is sent: no log and no journal may have it.
 SECRET = "S3CR3T"
 TRANSPORTS = ["http", "https", "h2"]
 
@@ -17,7 +18,7 @@ def content(salt: str, size: int) -> bytes:
 
 @dataclass
 class Version:
-    """Bytes that belong to one version of one resource alone."""
+    """Bytes that only one version of one resource has."""
 
     salt: str
     size: int
@@ -30,7 +31,7 @@ class Version:
 
     @property
     def validator(self) -> str | None:
-        """The strong one, if there is one."""
+        """The strong validator, if there is one."""
         if self.etag is None:
             return self.modified
         return None if self.etag.startswith("W/") else self.etag
@@ -42,7 +43,7 @@ class Resource:
     path: str
     query: str
     versions: list[Version]
-    # Before each of these requests of the trial, counted from 0, the next version takes the place of the one before.
+    # Before each of these requests of the trial, counted from 0, the next version replaces the one before.
     switches: list[int] = field(default_factory=list)
 
     @property
@@ -52,38 +53,38 @@ class Resource:
 
 @dataclass
 class Way:
-    """A URL that redirects, at each request to the target that is next after so many requests of the trial."""
+    """A URL that redirects. The number of requests so far determines the target."""
 
     url: str
     targets: list[str]
     switches: list[int] = field(default_factory=list)
-    # A signature in the query that is another one each time.
+    # The query has a signature that changes each time.
     signs: bool = False
     status: int = 302
 
 
 @dataclass
 class Step:
-    """How one request for a resource is answered. As it stands: rightly."""
+    """How one request for a resource is answered. By default: correctly."""
 
-    # Any other status has a short body of its own; `portal`: 200 with a page that nobody asked for; `detour`: a redirect to such a page
-    # elsewhere; `mute`: no answer.
+    # Any other status has a short body of its own; `portal`: 200 with a page that was not requested; `detour`: a
+    # redirect to such a page elsewhere; `mute`: no answer.
     kind: str = "serve"
     status: int = 0
     if_range: str = "honoured"
     ranges: str = "right"
-    # By how much the range is wrong.
+    # The number of bytes by which the range is wrong.
     by: int = 0
     body: str = "true"
-    # Bytes that are too few or too many.
+    # The number of missing or surplus bytes.
     count: int = 0
     framing: str = "length"
     validators: str = "own"
     encoding: str = ""
-    # `good`, or how the body ends after `at` of it: in 1/1000.
+    # `good`, or how the body ends after `at` thousandths of it.
     end: str = "good"
     at: int = 1000
-    # What happens to worker or job when `at` of the body is sent, so many seconds after it.
+    # What happens to worker or job when `at` of the body is sent, and after how many seconds.
     act: str = ""
     pause: float = 0.0
 
@@ -100,7 +101,7 @@ class Job:
 
 @dataclass
 class Gesture:
-    """What a person does to the job after so many runs."""
+    """What a person does to the job, and after how many runs."""
 
     run: int
     job: int
@@ -116,11 +117,11 @@ class Trial:
     ways: list[Way]
     jobs: list[Job]
     steps: list[Step]
-    # The program begins anew when it is through; else all that follows is right.
+    # Whether the program starts again at its end; otherwise all later answers are correct.
     repeats: bool = False
     runs: int = 2
     gestures: list[Gesture] = field(default_factory=list)
-    # How all is framed that is answered rightly.
+    # The framing of correct answers.
     framing: str = "length"
     page_changes: bool = False
     chunk_size: int = 4096
@@ -128,11 +129,11 @@ class Trial:
 
     @property
     def waits(self) -> bool:
-        """Whether the server makes a client wait: else a timeout would only be chance, on a busy machine."""
+        """Whether the server makes a client wait: then a short timeout would hit others at random on a busy machine."""
         return any(step.kind == "mute" or step.end == "stall" for step in self.steps)
 
     def leads_to(self, url: str) -> list[Resource]:
-        """All that a URL of a job may end at."""
+        """All resources that a URL of a job may lead to."""
         found = {resource.url: resource for resource in self.resources}
         ways = {way.url: way for way in self.ways}
         seen, open_urls = [], [url]
@@ -175,19 +176,21 @@ class _Drawing:
     # MARK: resources
 
     def resources(self) -> list[Resource]:
-        """As on one site: often of one size, and then, as with nginx, of one ETag where they were written in the same second."""
+        """Draws resources as on one site: often of one size and then, as with nginx, with one ETag if they were written
+        in the same second."""
         validators = self.choose({"etag": 6, "etag and date": 2, "weak": 1, "date": 2, "none": 1.5})
         same_size = self.size() if self.often(0.5) else None
-        # Of which the ETag is made, with the size: equal for resources, never for versions of one, unless this server breaks the rules.
+        # The ETag is made of this and the size. It is the same for several resources, but never for two versions of
+        # one, unless the server breaks the rules.
         breaks_rules = self.often(0.04)
-        # The ETag tells nothing of the size either, as of a program that has one for all it serves.
+        # The ETag does not depend on the size either, as with a program that has one for all files.
         is_constant = self.often(0.15)
         by_query = self.often(0.15)
         found = []
         for number in range(self.choose({1: 3, 2: 4, 3: 2})):
             host = "b" if self.often(0.3) and number > 0 else "a"
             path, query = ("/get", f"id={number}") if by_query else (f"/r{number}", "")
-            # The same path on another host: a mirror.
+            # A mirror: the same path on another host.
             if number > 0 and self.often(0.3) and not by_query:
                 host, path = "b", "/r0"
             if any((host, path, query) == (other.host, other.path, other.query) for other in found):
@@ -207,7 +210,7 @@ class _Drawing:
                 versions.append(version)
             switches = sorted(self.chance.randrange(1, 8) for _ in versions[1:])
             found.append(Resource(host, path, query, versions, switches))
-        # The mirror is a true one.
+        # The mirror is correct.
         if len(found) > 1 and self.often(0.3):
             for resource in found[1:]:
                 resource.versions, resource.switches = found[0].versions, found[0].switches
@@ -276,7 +279,7 @@ class _Drawing:
             step.at = self.choose({0: 1, 1000: 1, self.chance.randrange(1000): 8})
         if self.company["strikes"] and self.often(0.08):
             step.act = self.choose({"kill": 3, "stop": 0.7, "hold": 1, "cancel": 0.5, "power cut": 1.5})
-            # Often when all has been sent: then the payload is verified and published.
+            # Often after all bytes are sent: then the payload is verified and published.
             step.at = self.chance.choice([1000, self.chance.randrange(1000)])
             step.pause = self.chance.choice([0, 0.002, 0.005, 0.01, 0.02, 0.3])
         return step
@@ -296,13 +299,13 @@ class _Drawing:
         )
 
 
-# Trials that are played in one spool.
+# The number of trials in one spool.
 BATCH = 40
 
 
 def company(seed: int) -> dict[str, int]:
-    """What trials of one batch share. A worker that is killed is that of all of them: so only some batches know `strikes`, and in the others a trial goes
-    the same way as alone."""
+    """What the trials of one batch share. A killed worker has all of their jobs, so only some batches have `strikes`.
+    In the others a trial runs as it does alone."""
     chance = random.Random(f"batch {seed // BATCH}")
     return {"chunk_size": chance.choice([1024, 1024, 4096, 4096, 16384]), "workers": chance.choice([1, 1, 1, 2]), "strikes": chance.choice([0, 0, 1])}
 

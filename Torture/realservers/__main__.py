@@ -1,4 +1,5 @@
-"""spoolrun against servers and proxies as distributions ship them: `make realservers`. Ends with 1 if a scenario has another outcome than it must."""
+"""Runs spoolrun against servers and proxies as distributions ship them: `make realservers`. Ends with 1 if a scenario
+has another outcome than it must have."""
 
 import argparse
 import subprocess
@@ -59,7 +60,7 @@ def play(program: Path, place: Place, site: Site, server: Server, chosen: list[s
 
 
 def table(found: dict[str, dict[str, Outcome]]) -> None:
-    """By scenario, what it came to at how many servers, and at which of them it went wrong."""
+    """By scenario, its outcomes with the number of servers, and the servers where it failed."""
     print(f"\n{'scenario':24} outcome at how many servers")
     for name in SCENARIOS:
         if not (outcomes := {server: outcomes[name] for server, outcomes in found.items() if name in outcomes}):
@@ -92,7 +93,7 @@ def main() -> int:
                 print(f"{server.name:20} LEFT OUT: there is no {', '.join(missing)}; Torture/realservers/setup installs it", flush=True)
                 continue
             found[server.name] = play(options.program.resolve(), place, site, server, options.scenarios or list(SCENARIOS))
-            # The files' server is among those that are tried, and stopped.
+            # The server of the files is among those that are tested, and stopped.
             behind[1].start()
         table(found)
         problems = sum(outcome.is_problem for outcomes in found.values() for outcome in outcomes.values())

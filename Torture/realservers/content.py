@@ -1,4 +1,4 @@
-"""The files on the servers, and what each version of them holds."""
+"""The files on the servers, and the contents of each version."""
 
 import base64
 import hashlib
@@ -11,7 +11,8 @@ AGE = 86_400
 
 
 def payload(name: str, version: int, size: int) -> bytes:
-    """Bytes that belong to this file and version alone: a splice of two is none of them. Text, so that servers want to compress it."""
+    """Bytes that only this version of this file has, so that a splice of two is detected. They are text, so that
+    servers compress them."""
     return base64.b64encode(hashlib.shake_128(f"{name} {version}".encode()).digest(size * 3 // 4 + 3))[:size]
 
 
@@ -23,7 +24,8 @@ class Site:
         self.versions: dict[str, list[bytes]] = {}
 
     def put(self, name: str, size: int, mtime_ns: int | None = None) -> bytes:
-        """The next version, whole at once; each is a minute younger than the one before, unless `mtime_ns` says otherwise."""
+        """Replaces the file by its next version, atomically. Each is a minute younger than the one before, unless
+        `mtime_ns` is given."""
         versions = self.versions.setdefault(name, [])
         content = payload(name, len(versions), size)
         if mtime_ns is None:
@@ -37,6 +39,6 @@ class Site:
         return content
 
     def version_of(self, name: str, content: bytes) -> int | None:
-        """Which version this is, whole; None if it is none."""
+        """The version whose bytes these are; None if there is none."""
         versions = self.versions[name]
         return versions.index(content) if content in versions else None

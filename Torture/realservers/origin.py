@@ -1,8 +1,9 @@
-"""An origin that dies in the middle of its answers: `python3 origin.py ROOT PORT`.
+"""An origin that dies during its answers: `python3 origin.py ROOT PORT`.
 
-`/app/NAME?key=K&deaths=D&at=N&kind=KIND&tag=1&slow=S` gives the file NAME; the first D answers under the key K end after N bytes. KIND: `chunked`,
-`reset` (RST), `length` (a Content-Length that is not kept), `head` (nothing behind the head). `tag`: with a strong ETag and ranges;
-`slow`: seconds before the head. origin.js and origin.go do the same."""
+`/app/NAME?key=K&deaths=D&at=N&kind=KIND&tag=1&slow=S` sends the file NAME; the first D answers for the key K end after
+N bytes. KIND: `chunked`, `reset` (RST), `length` (a Content-Length that is not reached), `head` (nothing after the
+head). `tag`: with a strong ETag and ranges; `slow`: seconds before the head. origin.js and origin.go do the same.
+"""
 
 import re
 import socket
@@ -60,7 +61,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.wfile.write(b"0\r\n\r\n")
             return
         self.wfile.flush()
-        # What is before the cut comes to the reader first.
+        # The bytes before the cut reach the client first.
         time.sleep(0.1)
         if kind == "reset":
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

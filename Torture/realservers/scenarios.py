@@ -1,4 +1,4 @@
-"""What is played with each server, and what has to come of it."""
+"""The scenarios for each server, and their expected outcomes."""
 
 import itertools
 import os
@@ -13,13 +13,13 @@ from servers import Forward, Place, Server
 from trial import Trial
 
 LARGE = 3 << 20
-# Where a download is cut short, and how fast it comes until then.
+# Where a download is interrupted, and its rate until then.
 MIDDLE = 1 << 20
 SLOWLY = ("--limit-rate", "2M")
-# What no buffers of sockets and proxies hold in whole; and its rate.
+# A size that exceeds all buffers of sockets and proxies; and its rate.
 BEYOND_BUFFERS = 32 << 20
 LESS_SLOWLY = ("--limit-rate", "16M")
-# Runs that a job may take after its server is well again.
+# The number of runs that a job may need after its server works again.
 ROUNDS = 4
 numbers = itertools.count()
 
@@ -31,7 +31,7 @@ class Outcome:
 
 
 class Scene:
-    """A server, the files that it shows, and a spool."""
+    """A server, its files, and a spool."""
 
     def __init__(self, program: Path, place: Place, site: Site, server: Server):
         self.program = program
@@ -47,7 +47,7 @@ class Scene:
         return Trial(self.program, work / "spool", self.place.authority, environment)
 
     def file(self, size: int = LARGE, ending: str = ".bin", mtime_ns: int | None = None) -> str:
-        """A new one, which no cache knows."""
+        """A new file, which no cache has."""
         name = f"file{next(numbers)}{ending}"
         self.site.put(name, size, mtime_ns)
         return name
@@ -59,12 +59,12 @@ class Scene:
         self.trial.drop(name, self.app_url(name, deaths, kind, at, is_tagged, slow), *lines)
 
     def app_url(self, name: str, deaths: int, kind: str, at: int, is_tagged: bool, slow: int = 0) -> str:
-        """As origin.py has it."""
+        """The URL of a file at origin.py."""
         tag = "&tag=1" if is_tagged else ""
         return self.server.url(f"app/{name}?key={name}&deaths={deaths}&kind={kind}&at={at}&slow={slow}{tag}")
 
     def judge(self, *names: str, may_refetch: bool = True) -> Outcome:
-        """Each job done, with one version of its file."""
+        """Checks that each job is done, with one version of its file."""
         again = 0
         for name in names:
             if wrong := self.wrong(name):
@@ -93,7 +93,7 @@ class Scene:
         return None
 
     def asked_directly(self, path: str, name: str) -> list[str]:
-        """The validators that the server gives now, by curl."""
+        """The validators that the server sends now, by curl."""
         command = ["curl", "--silent", "--head", "--cacert", self.place.authority, self.server.url(f"{path}/{name}")]
         said = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True, env=os.environ | self.server.environment).stdout
         fields = [line.partition(": ") for line in said.splitlines()]
@@ -153,7 +153,7 @@ def kinds_killed(scene: Scene) -> Outcome:
 
 
 def coded(scene: Scene) -> Outcome:
-    """Must not be published: it isn't what was asked for. spool(5) says so of bad-response."""
+    """It must not be published, because it is not what was requested. spool(5) describes that under bad-response."""
     return refused(scene, "forced", ".txt")
 
 
@@ -213,7 +213,7 @@ def killed_thrice_in_pieces(scene: Scene) -> Outcome:
 
 
 def changed(path: str, options: tuple[str, ...] = ()) -> Play:
-    """Another version of the same size, while nobody runs."""
+    """Another version of the same size, made while nothing runs."""
 
     def play(scene: Scene) -> Outcome:
         name = scene.file()
@@ -227,7 +227,8 @@ def changed(path: str, options: tuple[str, ...] = ()) -> Play:
 
 
 def same_second(path: str, is_young: bool) -> Play:
-    """Another version of the same size and the same second. Where the server gives both the same validator, the protocol cannot tell."""
+    """Another version of the same size and the same second. If the server gives both one validator, the protocol cannot
+    distinguish them."""
 
     def play(scene: Scene) -> Outcome:
         if is_young:
@@ -250,7 +251,7 @@ def same_second(path: str, is_young: bool) -> Play:
 
 
 def restarted(scene: Scene) -> Outcome:
-    """The server is killed in mid-transfer, and comes back."""
+    """The server is killed during a transfer, and restarted."""
     name = scene.file(BEYOND_BUFFERS)
     scene.drop("plain", name)
     process = scene.trial.start(*LESS_SLOWLY)
@@ -280,7 +281,7 @@ def restarted_with_another_version(scene: Scene) -> Outcome:
 # MARK: an origin that dies
 
 def dying(kind: str, is_tagged: bool, deaths: int = 2, options: tuple[str, ...] = ()) -> Play:
-    """The first answers end in the middle. No run may take what they brought for the whole."""
+    """The first answers end early. No run may accept them as the whole."""
 
     def play(scene: Scene) -> Outcome:
         name = scene.file()
@@ -296,7 +297,8 @@ def dying(kind: str, is_tagged: bool, deaths: int = 2, options: tuple[str, ...] 
 
 
 def ends_in_good_order(scene: Scene, kind: str, is_tagged: bool) -> bool:
-    """Whether the server makes a whole of what was cut behind it, also over HTTP/1.1, as Caddy 2.6 does: then nobody can tell."""
+    """Whether the server completes what its origin cut, also over HTTP/1.1, as Caddy 2.6 does. No client can detect
+    that."""
     name = scene.file()
     url = scene.app_url(name, 1, kind, LARGE // 3, is_tagged)
     command = ["curl", "--silent", "--http1.1", "--cacert", scene.place.authority, "--output", os.devnull, url]
@@ -306,7 +308,7 @@ def ends_in_good_order(scene: Scene, kind: str, is_tagged: bool) -> bool:
 # MARK: proxies
 
 def wrong_login(scene: Scene) -> Outcome:
-    """407 says nothing about the job: it has to be there still when the login is mended."""
+    """407 says nothing about the job, so the job must still exist when the login is corrected."""
     server = scene.server
     assert isinstance(server, Forward)
     name = scene.file(100_000)
@@ -316,7 +318,7 @@ def wrong_login(scene: Scene) -> Outcome:
     trial.run()
     state, codes = trial.state(name), trial.codes(name)
     if state == "failed" and codes == ["http-401"]:
-        # tinyproxy 1.11 says 401, as only an origin should.
+        # tinyproxy 1.11 sends 401, which only an origin should send.
         return Outcome("cannot tell")
     if state not in ("new", "partial"):
         return Outcome(f"407: {state}, {' '.join(codes)}", True)
@@ -326,7 +328,7 @@ def wrong_login(scene: Scene) -> Outcome:
 
 
 PIECES = ("--connections", "4", "--chunk-size", "64k")
-# What each needs of a server is the path it asks for.
+# Each needs the path that it requests.
 SCENARIOS: dict[str, tuple[str, Play]] = {
     "plain": ("plain", plain),
     "48 MiB, 4 connections": ("plain", large),

@@ -1,9 +1,12 @@
-"""Real servers on loopback, each with a configuration of its own in a scratch directory.
+"""Real servers on the loopback, each with its own configuration in a scratch directory.
 
-What a path below `/` is, wherever a server has it:
-plain: the file, with the validators that the server makes by itself; tagged: with a strong ETag, where the server makes none;
-weak, date, none: with a weak ETag, with Last-Modified alone, with no validator; noranges: each Range ignored; moved: 302 to plain;
-forced: with a Content-Encoding that nobody asked for; coded: one because the file is named .gz; app: what origin.py says."""
+The paths below `/`, if a server has them:
+
+plain: the file, with the server's own validators; tagged: with a strong ETag, if the server makes none; weak, date,
+none: with a weak ETag, with Last-Modified alone, without a validator; noranges: Range is ignored; moved: 302 to plain;
+forced: with a Content-Encoding that was not requested; coded: with one because the file is named .gz; app: what
+origin.py sends.
+"""
 
 import os
 import shutil
@@ -27,15 +30,15 @@ CREDENTIALS = "user:open-sesame"
 
 @dataclass
 class Place:
-    """Where servers work, and what they share."""
+    """The servers' directory, and what they share."""
 
     work: Path
     site: Path
-    # Of the certificate for 127.0.0.1, and who signed it.
+    # The files of the certificate for 127.0.0.1 and of its authority.
     key: Path
     certificate: Path
     authority: Path
-    # Ports of nginx with the files, in plain text and by TLS with HTTP/2; and of origin.py.
+    # The ports of nginx with the files, plain and with TLS and HTTP/2; and of origin.py.
     files: int = 0
     secure_files: int = 0
     app: int = 0
@@ -43,7 +46,7 @@ class Place:
 
 @dataclass
 class Server:
-    """One that can be asked. `programs`: what has to be installed."""
+    """A server that can be tested. `programs`: what has to be installed."""
 
     name: str
     place: Place
@@ -51,7 +54,7 @@ class Server:
     paths: frozenset[str] = ALL
     is_secure: bool = False
     speaks_http2: bool = False
-    # An interrupted download of /plain goes on where it stopped.
+    # Whether an interrupted download of /plain can be resumed.
     resumes: bool = True
     environment: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen | None = None
@@ -65,7 +68,7 @@ class Server:
         return [program for program in self.programs if shutil.which(program, path=SYSTEM_PATH) is None]
 
     def prepare(self) -> None:
-        """Writes what it is started with; `port` stands."""
+        """Writes its configuration; `port` is set already."""
 
     def command(self) -> list[object]:
         raise NotImplementedError
@@ -92,7 +95,7 @@ class Server:
             time.sleep(0.02)
 
     def stop(self) -> None:
-        """Cuts all connections: the server and its children die at once."""
+        """Cuts all connections: the server and its children are killed."""
         if self.process is not None:
             try:
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -132,7 +135,7 @@ NGINX = """
 
 
 class NginxServer(Server):
-    """nginx, before which the proxies stand; the app behind it."""
+    """nginx, behind the proxies; the app is behind it."""
 
     nginx: Nginx | None = None
 
@@ -157,7 +160,7 @@ class NginxServer(Server):
 
 @dataclass
 class SecureNginx(Server):
-    """The same one, by TLS with HTTP/2."""
+    """The same with TLS and HTTP/2."""
 
     of: NginxServer | None = None
 
@@ -176,7 +179,7 @@ class App(Server):
 
 
 class Python(Server):
-    """The standard library's: HTTP/1.0, no ranges, no ETag."""
+    """Python's standard library: HTTP/1.0, no ranges, no ETag."""
 
     def command(self) -> list[object]:
         return ["python3", "-m", "http.server", "--bind", "127.0.0.1", "--directory", self.place.work / "below", self.port]
@@ -349,7 +352,7 @@ class HAProxy(Server):
         place = self.place
         tls = ""
         if self.is_secure:
-            # One file, and the key beside it.
+            # HAProxy reads one file, and the key beside it.
             pem = self.state / "server.pem"
             pem.write_bytes(place.certificate.read_bytes() + place.key.read_bytes())
             tls = f"ssl crt {pem} alpn h2,http/1.1"
@@ -370,7 +373,7 @@ sub vcl_recv {{
 
 
 class Varnish(Server):
-    """A cache: what it has, it keeps for two seconds, and shows for two more while it asks."""
+    """A cache: it keeps a response for two seconds, and serves it for two more while it asks again."""
 
     def prepare(self) -> None:
         (self.state / "vcl").write_text(VARNISH.format(files=self.place.files, app=self.place.app))
@@ -383,8 +386,8 @@ class Varnish(Server):
 
 
 class Forward(Server):
-    """A proxy as `http_proxy` names it, which wants a login if it is called so. The URL is nginx': in plain text or, by CONNECT, with TLS and
-    HTTP/2."""
+    """A proxy as in `http_proxy`; with a login if its name says so. The URL is nginx': plain or, with CONNECT, with TLS
+    and HTTP/2."""
 
     @property
     def has_credentials(self) -> bool:
@@ -429,7 +432,7 @@ http_access allow known
 
 class Squid(Forward):
     def prepare(self) -> None:
-        # basic_ncsa_auth takes what crypt(3) takes.
+        # basic_ncsa_auth accepts the hashes of crypt(3).
         name, password = CREDENTIALS.split(":")
         hashed = subprocess.run(["openssl", "passwd", "-apr1", password], check=True, capture_output=True, text=True).stdout
         (self.state / "users").write_text(f"{name}:{hashed}")
@@ -462,7 +465,7 @@ class Tinyproxy(Forward):
 
 
 def servers(place: Place) -> tuple[list[Server], list[Server]]:
-    """Those that always run, behind the others; and those that are tried."""
+    """The servers that always run, behind the others; and the servers to test."""
     app, nginx = App("app", place), NginxServer("nginx", place, ("nginx",))
     coded = FILES | {"app", "forced", "coded"}
     tried = [
@@ -480,7 +483,7 @@ def servers(place: Place) -> tuple[list[Server], list[Server]]:
         Python("python", place, (), frozenset({"plain"}), resumes=False),
         HAProxy("haproxy", place, ("haproxy",)),
         HAProxy("haproxy h2", place, ("haproxy",), is_secure=True, speaks_http2=True),
-        # Asks nginx for gzip, whose ETag is weak then, and unpacks it for who wants none.
+        # Varnish asks nginx for gzip, whose ETag is then weak, and decompresses it for clients that do not accept it.
         Varnish("varnish", place, ("varnishd",), resumes=False),
         Squid("squid", place, ("squid",)),
         Squid("squid login", place, ("squid",)),

@@ -1,4 +1,4 @@
-"""One scenario's spool, the real program on it, and what came of its jobs."""
+"""One scenario's spool, the real program on it, and the outcomes of its jobs."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 STATES = ("new", "cur", "partial", "hold", "failed", "done")
-# Seconds for one run; none of them has so much to do.
+# Seconds for one run, more than any run needs.
 PATIENCE = 60
 
 
@@ -49,7 +49,7 @@ class Trial:
         self.end(self.start(*options))
 
     def kill_in_the_middle(self, name: str, at: int, *options: str) -> int:
-        """kill -9 when the data has so many bytes; returns how many it had then."""
+        """kill -9 when the data has this length; returns the length that it had then."""
         process = self.start(*options)
         self.wait_for(process, name, at)
         process.send_signal(signal.SIGKILL)
@@ -70,9 +70,9 @@ class Trial:
             return 0
 
     def settle(self, rounds: int, *options: str) -> None:
-        """`touch partial/x` and another run, until all is done or given up."""
+        """`touch partial/x` and another run, until all jobs are done or given up."""
         for _ in range(rounds):
-            # One that hangs would hang again.
+            # A run that hangs would hang again.
             if not self.waiting() or self.problems:
                 return
             for path in (self.spool / "partial").iterdir():
@@ -95,7 +95,7 @@ class Trial:
         return ""
 
     def codes(self, name: str) -> list[str]:
-        """Of its failures, in order."""
+        """The codes of its failures, in order."""
         return re.findall(r"^failed: .* code=(\S+)", self.journal(name), re.MULTILINE)
 
     def fetched(self, name: str) -> int:
@@ -103,7 +103,7 @@ class Trial:
         return int(found[-1]) if found else 0
 
     def validator(self, name: str) -> str | None:
-        """What the worker holds the data's next bytes to: of its last response that named one."""
+        """The validator that the next bytes must have: that of the last response that had one."""
         for line in reversed(re.findall(r"^response: .*", self.journal(name), re.MULTILINE)):
             if found := re.search(r' (?:etag|modified)="((?:[^"\\]|\\.)*)"', line):
                 return found[1].replace('\\"', '"').replace("\\\\", "\\")
