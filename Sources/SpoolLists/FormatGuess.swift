@@ -3,7 +3,7 @@ enum FormatGuess {
   /// - Parameter head: the list's first bytes.
   static func format(of head: [UInt8]) -> ListFormat {
     var text = String(decoding: head.starts(with: [0xEF, 0xBB, 0xBF]) ? head.dropFirst(3) : head[...], as: UTF8.self)
-    // UTF-16 is XML's alone.
+    // Only XML files may be UTF-16.
     if head.starts(with: [0xFF, 0xFE]) || head.starts(with: [0xFE, 0xFF]) { return .metalink }
     // The last line may be cut.
     if head.count == ByteSource.blockSize, let end = text.lastIndex(of: "\n") { text = String(text[...end]) }

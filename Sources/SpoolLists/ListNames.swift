@@ -10,10 +10,10 @@ package struct ListNames {
 
   package init() {}
 
-  /// Whether nobody has it yet; from now on it is taken.
+  /// Takes a name. Returns whether it was free.
   package mutating func take(_ name: [UInt8]) -> Bool { taken.insert(byteHash(name)).inserted }
 
-  /// `wanted`, or what `numbered` makes of it with the first number, from 2 on, that nobody has.
+  /// `wanted`, or what `numbered` makes of it with the first number, from 2 on, that is free.
   package mutating func name(_ wanted: [UInt8], numbered: (Int) -> [UInt8]) -> [UInt8] {
     if take(wanted) { return wanted }
     var number = numbers[byteHash(wanted)] ?? 1

@@ -2,7 +2,7 @@ internal import Spool
 
 /// The jobs of a list, one after the other. Holds only a few lines at a time.
 package final class ListReader {
-  /// As it was named, or told by its looks.
+  /// As it was named, or recognized from the list's first bytes.
   package let format: ListFormat
   private var body: Body
 
@@ -42,7 +42,8 @@ package final class ListReader {
       if manifest == nil, !options.ignoresUnknown {
         throw Defect(
           line: nil,
-          reason: "no manifest-sha256.txt or the like beside it: --ignore-unknown takes the files without digests")
+          reason:
+            "there is no manifest-sha256.txt or the like beside it: --ignore-unknown adds the files without digests")
       }
       body = .lines(lines, BagItList(manifest: manifest))
     }

@@ -11,7 +11,7 @@ struct GetItem {
   /// The file as the person named it.
   let shown: String
 
-  /// The same for the same URL and file, so that the same command continues the same job.
+  /// The job's name: it depends on URL and file, so that the same command continues the same job.
   var job: JobName {
     let url = asked.urls.first?.text ?? ""
     return JobName(like: name, suffix: "-" + PayloadName.fingerprint(of: [url, path]).prefix(16))

@@ -68,7 +68,7 @@ struct GetRun {
     return items.indices.map { ends[$0] ?? .left }
   }
 
-  /// The person has had enough. What was done meanwhile is done.
+  /// The person has stopped the command. Files that were done meanwhile count as done.
   private func stop(_ left: [Int], _ ends: inout [Int: GetEnd]) throws(SpoolError) {
     // The ^C that the terminal has echoed.
     if Terminal.isCapable(STDERR_FILENO) { Terminal.write("\r\u{1B}[K", to: STDERR_FILENO) }
@@ -126,7 +126,7 @@ struct GetRun {
     return wasStopped.withLock { $0 }
   }
 
-  /// How each file ended is said at the end. Here only what concerns the spool.
+  /// Prints what concerns the spool. The results of the files are printed at the end.
   private func report(_ event: Event) {
     let isOfOneJob = ["done", "failed", "rejected", "stopping", "waiting", "unfinished"].contains(event.name)
     guard isVerbose || !isOfOneJob else { return }

@@ -19,7 +19,7 @@ struct ListArguments: ParsableArguments {
   @Option(name: .long, help: ArgumentHelp("The URL that the files of a list of checksums are below.", valueName: "url"))
   var base: String?
 
-  @Flag(name: .long, help: "Leave out what is not known of a list, instead of refusing it.")
+  @Flag(name: .long, help: "Skip lines and options of a list that have no meaning here, instead of refusing the list.")
   var ignoreUnknown = false
 
   /// - Throws: ``ValidationError`` where an option is given that means nothing without a list.
@@ -69,7 +69,7 @@ struct ListArguments: ParsableArguments {
 
   private static func directory(_ text: String) throws -> String {
     guard text.hasSuffix("/"), text != "/" else {
-      throw ValidationError("--output: for a list it names a directory, with a slash behind, such as sets/")
+      throw ValidationError("--output must be a directory for a list, with a slash at the end, such as sets/")
     }
     let path = String(text.dropLast())
     if let reason = OutputPath.defect(of: path) { throw ValidationError("--output: \(reason)") }

@@ -4,9 +4,9 @@ internal import Transfer
 
 /// Turns the jobs of a list into those that are dropped: checks them, and gives each an output and a name of its own.
 struct ListPlan {
-  /// The keys that hold for all jobs of the list that don't set them.
+  /// The keys that apply to all jobs of the list that do not set them.
   private let options: JobRequest
-  /// The directory below the output root for all of them, without a slash behind; nil for none.
+  /// The directory below the output root for all of them, without a slash at the end; nil for none.
   private let directory: String?
   private let now = Timestamp.now()
   private var seen = ListNames()
@@ -35,7 +35,7 @@ struct ListPlan {
       request.output = .init(text: output.path, number: listed.line)
       text = request.text
     }
-    // All else was checked as it was read.
+    // Everything else was checked when it was read.
     if text.utf8.count > JobText.maximumRequest {
       throw Defect(line: listed.line, reason: "a job has at most 64 KiB")
     }
@@ -69,7 +69,7 @@ struct ListPlan {
     }
     if !isNamedByURL {
       guard outputs.take(Array(path.utf8)) else {
-        throw Defect(line: line, reason: "an earlier line has the output `\(escaped(path))`, too, and is not the same")
+        throw Defect(line: line, reason: "an earlier line has the output `\(escaped(path))`, but is another job")
       }
       return (path, false)
     }

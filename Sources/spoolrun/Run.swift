@@ -162,7 +162,7 @@ struct Run: ParsableCommand {
       try spool.noteAllowedSchemes(names == AllowedSchemes.standard ? nil : names)
     } catch {
       // Only `add` needs it. What keeps jobs from running is reported where it does so.
-      if verbose { Terminal.error("the schemes that are allowed cannot be noted: \(error)") }
+      if verbose { Terminal.error("the allowed schemes cannot be written to SPOOL/protocols: \(error)") }
     }
   }
 

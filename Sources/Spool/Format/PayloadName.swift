@@ -31,7 +31,7 @@ package enum PayloadName {
       + suffix
   }
 
-  /// A name before its extension, and the extension with its dot: `.gz`, but `.tar.gz` as a whole. A long end behind a
+  /// A name before its extension, and the extension with its dot: `.gz`, but `.tar.gz` as a whole. A long end after a
   /// dot is no extension.
   private static func split(_ name: Substring) -> (stem: Substring, suffix: Substring) {
     func lastDot(in text: Substring) -> Substring.Index? {
@@ -77,7 +77,7 @@ package enum PayloadName {
     return String(scalars)
   }
 
-  /// 64 hexadecimal digits that stand for `texts`: the SHA-256 of them, each with a NUL behind it, which none of them
+  /// 64 hexadecimal digits that stand for `texts`: the SHA-256 of them, each with a NUL after it, which none of them
   /// contains.
   package static func fingerprint(of texts: [String]) -> String {
     var states = DigestStates([.sha256])

@@ -4,7 +4,7 @@ extension Spool {
   /// The text of the job of this name, in whatever state it is; nil where there is none.
   /// - Throws: ``SpoolError``.
   package func job(named name: JobName) throws(SpoolError) -> JobText? {
-    // The most likely places first. A job that moves meanwhile is found by one of the two looks behind.
+    // The most likely places first. A job that moves meanwhile is found by one of the two looks after these.
     for directory in [Directory.done, .new, .partial, .failed, .hold] {
       if let job = try job(directory, name.fileName) { return job }
     }

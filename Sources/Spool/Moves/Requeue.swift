@@ -32,7 +32,7 @@ extension Spool {
   }
 
   /// Keeps other processes that do the same from dropping one job twice: `body` runs while this process has the lock
-  /// (flock(2)) of the directory `tmp`. Waits 5 s at most, since nobody has it for longer than a few calls.
+  /// (flock(2)) of the directory `tmp`. Waits 5 s at most, because every process has it only for a few calls.
   package func alone(_ body: () throws -> Void) throws {
     var file = try system.open(root, Path(.tmp), O_RDONLY | O_DIRECTORY)
     for _ in 0..<250 {

@@ -29,7 +29,7 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
   package var isTooLargeHere: Bool { errno == .fileTooLarge }
 
   /// One file cannot grow; other jobs may continue.
-  package var isWantOfRoom: Bool { isDiskFull || isTooLargeHere }
+  package var isLackOfSpace: Bool { isDiskFull || isTooLargeHere }
 
   /// The file system (EINVAL) or the kernel (ENOSYS) does not support this kind of renameat2(2).
   var isUnknownRename: Bool { errno == .invalidArgument || errno == .noFunction }

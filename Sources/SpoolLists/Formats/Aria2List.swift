@@ -54,7 +54,7 @@ struct Aria2List: LineFormat {
     }
   }
 
-  /// Without `./` in front and slashes behind; nil for the directory itself.
+  /// Without `./` at the start and slashes at the end; nil for the directory itself.
   private static func directory(_ text: String) -> String? {
     var text = text[...]
     while text.hasPrefix("./") { text = text.dropFirst(2) }

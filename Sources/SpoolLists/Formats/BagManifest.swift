@@ -13,7 +13,7 @@ final class BagManifest: Sendable {
   private let offsets: [Int: Int]
 
   /// The manifest in `directory` with the strongest digest; nil where there is none.
-  /// - Parameter directory: empty, or with a slash behind.
+  /// - Parameter directory: empty, or with a slash at the end.
   /// - Throws: ``Defect``, ``SpoolError``.
   static func beside(_ directory: [UInt8]) throws -> BagManifest? {
     for algorithm in DigestAlgorithm.byStrength where algorithm != .crc32 {

@@ -31,7 +31,7 @@ struct ChecksumList: LineFormat {
       if ignoresUnknown { return nil }
       throw Defect(
         line: line.number,
-        reason: "a checksum of another kind than \(DigestAlgorithm.listed); --ignore-unknown leaves such lines out")
+        reason: "a checksum that is not one of \(DigestAlgorithm.listed); --ignore-unknown leaves such lines out")
     }
     if let output = job?.request.output, output.text.utf8.elementsEqual(sum.name.utf8) {
       try job?.request.declare(digest, line: line.number)
@@ -50,7 +50,7 @@ struct ChecksumList: LineFormat {
 
   private static func job(_ name: String, _ digest: Digest, _ base: String, _ line: Int) throws(Defect) -> ListedJob {
     if name == "-" {
-      throw Defect(line: line, reason: "`-` is no file, but what the checksum's program read from a pipe")
+      throw Defect(line: line, reason: "`-` is the standard input of the program that wrote the list: name the file")
     }
     var job = ListedJob(line: line)
     try job.request.place(at: name, line: line)

@@ -89,7 +89,7 @@ private struct MetalinkFile {
 
   mutating func take(size: String, _ line: Int) throws(Defect) { try request.set(.size, size, line: line) }
 
-  /// Of a type that is not known here, it is left out: others may be known.
+  /// A hash of an unknown type is left out: others may be known.
   mutating func take(hash: String, type: String, _ line: Int) throws(Defect) {
     guard let algorithm = DigestAlgorithm(title: type) else { return }
     guard let digest = Digest(algorithm, hash) else {
@@ -113,7 +113,7 @@ private struct MetalinkFile {
     }
     let order = fetched.indices.sorted { (fetched[$0].rank, $0) < (fetched[$1].rank, $1) }
     for mirror in order.map({ fetched[$0] }) { job.request.add(url: mirror.url, line: mirror.line) }
-    // RFC 5854 section 4.2.4: the strongest alone.
+    // Only the strongest (RFC 5854 section 4.2.4).
     let strongest = DigestAlgorithm.byStrength.lazy
       .compactMap { algorithm in digests.first { $0.algorithm == algorithm } }.first
     if let strongest { try job.request.declare(strongest, line: line) }

@@ -45,7 +45,7 @@ struct NativeList: LineFormat {
     case .none: block = .job(Stanza(line))
     case .url(_, isFirst: false):
       throw Defect(
-        line: line.number, reason: "behind several URLs: a blank line has to precede each job of more than one line")
+        line: line.number, reason: "after several URLs: put a blank line before each job of more than one line")
     case .url(var stanza, isFirst: true), .job(var stanza):
       try stanza.append(line)
       block = .job(stanza)

@@ -21,7 +21,7 @@ package enum ListFormat: String, CaseIterable, Sendable {
   case native
   /// An input file of aria2 (aria2c(1), Input File).
   case aria2
-  /// SHA256SUMS and its kin: as sha256sum(1) prints them, or with BSD tags.
+  /// SHA256SUMS and similar lists: as sha256sum(1) prints them, or with BSD tags.
   case sums
   /// A file name and its CRC-32 in each line.
   case sfv
@@ -36,7 +36,7 @@ package enum ListFormat: String, CaseIterable, Sendable {
 
 /// What a person says of a list.
 package struct ListOptions: Sendable {
-  /// nil: told by its looks.
+  /// nil: recognized from the list's first bytes.
   package var format: ListFormat?
   /// The URL that files are below; ends in a slash.
   package var base: String?
@@ -76,7 +76,7 @@ extension JobRequest {
     expected.digests[digest.algorithm] = digest
   }
 
-  /// Where the file goes: a name as the list has it, by the rules of `output:`.
+  /// Sets the output: a name in the list, which must follow the rules of `output:`.
   mutating func place(at path: String, line: Int) throws(Defect) {
     if let reason = OutputPath.defect(of: path) {
       throw Defect(line: line, reason: "the name `\(escaped(path.prefix(80)))` \(reason)")

@@ -97,7 +97,7 @@ final class PartData {
   }
 
   /// Prepares for a body from offset 0.
-  func makeRoom(keeping old: ResponseVerdict.OldData) throws(SpoolError) {
+  func prepareForWhole(keeping old: ResponseVerdict.OldData) throws(SpoolError) {
     switch old {
     case .dropped: try discardData()
     case .kept: try beginBeside()

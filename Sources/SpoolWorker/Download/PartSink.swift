@@ -39,7 +39,7 @@ final class PartSink: FetchSink {
         return true
       case .replace(let version, let old):
         if data.dataLength > 0 { replaced = (old, data.dataLength) }
-        try data.makeRoom(keeping: old)
+        try data.prepareForWhole(keeping: old)
         try begin(version, response)
         return true
       case .startOver(let reason): refusal = .startOver(reason)

@@ -80,7 +80,7 @@ extension Attempt {
     do throws(SpoolError) {
       try claim.append(.failed(record))
     } catch {
-      guard error.isWantOfRoom, claim.lostWrites == nil else { throw error }
+      guard error.isLackOfSpace, claim.lostWrites == nil else { throw error }
       // There is no space even for the record. The move and its mtime need none, and the log has the facts. But later
       // attempts must not trust data that a failed fsync lost, so that data is cut off.
       if record.trust.isLost { try data?.cutToCheckpoint() }
@@ -158,7 +158,7 @@ extension Attempt {
         .interrupted(
           .now(), attempt: account.number, mark: mark, fetched: account.fetched, lostWrites: hasLostWrites,
           reason: reason))
-    } catch  where error.isWantOfRoom {
+    } catch  where error.isLackOfSpace {
       // The move needs no space. Without the line the next attempt only has to read more of the data, but it must not
       // find data that a failed fsync lost.
       if hasLostWrites { try data?.cutToCheckpoint() }

@@ -31,7 +31,7 @@ enum Ending {
   ///   - ownership: nil after the claim's last move.
   ///   - trust: how far the attempt's writes are trusted.
   static func decide(_ cause: Cause, _ ownership: Claim.Ownership?, _ trust: Trust) -> Ending {
-    switch ownership {
+    switch Self.ownership(ownership, cause) {
     case nil: return .doubtDone
     case .moved: return .letGo(.moved)
     case .changed: return .letGo(.changed)
@@ -45,13 +45,17 @@ enum Ending {
     }
   }
 
+  /// The ownership as a tick saw it, even if the file is back in its place by now.
+  private static func ownership(_ now: Claim.Ownership?, _ cause: Cause) -> Claim.Ownership? {
+    if now == .ours, case .stopped(.notOurs(let seen)) = cause { return seen }
+    return now
+  }
+
   private static func decide(_ stop: JobStop, _ trust: Trust) -> Ending {
     let reason: String
     switch stop {
-    // As a tick saw it, even if the file is back in its place by now.
-    case .notOurs(let ownership): return decide(.stopped(.shutdown), ownership, trust)
     case .failed(let error): return .fail(Failure(error))
-    case .shutdown, .cancelled: reason = "the worker was told to stop"
+    case .shutdown, .cancelled, .notOurs: reason = "the worker was told to stop"
     case .noSpace(let shortage): reason = "not enough disk space: \(shortage)"
     case .noOutput(let problem): reason = "no output root: \(problem)"
     }

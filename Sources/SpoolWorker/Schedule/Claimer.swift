@@ -45,7 +45,7 @@ struct Claimer {
       outcome = try spool.claim(
         candidate.name, from: candidate.origin, now: try clock.now(for: candidate), isForced: candidate.isForced)
     } catch {
-      guard error.isWantOfRoom else { throw error }
+      guard error.isLackOfSpace else { throw error }
       noteUnclaimable(candidate.name, error)
       return .left
     }

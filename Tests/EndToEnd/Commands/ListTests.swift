@@ -87,7 +87,7 @@ import Testing
   @Test(arguments: [
     (["--from", "-", "http://h/a"], "either a list"), (["--from", "-", "--name", "x"], "--name and --remote-name are"),
     (["--from", "-", "--size", "5"], "--size belongs to one file"),
-    (["--from", "-", "-o", "x"], "--output: for a list"),
+    (["--from", "-", "-o", "x"], "--output must be a directory for a list"),
     (["--from", "-", "-o", "../"], "--output: contains"), (["--from", "-", "--base", "x"], "--base: no scheme"),
     (["--from", "-", "--base", "http://h/?x"], "--base: must end in a path"),
     (["--base", "http://h/", "http://h/a"], "are for a list"), ([], "no URL"),

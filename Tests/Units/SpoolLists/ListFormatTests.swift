@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("http://h/a\nhttp://h/b\noutput: b\n", "line 3: behind several URLs"),
+    ("http://h/a\nhttp://h/b\noutput: b\n", "line 3: after several URLs"),
     ("output: b\nhttp://h/a\nhttp://h/b\n", "line 1: several bare URLs"),
     ("http://h/a\n\n\n# c\nurl: http://h/b\nsiez: 5\n", "line 6: unknown key"),
     ("http://h/a\n\noutput: x\n", "line 3: no URL"), ("http://h/a\nfoo\n", "line 2: neither"),
@@ -133,11 +133,11 @@ import Testing
   }
 
   @Test(arguments: [
-    ("\(md5)  a\nfoo\n", "line 2: no line of a list"), ("\(md5)  -\n", "line 1: `-` is no file"),
+    ("\(md5)  a\nfoo\n", "line 2: no line of a list"), ("\(md5)  -\n", "line 1: `-` is the standard input"),
     ("\(md5)  ../a\n", "line 1: the name `../a` contains `..`"), ("\(md5)  /a\n", "line 1: the name `/a` is absolute"),
     ("\\\(md5)  a\\nb\n", "line 1: the name `a\\x0ab` contains control bytes"),
     ("\(md5)  a\nMD5 (a) = d3b07384d113edec49eaa6238ad5ff00\n", "line 2: two different values of md5"),
-    ("SHA224 (a) = 12\n", "line 1: a checksum of another kind"), ("; c\nfoo\n", "line 2: must be a file's name"),
+    ("SHA224 (a) = 12\n", "line 1: a checksum that is not one of"), ("; c\nfoo\n", "line 2: must be a file's name"),
   ])
   func `a list of checksums is refused in a line`(text: String, reason: String) {
     #expect(defect(text).hasPrefix(reason), "\(defect(text))")

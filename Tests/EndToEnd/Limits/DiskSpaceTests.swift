@@ -4,7 +4,7 @@ import Testing
 
 /// `--min-free`: jobs wait for room and nothing fails.
 @Suite(.enabled("needs root and a mount namespace") { try await Need.mounts.isMet() })
-struct RoomTests {
+struct DiskSpaceTests {
   private let disk: SmallDisk
   private let spool: TemporarySpool
 
