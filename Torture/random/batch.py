@@ -282,6 +282,7 @@ class Batch:
             case "edit":
                 held = self.spool / "hold" / dropped.name
                 move(path, held)
+                complete(held)
                 dropped.job.urls = list(gesture.urls)
                 journal = held.read_text().partition("# end\n")[2]
                 held.write_text(self.text(dropped) + journal)
@@ -303,6 +304,7 @@ class Batch:
             now = time.time() - 1
             os.utime(path, (now, now))
         elif dropped.state in ("failed", "hold"):
+            complete(path)
             move(path, self.spool / "new" / dropped.name)
 
     def where(self, dropped: Dropped) -> Path | None:
@@ -477,6 +479,14 @@ def move(source: Path, target: Path) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def complete(path: Path) -> None:
+    """Does what a person does before a job goes to new/: there, the program waits ten seconds for the rest of a line, unless the job shows by its journal that
+    it was once complete. A power cut can leave a part of the first journal line."""
+    text = path.read_bytes()
+    if not text.endswith(b"\n") and text[: text.rfind(b"\n") + 1].endswith(b"# end\n"):
+        os.truncate(path, text.rfind(b"\n") + 1)
 
 
 def remove(path: Path) -> bool:
