@@ -42,6 +42,10 @@ struct EventPrinter: Sendable {
       return "\(job)not started: \(fields["reason"] ?? "it is not finished")"
     case "stopping":
       return "stopping: the next run resumes the transfers"
+    case "proxy-failed":
+      return "\(fields["reason"] ?? "a proxy fails"): the jobs that need it wait"
+    case "proxy-back":
+      return "the proxy \(fields["proxy"] ?? "") serves again"
     case "waiting":
       return waiting(fields)
     case "failed", "rejected":
@@ -68,6 +72,7 @@ struct EventPrinter: Sendable {
     let jobs = fields["jobs"].map { $0 == "1" ? "1 job waits" : "\($0) jobs wait" } ?? "jobs wait"
     var reasons: [String] = []
     if let gate = fields["gate"] { reasons.append(gate) }
+    if let proxy = fields["proxy"] { reasons.append(proxy) }
     if let problem = fields["output-root"] { reasons.append("no output root: \(problem)") }
     if let kept = fields["min-free"] {
       let needed = fields["needed"].map { "\($0) bytes are needed, " } ?? ""

@@ -55,6 +55,15 @@ package enum FailureCode: String, CaseIterable, Sendable {
   /// Whether this machine's network connection or proxy fails, whatever the job and the host.
   package var isOfLocalNetwork: Bool { self == .noNetwork || self == .proxy }
 
+  /// Whether it tells of a server, so that the way there was open.
+  package var isOfServer: Bool {
+    switch self {
+    case .http, .resolve, .connect, .tls, .stalled, .timeout, .cut, .shortBody, .badResponse, .otherKind, .redirect:
+      true
+    default: false
+    }
+  }
+
   /// Whether an attempt that ends with this failure counts against `attempts:`.
   package var burnsAttempt: Bool { self != .diskFull && !isOfLocalNetwork }
 
@@ -94,6 +103,8 @@ package struct Failure: Error, Sendable {
   package let mayPass: Bool
   /// What else the attempt tried, for a person.
   package var tried: String?
+  /// `HOST:PORT` of the proxy, for ``FailureCode/proxy``.
+  package var proxy: String?
 
   package init(
     _ code: FailureCode, _ reason: String, status: Int? = nil, expected: String? = nil, found: String? = nil,

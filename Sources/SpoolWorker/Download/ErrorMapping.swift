@@ -48,6 +48,7 @@ extension Failure {
       case .outOfMemory: .io
       }
     self.init(code, failure.message)
+    proxy = failure.proxy
     guard !isLoopback, code == .resolve || code == .connect else { return }
     // Not EHOSTUNREACH, which concerns one host only.
     let isUnreachable = [.networkUnreachable, .networkDown].contains(Errno(rawValue: failure.osErrno))

@@ -9,6 +9,8 @@ final class Attempt {
     case cleared
     /// It no longer needs its connection.
     case transferred
+    /// Bytes come, so that the way to the server is open.
+    case answered
   }
 
   let claim: Claim
@@ -46,12 +48,15 @@ final class Attempt {
   /// ``Ending``.
   func run() async -> AttemptEnd {
     defer { data?.leaveSpace() }
+    var end: AttemptEnd
     do {
-      return try await takeToDone()
+      end = try await takeToDone()
     } catch {
       if let loss = error as? LostWrites { trust = .lost(loss.error) }
-      return await end(Ending.Cause(error))
+      end = await self.end(Ending.Cause(error))
     }
+    end.way = account.way == .unknown && account.fetched > 0 ? .open : account.way
+    return end
   }
 
   func reached(_ milestone: Milestone) { note(milestone) }

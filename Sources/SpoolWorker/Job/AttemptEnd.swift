@@ -11,8 +11,7 @@ struct AttemptEnd {
   let fate: Fate
   /// When the next attempt is due; nil for at once.
   var retry: Timestamp?
-  /// It failed because of this machine's network connection or proxy.
-  var wantsNetwork = false
+  var way = Way.unknown
   /// The spool failed: the job cannot be moved, or its last move may not be durable.
   var problem: (any Error)?
 

@@ -45,19 +45,19 @@ extension Attempt {
     // Data of an earlier attempt, from before `max-size` was lowered.
     if data == nil, failure.code == .tooLarge { try claim.spool.removeData(of: claim.job) }
     let record = try write(failure)
+    account.way = Way(record.failure)
     // Before the job appears in its new directory, where another worker may claim it: a claim without data starts from
     // 0.
     try closeData()
     let job = name
     if let retry = record.retry { try claim.park(until: retry) } else { try claim.giveUp() }
-    log(Event("failed", record.retry == nil ? .error : .warning, job: job, record.facts))
+    log(Event("failed", record.eventLevel, job: job, record.facts))
     guard let retry = record.retry else {
       await tellGivenUp(job, record.facts)
       return AttemptEnd(.givenUp)
     }
     var end = AttemptEnd(.waiting)
     end.retry = retry
-    end.wantsNetwork = record.failure.code.isOfLocalNetwork
     return end
   }
 
@@ -174,5 +174,13 @@ extension Attempt {
     account.lengthAtEnd = data?.part.length ?? 0
     data?.leaveSpace()
     data = nil
+  }
+}
+
+extension FailureRecord {
+  /// A proxy's failure is told once for all jobs: `proxy-failed`.
+  fileprivate var eventLevel: Event.Level {
+    if retry == nil { return .error }
+    return failure.proxy == nil ? .warning : .info
   }
 }

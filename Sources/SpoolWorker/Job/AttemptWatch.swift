@@ -37,6 +37,10 @@ extension Attempt {
     } catch {
       return stop(.failed(error))
     }
+    if account.way == .unknown, gained > 0 {
+      account.way = .open
+      reached(.answered)
+    }
     download?.tick()
     if let data { checkpointer.beginIfDue(data) }
   }

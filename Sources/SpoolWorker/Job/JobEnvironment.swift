@@ -10,6 +10,7 @@ final class JobEnvironment {
   let outputs: CurrentOutputRoot
   let space: DiskSpace
   let blocks = BlockPool()
+  let proxies = ProxyRules.ofEnvironment
   let log: @Sendable (Event) -> Void
   /// Checks at once whether the worker was told to stop. The signal that stops a service also ends its hooks, and the
   /// worker may notice the end of a hook first.

@@ -66,12 +66,17 @@ struct Backlog {
   /// Whether no candidate is known that may run in parallel with others.
   var hasOnlySuspects: Bool { unread.isEmpty && read == 0 && hostless.isEmpty }
 
-  /// The next candidate of a host with a free slot, or the candidate to read first.
-  /// - Parameter running: the number of running transfers by host.
-  mutating func next(perHost: Int, running: [String: Int]) -> Next? {
+  /// Whether all candidates have been looked at and wait for a proxy.
+  func areHeldBack(by slots: FreeSlots) -> Bool {
+    unread.isEmpty && hostless.isEmpty && suspects.allSatisfy { slots.isHeldBack($0.peek) }
+      && byHost.keys.allSatisfy { slots.isHeldBack(first($0).peek) }
+  }
+
+  /// The next candidate with a free slot, or the candidate to read first.
+  mutating func next(_ slots: FreeSlots) -> Next? {
     if let choice = hostless.popLast() { return .run(choice) }
-    let eligible = byHost.keys.filter { (running[$0] ?? 0) < perHost }
-    if read >= Self.lookAhead || unread.isEmpty, let best = eligible.min(by: { isBefore($0, $1, running) }) {
+    let eligible = byHost.keys.filter { slots.areFree(for: first($0).peek) }
+    if read >= Self.lookAhead || unread.isEmpty, let best = eligible.min(by: { isBefore($0, $1, slots) }) {
       return .run(take(best))
     }
     return unread.popLast().map { .look($0) }
@@ -79,9 +84,9 @@ struct Backlog {
 
   /// The next job that may have killed workers: the one with the fewest deaths, then the oldest.
   /// - Parameter isIdle: whether no job runs.
-  mutating func nextSuspect(perHost: Int, running: [String: Int], isIdle: Bool) -> Choice? {
+  mutating func nextSuspect(_ slots: FreeSlots, isIdle: Bool) -> Choice? {
     let eligible = suspects.indices.filter {
-      Suspicion.wantsToBeAlone(suspects[$0].peek.deaths) ? isIdle : (running[suspects[$0].host] ?? 0) < perHost
+      slots.areFree(for: suspects[$0].peek) && (isIdle || !Suspicion.wantsToBeAlone(suspects[$0].peek.deaths))
     }
     let best = eligible.min {
       let (left, right) = (suspects[$0], suspects[$1])
@@ -90,15 +95,15 @@ struct Backlog {
     return best.map { suspects.remove(at: $0) }
   }
 
-  private func isBefore(_ left: String, _ right: String, _ running: [String: Int]) -> Bool {
-    let (leftLoad, rightLoad) = (running[left] ?? 0, running[right] ?? 0)
+  private func isBefore(_ left: String, _ right: String, _ slots: FreeSlots) -> Bool {
+    let (leftLoad, rightLoad) = (slots.load(of: left), slots.load(of: right))
     if leftLoad != rightLoad { return leftLoad < rightLoad }
-    return first(left).modified < first(right).modified
+    return first(left).candidate.modified < first(right).candidate.modified
   }
 
-  private func first(_ host: String) -> Candidate {
+  private func first(_ host: String) -> Choice {
     let queue = byHost[host]!
-    return queue.choices[queue.start].candidate
+    return queue.choices[queue.start]
   }
 
   private mutating func take(_ host: String) -> Choice {

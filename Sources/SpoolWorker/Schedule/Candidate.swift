@@ -18,6 +18,8 @@ struct Peek: Equatable {
   var deaths = 0
   /// Bytes that it still has to receive; nil if that is not known, or it needs none.
   var needed: UInt64?
+  /// `HOST:PORT` of the proxy for its first URL; nil for a direct connection.
+  var proxy: String?
   /// ``JobPlan/rootAndOutput(of:)``
   var output: String?
 }

@@ -59,7 +59,10 @@ final class Dispatcher {
   }
 
   /// Retries jobs that failed for lack of a network at once, not when they are due.
-  func networkCame() { scheduler.force(account.takeThoseForNetwork()) }
+  func networkCame() {
+    scheduler.tryProxies(at: LoopExecutor.milliseconds())
+    scheduler.force(account.takeThoseForNetwork())
+  }
 
   // MARK: a turn
 
@@ -120,6 +123,7 @@ final class Dispatcher {
     nextID += 1
     let attempt = Attempt(claim, id: id, environment) { [unowned self] milestone in
       scheduler.reached(milestone, id)
+      if milestone == .answered { notePassed(id) }
       WorkerLoop.wakeUp()
     }
     running[id] = Running(attempt: attempt, firstName: attempt.name)
@@ -130,7 +134,25 @@ final class Dispatcher {
     }
   }
 
+  /// Notes what an attempt showed of its proxy.
+  private func note(_ way: Way, of id: UInt64) {
+    switch way {
+    case .unknown, .noNetwork: break
+    case .open: notePassed(id)
+    case .noProxy(let proxy, let reason):
+      guard scheduler.proxyFailed(id, proxy, reason, at: LoopExecutor.milliseconds()) else { return }
+      environment.log(Event("proxy-failed", .warning, Fields().with("proxy", proxy).with("reason", reason)))
+    }
+  }
+
+  private func notePassed(_ id: UInt64) {
+    guard let proxy = scheduler.passedProxy(id) else { return }
+    environment.log(Event("proxy-back", .warning, Fields().with("proxy", proxy)))
+    scheduler.force(account.takeThoseForNetwork())
+  }
+
   private func ended(_ id: UInt64, _ end: AttemptEnd) {
+    note(end.way, of: id)
     scheduler.ended(id)
     guard let ended = running.removeValue(forKey: id) else { return }
     let attempt = ended.attempt

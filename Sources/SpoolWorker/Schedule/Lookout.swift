@@ -34,7 +34,7 @@ struct Lookout {
     var kept: [(Candidate, Peek)] = []
     for candidate in try read(count, &scheduler).sorted(by: { $0.modified < $1.modified }) {
       let peek = try peeks.peek(at: candidate)
-      if scheduler.keepOrPassOver(peek) { kept.append((candidate, peek)) }
+      if scheduler.keepOrPassOver(peek, at: start) { kept.append((candidate, peek)) }
     }
     scheduler.searched(kept, from: start, to: LoopExecutor.milliseconds())
   }

@@ -43,19 +43,23 @@ struct OutputWait {
 
   /// The next job that may start because the running one with its output has ended. The others wait until this one has
   /// ended, or turns out to be gone: then a later call returns the next one.
-  /// - Parameter running: the number of running transfers by host. A host with `perHost` has no free slot.
-  mutating func next(perHost: Int, running: [String: Int]) -> Candidate? {
+  mutating func next(_ slots: FreeSlots) -> Candidate? {
     free.removeAll { uses[$0] != nil || waiting[$0] == nil }
     for output in free {
       guard var queue = waiting[output] else { continue }
       let choice = queue.choices[queue.start]
-      guard (running[choice.host] ?? 0) < perHost else { continue }
+      guard slots.areFree(for: choice.peek) else { continue }
       queue.start += 1
       count -= 1
       waiting[output] = queue.start < queue.choices.count ? queue : nil
       return choice.candidate
     }
     return nil
+  }
+
+  /// Whether all jobs here that come first wait for a proxy.
+  func areHeldBack(by slots: FreeSlots) -> Bool {
+    waiting.values.allSatisfy { slots.isHeldBack($0.choices[$0.start].peek) }
   }
 
   /// Forgets the jobs in these directories, because a pass finds them again.

@@ -23,7 +23,7 @@ struct PeekReader {
       candidate.origin == .new || hasWaited(candidate) ? 0 : text.journal.attempts.deaths(askedBy: spool.owner)
     return Peek(
       host: "\(parts.scheme)://\(parts.host):\(parts.port)", deaths: deaths, needed: try needed(candidate, text),
-      output: JobPlan.rootAndOutput(of: text.request, parts))
+      proxy: environment.proxies.name(for: parts), output: JobPlan.rootAndOutput(of: text.request, parts))
   }
 
   /// Whether the job has waited long enough for others to go first, even if there are always others: since this worker

@@ -51,12 +51,14 @@ struct RunEnd {
     var fields = Fields().with("jobs", waiting > 0 ? waiting : nil).with("next", isDue ? nil : next)
     switch obstacle {
     case nil: break
+    case .proxy: break
     case .gate(let reason): fields = fields.with("gate", reason)
     case .space: isForSpace = true
     case .output(let reason):
       isForSpace = false
       fields = fields.with("output-root", reason)
     }
+    fields = fields.with("proxy", scheduler.slots.proxies.reason)
     if isForSpace {
       fields = fields.with("needed", scheduler.spaceWait.least).with("free", spool.freeSpace()).with("min-free", kept)
     }

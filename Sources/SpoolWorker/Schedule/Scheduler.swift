@@ -101,6 +101,13 @@ struct Scheduler {
   /// Whether all remaining jobs wait for space.
   var onlySpaceIsWantedFor: Bool { backlog.isEmpty && isFresh && passes.areSettled && !spaceWait.isEmpty }
 
+  /// Why no job may start, if all that are left wait for a proxy that fails.
+  func proxyObstacle(at now: Int64) -> String? {
+    guard slots.areIdle, passes.areSettled, !hasNoCandidates else { return nil }
+    let free = slots.free(at: now)
+    return backlog.areHeldBack(by: free) && slots.outputs.areHeldBack(by: free) ? slots.proxies.reason : nil
+  }
+
   /// Whether there may be more jobs than those in the backlog.
   var areMore: Bool { passes.areRunning || isSomethingPassedOver || slots.outputs.hasPassedOver }
 
@@ -172,7 +179,8 @@ struct Scheduler {
   /// The next step towards starting a job; nil if no job may start now, or there is none.
   mutating func nextStep(at now: Int64) -> Step? {
     guard slots.areFree, spaceWait.mayGoOn(at: now) else { return nil }
-    while let next = backlog.next(perHost: slots.limits.perHost, running: slots.byHost) {
+    let free = slots.free(at: now)
+    while let next = backlog.next(free) {
       switch next {
       case .look(let candidate): return .look(candidate)
       case .run(let choice):
@@ -180,16 +188,14 @@ struct Scheduler {
       }
     }
     // It is looked at again, because a person may have changed it meanwhile.
-    if let candidate = slots.outputs.next(perHost: slots.limits.perHost, running: slots.byHost) {
+    if let candidate = slots.outputs.next(free) {
       return .look(candidate)
     }
     // All candidates read ahead wait for busy hosts: search for a job of another host. This takes at most a twentieth
     // of the loop's time, so a million jobs of a busy host take about ten minutes.
     if passes.areRunning, !canReadOn, now >= nextSearch { return .search(250) }
     if canReadOn { return nil }
-    while let suspect = backlog.nextSuspect(
-      perHost: slots.limits.perHost, running: slots.byHost, isIdle: slots.areIdle)
-    {
+    while let suspect = backlog.nextSuspect(free, isIdle: slots.areIdle) {
       if !slots.outputs.mustWait(suspect) { return .start(suspect) }
     }
     return nil
@@ -197,10 +203,10 @@ struct Scheduler {
 
   mutating func looked(at candidate: Candidate, _ peek: Peek) { backlog.add(candidate, peek) }
 
-  /// Leaves a job that a search found to a later pass, unless its host has a free slot.
-  /// - Returns: whether it has.
-  mutating func keepOrPassOver(_ peek: Peek) -> Bool {
-    if slots.areFree(for: peek.host) { return true }
+  /// Leaves a job that a search found to a later pass, unless there is a free slot for it.
+  /// - Returns: whether there is.
+  mutating func keepOrPassOver(_ peek: Peek, at now: Int64) -> Bool {
+    if slots.free(at: now).areFree(for: peek) { return true }
     isSomethingPassedOver = true
     return false
   }
@@ -233,18 +239,32 @@ struct Scheduler {
   mutating func started(_ id: UInt64, _ choice: Choice) {
     slots.start(id, host: choice.host, isAlone: Suspicion.wantsToBeAlone(choice.peek.deaths))
     slots.outputs.started(id, choice)
+    slots.proxies.started(id, proxy: choice.peek.proxy)
   }
 
   mutating func reached(_ milestone: Attempt.Milestone, _ id: UInt64) {
     switch milestone {
     case .cleared: slots.clear(id)
     case .transferred: slots.transferred(id)
+    case .answered: break
     }
   }
+
+  /// See ``ProxyWait/failed(_:proxy:_:at:)``.
+  mutating func proxyFailed(_ id: UInt64, _ proxy: String, _ reason: String, at now: Int64) -> Bool {
+    slots.proxies.failed(id, proxy: proxy, reason, at: now)
+  }
+
+  /// See ``ProxyWait/passed(_:)``.
+  mutating func passedProxy(_ id: UInt64) -> String? { slots.proxies.passed(id) }
+
+  /// Lets a job try each proxy that fails.
+  mutating func tryProxies(at now: Int64) { slots.proxies.tryAtOnce(at: now) }
 
   mutating func ended(_ id: UInt64) {
     slots.end(id)
     slots.outputs.ended(id)
+    slots.proxies.ended(id)
     isFresh = false
   }
 

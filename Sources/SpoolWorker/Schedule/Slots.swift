@@ -11,11 +11,12 @@ struct Slots {
 
   let limits: Limits
   /// Transfers by host, and hosts by job. A job in its commit no longer counts.
-  private(set) var byHost: [String: Int] = [:]
+  private var byHost: [String: Int] = [:]
   private var hosts: [UInt64: String] = [:]
   private var running: Set<UInt64> = []
   /// The outputs that running jobs have, and the jobs that wait for these.
   var outputs = OutputWait()
+  var proxies = ProxyWait()
   /// A job that may have killed workers and so runs alone.
   private var alone: UInt64?
   /// Running `failed` hooks of rejected files.
@@ -34,8 +35,10 @@ struct Slots {
   /// Whether the end of the run has to wait for a job or a hook.
   var areBusy: Bool { !running.isEmpty || tellings > 0 }
 
-  /// - Parameter host: nil for a job that opens no connection.
-  func areFree(for host: String?) -> Bool { host.map { byHost[$0] ?? 0 < limits.perHost } ?? true }
+  /// The slots of hosts and proxies, at this time in milliseconds.
+  func free(at now: Int64) -> FreeSlots {
+    FreeSlots(perHost: limits.perHost, running: byHost, closed: proxies.closed(at: now))
+  }
 
   mutating func start(_ id: UInt64, host: String, isAlone: Bool) {
     running.insert(id)

@@ -48,7 +48,10 @@ package final class Worker {
       let now = LoopExecutor.milliseconds()
       self.dispatcher.lookForSpace()
       let scheduler = self.dispatcher.scheduler
-      if scheduler.isPassDue(at: now) || scheduler.wantsPass(at: now, isStale: !scheduler.isFresh) {
+      let isStale = !scheduler.isFresh
+      if scheduler.isPassDue(at: now) || scheduler.wantsPass(at: now, isStale: isStale)
+        || isStale && scheduler.proxyObstacle(at: now) != nil
+      {
         self.dispatcher.requestPeriodicPass()
       }
       try self.dispatcher.turn()
@@ -125,6 +128,9 @@ package final class Worker {
   /// Why jobs that exist do not start.
   private var obstacle: Admission.Obstacle? {
     let scheduler = dispatcher.scheduler
+    if scheduler.isFresh, let reason = scheduler.proxyObstacle(at: LoopExecutor.milliseconds()) {
+      return .proxy(reason)
+    }
     if scheduler.backlog.isEmpty { return scheduler.onlySpaceIsWantedFor ? .space : nil }
     return admission.obstacle
   }

@@ -59,8 +59,11 @@ package struct TransferFailure: Error, Equatable, Sendable {
   package let message: String
   /// errno(3) if a system call failed, otherwise 0.
   package let osErrno: Int32
+  /// `HOST:PORT` of the proxy, for ``Code/proxy``.
+  package let proxy: String?
 
-  package init(code: Code, message: String, osErrno: Int32 = 0) {
+  package init(code: Code, message: String, osErrno: Int32 = 0, proxy: String? = nil) {
+    self.proxy = proxy
     self.code = code
     self.message = printable(message)
     self.osErrno = osErrno

@@ -5,7 +5,7 @@ extension Proxy {
   /// The failure if this proxy asks for credentials (RFC 9110, 15.5.8), or refuses ours.
   func refusal(_ status: Int) -> TransferFailure {
     let what = hasCredentials ? "refuses its user name and password" : "asks for a user name and password"
-    return TransferFailure(code: .proxy, message: "the proxy \(name) \(what) (\(status))")
+    return TransferFailure(code: .proxy, message: "the proxy \(name) \(what) (\(status))", proxy: name)
   }
 }
 
@@ -16,7 +16,7 @@ extension Proxy {
 func proxyFailure(_ facts: ProxyFacts, of hop: HopFacts, with code: CURLcode) -> TransferFailure? {
   let name = facts.proxy.name
   func proxy(_ message: String, osErrno: Int32 = 0) -> TransferFailure {
-    TransferFailure(code: .proxy, message: message, osErrno: osErrno)
+    TransferFailure(code: .proxy, message: message, osErrno: osErrno, proxy: name)
   }
   func host(_ message: String) -> TransferFailure {
     TransferFailure(code: .connect, message: "no connection to \(hop.host) port \(hop.port): \(message)")

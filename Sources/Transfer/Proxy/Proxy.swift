@@ -33,7 +33,7 @@ struct Proxy: Sendable, Equatable {
 
 /// Which URLs are fetched through which proxy, by the rules of curl(1), ENVIRONMENT. Decided here and not by libcurl,
 /// which does not report its decision before 8.7: a failure has to name the proxy that it is about.
-struct ProxyRules: Sendable {
+package struct ProxyRules: Sendable {
   private var proxies: [Scheme: Proxy] = [:]
   private let exceptions: String
 
@@ -45,7 +45,7 @@ struct ProxyRules: Sendable {
     exceptions = value(["no_proxy", "NO_PROXY"]) ?? ""
   }
 
-  static var ofEnvironment: ProxyRules { ProxyRules { name in getenv(name).map { String(cString: $0) } } }
+  package static var ofEnvironment: ProxyRules { ProxyRules { name in getenv(name).map { String(cString: $0) } } }
 
   /// The proxy for a URL; nil for a direct connection.
   func proxy(for url: URLParts) -> Proxy? {
@@ -53,6 +53,9 @@ struct ProxyRules: Sendable {
     let names = exceptions.split { $0 == "," || $0 == " " || $0 == "\t" }
     return names.contains { Self.covers($0.lowercased(), url.host) } ? nil : proxy
   }
+
+  /// `HOST:PORT` of the proxy for a URL; nil for a direct connection.
+  package func name(for url: URLParts) -> String? { proxy(for: url)?.name }
 
   /// Whether `exception` is `host`, a domain above it, or a network with it, such as `192.0.2.0/24`.
   private static func covers(_ exception: String, _ host: String) -> Bool {

@@ -40,16 +40,6 @@ import Testing
     #expect(dead.port > 0, "it is kept until here")
   }
 
-  /// Whether anybody listens at a port of 127.0.0.1 (proc_net_tcp(5)).
-  private func isListening(_ port: UInt16) -> Bool {
-    let place = "0100007F:" + String(UInt32(port) | 0x1_0000, radix: 16).dropFirst().uppercased()
-    let table = (try? readFile("/proc/net/tcp")) ?? []
-    return String(decoding: table, as: UTF8.self).split(separator: "\n").contains { line in
-      let words = line.split(separator: " ")
-      return words.count > 3 && words[1] == place && words[3] == "0A"
-    }
-  }
-
   /// What the proxy says of a host is that host's failure: the next mirror is asked, and attempts count.
   @Test func aHostOutOfReachOfTheProxy() async throws {
     let proxy = try ScriptedServer { _, reply in try reply.respond("503 Service Unavailable", body: []) }

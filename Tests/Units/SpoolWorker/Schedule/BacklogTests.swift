@@ -18,7 +18,7 @@ import Testing
 
   /// Looks at what has to be looked at, once each, as a worker does.
   private func next(_ backlog: inout Backlog, perHost: Int, running: [String: Int]) -> Choice? {
-    while let next = backlog.next(perHost: perHost, running: running) {
+    while let next = backlog.next(FreeSlots(perHost: perHost, running: running)) {
       switch next {
       case .look(let candidate): backlog.add(candidate, peek(candidate))
       case .run(let choice): return choice
@@ -105,7 +105,7 @@ import Testing
     var backlog = Backlog(
       ["a-1+3", "a-2+1", "b-3+1", "a-4", "a-5+2"].enumerated().map { candidate($1, at: Int64($0)) })
     func nextSuspect(_ running: [String: Int]) -> String? {
-      backlog.nextSuspect(perHost: 1, running: running, isIdle: running.isEmpty)?.candidate.name.display
+      backlog.nextSuspect(FreeSlots(perHost: 1, running: running), isIdle: running.isEmpty)?.candidate.name.display
     }
     var running: [String: Int] = [:]
     #expect(start(&backlog, jobs: 9, perHost: 9, &running) == ["a-4"])

@@ -68,7 +68,7 @@ import Testing
           scheduler.looked(at: candidate, peek(candidate.name.display))
         case .search(let count):
           let kept = read(count).map { ($0, peek($0.name.display)) }.filter {
-            scheduler.keepOrPassOver($0.1)
+            scheduler.keepOrPassOver($0.1, at: now)
           }
           scheduler.searched(kept, from: now, to: now + 1)
         case .start(let choice): start(choice)

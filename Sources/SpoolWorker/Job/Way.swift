@@ -1,0 +1,27 @@
+internal import Spool
+
+/// What an attempt showed of the way from this machine to the servers.
+enum Way: Equatable, Sendable {
+  case unknown
+  /// A server answered, or could be asked.
+  case open
+  case noNetwork
+  /// The proxy cannot be reached, or refuses to serve us: its `HOST:PORT`, and what happened.
+  case noProxy(String, reason: String)
+
+  init(_ failure: Failure) {
+    switch failure.code {
+    case .noNetwork: self = .noNetwork
+    case .proxy: self = failure.proxy.map { .noProxy($0, reason: failure.reason) } ?? .unknown
+    case let code: self = code.isOfServer ? .open : .unknown
+    }
+  }
+
+  /// Whether the job fails as long as this machine has no other way.
+  var isBarred: Bool {
+    switch self {
+    case .noNetwork, .noProxy: true
+    case .unknown, .open: false
+    }
+  }
+}
