@@ -28,8 +28,11 @@ extension JobKey {
     }
     + [
       JobKey(
+        "type", \.types, .mediaTypes, valueName: "types",
+        help: "Media types that the server may send the file as, such as application/zip or 'image/*'."),
+      JobKey(
         "digests", \.digests, .digestNames, valueName: "names",
-        help: "Digests to compute for the receipt, such as 'sha256 md5'.")
+        help: "Digests to compute for the receipt, such as 'sha256 md5'."),
     ]
 
   package static let header = JobKey(

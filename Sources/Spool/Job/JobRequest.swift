@@ -25,6 +25,8 @@ package struct JobRequest: Sendable, Equatable {
   package var root: Line?
   /// The size and the digests that the payload must have.
   package var expected = Expectation()
+  /// The media types that the payload may have; nil for any.
+  package var types: MediaTypes?
   /// Digests to compute although the job declares none.
   package var digests: Set<DigestAlgorithm>?
   /// Header fields to send.
@@ -67,6 +69,13 @@ extension JobRequest {
   /// The digests to compute beside CRC-32: those that are declared, and those that are wanted for the receipt.
   package var computedDigests: Set<DigestAlgorithm> {
     expected.digests.algorithms.union(digests ?? []).subtracting([.crc32])
+  }
+
+  /// Whether the payload may have come as this type.
+  /// - Parameter type: in lower case, without parameters; nil where the server named none.
+  package func allows(type: String?) -> Bool {
+    guard let types, let type else { return true }
+    return types.contain(type)
   }
 
   /// Seconds without a byte after which a transfer counts as stalled.

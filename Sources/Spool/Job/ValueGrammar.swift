@@ -112,6 +112,11 @@ extension ValueGrammar<Set<DigestAlgorithm>> {
     write: { names in DigestAlgorithm.allCases.filter(names.contains).map(\.rawValue).joined(separator: " ") })
 }
 
+extension ValueGrammar<MediaTypes> {
+  static let mediaTypes = ValueGrammar(
+    "media types, such as application/zip or image/*", read: { MediaTypes($0) }, write: \.text)
+}
+
 extension ValueGrammar<Timeout> {
   static let timeout = ValueGrammar(
     "an idle time and optionally a total time, from 1s to 365d, such as 60s 7d",

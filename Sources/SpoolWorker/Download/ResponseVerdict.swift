@@ -82,7 +82,8 @@ private struct Judge {
 
   var verdict: ResponseVerdict {
     switch response.content {
-    case .whole: whole
+    case .whole: isOfType ? whole : otherType
+    case .range where !isOfType: otherType
     case .range, .unknownRange: isForWhole ? unasked : part
     case .nothingThere where isForWhole: unasked
     case .nothingThere where plan.offset == 0: .askUnbounded("416 for a range from 0")
@@ -95,6 +96,16 @@ private struct Judge {
     // Another attempt, or another mirror, may get an answer to what was asked.
     let status = if case .nothingThere = response.content { 416 } else { 206 }
     return .fail(Failure(.badResponse, "\(host) answered \(status) to a request without a range"))
+  }
+
+  private var isOfType: Bool { asked.request.allows(type: response.mediaType) }
+
+  /// Never accepted, however often it comes.
+  private var otherType: ResponseVerdict {
+    .fail(
+      Failure(
+        .otherKind, "\(host) sent another type than the job declares", expected: asked.request.types?.text,
+        found: response.mediaType))
   }
 
   // MARK: The whole
@@ -114,7 +125,7 @@ private struct Judge {
     let data = asked.dataLength > 0 ? asked.version : nil
     let oddity =
       data.map { AnswerKind.oddity(of: whole, beside: $0, dataLength: asked.dataLength) }
-      ?? AnswerKind.oddity(of: whole, from: response.url, asked: asked.url)
+      ?? (asked.request.types == nil ? AnswerKind.oddity(of: whole, from: response.url, asked: asked.url) : nil)
     // Accepted if it comes a second time, in another attempt.
     if let oddity, asked.answers.otherKind != AnswerKind.text(whole) {
       let reason = "\(host) sent something else than before: \(oddity)"

@@ -38,6 +38,8 @@ struct DataRecovery {
     {
       (recovery.length, recovery.from) = (0, .zero(digests))
     }
+    // A person has declared the type since.
+    if !plan.request.allows(type: journal.data.version?.type) { (recovery.length, recovery.from) = (0, .zero(digests)) }
     // Before `started:` names this boot and host, after which the length counts as trusted.
     if recovery.needsNewInode { part = try await copy(part, to: recovery.length) }
     try part.truncate(to: recovery.length)

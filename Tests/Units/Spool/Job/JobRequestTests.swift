@@ -43,6 +43,26 @@ import Testing
     #expect(request("attempts: \(text)").request.attempts == expected)
   }
 
+  @Test(
+    arguments: [
+      ("application/zip", "application/zip"), ("Image/* text/PLAIN", "image/* text/plain"),
+      ("application/vnd.a+xml\tx/y", "application/vnd.a+xml x/y"), ("zip", nil), ("*/*", nil), ("image/", nil),
+      ("/zip", nil), ("a/b/c", nil), ("a/b*", nil), ("a/b, c/d", nil), ("text/html;charset=utf-8", nil), ("ä/b", nil),
+    ] as [(String, String?)])
+  func types(text: String, expected: String?) {
+    #expect(request("type: \(text)").request.types?.text == expected)
+    #expect((request("type: \(text)").defect == nil) == (expected != nil))
+  }
+
+  @Test(arguments: [
+    ("image/png", true), ("image/svg+xml", true), ("text/plain", true), ("images/png", false), ("text/html", false),
+    (nil, true),
+  ])
+  func allowedTypes(type: String?, isAllowed: Bool) {
+    #expect(request("type: image/* text/plain").request.allows(type: type) == isAllowed)
+    #expect(request("").request.allows(type: type))
+  }
+
   @Test(arguments: [("yes", true), ("no", false), ("Yes", nil), ("true", nil), ("1", nil)] as [(String, Bool?)])
   func overwrite(text: String, expected: Bool?) {
     #expect(request("overwrite: \(text)").request.overwrite == expected)
@@ -142,7 +162,7 @@ import Testing
     let lines = [
       "output: a", "root: r", "size: 1", "crc32: 00000000", "sha256: \(hex(64))", "sha512: \(hex(128))",
       "sha1: \(hex(40))",
-      "md5: \(hex(32))", "digests: md5", "overwrite: no", "attempts: 1", "expires: 2026-01-01", "timeout: 1",
+      "md5: \(hex(32))", "type: a/b", "digests: md5", "overwrite: no", "attempts: 1", "expires: 2026-01-01", "timeout: 1",
       "max-size: 1G", "limit-rate: 1M", "min-rate: 1k", "connections: 4",
     ]
     #expect(lines.count == JobKey.all.count { !$0.isRepeatable })
@@ -181,7 +201,7 @@ import Testing
   /// One line of each key, in each spelling of its value, as the program writes it.
   @Test(arguments: [
     "url: https://h/a", "output: a/ü b", "output: a/b/", "root: music", "size: 4294967296", "crc32: 1C291CA3",
-    "sha1: \(hex(40))", "digests: sha256",
+    "sha1: \(hex(40))", "type: image/* text/plain", "digests: sha256",
     "digests: crc32 sha256 sha512 sha1 md5", "header: A: b=c", "header: X:",
     "header@a.example: A: b", "overwrite: yes", "overwrite: no", "attempts: 12", "expires: 2026-12-01T00:00:00Z",
     "timeout: 1m", "timeout: 90s 7d", "timeout: 61m 5h", "max-size: 1025", "max-size: 1023k", "max-size: 3G",
@@ -198,7 +218,7 @@ import Testing
       "url: https://h/a", "url: https://i/a", "output: a", "root: r", "size: 1", "crc32: 00000000",
       "sha256: \(hex(64))",
       "sha512: \(hex(128))", "sha1: \(hex(40))", "md5: \(hex(32))",
-      "digests: sha256 md5", "header: A: b",
+      "type: a/b c/*", "digests: sha256 md5", "header: A: b",
       "header@h: C: d", "overwrite: yes", "attempts: 3", "expires: 2026-12-01T00:00:00Z", "timeout: 30s 12h",
       "max-size: 1G", "limit-rate: 1M", "min-rate: 2k over 10m", "connections: 4",
     ]
