@@ -18,7 +18,7 @@ struct Aria2List: LineFormat {
     }
     let finished = try finish()
     var job = ListedJob(line: line.number)
-    for url in line.text.split(separator: "\t") { job.request.add(url: trimmed(url), line: line.number) }
+    for url in line.text.split(separator: "\t") { try job.request.add(url: trimmed(url), line: line.number) }
     self.job = job
     return finished
   }

@@ -10,7 +10,7 @@ struct BagItList: LineFormat {
       throw Defect(line: line.number, reason: "must be a URL, a length or `-`, and a path, as in a bag's fetch.txt")
     }
     var job = ListedJob(line: line.number)
-    job.request.add(url: item.url, line: line.number)
+    try job.request.add(url: item.url, line: line.number)
     if item.size != "-" { try job.request.set(.size, String(item.size), line: line.number) }
     guard item.path.hasPrefix("data/") else {
       throw Defect(line: line.number, reason: "a path that is not below data/: a bag fetches only its payload")

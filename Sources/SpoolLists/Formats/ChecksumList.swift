@@ -54,7 +54,7 @@ struct ChecksumList: LineFormat {
     }
     var job = ListedJob(line: line)
     try job.request.place(at: name, line: line)
-    job.request.add(url: base + percentEncoded(name), line: line)
+    try job.request.add(url: base + percentEncoded(name), line: line)
     try job.request.declare(digest, line: line)
     return job
   }

@@ -112,7 +112,7 @@ private struct MetalinkFile {
       throw Defect(line: line, reason: "the file `\(escaped(name))` has no URL of http, https, ftp, ftps or sftp")
     }
     let order = fetched.indices.sorted { (fetched[$0].rank, $0) < (fetched[$1].rank, $1) }
-    for mirror in order.map({ fetched[$0] }) { job.request.add(url: mirror.url, line: mirror.line) }
+    for mirror in order.map({ fetched[$0] }) { try job.request.add(url: mirror.url, line: mirror.line) }
     // Only the strongest (RFC 5854 section 4.2.4).
     let strongest = DigestAlgorithm.byStrength.lazy
       .compactMap { algorithm in digests.first { $0.algorithm == algorithm } }.first

@@ -64,8 +64,14 @@ extension JobRequest {
     do throws(Defect) { try set(key, text) } catch { throw Defect(line: line, reason: error.reason) }
   }
 
-  /// Adds a URL that is still to be checked.
-  mutating func add(url: some StringProtocol, line: Int) { urls.append(Line(text: String(url), number: line)) }
+  /// Adds a URL that is still to be checked, but is one value of a job.
+  /// - Throws: ``Defect`` for line breaks and other control characters, which XML may contain.
+  mutating func add(url: some StringProtocol, line: Int) throws(Defect) {
+    if url.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
+      throw Defect(line: line, reason: "url: a line break, or another control character")
+    }
+    urls.append(Line(text: String(url), number: line))
+  }
 
   /// Declares a digest.
   /// - Throws: ``Defect`` where another value of the same algorithm is declared.
