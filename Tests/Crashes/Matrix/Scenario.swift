@@ -28,6 +28,8 @@ struct Scenario: Sendable, CustomTestStringConvertible {
   var isOnOtherFileSystem = false
   /// What stands in `failed/` at the end beside the jobs.
   var rejected: [String] = []
+  /// What each receipt says of its payload, beside size and CRC-32.
+  var digests: [String: String] = [:]
   /// The directories that hold the output, outermost first, as the record names them.
   var outputDirectories = ["files"]
   /// A fault strikes at every so many-th call only: many jobs make the same calls.

@@ -10,9 +10,32 @@ extension Scenario {
         try Version.current.serve(request, reply) { try world.awaitCheckpoint($0) }
       }),
     Scenario(
-      name: "digests", setUp: { try $0.drop("sha256: \(Version.sha256)", "digests: md5") },
+      name: "digests", digests: ["sha256": Version.sha256, "md5": Version.md5],
+      setUp: { try $0.drop("sha256: \(Version.sha256)", "digests: md5") },
       answer: { world, request, reply in
         try Version.current.serve(request, reply) { try world.awaitCheckpoint($0) }
+      }),
+    Scenario(
+      // The server states a digest, and so the job has one to compute.
+      name: "stated digest", digests: ["sha256": Version.sha256], setUp: { try $0.drop() },
+      answer: { world, request, reply in
+        try Version.current.serve(request, reply, [Version.statedSHA256]) { try world.awaitCheckpoint($0) }
+      }),
+    Scenario(
+      // Only an answer with the whole file states it: after a kill, the journal is what still does.
+      name: "stated md5", digests: ["md5": Version.md5], setUp: { try $0.drop() },
+      answer: { world, request, reply in
+        let fields = request.rangeStart == nil ? [Version.statedMD5] : []
+        try Version.current.serve(request, reply, fields) { try world.awaitCheckpoint($0) }
+      }),
+    Scenario(
+      // The first answer states the digest of the bytes to come, and gives others.
+      name: "stated mismatch", digests: ["sha256": Version.sha256], setUp: { try $0.drop() },
+      answer: { world, request, reply in
+        let stated = [Version.statedSHA256]
+        if world.hasMark("all of the wrong bytes") { return try Version.current.serve(request, reply, stated) }
+        try Version.previous.serve(request, reply, stated) { try world.awaitCheckpoint($0) }
+        _ = world.isFirst("all of the wrong bytes")
       }),
     Scenario(
       // With the checkpoint the job goes into a copy, without what later lines supersede.
@@ -90,6 +113,13 @@ extension Scenario {
     Scenario(
       name: "other file system", options: { ["directory=\($0.outputRoot ?? "")"] }, isOnOtherFileSystem: true,
       setUp: { try $0.drop() }),
+    Scenario(
+      name: "named root", isOnOtherFileSystem: true,
+      setUp: { world in
+        mkdir(world.spool.path("roots"), 0o700)
+        symlink(world.payloadRoot, world.spool.path("roots/other"))
+        try world.drop("root: other")
+      }),
     Scenario(
       // There without RENAME_NOREPLACE as well: the copy gets its name by a link.
       name: "other file system, moves by link",

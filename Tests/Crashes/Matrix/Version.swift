@@ -33,9 +33,18 @@ struct Version: Sendable {
   static let sha256 = "bd7df1144096b9fbf8b689a3be99e3bb2d0f1d64fb132c6a6f17c7f6e01e67e5"
   static let md5 = "8e8f317f35312f09c21d1908d2d4c9cb"
 
+  /// States ``sha256`` of the whole file, also in an answer with a part of it (RFC 9530).
+  static let statedSHA256 = "Repr-Digest: sha-256=:vX3xFECWufv4tomjvpnjuy0PHWT7EyxqbxfH9uAeZ+U=:"
+  /// States ``md5`` of what the answer has: of the file if it is whole.
+  static let statedMD5 = "Content-MD5: jo8xfzUxLwnCHRkI0tTJyw=="
+
   /// Answers as a good server does: Range and If-Range honoured.
-  /// - Parameter middle: called when the first half of the whole has been sent.
-  func serve(_ request: ServerRequest, _ reply: Reply, middle: ((Reply) throws -> Void)? = nil) throws {
+  /// - Parameters:
+  ///   - fields: more header fields.
+  ///   - middle: called when the first half of the whole has been sent.
+  func serve(_ request: ServerRequest, _ reply: Reply, _ fields: [String] = [], middle: ((Reply) throws -> Void)? = nil)
+    throws
+  {
     let condition = request.value("if-range")
     let range = condition == nil || condition == etag ? request.rangeStart : nil
     let start = range ?? 0
@@ -47,6 +56,7 @@ struct Version: Sendable {
       range == nil
       ? "HTTP/1.1 200 OK\r\n"
       : "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes \(start)-\(end - 1)/\(bytes.count)\r\n"
+    for field in fields { head += "\(field)\r\n" }
     head += "ETag: \(etag)\r\nContent-Length: \(end - start)\r\n\r\n"
     // In one piece with its head: how a body falls into writes must be the same in every run.
     guard let middle, range == nil else { return try reply.send(latin1Bytes(head) + bytes[start..<end]) }
