@@ -1,29 +1,45 @@
-/// Names and outputs for the jobs of one list, each given once. They depend on the list alone, so that they are the
-/// same when the list is taken again.
+/// The names that the jobs of one list want, or the outputs, and which of them several want.
 ///
-/// What is taken is kept as hashes of 64 bits, so that a million names fit 16 MiB. Two names of one hash do no harm:
-/// the second gets a number.
-package struct ListNames {
-  private var taken: Set<Int> = []
-  /// The last number of those names that are wanted more than once.
-  private var numbers: [Int: Int] = [:]
+/// They are kept as hashes of 64 bits, so that a million names fit 16 MiB. Two names of one hash do little harm: they
+/// count as one name that several want.
+package struct ListNames: Sendable {
+  private var wanted: Set<Int> = []
+  /// Those that the list itself gives, and that so cannot be changed.
+  private var fixed: Set<Int> = []
+  private var contested: Set<Int> = []
+  /// The names that came in place of contested ones.
+  private var given: Set<Int> = []
 
+  /// Of a list without jobs.
   package init() {}
 
-  /// Takes a name. Returns whether it was free.
-  package mutating func take(_ name: [UInt8]) -> Bool { taken.insert(byteHash(name)).inserted }
-
-  /// `wanted`, or what `numbered` makes of it with the first number, from 2 on, that is free.
-  package mutating func name(_ wanted: [UInt8], numbered: (Int) -> [UInt8]) -> [UInt8] {
-    if take(wanted) { return wanted }
-    var number = numbers[byteHash(wanted)] ?? 1
-    while true {
-      number += 1
-      let name = numbered(number)
-      if take(name) {
-        numbers[byteHash(wanted)] = number
-        return name
-      }
-    }
+  /// Takes note of a name that can be changed.
+  package mutating func want(_ name: [UInt8]) {
+    let hash = byteHash(name)
+    if fixed.contains(hash) || !wanted.insert(hash).inserted { contested.insert(hash) }
   }
+
+  /// Takes note of a name that cannot be changed.
+  /// - Returns: whether no other such job has it.
+  package mutating func fix(_ name: [UInt8]) -> Bool {
+    let hash = byteHash(name)
+    if wanted.contains(hash) { contested.insert(hash) }
+    return fixed.insert(hash).inserted
+  }
+
+  /// Whether several jobs want a name, so that those for which it can be changed need others.
+  package var isAnyContested: Bool { !contested.isEmpty }
+
+  /// Whether several jobs want this name.
+  package func isContested(_ name: [UInt8]) -> Bool { contested.contains(byteHash(name)) }
+
+  /// Whether a job wants it, or has it from the list.
+  package func isWanted(_ name: [UInt8]) -> Bool {
+    let hash = byteHash(name)
+    return wanted.contains(hash) || fixed.contains(hash)
+  }
+
+  /// Gives a name in place of a contested one.
+  /// - Returns: whether no other job has or wants it.
+  package mutating func give(_ name: [UInt8]) -> Bool { !isWanted(name) && given.insert(byteHash(name)).inserted }
 }

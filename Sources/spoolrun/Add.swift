@@ -37,7 +37,7 @@ struct Add: ParsableCommand {
     if let file = list.from {
       if !urls.isEmpty { throw ListArguments.refusal("either a list by --from, or URLs") }
       if name != nil || remoteName { throw ListArguments.refusal("--name and --remote-name are for one file") }
-      return try list.command(file, job).run(in: spool.open())
+      return try list.command(file, job).run(in: spool.open(), ifNew: new)
     }
     let (request, name) = try checkedJob()
     let spool = try spool.open()

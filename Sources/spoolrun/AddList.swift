@@ -9,20 +9,41 @@ struct AddList {
   /// nil for standard input.
   let path: [UInt8]?
   let options: ListOptions
-  let plan: ListPlan
+  /// What holds for all jobs of the list that don't set it.
+  let request: JobRequest
+  /// The directory below the output root for all of them, without a slash behind; nil for none.
+  let directory: String?
 
+  /// What became of the entries.
+  private struct Account {
+    var added = 0
+    var known = 0
+    /// Another job has the name.
+    var taken = 0
+    /// An earlier entry of the list asks for the same.
+    var repeated = 0
+
+    var text: String {
+      var parts = ["\(added) added"]
+      if known > 0 { parts.append("\(known) already there") }
+      if taken > 0 { parts.append("\(taken) skipped because another job has the name") }
+      if repeated > 0 { parts.append("\(repeated) in the list twice") }
+      return parts.joined(separator: ", ")
+    }
+  }
+
+  /// - Parameter ifNew: whether to skip each job that the spool has already, as `--new` says.
   /// - Throws: the exit status, after a message on stderr.
-  func run(in spool: Spool) throws {
+  func run(in spool: Spool, ifNew: Bool) throws {
     let progress = ListProgress()
     defer { progress.finish() }
     do {
-      let (jobs, repeated) = try check(spool, progress)
-      let known = try drop(jobs, into: spool, progress)
+      var account = Account()
+      let (jobs, plan) = try check(spool, &account, progress)
+      var presence = try ListPresence(spool, ifNew: ifNew)
+      try drop(try settle(jobs, plan, spool, presence, &account, progress), spool, &presence, &account, progress)
       progress.finish()
-      var account = "\(jobs.count - known) added"
-      if known > 0 { account += ", \(known) already there" }
-      if repeated > 0 { account += ", \(repeated) in the list twice" }
-      Terminal.print(account)
+      Terminal.print(account.text)
     } catch let defect as Defect {
       progress.finish()
       Terminal.error("\(title)\(defect.line.map { ":\($0)" } ?? ""): \(defect.reason); nothing is dropped")
@@ -34,66 +55,63 @@ struct AddList {
     }
   }
 
-  /// - Returns: the list's jobs, and how many of its entries ask for the same as an earlier one.
-  private func check(_ spool: Spool, _ progress: ListProgress) throws -> (jobs: CheckedJobs, repeated: Int) {
-    var plan = plan
+  private func check(
+    _ spool: Spool, _ account: inout Account, _ progress: ListProgress
+  ) throws -> (jobs: CheckedJobs, plan: ListPlan) {
+    var plan = ListPlan(request, directory: directory, schemes: AllowedSchemes(of: spool))
     let list: ListReader
     do { list = try ListReader(path, options) } catch let error as SpoolError where error.call == .open {
       Terminal.error("\(error.path): \(error.errno)")
       throw ExitStatus.noSpool.code
     }
     let jobs = try CheckedJobs(spool)
-    var repeated = 0
     while let listed = try list.next() {
-      if let (text, name) = try plan.job(listed) {
-        try jobs.append(text, as: name)
+      if let job = try plan.job(listed) {
+        try jobs.append(job)
         progress.update { "checking \(title): \(jobs.count)" }
       } else {
-        repeated += 1
+        account.repeated += 1
       }
     }
-    return (jobs, repeated)
+    return (jobs, plan)
   }
 
-  /// - Returns: how many of the jobs are in the spool already.
-  private func drop(_ jobs: CheckedJobs, into spool: Spool, _ progress: ListProgress) throws(SpoolError) -> Int {
-    var known = try knownJobs(spool)
-    var (done, found) = (0, 0)
+  /// - Returns: the jobs with names of their own, without those that the spool has under their earlier names.
+  private func settle(
+    _ jobs: CheckedJobs, _ plan: ListPlan, _ spool: Spool, _ presence: ListPresence, _ account: inout Account,
+    _ progress: ListProgress
+  ) throws -> CheckedJobs {
+    var settling = ListSettling(plan)
+    guard settling.isNeeded else { return jobs }
+    let settled = try CheckedJobs(spool)
+    var reader = try jobs.reader()
+    while let job = try reader.next() {
+      progress.update { "naming \(settled.count) of \(jobs.count), \(percentage(settled.count, jobs.count))" }
+      let (own, earlier) = try settling.settle(job)
+      if let earlier, try presence.has(earlier) { account.known += 1 } else { try settled.append(own) }
+    }
+    return settled
+  }
+
+  private func drop(
+    _ jobs: CheckedJobs, _ spool: Spool, _ presence: inout ListPresence, _ account: inout Account,
+    _ progress: ListProgress
+  ) throws(SpoolError) {
     let group = try GroupDrop(spool)
-    try jobs.forEach { (text, name) throws(SpoolError) in
+    var reader = try jobs.reader()
+    var done = 0
+    while let job = try reader.next() {
       done += 1
       progress.update { "dropping \(done) of \(jobs.count), \(percentage(done, jobs.count))" }
-      if let target = try Self.freeName(name, for: text, known) {
-        try group.drop(text, as: target)
-        if target != name { known?.insert(target) }
-      } else {
-        found += 1
+      switch try presence.finding(of: job) {
+      case .free(let name):
+        try group.drop(job.text, as: name)
+        account.added += 1
+      case .known: account.known += 1
+      case .taken: account.taken += 1
       }
     }
     try group.finish()
-    return found
-  }
-
-  /// nil where the caller may only drop.
-  private func knownJobs(_ spool: Spool) throws(SpoolError) -> KnownJobs? {
-    do throws(SpoolError) { return try KnownJobs(spool) } catch  where error.errno == .permissionDenied {
-      Terminal.error("the spool cannot be read, so jobs that it has already are dropped again: \(error)")
-      return nil
-    }
-  }
-
-  /// `name`, with a number where another job has it; nil where the job is there already.
-  private static func freeName(
-    _ name: JobName, for text: [UInt8], _ known: KnownJobs?
-  ) throws(SpoolError) -> JobName? {
-    var target = name
-    var number = 1
-    while let other = try known?.job(named: target) {
-      if other.request.asksForSameFile(as: text.withUnsafeBytes { JobText($0) }.request) { return nil }
-      number += 1
-      target = name.numbered(number)
-    }
-    return target
   }
 }
 

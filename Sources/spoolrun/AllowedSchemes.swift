@@ -2,22 +2,26 @@ internal import Spool
 internal import SpoolWorker
 internal import Transfer
 
-/// Refuses URLs whose scheme the spool's worker would refuse.
-enum AllowedSchemes {
+/// The schemes of URLs that a spool's worker takes. Others are refused before a drop.
+struct AllowedSchemes {
   /// Those that a worker allows without `--protocols`.
   static let standard = Set(WorkerOptions().protocols.map(\.rawValue))
+  /// For a command that runs its jobs itself.
+  static let all = AllowedSchemes(names: Set(Scheme.allCases.map(\.rawValue)))
 
-  /// - Throws: the exit status, after a message.
-  static func check(_ urls: [String], in spool: Spool) throws {
-    // If it cannot be known, the worker decides.
-    guard let allowed = try? spool.allowedSchemes() ?? standard else { return }
-    let refused = urls.lazy.compactMap { try? URLParts($0).scheme.rawValue }.first { !allowed.contains($0) }
-    guard let refused else { return }
-    Terminal.error(
+  private let names: Set<String>
+
+  private init(names: Set<String>) { self.names = names }
+
+  /// If they cannot be known, the worker decides.
+  init(of spool: Spool) { self = (try? spool.allowedSchemes() ?? Self.standard).map(Self.init(names:)) ?? .all }
+
+  /// Why a URL is refused; nil where it is not.
+  func refusal(of scheme: Scheme) -> String? {
+    if names.contains(scheme.rawValue) { return nil }
+    return """
+      the scheme \(scheme) is not enabled in this spool, only \(names.sorted().joined(separator: ", ")): start its \
+      worker with --protocols \(names.union([scheme.rawValue]).sorted().joined(separator: ",")) first
       """
-      the scheme \(refused) is not enabled in this spool, only \(allowed.sorted().joined(separator: ", ")): start its \
-      worker with --protocols \((allowed.union([refused])).sorted().joined(separator: ",")) first
-      """)
-    throw ExitStatus.usage.code
   }
 }

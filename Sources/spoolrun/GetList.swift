@@ -21,21 +21,23 @@ struct GetList {
     let path = file == "-" ? nil : RawArguments.bytes(of: [file])[0]
     let reader = try ListReader(
       path, ListOptions(format: list.format, base: list.base, ignoresUnknown: list.ignoreUnknown))
-    var plan = ListPlan(options, directory: nil)
-    var found: [(name: String, asked: JobRequest)] = []
+    var plan = ListPlan(options, directory: nil, schemes: .all)
+    var jobs: [CheckedJob] = []
     while let listed = try reader.next() {
       if listed.request.root != nil {
         throw Defect(line: listed.line, reason: "root: `get` puts all files into one directory")
       }
-      guard let (text, _) = try plan.job(listed) else { continue }
-      var asked = Array(text.utf8).withUnsafeBytes { JobText($0) }.request
+      if let job = try plan.job(listed) { jobs.append(job) }
+    }
+    var settling = ListSettling(plan)
+    return try jobs.map { job in
+      var asked = try settling.settle(job).job.request
       guard let name = try asked.outputText(named: Self.name(of: asked.urls.first?.text ?? "")) else {
-        throw Defect(line: listed.line, reason: "the URL does not end in a file name: it needs an output")
+        throw Defect(line: job.line, reason: "the URL does not end in a file name: it needs an output")
       }
       asked.output = nil
-      found.append((name, asked))
+      return (name, asked)
     }
-    return found
   }
 
   /// The file name that a URL ends in; nil if it ends in none.

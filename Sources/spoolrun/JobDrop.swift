@@ -1,6 +1,7 @@
 internal import Spool
 internal import SpoolWorker
 internal import SystemPackage
+internal import Transfer
 
 /// Drops one checked job, and says what it did: the job's name on standard output, and the rest on standard error.
 struct JobDrop {
@@ -12,7 +13,12 @@ struct JobDrop {
   /// - Parameter ifNew: whether to drop nothing if the spool has the job already.
   /// - Throws: the exit status, after a message.
   func run(ifNew: Bool) throws {
-    try AllowedSchemes.check(request.urls.map(\.text), in: spool)
+    let allowed = AllowedSchemes(of: spool)
+    let schemes = request.urls.compactMap { try? URLParts($0.text).scheme }
+    if let refusal = schemes.lazy.compactMap({ allowed.refusal(of: $0) }).first {
+      Terminal.error(refusal)
+      throw ExitStatus.usage.code
+    }
     do throws(SpoolError) {
       if ifNew, let finding = try JobPresence(spool: spool).find(request, as: name) { return tell(finding) }
       tell(try spool.drop(request.text, as: try freeName()))

@@ -21,16 +21,20 @@ struct JobPresence {
   /// Looks for the name first, which is quick, and then reads the jobs in all states.
   /// - Throws: ``SpoolError``, EACCES for a user who may only drop jobs.
   func find(_ request: JobRequest, as name: JobName) throws(SpoolError) -> Finding? {
-    if let place = try spool.place(of: name) {
-      let text = try? spool.job(place.directory, place.name)
+    if let (place, text) = try spool.job(named: name) {
       return text.map { Self.isSame(request, $0.request) } == true ? .request(place) : .name(place)
     }
     return try spool.firstJob { Self.isSame(request, $0.request) }.map { .request($0.place) }
   }
 
-  /// Whether two jobs have a URL in common, and the same output.
+  /// Whether two requests are for the same job: they have a URL in common, and the same output.
   static func isSame(_ left: JobRequest, _ right: JobRequest) -> Bool {
-    !Set(left.urls.map(\.text)).isDisjoint(with: right.urls.map(\.text))
-      && JobPlan.rootAndOutput(of: left) == JobPlan.rootAndOutput(of: right)
+    !Set(keys(of: left)).isDisjoint(with: keys(of: right))
+  }
+
+  /// For each URL, bytes that any other request for the same job has, too.
+  static func keys(of request: JobRequest) -> [[UInt8]] {
+    let place = JobPlan.rootAndOutput(of: request) ?? ""
+    return request.urls.map { Array("\($0.text)\n\(place)".utf8) }
   }
 }

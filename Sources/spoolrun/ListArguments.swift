@@ -45,7 +45,7 @@ struct ListArguments: ParsableArguments {
       return AddList(
         title: path.map { escaped($0) } ?? "standard input", path: path,
         options: ListOptions(format: format, base: try base.map(Self.checked), ignoresUnknown: ignoreUnknown),
-        plan: ListPlan(request, directory: try job.text("output").map(Self.directory)))
+        request: request, directory: try job.text("output").map(Self.directory))
     } catch let error as ValidationError {
       throw Self.refusal(error.message)
     }

@@ -2,61 +2,74 @@ internal import Spool
 internal import SpoolLists
 internal import Transfer
 
-/// Turns the jobs of a list into those that are dropped: checks them, and gives each an output and a name of its own.
+/// Turns the jobs of a list into those that are dropped: checks them, and gives each an output and a name.
 struct ListPlan {
   /// The keys that apply to all jobs of the list that do not set them.
   private let options: JobRequest
   /// The directory below the output root for all of them, without a slash at the end; nil for none.
   private let directory: String?
+  /// Those that the spool's worker allows.
+  private let schemes: AllowedSchemes
   private let now = Timestamp.now()
   private var seen = ListNames()
-  private var outputs = ListNames()
-  private var names = ListNames()
+  private(set) var outputs = ListNames()
+  private(set) var names = ListNames()
 
-  init(_ options: JobRequest, directory: String?) {
+  init(_ options: JobRequest, directory: String?, schemes: AllowedSchemes) {
     self.options = options
     self.directory = directory
+    self.schemes = schemes
   }
 
+  /// The output and the name are those that the job wants; others may want them, too.
   /// - Returns: nil where an earlier line asks for the same.
   /// - Throws: ``Defect`` with a line of the list.
-  mutating func job(_ listed: ListedJob) throws(Defect) -> (text: String, name: JobName)? {
+  mutating func job(_ listed: ListedJob) throws(Defect) -> CheckedJob? {
     var request = listed.request.inheriting(options)
     request.root = request.root ?? options.root
-    let parts = try Self.urls(of: request)
+    let parts = try urls(of: request)
     if let expires = request.expires, expires <= now {
       throw Defect(line: listed.line, reason: "expires: \(expires) is past")
     }
     let directory = directory ?? listed.directory
     var text = request.text
-    guard seen.take(Array("\(directory ?? "")\n\(text)".utf8)) else { return nil }
+    guard seen.fix(Array("\(directory ?? "")\n\(text)".utf8)) else { return nil }
     let output = try output(of: request, parts, directory, listed.line)
-    if directory != nil || output.isNumbered || request.output?.isDirectory == true {
+    if directory != nil || request.output?.isDirectory == true {
       request.output = .init(text: output.path, number: listed.line)
       text = request.text
     }
     // Everything else was checked when it was read.
-    if text.utf8.count > JobText.maximumRequest {
+    if text.utf8.count + (output.isFixed ? 0 : Self.room(for: output.path)) > JobText.maximumRequest {
       throw Defect(line: listed.line, reason: "a job has at most 64 KiB")
     }
-    return (text, name(like: JobName(like: output.path)))
+    let name = JobName(like: output.path)
+    names.want(name.fileName.bytes)
+    return CheckedJob(
+      text: Array(text.utf8), name: name, wanted: output.isFixed ? nil : output.path, line: listed.line)
   }
 
-  private static func urls(of request: JobRequest) throws(Defect) -> [URLParts] {
+  /// The bytes that a job may grow by when its output gets a mark.
+  private static func room(for path: String) -> Int { path.utf8.count + 128 }
+
+  private func urls(of request: JobRequest) throws(Defect) -> [URLParts] {
     var parts: [URLParts] = []
     for url in request.urls {
       do throws(URLProblem) { parts.append(try URLParts(url.text)) } catch {
         throw Defect(line: url.number, reason: "url: \(error.reason)")
       }
+      if let reason = parts.last.flatMap({ schemes.refusal(of: $0.scheme) }) {
+        throw Defect(line: url.number, reason: reason)
+      }
     }
     return parts
   }
 
-  /// Where the payload goes. An output that the list names is taken as it is. The name of a URL gets a number where an
-  /// earlier job of the list has it.
+  /// Where the payload should go. An output that the list names is taken as it is. One that the URL gives may still be
+  /// changed.
   private mutating func output(
     of request: JobRequest, _ parts: [URLParts], _ directory: String?, _ line: Int
-  ) throws(Defect) -> (path: String, isNumbered: Bool) {
+  ) throws(Defect) -> (path: String, isFixed: Bool) {
     let parent = directory.map { $0 + "/" } ?? ""
     let isNamedByURL = request.output?.isDirectory ?? true
     guard let own = request.outputText(named: parts.first?.lastPathSegment) else {
@@ -68,31 +81,16 @@ struct ListPlan {
       throw Defect(line: line, reason: "the output `\(escaped(path.prefix(80)))` \(reason)\(advice)")
     }
     if !isNamedByURL {
-      guard outputs.take(Array(path.utf8)) else {
+      guard outputs.fix(Array(path.utf8)) else {
         throw Defect(line: line, reason: "an earlier line has the output `\(escaped(path))`, but is another job")
       }
-      return (path, false)
+      return (path, true)
     }
     if Set(parts.map(\.lastPathSegment)).count > 1 {
       throw Defect(
         line: line, reason: "the URLs end in different names: if they are mirrors of one file, name its output")
     }
-    let found = outputs.name(Array(path.utf8)) { number in
-      let slash = path.utf8.lastIndex(of: 0x2F).map { path.utf8.index(after: $0) } ?? path.startIndex
-      let name = FileName(String(path[slash...])).numbered(number, limit: FileName.maximumLength)
-      return Array(path.utf8[..<slash]) + name.bytes
-    }
-    // Cut to size, a name may end in half a character.
-    let text = String(decoding: found, as: UTF8.self)
-    return (text, !text.utf8.elementsEqual(path.utf8))
-  }
-
-  private mutating func name(like wanted: JobName) -> JobName {
-    var result = wanted
-    _ = names.name(wanted.fileName.bytes) { number in
-      result = wanted.numbered(number)
-      return result.fileName.bytes
-    }
-    return result
+    outputs.want(Array(path.utf8))
+    return (path, false)
   }
 }

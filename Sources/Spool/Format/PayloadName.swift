@@ -2,33 +2,44 @@
 package enum PayloadName {
   /// The names of payloads from several URLs, in the order of `wanted`. URLs that differ and would give the same name,
   /// as those that differ only in their query do, get names that say which is which: `data.tar.gz` becomes
-  /// `data~1c291ca3.tar.gz`. The digits come from the URL alone, so the order of the URLs makes no difference, and a
-  /// query, which may hold secrets, is not shown. The same URL twice gets the same name.
+  /// `data~1c291ca39f3bd42e.tar.gz`. The digits come from the URL alone, so the order of the URLs makes no difference,
+  /// and a query, which may hold secrets, is not shown. The same URL twice gets the same name.
   /// - Parameter wanted: the name that each URL gives, or the path that ends in it, and the URL.
   package static func distinct(_ wanted: [(name: String, url: String)]) -> [String] {
     var urls: [String: Set<String>] = [:]
     for (name, url) in wanted { urls[name, default: []].insert(url) }
-    // Eight digits are enough for all but very long lists of one name, or a list that is made to be difficult.
-    var lengths: [String: Int] = [:]
+    var lengths: [String: MarkLength] = [:]
     for (name, group) in urls where group.count > 1 {
-      lengths[name] = [8, 16, 64].first { length in
-        let marked = Set(group.map { Self.marked(name, by: $0, digits: length) })
+      lengths[name] = MarkLength.allCases.first { length in
+        let marked = Set(group.map { Self.marked(name, of: [$0], length) })
         return marked.count == group.count && marked.allSatisfy { urls[$0] == nil }
       }
     }
     return wanted.map { name, url in
       guard let group = urls[name], group.count > 1 else { return name }
-      return marked(name, by: url, digits: lengths[name] ?? 64)
+      return marked(name, of: [url], lengths[name] ?? .whole)
     }
   }
 
-  /// `path` with the first `digits` of the URL's SHA-256 before the extension of its last name.
-  private static func marked(_ path: String, by url: String, digits: Int) -> String {
+  /// The digits that a mark has.
+  package enum MarkLength: Int, CaseIterable, Sendable {
+    /// Enough for a million URLs of one name.
+    case usual = 16
+    /// For a list that is made to be difficult.
+    case whole = 64
+  }
+
+  /// `path` with the first digits of ``fingerprint(of:)`` before the extension of its last name.
+  /// - Parameters:
+  ///   - texts: what distinguishes this file from others of the name: its URLs.
+  ///   - limit: the maximum of bytes of the last name, which is cut.
+  package static func marked(
+    _ path: String, of texts: [String], _ length: MarkLength, limit: Int = FileName.maximumLength
+  ) -> String {
     let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path.utf8.index(after: $0) } ?? path.startIndex
     let (stem, suffix) = split(path[slash...])
-    let mark = "~" + fingerprint(of: [url]).prefix(digits)
-    return path[..<slash] + cut(stem, to: max(1, FileName.maximumLength - mark.utf8.count - suffix.utf8.count)) + mark
-      + suffix
+    let mark = "~" + fingerprint(of: texts).prefix(length.rawValue)
+    return path[..<slash] + cut(stem, to: max(1, limit - mark.utf8.count - suffix.utf8.count)) + mark + suffix
   }
 
   /// A name before its extension, and the extension with its dot: `.gz`, but `.tar.gz` as a whole. A long end after a
@@ -87,13 +98,15 @@ package enum PayloadName {
 }
 
 extension JobName {
+  /// Leaves room for the number of a later job of this name.
+  package static let lengthWithoutNumber = maximumLength - 10
+
   /// A name for a job, made of the last part of its output or URL: cut, without leading dots and dashes, because a name
   /// with a leading dash would be parsed as an option.
   /// - Parameter suffix: ASCII that distinguishes the job from others.
   package init(like source: String, suffix: String = "") {
     let last = source.utf8.split(separator: UInt8(ascii: "/")).last.map(Array.init) ?? []
-    // Room for the number of a later job of this name.
-    let room = Self.maximumLength - 10 - suffix.utf8.count
+    let room = Self.lengthWithoutNumber - suffix.utf8.count
     var bytes = Array(last.drop { $0 == 0x2E || $0 == 0x2D }.prefix(room))
     if FileName(bytes).isData { bytes.removeLast(FileName.dataSuffix.count) }
     self = JobName(FileName(bytes + Array(suffix.utf8))) ?? JobName(unchecked: FileName("job\(suffix)"))

@@ -1,14 +1,38 @@
 internal import Glibc
 internal import SystemPackage
 
+/// A job of a list that was checked.
+package struct CheckedJob: Sendable {
+  /// What is written to its file.
+  package let text: [UInt8]
+  /// The name that it should get.
+  package let name: JobName
+  /// Where its payload goes, if that comes from the URL: another job of the list may want the same. nil where the list
+  /// names the output.
+  package let wanted: String?
+  /// Where it begins in the list, from 1.
+  package let line: Int
+
+  /// A job with these parts.
+  package init(text: [UInt8], name: JobName, wanted: String?, line: Int) {
+    self.text = text
+    self.name = name
+    self.wanted = wanted
+    self.line = line
+  }
+
+  /// What the text asks for.
+  package var request: JobRequest { text.withUnsafeBytes { JobText($0) }.request }
+}
+
 /// Jobs that are to be dropped when all of them are known: a list of any length is refused or taken as a whole. They
 /// are in a file of the spool that has no name, and goes with the process.
 package final class CheckedJobs {
-  private static let bufferSize = 256 << 10
+  fileprivate static let bufferSize = 256 << 10
 
-  private let file: OwnedFile
+  fileprivate let file: OwnedFile
   private var buffer: [UInt8] = []
-  private var written: Int64 = 0
+  fileprivate private(set) var written: Int64 = 0
   /// The number of jobs.
   package private(set) var count = 0
 
@@ -21,47 +45,84 @@ package final class CheckedJobs {
   }
 
   /// - Throws: ``SpoolError``.
-  package func append(_ text: String, as name: JobName) throws(SpoolError) {
-    let lengths = [UInt32(name.fileName.bytes.count), UInt32(text.utf8.count)]
-    for length in lengths { withUnsafeBytes(of: length) { buffer.append(contentsOf: $0) } }
-    buffer += name.fileName.bytes
-    buffer += text.utf8
+  package func append(_ job: CheckedJob) throws(SpoolError) {
+    let wanted = job.wanted.map { Array($0.utf8) } ?? []
+    let head = RecordHead(
+      name: UInt32(job.name.fileName.bytes.count), text: UInt32(job.text.count), wanted: UInt32(wanted.count),
+      line: Int64(job.line))
+    withUnsafeBytes(of: head) { buffer.append(contentsOf: $0) }
+    buffer += job.name.fileName.bytes
+    buffer += job.text
+    buffer += wanted
     count += 1
     if buffer.count >= Self.bufferSize { try write() }
   }
 
-  private func write() throws(SpoolError) {
+  fileprivate func write() throws(SpoolError) {
     try file.write(buffer, at: written)
     written += Int64(buffer.count)
     buffer.removeAll(keepingCapacity: true)
   }
 
-  /// Calls `body` with each job, in order.
-  /// - Throws: ``SpoolError``, also what `body` throws.
-  package func forEach(_ body: (_ text: [UInt8], _ name: JobName) throws(SpoolError) -> Void) throws(SpoolError) {
-    try write()
-    var rest: [UInt8] = []
-    try file.readBlocks(0..<UInt64(written)) { (block, _) throws(SpoolError) in
-      rest += block
-      var position = 0
-      while let (name, text) = Self.record(rest[position...]) {
-        position = text.upperBound
-        guard let job = JobName(FileName(Array(rest[name]))) else { continue }
-        try body(Array(rest[text]), job)
-      }
-      rest.removeFirst(position)
-    }
+  /// Reads them in their order, when all are appended.
+  /// - Throws: ``SpoolError``.
+  package func reader() throws(SpoolError) -> CheckedJobReader { try CheckedJobReader(self) }
+}
+
+/// What is in the file before the bytes of a job: the lengths of its parts. An output is not empty, so 0 is for none.
+private struct RecordHead {
+  let name: UInt32
+  let text: UInt32
+  let wanted: UInt32
+  let line: Int64
+
+  var length: Int { Int(name) + Int(text) + Int(wanted) }
+}
+
+/// Reads ``CheckedJobs``.
+package struct CheckedJobReader {
+  private let jobs: CheckedJobs
+  private var buffer: [UInt8] = []
+  private var position = 0
+  private var offset: Int64 = 0
+
+  fileprivate init(_ jobs: CheckedJobs) throws(SpoolError) {
+    self.jobs = jobs
+    try jobs.write()
   }
 
-  /// Where the name and the text of the first job are; nil where not all of it is there yet.
-  private static func record(_ bytes: ArraySlice<UInt8>) -> (name: Range<Int>, text: Range<Int>)? {
-    let head = 2 * MemoryLayout<UInt32>.size
-    guard bytes.count >= head else { return nil }
-    let (name, text) = bytes.withUnsafeBytes {
-      (Int($0.loadUnaligned(as: UInt32.self)), Int($0.loadUnaligned(fromByteOffset: head / 2, as: UInt32.self)))
+  /// nil at the end.
+  /// - Throws: ``SpoolError``.
+  package mutating func next() throws(SpoolError) -> CheckedJob? {
+    let size = MemoryLayout<RecordHead>.size
+    guard try fill(size) else { return nil }
+    let head = buffer.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: position, as: RecordHead.self) }
+    guard try fill(size + head.length) else { return nil }
+    let name = position + size
+    let text = name + Int(head.name)
+    let wanted = text + Int(head.text)
+    position = wanted + Int(head.wanted)
+    return CheckedJob(
+      text: Array(buffer[text..<wanted]), name: JobName(unchecked: FileName(Array(buffer[name..<text]))),
+      wanted: wanted == position ? nil : String(decoding: buffer[wanted..<position], as: UTF8.self),
+      line: Int(head.line))
+  }
+
+  /// Reads on until `count` bytes are there.
+  /// - Returns: false where the file has ended.
+  private mutating func fill(_ count: Int) throws(SpoolError) -> Bool {
+    while buffer.count - position < count {
+      let wanted = Int(min(Int64(CheckedJobs.bufferSize), jobs.written - offset))
+      guard wanted > 0 else { return false }
+      var block = [UInt8](repeating: 0, count: wanted)
+      let got = try block.withUnsafeMutableBufferPointer { (bytes) throws(SpoolError) in
+        try jobs.file.read(into: UnsafeMutableRawBufferPointer(bytes), at: offset)
+      }
+      guard got > 0 else { throw SpoolError(call: .read, path: jobs.file.path.display, errno: .ioError) }
+      buffer = Array(buffer[position...]) + block[..<got]
+      position = 0
+      offset += Int64(got)
     }
-    guard bytes.count >= head + name + text else { return nil }
-    let start = bytes.startIndex + head
-    return (start..<start + name, start + name..<start + name + text)
+    return true
   }
 }

@@ -10,14 +10,44 @@ package struct FoundJob: Sendable {
 
 /// Finding jobs by their names in any state, and by what they ask for.
 extension Spool {
-  /// The job of this name, whatever its state; nil where there is none. Claims count by their job's name.
+  /// Where the job of this name is, whatever its state; nil where there is none. Claims count by their job's name.
   /// - Throws: ``SpoolError``, EACCES for a user who may only drop.
-  package func place(of name: JobName) throws(SpoolError) -> JobPlace? { try places(of: name.fileName).first }
+  package func place(of name: JobName) throws(SpoolError) -> JobPlace? {
+    // The most likely places first, which need no directory to be read. A job that moves meanwhile is found by one
+    // of the two looks behind.
+    for directories in [[.done, .new, .partial, .failed, .hold], Self.jobDirectories, Self.jobDirectories.reversed()] {
+      if let place = try places(of: name.fileName, in: directories).first { return place }
+    }
+    return nil
+  }
+
+  /// The job of this name, whatever its state; nil where there is none.
+  /// - Returns: its text as well, unless it is no regular file, or this user may not read it.
+  /// - Throws: ``SpoolError``, EACCES for a user who may only drop.
+  package func job(named name: JobName) throws(SpoolError) -> (place: JobPlace, text: JobText?)? {
+    var last: JobPlace?
+    while let place = try place(of: name) {
+      if let found = try read(place.directory, place.name) { return (found.place, found.text) }
+      // Otherwise it has moved since it was seen.
+      if place == last { return (place, nil) }
+      last = place
+    }
+    return nil
+  }
 
   /// `name`, or `NAME~2` and so on where a job has it in any state.
   /// - Throws: ``SpoolError``.
   package func nameInNoState(like name: JobName) throws(SpoolError) -> JobName {
     try place(of: name) == nil ? name : freeName(like: name)
+  }
+
+  /// Reads all jobs, as ``firstJob(in:limit:where:)`` does.
+  /// - Throws: ``SpoolError``.
+  package func forEachJob(in directories: [Directory]? = nil, _ body: (JobText) -> Void) throws(SpoolError) {
+    _ = try firstJob(in: directories) { text in
+      body(text)
+      return false
+    }
   }
 
   /// The first job for which `matches` is true. Reads the jobs one after the other, in the order in which a job moves,

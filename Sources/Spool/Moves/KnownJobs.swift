@@ -1,22 +1,5 @@
 internal import SystemPackage
 
-extension Spool {
-  /// The text of the job of this name, in whatever state it is; nil where there is none.
-  /// - Throws: ``SpoolError``.
-  package func job(named name: JobName) throws(SpoolError) -> JobText? {
-    // The most likely places first. A job that moves meanwhile is found by one of the two looks after these.
-    for directory in [Directory.done, .new, .partial, .failed, .hold] {
-      if let job = try job(directory, name.fileName) { return job }
-    }
-    for directories in [Self.jobDirectories, Self.jobDirectories.reversed()] {
-      for place in try places(of: name.fileName, in: directories) {
-        if let job = try job(place.directory, place.name) { return job }
-      }
-    }
-    return nil
-  }
-}
-
 /// The jobs that a spool has, in any state, for one who asks for many: the directories are read once, so that a name
 /// that no job has costs nothing.
 ///
@@ -42,20 +25,10 @@ package struct KnownJobs {
 
   /// The job of this name; nil where there is none.
   /// - Throws: ``SpoolError``.
-  package func job(named name: JobName) throws(SpoolError) -> JobText? {
+  package func job(named name: JobName) throws(SpoolError) -> (place: JobPlace, text: JobText?)? {
     names.contains(name.fileName.hashValue) ? try spool.job(named: name) : nil
   }
 
   /// Takes note of a job that was dropped since.
   package mutating func insert(_ name: JobName) { names.insert(name.fileName.hashValue) }
-}
-
-extension JobRequest {
-  /// Whether both ask for the same file: the same URLs, in the same order, to the same place.
-  package func asksForSameFile(as other: JobRequest) -> Bool {
-    func same(_ left: String?, _ right: String?) -> Bool { left.map { Array($0.utf8) } == right.map { Array($0.utf8) } }
-    return urls.count == other.urls.count && same(output?.text, other.output?.text)
-      && same(root?.text, other.root?.text)
-      && zip(urls, other.urls).allSatisfy { same($0.text, $1.text) }
-  }
 }

@@ -110,7 +110,7 @@ import Testing
     let result = try await get(server.url("/a.tar.gz?v=1"), server.url("/a.tar.gz?v=2"))
     #expect(result.status == .exited(0), "\(result)")
     let found = names(in: here)
-    #expect(found.count == 2 && found.allSatisfy { $0.wholeMatch(of: /a~[0-9a-f]{8}\.tar\.gz/) != nil }, "\(found)")
+    #expect(found.count == 2 && found.allSatisfy { $0.wholeMatch(of: /a~[0-9a-f]{16}\.tar\.gz/) != nil }, "\(found)")
     let digest = try await get("--size", "8", server.url("/a"), server.url("/b"))
     #expect(digest.status == .exited(64) && digest.errors.contains("--size is for one file"), "\(digest)")
     #expect(try await get("-o", "unmade/", "--size", "many", server.url("/a")).status == .exited(64))

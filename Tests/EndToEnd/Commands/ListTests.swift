@@ -1,4 +1,5 @@
 import Glibc
+import Spool
 import TestSupport
 import Testing
 
@@ -30,13 +31,78 @@ import Testing
     let list = try file("http://h/a\nhttp://h/x?v=1\nhttp://h/x?v=2\nhttp://h/a\n\nhttp://h/b\noutput: d/b\n")
     let first = try await add("--from", list)
     #expect(first.output == "4 added, 1 in the list twice\n" && first.errors == "", "\(first)")
-    #expect(Set(spool.names("new")) == ["a", "x", "x~2", "b"] && spool.names("tmp") == [])
-    #expect(try text("x") == "url: http://h/x?v=1\n")
-    #expect(try text("x~2") == "url: http://h/x?v=2\noutput: x~2\n")
+    let one = "x~\(Self.mark("http://h/x?v=1"))"
+    let two = "x~\(Self.mark("http://h/x?v=2"))"
+    #expect(Set(spool.names("new")) == ["a", one, two, "b"] && spool.names("tmp") == [])
+    #expect(try text(one) == "url: http://h/x?v=1\noutput: \(one)\n")
+    #expect(try text(two) == "url: http://h/x?v=2\noutput: \(two)\n")
     #expect(try text("b") == "url: http://h/b\noutput: d/b\n")
     let second = try await add("--from", list)
     #expect(second.output == "0 added, 4 already there, 1 in the list twice\n", "\(second)")
     #expect(spool.names("new").count == 4)
+  }
+
+  /// As for `printf 'URL\0' | sha256sum`.
+  private static func mark(_ texts: String...) -> Substring { PayloadName.fingerprint(of: texts).prefix(16) }
+
+  @Test func `names that collide do not depend on the order`() async throws {
+    let entries = [
+      "http://h/x?v=1\n", "http://h/x?v=2\n", "http://h/y\noutput: x\n", "http://h/z\noutput: d/b\n",
+      "http://h/b\n", "http://h/b\noutput: e/b\n",
+    ]
+    #expect(try await add("--from", file(entries.joined(separator: "\n"))).output == "6 added\n")
+    let outputs = spool.names("new").compactMap { try? text($0).split(separator: "\n").dropFirst().first }
+    #expect(
+      Set(outputs) == [
+        "output: x", "output: x~\(Self.mark("http://h/x?v=1"))", "output: x~\(Self.mark("http://h/x?v=2"))",
+        "output: d/b", "output: e/b",
+      ])
+    let again = try await add("--from", file(entries.reversed().joined(separator: "\n")))
+    #expect(again.output == "0 added, 6 already there\n", "\(again)")
+  }
+
+  @Test func `a list that was added with numbers is not added again`() async throws {
+    try spool.drop("x", "url: http://h/x?v=1\n")
+    try spool.drop("x~2", "url: http://h/x?v=2\noutput: x~2\n")
+    try spool.drop("x~3", "url: http://h/3\noutput: d/x\n")
+    let list = try file("http://h/x?v=1\n\nhttp://h/x?v=2\n\nhttp://h/3\noutput: d/x\n")
+    for options in [[], ["--new"]] {
+      let result = try await spoolrun(["add", "--spool", spool.root, "--from", list] + options)
+      #expect(result.output == "0 added, 3 already there\n", "\(result)")
+    }
+    #expect(spool.names("new").count == 3)
+  }
+
+  @Test func `the same URL and output in two ways is refused`() async throws {
+    let result = try await add("--from", file("http://h/a\n\nhttp://h/a\nattempts: 3\n"))
+    #expect(result.exitStatus == 64 && result.errors.contains(":3: an earlier line asks for the same"), "\(result)")
+    #expect(spool.names("new") == [] && spool.names("tmp") == [])
+  }
+
+  @Test func `a scheme that the worker does not allow is refused with its line`() async throws {
+    let list = try file("http://h/a\nftp://h/b\n")
+    let refused = try await add("--from", list)
+    #expect(
+      refused.exitStatus == 64 && refused.errors.contains("\(list):2: the scheme ftp is not enabled"), "\(refused)")
+    #expect(spool.names("new") == [] && spool.names("tmp") == [])
+    try writeFile(spool.path("protocols"), Array("ftp,http,https\n".utf8))
+    #expect(try await add("--from", list).output == "2 added\n")
+  }
+
+  @Test func `with --new, what is there in any way is skipped`() async throws {
+    let server = try simpleServer()
+    try spool.drop("elsewhere", "\(server.url("/a"))\n")
+    try spool.drop("b", "http://other/b\n")
+    #expect(try await spoolrun("hold", "--spool", spool.root, "b").status == .exited(0))
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(spool.names("done") == ["elsewhere"])
+    let list = try file(
+      "\(server.url("/a"))\n\n\(server.url("/b"))\n\n\(server.url("/c"))\n\n\(server.url("/a"))\noutput: d/a\n")
+    let result = try await add("--from", list, "--new")
+    #expect(result.output == "2 added, 1 already there, 1 skipped because another job has the name\n", "\(result)")
+    #expect(spool.names("new").count == 2 && spool.names("new").contains("c"))
+    let again = try await add("--from", list, "--new")
+    #expect(again.output == "0 added, 3 already there, 1 skipped because another job has the name\n", "\(again)")
   }
 
   @Test func `what is there in any state is not dropped again`() async throws {
@@ -51,12 +117,14 @@ import Testing
     #expect(spool.names("new") == ["b"])
   }
 
-  @Test func `another job of the same name is left alone, and the list's gets a number`() async throws {
+  @Test func `another job of the same name is left alone, and the list's get names of their own`() async throws {
     try spool.drop("a", "http://other/a\n")
     let list = try file("http://h/a\nhttp://i/a\n")
     #expect(try await add("--from", list).output == "2 added\n")
     #expect(try text("a") == "http://other/a\n")
-    #expect(try text("a~2") == "url: http://h/a\n" && text("a~3") == "url: http://i/a\noutput: a~2\n")
+    let others = spool.names("new").filter { $0 != "a" }.map { try? text($0) }
+    #expect(
+      Set(others) == Set(["http://h/a", "http://i/a"].map { "url: \($0)\noutput: a~\(Self.mark($0))\n" }))
     #expect(try await add("--from", list).output == "0 added, 2 already there\n")
   }
 

@@ -242,15 +242,31 @@ import Testing
     #expect(defect(inFile: path) == "line 1: a line of over 64 KiB: a list is plain text")
   }
 
-  @Test func `names are given once, and the same each time`() {
-    func names(_ wanted: [String]) -> [String] {
+  @Test func `a name that several jobs want is contested, in whatever order`() {
+    for wanted in [["a", "b", "a"], ["a", "a", "b"], ["b", "a", "a", "a"]] {
       var names = ListNames()
-      return wanted.map { wanted in
-        String(decoding: names.name(Array(wanted.utf8)) { Array("\(wanted)~\($0)".utf8) }, as: UTF8.self)
-      }
+      for name in wanted { names.want(Array(name.utf8)) }
+      #expect(names.isContested([0x61]) && !names.isContested([0x62]) && names.isAnyContested)
     }
-    #expect(names(["a", "b", "a~2", "a", "a", "b"]) == ["a", "b", "a~2", "a~3", "a~4", "b~2"])
-    // Ten thousand of one name are no more work than ten thousand names.
-    #expect(names(Array(repeating: "a", count: 10_000)).last == "a~10000")
+    for isFixedFirst in [true, false] {
+      var names = ListNames()
+      var results: [Bool] = []
+      if isFixedFirst { results.append(names.fix([0x61])) }
+      names.want([0x61])
+      if !isFixedFirst { results.append(names.fix([0x61])) }
+      #expect(names.isContested([0x61]))
+      results += [names.fix([0x61]), names.give([0x61]), names.give([0x63]), names.give([0x63])]
+      #expect(results == [true, false, false, true, false])
+    }
+  }
+
+  @Test func `a line break in a url of xml is refused`() {
+    let text = """
+      <metalink xmlns="urn:ietf:params:xml:ns:metalink"><file name="a"><url>http://h/a
+      output: b</url></file></metalink>
+      """
+    #expect(throws: Defect(line: 2, reason: "url: a line break, or another control character")) {
+      try ListReader(contents: Array(text.utf8), ListOptions()).next()
+    }
   }
 }

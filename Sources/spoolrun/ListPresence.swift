@@ -1,0 +1,51 @@
+internal import Spool
+internal import SystemPackage
+
+/// What a spool has of the jobs of a list. Its directories are read once; with `--new`, so are all its jobs.
+struct ListPresence {
+  /// nil where the caller may only drop.
+  private var jobs: KnownJobs?
+  /// Hashes of ``JobPresence/keys(of:)`` of all jobs and receipts; nil without `--new`.
+  private var keys: Set<Int>?
+
+  enum Finding {
+    /// It can be dropped under this name.
+    case free(JobName)
+    /// The spool has this job.
+    case known
+    /// Another job has its name, and `--new` asks for no other one.
+    case taken
+  }
+
+  /// - Throws: ``SpoolError``; EACCES for a user who may only drop, if `ifNew`.
+  init(_ spool: Spool, ifNew: Bool) throws(SpoolError) {
+    do throws(SpoolError) { jobs = try KnownJobs(spool) } catch  where error.errno == .permissionDenied && !ifNew {
+      Terminal.error("the spool cannot be read, so jobs that it has already are dropped again: \(error)")
+    }
+    guard ifNew else { return }
+    var keys: Set<Int> = []
+    try spool.forEachJob { text in for key in JobPresence.keys(of: text.request) { keys.insert(key.hashValue) } }
+    self.keys = keys
+  }
+
+  /// Whether the spool has the job under its very name.
+  func has(_ job: CheckedJob) throws(SpoolError) -> Bool {
+    guard let text = try jobs?.job(named: job.name)?.text else { return false }
+    return JobPresence.isSame(job.request, text.request)
+  }
+
+  /// What to do with a job. One that can be dropped counts as present from now on.
+  mutating func finding(of job: CheckedJob) throws(SpoolError) -> Finding {
+    if let keys, JobPresence.keys(of: job.request).contains(where: { keys.contains($0.hashValue) }) { return .known }
+    var name = job.name
+    var number = 1
+    while let (_, text) = try jobs?.job(named: name) {
+      if let text, JobPresence.isSame(job.request, text.request) { return .known }
+      if keys != nil { return .taken }
+      number += 1
+      name = job.name.numbered(number)
+    }
+    if number > 1 { jobs?.insert(name) }
+    return .free(name)
+  }
+}
