@@ -46,7 +46,7 @@ struct Clean: ParsableCommand {
     options.isDry = dryRun
     options.grace = 0
     options.keepDone = keepDone.flatMap(Self.seconds)
-    options.readsReceipts = true
+    options.readsJobs = true
     var isComplete = true
     do throws(SpoolError) {
       try spool.cleanUp(options) { finding in
@@ -65,6 +65,8 @@ struct Clean: ParsableCommand {
     let verb = dryRun ? "would remove" : "removed"
     return switch finding.kind {
     case .orphan: "\(verb) \(finding.place): \(finding.bytes) bytes, their job is gone"
+    case .unpublished: "\(verb) \(finding.place): \(finding.bytes) bytes, their job failed with output-exists"
+    case .root: "\(verb) \(finding.place): the directory that it leads to is gone"
     case .stale: "\(verb) \(finding.place): older than 36 hours"
     case .record: "\(verb) \(finding.place): the entry that it describes is gone"
     case .receipt: "\(verb) \(finding.place): a receipt older than \(keepDone ?? "")"

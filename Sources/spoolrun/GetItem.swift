@@ -18,7 +18,7 @@ struct GetItem {
   }
 
   /// The name in the spool's `roots` for the directory.
-  var root: String { String(PayloadName.fingerprint(of: [directory]).prefix(16)) }
+  var root: String { Spool.rootName(of: directory) }
 
   private var path: String { directory == "/" ? "/\(name)" : "\(directory)/\(name)" }
 

@@ -10,8 +10,9 @@ package struct CleanupOptions: Sendable {
   package var grace: Int64 = 36 * 3600
   /// Seconds after which a receipt is removed; nil: never.
   package var keepDone: Int64?
-  /// Whether to read the receipts and look for their payloads.
-  package var readsReceipts = false
+  /// Whether to read jobs too: receipts, to look for their payloads; failed jobs, whose data cannot be published; and,
+  /// where output roots are gone, all that may name them. A worker that starts has no time for that.
+  package var readsJobs = false
 
   package init() {}
 }
@@ -22,6 +23,10 @@ package struct CleanupFinding: Sendable {
   package enum Kind: String, Sendable {
     /// Data in `partial/` or set aside in `failed/` whose job is gone.
     case orphan
+    /// Data of a failed job whose output is another file.
+    case unpublished
+    /// A link in `roots/` that `spoolrun get` made, to a directory that is gone.
+    case root
     /// A file in `tmp/` that was not written to for 36 hours.
     case stale
     /// A record in `failed/` of something that is gone.
@@ -71,7 +76,7 @@ extension Spool {
 }
 
 /// One clean-up of a spool. Directories are read as streams, and only the names of leftovers are kept.
-private struct Cleanup {
+struct Cleanup {
   let spool: Spool
   let options: CleanupOptions
   /// The time by this host's clock.
@@ -82,8 +87,9 @@ private struct Cleanup {
     try cleanPartial()
     try cleanTemporaries()
     try cleanFailed()
-    if options.readsReceipts || options.keepDone != nil { try cleanDone() }
-    if options.readsReceipts {
+    if options.readsJobs || options.keepDone != nil { try cleanDone() }
+    if options.readsJobs {
+      try cleanRoots()
       for name in try spool.list(.cur) where ClaimName(name) == nil { report(CleanupFinding(.stray, Path(.cur, name))) }
     }
   }
@@ -96,6 +102,7 @@ private struct Cleanup {
       // Two looks that cost little and settle nearly all; the one that counts is under the lock of the data.
       guard try isOlder(path, than: options.grace), try spool.status(.partial, name.dataOwner) == nil else { continue }
       try removeOrphan(path, of: name, in: .partial)
+      if options.readsJobs { try removeUnpublished(path, of: name.dataOwner) }
     }
   }
 
@@ -156,7 +163,7 @@ private struct Cleanup {
       // The receipt is the last that was written to the file.
       var isOld = false
       if let age = options.keepDone { isOld = try isOlder(path, than: age, sinceRename: false) }
-      guard isOld || options.readsReceipts else { continue }
+      guard isOld || options.readsJobs else { continue }
       guard let job = JobName(name) == nil ? nil : try spool.job(.done, name),
         let receipt = job.journal.publication.receipt
       else {
@@ -217,7 +224,7 @@ private struct Cleanup {
   }
 
   /// Removes the file and reports it as `finding`, unless it was gone already.
-  private func remove(_ path: Path, in directory: Directory, _ finding: CleanupFinding) throws(SpoolError) {
+  func remove(_ path: Path, in directory: Directory, _ finding: CleanupFinding) throws(SpoolError) {
     do throws(SpoolError) {
       if !options.isDry { try spool.system.unlink(spool.root, path) }
       report(finding)

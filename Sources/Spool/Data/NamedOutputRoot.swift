@@ -13,6 +13,11 @@ extension Spool {
     return text
   }
 
+  /// The name in `roots` that `spoolrun get` gives to a directory.
+  package static func rootName(of directory: String) -> String {
+    String(PayloadName.fingerprint(of: [directory]).prefix(16))
+  }
+
   /// Lets jobs name `directory` as their output root.
   /// - Parameters:
   ///   - directory: an absolute path.

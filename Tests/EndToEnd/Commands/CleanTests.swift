@@ -118,4 +118,41 @@ import Testing
     #expect(places.sorted() == ["tmp/.clock:host.1.0000000a", "tmp/left"])
     #expect(scene.exists("tmp/.gitkeep") && scene.exists("tmp/directory"))
   }
+
+  /// Of failed jobs, only that for which `retry` has no use.
+  @Test func `data whose output is another file goes, and no other of failed jobs`() async throws {
+    let scene = try Scene()
+    let spool = scene.spool
+    let record = "failed: 2026-01-02T03:04:05Z attempt=1 class=permanent code="
+    for (name, code) in [("taken", "output-exists"), ("missing", "http-404"), ("again", "output-exists")] {
+      try writeFile(spool.path("failed/\(name)"), Array("https://a.example/x\n\(record)\(code) at=1\n".utf8))
+      try writeFile(spool.path("partial/\(name).part"), [0x41])
+    }
+    // Another job of the name waits.
+    try writeFile(spool.path("new/again"), Array("https://a.example/x\n".utf8))
+    let sweep = try await scene.spoolrun("run", "--once", "--gate", "false")
+    #expect(spool.names("partial").count == 3, "a worker leaves it: \(sweep)")
+    let locked = try await scene.shell("flock partial/taken.part $spoolrun clean")
+    #expect(locked.output == "" && scene.exists("partial/taken.part"))
+    let result = try await scene.spoolrun("clean")
+    #expect(result.output == "removed partial/taken.part: 1 bytes, their job failed with output-exists\n", "\(result)")
+    #expect(Set(spool.names("partial")) == ["missing.part", "again.part"] && scene.exists("failed/taken"))
+  }
+
+  @Test func `links of get to directories that are gone are removed when no job names them`() async throws {
+    let scene = try Scene()
+    let spool = scene.spool
+    mkdir(spool.path("roots"), 0o700)
+    func link(_ target: String, _ name: String? = nil) -> String {
+      let name = name ?? Spool.rootName(of: target)
+      #expect(symlink(target, spool.path("roots/\(name)")) == 0)
+      return name
+    }
+    let (gone, named, kept) = (link("/nowhere/gone"), link("/nowhere/named"), link("/"))
+    let own = link("/nowhere/usb", "usb")
+    try writeFile(spool.path("hold/job"), Array("url: https://a.example/x\nroot: \(named)\n".utf8))
+    let result = try await scene.spoolrun("clean")
+    #expect(result.output == "removed roots/\(gone): the directory that it leads to is gone\n", "\(result)")
+    #expect(Set(spool.names("roots")) == [named, kept, own])
+  }
 }
