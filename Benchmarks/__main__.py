@@ -48,7 +48,7 @@ GROWTH: dict[str, Callable[[Bench], Result]] = {
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="Benchmarks", description=__doc__)
     parser.add_argument("--program", type=Path, required=True, help="the spoolrun to measure")
-    parser.add_argument("--rows", default="", help="comma-separated; growth stands for all of its own; default: all but growth")
+    parser.add_argument("--rows", default="", help="comma-separated; growth means all rows of GROWTH.md; default: all but growth")
     parser.add_argument("--quick", action="store_true", help="smaller sizes, to see whether it works")
     parser.add_argument("--runs", type=int, default=5, help="of each candidate; default: %(default)s")
     parser.add_argument("--scratch", type=Path, default=HERE.parent / ".build" / "bench", help="where files go; removed afterwards")

@@ -50,7 +50,7 @@ class Nginx:
         file.write_text(FRAME.format(user=user, main=self.main, state=self.state, http=http))
         nginx = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
         if nginx is None:
-            raise SystemExit("nginx is not installed; scripts/setup does")
+            raise SystemExit("nginx is not installed: run scripts/setup test")
         command = [*self.namespace, nginx, "-p", self.state, "-c", file, "-e", self.state / "error.log"]
         self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         # It writes its process id once it has its port.

@@ -39,7 +39,7 @@ def uts_namespace() -> list[str]:
     """The command line in front of a command that gives it its own host name."""
     command = ["unshare", "--uts"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--uts"]
     if subprocess.run([*command, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
-        raise SystemExit(f"{' '.join(command)}: not allowed here, so there are no two hosts to be had")
+        raise SystemExit(f"{' '.join(command)}: not allowed here, so there cannot be two hosts")
     return command
 
 
@@ -110,7 +110,7 @@ class Fleet:
         # Before it handled the signal.
         is_unborn = worker.ended_by == signal.SIGTERM and status == -signal.SIGTERM and not said
         if not is_killed and not is_unborn and status not in self.fine:
-            self.problems.append("\n    ".join([f"a worker ended with {status}; its last words:", *said[-5:]]))
+            self.problems.append("\n    ".join([f"a worker ended with {status}; its last lines:", *said[-5:]]))
 
     def awake(self) -> list[Worker]:
         return [worker for worker in self.workers if not worker.is_stopped]

@@ -40,9 +40,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--interval", type=float, default=0.15, help="seconds between cuts; default: %(default)s")
     parser.add_argument("--small", type=int, default=100, help="small jobs in each run; default: %(default)s")
     parser.add_argument("--self-test", action="store_true", help="break the worker on purpose instead, and see whether that is found")
-    parser.add_argument("--uml", action="store_true", help="kill a User-Mode Linux in mid-run instead of copying the disk")
-    parser.add_argument("--seed", type=int, help="for files of the same sizes again; default: another each time")
-    parser.add_argument("--scratch", type=Path, help="where the images go; default: /dev/shm if there is room, else /tmp")
+    parser.add_argument("--uml", action="store_true", help="kill a User-Mode Linux during a run instead of copying the disk")
+    parser.add_argument("--seed", type=int, help="draws the sizes of files; default: another each time")
+    parser.add_argument("--scratch", type=Path, help="where the images go; default: /dev/shm if there is enough space, otherwise /tmp")
     options = parser.parse_args()
     if not options.program.is_file():
         parser.error(f"no program {options.program}: make")

@@ -68,7 +68,7 @@ def after_cut(spool: Spool, jobs: Jobs, promises: Promises) -> Iterator[str]:
     yield from whole_payloads(spool, jobs)
     for name in sorted(promises.done):
         if (state := spool.state(name)) != "done":
-            yield f"{name}: was said to be done, and stands in {state}"
+            yield f"{name}: was said to be done, but is in {state}"
     for name, standings in spool.jobs.items():
         if (job := jobs.all.get(name)) and standings[0].state not in ("done", "failed"):
             yield from earned_data(spool, job, standings[0], promises)
@@ -79,10 +79,10 @@ def one_state_each(spool: Spool, jobs: Jobs, promises: Promises) -> Iterator[str
         standings = spool.jobs.get(name, [])
         # A move by link and unlink that was interrupted between the two can be completed.
         if len({standing.inode for standing in standings}) != 1:
-            yield f"{name}: stands in {[standing.state for standing in standings]}"
+            yield f"{name}: is in {[standing.state for standing in standings]}"
     for name, standings in spool.jobs.items():
         if name not in promises.begun:
-            yield f"{name}: nobody dropped it"
+            yield f"{name}: was never dropped"
         for standing in standings:
             if f"/{name}\n".encode() not in standing.text:
                 yield f"{name}: its text is lost: {standing.text[:60]!r} in {standing.state}"
@@ -97,21 +97,21 @@ def whole_payloads(spool: Spool, jobs: Jobs) -> Iterator[str]:
         if job is None and path.name.startswith(".spoolrun-"):
             continue
         if job is None:
-            yield f"files/{output}: nobody asked for it"
+            yield f"files/{output}: no job asks for it"
             continue
         there.add(job.name)
         content = path.read_bytes()
         if content == job.before and spool.state(job.name) != "done":
             continue
         if content not in job.versions:
-            yield f"files/{output}: wrong: {describe(content, job)}; its job stands in {spool.state(job.name)}"
+            yield f"files/{output}: wrong: {describe(content, job)}; its job is in {spool.state(job.name)}"
     for name, standings in spool.jobs.items():
         if standings[0].state != "done" or name not in jobs.all:
             continue
         if name not in there:
-            yield f"{name}: done, and no payload"
+            yield f"{name}: done, but there is no payload"
         if not (is_journaled(standings[0].text, b"verified") and is_journaled(standings[0].text, b"done")):
-            yield f"{name}: done, and no receipt"
+            yield f"{name}: done, but there is no receipt"
 
 
 def earned_data(spool: Spool, job: Job, standing: Standing, promises: Promises) -> Iterator[str]:
@@ -164,7 +164,7 @@ def resumed_at_checkpoint(before: Spool, events: list[dict[str, str]]) -> Iterat
         if name == CHANGED and before.lengths.get(name, 0) < offset:
             offset = 0
         if int(event["at"]) != offset:
-            yield f"{name}: goes on at {event['at']}, and its last checkpoint is at {offset}"
+            yield f"{name}: resumes at {event['at']}, but its last checkpoint is at {offset}"
 
 
 def at_end(spool: Spool, jobs: Jobs, promises: Promises) -> Iterator[str]:
@@ -174,6 +174,6 @@ def at_end(spool: Spool, jobs: Jobs, promises: Promises) -> Iterator[str]:
     for name in sorted(spool.jobs):
         wanted = "failed" if name in jobs.all and jobs.all[name].has_to_fail else "done"
         if spool.state(name) != wanted:
-            yield f"{name}: stands in {spool.state(name)} at the end"
+            yield f"{name}: is in {spool.state(name)} at the end"
     for path in [*(spool.root / "cur").iterdir(), *(spool.root / "partial").iterdir()]:
         yield f"left behind: {path.parent.name}/{path.name}"

@@ -9,9 +9,9 @@ from cuts import Outcome, Rig
 HIDDEN_REBOOT = "length trusted after a cut"
 # What is broken, and what a problem that shows it says.
 MISTAKES = {
-    "no flush of data": ("data", ["wrong:", "no payload", "its text is lost", "is lost"]),
+    "no flush of data": ("data", ["wrong:", "there is no payload", "its text is lost", "is lost"]),
     "no flush of directories": ("directories", ["was said to be done"]),
-    HIDDEN_REBOOT: ("", ["goes on at"]),
+    HIDDEN_REBOOT: ("", ["resumes at"]),
 }
 
 

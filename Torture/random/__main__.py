@@ -35,10 +35,10 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="random", description=__doc__)
     parser.add_argument("--program", type=Path, help="the spoolrun to try")
     parser.add_argument("--trials", type=int, default=2000, help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=1, help="of the first trial is this times a million; default: %(default)s")
+    parser.add_argument("--seed", type=int, default=1, help="the first trial has this times a million; default: %(default)s")
     parser.add_argument("--parallel", type=int, default=8, help="batches at a time in each process; default: %(default)s")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="default: one for each processor")
-    parser.add_argument("--trial", type=int, help="play this one alone, and show it")
+    parser.add_argument("--trial", type=int, help="run only this trial, and show it")
     parser.add_argument("--self-test", action="store_true", help="build the program with mistakes, and see whether each is found")
     options = parser.parse_args()
     # For the self-test: whether findings are shown, and the kinds of which one is enough.
@@ -214,7 +214,7 @@ def main() -> int:
     for what, count in sorted((total.classes + total.events).items()):
         print(f"{count:7}  {what}")
     if not total.events["power cut"]:
-        print("random: no power cuts, since only root may show another boot")
+        print("random: no power cuts, because only root can show another boot id")
     print(f"{total.trials} trials from seed {options.seed}: {findings.total()} findings; {total.trials / seconds:.0f} a second")
     return 1 if findings else 0
 

@@ -108,14 +108,14 @@ def build(work: Path) -> Path:
         texts = {file: file.read_text() for file in (source / "Sources" / plant.module).rglob("*.swift")}
         places = [file for file, text in texts.items() if plant.old in text]
         if len(places) != 1 or texts[places[0]].count(plant.old) != 1:
-            raise SystemExit(f"random: the plant {name} must fit in one place, but {plant.module} has {plant.old!r} in {len(places)} files")
+            raise SystemExit(f"random: the mistake {name} must fit in one place, but {plant.module} has {plant.old!r} in {len(places)} files")
         places[0].write_text(texts[places[0]].replace(plant.old, plant.new))
     for target in TARGETS:
         (source / "Sources" / target / "Planted.swift").write_text(SWITCH)
     command = ["swift", "build", "--product", "spoolrun", "--disable-automatic-resolution", "--skip-update"]
     built = subprocess.run(command, cwd=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if built.returncode != 0:
-        raise SystemExit(f"random: the program with plants does not build:\n{built.stdout[-3000:]}")
+        raise SystemExit(f"random: the program with the mistakes does not build:\n{built.stdout[-3000:]}")
     return source / ".build/debug/spoolrun"
 
 
@@ -135,7 +135,7 @@ def self_test(options: argparse.Namespace, play: Callable[[argparse.Namespace], 
                 print("ok    " if not found else "FAILED", f" no plant: {total.trials} trials, {found}", flush=True)
                 missed += bool(found)
             elif plant.needs_root and not total.events["power cut"]:
-                print(f"left out {name}: only root may show another boot", flush=True)
+                print(f"left out {name}: only root can show another boot id", flush=True)
             else:
                 seen = {kind: count for kind, count in found.items() if kind in plant.kinds}
                 print("seen  " if seen else "MISSED", f" {name}: {total.trials} trials, {seen or found}", flush=True)

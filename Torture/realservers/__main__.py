@@ -19,7 +19,7 @@ def arguments() -> argparse.Namespace:
     parser = options_parser("realservers", __doc__)
     parser.add_argument("--servers", type=lambda text: text.split(","), help="comma-separated; default: all")
     parser.add_argument("--scenarios", type=lambda text: text.split(";"), help="separated by semicolons; default: all")
-    parser.add_argument("--list", action="store_true", help="say which there are")
+    parser.add_argument("--list", action="store_true", help="list them")
     return parser.parse_args()
 
 
