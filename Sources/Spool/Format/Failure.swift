@@ -55,7 +55,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   /// Whether this machine's network connection or proxy fails, whatever the job and the host.
   package var isOfLocalNetwork: Bool { self == .noNetwork || self == .proxy }
 
-  /// Whether it tells of a server, so that the way there was open.
+  /// Whether it is about a server, so that the server could be reached.
   package var isOfServer: Bool {
     switch self {
     case .http, .resolve, .connect, .tls, .stalled, .timeout, .cut, .shortBody, .badResponse, .otherKind, .redirect:

@@ -9,7 +9,7 @@ final class Attempt {
     case cleared
     /// It no longer needs its connection.
     case transferred
-    /// Bytes come, so that the way to the server is open.
+    /// Bytes come, so the server can be reached.
     case answered
   }
 
@@ -55,7 +55,8 @@ final class Attempt {
       if let loss = error as? LostWrites { trust = .lost(loss.error) }
       end = await self.end(Ending.Cause(error))
     }
-    end.way = account.way == .unknown && account.fetched > 0 ? .open : account.way
+    end.connectivity =
+      account.connectivity == .unknown && account.fetched > 0 ? .open : account.connectivity
     return end
   }
 

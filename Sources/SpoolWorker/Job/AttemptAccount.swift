@@ -7,7 +7,7 @@ final class AttemptAccount {
   let began = Timestamp.now()
   /// Bytes received over the network, needed or not.
   var fetched: UInt64 = 0
-  var way = Way.unknown
+  var connectivity = Connectivity.unknown
   /// The length of the data when the attempt opened it, and when it closed it.
   var lengthAtStart: UInt64 = 0
   var lengthAtEnd: UInt64 = 0

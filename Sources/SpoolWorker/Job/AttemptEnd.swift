@@ -11,7 +11,7 @@ struct AttemptEnd {
   let fate: Fate
   /// When the next attempt is due; nil for at once.
   var retry: Timestamp?
-  var way = Way.unknown
+  var connectivity = Connectivity.unknown
   /// The spool failed: the job cannot be moved, or its last move may not be durable.
   var problem: (any Error)?
 

@@ -45,7 +45,7 @@ extension Attempt {
     // Data of an earlier attempt, from before `max-size` was lowered.
     if data == nil, failure.code == .tooLarge { try claim.spool.removeData(of: claim.job) }
     let record = try write(failure)
-    account.way = Way(record.failure)
+    account.connectivity = Connectivity(record.failure)
     // Before the job appears in its new directory, where another worker may claim it: a claim without data starts from
     // 0.
     try closeData()

@@ -37,8 +37,8 @@ extension Attempt {
     } catch {
       return stop(.failed(error))
     }
-    if account.way == .unknown, gained > 0 {
-      account.way = .open
+    if account.connectivity == .unknown, gained > 0 {
+      account.connectivity = .open
       reached(.answered)
     }
     download?.tick()

@@ -134,25 +134,25 @@ final class Dispatcher {
     }
   }
 
-  /// Notes what an attempt showed of its proxy.
-  private func note(_ way: Way, of id: UInt64) {
-    switch way {
+  /// Notes what an attempt showed about its proxy.
+  private func noteProxy(_ end: AttemptEnd, of id: UInt64) {
+    switch end.connectivity {
     case .unknown, .noNetwork: break
     case .open: notePassed(id)
     case .noProxy(let proxy, let reason):
       guard scheduler.proxyFailed(id, proxy, reason, at: LoopExecutor.milliseconds()) else { return }
-      environment.log(Event("proxy-failed", .warning, Fields().with("proxy", proxy).with("reason", reason)))
+      environment.tellProxyFailed(proxy, reason)
     }
   }
 
   private func notePassed(_ id: UInt64) {
     guard let proxy = scheduler.passedProxy(id) else { return }
-    environment.log(Event("proxy-back", .warning, Fields().with("proxy", proxy)))
+    environment.tellProxyBack(proxy)
     scheduler.force(account.takeThoseForNetwork())
   }
 
   private func ended(_ id: UInt64, _ end: AttemptEnd) {
-    note(end.way, of: id)
+    noteProxy(end, of: id)
     scheduler.ended(id)
     guard let ended = running.removeValue(forKey: id) else { return }
     let attempt = ended.attempt

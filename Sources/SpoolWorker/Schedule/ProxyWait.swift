@@ -1,5 +1,5 @@
-/// The proxies that cannot be reached, or refuse to serve us. Each job that needs one would fail in the same way, so
-/// only one job at a time tries, after a pause that grows. Pure.
+/// The proxies that cannot be reached, or refuse to serve us. Each job that needs one would fail with the same error,
+/// so only one job at a time tries, after a pause that grows. Pure.
 ///
 /// Times are milliseconds of the loop's clock.
 struct ProxyWait {

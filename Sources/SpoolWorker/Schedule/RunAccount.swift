@@ -56,7 +56,7 @@ final class RunAccount {
     ended += 1
     waiting.ended(first, isWaiting: false)
     waiting.ended(name, isWaiting: end.fate == .waiting)
-    if end.fate == .waiting { waiting.failed(name, wantsNetwork: end.way.isBarred) }
+    if end.fate == .waiting { waiting.failed(name, wantsNetwork: end.connectivity.isBarred) }
     summary.waiting = waiting.count
     switch end.fate {
     case .done: summary.done += 1

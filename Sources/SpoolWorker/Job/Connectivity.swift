@@ -1,7 +1,7 @@
 internal import Spool
 
-/// What an attempt showed of the way from this machine to the servers.
-enum Way: Equatable, Sendable {
+/// What an attempt showed about this machine's connection to servers.
+enum Connectivity: Equatable, Sendable {
   case unknown
   /// A server answered, or could be asked.
   case open
@@ -17,7 +17,7 @@ enum Way: Equatable, Sendable {
     }
   }
 
-  /// Whether the job fails as long as this machine has no other way.
+  /// Whether the job fails for as long as this does not change.
   var isBarred: Bool {
     switch self {
     case .noNetwork, .noProxy: true
