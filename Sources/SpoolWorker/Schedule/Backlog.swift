@@ -68,8 +68,8 @@ struct Backlog {
 
   /// Whether all candidates have been looked at and wait for a proxy.
   func areHeldBack(by slots: FreeSlots) -> Bool {
-    unread.isEmpty && hostless.isEmpty && suspects.allSatisfy { slots.isHeldBack($0.peek) }
-      && byHost.keys.allSatisfy { slots.isHeldBack(first($0).peek) }
+    unread.isEmpty && hostless.isEmpty && suspects.allSatisfy { slots.waitsForProxy($0.peek) }
+      && byHost.keys.allSatisfy { slots.waitsForProxy(first($0).peek) }
   }
 
   /// The next candidate with a free slot, or the candidate to read first.

@@ -10,11 +10,11 @@ struct FreeSlots {
   /// Whether the host of the job has a free slot, and its proxy may be used.
   func areFree(for peek: Peek) -> Bool {
     guard let host = peek.host else { return true }
-    return load(of: host) < perHost && !isHeldBack(peek)
+    return load(of: host) < perHost && !waitsForProxy(peek)
   }
 
   /// Whether the job waits for its proxy.
-  func isHeldBack(_ peek: Peek) -> Bool { peek.proxy.map { closed.contains($0) } ?? false }
+  func waitsForProxy(_ peek: Peek) -> Bool { peek.proxy.map { closed.contains($0) } ?? false }
 
   func load(of host: String) -> Int { running[host] ?? 0 }
 }

@@ -59,7 +59,7 @@ struct OutputWait {
 
   /// Whether all jobs here that come first wait for a proxy.
   func areHeldBack(by slots: FreeSlots) -> Bool {
-    waiting.values.allSatisfy { slots.isHeldBack($0.choices[$0.start].peek) }
+    waiting.values.allSatisfy { slots.waitsForProxy($0.choices[$0.start].peek) }
   }
 
   /// Forgets the jobs in these directories, because a pass finds them again.
