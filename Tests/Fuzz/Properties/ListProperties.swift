@@ -8,7 +8,8 @@ func checkList(_ bytes: [UInt8]) throws(Violation) {
     UInt8(ascii: "x"): .metalink, UInt8(ascii: "b"): .bagit,
   ]
   guard let first = bytes.first else { return }
-  let lines = bytes.count { $0 == 0x0A } + 1
+  // In XML, a carriage return ends a line as well (XML 1.0, section 2.11).
+  let lines = bytes.count { $0 == 0x0A || $0 == 0x0D } + 1
   for ignoresUnknown in [true, false] {
     let options = ListOptions(format: formats[first], base: "http://h/d", ignoresUnknown: ignoresUnknown)
     do {
