@@ -6,6 +6,7 @@ internal import Transfer
 struct ListPlan {
   /// The keys that apply to all jobs of the list that do not set them.
   private let options: JobRequest
+  private let hasOptions: Bool
   /// The directory below the output root for all of them, without a slash at the end; nil for none.
   private let directory: String?
   /// Those that the spool's worker allows.
@@ -17,6 +18,7 @@ struct ListPlan {
 
   init(_ options: JobRequest, directory: String?, schemes: AllowedSchemes) {
     self.options = options
+    hasOptions = options != JobRequest()
     self.directory = directory
     self.schemes = schemes
   }
@@ -25,8 +27,11 @@ struct ListPlan {
   /// - Returns: nil where an earlier line asks for the same.
   /// - Throws: ``Defect`` with a line of the list.
   mutating func job(_ listed: ListedJob) throws(Defect) -> CheckedJob? {
-    var request = listed.request.inheriting(options)
-    request.root = request.root ?? options.root
+    var request = listed.request
+    if hasOptions {
+      request = request.inheriting(options)
+      request.root = request.root ?? options.root
+    }
     let parts = try urls(of: request)
     if let expires = request.expires, expires <= now {
       throw Defect(line: listed.line, reason: "expires: \(expires) is past")

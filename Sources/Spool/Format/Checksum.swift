@@ -11,7 +11,7 @@ package struct Checksum: Hashable, Sendable, CustomStringConvertible {
 
   /// Eight hexadecimal digits of either case, with nothing else; nil otherwise.
   package init?(_ text: some StringProtocol) {
-    guard text.utf8.count == 8, text.utf8.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
+    guard text.utf8.count == 8, text.utf8.allSatisfy(isHexDigit),
       let value = UInt32(text, radix: 16)
     else { return nil }
     self.value = value

@@ -49,7 +49,7 @@ package enum DigestAlgorithm: String, CaseIterable, Sendable {
   /// `text` in hexadecimal digits; nil where it is no value of this digest.
   fileprivate func hexadecimalDigits(_ text: String) -> String? {
     if text.utf8.count == digits {
-      return text.utf8.allSatisfy { Character(Unicode.Scalar($0)).isHexDigit } ? text : nil
+      return text.utf8.allSatisfy(isHexDigit) ? text : nil
     }
     return mayBeBase64 ? hexadecimalDigits(ofBase64: text) : nil
   }

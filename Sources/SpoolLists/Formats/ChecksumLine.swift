@@ -31,7 +31,7 @@ struct ChecksumLine {
   init?(gnu line: Substring) {
     let isEscaped = line.utf8.first == 0x5C
     let line = isEscaped ? line.dropFirst() : line
-    let digits = line.utf8.prefix { Character(Unicode.Scalar($0)).isHexDigit }
+    let digits = line.utf8.prefix(while: isHexDigit)
     let rest = line.utf8[digits.endIndex...]
     // 56 and 96 are SHA-224 and SHA-384.
     let algorithm = DigestAlgorithm(digits: digits.count)

@@ -129,12 +129,12 @@ package struct URLParts: Sendable {
   }
 
   private static func fileName(inPath path: String) -> String? {
-    let segment = path.utf8.split(
-      separator: UInt8(ascii: "/"), omittingEmptySubsequences: false
-    ).last
-    guard let segment, let name = String(validating: percentDecoded(segment), as: UTF8.self),
+    let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
+    let segment = path.utf8[(slash.map { path.utf8.index(after: $0) } ?? path.startIndex)...]
+    // The general category Cc is these two blocks, and does not change (Unicode 4.8).
+    guard let name = String(validating: percentDecoded(segment), as: UTF8.self),
       !name.isEmpty, name != ".", name != "..", !name.utf8.contains(UInt8(ascii: "/")),
-      !name.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
+      !name.unicodeScalars.contains(where: { $0.value < 0x20 || 0x7F...0x9F ~= $0.value })
     else { return nil }
     return name
   }
