@@ -1,62 +1,106 @@
 internal import SystemPackage
 
 /// Drops many jobs with one flush for each group of them: all of a group are written in `tmp/`, made durable together,
-/// and moved to `new/`. If the process dies, at most a group remains in `tmp/`, which `clean` removes.
+/// and moved to `new/`. One group is moved while the next one is written. If the process dies, at most two groups
+/// remain in `tmp/`, which `clean` removes.
 package final class GroupDrop {
-  /// A syncfs(2) costs about as much as some hundred jobs.
-  static let groupSize = 4096
+  /// Each flush writes nearly all blocks of `new/` once more, so few large groups write less than many small ones.
+  private static let standardSize = 16_384
 
+  private let groupSize: Int
   private let spool: Spool
   private let isForeign: Bool
   /// nil where syncfs(2) does not report every failed write: each job is flushed by itself.
   private let fileSystem: FileSystem?
-  private var group: [(temporary: Path, name: JobName)] = []
+  private var group: [WrittenJob] = []
+  /// The group before it, on its way to `new/`.
+  private var entering: Background<SpoolError>?
 
+  /// - Parameter groupSize: the number of jobs that share a flush; nil for the usual one.
   /// - Throws: ``SpoolError``.
-  package init(_ spool: Spool) throws(SpoolError) {
+  package init(_ spool: Spool, groupSize: Int? = nil) throws(SpoolError) {
     self.spool = spool
+    self.groupSize = groupSize ?? Self.standardSize
     isForeign = try spool.isForeignDrop()
     fileSystem = FileSystem.isReliable ? try spool.fileSystem() : nil
   }
 
-  /// - Throws: ``SpoolError``; the jobs of the last group are not dropped then, and nothing is left of them.
+  /// - Throws: ``SpoolError``, perhaps of an earlier job. What is not in `new/` then is not dropped, and leaves
+  ///   nothing behind.
   package func drop(_ text: [UInt8], as name: JobName) throws(SpoolError) {
     try undoing { () throws(SpoolError) in
       let file = try spool.temporaryDrop(of: text, as: name, isForeign: isForeign)
-      group.append((file.path, name))
+      group.append(WrittenJob(path: file.path, name: name))
       if fileSystem == nil { try file.fsync() }
     }
-    if group.count >= Self.groupSize { try enter() }
+    if group.count >= groupSize { try enter() }
   }
 
   /// Drops what is left, and makes all of it durable.
   /// - Throws: ``SpoolError``.
   package func finish() throws(SpoolError) {
     try enter()
+    try settle()
     if let fileSystem { return try fileSystem.sync() }
     // A user who may only drop cannot open the directory to sync it.
     if isForeign { try spool.directory.syncFileSystem() } else { try spool.flush(.new).run() }
   }
 
+  /// Begins to move the group to `new/`, after the one before it.
   private func enter() throws(SpoolError) {
+    try undoing { () throws(SpoolError) in try settle() }
     if group.isEmpty { return }
-    try undoing { () throws(SpoolError) in
-      try fileSystem?.sync()
-      // Oldest first; from the end of the array, where removing is cheap.
-      group.reverse()
-      while let (temporary, name) = group.last {
-        _ = try spool.enter(temporary, as: name, isForeign: isForeign)
-        group.removeLast()
-      }
+    let jobs = group
+    group = []
+    entering = Background { [spool, isForeign, fileSystem] () throws(SpoolError) in
+      try spool.enter(jobs, isForeign: isForeign, after: fileSystem)
     }
   }
 
-  /// Removes the files of the group if `body` fails.
+  /// Waits until the group before is in `new/`.
+  private func settle() throws(SpoolError) {
+    if let before = entering.take() { try before.wait() }
+  }
+
+  /// Removes the files of the group if `body` fails. The group before it is in `new/` then, or its files are removed.
   private func undoing(_ body: () throws(SpoolError) -> Void) throws(SpoolError) {
     do throws(SpoolError) { try body() } catch {
-      for (temporary, _) in group { try? spool.system.unlink(spool.root, temporary) }
+      spool.remove(group)
       group = []
+      // The earlier group's error says no less, but the caller gets one only.
+      try? settle()
       throw error
     }
+  }
+}
+
+/// A whole job in `tmp/`, and the name that it is to have in `new/`.
+private struct WrittenJob: Sendable {
+  let path: Path
+  let name: JobName
+}
+
+extension Spool {
+  /// Moves the jobs to `new/`, in order, once they are durable.
+  /// - Parameter fileSystem: to flush first; nil where the jobs are durable already.
+  /// - Throws: ``SpoolError``; nothing is left of the jobs that are not moved.
+  fileprivate func enter(
+    _ jobs: [WrittenJob], isForeign: Bool, after fileSystem: FileSystem?
+  ) throws(SpoolError) {
+    var moved = 0
+    do throws(SpoolError) {
+      try fileSystem?.sync()
+      for job in jobs {
+        _ = try enter(job.path, as: job.name, isForeign: isForeign)
+        moved += 1
+      }
+    } catch {
+      remove(jobs[moved...])
+      throw error
+    }
+  }
+
+  fileprivate func remove(_ jobs: some Sequence<WrittenJob>) {
+    for job in jobs { try? system.unlink(root, job.path) }
   }
 }
