@@ -11,6 +11,7 @@ from pathlib import Path
 
 import growth
 import idle
+import lists
 import machine
 import many
 import report
@@ -28,11 +29,14 @@ HERE = Path(__file__).parent
 ROWS: dict[str, Callable[[Bench], Result]] = {
     "large-http": single.large_http,
     "large-https": single.large_https,
+    "digest": single.digest,
     "connections": single.connections,
     "small": many.small,
     "medium": many.medium,
     "idle-once": idle.idle_once,
     "resume": resume.resume,
+    "list": lists.one_list,
+    "list-million": lists.million_lines,
     "million": waiting.million,
     "idle-watch": idle.idle_watch,
     "rss": single.rss,

@@ -1,5 +1,6 @@
 """Rows of one large file."""
 
+import hashlib
 import subprocess
 
 from measuring import Candidate, alternate
@@ -61,6 +62,25 @@ def large_https(bench: Bench) -> Result:
     result = Result(f"One file of {sized(size)} over https", rates=("MB/s", size / 1e6))
     result.series = alternate(bench.runner, candidates, bench.runs)
     result.goals = [Goal("curl", result.ratio("spoolrun", "curl"), 1.0)]
+    source.unlink()
+    return result
+
+
+def digest(bench: Bench) -> Result:
+    """A SHA-256 that the job declares, beside the CRC-32 that every job gets."""
+    size = bench.size(2 * GIB, GIB // 2)
+    source = bench.server.add_file("large", size)
+    url = f"{bench.server.http}/large"
+    with open(source, "rb") as file:
+        value = hashlib.file_digest(file, "sha256").hexdigest()
+    name = "spoolrun, sha256: declared"
+    candidates = [
+        bench.clients.spoolrun([url], [source]),
+        bench.clients.spoolrun([f"url: {url}\nsha256: {value}"], [source], name=name),
+    ]
+    result = Result(f"One file of {sized(size)} over http, with and without a SHA-256", rates=("MB/s", size / 1e6))
+    result.series = alternate(bench.runner, candidates, bench.runs)
+    result.goals = [Goal("itself without sha256:", result.ratio(name, "spoolrun"), 1.1)]
     source.unlink()
     return result
 
