@@ -2,8 +2,10 @@
 package struct HeaderLine: Sendable, Equatable {
   /// The only host to send it to, in lower case; nil for the host of any URL.
   package let host: String?
-  /// `Name: value`.
+  /// `Name: value`. Without a value it says that the field is not sent.
   package let text: String
+  /// In lower case: fields are the same whatever their case (RFC 9110 section 5.1).
+  let name: String
 
   /// The fields that only the worker may send, in lower case. They decide how a download resumes and where a message
   /// ends, so that another value would corrupt a payload unnoticed.
@@ -37,6 +39,22 @@ package struct HeaderLine: Sendable, Equatable {
     }
     self.host = host?.lowercased()
     self.text = text
+    self.name = field
+  }
+}
+
+extension [HeaderLine] {
+  /// These lines of a job behind those of `defaults` that they do not replace. A line replaces those of its name for
+  /// the same host, and a line for all hosts replaces all of its name.
+  func added(to defaults: [HeaderLine]) -> [HeaderLine] {
+    defaults.filter { old in !contains { $0.name == old.name && ($0.host == nil || $0.host == old.host) } } + self
+  }
+
+  /// The lines for a request to `host`, in lower case. One that names the host replaces those of its name that name
+  /// none.
+  func lines(for host: String) -> [String] {
+    let special = Set(filter { $0.host == host }.map(\.name))
+    return filter { $0.host == host || ($0.host == nil && !special.contains($0.name)) }.map(\.text)
   }
 }
 

@@ -49,10 +49,12 @@ package struct JobKey: Sendable {
     inherit = { request, defaults in request[keyPath: field] = request[keyPath: field] ?? defaults[keyPath: field] }
   }
 
-  /// A key that may be given several times. If a job has any, those in `defaults` do not count.
+  /// A key that may be given several times.
+  /// - Parameter inheriting: what a job has, of its own values and those in `defaults`.
   init<Value: Sendable>(
     _ name: String, list field: WritableKeyPath<JobRequest, [Value]> & Sendable, _ grammar: ValueGrammar<Value>,
-    valueName: String, option: OptionForm = .value(), isPerJob: Bool = false, mayNameHost: Bool = false, help: String
+    valueName: String, option: OptionForm = .value(), isPerJob: Bool = false, mayNameHost: Bool = false, help: String,
+    inheriting: @escaping @Sendable ([Value], [Value]) -> [Value] = { own, _ in own }
   ) {
     self.name = name
     self.help = help
@@ -64,7 +66,7 @@ package struct JobKey: Sendable {
     read = { (value, request) throws(InvalidValue) in request[keyPath: field].append(try grammar.read(value)) }
     written = { request in request[keyPath: field].map { grammar.write($0) } }
     inherit = { request, defaults in
-      if request[keyPath: field].isEmpty { request[keyPath: field] = defaults[keyPath: field] }
+      request[keyPath: field] = inheriting(request[keyPath: field], defaults[keyPath: field])
     }
   }
 

@@ -37,10 +37,19 @@ extension JobKey {
 
   package static let header = JobKey(
     "header", list: \.headers, .header, valueName: "field", mayNameHost: true,
-    help: "Header field to send, such as 'Authorization: Bearer …'; may be repeated.")
+    help: "Header field to send, such as 'Authorization: Bearer …'; may be repeated.",
+    inheriting: { own, defaults in own.added(to: defaults) })
+
+  package static let userAgent = JobKey(
+    "user-agent", \.userAgent, .text, valueName: "text", help: "The User-Agent to send. (default: spoolrun/VERSION)")
+
+  package static let referer = JobKey(
+    "referer", \.referer, .pageURL, valueName: "url", help: "URL of the page that leads to the file, for Referer.")
 
   private static let handling = [
     header,
+    userAgent,
+    referer,
     JobKey(
       "overwrite", \.overwrite, .yesOrNo, valueName: "yes|no", option: .flag, help: "Replace an existing file."),
     JobKey(

@@ -31,6 +31,10 @@ package struct JobRequest: Sendable, Equatable {
   package var digests: Set<DigestAlgorithm>?
   /// Header fields to send.
   package var headers: [HeaderLine] = []
+  /// The value of User-Agent; nil for the worker's own.
+  package var userAgent: String?
+  /// The URL of the page that leads to the file.
+  package var referer: String?
   /// Whether the payload may replace a file.
   package var overwrite: Bool?
   /// The number of attempts after which the job is given up.
@@ -94,11 +98,9 @@ extension JobRequest {
     return rate.bytesPerSecond > 0 ? rate : nil
   }
 
-  /// The `Name: value` lines for a request to `host`.
+  /// The `Name: value` lines for a request to `host`. The field of a line without a value is not sent.
   /// - Parameter host: in lower case.
-  package func headers(for host: String) -> [String] {
-    headers.filter { $0.host == nil || $0.host == host }.map(\.text)
-  }
+  package func headers(for host: String) -> [String] { headers.lines(for: host) }
 }
 
 /// How long a transfer may take.

@@ -56,6 +56,17 @@ extension ValueGrammar<JobRequest.Line> {
     }, write: { WrittenValue(text: $0.text) })
 }
 
+extension ValueGrammar<String> {
+  static let text = ValueGrammar(read: { $0.text }, write: { WrittenValue(text: $0) })
+
+  static let pageURL = ValueGrammar(
+    "an http or https URL",
+    read: { text in
+      let isURL = ["http://", "https://"].contains { text.lowercased().hasPrefix($0) && text.count > $0.count }
+      return isURL && !text.utf8.contains { $0 == 0x20 || $0 == 0x09 } ? text : nil
+    }, write: { $0 })
+}
+
 extension ValueGrammar<HeaderLine> {
   static let header = ValueGrammar(
     read: { (written) throws(InvalidValue) in try HeaderLine(written.text, host: written.host) },

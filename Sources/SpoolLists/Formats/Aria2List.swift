@@ -41,8 +41,8 @@ struct Aria2List: LineFormat {
     case "dir": job?.directory = Self.directory(value)
     case "checksum": try take(checksum: value, line)
     case "header": try job?.request.set(.header, value, line: line)
-    case "referer" where value != "*": try job?.request.set(.header, "Referer: \(value)", line: line)
-    case "user-agent": try job?.request.set(.header, "User-Agent: \(value)", line: line)
+    case "referer" where value != "*": try job?.request.set(.referer, value, line: line)
+    case "user-agent": try job?.request.set(.userAgent, value, line: line)
     // The session's own number of the download.
     case "gid": break
     case let other:

@@ -63,6 +63,7 @@ package struct RemoteName {
     var fetch = FetchRequest(
       id: 1, url: url, headers: request.headers(for: parts.host), idleTimeoutSeconds: request.idleTimeout,
       totalTimeoutSeconds: Self.limit)
+    (fetch.userAgent, fetch.referer) = (request.userAgent, request.referer)
     fetch.wantsHeadOnly = true
     var response = try await answer(to: fetch, parts)
     if case .refused(.http(405, _)) = response.content { fetch.wantsHeadOnly = false }

@@ -4,7 +4,7 @@ internal import Transfer
 /// The common part of all requests to one mirror.
 struct RequestTemplate {
   /// Its id and the ids after it, one for each connection, are reserved for the job.
-  private let common: FetchRequest
+  private var common: FetchRequest
 
   var id: UInt64 { common.id }
 
@@ -14,6 +14,7 @@ struct RequestTemplate {
       idleTimeoutSeconds: request.idleTimeout,
       floor: request.effectiveMinimumRate.map { RateFloor(bytesPerSecond: $0.bytesPerSecond, seconds: $0.seconds) },
       totalTimeoutSeconds: request.totalTimeout, bytesPerSecond: request.limitRate, group: id)
+    (common.userAgent, common.referer) = (request.userAgent, request.referer)
   }
 
   /// - Parameter isPiece: whether it requests a first piece, which several connections may follow.

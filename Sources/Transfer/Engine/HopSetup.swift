@@ -22,7 +22,7 @@ extension Exchange {
     // followed here, as credentials have to be dropped when the port or the scheme changes, too.
     setup.string(CURLOPT_PROTOCOLS_STR, url.scheme.rawValue)
     setup.long(CURLOPT_FOLLOWLOCATION, 0)
-    setup.string(CURLOPT_USERAGENT, options.userAgent)
+    setup.string(CURLOPT_USERAGENT, request.userAgent ?? options.userAgent)
     setup.long(CURLOPT_BUFFERSIZE, options.bufferSize)
     if let file = options.caFile { setup.string(CURLOPT_CAINFO, file) }
     if route.withCredentials {
@@ -75,6 +75,9 @@ extension Exchange {
     setup.long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     setup.list(
       CURLOPT_HTTPHEADER, handle.list(RequestFields.lines(for: request, withCredentials: route.withCredentials)))
+    if let page = request.referer.flatMap({ try? URLParts($0) }), let referer = route.referer(page) {
+      setup.string(CURLOPT_REFERER, referer)
+    }
     guard url.scheme.channel == .tls else { return }
     // For `HopConnection`; nothing else reads what libcurl reports there.
     setup.debugReceiver { _, type, bytes, count, this in

@@ -59,6 +59,14 @@ struct Route {
     redirect = nil
   }
 
+  /// The value of Referer for this hop, as browsers send it by default (Referrer Policy,
+  /// strict-origin-when-cross-origin): the page for the job's own origin, no more than its host for others, and nothing
+  /// from https to http (RFC 9110, 10.1.3).
+  func referer(_ page: URLParts) -> String? {
+    if page.scheme.channel == .tls, url.scheme.channel == .plain { return nil }
+    return withCredentials ? page.requestText : page.root
+  }
+
   private func refusal(_ reason: String) -> TransferFailure {
     TransferFailure(code: .redirect, message: "\(reason) from \(url.host)")
   }

@@ -63,7 +63,7 @@ package final class TransferEngine {
     precondition(running[request.id] == nil, "two fetches with one id")
     let url: URLParts
     do throws(TransferFailure) {
-      url = try check(request)
+      url = try request.checked(allowing: options.protocols)
     } catch {
       return FetchResult(end: .failed(error))
     }
@@ -77,25 +77,6 @@ package final class TransferEngine {
       running[request.id] = Running(exchange: exchange, continuation: continuation)
       toStart.append(exchange)
     }
-  }
-
-  private func check(_ request: FetchRequest) throws(TransferFailure) -> URLParts {
-    let url: URLParts
-    do {
-      url = try URLParts(request.url)
-    } catch {
-      throw TransferFailure(code: .badURL, message: error.reason)
-    }
-    guard options.protocols.contains(url.scheme) else {
-      throw TransferFailure(code: .protocolNotEnabled, message: "protocol \(url.scheme) is not enabled")
-    }
-    if let problem = request.headers.lazy.compactMap(RequestFields.problem(in:)).first {
-      throw TransferFailure(code: .badURL, message: problem)
-    }
-    guard RequestFields.isFieldValue(request.ifRange ?? "") else {
-      throw TransferFailure(code: .badURL, message: "validator has a control character")
-    }
-    return url
   }
 
   /// Ends the fetch with that id at once with `.cancelled`: its sink is not called any more. Does nothing if it is not

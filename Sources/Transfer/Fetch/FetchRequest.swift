@@ -8,7 +8,12 @@ package struct FetchRequest: Sendable {
   /// An absolute URL. User information in it is sent as HTTP Basic or as the FTP or SFTP login.
   package var url: String
   /// `Name: value`, one an element: for the origin of `url` only; dropped when a redirect leads to another origin.
+  /// Without a value, the field is not sent, even if it would be without this line.
   package var headers: [String]
+  /// The value of User-Agent, for all origins; nil for the engine's.
+  package var userAgent: String?
+  /// The URL of the page that leads to the file: see ``Route/referer(_:)``.
+  package var referer: String?
   /// First byte wanted, counted from 0; nil asks for the whole without a `Range`.
   package var rangeStart: UInt64?
   /// Last byte wanted, itself included; nil for all from ``rangeStart`` on. Ignored without

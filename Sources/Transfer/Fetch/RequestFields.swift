@@ -22,13 +22,8 @@ package enum RequestFields {
       lines.append("Range: bytes=\(start)-\(request.rangeEnd.map { "\($0)" } ?? "")")
     }
     if let validator = request.ifRange { lines.append("If-Range: \(validator)") }
-    guard withCredentials else { return lines }
-    return lines
-      + request.headers.map { line in
-        // libcurl removes the field for "Name:" and sends it empty for "Name;".
-        let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-        return parts.count == 2 && trimmed(parts[1]).isEmpty ? parts[0] + ";" : line
-      }
+    // libcurl takes "Name:" for a field that it must not send (CURLOPT_HTTPHEADER(3)).
+    return withCredentials ? lines + request.headers : lines
   }
 
   /// No control character but the tab (RFC 9110, 5.5).

@@ -17,6 +17,8 @@ package struct URLParts: Sendable {
   /// `..`, with a slash or a control character, or not UTF-8.
   package let lastPathSegment: String?
 
+  /// `scheme://host[:port]/`.
+  let root: String
   /// The URL for libcurl, without user information and fragment. Contains the query, so it must not be shown.
   let requestText: String
   let user: String?
@@ -74,7 +76,9 @@ package struct URLParts: Sendable {
     let path = try handle.part(CURLUPART_PATH) ?? "/"
     lastPathSegment = Self.fileName(inPath: path)
     let shownPort = try handle.part(CURLUPART_PORT, CURLU_NO_DEFAULT_PORT)
-    redacted = "\(scheme)://\(host)\(shownPort.map { ":" + $0 } ?? "")\(path)"
+    let place = "\(scheme)://\(host)\(shownPort.map { ":" + $0 } ?? "")"
+    root = place + "/"
+    redacted = place + path
     guard redacted.utf8.allSatisfy({ 0x21...0x7e ~= $0 }) else {
       throw URLProblem(reason: "control character in the URL")
     }

@@ -79,7 +79,7 @@ import Testing
   @Test func `what aria2 saved`() throws {
     let options = ListOptions(ignoresUnknown: true)
     let expected = [
-      "[sub] url: http://127.0.0.1:9/c.bin\nheader: Referer: http://h/\nheader: User-Agent: x\n",
+      "[sub] url: http://127.0.0.1:9/c.bin\nuser-agent: x\nreferer: http://h/\n",
       "url: http://127.0.0.1:9/d.bin\n",
       """
       url: http://127.0.0.1:9/a.bin

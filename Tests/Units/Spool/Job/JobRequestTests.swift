@@ -163,6 +163,7 @@ import Testing
       "output: a", "root: r", "size: 1", "crc32: 00000000", "sha256: \(hex(64))", "sha512: \(hex(128))",
       "sha1: \(hex(40))", "md5: \(hex(32))", "type: a/b", "digests: md5", "overwrite: no", "attempts: 1",
       "expires: 2026-01-01", "timeout: 1", "max-size: 1G", "limit-rate: 1M", "min-rate: 1k", "connections: 4",
+      "user-agent: a b", "referer: https://h/",
     ]
     #expect(lines.count == JobKey.all.count { !$0.isRepeatable })
     for line in lines {
@@ -191,10 +192,42 @@ import Testing
       "header: A: own\noverwrite: no\nattempts: 5\nexpires: 1970-01-01T00:00:01Z\ntimeout: 30\n"
         + "limit-rate: 1k\nconnections: 2\n"
     ).request.inheriting(defaults)
-    #expect(own.headers(for: "h") == ["A: own"], "all of them")
+    #expect(own.headers(for: "h") == ["B: default", "A: own"], "the one of its name")
     #expect(own.overwrite == false && own.attempts == 5 && own.expires?.seconds == 1)
     #expect(own.timeout == Timeout(idle: 30) && own.limitRate == 1024 && own.connections == 2)
     #expect(own.urls.count == 1)
+  }
+
+  /// A job's fields add to those of `defaults`, and replace those of the same name, as far as they are for the same
+  /// host.
+  @Test(
+    arguments: [
+      ("", ["A: d", "B: d"], ["A: d", "B: d", "C: d@h"]), ("header: D: j", ["A: d", "B: d", "D: j"], nil),
+      ("header: a: j\nheader: A: k", ["B: d", "a: j", "A: k"], nil), ("header: B:", ["A: d", "B:"], nil),
+      ("header: C:", ["A: d", "B: d", "C:"], ["A: d", "B: d", "C:"]),
+      ("header@h: A: j", ["A: d", "B: d"], ["B: d", "C: d@h", "A: j"]),
+      ("header@h: B:", ["A: d", "B: d"], ["A: d", "C: d@h", "B:"]),
+      ("header@h: C: j", ["A: d", "B: d"], ["A: d", "B: d", "C: j"]),
+      ("header@i: C: j", ["A: d", "B: d"], ["A: d", "B: d", "C: d@h"]),
+    ] as [(String, [String], [String]?)])
+  func headersAddToDefaults(lines: String, all: [String], ofHost: [String]?) {
+    let defaults = Array("header: A: d\nheader: B: d\nheader@h: C: d@h\n".utf8)
+      .withUnsafeBytes { JobText($0, defaults: true) }.request
+    let job = request(lines).request.inheriting(defaults)
+    #expect(job.headers(for: "other") == all)
+    if let ofHost { #expect(job.headers(for: "h") == ofHost) }
+    // What is written asks for the same: a list's options become part of its jobs.
+    #expect(parsed(job.text).request.headers == job.headers)
+  }
+
+  @Test(
+    arguments: [
+      ("https://h/page?a=b", true), ("HTTP://h/", true), ("h/page", false), ("ftp://h/", false), ("http://", false),
+      ("https://h/a b", false),
+    ])
+  func referer(text: String, isValid: Bool) {
+    let job = request("referer: \(text)")
+    #expect((job.defect == nil) == isValid && job.request.referer == (isValid ? text : nil))
   }
 
   /// One line of each key, in each spelling of its value, as the program writes it.
@@ -202,7 +235,7 @@ import Testing
     "url: https://h/a", "output: a/ü b", "output: a/b/", "root: music", "size: 4294967296", "crc32: 1C291CA3",
     "sha1: \(hex(40))", "type: image/* text/plain", "digests: sha256",
     "digests: crc32 sha256 sha512 sha1 md5", "header: A: b=c", "header: X:",
-    "header@a.example: A: b", "overwrite: yes", "overwrite: no", "attempts: 12", "expires: 2026-12-01T00:00:00Z",
+    "header@a.example: A: b", "user-agent: Mozilla/5.0 (a; b)", "referer: https://h/page?x=1", "overwrite: yes", "overwrite: no", "attempts: 12", "expires: 2026-12-01T00:00:00Z",
     "timeout: 1m", "timeout: 90s 7d", "timeout: 61m 5h", "max-size: 1025", "max-size: 1023k", "max-size: 3G",
     "limit-rate: 2M", "min-rate: 0 over 5m", "min-rate: 1k over 36h", "connections: 4",
   ])
@@ -218,7 +251,8 @@ import Testing
       "sha256: \(hex(64))",
       "sha512: \(hex(128))", "sha1: \(hex(40))", "md5: \(hex(32))",
       "type: a/b c/*", "digests: sha256 md5", "header: A: b",
-      "header@h: C: d", "overwrite: yes", "attempts: 3", "expires: 2026-12-01T00:00:00Z", "timeout: 30s 12h",
+      "header@h: C: d", "user-agent: a", "referer: http://h/", "overwrite: yes", "attempts: 3",
+      "expires: 2026-12-01T00:00:00Z", "timeout: 30s 12h",
       "max-size: 1G", "limit-rate: 1M", "min-rate: 2k over 10m", "connections: 4",
     ]
     #expect(Set(lines.map { $0.prefix { $0 != ":" && $0 != "@" } }) == Set(JobKey.all.map { $0.name[...] }))
