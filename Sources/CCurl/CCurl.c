@@ -8,8 +8,8 @@
   each(easy_cleanup) each(easy_getinfo) each(easy_init) each(easy_pause) each(easy_reset) each(easy_setopt) \
   each(easy_strerror) each(free) each(global_init) each(multi_add_handle) each(multi_cleanup) each(multi_info_read) \
   each(multi_init) each(multi_perform) each(multi_poll) each(multi_remove_handle) \
-  each(multi_strerror) each(slist_append) each(slist_free_all) each(url) each(url_cleanup) each(url_get) each(url_set) \
-  each(url_strerror) each(version_info)
+  each(multi_strerror) each(share_cleanup) each(share_init) each(share_setopt) each(slist_append) \
+  each(slist_free_all) each(url) each(url_cleanup) each(url_get) each(url_set) each(url_strerror) each(version_info)
 
 #define POINTER(name) __typeof__(curl_##name) *name;
 static struct {
@@ -88,6 +88,16 @@ HIDDEN const char *curl_url_strerror(CURLUcode code) { return library.url_strerr
 CURLUcode ccurl_url_get(CURLU *handle, CURLUPart part, char **text, unsigned flags) {
   return library.url_get(handle, part, text, flags);
 }
+
+CURLSH *ccurl_share_cookies(void) {
+  CURLSH *share = library.share_init();
+  if (share && library.share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_COOKIE) != CURLSHE_OK) {
+    library.share_cleanup(share);
+    return NULL;
+  }
+  return share;
+}
+void ccurl_share_cleanup(CURLSH *share) { library.share_cleanup(share); }
 
 CURLcode ccurl_set_long(CURL *easy, CURLoption option, long value) { return library.easy_setopt(easy, option, value); }
 CURLcode ccurl_set_offset(CURL *easy, CURLoption option, curl_off_t value) {

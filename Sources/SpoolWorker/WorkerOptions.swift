@@ -20,8 +20,8 @@ package struct WorkerOptions: Sendable {
   package var directory: String?
   /// The schemes that jobs may use.
   package var protocols: Set<Scheme> = [.http, .https]
-  /// PEM file of certificate authorities; nil for the system's.
-  package var caFile: String?
+  /// How servers are reached.
+  package var network = NetworkOptions()
   /// Bytes per second of all transfers together; nil for no limit.
   package var limitRate: UInt64?
   /// Maximum bytes of a payload, whatever the job says; nil for no limit.

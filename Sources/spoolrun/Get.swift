@@ -8,7 +8,7 @@ internal import Transfer
 
 /// The keys that options of `get` set. The place of the file is `-o`'s.
 enum GetJobKeys: JobKeySelection {
-  static let keys = JobKey.all.filter { !["url", "output", "root"].contains($0.name) }
+  static let keys = JobKey.ofJobs.filter { !["url", "output", "root"].contains($0.name) }
 }
 
 struct Get: ParsableCommand {
@@ -91,18 +91,8 @@ struct Get: ParsableCommand {
     var options = WorkerOptions()
     // The person has written the scheme. Redirects lead to http and https only.
     options.protocols = Set(Scheme.allCases)
-    options.caFile = caFile
     options.userAgent = "spoolrun/\(Spoolrun.configuration.version)"
-    do {
-      options.defaults = try spool.defaults()
-    } catch {
-      Terminal.error("\(escaped(spool.location))/defaults: \(error)")
-      throw ExitStatus.configuration.code
-    }
-    if let caFile, access(caFile, R_OK) != 0 {
-      Terminal.error("--cacert \(escaped(caFile)): \(Errno(rawValue: Glibc.errno))")
-      throw ExitStatus.configuration.code
-    }
+    try options.takeDefaults(of: spool, authorities: caFile)
     _ = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))
     return options
   }

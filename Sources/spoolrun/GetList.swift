@@ -15,7 +15,7 @@ struct GetList {
   func files(_ file: String) throws -> [(name: String, asked: JobRequest)] {
     var options = JobRequest()
     for (key, text) in given {
-      if key.isPerJob { throw Defect(line: nil, reason: "--\(key.name) is for one file") }
+      if key.scope == .job { throw Defect(line: nil, reason: "--\(key.name) is for one file") }
       try options.set(key, text)
     }
     let path = file == "-" ? nil : RawArguments.bytes(of: [file])[0]

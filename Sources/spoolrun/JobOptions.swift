@@ -6,7 +6,7 @@ protocol JobKeySelection {
   static var keys: [JobKey] { get }
 }
 
-enum AllJobKeys: JobKeySelection { static let keys = JobKey.all }
+enum AllJobKeys: JobKeySelection { static let keys = JobKey.ofJobs }
 
 /// The options of a command that set a job's keys, one for each row of ``JobKey/all`` that it selects.
 ///

@@ -36,7 +36,7 @@ struct ListArguments: ParsableArguments {
     do {
       var request = JobRequest()
       for (key, text) in job.given where key.name != "output" {
-        if key.isPerJob, key.name != "root" {
+        if key.scope == .job, key.name != "root" {
           throw ValidationError("--\(key.name) belongs to one file: it cannot be given for a list")
         }
         do throws(Defect) { try request.set(key, text) } catch { throw ValidationError(error.reason) }

@@ -241,25 +241,12 @@ struct Run: ParsableCommand {
     options.chunkSize = try bytes("--chunk-size", chunkSize) ?? options.chunkSize
     options.directory = try directory.map { try absolute($0) }
     options.protocols = schemes ?? []
-    options.caFile = caFile
     options.limitRate = try bytes("--limit-rate", limitRate)
     options.maxSize = try bytes("--max-size", maxSize)
     options.minFree = try bytes("--min-free", minFree) ?? 0
     options.gate = unmeteredOnly ? .unmeteredOnly : gate.map { Gate($0) }
     options.userAgent = "spoolrun/\(Spoolrun.configuration.version)"
-    if let caFile, access(caFile, R_OK) != 0 {
-      Terminal.error("--cacert \(escaped(caFile)): \(Errno(rawValue: Glibc.errno))")
-      throw ExitStatus.configuration.code
-    }
-    do {
-      options.defaults = try spool.defaults()
-    } catch let defect as Defect {
-      Terminal.error("\(escaped(spool.location))/defaults: \(defect)")
-      throw ExitStatus.configuration.code
-    } catch {
-      Terminal.error("\(escaped(spool.location))/defaults: \(error)")
-      throw ExitStatus.configuration.code
-    }
+    try options.takeDefaults(of: spool, authorities: caFile)
     return options
   }
 

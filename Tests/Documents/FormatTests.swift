@@ -14,7 +14,13 @@ import Testing
     let text = manual.section("JOB FORMAT").joined(separator: " ")
     let list = try #require(text.firstMatch(of: /has the same format, without (.*?)\. A key in a job replaces/)?.1)
     let named = list.split(separator: " ").filter { ![".Cm", ",", "and", "."].contains($0) }
-    #expect(named.sorted() == JobKey.all.filter(\.isPerJob).map { $0.name[...] }.sorted())
+    #expect(named.sorted() == JobKey.all.filter { $0.scope == .job }.map { $0.name[...] }.sorted())
+  }
+
+  @Test func `spool(5) lists the keys that defaults alone may have`() {
+    let lists = manual.section("JOB FORMAT").split { $0.hasPrefix(".Bl -tag") }
+    let named = (lists.last ?? []).filter { $0.hasPrefix(".It Cm ") }.map { $0.split(separator: " ")[2] }
+    #expect(named.sorted() == JobKey.all.filter { $0.scope == .defaults }.map { $0.name[...] }.sorted())
   }
 
   @Test func `spool(5) names the header fields that a job may not set`() throws {

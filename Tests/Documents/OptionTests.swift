@@ -46,14 +46,14 @@ import Testing
   @Test func `whatever a job may say, add can`() async throws {
     let options = try await Help.options(of: "add")
     // URLs are its arguments.
-    let missing = JobKey.all.map(\.name).filter { $0 != "url" && !options.contains("--\($0)") }
+    let missing = JobKey.ofJobs.map(\.name).filter { $0 != "url" && !options.contains("--\($0)") }
     #expect(missing.isEmpty)
   }
 
   @Test func `the manual and the help call the values of add's options the same`() async throws {
     let help = try await runTool([productPath("spoolrun"), "add", "--help"]).output
     let manuals = manual.section("OPTIONS").drop { $0 != ".Cm add ;" }.prefix { $0 != ".Cm verify :" }
-    for key in JobKey.all {
+    for key in JobKey.ofJobs {
       guard case .value = key.option else { continue }
       #expect(help.contains("--\(key.name) <\(key.valueName)>"))
       let item = manuals.first { $0.hasPrefix(".It Fl") && $0.split(separator: " ").contains("-\(key.name)") }
@@ -65,7 +65,7 @@ import Testing
   @Test(arguments: ["bash", "zsh", "fish"])
   func `completions have every key of a job`(shell: String) async throws {
     let script = try await runTool([productPath("spoolrun"), "--generate-completion-script", shell]).output
-    for key in JobKey.all where key.name != "url" {
+    for key in JobKey.ofJobs where key.name != "url" {
       #expect(script.contains(shell == "fish" ? "-l '\(key.name)'" : "--\(key.name)"), "\(key.name)")
     }
   }

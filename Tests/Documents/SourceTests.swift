@@ -4,11 +4,16 @@ import Testing
 
 /// What the sources and their companions say of each other.
 @Suite struct SourceTests {
-  /// Without a key here the fuzzer does not find it.
-  @Test(arguments: ["Tests/Fuzz/Rig/dictionary", "Tests/Fuzz/Corpus/job/every-key"])
-  func `the fuzzer knows each job key`(path: String) throws {
+  /// Without a key here the fuzzer does not find it. A job cannot have those of `defaults` alone.
+  @Test(
+    arguments: [
+      ("Rig/dictionary", JobKey.all), ("Corpus/job/every-key", JobKey.ofJobs),
+      ("Corpus/job/every-default", JobKey.all.filter { $0.scope == .defaults }),
+    ])
+  func `the fuzzer knows each job key`(file: String, keys: [JobKey]) throws {
+    let path = "Tests/Fuzz/\(file)"
     let text = try SourceTree.lines(path).joined(separator: "\n")
-    let missing = JobKey.all.map(\.name).filter { !text.contains("\($0):") }
+    let missing = keys.map(\.name).filter { !text.contains("\($0):") }
     #expect(missing == [], "\(path) lacks these keys")
   }
 

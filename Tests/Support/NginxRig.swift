@@ -4,7 +4,7 @@ import Glibc
 ///
 /// Locations: `/` plain; `/slow/` 1 MiB a second for each connection; `/limited/` 100 KiB a second, and 503 for the
 /// fourth request at a time; `/gzip/` compresses for whoever accepts that; `/private/` asks for basic authentication as
-/// `user` with `secret`. All serve the same files.
+/// `user` with `secret`; `/client/` is for those with a certificate of the authority. All serve the same files.
 package final class NginxRig: Sendable {
   package enum Scheme: String, Sendable, CaseIterable {
     case http, https, http2
@@ -114,6 +114,8 @@ package final class NginxRig: Sendable {
         \(temporaries.map { "\($0)_temp_path \(directory)/\($0);" }.joined(separator: " "))
         ssl_certificate \(authority.certificate);
         ssl_certificate_key \(authority.key);
+        ssl_client_certificate \(authority.authority);
+        ssl_verify_client optional;
         limit_conn_zone $server_port zone=server:64k;
         types { text/html html; }
         default_type application/octet-stream;
@@ -125,6 +127,7 @@ package final class NginxRig: Sendable {
           location /slow/ { alias \(root)/; limit_rate 1m; }
           location /limited/ { alias \(root)/; limit_rate 100k; limit_conn server 3; }
           location /gzip/ { alias \(root)/; gzip on; gzip_types *; gzip_min_length 1; }
+          location /client/ { if ($ssl_client_verify != SUCCESS) { return 403; } alias \(root)/; }
           location /private/ { alias \(root)/; auth_basic spool; auth_basic_user_file \(directory)/password; }
         }
       }

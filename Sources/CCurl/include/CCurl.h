@@ -18,6 +18,11 @@
 /// has returned NULL. Functions of curl.h that are not in CCurl.c do not link. Not thread-safe.
 const char *ccurl_load(void);
 
+/// An empty share of cookies alone (libcurl-share(3)); NULL if there is no memory.
+CURLSH *ccurl_share_cookies(void);
+/// No handle may have the share any more.
+void ccurl_share_cleanup(CURLSH *share);
+
 CURLcode ccurl_set_long(CURL *easy, CURLoption option, long value);
 CURLcode ccurl_set_offset(CURL *easy, CURLoption option, curl_off_t value);
 /// libcurl copies the string, except for CURLOPT_POSTFIELDS, which is not used here.

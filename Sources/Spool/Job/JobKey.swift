@@ -11,14 +11,24 @@ package struct JobKey: Sendable {
   package let option: OptionForm
   /// Whether it may be given several times.
   package let isRepeatable: Bool
-  /// Whether it makes sense for one job only, and so not in `defaults`.
-  package let isPerJob: Bool
+  /// Which files may have it.
+  package let scope: Scope
   /// Whether it may be written as `name@HOST`.
   let mayNameHost: Bool
 
   private let read: @Sendable (WrittenValue, inout JobRequest) throws(InvalidValue) -> Void
   private let written: @Sendable (JobRequest) -> [WrittenValue]
   private let inherit: @Sendable (inout JobRequest, JobRequest) -> Void
+
+  /// Which files may have it.
+  package enum Scope: Sendable {
+    /// Jobs. It makes no sense for several of them.
+    case job
+    /// Jobs, and `defaults` for those that do not have it.
+    case jobAndDefaults
+    /// `defaults`, for the worker itself: see ``NetworkKeys``.
+    case defaults
+  }
 
   /// How `spoolrun add` sets it.
   package enum OptionForm: Sendable {
@@ -33,13 +43,13 @@ package struct JobKey: Sendable {
   /// A key that is given once. A job's own value takes the place of the one in `defaults`.
   init<Value: Sendable>(
     _ name: String, _ field: WritableKeyPath<JobRequest, Value?> & Sendable, _ grammar: ValueGrammar<Value>,
-    valueName: String, option: OptionForm = .value(), isPerJob: Bool = false, help: String
+    valueName: String, option: OptionForm = .value(), scope: Scope = .jobAndDefaults, help: String
   ) {
     self.name = name
     self.help = help
     self.valueName = valueName
     self.option = option
-    self.isPerJob = isPerJob
+    self.scope = scope
     (isRepeatable, mayNameHost) = (false, false)
     read = { (value, request) throws(InvalidValue) in
       if request[keyPath: field] != nil { throw InvalidValue("given twice") }
@@ -53,14 +63,15 @@ package struct JobKey: Sendable {
   /// - Parameter inheriting: what a job has, of its own values and those in `defaults`.
   init<Value: Sendable>(
     _ name: String, list field: WritableKeyPath<JobRequest, [Value]> & Sendable, _ grammar: ValueGrammar<Value>,
-    valueName: String, option: OptionForm = .value(), isPerJob: Bool = false, mayNameHost: Bool = false, help: String,
+    valueName: String, option: OptionForm = .value(), scope: Scope = .jobAndDefaults, mayNameHost: Bool = false,
+    help: String,
     inheriting: @escaping @Sendable ([Value], [Value]) -> [Value] = { own, _ in own }
   ) {
     self.name = name
     self.help = help
     self.valueName = valueName
     self.option = option
-    self.isPerJob = isPerJob
+    self.scope = scope
     self.mayNameHost = mayNameHost
     isRepeatable = true
     read = { (value, request) throws(InvalidValue) in request[keyPath: field].append(try grammar.read(value)) }
@@ -90,7 +101,7 @@ package struct JobKey: Sendable {
   }
 
   fileprivate func inherit(_ defaults: JobRequest, into request: inout JobRequest) {
-    if !isPerJob { inherit(&request, defaults) }
+    if scope == .jobAndDefaults { inherit(&request, defaults) }
   }
 
   /// Its lines in a job that asks for `request`.

@@ -1,29 +1,31 @@
 extension JobKey {
   /// All keys, in the order in which help lists them and a job is written.
-  package static let all = [url] + place + payload + handling
+  package static let all = ofJobs + network
+  /// Those that a job may have.
+  package static let ofJobs = [url] + place + payload + handling
 
   package static let url = JobKey(
-    "url", list: \.urls, .line, valueName: "url", option: .argument, isPerJob: true,
+    "url", list: \.urls, .line, valueName: "url", option: .argument, scope: .job,
     help: "URL of the file; several are mirrors of it.")
 
   private static let place = [output, root]
 
   package static let output = JobKey(
-    "output", \.output, .outputPath, valueName: "path", option: .value(short: "o"), isPerJob: true,
+    "output", \.output, .outputPath, valueName: "path", option: .value(short: "o"), scope: .job,
     help: "Path of the downloaded file below the output root, or its directory/. (default: the URL's last part)")
 
   package static let root = JobKey(
-    "root", \.root, .rootName, valueName: "name", isPerJob: true,
+    "root", \.root, .rootName, valueName: "name", scope: .job,
     help: "Output root, as a name in the spool's directory roots. (default: the worker's)")
 
   package static let size = JobKey(
-    "size", \.expected.size, .fileSize, valueName: "bytes", isPerJob: true, help: "Size in bytes.")
+    "size", \.expected.size, .fileSize, valueName: "bytes", scope: .job, help: "Size in bytes.")
 
   private static let payload =
     [size]
     + DigestAlgorithm.allCases.map { algorithm in
       JobKey(
-        algorithm.rawValue, \.expected.digests[algorithm], .digest(algorithm), valueName: "hex", isPerJob: true,
+        algorithm.rawValue, \.expected.digests[algorithm], .digest(algorithm), valueName: "hex", scope: .job,
         help: algorithm.help)
     }
     + [

@@ -51,6 +51,8 @@ package struct JobRequest: Sendable, Equatable {
   package var minRate: MinimumRate?
   /// The number of connections for one transfer.
   package var connections: Int?
+  /// Of `defaults` alone, and not inherited.
+  package var network = NetworkKeys()
 
   package init() {}
 

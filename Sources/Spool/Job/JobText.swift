@@ -131,8 +131,11 @@ extension JobText {
       let hint = isOtherSum ? ": the keys for digests are \(digests)" : ""
       throw InvalidValue("unknown key `\(escaped(head.prefix(40)))`\(hint)")
     }
-    if isDefaults, key.isPerJob {
+    if isDefaults, key.scope == .job {
       throw InvalidValue("`\(key.name)` belongs to one job and is not allowed in `defaults`")
+    }
+    if !isDefaults, key.scope == .defaults {
+      throw InvalidValue("`\(key.name)` is the worker's own and is allowed in the spool's `defaults` only")
     }
     set(key, WrittenValue(text: String(trimmed(rest.dropFirst())), host: host, line: number))
   }

@@ -45,7 +45,7 @@ extension Failure {
       case .protocolNotEnabled: .protocol
       case .badURL: .malformed
       case .badResponse, .surplus: .badResponse
-      case .outOfMemory: .io
+      case .outOfMemory, .local: .io
       }
     self.init(code, failure.message)
     proxy = failure.proxy

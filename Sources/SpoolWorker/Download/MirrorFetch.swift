@@ -99,7 +99,7 @@ final class MirrorFetch {
   private func circumstances(_ plan: ResumePlan, _ result: FetchResult) -> FetchPolicy.Circumstances {
     FetchPolicy.Circumstances(
       wasConditional: plan.ifRange != nil, wasMultiplexed: result.isMultiplexed,
-      family: mirror.isAddress ? nil : result.addressFamily)
+      family: mirror.isAddress || options.network.addressFamily != .any ? nil : result.addressFamily)
   }
 
   private func refused(_ sink: PartSink, _ plan: ResumePlan, _ result: FetchResult) throws -> Bool {

@@ -27,11 +27,10 @@ package struct RemoteName {
   /// The output of a job that is to have the server's name, below the directory that the job names.
   /// - Parameter say: gets a line that tells the person what the name is, and whose.
   /// - Throws: ``Failure``, as ``ask(_:_:)``.
-  package nonisolated static func output(of request: JobRequest, say: (String) -> Void) throws(Failure)
-    -> JobRequest.Line?
-  {
-    // The person has written the scheme. Redirects lead to http and https only.
-    let answer = try ask(request, TransferOptions(protocols: Set(Scheme.allCases)))
+  package nonisolated static func output(
+    of request: JobRequest, _ options: TransferOptions, say: (String) -> Void
+  ) throws(Failure) -> JobRequest.Line? {
+    let answer = try ask(request, options)
     guard let text = request.outputText(named: answer.name), OutputPath.defect(of: text) == nil else {
       throw Failure(.badOutput, "the server's name is no file name")
     }

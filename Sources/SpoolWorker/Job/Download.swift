@@ -45,6 +45,7 @@ final class Download {
   /// The attempt fails when no mirror is left.
   /// - Throws: ``Failure`` of the mirrors, ``JobStop``, ``SpoolError``.
   func run() async throws {
+    defer { environment.forgetCookies(of: requests) }
     let mirrors = plan.mirrors.enumerated().map { index, parts in
       MirrorURL(number: index + 1, url: plan.request.urls[index].text, parts: parts)
     }

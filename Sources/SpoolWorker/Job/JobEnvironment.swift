@@ -10,7 +10,7 @@ final class JobEnvironment {
   let outputs: CurrentOutputRoot
   let space: DiskSpace
   let blocks = BlockPool()
-  let proxies = ProxyRules.ofEnvironment
+  var proxies: ProxyRules { options.network.proxies }
   let log: @Sendable (Event) -> Void
   /// Checks at once whether the worker was told to stop. The signal that stops a service also ends its hooks, and the
   /// worker may notice the end of a hook first.
@@ -47,10 +47,14 @@ final class JobEnvironment {
     spoolrun_keep_freed_memory()
     let engine = try TransferEngine(
       TransferEngine.Options(
-        protocols: options.protocols, caFile: options.caFile, userAgent: options.userAgent,
+        protocols: options.protocols, network: options.network, userAgent: options.userAgent,
         bytesPerSecond: options.limitRate))
     startedEngine = engine
     WorkerLoop.executor.driver = EngineDriver(engine)
     return engine
   }
+
+  /// Forgets the cookies that servers set during an attempt, which has ended.
+  /// - Parameter requests: the id of its first request.
+  func forgetCookies(of requests: UInt64) { startedEngine?.forget(requests) }
 }

@@ -7,9 +7,8 @@ internal import CCurl
 final class Exchange {
   let request: FetchRequest
   let sink: any FetchSink
-  private let proxies: ProxyRules
-  /// What the rate limits still allow.
-  let allowance: RateAllowance
+  private let options: TransferOptions
+  let shared: GroupShare
 
   private(set) var route: Route
   let connection: HopConnection
@@ -27,13 +26,13 @@ final class Exchange {
   private(set) var verdict: FetchResult.End?
 
   init(
-    _ request: FetchRequest, url: URLParts, sink: any FetchSink, options: TransferOptions, allowance: RateAllowance,
+    _ request: FetchRequest, url: URLParts, sink: any FetchSink, options: TransferOptions, shared: GroupShare,
     sockets: OpenSockets, now: Milliseconds
   ) {
     self.request = request
     self.sink = sink
-    self.allowance = allowance
-    proxies = options.proxies
+    self.shared = shared
+    self.options = options
     route = Route(url, limit: request.maxRedirects, schemes: options.protocols)
     connection = HopConnection(sockets)
     timing = FetchTiming(request, at: now)
@@ -49,7 +48,7 @@ final class Exchange {
   /// The next hop begins, on this handle.
   func beginHop(_ handle: EasyHandle) {
     self.handle = handle
-    proxy = proxies.proxy(for: url)
+    proxy = options.network.proxies.proxy(for: url)
     backend = Transfer.backend(for: url, request: request, proxy: proxy)
   }
 
@@ -154,6 +153,7 @@ final class Exchange {
   func receive(line: UnsafeRawBufferPointer) -> Bool {
     guard verdict == nil, let handle else { return false }
     noteActivity()
+    shared.jar?.note(line)
     return perform(backend.take(line: line, from: handle))
   }
 
@@ -171,12 +171,12 @@ final class Exchange {
       timing.pause(at: now)
       return .pause
     }
-    allowance.take(body.count)
+    shared.allowance.take(body.count)
     return take(body) ? .taken : .stop
   }
 
   /// Whether no more of the body may be taken for now.
-  var mustWait: Bool { allowance.isExhausted || sink.isFull }
+  var mustWait: Bool { shared.allowance.isExhausted || sink.isFull }
 
   @discardableResult private func noteActivity() -> Milliseconds {
     connection.noteAnswer()

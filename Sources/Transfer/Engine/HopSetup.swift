@@ -4,13 +4,14 @@ internal import Glibc
 extension Exchange {
   /// Begins the next hop: sets up a handle, fresh or reset. The exchange has to outlive the transfer.
   ///
-  /// These defaults of libcurl are wanted: no netrc, no cookies, certificates verified, DNS and TLS sessions cached.
+  /// These defaults of libcurl are wanted: certificates verified, DNS and TLS sessions cached.
   func prepare(_ handle: EasyHandle, _ options: TransferOptions, _ sockets: OpenSockets) -> CURLcode {
     beginHop(handle)
     handle.clearError()
     var setup = EasyOptions(handle)
     setTarget(&setup, options)
-    setConnection(&setup, sockets)
+    setLogin(&setup, handle, options.network)
+    setConnection(&setup, options.network, sockets)
     if url.scheme.isHTTP { setHTTP(&setup, handle) } else { setFile(&setup) }
     setCallbacks(&setup, handle)
     return setup.code
@@ -24,17 +25,45 @@ extension Exchange {
     setup.long(CURLOPT_FOLLOWLOCATION, 0)
     setup.string(CURLOPT_USERAGENT, request.userAgent ?? options.userAgent)
     setup.long(CURLOPT_BUFFERSIZE, options.bufferSize)
-    if let file = options.caFile { setup.string(CURLOPT_CAINFO, file) }
-    if route.withCredentials {
-      if let user = route.origin.user { setup.string(CURLOPT_USERNAME, user) }
-      if let password = route.origin.password { setup.string(CURLOPT_PASSWORD, password) }
-    }
     // Empty: none, whatever the environment says.
     setup.string(CURLOPT_PROXY, proxy?.text ?? "")
     setup.string(CURLOPT_NOPROXY, "")
   }
 
-  private func setConnection(_ setup: inout EasyOptions, _ sockets: OpenSockets) {
+  /// The login and the cookies for this hop's host. libcurl looks them up, but never follows a redirect itself, and
+  /// forgets them with the handle. So no entry's password can go to another host, as it did when libcurl followed
+  /// (CVE-2024-11053, CVE-2025-0167).
+  private func setLogin(_ setup: inout EasyOptions, _ handle: EasyHandle, _ network: NetworkOptions) {
+    let (user, password) = route.withCredentials ? (route.origin.user, route.origin.password) : (nil, nil)
+    if user != nil || password != nil {
+      if let user { setup.string(CURLOPT_USERNAME, user) }
+      if let password { setup.string(CURLOPT_PASSWORD, password) }
+    } else if let netrc = network.netrc, route.mayUseOwnLogin {
+      handle.hasOwnSecrets = true
+      setup.long(CURLOPT_NETRC, Int(CURL_NETRC_OPTIONAL.rawValue))
+      setup.string(CURLOPT_NETRC_FILE, netrc)
+    }
+    guard let jar = shared.jar, jar.isUsable, url.scheme.isHTTP else { return }
+    // A job's own field takes their place: two would be sent.
+    if route.withCredentials, request.headers.contains(where: { $0.lowercased().hasPrefix("cookie:") }) { return }
+    handle.hasOwnSecrets = true
+    jar.attach(&setup)
+  }
+
+  private func setTLS(_ setup: inout EasyOptions, _ network: NetworkOptions) {
+    if let file = network.authorities {
+      setup.string(CURLOPT_CAINFO, file)
+      if proxy?.scheme == "https" { setup.string(CURLOPT_PROXY_CAINFO, file) }
+    }
+    guard let certificate = network.certificate else { return }
+    setup.string(CURLOPT_SSLCERT, certificate)
+    setup.string(CURLOPT_SSLKEY, network.certificateKey ?? certificate)
+    // Otherwise OpenSSL asks for the password of an encrypted key on the terminal, and all transfers wait.
+    setup.string(CURLOPT_KEYPASSWD, "")
+  }
+
+  private func setConnection(_ setup: inout EasyOptions, _ network: NetworkOptions, _ sockets: OpenSockets) {
+    setTLS(&setup, network)
     setup.long(CURLOPT_NOSIGNAL, 1)
     // Otherwise a transfer that gives up on a name waits for the resolver's thread, and all others with it.
     setup.long(CURLOPT_QUICK_EXIT, 1)
@@ -42,7 +71,7 @@ extension Exchange {
     setup.long(CURLOPT_TCP_KEEPALIVE, 1)
     setup.flag(CURLOPT_FRESH_CONNECT, connection.mustBeFresh || request.needsFreshConnection)
     let family =
-      switch request.addressFamily {
+      switch network.addressFamily == .any ? request.addressFamily : network.addressFamily {
       case .any: CURL_IPRESOLVE_WHATEVER
       case .ipv4: CURL_IPRESOLVE_V4
       case .ipv6: CURL_IPRESOLVE_V6

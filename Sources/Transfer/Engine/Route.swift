@@ -59,6 +59,10 @@ struct Route {
     redirect = nil
   }
 
+  /// Whether the worker's own login for the host may be sent. Not in the clear where only a redirect names the host:
+  /// whoever is in between on any http could redirect to any host, and read the password.
+  var mayUseOwnLogin: Bool { url.scheme.channel != .plain || url.hasSameOrigin(as: origin) }
+
   /// The value of Referer for this hop, as browsers send it by default (Referrer Policy,
   /// strict-origin-when-cross-origin): the page for the job's own origin, no more than its host for others, and nothing
   /// from https to http (RFC 9110, 10.1.3).

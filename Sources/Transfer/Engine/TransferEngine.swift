@@ -11,8 +11,6 @@ package final class TransferEngine {
   private static let timerInterval: Milliseconds = 250
   /// Milliseconds between two looks at a sink that is full. It empties within a few.
   private static let sinkInterval: Int32 = 1
-  /// Idle easy handles kept.
-  private static let poolLimit = 16
 
   /// Must be called once (curl_global_init(3)).
   private static let globalInit = curl_global_init(ccurl_global_default())
@@ -21,7 +19,8 @@ package final class TransferEngine {
   private let multi: UnsafeMutableRawPointer
   /// Kept until the multi handle is gone, which closes the last of them.
   private let sockets = OpenSockets()
-  private var pool: [EasyHandle] = []
+  private var pool = HandlePool()
+  private var jars = CookieJars()
   private(set) var running: [FetchRequest.ID: Running] = [:]
   /// Exchanges whose next hop begins at the next poll.
   private var toStart: [Exchange] = []
@@ -52,7 +51,7 @@ package final class TransferEngine {
 
   /// A fetch that runs keeps the engine alive, so none is left.
   deinit {
-    pool = []
+    pool = HandlePool()
     curl_multi_cleanup(multi)
   }
 
@@ -62,8 +61,11 @@ package final class TransferEngine {
   package func fetch(_ request: FetchRequest, into sink: any FetchSink) async -> FetchResult {
     precondition(running[request.id] == nil, "two fetches with one id")
     let url: URLParts
+    let jar: CookieJar?
     do throws(TransferFailure) {
       url = try request.checked(allowing: options.protocols)
+      if let problem = options.network.problem { throw problem }
+      jar = try jars.jar(for: request, options.network.cookies)
     } catch {
       return FetchResult(end: .failed(error))
     }
@@ -72,12 +74,16 @@ package final class TransferEngine {
       allowance(ofGroup: request.group)
       ?? limiter.newAllowance(rate: request.bytesPerSecond, group: request.group, at: now)
     let exchange = Exchange(
-      request, url: url, sink: sink, options: options, allowance: allowance, sockets: sockets, now: now)
+      request, url: url, sink: sink, options: options, shared: GroupShare(allowance: allowance, jar: jar),
+      sockets: sockets, now: now)
     return await withCheckedContinuation { continuation in
       running[request.id] = Running(exchange: exchange, continuation: continuation)
       toStart.append(exchange)
     }
   }
+
+  /// Forgets the cookies that servers set in fetches of a group. None of them runs any more.
+  package func forget(_ group: FetchRequest.ID) { jars.remove(group) }
 
   /// Ends the fetch with that id at once with `.cancelled`: its sink is not called any more. Does nothing if it is not
   /// running. May be called from a sink.
@@ -106,7 +112,7 @@ package final class TransferEngine {
     let exchanges = toStart
     toStart = []
     for exchange in exchanges where exchange.handle == nil {
-      guard let handle = pool.popLast() ?? EasyHandle() else {
+      guard let handle = pool.take() else {
         finish(exchange, .failed(TransferFailure(code: .outOfMemory, message: "out of memory")))
         continue
       }
@@ -251,11 +257,7 @@ package final class TransferEngine {
     guard let handle = exchange.releaseHandle() else { return }
     let code = curl_multi_remove_handle(multi, handle.pointer)
     // A reset keeps the last errno (CURLINFO_OS_ERRNO(3)), so a handle that failed is not used again.
-    guard reusable, code == CURLM_OK, pool.count < Self.poolLimit else { return }
-    curl_easy_reset(handle.pointer)
-    // A handle keeps its buffer while others are on its HTTP/2 connection (libcurl 7.88), and from then on refuses
-    // another size.
-    if ccurl_set_long(handle.pointer, CURLOPT_BUFFERSIZE, options.bufferSize) == CURLE_OK { pool.append(handle) }
+    if reusable, code == CURLM_OK { pool.put(handle, bufferSize: options.bufferSize) }
   }
 
   private func failAll(_ code: CURLMcode) {
@@ -269,6 +271,8 @@ package final class TransferEngine {
 }
 
 extension Exchange {
+  fileprivate var allowance: RateAllowance { shared.allowance }
+
   fileprivate var rateMember: RateLimiter.Member {
     RateLimiter.Member(allowance: allowance, rate: request.bytesPerSecond, isPaused: isPaused)
   }

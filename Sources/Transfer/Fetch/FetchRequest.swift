@@ -37,7 +37,8 @@ package struct FetchRequest: Sendable {
   package var maxRedirects: Int
   /// Bytes per second of the body, on average; nil for no limit but the engine's.
   package var bytesPerSecond: UInt64?
-  /// Fetches of one group share one rate limit; nil for a fetch on its own.
+  /// Fetches of one group share one rate limit, and the cookies that servers set: see ``TransferEngine/forget(_:)``.
+  /// nil for a fetch on its own.
   package var group: ID?
   /// Uses HTTP/1.1 only: its framing distinguishes a complete body from a cut one, and each fetch has its own
   /// connection.

@@ -51,6 +51,8 @@ package struct TransferFailure: Error, Equatable, Sendable {
     /// More came than the answer announced.
     case surplus
     case outOfMemory
+    /// A file of this machine cannot be read.
+    case local
   }
 
   /// Why the fetch failed.

@@ -4,6 +4,9 @@ internal import CCurl
 /// a time, and for several after one another.
 final class EasyHandle {
   let pointer: UnsafeMutableRawPointer
+  /// It was told of a netrc file or of cookies. A reset leaves some of that (curl_easy_reset(3)), so the handle is for
+  /// one transfer.
+  var hasOwnSecrets = false
   private var fields: UnsafeMutablePointer<curl_slist>?
   /// CURLOPT_ERRORBUFFER(3).
   let errorBuffer = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))

@@ -37,15 +37,17 @@ package struct ProxyRules: Sendable {
   private var proxies: [Scheme: Proxy] = [:]
   private let exceptions: String
 
-  /// - Parameter variable: the value of an environment variable; nil if it is not set.
-  init(variable: (String) -> String?) {
+  /// - Parameters:
+  ///   - instead: the proxy for all schemes, instead of those that the environment names.
+  ///   - variable: the value of an environment variable; nil if it is not set.
+  init(instead: Proxy? = nil, variable: (String) -> String?) {
     func value(_ names: [String]) -> String? { names.lazy.compactMap(variable).first { !$0.isEmpty } }
     let fallback = value(["all_proxy", "ALL_PROXY"])
-    for scheme in Scheme.allCases { proxies[scheme] = (value(scheme.proxyVariables) ?? fallback).map { Proxy($0) } }
+    for scheme in Scheme.allCases {
+      proxies[scheme] = instead ?? (value(scheme.proxyVariables) ?? fallback).map { Proxy($0) }
+    }
     exceptions = value(["no_proxy", "NO_PROXY"]) ?? ""
   }
-
-  package static var ofEnvironment: ProxyRules { ProxyRules { name in getenv(name).map { String(cString: $0) } } }
 
   /// The proxy for a URL; nil for a direct connection.
   func proxy(for url: URLParts) -> Proxy? {

@@ -63,42 +63,4 @@ import Testing
     #expect(result.exitStatus == 1, "\(result)")
     #expect(try spool.lastFailure("failed/a")["code"] == "http-407")
   }
-
-  /// A real one, which asks for a password, and serves the same job when it gets that.
-  @Test(.enabled("needs tinyproxy and openssl") { try await Need.areMet(.program("tinyproxy"), .tls) })
-  func tinyproxy() async throws {
-    let origin = try simpleServer()
-    let authority = try await CertificateAuthority()
-    let front = try await TLSFront(to: origin, authority: authority, announcesEnd: true)
-    let directory = try TemporaryDirectory()
-    let port = try freePort()
-    let log = "\(directory.path)/log"
-    try writeFile(
-      "\(directory.path)/conf",
-      Array(
-        "Port \(port)\nListen 127.0.0.1\nTimeout 60\nMaxClients 20\nLogFile \"\(log)\"\nBasicAuth us3r pa55word\n".utf8)
-    )
-    let proxy = try RunningCommand(["/usr/bin/tinyproxy", "-d", "-c", "\(directory.path)/conf"])
-    defer { proxy.send(signal: SIGTERM) }
-    try await waitUntil("tinyproxy listens") { isListening(port) }
-    let spool = try TemporarySpool()
-    try spool.drop("plain", "url: \(origin.url("/plain"))\nattempts: 1\n")
-    try spool.drop("tunnel", "url: \(front.url("/tunnel"))\nattempts: 1\n")
-    for (user, code) in [("", "proxy"), ("us3r:pa55word@", "done")] {
-      let text = "http://\(user)127.0.0.1:\(port)"
-      let result = try await spoolrun(
-        "--once", "--cacert", authority.certificate, spool.root, environment: ["http_proxy": text, "https_proxy": text])
-      #expect(secrets.filter { "\(result)".contains($0) } == [], "\(result)")
-      for job in ["plain", "tunnel"] {
-        if code == "done" {
-          #expect(spool.places(of: job) == ["done/\(job)"], "\(result)")
-          #expect(try spool.lines("done/\(job)").last?["attempts"] == "1")
-        } else {
-          let record = try spool.lastFailure("partial/\(job)")
-          #expect(record["code"] == code && record["reason"]?.contains("127.0.0.1:\(port)") == true, "\(record)")
-          try spool.makeDue(job)
-        }
-      }
-    }
-  }
 }

@@ -21,11 +21,17 @@ func checkJob(_ bytes: [UInt8]) throws(Violation) {
   try require(compacted.journal == job.journal, "compacted, its journal says something else")
   try require(compacted.request.urls.map(\.text) == job.request.urls.map(\.text), "compacted, it is another job")
 
+  try require(job.request.network == NetworkKeys(), "a job has what is the worker's own")
   let defaults = bytes.withUnsafeBytes { JobText($0, defaults: true) }
   try require(
     defaults.request.urls.isEmpty && defaults.request.output == nil && defaults.request.expected.size == nil
       && !defaults.request.expected.provesContent && defaults.journal.isEmpty,
     "defaults hold what belongs to one job")
+  let text = defaults.request.text
+  if defaults.defect == nil, text.utf8.count <= JobText.maximumRequest {
+    let written = Array(text.utf8).withUnsafeBytes { JobText($0, defaults: true) }
+    try require(written.defect == nil && written.request.text == text, "defaults are written as others")
+  }
 }
 
 private func parsed(_ bytes: some Sequence<UInt8>) -> JobText { Array(bytes).withUnsafeBytes { JobText($0) } }

@@ -165,7 +165,7 @@ import Testing
       "expires: 2026-01-01", "timeout: 1", "max-size: 1G", "limit-rate: 1M", "min-rate: 1k", "connections: 4",
       "user-agent: a b", "referer: https://h/",
     ]
-    #expect(lines.count == JobKey.all.count { !$0.isRepeatable })
+    #expect(lines.count == JobKey.ofJobs.count { !$0.isRepeatable })
     for line in lines {
       #expect(request("\(line)\n\(line)").defect?.reason.contains("given twice") == true, "\(line)")
     }
@@ -235,7 +235,8 @@ import Testing
     "url: https://h/a", "output: a/ü b", "output: a/b/", "root: music", "size: 4294967296", "crc32: 1C291CA3",
     "sha1: \(hex(40))", "type: image/* text/plain", "digests: sha256",
     "digests: crc32 sha256 sha512 sha1 md5", "header: A: b=c", "header: X:",
-    "header@a.example: A: b", "user-agent: Mozilla/5.0 (a; b)", "referer: https://h/page?x=1", "overwrite: yes", "overwrite: no", "attempts: 12", "expires: 2026-12-01T00:00:00Z",
+    "header@a.example: A: b", "user-agent: Mozilla/5.0 (a; b)", "referer: https://h/page?x=1", "overwrite: yes",
+    "overwrite: no", "attempts: 12", "expires: 2026-12-01T00:00:00Z",
     "timeout: 1m", "timeout: 90s 7d", "timeout: 61m 5h", "max-size: 1025", "max-size: 1023k", "max-size: 3G",
     "limit-rate: 2M", "min-rate: 0 over 5m", "min-rate: 1k over 36h", "connections: 4",
   ])
@@ -255,7 +256,7 @@ import Testing
       "expires: 2026-12-01T00:00:00Z", "timeout: 30s 12h",
       "max-size: 1G", "limit-rate: 1M", "min-rate: 2k over 10m", "connections: 4",
     ]
-    #expect(Set(lines.map { $0.prefix { $0 != ":" && $0 != "@" } }) == Set(JobKey.all.map { $0.name[...] }))
+    #expect(Set(lines.map { $0.prefix { $0 != ":" && $0 != "@" } }) == Set(JobKey.ofJobs.map { $0.name[...] }))
     let text = lines.map { $0 + "\n" }.joined()
     #expect(parsed(text).defect == nil)
     #expect(parsed(text).request.text == text, "in the order of the table")

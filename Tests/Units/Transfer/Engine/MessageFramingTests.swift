@@ -148,7 +148,9 @@ import Testing
     }
     let authority = try await CertificateAuthority()
     let front = try await TLSFront(to: server, authority: authority, announcesEnd: announced)
-    let driver = try Driver(.init(caFile: authority.authority))
+    var network = NetworkOptions()
+    network.authorities = authority.authority
+    let driver = try Driver(.init(network: network))
     let outcome = await driver.fetch(front.url("/a"))
     #expect(outcome.body == Self.payload)
     #expect(outcome.failure?.code == (announced ? nil : .cut))

@@ -71,7 +71,8 @@ import Testing
       try reply.respond("302 Found", ["Location: \(request.target == "/a" ? "/b" : away.url("/c"))"], body: [])
     }
     let driver = try Driver()
-    for (page, others) in [("http://me:pw@p.example:81/x?q=1#f", "http://p.example:81/"), ("https://p.example/x", nil)] {
+    for (page, others) in [("http://me:pw@p.example:81/x?q=1#f", "http://p.example:81/"), ("https://p.example/x", nil)]
+    {
       let outcome = await driver.fetch(home.url("/a")) {
         $0.referer = page
         $0.userAgent = "Browser/1 (x)"

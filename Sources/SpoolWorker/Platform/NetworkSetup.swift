@@ -1,0 +1,139 @@
+internal import Glibc
+package import Spool
+internal import SystemPackage
+package import Transfer
+
+/// Makes the worker's ``NetworkOptions`` of what `defaults` says. Looks at the files that it names, because libcurl
+/// goes on without those that it cannot read.
+package struct NetworkSetup {
+  /// How servers are reached.
+  package private(set) var options: NetworkOptions
+  /// What a person should know although the worker can run.
+  package private(set) var warnings: [String] = []
+  private let directory: String
+  private let home: String?
+
+  /// - Parameters:
+  ///   - directory: the absolute path of the spool, to which the paths in `defaults` are relative.
+  ///   - home: the user's home directory, for `~/`; nil if it is not known.
+  /// - Throws: ``Defect`` with a line of `defaults`.
+  package init(_ keys: NetworkKeys, directory: String, home: String?) throws(Defect) {
+    (self.directory, self.home) = (directory, home)
+    options = NetworkOptions(proxy: keys.proxy)
+    switch keys.ipVersion {
+    case .four: options.addressFamily = .ipv4
+    case .six: options.addressFamily = .ipv6
+    case nil: break
+    }
+    options.authorities = try keys.authorities.map { file throws(Defect) in try place("cacert", file).path }
+    try useCertificate(keys)
+    if let file = keys.netrc, file.text != "no" {
+      let netrc = try secret("netrc", file.text == "yes" ? .init("~/.netrc", line: file.line) : file)
+      try check(netrc: netrc)
+      options.netrc = netrc.path
+    }
+    try useCookies(keys.cookies)
+  }
+
+  private mutating func useCertificate(_ keys: NetworkKeys) throws(Defect) {
+    guard let certificate = keys.certificate else {
+      if let key = keys.certificateKey { throw Defect(line: key.line, reason: "key: is of no use without cert:") }
+      return
+    }
+    guard let key = keys.certificateKey else {
+      options.certificate = try secret("cert", certificate).path
+      return
+    }
+    options.certificate = try place("cert", certificate).path
+    options.certificateKey = try secret("key", key).path
+  }
+
+  /// A login needs the cookies that its server sets, so there are cookies wherever there are logins.
+  private mutating func useCookies(_ named: NetworkKeys.File?) throws(Defect) {
+    switch named?.text {
+    case "no": break
+    case nil: options.cookies = options.netrc == nil ? .none : .session(file: nil)
+    case "yes": options.cookies = .session(file: nil)
+    case _?:
+      guard let named else { break }
+      let file = try secret("cookies", named)
+      try check(cookies: file)
+      options.cookies = .session(file: file.path)
+    }
+  }
+
+  // MARK: files
+
+  /// A file that can be read.
+  private struct Place {
+    let key: String
+    let path: String
+    let line: Int?
+
+    func defect(_ reason: String) -> Defect { Defect(line: line, reason: "\(key): \(escaped(path))\(reason)") }
+  }
+
+  private func place(_ key: String, _ file: NetworkKeys.File) throws(Defect) -> Place {
+    var path = file.text
+    if path.hasPrefix("~/"), let home, home.hasPrefix("/") {
+      path = home + path.dropFirst()
+    } else if !path.hasPrefix("/") {
+      path = "\(directory)/\(path)"
+    }
+    let place = Place(key: key, path: path, line: file.line)
+    let mode = try mode(place)
+    guard mode & S_IFMT == S_IFREG else { throw place.defect(" is not a regular file") }
+    guard access(path, R_OK) == 0 else { throw place.defect(": \(Errno(rawValue: errno))") }
+    return place
+  }
+
+  private func mode(_ place: Place) throws(Defect) -> mode_t {
+    var status = stat()
+    guard stat(place.path, &status) == 0 else { throw place.defect(": \(Errno(rawValue: errno))") }
+    return status.st_mode
+  }
+
+  /// A file that nobody else should be able to read.
+  private mutating func secret(_ key: String, _ file: NetworkKeys.File) throws(Defect) -> Place {
+    let place = try place(key, file)
+    if try mode(place) & (S_IRGRP | S_IROTH) != 0 {
+      warnings.append(place.defect(" can be read by other users: use chmod 600").description)
+    }
+    return place
+  }
+
+  private mutating func check(netrc place: Place) throws(Defect) {
+    let words = try contents(place).split(separator: 0x0A).map { $0.drop { $0 == 0x20 || $0 == 0x09 } }
+    let hasDefault = words.contains { line in line.prefix { $0 > 0x20 }.elementsEqual("default".utf8) }
+    guard hasDefault else { return }
+    warnings.append(
+      place.defect(" has an entry `default`, which goes to every host that a job names").description)
+  }
+
+  /// Browsers' extensions also export cookies as JSON, of which libcurl would read none.
+  private mutating func check(cookies place: Place) throws(Defect) {
+    switch CookieFile.check(try contents(place)) {
+    case .valid: break
+    case .empty: warnings.append(place.defect(" has no cookies").description)
+    case .defect(let line):
+      throw place.defect(" line \(line) is no cookie in Netscape's format, which has 7 fields with tabs between them")
+    }
+  }
+
+  private func contents(_ place: Place) throws(Defect) -> [UInt8] {
+    do {
+      let descriptor = try FileDescriptor.open(place.path, .readOnly, options: .closeOnExec)
+      return try descriptor.closeAfter {
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+          let count = try buffer.withUnsafeMutableBytes { try descriptor.read(into: $0) }
+          if count == 0 { return bytes }
+          bytes += buffer[..<count]
+        }
+      }
+    } catch {
+      throw place.defect(": \(error)")
+    }
+  }
+}

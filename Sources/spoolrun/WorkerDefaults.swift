@@ -1,0 +1,45 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Spool
+internal import SpoolWorker
+internal import SystemPackage
+internal import Transfer
+
+extension WorkerOptions {
+  /// Takes in what the spool's `defaults` say, and prints what a person should know of it.
+  /// - Parameter authorities: of `--cacert`, which takes the place of `cacert:`.
+  /// - Throws: the exit status, after a message.
+  mutating func takeDefaults(of spool: Spool, authorities: String?) throws {
+    let name = "\(escaped(spool.location))/defaults"
+    do {
+      defaults = try spool.defaults()
+      network = try defaults.networkOptions(of: spool) { Terminal.error("\(name): \($0)") }
+    } catch {
+      Terminal.error("\(name): \(error)")
+      throw ExitStatus.configuration.code
+    }
+    guard let authorities else { return }
+    guard access(authorities, R_OK) == 0 else {
+      Terminal.error("--cacert \(escaped(authorities)): \(Errno(rawValue: Glibc.errno))")
+      throw ExitStatus.configuration.code
+    }
+    network.authorities = authorities
+  }
+}
+
+extension JobRequest {
+  /// How `defaults` have servers reached.
+  /// - Parameter warn: gets what a person should know of it.
+  /// - Throws: ``Defect``.
+  func networkOptions(of spool: Spool, warn: (String) -> Void) throws(Defect) -> NetworkOptions {
+    if network == NetworkKeys() { return NetworkOptions() }
+    guard let directory = realpath(spool.location, nil) else {
+      throw Defect(line: nil, reason: "the spool: \(Errno(rawValue: Glibc.errno))")
+    }
+    defer { free(directory) }
+    let setup = try NetworkSetup(
+      network, directory: String(cString: directory), home: getenv("HOME").map { String(cString: $0) })
+    setup.warnings.forEach(warn)
+    return setup.options
+  }
+}

@@ -1,0 +1,82 @@
+import TestSupport
+import Testing
+
+@testable import Transfer
+
+/// Whom cookies go to, and for how long.
+@Suite(
+  .timeLimit(.minutes(30)),
+  .enabled("needs \(Need.tls.name)") { try await Need.tls.isMet() })
+struct CookieTests {
+  private func line(_ host: String, _ name: String, path: String = "/", isSecure: Bool = false) -> String {
+    "\(host)\tFALSE\t\(path)\t\(isSecure ? "TRUE" : "FALSE")\t0\t\(name)\tvalue\n"
+  }
+
+  @Test func ofAFileGoToTheirHosts() async throws {
+    let hosts = try await TwoHosts()
+    let file = try hosts.file(
+      "# Netscape HTTP Cookie File\n" + line("localhost", "l") + "#HttpOnly_" + line("127.0.0.1", "i")
+        + line("other.example", "o") + line("127.0.0.1", "deep", path: "/deep"))
+    let driver = try hosts.driver { $0.cookies = .session(file: file) }
+    for _ in 1...2 {
+      _ = await driver.fetch(hosts.https("localhost", "/go?" + hosts.http("127.0.0.1", "/deep/x")))
+    }
+    _ = await driver.fetch(hosts.http("127.0.0.1", "/x"))
+    _ = await driver.fetch(hosts.http("127.0.0.1", "/x")) { $0.headers = ["Cookie: own=1"] }
+    let two = ["localhost l=value", "127.0.0.1 deep=value; i=value"]
+    #expect(hosts.told("cookie") == two + two + ["127.0.0.1 i=value", "127.0.0.1 own=1"])
+  }
+
+  /// Those that a server sets come back to it, within the group, and to nobody else.
+  @Test func ofServersLastAsLongAsTheGroup() async throws {
+    let hosts = try await TwoHosts { request in
+      request.target.hasPrefix("/go") ? ["Set-Cookie: s=\(request.nth)", "Set-Cookie: f=x; Domain=127.0.0.1"] : []
+    }
+    let driver = try hosts.driver { $0.cookies = .session(file: nil) }
+    let group: @Sendable (inout FetchRequest) -> Void = { $0.group = 7 }
+    _ = await driver.fetch(hosts.http("localhost", "/go?/a"), change: group)
+    _ = await driver.fetch(hosts.http("localhost", "/b"), change: group)
+    _ = await driver.fetch(hosts.http("127.0.0.1", "/c"), change: group)
+    _ = await driver.fetch(hosts.http("localhost", "/d"))
+    await driver.forget(7)
+    _ = await driver.fetch(hosts.http("localhost", "/e"), change: group)
+    #expect(
+      hosts.told("cookie") == [
+        "localhost ", "localhost s=1", "localhost s=1", "127.0.0.1 ", "localhost ", "localhost ",
+      ])
+  }
+
+  @Test func noneWithoutBeingAsked() async throws {
+    let hosts = try await TwoHosts { _ in ["Set-Cookie: s=1"] }
+    let driver = try hosts.driver { _ in }
+    _ = await driver.fetch(hosts.http("localhost", "/go?/a")) { $0.group = 7 }
+    #expect(hosts.told("cookie") == ["localhost ", "localhost "])
+  }
+
+  @Test func aJarThatIsFull() throws {
+    try Libcurl.load()
+    let jar = try #require(CookieJar(file: nil))
+    for line in ["SET-COOKIE: a=b\r\n", "Set-Cookies: c\r\n"] {
+      for _ in 1...10 { Array((line + String(repeating: "x", count: 1 << 17)).utf8).withUnsafeBytes { jar.note($0) } }
+      #expect(!jar.isUsable)
+    }
+    let other = try #require(CookieJar(file: nil))
+    for _ in 1...10 { [UInt8](repeating: 0x78, count: 1 << 18).withUnsafeBytes { other.note($0) } }
+    #expect(other.isUsable)
+  }
+
+  @Test(
+    arguments: [
+      ("", .empty), ("# Netscape HTTP Cookie File\n\r\n", .empty), ("h\tTRUE\t/\tFALSE\t0\tn\tv\n", .valid),
+      ("#HttpOnly_h\tTRUE\t/\tFALSE\t0\tn\tv\r\n# end", .valid), ("h\tFALSE\t/\tFALSE\t0\tn\n", .valid),
+      ("\n[{\"domain\": \"h\"}]\n", .defect(line: 2)), ("h TRUE / FALSE 0 n v\n", .defect(line: 1)),
+      ("h\t/\tTRUE\tFALSE\t0\tn\tv\n", .defect(line: 1)),
+    ] as [(String, CookieFile.Verdict)])
+  func theFormOfAFile(text: String, expected: CookieFile.Verdict) {
+    #expect(CookieFile.check(Array(text.utf8)) == expected)
+  }
+}
+
+extension Driver {
+  func forget(_ group: FetchRequest.ID) { engine.forget(group) }
+}
