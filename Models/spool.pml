@@ -261,7 +261,7 @@ scan: /* Lookout.read; and of the claim Spool.take: its first looks, open */
     }
     if
     :: from == NEW && seen[w].some ->
-      atomic { /* Spool.noteRequeued */
+      atomic { /* Spool.noteArrival */
         APPENDED(w, j); requeued = 1;
         jrn[j].vino = (jrn[j].receipt -> jrn[j].vino : 0);
 #ifdef BUG_REQUEUE_FORGETS

@@ -28,7 +28,7 @@ package final class Spool: Sendable {
     directory = try system.open(AT_FDCWD, Path(location), O_RDONLY | O_DIRECTORY).shared()
     root = directory.number
     device = try directory.status().device
-    for directory in Directory.allCases where directory != .files {
+    for directory in Directory.allCases where directory.isIndispensable {
       do throws(SpoolError) {
         guard try system.status(root, Path(directory)).isDirectory else {
           throw SpoolError(call: .open, path: "\(escaped(location))/\(directory.rawValue)", errno: .notDirectory)
@@ -103,7 +103,11 @@ package final class Spool: Sendable {
   /// Begins to read `directory`; gives ignored names as well.
   /// - Throws: ``SpoolError``.
   package func stream(_ directory: Directory) throws(SpoolError) -> DirectoryStream {
-    DirectoryStream(try system.open(root, Path(directory), O_RDONLY | O_DIRECTORY))
+    do throws(SpoolError) {
+      return DirectoryStream(try system.open(root, Path(directory), O_RDONLY | O_DIRECTORY))
+    } catch  where error.errno == .noSuchFileOrDirectory && directory == .urgent {
+      return DirectoryStream()
+    }
   }
 
   /// The names in `directory` without a leading dot. A file that moves meanwhile may be missed or listed twice
@@ -123,6 +127,16 @@ package final class Spool: Sendable {
   package func status(_ directory: Directory, _ name: FileName) throws(SpoolError) -> FileStatus? {
     do throws(SpoolError) {
       return try system.status(root, Path(directory, name))
+    } catch  where error.errno == .noSuchFileOrDirectory {
+      return nil
+    }
+  }
+
+  /// When names in `directory` last changed, in seconds since the epoch; nil where there is no such directory.
+  /// - Throws: ``SpoolError``.
+  package func modified(_ directory: Directory) throws(SpoolError) -> Int64? {
+    do throws(SpoolError) {
+      return try system.status(root, Path(directory)).modified
     } catch  where error.errno == .noSuchFileOrDirectory {
       return nil
     }

@@ -128,6 +128,7 @@ struct JobColumns {
   /// The next attempt, silence, and what went wrong.
   private func remark(_ job: JobStatus) -> String {
     var parts: [String] = []
+    if let priority = job.priority, priority != .normal { parts.append("\(priority.rawValue) priority") }
     if let next = job.next, job.state == .retrying {
       parts.append(next <= now ? "due now" : "next in \(shortDuration(next.seconds - now.seconds))")
     }

@@ -15,6 +15,7 @@ struct JobReading {
     let journal = text.journal
     let request = text.request.inheriting(defaults)
     var status = JobStatus(name, state)
+    status.priority = text.priority(inheriting: defaults)
     status.bytes = data?.size
     status.total = request.expected.size ?? (data == nil ? nil : journal.data.version?.size)
     status.attemptLimit = request.attempts ?? JobRequest.defaultAttempts

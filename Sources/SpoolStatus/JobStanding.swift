@@ -39,7 +39,7 @@ package struct StandingReader {
     guard let status = try spool.status(place.directory, place.name) else { return nil }
     let now = Timestamp.now()
     switch place.directory {
-    case .new: return .waiting
+    case .new, .urgent: return .waiting
     case .hold: return .paused
     case .done: return .done
     case .cur:

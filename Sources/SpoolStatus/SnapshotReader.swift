@@ -21,6 +21,7 @@ package struct SnapshotReader {
     // In the order in which jobs move. `cur/` is read a second time for jobs that came from `partial/` meanwhile.
     let paused = try list(.hold, &snapshot)
     let waiting = try list(.new, &snapshot)
+    let urgent = try list(.urgent, &snapshot)
     let claims = try list(.cur, &snapshot)
     let partial = try list(.partial, &snapshot)
     let all = Set(claims)
@@ -39,8 +40,11 @@ package struct SnapshotReader {
     try addFailed(failed, defaults, &snapshot)
     try add(.paused, .hold, smallest(paused, limit), defaults, &snapshot)
     snapshot.counts[.paused, default: 0] += max(0, paused.count - limit)
-    snapshot.counts[.waiting] = waiting.count
-    snapshot.jobs[.waiting] = smallest(waiting, limit).map { JobStatus($0, .waiting) }
+    snapshot.counts[.waiting] = urgent.count + waiting.count
+    let first = smallest(urgent, limit)
+    snapshot.jobs[.waiting] =
+      first.map { waits($0, .high) }
+      + smallest(waiting, limit - first.count).enumerated().map { waits($1, priority($1, defaults, number: $0)) }
     snapshot.counts[.done] = done.count
     for name in done.prefix(Self.receiptsRead) {
       if try spool.job(.done, name)?.journal.publication.receipt?.unproven != nil { snapshot.unproven += 1 }
@@ -50,6 +54,25 @@ package struct SnapshotReader {
 
   /// How many receipts are read: there may be a million.
   package static let receiptsRead = 1000
+
+  private func waits(_ name: FileName, _ priority: Priority?) -> JobStatus {
+    var job = JobStatus(name, .waiting)
+    job.priority = priority
+    return job
+  }
+
+  /// The priority of a job in `new/`; nil if it is one of very many, or this user may not read it.
+  private func priority(_ name: FileName, _ defaults: JobRequest, number: Int) -> Priority? {
+    guard number < Self.waitingRead else { return nil }
+    do throws(SpoolError) {
+      return try spool.job(.new, name)?.priority(inheriting: defaults)
+    } catch {
+      return nil
+    }
+  }
+
+  /// How many waiting jobs' texts are read.
+  private static let waitingRead = 1000
 
   // MARK: listing
 

@@ -45,6 +45,7 @@ package struct JobStatus: Sendable {
   package var problem: Problem?
   /// The claim's owner: `HOST.PID.TAG`.
   package var worker: String?
+  package var priority: Priority?
 
   package init(_ name: FileName, _ state: JobState) {
     self.name = name

@@ -46,6 +46,7 @@ extension JobStatus {
       ("attempt-limit", .count(attemptLimit)),
       ("next", .optional(next)),
       ("worker", .optional(worker)),
+      ("priority", .optional(priority?.rawValue)),
       ("error", problem?.json ?? .null),
     ])
   }

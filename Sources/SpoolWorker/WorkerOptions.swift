@@ -22,8 +22,8 @@ package struct WorkerOptions: Sendable {
   package var protocols: Set<Scheme> = [.http, .https]
   /// How servers are reached.
   package var network = NetworkOptions()
-  /// Bytes per second of all transfers together; nil for no limit.
-  package var limitRate: UInt64?
+  /// The rate limits of all transfers together. Those that a clause applies to share its rate. nil for no limit.
+  package var limitRate: RateRules?
   /// Maximum bytes of a payload, whatever the job says; nil for no limit.
   package var maxSize: UInt64?
   /// Bytes to keep free on the spool's file system. No job starts while fewer are free.
@@ -50,6 +50,12 @@ package struct WorkerOptions: Sendable {
   static let mostCommits = 200
 
   package init() {}
+
+  /// Reads ``limitRate`` as a person gave it; nil for no limit.
+  /// - Throws: ``Defect``.
+  package mutating func setLimitRate(_ text: String?) throws(Defect) {
+    limitRate = if let text { try RateRules.read(text) } else { nil }
+  }
 
   /// Files, directories and sockets that a worker normally has open at most.
   package var descriptors: Int { jobs * 5 + Self.mostCommits * 3 + 64 }

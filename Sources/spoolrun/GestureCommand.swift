@@ -84,7 +84,7 @@ struct GestureRun {
     do throws(SpoolError) {
       return try spool.perform(gesture, name, in: directory)
     } catch  where gesture.directories.allSatisfy({ spool.concernsOneFile(error, in: $0) }) {
-      fail("\(gesture.rawValue): \(error)")
+      fail("\(gesture.command): \(error)")
       return nil
     }
   }
@@ -105,7 +105,7 @@ struct GestureRun {
     case .moved(let from, let to): say("\(from.display) -> \(to.display)")
     case .due(let place): say("\(place.display): next attempt now")
     case .removed(let place): say("\(place.display) removed")
-    case .unchanged(let place): say("\(place.display): nothing to \(gesture.rawValue)")
+    case .unchanged(let place): say("\(place.display): nothing to \(gesture.command)")
     case .ambiguous(let places):
       let all = places.map(\.display).joined(separator: ", ")
       fail("\(name): several jobs have this name: \(all); name the directory as well")
@@ -113,7 +113,7 @@ struct GestureRun {
       fail("\(place.display) cannot be moved: \(other.display) has the same name")
     case .directory(let place): fail("\(place.display) is a directory, not a job: remove it with rm -r")
     case .notFound(let elsewhere):
-      let place = elsewhere.map { "\(name): nothing to \(gesture.rawValue): it is \($0.display)" }
+      let place = elsewhere.map { "\(name): nothing to \(gesture.command): it is \($0.display)" }
       fail(place ?? "\(name): no such job")
     case .restless(let place): fail("\(place.display) keeps moving: try again")
     }
@@ -122,7 +122,7 @@ struct GestureRun {
   private func say(_ line: String) { if isVerbose { Terminal.print(line) } }
 
   private func fail(_ error: SpoolError) -> any Error {
-    Terminal.error("\(gesture.rawValue): \(error)")
+    Terminal.error("\(gesture.command): \(error)")
     return ExitStatus(error).code
   }
 

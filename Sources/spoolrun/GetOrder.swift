@@ -53,7 +53,7 @@ struct GetOrder {
     switch place.directory {
     case .done:
       if let outcome = try check(old) { return outcome }
-    case .new, .cur:
+    case .new, .urgent, .cur:
       if news == nil { return .ordered }
     case .partial:
       if news == nil {

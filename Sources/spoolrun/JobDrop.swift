@@ -21,7 +21,7 @@ struct JobDrop {
     }
     do throws(SpoolError) {
       if ifNew, let finding = try JobPresence(spool: spool).find(request, as: name) { return tell(finding) }
-      tell(try spool.drop(request.text, as: try freeName()))
+      tell(try spool.drop(request.text, as: try freeName(), request.priority))
     } catch {
       Terminal.error("the job cannot be dropped: \(error)")
       throw ExitStatus(error).code
@@ -39,12 +39,13 @@ struct JobDrop {
   }
 
   /// The rest is said in a terminal, and if the job got another name.
-  private func tell(_ dropped: JobName) {
+  private func tell(_ drop: (name: JobName, directory: Directory)) {
+    let dropped = drop.name
     Terminal.print(dropped.display)
     guard dropped != name || Terminal.isErrorTerminal else { return }
     let why = dropped == name ? "" : ", because there is a job \(name.display) already"
     let output = JobPlan.output(of: request).map { "; output: \(escaped($0))" } ?? ""
-    Terminal.error("\(dropped.display): new\(why)\(output)")
+    Terminal.error("\(dropped.display): \(drop.directory.rawValue)\(why)\(output)")
   }
 
   private func tell(_ finding: JobPresence.Finding) {

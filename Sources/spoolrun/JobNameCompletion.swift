@@ -16,7 +16,7 @@ enum JobNameCompletion {
     // A shell that completes has no place for an error.
     guard let spool = try? Spool(location(words), owner: owner, boot: boot) else { return [] }
     let found: [FileName]
-    if let gesture = words.lazy.compactMap({ Gesture(rawValue: $0) }).first {
+    if let gesture = words.lazy.compactMap({ word in Gesture.allCases.first { $0.command == word } }).first {
       found = ((try? spool.jobs(for: gesture, in: gesture.sources)) ?? []).map(\.name)
     } else {
       found = (try? spool.list(.done)) ?? []

@@ -57,7 +57,9 @@ struct Run: ParsableCommand {
 
   @Option(
     name: .long,
-    help: ArgumentHelp("Maximum bytes per second of all transfers together, such as 2M.", valueName: "rate"))
+    help: ArgumentHelp(
+      "Maximum bytes per second of all transfers together, such as 2M, or 'low 500k, 2M 08:00-23:00, none'.",
+      valueName: "rate"))
   var limitRate: String?
 
   @Option(
@@ -108,15 +110,19 @@ struct Run: ParsableCommand {
     if let size = try bytes("--chunk-size", chunkSize), !(1024...1 << 30).contains(size) {
       throw ValidationError("--chunk-size must be from 1k to 1G")
     }
-    // The same minimum as in a job: it catches 2 instead of 2M.
-    if let rate = try bytes("--limit-rate", limitRate), rate < 1024 {
-      throw ValidationError("--limit-rate must be at least 1k bytes per second, such as 500k or 2M")
-    }
+    var options = WorkerOptions()
+    try setLimitRate(&options)
     _ = try bytes("--max-size", maxSize)
     _ = try bytes("--min-free", minFree)
     if unmeteredOnly, gate != nil { throw ValidationError("--unmetered-only and --gate cannot be used together") }
     guard let schemes, !schemes.isEmpty else {
       throw ValidationError("--protocols must be a list of http, https, ftp, ftps and sftp, such as http,https,sftp")
+    }
+  }
+
+  private func setLimitRate(_ options: inout WorkerOptions) throws {
+    do throws(Defect) { try options.setLimitRate(limitRate) } catch {
+      throw ValidationError("--limit-rate \(error.reason)")
     }
   }
 
@@ -241,7 +247,7 @@ struct Run: ParsableCommand {
     options.chunkSize = try bytes("--chunk-size", chunkSize) ?? options.chunkSize
     options.directory = try directory.map { try absolute($0) }
     options.protocols = schemes ?? []
-    options.limitRate = try bytes("--limit-rate", limitRate)
+    try setLimitRate(&options)
     options.maxSize = try bytes("--max-size", maxSize)
     options.minFree = try bytes("--min-free", minFree) ?? 0
     options.gate = unmeteredOnly ? .unmeteredOnly : gate.map { Gate($0) }

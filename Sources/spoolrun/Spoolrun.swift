@@ -12,7 +12,9 @@ enum Main {
       exit(ExitStatus.usage.rawValue)
     }
     let commands = Spoolrun.commandNames
-    let given = LeadingSpool.moved(in: Array(arguments.dropFirst()), commands: commands)
+    let given = Prioritise.spelled(
+      in: LeadingSpool.moved(
+        in: Array(arguments.dropFirst()), commands: commands + [Prioritise.otherSpelling]))
     DashedName.refuse(in: given)
     if let complaint = Suggestion.complaint(about: given, commands: commands) {
       Terminal.error(complaint)
@@ -49,7 +51,7 @@ struct Spoolrun: ParsableCommand {
     version: "0.2.0",
     subcommands: [
       Get.self, Run.self, Init.self, Add.self, Verify.self, Status.self, Hold.self, Release.self, Retry.self,
-      Cancel.self,
+      Prioritise.self, Cancel.self,
       Clean.self,
     ],
     defaultSubcommand: Run.self)

@@ -10,6 +10,7 @@ enum Suggestion {
     ("hold", ["pause", "suspend", "stop", "freeze"]),
     ("release", ["resume", "unpause", "continue", "unhold", "thaw"]),
     ("retry", ["rerun", "redo", "restart", "requeue", "again"]),
+    ("prioritise", ["priority", "urgent", "bump", "raise", "promote", "nice", "renice", "hurry"]),
     ("cancel", ["rm", "remove", "delete", "del", "abort", "kill", "drop"]),
     ("status", ["ls", "list", "show", "info", "jobs", "queue", "ps", "stat", "top", "watch"]),
     ("verify", ["check", "test", "validate"]),

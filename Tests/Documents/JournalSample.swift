@@ -26,6 +26,7 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
     }
     let lines: [JournalLine] = [
       .requeued(now),
+      .urgent(now),
       .started(
         now, attempt: 1, worker: WorkerID(host: "alpha", process: 1, tag: 2), boot: "b", mirror: 1, url: "https://a"),
       .response(version, at: 0, part: 1),

@@ -7,7 +7,7 @@ package final class TemporarySpool: Sendable {
   package let root: String
 
   /// The states that a job can be in, by directory.
-  package static let states = ["new", "cur", "partial", "done", "failed", "hold"]
+  package static let states = ["new", "urgent", "cur", "partial", "done", "failed", "hold"]
 
   /// - Parameter place: where to make it, if not in a temporary directory; whoever owns that removes it.
   package init(in place: String? = nil) throws {

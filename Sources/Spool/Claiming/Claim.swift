@@ -20,7 +20,9 @@ package final class Claim {
   private var needsNewline: Bool
   /// A `requeued:` line that ``text`` does not know ends the file.
   package let isRequeueNoted: Bool
-  /// When the file of a job from `new/` was written; nil for any other job.
+  /// The priority that it was chosen with.
+  package var priority = Priority.normal
+  /// When the file of a job that was dropped was written; nil for any other job.
   package internal(set) var dropped: Timestamp?
   /// The error of an fsync of the file, until a copy has taken its place.
   package internal(set) var lostWrites: SpoolError?

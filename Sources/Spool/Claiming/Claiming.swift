@@ -21,7 +21,7 @@ extension Spool {
   /// Bytes of a job file with its journal; a longer file is no job.
   package static let maximumJobFile = 16 << 20
 
-  /// Takes the job `name` from `origin` (`new`, `partial`, or `cur` for a take-over): lock, judge, rename to a name of
+  /// Takes the job `name` from `origin` (`new`, `urgent`, `partial`, or `cur` for a take-over): lock, judge, rename to a name of
   /// our own, confirm.
   /// - Parameters:
   ///   - now: the time by the clock of the spool's file system.
@@ -51,7 +51,7 @@ extension Spool {
     let found: FileStatus?
     do throws(SpoolError) {
       found = try status(origin, name)
-    } catch  where error.errno == .permissionDenied && origin == .new {
+    } catch  where error.errno == .permissionDenied && origin.takesDrops {
       // Another user's file system may be mounted there (fuse(4)).
       return .barred(Defect(line: nil, reason: "cannot be examined: \(error.errno)"))
     }
@@ -62,7 +62,7 @@ extension Spool {
     // Another worker may have claimed and parked it since it was found.
     if origin == .partial, !isForced, !Self.isDue(status.modified, at: now.seconds) { return .notDue(status.modified) }
     if try isInHand(job, from: origin) { return .unavailable }
-    if origin == .new, let unfinished = try unfinished(source, status, now: now) { return .unfinished(unfinished) }
+    if origin.takesDrops, let unfinished = try unfinished(source, status, now: now) { return .unfinished(unfinished) }
     do throws(SpoolError) {
       return try claim(job, source, origin, now: now)
     } catch  where error.errno == .noSuchFileOrDirectory {
@@ -152,7 +152,7 @@ extension Spool {
   /// - Returns: false where the claim's name is in use, or the file has moved.
   private func rename(_ candidate: inout Candidate, _ text: JobText, isSound: Bool) throws(SpoolError) -> Bool {
     let source = candidate.source
-    if candidate.origin == .new {
+    if candidate.origin.takesDrops {
       candidate.job = Self.withoutOwner(candidate.job, text)
       // Also before the rename: a worker that takes the claim over uses the data of that name.
       if !candidate.isNamed, try isTaken(candidate.job, source) { candidate.job = try freeName(like: candidate.job) }
@@ -162,13 +162,7 @@ extension Spool {
     // rename(2) would replace our own claim of another job of this name: that one comes first. It may be this very one,
     // which this process let go of when the spool failed under it.
     if !candidate.isNamed, source != target, try status(.cur, name) != nil { return false }
-    if candidate.origin == .new, candidate.isOurs, isSound, !text.journal.isEmpty {
-      // Before the rename: in cur/, a journal that ends with a failure means that the move to failed/ is still to be
-      // made.
-      try noteRequeued(candidate.file, text)
-      candidate.isRequeueNoted = true
-      candidate.status = try candidate.file.status()
-    }
+    if candidate.isOurs, isSound { try noteArrival(&candidate, text) }
     if !candidate.isNamed {
       // Before the rename: with the time of its last change, a claim would look like a dead worker's to other hosts. A
       // file that is not ours gets its time when it is replaced.
@@ -203,19 +197,36 @@ extension Spool {
     let claim = Claim(
       spool: self, job: candidate.job, origin: candidate.origin, file: candidate.file.shared(), identity: moved,
       text: text, isRequeueNoted: candidate.isRequeueNoted)
-    if candidate.origin == .new { claim.dropped = Timestamp(seconds: candidate.found.modified) }
+    if candidate.origin.takesDrops { claim.dropped = Timestamp(seconds: candidate.found.modified) }
     if !isOurs { try claim.replaceFile(by: judgement.bytes) }
     try claim.dropTornTail()
-    guard let defect = judgement.defect else { return .claimed(claim) }
+    guard let defect = judgement.defect else {
+      // The copy of another user's file has no such line.
+      if !isOurs, claim.origin == .urgent, !text.isMarkedUrgent { try claim.append(.urgent(.now())) }
+      return .claimed(claim)
+    }
     try claim.append(Self.record(of: defect))
     try claim.giveUp()
     return .rejected(claim.job.fileName, defect)
   }
 
-  /// Begins a fresh budget of attempts for a job that came again through `new/`.
-  private func noteRequeued(_ file: borrowing OwnedFile, _ text: JobText) throws(SpoolError) {
-    if text.hasTornTail { try file.truncate(to: Int64(text.completeLength)) }
-    try file.write(Array(JournalLine.requeued(.now()).text.utf8), at: Int64(text.completeLength))
+  /// Journals how the job came. A fresh budget of attempts begins if it has a journal already, and if it came through
+  /// `urgent/`, its later attempts go first as well.
+  ///
+  /// To be called before the rename: in cur/, a journal that ends with a failure means that the move to failed/ is still
+  /// to be made.
+  private func noteArrival(_ candidate: inout Candidate, _ text: JobText) throws(SpoolError) {
+    guard candidate.origin.takesDrops else { return }
+    candidate.isRequeueNoted = !text.journal.isEmpty
+    let isUrgencyNew = candidate.origin == .urgent && !text.isMarkedUrgent
+    guard candidate.isRequeueNoted || isUrgencyNew else { return }
+    let now = Timestamp.now()
+    let lines =
+      (candidate.isRequeueNoted ? JournalLine.requeued(now).text : "")
+      + (isUrgencyNew ? JournalLine.urgent(now).text : "")
+    if text.hasTornTail { try candidate.file.truncate(to: Int64(text.completeLength)) }
+    try candidate.file.write(Array(lines.utf8), at: Int64(text.completeLength))
+    candidate.status = try candidate.file.status()
   }
 
   /// Undoes the claim's rename. Where another job has taken the name meanwhile, the file stays in `cur/`, to be taken

@@ -1,3 +1,5 @@
+internal import SystemPackage
+
 /// Moves that a crash cut between their two steps: the file has two names, and the older one goes.
 extension Spool {
   /// Completes the move of a claimed, locked file that has several names.
@@ -13,8 +15,14 @@ extension Spool {
       if try completeMove(job, source, status) { return false }
       try removeDropped(job, status)
       return true
-    case .new: return try !completeClaim(source, status)
+    case .new:
+      if try isUrgent(job, source, status) { return false }
+      return try !completeClaim(source, status)
+    case .urgent:
+      try removeFormer(of: job, status)
+      return try !completeClaim(source, status)
     case .partial:
+      if try isUrgent(job, source, status) { return false }
       try removeClaims(of: job, source, status)
       return true
     default: return true
@@ -38,11 +46,33 @@ extension Spool {
     return false
   }
 
-  /// The rename from `new/` into `cur/`, cut by a power failure: btrfs can have made the second name durable and kept
-  /// the first. The name in `new/` goes.
+  /// The rename from `new/` or `urgent/` into `cur/`, cut by a power failure: btrfs can have made the second name durable
+  /// and kept the first. The name that it was dropped by goes.
   private func removeDropped(_ job: JobName, _ status: FileStatus) throws(SpoolError) {
-    guard let other = try self.status(.new, job.fileName), other.isSameFile(as: status) else { return }
-    try system.unlink(root, Path(.new, job.fileName))
+    for directory in Directory.allCases where directory.takesDrops {
+      try removeDouble(Path(directory, job.fileName), of: status)
+    }
+  }
+
+  /// The rename into `urgent/`, seen from the old name, which goes.
+  /// - Returns: whether it was so.
+  private func isUrgent(_ job: JobName, _ source: Path, _ status: FileStatus) throws(SpoolError) -> Bool {
+    guard let other = try self.status(.urgent, job.fileName), other.isSameFile(as: status) else { return false }
+    try system.unlink(root, source)
+    return true
+  }
+
+  /// The same, seen from the new name.
+  private func removeFormer(of job: JobName, _ status: FileStatus) throws(SpoolError) {
+    for directory in [Directory.new, .partial] { try removeDouble(Path(directory, job.fileName), of: status) }
+  }
+
+  /// Removes `path` if it is another name of the file.
+  private func removeDouble(_ path: Path, of status: FileStatus) throws(SpoolError) {
+    do throws(SpoolError) {
+      if try system.status(root, path).isSameFile(as: status) { try system.unlink(root, path) }
+    } catch  where error.errno == .noSuchFileOrDirectory {
+    }
   }
 
   /// The same, seen from the name in `new/`.

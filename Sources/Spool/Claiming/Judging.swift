@@ -35,14 +35,14 @@ extension Spool {
   func isInHand(_ job: JobName, from origin: Directory) throws(SpoolError) -> Bool {
     if origin == .cur { return false }
     // If it cannot be read, the claim itself reports why.
-    let job = origin == .new ? Self.withoutOwner(job, try? self.job(.new, job.fileName)) : job
+    let job = origin.takesDrops ? Self.withoutOwner(job, try? self.job(origin, job.fileName)) : job
     if try status(.cur, ClaimName.fileName(job, owner)) == nil { return false }
-    // Where data has the name, a job from `new/` gets another one.
+    // Where data has the name, a job that was dropped gets another one.
     if origin == .partial { return true }
     return try status(.partial, job.part) == nil
   }
 
-  /// The name of a job in `new/`. If it was moved there from `cur/` with the owner's suffix left on, as its journal
+  /// The name of a job that was dropped. If it was moved there from `cur/` with the owner's suffix left on, as its journal
   /// shows, that suffix is no part of it.
   static func withoutOwner(_ job: JobName, _ text: @autoclosure () -> JobText?) -> JobName {
     guard let claim = ClaimName(job.fileName), let owner = claim.owner,
@@ -112,7 +112,7 @@ extension Spool {
     if isHuge || text.isTooLong { return invalid("\(status.size) bytes: a job has at most 64 KiB") }
     if text.hasTornTail && !text.isTornByWorker(in: origin) || status.size == 0 {
       // A cut line may look like a defect, so the missing newline alone counts, whatever else is wrong.
-      if origin == .new, Self.isYoung(status, at: now) { return Judgement(bytes: bytes, text: nil) }
+      if origin.takesDrops, Self.isYoung(status, at: now) { return Judgement(bytes: bytes, text: nil) }
       if status.size == 0 { return invalid("empty: a job is at least one line with a URL") }
       return invalid("the last line has no newline: the file may be incomplete")
     }

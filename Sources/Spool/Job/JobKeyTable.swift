@@ -48,6 +48,9 @@ extension JobKey {
   package static let referer = JobKey(
     "referer", \.referer, .pageURL, valueName: "url", help: "URL of the page that leads to the file, for Referer.")
 
+  package static let priority = JobKey(
+    "priority", \.priority, .priority, valueName: "class", help: "Which jobs start first: high, normal or low.")
+
   private static let handling = [
     header,
     userAgent,
@@ -64,12 +67,15 @@ extension JobKey {
       help: "Idle time and optionally total time, such as '60s 7d'."),
     JobKey(
       "max-size", \.maxSize, .largestSize, valueName: "size", help: "Refuse a larger file, such as 2G."),
-    JobKey("limit-rate", \.limitRate, .rate, valueName: "rate", help: "Maximum bytes per second, such as 2M."),
+    JobKey(
+      "limit-rate", \.limitRate, .rate, valueName: "rate",
+      help: "Maximum bytes per second, such as 2M, or by the time of day, such as '2M 08:00-23:00, none'."),
     JobKey(
       "min-rate", \.minRate, .minimumRate, valueName: "rate",
       help: "Minimum bytes per second, such as '1k over 5m'; 0 for none."),
     JobKey(
       "connections", \.connections, .number(JobRequest.connectionRange), valueName: "n",
       help: "Number of connections, at most 32. (default: the worker's)"),
+    priority,
   ]
 }

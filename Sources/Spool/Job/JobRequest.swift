@@ -45,14 +45,15 @@ package struct JobRequest: Sendable, Equatable {
   package var timeout: Timeout?
   /// The largest payload to accept, in bytes.
   package var maxSize: UInt64?
-  /// Bytes per second.
-  package var limitRate: UInt64?
+  /// The maximum rate of the transfer.
+  package var limitRate: RateRules?
   /// The rate below which a transfer counts as stalled.
   package var minRate: MinimumRate?
   /// The number of connections for one transfer.
   package var connections: Int?
   /// Of `defaults` alone, and not inherited.
   package var network = NetworkKeys()
+  package var priority: Priority?
 
   package init() {}
 

@@ -50,11 +50,11 @@ package struct JobText: Sendable {
     if !isDefaults { noteURLs() }
   }
 
-  /// Whether the torn tail is a line that a worker wrote, and so did not happen. A job from another directory than
-  /// `new/` was whole when it was claimed. A job in `new/` that has a journal may have a torn line from a person, who
-  /// still writes it or was interrupted.
+  /// Whether the torn tail is a line that a worker wrote, and so did not happen. A job from a directory for drops that
+  /// has a journal may have a torn line from a person, who still writes it or was interrupted. Any other job was whole
+  /// when it was claimed.
   func isTornByWorker(in origin: Directory) -> Bool {
-    origin == .new ? tailBeginsJournal && !journal.isEmpty : tornTailIsJournal
+    origin.takesDrops ? tailBeginsJournal && !journal.isEmpty : tornTailIsJournal
   }
 
   private static func beginsJournal(_ tail: Slice<UnsafeRawBufferPointer>) -> Bool {

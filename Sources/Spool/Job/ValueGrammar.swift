@@ -83,10 +83,16 @@ extension ValueGrammar<UInt64> {
     "a number of bytes, such as 500M or 2G", read: { byteCount($0).flatMap { $0 > 0 ? $0 : nil } },
     write: byteCountText)
 
-  /// With a minimum, because a person who writes 2 means 2M.
+}
+
+extension ValueGrammar<RateRules> {
   static let rate = ValueGrammar(
-    "bytes per second, at least 1k, such as 500k or 2M", read: { byteCount($0).flatMap { $0 >= 1024 ? $0 : nil } },
-    write: byteCountText)
+    read: { (written) throws(InvalidValue) in try RateRules(written.text) }, write: { WrittenValue(text: $0.text) })
+}
+
+extension ValueGrammar<Priority> {
+  static let priority = ValueGrammar(
+    "high, normal or low", read: { Priority(rawValue: $0) }, write: { $0.rawValue })
 }
 
 extension ValueGrammar<Bool> {
@@ -152,7 +158,9 @@ extension ValueGrammar<MinimumRate> {
     write: { "\(byteCountText($0.bytesPerSecond)) over \(durationText($0.seconds))" })
 }
 
-private func words(_ text: String) -> [Substring] { text.split(whereSeparator: { $0 == " " || $0 == "\t" }) }
+func words(_ text: some StringProtocol) -> [Substring] {
+  Substring(text).split(whereSeparator: { $0 == " " || $0 == "\t" })
+}
 
 /// `text` without blanks and tabs around it.
 package func trimmed(_ text: Substring) -> Substring {

@@ -2,6 +2,8 @@
 package struct Journal: Sendable, Equatable {
   /// Whether there was no line of a known key.
   package private(set) var isEmpty = true
+  /// Whether the job came through `urgent/`.
+  package private(set) var isUrgent = false
   /// Who worked on the job, and how that ended.
   package private(set) var attempts = Attempts()
   /// How far the data is known.
@@ -19,6 +21,7 @@ package struct Journal: Sendable, Equatable {
   package mutating func apply(_ key: JournalKey, _ fields: Fields) {
     let entry = JournalEntry(key: key, fields: fields)
     isEmpty = false
+    isUrgent = isUrgent || key == .urgent
     attempts.endsInFailure = key == .failed
     guard entry.isComplete else { return }
     attempts.apply(entry)
@@ -94,7 +97,7 @@ extension Journal {
         if entry.failureCode?.isMismatch == true { mismatches += 1 }
       case .done:
         (isOpen, openStarts) = (false, 0)
-      case .response, .checkpoint, .verified: break
+      case .urgent, .response, .checkpoint, .verified: break
       }
     }
   }
@@ -137,7 +140,7 @@ extension Journal {
           softMark = entry.mark ?? softMark
         }
         if entry.failureCode == .io || entry.fields["lost"] == "yes" { lostWrites = true }
-      case .requeued, .started, .cleared, .verified, .done: break
+      case .requeued, .urgent, .started, .cleared, .verified, .done: break
       }
     }
   }
@@ -162,7 +165,7 @@ extension Journal {
       case .interrupted, .failed:
         fetched &+= entry.number("fetched") ?? 0
         unrecordedFrom = nil
-      case .checkpoint, .cleared, .verified, .done: break
+      case .urgent, .checkpoint, .cleared, .verified, .done: break
       }
     }
   }
@@ -270,7 +273,7 @@ extension Journal {
         receipt = Receipt(output: output, directory: entry.fields["directory"], unproven: entry.fields["unproven"])
         receiptTime = entry.time
         published = verified
-      case .response, .checkpoint, .cleared, .interrupted: break
+      case .urgent, .response, .checkpoint, .cleared, .interrupted: break
       }
     }
   }

@@ -1,6 +1,6 @@
 /// The keys with which the worker records what happened to a job (spool.5, JOURNAL).
 package enum JournalKey: String, CaseIterable, Sendable {
-  case requeued, started, response, checkpoint, cleared, interrupted, failed, verified, done
+  case requeued, urgent, started, response, checkpoint, cleared, interrupted, failed, verified, done
 }
 
 /// One journal line as it is read. A field that is missing or cannot be read is nil, as in lines from another version.

@@ -1,6 +1,7 @@
 /// One line that the worker writes (spool.5, JOURNAL).
 package enum JournalLine: Sendable {
   case requeued(Timestamp)
+  case urgent(Timestamp)
   case started(Timestamp, attempt: Int, worker: WorkerID, boot: String, mirror: Int, url: String)
   case response(RemoteVersion, at: UInt64, part: UInt64)
   case checkpoint(Mark)
@@ -16,6 +17,7 @@ package enum JournalLine: Sendable {
   package var key: JournalKey {
     switch self {
     case .requeued: .requeued
+    case .urgent: .urgent
     case .started: .started
     case .response: .response
     case .checkpoint: .checkpoint
@@ -30,7 +32,7 @@ package enum JournalLine: Sendable {
   /// What follows the key.
   package var fields: Fields {
     switch self {
-    case .requeued(let time), .cleared(let time): Fields("\(time)")
+    case .requeued(let time), .urgent(let time), .cleared(let time): Fields("\(time)")
     case .started(let time, let attempt, let worker, let boot, let mirror, let url):
       Fields("\(time)").with("attempt", attempt).with("worker", worker.text).with("boot", boot)
         .with("mirror", mirror).with("url", url)

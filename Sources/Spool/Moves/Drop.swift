@@ -4,21 +4,24 @@ internal import SystemPackage
 extension Spool {
   /// Drops a job as every tool should: writes it whole in `tmp/`, makes it durable, and moves it to `new/` without
   /// replacing another job.
-  /// - Returns: the name that the job got: `name`, or with `~2`, `~3`, … where it was taken.
+  /// - Parameter priority: a job of high priority goes to `urgent/`, if this user may drop there.
+  /// - Returns: where the job is: with the name `name`, or with `~2`, `~3`, … where that was taken.
   /// - Throws: ``SpoolError``; nothing is left of the job then.
-  package func drop(_ text: String, as name: JobName) throws(SpoolError) -> JobName {
+  package func drop(_ text: String, as name: JobName, _ priority: Priority? = nil) throws(SpoolError)
+    -> (name: JobName, directory: Directory)
+  {
     let isForeign = try isForeignDrop()
     var file = try temporaryDrop(of: Array(text.utf8), as: name, isForeign: isForeign)
     let temporary = file.path
     do throws(SpoolError) {
       try file.fsync()
-      let target = try enter(temporary, as: name, isForeign: isForeign)
+      let target = try enter(temporary, as: name, isForeign: isForeign, priority)
       if isForeign {
         // A user who may only drop cannot open the directory to sync it.
-        file.path = Path(.new, target.fileName)
+        file.path = Path(target.directory, target.name.fileName)
         try file.syncFileSystem()
       } else {
-        try flush(.new).run()
+        try flush(target.directory).run()
       }
       return target
     } catch {
@@ -47,15 +50,23 @@ extension Spool {
     return file
   }
 
-  /// Moves a job from `tmp/` to `new/` without replacing another.
-  /// - Returns: the name that it got: `name`, or with a number where it was taken.
-  func enter(_ temporary: Path, as name: JobName, isForeign: Bool) throws(SpoolError) -> JobName {
+  /// Moves a job from `tmp/` to `new/`, or to `urgent/`, without replacing another.
+  /// - Returns: where it is: with the name `name`, or with a number where that was taken.
+  func enter(_ temporary: Path, as name: JobName, isForeign: Bool, _ priority: Priority?) throws(SpoolError)
+    -> (name: JobName, directory: Directory)
+  {
+    var directory: Directory = priority == .high ? .urgent : .new
+    var isProvided = false
     var target = name
     var attempt = 1
     while true {
       do throws(SpoolError) {
-        try moveNoReplace(temporary, Path(.new, target.fileName))
-        return target
+        try moveNoReplace(temporary, Path(directory, target.fileName))
+        return (target, directory)
+      } catch  where directory == .urgent && [.noSuchFileOrDirectory, .permissionDenied].contains(error.errno) {
+        // If this user may drop into `new/` only, the text there says that it is urgent.
+        if isForeign || isProvided { directory = .new } else { try provideUrgent() }
+        isProvided = true
       } catch  where error.errno == .fileExists && attempt < Self.mostTries {
         attempt += 1
         target = isForeign ? name.numbered(Self.number(ofTry: attempt)) : try freeName(like: name)

@@ -11,7 +11,7 @@ extension Spool {
   static func number(ofTry attempt: Int) -> Int { attempt <= 100 ? attempt : .random(in: 101...999_999_999) }
 
   /// Whether an older job has this name, so that `NAME.part` is that job's.
-  /// - Parameter source: the job that asks, in `new/`.
+  /// - Parameter source: the job that asks, where it was dropped.
   func isTaken(_ job: JobName, _ source: Path) throws(SpoolError) -> Bool {
     let directories = [Directory.cur, .partial, .hold, .failed]
     // Of two claims without data, the first to lock it has the name (`PartFile.open`): no need to look through `cur/`.
@@ -20,7 +20,9 @@ extension Spool {
     }
     // A paused job whose name still has its owner's suffix; or the very name, where `source` still had the suffix.
     if try list(.hold).contains(where: { ClaimName($0)?.job == job }) { return true }
-    if source != Path(.new, job.fileName), try status(.new, job.fileName) != nil { return true }
+    if source.name != job.fileName {
+      for directory in [Directory.new, .urgent] where try status(directory, job.fileName) != nil { return true }
+    }
     // In the order in which a job moves, and in reverse: a job that is parked between two looks is seen by one of them.
     if try !places(of: job.fileName, in: directories).isEmpty { return true }
     return try !places(of: job.fileName, in: directories.reversed()).isEmpty
@@ -36,7 +38,7 @@ extension Spool {
       if candidate == job || claimed.contains(candidate) { continue }
       if try status(.partial, candidate.part) != nil { continue }
       var isFree = true
-      for directory in [Directory.new, .partial, .done, .failed, .hold]
+      for directory in [Directory.new, .urgent, .partial, .done, .failed, .hold]
       where try status(directory, candidate.fileName) != nil {
         isFree = false
       }

@@ -4,14 +4,26 @@ internal import SystemPackage
 /// What a person does to jobs with `mv`, `touch` and `rm` (spool.5, Steering).
 package enum Gesture: String, CaseIterable, Sendable {
   case hold, release, retry, cancel
+  /// Gives a waiting job another priority.
+  case high, normal, low
+
+  /// The gesture's command.
+  package var command: String {
+    switch self {
+    case .hold, .release, .retry, .cancel: rawValue
+    case .high, .normal, .low: "prioritise"
+    }
+  }
 
   /// The directories whose jobs it applies to.
   package var sources: [Directory] {
     switch self {
-    case .hold: [.new, .cur, .partial]
+    case .hold: [.new, .urgent, .cur, .partial]
     case .release: [.hold]
     case .retry: [.partial, .failed]
-    case .cancel: [.new, .cur, .partial, .hold, .failed]
+    case .cancel: [.new, .urgent, .cur, .partial, .hold, .failed]
+    case .high: [.new, .partial]
+    case .normal, .low: [.new, .urgent, .partial]
     }
   }
 
@@ -22,6 +34,8 @@ package enum Gesture: String, CaseIterable, Sendable {
     case .release: sources + [.new]
     case .retry: sources + [.new]
     case .cancel: sources
+    case .high: sources + [.urgent]
+    case .normal, .low: sources + [.hold]
     }
   }
 
@@ -29,9 +43,10 @@ package enum Gesture: String, CaseIterable, Sendable {
   var settled: [Directory] {
     switch self {
     case .hold: [.hold]
-    case .release: [.new, .cur, .partial]
-    case .retry: [.new, .cur]
-    case .cancel: []
+    case .release: [.new, .urgent, .cur, .partial]
+    case .retry: [.new, .urgent, .cur]
+    case .cancel, .normal, .low: []
+    case .high: [.urgent, .cur]
     }
   }
 }
@@ -113,11 +128,16 @@ extension Spool {
       return try move(place, to: .new, name)
     case (.retry, _): return try move(place, to: .new, name)
     case (.cancel, _): return try remove(place, name)
+    case (.high, _):
+      try provideUrgent()
+      return try move(place, to: .urgent, name)
+    case (.normal, _): return try setPriority(.normal, of: place, name)
+    case (.low, _): return try setPriority(.low, of: place, name)
     }
   }
 
   /// One rename that replaces nothing.
-  private func move(_ place: JobPlace, to directory: Directory, _ name: FileName) throws(SpoolError) -> GestureOutcome {
+  func move(_ place: JobPlace, to directory: Directory, _ name: FileName) throws(SpoolError) -> GestureOutcome {
     let target = Path(directory, name)
     do throws(SpoolError) {
       try moveNoReplace(place.path, target)
@@ -195,6 +215,9 @@ extension Spool {
       // A symbolic link, for example, waits for no attempt, and cannot be opened.
       guard !name.isData else { return false }
       return try status(.partial, name)?.isRegular ?? false
+    case (_, .normal), (_, .low):
+      guard !name.isData, let status = try status(directory, name) else { return false }
+      return status.isRegular && status.size <= Self.maximumJobFile
     case (.partial, _): return !name.isData
     case (.failed, .retry):
       // A thing that is no regular file would be rejected again.

@@ -30,7 +30,7 @@ package final class GroupDrop {
   package func drop(_ text: [UInt8], as name: JobName) throws(SpoolError) {
     try undoing { () throws(SpoolError) in
       let file = try spool.temporaryDrop(of: text, as: name, isForeign: isForeign)
-      group.append(WrittenJob(path: file.path, name: name))
+      group.append(WrittenJob(path: file.path, name: name, isUrgent: JobText.saysHighPriority(text)))
       if fileSystem == nil { try file.fsync() }
     }
     if group.count >= groupSize { try enter() }
@@ -43,7 +43,9 @@ package final class GroupDrop {
     try settle()
     if let fileSystem { return try fileSystem.sync() }
     // A user who may only drop cannot open the directory to sync it.
-    if isForeign { try spool.directory.syncFileSystem() } else { try spool.flush(.new).run() }
+    if isForeign { return try spool.directory.syncFileSystem() }
+    try spool.flush(.new).run()
+    if try spool.modified(.urgent) != nil { try spool.flush(.urgent).run() }
   }
 
   /// Begins to move the group to `new/`, after the one before it.
@@ -78,6 +80,8 @@ package final class GroupDrop {
 private struct WrittenJob: Sendable {
   let path: Path
   let name: JobName
+  /// Whether it goes to `urgent/` instead, if this user may drop there.
+  let isUrgent: Bool
 }
 
 extension Spool {
@@ -91,7 +95,7 @@ extension Spool {
     do throws(SpoolError) {
       try fileSystem?.sync()
       for job in jobs {
-        _ = try enter(job.path, as: job.name, isForeign: isForeign)
+        _ = try enter(job.path, as: job.name, isForeign: isForeign, job.isUrgent ? .high : nil)
         moved += 1
       }
     } catch {

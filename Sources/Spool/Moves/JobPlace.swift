@@ -43,7 +43,7 @@ extension Spool {
 
   /// The directories that contain jobs, in the order in which a job passes through them: a job that moves during a look
   /// is seen twice rather than not at all.
-  static let jobDirectories: [Directory] = [.new, .cur, .partial, .hold, .failed, .done]
+  static let jobDirectories: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .done]
 
   /// The places of the jobs of this name, by one look: a job that moves meanwhile may be missed or seen twice.
   /// - Throws: ``SpoolError``.
@@ -61,7 +61,7 @@ extension Spool {
 
   /// Whether there is a job of this name that a worker has begun: the same job, and not one that was dropped again.
   func isBegunJobPresent(_ name: FileName) throws(SpoolError) -> Bool {
-    var places = try self.places(of: name, in: [.new, .cur, .partial, .failed]).map { ($0.directory, $0.name) }
+    var places = try self.places(of: name, in: [.new, .urgent, .cur, .partial, .failed]).map { ($0.directory, $0.name) }
     places += try list(.hold).filter { ClaimName($0)?.job.fileName == name }.map { (.hold, $0) }
     // This worker has not written to a job that it may not read.
     return places.contains { directory, name in (try? job(directory, name))?.journal.isEmpty == false }
@@ -74,7 +74,7 @@ extension Spool {
     // This look settles nearly all cases: `new/` may be long, and is listed only after it.
     if try !places(of: name, in: directories).isEmpty { return true }
     // Moved out of cur/ with its owner's suffix left on.
-    for directory in [Directory.hold, .new] {
+    for directory in [Directory.hold, .new, .urgent] {
       if try list(directory).contains(where: { ClaimName($0)?.job.fileName == name }) { return true }
     }
     if try !places(of: name, in: directories).isEmpty { return true }

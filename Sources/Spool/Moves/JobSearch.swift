@@ -15,7 +15,9 @@ extension Spool {
   package func place(of name: JobName) throws(SpoolError) -> JobPlace? {
     // The most likely places first, which need no directory to be read. A job that moves meanwhile is found by one
     // of the two looks behind.
-    for directories in [[.done, .new, .partial, .failed, .hold], Self.jobDirectories, Self.jobDirectories.reversed()] {
+    for directories in [
+      [.done, .new, .urgent, .partial, .failed, .hold], Self.jobDirectories, Self.jobDirectories.reversed(),
+    ] {
       if let place = try places(of: name.fileName, in: directories).first { return place }
     }
     return nil

@@ -12,16 +12,19 @@ extension Spool {
     if place.directory != .hold { try moveNoReplace(place.path, paused.path) }
     // The worker that ran it may still write its last line.
     try waitUntilUnlocked(paused)
-    if let request { try replaceRequest(of: paused, by: request) }
+    if let request { try replaceText(of: paused) { Array(request.utf8) + JobText.journalLines(of: $0) } }
     try moveNoReplace(paused.path, Path(.new, job.fileName))
   }
 
-  private func replaceRequest(of place: JobPlace, by request: String) throws(SpoolError) {
+  /// Replaces a held job's file by one with another text, durably.
+  /// - Parameter modified: the time of modification that it gets, in seconds since the epoch; nil for now.
+  func replaceText(of place: JobPlace, modified: Int64? = nil, by text: ([UInt8]) -> [UInt8]) throws(SpoolError) {
     let old = try contents(place.path, limit: Self.maximumJobFile) ?? []
     let temporary = temporary(place.name)
     var file = try system.create(root, temporary, O_WRONLY | O_EXCL | O_NOFOLLOW)
     do throws(SpoolError) {
-      try file.write(Array(request.utf8) + JobText.journalLines(of: old), at: 0)
+      try file.write(text(old), at: 0)
+      if let modified { try file.setTimes(to: modified) }
       try file.fsync()
       try system.rename(root, temporary, place.path)
       file.path = place.path

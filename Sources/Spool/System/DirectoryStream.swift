@@ -3,12 +3,16 @@
 package final class DirectoryStream {
   private static let bufferSize = 32 * 1024
 
-  private let directory: OwnedFile
+  /// nil for a directory that need not exist, and does not.
+  private let directory: SharedFile?
   private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 8)
   private var filled = 0
   private var position = 0
 
-  init(_ directory: consuming OwnedFile) { self.directory = directory }
+  init(_ directory: consuming OwnedFile) { self.directory = directory.shared() }
+
+  /// Without a name.
+  init() { directory = nil }
 
   deinit { buffer.deallocate() }
 
@@ -17,7 +21,7 @@ package final class DirectoryStream {
     while true {
       if position == filled {
         position = 0
-        filled = try directory.readEntries(into: buffer)
+        filled = try directory?.readEntries(into: buffer) ?? 0
         if filled == 0 { return nil }
       }
       // struct linux_dirent64 (getdents64(2)): inode and offset, 8 bytes each, the entry's length at 16, the type at

@@ -12,6 +12,8 @@ enum JobStop: Error {
   case noSpace(String)
   /// The output root is missing or must not be published to, so the job waits for it.
   case noOutput(String)
+  /// A job of high priority needs the slot of this one, which is of low priority.
+  case outranked
   case failed(SpoolError)
 }
 

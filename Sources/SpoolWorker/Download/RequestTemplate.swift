@@ -13,7 +13,7 @@ struct RequestTemplate {
       id: id, url: mirror.url, headers: request.headers(for: mirror.parts.host),
       idleTimeoutSeconds: request.idleTimeout,
       floor: request.effectiveMinimumRate.map { RateFloor(bytesPerSecond: $0.bytesPerSecond, seconds: $0.seconds) },
-      totalTimeoutSeconds: request.totalTimeout, bytesPerSecond: request.limitRate, group: id)
+      totalTimeoutSeconds: request.totalTimeout, group: id)
     (common.userAgent, common.referer) = (request.userAgent, request.referer)
   }
 

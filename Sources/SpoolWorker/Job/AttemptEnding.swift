@@ -63,7 +63,7 @@ extension Attempt {
 
   /// Journals the failure and the time of the next attempt.
   private func write(_ failure: Failure) throws(SpoolError) -> FailureRecord {
-    let journal = claim.origin == .new ? Journal() : claim.text.journal
+    let journal = claim.origin.takesDrops ? Journal() : claim.text.journal
     let failure = RetryDecision.believed(failure, mismatches: journal.attempts.mismatches)
     let decision = RetryDecision.decide(
       failure, failures: account.number, request: claim.text.request.inheriting(environment.options.defaults),

@@ -27,7 +27,7 @@ extension Attempt {
   /// - Returns: whether the job came through `new/` again, so that its history does not count.
   private func begin() throws(SpoolError) -> Bool {
     let journal = claim.text.journal
-    let isRequeued = claim.origin == .new && !journal.isEmpty
+    let isRequeued = claim.origin.takesDrops && !journal.isEmpty
     account.number = (isRequeued ? 0 : journal.attempts.failures) + 1
     // A failed fsync has lost journal lines, or may have done so in a worker that died before it recorded the failure.
     if claim.isTakenOver || journal.data.lostWrites { try claim.renew() }

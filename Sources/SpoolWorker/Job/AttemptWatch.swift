@@ -5,7 +5,7 @@ extension Attempt {
   /// Stops the attempt. The first reason counts.
   func stop(_ reason: JobStop) {
     switch reason {
-    case .shutdown, .cancelled, .notOurs: hookStop.request()
+    case .shutdown, .cancelled, .notOurs, .outranked: hookStop.request()
     // The `failed` hook may still have to run.
     case .noSpace, .noOutput, .failed: break
     }

@@ -112,7 +112,7 @@ struct Commit {
     existing: Bool, unproven: String?, _ part: PartFile? = nil, mayHaveReceipt: Bool = false
   ) async throws {
     // The journal of a job that came through new/ again describes earlier runs, perhaps with a receipt.
-    let journal = claim.origin == .new ? Journal() : claim.text.journal
+    let journal = claim.origin.takesDrops ? Journal() : claim.text.journal
     if !mayHaveReceipt || journal.publication.receipt == nil {
       let now = Timestamp.now()
       let seconds = now.seconds - (journal.attempts.firstStarted ?? account.began).seconds
@@ -191,12 +191,12 @@ struct Commit {
     let data = try spool.status(.partial, claim.job.part)
     // A new job that is to replace a file must replace it, even if older data with the job's name is the same inode as
     // that file.
-    let isNew = overwrites && claim.origin == .new && journal.isEmpty
+    let isNew = overwrites && claim.origin.takesDrops && journal.isEmpty
     let isOwn = status.isRegular && data?.isSameFile(as: status) == true && !isNew
     if overwrites, !isOwn { return nil }
     // The payload may already be published: a person moved the job between the receipt and the move to done/, or a
     // crash came between the payload's name and the receipt. A payload that has changed since must not get a receipt.
-    let vouched = journal.publication.published ?? (claim.origin == .new ? nil : journal.publication.verified)
+    let vouched = journal.publication.published ?? (claim.origin.takesDrops ? nil : journal.publication.verified)
     let published = vouched.flatMap { $0.part == status.inode ? $0.digests : nil }
     var expected = plan.request.expected
     if let fetched { expected = Expectation(size: fetched.offset, digests: fetched.digests) }

@@ -10,6 +10,7 @@ final class Download {
   private let account: AttemptAccount
   private let checkpointer: Checkpointer
   private let verification: Verification
+  private let rate: JobRate
   /// The id of the job's first request; the ids after it, one for each connection, are reserved for the job.
   private let requests: UInt64
   private let started: () -> Void
@@ -30,6 +31,7 @@ final class Download {
     self.requests = requests
     self.started = started
     self.verification = verification
+    rate = JobRate(data.claim) { [unowned environment] in environment.options.defaults.limitRate }
   }
 
   /// Stops the running fetch.
@@ -39,13 +41,21 @@ final class Download {
   }
 
   /// To be called a few times a second.
-  func tick() { fetch?.tick() }
+  func tick() {
+    if fetch != nil { limitRate() }
+    fetch?.tick()
+  }
+
+  private func limitRate() { environment.limit(requests, to: rate.bytesPerSecond, of: rate.rateClass) }
 
   /// Tries the mirrors in turn. It leaves a mirror that makes no progress, or whose data is not what the job declares.
   /// The attempt fails when no mirror is left.
   /// - Throws: ``Failure`` of the mirrors, ``JobStop``, ``SpoolError``.
   func run() async throws {
-    defer { environment.forgetCookies(of: requests) }
+    defer {
+      environment.forgetCookies(of: requests)
+      environment.limit(requests, to: nil, of: nil)
+    }
     let mirrors = plan.mirrors.enumerated().map { index, parts in
       MirrorURL(number: index + 1, url: plan.request.urls[index].text, parts: parts)
     }
@@ -81,10 +91,11 @@ final class Download {
   /// - Parameter others: mirrors that may be used too if there are several connections.
   private func fetch(_ mirror: MirrorURL, with others: [MirrorURL]) async throws {
     let fetch = MirrorFetch(
-      mirror, with: others, data, engine: try environment.engine(), id: requests, options: environment.options,
-      memory: environment.memory
+      mirror, with: others, data, engine: try environment.engine(), id: requests,
+      options: environment.options, memory: environment.memory
     ) { [unowned self] in log($0, $1) }
     self.fetch = fetch
+    limitRate()
     defer {
       account.fetched += fetch.fetched
       self.fetch = nil

@@ -56,6 +56,7 @@ enum Ending {
     switch stop {
     case .failed(let error): return .fail(Failure(error))
     case .shutdown, .cancelled, .notOurs: reason = "the worker was told to stop"
+    case .outranked: reason = "a job of high priority needs its slot"
     case .noSpace(let shortage): reason = "not enough disk space: \(shortage)"
     case .noOutput(let problem): reason = "no output root: \(problem)"
     }

@@ -5,7 +5,8 @@ internal import Transfer
 /// What all attempts of a worker share: its options, the output root, disk space, memory, the transfer engine.
 @WorkerLoop
 final class JobEnvironment {
-  let options: WorkerOptions
+  /// Only the keys of `defaults` change.
+  var options: WorkerOptions
   /// Where payloads go whose job names no other output root: see ``outputs(of:)``.
   let outputs: CurrentOutputRoot
   let space: DiskSpace
@@ -41,15 +42,23 @@ final class JobEnvironment {
     do throws(SpoolError) { spoolFileSystem = try spool.fileSystem() } catch { throw .missing(error) }
   }
 
+  /// Sets the rates that transfers share now. To be called a few times a second.
+  func shareRates() { startedEngine?.share(options.sharedRates) }
+
+  /// Sets the limits of a job's requests: see ``TransferEngine/limit(group:to:of:)``.
+  func limit(_ requests: UInt64, to rate: UInt64?, of rateClass: Int?) {
+    startedEngine?.limit(group: requests, to: rate, of: rateClass)
+  }
+
   /// The engine of all transfers; created for the first one.
   func engine() throws(TransferError) -> TransferEngine {
     if let startedEngine { return startedEngine }
     spoolrun_keep_freed_memory()
     let engine = try TransferEngine(
       TransferEngine.Options(
-        protocols: options.protocols, network: options.network, userAgent: options.userAgent,
-        bytesPerSecond: options.limitRate))
+        protocols: options.protocols, network: options.network, userAgent: options.userAgent))
     startedEngine = engine
+    shareRates()
     WorkerLoop.executor.driver = EngineDriver(engine)
     return engine
   }

@@ -15,6 +15,8 @@ final class SpoolWatch {
     var changes: [Change] = []
     /// The kernel dropped events, or a directory disappeared or came back, so only a scan shows the current state.
     var needsScan = false
+    /// `defaults` was written, replaced or removed.
+    var areDefaultsNew = false
   }
 
   /// Readable when there is news.
@@ -22,8 +24,11 @@ final class SpoolWatch {
   private let queue: InotifyQueue
   private let spool: Spool
   private var directories: [Int32: Directory] = [:]
+  /// The watch of the spool's own directory.
+  private var rootWatch: Int32?
   private var sign: WatchSign?
-  private static let watched: [Directory] = [.new, .partial, .cur]
+  private static let watched: [Directory] = [.new, .urgent, .partial, .cur]
+  private static let defaults = FileName("defaults")
 
   /// - Throws: ``SpoolError`` if the user has no inotify instances left (EMFILE).
   init(_ spool: Spool) throws(SpoolError) {
@@ -35,13 +40,14 @@ final class SpoolWatch {
 
   /// Watches what is not watched yet: at the start, and after a directory was removed and created again.
   func renew() throws(SpoolError) {
-    try queue.watch(nil, UInt32(IN_CREATE | IN_MOVED_TO | IN_MOVE_SELF | IN_ONLYDIR))
+    let root = IN_CREATE | IN_MOVED_TO | IN_MOVE_SELF | IN_CLOSE_WRITE | IN_MOVED_FROM | IN_DELETE | IN_ONLYDIR
+    rootWatch = try queue.watch(nil, UInt32(root))
     directories = [:]
     for directory in Self.watched {
       // A file that is closed after writing, renamed into the directory or touched may have become runnable. A file
       // moved or removed from cur/ means that a person moved or removed the job. Creation is the only event for a link
       // and for anything that is not a regular file.
-      let more = directory == .cur ? IN_MOVED_FROM | IN_DELETE : directory == .new ? IN_CREATE : 0
+      let more = directory == .cur ? IN_MOVED_FROM | IN_DELETE : directory.takesDrops ? IN_CREATE : 0
       let mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | more
       if let watch = try queue.watch(directory, UInt32(mask)) { directories[watch] = directory }
     }
@@ -78,13 +84,21 @@ final class SpoolWatch {
         let header = event.load(as: inotify_event.self)
         offset += MemoryLayout<inotify_event>.size + Int(header.len)
         let mask = Int32(bitPattern: header.mask)
+        let bytes = UnsafeRawBufferPointer(start: event + MemoryLayout<inotify_event>.size, count: Int(header.len))
+        let name = FileName(Array(bytes.prefix { $0 != 0 }))
+        if header.wd == rootWatch, mask & (IN_Q_OVERFLOW | IN_IGNORED) == 0, name == Self.defaults {
+          news.areDefaultsNew = true
+          continue
+        }
+        // Other files that were written or removed beside the directories mean nothing.
+        if header.wd == rootWatch, mask & IN_ISDIR == 0, mask & (IN_CLOSE_WRITE | IN_MOVED_FROM | IN_DELETE) != 0 {
+          continue
+        }
         guard let directory = directories[header.wd], mask & (IN_Q_OVERFLOW | IN_IGNORED) == 0 else {
           news.needsScan = true
           continue
         }
         guard header.len > 0 else { continue }
-        let bytes = UnsafeRawBufferPointer(start: event + MemoryLayout<inotify_event>.size, count: Int(header.len))
-        let name = FileName(Array(bytes.prefix { $0 != 0 }))
         if mask & IN_CREATE != 0, isBeingMade(directory, name) { continue }
         news.changes.append(Change(directory: directory, name: name))
       }

@@ -1,6 +1,6 @@
 internal import Spool
 
-/// The jobs that could run now, oldest first, and fair between hosts: the host with the fewest running transfers goes
+/// The jobs of one priority that could run now, oldest first, and fair between hosts: the host with the fewest running transfers goes
 /// first. Jobs that may have killed workers come last.
 struct Backlog {
   /// The next step towards starting a job.
@@ -93,6 +93,29 @@ struct Backlog {
       return (left.peek.deaths, left.candidate.modified) < (right.peek.deaths, right.candidate.modified)
     }
     return best.map { suspects.remove(at: $0) }
+  }
+
+  /// The first candidate with a free slot that has waited for a day.
+  mutating func nextAged(_ slots: FreeSlots) -> Choice? {
+    let eligible = byHost.keys.filter { first($0).peek.isAged && slots.areFree(for: first($0).peek) }
+    return eligible.min { isBefore($0, $1, slots) }.map { take($0) }
+  }
+
+  /// The candidate to read first, also while no job may start.
+  mutating func nextUnread() -> Candidate? { read < Self.lookAhead ? unread.popLast() : nil }
+
+  var hasUnread: Bool { !unread.isEmpty }
+
+  /// How many candidates' texts have been read.
+  var readCount: Int { read }
+  /// The oldest of these of each host.
+  var firsts: [Choice] { byHost.keys.map { first($0) } }
+
+  func contains(_ candidate: Candidate) -> Bool {
+    func isSame(_ other: Candidate) -> Bool { other.name == candidate.name && other.origin == candidate.origin }
+    return unread.contains(where: isSame) || hostless.contains { isSame($0.candidate) }
+      || suspects.contains { isSame($0.candidate) }
+      || byHost.values.contains { $0.choices[$0.start...].contains { isSame($0.candidate) } }
   }
 
   private func isBefore(_ left: String, _ right: String, _ slots: FreeSlots) -> Bool {

@@ -22,12 +22,20 @@ struct Peek: Equatable {
   var proxy: String?
   /// ``JobPlan/rootAndOutput(of:)``
   var output: String?
+  var priority = Priority.normal
+  /// It has waited for a day.
+  var isAged = false
 }
 
 /// A candidate that was chosen to start.
 struct Choice: Equatable {
   let candidate: Candidate
   let peek: Peek
+
+  /// The same job after it was put into `partial/`.
+  var parked: Choice {
+    Choice(candidate: Candidate(name: candidate.name, origin: .partial, modified: candidate.modified), peek: peek)
+  }
 
   /// Empty for a job that opens no connection.
   var host: String { peek.host ?? "" }

@@ -15,7 +15,7 @@ struct ClaimClock {
     if candidate.origin == .partial { return now }
     if candidate.origin == .cur, let claim = ClaimName(candidate.name), claim.host == spool.owner.host { return now }
     // Old by any clock that is not wrong by hours.
-    if candidate.origin == .new, candidate.modified + 86_400 < now.seconds { return now }
+    if candidate.origin.takesDrops, candidate.modified + 86_400 < now.seconds { return now }
     if let cached, LoopExecutor.milliseconds() - cached.at < Self.validity { return cached.time }
     let time = try spool.fileSystemTime()
     cached = (time, LoopExecutor.milliseconds())

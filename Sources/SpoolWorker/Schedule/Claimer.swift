@@ -8,6 +8,8 @@ struct Claimer {
     case claimed(Claim)
     /// It is due at this time, in seconds since the epoch.
     case due(at: Int64)
+    /// The same, and it waits in `partial/` now.
+    case parked(until: Int64)
     /// Another worker has it, or a running job of this worker has its name.
     case unavailable
     /// It does not fit on the disk. It was not claimed, because there is nothing to record while it waits.
@@ -52,6 +54,7 @@ struct Claimer {
     switch outcome {
     case .claimed(let claim):
       isFullTold = false
+      claim.priority = choice.peek.priority
       return try putBackForOutput(claim) ?? .claimed(claim)
     case .unavailable: return .unavailable
     // Another worker, or this one, has tried it since it was found.
@@ -90,7 +93,7 @@ struct Claimer {
     if account.noteOutputAwaited(name) {
       log(Event("waits-for-output", .info, job: name, awaited))
     }
-    return .due(at: due.seconds)
+    return .parked(until: due.seconds)
   }
 
   /// Seconds between looks at whether another worker has ended the job with the same output.

@@ -70,6 +70,7 @@ final class Dispatcher {
   /// - Throws: ``SpoolError`` that affects all jobs.
   func turn() throws(SpoolError) {
     scheduler.beginTurn()
+    try lookout.lookForUrgent(&scheduler)
     while let reading = scheduler.nextReading() { try lookout.perform(reading, &scheduler) }
     guard scheduler.hasNoCandidates || admission.mayStart() && loadLibcurl() else { return }
     while let step = scheduler.nextStep(at: LoopExecutor.milliseconds()) {
@@ -77,6 +78,7 @@ final class Dispatcher {
       case .look(let candidate): try lookout.look(at: candidate, &scheduler)
       case .search(let count): try lookout.search(count, &scheduler)
       case .start(let choice): try start(choice)
+      case .park(let id): running[id]?.attempt.stop(.outranked)
       }
     }
   }
@@ -91,7 +93,8 @@ final class Dispatcher {
   private func start(_ choice: Choice) throws(SpoolError) {
     switch try claimer.claim(choice) {
     case .claimed(let claim): begin(claim, choice)
-    case .due(let time): scheduler.willBeDue(at: time)
+    case .due(let time): scheduler.willBeDue(choice, at: time)
+    case .parked(let time): scheduler.willBeDue(choice.parked, at: time)
     case .unavailable: try noteDroppedAnew(choice.candidate)
     case .lacksSpace(let shortage):
       let isNews = scheduler.noteLackOfSpace(choice, at: LoopExecutor.milliseconds())
@@ -110,10 +113,12 @@ final class Dispatcher {
 
   /// A job of this name is running, without data. The new one runs when it has ended.
   private func noteDroppedAnew(_ candidate: Candidate) throws(SpoolError) {
-    guard candidate.origin == .new else { return }
+    guard candidate.origin.takesDrops else { return }
     let inHand = running.first { $0.value.attempt.name == candidate.name }
     // The file may have been seen twice, and have been claimed since.
-    if let inHand, try spool.status(.new, candidate.name) != nil { running[inHand.key]?.isDroppedAnew = true }
+    if let inHand, try spool.status(candidate.origin, candidate.name) != nil {
+      running[inHand.key]?.isDroppedAnew = true
+    }
   }
 
   // MARK: attempts
@@ -158,7 +163,7 @@ final class Dispatcher {
     let attempt = ended.attempt
     if let problem = end.problem { claimer.noteBroken(problem, job: attempt.name) }
     account.noteEnd(end, of: attempt.name, first: ended.firstName, gained: attempt.gained)
-    if let retry = end.retry { scheduler.willBeDue(at: retry.seconds) }
+    if let retry = end.retry { scheduler.willRetry(attempt.name, attempt.claim.priority, at: retry.seconds) }
     // A job that was moved away may be back in new/ and may have been skipped because of its lock. A job of the same
     // name that was dropped meanwhile can run now, unless the claim stays, which has priority over `new/`.
     if end.fate == .moved || ended.isDroppedAnew && !attempt.claim.isOpen { scheduler.makeDueNow() }

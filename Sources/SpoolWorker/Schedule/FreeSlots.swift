@@ -16,5 +16,8 @@ struct FreeSlots {
   /// Whether the job waits for its proxy.
   func waitsForProxy(_ peek: Peek) -> Bool { peek.proxy.map { closed.contains($0) } ?? false }
 
+  /// The same with another limit.
+  func within(perHost: Int) -> FreeSlots { FreeSlots(perHost: perHost, running: running, closed: closed) }
+
   func load(of host: String) -> Int { running[host] ?? 0 }
 }

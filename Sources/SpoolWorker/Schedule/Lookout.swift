@@ -6,10 +6,14 @@ struct Lookout {
   private let peeks: PeekReader
   private let only: Set<FileName>?
   private var reader: SpoolReader
+  private let spool: Spool
+  /// When `urgent/` was last looked at, in milliseconds, and its time of modification then.
+  private var urgent: (lookedAt: Int64, modified: Int64?) = (0, nil)
 
   init(_ spool: Spool, _ environment: JobEnvironment) {
     peeks = PeekReader(spool, environment)
     only = environment.options.only
+    self.spool = spool
     reader = SpoolReader(spool)
   }
 
@@ -19,8 +23,11 @@ struct Lookout {
     case .begin(let directories):
       for directory in directories { try reader.begin(directory) }
       scheduler.began(directories, at: began)
+    case .readUrgent(let count):
+      let found = try read(count, &scheduler) { $0.passes.isUrgentRunning ? .urgent : nil }
+      scheduler.found(found, names: count, took: LoopExecutor.milliseconds() - began)
     case .read(let count):
-      let found = try read(count, &scheduler)
+      let found = try read(count, &scheduler) { $0.nextDirectory() }
       scheduler.found(found, names: count, took: LoopExecutor.milliseconds() - began)
     }
   }
@@ -32,22 +39,60 @@ struct Lookout {
   mutating func search(_ count: Int, _ scheduler: inout Scheduler) throws(SpoolError) {
     let start = LoopExecutor.milliseconds()
     var kept: [(Candidate, Peek)] = []
-    for candidate in try read(count, &scheduler).sorted(by: { $0.modified < $1.modified }) {
+    for candidate in try read(count, &scheduler, from: { $0.nextDirectory() }).sorted(by: { $0.modified < $1.modified })
+    {
       let peek = try peeks.peek(at: candidate)
       if scheduler.keepOrPassOver(peek, at: start) { kept.append((candidate, peek)) }
     }
     scheduler.searched(kept, from: start, to: LoopExecutor.milliseconds())
   }
 
+  /// Adds jobs of high priority that have become due, and requests a pass over `urgent/` if it has just changed: inotify
+  /// may be blind, and is not used with `--once`.
+  mutating func lookForUrgent(_ scheduler: inout Scheduler) throws(SpoolError) {
+    scheduler.addDue(at: Timestamp.now().seconds)
+    let now = LoopExecutor.milliseconds()
+    guard now - urgent.lookedAt >= Self.urgentInterval, !scheduler.backlog.isUrgent else { return }
+    let modified = try spool.modified(.urgent)
+    // Two changes within a second cannot be told apart.
+    let isNew = modified != urgent.modified || modified.map { $0 >= Timestamp.now().seconds - 1 } ?? false
+    if isNew { scheduler.requestUrgentPass() }
+    urgent = (now, modified)
+  }
+
+  /// In milliseconds.
+  private static let urgentInterval: Int64 = 250
+
   /// Handles the changes that inotify reported. A name that has been claimed meanwhile costs one failed claim.
   func take(_ changes: [SpoolWatch.Change], _ scheduler: inout Scheduler) throws(SpoolError) {
     var seen: Set<SpoolWatch.Change> = []
     let now = Timestamp.now().seconds
     for change in changes where change.directory != .cur && !change.name.isIgnored && seen.insert(change).inserted {
-      if scheduler.passOverIfFull() { continue }
-      if let candidate = try look(change.directory, change.name, now, &scheduler) { scheduler.appeared(candidate) }
+      let isFull = scheduler.backlog.isFull(for: change.directory)
+      let mayLook = seen.count <= Self.mostEarlyLooks
+      if isFull, !mayLook || change.directory == .urgent {
+        scheduler.passOver(change.directory == .urgent ? .high : .normal)
+        continue
+      }
+      guard let candidate = try look(change.directory, change.name, now, &scheduler) else { continue }
+      // Behind others that have not been looked at, one of high priority would wait for them.
+      if mayLook, change.directory != .urgent, isFull || scheduler.backlog.hasUnread {
+        let peek = try peeks.peek(at: candidate)
+        if peek.priority == .high {
+          scheduler.looked(at: candidate, peek)
+          continue
+        }
+        if isFull {
+          scheduler.passOver(peek.priority)
+          continue
+        }
+      }
+      scheduler.appeared(candidate)
     }
   }
+
+  /// How many jobs of those that appear together are looked at at once, because a million may appear.
+  private static let mostEarlyLooks = 100
 
   /// The spool's directories are gone.
   mutating func abandon(_ scheduler: inout Scheduler) {
@@ -56,11 +101,13 @@ struct Lookout {
   }
 
   /// The candidates among the next `count` names.
-  private mutating func read(_ count: Int, _ scheduler: inout Scheduler) throws(SpoolError) -> [Candidate] {
+  private mutating func read(
+    _ count: Int, _ scheduler: inout Scheduler, from nextDirectory: (inout Scheduler) -> Directory?
+  ) throws(SpoolError) -> [Candidate] {
     var found: [Candidate] = []
     var names = 0
     let now = Timestamp.now().seconds
-    while names < count, let directory = scheduler.nextDirectory() {
+    while names < count, let directory = nextDirectory(&scheduler) {
       guard let name = try reader.next(directory) else {
         scheduler.ended(directory)
         continue

@@ -40,7 +40,7 @@ struct OtherWorkers {
     // Without its last attempt's end, a job may need just its last move, or have data of which nothing is recorded.
     guard claim.origin != .cur, !journal.attempts.isOpen,
       // Otherwise the next claim would not know that it came through `new/` again.
-      claim.origin != .new || journal.isEmpty || claim.isRequeueNoted,
+      !claim.origin.takesDrops || journal.isEmpty || claim.isRequeueNoted,
       let output = JobPlan.rootAndOutput(of: claim.text.request), let other = try job(with: output)
     else { return nil }
     return Fields().with("output", output).with("other", other.display)

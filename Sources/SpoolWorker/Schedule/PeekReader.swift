@@ -18,12 +18,23 @@ struct PeekReader {
     guard let text = try? spool.job(candidate.origin, candidate.name), let url = text.request.urls.first,
       let parts = try? URLParts(url.text)
     else { return Peek(host: nil) }
-    // A job in `new/` starts over, whatever its journal says.
+    // A job that was dropped starts over, whatever its journal says.
     let deaths =
-      candidate.origin == .new || hasWaited(candidate) ? 0 : text.journal.attempts.deaths(askedBy: spool.owner)
+      candidate.origin.takesDrops || hasWaited(candidate) ? 0 : text.journal.attempts.deaths(askedBy: spool.owner)
     return Peek(
       host: "\(parts.scheme)://\(parts.host):\(parts.port)", deaths: deaths, needed: try needed(candidate, text),
-      proxy: environment.proxies.name(for: parts), output: JobPlan.rootAndOutput(of: text.request, parts))
+      proxy: environment.proxies.name(for: parts), output: JobPlan.rootAndOutput(of: text.request, parts),
+      priority: priority(candidate, text), isAged: Timestamp.now().seconds - candidate.modified >= Self.day)
+  }
+
+  private static let day: Int64 = 86_400
+
+  private func priority(_ candidate: Candidate, _ text: JobText) -> Priority {
+    if candidate.origin == .urgent { return .high }
+    let priority = text.priority(inheriting: environment.options.defaults)
+    // A dead worker's claim may need only its last move.
+    let needsMove = text.journal.attempts.endsInFailure || text.journal.publication.verified != nil
+    return candidate.origin == .cur && needsMove ? min(priority, .normal) : priority
   }
 
   /// Whether the job has waited long enough for others to go first, even if there are always others: since this worker
@@ -42,8 +53,9 @@ struct PeekReader {
     else { return nil }
     let request = text.request.bounded(by: environment.options)
     if let expires = request.expires, expires <= .now() { return nil }
-    // For a job in `new/`, the size in the journal may be that of another URL.
-    guard let size = (candidate.origin == .new ? nil : text.journal.data.version?.size) ?? request.expected.size else {
+    // For a job that was dropped, the size in the journal may be that of another URL.
+    guard let size = (candidate.origin.takesDrops ? nil : text.journal.data.version?.size) ?? request.expected.size
+    else {
       return nil
     }
     guard let plan = try? JobPlan(request, protocols: environment.options.protocols) else { return nil }

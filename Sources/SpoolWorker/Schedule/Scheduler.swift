@@ -8,7 +8,9 @@ struct Scheduler {
   enum Reading: Equatable {
     /// Read these directories from the start: see ``began(_:at:)``.
     case begin([Directory])
-    /// Read this many names: see ``found(_:names:took:)``.
+    /// Read this many names of `urgent/`: see ``found(_:names:took:)``.
+    case readUrgent(Int)
+    /// Read this many names of the other directories.
     case read(Int)
   }
 
@@ -17,6 +19,8 @@ struct Scheduler {
     case look(Candidate)
     /// Claim it.
     case start(Choice)
+    /// Stop this running job and put it back, because one of high priority needs its slot.
+    case park(UInt64)
     /// Read this many names and the texts of these jobs, and keep the jobs whose host has a free slot: see
     /// ``searched(_:from:to:)``.
     case search(Int)
@@ -24,11 +28,8 @@ struct Scheduler {
 
   /// Milliseconds between passes over the whole spool, whatever inotify reports.
   static let interval: Int64 = 60_000
-  /// Maximum number of candidates in the backlog. Among them, jobs start oldest first and fairly between hosts.
-  static let horizon = 4000
-  static let piece = 1000
 
-  private(set) var backlog = Backlog()
+  private(set) var backlog = PrioritisedBacklog()
   private(set) var slots: Slots
   private(set) var passes = Passes()
   private(set) var spaceWait = SpaceWait()
@@ -36,15 +37,13 @@ struct Scheduler {
   private(set) var nextDue: Int64?
   /// Whether passes were requested after the last job's end.
   private(set) var isFresh = false
-  /// Something was seen that is not in the backlog, so that another pass is needed to find it.
-  private var isSomethingPassedOver = false
   /// When the last pass began, and how long its reading has kept the loop busy.
   private var passBegan: Int64 = 0
   private var passTook: Int64 = 0
   private var nextPass: Int64 = 0
   private var nextSearch: Int64 = 0
   /// How many names may still be read in this turn, because transfers wait meanwhile.
-  private var namesLeft = Self.horizon
+  private var namesLeft = PrioritisedBacklog.horizon
 
   init(_ limits: Slots.Limits) { slots = Slots(limits) }
 
@@ -54,11 +53,14 @@ struct Scheduler {
   mutating func requestPass() {
     passes.request()
     isFresh = true
-    isSomethingPassedOver = false
+    backlog.requestPass()
     slots.outputs.hasPassedOver = false
   }
 
-  /// The same once a minute.
+  /// Requests a pass over `urgent/` alone.
+  mutating func requestUrgentPass() { passes.requestUrgent() }
+
+  /// Requests passes over everything once a minute.
   mutating func requestPeriodicPass(at now: Int64) {
     requestPass()
     nextPass = now + Self.interval
@@ -75,7 +77,8 @@ struct Scheduler {
   func wantsPass(at now: Int64, isStale: Bool) -> Bool {
     // Jobs that wait for an output are left of it, but do not hide what else was passed over.
     let isDone = slots.outputs.count == 0 && (isStale || slots.outputs.hasPassedOver)
-    return backlog.hasOnlySuspects && !passes.areRunning && (isDone || isSomethingPassedOver) && mayPass(at: now)
+    let isWanted = backlog.needsPass || backlog.hasOnlySuspects && isDone
+    return isWanted && !passes.areRunning && mayPass(at: now)
   }
 
   /// Whether another pass may begin now. While jobs run, passes may take at most about a tenth of the time.
@@ -95,7 +98,7 @@ struct Scheduler {
 
   /// Whether nothing is left to do, according to a pass that began after the last job's end.
   var isSettled: Bool {
-    backlog.isEmpty && passes.areSettled && isFresh && !isSomethingPassedOver && !slots.outputs.hasPassedOver
+    backlog.isEmpty && passes.areSettled && isFresh && !backlog.isSomethingPassedOver && !slots.outputs.hasPassedOver
   }
 
   /// Whether all remaining jobs wait for space.
@@ -109,33 +112,37 @@ struct Scheduler {
   }
 
   /// Whether there may be more jobs than those in the backlog.
-  var areMore: Bool { passes.areRunning || isSomethingPassedOver || slots.outputs.hasPassedOver }
+  var areMore: Bool { passes.areRunning || backlog.isSomethingPassedOver || slots.outputs.hasPassedOver }
 
   // MARK: reading
 
-  mutating func beginTurn() { namesLeft = Self.horizon }
+  mutating func beginTurn() { namesLeft = PrioritisedBacklog.horizon }
 
   /// Whether more can be read at once.
-  var canReadOn: Bool { !passes.ready.isEmpty || hasRoomAhead }
+  var canReadOn: Bool { !passes.ready.isEmpty || hasUrgentRoomAhead || hasRoomAhead }
 
-  private var hasRoomAhead: Bool { passes.areRunning && backlog.count <= Self.horizon - Self.piece }
+  private var hasUrgentRoomAhead: Bool { passes.isUrgentRunning && backlog.hasUrgentRoom }
+  private var hasRoomAhead: Bool { passes.areOthersRunning && backlog.hasRoom }
 
   /// What to read next; nil if the backlog is full or this turn has read enough.
   func nextReading() -> Reading? {
     if !passes.ready.isEmpty { return .begin(passes.ready) }
-    return hasRoomAhead && namesLeft > 0 ? .read(Self.piece) : nil
+    guard namesLeft > 0 else { return nil }
+    if hasUrgentRoomAhead { return .readUrgent(PrioritisedBacklog.piece) }
+    return hasRoomAhead ? .read(PrioritisedBacklog.piece) : nil
   }
 
   mutating func began(_ directories: [Directory], at now: Int64) {
-    (passBegan, passTook) = (now, 0)
     for directory in directories { passes.began(directory) }
-    backlog.removeAll { directories.contains($0.origin) }
-    spaceWait.removeAll()
+    backlog.beginPass(over: directories)
     slots.outputs.forget(directories)
+    if directories == [.urgent] { return }
+    (passBegan, passTook) = (now, 0)
+    spaceWait.removeAll()
     if directories.contains(.partial) { nextDue = nil }
   }
 
-  /// The directory whose next name is to be read.
+  /// The directory other than `urgent/` whose next name is to be read.
   mutating func nextDirectory() -> Directory? { passes.next() }
 
   mutating func ended(_ directory: Directory) { passes.ended(directory) }
@@ -150,13 +157,8 @@ struct Scheduler {
   /// Adds a job that was just dropped or changed.
   mutating func appeared(_ candidate: Candidate) { backlog.append(candidate) }
 
-  /// Leaves a job that appears to a later pass, if the backlog is full.
-  /// - Returns: whether it is.
-  mutating func passOverIfFull() -> Bool {
-    guard backlog.count >= Self.horizon else { return false }
-    isSomethingPassedOver = true
-    return true
-  }
+  /// Leaves a job that appeared to a later pass.
+  mutating func passOver(_ priority: Priority) { backlog.passOver(priority) }
 
   /// Adds jobs that may run before they are due.
   mutating func force(_ candidates: [Candidate]) { backlog.add(candidates) }
@@ -165,6 +167,22 @@ struct Scheduler {
   mutating func willBeDue(at time: Int64) { nextDue = min(nextDue ?? .max, time) }
 
   func isDue(at time: Int64) -> Bool { nextDue.map { $0 <= time } ?? false }
+
+  /// Notes that a chosen job cannot run before it is due.
+  /// - Parameter time: in seconds since the epoch.
+  mutating func willBeDue(_ choice: Choice, at time: Int64) {
+    willBeDue(at: time)
+    if choice.peek.priority == .high { backlog.remember(choice.candidate, due: time) }
+  }
+
+  /// The same for a job that waits for its next attempt.
+  mutating func willRetry(_ name: FileName, _ priority: Priority, at time: Int64) {
+    let candidate = Candidate(name: name, origin: .partial, modified: time)
+    willBeDue(Choice(candidate: candidate, peek: Peek(host: nil, priority: priority)), at: time)
+  }
+
+  /// Adds the jobs of high priority that have become due, without a pass.
+  mutating func addDue(at time: Int64) { backlog.addDue(at: time) }
 
   /// In milliseconds; `time` is in seconds since the epoch.
   func untilDue(at time: Int64) -> Int64 {
@@ -176,38 +194,45 @@ struct Scheduler {
 
   // MARK: starting
 
+  /// Whether a job waits and there is a slot for it, perhaps one that another has to give up.
+  var isSlotWanted: Bool { !backlog.isEmpty && (slots.areFree || backlog.isUrgent && slots.hasLow) }
+
   /// The next step towards starting a job; nil if no job may start now, or there is none.
   mutating func nextStep(at now: Int64) -> Step? {
-    guard slots.areFree, spaceWait.mayGoOn(at: now) else { return nil }
+    guard spaceWait.mayGoOn(at: now) else { return nil }
     let free = slots.free(at: now)
-    while let next = backlog.next(free) {
+    while let next = backlog.next(slots, free) {
       switch next {
       case .look(let candidate): return .look(candidate)
       case .run(let choice):
         if !slots.outputs.mustWait(choice) { return .start(choice) }
+      case .park(let id):
+        slots.park(id)
+        return .park(id)
       }
     }
+    guard slots.areFree else { return nil }
     // It is looked at again, because a person may have changed it meanwhile.
     if let candidate = slots.outputs.next(free) {
       return .look(candidate)
     }
     // All candidates read ahead wait for busy hosts: search for a job of another host. This takes at most a twentieth
     // of the loop's time, so a million jobs of a busy host take about ten minutes.
-    if passes.areRunning, !canReadOn, now >= nextSearch { return .search(250) }
+    if passes.areOthersRunning, !canReadOn, now >= nextSearch { return .search(250) }
     if canReadOn { return nil }
-    while let suspect = backlog.nextSuspect(free, isIdle: slots.areIdle) {
-      if !slots.outputs.mustWait(suspect) { return .start(suspect) }
+    while let last = backlog.nextSuspect(free, isIdle: slots.areIdle) ?? backlog.nextLow(slots, free) {
+      if !slots.outputs.mustWait(last) { return .start(last) }
     }
     return nil
   }
 
   mutating func looked(at candidate: Candidate, _ peek: Peek) { backlog.add(candidate, peek) }
 
-  /// Leaves a job that a search found to a later pass, unless there is a free slot for it.
-  /// - Returns: whether there is.
+  /// Leaves a job that a search found to a later pass, unless there might be a free slot for it.
+  /// - Returns: whether there might.
   mutating func keepOrPassOver(_ peek: Peek, at now: Int64) -> Bool {
-    if slots.free(at: now).areFree(for: peek) { return true }
-    isSomethingPassedOver = true
+    if backlog.admits(peek, slots.free(at: now), slots.limits) { return true }
+    passOver(peek.priority)
     return false
   }
 
@@ -230,14 +255,16 @@ struct Scheduler {
 
   /// How many milliseconds to wait for the next event, at most `most`.
   func untilNextStep(at now: Int64, most: Int64) -> Int64 {
-    guard passes.areRunning, slots.areFree, spaceWait.mayGoOn(at: now) else { return most }
+    guard passes.areOthersRunning, slots.areFree, spaceWait.mayGoOn(at: now) else { return most }
     return min(most, max(0, nextSearch - now))
   }
 
   // MARK: what runs
 
   mutating func started(_ id: UInt64, _ choice: Choice) {
-    slots.start(id, host: choice.host, isAlone: Suspicion.wantsToBeAlone(choice.peek.deaths))
+    let isAlone = Suspicion.wantsToBeAlone(choice.peek.deaths)
+    slots.start(id, host: choice.host, isAlone: isAlone, choice.peek.priority)
+    backlog.started(choice.peek.priority)
     slots.outputs.started(id, choice)
     slots.proxies.started(id, proxy: choice.peek.proxy)
   }

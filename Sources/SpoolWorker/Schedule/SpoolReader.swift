@@ -36,7 +36,7 @@ struct SpoolReader {
     let found: FileStatus?
     do throws(SpoolError) {
       found = try spool.status(directory, name)
-    } catch  where error.errno == .permissionDenied && directory == .new {
+    } catch  where error.errno == .permissionDenied && directory.takesDrops {
       // Only the file's status is denied, since the directory could be read. The claim reports it.
       return .candidate(Candidate(name: name, origin: directory, modified: 0))
     }

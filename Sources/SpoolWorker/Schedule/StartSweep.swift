@@ -1,7 +1,7 @@
 internal import Spool
 
-/// Removes files that no job needs and that have not changed for 36 hours. Errors are only logged, because the worker
-/// does not depend on this.
+/// Prepares a spool for a worker: makes `urgent/` if an older version left the spool without it, and removes files that no
+/// job needs and that have not changed for 36 hours. Errors are only logged, because the worker does not depend on this.
 struct StartSweep {
   private let spool: Spool
   private let log: (Event) -> Void
@@ -12,6 +12,9 @@ struct StartSweep {
   }
 
   func run() {
+    do throws(SpoolError) { try spool.provideUrgent() } catch {
+      log(Event("urgent-missing", .warning, Fields().with("reason", "\(error)")))
+    }
     do throws(SpoolError) {
       try spool.cleanUp(CleanupOptions()) { finding in
         if let obstacle = finding.obstacle {

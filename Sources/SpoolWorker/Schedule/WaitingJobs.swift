@@ -60,7 +60,7 @@ struct WaitingJobs {
 
   private static func standing(_ name: FileName, in spool: Spool) throws(SpoolError) -> Standing {
     if let status = try spool.status(.partial, name) { return .waitsUntil(status.modified) }
-    if try spool.status(.new, name) != nil { return .waits }
+    for directory in [Directory.new, .urgent] where try spool.status(directory, name) != nil { return .waits }
     // It may still be in cur/, because even its move failed.
     guard let job = JobName(name) else { return .gone }
     return try spool.status(.cur, ClaimName.fileName(job, spool.owner)) != nil ? .waits : .gone

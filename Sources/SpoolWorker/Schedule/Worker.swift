@@ -11,6 +11,7 @@ package final class Worker {
   let dispatcher: Dispatcher
   /// Stops the children that belong to no job: the gate's command, and the `failed` hook of a rejected file.
   private let childStop = ChildStop()
+  private var defaults: LiveDefaults
   var signals: StopSignals?
   var isStopping = false
   private var lastTick: Int64 = 0
@@ -30,6 +31,7 @@ package final class Worker {
   {
     self.spool = spool
     environment = try JobEnvironment(spool, options, log: report)
+    defaults = LiveDefaults(spool, environment)
     admission = Admission(environment, childStop)
     dispatcher = Dispatcher(spool, environment, admission, account, childStop)
     environment.lookForStop = { [unowned self] in lookForStop() }
@@ -52,6 +54,7 @@ package final class Worker {
       if scheduler.isPassDue(at: now) || scheduler.wantsPass(at: now, isStale: isStale)
         || isStale && scheduler.proxyObstacle(at: now) != nil
       {
+        self.readDefaults()
         self.dispatcher.requestPeriodicPass()
       }
       try self.dispatcher.turn()
@@ -99,8 +102,7 @@ package final class Worker {
       if !isStopping, account.summary.spoolError == nil {
         wait = try turn()
         if account.summary.obstacle != nil { return }
-        let scheduler = dispatcher.scheduler
-        if !scheduler.backlog.isEmpty, scheduler.slots.areFree { admission.askGateIfDue() }
+        if dispatcher.scheduler.isSlotWanted { admission.askGateIfDue() }
       }
       guard let wait else { return }
       reportProgress()
@@ -113,6 +115,7 @@ package final class Worker {
     let now = LoopExecutor.milliseconds()
     guard now - lastTick >= Self.tickInterval else { return }
     lastTick = now
+    environment.shareRates()
     for attempt in dispatcher.attempts { attempt.tick() }
   }
 
@@ -154,6 +157,12 @@ package final class Worker {
   }
 
   func sweep() { StartSweep(spool, log: environment.log).run() }
+
+  /// Reads `defaults` again.
+  func readDefaults() {
+    // They may give jobs that wait another priority.
+    if defaults.read() { dispatcher.requestPass() }
+  }
 
   func tellWaiting(stays: Bool, _ obstacle: Admission.Obstacle?) {
     var end = RunEnd(spool, environment, account, dispatcher.scheduler)

@@ -61,11 +61,12 @@ extension Worker {
   /// - Returns: whether it requested a pass over everything.
   private func look(_ watch: SpoolWatch, _ news: SpoolWatch.News, at now: Int64) throws(SpoolError) -> Bool {
     let looksAtAll = news.needsScan || dispatcher.scheduler.isPassDue(at: now)
+    if looksAtAll || news.areDefaultsNew { readDefaults() }
+    // Also before a pass: one of high priority among many others would be found late.
+    try dispatcher.take(news)
     if looksAtAll {
       dispatcher.requestPeriodicPass()
       try watch.renew()
-    } else {
-      try dispatcher.take(news)
     }
     dispatcher.lookForSpace()
     let scheduler = dispatcher.scheduler

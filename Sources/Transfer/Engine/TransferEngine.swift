@@ -24,12 +24,12 @@ package final class TransferEngine {
   private(set) var running: [FetchRequest.ID: Running] = [:]
   /// Exchanges whose next hop begins at the next poll.
   private var toStart: [Exchange] = []
-  private var isPerforming = false
+  var isPerforming = false
   /// A transfer is paused because its sink is full.
   private var isWaitingForSink = false
   private var cancelledInCallback: [Exchange] = []
   private var nextTimerCheck: Milliseconds = 0
-  private var limiter: RateLimiter
+  var limiter: RateLimiter
 
   struct Running {
     let exchange: Exchange
@@ -70,9 +70,7 @@ package final class TransferEngine {
       return FetchResult(end: .failed(error))
     }
     let now = monotonicMilliseconds()
-    let allowance =
-      allowance(ofGroup: request.group)
-      ?? limiter.newAllowance(rate: request.bytesPerSecond, group: request.group, at: now)
+    let allowance = allowance(of: request, at: now)
     let exchange = Exchange(
       request, url: url, sink: sink, options: options, shared: GroupShare(allowance: allowance, jar: jar),
       sockets: sockets, now: now)
@@ -155,7 +153,7 @@ package final class TransferEngine {
     if code != CURLM_OK { failAll(code) }
   }
 
-  private func finishCancelled() {
+  func finishCancelled() {
     for exchange in cancelledInCallback { finish(exchange, .cancelled) }
     cancelledInCallback = []
   }
@@ -189,7 +187,7 @@ package final class TransferEngine {
     guard now >= nextTimerCheck, !running.isEmpty else { return }
     nextTimerCheck = now + Self.timerInterval
     let exchanges = running.values.map(\.exchange)
-    let shares = limiter.shares(of: exchanges.map(\.rateMember))
+    let shares = limiter.shares(of: exchanges.map { rateMember($0) })
     for exchange in exchanges {
       exchange.checkTimeouts(now: now, share: shares[ObjectIdentifier(exchange.allowance)] ?? nil)
       if let verdict = exchange.verdict {
@@ -198,31 +196,6 @@ package final class TransferEngine {
         take(step, of: exchange, reusable: false)
       }
     }
-  }
-
-  // MARK: Rates
-
-  private var isRateLimited: Bool {
-    limiter.isLimited || running.values.contains { $0.exchange.request.bytesPerSecond != nil }
-  }
-
-  private func allowance(ofGroup group: FetchRequest.ID?) -> RateAllowance? {
-    guard let group else { return nil }
-    return running.values.first { $0.exchange.request.group == group }?.exchange.allowance
-  }
-
-  /// Renews what each group may receive, and resumes those that have something again.
-  private func dealRates() {
-    guard !running.isEmpty, isRateLimited else { return }
-    let exchanges = running.values.map(\.exchange)
-    guard limiter.deal(to: exchanges.map(\.rateMember), at: monotonicMilliseconds()) else { return }
-    isPerforming = true
-    // The one that waits longest first: the first may take all that its group was dealt, and would be the same each
-    // time.
-    let paused = exchanges.filter(\.isPaused).sorted { ($0.pausedSince ?? 0) < ($1.pausedSince ?? 0) }
-    for exchange in paused where !exchange.mustWait { exchange.resume() }
-    isPerforming = false
-    finishCancelled()
   }
 
   /// Resumes transfers that were paused because their sinks were full.
@@ -244,11 +217,7 @@ package final class TransferEngine {
     release(exchange, reusable: reusable)
     guard let entry = running.removeValue(forKey: exchange.request.id) else { return }
     toStart.removeAll { $0 === exchange }
-    let isLast = !running.values.contains { $0.exchange.allowance === exchange.allowance }
-    if isLast {
-      let request = exchange.request
-      limiter.noteDebt(of: exchange.allowance, rate: request.bytesPerSecond, group: request.group, at: now)
-    }
+    noteDebt(of: exchange, at: now)
     entry.continuation.resume(returning: result)
   }
 
@@ -267,13 +236,5 @@ package final class TransferEngine {
   private static func failure(_ code: CURLMcode) -> FetchResult.End {
     let message = "libcurl: \(String(cString: curl_multi_strerror(code)))"
     return .failed(TransferFailure(code: .outOfMemory, message: message))
-  }
-}
-
-extension Exchange {
-  fileprivate var allowance: RateAllowance { shared.allowance }
-
-  fileprivate var rateMember: RateLimiter.Member {
-    RateLimiter.Member(allowance: allowance, rate: request.bytesPerSecond, isPaused: isPaused)
   }
 }

@@ -35,7 +35,8 @@ package struct FetchRequest: Sendable {
   package var totalTimeoutSeconds: Int
   /// The largest number of redirects that are followed.
   package var maxRedirects: Int
-  /// Bytes per second of the body, on average; nil for no limit but the engine's.
+  /// Bytes per second of the body, on average, unless ``TransferEngine/limit(group:to:of:)`` says otherwise; nil for no
+  /// limit but the engine's.
   package var bytesPerSecond: UInt64?
   /// Fetches of one group share one rate limit, and the cookies that servers set: see ``TransferEngine/forget(_:)``.
   /// nil for a fetch on its own.

@@ -38,7 +38,7 @@ import Testing
       "add", "--spool", spool.root, server.url("/404"), server.url("/a"), "-o", "sets/x", "--size", "8", "--crc32",
       sum.uppercased(),
       "--header", "X-One: 1", "--header", "X-Two: a: b", "--attempts", "3", "--expires", "2099-01-01", "--timeout",
-      "5s 1h", "--max-size", "1k", "--limit-rate", "1M", "--connections", "2", "--name", "my job")
+      "5s 1h", "--max-size", "1k", "--limit-rate", "1M", "--connections", "2", "--priority", "low", "--name", "my job")
     #expect(result.status == .exited(0) && result.errors == "", "\(result)")
     #expect(result.output == "my job\n")
     #expect(spool.places(of: "my job") == ["new/my job"] && spool.names("tmp") == [])

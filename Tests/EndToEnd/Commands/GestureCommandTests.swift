@@ -16,13 +16,18 @@ import Testing
   /// The table of spool(5), Steering; each other pair changes nothing.
   static let moves: [Move] = {
     let lawful = [
-      "hold": ["new": "hold/x", "cur": "hold/x", "partial": "hold/x"], "release": ["hold": "new/x"],
+      "hold": ["new": "hold/x", "urgent": "hold/x", "cur": "hold/x", "partial": "hold/x"], "release": ["hold": "new/x"],
       "retry": ["failed": "new/x", "partial": "partial/x"],
-      "cancel": ["new": nil, "cur": nil, "partial": nil, "hold": nil, "failed": nil] as [String: String?],
+      "prioritise": ["new": "urgent/x", "partial": "urgent/x"],
+      "cancel": ["new": nil, "urgent": nil, "cur": nil, "partial": nil, "hold": nil, "failed": nil]
+        as [String: String?],
     ]
     // Where the wish is fulfilled already.
-    let settled = ["hold": ["hold"], "release": ["new", "cur", "partial"], "retry": ["new", "cur"], "cancel": []]
-    return ["hold", "release", "retry", "cancel"].flatMap { gesture in
+    let settled = [
+      "hold": ["hold"], "release": ["new", "urgent", "cur", "partial"], "retry": ["new", "urgent", "cur"],
+      "prioritise": ["urgent", "cur"], "cancel": [],
+    ]
+    return ["hold", "release", "retry", "prioritise", "cancel"].flatMap { gesture in
       TemporarySpool.states.map { state in
         let from = state == "cur" ? "cur/x:host.1.0000000a" : "\(state)/x"
         if let target = lawful[gesture]?[state] { return Move(gesture: gesture, from: from, to: target, status: 0) }

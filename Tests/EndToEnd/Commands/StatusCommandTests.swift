@@ -54,7 +54,8 @@ import Testing
     for job in list {
       #expect(
         Set(job.keys) == [
-          "name", "state", "bytes", "total", "rate", "left", "attempts", "attempt-limit", "next", "worker", "error",
+          "name", "state", "bytes", "total", "rate", "left", "attempts", "attempt-limit", "next", "worker",
+          "priority", "error",
         ])
     }
     #expect(list[0]["name"] as? String == "gone \\x01\"x\"")

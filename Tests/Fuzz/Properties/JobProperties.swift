@@ -44,7 +44,10 @@ private func checkRequest(_ request: JobRequest) throws(Violation) {
   try require(request.root?.text.utf8.contains(UInt8(ascii: "/")) != true, "a root that is a path")
   try require(request.expected.size ?? 0 <= UInt64(Int64.max), "a size that is no file offset")
   try require(request.maxSize ?? 0 <= UInt64(Int64.max), "max-size that is no file offset")
-  try require(request.limitRate.map { (1024...UInt64(Int64.max)).contains($0) } ?? true, "limit-rate out of range")
+  for clause in request.limitRate?.clauses ?? [] {
+    try require(
+      clause.bytesPerSecond.map { (1024...UInt64(Int64.max)).contains($0) } ?? true, "limit-rate out of range")
+  }
   try require(request.attempts.map { (1...1000).contains($0) } ?? true, "attempts out of range")
   try require(request.connections.map { (1...32).contains($0) } ?? true, "connections out of range")
   for time in [request.idleTimeout, request.totalTimeout] {

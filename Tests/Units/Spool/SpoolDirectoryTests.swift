@@ -98,8 +98,8 @@ import Testing
     let hook = Probe()
     let fixture = try Fixture(hook: hook)
     let job = try jobName("a")
-    #expect(try fixture.spool.drop("https://h/a\n", as: job).display == "a")
-    #expect(try fixture.spool.drop("https://h/b\n", as: job).display == "a~2")
+    #expect(try fixture.spool.drop("https://h/a\n", as: job).name.display == "a")
+    #expect(try fixture.spool.drop("https://h/b\n", as: job).name.display == "a~2")
     #expect(try fixture.text("new/a") == "https://h/a\n" && fixture.text("new/a~2") == "https://h/b\n")
     #expect(fixture.files.names("tmp") == [])
     // Durable before it shows, and its name after.
@@ -117,7 +117,7 @@ import Testing
     let tmp = fixture.files.path("tmp")
     try #require(chown(tmp, 61_001, 61_001) == 0 && chmod(tmp, 0o3733) == 0)
     for number in 1...1000 { try writeFile(fixture.files.path(number == 1 ? "new/a" : "new/a~\(number)"), []) }
-    let name = try fixture.spool.drop("https://h/a\n", as: try jobName("a"))
+    let (name, _) = try fixture.spool.drop("https://h/a\n", as: try jobName("a"))
     #expect(try fixture.text("new/\(name.display)") == "https://h/a\n")
     #expect(hook.count(.rename) < 200)
   }

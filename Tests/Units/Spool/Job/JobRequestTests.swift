@@ -89,7 +89,7 @@ import Testing
       ("99999999999999999999", nil),
     ] as [(String, UInt64?)])
   func limitRate(text: String, expected: UInt64?) {
-    #expect(request("limit-rate: \(text)").request.limitRate == expected)
+    #expect(request("limit-rate: \(text)").request.limitRate == expected.map { RateRules(bytesPerSecond: $0) })
     #expect((request("limit-rate: \(text)").defect == nil) == (expected != nil))
   }
 
@@ -163,7 +163,7 @@ import Testing
       "output: a", "root: r", "size: 1", "crc32: 00000000", "sha256: \(hex(64))", "sha512: \(hex(128))",
       "sha1: \(hex(40))", "md5: \(hex(32))", "type: a/b", "digests: md5", "overwrite: no", "attempts: 1",
       "expires: 2026-01-01", "timeout: 1", "max-size: 1G", "limit-rate: 1M", "min-rate: 1k", "connections: 4",
-      "user-agent: a b", "referer: https://h/",
+      "user-agent: a b", "referer: https://h/", "priority: low",
     ]
     #expect(lines.count == JobKey.ofJobs.count { !$0.isRepeatable })
     for line in lines {
@@ -179,22 +179,27 @@ import Testing
     defaults.attempts = 3
     defaults.expires = Timestamp(seconds: 99)
     defaults.timeout = Timeout(idle: 10, total: 20)
-    defaults.limitRate = 4096
+    defaults.limitRate = RateRules(bytesPerSecond: 4096)
+    defaults.priority = .low
     defaults.minRate = MinimumRate(bytesPerSecond: 1, seconds: 2)
     defaults.connections = 8
 
     let silent = request("").request.inheriting(defaults)
     #expect(silent.headers == defaults.headers && silent.overwrite == true && silent.attempts == 3)
     #expect(silent.expires == defaults.expires && silent.timeout == defaults.timeout)
-    #expect(silent.limitRate == 4096 && silent.minRate == defaults.minRate && silent.connections == 8)
+    #expect(
+      silent.limitRate == defaults.limitRate && silent.priority == .low && silent.minRate == defaults.minRate
+        && silent.connections == 8)
 
     let own = request(
       "header: A: own\noverwrite: no\nattempts: 5\nexpires: 1970-01-01T00:00:01Z\ntimeout: 30\n"
-        + "limit-rate: 1k\nconnections: 2\n"
+        + "limit-rate: 1k\nconnections: 2\npriority: high\n"
     ).request.inheriting(defaults)
     #expect(own.headers(for: "h") == ["B: default", "A: own"], "the one of its name")
     #expect(own.overwrite == false && own.attempts == 5 && own.expires?.seconds == 1)
-    #expect(own.timeout == Timeout(idle: 30) && own.limitRate == 1024 && own.connections == 2)
+    #expect(
+      own.timeout == Timeout(idle: 30) && own.limitRate == RateRules(bytesPerSecond: 1024) && own.connections == 2)
+    #expect(own.priority == .high)
     #expect(own.urls.count == 1)
   }
 
@@ -238,7 +243,8 @@ import Testing
     "header@a.example: A: b", "user-agent: Mozilla/5.0 (a; b)", "referer: https://h/page?x=1", "overwrite: yes",
     "overwrite: no", "attempts: 12", "expires: 2026-12-01T00:00:00Z",
     "timeout: 1m", "timeout: 90s 7d", "timeout: 61m 5h", "max-size: 1025", "max-size: 1023k", "max-size: 3G",
-    "limit-rate: 2M", "min-rate: 0 over 5m", "min-rate: 1k over 36h", "connections: 4",
+    "limit-rate: 2M", "limit-rate: 500k low, 2M 08:00-23:00, none", "min-rate: 0 over 5m", "min-rate: 1k over 36h",
+    "connections: 4", "priority: high", "priority: normal", "priority: low",
   ])
   func aRequestIsWrittenAsItIsRead(line: String) throws {
     let read = request(line).request
@@ -254,7 +260,7 @@ import Testing
       "type: a/b c/*", "digests: sha256 md5", "header: A: b",
       "header@h: C: d", "user-agent: a", "referer: http://h/", "overwrite: yes", "attempts: 3",
       "expires: 2026-12-01T00:00:00Z", "timeout: 30s 12h",
-      "max-size: 1G", "limit-rate: 1M", "min-rate: 2k over 10m", "connections: 4",
+      "max-size: 1G", "limit-rate: 1M", "min-rate: 2k over 10m", "connections: 4", "priority: low",
     ]
     #expect(Set(lines.map { $0.prefix { $0 != ":" && $0 != "@" } }) == Set(JobKey.ofJobs.map { $0.name[...] }))
     let text = lines.map { $0 + "\n" }.joined()

@@ -183,7 +183,7 @@ import Testing
       resource: Resource(place: "https://h/a b", query: "sig=\"x\""), type: "text/plain")
     let verified = Journal.Verified(mark(9, 1), part: 3, unproven: "length")
     let lines: [JournalLine] = [
-      .requeued(Timestamp(seconds: 1)),
+      .requeued(Timestamp(seconds: 1)), .urgent(Timestamp(seconds: 1)),
       .started(
         Timestamp(seconds: 2), attempt: 1, worker: WorkerID(host: "al.pha", process: 1, tag: 2), boot: "b", mirror: 1,
         url: "u"),

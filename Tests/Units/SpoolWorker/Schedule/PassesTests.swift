@@ -17,7 +17,10 @@ import Testing
     #expect(passes == Passes() && passes.areSettled)
     passes.request()
     #expect(!passes.areSettled && !passes.areRunning)
-    #expect(begin(&passes) == [.cur, .partial, .new])
+    #expect(begin(&passes) == [.urgent, .cur, .partial, .new])
+    #expect(passes.isUrgentRunning && passes.areOthersRunning)
+    passes.ended(.urgent)
+    #expect(!passes.isUrgentRunning)
     #expect((0..<10).map { _ in passes.next() } == Array(repeating: .cur, count: 10))
     passes.ended(.cur)
     let turns = (0..<10).compactMap { _ in passes.next() }
@@ -34,14 +37,27 @@ import Testing
     var passes = Passes()
     passes.request()
     _ = begin(&passes)
+    passes.ended(.urgent)
     passes.ended(.cur)
     passes.request()
-    #expect(begin(&passes) == [.cur], "or a long pass would never end")
+    #expect(begin(&passes) == [.urgent, .cur], "or a long pass would never end")
+    passes.ended(.urgent)
     for directory in [Directory.cur, .partial, .new] { passes.ended(directory) }
     #expect(!passes.areSettled)
     #expect(begin(&passes) == [.partial, .new])
     passes.ended(.partial)
     passes.ended(.new)
+    #expect(passes.areSettled)
+  }
+
+  /// `urgent/` is read by itself, also while the others are.
+  @Test func urgentOnesAreReadByThemselves() {
+    var passes = Passes()
+    passes.requestUrgent()
+    #expect(begin(&passes) == [.urgent])
+    let none = passes.next()
+    #expect(none == nil && passes.areRunning && !passes.areOthersRunning && !passes.areSettled)
+    passes.ended(.urgent)
     #expect(passes.areSettled)
   }
 }

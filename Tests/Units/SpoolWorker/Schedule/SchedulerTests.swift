@@ -3,121 +3,14 @@ import Testing
 @testable import Spool
 @testable import SpoolWorker
 
-/// The schedule without files and without a clock: a spool in memory, and events in any order.
+/// The schedule without files and without a clock: see ``SchedulerWorld``.
 @Suite struct SchedulerTests {
-  /// A spool of jobs `HOST-NUMBER`, a worker that does what the scheduler says, and a clock.
-  private struct World {
-    var scheduler: Scheduler
-    var now: Int64 = 1000
-    /// What is in `new/`.
-    var jobs: Set<String> = []
-    /// Names that the pass under way has still to read.
-    var unread: [String] = []
-    var running: [UInt64: String] = [:]
-    var started: [String] = []
-    /// How many times a job's text was read.
-    var looks = 0
-    private var nextID: UInt64 = 1
-    /// How many outputs the jobs share; nil where each has its own.
-    var outputs: Int?
-
-    func output(_ name: String) -> String {
-      let number = Int(name.split(separator: "-")[1]) ?? 0
-      return outputs.map { "\(number % $0)" } ?? name
-    }
-
-    private func peek(_ name: String) -> Peek { Peek(host: host(name), output: output(name)) }
-
-    init(jobs: Int, perHost: Int) {
-      scheduler = Scheduler(Slots.Limits(jobs: jobs, perHost: perHost, commits: 200))
-    }
-
-    private func candidate(_ name: String) -> Candidate {
-      Candidate(name: FileName(name), origin: .new, modified: Int64(name.split(separator: "-")[1]) ?? 0)
-    }
-
-    private func host(_ name: String) -> String { String(name.prefix { $0 != "-" }) }
-
-    private mutating func read(_ count: Int) -> [Candidate] {
-      var found: [Candidate] = []
-      while found.count < count, let directory = scheduler.nextDirectory() {
-        guard directory == .new, let name = unread.popLast() else {
-          scheduler.ended(directory)
-          continue
-        }
-        // One that was claimed meanwhile is gone.
-        if jobs.contains(name) { found.append(candidate(name)) }
-      }
-      return found
-    }
-
-    mutating func turn() {
-      scheduler.beginTurn()
-      while let reading = scheduler.nextReading() {
-        switch reading {
-        case .begin(let directories):
-          if directories.contains(.new) { unread = jobs.shuffled() }
-          scheduler.began(directories, at: now)
-        case .read(let count): scheduler.found(read(count), names: count, took: 1)
-        }
-      }
-      while let step = scheduler.nextStep(at: now) {
-        switch step {
-        case .look(let candidate):
-          looks += 1
-          scheduler.looked(at: candidate, peek(candidate.name.display))
-        case .search(let count):
-          let kept = read(count).map { ($0, peek($0.name.display)) }.filter {
-            scheduler.keepOrPassOver($0.1, at: now)
-          }
-          scheduler.searched(kept, from: now, to: now + 1)
-        case .start(let choice): start(choice)
-        }
-      }
-    }
-
-    private mutating func start(_ choice: Choice) {
-      let name = choice.candidate.name.display
-      guard jobs.remove(name) != nil else { return }
-      started.append(name)
-      running[nextID] = name
-      scheduler.started(nextID, choice)
-      nextID += 1
-    }
-
-    mutating func end(_ id: UInt64) {
-      running[id] = nil
-      scheduler.ended(id)
-    }
-
-    func count(of host: String) -> Int { running.values.count { $0.hasPrefix(host + "-") } }
-  }
-
-  /// Runs a world to its end by random events.
-  private func runToEnd(_ world: inout World, _ check: (World) -> Void) {
-    world.scheduler.requestPass()
-    var turns = 0
-    while turns < 100_000 {
-      turns += 1
-      world.turn()
-      check(world)
-      if world.running.isEmpty, world.scheduler.isSettled { break }
-      for id in world.running.keys.shuffled().prefix(Int.random(in: 0...2)) { world.end(id) }
-      world.now += Int64.random(in: 1...500)
-      let scheduler = world.scheduler
-      if scheduler.isPassDue(at: world.now) || scheduler.wantsPass(at: world.now, isStale: !scheduler.isFresh) {
-        world.scheduler.requestPeriodicPass(at: world.now)
-      }
-    }
-    #expect(turns < 100_000, "it does not end")
-  }
-
   @Test(arguments: [(1, 1), (3, 1), (8, 4), (20, 20)])
   func allRunOnceWithinTheLimits(jobs: Int, perHost: Int) {
-    var world = World(jobs: jobs, perHost: perHost)
+    var world = SchedulerWorld(jobs: jobs, perHost: perHost)
     world.jobs = Set((0..<500).map { "\("abcdef".randomElement() ?? "a")-\($0)" })
     let all = world.jobs
-    runToEnd(&world) { world in
+    world.runToEnd { world in
       #expect(world.running.count <= jobs)
       for host in "abcdef" { #expect(world.count(of: String(host)) <= perHost) }
     }
@@ -126,7 +19,7 @@ import Testing
 
   /// A busy host's thousands, more than is looked ahead at, do not keep another's from running.
   @Test func aBusyHostStarvesNobody() {
-    var world = World(jobs: 4, perHost: 2)
+    var world = SchedulerWorld(jobs: 4, perHost: 2)
     world.jobs = Set((0..<9000).map { "busy-\($0)" } + (0..<20).map { "other-\($0)" })
     world.scheduler.requestPass()
     // The busy host's two never end.
@@ -142,9 +35,9 @@ import Testing
 
   /// Of each host the oldest go first.
   @Test func oldestFirstOfEachHost() {
-    var world = World(jobs: 6, perHost: 2)
+    var world = SchedulerWorld(jobs: 6, perHost: 2)
     world.jobs = Set((0..<900).map { "\("abc".randomElement() ?? "a")-\($0)" })
-    runToEnd(&world) { _ in }
+    world.runToEnd { _ in }
     for host in ["a", "b", "c"] {
       let numbers = world.started.filter { $0.hasPrefix(host + "-") }.compactMap { Int($0.dropFirst(2)) }
       #expect(numbers == numbers.sorted())
@@ -153,7 +46,7 @@ import Testing
 
   /// Where no two hosts differ in what waits, none is served more than the others.
   @Test func hostsGetEqualShares() {
-    var world = World(jobs: 6, perHost: 6)
+    var world = SchedulerWorld(jobs: 6, perHost: 6)
     world.jobs = Set(["a", "b", "c"].flatMap { host in (0..<100).map { "\(host)-\($0)" } })
     world.scheduler.requestPass()
     world.turn()
@@ -162,7 +55,7 @@ import Testing
 
   /// A pass ends only with all that came before it began; what comes later needs another.
   @Test func nothingThatCameMeanwhileIsMissed() {
-    var world = World(jobs: 1, perHost: 1)
+    var world = SchedulerWorld(jobs: 1, perHost: 1)
     world.jobs = ["a-1"]
     world.scheduler.requestPass()
     world.turn()
@@ -170,7 +63,7 @@ import Testing
     #expect(!world.scheduler.isSettled || !world.running.isEmpty)
     for id in world.running.keys { world.end(id) }
     #expect(!world.scheduler.isSettled, "the last pass is older than the last job's end")
-    runToEnd(&world) { _ in }
+    world.runToEnd { _ in }
     #expect(world.started == ["a-1", "a-2"])
   }
 
@@ -178,8 +71,8 @@ import Testing
   @Test func whatLacksSpaceLetsOthersRun() throws {
     var scheduler = Scheduler(Slots.Limits(jobs: 2, perHost: 2, commits: 9))
     scheduler.requestPass()
-    scheduler.began([.cur, .partial, .new], at: 0)
-    for directory in [Directory.cur, .partial, .new] { scheduler.ended(directory) }
+    scheduler.began([.urgent, .cur, .partial, .new], at: 0)
+    for directory in [Directory.urgent, .cur, .partial, .new] { scheduler.ended(directory) }
     scheduler.found(
       (0..<1001).map { Candidate(name: FileName("j-\($0)"), origin: .new, modified: Int64($0)) }, names: 1001, took: 1)
     var refused = 0
@@ -190,7 +83,7 @@ import Testing
         let isNews = scheduler.noteLackOfSpace(choice, at: 0)
         #expect(isNews)
         refused += 1
-      case .search: Issue.record("there is nothing to search for")
+      case .search, .park: Issue.record("there is nothing to search for, or to park")
       }
     }
     #expect(refused == 1000 && scheduler.spaceWait.least == 1000)
@@ -233,10 +126,10 @@ import Testing
   /// kept in mind.
   @Test(arguments: [5, OutputWait.most + 200])
   func oneJobAtATimeForEachOutput(count: Int) {
-    var world = World(jobs: 8, perHost: 8)
+    var world = SchedulerWorld(jobs: 8, perHost: 8)
     world.outputs = 3
     world.jobs = Set((0..<count).map { "a-\($0)" })
-    runToEnd(&world) { world in
+    world.runToEnd { world in
       let busy = world.running.values.map { world.output($0) }
       #expect(Set(busy).count == busy.count)
     }
@@ -246,10 +139,10 @@ import Testing
   /// The text of a job that waits for an output is read a few times, not at the end of each other job. Otherwise
   /// thousands of jobs with one output would take the worker's time.
   @Test func waitersAreReadOnceForEachStart() {
-    var world = World(jobs: 8, perHost: 8)
+    var world = SchedulerWorld(jobs: 8, perHost: 8)
     world.outputs = 1
     world.jobs = Set((0..<500).map { "a-\($0)" })
-    runToEnd(&world) { _ in }
+    world.runToEnd { _ in }
     #expect(world.started.count == 500)
     #expect(world.looks <= 10 * 500, "\(world.looks) looks")
   }

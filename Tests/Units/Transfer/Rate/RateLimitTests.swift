@@ -115,3 +115,92 @@ extension Dealing.Taker {
     #expect(isNear(rates.reduce(0, +), 1e6, within: 0.05), "\(rates)")
   }
 }
+
+/// Limits that change while fetches run, and limits that only some share.
+@Suite struct ChangingRateTests {
+  /// Fetches that take all that they may.
+  private struct Fetches {
+    var limiter = RateLimiter(common: nil)
+    var members: [(allowance: RateAllowance, rate: UInt64?, rateClass: Int, group: UInt64)] = []
+    var received: [Int] = []
+    var now: Milliseconds = 1000
+
+    mutating func add(_ rateClass: Int, rate: UInt64? = nil) {
+      let group = UInt64(members.count + 1)
+      let allowance = limiter.newAllowance(rate: rate, rateClass: rateClass, group: group, at: now)
+      members.append((allowance, rate, rateClass, group))
+      received.append(0)
+    }
+
+    private func member(_ index: Int) -> RateLimiter.Member {
+      let (allowance, rate, rateClass, group) = members[index]
+      return RateLimiter.Member(
+        allowance: allowance, rate: limiter.rate(of: group) ?? rate, rateClass: rateClass, isPaused: true)
+    }
+
+    /// Bytes a second of each; at most 16 MB without a limit.
+    mutating func rates(seconds: Int) -> [Double] {
+      received = received.map { _ in 0 }
+      for _ in 0..<seconds * 1000 / Int(RateDealer.interval) {
+        now += RateDealer.interval
+        _ = limiter.deal(to: members.indices.map { member($0) }, at: now)
+        for index in members.indices {
+          for _ in 0..<50 where !members[index].allowance.isExhausted {
+            members[index].allowance.take(16_384)
+            received[index] += 16_384
+          }
+        }
+      }
+      return received.map { Double($0) / Double(seconds) }
+    }
+  }
+
+  private func isNear(_ value: Double, _ goal: Double) -> Bool { abs(value - goal) <= goal * 0.1 }
+
+  @Test func `each shares the first rate that covers it`() {
+    var fetches = Fetches()
+    for rateClass in [0, 0, 2, 2, 1] { fetches.add(rateClass) }
+    fetches.limiter.share([
+      SharedRate(of: [2], bytesPerSecond: 100_000), SharedRate(of: [0, 2], bytesPerSecond: 800_000),
+    ])
+    _ = fetches.rates(seconds: 5)
+    let rates = fetches.rates(seconds: 20)
+    #expect(isNear(rates[0], 400_000) && isNear(rates[1], 400_000), "\(rates)")
+    #expect(isNear(rates[2], 50_000) && isNear(rates[3], 50_000), "\(rates)")
+    #expect(rates[4] > 10_000_000, "\(rates)")
+  }
+
+  @Test func `a new limit holds at once, and none is none`() {
+    var fetches = Fetches()
+    for _ in 0..<2 { fetches.add(0) }
+    #expect(fetches.rates(seconds: 1).allSatisfy { $0 > 10_000_000 })
+    fetches.limiter.share([SharedRate(bytesPerSecond: 200_000)])
+    // A fetch pays back what it takes beyond its share in one piece.
+    #expect(fetches.rates(seconds: 2).reduce(0, +) < 240_000)
+    fetches.limiter.limit(1, to: 20_000, of: 0)
+    _ = fetches.rates(seconds: 5)
+    let rates = fetches.rates(seconds: 20)
+    #expect(isNear(rates[0], 20_000) && isNear(rates[1], 180_000), "\(rates)")
+    fetches.limiter.share([])
+    fetches.limiter.limit(1, to: nil, of: nil)
+    #expect(fetches.rates(seconds: 1).allSatisfy { $0 > 10_000_000 })
+  }
+
+  /// One that took more than its share and is no more leaves the debt to the others of the same limit.
+  @Test func `debts stay with their limit`() {
+    var limiter = RateLimiter(common: nil)
+    let limits = [SharedRate(of: [0], bytesPerSecond: 1000), SharedRate(of: [1], bytesPerSecond: 1000)]
+    limiter.share(limits)
+    let taker = limiter.newAllowance(rate: nil, rateClass: 0, group: 1, at: 1000)
+    func member(_ allowance: RateAllowance, _ rateClass: Int) -> RateLimiter.Member {
+      RateLimiter.Member(allowance: allowance, rate: nil, rateClass: rateClass, isPaused: true)
+    }
+    _ = limiter.deal(to: [member(taker, 0)], at: 1000)
+    taker.take(1_000_000)
+    limiter.noteDebt(of: member(taker, 0), group: 1, at: 1000)
+    limiter.share(limits.reversed())
+    let others = [0, 1].map { limiter.newAllowance(rate: nil, rateClass: $0, group: nil, at: 1000) }
+    _ = limiter.deal(to: [member(others[0], 0), member(others[1], 1)], at: 1100)
+    #expect(others[0].shared == 0 && (others[1].shared ?? 0) > 0)
+  }
+}

@@ -1,0 +1,135 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+/// Jobs of high and low priority, with a worker.
+@Suite struct UrgentJobTests {
+  /// Holds `/held…` until the gate opens.
+  private func server(_ gate: Gate) throws -> ScriptedServer {
+    try ScriptedServer { request, reply in
+      if request.target.hasPrefix("/held") { try reply.stall(until: gate) }
+      try reply.respond("200 OK", ["ETag: \"1\""], body: Array(request.target.utf8))
+    }
+  }
+
+  private func dropUrgently(_ spool: TemporarySpool, _ name: String, _ job: String) throws {
+    try writeFile(spool.path("tmp/\(name)"), Array(job.utf8))
+    try spool.move("tmp/\(name)", "urgent/\(name)")
+  }
+
+  /// However it got its priority, and whether or not inotify tells the worker.
+  @Test(arguments: ["drop", "move", "key", "command"], [true, false])
+  func startsBeforeAllOthers(way: String, isOnce: Bool) async throws {
+    let gate = try Gate()
+    let server = try server(gate)
+    let spool = try TemporarySpool()
+    try spool.drop("held", "\(server.url("/held"))\n\(patient)")
+    let worker = try startSpoolrun((isOnce ? ["--once"] : []) + ["--jobs", "1", spool.root])
+    try await waitUntil("the first runs") { spool.names("cur").count == 1 }
+    for number in 0..<40 {
+      try spool.drop("old-\(number)", "\(server.url("/old-\(number)"))\n")
+      try setModificationTime(spool.path("new/old-\(number)"), secondsFromNow: -1000)
+    }
+    switch way {
+    case "drop": try dropUrgently(spool, "x", "\(server.url("/x"))\n")
+    case "key": try spool.drop("x", "\(server.url("/x"))\npriority: high\n")
+    default:
+      try spool.drop("x", "\(server.url("/x"))\n")
+      if way == "move" { try spool.move("new/x", "urgent/x") }
+      if way == "command" { #expect(try await spoolrun("prioritise", "--spool", spool.root, "x").status == .exited(0)) }
+    }
+    gate.open()
+    try await waitUntil("all are done", timeout: .seconds(100)) { spool.names("done").count == 42 }
+    #expect(server.requests.map(\.target).prefix(2) == ["/held", "/x"])
+    worker.send(signal: SIGTERM)
+    _ = try await worker.result()
+  }
+
+  /// One of low priority gives up its slot, loses no byte and no attempt, and goes on afterwards.
+  @Test func aLowOneGivesUpItsSlot() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let quick = try simpleServer()
+    let spool = try TemporarySpool()
+    try spool.drop("low", "\(server.url("/low"))\npriority: low\n\(patient)")
+    let worker = try startSpoolrun(["-v", "--jobs", "1", spool.root])
+    try await waitUntil("half of it is there") { spool.length("partial/low.part") == halfwayBody.count / 2 }
+    try dropUrgently(spool, "x", "\(quick.url("/x"))\n")
+    try await waitUntil("it is done") { spool.places(of: "x") == ["done/x"] }
+    gate.open()
+    try await waitUntil("the other goes on") { spool.places(of: "low") == ["done/low"] }
+    worker.send(signal: SIGTERM)
+    let result = try await worker.result()
+    #expect(result.errors.contains(" parked job=low at=\(halfwayBody.count / 2) reason="), "\(result.errors)")
+    let lines = try spool.lines("done/low")
+    #expect(!lines.contains { $0.key == "failed" } && lines.last?["attempts"] == "1")
+    #expect(lines.last?["bytes-fetched"] == "\(halfwayBody.count)")
+    #expect(server.requests.map(\.rangeStart) == [nil, halfwayBody.count / 2])
+    #expect(try readFile(spool.path("files/low")) == halfwayBody)
+  }
+
+  /// It leaves a slot free for others.
+  @Test func aLowOneNeverTakesTheLastSlot() async throws {
+    let gate = try Gate()
+    let server = try server(gate)
+    let spool = try TemporarySpool()
+    for number in 0..<4 { try spool.drop("low\(number)", "\(server.url("/held\(number)"))\npriority: low\n\(patient)") }
+    let worker = try startSpoolrun(["--jobs", "3", spool.root])
+    try await waitUntil("two run") { spool.names("cur").count == 2 }
+    try spool.drop("x", "\(server.url("/x"))\n")
+    try await waitUntil("another runs beside them") { spool.places(of: "x") == ["done/x"] }
+    #expect(spool.names("cur").count == 2)
+    gate.open()
+    try await waitUntil("all are done") { spool.names("done").count == 5 }
+    worker.send(signal: SIGTERM)
+    _ = try await worker.result()
+  }
+
+  /// A spool of version 0.1 has no `urgent/`. `add` and a worker make it.
+  @Test func anOldSpoolGetsTheDirectory() async throws {
+    let server = try simpleServer()
+    for isAdded in [true, false] {
+      let spool = try TemporarySpool()
+      try #require(rmdir(spool.path("urgent")) == 0)
+      if isAdded {
+        let added = try await spoolrun("add", "--spool", spool.root, "--priority", "high", server.url("/x"))
+        #expect(added.status == .exited(0) && spool.names("urgent") == ["x"], "\(added)")
+        #expect(String(decoding: try readFile(spool.path("urgent/x")), as: UTF8.self).contains("priority: high\n"))
+      }
+      #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+      #expect(fileStatus(spool.path("urgent")) != nil && spool.names("done") == (isAdded ? ["x"] : []))
+    }
+  }
+
+  @Test func statusShowsThePriority() async throws {
+    let spool = try TemporarySpool()
+    try spool.drop("a", "https://h/a\n")
+    try spool.drop("b", "https://h/b\npriority: low\n")
+    try dropUrgently(spool, "z", "https://h/z\n")
+    let table = try await spoolrun("status", spool.root).output
+    #expect(table.contains(/z +high priority/) && table.contains(/b +low priority/) && !table.contains("normal"))
+    let json = try await spoolrun("status", "--json", spool.root).output
+    let list = try #require(try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any])["list"]
+    let jobs = try #require(list as? [[String: Any]])
+    #expect(jobs.map { $0["name"] as? String } == ["z", "a", "b"])
+    #expect(jobs.map { $0["priority"] as? String } == ["high", "normal", "low"])
+  }
+
+  @Test func theCommandChangesThePriority() async throws {
+    let spool = try TemporarySpool()
+    try spool.drop("x", "https://h/a\n")
+    func prioritise(_ arguments: String...) async throws -> CommandResult {
+      try await spoolrun(["prioritize", "--spool", spool.root, "-v"] + arguments)
+    }
+    #expect(try await prioritise("--low", "x").output == "new/x -> new/x\n")
+    #expect(String(decoding: try readFile(spool.path("new/x")), as: UTF8.self) == "https://h/a\npriority: low\n")
+    #expect(try await prioritise("x").output == "new/x -> urgent/x\n")
+    #expect(try await prioritise("--high", "x").output == "urgent/x: nothing to prioritise\n")
+    #expect(try await prioritise("--normal", "x").output == "urgent/x -> new/x\n")
+    #expect(String(decoding: try readFile(spool.path("new/x")), as: UTF8.self) == "https://h/a\npriority: normal\n")
+    #expect(try await prioritise().status == .exited(64))
+    #expect(try await prioritise("--low", "--high", "x").status == .exited(64))
+    #expect(try await prioritise("y").status == .exited(1))
+  }
+}

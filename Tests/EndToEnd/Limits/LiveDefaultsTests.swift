@@ -1,0 +1,101 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `defaults` that change while a worker runs.
+@Suite struct LiveDefaultsTests {
+  private let scene: Scene
+  private let log: String
+
+  init() throws {
+    scene = try Scene()
+    log = "\(scene.tools)/log"
+  }
+
+  private func write(_ text: String) throws {
+    try writeFile(scene.spool.path("tmp/defaults"), Array(text.utf8))
+    try scene.spool.move("tmp/defaults", "defaults")
+  }
+
+  private var logged: String { get throws { String(decoding: try readFile(log), as: UTF8.self) } }
+
+  /// Waits until the worker has logged `text` so many times.
+  private func waitForLog(_ text: String, count: Int = 1) async throws {
+    try await waitUntil("the log says \(text)") {
+      String(decoding: try readFile(log), as: UTF8.self).split(separator: text).count > count
+    }
+  }
+
+  /// Runs `body` beside a worker that watches and writes its log into a file.
+  private func withWorker(_ body: () async throws -> Void) async throws {
+    let line = "exec \(scene.tools)/spoolrun -v \(scene.spool.root) 2>\(log)"
+    let worker = try RunningCommand(["/bin/sh", "-c", line])
+    do { try await body() } catch {
+      worker.send(signal: SIGKILL)
+      throw error
+    }
+    worker.send(signal: SIGTERM)
+    _ = try await worker.result()
+  }
+
+  /// 1 MiB at 16k a second would take a minute. Without the limit it takes an instant, and at 64k some seconds.
+  @Test(arguments: [nil, "limit-rate: none\n", "limit-rate: none 00:00-24:00, 1k\n"] as [String?])
+  func aRunningTransferFollowsItsRate(text: String?) async throws {
+    try write("limit-rate: 16k 00:00-24:00, none\n")
+    try await withWorker {
+      try scene.spool.drop("a", scene.server.url("/a") + "\n")
+      try await waitUntil("it has begun") { (scene.length("a") ?? 0) > 0 }
+      // In place, as an editor may do it, or not at all.
+      if let text {
+        try writeFile(scene.spool.path("defaults"), Array(text.utf8))
+      } else {
+        #expect(unlink(scene.spool.path("defaults")) == 0)
+      }
+      try await waitUntil("it is done", timeout: .seconds(25)) { scene.isDone("a") }
+      #expect(try logged.contains(" defaults-read"))
+    }
+  }
+
+  @Test func aNewLimitHoldsForARunningTransfer() async throws {
+    try write("limit-rate: 64k\n")
+    try await withWorker {
+      try scene.spool.drop("a", scene.server.url("/a") + "\n")
+      try await waitUntil("it has begun") { (scene.length("a") ?? 0) > 0 }
+      try write("limit-rate: 1k\n")
+      try await waitForLog(" defaults-read")
+      // A second later at most, it gets a KiB a second.
+      usleep(1_500_000)
+      let length = try #require(scene.length("a"))
+      usleep(3_000_000)
+      #expect((scene.length("a") ?? 0) - length <= 64 << 10)
+      #expect(!scene.isDone("a"))
+    }
+  }
+
+  /// Wrong ones are reported once, and the old ones stay.
+  @Test func wrongOnesAreReported() async throws {
+    try write("digests: sha256\n")
+    try await withWorker {
+      try await scene.waitForWorker()
+      try write("digests: sha256\nlimit-rate: fast\n")
+      try await waitForLog(" defaults-invalid ")
+      try scene.spool.drop("a", scene.server.url("/a") + "\n")
+      try await waitUntil("it is done") { scene.isDone("a") }
+      try write("limit-rate: 100M\n")
+      try await waitForLog(" defaults-read")
+    }
+    #expect(try logged.split(separator: " defaults-invalid ").count == 2)
+    #expect(try logged.contains("line 2: limit-rate: must be"))
+    #expect(try scene.spool.lines("done/a").last { $0.key == "verified" }?["sha256"] != nil)
+  }
+
+  @Test func aPriorityFromDefaultsCounts() async throws {
+    try write("priority: low\n")
+    try await withWorker {
+      try scene.spool.drop("a", scene.server.url("/slow/a") + "\n")
+      try await scene.waitForHalf("a")
+      let status = try await scene.spoolrun("status")
+      #expect(status.output.contains("low priority"), "\(status)")
+    }
+  }
+}
