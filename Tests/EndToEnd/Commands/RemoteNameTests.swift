@@ -12,7 +12,8 @@ import Testing
       case "headless" where request.method == "HEAD": try reply.respond("405 Method Not Allowed", body: [])
       case "headless": try reply.respond("200 OK", ["Content-Disposition: attachment; filename=got.bin"], body: [1])
       case "gone": try reply.respond("404 Not Found", body: [])
-      case "private" where request.value("X-Key") == nil: try reply.respond("403 Forbidden", body: [])
+      case "private" where request.value("X-Key") ?? request.value("Authorization") == nil:
+        try reply.respond("403 Forbidden", body: [])
       case let path?:
         let fields = path == "named" || path == "private" ? ["Content-Disposition: \(decoded(parts[1]))"] : []
         try reply.respond("200 OK", fields, body: request.method == "HEAD" ? [] : Array("payload\n".utf8))
@@ -56,6 +57,19 @@ import Testing
     #expect(server.requests.map(\.method) == ["HEAD"])
     try writeFile(spool.path("defaults"), Array("header@127.0.0.1: X-Key: 2\n".utf8))
     #expect(try await Self.add(spool, url).output == "k~2\n")
+  }
+
+  @Test func `the login in the spool's defaults is used`() async throws {
+    let server = try Self.server()
+    let spool = try TemporarySpool()
+    let url = server.url("/private?attachment;filename=k")
+    try writeFile(spool.path("defaults"), Array("netrc: netrc\n".utf8))
+    let result = try await Self.add(spool, url)
+    #expect(result.status == .exited(78) && result.errors.contains("line 1: netrc: \(spool.root)/netrc"), "\(result)")
+    #expect(spool.names("new") == [])
+    try writeFile(spool.path("netrc"), Array("machine 127.0.0.1 login alice password apw\n".utf8))
+    #expect(try await Self.add(spool, url).output == "k\n")
+    #expect(server.requests.map { $0.value("authorization") } == ["Basic YWxpY2U6YXB3"])
   }
 
   @Test(arguments: ["gone", "private?x", ""])
