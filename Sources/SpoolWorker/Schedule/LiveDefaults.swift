@@ -26,9 +26,13 @@ struct LiveDefaults {
     }
     let wasWrong = problem != nil
     let isNew = found != environment.options.defaults
+    let isForNextStart = found.network != environment.options.defaults.network
     problem = nil
     if isNew { environment.options.defaults = found }
-    if isNew || wasWrong { environment.log(Event("defaults-read", wasWrong ? .warning : .info)) }
+    if isNew || wasWrong {
+      let facts = Fields().with("restart", isForNextStart ? "needed" : nil)
+      environment.log(Event("defaults-read", wasWrong || isForNextStart ? .warning : .info, facts))
+    }
     return isNew
   }
 }
