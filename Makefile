@@ -11,9 +11,10 @@ PROGRAM = .build/release/spoolrun
 # mandoc says this of manuals that are not installed on this machine.
 UNINSTALLED = 'STYLE: referenced manual not found'
 SCRIPTS = .ci/run Benchmarks/setup Torture/powercut/setup Torture/realservers/setup scripts/demo scripts/fuzz \
-  scripts/loopback scripts/sanitize scripts/setup contrib/spoolrun-inotify contrib/lists/ena Models/check
+  scripts/loopback scripts/sanitize scripts/setup contrib/spoolrun-inotify contrib/lists/ena contrib/hooks/resolve \
+  contrib/hooks/deliver Models/check
 PYTHON = Benchmarks Torture scripts/nginx.py scripts/picture contrib/lists/zenodo contrib/lists/pooch \
-  contrib/lists/huggingface
+  contrib/lists/huggingface contrib/hooks/resolve-s3 contrib/hooks/resolve-oauth contrib/hooks/resolve-huggingface
 COMPLETIONS = bash-completion/completions/spoolrun zsh/site-functions/_spoolrun fish/vendor_completions.d/spoolrun.fish
 
 # More options of `swift build`.

@@ -133,9 +133,15 @@ int spoolrun_network_events(void) {
   return descriptor;
 }
 
-int spoolrun_spawn(char *const *argv, char *const *envp, int *output) {
-  int ends[2];
+int spoolrun_spawn(char *const *argv, char *const *envp, int *output, int *answer) {
+  int ends[2], apart[2] = {-1, -1};
   if (pipe2(ends, O_CLOEXEC) < 0) return -errno;
+  if (answer && pipe2(apart, O_CLOEXEC) < 0) {
+    int error = errno;
+    close(ends[0]);
+    close(ends[1]);
+    return -error;
+  }
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   sigset_t none, all;
@@ -145,7 +151,7 @@ int spoolrun_spawn(char *const *argv, char *const *envp, int *output) {
   int error = posix_spawn_file_actions_init(&actions);
   if (!error) error = posix_spawnattr_init(&attributes);
   if (!error) error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  if (!error) error = posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  if (!error) error = posix_spawn_file_actions_adddup2(&actions, answer ? apart[1] : ends[1], 1);
   if (!error) error = posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
   // The worker blocks its stop signals and ignores SIGPIPE, which a child would inherit.
   if (!error) error = posix_spawnattr_setsigmask(&attributes, &none);
@@ -157,10 +163,13 @@ int spoolrun_spawn(char *const *argv, char *const *envp, int *output) {
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   close(ends[1]);
+  if (answer) close(apart[1]);
   if (error) {
     close(ends[0]);
+    if (answer) close(apart[0]);
     return -error;
   }
   *output = ends[0];
+  if (answer) *answer = apart[0];
   return process;
 }

@@ -129,6 +129,7 @@ struct JobColumns {
   private func remark(_ job: JobStatus) -> String {
     var parts: [String] = []
     if let priority = job.priority, priority != .normal { parts.append("\(priority.rawValue) priority") }
+    if job.awaitsDelivery { parts.append(job.state == .failed ? "not delivered" : "waits for its delivery") }
     if let next = job.next, job.state == .retrying {
       parts.append(next <= now ? "due now" : "next in \(shortDuration(next.seconds - now.seconds))")
     }

@@ -19,9 +19,11 @@ struct JobReading {
     status.bytes = data?.size
     status.total = request.expected.size ?? (data == nil ? nil : journal.data.version?.size)
     status.attemptLimit = request.attempts ?? JobRequest.defaultAttempts
-    status.attempts = journal.attempts.failures + (state == .running ? 1 : 0)
+    status.awaitsDelivery = journal.publication.awaitsDelivery
+    let failures = status.awaitsDelivery ? journal.attempts.failedDeliveries : journal.attempts.failures
+    status.attempts = failures + (state == .running ? 1 : 0)
     status.problem = problem(state)
-    if state == .running {
+    if state == .running, !status.awaitsDelivery {
       status.rate = rate
       if let data, let started = journal.attempts.lastStarted,
         now.seconds - max(data.modified, started.seconds) >= Self.quietAfter
@@ -53,7 +55,7 @@ struct JobReading {
     }
     guard state != .paused, let failure = journal.attempts.lastFailure else { return nil }
     // After `retry` the old failures no longer count.
-    if state == .running, journal.attempts.failures == 0 { return nil }
+    if state == .running, journal.attempts.failures + journal.attempts.failedDeliveries == 0 { return nil }
     return .init(failure)
   }
 }

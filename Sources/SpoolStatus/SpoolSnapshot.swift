@@ -43,6 +43,8 @@ package struct JobStatus: Sendable {
   package var next: Timestamp?
   /// Why it is not done.
   package var problem: Problem?
+  /// The payload is in its place, and the hook `deliver` has not accepted it yet. Then ``attempts`` counts deliveries.
+  package var awaitsDelivery = false
   /// The claim's owner: `HOST.PID.TAG`.
   package var worker: String?
   package var priority: Priority?

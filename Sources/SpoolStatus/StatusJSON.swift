@@ -47,6 +47,7 @@ extension JobStatus {
       ("next", .optional(next)),
       ("worker", .optional(worker)),
       ("priority", .optional(priority?.rawValue)),
+      ("delivery", .optional(awaitsDelivery ? "waiting" : nil)),
       ("error", problem?.json ?? .null),
     ])
   }

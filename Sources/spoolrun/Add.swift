@@ -61,7 +61,7 @@ struct Add: ParsableCommand {
   /// The job's request, checked by the reader that a worker uses.
   private func jobRequest() throws -> JobRequest {
     try list.refuseWithoutFile()
-    if urls.isEmpty { throw ValidationError("no URL, and no list by --from") }
+    if urls.isEmpty, job.text(JobKey.resolve.name) == nil { throw ValidationError("no URL, and no list by --from") }
     let request: JobRequest
     do throws(Defect) {
       request = try JobRequest(urls: urls, given: job.given)
@@ -77,10 +77,11 @@ struct Add: ParsableCommand {
     }
     let isNamedByURL = request.output?.isDirectory ?? true
     if remoteName {
+      if urls.isEmpty { throw ValidationError("--remote-name asks a URL, and there is none") }
       if isNamedByURL { return request }
       throw ValidationError("--remote-name asks for the name that --output gives already: use --output DIR/")
     }
-    if request.outputText(named: parts[0].lastPathSegment) == nil {
+    if request.outputText(named: parts.first?.lastPathSegment) == nil {
       throw ValidationError("the URL does not end in a file name: use --output PATH, or --remote-name")
     }
     // wget and curl take several URLs for several files. As mirrors, all but one would never be fetched.

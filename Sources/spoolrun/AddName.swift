@@ -12,6 +12,6 @@ extension Add {
       }
       return job
     }
-    return JobName(like: request.outputText(named: (try? URLParts(urls[0]))?.lastPathSegment) ?? "")
+    return JobName(like: request.outputText(named: urls.first.flatMap { try? URLParts($0) }?.lastPathSegment) ?? "")
   }
 }

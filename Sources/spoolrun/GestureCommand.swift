@@ -20,7 +20,7 @@ struct GestureRun {
   mutating func run(names: [String]) throws {
     do throws(SpoolError) {
       for bytes in RawArguments.bytes(of: names) {
-        let (directory, name) = try split(bytes)
+        let (directory, name) = try spool.splitClaim(bytes)
         if let outcome = try perform(name, in: directory) { note(outcome, bytes: bytes) }
       }
     } catch {
@@ -87,16 +87,6 @@ struct GestureRun {
       fail("\(gesture.command): \(error)")
       return nil
     }
-  }
-
-  /// Accepts a claim's file name in `cur` for its job. A job's own name may look like a claim's, so this applies only
-  /// if such a file exists.
-  private func split(_ bytes: [UInt8]) throws(SpoolError) -> (Directory?, FileName) {
-    let (directory, name) = try spool.split(bytes)
-    if directory == .cur, name.isEntry, let claim = ClaimName(name), try spool.status(.cur, name) != nil {
-      return (directory, claim.job.fileName)
-    }
-    return (directory, name)
   }
 
   private mutating func note(_ outcome: GestureOutcome, bytes: [UInt8]) {

@@ -27,6 +27,9 @@ struct GetList {
       if listed.request.root != nil {
         throw Defect(line: listed.line, reason: "root: `get` puts all files into one directory")
       }
+      if listed.request.resolve != nil {
+        throw Defect(line: listed.line, reason: "resolve: the spool of `get` has no hooks")
+      }
       if let job = try plan.job(listed) { jobs.append(job) }
     }
     var settling = ListSettling(plan)

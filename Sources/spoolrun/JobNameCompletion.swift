@@ -18,6 +18,9 @@ enum JobNameCompletion {
     let found: [FileName]
     if let gesture = words.lazy.compactMap({ word in Gesture.allCases.first { $0.command == word } }).first {
       found = ((try? spool.jobs(for: gesture, in: gesture.sources)) ?? []).map(\.name)
+    } else if words.contains("url") {
+      // All that are not done.
+      found = ((try? spool.jobs(for: .cancel, in: Gesture.cancel.sources)) ?? []).map(\.name)
     } else {
       found = (try? spool.list(.done)) ?? []
     }

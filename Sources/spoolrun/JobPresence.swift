@@ -27,14 +27,16 @@ struct JobPresence {
     return try spool.firstJob { Self.isSame(request, $0.request) }.map { .request($0.place) }
   }
 
-  /// Whether two requests are for the same job: they have a URL in common, and the same output.
+  /// Whether two requests are for the same job: they have a URL or the text for the hook `resolve` in
+  /// common, and the same output.
   static func isSame(_ left: JobRequest, _ right: JobRequest) -> Bool {
     !Set(keys(of: left)).isDisjoint(with: keys(of: right))
   }
 
-  /// For each URL, bytes that any other request for the same job has, too.
+  /// For each URL, and for the text of `resolve:`, bytes that any other request for the same job has, too.
   static func keys(of request: JobRequest) -> [[UInt8]] {
     let place = JobPlan.rootAndOutput(of: request) ?? ""
-    return request.urls.map { Array("\($0.text)\n\(place)".utf8) }
+    let sources = request.urls.map(\.text) + (request.resolve.map { ["resolve: \($0.text)"] } ?? [])
+    return sources.map { Array("\($0)\n\(place)".utf8) }
   }
 }

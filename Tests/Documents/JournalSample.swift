@@ -27,6 +27,7 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
     let lines: [JournalLine] = [
       .requeued(now),
       .urgent(now),
+      .relinked(now, url: "https://a", isSame: true),
       .started(
         now, attempt: 1, worker: WorkerID(host: "alpha", process: 1, tag: 2), boot: "b", mirror: 1, url: "https://a"),
       .response(version, at: 0, part: 1),
@@ -36,9 +37,10 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
       .failed(records[0]),
       .failed(records[1]),
       .verified(now, .init(mark, part: 1, unproven: "length")),
+      .published(now, output: "a", directory: "/srv"),
       .done(
         now, attempts: 1, output: "a", fetched: 1, seconds: 1, existing: true, unproven: "length",
-        directory: "/srv"),
+        directory: "/srv", delivered: now),
     ]
     return Dictionary(grouping: lines, by: \.key).map { key, lines in
       JournalSample(key: key, fields: Set(lines.flatMap { $0.fields.named.map(\.key) }))

@@ -13,7 +13,9 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case mismatchMD5 = "mismatch-md5"
   case otherKind = "other-kind"
   case rejected, hook
+  case resolveHook = "resolve-hook"
   case hookChanged = "hook-changed"
+  case deliver
   case diskFull = "disk-full"
   case noNetwork = "no-network"
   case proxy
@@ -26,7 +28,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case badOutput = "bad-output"
   case outputExists = "output-exists"
   case tooLarge = "too-large"
-  case expired, redirect, `protocol`, mismatch
+  case expired, redirect, `protocol`, mismatch, unresolvable
   case killsWorker = "kills-worker"
 
   /// Whether another attempt can succeed.
@@ -35,7 +37,8 @@ package enum FailureCode: String, CaseIterable, Sendable {
   /// The class of every code but ``http``, whose status decides.
   package var ownClass: Class {
     switch self {
-    case .malformed, .badOutput, .outputExists, .tooLarge, .expired, .redirect, .protocol, .mismatch, .killsWorker:
+    case .malformed, .badOutput, .outputExists, .tooLarge, .expired, .redirect, .protocol, .mismatch, .unresolvable,
+      .killsWorker:
       .permanent
     default: .temporary
     }

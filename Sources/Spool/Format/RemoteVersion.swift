@@ -16,6 +16,9 @@ package struct RemoteVersion: Sendable, Equatable {
   package var type: String?
   /// The digests of the whole representation that the server stated.
   package var stated: Digests
+  /// A person says that the job's new URL leads to the same file: a response with this size and validator is of the same
+  /// resource.
+  package var isVouched = false
 
   package init(
     mirror: Int, size: UInt64?, etag: String?, modified: String?, ignoresIfRange: Bool = false,
@@ -55,7 +58,15 @@ extension RemoteVersion {
     switch relation(to: answer) {
     case .same: true
     case .otherQuery: strongETag != nil
-    case .other: false
+    case .other: isVouched && hasSameValidator(as: answer)
     }
+  }
+
+  /// Whether `answer` counts as comparable only by a person's word, so that its size must be known and the same.
+  package func dependsOnWord(with answer: RemoteVersion) -> Bool { isVouched && relation(to: answer) == .other }
+
+  private func hasSameValidator(as answer: RemoteVersion) -> Bool {
+    if etag != nil { return strongETag != nil && strongETag == answer.strongETag }
+    return modified != nil && answer.etag == nil && modified == answer.modified
   }
 }

@@ -1,7 +1,8 @@
 /// The resource that answered a request, after all redirects. Validators compare versions of one resource only (RFC
 /// 9110 section 8.8.1): nginx's ETag, for example, is a time and a size, which two files of one deployment may share.
 package struct Resource: Sendable, Hashable {
-  /// Scheme, host, port where it is not the scheme's own, and path; without user, password and query.
+  /// Scheme, host, port where it is not the scheme's own, and path; without user, password and query. Of a secret path,
+  /// a digest: ``hidden(_:)``.
   package let place: String
   /// A CRC-32 of the query, which may contain secrets; nil if the URL has none. It shows only whether two queries
   /// differ.
@@ -22,6 +23,22 @@ package struct Resource: Sendable, Hashable {
     }
   }
 
+  /// What is recorded of a place whose path is secret: its origin, and a digest of all of it, by which it is compared.
+  package static func hidden(_ place: String) -> String {
+    var digest = HashState(.sha256)
+    Array(place.utf8).withUnsafeBytes { digest?.update($0) }
+    let origin = place.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).prefix(3)
+    return "\(origin.joined(separator: "/"))/#\(hexadecimal((digest?.value ?? [])[...].prefix(16)))"
+  }
+
+  /// No URL's path has a `#`.
+  private var isHidden: Bool { place.utf8.contains(UInt8(ascii: "#")) }
+
+  private func isAtPlace(of other: Resource) -> Bool {
+    if isHidden == other.isHidden { return place == other.place }
+    return isHidden ? place == Self.hidden(other.place) : Self.hidden(place) == other.place
+  }
+
   enum Relation: Sendable {
     case same
     /// Same origin and path, another query: a link that was signed again, or another object of one script. Only a
@@ -31,7 +48,7 @@ package struct Resource: Sendable, Hashable {
   }
 
   func relation(to other: Resource) -> Relation {
-    if place != other.place { return .other }
+    guard isAtPlace(of: other) else { return .other }
     return query == other.query ? .same : .otherQuery
   }
 }

@@ -2,11 +2,15 @@ extension JobKey {
   /// All keys, in the order in which help lists them and a job is written.
   package static let all = ofJobs + network
   /// Those that a job may have.
-  package static let ofJobs = [url] + place + payload + handling
+  package static let ofJobs = [url, resolve] + place + payload + handling
 
   package static let url = JobKey(
     "url", list: \.urls, .line, valueName: "url", option: .argument, scope: .job,
     help: "URL of the file; several are mirrors of it.")
+
+  package static let resolve = JobKey(
+    "resolve", \.resolve, .line, valueName: "text", scope: .job,
+    help: "Ask the spool's hook `resolve` with this text for the URL before each attempt.")
 
   private static let place = [output, root]
 

@@ -19,6 +19,8 @@ package struct JobRequest: Sendable, Equatable {
 
   /// Mirrors of one file, in order of preference.
   package var urls: [Line] = []
+  /// What the hook `resolve` is asked with for the links of an attempt; nil if it is not asked.
+  package var resolve: Line?
   /// Relative to the output root. A slash at its end means that it is a directory: see ``outputText(named:)``.
   package var output: Line?
   /// The name of the output root in the spool's `roots`; nil for the worker's.

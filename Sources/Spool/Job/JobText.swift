@@ -68,7 +68,16 @@ package struct JobText: Sendable {
   private mutating func note(_ defect: Defect) { self.defect = self.defect ?? defect }
 
   private mutating func noteURLs() {
-    if request.urls.isEmpty { note(Defect(line: nil, reason: "no URL: a job is at least one line with a URL")) }
+    if request.urls.isEmpty {
+      if let resolve = request.resolve {
+        // The name must be the same in each attempt, so it is not the hook's.
+        if request.output?.isDirectory ?? true {
+          note(Defect(line: resolve.number, reason: "resolve: a job without a URL needs `output:` with a file name"))
+        }
+      } else {
+        note(Defect(line: nil, reason: "no URL: a job is at least one line with a URL"))
+      }
+    }
     if bareURLs > 1 {
       note(
         Defect(
@@ -99,7 +108,7 @@ extension JobText {
     return false
   }
 
-  private static func decoded(_ line: UnsafeRawBufferPointer, isFirst: Bool) throws(InvalidValue) -> String {
+  static func decoded(_ line: some Sequence<UInt8>, isFirst: Bool) throws(InvalidValue) -> String {
     var bytes = Array(line)
     if bytes.last == 0x0D { bytes.removeLast() }
     // A byte order mark.

@@ -51,6 +51,8 @@ extension Journal {
     package fileprivate(set) var failures = 0
     /// Failures because the data was not what the job declares.
     package fileprivate(set) var mismatches = 0
+    /// How often the payload could not be delivered since it was published.
+    package fileprivate(set) var failedDeliveries = 0
     /// The worker that had the job last.
     package fileprivate(set) var lastStart: Start?
     /// When the first attempt began.
@@ -78,7 +80,7 @@ extension Journal {
     fileprivate mutating func apply(_ entry: JournalEntry) {
       switch entry.key {
       case .requeued:
-        (failures, mismatches, firstStarted, openStarts) = (0, 0, nil, 0)
+        (failures, mismatches, failedDeliveries, firstStarted, openStarts) = (0, 0, 0, nil, 0)
       case .started:
         let (worker, boot) = (entry.fields["worker"] ?? "", entry.fields["boot"] ?? "")
         // A worker writes this line for each mirror, and when it begins again by itself.
@@ -93,11 +95,17 @@ extension Journal {
       case .failed:
         (lastFailure, openStarts, isOpen) = (entry.fields, 0, entry.fields["doubt"] == "yes")
         // Attempt 0 is none: the text was no job's.
-        if entry.fields["burned"] != "no", entry.fields["attempt"] != "0" { failures += 1 }
+        if entry.failureCode == .deliver {
+          failedDeliveries += 1
+        } else if entry.fields["burned"] != "no", entry.fields["attempt"] != "0" {
+          failures += 1
+        }
         if entry.failureCode?.isMismatch == true { mismatches += 1 }
+      // The transfer has not killed the worker.
+      case .published: (failedDeliveries, openStarts) = (0, 0)
       case .done:
         (isOpen, openStarts) = (false, 0)
-      case .urgent, .response, .checkpoint, .verified: break
+      case .urgent, .relinked, .response, .checkpoint, .verified: break
       }
     }
   }
@@ -140,7 +148,9 @@ extension Journal {
           softMark = entry.mark ?? softMark
         }
         if entry.failureCode == .io || entry.fields["lost"] == "yes" { lostWrites = true }
-      case .requeued, .urgent, .started, .cleared, .verified, .done: break
+      // A person's word holds until a response shows what the new URL leads to.
+      case .relinked: version?.isVouched = entry.fields["same"] == "yes"
+      case .requeued, .urgent, .started, .cleared, .verified, .published, .done: break
       }
     }
   }
@@ -165,7 +175,7 @@ extension Journal {
       case .interrupted, .failed:
         fetched &+= entry.number("fetched") ?? 0
         unrecordedFrom = nil
-      case .urgent, .checkpoint, .cleared, .verified, .done: break
+      case .urgent, .relinked, .checkpoint, .cleared, .verified, .published, .done: break
       }
     }
   }
@@ -255,25 +265,29 @@ extension Journal {
     package fileprivate(set) var receipt: Receipt?
     /// When the last receipt was written.
     package fileprivate(set) var receiptTime: Timestamp?
-    /// What a receipt was written for. A job that was taken back before its move to `done/` keeps it through
-    /// `requeued:`, until it starts.
+    /// What has its final name, as far as a receipt or a `published:` line shows. A job that was taken back before its
+    /// move to `done/` keeps it through `requeued:`, until it starts.
     package fileprivate(set) var published: Verified?
+    /// The payload has its final name, and the hook `deliver` has not accepted it yet.
+    package fileprivate(set) var awaitsDelivery = false
 
     fileprivate mutating func apply(_ entry: JournalEntry) {
       switch entry.key {
       // The job may have been edited: what was verified for its old text proves nothing.
       case .requeued: (verified, receipt) = (nil, nil)
-      case .started: (verified, receipt, published) = (nil, nil, nil)
+      case .started: (verified, receipt, published, awaitsDelivery) = (nil, nil, nil, false)
       case .failed:
-        if entry.failureCode?.isMismatch == true { verified = nil }
+        if entry.failureCode?.isMismatch == true { (verified, awaitsDelivery) = (nil, false) }
       case .verified:
         verified = Verified(entry) ?? verified
+      case .published: (published, awaitsDelivery) = (verified ?? published, true)
       case .done:
+        awaitsDelivery = false
         guard let output = entry.fields["output"] else { return }
         receipt = Receipt(output: output, directory: entry.fields["directory"], unproven: entry.fields["unproven"])
         receiptTime = entry.time
         published = verified
-      case .urgent, .response, .checkpoint, .cleared, .interrupted: break
+      case .urgent, .relinked, .response, .checkpoint, .cleared, .interrupted: break
       }
     }
   }

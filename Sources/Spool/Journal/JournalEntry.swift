@@ -1,6 +1,7 @@
 /// The keys with which the worker records what happened to a job (spool.5, JOURNAL).
 package enum JournalKey: String, CaseIterable, Sendable {
-  case requeued, urgent, started, response, checkpoint, cleared, interrupted, failed, verified, done
+  case requeued, urgent, relinked, started, response, checkpoint, cleared, interrupted, failed, verified, published
+  case done
 }
 
 /// One journal line as it is read. A field that is missing or cannot be read is nil, as in lines from another version.

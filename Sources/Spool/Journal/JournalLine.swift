@@ -2,6 +2,7 @@
 package enum JournalLine: Sendable {
   case requeued(Timestamp)
   case urgent(Timestamp)
+  case relinked(Timestamp, url: String, isSame: Bool)
   case started(Timestamp, attempt: Int, worker: WorkerID, boot: String, mirror: Int, url: String)
   case response(RemoteVersion, at: UInt64, part: UInt64)
   case checkpoint(Mark)
@@ -9,15 +10,17 @@ package enum JournalLine: Sendable {
   case interrupted(Timestamp, attempt: Int, mark: Mark, fetched: UInt64, lostWrites: Bool = false, reason: String)
   case failed(FailureRecord)
   case verified(Timestamp, Journal.Verified)
+  case published(Timestamp, output: String, directory: String?)
   case done(
     Timestamp, attempts: Int, output: String, fetched: UInt64, seconds: Int64, existing: Bool, unproven: String?,
-    directory: String?)
+    directory: String?, delivered: Timestamp? = nil)
 
   /// What the line begins with.
   package var key: JournalKey {
     switch self {
     case .requeued: .requeued
     case .urgent: .urgent
+    case .relinked: .relinked
     case .started: .started
     case .response: .response
     case .checkpoint: .checkpoint
@@ -25,6 +28,7 @@ package enum JournalLine: Sendable {
     case .interrupted: .interrupted
     case .failed: .failed
     case .verified: .verified
+    case .published: .published
     case .done: .done
     }
   }
@@ -33,6 +37,8 @@ package enum JournalLine: Sendable {
   package var fields: Fields {
     switch self {
     case .requeued(let time), .urgent(let time), .cleared(let time): Fields("\(time)")
+    case .relinked(let time, let url, let isSame):
+      Fields("\(time)").with("url", url).with("same", isSame ? "yes" : nil)
     case .started(let time, let attempt, let worker, let boot, let mirror, let url):
       Fields("\(time)").with("attempt", attempt).with("worker", worker.text).with("boot", boot)
         .with("mirror", mirror).with("url", url)
@@ -50,11 +56,15 @@ package enum JournalLine: Sendable {
     case .verified(let time, let verified):
       Fields("\(time)").with("size", verified.size).with(verified.digests).with("part", verified.part)
         .with("unproven", verified.unproven)
+    case .published(let time, let output, let directory):
+      Fields("\(time)").with("output", output).with("directory", directory)
     case .done(
-      let time, let attempts, let output, let fetched, let seconds, let existing, let unproven, let directory):
+      let time, let attempts, let output, let fetched, let seconds, let existing, let unproven, let directory,
+      let delivered):
       Fields("\(time)").with("attempts", attempts).with("output", output)
         .with("bytes-fetched", fetched).with("seconds", seconds)
         .with("existing", existing ? "yes" : nil).with("unproven", unproven).with("directory", directory)
+        .with("delivered", delivered)
     }
   }
 

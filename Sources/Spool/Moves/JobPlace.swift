@@ -30,6 +30,17 @@ extension Spool {
     return (directory, FileName(Array(bytes[(slash + 1)...])))
   }
 
+  /// The same, and a claim's file name in `cur` for its job. A job's own name may look like a claim's, so this applies
+  /// only if such a file exists.
+  /// - Throws: ``SpoolError``.
+  package func splitClaim(_ bytes: [UInt8]) throws(SpoolError) -> (directory: Directory?, name: FileName) {
+    let (directory, name) = try split(bytes)
+    if directory == .cur, name.isEntry, let claim = ClaimName(name), try status(.cur, name) != nil {
+      return (directory, claim.job.fileName)
+    }
+    return (directory, name)
+  }
+
   /// Whether a path leads to this spool.
   private func isRoot(_ path: [UInt8]) throws(SpoolError) -> Bool {
     do throws(SpoolError) {

@@ -8,12 +8,32 @@ extension Spool {
   ///   - request: what it asks for from now on; nil for what it asked for before.
   /// - Throws: ``SpoolError``: ENOENT if it has moved since it was seen, EEXIST if another job has its name.
   package func requeue(_ place: JobPlace, as job: JobName, asking request: String? = nil) throws(SpoolError) {
+    let paused = try pause(place, as: job)
+    if let request { try replaceText(of: paused) { Array(request.utf8) + JobText.journalLines(of: $0) } }
+    try moveNoReplace(paused.path, Path(.new, job.fileName))
+  }
+
+  /// Gives a job another text as a person would: by way of `hold`. A job that is paused already stays there; any other is
+  /// in `new` then, or in `urgent` if it was there.
+  /// - Parameter change: gets the text as its worker left it.
+  /// - Returns: where the job is then.
+  /// - Throws: ``SpoolError``: ENOENT if it has moved since it was seen, EEXIST if another job has its name.
+  func edit(_ place: JobPlace, as job: JobName, _ change: ([UInt8]) -> [UInt8]) throws(SpoolError) -> JobPlace {
+    let paused = try pause(place, as: job)
+    try replaceText(of: paused, by: change)
+    if place.directory == .hold { return paused }
+    let target = JobPlace(
+      directory: place.directory == .urgent ? .urgent : .new, name: job.fileName, inode: paused.inode)
+    try moveNoReplace(paused.path, target.path)
+    return target
+  }
+
+  private func pause(_ place: JobPlace, as job: JobName) throws(SpoolError) -> JobPlace {
     let paused = JobPlace(directory: .hold, name: job.fileName, inode: place.inode)
     if place.directory != .hold { try moveNoReplace(place.path, paused.path) }
     // The worker that ran it may still write its last line.
     try waitUntilUnlocked(paused)
-    if let request { try replaceText(of: paused) { Array(request.utf8) + JobText.journalLines(of: $0) } }
-    try moveNoReplace(paused.path, Path(.new, job.fileName))
+    return paused
   }
 
   /// Replaces a held job's file by one with another text, durably.

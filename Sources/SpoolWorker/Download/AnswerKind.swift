@@ -48,10 +48,16 @@ extension RemoteVersion {
     self.init(
       mirror: mirror, size: nil, etag: response.etag,
       modified: response.isLastModifiedStrong ? response.lastModified : nil,
-      resource: Resource(place: response.url.redacted, query: response.url.query), type: response.mediaType,
+      resource: Resource(response.url), type: response.mediaType,
       stated: Digests(response.digests))
   }
 
-  /// For a person.
+  /// For a person. Of a secret path it has a digest.
   var placeText: String { resource?.place ?? "mirror \(mirror)" }
+}
+
+extension Resource {
+  fileprivate init(_ url: URLParts) {
+    self.init(place: url.isPathSecret ? Self.hidden(url.place) : url.place, query: url.query)
+  }
 }

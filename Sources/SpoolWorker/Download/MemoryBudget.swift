@@ -38,3 +38,8 @@ final class MemoryBudget {
 
   func giveBack(_ share: Share) { taken -= share.size }
 }
+
+extension WorkerOptions {
+  /// Bytes for all transfers over several connections.
+  var connectionMemory: UInt64 { maxMemory ?? MemoryLimit.ofConnections() }
+}

@@ -5,7 +5,7 @@ internal import SystemPackage
 /// loop's thread only.
 final class PartData {
   let claim: Claim
-  let request: JobRequest
+  private(set) var request: JobRequest
   /// The responses to earlier attempts.
   let answers: Journal.Answers
   /// Only the end of the connection indicates that the data is complete.
@@ -42,6 +42,9 @@ final class PartData {
     marks = KnownMarks(start: part.mark, durable: claim.text.journal.data.checkpoint)
     space.enter(self) { [unowned self] in stillToCome ?? 0 }
   }
+
+  /// The same request with other URLs and header fields.
+  func use(_ request: JobRequest) { self.request = request }
 
   /// Releases the reserved space.
   func leaveSpace() { space.leave(self) }

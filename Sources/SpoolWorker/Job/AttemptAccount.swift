@@ -5,6 +5,8 @@ final class AttemptAccount {
   /// Counted from 1 since the job last was in `new/`; 0 before it is known.
   var number = 0
   let began = Timestamp.now()
+  /// From the begin of the first attempt to the receipt.
+  var seconds: Int64 = 0
   /// Bytes received over the network, needed or not.
   var fetched: UInt64 = 0
   var connectivity = Connectivity.unknown

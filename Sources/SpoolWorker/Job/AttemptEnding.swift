@@ -65,12 +65,16 @@ extension Attempt {
   private func write(_ failure: Failure) throws(SpoolError) -> FailureRecord {
     let journal = claim.origin.takesDrops ? Journal() : claim.text.journal
     let failure = RetryDecision.believed(failure, mismatches: journal.attempts.mismatches)
+    // Deliveries have attempts of their own.
+    let isDelivery = failure.code == .deliver
+    let number = isDelivery ? journal.attempts.failedDeliveries + 1 : account.number
+    var request = claim.text.request.inheriting(environment.options.defaults)
+    if isDelivery { request.expires = nil }
     let decision = RetryDecision.decide(
-      failure, failures: account.number, request: claim.text.request.inheriting(environment.options.defaults),
-      now: .now(), jitter: .random(in: 0...1))
+      failure, failures: number, request: request, now: .now(), jitter: .random(in: 0...1))
     let mark = data.flatMap { $0.part.length > 0 ? $0.part.mark : nil }
     let record = FailureRecord(
-      time: .now(), attempt: account.number, failure: failure, trust: fullTrust, mark: mark,
+      time: .now(), attempt: number, failure: failure, trust: fullTrust, mark: mark,
       fetched: account.fetched, retry: decision.next)
     try append(record)
     return record

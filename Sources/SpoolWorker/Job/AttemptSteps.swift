@@ -8,15 +8,22 @@ extension Attempt {
     let request = claim.text.request.bounded(by: environment.options)
     if let failure = probation.failure(attempts: request.attempts) { throw failure }
     let plan = try JobPlan(request, protocols: environment.options.protocols)
-    let commit = try Commit(claim, plan, environment, account)
+    let commit = try Commit(claim, plan, environment, account) { [unowned self] whole in
+      try await deliver(plan, whole)
+    }
 
     // A job that came through new/ again may have been edited, so what was verified for its old text does not count.
     if !isRequeued, let whole = try await commit.finishInterrupted() { return await succeed(plan, whole) }
-    if let expires = request.expires, expires <= .now() { throw Failure(.expired, "the job expired at \(expires)") }
+    // What is fetched already is still delivered.
+    if let expires = request.expires, expires <= .now(), !claim.text.journal.publication.awaitsDelivery {
+      throw Failure(.expired, "the job expired at \(expires)")
+    }
     if let whole = try await commit.acceptExisting() { return await succeed(plan, whole) }
 
-    let data = try await recoverData(plan)
-    try await fetch(plan, data)
+    let resolver = LinkResolver(plan, of: claim, attempt: account.number, environment, hookStop)
+    let resolved = try await resolve(plan, resolver)
+    let data = try await recoverData(resolved)
+    try await fetch(resolved, resolver, data)
     // The rest is disk work, so another transfer may have the connection.
     reached(.transferred)
     try await commit.publish(data.part, unproven: data.isLengthUnproven ? "length" : nil)
@@ -52,9 +59,9 @@ extension Attempt {
     return data
   }
 
-  private func fetch(_ plan: JobPlan, _ data: PartData) async throws {
+  private func fetch(_ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData) async throws {
     let verification = Verification(plan, data, environment, hookStop: hookStop)
-    let download = Download(plan, data, environment, account, checkpointer, verification, requests: id << 6) {
+    let download = Download(plan, resolver, data, environment, account, checkpointer, verification, requests: id << 6) {
       [unowned self] in
       probation.begin(at: LoopExecutor.milliseconds())
     }
@@ -62,32 +69,12 @@ extension Attempt {
     defer { self.download = nil }
     checkpointer.isAllowed = true
     defer { checkpointer.isAllowed = false }
-    do {
-      if let stopped { throw stopped }
-      try await download.run()
-    } catch {
-      // The download only knows that it was stopped; this attempt knows why.
-      throw stopped ?? error
-    }
+    try await orStopped { try await download.run() }
     // A later checkpoint would write after the receipt, or, after the move, to another file that has reused the
     // descriptor's number.
     checkpointer.isAllowed = false
     await checkpointer.finish()
     if let stopped { throw stopped }
-  }
-
-  private func succeed(_ plan: JobPlan, _ whole: Mark) async -> AttemptEnd {
-    // Another transfer may have the connection while the hook runs.
-    reached(.transferred)
-    log(Event("done", .info, job: name, Fields().with("output", plan.output.text)))
-    await environment.tellDone(name, plan, whole, in: claim.spool, hookStop)
-    return AttemptEnd(.done)
-  }
-
-  /// Runs the `failed` hook for a job that is given up.
-  func tellGivenUp(_ job: FileName, _ record: Fields) async {
-    reached(.transferred)
-    await environment.tellFailed(job, record, in: claim.spool, hookStop)
   }
 
   func clear() {

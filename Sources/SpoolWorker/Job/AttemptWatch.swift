@@ -12,6 +12,7 @@ extension Attempt {
     guard stopped == nil else { return }
     stopped = reason
     download?.stop()
+    environment.deliveries.sendAway(id)
   }
 
   /// Checks whether the job is still ours, whether the claim needs a heartbeat, and whether a checkpoint is due.

@@ -10,6 +10,8 @@ struct Commit {
   private let environment: JobEnvironment
   private let account: AttemptAccount
   private let outputs: CurrentOutputRoot
+  /// Passes the published payload on, and returns when that was done; nil if there is nobody to do it.
+  private let deliver: @WorkerLoop (Mark) async throws -> Timestamp?
 
   private var spool: Spool { claim.spool }
   private var durable: GroupCommit { environment.durable }
@@ -17,8 +19,12 @@ struct Commit {
   private var overwrites: Bool { plan.request.overwrite ?? false }
 
   /// - Throws: as ``JobEnvironment/outputs(of:)``.
-  init(_ claim: Claim, _ plan: JobPlan, _ environment: JobEnvironment, _ account: AttemptAccount) throws(Failure) {
+  init(
+    _ claim: Claim, _ plan: JobPlan, _ environment: JobEnvironment, _ account: AttemptAccount,
+    deliver: @escaping @WorkerLoop (Mark) async throws -> Timestamp?
+  ) throws(Failure) {
     outputs = try environment.outputs(of: plan)
+    self.deliver = deliver
     self.claim = claim
     self.plan = plan
     self.environment = environment
@@ -39,7 +45,7 @@ struct Commit {
       guard try await acceptExisting(part, fetched: part.mark) != nil else { throw failure }
       return try part.close()
     }
-    try await finish(existing: false, unproven: unproven, part)
+    try await finish(part.mark, existing: false, unproven: unproven, part)
     try part.close()
   }
 
@@ -102,25 +108,26 @@ struct Commit {
     try outputs.check(place, plan.output)
   }
 
-  /// Writes the receipt, removes the data's own name, and moves the job. The payload and its directory entry are
-  /// durable by now. The data's name is removed only after the receipt is durable: until then it shows that the payload
+  /// Passes the payload on, writes the receipt, removes the data's own name, and moves the job. The payload and its
+  /// directory entry are durable by now. The data's name is removed only after the receipt is durable: until then it shows that the payload
   /// is this job's.
   /// - Parameters:
   ///   - part: the data, if it is open.
   ///   - mayHaveReceipt: whether a receipt in the claim's journal is this payload's, because nothing was fetched since.
   private func finish(
-    existing: Bool, unproven: String?, _ part: PartFile? = nil, mayHaveReceipt: Bool = false
+    _ whole: Mark, existing: Bool, unproven: String?, _ part: PartFile? = nil, mayHaveReceipt: Bool = false
   ) async throws {
     // The journal of a job that came through new/ again describes earlier runs, perhaps with a receipt.
     let journal = claim.origin.takesDrops ? Journal() : claim.text.journal
     if !mayHaveReceipt || journal.publication.receipt == nil {
+      let delivered = try await deliver(whole)
       let now = Timestamp.now()
-      let seconds = now.seconds - (journal.attempts.firstStarted ?? account.began).seconds
+      account.seconds = max(0, now.seconds - (journal.attempts.firstStarted ?? account.began).seconds)
       try claim.append(
         .done(
           now, attempts: account.number, output: plan.output.text, fetched: journal.traffic.fetched &+ account.fetched,
-          seconds: max(0, seconds),
-          existing: existing, unproven: unproven, directory: outputs.location))
+          seconds: account.seconds,
+          existing: existing, unproven: unproven, directory: outputs.location, delivered: delivered))
     }
     try await claim.makeDurable(durable)
     if let part { try part.remove() } else { try spool.removeData(of: claim.job) }
@@ -153,7 +160,7 @@ struct Commit {
       let mark = try await runBlocking { [reading = existing.reading(digests)] in try reading.run() }
       if existing.status.inode == verified.part, verified.expectation.mismatch(mark) == nil {
         try await sync(place)
-        try await finish(existing: false, unproven: verified.unproven, mayHaveReceipt: true)
+        try await finish(mark, existing: false, unproven: verified.unproven, mayHaveReceipt: true)
         return mark
       }
     }
@@ -218,7 +225,7 @@ struct Commit {
     let unproven = (shared ?? journal.publication.verified)?.unproven
     try claim.append(.verified(.now(), .init(mark, part: existing.status.inode, unproven: unproven)))
     try await sync(place)
-    try await finish(existing: !isOwn, unproven: unproven, part)
+    try await finish(mark, existing: !isOwn, unproven: unproven, part)
     return mark
   }
 }

@@ -4,13 +4,15 @@ internal import Transfer
 /// Fetches a job's data from its mirrors until it is whole and verified.
 @WorkerLoop
 final class Download {
-  private let plan: JobPlan
+  private var plan: JobPlan
   private let data: PartData
   private let environment: JobEnvironment
   private let account: AttemptAccount
   private let checkpointer: Checkpointer
   private let verification: Verification
   private let rate: JobRate
+  /// Asks for links again that have expired; nil if the job does not ask for links.
+  private let resolver: LinkResolver?
   /// The id of the job's first request; the ids after it, one for each connection, are reserved for the job.
   private let requests: UInt64
   private let started: () -> Void
@@ -20,10 +22,12 @@ final class Download {
 
   /// - Parameter started: called before the first request to each mirror.
   init(
-    _ plan: JobPlan, _ data: PartData, _ environment: JobEnvironment, _ account: AttemptAccount,
-    _ checkpointer: Checkpointer, _ verification: Verification, requests: UInt64, started: @escaping () -> Void
+    _ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData, _ environment: JobEnvironment,
+    _ account: AttemptAccount, _ checkpointer: Checkpointer, _ verification: Verification, requests: UInt64,
+    started: @escaping () -> Void
   ) {
     self.plan = plan
+    self.resolver = resolver
     self.data = data
     self.environment = environment
     self.account = account
@@ -48,17 +52,29 @@ final class Download {
 
   private func limitRate() { environment.limit(requests, to: rate.bytesPerSecond, of: rate.rateClass) }
 
-  /// Tries the mirrors in turn. It leaves a mirror that makes no progress, or whose data is not what the job declares.
-  /// The attempt fails when no mirror is left.
-  /// - Throws: ``Failure`` of the mirrors, ``JobStop``, ``SpoolError``.
+  /// Tries the mirrors in turn, and once more with new links if the hook `resolve` gave these. The attempt fails when no
+  /// mirror is left.
+  /// - Throws: ``Failure`` of the mirrors or of the hook, ``JobStop``, ``SpoolError``.
   func run() async throws {
     defer {
       environment.forgetCookies(of: requests)
       environment.limit(requests, to: nil, of: nil)
     }
-    let mirrors = plan.mirrors.enumerated().map { index, parts in
-      MirrorURL(number: index + 1, url: plan.request.urls[index].text, parts: parts)
+    var failures = try await tryMirrors()
+    while let next = try await resolver?.ask(again: plan, after: failures, data.progress) {
+      plan = next
+      data.use(plan.request)
+      if isStopped { throw JobStop.cancelled }
+      failures = try await tryMirrors()
     }
+    // A temporary failure of one mirror is enough for another attempt.
+    if let decisive = failures.last(where: { $0.failureClass == .temporary }) ?? failures.last { throw decisive }
+  }
+
+  /// Leaves a mirror that makes no progress, or whose data is not what the job declares, for the next one.
+  /// - Returns: the failure of each mirror; empty when the data is whole and verified.
+  private func tryMirrors() async throws -> [Failure] {
+    let mirrors = plan.mirrors
     var failures: [Failure] = []
     for (index, mirror) in mirrors.enumerated() {
       do {
@@ -67,15 +83,15 @@ final class Download {
         // of the others.
         let isAlone = data.claim.text.journal.attempts.mismatches > 0 || failures.contains { $0.code.isMismatch }
         try await fetch(mirror, with: isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.scheme.hasBoundedRanges))
-        return try await verification.run()
+        try await verification.run()
+        return []
       } catch let failure as Failure {
         if failure.code.isOfAllServers { throw failure }
         failures.append(failure)
         if index + 1 < mirrors.count { try await leave(mirror, failure) }
       }
     }
-    // A temporary failure of one mirror is enough for another attempt.
-    if let decisive = failures.last(where: { $0.failureClass == .temporary }) ?? failures.last { throw decisive }
+    return failures
   }
 
   private func begin(_ mirror: MirrorURL) throws(SpoolError) {

@@ -18,7 +18,9 @@ final class JobEnvironment {
   var lookForStop: () -> Void = {}
   /// Bytes of all running transfers that may be in the page cache only.
   var undurable: () -> UInt64 = { 0 }
-  private(set) lazy var memory = MemoryBudget(limit: options.maxMemory ?? MemoryLimit.ofConnections())
+  /// Where jobs wait for their turn to run the hook `deliver`.
+  let deliveries: Turnstile
+  private(set) lazy var memory = MemoryBudget(limit: options.connectionMemory)
   /// Makes files of several jobs durable together.
   private(set) lazy var durable = GroupCommit { [unowned self] in
     [spoolFileSystem, outputs.fileSystem]
@@ -37,6 +39,7 @@ final class JobEnvironment {
     self.options = options
     self.spool = spool
     self.log = log
+    deliveries = Turnstile(options.jobs)
     space = DiskSpace(spool, kept: options.minFree)
     outputs = try CurrentOutputRoot(options.directory, spool: spool)
     do throws(SpoolError) { spoolFileSystem = try spool.fileSystem() } catch { throw .missing(error) }

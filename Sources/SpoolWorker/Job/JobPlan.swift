@@ -4,29 +4,19 @@ internal import Transfer
 /// A request whose URLs and output have been checked.
 package struct JobPlan {
   let request: JobRequest
-  let mirrors: [URLParts]
+  /// Empty as long as the hook `resolve` has to say them.
+  let mirrors: [MirrorURL]
   let output: OutputPath
+  /// The job's own first URL as it may be shown; nil if it has none.
+  let shownURL: String?
 
   /// - Throws: ``Failure``: `malformed` or `protocol` with the line, `bad-output`, `too-large`.
   init(_ request: JobRequest, protocols: Set<Scheme>) throws(Failure) {
     self.request = request
     if let size = request.expected.size, let failure = request.tooLarge(size) { throw failure }
-    var mirrors: [URLParts] = []
-    for line in request.urls {
-      let parts: URLParts
-      do throws(URLProblem) {
-        parts = try URLParts(line.text)
-      } catch {
-        throw Failure(.malformed, "url: \(error.reason)", line: line.number)
-      }
-      guard protocols.contains(parts.scheme) else {
-        throw Failure(
-          .protocol, "the scheme \(parts.scheme) is not enabled: see --protocols", line: line.number)
-      }
-      mirrors.append(parts)
-    }
-    self.mirrors = mirrors
-    guard let text = request.outputText(named: mirrors.first?.lastPathSegment) else {
+    mirrors = try MirrorURL.all(of: request, protocols)
+    shownURL = mirrors.first?.parts.redacted
+    guard let text = request.outputText(named: mirrors.first?.parts.lastPathSegment) else {
       throw Failure(
         .badOutput, "the URL does not end in a file name: name the file in an `output:` line",
         line: request.urls.first?.number)
@@ -37,6 +27,22 @@ package struct JobPlan {
     }
     guard let output = OutputPath(text) else { throw Failure(.badOutput, "cannot be a file name") }
     self.output = output
+  }
+
+  /// The plan of an attempt for which the hook `resolve` has said the links.
+  /// - Throws: ``Failure``: `resolve-hook` where they cannot be used; `protocol`, `too-large`.
+  func resolved(by links: HookLinks, protocols: Set<Scheme>) throws(Failure) -> JobPlan {
+    let request: JobRequest
+    do throws(Defect) { request = try self.request.resolved(by: links) } catch {
+      throw Failure(.resolveHook, "the resolve hook says \(error.reason)")
+    }
+    if let size = request.expected.size, let failure = request.tooLarge(size) { throw failure }
+    let mirrors = links.urls.isEmpty ? mirrors : try MirrorURL.all(of: request, protocols, areFromHook: true)
+    return JobPlan(request, mirrors: mirrors, output: output, shownURL: shownURL)
+  }
+
+  private init(_ request: JobRequest, mirrors: [MirrorURL], output: OutputPath, shownURL: String?) {
+    (self.request, self.mirrors, self.output, self.shownURL) = (request, mirrors, output, shownURL)
   }
 }
 
@@ -51,9 +57,9 @@ extension JobPlan {
     output(of: request).map { qualified($0, request) }
   }
 
-  /// The same for a job whose first URL has been read already.
-  static func rootAndOutput(of request: JobRequest, _ url: URLParts) -> String? {
-    request.outputText(named: url.lastPathSegment).map { qualified($0, request) }
+  /// The same for a job whose first URL, if it has one, has been read already.
+  static func rootAndOutput(of request: JobRequest, _ url: URLParts?) -> String? {
+    request.outputText(named: url?.lastPathSegment).map { qualified($0, request) }
   }
 
   private static func qualified(_ output: String, _ request: JobRequest) -> String {

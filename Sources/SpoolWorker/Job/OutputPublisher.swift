@@ -23,6 +23,7 @@ struct OutputPublisher {
     guard let dropped = claim.dropped, let other = try await find(),
       let published = other.text.journal.publication.receiptTime, dropped <= published,
       other.text.request.urls.map(\.text) == plan.request.urls.map(\.text),
+      other.text.request.resolve?.text == plan.request.resolve?.text,
       // Without its credentials, the job might not get the file.
       other.text.request.headers == claim.text.request.headers
     else { return nil }

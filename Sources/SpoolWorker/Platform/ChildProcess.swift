@@ -25,8 +25,10 @@ struct ChildProcess: Sendable {
 
   struct Outcome: Sendable {
     let end: End
-    /// Its standard output and error, at most ``outputLimit`` bytes.
+    /// Its standard output and error, at most ``outputLimit`` bytes; without the standard output if that is the answer.
     let output: [UInt8]
+    /// Its standard output, at most one byte more than ``outputLimit``, if it was kept apart.
+    let answer: [UInt8]
 
     var isSuccess: Bool { end == .exited(0) }
 
@@ -67,6 +69,8 @@ struct ChildProcess: Sendable {
   var environment: [Variable] = []
   let seconds: Int
   let stop: ChildStop
+  /// Whether its standard output is an answer, which is not for the log.
+  var answers = false
 
   /// Seconds from SIGTERM to SIGKILL after a stop. Also the time limit of a program that starts after the stop.
   static let grace = 5
@@ -88,31 +92,24 @@ struct ChildProcess: Sendable {
     }
     // Determined before the start. A stop that is requested between the start and this check would never be passed on.
     let mayBeTold = !stop.isRequested
-    var output: Int32 = -1
+    var (output, answer): (Int32, Int32) = (-1, -1)
     let process = withCStrings(arguments.map { Array($0.utf8) }) { argv in
-      withCStrings(variables) { envp in spoolrun_spawn(argv, envp, &output) }
+      withCStrings(variables) { envp in
+        if answers { spoolrun_spawn(argv, envp, &output, &answer) } else { spoolrun_spawn(argv, envp, &output, nil) }
+      }
     }
     guard process > 0 else { throw Errno(rawValue: -process) }
-    defer { close(output) }
-    return try collect(process, output, mayBeTold: mayBeTold)
+    var pipes = ChildPipes(output: output, answer: answers ? answer : nil, limit: Self.outputLimit)
+    defer { pipes.close() }
+    return try collect(process, &pipes, mayBeTold: mayBeTold)
   }
 
   /// - Parameter mayBeTold: whether to pass on a stop; false for a program that starts after the stop, such as the
   ///   `done` hook of the last job.
-  private func collect(_ process: Int32, _ output: Int32, mayBeTold: Bool) throws(Errno) -> Outcome {
+  private func collect(_ process: Int32, _ pipes: inout ChildPipes, mayBeTold: Bool) throws(Errno) -> Outcome {
     var mayBeTold = mayBeTold
     var isTold = false
     var deadline = LoopExecutor.milliseconds() + Int64(mayBeTold ? seconds : min(seconds, Self.grace)) * 1000
-    var bytes: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 4096)
-    /// Waits for output and reads some of it.
-    func take(milliseconds: Int64) -> Bool {
-      var polled = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
-      guard poll(&polled, 1, Int32(clamping: milliseconds)) > 0 else { return false }
-      let count = read(output, &buffer, buffer.count)
-      if count > 0 { bytes += buffer[..<count].prefix(Self.outputLimit - bytes.count) }
-      return count > 0
-    }
     var status: Int32 = 0
     var isKilled = false
     while true {
@@ -126,7 +123,7 @@ struct ChildProcess: Sendable {
         isKilled = true
         kill(-process, SIGKILL)
       }
-      let hasSaid = !isKilled && take(milliseconds: min(left, 50))
+      let hasSaid = !isKilled && pipes.take(milliseconds: min(left, 50))
       if isTold, hasEnded(process) {
         // A child that the process forked just before may have missed the signal. Until waitpid(2), no other process
         // group can get this number.
@@ -141,10 +138,11 @@ struct ChildProcess: Sendable {
       if !hasSaid { usleep(10_000) }
     }
     // At most the capacity of a pipe (pipe(7)), in case a background process continues to write.
-    for _ in 0..<(64 * 1024 / buffer.count) where !isKilled {
-      if !take(milliseconds: 0) { break }
+    for _ in 0..<ChildPipes.mostLeft where !isKilled {
+      if !pipes.take(milliseconds: 0) { break }
     }
-    return Outcome(end: end(status, isTold: isTold, isKilled: isKilled), output: bytes)
+    return Outcome(
+      end: end(status, isTold: isTold, isKilled: isKilled), output: pipes.output, answer: pipes.answer)
   }
 
   /// Whether the process has ended and was not waited for yet (waitid(2)).

@@ -1,14 +1,20 @@
 internal import Spool
 internal import SystemPackage
 
-/// Runs the executables in the spool's `hooks/`. `verify` may reject a payload before it is published; `done` and
-/// `failed` are notified. They get the facts of the job as environment variables, never on a command line.
+/// Runs the executables in the spool's `hooks/`. `resolve` is asked for links; `verify` may reject a payload before it is
+/// published; `deliver` passes it on; `done` and `failed` are notified. They get the facts of the job as environment
+/// variables, never on a command line.
 @WorkerLoop
 struct Hooks {
-  enum Name: String { case verify, done, failed }
+  enum Name: String {
+    case resolve, verify, deliver, done, failed
 
-  /// The time limit of a hook, in seconds.
-  static let timeLimit = 300
+    /// In seconds. A delivery may be a long upload.
+    var timeLimit: Int { self == .deliver ? 86_400 : 300 }
+
+    /// Whether the job's record tells of its failure, so that the log need not warn.
+    fileprivate var isAnswered: Bool { self != .done && self != .failed }
+  }
 
   let spool: Spool
   /// Stops the running hook when the worker stops, or when a person moves or removes the job.
@@ -35,43 +41,19 @@ struct Hooks {
     do throws(SpoolError) { return try spool.hook(name.rawValue) != nil } catch { return true }
   }
 
-  /// Runs the hook `name`; nil if there is none.
-  func run(_ name: Name, job: FileName, _ facts: @autoclosure () -> [ChildProcess.Variable]) async -> Answer? {
-    do throws(SpoolError) {
-      switch try spool.hook(name.rawValue) {
-      case nil: return nil
-      case .refused(let reason):
-        log(Event("hook-refused", .error, job: job, Fields().with("hook", name.rawValue).with("reason", reason)))
-        return .nothing(reason)
-      case .runnable(let path):
-        return await run(path, name, job, facts())
-      }
-    } catch {
-      log(Event("hook-refused", .error, job: job, Fields().with("hook", name.rawValue).with("reason", "\(error)")))
-      return .nothing("\(error)")
-    }
+  /// How a hook ended.
+  enum End {
+    case ended(ChildProcess.Outcome)
+    /// It was not run, for this reason.
+    case refused(String)
   }
 
-  private func run(_ path: String, _ name: Name, _ job: FileName, _ facts: [ChildProcess.Variable]) async -> Answer {
-    let environment: [ChildProcess.Variable] =
-      [
-        .init("SPOOLRUN_HOOK", name.rawValue), .init("SPOOLRUN_JOB", job.bytes),
-        .init("SPOOLRUN_SPOOL", spool.location),
-      ]
-      + facts
-    do throws(Errno) {
-      let outcome = try await ChildProcess(
-        arguments: [path], environment: environment, seconds: Self.timeLimit, stop: stop
-      ).run()
-      for line in outcome.output.split(separator: 0x0A).prefix(100) {
-        log(Event("hook-output", .info, job: job, Fields().with("hook", name.rawValue).with("line", escaped(line))))
-      }
-      if !outcome.isSuccess {
-        log(
-          Event(
-            "hook-failed", name == .verify ? .info : .warning, job: job,
-            Fields().with("hook", name.rawValue).with("reason", outcome.reason)))
-      }
+  /// Runs the hook `name`; nil if there is none.
+  func run(_ name: Name, job: FileName, _ facts: @autoclosure () -> [ChildProcess.Variable]) async -> Answer? {
+    switch await start(name, job: job, facts()) {
+    case nil: return nil
+    case .refused(let reason): return .nothing(reason)
+    case .ended(let outcome):
       switch outcome.end {
       case .exited(0): return .yes
       // With a status from 126 on, a shell reports that a command could not be run or was ended by a signal (POSIX, sh,
@@ -79,12 +61,53 @@ struct Hooks {
       case .exited(1..<126): return .no(outcome.reason)
       default: return .nothing(outcome.reason)
       }
+    }
+  }
+
+  /// Runs the hook `name`, and returns how it ended; nil if there is none.
+  func start(_ name: Name, job: FileName, _ facts: @autoclosure () -> [ChildProcess.Variable]) async -> End? {
+    func refused(_ reason: String) -> End {
+      log(Event("hook-refused", .error, job: job, Fields().with("hook", name.rawValue).with("reason", reason)))
+      return .refused(reason)
+    }
+    do throws(SpoolError) {
+      switch try spool.hook(name.rawValue) {
+      case nil: return nil
+      case .refused(let reason): return refused(reason)
+      case .runnable(let path):
+        do throws(Errno) {
+          return .ended(try await run(path, name, job, facts()))
+        } catch {
+          return refused("cannot be run: \(error)")
+        }
+      }
     } catch {
+      return refused("\(error)")
+    }
+  }
+
+  private func run(_ path: String, _ name: Name, _ job: FileName, _ facts: [ChildProcess.Variable])
+    async throws(Errno) -> ChildProcess.Outcome
+  {
+    let environment: [ChildProcess.Variable] =
+      [
+        .init("SPOOLRUN_HOOK", name.rawValue), .init("SPOOLRUN_JOB", job.bytes),
+        .init("SPOOLRUN_SPOOL", spool.location),
+      ]
+      + facts
+    // The links that `resolve` prints contain secrets.
+    let outcome = try await ChildProcess(
+      arguments: [path], environment: environment, seconds: name.timeLimit, stop: stop, answers: name == .resolve
+    ).run()
+    for line in outcome.output.split(separator: 0x0A).prefix(100) {
+      log(Event("hook-output", .info, job: job, Fields().with("hook", name.rawValue).with("line", escaped(line))))
+    }
+    if !outcome.isSuccess {
       log(
         Event(
-          "hook-refused", .error, job: job,
-          Fields().with("hook", name.rawValue).with("reason", "cannot be run: \(error)")))
-      return .nothing("cannot be run: \(error)")
+          "hook-failed", name.isAnswered ? .info : .warning, job: job,
+          Fields().with("hook", name.rawValue).with("reason", outcome.reason)))
     }
+    return outcome
   }
 }

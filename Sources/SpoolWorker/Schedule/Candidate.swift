@@ -12,7 +12,8 @@ struct Candidate: Equatable {
 
 /// The parts of a candidate's text that the schedule needs.
 struct Peek: Equatable {
-  /// Scheme, host and port of its first URL; nil for a job that opens no connection, such as a malformed one.
+  /// Scheme, host and port of its first URL, or `resolve` where a hook has to say it; nil for a job that opens no
+  /// connection, such as a malformed one.
   let host: String?
   /// How many workers died during attempts of the job; 0 if it has already waited for other jobs.
   var deaths = 0

@@ -103,7 +103,7 @@ final class Dispatcher {
       // The run waits for the `failed` hook.
       scheduler.beginTelling()
       WorkerLoop.start {
-        await self.environment.tellFailed(name, facts, in: self.spool, self.childStop)
+        await self.environment.tellFailed(name, facts, of: nil, in: self.spool, self.childStop)
         self.scheduler.endTelling()
         WorkerLoop.wakeUp()
       }

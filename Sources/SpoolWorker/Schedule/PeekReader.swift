@@ -15,16 +15,22 @@ struct PeekReader {
 
   func peek(at candidate: Candidate) throws(SpoolError) -> Peek {
     // If the job cannot be read or has no URL, the claim handles that.
-    guard let text = try? spool.job(candidate.origin, candidate.name), let url = text.request.urls.first,
-      let parts = try? URLParts(url.text)
-    else { return Peek(host: nil) }
+    guard let text = try? spool.job(candidate.origin, candidate.name) else { return Peek(host: nil) }
+    let url = text.request.urls.first.flatMap { try? URLParts($0.text) }
+    guard let host = Self.host(of: text.request, url) else { return Peek(host: nil) }
     // A job that was dropped starts over, whatever its journal says.
     let deaths =
       candidate.origin.takesDrops || hasWaited(candidate) ? 0 : text.journal.attempts.deaths(askedBy: spool.owner)
     return Peek(
-      host: "\(parts.scheme)://\(parts.host):\(parts.port)", deaths: deaths, needed: try needed(candidate, text),
-      proxy: environment.proxies.name(for: parts), output: JobPlan.rootAndOutput(of: text.request, parts),
+      host: host, deaths: deaths, needed: try needed(candidate, text),
+      proxy: url.flatMap { environment.proxies.name(for: $0) }, output: JobPlan.rootAndOutput(of: text.request, url),
       priority: priority(candidate, text), isAged: Timestamp.now().seconds - candidate.modified >= Self.day)
+  }
+
+  /// Jobs whose URL only the hook `resolve` knows count as of one server.
+  private static func host(of request: JobRequest, _ url: URLParts?) -> String? {
+    if request.urls.isEmpty { return request.resolve == nil ? nil : "resolve" }
+    return url.map { "\($0.scheme)://\($0.host):\($0.port)" }
   }
 
   private static let day: Int64 = 86_400

@@ -7,6 +7,8 @@ package struct FetchRequest: Sendable {
   package var id: ID
   /// An absolute URL. User information in it is sent as HTTP Basic or as the FTP or SFTP login.
   package var url: String
+  /// Whether the path of `url`, and of what it redirects to, may not be shown either.
+  package var isPathSecret = false
   /// `Name: value`, one an element: for the origin of `url` only; dropped when a redirect leads to another origin.
   /// Without a value, the field is not sent, even if it would be without this line.
   package var headers: [String]

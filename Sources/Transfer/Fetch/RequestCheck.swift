@@ -2,7 +2,7 @@ extension FetchRequest {
   /// The URL of the request, once all that it asks for has been found to be sendable.
   /// - Throws: a failure that quotes no value.
   func checked(allowing protocols: Set<Scheme>) throws(TransferFailure) -> URLParts {
-    let parts = try Self.parts(of: url, "")
+    let parts = try Self.parts(of: url, "", isPathSecret: isPathSecret)
     guard protocols.contains(parts.scheme) else {
       throw TransferFailure(code: .protocolNotEnabled, message: "protocol \(parts.scheme) is not enabled")
     }
@@ -18,8 +18,10 @@ extension FetchRequest {
     return parts
   }
 
-  private static func parts(of text: String, _ prefix: String) throws(TransferFailure) -> URLParts {
-    do throws(URLProblem) { return try URLParts(text) } catch {
+  private static func parts(
+    of text: String, _ prefix: String, isPathSecret: Bool = false
+  ) throws(TransferFailure) -> URLParts {
+    do throws(URLProblem) { return try URLParts(text, isPathSecret: isPathSecret) } catch {
       throw TransferFailure(code: .badURL, message: prefix + error.reason)
     }
   }

@@ -10,9 +10,14 @@ package struct URLParts: Sendable {
   package let host: String
   /// The scheme's default if the URL names none.
   package let port: UInt16
-  /// `scheme://host[:port]/path`: what may be shown. No user information, query or fragment; ASCII without
-  /// control bytes.
-  package let redacted: String
+  /// `scheme://host[:port]`, and with it the path unless that is secret too: what may be shown. No user information,
+  /// query or fragment; ASCII without control bytes.
+  package var redacted: String { isPathSecret ? origin : place }
+  /// `scheme://host[:port]/path`: the resource, to compare with others. Must not be shown: see ``redacted``.
+  package let place: String
+  /// The path may contain secrets, as in links that a server made for one person.
+  package let isPathSecret: Bool
+  private let origin: String
   /// The last segment of the path with its percent escapes decoded; nil if that cannot be a file name: empty, `.`,
   /// `..`, with a slash or a control character, or not UTF-8.
   package let lastPathSegment: String?
@@ -24,10 +29,13 @@ package struct URLParts: Sendable {
   let user: String?
   let password: String?
 
-  /// - Parameter text: an absolute URL; characters beyond ASCII get percent-encoded.
+  /// - Parameters:
+  ///   - text: an absolute URL; characters beyond ASCII get percent-encoded.
+  ///   - isPathSecret: whether nothing but the origin may be shown, neither of this URL nor of those that redirects lead
+  ///     to.
   /// - Throws: also if libcurl cannot be loaded.
-  package init(_ text: String) throws(URLProblem) {
-    try self.init(text, relativeTo: nil)
+  package init(_ text: String, isPathSecret: Bool = false) throws(URLProblem) {
+    try self.init(text, relativeTo: nil, isPathSecret: isPathSecret)
   }
 
   /// The text after the question mark; nil if there is none. May contain secrets.
@@ -43,10 +51,11 @@ package struct URLParts: Sendable {
   /// The target of a redirect (RFC 9110, 10.2.2). User information in it is dropped: a server does not choose
   /// credentials.
   package func resolving(_ location: String) throws(URLProblem) -> URLParts {
-    try URLParts(location, relativeTo: requestText)
+    try URLParts(location, relativeTo: requestText, isPathSecret: isPathSecret)
   }
 
-  private init(_ text: String, relativeTo base: String?) throws(URLProblem) {
+  private init(_ text: String, relativeTo base: String?, isPathSecret: Bool) throws(URLProblem) {
+    self.isPathSecret = isPathSecret
     let handle = try URLHandle()
     if let base {
       try handle.set(CURLUPART_URL, base, allowingSpace: true)
@@ -76,10 +85,10 @@ package struct URLParts: Sendable {
     let path = try handle.part(CURLUPART_PATH) ?? "/"
     lastPathSegment = Self.fileName(inPath: path)
     let shownPort = try handle.part(CURLUPART_PORT, CURLU_NO_DEFAULT_PORT)
-    let place = "\(scheme)://\(host)\(shownPort.map { ":" + $0 } ?? "")"
-    root = place + "/"
-    redacted = place + path
-    guard redacted.utf8.allSatisfy({ 0x21...0x7e ~= $0 }) else {
+    origin = "\(scheme)://\(host)\(shownPort.map { ":" + $0 } ?? "")"
+    root = origin + "/"
+    place = origin + path
+    guard place.utf8.allSatisfy({ 0x21...0x7e ~= $0 }) else {
       throw URLProblem(reason: "control character in the URL")
     }
     if scheme.listsDirectories { try Self.checkNamesFile(path) }

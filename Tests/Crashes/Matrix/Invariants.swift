@@ -20,6 +20,7 @@ struct Invariants {
       problems += try payloadProblems(job, isDone: own.contains { $0.state == "done" })
       for file in own where file.state == "done" { problems += receiptProblems(job, file) }
     }
+    if scenario.delivers { problems += try world.wrongDeliveries().map { "delivered what is no payload: \($0)" } }
     let outputs = scenario.jobs.map(\.output)
     problems += filesBelow(world.payloadRoot).filter { !outputs.contains($0) }.map {
       "a payload that nobody asked for: \($0)"
@@ -43,8 +44,10 @@ struct Invariants {
     let verified = file.last("verified")
     let done = file.last("done")
     let hasDigests = scenario.digests.allSatisfy { verified?[$0.key] == $0.value }
+    let isDelivered = scenario.delivers && world.isDelivered(job.output)
     let isRight =
-      hasDigests && verified?["size"] == "\(Version.length)" && verified?["crc32"] == Version.current.crc32
+      hasDigests && (done?["delivered"] != nil) == scenario.delivers && isDelivered == scenario.delivers
+      && verified?["size"] == "\(Version.length)" && verified?["crc32"] == Version.current.crc32
       && done?["output"] == job.output
       && done?["directory"] == world.outputRoot
     return isRight ? [] : ["\(file.place): the receipt is wrong: \(verified?.text ?? "none") | \(done?.text ?? "none")"]

@@ -34,6 +34,8 @@ struct Scenario: Sendable, CustomTestStringConvertible {
   var outputDirectories = ["files"]
   /// A fault strikes at every so many-th call only: many jobs make the same calls.
   var stride = 1
+  /// Whether the hook `deliver` takes the payload, which it refuses at first.
+  var delivers = false
   /// Whether each job's name is its output's.
   var isNamedByOutput = true
   let setUp: @Sendable (World) throws -> Void
@@ -43,7 +45,7 @@ struct Scenario: Sendable, CustomTestStringConvertible {
 
   var testDescription: String { name }
 
-  static let all = began + left + placed + crowded
+  static let all = began + left + placed + crowded + delivered
 
   /// CRASH_MATRIX=NAME in the environment chooses the scenario of that name, for whoever works on it.
   static let chosen: [Scenario] = {

@@ -55,7 +55,7 @@ import Testing
       #expect(
         Set(job.keys) == [
           "name", "state", "bytes", "total", "rate", "left", "attempts", "attempt-limit", "next", "worker",
-          "priority", "error",
+          "priority", "delivery", "error",
         ])
     }
     #expect(list[0]["name"] as? String == "gone \\x01\"x\"")

@@ -38,7 +38,8 @@ private func parsed(_ bytes: some Sequence<UInt8>) -> JobText { Array(bytes).wit
 
 /// What is accepted can be fetched as it stands.
 private func checkRequest(_ request: JobRequest) throws(Violation) {
-  try require(!request.urls.isEmpty && request.urls.allSatisfy { !$0.text.isEmpty }, "a job without a URL")
+  try require(!request.urls.isEmpty || request.resolve != nil && request.output != nil, "a job without a URL")
+  try require(request.urls.allSatisfy { !$0.text.isEmpty }, "an empty URL")
   let output = request.outputText(named: "x")
   try require(output.map { OutputPath($0) != nil } ?? false, "an output that is none")
   try require(request.root?.text.utf8.contains(UInt8(ascii: "/")) != true, "a root that is a path")
@@ -78,6 +79,7 @@ private func withoutLines(_ request: JobRequest) -> JobRequest {
   result.urls = request.urls.map { .init(text: $0.text, number: 0) }
   result.output = request.output.map { .init(text: $0.text, number: 0) }
   result.root = request.root.map { .init(text: $0.text, number: 0) }
+  result.resolve = request.resolve.map { .init(text: $0.text, number: 0) }
   return result
 }
 
@@ -130,7 +132,10 @@ private func checkGoingOn(_ bytes: [UInt8], _ job: JobText) throws(Violation) {
     retry: time + 60)
   let verified = Journal.Verified(mark, part: 17)
   let lines: [JournalLine] = [
-    .requeued(time), .started(time, attempt: 1, worker: worker, boot: "b", mirror: 1, url: job.request.urls[0].text),
+    .requeued(time),
+    .started(
+      time, attempt: 1, worker: worker, boot: "b", mirror: 1,
+      url: job.request.urls.first?.text ?? ""),
     .response(version, at: 0, part: 17), .checkpoint(mark), .failed(failure),
     .verified(time, verified),
     .done(time, attempts: 2, output: output, fetched: 9, seconds: 3, existing: false, unproven: nil, directory: nil),

@@ -34,7 +34,8 @@ func checkList(_ bytes: [UInt8]) throws(Violation) {
 /// What a list asks for is a job, apart from its URLs, which are checked by whoever drops it.
 private func checkListed(_ job: ListedJob) throws(Violation) {
   let request = job.request
-  try require(!request.urls.isEmpty && request.urls.allSatisfy { !$0.text.isEmpty }, "a job without a URL")
+  try require(!request.urls.isEmpty || request.resolve != nil, "a job without a URL")
+  try require(request.urls.allSatisfy { !$0.text.isEmpty }, "an empty URL")
   try require(request.output.map { OutputPath($0.text) != nil } ?? true, "an output that is none")
   let text = request.text
   let read = Array(text.utf8).withUnsafeBytes { JobText($0) }

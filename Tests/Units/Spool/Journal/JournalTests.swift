@@ -184,6 +184,7 @@ import Testing
     let verified = Journal.Verified(mark(9, 1), part: 3, unproven: "length")
     let lines: [JournalLine] = [
       .requeued(Timestamp(seconds: 1)), .urgent(Timestamp(seconds: 1)),
+      .relinked(Timestamp(seconds: 1), url: "u", isSame: true),
       .started(
         Timestamp(seconds: 2), attempt: 1, worker: WorkerID(host: "al.pha", process: 1, tag: 2), boot: "b", mirror: 1,
         url: "u"),
@@ -191,9 +192,10 @@ import Testing
       .checkpoint(mark(4, 5)), .cleared(Timestamp(seconds: 3)),
       .interrupted(Timestamp(seconds: 3), attempt: 1, mark: mark(5, 6), fetched: 7, reason: "x"),
       .failed(record), .verified(Timestamp(seconds: 4), verified),
+      .published(Timestamp(seconds: 4), output: "a b/ü", directory: "/x\ny"),
       .done(
         Timestamp(seconds: 5), attempts: 1, output: "a b/ü", fetched: 9, seconds: 1, existing: true, unproven: "length",
-        directory: "/x\ny"),
+        directory: "/x\ny", delivered: Timestamp(seconds: 6)),
     ]
     #expect(Set(lines.map(\.key)) == Set(JournalKey.allCases))
     let job = parsed("https://h/a\n" + lines.map(\.text).joined())
@@ -209,6 +211,29 @@ import Testing
       journal.attempts.lastFailure?["line"] == "3" && journal.attempts.lastFailure?["retry"] == "1970-01-01T00:01:00Z")
     #expect(journal.traffic.fetched == 15 && journal.attempts.failures == 1)
     #expect(journal.publication.receipt == Journal.Receipt(output: "a b/ü", directory: "/x\ny", unproven: "length"))
+  }
+
+  /// What has its final name waits for the hook `deliver`, with attempts of its own, until a receipt or a new download.
+  @Test func whatAwaitsItsDelivery() {
+    let failure = "failed: \(noon) attempt=1 class=temporary code=deliver at=100 crc32=00000064 reason=no"
+    let published = [
+      "failed: \(noon) attempt=1 class=temporary code=cut at=60 crc32=0000003c",
+      "verified: \(noon) size=100 crc32=00000064 part=77",
+      "published: \(noon) output=sets/a", failure, failure,
+    ]
+    func after(_ lines: String...) -> Journal {
+      parsed("https://h/a\n" + (begun + published + lines).map { $0 + "\n" }.joined()).journal
+    }
+    let waiting = after()
+    #expect(
+      waiting.publication.awaitsDelivery && waiting.publication.verified == Journal.Verified(mark(100, 100), part: 77))
+    #expect(waiting.attempts.failures == 1 && waiting.attempts.failedDeliveries == 2)
+    let requeued = after("requeued: \(noon)")
+    #expect(requeued.publication.awaitsDelivery && requeued.attempts.failedDeliveries == 0)
+    #expect(requeued.publication.published == Journal.Verified(mark(100, 100), part: 77))
+    #expect(!after("done: \(noon) attempts=1 output=sets/a").publication.awaitsDelivery)
+    #expect(!after("started: \(noon) attempt=2 worker=a.1.2 boot=b mirror=1").publication.awaitsDelivery)
+    #expect(!after("failed: \(noon) attempt=1 code=mismatch-crc32").publication.awaitsDelivery)
   }
 
   /// A long journal loses what later lines supersede, and says the same.

@@ -22,6 +22,20 @@ import Testing
     }
   }
 
+  /// Both may be more than a pipe holds.
+  @Test func `an answer is kept apart`() async throws {
+    var child = ChildProcess(
+      arguments: ["/bin/sh", "-c", "echo one; echo two >&2; head -c 60000 /dev/zero; head -c 100000 /dev/zero >&2"],
+      seconds: 60, stop: ChildStop())
+    child.answers = true
+    let outcome = try await child.run()
+    #expect(outcome.answer.prefix(4) == Array("one\n".utf8)[...] && outcome.answer.count == 60_004)
+    #expect(outcome.output.prefix(4) == Array("two\n".utf8)[...] && outcome.output.count == ChildProcess.outputLimit)
+    child = ChildProcess(arguments: ["/bin/sh", "-c", "head -c 1000000 /dev/zero"], seconds: 60, stop: ChildStop())
+    child.answers = true
+    #expect(try await child.run().answer.count == ChildProcess.outputLimit + 1, "it shows that it is too long")
+  }
+
   /// What is left in the background holds its output open.
   @Test func `it ends with its own process`() async throws {
     let outcome = try await run("sleep 300 & echo $!; exit 3")

@@ -1,0 +1,98 @@
+internal import Spool
+
+/// Asks the spool's hook `resolve` for the links of an attempt. What it prints stays in memory.
+@WorkerLoop
+final class LinkResolver {
+  /// With this status the hook says that there is no such file.
+  private static let noSuchFile: Int32 = 100
+
+  private let spool: Spool
+  private let job: FileName
+  /// The text that the hook is asked with.
+  private let text: String
+  /// The attempt's number, from 1.
+  private let attempt: Int
+  private let environment: JobEnvironment
+  private let stop: ChildStop
+  /// As the job asks for it, without what the hook says.
+  private let plan: JobPlan
+  private var renewal = LinkRenewal()
+
+  /// - Parameter stop: stops the running hook.
+  /// - Returns: nil for a job that does not ask for links.
+  init?(_ plan: JobPlan, of claim: Claim, attempt: Int, _ environment: JobEnvironment, _ stop: ChildStop) {
+    guard let text = plan.request.resolve?.text else { return nil }
+    (self.plan, self.text, self.attempt) = (plan, text, attempt)
+    (spool, job) = (claim.spool, claim.job.fileName)
+    (self.environment, self.stop) = (environment, stop)
+  }
+
+  /// The plan with the links for an attempt.
+  /// - Throws: ``Failure``: `resolve-hook`, `unresolvable`, and what a plan throws.
+  func ask() async throws(Failure) -> JobPlan { try await ask(after: nil) }
+
+  /// The same when links may have expired.
+  /// - Parameters:
+  ///   - current: the plan that they were in.
+  ///   - failures: of all mirrors.
+  /// - Returns: nil if the hook is not asked again.
+  func ask(
+    again current: JobPlan, after failures: [Failure], _ progress: FetchPolicy.Progress
+  ) async throws(Failure) -> JobPlan? {
+    guard let status = renewal.status(of: failures, progress) else { return nil }
+    let next = try await ask(after: status)
+    // The data is checked for what was said at first.
+    guard next.request.expected == current.request.expected else {
+      throw Failure(.resolveHook, "asked again, the resolve hook says another size or digest than before")
+    }
+    return next
+  }
+
+  private func ask(after status: Int?) async throws(Failure) -> JobPlan {
+    environment.log(Event("resolving", .info, job: job, Fields().with("attempt", attempt).with("status", status)))
+    let answer = try await answer(after: status)
+    let links: HookLinks
+    do throws(Defect) {
+      if answer.count > ChildProcess.outputLimit {
+        throw Defect(line: nil, reason: "more than \(ChildProcess.outputLimit / 1024) KiB")
+      }
+      links = try HookLinks(answer, isForURL: !plan.mirrors.isEmpty)
+    } catch {
+      throw Failure(ofLinks: error)
+    }
+    return try plan.resolved(by: links, protocols: environment.options.protocols)
+  }
+
+  /// What the hook prints.
+  private func answer(after status: Int?) async throws(Failure) -> [UInt8] {
+    let hooks = environment.hooks(of: spool, stop)
+    switch await hooks.start(.resolve, job: job, facts(after: status)) {
+    case nil:
+      throw Failure(
+        .unresolvable, "the job says `resolve:`, and the spool has no program hooks/resolve",
+        line: plan.request.resolve?.number)
+    case .refused(let reason): throw Failure(.resolveHook, "the resolve hook was not run: \(reason)")
+    case .ended(let outcome):
+      switch outcome.end {
+      case .exited(0): return outcome.answer
+      case .exited(Self.noSuchFile):
+        throw Failure(.unresolvable, "the resolve hook says that there is no such file: \(outcome.reason)")
+      default:
+        // The signal that stops the worker may have ended the hook. Then the attempt is stopped here, and this is no
+        // failure.
+        environment.lookForStop()
+        throw Failure(.resolveHook, "the resolve hook gave no links: \(outcome.reason)")
+      }
+    }
+  }
+
+  private func facts(after status: Int?) -> [ChildProcess.Variable] {
+    let digests = plan.request.expected.digests
+    return [
+      .init("SPOOLRUN_RESOLVE", text), .init("SPOOLRUN_OUTPUT", plan.output.text),
+      .init("SPOOLRUN_URL", plan.shownURL ?? ""), .init("SPOOLRUN_ATTEMPT", "\(attempt)"),
+      .init("SPOOLRUN_STATUS", status.map { "\($0)" } ?? ""),
+      .init("SPOOLRUN_SIZE", plan.request.expected.size.map { "\($0)" } ?? ""),
+    ] + DigestAlgorithm.allCases.map { .init($0.variable, digests[$0].map { "\($0)" } ?? "") }
+  }
+}

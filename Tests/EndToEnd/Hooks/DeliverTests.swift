@@ -1,0 +1,220 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// The hook `deliver`, which passes a payload on before its job is done.
+@Suite struct DeliverTests {
+  private let bytes = Array("payload\n".utf8)
+
+  /// Each run writes a line, with what it was told; it fails as long as there is the file `refuse`.
+  private static let hook = """
+    echo "$SPOOLRUN_JOB $SPOOLRUN_SIZE $(cat "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT")" >>"$SPOOLRUN_SPOOL/delivered"
+    test ! -e "$SPOOLRUN_SPOOL/refuse" || { echo 'no room there'; exit 1; }
+    """
+
+  private func spool(_ hook: String = hook, refusing: Bool = false) throws -> TemporarySpool {
+    let spool = try TemporarySpool()
+    try spool.install("deliver", hook)
+    if refusing { try writeFile(spool.path("refuse"), []) }
+    return spool
+  }
+
+  private func accept(_ spool: TemporarySpool) { unlink(spool.path("refuse")) }
+
+  private func receipt(_ spool: TemporarySpool) throws -> JobLine {
+    try #require(try spool.lines("done/a").last { $0.key == "done" })
+  }
+
+  @Test func theReceiptSaysWhen() async throws {
+    let server = try simpleServer()
+    let spool = try spool()
+    try spool.drop("a", "url: \(server.url("/x"))\noutput: d/a\n")
+    let result = try await spoolrun("--once", "-v", spool.root)
+    #expect(result.status == .exited(0) && spool.told("delivered") == ["a 8 payload"], "\(result)")
+    let lines = try spool.lines("done/a").map(\.key)
+    #expect(lines.suffix(3) == ["verified", "published", "done"], "\(lines)")
+    #expect(try receipt(spool)["delivered"].flatMap { secondsSinceEpoch(rfc3339: $0) } != nil)
+    #expect(result.errors.contains(" published job=a output=d/a\n"))
+  }
+
+  /// Without the hook nothing is different.
+  @Test func withoutItNothingIsSaid() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try spool.drop("a", "\(server.url("/x"))\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(try receipt(spool)["delivered"] == nil && spool.lines("done/a").count { $0.key == "published" } == 0)
+  }
+
+  /// Its failure is temporary, and fetches nothing again. Deliveries have their own attempts and delays.
+  @Test func itIsTriedAgain() async throws {
+    let server = try ScriptedServer { request, reply in
+      if request.nth == 1 { return try reply.respond("503 Busy", body: []) }
+      try reply.respond("200 OK", ["ETag: \"1\""], body: Array("payload\n".utf8))
+    }
+    let spool = try spool(refusing: true)
+    try spool.drop("a", "url: \(server.url("/x"))\noutput: a\nattempts: 2\nexpires: 2099-01-01\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try spool.makeDue("a")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(
+      result.status == .exited(75) && result.errors.contains("a: deliver: the deliver hook failed: "), "\(result)")
+    #expect(try spool.payload("a") == bytes, "it is published")
+    let record = try spool.lastFailure("partial/a")
+    #expect(record["code"] == "deliver" && record["class"] == "temporary" && record["attempt"] == "1")
+    #expect(record["reason"]?.contains("exit status 1: no room there") == true, "\(record)")
+    // The second failure is the last: as many as `attempts:`.
+    try spool.makeDue("a")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    #expect(spool.places(of: "a") == ["failed/a"] && spool.told("delivered").count == 2)
+    accept(spool)
+    _ = try await spoolrun("retry", "--spool", spool.root, "a")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(server.requests.count == 2 && spool.told("delivered").count == 3, "\(spool.listing(of: "a"))")
+    #expect(try receipt(spool)["delivered"] != nil && receipt(spool)["existing"] == nil)
+    #expect(spool.names("partial") == [])
+  }
+
+  @Test func statusTells() async throws {
+    let server = try simpleServer()
+    let spool = try spool(refusing: true)
+    try spool.drop("a", "\(server.url("/x"))\n")
+    _ = try await spoolrun("--once", spool.root)
+    let table = try await spoolrun("status", spool.root).output
+    #expect(table.contains("1 retrying") && table.contains("waits for its delivery; next in "), "\(table)")
+    #expect(try await spoolrun("status", "--json", spool.root).output.contains(#""delivery":"waiting""#))
+    _ = try await spoolrun("hold", "--spool", spool.root, "a")
+    #expect(try await spoolrun("status", spool.root).output.contains("waits for its delivery"))
+  }
+
+  /// What a person does while it waits: pause, resume with another text, cancel.
+  @Test(arguments: ["", "attempts: 3\n"])
+  func aPauseLosesNothing(edit: String) async throws {
+    let server = try simpleServer()
+    let spool = try spool(refusing: true)
+    try spool.drop("a", "url: \(server.url("/x"))\n")
+    _ = try await spoolrun("--once", spool.root)
+    try spool.move("partial/a", "hold/a")
+    let text = String(decoding: try readFile(spool.path("hold/a")), as: UTF8.self)
+    if !edit.isEmpty { try writeFile(spool.path("hold/a"), Array((edit + text).utf8)) }
+    try spool.move("hold/a", "new/a")
+    accept(spool)
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(0) && server.requests.count == 1, "\(result)\n\(spool.listing(of: "a"))")
+    #expect(try receipt(spool)["delivered"] != nil && spool.told("delivered").count == 2)
+  }
+
+  @Test func aCancelledJobLeavesItsPayload() async throws {
+    let server = try simpleServer()
+    let spool = try spool(refusing: true)
+    try spool.drop("a", "url: \(server.url("/x"))\noutput: a\n")
+    _ = try await spoolrun("--once", spool.root)
+    #expect(try await spoolrun("cancel", "--spool", spool.root, "a").status == .exited(0))
+    #expect(spool.places(of: "a") == [] && spool.names("partial") == [])
+    #expect(try spool.payload("a") == bytes)
+  }
+
+  /// A worker that dies while the hook runs has not delivered, whatever the hook does later.
+  @Test(arguments: ["kill", "stop", "hold", "cancel"])
+  func whileItRuns(end: String) async throws {
+    let server = try simpleServer()
+    let spool = try spool(
+      "echo $$ >>\"$SPOOLRUN_SPOOL/pids\"; test -e \"$SPOOLRUN_SPOOL/go\" || exec sleep 600")
+    try spool.drop("a", "url: \(server.url("/x"))\noutput: a\n")
+    let worker = try startSpoolrun(["--once", spool.root])
+    try await waitUntil("the hook runs") { spool.told("pids").count == 1 }
+    #expect(try await spoolrun("status", spool.root).output.contains("waits for its delivery"))
+    #expect(try spool.payload("a") == bytes, "it is published by then")
+    let pid = try #require(spool.told("pids").first.flatMap { pid_t($0) })
+    switch end {
+    case "kill": worker.send(signal: SIGKILL)
+    case "stop": worker.send(signal: SIGTERM)
+    default: #expect(try await spoolrun(end, "--spool", spool.root, "a").status == .exited(0))
+    }
+    let result = try await worker.result()
+    if end == "kill" { kill(-pid, SIGKILL) }
+    try await waitUntil("the hook has ended") { try isProcessGroupGone(pid) }
+    try writeFile(spool.path("go"), [])
+    if end == "cancel" {
+      #expect(result.status == .exited(0) && spool.places(of: "a") == [] && spool.names("partial") == [])
+      return
+    }
+    if end == "hold" { try spool.move("hold/a", "new/a") }
+    #expect(result.errors == "", "it is no failure: \(result)")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(server.requests.count == 1 && spool.told("pids").count == 2, "\(spool.listing(of: "a"))")
+    #expect(try receipt(spool)["delivered"] != nil && spool.lines("done/a").count { $0.key == "failed" } == 0)
+  }
+
+  /// A delivery may have gone on after the payload was moved: then it is published again.
+  @Test func theHookMayMoveThePayload() async throws {
+    let server = try simpleServer()
+    let spool = try spool(
+      """
+      cat "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT" >>"$SPOOLRUN_SPOOL/there"; rm "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT"
+      test $(wc -l <"$SPOOLRUN_SPOOL/there") -gt 1
+      """)
+    try spool.drop("a", "\(server.url("/x"))\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try spool.makeDue("a")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(server.requests.count == 1 && spool.told("there").count == 2 && spool.payloads == [])
+  }
+
+  /// A file that was there already is delivered, too: perhaps it never was.
+  @Test func anExistingFileIsDelivered() async throws {
+    let spool = try spool()
+    try writeFile(spool.path("files/a"), bytes)
+    try spool.drop("a", "url: http://127.0.0.1:9/a\ncrc32: \(hex8(independentCRC32(bytes)))\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(try receipt(spool)["existing"] == "yes" && spool.told("delivered") == ["a 8 payload"])
+  }
+
+  /// No more of them run at a time than transfers may, and each job gets its turn.
+  @Test func onlySoManyAtATime() async throws {
+    let server = try simpleServer()
+    let spool = try spool(
+      """
+      cd "$SPOOLRUN_SPOOL"; mkdir "now-$SPOOLRUN_JOB"; ls -d now-* | wc -l >>most
+      sleep 0.2; rmdir "now-$SPOOLRUN_JOB"
+      """)
+    for number in 1...6 { try spool.drop("\(number)", "url: \(server.url("/x"))\noutput: \(number)\n") }
+    let result = try await spoolrun("--once", "-j", "2", spool.root)
+    #expect(result.status == .exited(0) && spool.names("done").count == 6, "\(result)")
+    #expect(spool.told("most").count == 6 && spool.told("most").allSatisfy { Int($0) ?? 9 <= 2 })
+  }
+
+  @Test func theLastHooksGetTheFacts() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    for hook in ["done", "failed"] {
+      try spool.install(hook, "env | grep ^SPOOLRUN_ >\"$SPOOLRUN_SPOOL/told-$SPOOLRUN_JOB\"")
+    }
+    let url = server.url("/a?secret=1").replacing("http://", with: "http://us3r:secret@")
+    try spool.drop("a", "url: \(url)\noutput: d/a\n")
+    try spool.drop("b", "url: \(server.url("/404?secret=1"))\noutput: d/\n")
+    try spool.drop("c", "url: \(server.url("/x"))\ncolour: red\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    let done = spool.told("told-a")
+    #expect(done.contains("SPOOLRUN_URL=\(server.url("/a"))") && done.contains { $0.hasPrefix("SPOOLRUN_SECONDS=") })
+    let failed = spool.told("told-b")
+    for fact in ["URL=\(server.url("/404"))", "OUTPUT=d/404", "CODE=http-404"] {
+      #expect(failed.contains("SPOOLRUN_\(fact)"), "\(failed)")
+    }
+    #expect(spool.told("told-c").contains("SPOOLRUN_OUTPUT="))
+    #expect(!(done + failed).contains { $0.contains("secret") })
+  }
+
+  @Test(.enabled("needs rclone") { try await Need.program("rclone").isMet() })
+  func theExampleForRclone() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    let hook = try readFile("\(SourceTree.root)/contrib/hooks/deliver")
+    try spool.install("deliver", "")
+    try writeFile(spool.path("hooks/deliver"), hook)
+    try spool.drop("a", "url: \(server.url("/x"))\noutput: d/a\n")
+    let environment = ["RCLONE_DESTINATION": spool.path("there"), "RCLONE_CONFIG": "/dev/null"]
+    let result = try await spoolrun("--once", "-v", spool.root, environment: environment)
+    #expect(try readFile(spool.path("there/d/a")) == bytes, "\(result)")
+  }
+}

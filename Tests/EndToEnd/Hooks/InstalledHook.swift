@@ -1,0 +1,28 @@
+import Glibc
+import TestSupport
+
+extension TemporarySpool {
+  /// Puts a shell script into `hooks/`.
+  func install(_ hook: String, _ script: String) throws {
+    if fileStatus(path("hooks")) == nil, mkdir(path("hooks"), 0o700) != 0 {
+      throw TestSupportError("mkdir", path("hooks"), errno: errno)
+    }
+    try writeFile(path("hooks/\(hook)"), Array("#!/bin/sh\n\(script)\n".utf8))
+    guard chmod(path("hooks/\(hook)"), 0o700) == 0 else { throw TestSupportError("chmod", hook, errno: errno) }
+  }
+
+  /// The lines of a file that a hook wrote in the spool; none if it did not.
+  func told(_ name: String) -> [String] {
+    guard let bytes = try? readFile(path(name)) else { return [] }
+    return String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
+  }
+
+  /// The paths of the files in the spool, but for hooks and what these told, whose bytes contain one of `secrets`.
+  func files(with secrets: [String], except: [String]) throws -> [String] {
+    try filesBelow(root).filter { file in
+      if file.hasPrefix("hooks/") || except.contains(file) { return false }
+      let text = latin1(try readFile(path(file)))
+      return secrets.contains { text.contains($0) }
+    }
+  }
+}
