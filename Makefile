@@ -8,6 +8,8 @@ SWIFT ?= swift
 RELEASE = -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld \
   -Xlinker -s -Xlinker --icf=safe -Xlinker --no-export-dynamic
 PROGRAM = .build/release/spoolrun
+# Reads the lists of standing orders. The worker looks for it beside itself.
+ENTRIES = .build/release/spoolrun-entries
 # mandoc says this of manuals that are not installed on this machine.
 UNINSTALLED = 'STYLE: referenced manual not found'
 SCRIPTS = .ci/run Benchmarks/setup Torture/powercut/setup Torture/realservers/setup scripts/demo scripts/fuzz \
@@ -22,6 +24,7 @@ BUILD_FLAGS ?=
 
 all:
 	$(SWIFT) build $(BUILD_FLAGS) $(RELEASE) --product spoolrun
+	$(SWIFT) build $(BUILD_FLAGS) $(RELEASE) --product spoolrun-entries
 
 demo: setup-demo all
 	scripts/demo $(PROGRAM)
@@ -194,10 +197,11 @@ setup-build setup-demo setup-test: setup-%:
 
 # Builds the program only if it is missing, because root may have no Swift toolchain and installs what a user has built.
 install:
-	test -x $(PROGRAM) || $(MAKE) all
+	{ test -x $(PROGRAM) && test -x $(ENTRIES); } || $(MAKE) all
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/share/man/man1' '$(DESTDIR)$(PREFIX)/share/man/man5' \
 	  '$(DESTDIR)$(PREFIX)/share/man/man7'
 	install -m 755 $(PROGRAM) '$(DESTDIR)$(PREFIX)/bin/spoolrun'
+	install -m 755 $(ENTRIES) '$(DESTDIR)$(PREFIX)/bin/spoolrun-entries'
 	install -m 644 man/spoolrun.1 '$(DESTDIR)$(PREFIX)/share/man/man1/spoolrun.1'
 	install -m 644 man/spool.5 '$(DESTDIR)$(PREFIX)/share/man/man5/spool.5'
 	install -m 644 man/spoolrun-log.7 '$(DESTDIR)$(PREFIX)/share/man/man7/spoolrun-log.7'
@@ -208,7 +212,7 @@ install:
 	done
 
 uninstall:
-	rm -f '$(DESTDIR)$(PREFIX)/bin/spoolrun'
+	rm -f '$(DESTDIR)$(PREFIX)/bin/spoolrun' '$(DESTDIR)$(PREFIX)/bin/spoolrun-entries'
 	rm -f '$(DESTDIR)$(PREFIX)/share/man/man1/spoolrun.1' '$(DESTDIR)$(PREFIX)/share/man/man5/spool.5' \
 	  '$(DESTDIR)$(PREFIX)/share/man/man7/spoolrun-log.7'
 	rm -f $(foreach file,$(COMPLETIONS),'$(DESTDIR)$(PREFIX)/share/$(file)')

@@ -21,7 +21,10 @@ let fuzzing: [Target] =
 
 let package = Package(
   name: "spoolrun",
-  products: [.executable(name: "spoolrun", targets: ["spoolrun"])],
+  products: [
+    .executable(name: "spoolrun", targets: ["spoolrun"]),
+    .executable(name: "spoolrun-entries", targets: ["spoolrun-entries"]),
+  ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
@@ -62,6 +65,13 @@ let package = Package(
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: swiftSettings),
+    // Reads the lists that standing orders watch, in a process of its own.
+    .executableTarget(
+      name: "spoolrun-entries",
+      dependencies: [
+        "CLinux", "Spool", "SpoolLists", .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: swiftSettings),
 
     .target(
       name: "TestSupport", path: "Tests/Support", exclude: ["lsan-suppressions", "tsan-suppressions"],
@@ -91,7 +101,7 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "FaultRig", "Spool", "SpoolWorker", "TestSupport", "spoolrun",
+        "FaultRig", "Spool", "SpoolWorker", "TestSupport", "spoolrun", "spoolrun-entries",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       path: "Tests/EndToEnd", swiftSettings: swiftSettings),
@@ -99,7 +109,7 @@ let package = Package(
       name: "LyingServerTests", dependencies: ["LyingServer", "TestSupport", "spoolrun"],
       path: "Tests/LyingServers/Tests", swiftSettings: swiftSettings),
     .testTarget(
-      name: "CrashMatrixTests", dependencies: ["TestSupport", "FaultRig"],
+      name: "CrashMatrixTests", dependencies: ["TestSupport", "FaultRig", "spoolrun-entries"],
       path: "Tests/Crashes/Matrix", swiftSettings: swiftSettings),
     .testTarget(
       name: "DocumentationTests", dependencies: ["Spool", "TestSupport", "spoolrun"],

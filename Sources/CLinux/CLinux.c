@@ -113,6 +113,30 @@ uint64_t spoolrun_file_size_limit(void) {
   return getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ? 0 : limit.rlim_cur;
 }
 
+static int limit_to(int resource, uint64_t amount) {
+  struct rlimit limit;
+  if (getrlimit(resource, &limit) < 0) return -1;
+  // Only root may raise a hard limit.
+  if (limit.rlim_max == RLIM_INFINITY || limit.rlim_max > amount) limit.rlim_max = amount;
+  limit.rlim_cur = limit.rlim_max;
+  return setrlimit(resource, &limit);
+}
+
+int spoolrun_confine(uint64_t memory, unsigned seconds, uint64_t output) {
+  // proc_pid_statm(5): the sixth number is data and stack in pages, which is what RLIMIT_DATA counts. It is large under
+  // AddressSanitizer. Without /proc it counts as nothing.
+  unsigned long long pages = 0;
+  FILE *file = fopen("/proc/self/statm", "re");
+  if (file) {
+    if (fscanf(file, "%*u %*u %*u %*u %*u %llu", &pages) != 1) pages = 0;
+    fclose(file);
+  }
+  uint64_t used = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+  if (limit_to(RLIMIT_DATA, used + memory) < 0 || limit_to(RLIMIT_CPU, seconds) < 0) return -1;
+  if (limit_to(RLIMIT_FSIZE, output) < 0 || limit_to(RLIMIT_CORE, 0) < 0) return -1;
+  return limit_to(RLIMIT_NOFILE, 0);
+}
+
 void spoolrun_keep_freed_memory(void) {
   // Buffers for early chunks are larger than the threshold and are returned to the kernel at once.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);

@@ -24,7 +24,7 @@ package final class ListReader {
   }
 
   /// - Parameter directory: where the list is; nil where that is not known.
-  private init(_ source: ByteSource, _ options: ListOptions, directory: [UInt8]?) throws {
+  init(_ source: ByteSource, _ options: ListOptions, directory: [UInt8]? = nil) throws {
     format = try options.format ?? FormatGuess.format(of: source.peek())
     if format.needsBase, options.base == nil {
       throw Defect(line: nil, reason: "a list of checksums names no URLs: say with --base URL where its files are")

@@ -77,6 +77,11 @@ uint64_t spoolrun_raise_descriptor_limit(uint64_t wanted);
 /// The process's limit of file sizes in bytes (RLIMIT_FSIZE); 0 for no limit.
 uint64_t spoolrun_file_size_limit(void);
 
+/// Limits this process to what a reader of a stranger's file needs (setrlimit(2)): `memory` more bytes of data than it
+/// has now, `seconds` of CPU, files of `output` bytes, no other open file than those that are open, no core dump. 0, or
+/// -1 with errno.
+int spoolrun_confine(uint64_t memory, unsigned seconds, uint64_t output);
+
 /// Keeps up to 32 MiB of the memory that a transfer frees for the next one (mallopt(3)): libcurl allocates a buffer of
 /// half a MiB for each, and getting its pages from the kernel again costs as much as receiving into them.
 /// malloc_trim(3) returns all of it.

@@ -53,7 +53,7 @@ final class MetalinkReader: XMLReader.Receiver {
       self.file = nil
       return
     }
-    let text = text.trimmed
+    let text = text.trimmedAsXML
     // RFC 5854: file/hash, file/url; version 3: file/verification/hash, file/resources/url. Hashes of pieces are
     // deeper.
     switch path.drop(while: { $0 != "file" }).dropFirst().joined(separator: "/") {
@@ -118,15 +118,5 @@ private struct MetalinkFile {
       .compactMap { algorithm in digests.first { $0.algorithm == algorithm } }.first
     if let strongest { try job.request.declare(strongest, line: line) }
     return job
-  }
-}
-
-extension String {
-  /// Without white space around it, as XML files are indented.
-  fileprivate var trimmed: String {
-    let isSpace = { (byte: UInt8) in byte == 0x20 || (0x09...0x0D).contains(byte) }
-    var bytes = utf8.drop(while: isSpace)
-    while let last = bytes.last, isSpace(last) { bytes.removeLast() }
-    return String(Substring(bytes))
   }
 }

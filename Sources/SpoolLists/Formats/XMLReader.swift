@@ -16,9 +16,12 @@ final class XMLReader {
     func begin(_ element: Element, depth: Int, line: Int) throws(Defect)
     /// - Parameter text: what was in it, up to the next element.
     func end(text: String, depth: Int, line: Int) throws(Defect)
+    /// Whether the text that comes now is wanted. If not, ``end(text:depth:line:)`` gets an empty one.
+    var keepsText: Bool { get }
   }
 
   static let deepest = 32
+  private let deepest: Int
   private static let longestText = 64 << 10
   /// Between the namespace and the name: no character of XML.
   private static let separator: Character = "\u{1F}"
@@ -29,11 +32,13 @@ final class XMLReader {
   private var depth = 0
   private var defect: Defect?
 
-  init(_ receiver: any Receiver) throws(Defect) {
+  /// - Parameter deepest: the maximum number of elements inside each other.
+  init(_ receiver: any Receiver, deepest: Int = XMLReader.deepest) throws(Defect) {
     guard let parser = XML_ParserCreateNS(nil, XML_Char(bitPattern: Self.separator.asciiValue!)) else {
       throw Defect(line: nil, reason: "out of memory")
     }
     self.parser = parser
+    self.deepest = deepest
     self.receiver = receiver
     XML_SetUserData(parser, Unmanaged.passUnretained(self).toOpaque())
     XML_SetElementHandler(
@@ -42,7 +47,7 @@ final class XMLReader {
       { context, _ in XMLReader.this(context)?.end() })
     XML_SetCharacterDataHandler(parser) { context, bytes, count in XMLReader.this(context)?.add(bytes, count) }
     XML_SetStartDoctypeDeclHandler(parser) { context, _, _, _, _ in
-      XMLReader.this(context)?.refuse("a DOCTYPE, which no Metalink file needs")
+      XMLReader.this(context)?.refuse("a DOCTYPE, which no list needs")
     }
   }
 
@@ -76,7 +81,7 @@ final class XMLReader {
   }
 
   private func begin(_ name: UnsafePointer<XML_Char>?, _ attributes: UnsafeMutablePointer<UnsafePointer<XML_Char>?>?) {
-    guard let name, depth < Self.deepest else { return refuse("elements more than \(Self.deepest) deep") }
+    guard let name, depth < deepest else { return refuse("elements more than \(deepest) deep") }
     depth += 1
     text.removeAll(keepingCapacity: true)
     var found: [String: String] = [:]
@@ -100,7 +105,22 @@ final class XMLReader {
   }
 
   private func add(_ bytes: UnsafePointer<XML_Char>?, _ count: Int32) {
+    guard receiver.keepsText else { return }
     text += UnsafeRawBufferPointer(start: bytes, count: Int(count))
     if text.count > Self.longestText { refuse("an element with over 64 KiB of text") }
+  }
+}
+
+extension XMLReader.Receiver {
+  var keepsText: Bool { true }
+}
+
+extension String {
+  /// Without white space around it, as XML files are indented.
+  var trimmedAsXML: String {
+    let isSpace = { (byte: UInt8) in byte == 0x20 || (0x09...0x0D).contains(byte) }
+    var bytes = utf8.drop(while: isSpace)
+    while let last = bytes.last, isSpace(last) { bytes.removeLast() }
+    return String(Substring(bytes))
   }
 }

@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test func aNewLimitHoldsForARunningTransfer() async throws {
-    try write("limit-rate: 64k\n")
+    try write("limit-rate: 32k\n")
     try await withWorker {
       try scene.spool.drop("a", scene.server.url("/a") + "\n")
       try await waitUntil("it has begun") { (scene.length("a") ?? 0) > 0 }

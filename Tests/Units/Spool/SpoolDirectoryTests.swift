@@ -138,7 +138,8 @@ import Testing
       #expect((failure.failureClass == .temporary) == (temporary.contains(status) || status >= 500), "\(status)")
     }
     let permanent: Set<FailureCode> = [
-      .malformed, .badOutput, .outputExists, .tooLarge, .expired, .redirect, .protocol, .mismatch, .killsWorker,
+      .malformed, .badOutput, .outputExists, .tooLarge, .expired, .redirect, .protocol, .mismatch, .unresolvable,
+      .killsWorker,
     ]
     for code in FailureCode.allCases where code != .http {
       #expect((code.ownClass == .permanent) == permanent.contains(code), "\(code)")

@@ -1,0 +1,94 @@
+/// A file that a list offers, as `spoolrun-entries` prints it and the worker reads it.
+package struct FeedEntry: Sendable, Equatable {
+  /// What stays the same while this entry is in the list, whatever else of it changes. Entries of one identity are
+  /// alternatives: only one of them is wanted.
+  package let identity: String
+  /// When it was published, as the list says; nil if it does not.
+  package let date: Timestamp?
+  /// The path that the list gives the file; nil where the URL names it.
+  package var name: String?
+  /// Mirrors, as in the list: perhaps relative to the list's own URL.
+  package var urls: [String]
+  package var expected = Expectation()
+  /// Whether it is a version of the only file in the list, and takes the place of older ones.
+  package var replaces = false
+
+  /// Bytes of an identity that are kept; a longer one becomes a digest of itself.
+  private static let longestIdentity = 500
+
+  package init(identity: String, date: Timestamp? = nil, name: String? = nil, urls: [String]) {
+    self.identity =
+      identity.utf8.count <= Self.longestIdentity ? identity : "sha256:\(PayloadName.fingerprint(of: [identity]))"
+    self.date = date
+    self.name = name
+    self.urls = urls
+  }
+
+  /// 16 hexadecimal digits that stand for the identity, in a journal and in a job's name.
+  package var key: String { String(PayloadName.fingerprint(of: [identity]).prefix(Self.keyLength)) }
+
+  package static let keyLength = 16
+}
+
+/// The text is a native list (spoolrun.1, LISTS) in which a comment before each job says what only a standing order
+/// needs.
+extension FeedEntry {
+  private static let head = "# entry: "
+
+  /// The entry as a job of a native list, with the blank line behind it; nil if it has no URL, or one with a line
+  /// break or another control character.
+  package var text: String? {
+    var request = JobRequest()
+    request.urls = urls.map { .init(text: $0, number: 0) }
+    request.output = name.map { .init(text: $0, number: 0) }
+    request.expected = expected
+    let body = request.text
+    let hasControls = body.utf8.contains { $0 < 0x20 && $0 != 0x0A || $0 == 0x7F }
+    let lines = body.utf8.count { $0 == 0x0A }
+    let wanted = urls.count + (name == nil ? 0 : 1) + (expected.size == nil ? 0 : 1) + expected.digests.all.count
+    if urls.isEmpty || hasControls || lines != wanted || urls.contains(where: \.isEmpty) { return nil }
+    return Self.head
+      + Fields().with("id", identity).with("date", date)
+      .with("replaces", replaces ? "yes" : nil).text + "\n" + body + "\n"
+  }
+
+  /// Reads what ``text`` has written. What a job has beside URLs, name, size and digests is left out: the program that
+  /// printed it has read a stranger's bytes.
+  /// - Throws: ``Defect`` with the line.
+  package static func read(_ bytes: [UInt8]) throws(Defect) -> [FeedEntry] {
+    var entries: [FeedEntry] = []
+    var number = 1
+    var start = bytes.startIndex
+    while start < bytes.endIndex {
+      let end = endOfStanza(bytes, from: start)
+      entries.append(try entry(bytes[start..<end], line: number))
+      number += bytes[start..<end].count { $0 == 0x0A } + 1
+      start = end + 1
+    }
+    return entries
+  }
+
+  /// Where the blank line behind a job is, or the end.
+  private static func endOfStanza(_ bytes: [UInt8], from start: Int) -> Int {
+    var position = start
+    while let end = bytes[position...].firstIndex(of: 0x0A) {
+      if end == position { return end }
+      position = end + 1
+    }
+    return bytes.endIndex
+  }
+
+  private static func entry(_ stanza: ArraySlice<UInt8>, line: Int) throws(Defect) -> FeedEntry {
+    let text = stanza.withUnsafeBytes { JobText($0) }
+    guard let first = stanza.split(separator: 0x0A, maxSplits: 1).first, first.starts(with: head.utf8),
+      let fields = Fields(parsing: String(decoding: first.dropFirst(head.utf8.count), as: UTF8.self)),
+      let identity = fields["id"], text.defect == nil, !text.hasTornTail
+    else { throw Defect(line: line, reason: "no entry: \(text.defect?.reason ?? "`# entry: id=…` and a job")") }
+    var entry = FeedEntry(
+      identity: identity, date: fields["date"].flatMap { Timestamp($0) }, name: text.request.output?.text,
+      urls: text.request.urls.map(\.text))
+    entry.expected = text.request.expected
+    entry.replaces = fields["replaces"] == "yes"
+    return entry
+  }
+}

@@ -1,0 +1,95 @@
+package import Spool
+
+/// The entries of a list that a standing order watches.
+package enum EntryList {
+  /// Bytes of a list when it is inflated; a longer one is refused.
+  fileprivate static let longest = 512 << 20
+
+  /// All entries of a list in memory, in the list's order. Nothing is returned of a list that is not sound to its end.
+  /// - Parameter format: nil where it is told by the list's looks.
+  /// - Throws: ``Defect``.
+  package static func read(contents: [UInt8], _ format: EntryFormat?) throws -> [FeedEntry] {
+    try read(ByteSource(contents), format)
+  }
+
+  fileprivate static func read(_ source: ByteSource, _ format: EntryFormat?) throws -> [FeedEntry] {
+    let head = try source.peek()
+    let looks = FormatGuess.format(of: head)
+    switch format {
+    case .rss, .atom, .docset: return try FeedReader.read(source, format)
+    case .list: return try listed(source, .native)
+    case .metalink: return try listed(source, .metalink)
+    case .sums: return try listed(source, looks == .sfv ? .sfv : .sums)
+    case nil:
+      if looks == .metalink, !isMetalink(head) { return try FeedReader.read(source, nil) }
+      return try listed(source, looks == .bagit ? .native : looks)
+    }
+  }
+
+  /// Whether the outermost element of an XML file is Metalink's.
+  private static func isMetalink(_ head: [UInt8]) -> Bool {
+    // In UTF-16 each letter has a NUL beside it.
+    let text = String(decoding: head.filter { $0 != 0 }, as: UTF8.self)
+    var rest = text[...]
+    while let start = rest.firstIndex(of: "<") {
+      rest = rest[rest.index(after: start)...]
+      if rest.hasPrefix("!--") {
+        guard let end = rest.firstRange(of: "-->") else { return false }
+        rest = rest[end.upperBound...]
+      } else if !rest.hasPrefix("?") {
+        let name = rest.prefix { $0 != ">" && $0 != "/" && !$0.isWhitespace }
+        return name == "metalink" || name.hasSuffix(":metalink")
+      }
+    }
+    return false
+  }
+
+  private static func listed(_ source: ByteSource, _ format: ListFormat) throws -> [FeedEntry] {
+    // Relative to the list's own URL, which only the worker knows.
+    let list = try ListReader(source, ListOptions(format: format, base: "./", ignoresUnknown: format.needsBase))
+    var entries: [FeedEntry] = []
+    while let job = try list.next() {
+      entries.append(entry(job))
+      if entries.count > EntryLimit.most { throw EntryLimit.tooMany(job.line) }
+    }
+    // An error page in place of the list has no such line.
+    if entries.isEmpty, format.needsBase { throw Defect(line: nil, reason: "no line is one of a list of checksums") }
+    return entries
+  }
+
+  /// A file with a name and a digest is known by these, wherever it is; any other by its URLs as well.
+  private static func entry(_ job: ListedJob) -> FeedEntry {
+    let request = job.request
+    let name = request.output.flatMap { $0.isDirectory ? nil : $0.text }
+    let urls = request.urls.map(\.text)
+    let digests = request.expected.digests.all.map { "\($0)" }
+    let isKnown = name != nil && !digests.isEmpty
+    var entry = FeedEntry(
+      identity: ((name.map { [$0] } ?? []) + digests + (isKnown ? [] : urls)).joined(separator: " "), name: name,
+      urls: urls)
+    entry.expected = request.expected
+    return entry
+  }
+}
+
+/// A list in a file, which may be gzipped.
+package struct EntryFile {
+  private let file: GzipFile
+
+  /// - Parameter path: nil for standard input.
+  /// - Throws: ``SpoolError``.
+  package init(_ path: [UInt8]?) throws(SpoolError) { file = try GzipFile(path) }
+
+  /// The same as ``EntryList/read(contents:_:)``.
+  /// - Throws: ``Defect``, ``SpoolError``.
+  package func entries(_ format: EntryFormat?) throws -> [FeedEntry] {
+    var left = EntryList.longest
+    return try EntryList.read(
+      ByteSource { buffer in
+        let count = try file.read(into: buffer)
+        left -= count
+        if left < 0 { throw Defect(line: nil, reason: "the list is longer than \(EntryList.longest >> 20) MiB") }
+        return count
+      }, format)
+  }
+}

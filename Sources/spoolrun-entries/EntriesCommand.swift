@@ -1,0 +1,71 @@
+internal import CLinux
+internal import Glibc
+internal import Spool
+internal import SpoolLists
+internal import SystemPackage
+
+/// `spoolrun-entries [--entries FORMAT] [FILE [OUTPUT]]`: reads a list that a standing order watches, and prints its
+/// entries as a native list. It is a program of its own because the list is a stranger's: what happens to it stays in a
+/// process without the worker's memory, limited in memory and time.
+@main
+enum EntriesCommand {
+  /// Bytes beyond those of its start.
+  private static let memory: UInt64 = 256 << 20
+  /// Seconds of CPU.
+  private static let time: UInt32 = 30
+  /// Bytes that it may print.
+  private static let output: UInt64 = 64 << 20
+
+  static func main() {
+    let arguments = CommandLine.arguments.dropFirst().map { Array($0.utf8) }
+    exit(run(arguments))
+  }
+
+  private static let usage = "usage: spoolrun-entries [--entries FORMAT] [FILE [OUTPUT]]"
+
+  /// - Returns: the exit status, of sysexits(3).
+  private static func run(_ arguments: [[UInt8]]) -> Int32 {
+    var files = arguments
+    var format: EntryFormat?
+    if arguments.first == Array("--entries".utf8), arguments.count > 1 {
+      format = EntryFormat(rawValue: String(decoding: arguments[1], as: UTF8.self))
+      if format == nil { return fail(64, "--entries: \(escaped(arguments[1])) is no format; \(usage)") }
+      files.removeFirst(2)
+    }
+    if files.count > 2 || files.contains(where: { $0.first == 0x2D }) { return fail(64, usage) }
+    do {
+      let list = try EntryFile(files.first)
+      let target = files.count == 2 ? open(files[1]) : 1
+      if target < 0 { return fail(74, "\(escaped(files[1])): \(Errno(rawValue: errno))") }
+      guard spoolrun_confine(memory, time, output) == 0 else {
+        return fail(71, "setrlimit: \(Errno(rawValue: errno))")
+      }
+      let text = try list.entries(format).compactMap(\.text).joined()
+      return write(Array(text.utf8), to: target) ? 0 : fail(74, "cannot be written: \(Errno(rawValue: errno))")
+    } catch let defect as Defect {
+      return fail(65, "\(defect)")
+    } catch {
+      return fail(66, "\(error)")
+    }
+  }
+
+  private static func open(_ path: [UInt8]) -> Int32 {
+    Glibc.open(path.map { CChar(bitPattern: $0) } + [0], O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
+  }
+
+  private static func write(_ bytes: [UInt8], to target: Int32) -> Bool {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(target, $0.baseAddress, $0.count) }
+      if count < 0, errno == EINTR { continue }
+      if count <= 0 { return false }
+      rest = rest.dropFirst(count)
+    }
+    return true
+  }
+
+  private static func fail(_ status: Int32, _ message: String) -> Int32 {
+    _ = write(Array("\(message)\n".utf8), to: 2)
+    return status
+  }
+}
