@@ -17,7 +17,9 @@ extension Spool {
   package func concernsOneFile(_ error: SpoolError, in directory: Directory) -> Bool {
     guard error.mayConcernOneFile else { return false }
     for directory in Set([directory, .cur, .tmp]) {
-      do throws(SpoolError) { try system.mayChange(root, Path(directory)) } catch { return false }
+      do throws(SpoolError) { try system.mayChange(root, Path(directory)) } catch {
+        guard directory.isOptional, error.errno == .noSuchFileOrDirectory else { return false }
+      }
     }
     return true
   }

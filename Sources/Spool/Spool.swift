@@ -28,7 +28,7 @@ package final class Spool: Sendable {
     directory = try system.open(AT_FDCWD, Path(location), O_RDONLY | O_DIRECTORY).shared()
     root = directory.number
     device = try directory.status().device
-    for directory in Directory.allCases where directory.isIndispensable {
+    for directory in Directory.allCases where directory != .files && !directory.isOptional {
       do throws(SpoolError) {
         guard try system.status(root, Path(directory)).isDirectory else {
           throw SpoolError(call: .open, path: "\(escaped(location))/\(directory.rawValue)", errno: .notDirectory)
@@ -86,6 +86,16 @@ package final class Spool: Sendable {
     )
   }
 
+  /// The path of a program in the directory of this one; nil where /proc does not say where that is.
+  package static func path(ofProgramBeside name: String) -> String? {
+    do throws(SpoolError) {
+      let path = try System().readLink(AT_FDCWD, Path("/proc/self/exe"))
+      return path.lastIndex(of: 0x2F).map { String(decoding: path[...$0], as: UTF8.self) + name }
+    } catch {
+      return nil
+    }
+  }
+
   private static func bootID() -> String {
     // Where there is no /proc, "unknown" counts as another boot each time.
     do throws(SpoolError) {
@@ -100,12 +110,12 @@ package final class Spool: Sendable {
     }
   }
 
-  /// Begins to read `directory`; gives ignored names as well.
+  /// Begins to read `directory`; gives ignored names as well. One that is optional and not there is empty.
   /// - Throws: ``SpoolError``.
   package func stream(_ directory: Directory) throws(SpoolError) -> DirectoryStream {
     do throws(SpoolError) {
       return DirectoryStream(try system.open(root, Path(directory), O_RDONLY | O_DIRECTORY))
-    } catch  where error.errno == .noSuchFileOrDirectory && directory == .urgent {
+    } catch  where directory.isOptional && error.errno == .noSuchFileOrDirectory {
       return DirectoryStream()
     }
   }

@@ -53,7 +53,7 @@ package struct StandingReader {
       if Spool.isDue(status.modified, at: now.seconds) { return .due }
       return .retrying(at: Timestamp(seconds: status.modified), try problem(place))
     case .failed: return .failed(try problem(place))
-    case .tmp, .files: return nil
+    case .tmp, .standing, .files: return nil
     }
   }
 

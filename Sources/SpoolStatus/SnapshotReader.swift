@@ -19,6 +19,7 @@ package struct SnapshotReader {
   package func read() throws(SpoolError) -> SpoolSnapshot {
     var snapshot = SpoolSnapshot(location: spool.location, time: now)
     // In the order in which jobs move. `cur/` is read a second time for jobs that came from `partial/` meanwhile.
+    let orders = try list(.standing, &snapshot)
     let paused = try list(.hold, &snapshot)
     let waiting = try list(.new, &snapshot)
     let urgent = try list(.urgent, &snapshot)
@@ -35,6 +36,7 @@ package struct SnapshotReader {
     }
     let defaults = (try? spool.defaults()) ?? JobRequest()
 
+    try addOrders(orders, spool, limit: limit, &snapshot)
     try addClaims(running, defaults, &snapshot)
     try addPartial(partial.filter { !$0.isData }, defaults, &snapshot)
     try addFailed(failed, defaults, &snapshot)
@@ -131,7 +133,7 @@ package struct SnapshotReader {
       let sorted = group.sorted { $0.claim.job.fileName.bytes.lexicographicallyPrecedes($1.claim.job.fileName.bytes) }
       snapshot.counts[state, default: 0] += max(0, group.count - limit)
       for (file, claim) in sorted.prefix(limit) {
-        guard var job = try details(.cur, file, claim.job.fileName, state, defaults) else { continue }
+        guard var job = try details(.cur, file, claim.job.fileName, state, defaults, &snapshot) else { continue }
         job.worker = claim.shownOwner
         if state == .interrupted {
           job.problem = .init(
@@ -160,7 +162,7 @@ package struct SnapshotReader {
       snapshot.counts[state, default: 0] += max(0, group.count - limit)
       let next = first(limit, of: group) { ($0.due, $0.name.bytes.count) < ($1.due, $1.name.bytes.count) }
       for (name, due) in next {
-        guard var job = try details(.partial, name, name, state, defaults) else { continue }
+        guard var job = try details(.partial, name, name, state, defaults, &snapshot) else { continue }
         job.next = Timestamp(seconds: due)
         snapshot.counts[state, default: 0] += 1
         snapshot.jobs[state, default: []].append(job)
@@ -185,7 +187,7 @@ package struct SnapshotReader {
     for job in latest {
       // The record of an entry that is not a regular file is in a separate file.
       let file = all.contains(job.name.record) ? job.name.record : job.name
-      guard let status = try details(.failed, file, job.name, .failed, defaults) else { continue }
+      guard let status = try details(.failed, file, job.name, .failed, defaults, &snapshot) else { continue }
       snapshot.counts[.failed, default: 0] += 1
       snapshot.jobs[.failed, default: []].append(status)
     }
@@ -198,7 +200,7 @@ package struct SnapshotReader {
     throws(SpoolError)
   {
     for name in names {
-      guard let job = try details(directory, name, name, state, defaults) else { continue }
+      guard let job = try details(directory, name, name, state, defaults, &snapshot) else { continue }
       snapshot.counts[state, default: 0] += 1
       snapshot.jobs[state, default: []].append(job)
     }
@@ -206,14 +208,20 @@ package struct SnapshotReader {
 
   // MARK: one job
 
-  /// Reads one job. Returns nil if it has moved on, and only its name if this user may not read it.
+  /// Reads one job. Returns nil if it has moved on, or if it is a standing order, which is added to the snapshot; and
+  /// only its name if this user may not read it.
   private func details(
-    _ directory: Directory, _ file: FileName, _ name: FileName, _ state: JobState, _ defaults: JobRequest
+    _ directory: Directory, _ file: FileName, _ name: FileName, _ state: JobState, _ defaults: JobRequest,
+    _ snapshot: inout SpoolSnapshot
   ) throws(SpoolError) -> JobStatus? {
     do throws(SpoolError) {
       guard let text = try spool.job(directory, file) else {
         // It is gone, or no regular file.
         return try spool.status(directory, file) == nil ? nil : JobStatus(name, state)
+      }
+      if text.request.isStandingOrder {
+        snapshot.add(OrderStatus(name, OrderStatus.State(state), text, next: nil))
+        return nil
       }
       let data = try status(.partial, name.data).map {
         (size: UInt64(clamping: $0.size), modified: $0.modified)

@@ -27,6 +27,7 @@ extension SpoolSnapshot {
       ),
       ("list", .array(listed.joined().map(\.json))),
       ("omitted", .object(omitted)),
+      ("orders", .array(orders.prefix(limit).map(\.json))),
       ("unproven", .count(unproven)),
       ("unreadable", .array(unreadable.map { .string($0.rawValue) })),
     ]).text
@@ -54,7 +55,7 @@ extension JobStatus {
 }
 
 extension JobStatus.Problem {
-  fileprivate var json: JSONText {
+  var json: JSONText {
     .object([("code", .string(code)), ("reason", .string(reason)), ("time", .optional(time))])
   }
 }

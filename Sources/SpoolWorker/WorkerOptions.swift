@@ -46,6 +46,9 @@ package struct WorkerOptions: Sendable {
   /// Bytes of a job with its journal above which superseded checkpoints are removed.
   package var longJournal: Int64 = 1 << 20
 
+  /// The program that reads the lists of standing orders; nil if its place is not known.
+  package var entriesProgram = Spool.path(ofProgramBeside: EntriesProgram.name)
+
   /// No transfer starts while this many jobs are in their commit, because each has three open descriptors.
   static let mostCommits = 200
 

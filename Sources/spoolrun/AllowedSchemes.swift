@@ -16,6 +16,14 @@ struct AllowedSchemes {
   /// If they cannot be known, the worker decides.
   init(of spool: Spool) { self = (try? spool.allowedSchemes() ?? Self.standard).map(Self.init(names:)) ?? .all }
 
+  /// - Throws: the exit status, after a message, if one of the URLs is refused.
+  func check(_ urls: [String]) throws {
+    let schemes = urls.compactMap { try? URLParts($0).scheme }
+    guard let refusal = schemes.lazy.compactMap({ refusal(of: $0) }).first else { return }
+    Terminal.error(refusal)
+    throw ExitStatus.usage.code
+  }
+
   /// Why a URL is refused; nil where it is not.
   func refusal(of scheme: Scheme) -> String? {
     if names.contains(scheme.rawValue) { return nil }

@@ -172,7 +172,7 @@ struct Hold: ParsableCommand {
   var all = false
 
   func validate() throws { try options.validate(flags: all ? 1 : 0, "--all") }
-  func run() throws { try options.run(.hold, all: all ? Gesture.hold.sources : nil) }
+  func run() throws { try options.run(.hold, all: all ? Gesture.hold.sourcesOfAll : nil) }
 }
 
 struct Release: ParsableCommand {
@@ -186,7 +186,7 @@ struct Release: ParsableCommand {
   var all = false
 
   func validate() throws { try options.validate(flags: all ? 1 : 0, "--all") }
-  func run() throws { try options.run(.release, all: all ? Gesture.release.sources : nil) }
+  func run() throws { try options.run(.release, all: all ? Gesture.release.sourcesOfAll : nil) }
 }
 
 struct Retry: ParsableCommand {
@@ -206,7 +206,7 @@ struct Retry: ParsableCommand {
   var failed = false
 
   func validate() throws { try options.validate(flags: (all ? 1 : 0) + (failed ? 1 : 0), "--all or --failed") }
-  func run() throws { try options.run(.retry, all: all ? Gesture.retry.sources : failed ? [.failed] : nil) }
+  func run() throws { try options.run(.retry, all: all ? Gesture.retry.sourcesOfAll : failed ? [.failed] : nil) }
 }
 
 struct Cancel: ParsableCommand {
@@ -232,6 +232,6 @@ struct Cancel: ParsableCommand {
       ? nil
       : { Question.ask("cancel \($0) \($0 == 1 ? "job, and remove its" : "jobs, and remove their") data?") }
     try options.run(
-      .cancel, all: all ? Gesture.cancel.sources : failed ? [.failed] : nil, confirm: confirm)
+      .cancel, all: all ? Gesture.cancel.sourcesOfAll : failed ? [.failed] : nil, confirm: confirm)
   }
 }

@@ -44,7 +44,7 @@ struct GetOrder {
 
   /// - Returns: nil to look again.
   private func tryPlacing() throws(SpoolError) -> Outcome? {
-    guard let place = try spool.places(of: item.job.fileName).last else {
+    guard let place = try spool.places(of: item.job.fileName).last(where: { $0.directory != .standing }) else {
       _ = try spool.drop(request.text, as: item.job)
       return .ordered
     }
@@ -60,7 +60,7 @@ struct GetOrder {
         _ = try spool.perform(.retry, item.job.fileName, in: .partial)
         return .ordered
       }
-    case .hold, .failed, .tmp, .files: break
+    case .hold, .failed, .tmp, .standing, .files: break
     }
     try spool.requeue(place, as: item.job, asking: news)
     return .ordered

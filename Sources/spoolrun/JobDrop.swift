@@ -1,7 +1,6 @@
 internal import Spool
 internal import SpoolWorker
 internal import SystemPackage
-internal import Transfer
 
 /// Drops one checked job, and says what it did: the job's name on standard output, and the rest on standard error.
 struct JobDrop {
@@ -13,12 +12,7 @@ struct JobDrop {
   /// - Parameter ifNew: whether to drop nothing if the spool has the job already.
   /// - Throws: the exit status, after a message.
   func run(ifNew: Bool) throws {
-    let allowed = AllowedSchemes(of: spool)
-    let schemes = request.urls.compactMap { try? URLParts($0.text).scheme }
-    if let refusal = schemes.lazy.compactMap({ allowed.refusal(of: $0) }).first {
-      Terminal.error(refusal)
-      throw ExitStatus.usage.code
-    }
+    try AllowedSchemes(of: spool).check(request.urls.map(\.text))
     do throws(SpoolError) {
       if ifNew, let finding = try JobPresence(spool: spool).find(request, as: name) { return tell(finding) }
       tell(try spool.drop(request.text, as: try freeName(), request.priority))

@@ -7,6 +7,7 @@ enum Suggestion {
   private static let synonyms: [(command: String, words: Set<String>)] = [
     ("get", ["download", "fetch", "wget", "curl"]),
     ("add", ["download", "fetch", "drop", "enqueue", "submit", "put", "push"]),
+    ("subscribe", ["feed", "follow", "rss", "mirror"]),
     ("hold", ["pause", "suspend", "stop", "freeze"]),
     ("release", ["resume", "unpause", "continue", "unhold", "thaw"]),
     ("retry", ["rerun", "redo", "restart", "requeue", "again"]),

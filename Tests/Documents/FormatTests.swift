@@ -23,6 +23,12 @@ import Testing
     #expect(named.sorted() == JobKey.all.filter { $0.scope == .defaults }.map { $0.name[...] }.sorted())
   }
 
+  @Test func `spool(5) has the keys and formats of standing orders`() {
+    let named = manual.names("STANDING ORDERS", "Cm")
+    #expect(named.sorted() == JobKey.ofOrders.map(\.name).sorted())
+    #expect(manual.names("STANDING ORDERS", "Li").sorted() == EntryFormat.allCases.map(\.rawValue).sorted())
+  }
+
   @Test func `spool(5) names the header fields that a job may not set`() throws {
     let item = try #require(manual.items("JOB FORMAT").first { $0.head.starts(with: ["Cm", "header"]) })
     // The paragraph of `.Cm Range ,` and so on, behind `A job cannot set`.

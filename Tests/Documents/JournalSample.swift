@@ -41,6 +41,9 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
       .done(
         now, attempts: 1, output: "a", fetched: 1, seconds: 1, existing: true, unproven: "length",
         directory: "/srv", delivered: now),
+      .checked(now, .init(entries: 2, new: 1, version: .init(url: "a", format: nil, etag: "\"a\"", modified: "b"))),
+      .checked(now, .init(entries: 2, new: 0, version: nil)),
+      .seen(["0123456789abcdef"]),
     ]
     return Dictionary(grouping: lines, by: \.key).map { key, lines in
       JournalSample(key: key, fields: Set(lines.flatMap { $0.fields.named.map(\.key) }))

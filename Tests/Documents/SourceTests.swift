@@ -7,7 +7,7 @@ import Testing
   /// Without a key here the fuzzer does not find it. A job cannot have those of `defaults` alone.
   @Test(
     arguments: [
-      ("Rig/dictionary", JobKey.all), ("Corpus/job/every-key", JobKey.ofJobs),
+      ("Rig/dictionary", JobKey.all + JobKey.ofOrders), ("Corpus/job/every-key", JobKey.ofJobs + JobKey.ofOrders),
       ("Corpus/job/every-default", JobKey.all.filter { $0.scope == .defaults }),
     ])
   func `the fuzzer knows each job key`(file: String, keys: [JobKey]) throws {

@@ -50,6 +50,8 @@ package final class Claim {
 
   var path: Path { file.path }
 
+  package var isStandingOrder: Bool { text.request.isStandingOrder }
+
   /// Cuts off a journal line that has no newline.
   func dropTornTail() throws(SpoolError) {
     guard text.hasTornTail, text.isTornByWorker(in: origin), !isRequeueNoted else { return }
@@ -84,6 +86,10 @@ package final class Claim {
 
   /// Bytes of the job file.
   package var length: Int64 { end }
+
+  /// The text with the journal.
+  /// - Throws: ``SpoolError``.
+  package func contents() throws(SpoolError) -> [UInt8] { try file.read(limit: Int(end)) }
 
   /// Who owns the job now.
   package enum Ownership: Sendable {
@@ -129,13 +135,13 @@ package final class Claim {
 
   // MARK: moves
 
-  /// Moves the job to `partial/`, where it waits for its next attempt.
-  /// - Parameter due: the time of the next attempt; it becomes the file's mtime, for the scan and for `ls`.
+  /// Moves the job to `partial/`, where it waits for its next attempt, or a standing order to `standing/`.
+  /// - Parameter due: the time of the next attempt or check; it becomes the file's mtime, for the scan and for `ls`.
   /// - Throws: ``SpoolError``, ENOENT where the file has moved.
   package func park(until due: Timestamp) throws(SpoolError) {
     // Before the rename: a job in partial/ with the mtime of its last heartbeat would be due at once.
     try file.setTimes(to: due.seconds)
-    try move(to: .partial)
+    try move(to: isStandingOrder ? .standing : .partial)
   }
 
   /// Moves the job to `failed/`.
@@ -147,7 +153,7 @@ package final class Claim {
   package func finish() throws(SpoolError) { try move(to: .done) }
 
   private func move(to directory: Directory) throws(SpoolError) {
-    job = try spool.moveNumbered(path, job, to: directory)
+    job = try spool.moveNumbered(path, job, to: directory, hasData: !isStandingOrder)
     try file.close()
   }
 

@@ -32,6 +32,16 @@ extension Claim {
     }
   }
 
+  /// Puts another text in the place of the file's, at once or not at all, even by a power cut.
+  /// - Throws: ``SpoolError``, ENOENT where the file has moved, ESTALE where it was changed.
+  package func rewrite(_ text: [UInt8]) throws(SpoolError) {
+    switch try ownership() {
+    case .ours: try replaceFile(by: text)
+    case .changed: throw SpoolError(call: .write, path: path.display, errno: .staleNFSFileHandle)
+    case .moved, .removed: throw SpoolError(call: .rename, path: path.display, errno: .noSuchFileOrDirectory)
+    }
+  }
+
   /// Replaces the file by a copy: another user's file may be changed or linked elsewhere while this worker appends to
   /// it.
   /// - Parameter text: what was judged to be a job; another user's file may have changed since. nil for the file's own

@@ -21,8 +21,8 @@ extension Spool {
   /// Bytes of a job file with its journal; a longer file is no job.
   package static let maximumJobFile = 16 << 20
 
-  /// Takes the job `name` from `origin` (`new`, `urgent`, `partial`, or `cur` for a take-over): lock, judge, rename to a name of
-  /// our own, confirm.
+  /// Takes the job `name` from `origin` (`new`, `urgent`, `partial`, `standing`, or `cur` for a take-over): lock, judge,
+  /// rename to a name of our own, confirm.
   /// - Parameters:
   ///   - now: the time by the clock of the spool's file system.
   ///   - isForced: also a job whose next attempt is not due.
@@ -60,9 +60,11 @@ extension Spool {
       return try reject(name, from: origin, Defect(line: nil, reason: "not a regular file: a job is a plain text file"))
     }
     // Another worker may have claimed and parked it since it was found.
-    if origin == .partial, !isForced, !Self.isDue(status.modified, at: now.seconds) { return .notDue(status.modified) }
+    if !isForced, !Self.isDue(status.modified, in: origin, at: now.seconds) { return .notDue(status.modified) }
     if try isInHand(job, from: origin) { return .unavailable }
-    if origin.takesDrops, let unfinished = try unfinished(source, status, now: now) { return .unfinished(unfinished) }
+    if origin.isDroppedInto, let unfinished = try unfinished(source, status, origin, now: now) {
+      return .unfinished(unfinished)
+    }
     do throws(SpoolError) {
       return try claim(job, source, origin, now: now)
     } catch  where error.errno == .noSuchFileOrDirectory {

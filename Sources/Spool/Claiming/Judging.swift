@@ -31,14 +31,14 @@ extension Spool {
   }
 
   /// Whether this worker has a job of this name, which keeps the name until it has ended. Asked before the file is open
-  /// for writing, see ``unfinished(_:_:now:)``.
+  /// for writing, see ``unfinished(_:_:_:now:)``.
   func isInHand(_ job: JobName, from origin: Directory) throws(SpoolError) -> Bool {
     if origin == .cur { return false }
     // If it cannot be read, the claim itself reports why.
     let job = origin.takesDrops ? Self.withoutOwner(job, try? self.job(origin, job.fileName)) : job
     if try status(.cur, ClaimName.fileName(job, owner)) == nil { return false }
     // Where data has the name, a job that was dropped gets another one.
-    if origin == .partial { return true }
+    if !origin.takesDrops { return true }
     return try status(.partial, job.part) == nil
   }
 
@@ -57,7 +57,9 @@ extension Spool {
   /// All that would make a worker look again is found out here, by a descriptor for reading: to close one for writing
   /// is an event for a worker that watches, and it would look again without end.
   /// - Returns: nil for a file that its dropper has finished, and for one that the claim itself has to report.
-  func unfinished(_ path: Path, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Unfinished? {
+  func unfinished(_ path: Path, _ status: FileStatus, _ origin: Directory, now: Timestamp) throws(SpoolError)
+    -> Unfinished?
+  {
     let isYoung = Self.isYoung(status, at: now)
     var file: OwnedFile
     do throws(SpoolError) {
@@ -83,7 +85,7 @@ extension Spool {
     let opened = try file.status()
     guard opened.isRegular else { return nil }
     // The last byte settles nearly all cases.
-    if isYoung, try !endsInNewline(file, opened), try judge(file, opened, .new, now: now).text == nil {
+    if isYoung, try !endsInNewline(file, opened), try judge(file, opened, origin, now: now).text == nil {
       return opened.size == 0 ? .empty : .lacksNewline
     }
     return try file.lock() ? nil : .inUse
@@ -112,11 +114,11 @@ extension Spool {
     if isHuge || text.isTooLong { return invalid("\(status.size) bytes: a job has at most 64 KiB") }
     if text.hasTornTail && !text.isTornByWorker(in: origin) || status.size == 0 {
       // A cut line may look like a defect, so the missing newline alone counts, whatever else is wrong.
-      if origin.takesDrops, Self.isYoung(status, at: now) { return Judgement(bytes: bytes, text: nil) }
+      if origin.isDroppedInto, Self.isYoung(status, at: now) { return Judgement(bytes: bytes, text: nil) }
       if status.size == 0 { return invalid("empty: a job is at least one line with a URL") }
       return invalid("the last line has no newline: the file may be incomplete")
     }
-    return Judgement(bytes: bytes, text: text, defect: text.defect)
+    return Judgement(bytes: bytes, text: text, defect: text.defect ?? text.request.misplacement(in: origin))
   }
 }
 

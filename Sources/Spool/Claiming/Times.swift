@@ -16,6 +16,20 @@ extension Spool {
     modified <= now || modified > now + longestWait
   }
 
+  /// Whether a file in `directory` with this time of modification may be claimed: only jobs in `partial` and orders in
+  /// `standing` wait for a time.
+  package static func isDue(_ modified: Int64, in directory: Directory, at now: Int64) -> Bool {
+    switch directory {
+    case .partial: isDue(modified, at: now)
+    case .standing: modified <= now || modified > now + longestInterval
+    default: true
+    }
+  }
+
+  /// The longest wait for a check of a standing order, in seconds: the longest `every:`, and a day for clocks that
+  /// differ.
+  private static let longestInterval: Int64 = 366 * 86_400
+
   /// Whether a file was changed just now: its times are at most ``settlingTime`` ago or ahead. A time further ahead was
   /// copied (`cp -p`), or set by a clock that is wrong.
   static func isYoung(_ status: FileStatus, at now: Timestamp) -> Bool {

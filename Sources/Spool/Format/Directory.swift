@@ -1,10 +1,16 @@
 /// The directories of a spool (spool.5), in the order in which `spoolrun init` makes them.
 package enum Directory: String, CaseIterable, Sendable {
-  case tmp, new, urgent, cur, partial, done, failed, hold, files
+  case tmp, new, urgent, cur, partial, done, failed, hold, standing, files
+
+  /// Where a job of this priority is dropped.
+  init(forDropsOf priority: Priority?) { self = priority == .high ? .urgent : .new }
 
   /// Whether jobs are dropped here.
   package var takesDrops: Bool { self == .new || self == .urgent }
 
-  /// Whether a spool without it is none. Spools of version 0.1 have no `urgent`, and `files` may be a link.
-  var isIndispensable: Bool { self != .urgent && self != .files }
+  /// Whether people and other programs write files into it, so that one may be half written.
+  package var isDroppedInto: Bool { takesDrops || self == .standing }
+
+  /// Whether a spool may lack it, as those of version 0.1 do. It is made when it is needed.
+  package var isOptional: Bool { self == .urgent || self == .standing }
 }

@@ -12,6 +12,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case mismatchSHA1 = "mismatch-sha1"
   case mismatchMD5 = "mismatch-md5"
   case otherKind = "other-kind"
+  case badEntries = "bad-entries"
   case rejected, hook
   case resolveHook = "resolve-hook"
   case hookChanged = "hook-changed"

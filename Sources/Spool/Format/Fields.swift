@@ -6,6 +6,7 @@ package struct Fields: Sendable, Equatable {
   package private(set) var named: [(key: String, value: String)] = []
 
   package init(_ words: String...) { self.words = words }
+  init(words: [String]) { self.words = words }
 
   /// The value of the first field with this key.
   package subscript(key: String) -> String? { named.first { $0.key == key }?.value }

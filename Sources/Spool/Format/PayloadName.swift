@@ -36,9 +36,16 @@ package enum PayloadName {
   package static func marked(
     _ path: String, of texts: [String], _ length: MarkLength, limit: Int = FileName.maximumLength
   ) -> String {
+    marked(path, with: fingerprint(of: texts).prefix(length.rawValue), limit: limit)
+  }
+
+  /// `path` with these digits before the extension of its last name.
+  package static func marked(
+    _ path: String, with digits: some StringProtocol, limit: Int = FileName.maximumLength
+  ) -> String {
     let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path.utf8.index(after: $0) } ?? path.startIndex
     let (stem, suffix) = split(path[slash...])
-    let mark = "~" + fingerprint(of: texts).prefix(length.rawValue)
+    let mark = "~" + digits
     return path[..<slash] + cut(stem, to: max(1, limit - mark.utf8.count - suffix.utf8.count)) + mark + suffix
   }
 

@@ -41,6 +41,12 @@ package struct HeaderLine: Sendable, Equatable {
     self.text = text
     self.name = field
   }
+
+  /// The same field for this host alone; nil if the host is an IPv6 address, or if the field is for another.
+  package func bound(to host: String) -> HeaderLine? {
+    if let own = self.host { return own == host ? self : nil }
+    do throws(InvalidValue) { return try HeaderLine(text, host: host) } catch { return nil }
+  }
 }
 
 extension [HeaderLine] {

@@ -88,7 +88,7 @@ package struct JobKey: Sendable {
     return (key, parts.count == 2 ? String(parts[1]) : nil)
   }
 
-  private static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
+  private static let byName = Dictionary(uniqueKeysWithValues: (all + ofOrders).map { ($0.name, $0) })
 
   /// Takes a value into `request`.
   func set(_ value: WrittenValue, in request: inout JobRequest) throws(Defect) {
@@ -124,5 +124,5 @@ extension JobRequest {
   }
 
   /// The job file that asks for this. ``JobText`` reads the same request from it, but for the numbers of lines.
-  package var text: String { JobKey.all.flatMap { $0.lines(of: self) }.joined() }
+  package var text: String { (JobKey.all + JobKey.ofOrders).flatMap { $0.lines(of: self) }.joined() }
 }

@@ -56,6 +56,8 @@ package struct JobRequest: Sendable, Equatable {
   /// Of `defaults` alone, and not inherited.
   package var network = NetworkKeys()
   package var priority: Priority?
+  /// Of standing orders alone.
+  package var standing = StandingOrder()
 
   package init() {}
 

@@ -54,7 +54,7 @@ package struct JobText: Sendable {
   /// has a journal may have a torn line from a person, who still writes it or was interrupted. Any other job was whole
   /// when it was claimed.
   func isTornByWorker(in origin: Directory) -> Bool {
-    origin.takesDrops ? tailBeginsJournal && !journal.isEmpty : tornTailIsJournal
+    origin.isDroppedInto ? tailBeginsJournal && !journal.isEmpty : tornTailIsJournal
   }
 
   private static func beginsJournal(_ tail: Slice<UnsafeRawBufferPointer>) -> Bool {

@@ -14,6 +14,7 @@ package struct Journal: Sendable, Equatable {
   package private(set) var answers = Answers()
   /// How far the payload's publication went.
   package private(set) var publication = Publication()
+  package private(set) var checks = Checks()
 
   package init() {}
 
@@ -29,6 +30,7 @@ package struct Journal: Sendable, Equatable {
     traffic.apply(entry)
     answers.apply(entry)
     publication.apply(entry)
+    checks.apply(entry)
   }
 }
 
@@ -105,7 +107,9 @@ extension Journal {
       case .published: (failedDeliveries, openStarts) = (0, 0)
       case .done:
         (isOpen, openStarts) = (false, 0)
-      case .urgent, .relinked, .response, .checkpoint, .verified: break
+      case .checked:
+        (failures, lastFailure, openStarts, isOpen) = (0, nil, 0, false)
+      case .urgent, .relinked, .response, .checkpoint, .verified, .seen: break
       }
     }
   }
@@ -150,7 +154,7 @@ extension Journal {
         if entry.failureCode == .io || entry.fields["lost"] == "yes" { lostWrites = true }
       // A person's word holds until a response shows what the new URL leads to.
       case .relinked: version?.isVouched = entry.fields["same"] == "yes"
-      case .requeued, .urgent, .started, .cleared, .verified, .published, .done: break
+      case .requeued, .urgent, .started, .cleared, .verified, .published, .done, .checked, .seen: break
       }
     }
   }
@@ -175,7 +179,7 @@ extension Journal {
       case .interrupted, .failed:
         fetched &+= entry.number("fetched") ?? 0
         unrecordedFrom = nil
-      case .urgent, .relinked, .checkpoint, .cleared, .verified, .published, .done: break
+      case .urgent, .relinked, .checkpoint, .cleared, .verified, .published, .done, .checked, .seen: break
       }
     }
   }
@@ -287,7 +291,7 @@ extension Journal {
         receipt = Receipt(output: output, directory: entry.fields["directory"], unproven: entry.fields["unproven"])
         receiptTime = entry.time
         published = verified
-      case .urgent, .relinked, .response, .checkpoint, .cleared, .interrupted: break
+      case .urgent, .relinked, .response, .checkpoint, .cleared, .interrupted, .checked, .seen: break
       }
     }
   }

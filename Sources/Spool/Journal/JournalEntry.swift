@@ -2,6 +2,8 @@
 package enum JournalKey: String, CaseIterable, Sendable {
   case requeued, urgent, relinked, started, response, checkpoint, cleared, interrupted, failed, verified, published
   case done
+  // Of standing orders.
+  case checked, seen
 }
 
 /// One journal line as it is read. A field that is missing or cannot be read is nil, as in lines from another version.

@@ -14,6 +14,9 @@ package enum JournalLine: Sendable {
   case done(
     Timestamp, attempts: Int, output: String, fetched: UInt64, seconds: Int64, existing: Bool, unproven: String?,
     directory: String?, delivered: Timestamp? = nil)
+  case checked(Timestamp, Journal.Check)
+  /// At most ``Journal/Checks/mostInLine`` keys of entries (``FeedEntry/key``).
+  case seen(ArraySlice<String>)
 
   /// What the line begins with.
   package var key: JournalKey {
@@ -30,6 +33,8 @@ package enum JournalLine: Sendable {
     case .verified: .verified
     case .published: .published
     case .done: .done
+    case .checked: .checked
+    case .seen: .seen
     }
   }
 
@@ -65,6 +70,11 @@ package enum JournalLine: Sendable {
         .with("bytes-fetched", fetched).with("seconds", seconds)
         .with("existing", existing ? "yes" : nil).with("unproven", unproven).with("directory", directory)
         .with("delivered", delivered)
+    case .checked(let time, let check):
+      Fields("\(time)").with("entries", check.entries).with("new", check.new)
+        .with("unchanged", check.version == nil ? "yes" : nil).with("etag", check.version?.etag)
+        .with("modified", check.version?.modified).with("list", check.version?.list)
+    case .seen(let keys): Fields(words: Array(keys))
     }
   }
 

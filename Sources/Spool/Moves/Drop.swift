@@ -15,7 +15,8 @@ extension Spool {
     let temporary = file.path
     do throws(SpoolError) {
       try file.fsync()
-      let target = try enter(temporary, as: name, isForeign: isForeign, priority)
+      let target = try enter(
+        temporary, as: name, into: Directory(forDropsOf: priority), isForeign: isForeign)
       if isForeign {
         // A user who may only drop cannot open the directory to sync it.
         file.path = Path(target.directory, target.name.fileName)
@@ -50,12 +51,13 @@ extension Spool {
     return file
   }
 
-  /// Moves a job from `tmp/` to `new/`, or to `urgent/`, without replacing another.
+  /// Moves a job from `tmp/` to `directory` without replacing another.
+  /// - Parameter directory: where it goes, if it is there. `new` takes the place of a missing `urgent`.
   /// - Returns: where it is: with the name `name`, or with a number where that was taken.
-  func enter(_ temporary: Path, as name: JobName, isForeign: Bool, _ priority: Priority?) throws(SpoolError)
+  func enter(_ temporary: Path, as name: JobName, into directory: Directory, isForeign: Bool) throws(SpoolError)
     -> (name: JobName, directory: Directory)
   {
-    var directory: Directory = priority == .high ? .urgent : .new
+    var directory = directory
     var isProvided = false
     var target = name
     var attempt = 1

@@ -38,7 +38,7 @@ extension Spool {
       if candidate == job || claimed.contains(candidate) { continue }
       if try status(.partial, candidate.part) != nil { continue }
       var isFree = true
-      for directory in [Directory.new, .urgent, .partial, .done, .failed, .hold]
+      for directory in [Directory.new, .urgent, .partial, .done, .failed, .hold, .standing]
       where try status(directory, candidate.fileName) != nil {
         isFree = false
       }
@@ -49,12 +49,14 @@ extension Spool {
 
   /// Renames the job file at `path` into `directory`, numbered where its name is taken: nothing there is ever replaced.
   /// The job's data goes along.
+  /// - Parameter hasData: whether data of its name is its own; a standing order has none.
   /// - Returns: the name that the job got.
-  func moveNumbered(_ path: Path, _ job: JobName, to directory: Directory) throws(SpoolError) -> JobName {
+  func moveNumbered(_ path: Path, _ job: JobName, to directory: Directory, hasData: Bool) throws(SpoolError) -> JobName
+  {
     var (target, owner) = (job, job)
     while true {
       // A job that is done has no data, and data of its name may be another worker's.
-      if target != owner, directory != .done { try moveData(of: owner, to: target) }
+      if target != owner, directory != .done, hasData { try moveData(of: owner, to: target) }
       owner = target
       do throws(SpoolError) {
         try moveNoReplace(path, Path(directory, target.fileName))

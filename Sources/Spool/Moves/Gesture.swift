@@ -15,23 +15,26 @@ package enum Gesture: String, CaseIterable, Sendable {
     }
   }
 
-  /// The directories whose jobs it applies to.
+  /// The directories whose jobs and standing orders it applies to.
   package var sources: [Directory] {
     switch self {
-    case .hold: [.new, .urgent, .cur, .partial]
+    case .hold: [.new, .urgent, .cur, .partial, .standing]
     case .release: [.hold]
-    case .retry: [.partial, .failed]
-    case .cancel: [.new, .urgent, .cur, .partial, .hold, .failed]
+    case .retry: [.partial, .failed, .standing]
+    case .cancel: [.new, .urgent, .cur, .partial, .hold, .failed, .standing]
     case .high: [.new, .partial]
     case .normal, .low: [.new, .urgent, .partial]
     }
   }
 
+  /// Those of them where it may apply to all at once. A standing order is checked or cancelled only by its name.
+  package var sourcesOfAll: [Directory] { self == .hold ? sources : sources.filter { $0 != .standing } }
+
   /// The directories that it takes names from and gives names to.
   package var directories: [Directory] {
     switch self {
     case .hold: sources + [.hold]
-    case .release: sources + [.new]
+    case .release: sources + [.new, .standing]
     case .retry: sources + [.new]
     case .cancel: sources
     case .high: sources + [.urgent]
@@ -43,7 +46,7 @@ package enum Gesture: String, CaseIterable, Sendable {
   var settled: [Directory] {
     switch self {
     case .hold: [.hold]
-    case .release: [.new, .urgent, .cur, .partial]
+    case .release: [.new, .urgent, .cur, .partial, .standing]
     case .retry: [.new, .urgent, .cur]
     case .cancel, .normal, .low: []
     case .high: [.urgent, .cur]
@@ -118,15 +121,15 @@ extension Spool {
   /// - Throws: ``SpoolError``, ENOENT when the job has moved.
   private func perform(_ gesture: Gesture, at place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {
     switch (gesture, place.directory) {
-    case (.retry, .partial):
+    case (.retry, .partial), (.retry, .standing):
       try touch(place)
       return .due(place)
     case (.hold, _): return try move(place, to: .hold, name)
     case (.release, _):
       // The worker that ran it may still write its last line: without the wait, the next claim would find it locked.
       try waitUntilUnlocked(place)
-      return try move(place, to: .new, name)
-    case (.retry, _): return try move(place, to: .new, name)
+      return try move(place, to: home(of: place), name)
+    case (.retry, _): return try move(place, to: home(of: place), name)
     case (.cancel, _): return try remove(place, name)
     case (.high, _):
       try provideUrgent()
@@ -237,13 +240,24 @@ extension Spool {
     for directory in directories {
       let names = try list(directory)
       switch directory {
-      case .cur: jobs += names.compactMap { name in ClaimName(name).map { ($0.job.fileName, .cur) } }
+      case .cur:
+        for name in names {
+          guard let claim = ClaimName(name) else { continue }
+          if gesture == .cancel, try isStandingOrder(.cur, name) { continue }
+          jobs.append((claim.job.fileName, .cur))
+        }
       case .failed where gesture == .cancel:
         let dropped = try leftovers(in: names)
-        jobs += names.filter { !dropped.contains($0) }.map { ($0, .failed) }
+        for name in names where !dropped.contains(name) {
+          if try !isStandingOrder(.failed, name) { jobs.append((name, .failed)) }
+        }
       case .failed, .partial:
         for name in names where JobName(name) != nil {
           if try isJob(name, in: directory, for: gesture) { jobs.append((name, directory)) }
+        }
+      case .hold where gesture == .cancel:
+        for name in names where JobName(name) != nil {
+          if try !isStandingOrder(.hold, name) { jobs.append((name, .hold)) }
         }
       default: jobs += names.filter { JobName($0) != nil }.map { ($0, directory) }
       }

@@ -95,7 +95,8 @@ extension Spool {
     do throws(SpoolError) {
       try fileSystem?.sync()
       for job in jobs {
-        _ = try enter(job.path, as: job.name, isForeign: isForeign, job.isUrgent ? .high : nil)
+        _ = try enter(
+          job.path, as: job.name, into: Directory(forDropsOf: job.isUrgent ? .high : nil), isForeign: isForeign)
         moved += 1
       }
     } catch {

@@ -60,7 +60,7 @@ extension Spool {
   /// - Throws: ``SpoolError``.
   package func places(of name: FileName, in directories: [Directory]? = nil) throws(SpoolError) -> [JobPlace] {
     var places: [JobPlace] = []
-    for directory in directories ?? Self.jobDirectories {
+    for directory in directories ?? Self.jobDirectories + [.standing] {
       let names = directory == .cur ? try list(.cur).filter { ClaimName($0)?.job.fileName == name } : [name]
       for name in names {
         guard let status = try self.status(directory, name) else { continue }

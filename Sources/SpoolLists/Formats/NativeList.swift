@@ -93,7 +93,7 @@ struct NativeList: LineFormat {
   private static func job(_ stanza: Stanza) throws(Defect) -> ListedJob {
     var text = stanza.text
     let read = text.withUTF8 { JobText(UnsafeRawBufferPointer($0)) }
-    if let defect = read.defect {
+    if let defect = read.defect ?? read.request.jobDefect {
       throw Defect(line: stanza.line + (defect.line ?? 1) - 1, reason: defect.reason)
     }
     var job = ListedJob(read.request, line: stanza.line)

@@ -23,7 +23,7 @@ final class Attempt {
   var data: PartData?
   var trust: Trust
   var stopped: JobStop?
-  var download: Download?
+  var download: (any RunningTransfer)?
   var probation: Probation
   var lastHeartbeat = LoopExecutor.milliseconds()
   private let note: (Milestone) -> Void

@@ -58,6 +58,7 @@ extension Attempt {
     }
     var end = AttemptEnd(.waiting)
     end.retry = retry
+    end.isOrder = claim.isStandingOrder
     return end
   }
 
@@ -66,12 +67,8 @@ extension Attempt {
     let journal = claim.origin.takesDrops ? Journal() : claim.text.journal
     let failure = RetryDecision.believed(failure, mismatches: journal.attempts.mismatches)
     // Deliveries have attempts of their own.
-    let isDelivery = failure.code == .deliver
-    let number = isDelivery ? journal.attempts.failedDeliveries + 1 : account.number
-    var request = claim.text.request.inheriting(environment.options.defaults)
-    if isDelivery { request.expires = nil }
-    let decision = RetryDecision.decide(
-      failure, failures: number, request: request, now: .now(), jitter: .random(in: 0...1))
+    let number = failure.code == .deliver ? journal.attempts.failedDeliveries + 1 : account.number
+    let decision = retryDecision(after: failure, failures: number)
     let mark = data.flatMap { $0.part.length > 0 ? $0.part.mark : nil }
     let record = FailureRecord(
       time: .now(), attempt: number, failure: failure, trust: fullTrust, mark: mark,
@@ -156,7 +153,8 @@ extension Attempt {
   private func noteInterrupted(_ reason: String) throws(SpoolError) -> Mark {
     let mark = lastMark
     let hasLostWrites = fullTrust.isLost
-    guard data != nil || hasLostWrites else { return mark }
+    // An order has no data, and a check without its end would count as the death of a worker.
+    guard data != nil || hasLostWrites || claim.isStandingOrder else { return mark }
     do throws(SpoolError) {
       try claim.append(
         .interrupted(

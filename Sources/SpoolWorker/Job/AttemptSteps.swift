@@ -5,6 +5,7 @@ extension Attempt {
   func takeToDone() async throws -> AttemptEnd {
     if let end = try await finishRecordedFailure() { return end }
     let isRequeued = try begin()
+    if claim.isStandingOrder { return try await checkOrder() }
     let request = claim.text.request.bounded(by: environment.options)
     if let failure = probation.failure(attempts: request.attempts) { throw failure }
     let plan = try JobPlan(request, protocols: environment.options.protocols)

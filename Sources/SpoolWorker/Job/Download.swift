@@ -1,9 +1,17 @@
 internal import Spool
 internal import Transfer
 
+/// What an attempt fetches at the moment.
+@WorkerLoop
+protocol RunningTransfer: AnyObject {
+  func stop()
+  /// To be called a few times a second.
+  func tick()
+}
+
 /// Fetches a job's data from its mirrors until it is whole and verified.
 @WorkerLoop
-final class Download {
+final class Download: RunningTransfer {
   private var plan: JobPlan
   private let data: PartData
   private let environment: JobEnvironment

@@ -27,7 +27,7 @@ final class SpoolWatch {
   /// The watch of the spool's own directory.
   private var rootWatch: Int32?
   private var sign: WatchSign?
-  private static let watched: [Directory] = [.new, .urgent, .partial, .cur]
+  private static let watched: [Directory] = [.new, .urgent, .partial, .cur, .standing]
   private static let defaults = FileName("defaults")
 
   /// - Throws: ``SpoolError`` if the user has no inotify instances left (EMFILE).
@@ -47,7 +47,7 @@ final class SpoolWatch {
       // A file that is closed after writing, renamed into the directory or touched may have become runnable. A file
       // moved or removed from cur/ means that a person moved or removed the job. Creation is the only event for a link
       // and for anything that is not a regular file.
-      let more = directory == .cur ? IN_MOVED_FROM | IN_DELETE : directory.takesDrops ? IN_CREATE : 0
+      let more = directory == .cur ? IN_MOVED_FROM | IN_DELETE : directory.isDroppedInto ? IN_CREATE : 0
       let mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | more
       if let watch = try queue.watch(directory, UInt32(mask)) { directories[watch] = directory }
     }

@@ -12,7 +12,7 @@ struct ClaimClock {
 
   mutating func now(for candidate: Candidate) throws(SpoolError) -> Timestamp {
     let now = Timestamp.now()
-    if candidate.origin == .partial { return now }
+    if candidate.origin == .partial || candidate.origin == .standing { return now }
     if candidate.origin == .cur, let claim = ClaimName(candidate.name), claim.host == spool.owner.host { return now }
     // Old by any clock that is not wrong by hours.
     if candidate.origin.takesDrops, candidate.modified + 86_400 < now.seconds { return now }

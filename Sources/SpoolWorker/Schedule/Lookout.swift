@@ -121,7 +121,11 @@ struct Lookout {
   private func look(_ directory: Directory, _ name: FileName, _ now: Int64, _ scheduler: inout Scheduler)
     throws(SpoolError) -> Candidate?
   {
-    if let only, !only.contains(directory == .cur ? ClaimName(name)?.job.fileName ?? name : name) { return nil }
+    if let only,
+      directory == .standing || !only.contains(directory == .cur ? ClaimName(name)?.job.fileName ?? name : name)
+    {
+      return nil
+    }
     switch try reader.look(directory, name, at: now) {
     case .candidate(let candidate): return candidate
     case .later(let time): scheduler.willBeDue(at: time)

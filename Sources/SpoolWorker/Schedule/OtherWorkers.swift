@@ -38,7 +38,7 @@ struct OtherWorkers {
   mutating func awaited(by claim: Claim) throws(SpoolError) -> Fields? {
     let journal = claim.text.journal
     // Without its last attempt's end, a job may need just its last move, or have data of which nothing is recorded.
-    guard claim.origin != .cur, !journal.attempts.isOpen,
+    guard claim.origin != .cur, !journal.attempts.isOpen, !claim.isStandingOrder,
       // Otherwise the next claim would not know that it came through `new/` again.
       !claim.origin.takesDrops || journal.isEmpty || claim.isRequeueNoted,
       let output = JobPlan.rootAndOutput(of: claim.text.request), let other = try job(with: output)
@@ -50,7 +50,8 @@ struct OtherWorkers {
     guard ClaimName(name)?.owner != nil else { return nil }
     // A claim that cannot be read is another user's or gone, and no reason to wait.
     do throws(SpoolError) {
-      return try spool.job(.cur, name).flatMap { JobPlan.rootAndOutput(of: $0.request) }
+      guard let request = try spool.job(.cur, name)?.request, !request.isStandingOrder else { return nil }
+      return JobPlan.rootAndOutput(of: request)
     } catch {
       return nil
     }

@@ -6,7 +6,7 @@ internal import Spool
 /// request passes and wait until all have ended.
 struct Passes: Equatable {
   /// Claims of dead workers come before the others, because some need only their last move.
-  private static let directories: [Directory] = [.urgent, .cur, .partial, .new]
+  private static let directories: [Directory] = [.urgent, .cur, .partial, .new, .standing]
 
   private var running: [Directory] = []
   private var requested: Set<Directory> = []

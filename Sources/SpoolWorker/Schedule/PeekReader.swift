@@ -19,11 +19,13 @@ struct PeekReader {
     let url = text.request.urls.first.flatMap { try? URLParts($0.text) }
     guard let host = Self.host(of: text.request, url) else { return Peek(host: nil) }
     // A job that was dropped starts over, whatever its journal says.
+    let isOrder = text.request.isStandingOrder
     let deaths =
       candidate.origin.takesDrops || hasWaited(candidate) ? 0 : text.journal.attempts.deaths(askedBy: spool.owner)
     return Peek(
-      host: host, deaths: deaths, needed: try needed(candidate, text),
-      proxy: url.flatMap { environment.proxies.name(for: $0) }, output: JobPlan.rootAndOutput(of: text.request, url),
+      host: host, deaths: deaths, needed: isOrder ? nil : try needed(candidate, text),
+      proxy: url.flatMap { environment.proxies.name(for: $0) },
+      output: isOrder ? nil : JobPlan.rootAndOutput(of: text.request, url),
       priority: priority(candidate, text), isAged: Timestamp.now().seconds - candidate.modified >= Self.day)
   }
 

@@ -56,13 +56,15 @@ final class RunAccount {
     ended += 1
     waiting.ended(first, isWaiting: false)
     waiting.ended(name, isWaiting: end.fate == .waiting)
-    if end.fate == .waiting { waiting.failed(name, wantsNetwork: end.connectivity.isBarred) }
+    if end.fate == .waiting {
+      waiting.failed(name, wantsNetwork: end.connectivity.isBarred, in: end.isOrder ? .standing : .partial)
+    }
     summary.waiting = waiting.count
     switch end.fate {
     case .done: summary.done += 1
     case .givenUp: summary.givenUp += 1
     case .cancelled: summary.cancelled += 1
-    case .waiting, .moved: break
+    case .waiting, .moved, .checked: break
     }
   }
 

@@ -41,8 +41,10 @@ struct SpoolReader {
       return .candidate(Candidate(name: name, origin: directory, modified: 0))
     }
     guard let status = found else { return .nothing }
-    if directory == .partial, !Spool.isDue(status.modified, at: now) { return .later(status.modified) }
-    // A time in the future would put the job after all jobs dropped until then.
-    return .candidate(Candidate(name: name, origin: directory, modified: min(status.modified, now)))
+    if !Spool.isDue(status.modified, in: directory, at: now) { return .later(status.modified) }
+    // An order that is due takes little, and would otherwise wait behind each older job. A time in the future would put
+    // the job after all jobs dropped until then.
+    let modified = directory == .standing ? 0 : min(status.modified, now)
+    return .candidate(Candidate(name: name, origin: directory, modified: modified))
   }
 }

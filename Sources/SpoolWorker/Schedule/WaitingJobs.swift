@@ -10,7 +10,7 @@ struct WaitingJobs {
 
   private var names: Set<FileName> = []
   private var areMore = false
-  private var forNetwork: Set<FileName> = []
+  private var forNetwork: [FileName: Directory] = [:]
 
   /// The number of waiting jobs: exact up to ``mostCounted``, and never 0 if there are more.
   var count: Int { names.count + (areMore ? 1 : 0) }
@@ -26,11 +26,12 @@ struct WaitingJobs {
     }
   }
 
-  mutating func failed(_ name: FileName, wantsNetwork: Bool) {
+  /// - Parameter directory: where it waits.
+  mutating func failed(_ name: FileName, wantsNetwork: Bool, in directory: Directory = .partial) {
     if !wantsNetwork {
-      forNetwork.remove(name)
+      forNetwork[name] = nil
     } else if forNetwork.count < Self.mostForNetwork {
-      forNetwork.insert(name)
+      forNetwork[name] = directory
     }
   }
 
@@ -59,7 +60,9 @@ struct WaitingJobs {
   }
 
   private static func standing(_ name: FileName, in spool: Spool) throws(SpoolError) -> Standing {
-    if let status = try spool.status(.partial, name) { return .waitsUntil(status.modified) }
+    for directory in [Directory.partial, .standing] {
+      if let status = try spool.status(directory, name) { return .waitsUntil(status.modified) }
+    }
     for directory in [Directory.new, .urgent] where try spool.status(directory, name) != nil { return .waits }
     // It may still be in cur/, because even its move failed.
     guard let job = JobName(name) else { return .gone }
@@ -68,7 +71,7 @@ struct WaitingJobs {
 
   /// Returns the jobs that failed for lack of a network, once.
   mutating func takeThoseForNetwork() -> [Candidate] {
-    defer { forNetwork = [] }
-    return forNetwork.map { Candidate(name: $0, origin: .partial, modified: 0, isForced: true) }
+    defer { forNetwork = [:] }
+    return forNetwork.map { Candidate(name: $0.key, origin: $0.value, modified: 0, isForced: true) }
   }
 }

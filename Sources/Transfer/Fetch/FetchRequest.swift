@@ -50,6 +50,8 @@ package struct FetchRequest: Sendable {
   package var needsFreshConnection = false
   /// The addresses to connect to.
   package var addressFamily = AddressFamily.any
+  /// `If-None-Match` and the like (RFC 9110, 13.1), one an element: sent on each hop. The answer may be 304.
+  package var conditions: [String] = []
   /// Asks for the head of the response alone: HTTP's HEAD.
   package var wantsHeadOnly = false
 

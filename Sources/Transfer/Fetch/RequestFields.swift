@@ -22,6 +22,7 @@ package enum RequestFields {
       lines.append("Range: bytes=\(start)-\(request.rangeEnd.map { "\($0)" } ?? "")")
     }
     if let validator = request.ifRange { lines.append("If-Range: \(validator)") }
+    lines += request.conditions
     // libcurl takes "Name:" for a field that it must not send (CURLOPT_HTTPHEADER(3)).
     return withCredentials ? lines + request.headers : lines
   }

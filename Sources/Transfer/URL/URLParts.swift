@@ -54,6 +54,10 @@ package struct URLParts: Sendable {
     try URLParts(location, relativeTo: requestText, isPathSecret: isPathSecret)
   }
 
+  /// The URL that a reference in this resource leads to (RFC 3986 section 5), without user information. Contains the
+  /// query, so it must not be shown.
+  package func absolute(_ reference: String) throws(URLProblem) -> String { try resolving(reference).requestText }
+
   private init(_ text: String, relativeTo base: String?, isPathSecret: Bool) throws(URLProblem) {
     self.isPathSecret = isPathSecret
     let handle = try URLHandle()

@@ -16,7 +16,10 @@ struct Invariants {
       let own = files.filter { $0.output == job.output }
       // A move by link and unlink, cut in between, can be completed: both names are one file's.
       let isHalfMoved = own.count == 2 && Set(own.map(\.inode)).count == 1
-      if own.count != 1, !isHalfMoved { problems.append("\(job.output): its job stands in \(own.map(\.place))") }
+      let isToCome = own.isEmpty && job.isOrdered && world.hasUncheckedOrder
+      if own.count != 1, !isHalfMoved, !isToCome {
+        problems.append("\(job.output): its job stands in \(own.map(\.place))")
+      }
       problems += try payloadProblems(job, isDone: own.contains { $0.state == "done" })
       for file in own where file.state == "done" { problems += receiptProblems(job, file) }
     }
@@ -76,7 +79,16 @@ struct Invariants {
       "not there: failed/\($0)"
     }
     problems += temporaryProblems(faults, hadError)
+    problems += orderProblems()
     return problems
+  }
+
+  /// A standing order is back in its place, and its list was fetched no more often than a fault explains.
+  private func orderProblems() -> [String] {
+    guard scenario.jobs.contains(where: \.isOrdered) else { return [] }
+    let orders = names(in: spool.path("standing"))
+    return (orders == ["order"] ? [] : ["standing/ has \(orders)"])
+      + (world.hasUncheckedOrder ? ["standing/order was not checked"] : [])
   }
 
   private func temporaryProblems(_ faults: [Fault], _ hadError: Bool) -> [String] {

@@ -48,6 +48,7 @@ struct MatrixCase {
     while outcome.rounds < Self.maximumRounds, outcome.rounds == 0 || isUnsettled(world) {
       outcome.rounds += 1
       for name in world.spool.names("partial") where !name.hasSuffix(".part") { try world.spool.makeDue(name) }
+      if world.hasUncheckedOrder { try world.makeOrderDue() }
       let pending = faults.indices.filter { outcome.strikes[$0] == nil }
       let results = try await runWorkers(world, outcome, pending)
       for result in results { outcome.problems += exitProblems(result, pending.map { faults[$0] }) }
@@ -79,7 +80,8 @@ struct MatrixCase {
   }
 
   private func isUnsettled(_ world: World) -> Bool {
-    ["new", "cur", "partial"].contains { !world.spool.names($0).filter { !$0.hasSuffix(".part") }.isEmpty }
+    world.hasUncheckedOrder
+      || ["new", "cur", "partial"].contains { !world.spool.names($0).filter { !$0.hasSuffix(".part") }.isEmpty }
   }
 
   private func runWorkers(_ world: World, _ outcome: Outcome, _ pending: [Int]) async throws -> [CommandResult] {

@@ -17,6 +17,8 @@ struct Scenario: Sendable, CustomTestStringConvertible {
     var end = End.done
     /// What else may stand at the output until the job is done.
     var before: [UInt8]?
+    /// A standing order drops it, so that it may not be there yet.
+    var isOrdered = false
   }
 
   let name: String
@@ -45,7 +47,7 @@ struct Scenario: Sendable, CustomTestStringConvertible {
 
   var testDescription: String { name }
 
-  static let all = began + left + placed + crowded + delivered
+  static let all = began + left + placed + crowded + delivered + standing
 
   /// CRASH_MATRIX=NAME in the environment chooses the scenario of that name, for whoever works on it.
   static let chosen: [Scenario] = {

@@ -182,9 +182,11 @@ import Testing
       mirror: 1, size: 9, etag: "W/\"x y\"", modified: "a, b", ignoresIfRange: true,
       resource: Resource(place: "https://h/a b", query: "sig=\"x\""), type: "text/plain")
     let verified = Journal.Verified(mark(9, 1), part: 3, unproven: "length")
+    let list = Journal.ListVersion(url: "https://h/l", format: .rss, etag: "W/\"x y\"", modified: "a, b")
     let lines: [JournalLine] = [
       .requeued(Timestamp(seconds: 1)), .urgent(Timestamp(seconds: 1)),
       .relinked(Timestamp(seconds: 1), url: "u", isSame: true),
+      .checked(Timestamp(seconds: 2), .init(entries: 3, new: 1, version: list)), .seen(["0123456789abcdef"]),
       .started(
         Timestamp(seconds: 2), attempt: 1, worker: WorkerID(host: "al.pha", process: 1, tag: 2), boot: "b", mirror: 1,
         url: "u"),
@@ -200,6 +202,8 @@ import Testing
     #expect(Set(lines.map(\.key)) == Set(JournalKey.allCases))
     let job = parsed("https://h/a\n" + lines.map(\.text).joined())
     #expect(job.defect == nil && !job.hasTornTail)
+    let checks = job.journal.checks
+    #expect(checks.version == list && checks.entries == 3 && checks.seen == ["0123456789abcdef"])
     let journal = job.journal
     #expect(journal.attempts.lastStart?.host == "al_pha" && journal.attempts.lastStart?.boot == "b")
     #expect(journal.data.version == version && journal.publication.published == verified)

@@ -17,12 +17,13 @@ import Testing
     #expect(passes == Passes() && passes.areSettled)
     passes.request()
     #expect(!passes.areSettled && !passes.areRunning)
-    #expect(begin(&passes) == [.urgent, .cur, .partial, .new])
+    #expect(begin(&passes) == [.urgent, .cur, .partial, .new, .standing])
     #expect(passes.isUrgentRunning && passes.areOthersRunning)
     passes.ended(.urgent)
     #expect(!passes.isUrgentRunning)
     #expect((0..<10).map { _ in passes.next() } == Array(repeating: .cur, count: 10))
     passes.ended(.cur)
+    passes.ended(.standing)
     let turns = (0..<10).compactMap { _ in passes.next() }
     #expect(turns.count { $0 == .new } == 5 && turns.count { $0 == .partial } == 5)
     passes.ended(.new)
@@ -42,11 +43,10 @@ import Testing
     passes.request()
     #expect(begin(&passes) == [.urgent, .cur], "or a long pass would never end")
     passes.ended(.urgent)
-    for directory in [Directory.cur, .partial, .new] { passes.ended(directory) }
+    for directory in [Directory.cur, .partial, .new, .standing] { passes.ended(directory) }
     #expect(!passes.areSettled)
-    #expect(begin(&passes) == [.partial, .new])
-    passes.ended(.partial)
-    passes.ended(.new)
+    #expect(begin(&passes) == [.partial, .new, .standing])
+    for directory in [Directory.partial, .new, .standing] { passes.ended(directory) }
     #expect(passes.areSettled)
   }
 

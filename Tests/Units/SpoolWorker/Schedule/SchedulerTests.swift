@@ -71,8 +71,8 @@ import Testing
   @Test func whatLacksSpaceLetsOthersRun() throws {
     var scheduler = Scheduler(Slots.Limits(jobs: 2, perHost: 2, commits: 9))
     scheduler.requestPass()
-    scheduler.began([.urgent, .cur, .partial, .new], at: 0)
-    for directory in [Directory.urgent, .cur, .partial, .new] { scheduler.ended(directory) }
+    scheduler.began([.urgent, .cur, .partial, .new, .standing], at: 0)
+    for directory in [Directory.urgent, .cur, .partial, .new, .standing] { scheduler.ended(directory) }
     scheduler.found(
       (0..<1001).map { Candidate(name: FileName("j-\($0)"), origin: .new, modified: Int64($0)) }, names: 1001, took: 1)
     var refused = 0

@@ -1,0 +1,78 @@
+internal import Glibc
+internal import SystemPackage
+
+/// Standing orders on their way into `standing`, and the jobs that come of them.
+extension Spool {
+  /// Puts a standing order into `standing`, which is made where there is none.
+  /// - Returns: the name that it got: `name`, or with `~2`, `~3`, … where a job or an order has it.
+  /// - Throws: ``SpoolError``; nothing is left of the order then.
+  package func subscribe(_ text: String, as name: JobName) throws(SpoolError) -> JobName {
+    try makeStanding()
+    let file = try temporaryDrop(of: Array(text.utf8), as: name, isForeign: false)
+    do throws(SpoolError) {
+      try file.fsync()
+      let target = try enter(file.path, as: try nameInNoState(like: name), into: .standing, isForeign: false)
+        .name
+      try flush(.standing).run()
+      return target
+    } catch {
+      try? system.unlink(root, file.path)
+      throw error
+    }
+  }
+
+  /// Makes the directory for standing orders in a spool that has none, as one of version 0.1.
+  /// - Throws: ``SpoolError``.
+  func makeStanding() throws(SpoolError) {
+    do throws(SpoolError) {
+      try system.makeDirectory(root, Path(.standing))
+      try directory.fsync()
+    } catch  where error.errno == .fileExists {
+    }
+  }
+
+  /// The standing order with this URL, whether it waits, is held or was given up; nil if there is none.
+  /// - Throws: ``SpoolError``.
+  package func standingOrder(of url: String) throws(SpoolError) -> JobPlace? {
+    try firstJob(in: [.standing, .cur, .hold, .failed]) { text in
+      text.request.isStandingOrder && text.request.urls.contains { $0.text == url }
+    }?.place
+  }
+
+  /// Whether the file is a standing order, as far as this user may read it.
+  func isStandingOrder(_ directory: Directory, _ name: FileName) throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      let bytes = try contents(Path(directory, name), limit: JobText.maximumRequest) ?? []
+      return bytes.withUnsafeBytes { JobText($0) }.request.isStandingOrder
+    } catch  where error.errno == .permissionDenied || error.isNoRegularFile {
+      return false
+    }
+  }
+
+  /// Where a file goes when it is to be worked on again.
+  func home(of place: JobPlace) throws(SpoolError) -> Directory {
+    guard try isStandingOrder(place.directory, place.name) else { return .new }
+    try makeStanding()
+    return .standing
+  }
+
+  /// So many jobs are flushed one by one: a syncfs(2) also writes what running transfers have in the page cache.
+  private static let fewJobs = 32
+
+  /// Drops those jobs whose name no job has in any state, and makes them durable. The names are made of what
+  /// each job is for, so a job that is there is the same, dropped before a crash.
+  /// - Returns: how many were dropped.
+  /// - Throws: ``SpoolError``.
+  package func dropMissing(_ jobs: [(text: String, name: JobName)]) throws(SpoolError) -> Int {
+    var missing: [(text: String, name: JobName)] = []
+    for job in jobs where try self.job(named: job.name) == nil { missing.append(job) }
+    if missing.count <= Self.fewJobs {
+      for job in missing { _ = try drop(job.text, as: job.name) }
+      return missing.count
+    }
+    let group = try GroupDrop(self)
+    for job in missing { try group.drop(Array(job.text.utf8), as: job.name) }
+    try group.finish()
+    return missing.count
+  }
+}

@@ -1,0 +1,108 @@
+extension Journal {
+  /// What a check of a standing order found.
+  package struct Check: Sendable, Equatable {
+    /// How many entries the list has.
+    package let entries: Int
+    /// How many of them became jobs.
+    package let new: Int
+    /// nil if the list is the same as at the last check.
+    package let version: ListVersion?
+
+    package init(entries: Int, new: Int, version: ListVersion?) {
+      self.entries = entries
+      self.new = new
+      self.version = version
+    }
+  }
+
+  /// The version of a list, by which a server can say that it is unchanged (RFC 9110 section 13.1).
+  package struct ListVersion: Sendable, Equatable {
+    /// A CRC-32 of the URL that was asked, which may contain secrets, and of what its bytes are taken for. A version
+    /// counts for these only.
+    package let list: Checksum
+    /// As sent, also a weak one.
+    package let etag: String?
+    /// Last-Modified as sent.
+    package let modified: String?
+
+    package init(url: String, format: EntryFormat?, etag: String?, modified: String?) {
+      list = Self.checksum(url, format)
+      self.etag = etag
+      self.modified = modified
+    }
+
+    fileprivate init?(_ fields: Fields) {
+      guard let list = fields["list"].flatMap({ Checksum($0) }) else { return nil }
+      self.list = list
+      etag = fields["etag"]
+      modified = fields["modified"]
+    }
+
+    /// The conditions of a request for a newer version (RFC 9110 section 13.1). With an ETag the date does not count.
+    package var conditions: [String] {
+      if let etag { return ["If-None-Match: \(etag)"] }
+      return modified.map { ["If-Modified-Since: \($0)"] } ?? []
+    }
+
+    package func isOf(url: String, format: EntryFormat?) -> Bool { list == Self.checksum(url, format) }
+
+    private static func checksum(_ url: String, _ format: EntryFormat?) -> Checksum {
+      var checksum = Checksum()
+      Array("\(url)\n\(format?.rawValue ?? "")".utf8).withUnsafeBytes { checksum.update($0) }
+      return checksum
+    }
+  }
+
+  /// The checks of a standing order.
+  package struct Checks: Sendable, Equatable {
+    /// Of the last check that found the list sound.
+    package private(set) var lastTime: Timestamp?
+    /// How many entries the list had then.
+    package private(set) var entries = 0
+    package private(set) var version: ListVersion?
+    /// The keys of the entries that are known and need no job (``FeedEntry/key``): those of the list first, in its
+    /// order, then those that left it, the last one first.
+    package private(set) var seen: [String] = []
+
+    package static let mostInLine = 64
+
+    mutating func apply(_ entry: JournalEntry) {
+      switch entry.key {
+      case .checked:
+        lastTime = entry.time ?? lastTime
+        if entry.fields["unchanged"] == "yes" { return }
+        entries = entry.number("entries").flatMap { Int(exactly: $0) } ?? 0
+        version = ListVersion(entry.fields)
+      case .seen: seen += entry.fields.words.filter { $0.utf8.count == FeedEntry.keyLength }
+      default: break
+      }
+    }
+  }
+}
+
+extension JobText {
+  /// A standing order's text with its journal begun anew: what it asks for, its last check, and the keys of the entries
+  /// that need no job.
+  /// - Parameter bytes: the order's text with its journal.
+  package static func order(_ bytes: [UInt8], checked time: Timestamp, _ check: Journal.Check, seen: [String])
+    -> [UInt8]
+  {
+    var lines = JournalLine.checked(time, check).text
+    for start in stride(from: 0, to: seen.count, by: Journal.Checks.mostInLine) {
+      lines += JournalLine.seen(seen[start..<min(start + Journal.Checks.mostInLine, seen.count)]).text
+    }
+    return requestLines(of: bytes) + Array(lines.utf8)
+  }
+
+  /// The complete lines of a text that are no journal's, wherever they are: a person may have added some at its end.
+  private static func requestLines(of bytes: [UInt8]) -> [UInt8] {
+    let heads = JournalKey.allCases.map { Array("\($0.rawValue): ".utf8) }
+    var kept: [UInt8] = []
+    for line in bytes.split(separator: 0x0A, omittingEmptySubsequences: false).dropLast() {
+      if line.contains(0) || heads.contains(where: { line.starts(with: $0) }) { continue }
+      kept += line
+      kept.append(0x0A)
+    }
+    return kept
+  }
+}

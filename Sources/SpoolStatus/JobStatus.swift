@@ -1,0 +1,61 @@
+package import Spool
+
+/// The state of a job as `status` shows it, the most important first.
+package enum JobState: String, CaseIterable, Sendable {
+  case running, failed, retrying, interrupted, paused, waiting, done
+}
+
+/// What the spool knows about a job. A property is nil if it is not known.
+package struct JobStatus: Sendable {
+  /// Why a job is not done.
+  package struct Problem: Sendable, Equatable {
+    /// A failure code of spool.5, `interrupted`, or `crashed`.
+    package var code: String
+    /// For a person.
+    package var reason: String
+    /// When it was recorded.
+    package var time: Timestamp?
+
+    package init(code: String, reason: String, time: Timestamp? = nil) {
+      self.code = code
+      self.reason = reason
+      self.time = time
+    }
+  }
+
+  /// The job's name.
+  package var name: FileName
+  /// Its state.
+  package var state: JobState
+  /// The length of the data.
+  package var bytes: UInt64?
+  /// The expected size of the data, in bytes.
+  package var total: UInt64?
+  /// Bytes per second.
+  package var rate: Double?
+  /// Seconds for which the data of a running job has not grown; nil if that is not unusual.
+  package var quiet: Int64?
+  /// Attempts that count, including the current one.
+  package var attempts: Int?
+  /// The number of attempts after which the job is given up.
+  package var attemptLimit: Int?
+  /// When the next attempt is due.
+  package var next: Timestamp?
+  /// Why it is not done.
+  package var problem: Problem?
+  /// The payload is in its place, and the hook `deliver` has not accepted it yet. Then ``attempts`` counts deliveries.
+  package var awaitsDelivery = false
+  /// The claim's owner: `HOST.PID.TAG`.
+  package var worker: String?
+  package var priority: Priority?
+
+  package init(_ name: FileName, _ state: JobState) {
+    self.name = name
+    self.state = state
+  }
+
+  /// Seconds until a running job's transfer ends, at its present rate.
+  package var secondsLeft: Int64? {
+    state == .running ? SpoolStatus.secondsLeft(bytes ?? 0, of: total, rate: rate) : nil
+  }
+}

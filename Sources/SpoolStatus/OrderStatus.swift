@@ -1,0 +1,48 @@
+package import Spool
+
+/// What the spool knows about a standing order.
+package struct OrderStatus: Sendable {
+  package enum State: String, Sendable {
+    case waiting, checking, interrupted, paused, failed
+
+    /// - Parameter job: the state of a job whose file is in the same place.
+    init(_ job: JobState) {
+      switch job {
+      case .running: self = .checking
+      case .interrupted: self = .interrupted
+      case .paused: self = .paused
+      case .failed: self = .failed
+      case .retrying, .waiting, .done: self = .waiting
+      }
+    }
+  }
+
+  package var name: FileName
+  package var state: State
+  /// When its list was last found sound; nil for never.
+  package var checked: Timestamp?
+  /// How many entries the list had then.
+  package var entries: Int?
+  /// When its next check is due.
+  package var next: Timestamp?
+  /// Why the last check failed; nil if it did not.
+  package var problem: JobStatus.Problem?
+
+  package init(_ name: FileName, _ state: State) {
+    self.name = name
+    self.state = state
+  }
+}
+
+extension OrderStatus {
+  var json: JSONText {
+    .object([
+      ("name", .string(name.display)),
+      ("state", .string(state.rawValue)),
+      ("checked", .optional(checked)),
+      ("entries", .count(entries)),
+      ("next", .optional(next)),
+      ("error", problem?.json ?? .null),
+    ])
+  }
+}

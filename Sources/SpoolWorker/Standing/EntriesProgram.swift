@@ -1,0 +1,55 @@
+internal import Spool
+internal import SystemPackage
+
+/// Runs `spoolrun-entries`, which reads a list in a process of its own and prints its entries.
+struct EntriesProgram {
+  static let name = "spoolrun-entries"
+  /// Seconds until it is killed. It limits its own CPU time to less.
+  private static let timeLimit = 120
+  /// Bytes that it may print, as it limits them itself.
+  private static let outputLimit = 64 << 20
+
+  let path: String?
+  let stop: ChildStop
+
+  /// The entries of the list in `file`.
+  /// - Throws: `bad-entries` with what is wrong with the list; ``SpoolError``.
+  func read(_ file: ScratchFile, _ format: EntryFormat?, in spool: Spool) async throws -> [FeedEntry] {
+    let output = try ScratchFile(spool)
+    // The program opens them by their names.
+    defer { withExtendedLifetime((file, output)) {} }
+    guard let path else { throw Failure(.badEntries, "\(Self.name) cannot be found: /proc is not mounted") }
+    let outcome: ChildProcess.Outcome
+    do throws(Errno) {
+      let options = format.map { ["--entries", $0.rawValue] } ?? []
+      outcome = try await ChildProcess(
+        arguments: [path] + options + [file.path, output.path], seconds: Self.timeLimit, stop: stop
+      ).run()
+    } catch {
+      throw Failure(.badEntries, "\(escaped(path)) cannot be run: \(error)")
+    }
+    switch outcome.end {
+    case .exited(0): break
+    case .stopped: throw JobStop.cancelled
+    // EX_DATAERR: the program's message is about the list.
+    case .exited(65): throw Failure(.badEntries, Self.message(outcome.output))
+    default: throw Failure(.badEntries, "\(Self.name): \(outcome.reason)")
+    }
+    let text = try output.contents(limit: Self.outputLimit)
+    do throws(Defect) {
+      return try await runBlocking { () throws(Defect) in try FeedEntry.read(text) }
+    } catch {
+      throw Failure(.badEntries, "\(Self.name) printed something else than entries: \(error)")
+    }
+  }
+
+  /// The program has escaped what it quotes, but may have been taken over.
+  private static func message(_ output: [UInt8]) -> String {
+    let text = String(decoding: output.prefix(400), as: UTF8.self)
+    return String(text.unicodeScalars.map { $0 != "\\" && isUnsafeForDisplay($0) ? " " : Character($0) }).trimmedBlanks
+  }
+}
+
+extension String {
+  fileprivate var trimmedBlanks: String { String(trimmed(self[...])) }
+}

@@ -1,0 +1,107 @@
+internal import Spool
+internal import Transfer
+
+/// Fetches the list of a standing order, if it has changed since the last check. It is small, so it is not resumed.
+@WorkerLoop
+final class ListFetch: RunningTransfer {
+  enum Outcome {
+    case unchanged
+    case fetched(Journal.ListVersion)
+  }
+
+  private let request: JobRequest
+  private let mirrors: [MirrorURL]
+  private let known: Journal.ListVersion?
+  private let environment: JobEnvironment
+  private let id: UInt64
+  private var engine: TransferEngine?
+  private var isStopped = false
+  /// Bytes received over the network.
+  private(set) var fetched: UInt64 = 0
+
+  /// - Parameters:
+  ///   - mirrors: those of the request.
+  ///   - known: the version of the list at the last check.
+  init(
+    _ request: JobRequest, _ mirrors: [MirrorURL], known: Journal.ListVersion?, _ environment: JobEnvironment,
+    id: UInt64
+  ) {
+    self.request = request
+    self.mirrors = mirrors
+    self.known = known
+    self.environment = environment
+    self.id = id
+  }
+
+  func stop() {
+    isStopped = true
+    engine?.cancel(id)
+  }
+
+  func tick() {}
+
+  /// Tries the order's URLs in turn.
+  /// - Throws: ``Failure`` of the last one, ``JobStop``, ``SpoolError``.
+  func run(into file: ScratchFile) async throws -> Outcome {
+    var failures: [Failure] = []
+    for mirror in mirrors {
+      do {
+        return try await fetch(mirror, into: file)
+      } catch let failure as Failure {
+        if failure.code.isOfAllServers { throw failure }
+        failures.append(failure)
+      }
+    }
+    throw failures.last(where: { $0.failureClass == .temporary }) ?? failures.last
+      ?? Failure(.malformed, "a standing order needs a URL")
+  }
+
+  private func fetch(_ mirror: MirrorURL, into file: ScratchFile) async throws -> Outcome {
+    let engine = try environment.engine()
+    self.engine = engine
+    let template = RequestTemplate(mirror, request, id: id)
+    let known = known.flatMap { $0.isOf(url: mirror.url, format: request.standing.entries) ? $0 : nil }
+    var policy = FetchPolicy(host: mirror.parts.host, connections: 1, from: .init(length: 0, generation: 0))
+    while true {
+      if isStopped { throw JobStop.cancelled }
+      try file.clear()
+      var request = template.request(policy.manner, .fresh, isPiece: false)
+      request.conditions = known?.conditions ?? []
+      let sink = ListSink(file, mirror, isConditional: known != nil)
+      let result = await engine.fetch(request, into: sink)
+      fetched += result.bytesReceived
+      if isStopped { throw JobStop.cancelled }
+      guard let problem = try Self.problem(result, sink, mirror) else {
+        if sink.isUnchanged { return .unchanged }
+        return .fetched(
+          Journal.ListVersion(
+            url: mirror.url, format: self.request.standing.entries, etag: result.response?.etag,
+            modified: result.response?.lastModified))
+      }
+      let circumstances = FetchPolicy.Circumstances(
+        wasConditional: false, wasMultiplexed: result.isMultiplexed,
+        family: mirror.isAddress ? nil : result.addressFamily)
+      // What came is not continued, so it counts as nothing.
+      switch policy.after(.failed(problem, circumstances), .init(length: 0, generation: 0)) {
+      case .again: continue
+      case .fail(let failure): throw failure
+      }
+    }
+  }
+
+  /// Why a fetch did not bring the list; nil if it did, or if it is unchanged.
+  /// - Throws: ``SpoolError``, ``JobStop``.
+  private static func problem(_ result: FetchResult, _ sink: ListSink, _ mirror: MirrorURL) throws -> Failure? {
+    switch result.end {
+    case .cancelled: throw JobStop.cancelled
+    case .failed(let failure): return Failure(failure, isLoopback: mirror.parts.isLoopback)
+    case .refused:
+      if let error = sink.error { throw error }
+      return sink.refusal ?? Failure(.badResponse, "\(mirror.parts.host): the response was refused without a reason")
+    case .complete:
+      if let error = sink.error { throw error }
+      if let refusal = sink.refusal { return refusal }
+      return sink.isUnchanged ? nil : try sink.finish(result.response)
+    }
+  }
+}

@@ -1,0 +1,141 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// Standing orders whose list cannot be had, cannot be read, or means harm; and orders that are none.
+@Suite struct FailingOrderTests {
+  @Test func `a failed check is recorded and tried again`() async throws {
+    let server = try FeedServer(podcast(1...2))
+    server.answer("404 Not Found")
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
+    var result = try await spool.once()
+    #expect(result.status == .exited(75) && result.errors.contains("pod: http-404"), "\(result)")
+    #expect(try spool.lastFailure("standing/pod")["retry"] != nil)
+    let status = try await spoolrun("status", spool.root).output
+    #expect(
+      status.contains("standing orders (1)") && status.contains("never checked, next in") && status.contains("http-404")
+    )
+    server.answer("200 OK")
+    #expect(try await spoolrun("retry", "--spool", spool.root, "pod").status == .exited(0))
+    result = try await spool.once()
+    #expect(result.status == .exited(0) && spool.payloads == ["2.mp3"], "\(result)")
+    #expect(try spool.lines("standing/pod").allSatisfy { $0.key != "failed" })
+  }
+
+  @Test(arguments: [
+    "<!DOCTYPE html><p>moved</p>", "<rss><channel><item>", "<rss><channel>\u{1}</channel></rss>", "gone\n",
+    "<!DOCTYPE rss [<!ENTITY a \"ha\"><!ENTITY b \"&a;&a;\">]><rss>&b;</rss>",
+  ])
+  func `a list that cannot be read takes nothing away`(list: String) async throws {
+    let server = try FeedServer(podcast(1...2))
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
+    _ = try await spool.once()
+    server.put(list)
+    try spool.makeOrderDue("pod")
+    let result = try await spool.once()
+    #expect(result.status == .exited(75) && result.errors.contains("pod: bad-entries: "), "\(result)")
+    server.put(podcast(1...3))
+    try spool.makeOrderDue("pod")
+    #expect(try await spool.once().status == .exited(0) && spool.payloads == ["2.mp3", "3.mp3"])
+    #expect(spool.names("tmp") == [])
+  }
+
+  /// The rest of the line may be missing.
+  @Test func `a list of lines that ends with the connection has to end in a newline`() async throws {
+    let server = try FeedServer("http://127.0.0.1:1/a.is")
+    server.dropLengths()
+    let spool = try TemporarySpool()
+    try spool.order("list", "url: \(server.url("/list"))\nevery: 6h\nattempts: 1\n")
+    let result = try await spool.once()
+    #expect(result.status == .exited(75) && result.errors.contains("list: short-body"), "\(result)")
+    #expect(spool.names("new") == [] && spool.names("failed") == [] && spool.names("partial") == [])
+  }
+
+  @Test func `a list without end is given up at 64 MiB`() async throws {
+    let server = try ScriptedServer { _, reply in
+      try reply.head("200 OK", ["Connection: close"])
+      try reply.send("<rss><channel>")
+      let block = [UInt8](repeating: 0x20, count: 1 << 20)
+      for _ in 0..<1024 { try reply.send(block) }
+    }
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
+    let result = try await spool.once()
+    #expect(result.status == .exited(75) && result.errors.contains("longer than 64 MiB"), "\(result)")
+  }
+
+  @Test(arguments: [
+    ("url: http://h/x\n", "needs `every:`"), ("every: 6h\n", "no URL"),
+    ("url: http://h/x\nevery: often\n", "every: must be a time"), ("url: http://h/x\nevery: 6h\nsize: 5\n", "one file"),
+    ("url: http://h/x\nevery: 6h\noutput: x\n", "is a directory"),
+    ("url: http://h/x\nevery: 6h\nentries: html\n", "one of rss, atom"),
+    ("url: http://h/x\nevery: 6h\nfirst: some\n", "or all"),
+    ("url: http://h/x\nevery: 6h\ncolour: red\n", "unknown key"),
+    ("url: gopher://h/x\nevery: 6h\n", "the scheme is not one of"),
+    ("url: sftp://h/x\nevery: 6h\n", "not enabled"),
+    ("url: http://h/x\nevery: 6h\nexpires: 2020-01-01\n", "expired"),
+  ])
+  func `what is no order goes to failed, and says why`(order: String, reason: String) async throws {
+    let spool = try TemporarySpool()
+    try spool.order("x", order)
+    let result = try await spool.once()
+    #expect(result.status == .exited(1) && result.errors.contains(reason), "\(result)")
+    #expect(spool.names("standing") == [] && spool.names("failed") == ["x"])
+  }
+
+  /// Whoever may drop jobs may not have the worker fetch for ever.
+  @Test func `a standing order cannot be dropped`() async throws {
+    let spool = try TemporarySpool()
+    try spool.drop("x", "url: http://127.0.0.1:1/x\nevery: 1s\n")
+    let result = try await spool.once()
+    #expect(result.status == .exited(1) && result.errors.contains("belong to a standing order"), "\(result)")
+    // Corrected by its owner.
+    #expect(try await spoolrun("retry", "--spool", spool.root, "x").status == .exited(0))
+    #expect(spool.names("standing") == ["x"])
+  }
+
+  @Test func `an order that is still being written waits`() async throws {
+    let spool = try TemporarySpool()
+    try spool.order("x", "url: http://127.0.0.1:1/x\nevery: 6")
+    try setModificationTime(spool.path("standing/x"), secondsFromNow: 0)
+    let result = try await spool.once()
+    #expect(result.errors.contains("no newline") && spool.names("standing") == ["x"], "\(result)")
+  }
+
+  // MARK: the program that reads lists
+
+  /// - Returns: what spoolrun-entries says of what a shell's command prints.
+  private func read(_ command: String) async throws -> CommandResult {
+    let program = try productPath("spoolrun-entries")
+    return try await run(["/bin/bash", "-c", "\(command) | '\(program)'"], environment: testEnvironment)
+  }
+
+  @Test(arguments: [
+    // A gigabyte that takes a megabyte on the way.
+    ("(printf '<rss><channel>'; head -c 1G /dev/zero | tr '\\0' ' ') | gzip -1", "longer than 512 MiB"),
+    ("(printf '<rss a=\"'; head -c 400M /dev/zero | tr '\\0' 'x')", ""),
+    (
+      "(printf '<rss><channel>'; yes '<item><enclosure url=\"a\"/></item>' | head -n 200000)",
+      "more than 100000 entries"
+    ),
+    ("yes http://h/a", "more than 100000 entries"),
+    ("printf '<rss a=\"\\xff\"/>'", "XML: not well-formed"),
+    ("printf '\\x1f\\x8b\\x08\\x00garbage'", "gzipped data"),
+  ])
+  func `hostile lists end the program, with little memory and time`(command: String, reason: String) async throws {
+    let result = try await read(command)
+    #expect(result.status != .exited(0) && result.output == "" && result.errors.contains(reason), "\(result)")
+  }
+
+  @Test func `the program prints a list that add can take`() async throws {
+    let feed = podcast(1...2).replacing("\"", with: "\\\"").replacing("\n", with: " ").replacing("%", with: "%%")
+    let result = try await read("printf \"\(feed)\"")
+    #expect(result.status == .exited(0) && result.errors == "", "\(result)")
+    #expect(result.output.contains("# entry: id=episode-2 date=2026-11-03T06:00:00Z\nurl: /audio/2.mp3\n\n"))
+    let program = try productPath("spoolrun-entries")
+    #expect(try await run([program, "--entries", "html"]).status == .exited(64))
+    #expect(try await run([program, "/does/not/exist"]).status == .exited(66))
+  }
+}

@@ -1,0 +1,116 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `subscribe`, and what a person does with standing orders.
+@Suite struct OrderGestureTests {
+  private func command(_ spool: TemporarySpool, _ arguments: String...) async throws -> CommandResult {
+    try await spoolrun(arguments, environment: ["SPOOLRUN_SPOOL": spool.root])
+  }
+
+  @Test func `subscribe writes an order`() async throws {
+    let server = try FeedServer(podcast(1...3))
+    // As of version 0.1, without `standing`.
+    let spool = try TemporarySpool()
+    let url = server.url("/list.rss")
+    var result = try await command(spool, "subscribe", url, "--first", "2", "-o", "pods/")
+    #expect(result.status == .exited(0) && result.output == "127.0.0.1-list.rss\n" && result.errors == "", "\(result)")
+    let text = String(decoding: try readFile(spool.path("standing/127.0.0.1-list.rss")), as: UTF8.self)
+    #expect(text == "url: \(url)\noutput: pods/\nevery: 6h\nfirst: 2\n")
+    result = try await command(spool, "subscribe", url)
+    #expect(result.status == .exited(0) && result.errors.contains("already there, as standing/127.0.0.1-list.rss"))
+    #expect(try await spool.once().status == .exited(0) && spool.payloads == ["pods/2.mp3", "pods/3.mp3"])
+    result = try await command(
+      spool, "subscribe", server.url("/other"), "--name", "127.0.0.1-list.rss", "--every", "1d", "--entries", "list",
+      "--match", "*.iso")
+    #expect(result.output == "127.0.0.1-list.rss~2\n", "\(result)")
+  }
+
+  @Test(arguments: [
+    ["ftp://127.0.0.1/x"], ["127.0.0.1/x"], ["http://h/x", "--every", "0"], ["http://h/x", "--entries", "html"],
+    ["http://h/x", "-o", "file"], ["http://h/x", "--expires", "2020-01-01"], ["http://h/x", "--size", "5"], [],
+  ])
+  func `what subscribe refuses`(arguments: [String]) async throws {
+    let spool = try TemporarySpool()
+    let result = try await spoolrun(["subscribe"] + arguments, environment: ["SPOOLRUN_SPOOL": spool.root])
+    #expect(result.status == .exited(64) && result.output == "", "\(result)")
+    #expect(spool.names("standing") == [])
+  }
+
+  @Test func `hold, release and cancel`() async throws {
+    let server = try FeedServer(podcast(1...3))
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\n")
+    #expect(try await command(spool, "hold", "pod").status == .exited(0))
+    #expect(spool.places(of: "pod") == ["hold/pod"])
+    #expect(try await spool.once().status == .exited(0) && server.checks.isEmpty)
+    #expect(try await command(spool, "status").output.contains("pod  paused, never checked"))
+    #expect(try await command(spool, "release", "pod").status == .exited(0))
+    #expect(spool.names("standing") == ["pod"])
+    #expect(try await spool.once().status == .exited(0) && server.checks.count == 1)
+    // Orders are cancelled by name only.
+    #expect(try await command(spool, "cancel", "--all").status == .exited(0))
+    #expect(spool.names("standing") == ["pod"])
+    #expect(try await command(spool, "hold", "--all").status == .exited(0))
+    #expect(try await command(spool, "cancel", "--all").status == .exited(0))
+    #expect(spool.names("hold") == ["pod"])
+    #expect(try await command(spool, "release", "--all").status == .exited(0))
+    #expect(try await command(spool, "cancel", "pod").status == .exited(0))
+    #expect(spool.names("standing") == [] && spool.names("done").count == 1)
+  }
+
+  @Test func `an order that is held or cancelled while its list comes`() async throws {
+    let gate = try Gate()
+    let server = try ScriptedServer { _, reply in
+      try reply.head("200 OK", ["Content-Length: 100"])
+      try reply.stall(until: gate)
+    }
+    for gesture in ["hold", "cancel"] {
+      let spool = try TemporarySpool()
+      try spool.order("pod", "url: \(server.url("/list"))\nevery: 1s\ntimeout: 1h\n")
+      let worker = try startSpoolrun(["-v", spool.root])
+      try await waitUntil("it is looked at") { spool.names("cur").count == 1 && !server.requests.isEmpty }
+      let running = try await command(spool, "status").output
+      #expect(running.contains("pod  checking, never checked"), "\(running)")
+      #expect(try await command(spool, gesture, "pod").status == .exited(0))
+      let before = server.requests.count
+      worker.send(signal: SIGTERM)
+      let result = try await worker.result()
+      #expect(result.status == .exited(0), "\(result)")
+      #expect(spool.places(of: "pod") == (gesture == "hold" ? ["hold/pod"] : []) && spool.names("standing") == [])
+      #expect(server.requests.count == before)
+    }
+  }
+
+  /// It counts as no death of a worker.
+  @Test func `a worker that is stopped puts the order back, due`() async throws {
+    let gate = try Gate()
+    let server = try ScriptedServer { _, reply in
+      try reply.head("200 OK", ["Content-Length: 100"])
+      try reply.stall(until: gate)
+    }
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\ntimeout: 1h\n")
+    for round in 1...2 {
+      let worker = try startSpoolrun([spool.root])
+      try await waitUntil("it is looked at") { server.requests.count == round }
+      worker.send(signal: SIGTERM)
+      #expect(try await worker.result().status == .exited(75))
+      #expect(spool.names("standing") == ["pod"])
+      #expect(fileStatus(spool.path("standing/pod"))!.st_mtim.tv_sec <= time(nil))
+      #expect(try spool.lines("standing/pod").last?.key == "interrupted")
+    }
+  }
+
+  @Test func `status as JSON`() async throws {
+    let server = try FeedServer(podcast(1...3))
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\n")
+    _ = try await spool.once()
+    let json = try await command(spool, "status", "--json").output
+    #expect(
+      json.contains(#""orders":[{"name":"pod","state":"waiting","checked":"2"#)
+        && json.contains(#""entries":3,"next":"2"#),
+      "\(json)")
+  }
+}

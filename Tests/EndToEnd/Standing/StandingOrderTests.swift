@@ -1,0 +1,143 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// Standing orders: a list is looked at, and what is new in it is fetched.
+@Suite struct StandingOrderTests {
+  @Test func `new episodes come by themselves, each once`() async throws {
+    let server = try FeedServer(podcast(1...3))
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 1s\noutput: pods/\n")
+    let worker = try startSpoolrun(["-v", spool.root])
+    try await waitUntil("the newest episode") { spool.payloads == ["pods/3.mp3"] }
+    let before = server.checks.count
+    try await waitUntil("an answer that nothing has changed") {
+      server.checks.count > before && server.checks.last?.value("If-None-Match") != nil
+    }
+    server.put(podcast(2...5))
+    try await waitUntil("two more") { spool.payloads == ["pods/3.mp3", "pods/4.mp3", "pods/5.mp3"] }
+    worker.send(signal: SIGTERM)
+    let result = try await worker.result()
+    #expect([.exited(0), .exited(75)].contains(result.status), "\(result)")
+    #expect(server.media.sorted() == ["/audio/3.mp3", "/audio/4.mp3", "/audio/5.mp3"])
+    let lines = try spool.lines("standing/pod")
+    #expect(lines.contains { $0.key == "checked" && $0["entries"] == "4" } && lines.contains { $0.key == "seen" })
+    #expect(spool.names("done").allSatisfy { $0.hasPrefix("pod-") && $0.utf8.count == 20 })
+  }
+
+  @Test func `--once looks at what is due, and runs what comes of it`() async throws {
+    let server = try FeedServer(podcast(1...3))
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\n")
+    var result = try await spool.once()
+    #expect(result.status == .exited(0) && result.errors == "", "\(result)")
+    #expect(spool.payloads == ["1.mp3", "2.mp3", "3.mp3"])
+    let due = Int(fileStatus(spool.path("standing/pod"))!.st_mtim.tv_sec) - Int(time(nil))
+    #expect((21_000...21_600).contains(due))
+    // Not due.
+    server.put(podcast(1...4))
+    result = try await spool.once()
+    #expect(result.status == .exited(0) && server.checks.count == 1)
+    #expect(try await spoolrun("retry", "--spool", spool.root, "pod").status == .exited(0))
+    result = try await spool.once()
+    #expect(result.status == .exited(0) && spool.payloads.count == 4, "\(result)")
+    #expect(spool.names("tmp") == [] && spool.names("cur") == [])
+  }
+
+  /// As after a crash between the drop of the jobs and the record of them.
+  @Test func `entries whose jobs exist are not fetched again`() async throws {
+    let server = try FeedServer(podcast(1...3))
+    let spool = try TemporarySpool()
+    let order = "url: \(server.url("/list"))\nevery: 6h\nfirst: all\n"
+    try spool.order("pod", order)
+    _ = try await spool.once()
+    try spool.order("pod", order)
+    #expect(try await spool.once().status == .exited(0))
+    #expect(server.media.count == 3 && spool.names("done").count == 3 && server.checks.count == 2)
+  }
+
+  @Test func `a list of checksums that changes`() async throws {
+    func sums(_ names: [String]) -> String {
+      names.map { "\($0) \(hex8(independentCRC32(Array("/\($0)".utf8))))\n" }.joined()
+    }
+    let server = try FeedServer(sums(["r/one.iso"]))
+    let spool = try TemporarySpool()
+    try spool.order("mirror", "url: \(server.url("/list.sfv"))\nevery: 1d\noutput: m/\nfirst: all\nmatch: *.iso\n")
+    _ = try await spool.once()
+    server.put(sums(["r/one.iso", "r/two.iso", "r/notes.txt"]))
+    try spool.makeOrderDue("mirror")
+    let result = try await spool.once()
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(spool.payloads == ["m/r/one.iso", "m/r/two.iso"] && server.media.count == 2)
+  }
+
+  @Test func `a docset is replaced by its new version when that is whole`() async throws {
+    func docset(_ version: Int) -> String {
+      let urls = ["a", "b"].map { "<url>/\($0)/\(version)/Lua.tgz</url>" }.joined()
+      return "<entry><version>\(version)</version>\(urls)</entry>\n"
+    }
+    let server = try FeedServer(docset(1))
+    let spool = try TemporarySpool()
+    try spool.order("lua", "url: \(server.url("/list/Lua.xml"))\nevery: 1d\noutput: docsets/\n")
+    _ = try await spool.once()
+    #expect(try spool.payload("docsets/Lua.tgz") == Array("/a/1/Lua.tgz".utf8))
+    server.put(docset(2))
+    server.breakMedia(["/a/2/Lua.tgz", "/b/2/Lua.tgz"])
+    try spool.makeOrderDue("lua")
+    #expect(try await spool.once().status == .exited(75))
+    #expect(try spool.payload("docsets/Lua.tgz") == Array("/a/1/Lua.tgz".utf8))
+    server.breakMedia(["/a/2/Lua.tgz"])
+    for name in spool.names("partial") where !name.hasSuffix(".part") { try spool.makeDue(name) }
+    #expect(try await spool.once().status == .exited(0))
+    #expect(try spool.payload("docsets/Lua.tgz") == Array("/b/2/Lua.tgz".utf8))
+  }
+
+  @Test func `two workers look at a list once`() async throws {
+    let server = try FeedServer(podcast(1...3))
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\nfirst: all\n")
+    let workers = try (0..<3).map { _ in try startSpoolrun(["--once", spool.root]) }
+    for worker in workers { _ = try await worker.result() }
+    #expect(server.checks.count == 1 && server.media.count == 3)
+    #expect(spool.names("standing") == ["pod"] && spool.names("cur") == [])
+  }
+
+  @Test func `without validators the list is compared by its entries`() async throws {
+    let server = try FeedServer(podcast(1...2))
+    server.dropValidators()
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\n")
+    for _ in 0..<3 {
+      #expect(try await spool.once().status == .exited(0))
+      try spool.makeOrderDue("pod")
+    }
+    #expect(server.checks.count == 3 && server.media == ["/audio/2.mp3"])
+  }
+
+  /// A validator of another list would say that this one is unchanged.
+  @Test func `an order with another URL asks for the whole list`() async throws {
+    let server = try FeedServer(podcast(1...2))
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\n")
+    _ = try await spool.once()
+    let text = String(decoding: try readFile(spool.path("standing/pod")), as: UTF8.self)
+    try spool.order("pod", text.replacing("/list\n", with: "/list2\n"))
+    #expect(try await spool.once().status == .exited(0))
+    #expect(server.checks.map(\.target) == ["/list", "/list2"] && server.checks[1].value("If-None-Match") == nil)
+    #expect(try spool.lines("standing/pod").last { $0.key == "checked" }?["new"] == "0")
+  }
+
+  /// The list says where its files are. What the order knows is for the list's own host.
+  @Test func `header fields go to the list's host only`() async throws {
+    let server = try FeedServer()
+    let other = try FeedServer()
+    // Another name of this host is another origin.
+    server.put("\(server.url("/own"))\n\(other.url("/other").replacing("127.0.0.1", with: "localhost"))\n")
+    let spool = try TemporarySpool()
+    let order = "url: \(server.url("/list"))\nevery: 1d\nfirst: all\nheader: X-Key: secret\n"
+    try spool.order("list", order)
+    #expect(try await spool.once().status == .exited(0))
+    #expect(server.checks[0].value("X-Key") == "secret" && server.requests("/own")[0].value("X-Key") == "secret")
+    #expect(other.requests("/other").map { $0.value("X-Key") } == [nil])
+  }
+}
