@@ -66,7 +66,7 @@ struct Invariants {
       let wanted = job.end == .done ? "done" : "failed"
       if places != [wanted] { problems.append("\(job.output): in \(places), not in \(wanted)") }
     }
-    for state in ["new", "cur", "partial"] {
+    for state in ["new", "urgent", "cur", "partial"] {
       problems += names(in: spool.path(state), isHiddenToo: true).map { "left behind: \(state)/\($0)" }
     }
     let failed = files.filter { $0.state == "failed" }.map(\.entry) + scenario.rejected

@@ -24,6 +24,13 @@ extension Scenario {
         try world.move("partial/a", "new/a")
       }),
     Scenario(
+      // A person moved it there while it waited for its next attempt.
+      name: "urgent",
+      setUp: { world in
+        try world.addHalf(of: .current)
+        try world.move("partial/a", "urgent/a")
+      }),
+    Scenario(
       // The remote changed since: what is there must not be joined with what comes.
       name: "changed remote",
       setUp: { world in

@@ -80,8 +80,9 @@ struct MatrixCase {
   }
 
   private func isUnsettled(_ world: World) -> Bool {
-    world.hasUncheckedOrder
-      || ["new", "cur", "partial"].contains { !world.spool.names($0).filter { !$0.hasSuffix(".part") }.isEmpty }
+    let directories = ["new", "urgent", "cur", "partial"]
+    return world.hasUncheckedOrder
+      || directories.contains { !world.spool.names($0).filter { !$0.hasSuffix(".part") }.isEmpty }
   }
 
   private func runWorkers(_ world: World, _ outcome: Outcome, _ pending: [Int]) async throws -> [CommandResult] {
