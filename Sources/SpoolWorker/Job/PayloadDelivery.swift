@@ -46,7 +46,7 @@ struct PayloadDelivery {
   /// may have seen the payload by then.
   private func journal() async throws {
     // Failed deliveries are counted from this line on.
-    if claim.origin != .new, claim.text.journal.publication.awaitsDelivery { return }
+    if !claim.origin.takesDrops, claim.text.journal.publication.awaitsDelivery { return }
     let directory = try environment.outputs(of: plan).location
     try claim.append(.published(.now(), output: plan.output.text, directory: directory))
     try await claim.makeDurable(environment.durable)
