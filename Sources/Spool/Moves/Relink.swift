@@ -48,7 +48,10 @@ extension Spool {
         // It has moved since the look: look again.
         continue
       } catch  where error.errno == .fileExists {
-        guard let other = try places(of: name, in: [.hold, .new, .urgent]).first(where: { $0.inode != place.inode })
+        guard
+          let other = try places(of: name, in: [.hold, .new, .urgent, .standing]).first(where: {
+            $0.inode != place.inode
+          })
         else {
           throw error
         }

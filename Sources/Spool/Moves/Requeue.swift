@@ -14,7 +14,7 @@ extension Spool {
   }
 
   /// Gives a job another text as a person would: by way of `hold`. A job that is paused already stays there; any other is
-  /// in `new` then, or in `urgent` if it was there.
+  /// in `new` then, or in `urgent` or `standing` where it belongs there.
   /// - Parameter change: gets the text as its worker left it.
   /// - Returns: where the job is then.
   /// - Throws: ``SpoolError``: ENOENT if it has moved since it was seen, EEXIST if another job has its name.
@@ -23,7 +23,7 @@ extension Spool {
     try replaceText(of: paused, by: change)
     if place.directory == .hold { return paused }
     let target = JobPlace(
-      directory: place.directory == .urgent ? .urgent : .new, name: job.fileName, inode: paused.inode)
+      directory: place.directory == .urgent ? .urgent : try home(of: paused), name: job.fileName, inode: paused.inode)
     try moveNoReplace(paused.path, target.path)
     return target
   }

@@ -6,7 +6,7 @@ extension JobRequest {
   func misplacement(in origin: Directory) -> Defect? {
     switch origin {
     case .standing: orderDefect
-    case .new: jobDefect
+    case .new, .urgent: jobDefect
     default: isStandingOrder ? orderDefect : jobDefect
     }
   }
@@ -21,6 +21,9 @@ extension JobRequest {
   /// Why the request is no standing order's.
   package var orderDefect: Defect? {
     if standing.every == nil { return Defect(line: nil, reason: "a standing order needs `every:`, such as every: 6h") }
+    if let resolve {
+      return Defect(line: resolve.number, reason: "resolve: belongs to a job, not to a standing order")
+    }
     if let output, !output.isDirectory {
       return Defect(line: output.number, reason: "output: of a standing order is a directory, with a slash at its end")
     }

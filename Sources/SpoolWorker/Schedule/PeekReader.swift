@@ -26,7 +26,8 @@ struct PeekReader {
       host: host, deaths: deaths, needed: isOrder ? nil : try needed(candidate, text),
       proxy: url.flatMap { environment.proxies.name(for: $0) },
       output: isOrder ? nil : JobPlan.rootAndOutput(of: text.request, url),
-      priority: priority(candidate, text), isAged: Timestamp.now().seconds - candidate.modified >= Self.day)
+      priority: isOrder ? .normal : priority(candidate, text),
+      isAged: !isOrder && Timestamp.now().seconds - candidate.modified >= Self.day)
   }
 
   /// Jobs whose URL only the hook `resolve` knows count as of one server.

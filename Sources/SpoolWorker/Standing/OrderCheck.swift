@@ -13,8 +13,6 @@ extension Attempt {
     guard let every = request.standing.every else { throw Failure(.malformed, "a standing order needs `every:`") }
     if let failure = probation.failure(attempts: nil) { throw failure }
     if let expires = request.expires, expires <= began { throw Failure(.expired, "the order expired at \(expires)") }
-    // Entries are fetched from where the list says.
-    if request.resolve != nil { throw Failure(.malformed, "a standing order cannot have `resolve:`") }
     let mirrors = try MirrorURL.all(of: request, environment.options.protocols)
     let (list, file) = try await fetchList(request, mirrors)
     let record = OrderRecord(claim: claim, began: began)

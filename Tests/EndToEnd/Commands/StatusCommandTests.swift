@@ -38,7 +38,9 @@ import Testing
     #expect(result.status == .exited(0) && result.errors.isEmpty)
     #expect(result.output.filter { $0 == "\n" }.count == 1)
     let object = try object(result.output)
-    let members: Set = ["format", "spool", "time", "jobs", "bytes", "list", "omitted", "unproven", "unreadable"]
+    let members: Set = [
+      "format", "spool", "time", "jobs", "bytes", "list", "omitted", "orders", "unproven", "unreadable",
+    ]
     #expect(Set(object.keys) == members)
     #expect(object["format"] as? Int == 1)
     #expect(

@@ -71,6 +71,7 @@ import Testing
     ("url: http://h/x\nevery: often\n", "every: must be a time"), ("url: http://h/x\nevery: 6h\nsize: 5\n", "one file"),
     ("url: http://h/x\nevery: 6h\noutput: x\n", "is a directory"),
     ("url: http://h/x\nevery: 6h\nentries: html\n", "one of rss, atom"),
+    ("url: http://h/x\nevery: 6h\nresolve: y\n", "belongs to a job"),
     ("url: http://h/x\nevery: 6h\nfirst: some\n", "or all"),
     ("url: http://h/x\nevery: 6h\ncolour: red\n", "unknown key"),
     ("url: gopher://h/x\nevery: 6h\n", "the scheme is not one of"),
@@ -86,9 +87,11 @@ import Testing
   }
 
   /// Whoever may drop jobs may not have the worker fetch for ever.
-  @Test func `a standing order cannot be dropped`() async throws {
+  @Test(arguments: ["new", "urgent"])
+  func `a standing order cannot be dropped`(directory: String) async throws {
     let spool = try TemporarySpool()
-    try spool.drop("x", "url: http://127.0.0.1:1/x\nevery: 1s\n")
+    try writeFile(spool.path("\(directory)/x"), Array("url: http://127.0.0.1:1/x\nevery: 1s\n".utf8))
+    try setModificationTime(spool.path("\(directory)/x"), secondsFromNow: -60)
     let result = try await spool.once()
     #expect(result.status == .exited(1) && result.errors.contains("belong to a standing order"), "\(result)")
     // Corrected by its owner.
