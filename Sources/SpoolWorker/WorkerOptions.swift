@@ -47,7 +47,7 @@ package struct WorkerOptions: Sendable {
   package var longJournal: Int64 = 1 << 20
 
   /// The program that reads the lists of standing orders; nil if its place is not known.
-  package var entriesProgram = Spool.path(ofProgramBeside: EntriesProgram.name)
+  package var entriesProgram = Spool.path(ofProgramBeside: "spoolrun-entries")
 
   /// No transfer starts while this many jobs are in their commit, because each has three open descriptors.
   static let mostCommits = 200

@@ -2,9 +2,6 @@
 package enum Directory: String, CaseIterable, Sendable {
   case tmp, new, urgent, cur, partial, done, failed, hold, standing, files
 
-  /// Where a job of this priority is dropped.
-  init(forDropsOf priority: Priority?) { self = priority == .high ? .urgent : .new }
-
   /// Whether jobs are dropped here.
   package var takesDrops: Bool { self == .new || self == .urgent }
 

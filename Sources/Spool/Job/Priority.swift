@@ -13,3 +13,8 @@ package enum Priority: String, CaseIterable, Sendable, Comparable {
     }
   }
 }
+
+extension Directory {
+  /// Where a job of this priority is dropped.
+  init(forDropsOf priority: Priority?) { self = priority == .high ? .urgent : .new }
+}

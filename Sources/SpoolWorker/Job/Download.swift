@@ -140,6 +140,6 @@ final class Download: RunningTransfer {
   }
 
   private func log(_ event: String, _ fields: Fields) {
-    environment.log(Event(event, .info, job: data.claim.job.fileName, fields))
+    environment.inform(event, fields, of: data.claim)
   }
 }

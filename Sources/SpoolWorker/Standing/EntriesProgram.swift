@@ -3,7 +3,6 @@ internal import SystemPackage
 
 /// Runs `spoolrun-entries`, which reads a list in a process of its own and prints its entries.
 struct EntriesProgram {
-  static let name = "spoolrun-entries"
   /// Seconds until it is killed. It limits its own CPU time to less.
   private static let timeLimit = 120
   /// Bytes that it may print, as it limits them itself.
@@ -18,7 +17,7 @@ struct EntriesProgram {
     let output = try ScratchFile(spool)
     // The program opens them by their names.
     defer { withExtendedLifetime((file, output)) {} }
-    guard let path else { throw Failure(.badEntries, "\(Self.name) cannot be found: /proc is not mounted") }
+    guard let path else { throw Failure(.badEntries, "spoolrun-entries cannot be found: /proc is not mounted") }
     let outcome: ChildProcess.Outcome
     do throws(Errno) {
       let options = format.map { ["--entries", $0.rawValue] } ?? []
@@ -33,13 +32,13 @@ struct EntriesProgram {
     case .stopped: throw JobStop.cancelled
     // EX_DATAERR: the program's message is about the list.
     case .exited(65): throw Failure(.badEntries, Self.message(outcome.output))
-    default: throw Failure(.badEntries, "\(Self.name): \(outcome.reason)")
+    default: throw Failure(.badEntries, "spoolrun-entries: \(outcome.reason)")
     }
     let text = try output.contents(limit: Self.outputLimit)
     do throws(Defect) {
       return try await runBlocking { () throws(Defect) in try FeedEntry.read(text) }
     } catch {
-      throw Failure(.badEntries, "\(Self.name) printed something else than entries: \(error)")
+      throw Failure(.badEntries, "spoolrun-entries printed something else than entries: \(error)")
     }
   }
 
