@@ -51,6 +51,6 @@ struct PayloadDelivery {
     try claim.append(.published(.now(), output: plan.output.text, directory: directory))
     try await claim.makeDurable(environment.durable)
     let fields = Fields().with("output", plan.output.text)
-    environment.inform("published", fields, of: claim)
+    environment.log(Event("published", .info, job: claim.job.fileName, fields))
   }
 }
