@@ -45,8 +45,9 @@ int spoolrun_set_times(int descriptor, int64_t seconds);
 int spoolrun_stop_signals(void);
 
 /// posix_spawn(3) of argv[0] with no signal blocked or ignored, in its own process group, with empty standard input,
-/// and with standard output and error to a pipe, whose reading end is stored in *output. If answer is not NULL, standard
-/// output goes to a pipe of its own, whose reading end is stored in *answer. Returns the process id, or -errno.
+/// and with standard output and error to a pipe, whose reading end is stored in *output. If answer is not NULL,
+/// standard output goes to a pipe of its own, whose reading end is stored in *answer. Returns the process id, or
+/// -errno.
 int spoolrun_spawn(char *const *argv, char *const *envp, int *output, int *answer);
 
 /// environ(7), which is ambiguous in Swift because two modules declare it.

@@ -29,8 +29,8 @@ void spoolrun_digest_update(struct spoolrun_digest *digest, size_t count, const 
 size_t spoolrun_digest_value(const struct spoolrun_digest *digest, uint8_t *value);
 
 /// Writes what the digest of the first `length` bytes goes on from: the chaining value as its standard (FIPS 180-4, RFC
-/// 1321) numbers its words, each in big-endian order, and the bytes of a block that is not full. So it depends neither on
-/// the machine nor on how a version of the library lays out its context. Returns the state's length, or 0 where the
+/// 1321) numbers its words, each in big-endian order, and the bytes of a block that is not full. So it depends neither
+/// on the machine nor on how a version of the library lays out its context. Returns the state's length, or 0 where the
 /// context does not keep its state as it is known here.
 size_t spoolrun_digest_save(const struct spoolrun_digest *digest, uint64_t length, uint8_t *state);
 /// Returns 0 where `state` is not one of the first `length` bytes.

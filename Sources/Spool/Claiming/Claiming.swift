@@ -21,8 +21,8 @@ extension Spool {
   /// Bytes of a job file with its journal; a longer file is no job.
   package static let maximumJobFile = 16 << 20
 
-  /// Takes the job `name` from `origin` (`new`, `urgent`, `partial`, `standing`, or `cur` for a take-over): lock, judge,
-  /// rename to a name of our own, confirm.
+  /// Takes the job `name` from `origin` (`new`, `urgent`, `partial`, `standing`, or `cur` for a take-over): lock,
+  /// judge, rename to a name of our own, confirm.
   /// - Parameters:
   ///   - now: the time by the clock of the spool's file system.
   ///   - isForced: also a job whose next attempt is not due.
@@ -215,8 +215,8 @@ extension Spool {
   /// Journals how the job came. A fresh budget of attempts begins if it has a journal already, and if it came through
   /// `urgent/`, its later attempts go first as well.
   ///
-  /// To be called before the rename: in cur/, a journal that ends with a failure means that the move to failed/ is still
-  /// to be made.
+  /// To be called before the rename: in cur/, a journal that ends with a failure means that the move to failed/ is
+  /// still to be made.
   private func noteArrival(_ candidate: inout Candidate, _ text: JobText) throws(SpoolError) {
     guard candidate.origin.takesDrops else { return }
     candidate.isRequeueNoted = !text.journal.isEmpty

@@ -46,8 +46,8 @@ extension Spool {
     return false
   }
 
-  /// The rename from `new/` or `urgent/` into `cur/`, cut by a power failure: btrfs can have made the second name durable
-  /// and kept the first. The name that it was dropped by goes.
+  /// The rename from `new/` or `urgent/` into `cur/`, cut by a power failure: btrfs can have made the second name
+  /// durable and kept the first. The name that it was dropped by goes.
   private func removeDropped(_ job: JobName, _ status: FileStatus) throws(SpoolError) {
     for directory in Directory.allCases where directory.takesDrops {
       try removeDouble(Path(directory, job.fileName), of: status)

@@ -42,8 +42,8 @@ extension Spool {
     return try status(.partial, job.part) == nil
   }
 
-  /// The name of a job that was dropped. If it was moved there from `cur/` with the owner's suffix left on, as its journal
-  /// shows, that suffix is no part of it.
+  /// The name of a job that was dropped. If it was moved there from `cur/` with the owner's suffix left on, as its
+  /// journal shows, that suffix is no part of it.
   static func withoutOwner(_ job: JobName, _ text: @autoclosure () -> JobText?) -> JobName {
     guard let claim = ClaimName(job.fileName), let owner = claim.owner,
       text()?.journal.attempts.lastStart?.worker == owner

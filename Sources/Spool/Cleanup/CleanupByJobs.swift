@@ -3,8 +3,8 @@ internal import SystemPackage
 
 /// What is a leftover only by what the jobs say.
 extension Cleanup {
-  /// Removes the data of a job that failed because its output is another file, and so cannot be published. Data of other
-  /// failed jobs stays: `retry` continues it. Until a person cleans up, that holds for this data as well.
+  /// Removes the data of a job that failed because its output is another file, and so cannot be published. Data of
+  /// other failed jobs stays: `retry` continues it. Until a person cleans up, that holds for this data as well.
   func removeUnpublished(_ path: Path, of job: FileName) throws(SpoolError) {
     // The look that costs little; the one that counts is under the lock of the data.
     guard try isUnpublishable(job) else { return }
@@ -32,8 +32,8 @@ extension Cleanup {
     }
   }
 
-  /// Removes links to output roots that are gone, if `spoolrun get` made them and no job names them. It makes them again
-  /// when it needs them. A person's own links stay: the disk may be mounted again.
+  /// Removes links to output roots that are gone, if `spoolrun get` made them and no job names them. It makes them
+  /// again when it needs them. A person's own links stay: the disk may be mounted again.
   func cleanRoots() throws(SpoolError) {
     var gone = try goneRoots()
     if gone.isEmpty { return }

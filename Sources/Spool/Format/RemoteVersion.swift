@@ -16,8 +16,8 @@ package struct RemoteVersion: Sendable, Equatable {
   package var type: String?
   /// The digests of the whole representation that the server stated.
   package var stated: Digests
-  /// A person says that the job's new URL leads to the same file: a response with this size and validator is of the same
-  /// resource.
+  /// A person says that the job's new URL leads to the same file: a response with this size and validator is of the
+  /// same resource.
   package var isVouched = false
 
   package init(

@@ -48,8 +48,8 @@ package struct HookLinks: Sendable {
 }
 
 extension JobRequest {
-  /// This request with the hook's lines: its URLs in place of the job's, its header fields in place of those of the same
-  /// name, and what it declares of the payload.
+  /// This request with the hook's lines: its URLs in place of the job's, its header fields in place of those of the
+  /// same name, and what it declares of the payload.
   /// - Throws: ``Defect`` where the job declares something else of the payload.
   package func resolved(by links: HookLinks) throws(Defect) -> JobRequest {
     var result = self

@@ -51,8 +51,8 @@ package struct DayHours: Sendable, Equatable {
 extension RateRules {
   static let minimum: UInt64 = 1024
 
-  /// Reads `2M 08:00-23:00, none`: clauses with commas between. A clause is a rate or `none`, and perhaps a priority and
-  /// a time of day, in any order.
+  /// Reads `2M 08:00-23:00, none`: clauses with commas between. A clause is a rate or `none`, and perhaps a priority
+  /// and a time of day, in any order.
   /// - Throws: what is wrong with it.
   init(_ text: String) throws(InvalidValue) {
     var clauses: [Clause] = []

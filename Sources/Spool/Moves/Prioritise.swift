@@ -11,8 +11,8 @@ extension Spool {
     }
   }
 
-  /// Writes the priority into a job's text, by way of `hold`, so that nobody runs the job meanwhile. It keeps its times:
-  /// in `new/` its age, and in `partial/` its next attempt. A job in `urgent/` goes to `new/`.
+  /// Writes the priority into a job's text, by way of `hold`, so that nobody runs the job meanwhile. It keeps its
+  /// times: in `new/` its age, and in `partial/` its next attempt. A job in `urgent/` goes to `new/`.
   /// - Throws: ``SpoolError``, ENOENT if the job has moved.
   func setPriority(_ priority: Priority, of place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {
     guard let modified = try status(place.directory, place.name)?.modified else {

@@ -16,8 +16,8 @@ package enum RelinkOutcome: Sendable {
 extension Spool {
   private static let tries = 50
 
-  /// Gives the job `name`, in whatever state it is, other URLs, and starts it again where it was not held. A worker that
-  /// runs it stops.
+  /// Gives the job `name`, in whatever state it is, other URLs, and starts it again where it was not held. A worker
+  /// that runs it stops.
   /// - Parameters:
   ///   - directory: of several jobs of one name, the one in this directory.
   ///   - relinking: what it gets.

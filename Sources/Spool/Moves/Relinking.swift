@@ -26,8 +26,8 @@ package struct Relinking: Sendable {
     return nil
   }
 
-  /// The same job with the URLs in place of its own, of which the journal tells. The hook `resolve` would say others, so
-  /// it is not asked any more. The output stays the same, even if the old URL gave its name.
+  /// The same job with the URLs in place of its own, of which the journal tells. The hook `resolve` would say others,
+  /// so it is not asked any more. The output stays the same, even if the old URL gave its name.
   func applied(to old: [UInt8]) -> [UInt8] {
     let text = old.withUnsafeBytes { JobText($0) }
     var request = text.request

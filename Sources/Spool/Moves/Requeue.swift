@@ -13,8 +13,8 @@ extension Spool {
     try moveNoReplace(paused.path, Path(.new, job.fileName))
   }
 
-  /// Gives a job another text as a person would: by way of `hold`. A job that is paused already stays there; any other is
-  /// in `new` then, or in `urgent` or `standing` where it belongs there.
+  /// Gives a job another text as a person would: by way of `hold`. A job that is paused already stays there; any other
+  /// is in `new` then, or in `urgent` or `standing` where it belongs there.
   /// - Parameter change: gets the text as its worker left it.
   /// - Returns: where the job is then.
   /// - Throws: ``SpoolError``: ENOENT if it has moved since it was seen, EEXIST if another job has its name.

@@ -1,7 +1,7 @@
 internal import Glibc
 
-/// A file in the spool's `tmp/` that another program reads or writes, by its path. It is removed when it is let go of; a
-/// worker that dies leaves it to `spoolrun clean`.
+/// A file in the spool's `tmp/` that another program reads or writes, by its path. It is removed when it is let go of;
+/// a worker that dies leaves it to `spoolrun clean`.
 package final class ScratchFile: Sendable {
   /// For the other program.
   package let path: String

@@ -109,8 +109,8 @@ struct Commit {
   }
 
   /// Passes the payload on, writes the receipt, removes the data's own name, and moves the job. The payload and its
-  /// directory entry are durable by now. The data's name is removed only after the receipt is durable: until then it shows that the payload
-  /// is this job's.
+  /// directory entry are durable by now. The data's name is removed only after the receipt is durable: until then it
+  /// shows that the payload is this job's.
   /// - Parameters:
   ///   - part: the data, if it is open.
   ///   - mayHaveReceipt: whether a receipt in the claim's journal is this payload's, because nothing was fetched since.

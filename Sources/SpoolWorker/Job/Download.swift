@@ -60,8 +60,8 @@ final class Download: RunningTransfer {
 
   private func limitRate() { environment.limit(requests, to: rate.bytesPerSecond, of: rate.rateClass) }
 
-  /// Tries the mirrors in turn, and once more with new links if the hook `resolve` gave these. The attempt fails when no
-  /// mirror is left.
+  /// Tries the mirrors in turn, and once more with new links if the hook `resolve` gave these. The attempt fails when
+  /// no mirror is left.
   /// - Throws: ``Failure`` of the mirrors or of the hook, ``JobStop``, ``SpoolError``.
   func run() async throws {
     defer {

@@ -1,8 +1,8 @@
 internal import Spool
 internal import SystemPackage
 
-/// Runs the executables in the spool's `hooks/`. `resolve` is asked for links; `verify` may reject a payload before it is
-/// published; `deliver` passes it on; `done` and `failed` are notified. They get the facts of the job as environment
+/// Runs the executables in the spool's `hooks/`. `resolve` is asked for links; `verify` may reject a payload before it
+/// is published; `deliver` passes it on; `done` and `failed` are notified. They get the facts of the job as environment
 /// variables, never on a command line.
 @WorkerLoop
 struct Hooks {

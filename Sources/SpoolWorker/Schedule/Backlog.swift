@@ -1,7 +1,7 @@
 internal import Spool
 
-/// The jobs of one priority that could run now, oldest first, and fair between hosts: the host with the fewest running transfers goes
-/// first. Jobs that may have killed workers come last.
+/// The jobs of one priority that could run now, oldest first, and fair between hosts: the host with the fewest running
+/// transfers goes first. Jobs that may have killed workers come last.
 struct Backlog {
   /// The next step towards starting a job.
   enum Next: Equatable {

@@ -47,8 +47,8 @@ struct Lookout {
     scheduler.searched(kept, from: start, to: LoopExecutor.milliseconds())
   }
 
-  /// Adds jobs of high priority that have become due, and requests a pass over `urgent/` if it has just changed: inotify
-  /// may be blind, and is not used with `--once`.
+  /// Adds jobs of high priority that have become due, and requests a pass over `urgent/` if it has just changed:
+  /// inotify may be blind, and is not used with `--once`.
   mutating func lookForUrgent(_ scheduler: inout Scheduler) throws(SpoolError) {
     scheduler.addDue(at: Timestamp.now().seconds)
     let now = LoopExecutor.milliseconds()

@@ -1,7 +1,7 @@
 internal import Spool
 
-/// The jobs that could run now, with a ``Backlog`` for each priority. A job in `urgent/` has high priority, and any other
-/// counts as normal until its text has been read.
+/// The jobs that could run now, with a ``Backlog`` for each priority. A job in `urgent/` has high priority, and any
+/// other counts as normal until its text has been read.
 struct PrioritisedBacklog {
   /// The next step towards starting a job.
   enum Next: Equatable {
@@ -25,8 +25,8 @@ struct PrioritisedBacklog {
   private var turns = Turns()
   /// Priorities of which something was seen that is not here, so that another pass is needed to find it.
   private var passedOver: Set<Priority> = []
-  /// Jobs of high priority that wait for their next attempt, and when it is due, in seconds since the epoch. A pass would
-  /// find them late among many others.
+  /// Jobs of high priority that wait for their next attempt, and when it is due, in seconds since the epoch. A pass
+  /// would find them late among many others.
   private var retries: [(candidate: Candidate, due: Int64)] = []
 
   // MARK: what is known

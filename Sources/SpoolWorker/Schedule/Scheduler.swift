@@ -75,7 +75,8 @@ struct Scheduler {
   /// Whether another pass is wanted, because nothing is left of the last one.
   /// - Parameter isStale: whether the last pass counts as too old.
   func wantsPass(at now: Int64, isStale: Bool) -> Bool {
-    // Jobs that wait for an output are left of it, but do not hide what else was passed over.
+    // A pass would find the jobs that wait for an output again, so it comes when none is left. They do not delay a pass
+    // for other jobs that were passed over.
     let isDone = slots.outputs.count == 0 && (isStale || slots.outputs.hasPassedOver)
     let isWanted = backlog.needsPass || backlog.hasOnlySuspects && isDone
     return isWanted && !passes.areRunning && mayPass(at: now)

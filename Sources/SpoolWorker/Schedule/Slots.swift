@@ -93,8 +93,8 @@ extension Slots {
 
   mutating func park(_ id: UInt64) { transfers[id]?.isBeingParked = true }
 
-  /// The job of low priority that started last, of those without which a job for this host could start; nil if one could
-  /// start anyway, or if there is none.
+  /// The job of low priority that started last, of those without which a job for this host could start; nil if one
+  /// could start anyway, or if there is none.
   func youngestLow(inTheWayOf host: String) -> UInt64? {
     let isHostFull = (byHost[host] ?? 0) >= limits.perHost
     guard isHostFull || transfers.count >= limits.jobs || alone != nil else { return nil }

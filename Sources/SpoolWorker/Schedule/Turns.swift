@@ -1,7 +1,7 @@
 internal import Spool
 
-/// Keeps jobs of higher priority from starving the others: after nine of them in a row, a job of lower priority that has
-/// waited for a day starts first. Pure.
+/// Keeps jobs of higher priority from starving the others: after nine of them in a row, a job of lower priority that
+/// has waited for a day starts first. Pure.
 struct Turns {
   static let inARow = 9
 

@@ -65,7 +65,8 @@ struct NewEntries: Equatable {
   /// - Parameters:
   ///   - keys: those of all entries, in the list's order. An entry that cannot be fetched, or has another name than
   ///     wanted, counts as known.
-  ///   - files: the same entries, as far as they can be fetched. Of several with one key, the first that matches counts.
+  ///   - files: the same entries, as far as they can be fetched. Of several with one key, the first that matches
+  ///     counts.
   ///   - known: nil at the first check.
   init(keys: [String], files: [OfferedFile], order: StandingOrder, known: [String]?) {
     var taken = Set(known ?? [])
@@ -84,8 +85,8 @@ struct NewEntries: Equatable {
     seen = Self.remembered(keys, known ?? [])
   }
 
-  /// The keys of the list, each once, and then those that left it, the last ones first. A list that is empty for once, or
-  /// lacks some entries, does not make them new when they are back.
+  /// The keys of the list, each once, and then those that left it, the last ones first. A list that is empty for once,
+  /// or lacks some entries, does not make them new when they are back.
   private static func remembered(_ keys: [String], _ known: [String]) -> [String] {
     var taken: Set<String> = []
     let present = keys.filter { taken.insert($0).inserted }

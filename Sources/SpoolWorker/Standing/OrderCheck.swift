@@ -3,8 +3,8 @@ internal import Spool
 /// A standing order is a claimed file like a job. Its attempt looks at its list, drops a job for each new entry, and
 /// records that, instead of fetching a payload; then the order goes back to `standing`.
 ///
-/// The jobs are durable before the record: after a crash between the two, the next check finds the same entries new, and
-/// the jobs by their names.
+/// The jobs are durable before the record: after a crash between the two, the next check finds the same entries new,
+/// and the jobs by their names.
 extension Attempt {
   func checkOrder() async throws -> AttemptEnd {
     let began = Timestamp.now()

@@ -42,7 +42,8 @@ struct OrderJobs {
   }
 
   /// The path of the payload: the file's name below the order's directory. If another entry or file has it, the entry's
-  /// key makes it another one. A path that the list states with a digest is kept: it is the same file, or a new version.
+  /// key makes it another one. A path that the list states with a digest is kept: it is the same file, or a new
+  /// version.
   private func output(_ file: OfferedFile, mayReplace: Bool, _ exists: (String) -> Bool) -> String {
     let path = (request.output?.text ?? "") + file.name
     if mayReplace || file.expected.provesContent { return path }

@@ -11,8 +11,8 @@ enum OrderSchedule {
   }
 
   /// What a failed check leads to. An order waits as long as a job does after a temporary failure, however often the
-  /// check has failed; after a failure that a job would not survive, it waits for at least its own interval. It is given
-  /// up only if its text has to be changed, if its time is over, or if it kills workers.
+  /// check has failed; after a failure that a job would not survive, it waits for at least its own interval. It is
+  /// given up only if its text has to be changed, if its time is over, or if it kills workers.
   /// - Parameters:
   ///   - failures: the number of checks that failed in a row, including this one.
   ///   - jitter: random, from 0 to 1.

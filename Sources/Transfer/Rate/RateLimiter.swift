@@ -54,8 +54,8 @@ struct RateLimiter {
 
   var sharedRates: [SharedRate] { pools.map(\.rate) }
 
-  /// Sets the rate of a group in bytes per second, nil for the rates of its requests, and its class; nil for a group that
-  /// is no more.
+  /// Sets the rate of a group in bytes per second, nil for the rates of its requests, and its class; nil for a group
+  /// that is no more.
   mutating func limit(_ group: Group, to rate: UInt64?, of rateClass: Int?) {
     groups[group] = rateClass.map { (rate, $0) }
   }

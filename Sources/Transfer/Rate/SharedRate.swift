@@ -1,7 +1,7 @@
 /// A rate limit that fetches of some classes share.
 package struct SharedRate: Sendable, Equatable {
-  /// The classes of fetches that share it (``TransferEngine/limit(group:to:of:)``); nil for all. A fetch that nobody put
-  /// into a class has class 0.
+  /// The classes of fetches that share it (``TransferEngine/limit(group:to:of:)``); nil for all. A fetch that nobody
+  /// put into a class has class 0.
   package let classes: Set<Int>?
   package let bytesPerSecond: UInt64
 

@@ -31,8 +31,8 @@ package struct URLParts: Sendable {
 
   /// - Parameters:
   ///   - text: an absolute URL; characters beyond ASCII get percent-encoded.
-  ///   - isPathSecret: whether nothing but the origin may be shown, neither of this URL nor of those that redirects lead
-  ///     to.
+  ///   - isPathSecret: whether nothing but the origin may be shown, neither of this URL nor of those that redirects
+  ///     lead to.
   /// - Throws: also if libcurl cannot be loaded.
   package init(_ text: String, isPathSecret: Bool = false) throws(URLProblem) {
     try self.init(text, relativeTo: nil, isPathSecret: isPathSecret)
