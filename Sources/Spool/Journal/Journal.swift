@@ -61,7 +61,7 @@ extension Journal {
     package fileprivate(set) var firstStarted: Timestamp?
     /// When the last attempt began.
     package fileprivate(set) var lastStarted: Timestamp?
-    /// The last attempt has no end record: its worker may be alive or dead.
+    /// The last attempt has no end record: its worker may be alive or dead. A receipt ends it only in `done/`.
     package fileprivate(set) var isOpen = false
     /// Workers in a row that began with the job and recorded no end.
     fileprivate var openStarts = 0
@@ -105,8 +105,8 @@ extension Journal {
         if entry.failureCode?.isMismatch == true { mismatches += 1 }
       // The transfer has not killed the worker.
       case .published: (failedDeliveries, openStarts) = (0, 0)
-      case .done:
-        (isOpen, openStarts) = (false, 0)
+      // The attempt stays open until the receipt's fsync(2) has succeeded, and only the move to done/ says that it has.
+      case .done: openStarts = 0
       case .checked:
         (failures, lastFailure, openStarts, isOpen) = (0, nil, 0, false)
       case .urgent, .relinked, .response, .checkpoint, .verified, .seen: break
