@@ -8,6 +8,10 @@ let swiftSettings: [SwiftSetting] = [
   .treatAllWarnings(as: .error),
 ]
 
+/// For tests that look at megabytes of bytes and lines again and again, which in code without optimization costs more
+/// than the program under test.
+let optimized = swiftSettings + [.unsafeFlags(["-O"], .when(configuration: .debug))]
+
 // libFuzzer comes with the compiler's -sanitize=fuzzer, and nothing that wants it links without (`make fuzz`).
 let fuzzing: [Target] =
   Context.environment["SPOOLRUN_FUZZ"] == nil
@@ -75,7 +79,7 @@ let package = Package(
 
     .target(
       name: "TestSupport", path: "Tests/Support", exclude: ["lsan-suppressions", "tsan-suppressions"],
-      swiftSettings: swiftSettings),
+      swiftSettings: optimized),
     .executableTarget(
       name: "FaultRig",
       dependencies: [
@@ -85,7 +89,7 @@ let package = Package(
       path: "Tests/Crashes/FaultRig", swiftSettings: swiftSettings),
     .executableTarget(
       name: "LyingServer", dependencies: ["TestSupport"], path: "Tests/LyingServers/Server",
-      swiftSettings: swiftSettings),
+      swiftSettings: optimized),
     .target(
       name: "FuzzProperties", dependencies: ["Spool", "SpoolLists", "SpoolWorker", "Transfer"],
       path: "Tests/Fuzz/Properties",
@@ -110,7 +114,7 @@ let package = Package(
       path: "Tests/LyingServers/Tests", swiftSettings: swiftSettings),
     .testTarget(
       name: "CrashMatrixTests", dependencies: ["TestSupport", "FaultRig", "spoolrun-entries"],
-      path: "Tests/Crashes/Matrix", swiftSettings: swiftSettings),
+      path: "Tests/Crashes/Matrix", swiftSettings: optimized),
     .testTarget(
       name: "DocumentationTests", dependencies: ["Spool", "TestSupport", "spoolrun"],
       path: "Tests/Documents", swiftSettings: swiftSettings),

@@ -6,8 +6,11 @@ package func readFile(_ path: String) throws(TestSupportError) -> [UInt8] {
   let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
   guard descriptor >= 0 else { throw TestSupportError("open", path, errno: errno) }
   defer { close(descriptor) }
+  var status = stat()
+  guard fstat(descriptor, &status) == 0 else { throw TestSupportError("fstat", path, errno: errno) }
   var bytes: [UInt8] = []
-  var buffer = [UInt8](repeating: 0, count: 256 * 1024)
+  // One more than a small file has, so that the second call finds its end.
+  var buffer = [UInt8](repeating: 0, count: min(max(Int(status.st_size), 4095) + 1, 256 * 1024))
   while true {
     let count = restarting { read(descriptor, &buffer, buffer.count) }
     guard count >= 0 else { throw TestSupportError("read", path, errno: errno) }

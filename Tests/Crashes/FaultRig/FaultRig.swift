@@ -7,11 +7,16 @@ internal import SystemPackage
 /// `FaultRig SPOOL record=FILE [fault=PLAN,...] [checkpoint=BYTES] [journal=BYTES] [directory=DIR] [jobs=N]
 /// [connections=N] [probation=MILLISECONDS] [replace=unknown] [stop=data] [watch=yes]`:
 /// a worker as `spoolrun --once` is one, with the seam of its system calls recorded and, by plan, broken.
-/// Its exit status is that of spoolrun(1).
+/// Its exit status is that of spoolrun(1). `FaultRig serve`: see ``ForkServer``.
 @main
 struct FaultRig {
   static func main() {
-    let arguments = CommandLine.arguments.dropFirst()
+    let arguments = Array(CommandLine.arguments.dropFirst())
+    if arguments == ["serve"] { ForkServer.serve(run) }
+    exit(run(arguments))
+  }
+
+  private static func run(_ arguments: [String]) -> Int32 {
     var options: [String: String] = [:]
     for argument in arguments.dropFirst() {
       let parts = argument.split(separator: "=", maxSplits: 1).map(String.init)
@@ -20,12 +25,12 @@ struct FaultRig {
     guard let location = arguments.first, let path = options["record"],
       let recorder = CallRecorder(path, spool: location)
     else {
-      exit(64)
+      return 64
     }
-    guard let plans = options["fault"].map({ FaultPlan.list($0) }) ?? [] else { exit(64) }
+    guard let plans = options["fault"].map({ FaultPlan.list($0) }) ?? [] else { return 64 }
     let hook = FaultHook(
       recorder, plans: plans, lacksNoReplace: options["replace"] == "unknown", stopsAtData: options["stop"] == "data")
-    exit(work(location, options, System(hook: hook)))
+    return work(location, options, System(hook: hook))
   }
 
   /// What `Run` does.

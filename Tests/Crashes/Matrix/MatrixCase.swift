@@ -25,9 +25,11 @@ struct MatrixCase {
   var usualRounds: Int?
 
   private static let maximumRounds = 8
+  private static let rigs = Result { ForkServers([try productPath("FaultRig"), "serve"]) }
 
   func play() async throws -> Outcome {
-    let world = try World(onOtherFileSystem: scenario.isOnOtherFileSystem)
+    let world = try await World(
+      isInMemory: Need.otherFileSystem.isMet(), onOtherFileSystem: scenario.isOnOtherFileSystem)
     let server = try ScriptedServer { request, reply in
       world.note(request)
       try scenario.answer(world, request, reply)
@@ -94,13 +96,14 @@ struct MatrixCase {
       }
       arguments.append("fault=\(plans.joined(separator: ","))")
     }
-    let rig = try productPath("FaultRig")
-    let workers = try (0..<(outcome.rounds == 1 ? scenario.workers : 1)).map { index in
-      try RunningCommand([rig] + (index == 0 ? arguments : clean))
+    let count = outcome.rounds == 1 ? scenario.workers : 1
+    return try await withThrowingTaskGroup(of: CommandResult.self) { group in
+      for index in 0..<count {
+        let arguments = index == 0 ? arguments : clean
+        group.addTask { try await Self.rigs.get().run(arguments, outputPath: world.outside("output.\(index)")) }
+      }
+      return try await group.reduce(into: []) { $0.append($1) }
     }
-    var results: [CommandResult] = []
-    for worker in workers { results.append(try await worker.result()) }
-    return results
   }
 
   /// - Parameter pending: the faults that may have struck it.

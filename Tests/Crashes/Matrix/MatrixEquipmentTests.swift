@@ -126,7 +126,7 @@ struct MatrixEquipmentTests {
     "left claim", "stray payload", "left temporary",
   ])
   func spoolsThatAreWrong(_ damage: String) throws {
-    let world = try World(onOtherFileSystem: false)
+    let world = try World(isInMemory: false, onOtherFileSystem: false)
     let spool = world.spool
     let version = Version.current
     let receipt = """
@@ -160,7 +160,7 @@ struct MatrixEquipmentTests {
 
   /// What a case says of requests after a kill: data is fetched once.
   @Test func dataThatIsForgotten() throws {
-    let world = try World(onOtherFileSystem: false)
+    let world = try World(isInMemory: false, onOtherFileSystem: false)
     try world.addHalf(of: .current)
     let waiting = try #require(try JobFile.all(in: world.spool).first)
     #expect(try waiting.expectation(in: world.spool) == .from(Version.half))

@@ -18,24 +18,44 @@ struct MatrixTests {
   /// A commit is cut after `verified:`, and the data's fsync fails for whoever goes on with it: what was verified is
   /// not published from that inode.
   @Test(.timeLimit(.minutes(120))) func theFsyncOfACutCommitFails() async throws {
-    let scenario = try #require(Scenario.all.first { $0.name == "fresh" })
     var faults: [Fault] = []
-    /// Strikes the first call that `isWanted` after those that were struck already.
-    func strike(_ fault: Fault, _ isWanted: (CallEvent) -> Bool) async throws {
-      let events = try await MatrixCase(scenario: scenario, faults: faults).play().events
-      let struck = events.lastIndex { $0.phase == .struck } ?? -1
-      let call = try #require(
-        events.indices.first { $0 > struck && events[$0].phase == .begun && isWanted(events[$0]) })
-      faults.append(fault.at(fault.counted.count(in: Array(events[...call]))))
-    }
-    try await strike(Fault(action: "kill-before", counted: .state)) { $0.kind == "link" }
-    try await strike(Fault(action: "fail", counted: .state, argument: "ENOSPC")) {
+    try await strike(&faults, Fault(action: "kill-before", counted: .state)) { $0.kind == "link" }
+    try await strike(&faults, Fault(action: "fail", counted: .state, argument: "ENOSPC")) {
       $0.isSync && $0.path == "partial/a.part"
     }
-    let outcome = try await MatrixCase(scenario: scenario, faults: faults).play()
+    let outcome = try await MatrixCase(scenario: try Self.fresh, faults: faults).play()
     #expect(outcome.problems == [])
     let failed = try #require(outcome.strikes[1])
     let published = try #require(outcome.events.last { $0.phase == .begun && $0.kind == "link" })
     #expect(published.target == "a.bin" && published.inode != failed.inode)
+  }
+
+  /// The receipt's fsync fails, with all that the worker does after it. The next worker's disk is full, so that it can
+  /// neither copy the job nor note its doubt.
+  @Test(.timeLimit(.minutes(120))) func theFsyncOfAReceiptFailsAndTheDiskIsFull() async throws {
+    var faults: [Fault] = []
+    let events = try await MatrixCase(scenario: try Self.fresh, faults: []).play().events
+    let receipt = try #require(
+      events.lastIndex { $0.phase == .begun && $0.isSync && $0.path.hasPrefix("cur/a:") })
+    let fault = Fault(action: "fail-from", counted: .any, argument: "ESTALE")
+    faults.append(fault.at(fault.counted.count(in: Array(events[...receipt]))))
+    try await strike(&faults, Fault(action: "fail-from", counted: .room, argument: "EDQUOT")) {
+      $0.kind == "create" && $0.path.hasPrefix("tmp/a:")
+    }
+    let outcome = try await MatrixCase(scenario: try Self.fresh, faults: faults).play()
+    #expect(outcome.problems == [])
+    #expect(outcome.strikes.count == 2)
+  }
+
+  private static var fresh: Scenario {
+    get throws { try #require(Scenario.all.first { $0.name == "fresh" }) }
+  }
+
+  /// Adds a fault that strikes the first call which `isWanted`, after those that the others strike.
+  private func strike(_ faults: inout [Fault], _ fault: Fault, _ isWanted: (CallEvent) -> Bool) async throws {
+    let events = try await MatrixCase(scenario: try Self.fresh, faults: faults).play().events
+    let struck = events.lastIndex { $0.phase == .struck } ?? -1
+    let call = try #require(events.indices.first { $0 > struck && events[$0].phase == .begun && isWanted(events[$0]) })
+    faults.append(fault.at(fault.counted.count(in: Array(events[...call]))))
   }
 }
