@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
+#include <sys/vfs.h>
 #include <time.h>
 
 static int argument_count;
@@ -47,6 +48,17 @@ int spoolrun_rename_exchange(int directory, const char *one, const char *other) 
 int spoolrun_probe_read_lease(int descriptor) {
   if (fcntl(descriptor, F_SETLEASE, F_RDLCK) < 0) return -1;
   return fcntl(descriptor, F_SETLEASE, F_UNLCK);
+}
+
+int spoolrun_file_system_type(int descriptor, uint32_t *type) {
+  struct statfs status;
+  if (fstatfs(descriptor, &status) < 0) return -1;
+  *type = (uint32_t)status.f_type;
+  return 0;
+}
+
+int spoolrun_open_unnamed(int directory, const char *path) {
+  return openat(directory, path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
 int spoolrun_touch(int descriptor) { return futimens(descriptor, NULL); }

@@ -16,11 +16,18 @@ package final class Spool: Sendable {
   /// The descriptor of ``directory``.
   let root: Int32
   private let device: UInt64
+  /// The file system that it is on.
+  package let kind: FileSystemKind
 
   /// Opens the spool at `location`.
+  /// - Parameter kind: the type of its file system; nil to ask the kernel.
   /// - Throws: ``SpoolError``: ENOENT where there is none, ENOTDIR where it is something else or lacks one of its
   ///   directories.
-  package init(_ location: String, owner: WorkerID, boot: String, system: System = System()) throws(SpoolError) {
+  package init(
+    _ location: String, owner: WorkerID, boot: String, system: System = System(), kind: FileSystemKind? = nil
+  )
+    throws(SpoolError)
+  {
     self.location = location
     self.owner = owner
     self.boot = boot
@@ -28,6 +35,7 @@ package final class Spool: Sendable {
     directory = try system.open(AT_FDCWD, Path(location), O_RDONLY | O_DIRECTORY).shared()
     root = directory.number
     device = try directory.status().device
+    self.kind = if let kind { kind } else { FileSystemKind(type: try directory.fileSystemType()) }
     for directory in Directory.allCases where directory != .files && !directory.isOptional {
       do throws(SpoolError) {
         guard try system.status(root, Path(directory)).isDirectory else {

@@ -21,5 +21,7 @@ struct Init: ParsableCommand {
       Terminal.error("\(escaped(location)) cannot be created: \(error)\(hint)")
       throw ExitStatus.cannotCreate.code
     }
+    let traits = try Fitness.traits(for: SpoolOpening.open(location, for: .changing), isVerbose: true)
+    for limit in traits?.limits ?? [] { Terminal.error("\(escaped(location)): \(limit)") }
   }
 }

@@ -176,7 +176,8 @@ struct Run: ParsableCommand {
   /// - Returns: the spool that has replaced this one meanwhile, or nil.
   /// - Throws: the exit status, after a message, if the worker cannot start.
   private func run(_ spool: Spool, _ signals: Int32, _ total: inout RunSummary) throws -> Spool? {
-    let options = try workerOptions(spool)
+    var options = try workerOptions(spool)
+    options.fileSystem = try Fitness.traits(for: spool, isVerbose: verbose)
     let limit = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))
     guard limit >= options.descriptors else {
       Terminal.error(
@@ -191,7 +192,7 @@ struct Run: ParsableCommand {
       if let bars { bars.print(line) } else { Terminal.log(line) }
     }
     let outcome = WorkerLoop.run {
-      () async -> Result<(summary: RunSummary, successor: Spool?), StartProblem> in
+      [options] () async -> Result<(summary: RunSummary, successor: Spool?), StartProblem> in
       let worker: Worker
       do throws(OutputRootProblem) {
         worker = try Worker(spool, options) { printer.print($0) }

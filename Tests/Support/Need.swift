@@ -19,6 +19,10 @@ package struct Need: Sendable {
   package static let mounts = Need(
     name: "root, and a mount namespace",
     trial: #"test "$(id -u)" = 0; unshare --mount sh -euc 'mount -t tmpfs none .; mount --bind . .'"#)
+  /// ``BindMount``.
+  package static let bindfs = Need(
+    name: "root, a mount namespace, /dev/fuse, and bindfs, which scripts/setup installs",
+    trial: #"test "$(id -u)" = 0; mkdir a b; : >a/x; unshare --mount sh -euc 'bindfs a b; test -e b/x; umount b'"#)
   /// A network namespace of its own, and to make links there.
   package static let networks = Need(
     name: "root, and a network namespace",

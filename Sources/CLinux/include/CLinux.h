@@ -34,6 +34,12 @@ int spoolrun_rename_exchange(int directory, const char *one, const char *other);
 /// fcntl(2) F_SETLEASE with F_RDLCK, released at once: 0 if no process has the file open for writing.
 int spoolrun_probe_read_lease(int descriptor);
 
+/// fstatfs(2): stores the number of the file system's type (statfs(2), f_type) in *type. 0, or -1 with errno.
+int spoolrun_file_system_type(int descriptor, uint32_t *type);
+
+/// openat(2) with O_TMPFILE: a file without a name in the directory `path`. The descriptor, or -1 with errno.
+int spoolrun_open_unnamed(int directory, const char *path);
+
 /// utimensat(2) with UTIME_NOW for both times of an open file: the file system's clock, not this host's.
 int spoolrun_touch(int descriptor);
 

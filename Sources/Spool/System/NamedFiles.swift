@@ -19,6 +19,14 @@ extension System {
     return OwnedFile(Int32(number), path, self)
   }
 
+  /// openat(2) with O_TMPFILE: a file without a name in `directory`.
+  func openUnnamed(_ at: Int32, _ directory: Path) throws(SpoolError) -> OwnedFile {
+    let number = try call(.create, directory.display) { _ in
+      directory.withCString { Int(spoolrun_open_unnamed(at, $0)) }
+    }
+    return OwnedFile(Int32(number), directory, self)
+  }
+
   /// openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS.
   func openBeneath(_ at: Int32, _ path: Path, _ flags: Int32) throws(SpoolError) -> OwnedFile {
     let number = try call(.open, path.display) { _ in

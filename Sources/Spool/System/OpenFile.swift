@@ -144,6 +144,13 @@ extension OpenFile where Self: ~Copyable {
 
   // MARK: the file system
 
+  /// fstatfs(2), f_type.
+  func fileSystemType() throws(SpoolError) -> UInt32 {
+    var type: UInt32 = 0
+    try system.call(.statvfs, path.display) { _ in Int(spoolrun_file_system_type(number, &type)) }
+    return type
+  }
+
   /// fstatvfs(3): bytes that this user can still write; nil if the file system does not tell.
   func freeSpace() throws(SpoolError) -> UInt64? {
     var status = statvfs()

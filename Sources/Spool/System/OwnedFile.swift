@@ -44,8 +44,15 @@ struct OwnedFile: OpenFile, ~Copyable, Sendable {
   var number: Int32 { descriptor.number }
 
   /// flock(2) LOCK_EX | LOCK_NB: false if another open file has the lock. It is released when the file is closed.
+  ///
+  /// NFS gives an exclusive lock only by a descriptor that is open for writing (EBADF). By another one the lock is
+  /// shared, which excludes all that can write.
   mutating func lock() throws(SpoolError) -> Bool {
-    guard try tryLock() else { return false }
+    do throws(SpoolError) {
+      guard try tryLock() else { return false }
+    } catch  where error.errno == .badFileDescriptor {
+      return try lockShared()
+    }
     descriptor.isLocked = true
     return true
   }

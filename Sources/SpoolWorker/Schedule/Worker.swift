@@ -44,7 +44,7 @@ package final class Worker {
   /// readable.
   /// - Parameter stopSignals: a signalfd(2); negative for none.
   package func runOnce(stopSignals: Int32 = -1) async -> RunSummary {
-    sweep()
+    prepare()
     var obstacle: Admission.Obstacle?
     await run(stopSignals: stopSignals, survivesErrors: false) { () throws(SpoolError) in
       let now = LoopExecutor.milliseconds()
@@ -156,7 +156,7 @@ package final class Worker {
     for attempt in dispatcher.attempts { attempt.stop(.shutdown) }
   }
 
-  func sweep() { StartSweep(spool, log: environment.log).run() }
+  func prepare() { StartSweep(spool, environment.options.fileSystem, log: environment.log).run() }
 
   /// Reads `defaults` again.
   func readDefaults() {

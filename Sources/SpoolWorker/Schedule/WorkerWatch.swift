@@ -15,7 +15,7 @@ extension Worker {
     admission.stays = true
     // Checked at the start, so that a missing libcurl is reported before the first job arrives.
     guard dispatcher.loadLibcurl() else { return account.summary }
-    sweep()
+    prepare()
     let watch = try SpoolWatch(spool)
     let links = NetworkWatch()
     WorkerLoop.executor.watched = [watch.descriptor] + (links.map { [$0.descriptor] } ?? [])

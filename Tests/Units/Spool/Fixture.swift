@@ -10,9 +10,10 @@ struct Fixture {
   let files: TemporarySpool
   let spool: Spool
 
-  init(host: String = "alpha", hook: (any CallHook)? = nil) throws {
+  /// - Parameter kind: the type of the spool's file system; nil for what it is.
+  init(host: String = "alpha", hook: (any CallHook)? = nil, kind: FileSystemKind? = nil) throws {
     files = try TemporarySpool()
-    spool = try Fixture.open(files, host: host, tag: 1, hook: hook)
+    spool = try Fixture.open(files, host: host, tag: 1, hook: hook, kind: kind)
   }
 
   /// The same spool as another worker opens it.
@@ -20,9 +21,12 @@ struct Fixture {
     try Fixture.open(files, host: host, tag: 2, hook: hook)
   }
 
-  private static func open(_ files: TemporarySpool, host: String, tag: UInt32, hook: (any CallHook)?) throws -> Spool {
+  private static func open(
+    _ files: TemporarySpool, host: String, tag: UInt32, hook: (any CallHook)?, kind: FileSystemKind? = nil
+  ) throws -> Spool {
     try Spool(
-      files.root, owner: WorkerID(host: host, process: 42, tag: tag), boot: "boot-1", system: System(hook: hook))
+      files.root, owner: WorkerID(host: host, process: 42, tag: tag), boot: "boot-1", system: System(hook: hook),
+      kind: kind)
   }
 
   /// Claims a job from `new`, `partial` or `cur`, with the real time unless told otherwise.

@@ -25,6 +25,26 @@ import Testing
     #expect(try fixture.outcome("a").label == "claimed")
   }
 
+  /// NFS gives an exclusive lock only by a descriptor that is open for writing (flock(2)).
+  @Test(arguments: ["new", "partial"])
+  func exclusiveLocksThatNeedAWriter(state: String) throws {
+    let fixture = try Fixture(hook: Probe.once(.lock, "\(state)/a") { .fail(.badFileDescriptor) })
+    try writeFile(fixture.files.path("\(state)/a"), text)
+    try setModificationTime(fixture.files.path("\(state)/a"), secondsFromNow: -100)
+    #expect(try fixture.outcome("a", from: state == "new" ? .new : .partial).label == "claimed")
+  }
+
+  /// The shared lock that is taken instead is seen by whoever wants the file for itself.
+  @Test func aSharedLockExcludesAsWell() throws {
+    let fixture = try Fixture(hook: Probe.once(.lock, "new/a") { .fail(.badFileDescriptor) })
+    try writeFile(fixture.files.path("new/a"), text)
+    let other = open(fixture.files.path("new/a"), O_RDONLY | O_CLOEXEC)
+    defer { close(other) }
+    try #require(flock(other, LOCK_EX | LOCK_NB) == 0)
+    #expect(try fixture.outcome("a").label == "unfinished")
+    #expect(fixture.files.places(of: "a") == ["new/a"])
+  }
+
   @Test func aReaderDoesNot() throws {
     let fixture = try Fixture()
     try writeFile(fixture.files.path("new/a"), text)

@@ -1,0 +1,133 @@
+package import SystemPackage
+
+/// What the file system of a spool can do, as far as the protocol depends on it. ``Spool/tryFileSystem()`` finds it out.
+package struct FileSystemTraits: Sendable, Equatable {
+  /// flock(2) on two descriptors of one file.
+  package enum Locks: Sendable, Equatable {
+    /// A lock excludes others.
+    case exclude
+    /// The same, but an exclusive lock needs a descriptor that is open for writing, as on NFS.
+    case excludeWriters
+    /// A lock succeeds although another descriptor has it.
+    case ineffective
+    /// There are none.
+    case missing(Errno)
+  }
+
+  /// F_SETLEASE (fcntl(2)) on a file that this process has open for writing.
+  package enum Leases: Sendable, Equatable {
+    /// It says that the file is being written.
+    case showWriters
+    /// It succeeds nevertheless.
+    case blind
+    /// There are none.
+    case missing
+  }
+
+  /// Its type, and so what its answers are worth.
+  package let kind: FileSystemKind
+  /// Its type as proc_pid_mountinfo(5) has it, such as `fuse.bindfs`.
+  package let type: String
+  /// Whether names may contain a colon, as those of claims do.
+  package var takesColons = true
+  package var locks = Locks.exclude
+  package var leases = Leases.showWriters
+  /// RENAME_NOREPLACE; see renameat2(2).
+  package var renamesWithoutReplacing = true
+  /// RENAME_EXCHANGE.
+  package var exchangesNames = true
+  /// link(2).
+  package var links = true
+  /// O_TMPFILE; see open(2).
+  package var unnamedFiles = true
+  /// Seconds by which the clock that sets the times of files is ahead of this host's.
+  package var clockOffset: Int64 = 0
+  /// Seconds by which the time of a file that was touched is ahead of the one that it got when it was made: on some
+  /// file systems one is the server's and the other the client's.
+  package var touchOffset: Int64 = 0
+
+  package init(kind: FileSystemKind, type: String) {
+    self.kind = kind
+    self.type = type
+  }
+
+  /// Whether a lease that is granted proves that nobody writes the file.
+  package var showsWriters: Bool { leases == .showWriters && kind.leaseShowsAllWriters }
+}
+
+/// Whether workers can use a file system.
+extension FileSystemTraits {
+  /// Why no worker can use it, each with what to do; empty if workers can.
+  package var obstacles: [String] {
+    let elsewhere = "make the spool on another file system"
+    if !takesColons { return ["names cannot contain a colon, which the names of claims do: \(elsewhere)"] }
+    var found: [String] = []
+    switch locks {
+    case .exclude, .excludeWriters: break
+    case .ineffective:
+      found.append("a second lock of the same file succeeds, so two workers could run one job: \(elsewhere)")
+    case .missing(let errno):
+      found.append("files cannot be locked (flock: \(errno)): mount it with locks, or \(elsewhere)")
+    }
+    if !renamesWithoutReplacing, !links {
+      found.append("a file cannot be moved without replacing another one: \(elsewhere)")
+    }
+    return found
+  }
+
+  /// What workers do differently there, in plain words; empty if nothing.
+  package var limits: [String] {
+    var found: [String] = []
+    if !showsWriters {
+      let settling = Spool.settlingTime
+      found.append(
+        "nobody can see whether a program still writes a file: a dropped job starts when it has not changed for"
+          + " \(settling) s")
+    }
+    if !kind.isLocal {
+      found.append("changes by others are not reported: the spool is read again every few seconds (--rescan)")
+    }
+    if clockOffset != 0 {
+      let side = clockOffset > 0 ? "ahead of" : "behind"
+      found.append(
+        "its clock is \(clockOffset.magnitude) s \(side) this host's: its clock counts for the times of jobs")
+    }
+    if touchOffset != 0 {
+      found.append(
+        "the times of files come from two clocks, \(touchOffset.magnitude) s apart: set the clocks of all hosts by NTP")
+    }
+    return found
+  }
+
+  /// What was found, one line each.
+  package var lines: [(name: String, value: String)] {
+    [
+      ("locks", lockText), ("writers", writerText),
+      ("moves", renamesWithoutReplacing ? "never replace a file" : "never replace a file, by link and unlink"),
+      ("exchange", exchangesNames ? "two files can exchange their names" : "two files cannot exchange their names"),
+      ("unnamed files", unnamedFiles ? "can be made" : "cannot be made"),
+      (
+        "clock",
+        clockOffset == 0 ? "the same as this host's" : "\(clockOffset > 0 ? "+" : "")\(clockOffset) s from this host's"
+      ),
+      ("changes", kind.isLocal ? "all are reported (inotify)" : "those by others are not reported"),
+    ]
+  }
+
+  private var lockText: String {
+    switch locks {
+    case .exclude: "exclude others"
+    case .excludeWriters: "exclude others; an exclusive lock needs a file that is open for writing"
+    case .ineffective: "exclude nobody"
+    case .missing(let errno): "do not work (\(errno))"
+    }
+  }
+
+  private var writerText: String {
+    switch leases {
+    case .showWriters: showsWriters ? "all are seen (leases)" : "those by other ways to the file are not seen"
+    case .blind: "are not seen, although leases are granted"
+    case .missing: "are not seen: there are no leases"
+    }
+  }
+}

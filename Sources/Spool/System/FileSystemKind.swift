@@ -1,0 +1,59 @@
+/// The type of a file system (statfs(2), f_type), and which answers of the kernel can be believed there.
+package struct FileSystemKind: Sendable, Equatable {
+  /// Who can change its files.
+  package enum Sharing: Sendable {
+    /// Only processes under this kernel.
+    case local
+    /// Other hosts too.
+    case network
+    /// Also the program that serves it (fuse(4)), on behalf of another host or of another directory.
+    case program
+    /// The type is not known, so anybody.
+    case unknown
+  }
+
+  /// As mount(8) calls it.
+  package let name: String
+  /// Who can change its files.
+  package let sharing: Sharing
+  /// Whether F_SETLEASE (fcntl(2)) fails while anybody has the file open for writing, and not only a process under this
+  /// kernel.
+  package let leaseShowsAllWriters: Bool
+
+  package init(name: String, sharing: Sharing, leaseShowsAllWriters: Bool? = nil) {
+    self.name = name
+    self.sharing = sharing
+    self.leaseShowsAllWriters = leaseShowsAllWriters ?? (sharing == .local)
+  }
+
+  /// Whether all changes go through this kernel. Then inotify(7) reports them all, the number of a file's names is
+  /// right, and this host's clock sets the times of files.
+  package var isLocal: Bool { sharing == .local }
+
+  /// - Parameter type: f_type of statfs(2).
+  package init(type: UInt32) {
+    self = Self.known[type] ?? FileSystemKind(name: "type 0x\(String(type, radix: 16))", sharing: .unknown)
+  }
+
+  static let fuse = FileSystemKind(name: "fuse", sharing: .program)
+
+  /// linux/magic.h, and the file systems' own sources.
+  private static let known: [UInt32: FileSystemKind] = [
+    0xEF53: local("ext4"), 0x5846_5342: local("xfs"), 0x9123_683E: local("btrfs"), 0x0102_1994: local("tmpfs"),
+    0x8584_58F6: local("ramfs"), 0x794C_7630: local("overlay"), 0xF2F5_2010: local("f2fs"),
+    0x2FC1_2FC1: local("zfs"), 0xCA45_1A4E: local("bcachefs"), 0x3153_464A: local("jfs"),
+    0x5265_4973: local("reiserfs"), 0x3434: local("nilfs2"), 0x2405_1905: local("ubifs"), 0x4D44: local("vfat"),
+    0x2011_BAB0: local("exfat"), 0x7366_746E: local("ntfs3"), 0x482B: local("hfsplus"), 0xF15F: local("ecryptfs"),
+    // The server gives a delegation only if no client has the file open for writing (RFC 8881, section 10.4).
+    0x6969: FileSystemKind(name: "nfs", sharing: .network, leaseShowsAllWriters: true),
+    0x00C3_6400: network("ceph"), 0xFE53_4D42: network("smb3"), 0xFF53_4D42: network("cifs"),
+    0x0BD0_0BD0: network("lustre"), 0x0102_1997: network("9p"), 0x5346_414F: network("afs"),
+    0x7461_636F: network("ocfs2"), 0x0116_1970: network("gfs2"), 0x4750_4653: network("gpfs"),
+    0x1983_0326: network("beegfs"), 0x2003_0528: network("orangefs"),
+    // MooseFS, GlusterFS, SSHFS, bindfs, virtiofs and many others.
+    0x6573_5546: fuse,
+  ]
+
+  private static func local(_ name: String) -> FileSystemKind { FileSystemKind(name: name, sharing: .local) }
+  private static func network(_ name: String) -> FileSystemKind { FileSystemKind(name: name, sharing: .network) }
+}

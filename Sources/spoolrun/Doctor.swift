@@ -1,0 +1,83 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Spool
+
+struct Doctor: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Tries whether workers can use the file system of a spool.",
+    discussion: """
+      Prints what the file system can do, and whether it is fit, fit with limits, or unfit. Harmless to workers that \
+      run. With --peer, also tries what another mount of the same spool shows, as another host would have it.
+      """)
+
+  @Option(
+    name: .long,
+    help: ArgumentHelp("The same spool on another mount, to try the two together.", valueName: "dir"),
+    completion: .directory)
+  var peer: String?
+
+  @OptionGroup var spool: SpoolArgument
+
+  func run() throws {
+    umask(0o077)
+    let spool = try self.spool.open()
+    let traits: FileSystemTraits
+    do throws(SpoolError) { traits = try spool.tryFileSystem() } catch {
+      Terminal.error("\(escaped(spool.location)): its file system cannot be tried: \(error)")
+      throw ExitStatus(error).code
+    }
+    Terminal.print("\(escaped(spool.location)): \(traits.type)")
+    Self.print(traits.lines)
+    var fitness = Fitness(limits: traits.limits, obstacles: traits.obstacles)
+    if let peer, fitness.obstacles.isEmpty {
+      let other = try SpoolOpening.open(peer, for: .reading)
+      let found: PeerTraits
+      do throws(SpoolError) { found = try spool.tryPeer(other) } catch {
+        Terminal.error("\(escaped(peer)): cannot be tried: \(error)")
+        throw ExitStatus(error).code
+      }
+      Terminal.print("\(escaped(peer)):")
+      Self.print(found.lines)
+      fitness.limits += found.limits
+      fitness.obstacles += found.obstacles
+    }
+    for line in fitness.lines { Terminal.print(line) }
+    if !fitness.obstacles.isEmpty { throw ExitStatus.configuration.code }
+  }
+
+  private static func print(_ lines: [(name: String, value: String)]) {
+    for line in lines {
+      Terminal.print("  \(line.name)\(String(repeating: " ", count: max(1, 16 - line.name.count)))\(line.value)")
+    }
+  }
+}
+
+/// Whether workers can use a spool where it is.
+struct Fitness {
+  var limits: [String]
+  var obstacles: [String]
+
+  var lines: [String] {
+    if !obstacles.isEmpty { return ["unfit:"] + obstacles.map { "  \($0)" } }
+    return limits.isEmpty ? ["fit"] : ["fit with limits:"] + limits.map { "  \($0)" }
+  }
+
+  /// What a worker that starts there finds out. A file system that cannot be tried now, such as a full one, is not
+  /// unfit: the worker reports what keeps its jobs from running.
+  /// - Parameter isVerbose: whether to say that it cannot be tried.
+  /// - Throws: the exit status, after a message, where it is unfit.
+  static func traits(for spool: Spool, isVerbose: Bool) throws -> FileSystemTraits? {
+    let traits: FileSystemTraits
+    do throws(SpoolError) { traits = try spool.tryFileSystem() } catch {
+      if isVerbose { Terminal.error("\(escaped(spool.location)): its file system cannot be tried: \(error)") }
+      return nil
+    }
+    guard traits.obstacles.isEmpty else {
+      Terminal.error(
+        "\(escaped(spool.location)) is on a file system (\(traits.type)) that is unfit: "
+          + traits.obstacles.joined(separator: "; ") + "; see `spoolrun doctor`")
+      throw ExitStatus.configuration.code
+    }
+    return traits
+  }
+}
