@@ -69,8 +69,12 @@ struct EventPrinter: Sendable {
 
   /// Why a run ends while jobs are left.
   private func waiting(_ fields: Fields) -> String {
-    let jobs = fields["jobs"].map { $0 == "1" ? "1 job waits" : "\($0) jobs wait" } ?? "jobs wait"
+    let jobs =
+      (fields["jobs"] ?? fields["unsettled"]).map { $0 == "1" ? "1 job waits" : "\($0) jobs wait" } ?? "jobs wait"
     var reasons: [String] = []
+    if let count = fields["unsettled"] {
+      reasons.append("\(count) changed a moment ago and may still be written (\(Spool.settlingTime) s)")
+    }
     if let gate = fields["gate"] { reasons.append(gate) }
     if let proxy = fields["proxy"] { reasons.append(proxy) }
     if let problem = fields["output-root"] { reasons.append("no output root: \(problem)") }

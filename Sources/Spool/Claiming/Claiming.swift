@@ -98,11 +98,13 @@ extension Spool {
     let source: Path
     /// Whether `source` is the claim's name already.
     let isNamed: Bool
+    /// Its dropper may still write to it, unseen.
+    let mayBeWritten: Bool
     /// A `requeued:` line was added that the text does not have.
     var isRequeueNoted = false
 
     /// Whether this worker alone can change the file.
-    var isOurs: Bool { isWritable && status.owner == geteuid() && status.links == 1 }
+    var isOurs: Bool { isWritable && !mayBeWritten && status.owner == geteuid() && status.links == 1 }
   }
 
   /// - Parameter isNamed: `source` is the claim's name already.
@@ -147,7 +149,7 @@ extension Spool {
     }
     return Candidate(
       job: job, file: file, status: status, found: status, isWritable: isWritable, origin: origin, source: source,
-      isNamed: isNamed)
+      isNamed: isNamed, mayBeWritten: origin.isDroppedInto && !kind.leaseShowsAllWriters)
   }
 
   /// Gives the job a name that no older job has, and renames it to the claim's name.

@@ -75,6 +75,8 @@ extension Spool {
     }
     do throws(SpoolError) {
       try file.probeLease()
+      // It says nothing of another host's writers.
+      if isYoung, !kind.leaseShowsAllWriters, try !saysComplete(file) { return .unsettled }
     } catch  where error.errno == .resourceTemporarilyUnavailable {
       return .inUse
     } catch {

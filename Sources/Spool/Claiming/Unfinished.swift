@@ -4,6 +4,9 @@ package enum Unfinished: Sendable {
   case inUse
   /// It has changed a moment ago, and the kernel does not say who has it open.
   case young
+  /// It has changed a moment ago, and on this file system nobody can see who has it open: see
+  /// ``FileSystemKind/leaseShowsAllWriters``.
+  case unsettled
   /// It has changed a moment ago, and is empty.
   case empty
   /// It has changed a moment ago, and its last line has no newline. Nobody has it open for writing, as far as the
@@ -14,6 +17,8 @@ package enum Unfinished: Sendable {
   package var reason: String {
     switch self {
     case .inUse: "a process has it open for writing"
+    case .unsettled:
+      "it changed less than \(Spool.settlingTime) s ago, and this file system does not show who still writes it"
     case .young: "it changed less than \(Spool.settlingTime) s ago"
     case .empty: "it is empty"
     case .lacksNewline:

@@ -43,7 +43,7 @@ extension Spool {
     let file = try system.create(
       root, temporary(name.fileName), O_WRONLY | O_EXCL | O_NOFOLLOW, mode: isForeign ? 0o640 : 0o600)
     do throws(SpoolError) {
-      try file.write(text, at: 0)
+      try file.write(finished(text), at: 0)
     } catch {
       try? system.unlink(root, file.path)
       throw error

@@ -9,7 +9,11 @@ extension Spool {
   /// - Throws: ``SpoolError``: ENOENT if it has moved since it was seen, EEXIST if another job has its name.
   package func requeue(_ place: JobPlace, as job: JobName, asking request: String? = nil) throws(SpoolError) {
     let paused = try pause(place, as: job)
-    if let request { try replaceText(of: paused) { Array(request.utf8) + JobText.journalLines(of: $0) } }
+    if let request {
+      try replaceText(of: paused) { finished(Array(request.utf8) + JobText.journalLines(of: $0)) }
+    } else if !kind.leaseShowsAllWriters {
+      try replaceText(of: paused) { finished($0) }
+    }
     try moveNoReplace(paused.path, Path(.new, job.fileName))
   }
 

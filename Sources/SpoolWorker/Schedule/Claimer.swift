@@ -61,6 +61,7 @@ struct Claimer {
     case .notDue(let due): return .due(at: due)
     case .unfinished(let why):
       // A missing newline is a warning, because the dropper seems to have finished. Once, not at each look.
+      if why == .unsettled { account.noteUnsettled(candidate.name, in: candidate.origin) }
       let isNews = why == .lacksNewline && account.noteNewlineMissing(candidate.name)
       log(
         Event(

@@ -12,6 +12,8 @@ final class RunAccount {
   private var barred: Set<FileName> = []
   /// Unfinished files whose missing newline has been reported already.
   private var newlineMissing: Set<FileName> = []
+  /// Dropped files that were left because they may still be written, and where they are.
+  private var unsettled: [FileName: Directory] = [:]
   /// After this many, all are reported again. This bounds the memory, because other users can create any number of such
   /// files.
   private static let mostBarred = 1000
@@ -30,6 +32,17 @@ final class RunAccount {
   func noteNewlineMissing(_ name: FileName) -> Bool {
     if newlineMissing.count >= Self.mostBarred { newlineMissing = [] }
     return newlineMissing.insert(name).inserted
+  }
+
+  /// Counts a dropped file that was left because it may still be written. At most ``mostBarred`` are counted.
+  func noteUnsettled(_ name: FileName, in directory: Directory) {
+    if unsettled.count < Self.mostBarred { unsettled[name] = directory }
+  }
+
+  /// How many of these are still there and were not run since.
+  func recountUnsettled(in spool: Spool) throws(SpoolError) -> Int {
+    for (name, directory) in unsettled where try spool.status(directory, name) == nil { unsettled[name] = nil }
+    return unsettled.count
   }
 
   func noteRejected() { summary.givenUp += 1 }

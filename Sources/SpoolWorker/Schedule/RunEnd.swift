@@ -26,8 +26,9 @@ struct RunEnd {
     do throws(SpoolError) {
       let next = try account.recountWaiting(in: spool)
       let obstacle = try isAnyCandidateLeft() ? obstacle : nil
-      account.summary.waiting = account.waiting.count + (obstacle == nil ? 0 : 1)
-      tell(obstacle, next: next)
+      let unsettled = stays ? 0 : try account.recountUnsettled(in: spool)
+      account.summary.waiting = account.waiting.count + unsettled + (obstacle == nil ? 0 : 1)
+      tell(obstacle, next: next, unsettled: unsettled)
     } catch {
       account.summary.spoolError = error
     }
@@ -42,7 +43,8 @@ struct RunEnd {
     return scheduler.backlog.isEmpty
   }
 
-  private func tell(_ obstacle: Admission.Obstacle?, next: Timestamp?) {
+  /// - Parameter unsettled: how many dropped files were left because they may still be written.
+  private func tell(_ obstacle: Admission.Obstacle?, next: Timestamp?, unsettled: Int) {
     // Jobs that were parked for lack of space, or for a stop, are due at once.
     let isDue = next.map { $0 <= .now() } ?? false
     let kept = environment.space.kept
@@ -58,7 +60,7 @@ struct RunEnd {
       isForSpace = false
       fields = fields.with("output-root", reason)
     }
-    fields = fields.with("proxy", scheduler.slots.proxies.reason)
+    fields = fields.with("proxy", scheduler.slots.proxies.reason).with("unsettled", unsettled > 0 ? unsettled : nil)
     if isForSpace {
       fields = fields.with("needed", scheduler.spaceWait.least).with("free", spool.freeSpace()).with("min-free", kept)
     }

@@ -25,6 +25,45 @@ import Testing
     #expect(try fixture.outcome("a").label == "claimed")
   }
 
+  /// A lease is granted there while another host writes.
+  @Test func whereALeaseIsNotBelievedItHasToSettle() throws {
+    let fixture = try Fixture(kind: .fuse)
+    try writeFile(fixture.files.path("new/a"), text)
+    let status = try #require(fileStatus(fixture.files.path("new/a")))
+    let changed = Int64(status.st_ctim.tv_sec)
+    func outcome(_ seconds: Int64) throws -> ClaimOutcome {
+      try fixture.spool.claim(FileName("a"), from: .new, now: Timestamp(seconds: changed + seconds))
+    }
+    #expect(try outcome(0).label == "unfinished")
+    #expect(try outcome(Spool.settlingTime - 1).label == "unfinished")
+    let claim = try outcome(Spool.settlingTime).claim()
+    // Later still, they write to a file that is nobody's.
+    let late = try #require(fileStatus(fixture.files.path("cur/a:alpha.42.00000001")))
+    #expect(late.st_ino != status.st_ino)
+    #expect(try claim.ownership() == .ours)
+  }
+
+  /// Our own droppers say it; a job that only begins so is no sign.
+  @Test func aJobThatSaysThatItIsComplete() throws {
+    let fixture = try Fixture(kind: .fuse)
+    _ = try fixture.spool.drop("https://host/a\n", as: jobName("a"))
+    #expect(try fixture.text("new/a") == "https://host/a\n# complete\n")
+    #expect(try fixture.outcome("a").label == "claimed")
+    try writeFile(fixture.files.path("new/b"), Array("# complete\nhttps://host/a\n".utf8))
+    #expect(try fixture.outcome("b").label == "unfinished")
+    let local = try Fixture()
+    _ = try local.spool.drop("https://host/a\n", as: jobName("a"))
+    #expect(try local.text("new/a") == "https://host/a\n")
+  }
+
+  @Test func whereALeaseIsNotBelievedAWriterIsStillSeen() throws {
+    let fixture = try Fixture(kind: .fuse)
+    try writeFile(fixture.files.path("new/a"), text)
+    let writer = open(fixture.files.path("new/a"), O_WRONLY | O_CLOEXEC)
+    defer { close(writer) }
+    #expect(try fixture.outcome("a", secondsLater: 100).label == "unfinished")
+  }
+
   /// NFS gives an exclusive lock only by a descriptor that is open for writing (flock(2)).
   @Test(arguments: ["new", "partial"])
   func exclusiveLocksThatNeedAWriter(state: String) throws {

@@ -1,0 +1,56 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// A file system where a lease is granted while another host writes: bindfs, and the directory below for the other
+/// host.
+@Suite struct BlindLeaseTests {
+  private func append(_ text: String, to path: String) throws {
+    let descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
+    defer { close(descriptor) }
+    let bytes = Array(text.utf8)
+    guard write(descriptor, bytes, bytes.count) == bytes.count else { throw TestSupportError("cannot write \(path)") }
+  }
+
+  /// Each half of it would be a valid job.
+  @Test(.enabled("needs bindfs") { try await Need.bindfs.isMet() })
+  func aJobThatAnotherHostWritesSlowly() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    let mount = try await BindMount(spool.root)
+    let worker = try startSpoolrun([mount.path])
+    defer { worker.send(signal: SIGKILL) }
+    let job = spool.path("new/a")
+    let keptOpen = open(job, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+    defer { close(keptOpen) }
+    try append("url: \(server.url("/first"))\n", to: job)
+    for number in 1...3 {
+      try await Task.sleep(for: .seconds(4))
+      #expect(server.requests.isEmpty, "it is still being written")
+      #expect(spool.places(of: "a") == ["new/a"])
+      try append("url: \(server.url("/mirror-\(number)"))\n", to: job)
+    }
+    try await waitUntil("it has settled and ended") { !spool.names("done").isEmpty || !spool.names("failed").isEmpty }
+    #expect(spool.places(of: "a") == ["done/a"])
+    #expect(server.requests.map(\.target) == ["/first"])
+    let text = String(decoding: try readFile(spool.path("done/a")), as: UTF8.self)
+    #expect(text.contains("/mirror-3\nstarted: "), "\(text)")
+    // What is written even later goes nowhere.
+    try #require(write(keptOpen, "XXXX", 4) == 4)
+    #expect(String(decoding: try readFile(spool.path("done/a")), as: UTF8.self) == text)
+    worker.send(signal: SIGTERM)
+    _ = try await worker.result()
+  }
+
+  @Test(.enabled("needs bindfs") { try await Need.bindfs.isMet() })
+  func onceSaysThatItLeftOne() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    let mount = try await BindMount(spool.root)
+    try writeFile(spool.path("new/a"), Array("\(server.url("/a"))\n".utf8))
+    let result = try await spoolrun("--once", "-v", mount.path)
+    #expect(result.status == .exited(75), "\(result)")
+    #expect(result.errors.contains(" waiting unsettled=1\n"), "\(result)")
+    #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
+  }
+}
