@@ -45,6 +45,8 @@ package struct WorkerOptions: Sendable {
   package var probation: Int64 = 600_000
   /// Bytes of a job with its journal above which superseded checkpoints are removed.
   package var longJournal: Int64 = 1 << 20
+  /// Milliseconds between passes over the whole spool while there is no work; nil for what fits the file system.
+  package var rescan: Int64?
   /// What the spool's file system can do, for the log; nil if it was not tried.
   package var fileSystem: FileSystemTraits?
   /// The program that reads the lists of standing orders; nil if its place is not known.

@@ -80,6 +80,8 @@ struct Run: ParsableCommand {
   @Flag(name: .long, help: "Start jobs only while NetworkManager reports that the connection is not metered.")
   var unmeteredOnly = false
 
+  @OptionGroup var sharing: SharingOptions
+
   @Flag(name: .shortAndLong, help: "Log each step.")
   var verbose = false
 
@@ -252,6 +254,7 @@ struct Run: ParsableCommand {
     options.maxSize = try bytes("--max-size", maxSize)
     options.minFree = try bytes("--min-free", minFree) ?? 0
     options.gate = unmeteredOnly ? .unmeteredOnly : gate.map { Gate($0) }
+    sharing.apply(to: &options)
     options.userAgent = "spoolrun/\(Spoolrun.configuration.version)"
     try options.takeDefaults(of: spool, authorities: caFile)
     return options

@@ -25,7 +25,7 @@ func byteCountText(_ bytes: UInt64) -> String {
 }
 
 /// `90`, `90s`, `5m`, `2h` or `7d` in seconds, from 1 s to 365 days.
-func duration(_ text: some StringProtocol) -> Int? {
+package func duration(_ text: some StringProtocol) -> Int? {
   var digits = Substring(text)
   var unit: UInt64 = 1
   if let scale = ["s": UInt64(1), "m": 60, "h": 3600, "d": 86_400][String(digits.suffix(1))] {
@@ -39,7 +39,7 @@ func duration(_ text: some StringProtocol) -> Int? {
 }
 
 /// `seconds` with the largest unit that keeps it exact; ``duration(_:)`` reads it back.
-func durationText(_ seconds: Int) -> String {
+package func durationText(_ seconds: Int) -> String {
   text(UInt64(seconds), [("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)])
 }
 

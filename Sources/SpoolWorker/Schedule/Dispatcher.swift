@@ -33,7 +33,7 @@ final class Dispatcher {
     self.admission = admission
     self.account = account
     self.childStop = childStop
-    scheduler = Scheduler(environment.options.limits)
+    scheduler = Scheduler(environment.options.limits, environment.options.rescan(on: spool.kind))
     lookout = Lookout(spool, environment)
     claimer = Claimer(spool, environment, account)
   }

@@ -26,8 +26,8 @@ struct Scheduler {
     case search(Int)
   }
 
-  /// Milliseconds between passes over the whole spool, whatever inotify reports.
-  static let interval: Int64 = 60_000
+  /// Milliseconds between passes over the whole spool, whatever inotify reports, where it sees all.
+  static let interval = Rescan.standardInterval
 
   private(set) var backlog = PrioritisedBacklog()
   private(set) var slots: Slots
@@ -41,11 +41,15 @@ struct Scheduler {
   private var passBegan: Int64 = 0
   private var passTook: Int64 = 0
   private var nextPass: Int64 = 0
+  private var rescan: Rescan
   private var nextSearch: Int64 = 0
   /// How many names may still be read in this turn, because transfers wait meanwhile.
   private var namesLeft = PrioritisedBacklog.horizon
 
-  init(_ limits: Slots.Limits) { slots = Slots(limits) }
+  init(_ limits: Slots.Limits, _ rescan: Rescan = .standard) {
+    slots = Slots(limits)
+    self.rescan = rescan
+  }
 
   // MARK: passes
 
@@ -60,14 +64,14 @@ struct Scheduler {
   /// Requests a pass over `urgent/` alone.
   mutating func requestUrgentPass() { passes.requestUrgent() }
 
-  /// Requests passes over everything once a minute.
+  /// Requests a pass over everything, and says when the next one is due.
   mutating func requestPeriodicPass(at now: Int64) {
     requestPass()
-    nextPass = now + Self.interval
+    nextPass = now + rescan.next(isIdle: slots.areIdle, took: passTook)
   }
 
-  /// Whether the minute is over. While many jobs do not fit on the disk the pass is slow, and would never end if it
-  /// were restarted each minute.
+  /// Whether the next pass is due. While many jobs do not fit on the disk the pass is slow, and would never end if it
+  /// were restarted each time.
   func isPassDue(at now: Int64) -> Bool { now >= nextPass && !isLookingForSpace(at: now) }
 
   func untilPass(at now: Int64) -> Int64 { max(0, nextPass - now) }
@@ -93,27 +97,6 @@ struct Scheduler {
 
   /// Forgets all passes, because the directories are gone.
   mutating func abandonPasses() { passes = Passes() }
-
-  /// Whether there is no job to start, as far as is known.
-  var hasNoCandidates: Bool { backlog.isEmpty && slots.outputs.count == 0 }
-
-  /// Whether nothing is left to do, according to a pass that began after the last job's end.
-  var isSettled: Bool {
-    backlog.isEmpty && passes.areSettled && isFresh && !backlog.isSomethingPassedOver && !slots.outputs.hasPassedOver
-  }
-
-  /// Whether all remaining jobs wait for space.
-  var onlySpaceIsWantedFor: Bool { backlog.isEmpty && isFresh && passes.areSettled && !spaceWait.isEmpty }
-
-  /// Why no job may start, if all that are left wait for a proxy that fails.
-  func proxyObstacle(at now: Int64) -> String? {
-    guard slots.areIdle, passes.areSettled, !hasNoCandidates else { return nil }
-    let free = slots.free(at: now)
-    return backlog.areHeldBack(by: free) && slots.outputs.areHeldBack(by: free) ? slots.proxies.reason : nil
-  }
-
-  /// Whether there may be more jobs than those in the backlog.
-  var areMore: Bool { passes.areRunning || backlog.isSomethingPassedOver || slots.outputs.hasPassedOver }
 
   // MARK: reading
 
@@ -263,6 +246,7 @@ struct Scheduler {
   // MARK: what runs
 
   mutating func started(_ id: UInt64, _ choice: Choice) {
+    rescan.noteStart()
     let isAlone = Suspicion.wantsToBeAlone(choice.peek.deaths)
     slots.start(id, host: choice.host, isAlone: isAlone, choice.peek.priority)
     backlog.started(choice.peek.priority)

@@ -53,4 +53,26 @@ import Testing
     #expect(result.errors.contains(" waiting unsettled=1\n"), "\(result)")
     #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
   }
+
+  /// The other host's own program says that the job is complete, and this host reads the spool often enough.
+  @Test(.enabled("needs bindfs") { try await Need.bindfs.isMet() })
+  func aJobThatAnotherHostAdds() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    let (one, other) = (try await BindMount(spool.root), try await BindMount(spool.root))
+    let worker = try startSpoolrun(["--rescan", "2s", one.path])
+    defer { worker.send(signal: SIGKILL) }
+    try spool.drop("first", "\(server.url("/first"))\n# complete\n")
+    try await waitUntil("the worker runs") { spool.places(of: "first") == ["done/first"] }
+    for number in 1...3 {
+      let began = ContinuousClock.now
+      let added = try await spoolrun("add", "--spool", other.path, "--name", "a\(number)", server.url("/a\(number)"))
+      #expect(added.status == .exited(0), "\(added)")
+      try await waitUntil("it is done") { spool.places(of: "a\(number)") == ["done/a\(number)"] }
+      // 10 s would be the time for a job that has to settle.
+      #expect(ContinuousClock.now - began < .seconds(8) * patience)
+    }
+    worker.send(signal: SIGTERM)
+    _ = try await worker.result()
+  }
 }
