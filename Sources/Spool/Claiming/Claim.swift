@@ -91,40 +91,6 @@ package final class Claim {
   /// - Throws: ``SpoolError``.
   package func contents() throws(SpoolError) -> [UInt8] { try file.read(limit: Int(end)) }
 
-  /// Who owns the job now.
-  package enum Ownership: Sendable {
-    case ours
-    /// The file was renamed: a person moved it to `hold/`, or another worker took the claim over.
-    case moved
-    /// The file was removed: the job is cancelled.
-    case removed
-    /// The file was written to in place, by an editor or by a successor on another host: this worker may not continue
-    /// with it.
-    case changed
-  }
-
-  /// Looks whether the file still has the claim's own name.
-  /// - Throws: ``SpoolError``.
-  package func ownership() throws(SpoolError) -> Ownership {
-    do throws(SpoolError) {
-      let found = try spool.system.status(spool.root, path)
-      if found.isSameFile(as: identity) { return found.size == end ? .ours : .changed }
-    } catch  where error.errno == .noSuchFileOrDirectory {
-    }
-    // After the look at the name: in the other order, a file that is removed between the two would seem moved.
-    do throws(SpoolError) {
-      guard try file.status().links == 0 else { return .moved }
-      // A successor on another host has given the job a new inode; or an editor has after `hold`. Then the data is in
-      // use.
-      let isTakenOver = try spool.places(of: job.fileName, in: [.cur]).contains { $0.name != path.name }
-      if isTakenOver { return .moved }
-      return try spool.isBegunJobPresent(job.fileName) ? .moved : .removed
-    } catch  where error.isGone {
-      // Moved or removed: unknown. As moved, the data is left alone.
-      return .moved
-    }
-  }
-
   /// Whether this worker still has the lock: once a successor on another host has it, taking it again fails.
   /// - Throws: ``SpoolError``.
   package func holdsLock() throws(SpoolError) -> Bool { try file.tryLock() }

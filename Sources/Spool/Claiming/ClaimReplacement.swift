@@ -38,7 +38,8 @@ extension Claim {
     switch try ownership() {
     case .ours: try replaceFile(by: text)
     case .changed: throw SpoolError(call: .write, path: path.display, errno: .staleNFSFileHandle)
-    case .moved, .removed: throw SpoolError(call: .rename, path: path.display, errno: .noSuchFileOrDirectory)
+    case .moved, .takenOver, .removed:
+      throw SpoolError(call: .rename, path: path.display, errno: .noSuchFileOrDirectory)
     }
   }
 

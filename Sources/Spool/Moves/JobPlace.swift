@@ -70,14 +70,6 @@ extension Spool {
     return places
   }
 
-  /// Whether there is a job of this name that a worker has begun: the same job, and not one that was dropped again.
-  func isBegunJobPresent(_ name: FileName) throws(SpoolError) -> Bool {
-    var places = try self.places(of: name, in: [.new, .urgent, .cur, .partial, .failed]).map { ($0.directory, $0.name) }
-    places += try list(.hold).filter { ClaimName($0)?.job.fileName == name }.map { (.hold, $0) }
-    // This worker has not written to a job that it may not read.
-    return places.contains { directory, name in (try? job(directory, name))?.journal.isEmpty == false }
-  }
-
   /// Whether there is a job of this name, other than a done one. Looks in the order in which a job moves, and in
   /// reverse: a job that moves in either direction is seen by one of the two.
   func isJobPresent(_ name: FileName) throws(SpoolError) -> Bool {

@@ -21,7 +21,7 @@ extension Claim {
   /// - Throws: ``JobStop/notOurs(_:)`` if this worker slept too long: then a successor on another host has the lock,
   ///   and the job is no longer ours; ``SpoolError``.
   func checkLock() throws {
-    guard try holdsLock() else { throw JobStop.notOurs(.moved) }
+    guard try holdsLock() else { throw JobStop.notOurs(.takenOver) }
   }
 
   /// - Throws: ``JobStop/notOurs(_:)`` if the claim is not ours; ``SpoolError``.

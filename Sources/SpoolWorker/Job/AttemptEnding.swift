@@ -119,22 +119,32 @@ extension Attempt {
   }
 
   private func letGo(_ loss: Ending.Loss) throws -> AttemptEnd {
-    let mark: Mark
-    do throws(SpoolError) {
-      mark = try noteInterrupted(loss == .moved ? "moved away from cur" : "its file was changed")
-    } catch  where error.isGone {
-      // A successor on another host has written to the journal, so this worker must not write to it any more.
-      mark = lastMark
-    }
-    try closeData()
     switch loss {
-    case .moved: log(Event("held", .info, job: name, Fields().with("at", mark.offset)))
+    case .takenOver:
+      let mark = lastMark
+      releaseData()
+      log(Event("taken-over", .info, job: name, Fields().with("at", mark.offset)))
+    case .moved:
+      let mark = try noteLoss("moved away from cur")
+      try closeData()
+      log(Event("held", .info, job: name, Fields().with("at", mark.offset)))
     case .changed:
+      _ = try noteLoss("its file was changed")
+      try closeData()
       // The job stays in cur/ without an owner. The next worker that claims it reads its new text.
       let reason = "its file was changed while it ran: the job starts again with its new text"
       log(Event("changed", .warning, job: name, Fields().with("reason", reason)))
     }
     return AttemptEnd(.moved)
+  }
+
+  private func noteLoss(_ reason: String) throws(SpoolError) -> Mark {
+    do throws(SpoolError) {
+      return try noteInterrupted(reason)
+    } catch  where error.isGone {
+      // A successor on another host has written to the journal, so this worker must not write to it any more.
+      return lastMark
+    }
   }
 
   private func remove() throws -> AttemptEnd {
@@ -171,6 +181,10 @@ extension Attempt {
   private func closeData() throws(SpoolError) {
     // Empty data is removed: there is nothing to resume from.
     if let part = data?.part, part.length == 0 { try part.remove() }
+    releaseData()
+  }
+
+  private func releaseData() {
     // Closing only releases the lock. Only checkpoints are promised to be durable, and they already are.
     try? data?.part.close()
     account.lengthAtEnd = data?.part.length ?? 0

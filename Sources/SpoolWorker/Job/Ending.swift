@@ -14,8 +14,10 @@ enum Ending {
   case doubtDone
 
   enum Loss {
-    /// The claim was moved, or taken over by another worker.
+    /// A person moved the claim.
     case moved
+    /// Another worker has taken the claim over: not a byte is written or removed any more.
+    case takenOver
     /// The claim's file was changed.
     case changed
   }
@@ -34,6 +36,7 @@ enum Ending {
     switch Self.ownership(ownership, cause) {
     case nil: return .doubtDone
     case .moved: return .letGo(.moved)
+    case .takenOver: return .letGo(.takenOver)
     case .changed: return .letGo(.changed)
     case .removed: return .remove
     case .ours: break

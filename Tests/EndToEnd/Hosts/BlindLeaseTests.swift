@@ -64,14 +64,16 @@ import Testing
     defer { worker.send(signal: SIGKILL) }
     try spool.drop("first", "\(server.url("/first"))\n# complete\n")
     try await waitUntil("the worker runs") { spool.places(of: "first") == ["done/first"] }
+    var times: [Duration] = []
     for number in 1...3 {
       let began = ContinuousClock.now
       let added = try await spoolrun("add", "--spool", other.path, "--name", "a\(number)", server.url("/a\(number)"))
       #expect(added.status == .exited(0), "\(added)")
       try await waitUntil("it is done") { spool.places(of: "a\(number)") == ["done/a\(number)"] }
-      // 10 s would be the time for a job that has to settle.
-      #expect(ContinuousClock.now - began < .seconds(8) * patience)
+      times.append(ContinuousClock.now - began)
     }
+    // A job that has to settle takes 10 s. The machine may be busy with other tests once or twice.
+    #expect(times.min() ?? .zero < .seconds(8), "\(times)")
     worker.send(signal: SIGTERM)
     _ = try await worker.result()
   }

@@ -113,6 +113,27 @@ import Testing
     #expect(spool.places(of: "a") == [taken])
   }
 
+  /// The same before the successor has written a line: it finds the journal and the data as they were.
+  @Test func theReturningWorkerSaysThatItWasTakenOver() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let spool = try TemporarySpool()
+    try spool.drop("a", "\(server.url("/a"))\n\(patient)")
+    let worker = try startSpoolrun(["--once", "-v", spool.root])
+    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    worker.send(signal: SIGSTOP)
+    let taken = "cur/a:elsewhere.1.0000000a"
+    try spool.move(try spool.claim(of: "a"), taken)
+    let journal = try readFile(spool.path(taken))
+    worker.send(signal: SIGCONT)
+    let result = try await worker.result()
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(result.errors.contains(" taken-over job=a at="), "\(result)")
+    #expect(!result.errors.contains(" held ") && !result.errors.contains(" cancelled "), "\(result)")
+    #expect(try readFile(spool.path(taken)) == journal)
+    #expect(spool.length("partial/a.part") >= halfwayBody.count / 2)
+  }
+
   /// While it works, a job that is dropped is run as well, and a half-written one is left.
   @Test func whatIsDroppedMeanwhile() async throws {
     let gate = try Gate()

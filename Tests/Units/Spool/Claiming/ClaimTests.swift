@@ -73,7 +73,9 @@ import Testing
       #expect(try claim.ownership() == .removed)
       for place in ["new/a", "failed/a"] { try writeFile(fixture.files.path(place), Array(url.utf8)) }
       #expect(try claim.ownership() == .removed, "others of its name")
-      let begun = Array("\(url)started: 2026-01-02T03:04:05Z attempt=1 worker=w boot=b mirror=1 url=https://a\n".utf8)
+      let begun = Array(
+        "\(url)started: 2026-01-02T03:04:05Z attempt=1 worker=alpha.42.00000001 boot=b mirror=1 url=https://a\n"
+          .utf8)
       for place in ["hold/a", "hold/a:alpha.42.00000001", "partial/a", own] {
         try writeFile(fixture.files.path(place), begun)
         #expect(try claim.ownership() == .moved, "\(place), saved by an editor in a new inode")
@@ -86,7 +88,55 @@ import Testing
     try writeFile(fixture.files.path("cur/b:beta.1.00000009"), Array(url.utf8))
     #expect(try claim.ownership() == .removed)
     try writeFile(fixture.files.path("cur/a:beta.1.00000009"), Array(url.utf8))
-    #expect(try claim.ownership() == .moved, "taken over, in a new inode")
+    #expect(try claim.ownership() == .takenOver, "in a new inode")
+  }
+
+  /// The successor has the job, or has had it, wherever it is now.
+  @Test(arguments: ["cur/a:beta.1.00000009", "partial/a", "failed/a", "done/a", "hold/a", "hold/a:beta.1.00000009"])
+  func takenOver(place: String) throws {
+    let (fixture, claim) = try claimed()
+    try #require(rename(fixture.files.path(own), fixture.files.path(place)) == 0)
+    let line = ["alpha.42.00000001", "beta.1.00000009"].map {
+      "started: 2026-01-02T03:04:05Z attempt=1 worker=\($0) boot=b mirror=1 url=https://a\n"
+    }.joined()
+    try writeFile(fixture.files.path(place), Array((url + line).utf8))
+    #expect(try claim.ownership() == .takenOver)
+    // The successor continues in a new inode.
+    try #require(unlink(fixture.files.path(place)) == 0)
+    try writeFile(fixture.files.path(place), Array((url + line).utf8))
+    #expect(try claim.ownership() == .takenOver)
+  }
+
+  /// An older job of the name, by another worker.
+  @Test func cancelledBesideADoneJobOfItsName() throws {
+    let (fixture, claim) = try claimed()
+    let line = "started: 2026-01-02T03:04:05Z attempt=1 worker=beta.1.00000009 boot=b mirror=1 url=https://a\n"
+    try writeFile(fixture.files.path("done/a"), Array((url + line).utf8))
+    try #require(unlink(fixture.files.path(own)) == 0)
+    #expect(try claim.ownership() == .removed)
+  }
+
+  /// Where another host's changes count, the number of names that this kernel knows proves nothing.
+  @Test func fromAnotherHost() throws {
+    let fixture = try Fixture(kind: .fuse)
+    try fixture.files.drop("a", url)
+    let claim = try fixture.claim("a", secondsLater: 100)
+    // Kept, so that the file has a name that the spool does not.
+    try #require(link(fixture.files.path(own), fixture.files.path("tmp/kept")) == 0)
+    try #require(rename(fixture.files.path(own), fixture.files.path("hold/a")) == 0)
+    #expect(try claim.ownership() == .moved)
+    try #require(unlink(fixture.files.path("hold/a")) == 0)
+    #expect(try claim.ownership() == .removed)
+  }
+
+  /// Before this worker has begun: the journal is an earlier worker's.
+  @Test func heldBeforeItWasBegun() throws {
+    let fixture = try Fixture()
+    let line = "started: 2026-01-02T03:04:05Z attempt=1 worker=beta.1.00000009 boot=b mirror=1 url=https://a\n"
+    try writeFile(fixture.files.path("partial/a"), Array((url + line).utf8))
+    let claim = try fixture.claim("a", from: .partial, secondsLater: 100)
+    try #require(rename(fixture.files.path(own), fixture.files.path("hold/a")) == 0)
+    #expect(try claim.ownership() == .moved)
   }
 
   @Test func parkingSaysWhen() throws {

@@ -30,6 +30,7 @@ import Testing
     for cause in causes {
       #expect(name(cause, .moved) == "moved")
       #expect(name(cause, .changed) == "changed")
+      #expect(name(cause, .takenOver) == "takenOver")
       #expect(name(cause, .removed) == "remove")
       #expect(name(cause, nil) == "doubtDone")
       #expect(name(cause, .removed, .lost(error)) == "remove")
@@ -49,6 +50,7 @@ import Testing
   /// What was seen to be lost counts, though the file is back in its place.
   @Test func whatATickSaw() {
     #expect(name(.stopped(.notOurs(.moved)), .ours) == "moved")
+    #expect(name(.stopped(.notOurs(.takenOver)), .ours) == "takenOver")
     #expect(name(.stopped(.notOurs(.removed)), .ours) == "remove")
     #expect(name(.stopped(.notOurs(.changed)), .ours) == "changed")
   }

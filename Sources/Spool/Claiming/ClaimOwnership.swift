@@ -1,0 +1,80 @@
+internal import SystemPackage
+
+/// Who has a job that this worker claimed.
+extension Claim {
+  /// Who owns the job now.
+  package enum Ownership: Sendable {
+    case ours
+    /// A person moved the job, for example to `hold/`.
+    case moved
+    /// Another worker has it or had it, because this one gave no sign of life for the lease.
+    case takenOver
+    /// The file was removed: the job is cancelled.
+    case removed
+    /// The file was written to in place, by an editor or by a successor on another host: this worker may not continue
+    /// with it.
+    case changed
+  }
+
+  /// Looks whether the file still has the claim's own name.
+  /// - Throws: ``SpoolError``.
+  package func ownership() throws(SpoolError) -> Ownership {
+    do throws(SpoolError) {
+      let found = try spool.system.status(spool.root, path)
+      if found.isSameFile(as: identity) { return found.size == end ? .ours : .changed }
+    } catch  where error.errno == .noSuchFileOrDirectory {
+    }
+    // After the look at the name: in the other order, a file that is removed between the two would seem moved.
+    let hasName = try hasName()
+    if let found = try find() { return found }
+    // If it has a name, a person has moved it out of the spool, so its data stays. Otherwise a second look: it may have
+    // moved during the first.
+    return if hasName { .moved } else { try find(isReversed: true) ?? .removed }
+  }
+
+  /// Whether the file still has a name somewhere, as far as this kernel knows: another host may have removed it.
+  private func hasName() throws(SpoolError) -> Bool {
+    guard spool.kind.isLocal else { return false }
+    do throws(SpoolError) { return try file.status().links > 0 } catch  where error.isGone { return false }
+  }
+
+  /// Looks for the job in all states, in the order in which it moves, or in reverse.
+  /// - Returns: nil if it is nowhere. Another job of its name does not count.
+  private func find(isReversed: Bool = false) throws(SpoolError) -> Ownership? {
+    let directories: [Directory] = [.new, .urgent, .cur, .partial, .standing, .failed, .done]
+    var places = try spool.places(of: job.fileName, in: isReversed ? directories.reversed() : directories)
+    for name in try spool.list(.hold) where name == job.fileName || ClaimName(name)?.job == job {
+      guard let status = try spool.status(.hold, name) else { continue }
+      places.append(JobPlace(directory: .hold, name: name, inode: status.inode))
+    }
+    var isMoved = false
+    for place in places {
+      if place.directory == .cur, place.name != path.name { return .takenOver }
+      // This worker has not written to a job that it may not read.
+      let journal = (try? spool.job(place.directory, place.name))?.journal
+      let isOthers = isOthers(journal)
+      if place.directory == .done {
+        // An older job of this name may be there, and a person moves nothing there.
+        if isOthers, try namesThisWorker(place) { return .takenOver }
+      } else if isOthers {
+        return .takenOver
+      } else if place.inode == identity.inode || journal?.isEmpty == false {
+        // An editor gives the job a new inode, in which its journal is.
+        isMoved = true
+      }
+    }
+    return isMoved ? .moved : nil
+  }
+
+  /// Whether another worker has begun with the job since this one claimed it.
+  private func isOthers(_ journal: Journal?) -> Bool {
+    guard let worker = journal?.attempts.lastStart?.worker else { return false }
+    return worker != spool.owner.text && worker != text.journal.attempts.lastStart?.worker
+  }
+
+  /// Whether this worker began with the job, too.
+  private func namesThisWorker(_ place: JobPlace) throws(SpoolError) -> Bool {
+    let bytes = try spool.contents(place.path, limit: Spool.maximumJobFile) ?? []
+    return bytes.firstRange(of: Array(" worker=\(spool.owner.text) ".utf8)) != nil
+  }
+}
