@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import Synchronization
 internal import SystemPackage
 
 /// An open spool directory. All paths and renames of the protocol are in this module. Every path is resolved from this
@@ -18,6 +19,8 @@ package final class Spool: Sendable {
   private let device: UInt64
   /// The file system that it is on.
   package let kind: FileSystemKind
+  /// See ``lease``.
+  let agreedLease = Atomic(standardLease)
 
   /// Opens the spool at `location`.
   /// - Parameter kind: the type of its file system; nil to ask the kernel.
@@ -45,6 +48,7 @@ package final class Spool: Sendable {
         throw SpoolError(call: .open, path: "\(escaped(location))/\(directory.rawValue)", errno: .noSuchFileOrDirectory)
       }
     }
+    agreedLease.store(notedLease(), ordering: .relaxed)
   }
 
   /// Whether the spool's path still leads to the directory that is open.

@@ -4,9 +4,9 @@ internal import Spool
 extension ClaimName {
   /// Whether the claim's worker may be alive. This looks at the process and the heartbeat (the file's time, renewed
   /// every 30 s), and does not ask for the lock.
-  func isAlive(modified: Int64, host ownHost: String, now: Timestamp) -> Bool {
-    guard let host, now.seconds - modified < Spool.lease else { return false }
-    guard host == ownHost, let process else { return true }
+  func isAlive(modified: Int64, in spool: Spool, now: Timestamp) -> Bool {
+    guard let host, now.seconds - modified < spool.lease else { return false }
+    guard host == spool.owner.host, let process else { return true }
     // EPERM: the process exists and belongs to another user (kill(2)).
     return kill(process, 0) == 0 || errno == EPERM
   }

@@ -44,7 +44,7 @@ package struct StandingReader {
     case .done: return .done
     case .cur:
       guard let claim = ClaimName(place.name),
-        claim.isAlive(modified: status.modified, host: spool.owner.host, now: now)
+        claim.isAlive(modified: status.modified, in: spool, now: now)
       else { return .due }
       let data = try spool.status(.partial, job.part).map { UInt64(clamping: $0.size) }
       guard let text = try spool.job(.cur, place.name) else { return nil }

@@ -125,7 +125,7 @@ package struct SnapshotReader {
     for name in names {
       guard let claim = ClaimName(name), let status = try status(.cur, name) else { continue }
       claims[
-        claim.isAlive(modified: status.modified, host: spool.owner.host, now: now) ? .running : .interrupted,
+        claim.isAlive(modified: status.modified, in: spool, now: now) ? .running : .interrupted,
         default: []
       ].append((name, claim))
     }

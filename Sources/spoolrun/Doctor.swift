@@ -51,33 +51,3 @@ struct Doctor: ParsableCommand {
     }
   }
 }
-
-/// Whether workers can use a spool where it is.
-struct Fitness {
-  var limits: [String]
-  var obstacles: [String]
-
-  var lines: [String] {
-    if !obstacles.isEmpty { return ["unfit:"] + obstacles.map { "  \($0)" } }
-    return limits.isEmpty ? ["fit"] : ["fit with limits:"] + limits.map { "  \($0)" }
-  }
-
-  /// What a worker that starts there finds out. A file system that cannot be tried now, such as a full one, is not
-  /// unfit: the worker reports what keeps its jobs from running.
-  /// - Parameter isVerbose: whether to say that it cannot be tried.
-  /// - Throws: the exit status, after a message, where it is unfit.
-  static func traits(for spool: Spool, isVerbose: Bool) throws -> FileSystemTraits? {
-    let traits: FileSystemTraits
-    do throws(SpoolError) { traits = try spool.tryFileSystem() } catch {
-      if isVerbose { Terminal.error("\(escaped(spool.location)): its file system cannot be tried: \(error)") }
-      return nil
-    }
-    guard traits.obstacles.isEmpty else {
-      Terminal.error(
-        "\(escaped(spool.location)) is on a file system (\(traits.type)) that is unfit: "
-          + traits.obstacles.joined(separator: "; ") + "; see `spoolrun doctor`")
-      throw ExitStatus.configuration.code
-    }
-    return traits
-  }
-}

@@ -93,7 +93,7 @@ struct Get: ParsableCommand {
     options.protocols = Set(Scheme.allCases)
     options.userAgent = "spoolrun/\(Spoolrun.configuration.version)"
     try options.takeDefaults(of: spool, authorities: caFile)
-    options.fileSystem = try Fitness.traits(for: spool, isVerbose: verbose)
+    try options.prepareSharing(of: spool, isVerbose: verbose)
     _ = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))
     return options
   }

@@ -80,7 +80,19 @@ struct Run: ParsableCommand {
   @Flag(name: .long, help: "Start jobs only while NetworkManager reports that the connection is not metered.")
   var unmeteredOnly = false
 
-  @OptionGroup var sharing: SharingOptions
+  @Option(
+    name: .long,
+    help: ArgumentHelp(
+      "Read the whole spool again after this time without work. (default: 60s, or 10s where inotify is blind)",
+      valueName: "time"))
+  var rescan: String?
+
+  @Option(
+    name: .long,
+    help: ArgumentHelp(
+      "Take over jobs of other hosts after this time without a sign of life; the same on all hosts. (default: 60s)",
+      valueName: "time"))
+  var lease: String?
 
   @Flag(name: .shortAndLong, help: "Log each step.")
   var verbose = false
@@ -117,6 +129,12 @@ struct Run: ParsableCommand {
     _ = try bytes("--max-size", maxSize)
     _ = try bytes("--min-free", minFree)
     if unmeteredOnly, gate != nil { throw ValidationError("--unmetered-only and --gate cannot be used together") }
+    if let rescan, !(duration(rescan).map { (1...3600).contains($0) } ?? false) {
+      throw ValidationError("--rescan must be a time from 1s to 1h, such as 30s")
+    }
+    if let lease, !(duration(lease).map { Spool.leaseRange.contains(Int64($0)) } ?? false) {
+      throw ValidationError("--lease must be a time from 5s to 1d, such as 60s")
+    }
     guard let schemes, !schemes.isEmpty else {
       throw ValidationError("--protocols must be a list of http, https, ftp, ftps and sftp, such as http,https,sftp")
     }
@@ -178,8 +196,7 @@ struct Run: ParsableCommand {
   /// - Returns: the spool that has replaced this one meanwhile, or nil.
   /// - Throws: the exit status, after a message, if the worker cannot start.
   private func run(_ spool: Spool, _ signals: Int32, _ total: inout RunSummary) throws -> Spool? {
-    var options = try workerOptions(spool)
-    options.fileSystem = try Fitness.traits(for: spool, isVerbose: verbose)
+    let options = try workerOptions(spool)
     let limit = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))
     guard limit >= options.descriptors else {
       Terminal.error(
@@ -194,7 +211,7 @@ struct Run: ParsableCommand {
       if let bars { bars.print(line) } else { Terminal.log(line) }
     }
     let outcome = WorkerLoop.run {
-      [options] () async -> Result<(summary: RunSummary, successor: Spool?), StartProblem> in
+      () async -> Result<(summary: RunSummary, successor: Spool?), StartProblem> in
       let worker: Worker
       do throws(OutputRootProblem) {
         worker = try Worker(spool, options) { printer.print($0) }
@@ -254,9 +271,10 @@ struct Run: ParsableCommand {
     options.maxSize = try bytes("--max-size", maxSize)
     options.minFree = try bytes("--min-free", minFree) ?? 0
     options.gate = unmeteredOnly ? .unmeteredOnly : gate.map { Gate($0) }
-    sharing.apply(to: &options)
+    options.rescan = rescan.flatMap { duration($0) }.map { Int64($0) * 1000 }
     options.userAgent = "spoolrun/\(Spoolrun.configuration.version)"
     try options.takeDefaults(of: spool, authorities: caFile)
+    try options.prepareSharing(of: spool, lease: lease, isVerbose: verbose)
     return options
   }
 

@@ -6,6 +6,8 @@ package enum ClaimOutcome {
   case claimed(Claim)
   /// Another worker has it, or it is gone: normal and silent.
   case unavailable
+  /// Its owner, on another host, has it at least until this second since the epoch.
+  case leased(until: Int64)
   /// It is still being written; look again later.
   case unfinished(Unfinished)
   /// Its next attempt is at this second since the epoch.
@@ -47,7 +49,6 @@ extension Spool {
       let reason = JobName.defect(of: name) ?? "its name starts with a dot"
       return try reject(name, from: origin, Defect(line: nil, reason: reason))
     }
-    if origin == .cur, try !isAbandoned(name, now: now) { return .unavailable }
     let found: FileStatus?
     do throws(SpoolError) {
       found = try status(origin, name)
@@ -56,6 +57,7 @@ extension Spool {
       return .barred(Defect(line: nil, reason: "cannot be examined: \(error.errno)"))
     }
     guard let status = found else { return .unavailable }
+    if origin == .cur, let end = try endOfLease(name, status, now: now) { return .leased(until: end) }
     guard status.isRegular else {
       return try reject(name, from: origin, Defect(line: nil, reason: "not a regular file: a job is a plain text file"))
     }

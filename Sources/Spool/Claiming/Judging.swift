@@ -11,14 +11,15 @@ struct Judgement {
 
 /// Who has a job, whether its dropper has finished it, and whether it is valid.
 extension Spool {
-  /// Whether the claim of another worker may be taken over.
-  func isAbandoned(_ name: FileName, now: Timestamp) throws(SpoolError) -> Bool {
-    guard let status = try status(.cur, name) else { return false }
+  /// Until when a claim is another worker's without doubt.
+  /// - Returns: in seconds since the epoch; nil if it may be taken over once its lock is free.
+  func endOfLease(_ claim: FileName, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Int64? {
     // On this host the lock decides. flock(2) alone proves nothing across hosts: on some file systems it succeeds for
     // everyone.
-    if ClaimName(name)?.host == owner.host || status.modified + Self.lease <= now.seconds { return true }
-    if status.modified > now.seconds + Self.lease { try beginLease(Path(.cur, name)) }
-    return false
+    if ClaimName(claim)?.host == owner.host || status.modified + lease <= now.seconds { return nil }
+    if status.modified <= now.seconds + lease { return status.modified + lease }
+    try beginLease(Path(.cur, claim))
+    return now.seconds + lease
   }
 
   /// Begins the lease now: a heartbeat from the future, by a clock that was wrong, proves no life until then, and a

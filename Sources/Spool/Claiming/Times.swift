@@ -4,8 +4,6 @@ extension Spool {
   /// Seconds for which a file must not have changed where leases cannot show writers. A file without its last newline
   /// is left alone as long.
   package static let settlingTime: Int64 = 10
-  /// Seconds without a heartbeat after which another host's claim may be taken over: ten heartbeats.
-  package static let lease: Int64 = 300
   /// The longest wait for an attempt, in seconds: the longest Retry-After that is obeyed, and an hour for clocks that
   /// differ.
   static let longestWait: Int64 = 86_400 + 3600

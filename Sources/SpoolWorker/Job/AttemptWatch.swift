@@ -25,7 +25,7 @@ extension Attempt {
         if ownership != .ours { return stop(.notOurs(ownership)) }
       }
       // Also after a stop: a copy or a hook may run longer than the lease.
-      if now - lastHeartbeat >= 30_000 {
+      if now - lastHeartbeat >= claim.spool.heartbeatInterval {
         lastHeartbeat = now
         try claim.heartbeat()
       }

@@ -57,6 +57,8 @@ struct Claimer {
       claim.priority = choice.peek.priority
       return try putBackForOutput(claim) ?? .claimed(claim)
     case .unavailable: return .unavailable
+    // Not before the next second, because the lease may end by a clock that is read once a second.
+    case .leased(let end): return .due(at: max(end, Timestamp.now().seconds) + 1)
     // Another worker, or this one, has tried it since it was found.
     case .notDue(let due): return .due(at: due)
     case .unfinished(let why):

@@ -92,6 +92,26 @@ import Testing
     #expect(spool.places(of: "old") == ["done/old"])
   }
 
+  /// It is looked at when its lease ends, and not with the scan of the next minute.
+  @Test func anotherHostsClaimWhenItsLeaseEnds() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try writeFile(spool.path("tmp/a"), Array("\(server.url("/a"))\n".utf8))
+    try spool.move("tmp/a", "cur/a:elsewhere.1.0000000a")
+    let began = ContinuousClock.now
+    let worker = try startSpoolrun(["--lease", "5s", spool.root])
+    defer { worker.send(signal: SIGKILL) }
+    try await waitUntil("it is taken over") { spool.places(of: "a") == ["done/a"] }
+    let took = ContinuousClock.now - began
+    #expect(took > .seconds(3) && took < .seconds(45), "\(took)")
+    #expect(String(decoding: try readFile(spool.path("lease")), as: UTF8.self) == "5\n")
+    let other = try await spoolrun("--once", "--lease", "1m", spool.root)
+    #expect(other.exitStatus == 78 && other.errors.contains("a lease of 5 s"), "\(other)")
+    #expect(try await spoolrun("--once", spool.root).exitStatus == 0)
+    worker.send(signal: SIGTERM)
+    _ = try await worker.result()
+  }
+
   /// A worker that slept past its lease, on a file system whose locks other hosts don't see: its successor has the
   /// claim, and has written to the journal. That is a loss like any other, and no error of the spool.
   @Test(.timeLimit(.minutes(30)))

@@ -55,6 +55,7 @@ extension ClaimOutcome {
     switch self {
     case .claimed: "claimed"
     case .unavailable: "unavailable"
+    case .leased: "leased"
     case .unfinished: "unfinished"
     case .notDue(let due): "not due until \(due)"
     case .barred(let defect): "barred: \(defect)"

@@ -77,7 +77,7 @@ import Testing
     #expect(job.worker == "\(own.host).4194305.7f3a")
   }
 
-  @Test(arguments: [(10, JobState.running), (299, .running), (400, .interrupted)])
+  @Test(arguments: [(10, JobState.running), (59, .running), (61, .interrupted)])
   func `a claim of another host is believed for its lease`(age: Int, state: JobState) throws {
     try write("cur/job:elsewhere.1.7f3a", "http://h/x\n", age: age)
     _ = try only(state)

@@ -33,7 +33,8 @@ import Testing
     // On another host's word neither, as long as the lock is held.
     let far = try fixture.another(host: "beta")
     #expect(
-      try far.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + secondsLater).label == "unavailable")
+      try far.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + secondsLater).label
+        == (secondsLater < far.lease ? "leased" : "unavailable"))
     #expect(try claim.ownership() == .ours)
   }
 
@@ -44,14 +45,27 @@ import Testing
     try leave(name, in: fixture)
     try setModificationTime(fixture.files.path("cur/\(name)"), secondsFromNow: -1_000_000)
     let beat = Int64(try #require(fileStatus(fixture.files.path("cur/\(name)"))).st_mtim.tv_sec)
-    let early = try fixture.spool.claim(FileName(name), from: .cur, now: Timestamp(seconds: beat + Spool.lease - 1))
-    #expect(early.label == (hasLease ? "unavailable" : "claimed"))
+    let early = try fixture.spool.claim(
+      FileName(name), from: .cur, now: Timestamp(seconds: beat + fixture.spool.lease - 1))
+    #expect(early.label == (hasLease ? "leased" : "claimed"))
     if hasLease {
       #expect(fixture.files.names("cur") == [name])
-      let late = try fixture.spool.claim(FileName(name), from: .cur, now: Timestamp(seconds: beat + Spool.lease))
+      let late = try fixture.spool.claim(
+        FileName(name), from: .cur, now: Timestamp(seconds: beat + fixture.spool.lease))
       #expect(late.label == "claimed")
     }
     #expect(fixture.files.names("cur") == ["a:alpha.42.00000001"])
+  }
+
+  /// Whoever waits for it knows when to look again.
+  @Test func anotherHostsLeaseHasAnEnd() throws {
+    let fixture = try Fixture()
+    let name = "a:beta.1.00000009"
+    try leave(name, in: fixture)
+    try setModificationTime(fixture.files.path("cur/\(name)"), to: 1_000_000)
+    let outcome = try fixture.spool.claim(FileName(name), from: .cur, now: Timestamp(seconds: 1_000_010))
+    guard case .leased(let end) = outcome else { throw Unexpected(description: outcome.label) }
+    #expect(end == 1_000_000 + fixture.spool.lease)
   }
 
   /// A clock was a year ahead, or is: the lease begins when somebody sees it.
@@ -60,9 +74,9 @@ import Testing
     let name = "a:beta.1.00000009"
     try leave(name, in: fixture)
     try setModificationTime(fixture.files.path("cur/\(name)"), secondsFromNow: 365 * 86_400)
-    #expect(try fixture.outcome(name, from: .cur).label == "unavailable")
-    #expect(try fixture.outcome(name, from: .cur, secondsLater: Spool.lease - 60).label == "unavailable")
-    #expect(try fixture.outcome(name, from: .cur, secondsLater: Spool.lease + 60).label == "claimed")
+    #expect(try fixture.outcome(name, from: .cur).label == "leased")
+    #expect(try fixture.outcome(name, from: .cur, secondsLater: fixture.spool.lease - 20).label == "leased")
+    #expect(try fixture.outcome(name, from: .cur, secondsLater: fixture.spool.lease + 20).label == "claimed")
   }
 
   /// Further ahead than any wait: a clock was wrong when the attempt failed.

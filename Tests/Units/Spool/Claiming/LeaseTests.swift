@@ -1,0 +1,61 @@
+import TestSupport
+import Testing
+
+@testable import Spool
+
+/// The lease that all workers of a spool agree on.
+@Suite struct LeaseTests {
+  private func note(_ fixture: Fixture) -> String? { try? fixture.text("lease") }
+
+  @Test func theFirstWorkerWritesItDown() throws {
+    let fixture = try Fixture()
+    #expect(fixture.spool.lease == 60)
+    try fixture.spool.agreeOnLease(7)
+    #expect(fixture.spool.lease == 7 && note(fixture) == "7\n" && fixture.files.names("tmp") == [])
+    #expect(fixture.spool.heartbeatInterval == 3500)
+    let other = try fixture.another(host: "beta")
+    #expect(other.lease == 7, "also for those who only look")
+    try other.agreeOnLease(nil)
+    try other.agreeOnLease(7)
+    #expect(throws: Defect.self) { try other.agreeOnLease(60) }
+    #expect(note(fixture) == "7\n")
+  }
+
+  @Test func alsoTheStandardOneWhereHostsMayShare() throws {
+    let local = try Fixture()
+    try local.spool.agreeOnLease(nil)
+    #expect(note(local) == nil)
+    let shared = try Fixture(kind: .fuse)
+    try shared.spool.agreeOnLease(nil)
+    #expect(note(shared) == "60\n")
+    #expect(throws: Defect.self) { try shared.another().agreeOnLease(300) }
+  }
+
+  /// Two workers start at the same time, with different ideas.
+  @Test func oneOfTwoIsRefused() throws {
+    let files = SharedBox()
+    let fixture = try Fixture(
+      hook: Probe.once(.rename, "lease") {
+        files.write("9\n")
+        return nil
+      })
+    files.path = fixture.files.path("lease")
+    let defect = #expect(throws: Defect.self) { try fixture.spool.agreeOnLease(7) }
+    #expect(defect?.reason.contains("9 s") == true)
+    #expect(note(fixture) == "9\n" && fixture.files.names("tmp") == [])
+  }
+
+  @Test(arguments: ["", "60", "0\n", "4\n", "86401\n", "x\n", "-60\n", "60\n60\n", "60 \n"])
+  func whatIsNoLease(text: String) throws {
+    let fixture = try Fixture()
+    try writeFile(fixture.files.path("lease"), Array(text.utf8))
+    #expect(throws: Defect.self) { try fixture.spool.agreeOnLease(nil) }
+    #expect(try fixture.another().lease == 60, "status goes on")
+  }
+}
+
+/// Known only after the fixture is made.
+private final class SharedBox: @unchecked Sendable {
+  var path = ""
+  func write(_ text: String) { try? writeFile(path, Array(text.utf8)) }
+}
