@@ -21,6 +21,8 @@ package final class Spool: Sendable {
   package let kind: FileSystemKind
   /// See ``lease``.
   let agreedLease = Atomic(standardLease)
+  /// See ``now()``.
+  let clockOffset = Atomic<Int64>(0)
 
   /// Opens the spool at `location`.
   /// - Parameter kind: the type of its file system; nil to ask the kernel.
@@ -181,15 +183,6 @@ package final class Spool: Sendable {
   /// worker's tag in the names of its claims, so the name has another tag.
   func temporary(_ name: FileName) -> Path {
     Path(.tmp, FileName(name.bytes + [0x3A] + Array(owner.retagged.text.utf8)))
-  }
-
-  /// The time by the clock that sets the times of this file system's files, which may be another machine's.
-  /// - Throws: ``SpoolError``.
-  package func fileSystemTime() throws(SpoolError) -> Timestamp {
-    let file = try system.create(root, temporary(FileName(".clock")), O_WRONLY | O_EXCL)
-    let time = try file.status().modified
-    try system.unlink(root, file.path)
-    return Timestamp(seconds: time)
   }
 
   /// The content of a small regular file, at most `limit` bytes; nil when there is none.

@@ -71,7 +71,7 @@ extension Attempt {
     let decision = retryDecision(after: failure, failures: number)
     let mark = data.flatMap { $0.part.length > 0 ? $0.part.mark : nil }
     let record = FailureRecord(
-      time: .now(), attempt: number, failure: failure, trust: fullTrust, mark: mark,
+      time: claim.spool.now(), attempt: number, failure: failure, trust: fullTrust, mark: mark,
       fetched: account.fetched, retry: decision.next)
     try append(record)
     return record
@@ -113,7 +113,7 @@ extension Attempt {
     let mark = try noteInterrupted(reason)
     try closeData()
     let job = name
-    try claim.park(until: .now())
+    try claim.park(until: claim.spool.now())
     log(Event("parked", .info, job: job, Fields().with("at", mark.offset).with("reason", reason)))
     return AttemptEnd(.waiting)
   }

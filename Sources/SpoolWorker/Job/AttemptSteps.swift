@@ -16,7 +16,7 @@ extension Attempt {
     // A job that came through new/ again may have been edited, so what was verified for its old text does not count.
     if !isRequeued, let whole = try await commit.finishInterrupted() { return await succeed(plan, whole) }
     // What is fetched already is still delivered.
-    if let expires = request.expires, expires <= .now(), !claim.text.journal.publication.awaitsDelivery {
+    if let expires = request.expires, expires <= claim.spool.now(), !claim.text.journal.publication.awaitsDelivery {
       throw Failure(.expired, "the job expired at \(expires)")
     }
     if let whole = try await commit.acceptExisting() { return await succeed(plan, whole) }

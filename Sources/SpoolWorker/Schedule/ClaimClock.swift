@@ -1,7 +1,8 @@
 internal import Spool
 
 /// The time by which a claim is judged. Only the age of another host's claim and of a file that may still be written
-/// needs the file system's own clock. Reading that clock means writing a file.
+/// needs the file system's own clock to the second. Reading that clock means writing a file; for the rest it is enough
+/// what ``Spool/now()`` knows of it.
 struct ClaimClock {
   private let spool: Spool
   private var cached: (time: Timestamp, at: Int64)?
@@ -11,7 +12,7 @@ struct ClaimClock {
   init(_ spool: Spool) { self.spool = spool }
 
   mutating func now(for candidate: Candidate) throws(SpoolError) -> Timestamp {
-    let now = Timestamp.now()
+    let now = spool.now()
     if candidate.origin == .partial || candidate.origin == .standing { return now }
     if candidate.origin == .cur, let claim = ClaimName(candidate.name), claim.host == spool.owner.host { return now }
     // Old by any clock that is not wrong by hours.

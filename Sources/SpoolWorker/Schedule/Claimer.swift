@@ -58,7 +58,7 @@ struct Claimer {
       return try putBackForOutput(claim) ?? .claimed(claim)
     case .unavailable: return .unavailable
     // Not before the next second, because the lease may end by a clock that is read once a second.
-    case .leased(let end): return .due(at: max(end, Timestamp.now().seconds) + 1)
+    case .leased(let end): return .due(at: max(end, spool.now().seconds) + 1)
     // Another worker, or this one, has tried it since it was found.
     case .notDue(let due): return .due(at: due)
     case .unfinished(let why):
@@ -68,7 +68,7 @@ struct Claimer {
       log(
         Event(
           "unfinished", isNews ? .warning : .debug, job: candidate.name, Fields().with("reason", why.reason)))
-      return .due(at: Timestamp.now().seconds + Spool.settlingTime)
+      return .due(at: spool.now().seconds + Spool.settlingTime)
     case .barred(let defect):
       noteBarred(candidate.name, defect.reason)
       return .left
@@ -86,7 +86,7 @@ struct Claimer {
   /// - Returns: nil if there is no such job.
   private mutating func putBackForOutput(_ claim: Claim) throws(SpoolError) -> Outcome? {
     guard let awaited = try others.awaited(by: claim) else { return nil }
-    let due = Timestamp.now() + Int64.random(in: Self.outputPause)
+    let due = spool.now() + Int64.random(in: Self.outputPause)
     do throws(SpoolError) {
       try claim.park(until: due)
     } catch  where error.isGone {

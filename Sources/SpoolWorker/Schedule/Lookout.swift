@@ -9,6 +9,8 @@ struct Lookout {
   private let spool: Spool
   /// When `urgent/` was last looked at, in milliseconds, and its time of modification then.
   private var urgent: (lookedAt: Int64, modified: Int64?) = (0, nil)
+  /// When the clock of the file system is to be read again, in milliseconds.
+  private var nextClock: Int64 = 0
 
   init(_ spool: Spool, _ environment: JobEnvironment) {
     peeks = PeekReader(spool, environment)
@@ -21,6 +23,7 @@ struct Lookout {
     let began = LoopExecutor.milliseconds()
     switch reading {
     case .begin(let directories):
+      try learnClock(at: began)
       for directory in directories { try reader.begin(directory) }
       scheduler.began(directories, at: began)
     case .readUrgent(let count):
@@ -29,6 +32,17 @@ struct Lookout {
     case .read(let count):
       let found = try read(count, &scheduler) { $0.nextDirectory() }
       scheduler.found(found, names: count, took: LoopExecutor.milliseconds() - began)
+    }
+  }
+
+  /// Once a minute, because clocks are set and hosts sleep.
+  private mutating func learnClock(at now: Int64) throws(SpoolError) {
+    guard now >= nextClock else { return }
+    do throws(SpoolError) {
+      try spool.learnClock()
+      nextClock = now + Scheduler.interval
+    } catch  where error.isLackOfSpace {
+      // It is read with the next pass. Until then it is what it was.
     }
   }
 
@@ -50,12 +64,12 @@ struct Lookout {
   /// Adds jobs of high priority that have become due, and requests a pass over `urgent/` if it has just changed:
   /// inotify may be blind, and is not used with `--once`.
   mutating func lookForUrgent(_ scheduler: inout Scheduler) throws(SpoolError) {
-    scheduler.addDue(at: Timestamp.now().seconds)
+    scheduler.addDue(at: spool.now().seconds)
     let now = LoopExecutor.milliseconds()
     guard now - urgent.lookedAt >= Self.urgentInterval, !scheduler.backlog.isUrgent else { return }
     let modified = try spool.modified(.urgent)
     // Two changes within a second cannot be told apart.
-    let isNew = modified != urgent.modified || modified.map { $0 >= Timestamp.now().seconds - 1 } ?? false
+    let isNew = modified != urgent.modified || modified.map { $0 >= spool.now().seconds - 1 } ?? false
     if isNew { scheduler.requestUrgentPass() }
     urgent = (now, modified)
   }
@@ -66,7 +80,7 @@ struct Lookout {
   /// Handles the changes that inotify reported. A name that has been claimed meanwhile costs one failed claim.
   func take(_ changes: [SpoolWatch.Change], _ scheduler: inout Scheduler) throws(SpoolError) {
     var seen: Set<SpoolWatch.Change> = []
-    let now = Timestamp.now().seconds
+    let now = spool.now().seconds
     for change in changes where change.directory != .cur && !change.name.isIgnored && seen.insert(change).inserted {
       let isFull = scheduler.backlog.isFull(for: change.directory)
       let mayLook = seen.count <= Self.mostEarlyLooks
@@ -106,7 +120,7 @@ struct Lookout {
   ) throws(SpoolError) -> [Candidate] {
     var found: [Candidate] = []
     var names = 0
-    let now = Timestamp.now().seconds
+    let now = spool.now().seconds
     while names < count, let directory = nextDirectory(&scheduler) {
       guard let name = try reader.next(directory) else {
         scheduler.ended(directory)

@@ -27,7 +27,7 @@ struct PeekReader {
       proxy: url.flatMap { environment.proxies.name(for: $0) },
       output: isOrder ? nil : JobPlan.rootAndOutput(of: text.request, url),
       priority: isOrder ? .normal : priority(candidate, text),
-      isAged: !isOrder && Timestamp.now().seconds - candidate.modified >= Self.day)
+      isAged: !isOrder && spool.now().seconds - candidate.modified >= Self.day)
   }
 
   /// Jobs whose URL only the hook `resolve` knows count as of one server.
@@ -51,7 +51,7 @@ struct PeekReader {
   private func hasWaited(_ candidate: Candidate) -> Bool {
     let probation = environment.options.probation
     guard LoopExecutor.milliseconds() - began >= probation else { return false }
-    return (Timestamp.now().seconds - candidate.modified) * 1000 >= probation
+    return (spool.now().seconds - candidate.modified) * 1000 >= probation
   }
 
   /// Bytes that a job still needs, by its text and its journal. Also nil if it needs no space, because the claim will
@@ -61,7 +61,7 @@ struct PeekReader {
     guard environment.space.kept > 0, candidate.origin != .cur, let job = JobName(candidate.name), text.defect == nil
     else { return nil }
     let request = text.request.bounded(by: environment.options)
-    if let expires = request.expires, expires <= .now() { return nil }
+    if let expires = request.expires, expires <= spool.now() { return nil }
     // For a job that was dropped, the size in the journal may be that of another URL.
     guard let size = (candidate.origin.takesDrops ? nil : text.journal.data.version?.size) ?? request.expected.size
     else {

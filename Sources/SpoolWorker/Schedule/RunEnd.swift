@@ -46,7 +46,7 @@ struct RunEnd {
   /// - Parameter unsettled: how many dropped files were left because they may still be written.
   private func tell(_ obstacle: Admission.Obstacle?, next: Timestamp?, unsettled: Int) {
     // Jobs that were parked for lack of space, or for a stop, are due at once.
-    let isDue = next.map { $0 <= .now() } ?? false
+    let isDue = next.map { $0 <= spool.now() } ?? false
     let kept = environment.space.kept
     var isForSpace = kept > 0 && isDue && !isStopping
     let waiting = account.waiting.count

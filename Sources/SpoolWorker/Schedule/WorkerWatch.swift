@@ -50,7 +50,7 @@ extension Worker {
       if !scheduler.slots.areIdle { return self.untilNextTurn(Self.tickInterval) }
       if !scheduler.backlog.isEmpty || !scheduler.spaceWait.isEmpty { return 2000 }
       self.rest()
-      return min(scheduler.untilPass(at: now), nextLook - now, scheduler.untilDue(at: Timestamp.now().seconds))
+      return min(scheduler.untilPass(at: now), nextLook - now, scheduler.untilDue(at: spool.now().seconds))
     }
     // Jobs that wait in a spool that was replaced do not count for this run.
     if successor == nil { tellWaiting(stays: true, nil) }
@@ -70,7 +70,7 @@ extension Worker {
     }
     dispatcher.lookForSpace()
     let scheduler = dispatcher.scheduler
-    if scheduler.isDue(at: Timestamp.now().seconds) || scheduler.wantsPass(at: now, isStale: false) {
+    if scheduler.isDue(at: spool.now().seconds) || scheduler.wantsPass(at: now, isStale: false) {
       dispatcher.requestPass()
     }
     return looksAtAll

@@ -7,7 +7,7 @@ internal import Spool
 /// and the jobs by their names.
 extension Attempt {
   func checkOrder() async throws -> AttemptEnd {
-    let began = Timestamp.now()
+    let began = claim.spool.now()
     // What the jobs inherit goes for the list, too: header fields, time-outs, rates.
     let request = claim.text.request.bounded(by: environment.options)
     guard let every = request.standing.every else { throw Failure(.malformed, "a standing order needs `every:`") }
@@ -27,7 +27,7 @@ extension Attempt {
       let (new, dropped) = try await OrderDrop(claim, environment).drop(entries, lists: mirrors.map(\.parts))
       checked = try record.write(entries.count, new, dropped: dropped, version)
     }
-    let next = OrderSchedule.next(after: began, every: every, now: .now())
+    let next = OrderSchedule.next(after: began, every: every, now: claim.spool.now())
     let order = name
     try claim.park(until: next)
     log(

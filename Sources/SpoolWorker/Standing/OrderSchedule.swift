@@ -36,11 +36,11 @@ extension Attempt {
     var request = claim.text.request
     if let every = request.standing.every {
       return OrderSchedule.afterFailure(
-        failure, failures: failures, every: every, now: .now(), jitter: jitter)
+        failure, failures: failures, every: every, now: claim.spool.now(), jitter: jitter)
     }
     request = request.inheriting(environment.options.defaults)
     // What is published is delivered, however late.
     if failure.code == .deliver { request.expires = nil }
-    return RetryDecision.decide(failure, failures: failures, request: request, now: .now(), jitter: jitter)
+    return RetryDecision.decide(failure, failures: failures, request: request, now: claim.spool.now(), jitter: jitter)
   }
 }

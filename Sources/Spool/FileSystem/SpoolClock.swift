@@ -1,0 +1,30 @@
+internal import Glibc
+internal import Synchronization
+internal import SystemPackage
+
+/// The clock that sets the times of the spool's files. All times that workers compare with those of files are by this
+/// clock, because hosts that share a spool may have different ones.
+extension Spool {
+  /// The time by that clock, as far as ``learnClock(host:)`` knows it. This host's clock before, and where all changes
+  /// go through this kernel.
+  package func now() -> Timestamp { .now() + clockOffset.load(ordering: .relaxed) }
+
+  /// Learns how far that clock is ahead of this host's. Takes no call where all changes go through this kernel.
+  /// - Parameter host: reads this host's clock.
+  /// - Throws: ``SpoolError``.
+  package func learnClock(host: () -> Timestamp = Timestamp.now) throws(SpoolError) {
+    if kind.isLocal { return }
+    let before = host()
+    let time = try fileSystemTime()
+    clockOffset.store(time.offset(from: before, to: host()), ordering: .relaxed)
+  }
+
+  /// The time by the clock that sets the times of this file system's files, which may be another machine's.
+  /// - Throws: ``SpoolError``.
+  package func fileSystemTime() throws(SpoolError) -> Timestamp {
+    let file = try system.create(root, temporary(FileName(".clock")), O_WRONLY | O_EXCL)
+    let time = try file.status().modified
+    try system.unlink(root, file.path)
+    return Timestamp(seconds: time)
+  }
+}
