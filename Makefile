@@ -5,11 +5,13 @@ SWIFT ?= swift
 # The Swift runtime is linked statically, so that the installed program needs no toolchain. libcurl and zlib stay
 # shared, so that the distribution's security updates reach them (Sources/CCurl loads libcurl at run time). lld is used
 # because GNU gold warns of a function in the runtime's archive that we do not call.
-RELEASE = -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld \
+# RELEASE_BUILD: a folder of its own lets the release build run beside that of the tests.
+RELEASE_BUILD ?= .build
+RELEASE = --scratch-path $(RELEASE_BUILD) -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld \
   -Xlinker -s -Xlinker --icf=safe -Xlinker --no-export-dynamic
-PROGRAM = .build/release/spoolrun
+PROGRAM = $(RELEASE_BUILD)/release/spoolrun
 # Reads the lists of standing orders. The worker looks for it beside itself.
-ENTRIES = .build/release/spoolrun-entries
+ENTRIES = $(RELEASE_BUILD)/release/spoolrun-entries
 # mandoc says this of manuals that are not installed on this machine.
 UNINSTALLED = 'STYLE: referenced manual not found'
 SCRIPTS = .ci/run Benchmarks/setup Torture/powercut/setup Torture/realservers/setup scripts/demo scripts/fuzz \
