@@ -93,6 +93,22 @@ import Testing
     #expect(spool.names("partial") == [] && spool.names("tmp") == [])
   }
 
+  /// A job that is dropped when the other is done asks for the file as it is now.
+  @Test func aLaterJobIsNotGivenTheEarlierFile() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try spool.drop("a", "url: \(server.url("/x"))\noutput: o\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    try spool.drop("b", "url: \(server.url("/x"))\noutput: o\n")
+    // Receipts have whole seconds.
+    try setModificationTime(spool.path("new/b"), secondsFromNow: 1)
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    let record = try spool.lastFailure("failed/b")
+    #expect(record["code"] == "output-exists")
+    #expect(record["reason"]?.contains("as the output of done/a") == true, "\(record)")
+    #expect(server.requests.count == 1)
+  }
+
   /// With --once as well: the run ends when both have.
   @Test func inOneRunOneAfterTheOther() async throws {
     let server = try simpleServer()

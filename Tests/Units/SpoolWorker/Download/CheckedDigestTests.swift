@@ -105,6 +105,20 @@ import Testing
     #expect(same.stated[.md5] == Digest(.md5, base64: Self.abcMD5))
   }
 
+  /// A declared digest lets another server continue the file. What the first one stated is not the second's word: it
+  /// would count against what the second states later.
+  @Test func aPartFromElsewhereTakesNothingOver() throws {
+    var version = try begun(("content-md5", Self.abcMD5))
+    for (place, stated) in [("http://h/f", Set([DigestAlgorithm.md5])), ("http://elsewhere/f", [])] {
+      version.resource = Resource(place: place, query: nil as String?)
+      guard case .append(let joined) = try judge([], version, declared: Digests(Digest(Checksum()))) else {
+        Issue.record("not joined: \(place)")
+        return
+      }
+      #expect(joined.stated.algorithms == stated, "\(place)")
+    }
+  }
+
   /// Two versions under one ETag are never joined.
   @Test func aPartWithAnotherDigestIsOfAnotherVersion() throws {
     for declared in [Digests(), Digests(Digest(Checksum()))] {
