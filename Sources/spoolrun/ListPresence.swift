@@ -30,8 +30,7 @@ struct ListPresence {
 
   /// Whether the spool has the job under its very name.
   func has(_ job: CheckedJob) throws(SpoolError) -> Bool {
-    guard let text = try jobs?.job(named: job.name)?.text else { return false }
-    return JobPresence.isSame(job.request, text.request)
+    try jobs?.job(named: job.name).map { Self.isSame(job, $0) } ?? false
   }
 
   /// What to do with a job. One that can be dropped counts as present from now on.
@@ -39,13 +38,17 @@ struct ListPresence {
     if let keys, JobPresence.keys(of: job.request).contains(where: { keys.contains($0.hashValue) }) { return .known }
     var name = job.name
     var number = 1
-    while let (_, text) = try jobs?.job(named: name) {
-      if let text, JobPresence.isSame(job.request, text.request) { return .known }
+    while let known = try jobs?.job(named: name) {
+      if Self.isSame(job, known) { return .known }
       if keys != nil { return .taken }
       number += 1
       name = job.name.numbered(number)
     }
     if number > 1 { jobs?.insert(name) }
     return .free(name)
+  }
+  private static func isSame(_ job: CheckedJob, _ known: KnownJob) -> Bool {
+    // A list that is added again is found as it was dropped; reading each job twice would take most of the time.
+    known.isUntouched(job.text) || known.request.map { JobPresence.isSame(job.request, $0) } ?? false
   }
 }

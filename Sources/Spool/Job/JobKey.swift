@@ -17,7 +17,7 @@ package struct JobKey: Sendable {
   let mayNameHost: Bool
 
   private let read: @Sendable (WrittenValue, inout JobRequest) throws(InvalidValue) -> Void
-  private let written: @Sendable (JobRequest) -> [WrittenValue]
+  fileprivate let written: @Sendable (JobRequest) -> [WrittenValue]
   private let inherit: @Sendable (inout JobRequest, JobRequest) -> Void
 
   /// Which files may have it.
@@ -42,7 +42,15 @@ package struct JobKey: Sendable {
 
   /// A key that is given once. A job's own value takes the place of the one in `defaults`.
   init<Value: Sendable>(
-    _ name: String, _ field: WritableKeyPath<JobRequest, Value?> & Sendable, _ grammar: ValueGrammar<Value>,
+    _ name: String, _ path: WritableKeyPath<JobRequest, Value?> & Sendable, _ grammar: ValueGrammar<Value>,
+    valueName: String, option: OptionForm = .value(), scope: Scope = .jobAndDefaults, help: String
+  ) {
+    self.init(name, RequestField(path), grammar, valueName: valueName, option: option, scope: scope, help: help)
+  }
+
+  /// The same for a value that is in no field of its own.
+  init<Value: Sendable>(
+    _ name: String, _ field: RequestField<Value?>, _ grammar: ValueGrammar<Value>,
     valueName: String, option: OptionForm = .value(), scope: Scope = .jobAndDefaults, help: String
   ) {
     self.name = name
@@ -52,17 +60,19 @@ package struct JobKey: Sendable {
     self.scope = scope
     (isRepeatable, mayNameHost) = (false, false)
     read = { (value, request) throws(InvalidValue) in
-      if request[keyPath: field] != nil { throw InvalidValue("given twice") }
-      request[keyPath: field] = try grammar.read(value)
+      if field.get(request) != nil { throw InvalidValue("given twice") }
+      field.set(&request, try grammar.read(value))
     }
-    written = { request in request[keyPath: field].map { [grammar.write($0)] } ?? [] }
-    inherit = { request, defaults in request[keyPath: field] = request[keyPath: field] ?? defaults[keyPath: field] }
+    written = { request in field.get(request).map { [grammar.write($0)] } ?? [] }
+    inherit = { request, defaults in
+      if field.get(request) == nil { field.set(&request, field.get(defaults)) }
+    }
   }
 
   /// A key that may be given several times.
   /// - Parameter inheriting: what a job has, of its own values and those in `defaults`.
   init<Value: Sendable>(
-    _ name: String, list field: WritableKeyPath<JobRequest, [Value]> & Sendable, _ grammar: ValueGrammar<Value>,
+    _ name: String, list path: WritableKeyPath<JobRequest, [Value]> & Sendable, _ grammar: ValueGrammar<Value>,
     valueName: String, option: OptionForm = .value(), scope: Scope = .jobAndDefaults, mayNameHost: Bool = false,
     help: String,
     inheriting: @escaping @Sendable ([Value], [Value]) -> [Value] = { own, _ in own }
@@ -74,11 +84,10 @@ package struct JobKey: Sendable {
     self.scope = scope
     self.mayNameHost = mayNameHost
     isRepeatable = true
-    read = { (value, request) throws(InvalidValue) in request[keyPath: field].append(try grammar.read(value)) }
-    written = { request in request[keyPath: field].map { grammar.write($0) } }
-    inherit = { request, defaults in
-      request[keyPath: field] = inheriting(request[keyPath: field], defaults[keyPath: field])
-    }
+    let field = RequestField(path)
+    read = { (value, request) throws(InvalidValue) in request[keyPath: path].append(try grammar.read(value)) }
+    written = { request in field.get(request).map { grammar.write($0) } }
+    inherit = { request, defaults in field.set(&request, inheriting(field.get(request), field.get(defaults))) }
   }
 
   /// The key that `head`, what a line has before its colon, spells, and the host behind its `@`.
@@ -88,7 +97,10 @@ package struct JobKey: Sendable {
     return (key, parts.count == 2 ? String(parts[1]) : nil)
   }
 
-  private static let byName = Dictionary(uniqueKeysWithValues: (all + ofOrders).map { ($0.name, $0) })
+  /// Those of jobs, of `defaults` and of standing orders.
+  fileprivate static let ofFiles = all + ofOrders
+
+  private static let byName = Dictionary(uniqueKeysWithValues: ofFiles.map { ($0.name, $0) })
 
   /// Takes a value into `request`.
   func set(_ value: WrittenValue, in request: inout JobRequest) throws(Defect) {
@@ -102,11 +114,6 @@ package struct JobKey: Sendable {
 
   fileprivate func inherit(_ defaults: JobRequest, into request: inout JobRequest) {
     if scope == .jobAndDefaults { inherit(&request, defaults) }
-  }
-
-  /// Its lines in a job that asks for `request`.
-  fileprivate func lines(of request: JobRequest) -> [String] {
-    written(request).map { "\(name)\($0.host.map { "@\($0)" } ?? ""): \($0.text)\n" }
   }
 }
 
@@ -124,5 +131,18 @@ extension JobRequest {
   }
 
   /// The job file that asks for this. ``JobText`` reads the same request from it, but for the numbers of lines.
-  package var text: String { (JobKey.all + JobKey.ofOrders).flatMap { $0.lines(of: self) }.joined() }
+  package var text: String {
+    var text = ""
+    // By index, because a copy of each key takes longer than to look for its value.
+    for index in JobKey.ofFiles.indices {
+      for value in JobKey.ofFiles[index].written(self) {
+        text += JobKey.ofFiles[index].name
+        if let host = value.host { text += "@" + host }
+        text += ": "
+        text += value.text
+        text += "\n"
+      }
+    }
+    return text
+  }
 }

@@ -29,8 +29,10 @@ extension JobKey {
     [size]
     + DigestAlgorithm.allCases.map { algorithm in
       JobKey(
-        algorithm.rawValue, \.expected.digests[algorithm], .digest(algorithm), valueName: "hex", scope: .job,
-        help: algorithm.help)
+        algorithm.rawValue,
+        RequestField(
+          get: { $0.expected.digests[algorithm] }, set: { $0.expected.digests[algorithm] = $1 }),
+        .digest(algorithm), valueName: "hex", scope: .job, help: algorithm.help)
     }
     + [
       JobKey(

@@ -11,7 +11,7 @@ extension Spool {
     -> (name: JobName, directory: Directory)
   {
     let isForeign = try isForeignDrop()
-    var file = try temporaryDrop(of: Array(text.utf8), as: name, isForeign: isForeign)
+    var file = try temporaryDrop(of: Array(text.utf8), at: self.temporary(name.fileName), isForeign: isForeign)
     let temporary = file.path
     do throws(SpoolError) {
       try file.fsync()
@@ -39,9 +39,10 @@ extension Spool {
 
   /// Writes a job in `tmp/`. In another user's spool the file gets the group of its directory, which is that user's
   /// own.
-  func temporaryDrop(of text: [UInt8], as name: JobName, isForeign: Bool) throws(SpoolError) -> OwnedFile {
+  /// - Parameter path: a new name that cannot be guessed.
+  func temporaryDrop(of text: [UInt8], at path: Path, isForeign: Bool) throws(SpoolError) -> OwnedFile {
     let file = try system.create(
-      root, temporary(name.fileName), O_WRONLY | O_EXCL | O_NOFOLLOW, mode: isForeign ? 0o640 : 0o600)
+      root, path, O_WRONLY | O_EXCL | O_NOFOLLOW, mode: isForeign ? 0o640 : 0o600)
     do throws(SpoolError) {
       try file.write(finished(text), at: 0)
     } catch {

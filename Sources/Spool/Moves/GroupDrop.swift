@@ -12,6 +12,10 @@ package final class GroupDrop {
   private let isForeign: Bool
   /// nil where syncfs(2) does not report every failed write: each job is flushed by itself.
   private let fileSystem: FileSystem?
+  /// The end of the names in `tmp/`, before a number: cannot be guessed.
+  private let suffix: [UInt8]
+  /// The jobs so far. Two may have one name.
+  private var count = 0
   private var group: [WrittenJob] = []
   /// The group before it, on its way to `new/`.
   private var entering: Background<SpoolError>?
@@ -22,6 +26,7 @@ package final class GroupDrop {
     self.spool = spool
     self.groupSize = groupSize ?? Self.standardSize
     isForeign = try spool.isForeignDrop()
+    suffix = Array(":\(spool.owner.retagged.text).".utf8)
     fileSystem = FileSystem.isReliable ? try spool.fileSystem() : nil
   }
 
@@ -29,7 +34,9 @@ package final class GroupDrop {
   ///   nothing behind.
   package func drop(_ text: [UInt8], as name: JobName) throws(SpoolError) {
     try undoing { () throws(SpoolError) in
-      let file = try spool.temporaryDrop(of: text, as: name, isForeign: isForeign)
+      count += 1
+      let path = Path(.tmp, FileName(name.fileName.bytes + suffix + Array("\(count)".utf8)))
+      let file = try spool.temporaryDrop(of: text, at: path, isForeign: isForeign)
       group.append(WrittenJob(path: file.path, name: name, isUrgent: JobText.saysHighPriority(text)))
       if fileSystem == nil { try file.fsync() }
     }

@@ -94,6 +94,15 @@ extension Spool {
   /// Reading so many takes less than a second.
   private static let mostReceipts = 10_000
 
+  /// The bytes of a job's file; nil where there is none, or this user may not read it.
+  func readableContents(_ path: Path) throws(SpoolError) -> [UInt8]? {
+    do throws(SpoolError) { return try contents(path, limit: Self.maximumJobFile) } catch
+      where error.errno == .permissionDenied || error.isNoRegularFile
+    {
+      return nil
+    }
+  }
+
   private func read(_ directory: Directory, _ name: FileName) throws(SpoolError) -> FoundJob? {
     do throws(SpoolError) {
       guard let status = try status(directory, name), status.isRegular, let text = try job(directory, name) else {

@@ -8,7 +8,7 @@ extension Spool {
   /// - Throws: ``SpoolError``; nothing is left of the order then.
   package func subscribe(_ text: String, as name: JobName) throws(SpoolError) -> JobName {
     try makeStanding()
-    let file = try temporaryDrop(of: Array(text.utf8), as: name, isForeign: false)
+    let file = try temporaryDrop(of: Array(text.utf8), at: temporary(name.fileName), isForeign: false)
     do throws(SpoolError) {
       try file.fsync()
       let target = try enter(file.path, as: try nameInNoState(like: name), into: .standing, isForeign: false)
