@@ -23,6 +23,9 @@ final class XMLReader {
   static let deepest = 32
   private let deepest: Int
   private static let longestText = 64 << 10
+  /// Bytes of a tag or comment. Before 2.6, expat reads one that is not complete anew with each block (CVE-2023-52425),
+  /// so that the time grows with the square of its length.
+  private static let longestMarkup = 1 << 20
   /// Between the namespace and the name: no character of XML.
   private static let separator: Character = "\u{1F}"
 
@@ -31,6 +34,8 @@ final class XMLReader {
   private var text: [UInt8] = []
   private var depth = 0
   private var defect: Defect?
+  /// Bytes given to expat.
+  private var taken = 0
 
   /// - Parameter deepest: the maximum number of elements inside each other.
   init(_ receiver: any Receiver, deepest: Int = XMLReader.deepest) throws(Defect) {
@@ -61,6 +66,11 @@ final class XMLReader {
     if let defect { throw defect }
     if status != XML_STATUS_OK {
       throw Defect(line: line, reason: "XML: \(String(cString: XML_ErrorString(XML_GetErrorCode(parser))))")
+    }
+    taken += block.count
+    // Expat is at the start of what is not complete yet.
+    if !isLast, taken - Int(XML_GetCurrentByteIndex(parser)) > Self.longestMarkup {
+      throw Defect(line: line, reason: "a tag or comment of over 1 MiB")
     }
   }
 

@@ -116,9 +116,14 @@ import Testing
   }
 
   @Test(arguments: [
-    // A gigabyte that takes a megabyte on the way.
-    ("(printf '<rss><channel>'; head -c 1G /dev/zero | tr '\\0' ' ') | gzip -1", "longer than 512 MiB"),
-    ("(printf '<rss a=\"'; head -c 400M /dev/zero | tr '\\0' 'x')", ""),
+    // A gigabyte that takes a few megabytes on the way: members of 32 MiB (RFC 1952 section 2.2).
+    (
+      "blanks=$(mktemp); head -c 32M /dev/zero | tr '\\0' ' ' | gzip -1 >$blanks; "
+        + "(printf '<rss><channel>' | gzip; for _ in {1..32}; do cat $blanks; done; rm $blanks)",
+      "longer than 512 MiB"
+    ),
+    ("(printf '<rss a=\"'; head -c 400M /dev/zero | tr '\\0' 'x')", "a tag or comment of over 1 MiB"),
+    ("(printf '<rss><!--'; head -c 400M /dev/zero | tr '\\0' 'x')", "a tag or comment of over 1 MiB"),
     (
       "(printf '<rss><channel>'; yes '<item><enclosure url=\"a\"/></item>' | head -n 200000)",
       "more than 100000 entries"

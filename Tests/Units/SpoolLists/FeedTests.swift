@@ -120,6 +120,12 @@ import Testing
       "<item><guid>1</guid><enclosure url='http://h/a'/><x>\(notes)\(String(repeating: "</b>", count: 100))</x></item>"
     #expect(try read("<rss><channel>\(item)</channel></rss>").map(\.identity) == ["1"])
     #expect(defect("<rss>\(String(repeating: "<a>", count: 300))").contains("elements more than 256 deep"))
+    let (long, longer) = (String(repeating: "x", count: 1_000_000), String(repeating: "x", count: 1_200_000))
+    #expect(try read("<rss><channel><!--\(long)--></channel></rss>") == [])
+    #expect(try read("<rss><channel><x>\(longer)</x></channel></rss>") == [])
+    for markup in ["<!--\(longer)-->", "<a b='\(longer)'/>", "<\(longer)/>"] {
+      #expect(defect("<rss>\(markup)</rss>").contains("a tag or comment of over 1 MiB"))
+    }
     let id = String(repeating: "x", count: 70_000)
     #expect(defect("<rss><channel><item><guid>\(id)</guid></item></channel></rss>").contains("over 64 KiB of text"))
   }
