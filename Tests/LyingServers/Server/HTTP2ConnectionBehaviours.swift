@@ -127,16 +127,21 @@ private func violation(_ name: String, _ violate: @escaping @Sendable (HTTP2Stre
   }
 }
 
-/// Frames that bring nothing, in the middle of a body whose rest never comes.
+/// Frames that bring nothing, in the middle of a body whose rest never comes: at first as many as the connection takes,
+/// then a few at a time without end, which costs the other tests less.
 private func flood(_ name: String, _ say: @escaping @Sendable (HTTP2Stream) throws -> Void) -> Behaviour {
   http2(
     "a flood of \(name)", lines: ["timeout: 1s"],
     outcomes: .all(.either(cutOverHTTP2, stalledOverHTTP2))
   ) {
     request, stream in
-    try origin.answerAndEnd(request, stream, after: 3000) { stream in
-      // Without end: the connection is shut down, and other jobs do not wait for that.
-      while true { try say(stream) }
+    try origin.answerAndEnd(request, stream, after: 6000) { stream in
+      for _ in 0..<5000 { try say(stream) }
+      // The connection is shut down in the end, and other jobs do not wait for that.
+      while true {
+        for _ in 0..<10 { try say(stream) }
+        try stream.reply.pause(milliseconds: 10)
+      }
     }
   }
 }

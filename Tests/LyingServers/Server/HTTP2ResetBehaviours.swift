@@ -12,11 +12,11 @@ private let resets: [HTTP2Stream.ErrorCode] = [
 let resetHTTP2Behaviours: [Behaviour] =
   resets.flatMap { code -> [Behaviour] in
     [
-      http2("\(code) after each 1000 bytes") { request, stream in
-        try origin.answerAndEnd(request, stream, after: 1000) { try $0.resetStream(code) }
+      http2("\(code) after each 3000 bytes") { request, stream in
+        try origin.answerAndEnd(request, stream, after: 3000) { try $0.resetStream(code) }
       },
-      http2("\(code) after each 1000 bytes, no content-length") { request, stream in
-        try origin.answerAndEnd(request, stream, after: 1000, announcesLength: false) { try $0.resetStream(code) }
+      http2("\(code) after each 3000 bytes, no content-length") { request, stream in
+        try origin.answerAndEnd(request, stream, after: 3000, announcesLength: false) { try $0.resetStream(code) }
       },
       http2("\(code) after the head", outcomes: wholeAtFull(cutOverHTTP2)) { request, stream in
         try origin.answerAndEnd(request, stream, after: 0) { try $0.resetStream(code) }
@@ -31,8 +31,8 @@ let resetHTTP2Behaviours: [Behaviour] =
     ]
   } + [
     // To a client, that is an error of the protocol.
-    http2("END_STREAM after each 1000 bytes, content-length") { request, stream in
-      try origin.answerAndEnd(request, stream, after: 1000) { try $0.data([], end: true) }
+    http2("END_STREAM after each 3000 bytes, content-length") { request, stream in
+      try origin.answerAndEnd(request, stream, after: 3000) { try $0.data([], end: true) }
     },
     // libcurl may ask again by itself: then another head comes where trailers do, and the body is that one's.
     secondAnswer("refused", .refusedStream),

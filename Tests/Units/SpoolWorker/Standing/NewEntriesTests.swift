@@ -66,14 +66,14 @@ import Transfer
   }
 
   @Test func `what left the list is remembered, within bounds`() {
-    let all = (0..<30_000).map { entry($0) }
-    let found = new(Array(all[..<20_000]), known: Array(all[10_000...]))
-    #expect(found.seen.count == 20_000 + NewEntries.margin)
-    #expect(Set(found.seen).isSuperset(of: all[20_000..<21_000].map(\.key)))
+    let all = (0..<12_500).map { entry($0) }
+    let found = new(Array(all[..<10_500]), known: Array(all[10_000...]))
+    #expect(found.seen.count == 10_500 + NewEntries.margin)
+    #expect(Set(found.seen).isSuperset(of: all[10_500..<11_500].map(\.key)))
     // A list that is empty for once.
     let known = Array(all[..<NewEntries.fewestSeen])
     #expect(new([], known: known).seen == known.map(\.key))
-    #expect(new(known, known: known).files.isEmpty)
+    #expect(new(Array(known.suffix(500)), known: known).files.isEmpty)
   }
 
   @Test func `a month of changes: each entry is fetched once`() {

@@ -72,7 +72,8 @@ extension Dealing.Taker {
     dealing.takers = Array(repeating: .init(supply: 1e10), count: count)
     // Connections that bring more at a time than an interval's share pay it back.
     dealing.run(seconds: 10)
-    let rates = dealing.rates(seconds: 100)
+    // At a low rate, a piece is a large part of what one gets.
+    let rates = dealing.rates(seconds: rate < 1e7 ? 100 : 10)
     #expect(isNear(rates.reduce(0, +), rate))
     for each in rates { #expect(isNear(each, rate / Double(count)), "\(rates)") }
   }
