@@ -67,8 +67,8 @@ lint: setup
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests
 
-# Checks all states of each configuration of the model. MODEL=bounded replaces the two largest by smaller ones and leaves
-# out a third.
+# Checks all states of each configuration of the model. MODEL=bounded replaces the two largest by smaller ones and
+# leaves out a third.
 MODEL ?= whole
 model: setup
 	Models/check $(MODEL)

@@ -1,5 +1,6 @@
-// What no worker can go below: the system calls that the protocol asks for, for every job in SPOOL/new, with SIZE bytes of data each that come from
-// nowhere. No network, no CRC-32, no parsing, no second look at anything. Batches share their flushes as in a group commit.
+// What no worker can go below: the system calls that the protocol asks for, for every job in SPOOL/new, with SIZE bytes
+// of data each that come from nowhere. No network, no CRC-32, no parsing, no second look at anything. Batches share
+// their flushes as in a group commit.
 //
 // floor SPOOL SIZE THREADS
 #define _GNU_SOURCE

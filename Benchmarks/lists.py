@@ -11,7 +11,8 @@ from row import Bench, Goal, Result
 MIB = 1 << 20
 BASE = "http://server/set"
 
-# What the jobs are as files, with nothing checked, named twice or made durable one by one: the time that this file system asks for so many.
+# What the jobs are as files, with nothing checked, named twice or made durable one by one: the time that this file
+# system asks for so many.
 FLOOR = """import os, sys
 new = sys.argv[2]
 with open(sys.argv[1]) as lines:

@@ -21,6 +21,7 @@ package enum JobStanding: Sendable, Equatable {
 package struct StandingReader {
   private let spool: Spool
 
+  /// Reads `spool` anew at each call.
   package init(_ spool: Spool) { self.spool = spool }
 
   /// - Throws: ``SpoolError``.

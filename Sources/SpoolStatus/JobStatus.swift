@@ -16,6 +16,7 @@ package struct JobStatus: Sendable {
     /// When it was recorded.
     package var time: Timestamp?
 
+    /// - Parameter time: nil where the journal does not say when.
     package init(code: String, reason: String, time: Timestamp? = nil) {
       self.code = code
       self.reason = reason
@@ -47,8 +48,10 @@ package struct JobStatus: Sendable {
   package var awaitsDelivery = false
   /// The claim's owner: `HOST.PID.TAG`.
   package var worker: String?
+  /// That of the job or of `defaults`; nil if the job was not read.
   package var priority: Priority?
 
+  /// Of a job of which only the place is known.
   package init(_ name: FileName, _ state: JobState) {
     self.name = name
     self.state = state

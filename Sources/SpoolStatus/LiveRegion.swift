@@ -4,6 +4,7 @@ package struct LiveRegion: Sendable {
   /// The widths of the lines that are on the screen.
   private var drawn: [Int] = []
 
+  /// Nothing is drawn yet.
   package init() {}
 
   /// Whether nothing is drawn.

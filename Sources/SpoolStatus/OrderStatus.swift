@@ -2,6 +2,7 @@ package import Spool
 
 /// What the spool knows about a standing order.
 package struct OrderStatus: Sendable {
+  /// The state that `status` shows. The raw value is that of its JSON.
   package enum State: String, Sendable {
     case waiting, checking, interrupted, paused, failed
 
@@ -17,7 +18,9 @@ package struct OrderStatus: Sendable {
     }
   }
 
+  /// The name of its file in `standing/`.
   package var name: FileName
+  /// It follows from the place of its file.
   package var state: State
   /// When its list was last found sound; nil for never.
   package var checked: Timestamp?
@@ -28,6 +31,7 @@ package struct OrderStatus: Sendable {
   /// Why the last check failed; nil if it did not.
   package var problem: JobStatus.Problem?
 
+  /// Of an order of which only the place is known.
   package init(_ name: FileName, _ state: State) {
     self.name = name
     self.state = state

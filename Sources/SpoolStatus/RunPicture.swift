@@ -15,6 +15,7 @@ package struct RunPicture: Sendable {
   /// Milliseconds over which rates are averaged.
   private static let window: Int64 = 5000
 
+  /// Of a worker that has reported nothing yet.
   package init() {}
 
   /// Whether no job runs.

@@ -16,10 +16,12 @@ package struct SpoolSnapshot: Sendable {
   package var unproven = 0
   /// The standing orders that were read, and the number of all.
   package var orders: [OrderStatus] = []
+  /// Those that were not read included.
   package var orderCount = 0
   /// Directories that this user may not read.
   package var unreadable: [Directory] = []
 
+  /// Of a spool without jobs.
   package init(location: String, time: Timestamp) {
     self.location = location
     self.time = time

@@ -5,6 +5,7 @@ package struct Look: Sendable {
   /// Replaces what was left out.
   package var ellipsis: String
 
+  /// - Parameter isUnicode: whether the output can show characters beyond ASCII (locale(7)).
   package init(isColored: Bool, isUnicode: Bool = true) {
     self.isColored = isColored
     ellipsis = isUnicode ? "…" : "~"
@@ -28,8 +29,10 @@ package struct StyledLine: Sendable {
   package private(set) var width = 0
   private let isColored: Bool
 
+  /// An empty line.
   package init(_ look: Look) { isColored = look.isColored }
 
+  /// - Parameter plain: text without control characters.
   package init(_ plain: String, _ look: Look, _ ink: Ink? = nil) {
     self.init(look)
     append(plain, ink)

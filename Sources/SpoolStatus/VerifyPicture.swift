@@ -15,6 +15,7 @@ package struct VerifyPicture: Sendable {
     /// Bytes among ``known`` that were read.
     package var read: UInt64 = 0
 
+    /// None of `files` receipts has been read yet.
     package init(files: Int) { self.files = files }
   }
 
@@ -22,6 +23,7 @@ package struct VerifyPicture: Sendable {
   private var progress = Progress(files: 0)
   private var turns = 0
 
+  /// Of a verification that has not begun.
   package init() {}
 
   /// Takes in the progress. `milliseconds` are of any clock that never jumps.

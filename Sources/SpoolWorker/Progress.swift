@@ -11,6 +11,7 @@ package struct JobProgress: Sendable {
   /// The size of the whole; nil until the job or a server states it.
   package let total: UInt64?
 
+  /// - Parameter id: a number that no other claim of the worker has had.
   package init(id: UInt64, name: FileName, bytes: UInt64, total: UInt64?) {
     self.id = id
     self.name = name
@@ -32,6 +33,7 @@ package struct WorkerProgress: Sendable {
   /// Bytes by which data has grown since the worker started.
   package var gained: UInt64
 
+  /// - Parameter waiting: as far as the scan has come; see ``moreWait``.
   package init(running: [JobProgress], waiting: Int, summary: RunSummary, gained: UInt64) {
     self.running = running
     self.waiting = waiting

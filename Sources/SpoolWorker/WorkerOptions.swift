@@ -55,6 +55,7 @@ package struct WorkerOptions: Sendable {
   /// No transfer starts while this many jobs are in their commit, because each has three open descriptors.
   static let mostCommits = 200
 
+  /// Those of a worker that is given none (spoolrun(1)).
   package init() {}
 
   /// Reads ``limitRate`` as a person gave it; nil for no limit.
@@ -88,6 +89,7 @@ package struct RunSummary: Sendable {
   /// Why nothing can be fetched: libcurl cannot be loaded. No job was touched.
   package var obstacle: String?
 
+  /// No job has ended.
   package init() {}
 
   /// Adds what a later worker of the same run did.

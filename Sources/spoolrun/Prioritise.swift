@@ -5,8 +5,8 @@ struct Prioritise: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "prioritise", abstract: "Lets waiting jobs start before or after others.",
     discussion: """
-      With --high, which is the default, moves jobs to urgent: they start before all others, and one that waits for its \
-      next attempt starts now. With --normal or --low, writes the priority into the job.
+      With --high, which is the default, moves jobs to urgent: they start before all others, and one that waits for \
+      its next attempt starts now. With --normal or --low, writes the priority into the job.
       """)
 
   /// The American one is accepted, too.

@@ -1,5 +1,6 @@
 /*
- * Makes a worker that leaks, to see whether the soak finds out: with each payload that gets its name, one of what PLANT names is kept for good.
+ * Makes a worker that leaks, to see whether the soak finds out: with each payload that gets its name, one of what PLANT
+ * names is kept for good.
  * Loaded with LD_PRELOAD; nothing of this is in the program.
  */
 #define _GNU_SOURCE

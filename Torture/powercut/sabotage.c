@@ -1,5 +1,6 @@
 /*
- * Makes a worker that breaks its promises, to see whether the torture finds out: the flushes named in SABOTAGE report success and do nothing.
+ * Makes a worker that breaks its promises, to see whether the torture finds out: the flushes named in SABOTAGE report
+ * success and do nothing.
  *   data         of regular files: the payload, the job and its receipt are not on disk when they are said to be
  *   directories  of directories: a name is not on disk when it is said to be
  * Loaded with LD_PRELOAD; nothing of this is in the program.

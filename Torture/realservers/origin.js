@@ -1,5 +1,5 @@
-// Node's servers: `node origin.js ROOT PORT [KEY CERTIFICATE [h2]]`. As origin.py, and files by createReadStream under /plain, /weak, /date, /none,
-// /noranges (what they are is said in servers.py), /moved and /forced.
+// Node's servers: `node origin.js ROOT PORT [KEY CERTIFICATE [h2]]`. As origin.py, and files by createReadStream under
+// /plain, /weak, /date, /none, /noranges (what they are is said in servers.py), /moved and /forced.
 'use strict'
 const fs = require('fs')
 const path = require('path')

@@ -50,6 +50,7 @@ package final class Claim {
 
   var path: Path { file.path }
 
+  /// Whether it is checked again and again, instead of being done once.
   package var isStandingOrder: Bool { text.request.isStandingOrder }
 
   /// Cuts off a journal line that has no newline.

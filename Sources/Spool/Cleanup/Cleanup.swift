@@ -14,6 +14,7 @@ package struct CleanupOptions: Sendable {
   /// where output roots are gone, all that may name them. A worker that starts has no time for that.
   package var readsJobs = false
 
+  /// Keeps all receipts, and reads no jobs.
   package init() {}
 }
 

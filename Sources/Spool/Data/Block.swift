@@ -9,6 +9,7 @@ package final class Block: @unchecked Sendable {
   /// ``size`` bytes, at a page's boundary.
   package let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: Block.size, alignment: 4096)
 
+  /// The memory has no defined content.
   package init() {}
 
   deinit { memory.deallocate() }

@@ -1,6 +1,7 @@
 package import SystemPackage
 
-/// What the file system of a spool can do, as far as the protocol depends on it. ``Spool/tryFileSystem()`` finds it out.
+/// What the file system of a spool can do, as far as the protocol depends on it: found out by
+/// ``Spool/tryFileSystem()``.
 package struct FileSystemTraits: Sendable, Equatable {
   /// flock(2) on two descriptors of one file.
   package enum Locks: Sendable, Equatable {
@@ -30,7 +31,9 @@ package struct FileSystemTraits: Sendable, Equatable {
   package let type: String
   /// Whether names may contain a colon, as those of claims do.
   package var takesColons = true
+  /// What claims can rely on (flock(2)).
   package var locks = Locks.exclude
+  /// What a job that is still being written can be told by (F_SETLEASE).
   package var leases = Leases.showWriters
   /// RENAME_NOREPLACE; see renameat2(2).
   package var renamesWithoutReplacing = true
@@ -46,6 +49,7 @@ package struct FileSystemTraits: Sendable, Equatable {
   /// file systems one is the server's and the other the client's.
   package var touchOffset: Int64 = 0
 
+  /// Until it is tried, the file system can do all.
   package init(kind: FileSystemKind, type: String) {
     self.kind = kind
     self.type = type

@@ -17,6 +17,7 @@ package struct PeerTraits: Sendable, Equatable {
   /// Seconds by which the time of a file that the peer made is ahead of one that was made here.
   package var clockOffset: Int64 = 0
 
+  /// Until it is tried, nothing is lost or done twice, and no file has been seen.
   package init() {}
 
   /// Milliseconds that a name may take to be seen.

@@ -7,6 +7,7 @@ package struct Checksum: Hashable, Sendable, CustomStringConvertible {
 
   /// The CRC-32 of no bytes.
   package init() { value = 0 }
+  /// Continues from a CRC-32 that was recorded.
   package init(value: UInt32) { self.value = value }
 
   /// Eight hexadecimal digits of either case, with nothing else; nil otherwise.

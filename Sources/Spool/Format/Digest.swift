@@ -101,6 +101,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
 package struct Digests: Hashable, Sendable {
   private var values: [DigestAlgorithm: Digest] = [:]
 
+  /// Of two by one algorithm, the last one counts.
   package init(_ digests: Digest...) { self.init(digests) }
 
   init(_ digests: [Digest]) {

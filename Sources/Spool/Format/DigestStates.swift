@@ -12,6 +12,7 @@ package struct DigestStates: Hashable, Sendable {
       crc32: Checksum(), DigestAlgorithm.allCases.filter(algorithms.contains).compactMap { HashState($0) })
   }
 
+  /// CRC-32 alone, continued.
   package init(crc32: Checksum) { self.init(crc32: crc32, []) }
 
   init(crc32: Checksum, _ hashes: [HashState]) {

@@ -5,6 +5,7 @@ package struct Expectation: Sendable, Equatable {
   /// All of these have to agree.
   package var digests: Digests
 
+  /// Without arguments, any payload will do.
   package init(size: UInt64? = nil, digests: Digests = Digests()) {
     self.size = size
     self.digests = digests

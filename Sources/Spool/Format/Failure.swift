@@ -110,6 +110,7 @@ package struct Failure: Error, Sendable {
   /// `HOST:PORT` of the proxy, for ``FailureCode/proxy``.
   package var proxy: String?
 
+  /// - Parameter retryAfter: seconds that the server asked to wait.
   package init(
     _ code: FailureCode, _ reason: String, status: Int? = nil, expected: String? = nil, found: String? = nil,
     line: Int? = nil, retryAfter: Int? = nil, mayPass: Bool = false

@@ -5,6 +5,7 @@ package struct Fields: Sendable, Equatable {
   /// The fields `key=value`, in their order.
   package private(set) var named: [(key: String, value: String)] = []
 
+  /// A value of words alone; ``with(_:_:)`` adds fields.
   package init(_ words: String...) { self.words = words }
   init(words: [String]) { self.words = words }
 

@@ -3,9 +3,12 @@ package struct FileName: Hashable, Sendable {
   /// Bytes that a name may have (NAME_MAX, limits.h).
   package static let maximumLength = 255
 
+  /// As the directory has them, of any encoding or none.
   package let bytes: [UInt8]
 
+  /// - Parameter bytes: without `/` and NUL; nothing checks that.
   package init(_ bytes: [UInt8]) { self.bytes = bytes }
+  /// The name in UTF-8.
   package init(_ string: String) { bytes = Array(string.utf8) }
   /// A leading dot: every reader of a spool ignores it, as in a maildir.
   package var isIgnored: Bool { bytes.first == 0x2E }
@@ -72,16 +75,23 @@ extension FileName {
 
 /// A path below some directory, as bytes for the kernel.
 package struct Path: Hashable, Sendable {
+  /// Without the NUL at its end.
   package let bytes: [UInt8]
 
+  /// - Parameter bytes: without NUL; nothing checks that.
   package init(_ bytes: [UInt8]) { self.bytes = bytes }
+  /// The path in UTF-8.
   package init(_ string: String) { bytes = Array(string.utf8) }
+  /// Relative to the spool.
   package init(_ directory: Directory, _ name: FileName) {
     bytes = Array(directory.rawValue.utf8) + [0x2F] + name.bytes
   }
+  /// A directory of the spool, relative to it.
   package init(_ directory: Directory) { bytes = Array(directory.rawValue.utf8) }
+  /// An entry of the directory that the path is relative to.
   package init(_ name: FileName) { bytes = name.bytes }
 
+  /// For terminals, logs and records: ``escaped(_:)``.
   package var display: String { escaped(bytes) }
 
   /// The last component.
@@ -124,6 +134,7 @@ package func escaped(_ bytes: some Sequence<UInt8>) -> String {
   return result
 }
 
+/// The same for text, by its UTF-8.
 package func escaped(_ string: some StringProtocol) -> String { escaped(Array(string.utf8)) }
 
 /// Characters that control a terminal, or change the direction of the text after them.

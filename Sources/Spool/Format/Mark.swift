@@ -14,11 +14,13 @@ package struct Mark: Sendable, Hashable {
     Mark(offset: 0, states: DigestStates(algorithms))
   }
 
+  /// - Parameter states: of the bytes before `offset`.
   package init(offset: UInt64, states: DigestStates) {
     self.offset = offset
     self.states = states
   }
 
+  /// - Parameter checksum: of the bytes before `offset`. Other digests are not computed.
   package init(offset: UInt64, checksum: Checksum) {
     self.init(offset: offset, states: DigestStates(crc32: checksum))
   }

@@ -9,6 +9,7 @@ package struct MediaTypes: Sendable, Equatable {
     guard !ranges.isEmpty, ranges.allSatisfy(Self.isRange) else { return nil }
   }
 
+  /// As a job has it, in lower case with single blanks.
   package var text: String { ranges.joined(separator: " ") }
 
   /// - Parameter type: in lower case, without parameters.

@@ -25,6 +25,7 @@ package struct JobName: Hashable, Sendable {
     fileName = name
   }
 
+  /// For terminals, logs and records: ``escaped(_:)``.
   package var display: String { fileName.display }
 
   /// `NAME.part`, the data of the job.

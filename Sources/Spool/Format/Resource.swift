@@ -8,6 +8,7 @@ package struct Resource: Sendable, Hashable {
   /// differ.
   package let query: Checksum?
 
+  /// As a journal has it.
   package init(place: String, query: Checksum?) {
     self.place = place
     self.query = query

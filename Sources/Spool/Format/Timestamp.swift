@@ -6,6 +6,7 @@ package struct Timestamp: Comparable, Hashable, Sendable, CustomStringConvertibl
   /// Seconds since the epoch.
   package let seconds: Int64
 
+  /// - Parameter seconds: since the epoch.
   package init(seconds: Int64) { self.seconds = seconds }
 
   /// This host's wall clock.
@@ -16,6 +17,7 @@ package struct Timestamp: Comparable, Hashable, Sendable, CustomStringConvertibl
   }
 
   package static func < (left: Timestamp, right: Timestamp) -> Bool { left.seconds < right.seconds }
+  /// A time beyond 64 bits wraps round; none is near.
   package static func + (left: Timestamp, seconds: Int64) -> Timestamp {
     Timestamp(seconds: left.seconds &+ seconds)
   }

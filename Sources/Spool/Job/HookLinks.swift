@@ -70,6 +70,7 @@ extension JobRequest {
 extension HookLinks {
   /// The URLs that it printed; empty where those of the job hold.
   package var urls: [JobRequest.Line] { request.urls }
+  /// Added to those of the job; those of one name replace them.
   package var headers: [HeaderLine] { request.headers }
   /// What the payload must be.
   package var expected: Expectation { request.expected }

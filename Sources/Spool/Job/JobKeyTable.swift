@@ -4,24 +4,29 @@ extension JobKey {
   /// Those that a job may have.
   package static let ofJobs = [url, resolve] + place + payload + handling
 
+  /// A first line without a key is a URL as well (spool(5), JOBS).
   package static let url = JobKey(
     "url", list: \.urls, .line, valueName: "url", option: .argument, scope: .job,
     help: "URL of the file; several are mirrors of it.")
 
+  /// A job may have it in place of ``url``.
   package static let resolve = JobKey(
     "resolve", \.resolve, .line, valueName: "text", scope: .job,
     help: "Ask the spool's hook `resolve` with this text for the URL before each attempt.")
 
   private static let place = [output, root]
 
+  /// Relative, and without `..`: ``OutputPath/defect(of:)``.
   package static let output = JobKey(
     "output", \.output, .outputPath, valueName: "path", option: .value(short: "o"), scope: .job,
     help: "Path of the downloaded file below the output root, or its directory/. (default: the URL's last part)")
 
+  /// A name, not a path: only the spool's owner can make the links in `roots/`.
   package static let root = JobKey(
     "root", \.root, .rootName, valueName: "name", scope: .job,
     help: "Output root, as a name in the spool's directory roots. (default: the worker's)")
 
+  /// Of the payload, not of one response.
   package static let size = JobKey(
     "size", \.expected.size, .fileSize, valueName: "bytes", scope: .job, help: "Size in bytes.")
 
@@ -43,17 +48,21 @@ extension JobKey {
         help: "Digests to compute for the receipt, such as 'sha256 md5'."),
     ]
 
+  /// Sent to the origin of each URL, or only to the host that `header@HOST` names; dropped when a redirect leads away.
   package static let header = JobKey(
     "header", list: \.headers, .header, valueName: "field", mayNameHost: true,
     help: "Header field to send, such as 'Authorization: Bearer …'; may be repeated.",
     inheriting: { own, defaults in own.added(to: defaults) })
 
+  /// RFC 9110 section 10.1.5.
   package static let userAgent = JobKey(
     "user-agent", \.userAgent, .text, valueName: "text", help: "The User-Agent to send. (default: spoolrun/VERSION)")
 
+  /// RFC 9110 section 10.1.3.
   package static let referer = JobKey(
     "referer", \.referer, .pageURL, valueName: "url", help: "URL of the page that leads to the file, for Referer.")
 
+  /// The order of jobs that wait; a running job is not stopped for another, unless it is low.
   package static let priority = JobKey(
     "priority", \.priority, .priority, valueName: "class", help: "Which jobs start first: high, normal or low.")
 

@@ -8,6 +8,7 @@ package struct JobRequest: Sendable, Equatable {
     /// The number of its line in the job, from 1.
     package let number: Int
 
+    /// - Parameter number: of the line in the job, from 1.
     package init(text: String, number: Int) {
       self.text = text
       self.number = number
@@ -55,10 +56,12 @@ package struct JobRequest: Sendable, Equatable {
   package var connections: Int?
   /// Of `defaults` alone, and not inherited.
   package var network = NetworkKeys()
+  /// Which jobs start first; nil for that of `defaults`, or normal.
   package var priority: Priority?
   /// Of standing orders alone.
   package var standing = StandingOrder()
 
+  /// A job without any key: not valid, as it has no URL.
   package init() {}
 
   /// For jobs without `attempts:`.
@@ -117,6 +120,7 @@ package struct Timeout: Sendable, Equatable {
   /// Seconds for one request in all; nil for the default.
   package let total: Int?
 
+  /// Both in seconds.
   package init(idle: Int, total: Int? = nil) {
     self.idle = idle
     self.total = total

@@ -11,8 +11,10 @@ package struct RateRules: Sendable, Equatable {
     package var hours: DayHours?
   }
 
+  /// In the order of the text: the first that applies counts.
   package let clauses: [Clause]
 
+  /// - Parameter clauses: the first that applies counts.
   package init(_ clauses: [Clause]) { self.clauses = clauses }
 
   /// The same limit for all, at any time.
@@ -39,8 +41,10 @@ package struct DayHours: Sendable, Equatable {
   /// Not included. At or before the start, it is on the next day: `23:00-07:00`.
   package let end: Int
 
+  /// Minutes of the day, from 0 to 1439.
   package init(from start: Int, to end: Int) { (self.start, self.end) = (start, end) }
 
+  /// - Parameter minute: of the day, by the local clock.
   package func contains(_ minute: Int) -> Bool {
     start < end ? (start..<end).contains(minute) : minute >= start || minute < end
   }

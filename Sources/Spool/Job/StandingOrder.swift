@@ -10,8 +10,10 @@ package struct StandingOrder: Sendable, Equatable {
   /// A pattern for the names of the files to fetch (glob(7)); nil for all.
   package var match: String?
 
+  /// Of a job that is not a standing order.
   package init() {}
 
+  /// The value of ``first`` for orders without `first:`.
   package static let defaultFirst = 1
   /// The value of ``first`` for all entries.
   static let all = Int.max

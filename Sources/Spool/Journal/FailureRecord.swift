@@ -15,6 +15,7 @@ package struct FailureRecord: Sendable {
   /// The time of the next attempt; nil when the job is given up.
   package let retry: Timestamp?
 
+  /// - Parameter retry: nil when the job is given up.
   package init(
     time: Timestamp, attempt: Int, failure: Failure, trust: Trust = .sound, mark: Mark?, fetched: UInt64,
     retry: Timestamp?

@@ -14,8 +14,10 @@ package struct Journal: Sendable, Equatable {
   package private(set) var answers = Answers()
   /// How far the payload's publication went.
   package private(set) var publication = Publication()
+  /// Of a standing order: what its checks have found.
   package private(set) var checks = Checks()
 
+  /// The journal of a job that no worker has claimed yet.
   package init() {}
 
   /// Takes one line in. A line that cannot be read is skipped, like one of a later version.
@@ -198,6 +200,7 @@ extension Journal {
     /// Whether an answer of another kind replaced data, which was set aside for a person, or may do so in this attempt.
     package var mayHaveReplacedKind: Bool { hasReplacedKind || otherKind != nil }
 
+    /// - Parameter refusals: how often in a row, up to now.
     package init(otherKind: String? = nil, refusals: Int = 0) {
       self.otherKind = otherKind
       self.refusals = refusals

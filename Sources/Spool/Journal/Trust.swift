@@ -25,5 +25,6 @@ package struct LostWrites: Error, Sendable {
   /// The error of the fsync.
   package let error: SpoolError
 
+  /// - Parameter error: what fsync(2) or fdatasync(2) returned.
   package init(_ error: SpoolError) { self.error = error }
 }

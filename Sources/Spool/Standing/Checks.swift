@@ -8,6 +8,7 @@ extension Journal {
     /// nil if the list is the same as at the last check.
     package let version: ListVersion?
 
+    /// - Parameter version: nil if the list is the same as at the last check.
     package init(entries: Int, new: Int, version: ListVersion?) {
       self.entries = entries
       self.new = new
@@ -25,6 +26,7 @@ extension Journal {
     /// Last-Modified as sent.
     package let modified: String?
 
+    /// - Parameter url: as it was asked; only a CRC-32 of it is kept.
     package init(url: String, format: EntryFormat?, etag: String?, modified: String?) {
       list = Self.checksum(url, format)
       self.etag = etag
@@ -44,6 +46,7 @@ extension Journal {
       return modified.map { ["If-Modified-Since: \($0)"] } ?? []
     }
 
+    /// Whether the version is of the list at this URL, read as this format.
     package func isOf(url: String, format: EntryFormat?) -> Bool { list == Self.checksum(url, format) }
 
     private static func checksum(_ url: String, _ format: EntryFormat?) -> Checksum {
@@ -59,11 +62,13 @@ extension Journal {
     package private(set) var lastTime: Timestamp?
     /// How many entries the list had then.
     package private(set) var entries = 0
+    /// What the server said of the list then; nil if it has no validator.
     package private(set) var version: ListVersion?
     /// The keys of the entries that are known and need no job (``FeedEntry/key``): those of the list first, in its
     /// order, then those that left it, the last one first.
     package private(set) var seen: [String] = []
 
+    /// Keys in one `seen:` line.
     package static let mostInLine = 64
 
     mutating func apply(_ entry: JournalEntry) {

@@ -9,6 +9,7 @@ package struct FeedEntry: Sendable, Equatable {
   package var name: String?
   /// Mirrors, as in the list: perhaps relative to the list's own URL.
   package var urls: [String]
+  /// The size and the digests that the list states.
   package var expected = Expectation()
   /// Whether it is a version of the only file in the list, and takes the place of older ones.
   package var replaces = false
@@ -16,6 +17,7 @@ package struct FeedEntry: Sendable, Equatable {
   /// Bytes of an identity that are kept; a longer one becomes a digest of itself.
   private static let longestIdentity = 500
 
+  /// - Parameter identity: of any length; see ``identity``.
   package init(identity: String, date: Timestamp? = nil, name: String? = nil, urls: [String]) {
     self.identity =
       identity.utf8.count <= Self.longestIdentity ? identity : "sha256:\(PayloadName.fingerprint(of: [identity]))"
@@ -27,6 +29,7 @@ package struct FeedEntry: Sendable, Equatable {
   /// 16 hexadecimal digits that stand for the identity, in a journal and in a job's name.
   package var key: String { String(PayloadName.fingerprint(of: [identity]).prefix(Self.keyLength)) }
 
+  /// Hexadecimal digits: 64 bits are enough for the entries of all lists of a spool.
   package static let keyLength = 16
 }
 

@@ -20,6 +20,7 @@ package struct FileSystemKind: Sendable, Equatable {
   /// kernel.
   package let leaseShowsAllWriters: Bool
 
+  /// - Parameter leaseShowsAllWriters: nil if it follows from `sharing`.
   package init(name: String, sharing: Sharing, leaseShowsAllWriters: Bool? = nil) {
     self.name = name
     self.sharing = sharing

@@ -9,6 +9,7 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
   /// The error as errno(3) has it.
   package let errno: Errno
 
+  /// - Parameter path: escaped for display.
   package init(call: Call.Kind, path: String, errno: Errno) {
     self.call = call
     self.path = path

@@ -6,6 +6,7 @@ internal import SystemPackage
 package struct System: Sendable {
   private let hook: (any CallHook)?
 
+  /// - Parameter hook: is asked before each call; nil outside of tests.
   package init(hook: (any CallHook)? = nil) { self.hook = hook }
 
   /// Makes a system call, and repeats it on EINTR.

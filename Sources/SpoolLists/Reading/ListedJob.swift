@@ -9,6 +9,7 @@ package struct ListedJob: Sendable, Equatable {
   /// The line of the list where it begins, from 1.
   package let line: Int
 
+  /// - Parameter line: of the list, from 1.
   package init(_ request: JobRequest = JobRequest(), line: Int) {
     self.request = request
     self.line = line
@@ -43,6 +44,7 @@ package struct ListOptions: Sendable {
   /// Whether lines and options that are not known are left out. Otherwise the list is refused.
   package var ignoresUnknown: Bool
 
+  /// - Parameter base: a URL; the slash at its end may be missing.
   package init(format: ListFormat? = nil, base: String? = nil, ignoresUnknown: Bool = false) {
     self.format = format
     self.base = base.map { $0.hasSuffix("/") ? $0 : $0 + "/" }

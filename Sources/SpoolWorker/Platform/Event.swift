@@ -14,6 +14,7 @@ package struct Event: Sendable {
   /// What it says beside its name and job.
   package let fields: Fields
 
+  /// - Parameter name: one of spoolrun-log(7).
   package init(_ name: String, _ level: Level, job: FileName? = nil, _ fields: Fields = Fields()) {
     self.name = name
     self.level = level

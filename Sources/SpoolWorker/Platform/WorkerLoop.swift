@@ -11,6 +11,7 @@ protocol LoopDriver: AnyObject {
 /// The actor that a worker runs on: one thread, which also drives libcurl. So jobs need no locks.
 @globalActor
 package actor WorkerLoop {
+  /// There is one worker in a process, and one loop.
   package static let shared = WorkerLoop()
   static let executor = LoopExecutor()
 

@@ -1,8 +1,8 @@
 internal import Spool
 
-/// Prepares a spool for a worker: says what its file system can do, makes `urgent/` if an older version left the spool without it, and removes files that
-/// no job needs and that have not changed for 36 hours. Errors are only logged, because the worker does not depend on
-/// this.
+/// Prepares a spool for a worker: says what its file system can do, makes `urgent/` if an older version left the spool
+/// without it, and removes files that no job needs and that have not changed for 36 hours. Errors are only logged,
+/// because the worker does not depend on this.
 struct StartSweep {
   private let spool: Spool
   private let fileSystem: FileSystemTraits?

@@ -11,6 +11,7 @@ package struct TransferOptions: Sendable {
   /// Bytes per second of all bodies together, on average; nil for no limit.
   package var bytesPerSecond: UInt64?
 
+  /// Without arguments: HTTP alone, without a limit.
   package init(
     protocols: Set<Scheme> = [.http, .https], network: NetworkOptions = NetworkOptions(),
     userAgent: String = "spoolrun", bufferSize: Int = 512 * 1024, bytesPerSecond: UInt64? = nil

@@ -58,6 +58,7 @@ package struct FetchRequest: Sendable {
   /// The addresses that a fetch may connect to.
   package enum AddressFamily: String, Sendable { case any, ipv4 = "IPv4", ipv6 = "IPv6" }
 
+  /// The defaults are those of a job without keys, in seconds.
   package init(
     id: ID, url: String, headers: [String] = [], rangeStart: UInt64? = nil, rangeEnd: UInt64? = nil,
     ifRange: String? = nil, connectTimeoutSeconds: Int = 30, idleTimeoutSeconds: Int = 60, floor: RateFloor? = nil,

@@ -64,6 +64,7 @@ package struct TransferFailure: Error, Equatable, Sendable {
   /// `HOST:PORT` of the proxy, for ``Code/proxy``.
   package let proxy: String?
 
+  /// - Parameter message: any text; bytes that are no printable ASCII are replaced.
   package init(code: Code, message: String, osErrno: Int32 = 0, proxy: String? = nil) {
     self.proxy = proxy
     self.code = code

@@ -14,5 +14,6 @@ package protocol FetchSink: AnyObject {
 }
 
 extension FetchSink {
+  /// Most sinks take all that comes.
   package var isFull: Bool { false }
 }

@@ -5,6 +5,7 @@ package struct RateFloor: Sendable, Equatable {
   /// Seconds that the average is taken over.
   package var seconds: Int
 
+  /// - Parameter seconds: that the average is taken over.
   package init(bytesPerSecond: UInt64, seconds: Int) {
     self.bytesPerSecond = bytesPerSecond
     self.seconds = seconds

@@ -19,6 +19,7 @@ package struct HeadReader {
   /// Servers do not fold at all any more; 256 KiB of folds would keep the loop busy for a minute.
   private static let mostFolds = 100
 
+  /// Before the first status line.
   package init() {}
 
   /// Takes one line with its line end.

@@ -67,6 +67,7 @@ package struct Response: Sendable {
   /// download ever uses it.
   package var proposedName: String?
 
+  /// - Parameter url: the one that answered, after all redirects.
   package init(url: URLParts, content: Content) {
     self.url = url
     self.content = content

@@ -9,6 +9,7 @@ package struct ResponseHead: Sendable {
   /// that ended (END_STREAM, RFC 9113, 8.1), unless there is a Content-Length.
   package var isMultiplexed = false
 
+  /// - Parameter fields: names in lower case, values without the blanks around them.
   package init(status: Int, fields: [(name: String, value: String)]) {
     self.status = status
     self.fields = fields

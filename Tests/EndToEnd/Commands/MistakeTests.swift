@@ -68,8 +68,8 @@ import Testing
     let spool = try TemporarySpool()
     let text = Array("https://a.example/x\n".utf8)
     for name in ["failed/a", "failed/b"] { try writeFile(spool.path(name), text) }
-    let line =
-      "printf '\(answer.0)\\n' | script -qec '\(try productPath("spoolrun")) cancel \(flag) --spool \(spool.root)' /dev/null"
+    let command = "\(try productPath("spoolrun")) cancel \(flag) --spool \(spool.root)"
+    let line = "printf '\(answer.0)\\n' | script -qec '\(command)' /dev/null"
     let result = try await run(["/bin/sh", "-c", line])
     #expect(result.output.contains("cancel 2 jobs, and remove their data? [y/N]"), "\(result)")
     #expect(spool.names("failed") == (answer.1 ? [] : ["a", "b"]))

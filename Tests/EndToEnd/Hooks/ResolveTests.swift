@@ -164,8 +164,8 @@ import Testing
 
   // MARK: what is joined
 
-  /// Links with another path may lead to another file, whatever the text that the hook was asked with and the ETag: what
-  /// is there goes on only if a digest proves the whole in the end.
+  /// Links with another path may lead to another file, whatever the text that the hook was asked with and the ETag:
+  /// what is there goes on only if a digest proves the whole in the end.
   @Test(arguments: [false, true])
   func filesOfTwoLinksAreNotJoined(hasDigest: Bool) async throws {
     let other = payload.map { $0 ^ 0xFF }

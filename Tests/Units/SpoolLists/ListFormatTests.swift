@@ -119,8 +119,8 @@ import Testing
         ])
     #expect(
       try jobs(
-        "MD5   (a (1)) = \(Self.md5)\nSHA2-256(a (1))= \(Self.sha256)\nSHA256 (ü) = WJG1tSLV3whtD/CxEPvZ0hu0/HFjrzTQgoai6Eb2vgM=\n"
-      )
+        "MD5   (a (1)) = \(Self.md5)\nSHA2-256(a (1))= \(Self.sha256)\n"
+          + "SHA256 (ü) = WJG1tSLV3whtD/CxEPvZ0hu0/HFjrzTQgoai6Eb2vgM=\n")
         == [
           job("a (1)", "sha256: \(Self.sha256)\nmd5: \(Self.md5)", url: "a%20%281%29"),
           job("ü", "sha256: \(Self.sha256)", url: "%C3%BC"),

@@ -36,8 +36,8 @@ import Testing
     #expect(job.request.computedDigests == [.md5, .sha256, .sha512], "CRC-32 is computed anyway")
     #expect(
       job.request.text
-        == "url: https://h/a\nsha256: \(Self.sha256)\nmd5: 900150983cd24fb0d6963f7d28e17f72\ndigests: crc32 sha512 md5\n"
-    )
+        == "url: https://h/a\nsha256: \(Self.sha256)\nmd5: 900150983cd24fb0d6963f7d28e17f72\n"
+        + "digests: crc32 sha512 md5\n")
     #expect(parsed("https://h/a\n").request.computedDigests == [])
     #expect(parsed("https://h/a\nmd5: 900150983cd24fb0d6963f7d28e17f72\nmd5: \(Self.sha256)\n").defect?.line == 3)
     #expect(parsed("https://h/a\ndigests: sha256 sha224\n").defect?.reason.contains("names of digests") == true)

@@ -112,8 +112,8 @@ import Testing
     #expect(world.started == ["a-2", "a-1-low"])
   }
 
-  /// Jobs of higher priority never end, and one that has waited for a day gets a turn nevertheless, in its order. One that
-  /// has not does not.
+  /// Jobs of higher priority never end, and one that has waited for a day gets a turn nevertheless, in its order. One
+  /// that has not does not.
   @Test(arguments: [("low", "normal"), ("low", "high"), ("low", "urgent"), ("normal", "urgent")])
   func nobodyStarves(patient: String, busy: String) {
     var world = SchedulerWorld(jobs: 3, perHost: 3)
@@ -177,8 +177,8 @@ import Testing
     #expect(scheduler.nextStep(at: 0) == nil)
   }
 
-  /// A pass finds the jobs of its directories again, and forgets those that it knew. But one of high priority outside of
-  /// `urgent/` would be found late.
+  /// A pass finds the jobs of its directories again, and forgets those that it knew. But one of high priority outside
+  /// of `urgent/` would be found late.
   @Test func aPassDoesNotForgetHighPriority() {
     var scheduler = Scheduler(Slots.Limits(jobs: 1, perHost: 1, commits: 9))
     let candidate = Candidate(name: FileName("x"), origin: .new, modified: 1)
