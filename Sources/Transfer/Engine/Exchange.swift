@@ -97,7 +97,7 @@ final class Exchange {
     facts.requestWasSent = timing.requestWasSent
     facts.framing = backend.framing
     facts.headCame = response != nil
-    let mayEndByClose = url.scheme.isHTTP && url.scheme.channel == .tls && !handle.isMultiplexed
+    let mayEndByClose = url.scheme.channel == .tls && !handle.isMultiplexed
     facts.closeWasAnnounced = mayEndByClose ? connection.sawCloseNotify : nil
     facts.bytesReceived = bytesReceived
     facts.connectTimeoutSeconds = request.effectiveConnectTimeoutSeconds

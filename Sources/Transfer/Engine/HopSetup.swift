@@ -30,9 +30,9 @@ extension Exchange {
     setup.string(CURLOPT_NOPROXY, "")
   }
 
-  /// The login and the cookies for this hop's host. libcurl looks them up, but never follows a redirect itself, and
-  /// forgets them with the handle. So no entry's password can go to another host, as it did when libcurl followed
-  /// (CVE-2024-11053, CVE-2025-0167).
+  /// The login for this hop's host. libcurl looks it up, but never follows a redirect itself, and forgets it with the
+  /// handle. So no entry's password can go to another host, as it did when libcurl followed (CVE-2024-11053,
+  /// CVE-2025-0167).
   private func setLogin(_ setup: inout EasyOptions, _ handle: EasyHandle, _ network: NetworkOptions) {
     let (user, password) = route.withCredentials ? (route.origin.user, route.origin.password) : (nil, nil)
     if user != nil || password != nil {
@@ -43,7 +43,11 @@ extension Exchange {
       setup.long(CURLOPT_NETRC, Int(CURL_NETRC_OPTIONAL.rawValue))
       setup.string(CURLOPT_NETRC_FILE, netrc)
     }
-    guard let jar = shared.jar, jar.isUsable, url.scheme.isHTTP else { return }
+  }
+
+  /// The cookies for this hop's host, which the handle forgets as well.
+  private func setCookies(_ setup: inout EasyOptions, _ handle: EasyHandle) {
+    guard let jar = shared.jar, jar.isUsable else { return }
     // A job's own field takes their place: two would be sent.
     if route.withCredentials, request.headers.contains(where: { $0.lowercased().hasPrefix("cookie:") }) { return }
     handle.hasOwnSecrets = true
@@ -102,6 +106,7 @@ extension Exchange {
     setup.long(CURLOPT_HTTP_TRANSFER_DECODING, 1)
     setup.long(CURLOPT_HTTPAUTH, 1)  // CURLAUTH_BASIC, a macro with a cast
     setup.long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+    setCookies(&setup, handle)
     setup.list(
       CURLOPT_HTTPHEADER, handle.list(RequestFields.lines(for: request, withCredentials: route.withCredentials)))
     if let page = request.referer.flatMap({ try? URLParts($0) }), let referer = route.referer(page) {

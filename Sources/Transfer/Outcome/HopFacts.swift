@@ -9,7 +9,8 @@ struct HopFacts {
   var requestWasSent = false
   /// There was a response.
   var headCame = false
-  /// Whether the peer announced the end (close_notify): for HTTP/1 over TLS; nil elsewhere.
+  /// Whether the peer announced the end (close_notify), where a body may end with the connection: over TLS, but not
+  /// over HTTP/2; nil elsewhere.
   var closeWasAnnounced: Bool?
   /// Nil for FTP and SFTP, and without a head.
   var framing: ResponseHead.Framing?

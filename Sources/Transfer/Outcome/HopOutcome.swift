@@ -12,8 +12,9 @@ func outcome(of hop: HopFacts, with code: CURLcode) -> FetchResult.End {
 
 /// What libcurl takes for a good end, although it may be none.
 private func goodEndFailure(of hop: HopFacts) -> TransferFailure? {
-  // libcurl takes a connection that was closed within the head for a good end.
-  guard hop.headCame || !hop.scheme.isHTTP else {
+  // libcurl takes a connection that was closed within the head for a good end. Backends without a head have a response
+  // at each good end.
+  guard hop.headCame else {
     return hop.failure(.cut, "\(hop.host) closed the connection within the head")
   }
   // libcurl checks this, too; the bytes may be joined to a file, so it is checked twice.
