@@ -32,20 +32,6 @@ package indirect enum JSONText: Sendable {
 
   /// A string (RFC 8259 section 7). Characters that control a terminal or the direction of text are escaped as well.
   package static func quoted(_ value: String) -> String {
-    var result = "\""
-    for scalar in value.unicodeScalars {
-      switch scalar {
-      case "\"": result += "\\\""
-      case "\\": result += "\\\\"
-      default:
-        if isUnsafeForDisplay(scalar) {
-          let digits = String(scalar.value, radix: 16)
-          result += "\\u" + String(repeating: "0", count: 4 - digits.utf8.count) + digits
-        } else {
-          result.unicodeScalars.append(scalar)
-        }
-      }
-    }
-    return result + "\""
+    doubleQuoted(value) { "\\u" + hexadecimal(UInt64($0.value), digits: 4) }
   }
 }

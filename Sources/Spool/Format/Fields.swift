@@ -40,20 +40,9 @@ package struct Fields: Sendable, Equatable {
           || plain.contains(byte)
       }
     if isPlain { return value }
-    var result = "\""
-    for scalar in value.unicodeScalars {
-      switch scalar {
-      case "\"": result += "\\\""
-      case "\\": result += "\\\\"
-      default:
-        if isUnsafeForDisplay(scalar) {
-          for byte in UTF8.encode(scalar)! { result += "\\x" + hexadecimal(UInt64(byte), digits: 2) }
-        } else {
-          result.unicodeScalars.append(scalar)
-        }
-      }
+    return doubleQuoted(value) { scalar in
+      UTF8.encode(scalar)!.map { "\\x" + hexadecimal(UInt64($0), digits: 2) }.joined()
     }
-    return result + "\""
   }
 
   /// nil when a quote is left open, or for an escape other than those that ``text`` writes.

@@ -137,6 +137,21 @@ package func escaped(_ bytes: some Sequence<UInt8>) -> String {
 /// The same for text, by its UTF-8.
 package func escaped(_ string: some StringProtocol) -> String { escaped(Array(string.utf8)) }
 
+/// `text` in quotes, with a backslash before each `"` and `\`.
+/// - Parameter escape: what to write for a character that is unsafe to show (``isUnsafeForDisplay(_:)``).
+package func doubleQuoted(_ text: String, escape: (Unicode.Scalar) -> String) -> String {
+  var result = "\""
+  for scalar in text.unicodeScalars {
+    switch scalar {
+    case "\"": result += "\\\""
+    case "\\": result += "\\\\"
+    case _ where isUnsafeForDisplay(scalar): result += escape(scalar)
+    default: result.unicodeScalars.append(scalar)
+    }
+  }
+  return result + "\""
+}
+
 /// Characters that control a terminal, or change the direction of the text after them.
 package func isUnsafeForDisplay(_ scalar: Unicode.Scalar) -> Bool {
   switch scalar.value {
