@@ -197,9 +197,7 @@ struct Scheduler {
     }
     guard slots.areFree else { return nil }
     // It is looked at again, because a person may have changed it meanwhile.
-    if let candidate = slots.outputs.next(free) {
-      return .look(candidate)
-    }
+    if let candidate = slots.outputs.next(free) { return .look(candidate) }
     // All candidates read ahead wait for busy hosts: search for a job of another host. This takes at most a twentieth
     // of the loop's time, so a million jobs of a busy host take about ten minutes.
     if passes.areOthersRunning, !canReadOn, now >= nextSearch { return .search(250) }

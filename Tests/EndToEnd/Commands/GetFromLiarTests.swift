@@ -3,24 +3,10 @@ import TestSupport
 import Testing
 
 /// `spoolrun get` from servers that lie: the exit status, and the file in the person's directory.
-@Suite struct GetFromLiarTests {
-  private let home: TemporaryDirectory
-  /// The person's current directory.
-  private let here: String
+@Suite struct GetFromLiarTests: GetScene {
+  let home: TemporaryDirectory
 
-  init() throws {
-    home = try TemporaryDirectory()
-    here = "\(home.path)/here"
-    try #require(mkdir(here, 0o755) == 0)
-  }
-
-  private func start(_ arguments: [String]) throws -> RunningCommand {
-    try startSpoolrun(["get"] + arguments, environment: ["HOME": home.path, "XDG_STATE_HOME": ""], directory: here)
-  }
-
-  private func get(_ arguments: String...) async throws -> CommandResult { try await start(arguments).result() }
-
-  private func bytes(_ name: String) throws -> [UInt8] { try readFile("\(here)/\(name)") }
+  init() throws { home = try Self.makeHome() }
 
   /// Answers each request with the next script; the last one answers all that follow.
   private func scripted(_ scripts: [@Sendable (ServerRequest, Reply) throws -> Void]) throws -> ScriptedServer {

@@ -3,35 +3,10 @@ import TestSupport
 import Testing
 
 /// One file, now: `spoolrun get`, with a spool of its own for each test.
-@Suite struct GetTests {
-  private let home: TemporaryDirectory
-  /// The person's current directory.
-  private let here: String
-  private let state: String
+@Suite struct GetTests: GetScene {
+  let home: TemporaryDirectory
 
-  init() throws {
-    home = try TemporaryDirectory()
-    here = "\(home.path)/here"
-    state = "\(home.path)/.local/state"
-    try #require(mkdir(here, 0o755) == 0)
-  }
-
-  private var spool: String { "\(state)/spoolrun" }
-  private var environment: [String: String] { ["HOME": home.path, "XDG_STATE_HOME": ""] }
-
-  private func start(_ arguments: [String]) throws -> RunningCommand {
-    try startSpoolrun(["get"] + arguments, environment: environment, directory: here)
-  }
-
-  private func get(_ arguments: String...) async throws -> CommandResult { try await start(arguments).result() }
-
-  private func bytes(_ name: String) throws -> [UInt8] { try readFile("\(here)/\(name)") }
-
-  /// The length of the data of the only job that has begun.
-  private var length: Int? {
-    names(in: "\(spool)/partial").first { $0.hasSuffix(".part") }
-      .flatMap { fileStatus("\(spool)/partial/\($0)") }.map { Int($0.st_size) }
-  }
+  init() throws { home = try Self.makeHome() }
 
   // MARK: a file
 
@@ -184,88 +159,6 @@ import Testing
     #expect(try bytes("a") == halfwayBody)
     #expect(filesBelow("\(spool)/files") == [])
     #expect(try await spoolrun("verify", "--spool", spool).status == .exited(0))
-  }
-
-  // MARK: beside a worker
-
-  @Test func `a worker that watches the spool does the work`() async throws {
-    let gate = try Gate()
-    let server = try halfwayServer(halfwayBody, gate: gate)
-    #expect(try await spoolrun("init", spool, environment: environment).status == .exited(73), "no parents")
-    try #require(mkdir("\(home.path)/.local", 0o700) == 0 && mkdir(state, 0o700) == 0)
-    #expect(try await spoolrun("init", spool).status == .exited(0))
-    let worker = try startSpoolrun(["-v", spool])
-    let first = try await waitForWorker(server)
-    #expect(first)
-    let command = try start(["-v", server.url("/a")])
-    try await waitUntil("half of it is there") { length == halfwayBody.count / 2 }
-    let claim = try #require(names(in: "\(spool)/cur").first)
-    #expect(claim.contains(".\(worker.processID)."), "\(claim)")
-    // Whoever only follows can go, and come again.
-    command.send(signal: SIGINT)
-    let left = try await command.result()
-    #expect(left.status == .exited(75) && left.errors.contains("following its progress"), "\(left)")
-    #expect(names(in: "\(spool)/cur") == [claim])
-    let next = try start([server.url("/a")])
-    gate.open()
-    let result = try await next.result()
-    #expect(result.status == .exited(0), "\(result)")
-    #expect(try bytes("a") == halfwayBody && server.requests(for: "/a").count == 1)
-    worker.send(signal: SIGTERM)
-    _ = try await worker.result()
-  }
-
-  /// Waits until the worker takes what is dropped.
-  private func waitForWorker(_ server: ScriptedServer) async throws -> Bool {
-    try writeFile("\(spool)/new/bad", Array("no job\n".utf8))
-    try await waitUntil("the worker runs") { names(in: "\(spool)/failed").contains("bad") }
-    return true
-  }
-
-  @Test func `a worker that dies is not waited for`() async throws {
-    let gate = try Gate()
-    let server = try halfwayServer(halfwayBody, gate: gate)
-    let first = try start(["--timeout", "1h", server.url("/a")])
-    try await waitUntil("half of it is there") { length == halfwayBody.count / 2 }
-    let log = "\(home.path)/log"
-    let second = try startSpoolrun(
-      ["get", "-v", "--timeout", "1h", server.url("/a")], environment: environment, directory: here,
-      prefix: ["/bin/sh", "-c", "exec \"$@\" 2>\(log)", "sh"])
-    try await waitUntil("it follows the other one") {
-      ((try? readFile(log)).map { String(decoding: $0, as: UTF8.self) } ?? "").contains("following its progress")
-    }
-    first.send(signal: SIGKILL)
-    _ = try await first.result()
-    gate.open()
-    let result = try await second.result()
-    #expect(result.status == .exited(0), "\(result)")
-    #expect(try bytes("a") == halfwayBody)
-    #expect(names(in: "\(spool)/done").count == 1)
-  }
-
-  @Test func `two commands for one file fetch it once`() async throws {
-    let gate = try Gate()
-    let server = try halfwayServer(halfwayBody, gate: gate)
-    let commands = try (0..<4).map { _ in try start(["--timeout", "1h", server.url("/a")]) }
-    try await waitUntil("half of it is there") { length == halfwayBody.count / 2 }
-    gate.open()
-    for command in commands {
-      let result = try await command.result()
-      #expect(result.status == .exited(0), "\(result)")
-    }
-    #expect(try bytes("a") == halfwayBody && server.requests.count == 1)
-    #expect(names(in: "\(spool)/done").count == 1)
-  }
-
-  @Test func `other jobs of the spool are not this command's`() async throws {
-    let server = try simpleServer()
-    #expect(try await get(server.url("/503")).status == .exited(75))
-    let waiting = try #require(names(in: "\(spool)/partial").first)
-    try setModificationTime("\(spool)/partial/\(waiting)", secondsFromNow: -60)
-    try writeFile("\(spool)/new/other", Array("\(server.url("/other"))\n".utf8))
-    #expect(try await get(server.url("/a")).status == .exited(0))
-    #expect(names(in: "\(spool)/new") == ["other"] && names(in: "\(spool)/partial") == [waiting])
-    #expect(server.requests.map(\.target) == ["/503", "/a"])
   }
 
   // MARK: lists

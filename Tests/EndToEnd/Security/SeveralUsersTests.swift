@@ -78,38 +78,46 @@ struct SeveralUsersTests {
     #expect(try await run.result().status == .exited(0))
   }
 
+  /// A shell's lines that drop what is no job, or a harmful one.
+  private static func harm(_ server: ScriptedServer) -> String {
+    """
+    cd new
+    mkdir -m 700 directory && echo x >directory/inside
+    mkfifo -m 666 fifo; ln -s /etc/shadow symlink; ln -s nowhere dangling; ln -s ../defaults ours
+    echo '\(server.url("/x"))' >unreadable; chmod 600 unreadable
+    echo '\(server.url("/x"))' >huge; truncate -s 17M huge; chmod 644 huge
+    echo 'done: 2026-01-02T03:04:05Z attempts=1 output=x bytes-fetched=1 seconds=1' >forged
+    echo '\(server.url("/404"))' >>forged
+    chmod 644 forged
+    """
+  }
+
+  /// A Python program that keeps one job locked and another one leased (flock(2), F_SETLEASE).
+  private static func holder(_ server: ScriptedServer) -> String {
+    """
+    import fcntl, os, signal
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
+    for name in "locked", "leased":
+        file = os.open("new/" + name, os.O_RDWR | os.O_CREAT, 0o666)
+        os.write(file, b"\(server.url("/x"))\\n")
+        if name == "locked": fcntl.flock(file, fcntl.LOCK_EX)
+        else: fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    os.close(os.open("new/.held", os.O_CREAT, 0o666))
+    signal.pause()
+    """
+  }
+
   /// What a user who may only drop can do to all others' jobs: nothing.
   @Test func oneWhoMeansHarm() async throws {
     let server = try simpleServer()
     let scene = try await SharedSpool()
     let (spool, program) = (scene.spool, scene.program)
     let (alice, mallory) = (61_002, 61_666)
-    let script = """
-      cd new
-      mkdir -m 700 directory && echo x >directory/inside
-      mkfifo -m 666 fifo; ln -s /etc/shadow symlink; ln -s nowhere dangling; ln -s ../defaults ours
-      echo '\(server.url("/x"))' >unreadable; chmod 600 unreadable
-      echo '\(server.url("/x"))' >huge; truncate -s 17M huge; chmod 644 huge
-      echo 'done: 2026-01-02T03:04:05Z attempts=1 output=x bytes-fetched=1 seconds=1' >forged
-      echo '\(server.url("/404"))' >>forged
-      chmod 644 forged
-      """
-    #expect(try await scene.shell(mallory, script).status == .exited(0))
+    #expect(try await scene.shell(mallory, Self.harm(server)).status == .exited(0))
     // A program that runs, a file that stays locked, and one whose writer never ends.
     let busy = try scene.start(
       mallory, ["/bin/sh", "-c", "cp /bin/sleep new/busy && chmod 777 new/busy && exec new/busy 600"])
-    let holder = """
-      import fcntl, os, signal
-      signal.signal(signal.SIGIO, signal.SIG_IGN)
-      for name in "locked", "leased":
-          file = os.open("new/" + name, os.O_RDWR | os.O_CREAT, 0o666)
-          os.write(file, b"\(server.url("/x"))\\n")
-          if name == "locked": fcntl.flock(file, fcntl.LOCK_EX)
-          else: fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-      os.close(os.open("new/.held", os.O_CREAT, 0o666))
-      signal.pause()
-      """
-    let holding = try scene.start(mallory, ["/usr/bin/python3", "-c", holder])
+    let holding = try scene.start(mallory, ["/usr/bin/python3", "-c", Self.holder(server)])
     defer { for command in [busy, holding] { command.send(signal: SIGKILL) } }
     try await waitUntil("they hold them") {
       fileStatus(spool.path("new/.held")) != nil && fileStatus(spool.path("new/busy"))?.st_mode == S_IFREG | 0o777

@@ -1,0 +1,90 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `spoolrun get` in a spool that others use as well: a worker, another command, other jobs.
+@Suite struct GetBesideWorkerTests: GetScene {
+  let home: TemporaryDirectory
+
+  init() throws { home = try Self.makeHome() }
+
+  @Test func `a worker that watches the spool does the work`() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    #expect(try await spoolrun("init", spool, environment: environment).status == .exited(73), "no parents")
+    try #require(mkdir("\(home.path)/.local", 0o700) == 0 && mkdir(state, 0o700) == 0)
+    #expect(try await spoolrun("init", spool).status == .exited(0))
+    let worker = try startSpoolrun(["-v", spool])
+    let first = try await waitForWorker(server)
+    #expect(first)
+    let command = try start(["-v", server.url("/a")])
+    try await waitUntil("half of it is there") { length == halfwayBody.count / 2 }
+    let claim = try #require(names(in: "\(spool)/cur").first)
+    #expect(claim.contains(".\(worker.processID)."), "\(claim)")
+    // Whoever only follows can go, and come again.
+    command.send(signal: SIGINT)
+    let left = try await command.result()
+    #expect(left.status == .exited(75) && left.errors.contains("following its progress"), "\(left)")
+    #expect(names(in: "\(spool)/cur") == [claim])
+    let next = try start([server.url("/a")])
+    gate.open()
+    let result = try await next.result()
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(try bytes("a") == halfwayBody && server.requests(for: "/a").count == 1)
+    worker.send(signal: SIGTERM)
+    _ = try await worker.result()
+  }
+
+  /// Waits until the worker takes what is dropped.
+  private func waitForWorker(_ server: ScriptedServer) async throws -> Bool {
+    try writeFile("\(spool)/new/bad", Array("no job\n".utf8))
+    try await waitUntil("the worker runs") { names(in: "\(spool)/failed").contains("bad") }
+    return true
+  }
+
+  @Test func `a worker that dies is not waited for`() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let first = try start(["--timeout", "1h", server.url("/a")])
+    try await waitUntil("half of it is there") { length == halfwayBody.count / 2 }
+    let log = "\(home.path)/log"
+    let second = try startSpoolrun(
+      ["get", "-v", "--timeout", "1h", server.url("/a")], environment: environment, directory: here,
+      prefix: ["/bin/sh", "-c", "exec \"$@\" 2>\(log)", "sh"])
+    try await waitUntil("it follows the other one") {
+      ((try? readFile(log)).map { String(decoding: $0, as: UTF8.self) } ?? "").contains("following its progress")
+    }
+    first.send(signal: SIGKILL)
+    _ = try await first.result()
+    gate.open()
+    let result = try await second.result()
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(try bytes("a") == halfwayBody)
+    #expect(names(in: "\(spool)/done").count == 1)
+  }
+
+  @Test func `two commands for one file fetch it once`() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let commands = try (0..<4).map { _ in try start(["--timeout", "1h", server.url("/a")]) }
+    try await waitUntil("half of it is there") { length == halfwayBody.count / 2 }
+    gate.open()
+    for command in commands {
+      let result = try await command.result()
+      #expect(result.status == .exited(0), "\(result)")
+    }
+    #expect(try bytes("a") == halfwayBody && server.requests.count == 1)
+    #expect(names(in: "\(spool)/done").count == 1)
+  }
+
+  @Test func `other jobs of the spool are not this command's`() async throws {
+    let server = try simpleServer()
+    #expect(try await get(server.url("/503")).status == .exited(75))
+    let waiting = try #require(names(in: "\(spool)/partial").first)
+    try setModificationTime("\(spool)/partial/\(waiting)", secondsFromNow: -60)
+    try writeFile("\(spool)/new/other", Array("\(server.url("/other"))\n".utf8))
+    #expect(try await get(server.url("/a")).status == .exited(0))
+    #expect(names(in: "\(spool)/new") == ["other"] && names(in: "\(spool)/partial") == [waiting])
+    #expect(server.requests.map(\.target) == ["/503", "/a"])
+  }
+}

@@ -1,0 +1,37 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// Tests of `spoolrun get`, with a home and a spool of their own.
+protocol GetScene {
+  /// Made by ``makeHome()``.
+  var home: TemporaryDirectory { get }
+}
+
+extension GetScene {
+  static func makeHome() throws -> TemporaryDirectory {
+    let home = try TemporaryDirectory()
+    try #require(mkdir("\(home.path)/here", 0o755) == 0)
+    return home
+  }
+
+  /// The person's current directory.
+  var here: String { "\(home.path)/here" }
+  var state: String { "\(home.path)/.local/state" }
+  var spool: String { "\(state)/spoolrun" }
+  var environment: [String: String] { ["HOME": home.path, "XDG_STATE_HOME": ""] }
+
+  func start(_ arguments: [String]) throws -> RunningCommand {
+    try startSpoolrun(["get"] + arguments, environment: environment, directory: here)
+  }
+
+  func get(_ arguments: String...) async throws -> CommandResult { try await start(arguments).result() }
+
+  func bytes(_ name: String) throws -> [UInt8] { try readFile("\(here)/\(name)") }
+
+  /// The length of the data of the only job that has begun.
+  var length: Int? {
+    names(in: "\(spool)/partial").first { $0.hasSuffix(".part") }
+      .flatMap { fileStatus("\(spool)/partial/\($0)") }.map { Int($0.st_size) }
+  }
+}

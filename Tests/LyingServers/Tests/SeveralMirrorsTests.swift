@@ -1,0 +1,108 @@
+import Testing
+import TestSupport
+
+@testable import LyingServer
+
+/// One job over several connections to several mirrors.
+@Suite struct SeveralMirrorsTests {
+  private func fetchFromTwo(_ first: Origin, _ second: Origin, _ lines: String = "") async throws
+    -> (spool: TemporarySpool, asked: [Int], log: String)
+  {
+    // Else the first might bring all before the second one has been heard.
+    let isHeard = try Gate()
+    let servers = try [
+      ScriptedServer { request, reply in
+        if request.nth > 1, !isHeard.isOpen { try reply.stall(until: isHeard) }
+        try first.answer(request, reply)
+      },
+      ScriptedServer { request, reply in
+        try second.answer(request, reply)
+        isHeard.open()
+      },
+    ]
+    let spool = try TemporarySpool()
+    try spool.drop("job", servers.map { "url: \($0.url("/data"))\n" }.joined() + lines)
+    let result = try await LargeFile.fetch(spool, "--verbose", "--connections", "4")
+    return (spool, servers.map(\.requests.count), result.errors)
+  }
+
+  /// An ETag is unique within one resource only: without a checksum nothing proves that two servers have the same file.
+  @Test func mirrorsAreNotJoinedOnTrust() async throws {
+    let servers = try [LargeFile.bytes, LargeFile.before].map { bytes in
+      try ScriptedServer { try Origin(bytes: bytes).answer($0, $1) }
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("job", servers.map { "url: \($0.url("/data"))\n" }.joined())
+    let result = try await LargeFile.fetch(spool, "--verbose", "--connections", "4")
+    #expect(try LargeFile.isPublished(LargeFile.bytes, spool), "\(result)")
+    #expect(servers[0].requests.count > 1 && servers[1].requests.isEmpty)
+  }
+
+  /// What is for one host goes to no other, whichever connection asks.
+  @Test func headersOfOneMirror() async throws {
+    let server = try ScriptedServer { request, reply in
+      // Each has to bring its part.
+      try reply.pause(milliseconds: 20)
+      try Origin(bytes: LargeFile.bytes).answer(request, reply)
+    }
+    let spool = try TemporarySpool()
+    try writeFile(spool.path("defaults"), Array("header@LOCALHOST: X-Token: s3cret\nheader: X-All: yes\n".utf8))
+    let other = server.url("/data").replacing("127.0.0.1", with: "localhost")
+    try spool.drop(
+      "job", "url: \(server.url("/data"))\nurl: \(other)\ncrc32: \(hex8(independentCRC32(LargeFile.bytes)))\n")
+    let result = try await LargeFile.fetch(spool, "--connections", "4")
+    #expect(try LargeFile.isPublished(LargeFile.bytes, spool), "\(result)")
+    let isTold = Dictionary(grouping: server.requests) { $0.value("host")?.hasPrefix("localhost") == true }
+      .mapValues { $0.map { $0.value("x-token") } }
+    #expect(isTold[true]?.allSatisfy { $0 == "s3cret" } == true && isTold[false]?.allSatisfy { $0 == nil } == true)
+    #expect(server.requests.allSatisfy { $0.value("x-all") == "yes" })
+  }
+
+  /// Their validators mean nothing to each other, but a checksum will tell.
+  @Test func mirrorsShareByChecksum() async throws {
+    let (spool, asked, log) = try await fetchFromTwo(
+      Origin(bytes: LargeFile.bytes), Origin(bytes: LargeFile.bytes, etag: v2), LargeFile.checksum)
+    #expect(try LargeFile.isPublished(LargeFile.bytes, spool), "\(log)")
+    #expect(asked.allSatisfy { $0 > 1 } && !log.contains("mirror-dropped"))
+  }
+
+  @Test func aMirrorOfAnotherSizeIsDropped() async throws {
+    let (spool, asked, log) = try await fetchFromTwo(
+      Origin(bytes: LargeFile.bytes), Origin(bytes: Array(LargeFile.before.dropLast())), LargeFile.checksum)
+    #expect(try LargeFile.isPublished(LargeFile.bytes, spool), "\(log)")
+    #expect(log.contains("mirror-dropped"))
+    #expect(asked[1] <= 2, "once for each connection that led there, and no more")
+  }
+
+  @Test func aDeadMirrorIsDropped() async throws {
+    let isGone = try Gate()
+    let dead = try ScriptedServer { _, reply in
+      defer { isGone.open() }
+      try reply.finish()
+    }
+    let server = try ScriptedServer { request, reply in
+      if request.nth > 1, !isGone.isOpen { try reply.stall(until: isGone) }
+      try Origin(bytes: LargeFile.bytes).answer(request, reply)
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("job", "url: \(server.url("/data"))\nurl: \(dead.url("/data"))\n\(LargeFile.checksum)")
+    let result = try await LargeFile.fetch(spool, "--verbose", "--connections", "4")
+    #expect(try LargeFile.isPublished(LargeFile.bytes, spool), "\(result)")
+    #expect(result.errors.contains("mirror-dropped") && !result.errors.contains("fewer-connections"))
+  }
+
+  /// One that lies about the bytes spoils the first attempt, which the checksum finds out; after that each has to stand
+  /// for all of them.
+  @Test func aMirrorThatLiesSpoilsOneAttempt() async throws {
+    let servers = try [LargeFile.bytes, LargeFile.before].map { bytes in
+      try ScriptedServer { try Origin(bytes: bytes).answer($0, $1) }
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("job", servers.map { "url: \($0.url("/data"))\n" }.joined() + LargeFile.checksum)
+    #expect(try await LargeFile.fetch(spool, "--connections", "4").status == .exited(75))
+    #expect(spool.payloads == [])
+    try spool.makeDue("job")
+    let result = try await LargeFile.fetch(spool, "--connections", "4")
+    #expect(try LargeFile.isPublished(LargeFile.bytes, spool), "\(result)\n\(spool.listing(of: "job"))")
+  }
+}

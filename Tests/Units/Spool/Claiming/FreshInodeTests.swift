@@ -1,0 +1,109 @@
+import Glibc
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Spool
+
+/// A claimed job gets a new inode, for example after a failed fsync, or to shorten its journal.
+@Suite struct FreshInodeTests {
+  private let url = "https://host/a\n"
+  private let own = "cur/a:alpha.42.00000001"
+
+  private func claimed(hook: (any CallHook)? = nil) throws -> (Fixture, Claim) {
+    let fixture = try Fixture(hook: hook)
+    try fixture.files.drop("a", url)
+    return (fixture, try fixture.claim("a"))
+  }
+
+  private func mark(_ offset: UInt64) -> JournalLine { .checkpoint(Mark(offset: offset, checksum: Checksum())) }
+
+  @Test func aFreshInode() throws {
+    let (fixture, claim) = try claimed()
+    try claim.append(mark(1))
+    let before = fileStatus(fixture.files.path(own))?.st_ino
+    try claim.replaceFile()
+    #expect(fileStatus(fixture.files.path(own))?.st_ino != before)
+    #expect(try claim.ownership() == .ours)
+    try claim.append(mark(2))
+    #expect(try fixture.text(own) == url + "checkpoint: 1 crc32=00000000\ncheckpoint: 2 crc32=00000000\n")
+    #expect(fixture.files.names("tmp") == [])
+  }
+
+  /// A gesture comes between the last look and the replacement: one job stays one.
+  @Test func aFreshInodeForAClaimThatIsTakenAway() throws {
+    let files = Mutex<TemporarySpool?>(nil)
+    let hook = Probe.once(.rename, "tmp/a:") { [own] in
+      _ = files.withLock { rename($0?.path(own) ?? "", $0?.path("hold/a") ?? "") }
+      return nil
+    }
+    let (fixture, claim) = try claimed(hook: hook)
+    files.withLock { $0 = fixture.files }
+    #expect(throws: SpoolError.self) { try claim.renew() }
+    #expect(fixture.files.names("cur") == [] && fixture.files.names("tmp") == [])
+    #expect(try fixture.text("hold/a") == url)
+    #expect(try claim.ownership() == .moved)
+  }
+
+  /// Some file systems have no RENAME_EXCHANGE.
+  @Test(arguments: [Errno.invalidArgument, .noFunction])
+  func aFreshInodeWithoutExchange(errno: Errno) throws {
+    let (fixture, claim) = try claimed(hook: Probe.once(.rename, "tmp/a:") { .fail(errno) })
+    let before = fileStatus(fixture.files.path(own))?.st_ino
+    try claim.renew()
+    #expect(fileStatus(fixture.files.path(own))?.st_ino != before)
+    #expect(try fixture.text(own) == url && fixture.files.names("tmp") == [])
+  }
+
+  @Test(arguments: [Call.Kind.write, .fdatasync, .rename])
+  func aFailedFreshInodeChangesNothing(kind: Call.Kind) throws {
+    let hook = Probe { $0.kind == kind && $0.path.contains("tmp/a:") ? .fail(.ioError) : nil }
+    let (fixture, claim) = try claimed(hook: hook)
+    #expect(throws: SpoolError.self) { try claim.replaceFile() }
+    #expect(try claim.ownership() == .ours)
+    #expect(fixture.files.names("tmp") == [])
+    try claim.append(mark(1))
+    #expect(try fixture.text(own) == url + "checkpoint: 1 crc32=00000000\n")
+  }
+
+  /// What a failed fsync lost stays known until a new inode holds all of it.
+  @Test func aFailedFsyncIsRememberedUntilAFreshInode() throws {
+    let armed = Switch()
+    let hook = Probe { armed.isOn && $0.path.contains("tmp/a:") ? .fail(.noSpace) : nil }
+    let (fixture, claim) = try claimed(hook: hook)
+    let failure = SpoolError(call: .fsync, path: own, errno: .ioError)
+    armed.turnOn()
+    #expect(throws: SpoolError.self) { try claim.renew(after: failure) }
+    #expect(claim.lostWrites?.errno == .ioError)
+    #expect(throws: SpoolError.self) { try claim.renew() }
+    #expect(claim.lostWrites?.errno == .ioError)
+    armed.turnOff()
+    try claim.renew()
+    #expect(claim.lostWrites == nil)
+    #expect(try fixture.text(own) == url)
+  }
+
+  /// Weeks of checkpoints: the job must not grow into what is no job any more.
+  @Test func aLongJournalIsCompacted() throws {
+    let (fixture, claim) = try claimed()
+    try claim.append(mark(0))
+    let inode = fileStatus(fixture.files.path(own))?.st_ino
+    try claim.compact(beyond: 1000)
+    #expect(fileStatus(fixture.files.path(own))?.st_ino == inode, "a short one stays as it is")
+    var offset: UInt64 = 0
+    while claim.length <= 1000 {
+      offset += 1
+      try claim.append(mark(offset))
+    }
+    try claim.compact(beyond: 1000)
+    let kept = url + "checkpoint: 0 crc32=00000000\ncheckpoint: \(offset) crc32=00000000\n"
+    #expect(try fixture.text(own) == kept && claim.length == Int64(kept.utf8.count))
+    #expect(fixture.files.names("tmp") == [])
+    try claim.append(mark(offset + 1))
+    #expect(try claim.ownership() == .ours)
+    #expect(
+      try fixture.another().claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "unavailable")
+    #expect(try fixture.text(own) == kept + "checkpoint: \(offset + 1) crc32=00000000\n")
+  }
+}
