@@ -50,7 +50,9 @@ struct JobReading {
 
   private func problem(_ state: JobState) -> JobStatus.Problem? {
     let journal = text.journal
-    if state == .interrupted, let stop = journal.attempts.lastInterruption {
+    // One that has not failed may wait for another job's output.
+    let isInterrupted = state == .interrupted || state == .retrying && journal.attempts.lastFailure == nil
+    if isInterrupted, let stop = journal.attempts.lastInterruption {
       return .init(code: "interrupted", reason: stop["reason"] ?? "", time: stop.words.first.flatMap { Timestamp($0) })
     }
     guard state != .paused, let failure = journal.attempts.lastFailure else { return nil }

@@ -22,8 +22,9 @@ package final class Claim {
   package let isRequeueNoted: Bool
   /// The priority that it was chosen with.
   package var priority = Priority.normal
-  /// When the file of a job that was dropped was written; nil for any other job.
-  package internal(set) var dropped: Timestamp?
+  /// A time at which the job was there already: when its file was written, if it was dropped, or what its journal says;
+  /// nil if nothing does.
+  package internal(set) var knownSince: Timestamp?
   /// The error of an fsync of the file, until a copy has taken its place.
   package internal(set) var lostWrites: SpoolError?
   /// Bytes of the job file up to which it is not to be compacted again.
@@ -44,11 +45,15 @@ package final class Claim {
     self.identity = identity
     self.text = text
     end = identity.size
+    knownSince = text.journal.knownSince
     // If a person's last line has no newline, it is kept for them to read. A torn journal line does not count.
     needsNewline = text.hasTornTail && !text.isTornByWorker(in: origin) && !isRequeueNoted
   }
 
   var path: Path { file.path }
+
+  /// Its name in `cur`.
+  package var fileName: FileName? { path.name }
 
   /// Whether it is checked again and again, instead of being done once.
   package var isStandingOrder: Bool { text.request.isStandingOrder }

@@ -203,7 +203,7 @@ extension Spool {
     let claim = Claim(
       spool: self, job: candidate.job, origin: candidate.origin, file: candidate.file.shared(), identity: moved,
       text: text, isRequeueNoted: candidate.isRequeueNoted)
-    if candidate.origin.takesDrops { claim.dropped = Timestamp(seconds: candidate.found.modified) }
+    if candidate.origin.takesDrops { claim.knownSince = Timestamp(seconds: candidate.found.modified) }
     if !isOurs { try claim.replaceFile(by: judgement.bytes) }
     try claim.dropTornTail()
     guard let defect = judgement.defect else {

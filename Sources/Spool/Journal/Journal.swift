@@ -4,6 +4,8 @@ package struct Journal: Sendable, Equatable {
   package private(set) var isEmpty = true
   /// Whether the job came through `urgent/`.
   package private(set) var isUrgent = false
+  /// The time of the first line since the job last came through `new/`: it was there by then.
+  package private(set) var knownSince: Timestamp?
   /// Who worked on the job, and how that ended.
   package private(set) var attempts = Attempts()
   /// How far the data is known.
@@ -27,6 +29,7 @@ package struct Journal: Sendable, Equatable {
     isUrgent = isUrgent || key == .urgent
     attempts.endsInFailure = key == .failed
     guard entry.isComplete else { return }
+    knownSince = key == .requeued ? entry.time : knownSince ?? entry.time
     attempts.apply(entry)
     data.apply(entry)
     traffic.apply(entry)

@@ -39,6 +39,14 @@ extension Journal {
     package let unproven: String?
   }
 
+  /// The fields of a `published:` line.
+  package struct Undelivered: Sendable, Equatable {
+    /// As in ``Receipt``.
+    package let output: String
+    /// As in ``Receipt``.
+    package let directory: String?
+  }
+
   /// How far the payload's publication went.
   package struct Publication: Sendable, Equatable {
     /// What was verified since the job last began.
@@ -50,21 +58,25 @@ extension Journal {
     /// What has its final name, as far as a receipt or a `published:` line shows. A job that was taken back before its
     /// move to `done/` keeps it through `requeued:`, until it starts.
     package fileprivate(set) var published: Verified?
-    /// The payload has its final name, and the hook `deliver` has not accepted it yet.
-    package fileprivate(set) var awaitsDelivery = false
+    /// The payload that the hook `deliver` has not accepted yet. It has its final name.
+    package fileprivate(set) var undelivered: Undelivered?
+    /// Whether there is such a payload.
+    package var awaitsDelivery: Bool { undelivered != nil }
 
     mutating func apply(_ entry: JournalEntry) {
       switch entry.key {
       // The job may have been edited: what was verified for its old text proves nothing.
       case .requeued: (verified, receipt) = (nil, nil)
-      case .started: (verified, receipt, published, awaitsDelivery) = (nil, nil, nil, false)
+      case .started: (verified, receipt, published, undelivered) = (nil, nil, nil, nil)
       case .failed:
-        if entry.failureCode?.isMismatch == true { (verified, awaitsDelivery) = (nil, false) }
+        if entry.failureCode?.isMismatch == true { (verified, undelivered) = (nil, nil) }
       case .verified:
         verified = Verified(entry) ?? verified
-      case .published: (published, awaitsDelivery) = (verified ?? published, true)
+      case .published:
+        published = verified ?? published
+        undelivered = Undelivered(output: entry.fields["output"] ?? "", directory: entry.fields["directory"])
       case .done:
-        awaitsDelivery = false
+        undelivered = nil
         guard let output = entry.fields["output"] else { return }
         receipt = Receipt(output: output, directory: entry.fields["directory"], unproven: entry.fields["unproven"])
         receiptTime = entry.time

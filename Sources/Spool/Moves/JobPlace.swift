@@ -13,6 +13,9 @@ package struct JobPlace: Hashable, Sendable {
   /// `DIRECTORY/NAME`, safe for a terminal.
   package var display: String { path.display }
 
+  /// The name of its job.
+  package var job: FileName { directory == .cur ? ClaimName(name)?.job.fileName ?? name : name }
+
   var path: Path { Path(directory, name) }
 }
 

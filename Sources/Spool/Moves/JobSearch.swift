@@ -58,41 +58,23 @@ extension Spool {
   /// - Parameters:
   ///   - directories: where to look; nil for all states.
   ///   - limit: the maximum number of files to read.
+  ///   - own: the name of a file that is not read.
   /// - Throws: ``SpoolError``.
   package func firstJob(
-    in directories: [Directory]? = nil, limit: Int = .max, where matches: (JobText) -> Bool
+    in directories: [Directory]? = nil, limit: Int = .max, besides own: FileName? = nil,
+    where matches: (JobText) -> Bool
   ) throws(SpoolError) -> FoundJob? {
     var left = limit
     for directory in directories ?? Self.jobDirectories {
       let stream = try stream(directory)
       while left > 0, let name = try stream.next() {
-        if name.isIgnored || name.isData { continue }
+        if name.isIgnored || name.isData || name == own { continue }
         left -= 1
         if let found = try read(directory, name), matches(found.text) { return found }
       }
     }
     return nil
   }
-
-  /// The finished job whose receipt names this payload. If there are very many receipts, only some are read.
-  /// - Parameters:
-  ///   - output: the path below the output root.
-  ///   - root: the output root, as in ``Journal/Receipt/directory``.
-  ///   - job: a job with the same output, whose name is likely to be similar.
-  /// - Throws: ``SpoolError``.
-  package func publisher(of output: String, in root: String?, like job: JobName) throws(SpoolError) -> FoundJob? {
-    func isPublisher(_ text: JobText) -> Bool {
-      text.journal.publication.receipt.map { $0.output == output && $0.directory == root } ?? false
-    }
-    let stem = job.fileName.numbering?.stem ?? job.fileName
-    for name in [stem, job.fileName, FileName(OutputPath(output)?.name ?? "")] where name.isEntry && !name.isIgnored {
-      if let found = try read(.done, name), isPublisher(found.text) { return found }
-    }
-    return try firstJob(in: [.done], limit: Self.mostReceipts, where: isPublisher)
-  }
-
-  /// Reading so many takes less than a second.
-  private static let mostReceipts = 10_000
 
   /// The bytes of a job's file; nil where there is none, or this user may not read it.
   func readableContents(_ path: Path) throws(SpoolError) -> [UInt8]? {
@@ -103,7 +85,8 @@ extension Spool {
     }
   }
 
-  private func read(_ directory: Directory, _ name: FileName) throws(SpoolError) -> FoundJob? {
+  /// - Returns: nil where no regular file has the name, or this user may not read it.
+  func read(_ directory: Directory, _ name: FileName) throws(SpoolError) -> FoundJob? {
     do throws(SpoolError) {
       guard let status = try status(directory, name), status.isRegular, let text = try job(directory, name) else {
         return nil

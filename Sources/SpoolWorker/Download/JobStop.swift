@@ -14,6 +14,8 @@ enum JobStop: Error {
   case noOutput(String)
   /// A job of high priority needs the slot of this one, which is of low priority.
   case outranked
+  /// Another job has published a file at the output, and has still to deliver it.
+  case outputAwaited(AwaitedOutput)
   case failed(SpoolError)
 }
 

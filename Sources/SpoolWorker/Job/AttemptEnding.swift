@@ -32,6 +32,7 @@ extension Attempt {
     switch ending {
     case .fail(let failure): return try await fail(failure)
     case .park(let reason): return try park(reason)
+    case .wait(let awaited): return try wait(for: awaited)
     case .letGo(let loss): return try letGo(loss)
     case .remove: return try remove()
     case .doubtDone: return AttemptEnd(.done, problem: cause.error)
@@ -160,7 +161,7 @@ extension Attempt {
   }
 
   /// Journals the length of the data, if the attempt did anything.
-  private func noteInterrupted(_ reason: String) throws(SpoolError) -> Mark {
+  func noteInterrupted(_ reason: String) throws(SpoolError) -> Mark {
     let mark = lastMark
     let hasLostWrites = fullTrust.isLost
     // An order has no data, and a check without its end would count as the death of a worker.
@@ -178,7 +179,7 @@ extension Attempt {
     return mark
   }
 
-  private func closeData() throws(SpoolError) {
+  func closeData() throws(SpoolError) {
     // Empty data is removed: there is nothing to resume from.
     if let part = data?.part, part.length == 0 { try part.remove() }
     releaseData()

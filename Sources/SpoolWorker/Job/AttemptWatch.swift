@@ -7,7 +7,7 @@ extension Attempt {
     switch reason {
     case .shutdown, .cancelled, .notOurs, .outranked: hookStop.request()
     // The `failed` hook may still have to run.
-    case .noSpace, .noOutput, .failed: break
+    case .noSpace, .noOutput, .outputAwaited, .failed: break
     }
     guard stopped == nil else { return }
     stopped = reason

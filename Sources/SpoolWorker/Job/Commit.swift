@@ -33,23 +33,27 @@ struct Commit {
 
   /// Commits verified data.
   /// - Parameter unproven: see ``Journal/Verified/unproven``.
-  /// - Throws: `output-exists` if another file took the name meanwhile; ``SpoolError``.
+  /// - Throws: what ``acceptExisting(_:fetched:)`` throws if another file took the name meanwhile; ``SpoolError``.
   func publish(_ part: PartFile, unproven: String?) async throws {
     try await part.makeDurable(durable)
     let verified = Journal.Verified(part.mark, part: part.inode, unproven: unproven)
     try claim.append(.verified(.now(), verified))
     do {
       try await name(part, verified)
-    } catch let failure as Failure where failure.code == .outputExists {
+    } catch is NameTaken {
       // Another job, or a worker that took this one for dead, may have published the same content first.
-      guard try await acceptExisting(part, fetched: part.mark) != nil else { throw failure }
+      guard try await acceptExisting(part, fetched: part.mark) != nil else { throw await publisher.conflict() }
       return try part.close()
     }
     try await finish(part.mark, existing: false, unproven: unproven, part)
     try part.close()
   }
 
+  /// Another file has the output's name.
+  private struct NameTaken: Error {}
+
   /// Gives the verified data its final name, durably.
+  /// - Throws: ``NameTaken``; ``OutputRootProblem``, ``SpoolError``.
   private func name(_ part: PartFile, _ verified: Journal.Verified) async throws {
     let place = try outputs.place(plan.output)
     try checkClaim()
@@ -57,7 +61,7 @@ struct Commit {
     switch try place.publish(part, overwrite: overwrites) {
     case .published: break
     case .exists:
-      guard try place.isSameFile(as: part) else { throw await publisher.outputExists() }
+      guard try place.isSameFile(as: part) else { throw NameTaken() }
     case .otherFileSystem:
       inode = try await publishCopy(part, place, unproven: verified.unproven)
     }
@@ -92,7 +96,7 @@ struct Commit {
       // The copy may have taken minutes.
       try checkClaim()
       try outputs.check(place, plan.output)
-      guard try place.publish(copy, overwrite: overwrites) else { throw await publisher.outputExists() }
+      guard try place.publish(copy, overwrite: overwrites) else { throw NameTaken() }
       return try copy.inode()
     } catch {
       try? place.discard(copy)
@@ -188,7 +192,7 @@ struct Commit {
   ///   - part: the data, if it is open.
   ///   - fetched: the end of the data, if all of it was received: then the file has to be the same.
   /// - Returns: the payload's size and digests; nil if there is no such file, or it is to be overwritten.
-  /// - Throws: `output-exists`; `bad-output` for a directory.
+  /// - Throws: `output-exists`; `bad-output` for a directory; ``JobStop/outputAwaited(_:)``.
   func acceptExisting(_ part: PartFile? = nil, fetched: Mark? = nil) async throws -> Mark? {
     guard let status = try outputs.opened().status(plan.output) else { return nil }
     if status.isDirectory {
@@ -200,7 +204,11 @@ struct Commit {
     // that file.
     let isNew = overwrites && claim.origin.takesDrops && journal.isEmpty
     let isOwn = status.isRegular && data?.isSameFile(as: status) == true && !isNew
-    if overwrites, !isOwn { return nil }
+    if overwrites, !isOwn {
+      // The other job could not deliver any more what it has published.
+      try await publisher.waitForDelivery()
+      return nil
+    }
     // The payload may already be published: a person moved the job between the receipt and the move to done/, or a
     // crash came between the payload's name and the receipt. A payload that has changed since must not get a receipt.
     let vouched = journal.publication.published ?? (claim.origin.takesDrops ? nil : journal.publication.verified)
@@ -210,7 +218,7 @@ struct Commit {
     let isKnown = isOwn || published != nil || expected.provesContent
     let shared = isKnown || !status.isRegular ? nil : try await publisher.sharedPayload()
     guard status.isRegular, expected.mismatch(size: UInt64(status.size)) == nil, isKnown || shared != nil else {
-      throw await publisher.outputExists(expected.mismatch(size: UInt64(status.size)))
+      throw await publisher.conflict(expected.mismatch(size: UInt64(status.size)))
     }
     if !expected.provesContent {
       if let digests = published ?? shared?.digests { expected.digests = digests }
@@ -220,7 +228,7 @@ struct Commit {
     let place = try outputs.place(plan.output)
     let existing = try place.openExisting()
     let mark = try await runBlocking { [reading = existing.reading(digests)] in try reading.run() }
-    if let mismatch = expected.mismatch(mark) { throw await publisher.outputExists(mismatch) }
+    if let mismatch = expected.mismatch(mark) { throw await publisher.conflict(mismatch) }
     try await durable(existing.flush)
     let unproven = (shared ?? journal.publication.verified)?.unproven
     try claim.append(.verified(.now(), .init(mark, part: existing.status.inode, unproven: unproven)))

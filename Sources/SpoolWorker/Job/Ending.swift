@@ -6,6 +6,8 @@ enum Ending {
   case fail(Failure)
   /// Put the job back without a failure; it is due at once.
   case park(reason: String)
+  /// Put the job back until another job is done with its output.
+  case wait(AwaitedOutput)
   /// Leave the job where it is; it is no longer this worker's.
   case letGo(Loss)
   /// A person removed the job: remove its data, too.
@@ -62,6 +64,9 @@ enum Ending {
     case .outranked: reason = "a job of high priority needs its slot"
     case .noSpace(let shortage): reason = "not enough disk space: \(shortage)"
     case .noOutput(let problem): reason = "no output root: \(problem)"
+    case .outputAwaited(let awaited):
+      if case .lost(let error) = trust { return .fail(Failure(error)) }
+      return .wait(awaited)
     }
     // The next attempt has to know that a failed fsync lost data.
     if case .lost(let error) = trust { return .fail(Failure(error)) }
@@ -71,7 +76,7 @@ enum Ending {
   /// Whether this ending writes to or moves the claim's file.
   var needsClaim: Bool {
     switch self {
-    case .fail, .park: true
+    case .fail, .park, .wait: true
     case .letGo, .remove, .doubtDone: false
     }
   }

@@ -82,25 +82,21 @@ struct Claimer {
   }
 
   /// Puts the job back if another worker has a job with the same output, because both would fetch the same bytes. It is
-  /// looked at again every few seconds; at random, so that of two workers that see each other's claims one goes first.
+  /// looked at again every few seconds.
   /// - Returns: nil if there is no such job.
   private mutating func putBackForOutput(_ claim: Claim) throws(SpoolError) -> Outcome? {
     guard let awaited = try others.awaited(by: claim) else { return nil }
-    let due = spool.now() + Int64.random(in: Self.outputPause)
     do throws(SpoolError) {
-      try claim.park(until: due)
+      try claim.wait(for: awaited)
     } catch  where error.isGone {
       return .unavailable
     }
     let name = claim.job.fileName
     if account.noteOutputAwaited(name) {
-      log(Event("waits-for-output", .info, job: name, awaited))
+      log(Event("waits-for-output", .info, job: name, awaited.facts))
     }
-    return .parked(until: due.seconds)
+    return .parked(until: awaited.until.seconds)
   }
-
-  /// Seconds between looks at whether another worker has ended the job with the same output.
-  private static let outputPause: ClosedRange<Int64> = 2...6
 
   func tell(_ shortage: DiskSpace.Shortage, of choice: Choice) {
     let fields = Fields().with("needed", shortage.needed).with("free", shortage.free).with("min-free", shortage.kept)

@@ -34,8 +34,8 @@ struct OtherWorkers {
     return outputs.first { $0.value == output }.flatMap { ClaimName($0.key)?.job.fileName }
   }
 
-  /// The output for which a claimed job has to wait, and the job that has it, for the log; nil if it need not wait.
-  mutating func awaited(by claim: Claim) throws(SpoolError) -> Fields? {
+  /// The output for which a claimed job has to wait; nil if it need not wait.
+  mutating func awaited(by claim: Claim) throws(SpoolError) -> AwaitedOutput? {
     let journal = claim.text.journal
     // Without its last attempt's end, a job may need just its last move, or have data of which nothing is recorded.
     guard claim.origin != .cur, !journal.attempts.isOpen, !claim.isStandingOrder,
@@ -43,7 +43,7 @@ struct OtherWorkers {
       !claim.origin.takesDrops || journal.isEmpty || claim.isRequeueNoted,
       let output = JobPlan.rootAndOutput(of: claim.text.request), let other = try job(with: output)
     else { return nil }
-    return Fields().with("output", output).with("other", other.display)
+    return AwaitedOutput(output, of: other, now: spool.now())
   }
 
   private func read(_ name: FileName) throws(SpoolError) -> String? {

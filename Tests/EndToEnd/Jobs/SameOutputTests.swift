@@ -131,14 +131,15 @@ import Testing
   }
 
   /// Another worker has the first.
-  @Test func theFirstOfAnotherWorker() async throws {
+  @Test(arguments: [("/y", sum), ("/x", "")])
+  func theFirstOfAnotherWorker(target: String, more: String) async throws {
     let gate = try Gate()
     let server = try gatedServer(gate)
     let spool = try TemporarySpool()
     try spool.drop("a", "url: \(server.url("/x"))\noutput: o\n\(patient)")
     let first = try startSpoolrun(["--once", spool.root])
     try await waitUntil("the first runs") { server.requests.count == 1 }
-    try spool.drop("b", "url: \(server.url("/y"))\noutput: o\n\(patient)\(Self.sum)")
+    try spool.drop("b", "url: \(server.url(target))\noutput: o\n\(patient)\(more)")
     let result = try await spoolrun("--once", "-v", spool.root)
     #expect(
       result.status == .exited(75) && result.errors.contains("waits-for-output job=b output=o other=a"), "\(result)")

@@ -12,6 +12,7 @@ import Testing
     switch Ending.decide(cause, ownership, trust) {
     case .fail(let failure): "fail \(failure.label)"
     case .park: "park"
+    case .wait: "wait"
     case .letGo(let loss): "\(loss)"
     case .remove: "remove"
     case .doubtDone: "doubtDone"
@@ -22,6 +23,7 @@ import Testing
     [
       .stopped(.shutdown), .stopped(.noSpace("x")), .stopped(.noOutput("x")), .stopped(.failed(error)),
       .failed(Failure(.cut, "x")), .broken(error),
+      .stopped(.outputAwaited(AwaitedOutput("o", of: FileName("a"), now: .now()))),
     ]
   }
 
@@ -38,12 +40,13 @@ import Testing
   }
 
   @Test func ofOurOwnClaim() {
-    #expect(causes.map { name($0, .ours) } == ["park", "park", "park", "fail io", "fail cut", "fail io"])
-    #expect(causes.map { name($0, .ours, .doubtful) } == ["park", "park", "park", "fail io", "fail cut", "fail io"])
+    #expect(causes.map { name($0, .ours) } == ["park", "park", "park", "fail io", "fail cut", "fail io", "wait"])
+    #expect(
+      causes.map { name($0, .ours, .doubtful) } == ["park", "park", "park", "fail io", "fail cut", "fail io", "wait"])
     // Whoever takes the job up has to know what an fsync lost.
     #expect(
       causes.map { name($0, .ours, .lost(error)) } == [
-        "fail io", "fail io", "fail io", "fail io", "fail cut", "fail io",
+        "fail io", "fail io", "fail io", "fail io", "fail cut", "fail io", "fail io",
       ])
   }
 

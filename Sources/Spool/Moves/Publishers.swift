@@ -1,0 +1,52 @@
+internal import SystemPackage
+
+/// Finding the job that a payload is from.
+extension Spool {
+  /// The finished job whose receipt names this payload. If there are very many receipts, only some are read.
+  /// - Parameters:
+  ///   - output: the path below the output root.
+  ///   - root: the output root, as in ``Journal/Receipt/directory``.
+  ///   - job: a job with the same output, whose name is likely to be similar.
+  /// - Throws: ``SpoolError``.
+  package func publisher(of output: String, in root: String?, like job: JobName) throws(SpoolError) -> FoundJob? {
+    func isPublisher(_ text: JobText) -> Bool {
+      text.journal.publication.receipt.map { $0.output == output && $0.directory == root } ?? false
+    }
+    let stem = job.fileName.numbering?.stem ?? job.fileName
+    for name in [stem, job.fileName, FileName(OutputPath(output)?.name ?? "")] where name.isEntry && !name.isIgnored {
+      if let found = try read(.done, name), isPublisher(found.text) { return found }
+    }
+    return try firstJob(in: [.done], limit: Self.mostPublishers, where: isPublisher)
+  }
+
+  /// The job that has published this payload, and has not delivered it. If a directory has very many jobs, only some of
+  /// them are read.
+  /// - Parameters:
+  ///   - output: the path below the output root.
+  ///   - root: the output root, as in ``Journal/Receipt/directory``.
+  ///   - own: the name in `cur` of the job that asks. It does not count.
+  /// - Throws: ``SpoolError``.
+  package func undelivered(_ output: String, in root: String?, besides own: FileName?) throws(SpoolError) -> FoundJob? {
+    // In the order in which a job moves, and `cur` again for one that has left `partial` since.
+    for directory in [Directory.new, .urgent, .cur, .partial, .cur, .hold, .failed] {
+      let found = try firstJob(in: [directory], limit: Self.mostPublishers, besides: own) { text in
+        text.journal.publication.undelivered.map { $0.output == output && $0.directory == root } ?? false
+      }
+      if let found { return found }
+    }
+    return nil
+  }
+
+  /// When a job that was found runs next, as far as its place tells; nil if that is up to a person.
+  /// - Throws: ``SpoolError``.
+  package func nextRun(of place: JobPlace) throws(SpoolError) -> Timestamp? {
+    switch place.directory {
+    case .new, .urgent, .cur: now()
+    case .partial: try status(.partial, place.name).map { Timestamp(seconds: $0.modified) } ?? now()
+    default: nil
+    }
+  }
+
+  /// Reading so many takes less than a second.
+  private static let mostPublishers = 10_000
+}
