@@ -37,7 +37,7 @@ struct JobDrop {
     let dropped = drop.name
     Terminal.print(dropped.display)
     guard dropped != name || Terminal.isErrorTerminal else { return }
-    let why = dropped == name ? "" : ", because there is a job \(name.display) already"
+    let why = dropped == name ? "" : ", because the name \(name.display) is taken"
     let output = JobPlan.output(of: request).map { "; output: \(escaped($0))" } ?? ""
     Terminal.error("\(dropped.display): \(drop.directory.rawValue)\(why)\(output)")
   }

@@ -50,7 +50,7 @@ struct Subscribe: ParsableCommand {
       let order = try spool.subscribe(request.text, as: name)
       Terminal.print(order.display)
       guard order != name || Terminal.isErrorTerminal else { return }
-      let why = order == name ? "" : ", because there is a \(name.display) already"
+      let why = order == name ? "" : ", because the name \(name.display) is taken"
       Terminal.error("\(order.display): new standing order\(why)")
     } catch {
       Terminal.error("the order cannot be put into standing: \(error)")

@@ -10,13 +10,14 @@ extension Spool {
   /// number.
   static func number(ofTry attempt: Int) -> Int { attempt <= 100 ? attempt : .random(in: 101...999_999_999) }
 
-  /// Whether an older job has this name, so that `NAME.part` is that job's.
+  /// Whether an older job has this name, so that `NAME.part` is that job's; or a standing order has it.
   /// - Parameter source: the job that asks, where it was dropped.
   func isTaken(_ job: JobName, _ source: Path) throws(SpoolError) -> Bool {
     let directories = [Directory.cur, .partial, .hold, .failed]
     // Of two claims without data, the first to lock it has the name (`PartFile.open`): no need to look through `cur/`.
     guard try status(.partial, job.part) != nil else {
-      return try !places(of: job.fileName, in: Array(directories.dropFirst())).isEmpty
+      // And of a job and an order, `hold NAME` could not tell which is meant. A job with data keeps its name.
+      return try !places(of: job.fileName, in: directories.dropFirst() + [.standing]).isEmpty
     }
     // A paused job whose name still has its owner's suffix; or the very name, where `source` still had the suffix.
     if try list(.hold).contains(where: { ClaimName($0)?.job == job }) { return true }

@@ -1,7 +1,7 @@
 internal import SystemPackage
 
-/// The jobs that a spool has, in any state, for one who asks for many: the directories are read once, so that a name
-/// that no job has costs nothing, and any other one look where it was.
+/// The jobs and standing orders that a spool has, in any state, for one who asks for many: the directories are read
+/// once, so that a name that no job has costs nothing, and any other one look where it was.
 ///
 /// Names are kept as hashes of 64 bits. Two of one hash do no harm: the spool is asked again.
 package struct KnownJobs {
@@ -14,7 +14,8 @@ package struct KnownJobs {
     self.spool = spool
     // Against the order in which a job moves, and in it: a job that moves meanwhile is seen by one of the two. Of two
     // jobs of one name, the one that is done counts, as for ``Spool/place(of:)``.
-    for directory in Spool.jobDirectories.reversed() + Spool.jobDirectories.dropFirst() {
+    let once = Spool.jobDirectories.reversed() + [.standing]
+    for directory in once + Spool.jobDirectories.dropFirst() + [.standing] {
       let stream = try spool.stream(directory)
       while let name = try stream.next() {
         if name.isIgnored { continue }

@@ -102,6 +102,28 @@ import Testing
     }
   }
 
+  /// Of a job and an order with one name, no command could tell which is meant.
+  @Test func `jobs and orders take different names`() async throws {
+    let server = try FeedServer(podcast(1...3))
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 1d\n")
+    let added = try await command(spool, "add", server.url("/x"), "--name", "pod")
+    #expect(added.output == "pod~2\n" && added.errors.contains("because the name pod is taken"), "\(added)")
+    let list = spool.path("list")
+    try writeFile(list, Array("url: \(server.url("/pod"))\noutput: pod\n".utf8))
+    for number in [1, 0] {
+      let listed = try await command(spool, "add", "--from", list)
+      #expect(listed.status == .exited(0) && spool.names("new").count == 2, "\(number) more: \(listed)")
+    }
+    // As other programs drop jobs.
+    try spool.drop("pod", "url: \(server.url("/y"))\noutput: y\n")
+    let both = try await command(spool, "hold", "pod")
+    #expect(both.status == .exited(1) && both.errors.contains("new/pod, standing/pod"), "\(both)")
+    #expect(try await spool.once().status == .exited(0))
+    #expect(try await command(spool, "hold", "pod").status == .exited(0))
+    #expect(spool.names("hold") == ["pod"] && !spool.names("done").contains("pod"), "\(spool.names("done"))")
+  }
+
   @Test func `status as JSON`() async throws {
     let server = try FeedServer(podcast(1...3))
     let spool = try TemporarySpool()
