@@ -6,9 +6,9 @@ internal import SpoolWorker
 internal import SystemPackage
 internal import Transfer
 
-/// The keys that options of `get` set. The place of the file is `-o`'s, and its own spool has no hooks.
+/// The keys that options of `get` set. The place of the file is `-o`'s.
 enum GetJobKeys: JobKeySelection {
-  static let keys = JobKey.ofJobs.filter { !["url", "resolve", "output", "root"].contains($0.name) }
+  static let keys = JobKey.ofJobs.filter { !["url", "output", "root"].contains($0.name) }
 }
 
 struct Get: ParsableCommand {

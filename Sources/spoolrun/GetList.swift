@@ -27,15 +27,13 @@ struct GetList {
       if listed.request.root != nil {
         throw Defect(line: listed.line, reason: "root: `get` puts all files into one directory")
       }
-      if listed.request.resolve != nil {
-        throw Defect(line: listed.line, reason: "resolve: the spool of `get` has no hooks")
-      }
       if let job = try plan.job(listed) { jobs.append(job) }
     }
     var settling = ListSettling(plan)
     return try jobs.map { job in
       var asked = try settling.settle(job).job.request
-      guard let name = try asked.outputText(named: Self.name(of: asked.urls.first?.text ?? "")) else {
+      let last = try asked.urls.first.flatMap { url throws(Defect) in try Self.name(of: url.text) }
+      guard let name = asked.outputText(named: last) else {
         throw Defect(line: job.line, reason: "the URL does not end in a file name: it needs an output")
       }
       asked.output = nil

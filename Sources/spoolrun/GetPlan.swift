@@ -48,6 +48,9 @@ struct GetPlan {
 
   /// A file for each URL, by the name that the URL gives.
   private func files() throws -> [(name: String, asked: JobRequest)] {
+    if urls.isEmpty, given.contains(where: { $0.key.name == JobKey.resolve.name }) {
+      throw refusal("--resolve without a URL gives no name: use --output FILE")
+    }
     if urls.isEmpty { throw refusal("name the URL of a file, or a list with --from") }
     let names = try urls.map { url in
       do throws(Defect) {

@@ -50,6 +50,13 @@ import Testing
     #expect(missing.isEmpty)
   }
 
+  /// Its `--output` is the place, which `root:` is for.
+  @Test func `whatever add can, get can, but for the root`() async throws {
+    let (add, get) = try await (Help.options(of: "add"), Help.options(of: "get"))
+    let missing = JobKey.ofJobs.map { "--\($0.name)" }.filter { add.contains($0) && !get.contains($0) }
+    #expect(missing == ["--root"])
+  }
+
   @Test func `the manual and the help call the values of add's options the same`() async throws {
     let help = try await runTool([productPath("spoolrun"), "add", "--help"]).output
     let manuals = manual.section("OPTIONS").drop { $0 != ".Cm add ;" }.prefix { $0 != ".Cm verify :" }

@@ -63,6 +63,27 @@ import Testing
     #expect(names(in: "\(spool)/partial") == [])
   }
 
+  @Test func `with a text instead of a URL, a hook of the spool says where the file is`() async throws {
+    let server = try simpleServer()
+    let unnamed = try await get("--resolve", "x")
+    #expect(unnamed.status == .exited(64) && unnamed.errors.contains("--output FILE"), "\(unnamed)")
+    let missing = try await get("--resolve", "x", "-o", "a")
+    #expect(missing.status == .exited(1) && missing.errors.contains("hooks/resolve"), "\(missing)")
+    try #require(mkdir("\(spool)/hooks", 0o700) == 0 || errno == EEXIST)
+    let script = "#!/bin/sh\necho \"url: \(server.url("/"))$SPOOLRUN_RESOLVE\"\n"
+    try writeFile("\(spool)/hooks/resolve", Array(script.utf8))
+    try #require(chmod("\(spool)/hooks/resolve", 0o700) == 0)
+    let result = try await get("--resolve", "x", "-o", "a")
+    #expect(result.status == .exited(0) && server.requests.map(\.target) == ["/x"], "\(result)")
+    #expect(try bytes("a") == Array("payload\n".utf8))
+    // Another text is another file.
+    let other = try await get("--resolve", "y", "-o", "a")
+    #expect(other.status == .exited(1) && other.errors.contains("exists, and nothing shows"), "\(other)")
+    try writeFile("\(here)/list", Array("resolve: z\noutput: z\n".utf8))
+    #expect(try await get("--from", "list").status == .exited(0))
+    #expect(names(in: here) == ["a", "list", "z"])
+  }
+
   // MARK: places
 
   @Test func `-o names a file, a directory or one that is to be made`() async throws {
