@@ -53,19 +53,6 @@ import Testing
     #expect(spool.names("new") == [] && spool.names("failed") == [] && spool.names("partial") == [])
   }
 
-  @Test func `a list without end is given up at 64 MiB`() async throws {
-    let server = try ScriptedServer { _, reply in
-      try reply.head("200 OK", ["Connection: close"])
-      try reply.send("<rss><channel>")
-      let block = [UInt8](repeating: 0x20, count: 1 << 20)
-      for _ in 0..<1024 { try reply.send(block) }
-    }
-    let spool = try TemporarySpool()
-    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
-    let result = try await spool.once()
-    #expect(result.status == .exited(75) && result.errors.contains("longer than 64 MiB"), "\(result)")
-  }
-
   @Test(arguments: [
     ("url: http://h/x\n", "needs `every:`"), ("every: 6h\n", "no URL"),
     ("url: http://h/x\nevery: often\n", "every: must be a time"), ("url: http://h/x\nevery: 6h\nsize: 5\n", "one file"),
