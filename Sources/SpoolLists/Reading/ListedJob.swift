@@ -86,7 +86,9 @@ extension JobRequest {
 
   /// Sets the output: a name in the list, which must follow the rules of `output:`.
   mutating func place(at path: String, line: Int) throws(Defect) {
-    if let reason = OutputPath.defect(of: path) {
+    // A job's reader takes away the blanks around a value.
+    let isKept = trimmed(path[...]) == path[...]
+    if let reason = isKept ? OutputPath.defect(of: path) : "begins or ends with a blank" {
       throw Defect(line: line, reason: "the name `\(escaped(path.prefix(80)))` \(reason)")
     }
     output = Line(text: path, number: line)

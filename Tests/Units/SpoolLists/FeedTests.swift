@@ -70,6 +70,12 @@ import Testing
     #expect(!metalink.isEmpty && metalink.allSatisfy { $0.name != nil })
   }
 
+  /// The job of such a file would be for another one, or for none.
+  @Test(arguments: [" ", " x", "x "]) func `a name that a job cannot have is refused`(name: String) {
+    let why = "line 2: the name `\(name)` begins or ends with a blank"
+    #expect(defect("\(Self.sum)  a\n\(Self.sum)  \(name)\n") == why)
+  }
+
   /// So that a page in place of the list never means that there is nothing new.
   @Test(arguments: [
     ("<!DOCTYPE html><html><p>gone</p></html>", "line 1: a DOCTYPE, which no list needs"),
