@@ -15,6 +15,8 @@ enum EntriesCommand {
   private static let time: UInt32 = 30
   /// Bytes that it may print.
   private static let output: UInt64 = 64 << 20
+  /// Bytes that are written at a time.
+  private static let blockSize = 256 << 10
 
   static func main() {
     let arguments = CommandLine.arguments.dropFirst().map { Array($0.utf8) }
@@ -40,8 +42,8 @@ enum EntriesCommand {
       guard spoolrun_confine(memory, time, output) == 0 else {
         return fail(71, "setrlimit: \(Errno(rawValue: errno))")
       }
-      let text = try list.entries(format).compactMap(\.text).joined()
-      return write(Array(text.utf8), to: target) ? 0 : fail(74, "cannot be written: \(Errno(rawValue: errno))")
+      let entries = try list.entries(format)
+      return write(entries, to: target) ? 0 : fail(74, "cannot be written: \(Errno(rawValue: errno))")
     } catch let defect as Defect {
       return fail(65, "\(defect)")
     } catch {
@@ -51,6 +53,18 @@ enum EntriesCommand {
 
   private static func open(_ path: [UInt8]) -> Int32 {
     Glibc.open(path.map { CChar(bitPattern: $0) } + [0], O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
+  }
+
+  /// In blocks, because the text of all entries takes as much memory as the entries do.
+  private static func write(_ entries: [FeedEntry], to target: Int32) -> Bool {
+    var block: [UInt8] = []
+    for entry in entries {
+      block += (entry.text ?? "").utf8
+      if block.count < blockSize { continue }
+      if !write(block, to: target) { return false }
+      block.removeAll(keepingCapacity: true)
+    }
+    return write(block, to: target)
   }
 
   private static func write(_ bytes: [UInt8], to target: Int32) -> Bool {

@@ -22,7 +22,9 @@ struct EntriesProgram {
     do throws(Errno) {
       let options = format.map { ["--entries", $0.rawValue] } ?? []
       outcome = try await ChildProcess(
-        arguments: [path] + options + [file.path, output.path], seconds: Self.timeLimit, stop: stop
+        arguments: [path] + options + [file.path, output.path],
+        // A list that is too much for it is no crash to be looked into.
+        environment: [.init("SWIFT_BACKTRACE", "enable=no")], seconds: Self.timeLimit, stop: stop
       ).run()
     } catch {
       throw Failure(.badEntries, "\(escaped(path)) cannot be run: \(error)")
@@ -32,6 +34,10 @@ struct EntriesProgram {
     case .stopped: throw JobStop.cancelled
     // EX_DATAERR: the program's message is about the list.
     case .exited(65): throw Failure(.badEntries, Self.message(outcome.output))
+    case .signalled:
+      throw Failure(
+        .badEntries,
+        "spoolrun-entries was \(outcome.description): the list takes more than 256 MiB of memory or 30 s of CPU")
     default: throw Failure(.badEntries, "spoolrun-entries: \(outcome.reason)")
     }
     let text = try output.contents(limit: Self.outputLimit)

@@ -6,7 +6,7 @@ import Testing
 @Suite struct HostileFeedTests {
   /// What a server sends after the head.
   enum Feed: String, CaseIterable, CustomTestStringConvertible {
-    case endlessElement, endlessAttribute, endlessEntries, packedEntries, packedIdentity, packedLines
+    case endlessElement, endlessAttribute, endlessEntries, packedEntries, packedIdentity, packedLines, packedURLs
     case entities, badText, cutText
 
     var testDescription: String { rawValue }
@@ -17,6 +17,7 @@ import Testing
       case .endlessElement, .endlessAttribute, .endlessEntries: "the list is longer than 64 MiB"
       case .packedEntries, .packedLines: "more than 100000 entries"
       case .packedIdentity: "an element with over 64 KiB of text"
+      case .packedURLs: "memory"
       case .entities: "a DOCTYPE, which no list needs"
       case .badText: "XML: not well-formed (invalid token)"
       case .cutText: "XML: "
@@ -29,6 +30,10 @@ import Testing
       return switch self {
       case .packedEntries: "printf '<rss><channel>'; yes '\(item)' | head -n 110000"
       case .packedIdentity: "printf '<rss><channel><item><guid>'; head -c 64M /dev/zero | tr '\\0' x"
+      // Each of 60 kB, which is not too long for one.
+      case .packedURLs:
+        "printf '<rss><channel>'; yes \"<item><enclosure url='h$(head -c 60000 /dev/zero | tr '\\0' x)'/></item>\""
+          + " | head -n 6000"
       case .packedLines: "yes http://h/x | head -n 110000"
       default: nil
       }
