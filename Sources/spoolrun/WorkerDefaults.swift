@@ -23,23 +23,7 @@ extension WorkerOptions {
       Terminal.error("--cacert \(escaped(authorities)): \(Errno(rawValue: Glibc.errno))")
       throw ExitStatus.configuration.code
     }
+    self.authorities = authorities
     network.authorities = authorities
-  }
-}
-
-extension JobRequest {
-  /// How `defaults` have servers reached.
-  /// - Parameter warn: gets what a person should know of it.
-  /// - Throws: ``Defect``.
-  func networkOptions(of spool: Spool, warn: (String) -> Void) throws(Defect) -> NetworkOptions {
-    if network == NetworkKeys() { return NetworkOptions() }
-    guard let directory = realpath(spool.location, nil) else {
-      throw Defect(line: nil, reason: "the spool: \(Errno(rawValue: Glibc.errno))")
-    }
-    defer { free(directory) }
-    let setup = try NetworkSetup(
-      network, directory: String(cString: directory), home: getenv("HOME").map { String(cString: $0) })
-    setup.warnings.forEach(warn)
-    return setup.options
   }
 }

@@ -45,6 +45,12 @@ final class JobEnvironment {
     do throws(SpoolError) { spoolFileSystem = try spool.fileSystem() } catch { throw .missing(error) }
   }
 
+  /// Reaches servers differently from the next request on.
+  func use(_ network: NetworkOptions) {
+    options.network = network
+    startedEngine?.use(network)
+  }
+
   /// Sets the rates that transfers share now. To be called a few times a second.
   func shareRates() { startedEngine?.share(options.sharedRates) }
 

@@ -1,4 +1,5 @@
 internal import Spool
+internal import Transfer
 
 /// Reads the spool's `defaults` again while a worker runs. If they are wrong, those that were read before stay.
 @WorkerLoop
@@ -8,31 +9,45 @@ struct LiveDefaults {
   /// What was wrong with them when they were last read, and has been reported.
   private var problem: String?
 
+  /// What a look at them found.
+  enum Outcome {
+    case unchanged
+    case changed
+    /// Servers are reached differently from now on.
+    case changedNetwork
+  }
+
   init(_ spool: Spool, _ environment: JobEnvironment) {
     self.spool = spool
     self.environment = environment
   }
 
-  /// - Returns: whether they have changed.
-  mutating func read() -> Bool {
+  mutating func read() -> Outcome {
+    let current = environment.options.defaults
     let found: JobRequest
-    do { found = try spool.defaults() } catch {
+    var network: NetworkOptions?
+    var warnings: [String] = []
+    do {
+      found = try spool.defaults()
+      if found.network != current.network { network = try found.networkOptions(of: spool) { warnings.append($0) } }
+    } catch {
       let reason = "\(error)"
       if reason != problem {
         environment.log(Event("defaults-invalid", .error, Fields().with("reason", reason)))
       }
       problem = reason
-      return false
+      return .unchanged
     }
     let wasWrong = problem != nil
-    let isNew = found != environment.options.defaults
-    let isForNextStart = found.network != environment.options.defaults.network
     problem = nil
-    if isNew { environment.options.defaults = found }
-    if isNew || wasWrong {
-      let facts = Fields().with("restart", isForNextStart ? "needed" : nil)
-      environment.log(Event("defaults-read", wasWrong || isForNextStart ? .warning : .info, facts))
+    if found == current, !wasWrong { return .unchanged }
+    environment.options.defaults = found
+    if var network {
+      network.authorities = environment.options.authorities ?? network.authorities
+      environment.use(network)
     }
-    return isNew
+    let facts = Fields().with("reason", warnings.isEmpty ? nil : warnings.joined(separator: "; "))
+    environment.log(Event("defaults-read", wasWrong || !warnings.isEmpty ? .warning : .info, facts))
+    return network == nil ? .changed : .changedNetwork
   }
 }

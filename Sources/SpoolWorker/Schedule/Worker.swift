@@ -160,8 +160,14 @@ package final class Worker {
 
   /// Reads `defaults` again.
   func readDefaults() {
+    switch defaults.read() {
+    case .unchanged: break
     // They may give jobs that wait another priority.
-    if defaults.read() { dispatcher.requestPass() }
+    case .changed: dispatcher.requestPass()
+    case .changedNetwork:
+      dispatcher.networkCame()
+      dispatcher.requestPass()
+    }
   }
 
   func tellWaiting(stays: Bool, _ obstacle: Admission.Obstacle?) {

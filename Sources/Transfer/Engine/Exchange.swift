@@ -7,7 +7,8 @@ internal import CCurl
 final class Exchange {
   let request: FetchRequest
   let sink: any FetchSink
-  private let options: TransferOptions
+  /// What the fetch began with; those of the engine may change.
+  let options: TransferOptions
   let shared: GroupShare
 
   private(set) var route: Route

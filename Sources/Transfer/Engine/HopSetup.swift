@@ -5,7 +5,7 @@ extension Exchange {
   /// Begins the next hop: sets up a handle, fresh or reset. The exchange has to outlive the transfer.
   ///
   /// These defaults of libcurl are wanted: certificates verified, DNS and TLS sessions cached.
-  func prepare(_ handle: EasyHandle, _ options: TransferOptions, _ sockets: OpenSockets) -> CURLcode {
+  func prepare(_ handle: EasyHandle, _ sockets: OpenSockets) -> CURLcode {
     beginHop(handle)
     handle.clearError()
     var setup = EasyOptions(handle)

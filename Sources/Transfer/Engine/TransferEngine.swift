@@ -15,7 +15,7 @@ package final class TransferEngine {
   /// Must be called once (curl_global_init(3)).
   private static let globalInit = curl_global_init(ccurl_global_default())
 
-  private let options: Options
+  private var options: Options
   private let multi: UnsafeMutableRawPointer
   /// Kept until the multi handle is gone, which closes the last of them.
   private let sockets = OpenSockets()
@@ -80,6 +80,9 @@ package final class TransferEngine {
     }
   }
 
+  /// Reaches servers differently from the next fetch on. Those that run, and their cookies, are not changed.
+  package func use(_ network: NetworkOptions) { options.network = network }
+
   /// Forgets the cookies that servers set in fetches of a group. None of them runs any more.
   package func forget(_ group: FetchRequest.ID) { jars.remove(group) }
 
@@ -114,7 +117,7 @@ package final class TransferEngine {
         finish(exchange, .failed(TransferFailure(code: .outOfMemory, message: "out of memory")))
         continue
       }
-      let code = exchange.prepare(handle, options, sockets)
+      let code = exchange.prepare(handle, sockets)
       guard code == CURLE_OK else {
         finish(exchange, outcome(of: HopFacts(exchange.url), with: code))
         continue

@@ -89,6 +89,33 @@ import Testing
     #expect(try scene.spool.lines("done/a").last { $0.key == "verified" }?["sha256"] != nil)
   }
 
+  /// What concerns the network holds for requests that begin later.
+  @Test func aProxyAndLoginsCount() async throws {
+    let proxy = try simpleServer()
+    try write("attempts: 2\n")
+    try writeFile(scene.spool.path("logins"), Array("machine h.invalid login al1ce password pa55\n".utf8))
+    #expect(chmod(scene.spool.path("logins"), 0o600) == 0)
+    try await withWorker {
+      try scene.spool.drop("a", scene.server.url("/a") + "\n")
+      try await waitUntil("it is done") { scene.isDone("a") }
+      try write("proxy: \(proxy.url(""))\nnetrc: missing\n")
+      try await waitForLog(" defaults-invalid ")
+      try write("proxy: \(proxy.url(""))\nnetrc: logins\n")
+      try await waitForLog(" defaults-read")
+      try scene.spool.drop("b", "http://h.invalid/b\n")
+      try await waitUntil("it is done") { scene.isDone("b") }
+      // Without it again.
+      try write("attempts: 2\n")
+      try await waitForLog(" defaults-read", count: 2)
+      try scene.spool.drop("c", scene.server.url("/c") + "\n")
+      try await waitUntil("it is done") { scene.isDone("c") }
+    }
+    #expect(scene.server.requests.map(\.target) == ["/a", "/c"])
+    #expect(proxy.requests.map(\.target) == ["http://h.invalid/b"])
+    #expect(proxy.requests[0].value("Authorization") == "Basic YWwxY2U6cGE1NQ==")
+    #expect(try !logged.contains("pa55"))
+  }
+
   @Test func aPriorityFromDefaultsCounts() async throws {
     try write("priority: low\n")
     try await withWorker {
