@@ -11,7 +11,8 @@ struct GetItem {
   /// The file as the person named it.
   let shown: String
 
-  /// The job's name: it depends on URL, or else the text of `resolve:`, and file, so that the same command continues the same job.
+  /// The job's name: it depends on URL, or else the text of `resolve:`, and file, so that the same command continues
+  /// the same job.
   var job: JobName {
     let source = asked.urls.first?.text ?? asked.resolve.map { "resolve: \($0.text)" } ?? ""
     return JobName(like: name, suffix: "-" + PayloadName.fingerprint(of: [source, path]).prefix(16))

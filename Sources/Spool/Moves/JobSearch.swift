@@ -10,8 +10,8 @@ package struct FoundJob: Sendable {
 
 /// Finding jobs by their names in any state, and by what they ask for.
 extension Spool {
-  /// Where the job or standing order of this name is, whatever its state; nil where there is none. Claims count by their
-  /// job's name.
+  /// Where the job or standing order of this name is, whatever its state; nil where there is none. Claims count by
+  /// their job's name.
   /// - Throws: ``SpoolError``, EACCES for a user who may only drop.
   package func place(of name: JobName) throws(SpoolError) -> JobPlace? {
     // The most likely places first, which need no directory to be read. A job that moves meanwhile is found by one

@@ -29,7 +29,7 @@ final class JobEnvironment {
   }
   let spool: Spool
   private let spoolFileSystem: FileSystem
-  private var startedEngine: TransferEngine?
+  private(set) var startedEngine: TransferEngine?
   /// Dirty bytes above which the whole file system is not flushed for the sake of a few files.
   private static let littleDirty: UInt64 = 64 << 20
 
@@ -43,12 +43,6 @@ final class JobEnvironment {
     space = DiskSpace(spool, kept: options.minFree)
     outputs = try CurrentOutputRoot(options.directory, spool: spool)
     do throws(SpoolError) { spoolFileSystem = try spool.fileSystem() } catch { throw .missing(error) }
-  }
-
-  /// Reaches servers differently from the next request on.
-  func use(_ network: NetworkOptions) {
-    options.network = network
-    startedEngine?.use(network)
   }
 
   /// Sets the rates that transfers share now. To be called a few times a second.

@@ -21,7 +21,8 @@ struct OutputPublisher {
       expected: mismatch?.expected, found: mismatch?.found)
   }
 
-  /// - Throws: ``JobStop/outputAwaited(_:)`` if a job has published the file and has still to deliver it; ``SpoolError``.
+  /// - Throws: ``JobStop/outputAwaited(_:)`` if a job has published the file and has still to deliver it;
+  ///   ``SpoolError``.
   func waitForDelivery() async throws {
     guard let other = try await findUndelivered(), let awaited = try awaited(other) else { return }
     throw JobStop.outputAwaited(awaited)

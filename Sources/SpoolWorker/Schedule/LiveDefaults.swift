@@ -51,3 +51,11 @@ struct LiveDefaults {
     return network == nil ? .changed : .changedNetwork
   }
 }
+
+extension JobEnvironment {
+  /// Reaches servers differently from the next request on.
+  fileprivate func use(_ network: NetworkOptions) {
+    options.network = network
+    startedEngine?.use(network)
+  }
+}
