@@ -11,12 +11,14 @@ import Testing
     let twin = payload.map { $0 ^ 0xFF }
     return try ScriptedServer { request, reply in
       if request.target.hasPrefix("/gone") { return try reply.respond("403 Forbidden", body: []) }
-      let bytes = request.target.hasPrefix("/twin") ? twin : request.target.hasPrefix("/longer") ? twin + [1] : payload
+      let isTwin = request.target.hasPrefix("/twin") || request.target.hasPrefix("/unsized")
+      let bytes = isTwin ? twin : request.target.hasPrefix("/longer") ? twin + [1] : payload
       let etag = etags.first { request.target.hasPrefix($0.key) }?.value ?? "\"1\""
       let start = request.rangeStart ?? 0
       let isPart = start > 0 && request.value("If-Range") == etag
       let body = isPart ? bytes[start...] : bytes[...]
-      let range = isPart ? ["Content-Range: bytes \(start)-\(bytes.count - 1)/\(bytes.count)"] : []
+      let total = request.target.hasPrefix("/unsized") ? "*" : "\(bytes.count)"
+      let range = isPart ? ["Content-Range: bytes \(start)-\(bytes.count - 1)/\(total)"] : []
       let fields = (etag.isEmpty ? [] : ["ETag: \(etag)"]) + range + ["Content-Length: \(body.count)"]
       try reply.head(isPart ? "206 Partial Content" : "200 OK", fields)
       guard request.target.hasSuffix("cut?sig=1"), request.nth == 1 else { return try reply.send(body) }
@@ -82,6 +84,8 @@ import Testing
       ("/one/cut?sig=2", [], "", true), ("/two", [], "", false), ("/two", ["--same"], "", true),
       ("/two", [], "crc32: \(hex8(independentCRC32(payload)))\n", true),
       ("/twin", [], "", false), ("/longer", ["--same"], "", false), ("/other", ["--same"], "", false),
+      // The same validator, but no size that the word could be checked by.
+      ("/unsized", ["--same"], "", false),
     ] as [(String, [String], String, Bool)])
   func whatTheDataGoesOnWith(path: String, options: [String], more: String, goesOn: Bool) async throws {
     let server = try Self.server(etags: ["/other": "\"2\""])
@@ -92,7 +96,7 @@ import Testing
     let result = try await spoolrun("--once", spool.root)
     #expect(result.status == .exited(0), "\(result)\n\(spool.listing(of: "a"))")
     let twin = payload.map { $0 ^ 0xFF }
-    let right = path == "/twin" ? twin : path == "/longer" ? twin + [1] : payload
+    let right = ["/twin", "/unsized"].contains(path) ? twin : path == "/longer" ? twin + [1] : payload
     #expect(try spool.payload("cut") == right, "no splice")
     #expect(server.requests[before].rangeStart == Self.half, "it is asked for the rest")
     let fetched = try spool.lines("done/a").last { $0.key == "done" }?["bytes-fetched"].flatMap { Int($0) } ?? 0

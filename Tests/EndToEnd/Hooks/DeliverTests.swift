@@ -75,6 +75,27 @@ import Testing
     #expect(spool.names("partial") == [])
   }
 
+  /// `expires:` is about the download. Until the hook has it, what is published is tried again.
+  @Test func whatIsPublishedIsDeliveredHoweverLate() async throws {
+    let server = try simpleServer()
+    let spool = try spool(refusing: true)
+    try spool.drop("a", "url: \(server.url("/x"))\nexpires: 2099-01-01\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
+    try writeFile(spool.path("partial/a"), Array(text.replacing("2099-01-01", with: "2020-01-01").utf8))
+    for isAccepted in [false, true] {
+      try spool.makeDue("a")
+      if isAccepted {
+        // As after a pause, which starts the job anew.
+        try spool.move("partial/a", "new/a")
+        accept(spool)
+      }
+      let result = try await spoolrun("--once", spool.root)
+      #expect(result.status == .exited(isAccepted ? 0 : 75), "\(result)\n\(spool.listing(of: "a"))")
+    }
+    #expect(server.requests.count == 1 && spool.told("delivered").count == 3)
+  }
+
   @Test func statusTells() async throws {
     let server = try simpleServer()
     let spool = try spool(refusing: true)
@@ -115,7 +136,7 @@ import Testing
   }
 
   /// A worker that dies while the hook runs has not delivered, whatever the hook does later.
-  @Test(arguments: ["kill", "stop", "hold", "cancel"])
+  @Test(arguments: ["kill", "stop", "stop both", "hold", "cancel"])
   func whileItRuns(end: String) async throws {
     let server = try simpleServer()
     let spool = try spool(
@@ -129,6 +150,12 @@ import Testing
     switch end {
     case "kill": worker.send(signal: SIGKILL)
     case "stop": worker.send(signal: SIGTERM)
+    case "stop both":
+      // As by systemd. The worker may see the hook's end first.
+      worker.send(signal: SIGSTOP)
+      kill(-pid, SIGTERM)
+      worker.send(signal: SIGTERM)
+      worker.send(signal: SIGCONT)
     default: #expect(try await spoolrun(end, "--spool", spool.root, "a").status == .exited(0))
     }
     let result = try await worker.result()
