@@ -1,15 +1,29 @@
 internal import Glibc
 
+/// What takes the bytes of a payload in, in their order.
+protocol RunningDigest: Sendable {
+  mutating func update(_ bytes: UnsafeRawBufferPointer)
+}
+
+extension Checksum: RunningDigest {}
+extension HashState: RunningDigest {}
+
+extension [HashState]: RunningDigest {
+  mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    for index in indices { self[index].update(bytes) }
+  }
+}
+
 /// Computes digests on another thread than the one that brings the bytes. Blocks go over in order. A few wait at most;
 /// then whoever brings more waits too, so that a slow digest takes time and no memory.
 ///
-/// `@unchecked Sendable`: `lock` guards all but `hashes`, which the thread has from the time that `isRunning` is set
+/// `@unchecked Sendable`: `lock` guards all but `digest`, which the thread has from the time that `isRunning` is set
 /// until it is unset, and otherwise the one that brings the bytes.
-final class HashingQueue: @unchecked Sendable {
+final class HashingQueue<State: RunningDigest>: @unchecked Sendable {
   /// Blocks that may wait: 2 MiB, a few milliseconds of a digest.
-  static let mostBlocks = 8
+  static var mostBlocks: Int { 8 }
   /// To hand fewer bytes over takes longer than to compute their digest.
-  private static let small = 32 << 10
+  private static var small: Int { 32 << 10 }
 
   private struct Piece {
     /// What keeps `bytes` in memory.
@@ -17,14 +31,14 @@ final class HashingQueue: @unchecked Sendable {
     let bytes: UnsafeRawBufferPointer
   }
 
-  private var hashes: [HashState]
+  private var digest: State
   private var waiting: [Piece] = []
   private var isRunning = false
   private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
-  init(_ hashes: [HashState]) {
-    self.hashes = hashes
+  init(_ digest: State) {
+    self.digest = digest
     pthread_mutex_init(lock, nil)
     pthread_cond_init(changed, nil)
   }
@@ -62,7 +76,7 @@ final class HashingQueue: @unchecked Sendable {
 
   private func takeSmall(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard bytes.count <= Self.small, !(withLock { isRunning }) else { return false }
-    compute(bytes)
+    digest.update(bytes)
     return true
   }
 
@@ -79,7 +93,7 @@ final class HashingQueue: @unchecked Sendable {
   /// On the thread, until nothing waits.
   private func work() {
     while let piece = withLock({ next() }) {
-      withExtendedLifetime(piece.block) { compute(piece.bytes) }
+      withExtendedLifetime(piece.block) { digest.update(piece.bytes) }
     }
   }
 
@@ -91,16 +105,12 @@ final class HashingQueue: @unchecked Sendable {
     return nil
   }
 
-  private func compute(_ bytes: UnsafeRawBufferPointer) {
-    for index in hashes.indices { hashes[index].update(bytes) }
-  }
-
-  /// The digests of all bytes so far; waits for them.
-  func finish() -> [HashState] {
+  /// Of all bytes so far; waits for them.
+  func finish() -> State {
     withLock {
       while isRunning { pthread_cond_wait(changed, lock) }
     }
-    return hashes
+    return digest
   }
 
   private func withLock<Result>(_ body: () -> Result) -> Result {

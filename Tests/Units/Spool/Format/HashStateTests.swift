@@ -128,6 +128,23 @@ import Testing
     #expect(queue.finish() == expected.hashes, "asked again")
   }
 
+  /// CRC-32 alone, on this thread; with others, each on a thread of its own.
+  @Test(arguments: [[], [.sha256], [.sha512, .md5]] as [Set<DigestAlgorithm>])
+  func besideEachOther(algorithms: Set<DigestAlgorithm>) {
+    var begun = DigestStates(algorithms)
+    [1, 2, 3].withUnsafeBytes { begun.update($0) }
+    let running = RunningDigests(begun)
+    for round in 0..<40 {
+      let block = Block()
+      block.memory.initializeMemory(as: UInt8.self, repeating: UInt8(round))
+      let bytes = UnsafeRawBufferPointer(rebasing: block.memory[..<(round % 4 == 3 ? 100 : Block.size)])
+      begun.update(bytes)
+      running.update(bytes, in: round % 5 == 0 ? nil : block)
+      if round % 9 == 8 { #expect(running.states == begun) }
+    }
+    #expect(running.states == begun && running.states.digests == begun.digests)
+  }
+
   /// Blocks are read where they are, and let go of.
   @Test func readsBlocks() {
     let queue = HashingQueue(DigestStates([.sha512, .md5]).hashes)
