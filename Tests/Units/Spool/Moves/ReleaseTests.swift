@@ -22,6 +22,7 @@ import Testing
     guard case .moved = try spool.perform(.release, FileName("a")) else {
       return #expect(Bool(false), "released")
     }
-    #expect(looks.current == 3 && files.names("new") == ["a"])
+    // More than three where another test forks meanwhile: its child has the file open until it executes a program.
+    #expect(looks.current >= 3 && files.names("new") == ["a"])
   }
 }
