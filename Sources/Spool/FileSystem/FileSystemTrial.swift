@@ -12,8 +12,8 @@ struct FileSystemTrial {
   init(_ spool: Spool) {
     self.spool = spool
     system = spool.system
-    one = spool.temporary(FileName(".trial"))
-    other = spool.temporary(FileName(".trial"))
+    one = spool.temporary(FileName("trial"))
+    other = spool.temporary(FileName("trial"))
   }
 
   func run() throws(SpoolError) -> FileSystemTraits {
@@ -98,7 +98,7 @@ struct FileSystemTrial {
   }
 
   private func canLink() throws(SpoolError) -> Bool {
-    let third = spool.temporary(FileName(".trial"))
+    let third = spool.temporary(FileName("trial"))
     let works = try works { () throws(SpoolError) in try system.link(spool.root, one, spool.root, third) }
     if works { try system.unlink(spool.root, third) }
     return works

@@ -29,7 +29,7 @@ struct PeerTrial {
     return traits
   }
 
-  private func name() -> Path { here.temporary(FileName(".peer")) }
+  private func name() -> Path { here.temporary(FileName("peer")) }
 
   private func isSeen(_ path: Path, by spool: Spool) throws(SpoolError) -> Bool {
     do throws(SpoolError) {
