@@ -226,11 +226,16 @@ import Testing
     // Two groups, of which the second is not dropped yet.
     let unique = 20_000
     let list = try file((0..<unique + 2000).map { "http://h/\($0 % 100)/x-\($0 % unique)\n" }.joined())
-    let command = try startSpoolrun(["add", "--spool", spool.root, "--from", list])
-    try await waitUntil("jobs are dropped") { !self.spool.names("new").isEmpty }
-    command.send(signal: SIGKILL)
-    _ = try await command.result()
-    let dropped = spool.names("new").count
+    var dropped = unique
+    // On a busy machine the kill may come too late.
+    for _ in 0..<10 where dropped == unique {
+      for name in spool.names("new") { try #require(unlink(spool.path("new/\(name)")) == 0) }
+      let command = try startSpoolrun(["add", "--spool", spool.root, "--from", list])
+      try await waitUntil("jobs are dropped") { !self.spool.names("new").isEmpty }
+      command.send(signal: SIGKILL)
+      _ = try await command.result()
+      dropped = spool.names("new").count
+    }
     #expect(dropped > 0 && dropped < unique)
     let again = try await add("--from", list)
     #expect(

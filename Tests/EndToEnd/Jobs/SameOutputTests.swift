@@ -146,7 +146,8 @@ import Testing
     #expect(server.requests.count == 1 && spool.places(of: "b") == ["partial/b"])
     gate.open()
     #expect(try await first.result().status == .exited(0))
-    try spool.makeDue("b")
+    // On a busy machine its pause is over before the first ends, whose worker then does it.
+    if spool.names("done") == ["a"] { try spool.makeDue("b") }
     #expect(try await spoolrun("--once", spool.root).status == .exited(0))
     #expect(server.requests.count == 1)
     #expect(try spool.lines("done/b").last?["existing"] == "yes" && spool.names("partial") == [])

@@ -81,8 +81,9 @@ extension TemporarySpool {
       guard mkdir(path("standing"), 0o700) == 0 else { throw TestSupportError("mkdir standing") }
     }
     try writeFile(path("tmp/\(name)"), Array(lines.utf8))
+    // Before the move: a worker may have it right after.
+    try setModificationTime(path("tmp/\(name)"), secondsFromNow: -60)
     try move("tmp/\(name)", "standing/\(name)")
-    try makeOrderDue(name)
   }
 
   func makeOrderDue(_ name: String) throws { try setModificationTime(path("standing/\(name)"), secondsFromNow: -60) }
