@@ -14,15 +14,7 @@ package final class ForkServers: Sendable {
   /// and standard error is both in `errors`, as it came.
   /// - Parameter outputPath: a file that the caller owns, for what the program writes.
   package func run(_ arguments: [String], outputPath: String) async throws -> CommandResult {
-    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<CommandResult, any Error>) in
-      do {
-        try startThread { [self] in
-          continuation.resume(with: Result { try runBlocking(arguments, outputPath) })
-        }
-      } catch {
-        continuation.resume(throwing: error)
-      }
-    }
+    try await onThread { [self] in try runBlocking(arguments, outputPath) }
   }
 
   /// A server that fails is not asked again.

@@ -44,6 +44,17 @@ func startThread(_ body: @escaping @Sendable () -> Void) throws(TestSupportError
   pthread_detach(try startJoinableThread(body))
 }
 
+/// Waits for what blocks, on a thread of its own.
+func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
+  try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Result, any Error>) in
+    do {
+      try startThread { continuation.resume(with: Swift.Result { try body() }) }
+    } catch {
+      continuation.resume(throwing: error)
+    }
+  }
+}
+
 /// As ``startThread(_:)``, but the caller has to join it.
 func startJoinableThread(_ body: @escaping @Sendable () -> Void) throws(TestSupportError) -> pthread_t {
   final class Body: Sendable {

@@ -15,21 +15,10 @@ package func waitUntil(
   _ condition: @escaping @Sendable () throws -> Bool
 ) async throws {
   let deadline = ContinuousClock.now + timeout * patience
-  try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-    do {
-      try startThread {
-        continuation.resume(
-          with: Result {
-            while try !condition() {
-              guard ContinuousClock.now < deadline else {
-                throw TestSupportError("waited \(timeout) in vain: \(what)")
-              }
-              usleep(UInt32(interval / .microseconds(1)))
-            }
-          })
-      }
-    } catch {
-      continuation.resume(throwing: error)
+  try await onThread {
+    while try !condition() {
+      guard ContinuousClock.now < deadline else { throw TestSupportError("waited \(timeout) in vain: \(what)") }
+      usleep(UInt32(interval / .microseconds(1)))
     }
   }
 }

@@ -7,18 +7,7 @@ import Testing
 @testable import Spool
 
 /// What a claim's owner does with it, and what persons do behind its back.
-@Suite struct ClaimTests {
-  private let url = "https://host/a\n"
-  private let own = "cur/a:alpha.42.00000001"
-
-  private func claimed(hook: (any CallHook)? = nil) throws -> (Fixture, Claim) {
-    let fixture = try Fixture(hook: hook)
-    try fixture.files.drop("a", url)
-    return (fixture, try fixture.claim("a"))
-  }
-
-  private func mark(_ offset: UInt64) -> JournalLine { .checkpoint(Mark(offset: offset, checksum: Checksum())) }
-
+@Suite struct ClaimTests: ClaimedJob {
   @Test func linesAreAppended() throws {
     let (fixture, claim) = try claimed()
     try claim.append(mark(1))

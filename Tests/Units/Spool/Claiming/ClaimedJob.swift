@@ -1,0 +1,22 @@
+import TestSupport
+
+@testable import Spool
+
+/// Tests that begin with one claimed job, `a`.
+protocol ClaimedJob {}
+
+extension ClaimedJob {
+  /// Its text before the claim.
+  var url: String { "https://host/a\n" }
+  /// Its path.
+  var own: String { "cur/a:alpha.42.00000001" }
+
+  func claimed(hook: (any CallHook)? = nil) throws -> (Fixture, Claim) {
+    let fixture = try Fixture(hook: hook)
+    try fixture.files.drop("a", url)
+    return (fixture, try fixture.claim("a"))
+  }
+
+  /// A line for its journal.
+  func mark(_ offset: UInt64) -> JournalLine { .checkpoint(Mark(offset: offset, checksum: Checksum())) }
+}
