@@ -69,7 +69,11 @@ package struct ProxyRules: Sendable {
       }
       let bits = parts.count == 2 ? Int(parts[1]) ?? -1 : address.count * 8
       guard (0...address.count * 8).contains(bits) else { return false }
-      return (0..<bits).allSatisfy { (network[$0 / 8] ^ address[$0 / 8]) & (0x80 >> UInt8($0 % 8)) == 0 }
+      return (0..<bits).allSatisfy { bit in
+        // With its type, or the compiler takes ten seconds for this expression.
+        let mask: UInt8 = 0x80 >> (bit % 8)
+        return network[bit / 8] & mask == address[bit / 8] & mask
+      }
     }
     func withoutDot(_ text: String) -> Substring { text.last == "." ? text.dropLast() : text[...] }
     let name = withoutDot(host)
