@@ -14,8 +14,8 @@ PROGRAM = $(RELEASE_BUILD)/release/spoolrun
 ENTRIES = $(RELEASE_BUILD)/release/spoolrun-entries
 # mandoc says this of manuals that are not installed on this machine.
 UNINSTALLED = 'STYLE: referenced manual not found'
-SCRIPTS = .ci/run Benchmarks/setup Torture/powercut/setup Torture/realservers/setup scripts/demo scripts/fuzz \
-  scripts/loopback scripts/sanitize scripts/setup contrib/spoolrun-inotify contrib/lists/ena contrib/hooks/resolve \
+SCRIPTS = .ci/run Benchmarks/setup Torture/hosts/setup Torture/powercut/setup Torture/realservers/setup scripts/demo \
+  scripts/fuzz scripts/loopback scripts/sanitize scripts/setup contrib/spoolrun-inotify contrib/lists/ena contrib/hooks/resolve \
   contrib/hooks/deliver Models/check
 PYTHON = Benchmarks Torture scripts/nginx.py scripts/picture contrib/lists/zenodo contrib/lists/pooch \
   contrib/lists/huggingface contrib/hooks/resolve-s3 contrib/hooks/resolve-oauth contrib/hooks/resolve-huggingface
@@ -104,6 +104,17 @@ CROWD_APART ?= --jobs 2000 --locks apart
 crowd-apart: setup all
 	scripts/setup bindfs
 	python3 -B Torture/endure/crowd.py --program $(PROGRAM) $(CROWD_APART)
+
+# Lets three hosts share a spool on each of several network file systems, and cuts one off, kills its mount or its
+# worker. It needs root, for namespaces, and /dev/fuse; without them it says so and does nothing.
+# HOSTS="--systems moosefs --parts speed,cut" plays less; Torture/HOSTS.md is written only by `make hosts-table`.
+HOSTS ?=
+hosts: setup all
+	Torture/hosts/setup
+	python3 -B Torture/hosts --program $(PROGRAM) $(HOSTS)
+
+hosts-table:
+	$(MAKE) hosts HOSTS='--table Torture/HOSTS.md $(HOSTS)'
 
 # A proxy between nginx and the worker damages frames of HTTP/2 at random. FRAMES="--seed 7 --seeds 1" repeats one seed.
 # It needs Debian's Python, which has Debian's HPACK.
@@ -223,7 +234,7 @@ clean:
 	$(SWIFT) package clean
 
 .PHONY: all demo picture check test build-tests lint format model fuzz sanitize torture torture-quick crowd \
-  crowd-apart frames random random-self-test pairs soak soak-self-test peers gestures realservers \
+  crowd-apart hosts hosts-table frames random random-self-test pairs soak soak-self-test peers gestures realservers \
   powercut powercut-setup powercut-self-test \
   $(POWERCUT_KINDS:%=powercut-%) powercut-uml bench bench-growth crash-rig setup setup-build setup-demo setup-test \
   install uninstall clean

@@ -20,6 +20,7 @@ PARTS = {
     "frames": r"\d+ seeds|seed \d+:",
     "crowd": r"SIG|another version|server stopped|\d+ of \d+ jobs",
     "crowd-apart": r"SIG|another version|server stopped|\d+ of \d+ jobs",
+    "hosts": r"[^:]+: (LEFT OUT|doctor|drop|clock|worker|host|mount|\d+ jobs)",
     "random": r" *\d+  |\d+ trials",
     "random-self-test": r"(seen|MISSED|ok|FAILED) ",
     "pairs": r"crash matrix: pairs",

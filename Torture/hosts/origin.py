@@ -1,0 +1,51 @@
+"""nginx with files of known bytes."""
+
+import hashlib
+from pathlib import Path
+
+from network import SERVER
+from nginx import Nginx
+
+PORT = 8000
+DIRECTIVES = """
+  log_format asked '$uri $status';
+  access_log {state}/access.log asked;
+  keepalive_requests 100000;
+  server {{
+    listen {address}:{port};
+    root {state}/www;
+    location /slow/ {{
+      # The first second's worth comes at once.
+      limit_rate 8k;
+    }}
+  }}
+"""
+SLOW = 64 * 1024
+
+
+def payload(name: str, size: int) -> bytes:
+    return hashlib.shake_128(name.encode()).digest(size)
+
+
+class Origin:
+    def __init__(self, state: Path):
+        self.state = state
+        (state / "www" / "slow").mkdir(parents=True)
+        self.nginx = Nginx(state)
+        # By name: the bytes.
+        self.content: dict[str, bytes] = {}
+
+    def start(self) -> None:
+        if not self.nginx.start(DIRECTIVES.format(state=self.state, address=SERVER, port=PORT)):
+            raise SystemExit("nginx: " + self.nginx.said())
+
+    def add(self, name: str, is_slow: bool) -> str:
+        """Makes a file, which a transfer takes seconds for if it `is_slow`; returns its URL."""
+        path = f"slow/{name}" if is_slow else name
+        self.content[name] = payload(name, SLOW if is_slow else 4096)
+        (self.state / "www" / path).write_bytes(self.content[name])
+        return f"http://{SERVER}:{PORT}/{path}"
+
+    def gets(self, names: set[str]) -> int:
+        asked = (line.split()[0].rpartition("/")[2] for line in (self.state / "access.log").read_text().splitlines())
+        return sum(1 for name in asked if name in names)

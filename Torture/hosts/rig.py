@@ -1,0 +1,1 @@
+../endure/rig.py
