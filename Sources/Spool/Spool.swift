@@ -192,7 +192,7 @@ package final class Spool: Sendable {
       // Before the open, which has side effects on some devices.
       guard try system.status(root, path).isRegular else { return nil }
       return try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY).read(limit: limit)
-    } catch  where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory || error.call == .read && error.isGone {
       return nil
     }
   }

@@ -64,12 +64,13 @@ extension Spool {
     // Another worker may have claimed and parked it since it was found.
     if !isForced, !Self.isDue(status.modified, in: origin, at: now.seconds) { return .notDue(status.modified) }
     if try isInHand(job, from: origin) { return .unavailable }
-    if origin.isDroppedInto, let unfinished = try unfinished(source, status, origin, now: now) {
-      return .unfinished(unfinished)
-    }
     do throws(SpoolError) {
+      if origin.isDroppedInto, let unfinished = try unfinished(source, status, origin, now: now) {
+        return .unfinished(unfinished)
+      }
       return try claim(job, source, origin, now: now)
-    } catch  where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.isGone {
+      // Another worker has moved it, or on another host has replaced and so removed the file that is open here.
       return .unavailable
     } catch  where error.call == .open && error.errno == .wouldBlock {
       // Another worker briefly has a lease on it, to see whether a process is writing (open(2), O_NONBLOCK).
@@ -240,7 +241,7 @@ extension Spool {
   private func giveBack(_ claim: Path, _ source: Path) throws(SpoolError) {
     do throws(SpoolError) {
       try moveNoReplace(claim, source)
-    } catch  where error.errno == .noSuchFileOrDirectory || error.errno == .fileExists {
+    } catch  where error.isGone || error.errno == .fileExists {
     }
   }
 }

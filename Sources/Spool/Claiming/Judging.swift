@@ -27,7 +27,7 @@ extension Spool {
   private func beginLease(_ claim: Path) throws(SpoolError) {
     do throws(SpoolError) {
       try system.open(root, claim, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY).touch()
-    } catch  where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.isGone {
     }
   }
 

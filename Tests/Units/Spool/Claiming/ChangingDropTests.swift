@@ -160,6 +160,23 @@ import Testing
     }
   }
 
+  /// Another host has replaced the file that is open here, as a claim does where droppers are not seen. GlusterFS and
+  /// NFS then say ESTALE, to any call.
+  @Test(arguments: [Call.Kind.lock, .read, .stat, .lease])
+  func aFileThatAnotherHostHasReplaced(call: Call.Kind) throws {
+    let fixture = try Fixture()
+    try fixture.files.drop("x", Self.job)
+    let isOpen = Switch()
+    let spool = try fixture.another(
+      hook: Probe {
+        if $0.kind == .open && $0.path == "new/x" { isOpen.turnOn() }
+        return isOpen.isOn && $0.kind == call ? .fail(.staleNFSFileHandle) : nil
+      })
+    let outcome = try spool.claim(FileName("x"), from: .new, now: .now())
+    #expect(["unavailable", "unfinished"].contains(outcome.label))
+    #expect(fixture.files.names("new") == ["x"])
+  }
+
   /// Another user's directory cannot be moved to another one: it stays, is told of, and the spool is none the worse.
   @Test(arguments: [Errno.permissionDenied, .notPermitted, .resourceBusy])
   func whatCannotBeMoved(errno: Errno) throws {
