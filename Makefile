@@ -16,7 +16,7 @@ ENTRIES = $(RELEASE_BUILD)/release/spoolrun-entries
 UNINSTALLED = 'STYLE: referenced manual not found'
 SCRIPTS = .ci/run Benchmarks/setup Torture/hosts/setup Torture/powercut/setup Torture/realservers/setup scripts/demo \
   scripts/fuzz scripts/loopback scripts/sanitize scripts/setup contrib/spoolrun-inotify contrib/lists/ena contrib/hooks/resolve \
-  contrib/hooks/deliver Models/check
+  contrib/hooks/deliver contrib/slurm/spoolrun.sbatch scripts/check-contrib Models/check
 PYTHON = Benchmarks Torture scripts/nginx.py scripts/picture contrib/lists/zenodo contrib/lists/pooch \
   contrib/lists/huggingface contrib/hooks/resolve-s3 contrib/hooks/resolve-oauth contrib/hooks/resolve-huggingface
 COMPLETIONS = bash-completion/completions/spoolrun zsh/site-functions/_spoolrun fish/vendor_completions.d/spoolrun.fish
@@ -66,6 +66,10 @@ lint: setup
 
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests
+
+# Checks the files for Kubernetes and Slurm, as far as there are tools for that.
+check-contrib:
+	scripts/check-contrib
 
 # Checks all states of each configuration of the model. MODEL=bounded replaces the two largest by smaller ones and
 # leaves out a third.
@@ -233,7 +237,7 @@ uninstall:
 clean:
 	$(SWIFT) package clean
 
-.PHONY: all demo picture check test build-tests lint format model fuzz sanitize torture torture-quick crowd \
+.PHONY: all demo picture check check-contrib test build-tests lint format model fuzz sanitize torture torture-quick crowd \
   crowd-apart hosts hosts-table frames random random-self-test pairs soak soak-self-test peers gestures realservers \
   powercut powercut-setup powercut-self-test \
   $(POWERCUT_KINDS:%=powercut-%) powercut-uml bench bench-growth crash-rig setup setup-build setup-demo setup-test \
