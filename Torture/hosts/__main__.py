@@ -18,7 +18,7 @@ from clusters import GlusterFS, MooseFS
 from filesystems import Bindfs, CachingSSHFS, SharedFileSystem, SSHFS
 from network import build_bridge
 from rig import options_parser, workplace
-from scenarios import CUT, FAULTS, Outcome, clocks, doctor, drops, speed, struck
+from scenarios import CUT, FAULTS, Outcome, clocks, doctor, drops, one_name, speed, struck
 from stage import Stage
 
 SYSTEMS: dict[str, tuple[type[SharedFileSystem], str]] = {
@@ -28,7 +28,7 @@ SYSTEMS: dict[str, tuple[type[SharedFileSystem], str]] = {
     "moosefs": (MooseFS, "moosefs-master"),
     "glusterfs": (GlusterFS, "glusterfs-server"),
 }
-PARTS = ("doctor", "speed", "drops", "faults", "clocks")
+PARTS = ("doctor", "speed", "drops", "faults", "clocks", "names")
 NAMES = ("alpha", "beta", "gamma")
 # Set in the rig's own namespaces.
 INSIDE = "SPOOLRUN_HOSTS_INSIDE"
@@ -72,11 +72,15 @@ def scenarios(stage: Stage, options: argparse.Namespace) -> Iterator[Callable[[]
     if "drops" in options.parts:
         yield lambda: drops(stage)
     for fault in FAULTS:
+        if fault is CUT and not stage.system.is_networked:
+            continue
         if "faults" in options.parts or (fault is CUT and "cut" in options.parts):
             yield lambda fault=fault: struck(stage, fault)
     if "clocks" in options.parts:
         for minutes in (10, -10):
             yield lambda minutes=minutes: clocks(stage, minutes)
+    if "names" in options.parts:
+        yield lambda: one_name(stage)
 
 
 def play(options: argparse.Namespace, key: str, work: Path) -> list[Outcome]:

@@ -20,6 +20,8 @@ class SharedFileSystem:
     programs: Sequence[str]
     # As a person would give them to mount it.
     options = ""
+    # Whether a host that is cut off loses it.
+    is_networked = True
 
     def __init__(self, work: Path):
         self.work = work
@@ -75,11 +77,12 @@ def family(pid: int) -> list[int]:
 
 
 class Bindfs(SharedFileSystem):
-    """One directory that each host sees through a FUSE mount of its own: no locks between hosts, names and attributes
-    are cached for a second."""
+    """One directory that each host sees through a FUSE mount of its own: no locks between hosts, and what is known of
+    a name counts for a second."""
 
     name = "bindfs"
     programs = ("bindfs",)
+    is_networked = False
 
     def start(self) -> None:
         (self.work / "shared").mkdir()

@@ -189,6 +189,20 @@ def clocks(stage: Stage, minutes: int) -> Outcome:
     return outcome
 
 
+def one_name(stage: Stage) -> Outcome:
+    """Two hosts have one name, and their workers one process id, as two pods of two clusters may have."""
+    stage.new_spool()
+    stage.drop(stage.rig, JOBS, is_slow=True)
+    first_process = ["unshare", "--uts", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", 'hostname worker-0 && exec "$@"', "sh"]
+    workers = [stage.work_on(host, "--jobs", "4", behind=first_process) for host in stage.hosts[:2]]
+    seconds = stage.wait("all jobs done", lambda: stage.dropped <= stage.done(), 200)
+    wrong = stage.stop_workers()
+    if taken := sum(event.what == "taken-over" for worker in workers for event in worker.look()):
+        wrong.append(f"{taken} jobs were taken from a living worker")
+    columns = {"by host": " + ".join(str(len(worker.jobs("done"))) for worker in workers), "GETs a job": f"{stage.gets():.2f}", "seconds": f"{seconds:.0f}"}
+    return Outcome("one host name, one process id", columns, wrong + stage.problems())
+
+
 def doctor(stage: Stage) -> Outcome:
     """`spoolrun doctor --peer` with two mounts of one host, and with two clients."""
     stage.new_spool()

@@ -2,7 +2,7 @@
 
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from filesystems import SharedFileSystem
@@ -26,11 +26,12 @@ class Stage:
         self.spools = 0
         (work / "logs").mkdir()
         self.origin = Origin(work / "origin")
+        # It mounts the file system as well, to look at it.
+        self.rig = Rig(work / "rig")
 
     def start(self, names: Iterable[str]) -> None:
         self.origin.start()
         self.system.start()
-        self.rig = Rig(self.work / "rig")
         self.system.mount(self.rig)
         self.hosts = [Host(name, number, self.work / name) for number, name in enumerate(names, start=2)]
         for host in self.hosts:
@@ -42,6 +43,8 @@ class Stage:
             worker.end()
         for host in self.hosts:
             host.end()
+        # Otherwise it would be in the way when the directory is removed.
+        subprocess.run(["umount", "--lazy", self.rig.work / "mnt"], check=False)
 
     # MARK: a scenario
 
@@ -67,9 +70,9 @@ class Stage:
         self.dropped |= set(names)
         return names
 
-    def work_on(self, host: Host, *options: str) -> Worker:
+    def work_on(self, host: Host, *options: str, behind: Sequence[str] = ()) -> Worker:
         log = self.work / "logs" / f"{self.spool}-{len(self.workers)}-{host.name}"
-        worker = Worker(self.program, host, self.at(host), log, ["--lease", f"{self.lease}s", *options])
+        worker = Worker(self.program, host, self.at(host), log, ["--lease", f"{self.lease}s", *options], behind)
         self.workers.append(worker)
         return worker
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,14 +25,16 @@ class Event:
 
 
 class Worker:
-    def __init__(self, program: Path, host: Host, spool: Path, log: Path, options: list[str]):
+    """`behind`: a command that runs its arguments."""
+
+    def __init__(self, program: Path, host: Host, spool: Path, log: Path, options: list[str], behind: Sequence[str] = ()):
         self.host = host
         self.log = log
         self.events: list[Event] = []
         self.read = 0
         # What it says before it can log, and what the runtime says when it crashes.
         self.said: list[str] = []
-        command = host.command(program, "-v", "--log-format", "json", "--per-host", "32", *options, spool)
+        command = host.command(*behind, program, "-v", "--log-format", "json", "--per-host", "32", *options, spool)
         with open(log, "wb") as output:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
 
