@@ -34,13 +34,13 @@ package final class Spool: Sendable {
     throws(SpoolError)
   {
     self.location = location
-    self.owner = owner
     self.boot = boot
     self.system = system
     directory = try system.open(AT_FDCWD, Path(location), O_RDONLY | O_DIRECTORY).shared()
     root = directory.number
     device = try directory.status().device
     self.kind = if let kind { kind } else { FileSystemKind(type: try directory.fileSystemType()) }
+    self.owner = owner.seated(boot: boot, device: device, isLocal: self.kind.isLocal)
     for directory in Directory.allCases where directory != .files && !directory.isOptional {
       do throws(SpoolError) {
         guard try system.status(root, Path(directory)).isDirectory else {
@@ -89,17 +89,6 @@ package final class Spool: Sendable {
     try root.fsync()
   }
 
-  /// This process as a worker of this host.
-  package static func currentWorker() -> (owner: WorkerID, boot: String) {
-    var host = [CChar](repeating: 0, count: 256)
-    let named = gethostname(&host, host.count - 1) == 0
-    let text =
-      named ? String(decoding: host.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) : "localhost"
-    return (
-      WorkerID(host: text, process: getpid(), tag: UInt32.random(in: 0...UInt32.max)), bootID()
-    )
-  }
-
   /// The path of a program in the directory of this one; nil where /proc does not say where that is.
   package static func path(ofProgramBeside name: String) -> String? {
     do throws(SpoolError) {
@@ -107,20 +96,6 @@ package final class Spool: Sendable {
       return path.lastIndex(of: 0x2F).map { String(decoding: path[...$0], as: UTF8.self) + name }
     } catch {
       return nil
-    }
-  }
-
-  private static func bootID() -> String {
-    // Where there is no /proc, "unknown" counts as another boot each time.
-    do throws(SpoolError) {
-      let file = try System().open(AT_FDCWD, Path("/proc/sys/kernel/random/boot_id"), O_RDONLY)
-      var bytes = [UInt8](repeating: 0, count: 36)
-      let count = try bytes.withUnsafeMutableBufferPointer { (buffer) throws(SpoolError) in
-        try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: 0)
-      }
-      return count == 36 ? String(decoding: bytes, as: UTF8.self) : "unknown"
-    } catch {
-      return "unknown"
     }
   }
 

@@ -94,6 +94,12 @@ struct Run: ParsableCommand {
       valueName: "time"))
   var lease: String?
 
+  @Option(
+    name: .long,
+    help: ArgumentHelp(
+      "The name of this host in the spool: letters, digits, - and _. (default: its host name)", valueName: "text"))
+  var hostID: String?
+
   @Flag(name: .shortAndLong, help: "Log each step.")
   var verbose = false
 
@@ -135,6 +141,9 @@ struct Run: ParsableCommand {
     if let lease, !(duration(lease).map { Spool.leaseRange.contains(Int64($0)) } ?? false) {
       throw ValidationError("--lease must be a time from 5s to 1d, such as 60s")
     }
+    if let hostID, !Spool.canName(host: hostID) {
+      throw ValidationError("--host-id must be 1 to 40 letters, digits, - and _")
+    }
     guard let schemes, !schemes.isEmpty else {
       throw ValidationError("--protocols must be a list of http, https, ftp, ftps and sftp, such as http,https,sftp")
     }
@@ -167,7 +176,7 @@ struct Run: ParsableCommand {
       Terminal.error("cannot watch for signals: \(Errno(rawValue: Glibc.errno))")
       throw ExitStatus.inputOutput.code
     }
-    var spool = try self.spool.open(mayBeCommand: true)
+    var spool = try self.spool.open(mayBeCommand: true, host: hostID)
     noteSchemes(spool)
     var total = RunSummary()
     // A spool can be replaced by another at the same path: then a new worker starts there.

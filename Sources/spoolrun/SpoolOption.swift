@@ -18,15 +18,18 @@ enum SpoolOpening {
   ///   - named: the spool on the command line; nil if there is none.
   ///   - use: root changes another user's spool only as that user.
   ///   - mayBeCommand: whether `named` is in the position of a command.
+  ///   - host: what claims name this host by; nil for its own name.
   /// - Throws: the exit status, after a message on stderr.
-  static func open(_ named: String?, for use: SpoolUse, mayBeCommand: Bool = false) throws -> Spool {
+  static func open(_ named: String?, for use: SpoolUse, mayBeCommand: Bool = false, host: String? = nil) throws
+    -> Spool
+  {
     let location = named ?? defaultLocation
     if mayBeCommand, location.contains("://") {
       Terminal.error(Suggestion.forURL)
       throw ExitStatus.usage.code
     }
     let user = use == .changing ? try SpoolOwner.become(of: location) : nil
-    let (owner, boot) = Spool.currentWorker()
+    let (owner, boot) = Spool.currentWorker(host: host)
     do throws(SpoolError) {
       return try Spool(location, owner: owner, boot: boot)
     } catch {
@@ -85,7 +88,7 @@ struct SpoolArgument: ParsableArguments {
 
   var location: String? { place ?? option.spool }
 
-  func open(for use: SpoolUse = .changing, mayBeCommand: Bool = false) throws -> Spool {
-    try SpoolOpening.open(location, for: use, mayBeCommand: mayBeCommand && place != nil)
+  func open(for use: SpoolUse = .changing, mayBeCommand: Bool = false, host: String? = nil) throws -> Spool {
+    try SpoolOpening.open(location, for: use, mayBeCommand: mayBeCommand && place != nil, host: host)
   }
 }

@@ -21,6 +21,18 @@ package final class BindMount: Sendable {
 
   deinit { server.send(signal: SIGKILL) }
 
+  /// The command to run another behind, which then is process 1 of a host of that name, and has the mount at
+  /// ``directoryPath``.
+  package func pod(_ name: String) -> [String] {
+    [
+      "/usr/bin/nsenter", "--target", "\(server.processID)", "--mount", "/usr/bin/unshare", "--uts", "--pid", "--fork",
+      "--kill-child", "--mount", "--mount-proc", "/bin/sh", "-euc", #"hostname "$0"; exec "$@""#, name,
+    ]
+  }
+
+  /// Where it is in its namespace.
+  package var directoryPath: String { directory.path }
+
   /// Where it is seen from outside its namespace (proc(5), `/proc/PID/root`).
   package var path: String { "/proc/\(server.processID)/root\(directory.path)" }
 }

@@ -14,9 +14,9 @@ extension Spool {
   /// Until when a claim is another worker's without doubt.
   /// - Returns: in seconds since the epoch; nil if it may be taken over once its lock is free.
   func endOfLease(_ claim: FileName, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Int64? {
-    // On this host the lock decides. flock(2) alone proves nothing across hosts: on some file systems it succeeds for
-    // everyone.
-    if ClaimName(claim)?.host == owner.host || status.modified + lease <= now.seconds { return nil }
+    // Where both workers have the same locks, the lock decides. flock(2) alone proves nothing across hosts: on some
+    // file systems it succeeds for everyone.
+    if ClaimName(claim)?.owner.map(sharesLocks) == true || status.modified + lease <= now.seconds { return nil }
     if status.modified <= now.seconds + lease { return status.modified + lease }
     try beginLease(Path(.cur, claim))
     return now.seconds + lease

@@ -32,7 +32,8 @@ struct DataRecovery {
     let unrecorded = journal.traffic.unrecordedFrom.map { part.length > $0 ? part.length - $0 : 0 } ?? 0
     var recovery = Recovery.decide(
       length: part.length, inode: part.inode, journal: journal, host: spool.owner.host, boot: spool.boot,
-      isTakenOver: claim.isTakenOver, digests: digests)
+      isTakenOver: claim.isTakenOver,
+      sharesLocks: journal.attempts.lastStart.map { spool.sharesLocks(with: $0.worker) } ?? true, digests: digests)
     if let mark = recovery.verifies,
       try await read(part, from: .zero(mark.states.algorithms), to: mark.offset) != mark
     {

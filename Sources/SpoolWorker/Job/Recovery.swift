@@ -18,12 +18,14 @@ struct Recovery: Equatable {
   ///   - length, inode: of the data file.
   ///   - host, boot: of this worker.
   ///   - isTakenOver: whether the last attempt has no end record.
+  ///   - sharesLocks: whether the lock that this worker has proves that the last one has ended.
   ///   - digests: those to compute beside CRC-32.
   static func decide(
-    length: UInt64, inode: UInt64, journal: Journal, host: String, boot: String, isTakenOver: Bool,
+    length: UInt64, inode: UInt64, journal: Journal, host: String, boot: String, isTakenOver: Bool, sharesLocks: Bool,
     digests: Set<DigestAlgorithm> = []
   ) -> Recovery {
-    let isSameHost = journal.attempts.lastStart.map { $0.host == host } ?? true
+    // A host of the same name may be another one, whose worker only sleeps unless it has recorded its end.
+    let isSameHost = journal.attempts.lastStart.map { $0.host == host && (sharesLocks || !isTakenOver) } ?? true
     // A sleeping worker on another host may still write to the file. A file that the journal does not name may be
     // another job's.
     let isForeign = !isSameHost || length > 0 && (journal.data.version == nil || journal.data.part != inode)

@@ -14,7 +14,9 @@ struct ClaimClock {
   mutating func now(for candidate: Candidate) throws(SpoolError) -> Timestamp {
     let now = spool.now()
     if candidate.origin == .partial || candidate.origin == .standing { return now }
-    if candidate.origin == .cur, let claim = ClaimName(candidate.name), claim.host == spool.owner.host { return now }
+    if candidate.origin == .cur, let owner = ClaimName(candidate.name)?.owner, spool.sharesLocks(with: owner) {
+      return now
+    }
     // Old by any clock that is not wrong by hours.
     if candidate.origin.takesDrops, candidate.modified + 86_400 < now.seconds { return now }
     if let cached, LoopExecutor.milliseconds() - cached.at < Self.validity { return cached.time }

@@ -56,6 +56,11 @@ import Testing
     let owner = WorkerID(host: String(repeating: "h", count: 300), process: .max, tag: .max)
     #expect(ClaimName.fileName(long, owner).bytes.count <= 255, "a claim fits a directory entry")
     #expect(long.part.bytes.count + 1 + owner.text.utf8.count <= 255, "and so does the copy of its data in tmp")
+    let seated = WorkerID(host: owner.host, process: .max, tag: .max, namespace: "pid:[4026531836]")
+      .seated(boot: "b", device: .max, isLocal: false)
+    #expect(ClaimName.fileName(long, seated).bytes.count <= 255)
+    #expect(
+      seated.text.utf8.count == owner.text.utf8.count + 9 && seated.retagged.text.utf8.count == owner.text.utf8.count)
   }
 
   @Test(

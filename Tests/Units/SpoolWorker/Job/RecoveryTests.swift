@@ -18,6 +18,8 @@ import Testing
     var host = "alpha"
     var boot = "b1"
     var isTakenOver = false
+    /// Another host of the same name.
+    var isNamesake = false
     /// Trusted length; 0: nothing.
     let trusted: UInt64
     /// Where the checksum goes on from.
@@ -42,6 +44,10 @@ import Testing
     Row(
       name: "a take-over from another host: in a new inode anyway", host: "beta", isTakenOver: true, trusted: 400,
       from: 400, needsNewInode: true, verifies: true),
+    Row(
+      name: "a take-over from another host of this name", boot: "b2", isTakenOver: true, isNamesake: true, trusted: 400,
+      from: 400, needsNewInode: true, verifies: true),
+    Row(name: "another host of this name recorded its end", boot: "b2", isNamesake: true, trusted: 400, from: 400),
     Row(name: "another boot: the length lies", boot: "b2", trusted: 400, from: 400),
     Row(
       name: "another boot, soft marks are no promise", lines: [started, response, checkpoint, interrupted], boot: "b2",
@@ -91,7 +97,7 @@ import Testing
     let journal = bytes.withUnsafeBytes { JobText($0) }.journal
     let recovery = Recovery.decide(
       length: row.length, inode: row.inode, journal: journal, host: row.host, boot: row.boot,
-      isTakenOver: row.isTakenOver)
+      isTakenOver: row.isTakenOver, sharesLocks: row.host == "alpha" && !row.isNamesake)
     #expect(recovery.rewritesFrom == (row.rewrites ? row.from : nil))
     #expect(recovery.length == row.trusted)
     #expect(recovery.from.offset == row.from)
@@ -121,7 +127,8 @@ import Testing
     let journal = bytes.withUnsafeBytes { JobText($0) }.journal
     func decide(boot: String, isTakenOver: Bool) -> Recovery {
       Recovery.decide(
-        length: 700, inode: 7, journal: journal, host: "alpha", boot: boot, isTakenOver: isTakenOver, digests: wanted)
+        length: 700, inode: 7, journal: journal, host: "alpha", boot: boot, isTakenOver: isTakenOver, sharesLocks: true,
+        digests: wanted)
     }
     let recovery = decide(boot: "b1", isTakenOver: false)
     #expect(recovery.length == 700 && recovery.from.offset == from && recovery.from.states.algorithms == wanted)
@@ -144,7 +151,8 @@ import Testing
           for inode in [7, 8] as [UInt64] {
             for isTakenOver in [false, true] {
               let recovery = Recovery.decide(
-                length: length, inode: inode, journal: journal, host: host, boot: boot, isTakenOver: isTakenOver)
+                length: length, inode: inode, journal: journal, host: host, boot: boot, isTakenOver: isTakenOver,
+                sharesLocks: host == "alpha")
               #expect(recovery.length <= length && recovery.from.offset <= recovery.length)
               if (host, boot) != ("alpha", "b1") { #expect(recovery.length <= 400) }
             }

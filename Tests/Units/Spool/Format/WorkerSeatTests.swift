@@ -1,0 +1,52 @@
+import TestSupport
+import Testing
+
+@testable import Spool
+
+/// Whether two workers of one host name are on one host.
+@Suite struct WorkerSeatTests {
+  private static let here = ("boot-1", "pid:[1]", UInt64(7))
+
+  private func owner(_ place: (boot: String, namespace: String, device: UInt64), isLocal: Bool) -> WorkerID {
+    WorkerID(host: "worker-0", process: 1, tag: 9, namespace: place.namespace)
+      .seated(boot: place.boot, device: place.device, isLocal: isLocal)
+  }
+
+  @Test(arguments: [true, false])
+  func itIsReadBack(isLocal: Bool) throws {
+    let owner = owner(Self.here, isLocal: isLocal)
+    #expect(WorkerSeat(ofOwner: owner.text) == owner.seat && owner.seat != nil)
+    #expect(owner.text.hasPrefix("worker-0.1.00000009\(isLocal ? "l" : "s")"))
+  }
+
+  @Test(arguments: ["", "a", "a.1.00000009", "a.1.00000009x12345678", "a.1.00000009l1234567", "a.1.00000009l123456789"])
+  func others(owner: String) { #expect(WorkerSeat(ofOwner: owner) == nil) }
+
+  @Test func eachPartCounts() {
+    let seats = [Self.here, ("boot-2", "pid:[1]", 7), ("boot-1", "pid:[2]", 7), ("boot-1", "pid:[1]", 8)]
+      .map { owner($0, isLocal: false).seat }
+    #expect(Set(seats).count == 4)
+    #expect(owner(("unknown", "pid:[1]", 7), isLocal: false).seat == nil)
+  }
+
+  /// What a worker of this host name may conclude from a free lock, and from a process id.
+  @Test func sharing() throws {
+    let files = try TemporarySpool()
+    func spool(_ kind: FileSystemKind?, boot: String = "boot-1") throws -> Spool {
+      try Spool(
+        files.root, owner: WorkerID(host: "worker-0", process: 1, tag: 9, namespace: "pid:[1]"), boot: boot, kind: kind)
+    }
+    let (local, shared) = (try spool(FileSystemKind(name: "ext4", sharing: .local)), try spool(.fuse))
+    let old = "worker-0.1.00000009"
+    #expect(local.sharesLocks(with: local.owner.text) && local.sharesProcesses(with: local.owner.text))
+    #expect(shared.sharesLocks(with: shared.owner.text) && shared.sharesProcesses(with: shared.owner.text))
+    #expect(!local.sharesLocks(with: shared.owner.text) && !shared.sharesLocks(with: local.owner.text))
+    #expect(local.sharesLocks(with: old) && local.sharesProcesses(with: old), "as version 0.1 named it")
+    #expect(!shared.sharesLocks(with: old) && !shared.sharesProcesses(with: old))
+    let before = (local: try spool(local.kind, boot: "boot-0"), shared: try spool(.fuse, boot: "boot-0"))
+    #expect(local.sharesLocks(with: before.local.owner.text) && !local.sharesProcesses(with: before.local.owner.text))
+    #expect(!shared.sharesLocks(with: before.shared.owner.text))
+    let elsewhere = shared.owner.text.replacing("worker-0", with: "worker-1")
+    #expect(!shared.sharesLocks(with: elsewhere) && shared.sharesProcesses(with: elsewhere), "named with --host-id")
+  }
+}
