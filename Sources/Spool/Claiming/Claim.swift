@@ -29,15 +29,20 @@ package final class Claim {
   package internal(set) var lostWrites: SpoolError?
   /// Bytes of the job file up to which it is not to be compacted again.
   var compactsBeyond: Int64 = 0
+  /// Who had it before; says nothing of a job that was in no worker's hands.
+  package let formerOwner: FormerOwner
+  /// When it was claimed or had its last heartbeat, by ``secondsSinceBoot()``.
+  var lastSign = secondsSinceBoot()
   /// Whether its last move is still to come.
   package var isOpen: Bool { file.isOpen }
 
   /// - Parameter file: the job's file, locked, by its name in `cur/`.
   init(
     spool: Spool, job: JobName, origin: Directory, file: SharedFile, identity: FileStatus, text: JobText,
-    isRequeueNoted: Bool = false
+    isRequeueNoted: Bool = false, formerOwner: FormerOwner = .ended
   ) {
     self.isRequeueNoted = isRequeueNoted
+    self.formerOwner = formerOwner
     self.spool = spool
     self.job = job
     self.origin = origin
@@ -66,10 +71,11 @@ package final class Claim {
   }
 
   /// Adds a line to the job's journal. Not yet durable: see ``flush``.
-  /// - Throws: ``SpoolError``: EBADF after the last move, ESTALE where a successor on another host has written to the
+  /// - Throws: ``SpoolError``: EBADF after the last move, ESTALE where a successor has the job, or has written to the
   ///   file. The journal is as before then.
   package func append(_ line: JournalLine) throws(SpoolError) {
     guard isOpen else { throw SpoolError(call: .write, path: path.display, errno: .badFileDescriptor) }
+    try confirmAfterSilence()
     // A successor on another host, after this worker slept too long, may have written to the file: its lines are not to
     // be overwritten.
     guard try file.status().size == end else {
@@ -101,9 +107,13 @@ package final class Claim {
   /// - Throws: ``SpoolError``.
   package func holdsLock() throws(SpoolError) -> Bool { try file.tryLock() }
 
-  /// Renews the claim's mtime, by which workers of other hosts see that this one lives.
-  /// - Throws: ``SpoolError``.
-  package func heartbeat() throws(SpoolError) { try file.touch() }
+  /// Renews the claim's mtime, by which other workers see that this one lives.
+  /// - Throws: ``SpoolError``; what ``confirmAfterSilence()`` throws.
+  package func heartbeat() throws(SpoolError) {
+    try confirmAfterSilence()
+    lastSign = secondsSinceBoot()
+    try file.touch()
+  }
 
   // MARK: moves
 

@@ -54,8 +54,11 @@ extension Claim {
       let journal = (try? spool.job(place.directory, place.name))?.journal
       let isOthers = isOthers(journal)
       if place.directory == .done {
-        // An older job of this name may be there, and a person moves nothing there.
-        if isOthers, try namesThisWorker(place) { return .takenOver }
+        // An older job of this name may be there, and a person moves nothing there. The successor of a worker that was
+        // frozen before it journaled anything finds no trace of it.
+        guard isOthers else { continue }
+        if isSilent { return .takenOver }
+        if try namesThisWorker(place) { return .takenOver }
       } else if isOthers {
         return .takenOver
       } else if place.inode == identity.inode || journal?.isEmpty == false {

@@ -6,7 +6,7 @@ package enum ClaimOutcome {
   case claimed(Claim)
   /// Another worker has it, or it is gone: normal and silent.
   case unavailable
-  /// Its owner, on another host, has it at least until this second since the epoch.
+  /// Its owner has it at least until this second since the epoch.
   case leased(until: Int64)
   /// It is still being written; look again later.
   case unfinished(Unfinished)
@@ -103,18 +103,24 @@ extension Spool {
     let isNamed: Bool
     /// Its dropper may still write to it, unseen.
     let mayBeWritten: Bool
+    /// Of a claim.
+    let formerOwner: Claim.FormerOwner
     /// A `requeued:` line was added that the text does not have.
     var isRequeueNoted = false
 
     /// Whether this worker alone can change the file.
-    var isOurs: Bool { isWritable && !mayBeWritten && status.owner == geteuid() && status.links == 1 }
+    var isOurs: Bool {
+      isWritable && !mayBeWritten && formerOwner == .ended && status.owner == geteuid() && status.links == 1
+    }
   }
 
   /// - Parameter isNamed: `source` is the claim's name already.
   private func claim(_ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, isNamed: Bool = false)
     throws(SpoolError) -> ClaimOutcome
   {
-    guard var candidate = try lock(job, source, origin, isNamed: isNamed) else { return .unavailable }
+    guard var candidate = try lock(job, source, origin, now: now, isNamed: isNamed) else {
+      return origin == .cur && !isNamed ? try lockedOutcome(source, now: now) : .unavailable
+    }
     let judgement = try judge(candidate.file, candidate.status, origin, now: now)
     guard let text = judgement.text else {
       return .unfinished(candidate.status.size == 0 ? .empty : .lacksNewline)
@@ -129,10 +135,19 @@ extension Spool {
     return try confirm(candidate, judgement, text, now: now)
   }
 
-  /// Opens and locks the file at `source`, and completes a move of it that was interrupted.
+  /// What to tell of a claim that another worker has locked.
+  private func lockedOutcome(_ claim: Path, now: Timestamp) throws(SpoolError) -> ClaimOutcome {
+    guard let name = claim.name, let owner = ClaimName(name)?.owner, owner != self.owner.text,
+      let status = try status(.cur, name), let end = try restOfLease(name, status, now: now)
+    else { return .unavailable }
+    return .leased(until: end)
+  }
+
+  /// Opens and locks the file at `source`, and completes a move of it that was interrupted. The lock of a frozen worker
+  /// does not count.
   /// - Returns: nil where another worker has it, or where it has moved.
-  private func lock(_ job: JobName, _ source: Path, _ origin: Directory, isNamed: Bool) throws(SpoolError)
-    -> Candidate?
+  private func lock(_ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, isNamed: Bool)
+    throws(SpoolError) -> Candidate?
   {
     let flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
     var file: OwnedFile
@@ -143,16 +158,18 @@ extension Spool {
       file = try system.open(root, source, O_RDONLY | flags)
       isWritable = false
     }
-    guard try file.lock() else { return nil }
+    let isFree = try file.lock()
+    if !isFree, origin != .cur || isNamed { return nil }
     var status = try file.status()
-    guard status.isRegular else { return nil }
+    guard status.isRegular, isFree || isFrozen(source, status, now: now) else { return nil }
     if status.links > 1 {
       guard try completeInterruptedMove(job, origin, source, status) else { return nil }
       status = try file.status()
     }
     return Candidate(
       job: job, file: file, status: status, found: status, isWritable: isWritable, origin: origin, source: source,
-      isNamed: isNamed, mayBeWritten: origin.isDroppedInto && !kind.leaseShowsAllWriters)
+      isNamed: isNamed, mayBeWritten: origin.isDroppedInto && !kind.leaseShowsAllWriters,
+      formerOwner: isFree ? .ended : .mayWake)
   }
 
   /// Gives the job a name that no older job has, and renames it to the claim's name.
@@ -172,8 +189,8 @@ extension Spool {
     if candidate.isOurs, isSound { try noteArrival(&candidate, text) }
     if !candidate.isNamed {
       // Before the rename: with the time of its last change, a claim would look like a dead worker's to other hosts. A
-      // file that is not ours gets its time when it is replaced.
-      if candidate.isOurs { try candidate.file.touch() }
+      // file that is not ours gets its time when it is replaced; a frozen worker's, before others take it as well.
+      if candidate.isOurs || candidate.formerOwner == .mayWake { try candidate.file.touch() }
       do throws(SpoolError) {
         try system.rename(root, source, target)
       } catch  where error.isImmovable {
@@ -203,7 +220,7 @@ extension Spool {
     let isOurs = candidate.isOurs
     let claim = Claim(
       spool: self, job: candidate.job, origin: candidate.origin, file: candidate.file.shared(), identity: moved,
-      text: text, isRequeueNoted: candidate.isRequeueNoted)
+      text: text, isRequeueNoted: candidate.isRequeueNoted, formerOwner: candidate.formerOwner)
     if candidate.origin.takesDrops { claim.knownSince = Timestamp(seconds: candidate.found.modified) }
     if !isOurs { try claim.replaceFile(by: judgement.bytes) }
     try claim.dropTornTail()

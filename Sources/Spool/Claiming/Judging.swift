@@ -16,10 +16,23 @@ extension Spool {
   func endOfLease(_ claim: FileName, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Int64? {
     // Where both workers have the same locks, the lock decides. flock(2) alone proves nothing across hosts: on some
     // file systems it succeeds for everyone.
-    if ClaimName(claim)?.owner.map(sharesLocks) == true || status.modified + lease <= now.seconds { return nil }
+    if ClaimName(claim)?.owner.map(sharesLocks) == true { return nil }
+    return try restOfLease(claim, status, now: now)
+  }
+
+  /// - Returns: nil if the lease has ended.
+  func restOfLease(_ claim: FileName, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Int64? {
+    if status.modified + lease <= now.seconds { return nil }
     if status.modified <= now.seconds + lease { return status.modified + lease }
     try beginLease(Path(.cur, claim))
     return now.seconds + lease
+  }
+
+  /// Whether the owner of a locked claim has given no sign of life for a lease. This worker itself may have been busy
+  /// for as long.
+  func isFrozen(_ claim: Path, _ status: FileStatus, now: Timestamp) -> Bool {
+    guard let owner = claim.name.flatMap({ ClaimName($0)?.owner }), owner != self.owner.text else { return false }
+    return status.modified + lease <= now.seconds
   }
 
   /// Begins the lease now: a heartbeat from the future, by a clock that was wrong, proves no life until then, and a

@@ -32,17 +32,19 @@ package final class PartFile {
   /// Opens or creates the data of `job` and locks it.
   /// - Parameters:
   ///   - algorithms: the digests to compute beside CRC-32.
+  ///   - isOwnersFrozen: whether another worker's lock does not count. Then the file may only be read, and has to be
+  ///     replaced (``rebuilding(to:owner:)``).
   ///   - removeTemporary: removes the second name that an interrupted commit may have left of the data with this inode;
   ///     it is called under the lock.
   /// - Returns: nil when another worker has the data, or when something of that name is not a file of ours.
   /// - Throws: ``SpoolError``.
   package static func open(
-    _ job: JobName, in spool: Spool, digests algorithms: Set<DigestAlgorithm> = [],
+    _ job: JobName, in spool: Spool, digests algorithms: Set<DigestAlgorithm> = [], isOwnersFrozen: Bool = false,
     removeTemporary: (_ inode: UInt64) throws(SpoolError) -> Void = { _ in }
   ) throws(SpoolError) -> PartFile? {
     let path = Path(.partial, job.part)
     var file = try spool.system.create(spool.root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-    guard try file.lock() else { return nil }
+    guard try file.lock() || isOwnersFrozen else { return nil }
     var status = try file.status()
     if status.isRegular, status.links > 1 {
       try removeTemporary(status.inode)

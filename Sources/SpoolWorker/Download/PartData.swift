@@ -252,6 +252,7 @@ final class PartData {
   }
 
   private func write(_ bytes: UnsafeRawBufferPointer, in block: Block?) throws(SpoolError) {
+    try claim.confirmAfterSilence()
     try growing.append(bytes, in: block)
     if let beside, beside.length > part.length { try takePlace() }
   }

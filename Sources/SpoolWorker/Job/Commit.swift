@@ -121,6 +121,7 @@ struct Commit {
   private func finish(
     _ whole: Mark, existing: Bool, unproven: String?, _ part: PartFile? = nil, mayHaveReceipt: Bool = false
   ) async throws {
+    try claim.confirmAfterSilence()
     // The journal of a job that came through new/ again describes earlier runs, perhaps with a receipt.
     let journal = claim.origin.takesDrops ? Journal() : claim.text.journal
     if !mayHaveReceipt || journal.publication.receipt == nil {
@@ -134,6 +135,7 @@ struct Commit {
           existing: existing, unproven: unproven, directory: outputs.location, delivered: delivered))
     }
     try await claim.makeDurable(durable)
+    try claim.confirmAfterSilence()
     if let part { try part.remove() } else { try spool.removeData(of: claim.job) }
     // Before the move, because a job that is done is not processed again. If this fails, the sweep removes the file
     // later. Data that was replaced by a response of another kind stays for a person to examine, until `spoolrun clean`

@@ -33,16 +33,18 @@ struct DataRecovery {
     var recovery = Recovery.decide(
       length: part.length, inode: part.inode, journal: journal, host: spool.owner.host, boot: spool.boot,
       isTakenOver: claim.isTakenOver,
-      sharesLocks: journal.attempts.lastStart.map { spool.sharesLocks(with: $0.worker) } ?? true, digests: digests)
-    if let mark = recovery.verifies,
-      try await read(part, from: .zero(mark.states.algorithms), to: mark.offset) != mark
-    {
-      (recovery.length, recovery.from) = (0, .zero(digests))
-    }
+      sharesLocks: claim.formerOwner == .ended
+        && journal.attempts.lastStart.map { spool.sharesLocks(with: $0.worker) } ?? true, digests: digests)
     // A person has declared the type since.
     if !plan.request.allows(type: journal.data.version?.type) { (recovery.length, recovery.from) = (0, .zero(digests)) }
     // Before `started:` names this boot and host, after which the length counts as trusted.
     if recovery.needsNewInode { part = try await copy(part, to: recovery.length) }
+    // After the copy: a worker that wakes up may write to the old file meanwhile.
+    if let mark = recovery.verifies, recovery.length > 0,
+      try await read(part, from: .zero(mark.states.algorithms), to: mark.offset) != mark
+    {
+      (recovery.length, recovery.from) = (0, .zero(digests))
+    }
     try part.truncate(to: recovery.length)
     if recovery.length > 0 {
       part.adopt(
@@ -78,7 +80,9 @@ struct DataRecovery {
   private func openOnce() throws -> PartFile? {
     let root = try environment.outputs(of: plan).opened()
     // After a power cut the journal may lack the line about the temporary name, although the name itself is durable.
-    return try PartFile.open(claim.job, in: spool, digests: digests) { (inode) throws(SpoolError) in
+    return try PartFile.open(
+      claim.job, in: spool, digests: digests, isOwnersFrozen: claim.formerOwner == .mayWake
+    ) { (inode) throws(SpoolError) in
       try root.removeTemporaries(beside: plan.output, of: [inode])
     }
   }
@@ -100,6 +104,10 @@ struct DataRecovery {
         found: "\(shortage.free)")
     }
     let copy = part.rebuilding(to: length, owner: claim.job)
-    return part.replaced(by: try await runBlocking { () throws(SpoolError) in try copy.run() })
+    let copied = part.replaced(by: try await runBlocking { () throws(SpoolError) in try copy.run() })
+    // An inode without a name can get none any more (linkat(2), ENOENT): from here on, what a worker that wakes up has
+    // verified is not published.
+    try environment.outputs(of: plan).opened().removeTemporaries(beside: plan.output, of: [part.inode])
+    return copied
   }
 }

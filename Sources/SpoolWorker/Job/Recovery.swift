@@ -25,7 +25,7 @@ struct Recovery: Equatable {
     digests: Set<DigestAlgorithm> = []
   ) -> Recovery {
     // A host of the same name may be another one, whose worker only sleeps unless it has recorded its end.
-    let isSameHost = journal.attempts.lastStart.map { $0.host == host && (sharesLocks || !isTakenOver) } ?? true
+    let isSameHost = journal.attempts.lastStart.map { $0.host == host && (sharesLocks || !isTakenOver) } ?? sharesLocks
     // A sleeping worker on another host may still write to the file. A file that the journal does not name may be
     // another job's.
     let isForeign = !isSameHost || length > 0 && (journal.data.version == nil || journal.data.part != inode)

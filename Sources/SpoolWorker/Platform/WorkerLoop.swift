@@ -139,9 +139,14 @@ final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
   func wakeUp() { isWokenUp = true }
 
   /// CLOCK_BOOTTIME: continues while the machine sleeps, and never jumps.
-  static func milliseconds() -> Int64 {
+  static func milliseconds() -> Int64 { clock(CLOCK_BOOTTIME) }
+
+  /// How long the machine has slept since it booted: what CLOCK_MONOTONIC does not count.
+  static func asleepMilliseconds() -> Int64 { clock(CLOCK_BOOTTIME) - clock(CLOCK_MONOTONIC) }
+
+  private static func clock(_ id: clockid_t) -> Int64 {
     var clock = timespec()
-    clock_gettime(CLOCK_BOOTTIME, &clock)
+    clock_gettime(id, &clock)
     return Int64(clock.tv_sec) * 1000 + Int64(clock.tv_nsec) / 1_000_000
   }
 }

@@ -6,10 +6,23 @@ internal import Spool
 struct ClaimClock {
   private let spool: Spool
   private var cached: (time: Timestamp, at: Int64)?
+  /// How long the machine has slept since it booted, and when this was seen to grow, in milliseconds.
+  private var asleep = LoopExecutor.asleepMilliseconds()
+  private var wokeAt: Int64 = .min / 2
   /// In milliseconds.
   private static let validity: Int64 = 1000
 
+  /// Milliseconds after a sleep of the machine in which the owners of claims may still wake up.
+  private static let waking: Int64 = 5000
+
   init(_ spool: Spool) { self.spool = spool }
+
+  /// Whether the machine has just slept. Then all its workers seem to have been silent for as long.
+  mutating func hasJustWoken() -> Bool {
+    let (now, asleep) = (LoopExecutor.milliseconds(), LoopExecutor.asleepMilliseconds())
+    if asleep - self.asleep > 1000 { (self.asleep, wokeAt) = (asleep, now) }
+    return now - wokeAt < Self.waking
+  }
 
   mutating func now(for candidate: Candidate) throws(SpoolError) -> Timestamp {
     let now = spool.now()

@@ -42,6 +42,7 @@ struct Claimer {
     if let needed = choice.peek.needed, let shortage = environment.space.shortage(of: needed) {
       return .lacksSpace(shortage)
     }
+    if candidate.origin == .cur, clock.hasJustWoken() { return .due(at: spool.now().seconds + 5) }
     let outcome: ClaimOutcome
     do throws(SpoolError) {
       outcome = try spool.claim(

@@ -35,6 +35,7 @@ struct Scheduler {
   private(set) var spaceWait = SpaceWait()
   /// When the first waiting job that a pass saw is due.
   private(set) var nextDue: Int64?
+  private var heldClaims = HeldClaims()
   /// Whether passes were requested after the last job's end.
   private(set) var isFresh = false
   /// When the last pass began, and how long its reading has kept the loop busy.
@@ -155,6 +156,7 @@ struct Scheduler {
   /// Notes that a chosen job cannot run before it is due.
   /// - Parameter time: in seconds since the epoch.
   mutating func willBeDue(_ choice: Choice, at time: Int64) {
+    if choice.candidate.origin == .cur { return heldClaims.note(choice.candidate, until: time) }
     willBeDue(at: time)
     if choice.peek.priority == .high { backlog.remember(choice.candidate, due: time) }
   }
@@ -165,12 +167,15 @@ struct Scheduler {
     willBeDue(Choice(candidate: candidate, peek: Peek(host: nil, priority: priority)), at: time)
   }
 
-  /// Adds the jobs of high priority that have become due, without a pass.
-  mutating func addDue(at time: Int64) { backlog.addDue(at: time) }
+  /// Adds the jobs of high priority that have become due, and the claims whose lease has ended, without a pass.
+  mutating func addDue(at time: Int64) {
+    backlog.addDue(at: time)
+    for claim in heldClaims.takeEnded(by: time) { appeared(claim) }
+  }
 
   /// In milliseconds; `time` is in seconds since the epoch.
   func untilDue(at time: Int64) -> Int64 {
-    nextDue.map { max(0, min($0 - time, 3600)) * 1000 } ?? Self.interval
+    [nextDue, heldClaims.next].compactMap { $0 }.min().map { max(0, min($0 - time, 3600)) * 1000 } ?? Self.interval
   }
 
   /// Requests a pass at once, for a change that is known only by a pass.

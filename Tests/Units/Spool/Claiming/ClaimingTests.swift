@@ -107,7 +107,7 @@ import Testing
     #expect(try claim.ownership() == .ours)
     let rival = try Spool(files.root, owner: WorkerID(host: "alpha", process: 43, tag: 2), boot: "b")
     #expect(
-      try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "unavailable", "it is locked")
+      try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "leased", "it is locked")
   }
 
   /// A child has the worker's open files between its fork and its exec, and with them their locks, whatever the worker
@@ -191,7 +191,7 @@ import Testing
     #expect(try fixture.text("cur/a:alpha.42.00000001").hasPrefix(url + "requeued: "))
     let rival = try fixture.another()
     #expect(
-      try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "unavailable",
+      try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "leased",
       "the copy is locked")
     #expect(fixture.files.names("tmp") == ["other-name"])
   }

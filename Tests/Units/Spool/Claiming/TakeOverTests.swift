@@ -22,19 +22,67 @@ import Testing
     #expect(fixture.files.names("cur") == ["a:alpha.42.00000001"])
   }
 
-  @Test(arguments: [0, 10_000, 1_000_000])
-  func aLiveOneNever(secondsLater: Int64) throws {
+  @Test(arguments: ["alpha", "beta"])
+  func aLiveOneNever(host: String) throws {
     let fixture = try Fixture()
     try fixture.files.drop("a", job)
     let claim = try fixture.claim("a")
-    let rival = try fixture.another()
-    #expect(
-      try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + secondsLater).label == "unavailable")
-    // On another host's word neither, as long as the lock is held.
-    let far = try fixture.another(host: "beta")
-    #expect(
-      try far.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + secondsLater).label
-        == (secondsLater < far.lease ? "leased" : "unavailable"))
+    let rival = try fixture.another(host: host)
+    for later in [0, rival.lease - 2] {
+      #expect(try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + later).label == "leased")
+    }
+    #expect(try claim.ownership() == .ours)
+  }
+
+  /// Its owner holds the lock, and is frozen. What it writes when it wakes up goes nowhere.
+  @Test(arguments: ["alpha", "beta"])
+  func aSilentOneAfterItsLease(host: String) throws {
+    let fixture = try Fixture()
+    try fixture.files.drop("a", job)
+    let claim = try fixture.claim("a")
+    let rival = try fixture.another(host: host)
+    let taken = try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + rival.lease).claim()
+    #expect(taken.formerOwner == .mayWake && taken.text.request.urls.count == 1)
+    let names = fixture.files.names("cur")
+    #expect(names == ["a:\(rival.owner.text)"] && fixture.files.names("tmp") == [])
+    #expect(try taken.holdsLock() && taken.ownership() == .ours)
+    // It does not know how long it slept, and writes at once.
+    let text = try fixture.text("cur/\(names[0])")
+    try claim.append(.checkpoint(Mark(offset: 1, checksum: Checksum())))
+    #expect(try fixture.text("cur/\(names[0])") == text && text.hasPrefix(job))
+    // It knows.
+    claim.lastSign -= fixture.spool.lease
+    let line = JournalLine.checkpoint(Mark(offset: 2, checksum: Checksum()))
+    #expect(#expect(throws: SpoolError.self) { try claim.append(line) }?.isGone == true)
+    #expect(#expect(throws: SpoolError.self) { try claim.heartbeat() }?.isGone == true)
+    #expect(#expect(throws: SpoolError.self) { try claim.finish() }?.errno == .noSuchFileOrDirectory)
+    #expect(try claim.ownership() == .takenOver)
+    // And when its successor is done, although it has journaled nothing itself.
+    try taken.append(
+      .started(.now(), attempt: 1, worker: rival.owner, boot: "b", mirror: 1, url: "https://host/a"))
+    try taken.finish()
+    #expect(try claim.ownership() == .takenOver)
+  }
+
+  /// It goes on after a silence that nobody used.
+  @Test func anUnusedSilence() throws {
+    let fixture = try Fixture()
+    try fixture.files.drop("a", job)
+    let claim = try fixture.claim("a")
+    try setModificationTime(fixture.files.path("cur/a:alpha.42.00000001"), secondsFromNow: -1000)
+    claim.lastSign -= 1000
+    try claim.append(.checkpoint(Mark(offset: 1, checksum: Checksum())))
+    let status = try #require(fileStatus(fixture.files.path("cur/a:alpha.42.00000001")))
+    #expect(Int64(status.st_mtim.tv_sec) > Timestamp.now().seconds - 100, "it gave a sign of life")
+    #expect(!claim.isSilent)
+  }
+
+  /// A worker that was too busy for a heartbeat does not take its own jobs from itself.
+  @Test func itsOwnNever() throws {
+    let fixture = try Fixture()
+    try fixture.files.drop("a", job)
+    let claim = try fixture.claim("a")
+    #expect(try fixture.outcome("a:alpha.42.00000001", from: .cur, secondsLater: 1000).label == "unavailable")
     #expect(try claim.ownership() == .ours)
   }
 

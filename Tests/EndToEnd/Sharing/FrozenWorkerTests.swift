@@ -1,0 +1,71 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// A worker that is stopped for longer than the lease, with its locks, and then goes on.
+@Suite struct FrozenWorkerTests {
+  private func expectTakenOver(_ worker: RunningCommand) async throws -> CommandResult {
+    worker.send(signal: SIGCONT)
+    worker.send(signal: SIGTERM)
+    let result = try await worker.result()
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(result.errors.contains(" taken-over job=a at="), "\(result)")
+    for event in [" done ", " held ", " cancelled ", " failed ", " parked "] {
+      #expect(!result.errors.contains(event), "\(result)")
+    }
+    return result
+  }
+
+  @Test func itsJobGoesOnElsewhereInNewFiles() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let spool = try TemporarySpool()
+    try spool.drop("a", "\(server.url("/a"))\n\(patient)")
+    let frozen = try startSpoolrun(["--lease", "5s", "-v", spool.root])
+    defer { frozen.send(signal: SIGKILL) }
+    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    frozen.send(signal: SIGSTOP)
+    let data = try #require(fileStatus(spool.path("partial/a.part"))).st_ino
+    gate.open()
+    let began = ContinuousClock.now
+    let other = try startSpoolrun(["-v", spool.root])
+    defer { other.send(signal: SIGKILL) }
+    try await waitUntil("the other one is done with it") { spool.places(of: "a") == ["done/a"] }
+    #expect(ContinuousClock.now - began < .seconds(45))
+    let receipt = try readFile(spool.path("done/a"))
+    #expect(try #require(fileStatus(spool.path("files/a"))).st_ino != data)
+    _ = try await expectTakenOver(frozen)
+    #expect(try spool.payload("a") == halfwayBody)
+    #expect(try readFile(spool.path("done/a")) == receipt)
+    #expect(try spool.lines("done/a").filter { $0.key == "started" }.count == 2)
+    #expect(try spool.lines("done/a").filter { $0.key == "done" }.count == 1)
+    for state in ["cur", "partial", "tmp", "failed"] { #expect(spool.names(state) == [], "\(state)") }
+    other.send(signal: SIGTERM)
+    #expect(try await other.result().status == .exited(0))
+  }
+
+  /// It has verified the data, and wakes up when its successor has published: it would replace that payload.
+  @Test func itPublishesNothing() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    // The first worker is stopped by its hook, and goes on where the hook ends.
+    let hook = "#!/bin/sh\nmkdir '\(spool.root)/tmp/once' 2>/dev/null || exit 0\nkill -STOP $PPID\n"
+    try #require(mkdir(spool.path("hooks"), 0o700) == 0)
+    try writeFile(spool.path("hooks/verify"), Array(hook.utf8))
+    try #require(chmod(spool.path("hooks/verify"), 0o700) == 0)
+    try spool.drop("a", "\(server.url("/a"))\noverwrite: yes\n")
+    let frozen = try startSpoolrun(["--lease", "5s", "-v", spool.root])
+    defer { frozen.send(signal: SIGKILL) }
+    try await waitUntil("it stops") { fileStatus(spool.path("tmp/once")) != nil }
+    let other = try startSpoolrun(["-v", spool.root])
+    defer { other.send(signal: SIGKILL) }
+    try await waitUntil("the other one is done with it") { spool.places(of: "a") == ["done/a"] }
+    let published = try #require(fileStatus(spool.path("files/a"))).st_ino
+    let receipt = try readFile(spool.path("done/a"))
+    _ = try await expectTakenOver(frozen)
+    #expect(try #require(fileStatus(spool.path("files/a"))).st_ino == published)
+    #expect(try readFile(spool.path("done/a")) == receipt)
+    other.send(signal: SIGTERM)
+    #expect(try await other.result().status == .exited(0))
+  }
+}
