@@ -23,7 +23,8 @@ enum ExitStatus: Int32 {
     if summary.obstacle != nil {
       self = .unavailable
     } else if let error = summary.spoolError {
-      self = ExitStatus(error)
+      // The file system may be mounted again.
+      self = error.isOfLostMount ? .waiting : ExitStatus(error)
     } else if summary.givenUp > 0 {
       self = .givenUp
     } else if summary.waiting > 0 {

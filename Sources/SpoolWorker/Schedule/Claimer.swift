@@ -125,5 +125,7 @@ struct Claimer {
     log(Event("broken", .error, job: job, Fields().with("reason", "\(error)")))
   }
 
+    // It is reported once, for all jobs.
+    if spool.isLost(error) { return }
   private func log(_ event: Event) { environment.log(event) }
 }

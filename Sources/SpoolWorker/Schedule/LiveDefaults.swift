@@ -30,6 +30,9 @@ struct LiveDefaults {
     do {
       found = try spool.defaults()
       if found.network != current.network { network = try found.networkOptions(of: spool) { warnings.append($0) } }
+    } catch let error as SpoolError where spool.isLost(error) {
+      // That is reported for the whole spool.
+      return .unchanged
     } catch {
       let reason = "\(error)"
       if reason != problem {

@@ -38,8 +38,8 @@ extension Worker {
           self.log(Event("spool-back", .warning))
           isMissing = false
         }
-      } catch  where error.errno == .noSuchFileOrDirectory {
-        // The directories were removed. If they come back, inotify or the next pass reports it.
+      } catch  where error.errno == .noSuchFileOrDirectory || self.spool.isLost(error) {
+        // The directories were removed, or their mount is gone. If they come back, inotify or the next look reports it.
         if !isMissing { self.log(Event("spool-missing", .error, Fields().with("reason", "\(error)"))) }
         isMissing = true
         self.dispatcher.abandonPasses()

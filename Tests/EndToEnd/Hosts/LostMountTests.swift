@@ -1,0 +1,70 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// The file system of the spool goes away for a while: bindfs is killed, and mounted again at the same place.
+@Suite struct LostMountTests {
+  /// With the spool and the place to show it at as `$0` and `$1`.
+  private let serve = #"""
+    bindfs -f "$0" "$1" >/dev/null 2>&1 & echo $! >"$0/served"; until test -e "$1/new"; do sleep 0.1; done
+    """#
+
+  /// A worker in a mount namespace of its own, in which `mount` shows the spool.
+  private func start(_ arguments: [String], _ spool: TemporarySpool, at mount: String) throws -> RunningCommand {
+    try startSpoolrun(
+      arguments + [mount],
+      prefix: [
+        "/usr/bin/unshare", "--mount", "/bin/bash", "-euc", serve + #"; shift; exec "$@""#, spool.root, mount,
+      ])
+  }
+
+  private func killServer(of spool: TemporarySpool) throws {
+    let text = String(decoding: try readFile(spool.path("served")), as: UTF8.self)
+    kill(try #require(pid_t(text.split(separator: "\n").first ?? "")), SIGKILL)
+  }
+
+  @Test(.enabled("needs bindfs") { try await Need.bindfs.isMet() })
+  func aWorkerWaitsForIt() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let (spool, place) = (try TemporarySpool(), try TemporaryDirectory())
+    for name in ["a", "b"] { try spool.drop(name, "\(server.url("/\(name)"))\n\(patient)# complete\n") }
+    let worker = try start(["--lease", "5s"], spool, at: place.path)
+    defer { worker.send(signal: SIGKILL) }
+    for name in ["a", "b"] {
+      try await waitUntil("half of it is there") { spool.length("partial/\(name).part") == halfwayBody.count / 2 }
+    }
+    try killServer(of: spool)
+    // The jobs end, and so the connections.
+    gate.open()
+    let mounted = try await run([
+      "/usr/bin/nsenter", "--target", "\(worker.processID)", "--mount", "/bin/sh", "-euc",
+      #"sleep 3; umount -l "$1"; "# + serve, spool.root, place.path,
+    ])
+    #expect(mounted.status == .exited(0), "\(mounted)")
+    defer { try? killServer(of: spool) }
+    try await waitUntil("they are done") { spool.places(of: "a") == ["done/a"] && spool.places(of: "b") == ["done/b"] }
+    worker.send(signal: SIGTERM)
+    let result = try await worker.result()
+    #expect(result.status == .exited(0), "\(result)")
+    let events = result.errors.split(separator: "\n").compactMap { $0.split(separator: " ").dropFirst().first }
+    #expect(events == ["spool-missing:", "spool-replaced:"], "\(result)")
+    #expect(try spool.payload("a") == halfwayBody && spool.payload("b") == halfwayBody)
+  }
+
+  @Test(.enabled("needs bindfs") { try await Need.bindfs.isMet() })
+  func onceEndsAsForAJobThatWaits() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let (spool, place) = (try TemporarySpool(), try TemporaryDirectory())
+    try spool.drop("a", "\(server.url("/a"))\n\(patient)# complete\n")
+    let worker = try start(["--once"], spool, at: place.path)
+    defer { worker.send(signal: SIGKILL) }
+    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    try killServer(of: spool)
+    let result = try await worker.result()
+    #expect(result.status == .exited(75), "\(result)")
+    #expect(result.errors.split(separator: "\n").count == 1, "\(result)")
+    #expect(spool.places(of: "a").first?.hasPrefix("cur/a:") == true)
+  }
+}
