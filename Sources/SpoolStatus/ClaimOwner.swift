@@ -2,15 +2,27 @@ internal import Glibc
 internal import Spool
 
 extension ClaimName {
-  /// Whether the claim's worker may be alive. This looks at the heartbeat (the file's time, renewed every 30 s), and at
-  /// the process if it would be seen from here. It does not ask for the lock.
+  /// Whether the claim's worker may be alive.
+  /// - Parameter now: by the file system's clock.
   func isAlive(modified: Int64, in spool: Spool, now: Timestamp) -> Bool {
-    guard let owner, now.seconds - modified < spool.lease else { return false }
-    guard let process, spool.sharesProcesses(with: owner) else { return true }
-    // EPERM: the process exists and belongs to another user (kill(2)).
-    return kill(process, 0) == 0 || errno == EPERM
+    owner.map { spool.isAlive($0, beat: modified, now: now) } ?? false
   }
 
   /// ``owner`` for display.
   var shownOwner: String? { owner.map { escaped($0) } }
+}
+
+extension Spool {
+  /// Whether the worker `owner` may be alive. This looks at its heartbeat (the file's time, renewed every 30 s), and at
+  /// the process if it would be seen from here. It does not ask for the lock.
+  /// - Parameters:
+  ///   - owner: `HOST.PID.TAG`.
+  ///   - beat: in seconds since the epoch.
+  func isAlive(_ owner: String, beat: Int64, now: Timestamp) -> Bool {
+    guard now.seconds - beat < lease else { return false }
+    let process = owner.split(separator: ".").dropFirst().first.flatMap { Int32($0) } ?? 0
+    guard process > 0, sharesProcesses(with: owner) else { return true }
+    // EPERM: the process exists and belongs to another user (kill(2)).
+    return kill(process, 0) == 0 || errno == EPERM
+  }
 }

@@ -38,7 +38,7 @@ package struct StandingReader {
   /// - Returns: nil if it has moved.
   private func look(_ place: JobPlace, _ job: JobName) throws(SpoolError) -> JobStanding? {
     guard let status = try spool.status(place.directory, place.name) else { return nil }
-    let now = Timestamp.now()
+    let now = spool.now()
     switch place.directory {
     case .new, .urgent: return .waiting
     case .hold: return .paused
@@ -54,7 +54,7 @@ package struct StandingReader {
       if Spool.isDue(status.modified, at: now.seconds) { return .due }
       return .retrying(at: Timestamp(seconds: status.modified), try problem(place))
     case .failed: return .failed(try problem(place))
-    case .tmp, .standing, .files: return nil
+    case .tmp, .standing, .workers, .files: return nil
     }
   }
 

@@ -8,11 +8,13 @@ package struct SnapshotReader {
   private let limit: Int
   private let now: Timestamp
 
-  /// - Parameter limit: the maximum number of jobs of each state to read; the others are only counted.
-  package init(_ spool: Spool, limit: Int, now: Timestamp = .now()) {
+  /// - Parameters:
+  ///   - limit: the maximum number of jobs of each state to read; the others are only counted.
+  ///   - now: by the clock of the file system; nil for what is known of it.
+  package init(_ spool: Spool, limit: Int, now: Timestamp? = nil) {
     self.spool = spool
     self.limit = limit
-    self.now = now
+    self.now = now ?? spool.now()
   }
 
   /// - Throws: ``SpoolError`` when a directory is gone, or cannot be read for another reason than a lack of permission.
@@ -34,6 +36,7 @@ package struct SnapshotReader {
     for name in partial where name.isData {
       if let status = try status(.partial, name) { snapshot.stored &+= UInt64(clamping: status.size) }
     }
+    snapshot.workers = try workers(of: spool, now: now)
     let defaults = (try? spool.defaults()) ?? JobRequest()
 
     try addOrders(orders, spool, limit: limit, &snapshot)

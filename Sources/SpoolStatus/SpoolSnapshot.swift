@@ -18,6 +18,8 @@ package struct SpoolSnapshot: Sendable {
   package var orders: [OrderStatus] = []
   /// Those that were not read included.
   package var orderCount = 0
+  /// The workers, also those that have died and were not noticed by others yet.
+  package var workers: [WorkerStatus] = []
   /// Directories that this user may not read.
   package var unreadable: [Directory] = []
 

@@ -28,6 +28,7 @@ extension SpoolSnapshot {
       ("list", .array(listed.joined().map(\.json))),
       ("omitted", .object(omitted)),
       ("orders", .array(orders.prefix(limit).map(\.json))),
+      ("workers", .array(workers.map(\.json))),
       ("unproven", .count(unproven)),
       ("unreadable", .array(unreadable.map { .string($0.rawValue) })),
     ]).text

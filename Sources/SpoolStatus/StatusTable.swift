@@ -31,7 +31,9 @@ package struct StatusTable {
     if snapshot.unproven > 0 {
       lines.append(line("\(snapshot.unproven) done, but perhaps incomplete: see spoolrun verify", .yellow))
     }
-    let orders = OrderLines(snapshot: snapshot, look: look, width: width, limit: limit(.running)).lines
+    let orders =
+      OrderLines(snapshot: snapshot, look: look, width: width, limit: limit(.running)).lines
+      + WorkerLines(snapshot: snapshot, look: look, width: width).lines
     let groups = JobState.allCases.filter { $0 != .done && snapshot.count($0) > 0 }
     guard !groups.isEmpty else { return cut(lines + (orders.isEmpty ? [] : [StyledLine(look)] + orders)) }
     let listed = groups.flatMap { (snapshot.jobs[$0] ?? []).prefix(limit($0)) }

@@ -60,7 +60,7 @@ struct GetOrder {
         _ = try spool.perform(.retry, item.job.fileName, in: .partial)
         return .ordered
       }
-    case .hold, .failed, .tmp, .standing, .files: break
+    case .hold, .failed, .tmp, .standing, .workers, .files: break
     }
     try spool.requeue(place, as: item.job, asking: news)
     return .ordered

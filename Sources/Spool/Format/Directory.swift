@@ -1,6 +1,6 @@
 /// The directories of a spool (spool.5), in the order in which `spoolrun init` makes them.
 package enum Directory: String, CaseIterable, Sendable {
-  case tmp, new, urgent, cur, partial, done, failed, hold, standing, files
+  case tmp, new, urgent, cur, partial, done, failed, hold, standing, workers, files
 
   /// Whether jobs are dropped here.
   package var takesDrops: Bool { self == .new || self == .urgent }
@@ -9,5 +9,5 @@ package enum Directory: String, CaseIterable, Sendable {
   package var isDroppedInto: Bool { takesDrops || self == .standing }
 
   /// Whether a spool may lack it, as those of version 0.1 do. It is made when it is needed.
-  package var isOptional: Bool { self == .urgent || self == .standing }
+  package var isOptional: Bool { self == .urgent || self == .standing || self == .workers }
 }

@@ -82,6 +82,13 @@ package struct WorkerID: Hashable, Sendable {
   /// The same worker with another tag, which cannot be guessed.
   var retagged: WorkerID { WorkerID(host: host, process: process, tag: .random(in: 0...UInt32.max)) }
 
+  /// `name` as `HOST.PID.TAG`; nil if it is none.
+  static func text(of name: FileName) -> String? {
+    let text = String(decoding: name.bytes, as: UTF8.self)
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    return parts.count == 3 && parts.allSatisfy { !$0.isEmpty && clean(String($0)) == $0 } ? text : nil
+  }
+
   /// Whether `host` is what claims name it by, and not only similar.
   static func isClean(_ host: String) -> Bool { clean(host) == host }
 

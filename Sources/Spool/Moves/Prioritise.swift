@@ -4,9 +4,12 @@ internal import SystemPackage
 extension Spool {
   /// Makes `urgent/`, which spools of version 0.1 lack.
   /// - Throws: ``SpoolError``.
-  package func provideUrgent() throws(SpoolError) {
+  package func provideUrgent() throws(SpoolError) { try provide(.urgent) }
+
+  /// Makes a directory that spools of version 0.1 lack.
+  func provide(_ directory: Directory) throws(SpoolError) {
     do throws(SpoolError) {
-      try system.makeDirectory(root, Path(.urgent))
+      try system.makeDirectory(root, Path(directory))
     } catch  where error.errno == .fileExists {
     }
   }

@@ -55,9 +55,12 @@ struct Claimer {
     switch outcome {
     case .claimed(let claim):
       isFullTold = false
+      account.noteClaimed()
       claim.priority = choice.peek.priority
       return try putBackForOutput(claim) ?? .claimed(claim)
-    case .unavailable: return .unavailable
+    case .unavailable:
+      if candidate.origin != .cur { account.noteLost() }
+      return .unavailable
     // Not before the next second, because the lease may end by a clock that is read once a second.
     case .leased(let end): return .due(at: max(end, spool.now().seconds) + 1)
     // Another worker, or this one, has tried it since it was found.
@@ -122,10 +125,10 @@ struct Claimer {
     let error = error as? SpoolError ?? SpoolError(call: .write, path: job.display, errno: .ioError)
     if spool.concernsOneFile(error, in: .cur) { return noteBarred(job, "\(error)") }
     account.summary.spoolError = account.summary.spoolError ?? error
+    // It is reported once, for all jobs.
+    if spool.isLost(error) { return }
     log(Event("broken", .error, job: job, Fields().with("reason", "\(error)")))
   }
 
-    // It is reported once, for all jobs.
-    if spool.isLost(error) { return }
   private func log(_ event: Event) { environment.log(event) }
 }

@@ -3,7 +3,11 @@ internal import Spool
 /// The results of a run so far.
 final class RunAccount {
   var summary = RunSummary()
+  let began = Timestamp.now()
   private(set) var waiting = WaitingJobs()
+  let presence = PresenceKeeper()
+  /// How many jobs were claimed, and how often another worker was faster.
+  private(set) var claims: (own: Int, lost: Int) = (0, 0)
   /// Bytes by which the data of ended jobs has grown.
   private(set) var gained: UInt64 = 0
   /// How many jobs have ended.
@@ -44,6 +48,9 @@ final class RunAccount {
     for (name, directory) in unsettled where try spool.status(directory, name) == nil { unsettled[name] = nil }
     return unsettled.count
   }
+
+  func noteClaimed() { claims.own += 1 }
+  func noteLost() { claims.lost += 1 }
 
   func noteRejected() { summary.givenUp += 1 }
 

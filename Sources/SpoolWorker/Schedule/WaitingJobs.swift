@@ -15,6 +15,9 @@ struct WaitingJobs {
   /// The number of waiting jobs: exact up to ``mostCounted``, and never 0 if there are more.
   var count: Int { names.count + (areMore ? 1 : 0) }
 
+  /// The number of jobs that failed for lack of a network: exact up to ``mostForNetwork``.
+  var countForNetwork: Int { forNetwork.count }
+
   /// A job may fail and come back within one run. Only its state at the end counts.
   mutating func ended(_ name: FileName, isWaiting: Bool) {
     if !isWaiting {

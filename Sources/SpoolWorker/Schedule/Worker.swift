@@ -92,6 +92,7 @@ package final class Worker {
       await WorkerLoop.pause(milliseconds: Self.tickInterval)
       tick()
     }
+    account.presence.end()
   }
 
   private func takeTurns(survivesErrors: Bool, _ turn: () throws(SpoolError) -> Int64?) async throws(SpoolError) {
@@ -117,6 +118,7 @@ package final class Worker {
     lastTick = now
     environment.shareRates()
     for attempt in dispatcher.attempts { attempt.tick() }
+    keepPresence()
   }
 
   /// Whether the end of the run has to wait for a job or a hook.
@@ -129,7 +131,7 @@ package final class Worker {
   }
 
   /// Why jobs that exist do not start.
-  private var obstacle: Admission.Obstacle? {
+  var obstacle: Admission.Obstacle? {
     let scheduler = dispatcher.scheduler
     if scheduler.isFresh, let reason = scheduler.proxyObstacle(at: LoopExecutor.milliseconds()) {
       return .proxy(reason)

@@ -16,6 +16,7 @@ extension Worker {
     // Checked at the start, so that a missing libcurl is reported before the first job arrives.
     guard dispatcher.loadLibcurl() else { return account.summary }
     prepare()
+    keepPresence()
     let watch = try SpoolWatch(spool)
     let links = NetworkWatch()
     WorkerLoop.executor.watched = [watch.descriptor] + (links.map { [$0.descriptor] } ?? [])
@@ -50,7 +51,8 @@ extension Worker {
       if !scheduler.slots.areIdle { return self.untilNextTurn(Self.tickInterval) }
       if !scheduler.backlog.isEmpty || !scheduler.spaceWait.isEmpty { return 2000 }
       self.rest()
-      return min(scheduler.untilPass(at: now), nextLook - now, scheduler.untilDue(at: spool.now().seconds))
+      let beat = self.account.presence.untilBeat(at: now, in: spool)
+      return min(scheduler.untilPass(at: now), nextLook - now, scheduler.untilDue(at: spool.now().seconds), beat)
     }
     // Jobs that wait in a spool that was replaced do not count for this run.
     if successor == nil { tellWaiting(stays: true, nil) }

@@ -39,7 +39,8 @@ import Testing
     #expect(result.output.filter { $0 == "\n" }.count == 1)
     let object = try object(result.output)
     let members: Set = [
-      "format", "spool", "time", "jobs", "bytes", "list", "omitted", "orders", "unproven", "unreadable",
+      "format", "spool", "time", "jobs", "bytes", "list", "omitted", "orders", "workers", "unproven",
+      "unreadable",
     ]
     #expect(Set(object.keys) == members)
     #expect(object["format"] as? Int == 1)

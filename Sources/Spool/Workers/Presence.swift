@@ -1,0 +1,108 @@
+internal import Glibc
+internal import SystemPackage
+
+/// This worker's file in `workers/`: locked, and touched with each heartbeat. It holds no state of a job; if a person
+/// removes it, it is made again.
+package final class Presence {
+  private let spool: Spool
+  private let file: SharedFile
+  private let identity: FileStatus
+  private var written: [UInt8] = []
+
+  /// Makes the file.
+  /// - Throws: ``SpoolError``, EAGAIN if somebody examines it at this moment; try again later.
+  package init(of spool: Spool, _ report: WorkerReport) throws(SpoolError) {
+    self.spool = spool
+    try spool.provide(.workers)
+    let path = Path(.workers, FileName(spool.owner.text))
+    var file = try spool.system.create(spool.root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode: 0o644)
+    guard try file.lock() else {
+      throw SpoolError(call: .lock, path: path.display, errno: .resourceTemporarilyUnavailable)
+    }
+    identity = try file.status()
+    self.file = file.shared()
+    try write(Array(report.text.utf8))
+  }
+
+  /// Gives a sign of life, and says what is new.
+  /// - Returns: false if the file is gone, and has to be made again.
+  /// - Throws: ``SpoolError``.
+  package func beat(_ report: WorkerReport) throws(SpoolError) -> Bool {
+    guard try isInPlace() else { return false }
+    let bytes = Array(report.text.utf8)
+    if bytes == written { try file.touch() } else { try write(bytes) }
+    return true
+  }
+
+  /// Removes the file.
+  /// - Throws: ``SpoolError``.
+  package func end() throws(SpoolError) {
+    if try isInPlace() { try spool.system.unlink(spool.root, file.path) }
+    try file.close()
+  }
+
+  private func isInPlace() throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      return try spool.system.status(spool.root, file.path).isSameFile(as: identity)
+    } catch  where error.isGone {
+      return false
+    }
+  }
+
+  /// A reader may see some of the old lines behind the new ones for a moment.
+  private func write(_ bytes: [UInt8]) throws(SpoolError) {
+    try file.write(bytes, at: 0)
+    try file.truncate(to: Int64(bytes.count))
+    written = bytes
+  }
+}
+
+extension Spool {
+  /// A worker that has a file in `workers/`.
+  package struct SeenWorker: Sendable {
+    /// `HOST.PID.TAG`.
+    package let owner: String
+    /// Its last heartbeat, in seconds since the epoch, by the file system's clock.
+    package let beat: Int64
+    /// nil if it cannot be read, or the worker is about to write it.
+    package let report: WorkerReport?
+  }
+
+  private static let maximumReport = 1 << 16
+
+  /// The workers that have a file in `workers/`, also those that have died since.
+  /// - Throws: ``SpoolError``.
+  package func workers() throws(SpoolError) -> [SeenWorker] {
+    var found: [SeenWorker] = []
+    for name in try list(.workers) {
+      guard let owner = WorkerID.text(of: name), let status = try status(.workers, name), status.isRegular else {
+        continue
+      }
+      // Another user's file may be closed to this one.
+      let bytes = (try? contents(Path(.workers, name), limit: Self.maximumReport)) ?? []
+      found.append(SeenWorker(owner: owner, beat: status.modified, report: WorkerReport(bytes)))
+    }
+    return found.sorted { $0.owner < $1.owner }
+  }
+
+  /// Removes the files of workers that have ended: their lock is free, and it proves that, or their lease is over.
+  /// - Throws: ``SpoolError``.
+  package func sweepWorkers() throws(SpoolError) {
+    for name in try list(.workers) {
+      guard let owner = WorkerID.text(of: name), owner != self.owner.text, let status = try status(.workers, name),
+        status.isRegular, sharesLocks(with: owner) || status.modified + lease <= now().seconds
+      else { continue }
+      try sweepWorker(Path(.workers, name))
+    }
+  }
+
+  private func sweepWorker(_ path: Path) throws(SpoolError) {
+    do throws(SpoolError) {
+      var file = try system.open(root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      guard try file.lock(), try system.status(root, path).isSameFile(as: file.status()) else { return }
+      try system.unlink(root, path)
+    } catch  where error.isGone || error.errno == .permissionDenied || error.errno == .notPermitted {
+      // Another worker was faster, or it is another user's.
+    }
+  }
+}

@@ -1,0 +1,32 @@
+package import Spool
+
+/// What the spool knows about a worker.
+package struct WorkerStatus: Sendable {
+  /// `HOST.PID.TAG`, safe for a terminal.
+  package var name: String
+  /// Whether it may be alive: it has given a sign of life within the lease.
+  package var isAlive: Bool
+  /// Its last sign of life.
+  package var beat: Timestamp
+  /// What it said then; nil if that cannot be read.
+  package var report: WorkerReport?
+}
+
+extension WorkerStatus {
+  var json: JSONText {
+    let options = report.map { $0.options.named.map { ($0.key, JSONText.string(escaped($0.value))) } } ?? []
+    let waits = report.map(\.waits) ?? []
+    return .object([
+      ("name", .string(name)), ("state", .string(isAlive ? "alive" : "silent")),
+      ("beat", .string(beat.description)), ("started", .optional(report?.started)),
+      ("program", .optional(report?.program.map { escaped($0) })),
+      ("mode", .optional(report?.mode.map { escaped($0) })),
+      ("runs", .count(report?.runs)), ("options", .object(options)),
+      (
+        "waits",
+        .array(waits.map { .object([("cause", .string(escaped($0.cause))), ("reason", .string(escaped($0.reason)))]) })
+      ),
+      ("claims", .count(report?.claims)), ("lost", .count(report?.lost)),
+    ])
+  }
+}

@@ -1,0 +1,50 @@
+internal import Spool
+
+/// Keeps this worker's file in `workers/`: when it is made, written and touched. A worker can do without it, so no
+/// error of it ends anything.
+@WorkerLoop
+final class PresenceKeeper {
+  private var presence: Presence?
+  private var said: WorkerReport?
+  /// In milliseconds of the loop's clock.
+  private var beatAt: Int64 = .min / 2
+  private var lookedAt: Int64 = .min / 2
+  private(set) var problem: SpoolError?
+  /// Milliseconds between two changes of what the file says.
+  private static let pause: Int64 = 1000
+
+  nonisolated init() {}
+
+  /// Whether it is time to say what is new.
+  func isDue(at now: Int64) -> Bool { now - lookedAt >= Self.pause }
+
+  /// Milliseconds until the next heartbeat.
+  func untilBeat(at now: Int64, in spool: Spool) -> Int64 { max(0, beatAt + spool.heartbeatInterval - now) }
+
+  /// - Returns: whether there is a ``problem`` that is new.
+  func say(_ report: WorkerReport, in spool: Spool, at now: Int64) -> Bool {
+    lookedAt = now
+    let isBeat = untilBeat(at: now, in: spool) == 0
+    guard isBeat || report != said else { return false }
+    (beatAt, said) = (now, report)
+    let isKnown = problem != nil
+    do throws(SpoolError) {
+      if let presence, try presence.beat(report) {
+        problem = nil
+      } else {
+        presence = try Presence(of: spool, report)
+      }
+      if isBeat { try spool.sweepWorkers() }
+      return false
+    } catch {
+      problem = error
+      return !isKnown
+    }
+  }
+
+  /// Removes the file. If that fails, another worker does it.
+  func end() {
+    try? presence?.end()
+    presence = nil
+  }
+}

@@ -1,0 +1,48 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `status` in another pod, or on a host whose clock is ten minutes off.
+@Suite struct StatusElsewhereTests {
+  private enum Place: CaseIterable { case pod, ahead, behind }
+
+  private func status(_ mount: BindMount, _ place: Place) async throws -> String {
+    let result: CommandResult
+    switch place {
+    case .pod: result = try await spoolrun(["status", mount.directoryPath], prefix: mount.pod("pod-2"))
+    case .ahead, .behind:
+      result = try await run(
+        [
+          "/usr/bin/faketime", "-m", "-f", place == .ahead ? "+10m" : "-10m", productPath("spoolrun"), "status",
+          mount.path,
+        ], environment: testEnvironment.merging(["NO_FAKE_STAT": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"]) { $1 })
+    }
+    return result.output
+  }
+
+  @Test(.enabled("needs bindfs and faketime") { try await Need.areMet(.bindfs, .program("faketime")) })
+  func itTellsTheLivingFromTheDead() async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let spool = try TemporarySpool()
+    let mount = try await BindMount(spool.root)
+    try spool.drop("a", "\(server.url("/a"))\n\(patient)# complete\n")
+    let worker = try startSpoolrun(["--lease", "5s", mount.directoryPath], prefix: mount.pod("pod-1"))
+    defer { worker.send(signal: SIGKILL) }
+    try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
+    for place in Place.allCases {
+      let text = try await status(mount, place)
+      #expect(text.hasPrefix("1 running\n") && !text.contains("silent"), "\(place): \(text)")
+    }
+    worker.send(signal: SIGKILL)
+    _ = try await worker.result()
+    for place in Place.allCases {
+      let deadline = ContinuousClock.now + untilItHangs
+      while try await !status(mount, place).hasPrefix("1 interrupted\n") {
+        try #require(ContinuousClock.now < deadline, "\(place)")
+        try await Task.sleep(for: .milliseconds(200))
+      }
+    }
+    #expect(spool.names("tmp") == [])
+  }
+}
