@@ -28,7 +28,7 @@ struct Backlog {
   mutating func add(_ candidates: [Candidate]) {
     if candidates.isEmpty { return }
     // Within the same second, shorter names first: a job before its `~2`, job-9 before job-10.
-    unread = (unread + candidates).sorted { ($0.modified, $0.name.bytes.count) > ($1.modified, $1.name.bytes.count) }
+    unread = (unread + candidates).sorted { ($0.rank, $0.name.bytes.count) > ($1.rank, $1.name.bytes.count) }
   }
 
   /// Adds the newest candidate.
@@ -121,7 +121,7 @@ struct Backlog {
   private func isBefore(_ left: String, _ right: String, _ slots: FreeSlots) -> Bool {
     let (leftLoad, rightLoad) = (slots.load(of: left), slots.load(of: right))
     if leftLoad != rightLoad { return leftLoad < rightLoad }
-    return first(left).candidate.modified < first(right).candidate.modified
+    return first(left).candidate.rank < first(right).candidate.rank
   }
 
   private func first(_ host: String) -> Choice {

@@ -8,6 +8,11 @@ struct Candidate: Equatable {
   let modified: Int64
   /// It may run before it is due.
   var isForced = false
+  /// Seconds by which it counts as younger than it is: see ``SpoolReader``.
+  var delay: Int64 = 0
+
+  /// The candidate with the lowest is the first.
+  var rank: Int64 { modified + delay }
 }
 
 /// The parts of a candidate's text that the schedule needs.

@@ -45,6 +45,17 @@ struct SpoolReader {
     // An order that is due takes little, and would otherwise wait behind each older job. A time in the future would put
     // the job after all jobs dropped until then.
     let modified = directory == .standing ? 0 : min(status.modified, now)
-    return .candidate(Candidate(name: name, origin: directory, modified: modified))
+    let delay = directory == .new || directory == .partial ? delay(of: name) : 0
+    return .candidate(Candidate(name: name, origin: directory, modified: modified, delay: delay))
   }
+
+  /// Where other hosts may share the spool, each worker has an order of its own for jobs of about the same age, so that
+  /// they do not race for the same ones.
+  private func delay(of name: FileName) -> Int64 {
+    // Each process has other hash values.
+    spool.kind.isLocal ? 0 : Int64(name.hashValue.magnitude % UInt(Self.spread))
+  }
+
+  /// Seconds.
+  static let spread: Int64 = 30
 }

@@ -1,0 +1,45 @@
+import TestSupport
+import Testing
+
+@testable import Spool
+@testable import SpoolWorker
+
+/// The order of jobs of one age.
+@Suite struct SharedOrderTests {
+  private func order(_ kind: FileSystemKind) throws -> (names: [String], delays: Set<Int64>) {
+    let fixture = try Fixture(kind: kind)
+    let names = (0..<300).map { "job-\($0)" }
+    for name in names {
+      try fixture.files.drop(name, "https://h/a\n")
+      try setModificationTime(fixture.files.path("new/\(name)"), to: 1_000_000)
+    }
+    let reader = SpoolReader(fixture.spool)
+    var backlog = Backlog()
+    var delays: Set<Int64> = []
+    for name in names {
+      guard case .candidate(let candidate) = try reader.look(.new, FileName(name), at: 2_000_000) else { continue }
+      #expect(candidate.modified == 1_000_000)
+      delays.insert(candidate.delay)
+      backlog.add([candidate])
+    }
+    var found: [String] = []
+    while let candidate = backlog.nextUnread() {
+      found.append(candidate.name.display)
+      backlog.add(candidate, Peek(host: nil))
+    }
+    return (found, delays)
+  }
+
+  @Test func itIsThatOfTheNamesWhereNobodyElseIs() throws {
+    let (names, delays) = try order(FileSystemKind(name: "ext4", sharing: .local))
+    #expect(delays == [0] && names.count == 300)
+    #expect(names.prefix(10).allSatisfy { $0.utf8.count == 5 }, "shorter names first")
+  }
+
+  /// Other workers have another one, since each process has other hash values.
+  @Test func itIsAWorkersOwnElsewhere() throws {
+    let (names, delays) = try order(.fuse)
+    #expect(delays.count > 15 && delays.allSatisfy { (0..<SpoolReader.spread).contains($0) })
+    #expect(Set(names).count == 300 && !names.prefix(10).allSatisfy { $0.utf8.count == 5 })
+  }
+}
