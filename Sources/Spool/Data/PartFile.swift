@@ -14,10 +14,16 @@ package final class PartFile {
   /// What is computed beside CRC-32.
   package private(set) var algorithms: Set<DigestAlgorithm>
 
+  /// Whether the call that opened it has made it, so that no other worker can have had it open before.
+  package let isNew: Bool
+
   private let identity: FileStatus
 
-  private init(spool: Spool, file: SharedFile, status: FileStatus, _ algorithms: Set<DigestAlgorithm>) {
+  private init(
+    spool: Spool, file: SharedFile, status: FileStatus, isNew: Bool = true, _ algorithms: Set<DigestAlgorithm>
+  ) {
     self.spool = spool
+    self.isNew = isNew
     self.algorithms = algorithms
     digests = RunningDigests(DigestStates(algorithms))
     self.file = file
@@ -43,7 +49,15 @@ package final class PartFile {
     removeTemporary: (_ inode: UInt64) throws(SpoolError) -> Void = { _ in }
   ) throws(SpoolError) -> PartFile? {
     let path = Path(.partial, job.part)
-    var file = try spool.system.create(spool.root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    let flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+    var isNew = true
+    var file: OwnedFile
+    do throws(SpoolError) {
+      file = try spool.system.create(spool.root, path, flags | O_EXCL)
+    } catch  where error.errno == .fileExists {
+      isNew = false
+      file = try spool.system.create(spool.root, path, flags)
+    }
     guard try file.lock() || isOwnersFrozen else { return nil }
     var status = try file.status()
     if status.isRegular, status.links > 1 {
@@ -51,7 +65,7 @@ package final class PartFile {
       status = try file.status()
     }
     guard status.isRegular, status.links == 1 else { return nil }
-    return PartFile(spool: spool, file: file.shared(), status: status, algorithms)
+    return PartFile(spool: spool, file: file.shared(), status: status, isNew: isNew, algorithms)
   }
 
   /// A new inode with the first `length` bytes of this one, which takes its name. This one is left behind: a failed

@@ -31,7 +31,8 @@ struct DataRecovery {
     var part = try await open()
     let unrecorded = journal.traffic.unrecordedFrom.map { part.length > $0 ? part.length - $0 : 0 } ?? 0
     var recovery = Recovery.decide(
-      length: part.length, inode: part.inode, journal: journal, host: spool.owner.host, boot: spool.boot,
+      length: part.length, inode: part.inode, isNew: part.isNew, journal: journal, host: spool.owner.host,
+      boot: spool.boot,
       isTakenOver: claim.isTakenOver,
       sharesLocks: claim.formerOwner == .ended
         && journal.attempts.lastStart.map { spool.sharesLocks(with: $0.worker) } ?? true, digests: digests)

@@ -16,19 +16,21 @@ struct Recovery: Equatable {
 
   /// - Parameters:
   ///   - length, inode: of the data file.
+  ///   - isNew: whether this attempt has made it.
   ///   - host, boot: of this worker.
   ///   - isTakenOver: whether the last attempt has no end record.
   ///   - sharesLocks: whether the lock that this worker has proves that the last one has ended.
   ///   - digests: those to compute beside CRC-32.
   static func decide(
-    length: UInt64, inode: UInt64, journal: Journal, host: String, boot: String, isTakenOver: Bool, sharesLocks: Bool,
-    digests: Set<DigestAlgorithm> = []
+    length: UInt64, inode: UInt64, isNew: Bool, journal: Journal, host: String, boot: String, isTakenOver: Bool,
+    sharesLocks: Bool, digests: Set<DigestAlgorithm> = []
   ) -> Recovery {
     // A host of the same name may be another one, whose worker only sleeps unless it has recorded its end.
     let isSameHost = journal.attempts.lastStart.map { $0.host == host && (sharesLocks || !isTakenOver) } ?? sharesLocks
     // A sleeping worker on another host may still write to the file. A file that the journal does not name may be
-    // another job's.
-    let isForeign = !isSameHost || length > 0 && (journal.data.version == nil || journal.data.part != inode)
+    // another job's, or such a worker may have opened it, also while it is still empty.
+    let isForeign =
+      !isSameHost || (length > 0 || !isNew) && (journal.data.version == nil || journal.data.part != inode)
     var nothing = Recovery(length: 0, from: .zero(digests))
     nothing.needsNewInode = journal.data.lostWrites || isForeign
     guard length > 0, journal.data.version != nil, let start = journal.attempts.lastStart else { return nothing }

@@ -18,6 +18,8 @@ import Testing
     var host = "alpha"
     var boot = "b1"
     var isTakenOver = false
+    /// Made by this attempt.
+    var isNew = false
     /// Another host of the same name.
     var isNamesake = false
     /// Trusted length; 0: nothing.
@@ -63,7 +65,14 @@ import Testing
     Row(
       name: "another host of the same boot id", lines: [started, response, checkpoint, interrupted], host: "beta",
       trusted: 400, from: 400, needsNewInode: true, verifies: true),
-    Row(name: "no data", length: 0, trusted: 0),
+    Row(name: "no data", length: 0, isNew: true, trusted: 0),
+    Row(
+      name: "no data, no journal, but another may have it open", lines: [], length: 0, isTakenOver: true, trusted: 0,
+      needsNewInode: true),
+    Row(
+      name: "no data yet in another inode", lines: [started, response], length: 0, inode: 8, trusted: 0,
+      needsNewInode: true),
+    Row(name: "no data yet in its own inode", lines: [started, response], length: 0, trusted: 0),
     Row(name: "no response: whose data is it?", lines: [started], trusted: 0, needsNewInode: true),
     Row(name: "no start: whose journal is it?", lines: [response, checkpoint], trusted: 0),
     Row(name: "shorter than what was durable", length: 399, trusted: 0),
@@ -96,7 +105,7 @@ import Testing
     let bytes = Array("https://h/a\n\(row.lines.map { $0 + "\n" }.joined())".utf8)
     let journal = bytes.withUnsafeBytes { JobText($0) }.journal
     let recovery = Recovery.decide(
-      length: row.length, inode: row.inode, journal: journal, host: row.host, boot: row.boot,
+      length: row.length, inode: row.inode, isNew: row.isNew, journal: journal, host: row.host, boot: row.boot,
       isTakenOver: row.isTakenOver, sharesLocks: row.host == "alpha" && !row.isNamesake)
     #expect(recovery.rewritesFrom == (row.rewrites ? row.from : nil))
     #expect(recovery.length == row.trusted)
@@ -127,7 +136,8 @@ import Testing
     let journal = bytes.withUnsafeBytes { JobText($0) }.journal
     func decide(boot: String, isTakenOver: Bool) -> Recovery {
       Recovery.decide(
-        length: 700, inode: 7, journal: journal, host: "alpha", boot: boot, isTakenOver: isTakenOver, sharesLocks: true,
+        length: 700, inode: 7, isNew: false, journal: journal, host: "alpha", boot: boot, isTakenOver: isTakenOver,
+        sharesLocks: true,
         digests: wanted)
     }
     let recovery = decide(boot: "b1", isTakenOver: false)
@@ -151,7 +161,8 @@ import Testing
           for inode in [7, 8] as [UInt64] {
             for isTakenOver in [false, true] {
               let recovery = Recovery.decide(
-                length: length, inode: inode, journal: journal, host: host, boot: boot, isTakenOver: isTakenOver,
+                length: length, inode: inode, isNew: false, journal: journal, host: host, boot: boot,
+                isTakenOver: isTakenOver,
                 sharesLocks: host == "alpha")
               #expect(recovery.length <= length && recovery.from.offset <= recovery.length)
               if (host, boot) != ("alpha", "b1") { #expect(recovery.length <= 400) }
