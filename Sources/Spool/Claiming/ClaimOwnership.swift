@@ -32,6 +32,15 @@ extension Claim {
     return if hasName { .moved } else { try find(isReversed: true) ?? .removed }
   }
 
+  /// Makes sure, on any thread, that the file still has the claim's own name; otherwise it throws ENOENT.
+  package var confirmation: @Sendable () throws(SpoolError) -> Void {
+    { [spool, path, identity] () throws(SpoolError) in
+      guard try spool.system.status(spool.root, path).isSameFile(as: identity) else {
+        throw SpoolError(call: .rename, path: path.display, errno: .noSuchFileOrDirectory)
+      }
+    }
+  }
+
   /// Whether the file still has a name somewhere, as far as this kernel knows: another host may have removed it.
   private func hasName() throws(SpoolError) -> Bool {
     guard spool.kind.isLocal else { return false }

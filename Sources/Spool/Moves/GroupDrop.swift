@@ -10,6 +10,7 @@ package final class GroupDrop {
   private let groupSize: Int
   private let spool: Spool
   private let isForeign: Bool
+  private let confirm: @Sendable () throws(SpoolError) -> Void
   /// nil where syncfs(2) does not report every failed write: each job is flushed by itself.
   private let fileSystem: FileSystem?
   /// The end of the names in `tmp/`, before a number: cannot be guessed.
@@ -20,14 +21,30 @@ package final class GroupDrop {
   /// The group before it, on its way to `new/`.
   private var entering: Background<SpoolError>?
 
-  /// - Parameter groupSize: the number of jobs that share a flush; nil for the usual one.
+  /// - Parameters:
+  ///   - groupSize: the number of jobs that share a flush; nil for the usual one.
+  ///   - flushesEach: flush each job by itself.
+  ///   - confirm: called when a group is written; if it throws, the group is not dropped.
   /// - Throws: ``SpoolError``.
-  package init(_ spool: Spool, groupSize: Int? = nil) throws(SpoolError) {
+  package init(
+    _ spool: Spool, groupSize: Int? = nil, flushesEach: Bool = false,
+    confirm: @escaping @Sendable () throws(SpoolError) -> Void = {}
+  ) throws(SpoolError) {
     self.spool = spool
+    self.confirm = confirm
     self.groupSize = groupSize ?? Self.standardSize
     isForeign = try spool.isForeignDrop()
     suffix = Array(":\(spool.owner.retagged.text).".utf8)
-    fileSystem = FileSystem.isReliable ? try spool.fileSystem() : nil
+    fileSystem = FileSystem.isReliable && !flushesEach ? try spool.fileSystem() : nil
+  }
+
+  /// The name of the job that a file in `tmp/` is to have; nil if it is no file of a group.
+  static func target(of file: FileName) -> FileName? {
+    guard let colon = file.bytes.lastIndex(of: 0x3A),
+      // HOST.PID.TAG and the number.
+      file.bytes[colon...].split(separator: 0x2E, omittingEmptySubsequences: false).count == 4
+    else { return nil }
+    return FileName(Array(file.bytes[..<colon]))
   }
 
   /// - Throws: ``SpoolError``, perhaps of an earlier job. What is not in `new/` then is not dropped, and leaves
@@ -57,7 +74,10 @@ package final class GroupDrop {
 
   /// Begins to move the group to `new/`, after the one before it.
   private func enter() throws(SpoolError) {
-    try undoing { () throws(SpoolError) in try settle() }
+    try undoing { () throws(SpoolError) in
+      try settle()
+      try confirm()
+    }
     if group.isEmpty { return }
     let jobs = group
     group = []

@@ -61,18 +61,36 @@ extension Spool {
 
   /// Drops those jobs whose name no job has in any state, and makes them durable. The names are made of what
   /// each job is for, so a job that is there is the same, dropped before a crash.
+  ///
+  /// A worker that was frozen after it had looked for a job may wake up when its successor has dropped that job, and it
+  /// is done. So `confirm` comes after the jobs are written to `tmp/`, and the successor first removes what it finds
+  /// there. Then either `confirm` sees the successor, or the successor finds the job, or there is nothing left to move.
+  /// - Parameter confirm: throws if the order is not this worker's any more.
   /// - Returns: how many were dropped.
-  /// - Throws: ``SpoolError``.
-  package func dropMissing(_ jobs: [(text: String, name: JobName)]) throws(SpoolError) -> Int {
+  /// - Throws: ``SpoolError``; what `confirm` throws.
+  package func dropMissing(
+    _ jobs: [(text: String, name: JobName)], confirm: @escaping @Sendable () throws(SpoolError) -> Void
+  ) throws(SpoolError) -> Int {
+    try sweepDrops(of: jobs.map(\.name))
     var missing: [(text: String, name: JobName)] = []
     for job in jobs where try self.job(named: job.name) == nil { missing.append(job) }
-    if missing.count <= Self.fewJobs {
-      for job in missing { _ = try drop(job.text, as: job.name) }
-      return missing.count
-    }
-    let group = try GroupDrop(self)
+    if missing.isEmpty { return 0 }
+    let group = try GroupDrop(self, flushesEach: missing.count <= Self.fewJobs, confirm: confirm)
     for job in missing { try group.drop(Array(job.text.utf8), as: job.name) }
     try group.finish()
     return missing.count
+  }
+
+  /// Removes the jobs of these names that were written to `tmp/` and not dropped.
+  private func sweepDrops(of names: [JobName]) throws(SpoolError) {
+    if names.isEmpty { return }
+    let names = Set(names.map(\.fileName))
+    for file in try list(.tmp) {
+      guard let name = GroupDrop.target(of: file), names.contains(name) else { continue }
+      do throws(SpoolError) {
+        try system.unlink(root, Path(.tmp, file))
+      } catch  where error.errno == .noSuchFileOrDirectory {
+      }
+    }
   }
 }

@@ -27,7 +27,9 @@ struct OrderDrop {
     }
     let jobs = OrderJobs(request, as: claim.job, among: files, hosts: lists.map(\.host))
     let texts = new.files.map { file in jobs.job(for: file) { exists($0, request) } }
-    let dropped = try await runBlocking { () throws(SpoolError) in try spool.dropMissing(texts) }
+    let dropped = try await runBlocking { [confirm = claim.confirmation] () throws(SpoolError) in
+      try spool.dropMissing(texts, confirm: confirm)
+    }
     return (new, dropped)
   }
 

@@ -1,0 +1,59 @@
+import Glibc
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Spool
+
+/// How the jobs of a standing order get into `new/`, also while its worker may lose the order.
+@Suite struct OrderMovesTests {
+  private static let text = "url: http://h/x\n"
+
+  private func jobs(_ count: Int) throws -> [(text: String, name: JobName)] {
+    try (0..<count).map { (Self.text, try #require(JobName(FileName("order-\($0)")))) }
+  }
+
+  /// A worker that is frozen before its last rename, until another one has dropped the same jobs and they are done.
+  @Test(arguments: [1, 40])
+  func `a worker that was frozen while it dropped adds no second job`(count: Int) throws {
+    let fixture = try Fixture()
+    let jobs = try jobs(count)
+    let successor = try fixture.another()
+    let frozen = try fixture.another(
+      host: "beta",
+      hook: Probe.once(.rename, " new/order-\(count - 1)") {
+        #expect(throws: Never.self) { _ = try successor.dropMissing(jobs) {} }
+        for name in fixture.files.names("new") {
+          #expect(rename(fixture.files.path("new/\(name)"), fixture.files.path("done/\(name)")) == 0)
+        }
+        return nil
+      })
+    #expect(throws: SpoolError.self) { _ = try frozen.dropMissing(jobs) {} }
+    #expect(fixture.files.names("new") == [] && fixture.files.names("tmp") == [])
+    #expect(fixture.files.names("done").count == count)
+  }
+
+  @Test(arguments: [1, 40])
+  func `a worker that has lost the order drops nothing`(count: Int) throws {
+    let fixture = try Fixture()
+    let written = Mutex(0)
+    #expect(throws: SpoolError.self) {
+      _ = try fixture.spool.dropMissing(try jobs(count)) { () throws(SpoolError) in
+        written.withLock { $0 = fixture.files.names("tmp").count }
+        throw SpoolError(call: .rename, path: "cur/order", errno: .noSuchFileOrDirectory)
+      }
+    }
+    #expect(written.withLock { $0 } == count, "asked when the jobs are written")
+    #expect(fixture.files.names("new") == [] && fixture.files.names("tmp") == [])
+  }
+
+  @Test func `only what is missing is dropped, and other files in tmp stay`() throws {
+    let fixture = try Fixture()
+    _ = try fixture.spool.dropMissing(try jobs(2)) {}
+    try writeFile(fixture.files.path("tmp/order-2:alpha.1.0000000a"), Array(Self.text.utf8))
+    #expect(try fixture.spool.dropMissing(try jobs(3)) {} == 1)
+    #expect(Set(fixture.files.names("new")) == ["order-0", "order-1", "order-2"])
+    #expect(fixture.files.names("tmp") == ["order-2:alpha.1.0000000a"], "a claim's copy")
+  }
+}
