@@ -71,8 +71,8 @@ format:
 check-contrib:
 	scripts/check-contrib
 
-# Checks all states of each configuration of the model. MODEL=bounded replaces the two largest by smaller ones and
-# leaves out a third.
+# Checks all states of each configuration of the models. MODEL=bounded leaves out the largest, or replaces them
+# by smaller ones.
 MODEL ?= whole
 model: setup
 	Models/check $(MODEL)

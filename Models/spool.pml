@@ -7,6 +7,9 @@
  *   JOBS        1, or 2 of one name
  *   SHARED      the two workers are on two hosts, and any process may sleep past its lease; otherwise on one host
  *   NOFLOCK     with SHARED: flock(2) succeeds for everyone on another host
+ *   DELIVERS    there is the hook deliver, which may fail so often
+ *   FREEZES     a worker may stand still for longer than its lease, for ever or not; its locks stay
+ *   LATE        the dropper still writes to the job's file, which no call shows, as on most network file systems
  *   UNORDERED   without SHARED: a power cut keeps or loses each name for itself; otherwise it leaves an earlier state
  *   CRASHES CUTS LAPSES GESTURES FAILURES VERSIONS   how often each may happen
  *   BUG_…       a deliberate mistake, which has to be found
@@ -36,6 +39,13 @@
 #ifndef STRANGERS
 #define STRANGERS 0
 #endif
+#ifndef FREEZES
+#define FREEZES 0
+#endif
+#ifndef LATE
+#define LATE 0
+#endif
+#define RENEWS (FREEZES || LATE) /* the job's inode changes when it is taken over; elsewhere it does not matter */
 #ifdef SHARED
 #define ON_TWO_HOSTS 1
 #else
@@ -81,9 +91,22 @@ typedef Journal {
   byte mark, soft;  /* checkpoint:, interrupted: */
   byte vino;        /* verified: */
   bit receipt;      /* done: */
+#ifdef DELIVERS
+  bit waits;        /* published: */
+#endif
   byte failed;      /* ends in a failure, 2 for good: the move is still to be made */
 }
+#if RENEWS
+/* After the jobs' own, for each worker: of a file that it has open, which is no job's any more; or of its copy. */
+Journal jrn[JOBS + WORKERS], jrnD[JOBS + WORKERS];
+bool old[WORKERS];                        /* such a file is open */
+#define SPARE(w) (JOBS + (w))
+#define FILE(w, j) (old[w] -> SPARE(w) : (j))
+#else
 Journal jrn[JOBS], jrnD[JOBS];
+#define FILE(w, j) (j)
+#endif
+#define IS_OLD(w) (FILE(w, 0) != 0)
 Journal seen[WORKERS];                    /* Claim.text.journal: as it was read */
 
 byte jlock[JOBS], plock[INODES];          /* flock(2): worker + 1, or PERSON */
@@ -96,13 +119,26 @@ byte ownerHost[OWNERS];
 bool expired[OWNERS];                     /* no heartbeat within the lease */
 byte owners;
 bool killed[WORKERS], killedP;
+#if FREEZES
+byte frozen[WORKERS];                     /* 2: for ever */
+byte freezes = FREEZES;
+#define AWAKE(w) (!frozen[w] || killed[w])
+#else
+#define AWAKE(w) true
+#endif
+#ifdef DELIVERS
+byte refusals = DELIVERS;                 /* of the hook */
+bool hooked[JOBS], accepted[JOBS];        /* the hook began; it has accepted the payload */
+#endif
+#if LATE
+bool isWritten = 1;                       /* the dropper can write to the job's file */
+#endif
 byte boot[3];
 byte remote = 1;                          /* the version that the server has */
 byte crashes = CRASHES, cuts = CUTS, lapses = LAPSES, gestures = GESTURES, failures = FAILURES, versions = VERSIONS,
   strangers = STRANGERS;
-byte asked;                               /* jobs that a person cancelled */
 
-#if defined(SHARED) || defined(UNORDERED)
+#if defined(SHARED) || defined(UNORDERED) || FREEZES
 #define KNOWS_ITS_OWN 0
 #else
 #define KNOWS_ITS_OWN 1
@@ -136,16 +172,21 @@ byte asked;                               /* jobs that a person cancelled */
 #define FREE(n) (!(loc[0] != GONE && loc[0] != TMP && nm[0] == (n)) && !part[n])
 #endif
 #define FREE_NAME (FREE(1) -> 1 : (FREE(2) -> 2 : NONE))
-#define OURS(w, j, n) (IS(j, CUR, n, me[w]))
+#define OURS(w, j, n) (IS(j, CUR, n, me[w]) && !IS_OLD(w))
 
-inline copy(a, b) {
-  a.some = b.some; a.host = b.host; a.boot = b.boot; a.ver = b.ver; a.ino = b.ino; a.mark = b.mark; a.soft = b.soft;
-  a.vino = b.vino; a.receipt = b.receipt; a.failed = b.failed
-}
+#ifdef DELIVERS
+#define WAITS(a) a.waits
+#define SET_WAITS(a, b) ; a.waits = b
+#else
+#define WAITS(a) 0
+#define SET_WAITS(a, b)
+#endif
 
-inline forget(a) {
-  a.some = 0; a.host = 0; a.boot = 0; a.ver = 0; a.ino = 0; a.mark = 0; a.soft = 0; a.vino = 0; a.receipt = 0; a.failed = 0
-}
+#define copy(a, b) a.some = b.some; a.host = b.host; a.boot = b.boot; a.ver = b.ver; a.ino = b.ino; a.mark = b.mark; \
+  a.soft = b.soft; a.vino = b.vino; a.receipt = b.receipt; a.failed = b.failed SET_WAITS(a, b.waits)
+
+#define forget(a) a.some = 0; a.host = 0; a.boot = 0; a.ver = 0; a.ino = 0; a.mark = 0; a.soft = 0; a.vino = 0; \
+  a.receipt = 0; a.failed = 0 SET_WAITS(a, 0)
 
 #define UNUSED(i) (!PUBLISHED(i) && part[0] != i && part[1] != i && part[2] != i && outD[0] != i && outD[JOBS - 1] != i \
   && partD[0] != i && partD[1] != i && partD[2] != i && pfd[0] != i && pfd[1] != i && tfd[0] != i && tfd[1] != i && fdP != i)
@@ -176,8 +217,13 @@ inline cut(i, n) {
   fi
 }
 
+/* The journal of the file that a worker has open. */
+#define JOURNAL jrn[FILE(w, j)]
+#define DURABLE_JOURNAL jrnD[FILE(w, j)]
+
 /* Claim.append: other workers that have the job open do not know the line. */
-#define APPENDED(w, j) stale[1 - (w)] = stale[1 - (w)] || fd[1 - (w)] == (j) + 1; jrn[j].some = 1; jrn[j].failed = 0
+#define APPENDED(w, j) stale[1 - (w)] = stale[1 - (w)] || (fd[1 - (w)] == (j) + 1 && !IS_OLD(w) && !IS_OLD(1 - (w))); \
+  jrn[FILE(w, j)].some = 1; jrn[FILE(w, j)].failed = 0
 
 #ifdef BUG_APPEND_BLIND
 #define STALE(w) false
@@ -197,7 +243,7 @@ inline syncNames() {
 /* What the kernel does for a process that is gone. */
 inline closeAll(w) {
   if
-  :: fd[w] && jlock[fd[w] - 1] == w + 1 -> jlock[fd[w] - 1] = 0
+  :: fd[w] && !IS_OLD(w) && jlock[fd[w] - 1] == w + 1 -> jlock[fd[w] - 1] = 0
   :: else
   fi;
   if
@@ -205,7 +251,37 @@ inline closeAll(w) {
   :: else
   fi;
   fd[w] = 0; pfd[w] = 0; tfd[w] = 0; stale[w] = 0; forget(seen[w])
+#if RENEWS
+  ; old[w] = 0; forget(jrn[SPARE(w)]); forget(jrnD[SPARE(w)])
+#endif
 }
+
+#if RENEWS
+/* Claim.replaceFile: the job's text goes on in a file that nobody else has open. */
+inline renew() {
+  atomic { /* Claim.ownership; a copy in tmp/, made durable */
+    if
+    :: !OURS(w, j, n) -> goto notOurs
+    :: else -> copy(jrn[SPARE(w)], jrn[j])
+    fi
+  }
+  atomic { /* exchange */
+    if
+    :: !OURS(w, j, n) -> goto notOurs
+    :: else ->
+      if
+      :: fd[1 - w] == j + 1 && !old[1 - w] -> old[1 - w] = 1; copy(jrn[SPARE(1 - w)], jrn[j])
+      :: else
+      fi;
+      copy(jrn[j], jrn[SPARE(w)]); copy(jrnD[j], jrn[j]); forget(jrn[SPARE(w)]);
+      jlock[j] = w + 1; stale[w] = 0
+#if LATE
+      ; isWritten = 0
+#endif
+    fi
+  }
+}
+#endif
 
 inline rename(j, dir, n, o) {
   assert(loc[j] != GONE);
@@ -220,23 +296,106 @@ inline look(dir) {
   fi
 }
 
-proctype Worker(byte w) {
+#if FREEZES
+/* Claim.confirmAfterSilence */
+#define CONFIRM(w) \
+  if \
+  :: expired[me[w]] && !OURS(w, j, n) -> goto notOurs \
+  :: else \
+  fi;
+#else
+#define CONFIRM(w)
+#endif
+#ifdef BUG_NAMESAKE
+#define SHARES_LOCKS(w, o) true /* asks only for the host's name */
+#else
+#define SHARES_LOCKS(w, o) (ownerHost[o] == HOST(w)) /* host, boot id, process namespace and mount */
+#endif
+#ifdef BUG_LEASE_FORGOTTEN
+#define MAY_TAKE(w, o) SHARES_LOCKS(w, o) /* and never looks again */
+#else
+#define MAY_TAKE(w, o) (SHARES_LOCKS(w, o) || expired[o])
+#endif
+#if FREEZES
+#define MAY_LOCK(w, j) (!HELD(w, jlock[j]))
+#else
+#define MAY_LOCK(w, j) true
+#endif
+#ifdef BUG_LOCK_OUTLIVES_LEASE
+#define OUTLIVES_LOCK(o) false
+#else
+#define OUTLIVES_LOCK(o) expired[o]
+#endif
+
+#if FREEZES
+#define MAY_WAKE mayWake
+#else
+#define MAY_WAKE 0
+#endif
+
+#ifdef BUG_EMPTY_IN_PLACE
+#define IS_MADE (length == 0)
+#else
+#define IS_MADE isMade
+#endif
+
+#ifdef DELIVERS
+/* Attempt.deliver */
+inline deliver() {
+  if
+  :: seen[w].receipt && from != NEW
+  :: else ->
+#ifndef BUG_DELIVER_UNRECORDED
+    if
+    :: WAITS(seen[w]) && from != NEW
+    :: else ->
+      CONFIRM(w)
+      atomic { /* PayloadDelivery.run: published: */
+        if
+        :: STALE(w) -> goto broke
+        :: else -> APPENDED(w, j); JOURNAL.waits = 1
+        fi
+      }
+      d_step { copy(DURABLE_JOURNAL, JOURNAL) } /* Claim.makeDurable */
+    fi;
+#endif
+    atomic { /* Hooks.run */
+      assert(IS_OLD(w) || (out[j] && WHOLE(out[j]) && DURABLE(out[j])));
+      hooked[j] = 1
+    }
+    if
+    :: atomic { refusals -> refusals--; goto record }
+    :: atomic { accepted[j] = 1 }
+    :: !OURS(w, j, n) -> goto notOurs /* Attempt.tick */
+    fi
+  fi
+}
+#endif
+
+proctype Worker(byte w) provided (AWAKE(w)) {
   byte j, n, from, name, owner, target, length, ver, mark, x;
-  bool requeued, refused, rebuild, verifies;
+  bool requeued, refused, rebuild, verifies, isMade;
+#if FREEZES
+  bool mayWake; /* the former owner: Claim.formerOwner */
+#endif
 
 life:
   {
     skip;
 scan: /* Lookout.read; and of the claim Spool.take: its first looks, open */
     atomic { j = 0; n = 0; from = 0; name = 0; owner = 0; target = 0; length = 0; ver = 0; mark = 0; x = 0;
-      requeued = 0; refused = 0; rebuild = 0; verifies = 0; closeAll(w) }
+      requeued = 0; refused = 0; rebuild = 0; verifies = 0; isMade = 0; closeAll(w)
+#if FREEZES
+      ; mayWake = 0
+#endif
+    }
     atomic {
       if
-      :: (loc[0] == NEW || loc[0] == PARTIAL) -> j = 0
-      :: loc[0] == CUR && (ownerHost[own[0]] == HOST(w) || expired[own[0]]) -> j = 0
+      :: (loc[0] == NEW || loc[0] == PARTIAL) && MAY_LOCK(w, 0) -> j = 0
+      :: loc[0] == CUR && MAY_TAKE(w, own[0]) && (MAY_LOCK(w, 0) || OUTLIVES_LOCK(own[0])) -> j = 0
 #if JOBS == 2
       :: (loc[1] == NEW || loc[1] == PARTIAL) -> j = 1
-      :: loc[1] == CUR && (ownerHost[own[1]] == HOST(w) || expired[own[1]]) -> j = 1
+      :: loc[1] == CUR && MAY_TAKE(w, own[1]) -> j = 1
 #endif
       fi;
       from = loc[j]; name = nm[j]; owner = (from == CUR -> own[j] : 0);
@@ -247,25 +406,38 @@ scan: /* Lookout.read; and of the claim Spool.take: its first looks, open */
       :: else
       fi;
 #endif
+      x = (from == CUR -> expired[owner] : 0);
       fd[w] = j + 1
     }
 
     atomic { /* Spool.claim: flock */
       if
+#if FREEZES
+      :: HELD(w, jlock[j]) && !IS_OLD(w) && from == CUR && x -> mayWake = 1
+      :: HELD(w, jlock[j]) && !IS_OLD(w) && !(from == CUR && x) -> goto scan
+#else
       :: HELD(w, jlock[j]) -> goto scan
-      :: else -> jlock[j] = w + 1
-      fi
+#endif
+      :: else ->
+        /* No owner loses its claim within its lease. */
+        assert(from != CUR || owner == me[w] || x || IS_OLD(w) || !jlock[j]);
+        if
+        :: !IS_OLD(w) -> jlock[j] = w + 1
+        :: else
+        fi
+      fi;
+      x = 0
     }
     atomic { /* Spool.claim: fstat, Spool.judge */
-      copy(seen[w], jrn[j]); stale[w] = 0; n = name
+      copy(seen[w], JOURNAL); stale[w] = 0; n = name
     }
     if
     :: from == NEW && seen[w].some ->
       atomic { /* Spool.noteArrival */
         APPENDED(w, j); requeued = 1;
-        jrn[j].vino = (jrn[j].receipt -> jrn[j].vino : 0);
+        JOURNAL.vino = (JOURNAL.receipt || WAITS(JOURNAL) -> JOURNAL.vino : 0);
 #ifdef BUG_REQUEUE_FORGETS
-        jrn[j].vino = 0; jrn[j].receipt = 0
+        JOURNAL.vino = 0; JOURNAL.receipt = 0
 #endif
       }
     :: else
@@ -300,7 +472,7 @@ scan: /* Lookout.read; and of the claim Spool.take: its first looks, open */
       goto claimed;
 #endif
       if
-      :: x == j -> goto claimed
+      :: x == j && !IS_OLD(w) -> goto claimed
       :: else
       fi
     }
@@ -331,13 +503,13 @@ scan: /* Lookout.read; and of the claim Spool.take: its first looks, open */
     :: else
     fi;
     atomic { /* fstat, Spool.judge */
-      copy(seen[w], jrn[j]); stale[w] = 0
+      copy(seen[w], JOURNAL); stale[w] = 0
     }
     atomic { /* requeued: by Attempt.begin, later in the code */
       if
       :: from == NEW && seen[w].some -> APPENDED(w, j); requeued = 1
 #ifdef BUG_REQUEUE_FORGETS
-        ; jrn[j].vino = 0; jrn[j].receipt = 0
+        ; JOURNAL.vino = 0; JOURNAL.receipt = 0
 #endif
       :: else
       fi;
@@ -348,7 +520,25 @@ scan: /* Lookout.read; and of the claim Spool.take: its first looks, open */
     }
 
 claimed: /* Attempt.takeToDone */
+#if LATE && !defined(BUG_CLAIM_IN_PLACE)
+    if
+    :: from == NEW -> renew() /* a drop that its dropper may still write to */
+    :: else
+    fi;
+#endif
+#if FREEZES && !defined(BUG_OWNER_KEEPS_FILE)
+    if
+    :: mayWake -> renew() /* its former owner may still write to the file */
+    :: else
+    fi;
+#endif
     atomic { from = (from == CUR -> CUR : (requeued -> NEW : 0)); name = 0; owner = 0; x = 0; requeued = 0 }
+#if RENEWS
+    if
+    :: from == CUR && !seen[w].failed && !MAY_WAKE -> renew() /* Attempt.begin, Claim.renew */
+    :: else
+    fi;
+#endif
     if
     :: from == CUR && seen[w].failed -> refused = seen[w].failed == 2; goto park /* Attempt.finishRecordedFailure */
     :: from != NEW && seen[w].vino -> /* Commit.finishInterrupted */
@@ -393,10 +583,11 @@ claimed: /* Attempt.takeToDone */
           :: else -> goto notOurs
           fi
         }
+        CONFIRM(w)
         atomic { /* failed: of a mismatch */
           if
           :: STALE(w) -> goto broke
-          :: else -> APPENDED(w, j); jrn[j].failed = 1; jrn[j].ver = 0; jrn[j].ino = 0; jrn[j].mark = 0; jrn[j].soft = 0; jrn[j].vino = 0
+          :: else -> APPENDED(w, j); JOURNAL.failed = 1; JOURNAL.ver = 0; JOURNAL.ino = 0; JOURNAL.mark = 0; JOURNAL.soft = 0; JOURNAL.vino = 0
           fi
         }
         goto park
@@ -408,7 +599,7 @@ claimed: /* Attempt.takeToDone */
     atomic { /* Commit.acceptExisting: status of the output, and of the data */
       if
       :: !out[j] -> goto openData
-      :: else -> x = (part[n] == out[j] || (seen[w].receipt && seen[w].vino == out[j]))
+      :: else -> x = (part[n] == out[j] || ((seen[w].receipt || WAITS(seen[w])) && seen[w].vino == out[j]))
       fi;
       if
       :: x -> x = 0
@@ -418,27 +609,28 @@ claimed: /* Attempt.takeToDone */
     atomic { /* … read again, and fdatasync */
       cellD[2 * out[j]] = cell[2 * out[j]]; cellD[2 * out[j] + 1] = cell[2 * out[j] + 1]
     }
+    CONFIRM(w)
     atomic { /* Claim.append verified: */
       if
       :: STALE(w) -> goto broke
-      :: else -> APPENDED(w, j); jrn[j].vino = out[j]; goto directory
+      :: else -> APPENDED(w, j); JOURNAL.vino = out[j]; goto directory
       fi
     }
 
 openData: /* DataRecovery.open, PartFile.open */
     atomic {
       if
-      :: !part[n] -> create(x); part[n] = x; pfd[w] = x; x = 0
-      :: else -> pfd[w] = part[n]
+      :: !part[n] -> create(x); part[n] = x; pfd[w] = x; x = 0; isMade = 1
+      :: else -> pfd[w] = part[n]; isMade = 0
       fi
     }
     atomic { /* flock, fstat: one link */
       if
-      :: HELD(w, plock[pfd[w]]) -> pfd[w] = 0
+      :: HELD(w, plock[pfd[w]]) && !MAY_WAKE -> pfd[w] = 0
       :: else ->
         if
         :: part[n] != pfd[w] || PUBLISHED(pfd[w]) -> pfd[w] = 0
-        :: else -> plock[pfd[w]] = w + 1; length = LENGTH(pfd[w])
+        :: else -> plock[pfd[w]] = (HELD(w, plock[pfd[w]]) -> plock[pfd[w]] : w + 1); length = LENGTH(pfd[w])
         fi
       fi
     }
@@ -454,7 +646,7 @@ openData: /* DataRecovery.open, PartFile.open */
     fi;
 
     atomic { /* Recovery.decide */
-      x = (seen[w].host == HOST(w) && seen[w].boot == boot[HOST(w)]); /* isTrusted */
+      x = (seen[w].host == HOST(w) && seen[w].boot == boot[HOST(w)] && !MAY_WAKE); /* isTrusted */
 #ifdef BUG_TRUST_LENGTH
       x = 1;
 #endif
@@ -472,13 +664,13 @@ openData: /* DataRecovery.open, PartFile.open */
       rebuild = (x && seen[w].host != HOST(w));
 #else
       /* Another host's worker may still write to it; or nothing says that it is ours. */
-      rebuild = (seen[w].host && seen[w].host != HOST(w)) || (length && (!seen[w].ver || seen[w].ino != pfd[w]));
+      rebuild = MAY_WAKE || (seen[w].host && seen[w].host != HOST(w)) || (!IS_MADE && (!seen[w].ver || seen[w].ino != pfd[w]));
 #ifndef BUG_INODE_NUMBER
       /* What another host left: the number of the inode may be another file's by now. */
       verifies = verifies || (rebuild && x);
 #endif
 #endif
-      ver = x; x = 0 /* ver: the length for now */
+      ver = x; x = 0; isMade = 0 /* ver: the length for now */
     }
     if
     :: verifies -> atomic { /* ChecksumReading.run */
@@ -515,18 +707,20 @@ openData: /* DataRecovery.open, PartFile.open */
     fi;
     d_step { length = ver; ver = (length -> seen[w].ver : 0); mark = seen[w].mark }
     if
-    :: ver && seen[w].ino != pfd[w] -> atomic { /* PartData.begin: response: */
+    :: ver && seen[w].ino != pfd[w] -> CONFIRM(w) atomic { /* PartData.begin: response: */
         if
         :: STALE(w) -> goto broke
-        :: else -> APPENDED(w, j); jrn[j].ver = ver; jrn[j].ino = pfd[w]
+        :: else -> APPENDED(w, j); JOURNAL.ver = ver; JOURNAL.ino = pfd[w]
         fi
       }
     :: else
     fi;
+    CONFIRM(w)
     atomic { /* Download.begin: started: */
       if
       :: STALE(w) -> goto broke
-      :: else -> APPENDED(w, j); jrn[j].host = HOST(w); jrn[j].boot = boot[HOST(w)]; jrn[j].vino = 0; jrn[j].receipt = 0
+      :: else -> APPENDED(w, j); JOURNAL.host = HOST(w); JOURNAL.boot = boot[HOST(w)]; JOURNAL.vino = 0; JOURNAL.receipt = 0
+        SET_WAITS(JOURNAL, 0)
       fi
     }
 
@@ -540,33 +734,43 @@ request: /* MirrorFetch.askOnce, ResponseVerdict.judge: 206 appends, 200 replace
     :: !ver && length -> atomic { cut(pfd[w], 0); length = 0 } /* PartData.discardData */
     :: else
     fi;
+    CONFIRM(w)
     atomic { /* PartData.begin: response: */
       if
       :: STALE(w) -> goto broke
-      :: else -> APPENDED(w, j); jrn[j].ver = x; jrn[j].ino = pfd[w]; ver = x; x = 0;
+      :: else -> APPENDED(w, j); JOURNAL.ver = x; JOURNAL.ino = pfd[w]; ver = x; x = 0;
         if
-        :: !length -> jrn[j].mark = 0; jrn[j].soft = 0
+        :: !length -> JOURNAL.mark = 0; JOURNAL.soft = 0
         :: else
         fi
       fi
     }
     if
-    :: !length && mark -> d_step { copy(jrnD[j], jrn[j]); mark = 0 } /* … made durable */
+    :: !length && mark -> d_step { copy(DURABLE_JOURNAL, JOURNAL); mark = 0 } /* … made durable */
     :: else
     fi;
     do
-    :: length < 2 -> atomic { put(pfd[w], length, ver); length++ } /* PartSink.append */
+    :: length < 2 -> CONFIRM(w) atomic { /* PartSink.append */
+#ifdef DELIVERS
+        assert(ON_TWO_HOSTS || !hooked[j]); /* what the hook has seen is not fetched again */
+#endif
+        put(pfd[w], length, ver); length++
+      }
     :: length == 2 -> goto verified
     :: length && length > mark -> /* Checkpointer.beginIfDue */
       d_step { cellD[2 * pfd[w]] = cell[2 * pfd[w]]; cellD[2 * pfd[w] + 1] = cell[2 * pfd[w] + 1] } /* fdatasync */
+      CONFIRM(w)
       atomic { /* PartData.noteCheckpoint */
         if
         :: STALE(w) -> goto broke
-        :: else -> APPENDED(w, j); jrn[j].mark = length; jrn[j].soft = length; mark = length
+        :: else -> APPENDED(w, j); JOURNAL.mark = length; JOURNAL.soft = length; mark = length
         fi
       }
-      d_step { copy(jrnD[j], jrn[j]) } /* Claim.makeDurable */
+      d_step { copy(DURABLE_JOURNAL, JOURNAL) } /* Claim.makeDurable */
     :: !OURS(w, j, n) -> goto notOurs /* Attempt.tick, Claim.ownership */
+#if FREEZES
+    :: atomic { OURS(w, j, n) && expired[me[w]] -> expired[me[w]] = 0 } /* Attempt.tick, Claim.heartbeat */
+#endif
     :: atomic { VERSION(j) != ver -> goto request } /* the connection was cut, and the file has changed */
     :: atomic { failures -> failures--; goto record }
     od;
@@ -575,17 +779,19 @@ verified: /* Commit.publish */
 #ifndef BUG_NO_DATA_SYNC
     atomic { cellD[2 * pfd[w]] = cell[2 * pfd[w]]; cellD[2 * pfd[w] + 1] = cell[2 * pfd[w] + 1] } /* fdatasync */
 #endif
+    CONFIRM(w)
     atomic { /* Claim.append verified: */
       if
       :: STALE(w) -> goto broke
-      :: else -> APPENDED(w, j); jrn[j].vino = pfd[w]
+      :: else -> APPENDED(w, j); JOURNAL.vino = pfd[w]
       fi
     }
 publish:
     atomic { /* Claim.holdsLock */
       if
-      :: HELD(w, jlock[j]) -> goto notOurs
-      :: else -> jlock[j] = w + 1
+      :: !IS_OLD(w) && HELD(w, jlock[j]) -> goto notOurs
+      :: !IS_OLD(w) && !HELD(w, jlock[j]) -> jlock[j] = w + 1
+      :: IS_OLD(w)
       fi
     }
     atomic { /* Claim.ownership */
@@ -627,18 +833,32 @@ directory: /* Commit.sync */
     atomic { syncNames() }
 #endif
 #endif
+#if defined(DELIVERS) && !defined(BUG_DELIVER_LATE)
+    deliver();
+#endif
+    CONFIRM(w)
     atomic { /* Commit.finish: done: */
       if
       :: seen[w].receipt && from != NEW
       :: else ->
         if
         :: STALE(w) -> goto broke
-        :: else -> APPENDED(w, j); jrn[j].receipt = 1
+        :: else -> APPENDED(w, j); JOURNAL.receipt = 1
+          SET_WAITS(JOURNAL, 0)
         fi
       fi
     }
-    d_step { copy(jrnD[j], jrn[j]) } /* Claim.makeDurable */
-    d_step { part[n] = 0 } /* Spool.removeData */
+    d_step { copy(DURABLE_JOURNAL, JOURNAL) } /* Claim.makeDurable */
+    atomic { /* PartFile.remove, Spool.removeData */
+      if
+      :: pfd[w] && part[n] == pfd[w] -> part[n] = 0
+      :: !pfd[w] && !(part[n] && HELD(w, plock[part[n]])) -> part[n] = 0
+      :: else
+      fi
+    }
+#if defined(DELIVERS) && defined(BUG_DELIVER_LATE)
+    deliver();
+#endif
     target = DONE;
     goto move;
 
@@ -652,10 +872,11 @@ record: /* Attempt.fail */
       :: else -> goto notOurs
       fi
     }
+    CONFIRM(w)
     atomic { /* failed: */
       if
       :: STALE(w) -> goto broke
-      :: else -> APPENDED(w, j); jrn[j].failed = 1 + refused; jrn[j].soft = (pfd[w] && length -> length : jrn[j].soft)
+      :: else -> APPENDED(w, j); JOURNAL.failed = 1 + refused; JOURNAL.soft = (pfd[w] && length -> length : JOURNAL.soft)
       fi
     }
 park:
@@ -691,8 +912,14 @@ move: /* Claim.move, Spool.moveNumbered: renameat2 without replacing */
         :: target == DONE ->
           assert(out[j] && (out[j] == outD[j] || ON_TWO_HOSTS)); /* invariant 3 */
           assert(WHOLE(out[j]) && DURABLE(out[j]));
-          assert(jrnD[j].receipt)
+          assert(DURABLE_JOURNAL.receipt)
+#ifdef DELIVERS
+          ; assert(accepted[j]) /* at least once */
+#endif
         :: target == FAILED -> assert(!KNOWS_ITS_OWN || out[j] == STRANGER) /* a job's own payload is not taken for a stranger's */
+#ifdef DELIVERS
+          ; assert(ON_TWO_HOSTS || !hooked[j]) /* nor one that the hook has seen */
+#endif
         :: else
         fi;
         rename(j, target, n, 0); goto scan
@@ -737,7 +964,7 @@ notOurs: /* Attempt.end */
     :: loc[j] != GONE && !OURS(w, j, n) -> /* Ending.letGo */
       atomic {
         if
-        :: pfd[w] && !STALE(w) -> APPENDED(w, j); jrn[j].soft = length
+        :: pfd[w] && !STALE(w) && loc[j] != CUR -> APPENDED(w, j); JOURNAL.soft = length
         :: else
         fi
       }
@@ -756,6 +983,9 @@ stuck: /* never taken again by this process */
       killed[w] = 0;
       expired[me[w]] = 1;
       me[w] = owners; ownerHost[me[w]] = HOST(w); owners++
+#if FREEZES
+      ; frozen[w] = 0
+#endif
     }
   };
   goto life
@@ -890,6 +1120,16 @@ proctype World() {
 #endif
 #if JOBS == 2
   :: atomic { loc[1] == TMP && !ANY(NEW, 0) -> loc[1] = NEW; locD[1] = NEW }
+#endif
+#if LATE
+  :: atomic { isWritten && loc[0] != TMP -> isWritten = 0; assert(!jrn[0].some) /* a journal is written over */ }
+#endif
+#if FREEZES
+  /* SIGSTOP, or a host that stands still: no heartbeat comes, so its lease ends. It may wake up before or after. */
+  :: atomic { freezes && fd[0] && loc[fd[0] - 1] == CUR && own[fd[0] - 1] == me[0] -> freezes--; frozen[0] = 1 }
+  :: atomic { frozen[0] && !expired[me[0]] -> expired[me[0]] = 1 }
+  :: atomic { frozen[0] == 1 -> frozen[0] = 0 }
+  :: atomic { frozen[0] == 1 -> frozen[0] = 2 }
 #endif
 #ifdef SHARED
 #if LAPSES

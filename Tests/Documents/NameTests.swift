@@ -23,11 +23,12 @@ import Testing
   }
 
   /// A step of the model is named after the function that makes it, such as `Claim.append`.
-  @Test func `functions that the model names exist`() throws {
+  @Test(arguments: [("spool", 30), ("standing", 15)])
+  func `functions that the models name exist`(model: String, count: Int) throws {
     let known = try Self.words()
-    let model = try SourceTree.lines("Models/spool.pml").joined(separator: "\n")
+    let model = try SourceTree.lines("Models/\(model).pml").joined(separator: "\n")
     let names = model.matches(of: /\b([A-Z]\w*[a-z]\w*)\.([a-z]\w*)/)
-    #expect(names.count > 30)
+    #expect(names.count > count)
     for name in names {
       #expect(known.contains(String(name.1)) && known.contains(String(name.2)), "\(name.0)")
     }
