@@ -13,10 +13,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import machine
 import report
 from clusters import GlusterFS, MooseFS
 from filesystems import Bindfs, CachingSSHFS, SharedFileSystem, SSHFS
 from network import build_bridge
+from nfs import NFS
 from rig import options_parser, workplace
 from scenarios import CUT, FAULTS, Outcome, clocks, doctor, drops, one_name, speed, struck
 from stage import Stage
@@ -27,11 +29,14 @@ SYSTEMS: dict[str, tuple[type[SharedFileSystem], str]] = {
     "sshfs-default": (CachingSSHFS, "sshfs"),
     "moosefs": (MooseFS, "moosefs-master"),
     "glusterfs": (GlusterFS, "glusterfs-server"),
+    "nfs": (NFS, "nfs-kernel-server"),
 }
 PARTS = ("doctor", "speed", "drops", "faults", "clocks", "names")
 NAMES = ("alpha", "beta", "gamma")
-# Set in the rig's own namespaces.
+# Set in the rig's own namespaces, or in its own machine.
 INSIDE = "SPOOLRUN_HOSTS_INSIDE"
+# What the rig plays in a machine of its own, because this kernel may lack it.
+MACHINE_SYSTEMS = {"nfs"}
 
 
 def arguments() -> argparse.Namespace:
@@ -52,10 +57,24 @@ def arguments() -> argparse.Namespace:
     return options
 
 
-def enter_namespaces() -> int:
+def play_in_all(options: argparse.Namespace) -> int:
+    status = 0
+    if systems := [key for key in options.systems if key not in MACHINE_SYSTEMS]:
+        status |= enter_namespaces([*sys.argv, "--systems", ",".join(systems)])
+    if systems := [key for key in options.systems if key in MACHINE_SYSTEMS]:
+        if obstacle := machine.obstacle():
+            print(f"{', '.join(systems)}: LEFT OUT: {obstacle}", flush=True)
+        else:
+            # Its directories are in the machine's memory, so there is nothing to keep.
+            words = [*sys.argv, "--systems", ",".join(systems)]
+            status |= machine.run(words, INSIDE, options.table)
+    return status
+
+
+def enter_namespaces(words: list[str]) -> int:
     """Runs the rig again, as the first process of namespaces of its own. They end with it, however it ends."""
     unshare = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    command = ["setpriv", "--pdeathsig", "KILL", *unshare, sys.executable, "-B", *sys.argv]
+    command = ["setpriv", "--pdeathsig", "KILL", *unshare, sys.executable, "-B", *words]
     process = subprocess.Popen(command, env=os.environ | {INSIDE: "1"})
     # The rig inside gets these from the terminal, or from here, and cleans up.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -72,7 +91,7 @@ def scenarios(stage: Stage, options: argparse.Namespace) -> Iterator[Callable[[]
     if "drops" in options.parts:
         yield lambda: drops(stage)
     for fault in FAULTS:
-        if fault is CUT and not stage.system.is_networked:
+        if fault.name in stage.system.without:
             continue
         if "faults" in options.parts or (fault is CUT and "cut" in options.parts):
             yield lambda fault=fault: struck(stage, fault)
@@ -128,7 +147,7 @@ def main() -> int:
         print("hosts: left out, since it wants root and /dev/fuse", file=sys.stderr)
         return 0
     if INSIDE not in os.environ:
-        return enter_namespaces()
+        return play_in_all(options)
     # The first process of a namespace gets only the signals that it handles.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))

@@ -20,14 +20,16 @@ class SharedFileSystem:
     programs: Sequence[str]
     # As a person would give them to mount it.
     options = ""
-    # Whether a host that is cut off loses it.
-    is_networked = True
+    # The faults that mean nothing there.
+    without: Sequence[str] = ()
 
     def __init__(self, work: Path):
         self.work = work
         work.mkdir()
         self.servers: list[subprocess.Popen] = []
+        # By host and place: the programs that serve them; and those that were killed and are still mounted.
         self.mounts: dict[str, subprocess.Popen] = {}
+        self.lost: set[str] = set()
 
     def start(self) -> None:
         """Starts its servers."""
@@ -42,6 +44,9 @@ class SharedFileSystem:
 
     def mount(self, host: Host, place: str = "mnt") -> Path:
         point = host.work / place
+        if f"{host.name}/{place}" in self.lost:
+            self.lost.discard(f"{host.name}/{place}")
+            host.run("umount", "--lazy", point)
         point.mkdir(exist_ok=True)
         with open(host.work / f"{place}.log", "ab") as log:
             process = subprocess.Popen(host.command(*self.client(point)), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -57,15 +62,21 @@ class SharedFileSystem:
                 raise SystemExit(f"{self.name}: {host.name} cannot mount it: {said}")
             time.sleep(0.1)
 
-    def kill_mount(self, host: Host, place: str = "mnt") -> None:
+    def lose_mount(self, host: Host, place: str = "mnt") -> None:
         """Kills the program that serves the mount, as the kernel does for lack of memory."""
         for pid in family(self.mounts[f"{host.name}/{place}"].pid):
             os.kill(pid, signal.SIGKILL)
         self.mounts.pop(f"{host.name}/{place}").wait()
+        self.lost.add(f"{host.name}/{place}")
 
-    def remount(self, host: Host, place: str = "mnt") -> None:
+    def unmount(self, host: Host, place: str = "mnt") -> None:
+        if f"{host.name}/{place}" in self.mounts:
+            self.lose_mount(host, place)
+        self.lost.discard(f"{host.name}/{place}")
         host.run("umount", "--lazy", host.work / place)
-        self.mount(host, place)
+
+    def stop(self) -> None:
+        """Removes what would be in the way when its directory is removed."""
 
     def server_cpu(self) -> float:
         """Seconds of CPU that its servers have used."""
@@ -82,7 +93,7 @@ class Bindfs(SharedFileSystem):
 
     name = "bindfs"
     programs = ("bindfs",)
-    is_networked = False
+    without = ("host cut off",)
 
     def start(self) -> None:
         (self.work / "shared").mkdir()

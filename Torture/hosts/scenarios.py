@@ -101,9 +101,9 @@ FAULTS = [
     Fault("worker stopped (SIGSTOP)", lambda _, worker: worker.signal(signal.SIGSTOP), lambda _, worker: worker.signal(signal.SIGCONT)),
     Fault("host cut off", lambda _, worker: worker.host.pull(), lambda _, worker: worker.host.plug()),
     Fault(
-        "mount killed",
-        lambda stage, worker: stage.system.kill_mount(worker.host),
-        lambda stage, worker: stage.system.remount(worker.host),
+        "mount lost",
+        lambda stage, worker: stage.system.lose_mount(worker.host),
+        lambda stage, worker: stage.system.mount(worker.host),
     ),
 ]
 CUT = next(fault for fault in FAULTS if fault.name == "host cut off")
@@ -169,8 +169,8 @@ def clocks(stage: Stage, minutes: int) -> Outcome:
     """The clock of one host is wrong, for its mount as well."""
     host = stage.hosts[-1]
     host.clock = minutes
-    stage.system.kill_mount(host)
-    stage.system.remount(host)
+    stage.system.unmount(host)
+    stage.system.mount(host)
     try:
         stage.new_spool()
         stage.drop(host, JOBS, is_slow=True)
@@ -184,8 +184,8 @@ def clocks(stage: Stage, minutes: int) -> Outcome:
         wrong.append(f"{taken} jobs were taken from a living worker")
     columns = {"by host": " + ".join(str(len(worker.jobs("done"))) for worker in workers), "GETs a job": f"{stage.gets():.2f}", "seconds": f"{seconds:.0f}"}
     outcome = Outcome(f"clock {minutes:+} min", columns, wrong + stage.problems())
-    stage.system.kill_mount(host)
-    stage.system.remount(host)
+    stage.system.unmount(host)
+    stage.system.mount(host)
     return outcome
 
 
@@ -210,8 +210,7 @@ def doctor(stage: Stage) -> Outcome:
     other = stage.system.mount(host, "peer")
     words = [stage.program, "doctor", "--spool", stage.at(host), "--peer", other / stage.spool]
     done = subprocess.run(host.command(*words), capture_output=True, text=True, check=False, timeout=150)
-    stage.system.kill_mount(host, "peer")
-    host.run("umount", "--lazy", other)
+    stage.system.unmount(host, "peer")
     lines = [line.strip() for line in done.stdout.splitlines()]
     wrong = [] if done.returncode == 0 else [f"status {done.returncode}: {done.stderr}"]
     return Outcome("doctor", {"says": "\n".join(line for line in lines if "/" not in line.split(":")[0])}, wrong)

@@ -1,5 +1,6 @@
 """One file system with its hosts, and a spool on it for each scenario."""
 
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -45,6 +46,7 @@ class Stage:
             host.end()
         # Otherwise it would be in the way when the directory is removed.
         subprocess.run(["umount", "--lazy", self.rig.work / "mnt"], check=False)
+        self.system.stop()
 
     # MARK: a scenario
 
@@ -95,7 +97,9 @@ class Stage:
         for worker in self.workers:
             status = worker.end()
             worker.look()
-            if status not in (0, 75):
+            # Before it handled the signal.
+            is_unborn = status == -signal.SIGTERM and not worker.events
+            if status not in (0, 75) and not is_unborn:
                 wrong.append(f"{worker.host.name}'s worker ended with {status}: {' '.join(worker.said[-3:])}".strip())
         return wrong
 
