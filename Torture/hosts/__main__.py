@@ -17,7 +17,7 @@ import machine
 import report
 from clusters import GlusterFS, MooseFS
 from filesystems import Bindfs, CachingSSHFS, SharedFileSystem, SSHFS
-from network import build_bridge
+from network import build_bridge, children
 from nfs import NFS
 from rig import options_parser, workplace
 from scenarios import CUT, FAULTS, Outcome, clocks, doctor, drops, one_name, speed, struck
@@ -66,6 +66,7 @@ def play_in_all(options: argparse.Namespace) -> int:
             print(f"{', '.join(systems)}: LEFT OUT: {obstacle}", flush=True)
         else:
             # Its directories are in the machine's memory, so there is nothing to keep.
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
             words = [*sys.argv, "--systems", ",".join(systems)]
             status |= machine.run(words, INSIDE, options.table)
     return status
@@ -76,9 +77,9 @@ def enter_namespaces(words: list[str]) -> int:
     unshare = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
     command = ["setpriv", "--pdeathsig", "KILL", *unshare, sys.executable, "-B", *words]
     process = subprocess.Popen(command, env=os.environ | {INSIDE: "1"})
-    # The rig inside gets these from the terminal, or from here, and cleans up.
+    # The rig inside gets the first from the terminal, the second from here, and cleans up.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: process.kill())
+    signal.signal(signal.SIGTERM, lambda *_: [os.kill(pid, signal.SIGTERM) for pid in children(process.pid)])
     return process.wait()
 
 

@@ -30,6 +30,7 @@ class SharedFileSystem:
         # By host and place: the programs that serve them; and those that were killed and are still mounted.
         self.mounts: dict[str, subprocess.Popen] = {}
         self.lost: set[str] = set()
+        self.connections: set[str] = set()
 
     def start(self) -> None:
         """Starts its servers."""
@@ -54,8 +55,11 @@ class SharedFileSystem:
         until = time.monotonic() + PATIENCE
         while True:
             # A mount whose server does not answer yet has type and size 0, and some then hang.
-            seen = subprocess.run(host.command("mountpoint", "-q", point), check=False, timeout=PATIENCE)
+            command = host.command("mountpoint", "--fs-devno", point)
+            seen = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
             if seen.returncode == 0:
+                # The number of its device is that of its connection to the kernel.
+                self.connections.add(seen.stdout.strip().partition(":")[2])
                 return point
             if process.poll() is not None or time.monotonic() > until:
                 said = (host.work / f"{place}.log").read_text(errors="replace")
@@ -76,7 +80,16 @@ class SharedFileSystem:
         host.run("umount", "--lazy", host.work / place)
 
     def stop(self) -> None:
-        """Removes what would be in the way when its directory is removed."""
+        """Cuts all connections of its mounts to the kernel: a mfsmount that waits for a page which it has to fill itself
+        would outlive even SIGKILL."""
+        control = Path("/sys/fs/fuse/connections")
+        if not os.path.ismount(control):
+            subprocess.run(["mount", "-t", "fusectl", "none", control], check=True)
+        for connection in self.connections:
+            try:
+                (control / connection / "abort").write_text("1")
+            except FileNotFoundError:
+                pass  # It has ended.
 
     def server_cpu(self) -> float:
         """Seconds of CPU that its servers have used."""

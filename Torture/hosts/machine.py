@@ -20,7 +20,7 @@ mount -t tmpfs tmpfs /run
 mkdir -p /run/kernel/lib
 ln -s /usr/lib/uml/modules /run/kernel/lib/modules
 for module in {modules}; do modprobe -d /run/kernel "$module"; done
-mount -t tmpfs tmpfs /tmp
+mount -t tmpfs tmpfs /media
 {table}
 cd {place} && {command}
 echo $? >/mnt/status
@@ -40,7 +40,7 @@ def run(words: list[str], inside: str, table: Path | None) -> int:
     """Runs the rig there with these arguments; returns its status. `inside`: set in its environment."""
     with tempfile.TemporaryDirectory(prefix="machine-", dir="/var/tmp") as exchange:
         parent = table.resolve().parent if table else None
-        environment = {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin", "HOME": "/root", inside: "1"}
+        environment = {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin", "HOME": "/root", "TMPDIR": "/media", inside: "1"}
         command = ["env", *(f"{name}={value}" for name, value in environment.items()), sys.executable, "-B", *words]
         init = Path(exchange, "init")
         init.write_text(

@@ -38,6 +38,7 @@ class NFS(SharedFileSystem):
         return point
 
     def stop(self) -> None:
+        """Removes what would be in the way when its directory is removed."""
         subprocess.run(["umount", "--lazy", self.work / "shared"], check=False)
 
     def server_cpu(self) -> float:
