@@ -57,7 +57,8 @@ class Host:
         work.mkdir()
         # Minutes by which its clock is wrong.
         self.clock = 0
-        start = f"hostname {name} && ip link set lo up && exec sleep infinity"
+        # faketime(1) has files there that are named by process ids, and other hosts have the same ids.
+        start = f"hostname {name} && ip link set lo up && mount -t tmpfs none /dev/shm && exec sleep infinity"
         unshare = ["unshare", "--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", start]
         self.process = subprocess.Popen(unshare, stdin=subprocess.DEVNULL)
         while not children(self.process.pid):

@@ -108,6 +108,8 @@ FAULTS = [
 ]
 CUT = next(fault for fault in FAULTS if fault.name == "host cut off")
 JOBS = 30
+# Seconds between two starts of a worker that ends.
+RESTART = 5
 
 
 def struck(stage: Stage, fault: Fault) -> Outcome:
@@ -152,12 +154,19 @@ def woken(stage: Stage, victim: Worker, in_hand: set[str], others: list[Worker])
     words = ", ".join(said)
     if (status := victim.status()) is not None:
         words += f"{', ' if words else ''}ended with {status}"
-        # As systemd(1) does with Restart=on-failure.
-        victim = stage.work_on(victim.host, "--jobs", "4")
     begun = time.monotonic()
     more = stage.drop(stage.rig, 4, is_slow=False)
+
+    def works() -> bool:
+        nonlocal victim
+        if victim.status() is not None:
+            # As systemd(1) does with Restart=on-failure.
+            victim = stage.work_on(victim.host, "--jobs", "4")
+            time.sleep(RESTART)
+        return set(more) <= stage.done()
+
     try:
-        stage.wait("the host works again", lambda: set(more) <= stage.done(), 120)
+        stage.wait("the host works again", works, 120)
     except TimeoutError:
         return f"{words}; does not work again", ["the host does not work again within 120 s"]
     return f"{words or 'silent'}; works again", [] if time.monotonic() - begun < 60 else ["it took more than 60 s to work again"]
