@@ -21,6 +21,7 @@ mkdir -p /run/kernel/lib
 ln -s /usr/lib/uml/modules /run/kernel/lib/modules
 for module in {modules}; do modprobe -d /run/kernel "$module"; done
 mount -t tmpfs tmpfs /media
+mkdir -p /dev/shm
 {table}
 cd {place} && {command}
 echo $? >/mnt/status

@@ -56,7 +56,7 @@ def write(file: Path, name: str, text: str) -> None:
     begin = old.find("## ")
     sections = {found[1]: found[0] for found in SECTION.finditer(old[begin:])} if begin >= 0 else {}
     sections[name] = text
-    file.write_text(HEAD + "\n" + "".join(sections[key] for key in sorted(sections)).rstrip() + "\n")
+    file.write_text(HEAD + "\n" + "\n\n".join(sections[key].strip() for key in sorted(sections)) + "\n")
 
 
 def version(package: str) -> str:
