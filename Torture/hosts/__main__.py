@@ -115,7 +115,7 @@ def play(options: argparse.Namespace, key: str, work: Path) -> list[Outcome]:
             try:
                 outcome = scenario()
             except TimeoutError as error:
-                outcome = Outcome(f"spool {stage.spool}", {}, [str(error), *stage.stop_workers()])
+                outcome = Outcome(f"not ended, in {stage.spool}", {"seconds": f"{time.monotonic() - begun:.0f}"}, [str(error), *stage.stop_workers()])
             outcomes.append(outcome)
             said = ", ".join(f"{column} {value}" for column, value in outcome.columns.items() if column != "says")
             verdict = "; ".join(outcome.problems) or "ok"
@@ -126,8 +126,7 @@ def play(options: argparse.Namespace, key: str, work: Path) -> list[Outcome]:
     if options.table:
         with open(options.table.with_suffix(".lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            whole = [outcome for outcome in outcomes if outcome.columns]
-            report.write(options.table, kind.name, report.section(stage.system, report.version(package), options.lease, whole))
+            report.write(options.table, kind.name, report.section(stage.system, report.version(package), options.lease, outcomes))
     return outcomes
 
 
