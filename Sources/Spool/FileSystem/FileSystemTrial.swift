@@ -83,9 +83,13 @@ struct FileSystemTrial {
     }
   }
 
-  /// Both names exist, so the move has to be refused.
   private func renamesWithoutReplacing() throws(SpoolError) -> Bool {
+    let free = spool.temporary(FileName("trial"))
     do throws(SpoolError) {
+      // Where both names exist, the kernel refuses the move without asking the file system.
+      try system.renameNoReplace(spool.root, one, free)
+      try system.rename(spool.root, free, one)
+      // Has to be refused.
       try system.renameNoReplace(spool.root, one, other)
     } catch  where error.errno == .fileExists {
       return true

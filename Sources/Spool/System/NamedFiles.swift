@@ -67,12 +67,18 @@ extension System {
 
   /// linkat(2): gives the file at `from` a second name; never replaces.
   func link(_ at: Int32, _ from: Path, _ toDirectory: Int32, _ to: Path, follow: Bool = false) throws(SpoolError) {
-    try call(.link, "\(from.display) \(to.display)") { _ in
-      from.withCString { source in
-        to.withCString { target in
-          Int(linkat(at, source, toDirectory, target, follow ? AT_SYMLINK_FOLLOW : 0))
+    do throws(SpoolError) {
+      try call(.link, "\(from.display) \(to.display)") { _ in
+        from.withCString { source in
+          to.withCString { target in
+            Int(linkat(at, source, toDirectory, target, follow ? AT_SYMLINK_FOLLOW : 0))
+          }
         }
       }
+    } catch  where error.errno == .notPermitted {
+      // SFTP has no error for a name that exists, and sshfs(1) says EPERM, where another host has just made it.
+      guard (try? status(toDirectory, to)) != nil else { throw error }
+      throw SpoolError(call: error.call, path: error.path, errno: .fileExists)
     }
   }
 

@@ -1,3 +1,4 @@
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -29,6 +30,23 @@ import Testing
     try shared.spool.agreeOnLease(nil)
     #expect(note(shared) == "60\n")
     #expect(throws: Defect.self) { try shared.another().agreeOnLease(300) }
+  }
+
+  /// On SSHFS, link(2) says EPERM where another host has just made the name.
+  @Test func anotherHostIsFirst() throws {
+    let fixture = try Fixture()
+    let worker = try fixture.another(
+      hook: Probe {
+        switch $0.kind {
+        case .rename: return .fail(.invalidArgument)
+        case .link:
+          try? writeFile(fixture.files.path("lease"), Array("7\n".utf8))
+          return .fail(.notPermitted)
+        default: return nil
+        }
+      })
+    try worker.agreeOnLease(7)
+    #expect(worker.lease == 7)
   }
 
   /// Two workers start at the same time, with different ideas.

@@ -40,7 +40,7 @@ import Testing
     Lacking(call: .rename, number: 1, errno: .invalidArgument) {
       !$0.renamesWithoutReplacing && $0.obstacles.isEmpty
     },
-    Lacking(call: .rename, number: 2, errno: .invalidArgument) { !$0.exchangesNames && $0.obstacles.isEmpty },
+    Lacking(call: .rename, number: 4, errno: .invalidArgument) { !$0.exchangesNames && $0.obstacles.isEmpty },
     Lacking(call: .link, number: 1, errno: .notPermitted) { !$0.links && $0.obstacles.isEmpty },
   ])
   func whatItLacksIsFound(lacking: Lacking) throws {
