@@ -64,7 +64,9 @@ import Testing
     try killServer(of: spool)
     let result = try await worker.result()
     #expect(result.status == .exited(75), "\(result)")
-    #expect(result.errors.split(separator: "\n").count == 1, "\(result)")
+    // The output root is in the same mount, and may be missed first.
+    let problems = result.errors.split(separator: "\n").filter { !$0.contains(" output-missing: ") }
+    #expect(problems.count == 1, "\(result)")
     #expect(spool.places(of: "a").first?.hasPrefix("cur/a:") == true)
   }
 }
