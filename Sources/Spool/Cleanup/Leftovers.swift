@@ -19,23 +19,28 @@ extension Spool {
 
   /// Removes the data of a job that the caller has claimed without opening the data. Data that another worker has
   /// locked stays: while there was none, its job may have got the same name.
+  /// - Parameter payload: of the job's payload. Data that is the same file is the job's own, even if a worker that was
+  ///   frozen still has it locked.
   /// - Throws: ``SpoolError``.
-  package func removeData(of job: JobName) throws(SpoolError) {
+  package func removeData(of job: JobName, publishedAs payload: FileStatus? = nil) throws(SpoolError) {
     let path = Path(.partial, job.part)
-    _ = try withIdleData(path) { (_) throws(SpoolError) in try system.unlink(root, path) }
+    _ = try withIdleData(path, or: payload) { (_) throws(SpoolError) in try system.unlink(root, path) }
   }
 
   /// Calls `body` with the data's status while the data is locked.
+  /// - Parameter known: of a file whose lock does not count.
   /// - Returns: nil if there is no data, or another process has it.
-  func withIdleData<Result>(_ path: Path, _ body: (FileStatus) throws(SpoolError) -> Result?) throws(SpoolError)
-    -> Result?
-  {
+  func withIdleData<Result>(
+    _ path: Path, or known: FileStatus? = nil, _ body: (FileStatus) throws(SpoolError) -> Result?
+  ) throws(SpoolError) -> Result? {
     do throws(SpoolError) {
       guard try system.status(root, path).isRegular else { return nil }
       var file = try system.open(root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-      guard try file.lock() else { return nil }
+      let isFree = try file.lock()
       let status = try file.status()
-      guard try system.status(root, path).isSameFile(as: status) else { return nil }
+      guard isFree || known?.isSameFile(as: status) == true, try system.status(root, path).isSameFile(as: status) else {
+        return nil
+      }
       return try body(status)
     } catch  where error.errno == .noSuchFileOrDirectory {
       return nil

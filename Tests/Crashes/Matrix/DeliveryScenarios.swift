@@ -14,12 +14,13 @@ extension Scenario {
 }
 
 extension World {
-  /// Keeps a copy of each payload that it is given, and says no to the first.
+  /// Keeps a copy of each payload that it is given, and says no to the first. A worker may die while the hook copies.
   func addDeliverHook() throws {
     guard mkdir(spool.path("hooks"), 0o700) == 0 else { throw TestSupportError("mkdir", "hooks", errno: errno) }
     let script = """
       #!/bin/sh
-      cd "$SPOOLRUN_DIRECTORY" && cp "$SPOOLRUN_OUTPUT" '\(outside(""))'"delivered-$SPOOLRUN_OUTPUT.$$" || exit
+      cd "$SPOOLRUN_DIRECTORY" && cp "$SPOOLRUN_OUTPUT" '\(outside(""))'"copy.$$" || exit
+      mv '\(outside(""))'"copy.$$" '\(outside(""))'"delivered-$SPOOLRUN_OUTPUT.$$" || exit
       mkdir '\(outside("refused"))' 2>/dev/null && exit 1
       touch '\(outside(""))'"accepted-$SPOOLRUN_OUTPUT"
 

@@ -64,6 +64,27 @@ import Testing
     #expect(try claim.ownership() == .takenOver)
   }
 
+  /// A frozen worker that has published the data keeps it locked. Its successor removes the data's own name, unless it
+  /// is another job's.
+  @Test(arguments: [true, false])
+  func publishedDataLosesItsOwnName(isPublished: Bool) throws {
+    let fixture = try Fixture()
+    try fixture.files.drop("a", job)
+    let claim = try fixture.claim("a")
+    let part = try #require(try PartFile.open(claim.job, in: fixture.spool))
+    let payload = fixture.files.path("files/payload")
+    if isPublished {
+      #expect(link(fixture.files.path("partial/a.part"), payload) == 0)
+    } else {
+      try writeFile(payload, [])
+    }
+    let rival = try fixture.another(host: "beta")
+    let taken = try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + rival.lease).claim()
+    try rival.removeData(of: taken.job, publishedAs: try rival.system.status(AT_FDCWD, Path(payload)))
+    #expect(fixture.files.names("partial") == (isPublished ? [] : ["a.part"]))
+    try part.close()
+  }
+
   /// It goes on after a silence that nobody used.
   @Test func anUnusedSilence() throws {
     let fixture = try Fixture()
