@@ -38,7 +38,7 @@ picture: all
 
 # The number of tests that run at the same time. By default swift-testing starts all tests at once, and on few cores
 # each of them waits for minutes.
-export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 24
+export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 16
 
 # To be run after each change: all tests except the slowest (Tests/README.md), and lint. It takes less than a minute
 # after the build.
