@@ -116,6 +116,8 @@ class Fleet:
         return [worker for worker in self.workers if not worker.is_stopped]
 
     def signal(self, worker: Worker, number: int) -> None:
+        if worker.process.poll() is not None:
+            return  # It has ended; what ended it is not this signal.
         worker.process.send_signal(number)
         worker.is_stopped = number == signal.SIGSTOP
         if number in (signal.SIGKILL, signal.SIGTERM):
