@@ -26,9 +26,13 @@ from trial import SECRET, Gesture, Job, Trial
 OTHER_BOOT = 'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"'
 STATES = ["new", "cur", "partial", "done", "failed", "hold"]
 # Seconds after which a run hangs.
-LIMIT = 120
-# The number of runs with an honest server after which all jobs must be done.
+LIMIT = 300
+# The number of runs with an honest server after which all jobs must be done. A run in which a job's short timeout has
+# passed says only that the machine was busy: it does not count, up to this number.
 HONEST_RUNS = 3
+MOST_HONEST_RUNS = 30
+# How an attempt ends whose timeout has passed.
+TIMEOUTS = ("code=connect ", "code=stalled ")
 
 
 @dataclass
@@ -124,14 +128,19 @@ class Batch:
                     self.steer(dropped, run)
             for play in plays:
                 play.is_honest = True
-            for run in range(HONEST_RUNS):
+            counted = 0
+            for run in range(MOST_HONEST_RUNS):
                 for play in plays:
                     play.run = 100 + run
                 for dropped in self.jobs:
                     self.settle(dropped)
-                if run > 0 and all(dropped.state == "done" or dropped.is_cancelled for dropped in self.jobs):
+                left = [dropped for dropped in self.jobs if dropped.state != "done" and not dropped.is_cancelled]
+                if counted == HONEST_RUNS or run > 0 and not left:
                     break
+                ends = [self.ends(dropped) for dropped in left]
                 await self.run()
+                if not any(self.has_timed_out(dropped, before) for dropped, before in zip(left, ends)):
+                    counted += 1
             self.judge()
         finally:
             self.is_over = True
@@ -315,6 +324,16 @@ class Batch:
                     return self.spool / state / name
         return None
 
+    def ends(self, dropped: Dropped) -> list[str]:
+        """The lines of the job's journal that end an attempt."""
+        path = self.where(dropped)
+        return [] if path is None else [line for line in path.read_text().splitlines() if line.startswith(("failed:", "interrupted:"))]
+
+    def has_timed_out(self, dropped: Dropped, before: list[str]) -> bool:
+        """Whether a timeout has ended the attempt that followed these."""
+        ends = self.ends(dropped)
+        return dropped.play.trial.waits and len(ends) > len(before) and any(code in ends[-1] for code in TIMEOUTS)
+
     # MARK: power cuts
 
     def lose(self) -> None:
@@ -432,7 +451,7 @@ class Batch:
                 continue
             if dropped.state != "done":
                 # How each of these runs ended.
-                ends = [line for line in path.read_text().splitlines() if line.startswith(("failed:", "interrupted:"))][-HONEST_RUNS:]
+                ends = self.ends(dropped)[-HONEST_RUNS:]
                 said = [line for log in self.work.glob("log*") for line in log.read_text(errors="replace").splitlines() if f'"{dropped.name}' in line]
                 held = [f"open in {holder}" for holder in holders(path)]
                 self.found(dropped, "stuck", "\n".join([f"in {dropped.state} after {HONEST_RUNS} runs with an honest server:", *ends, *said[-6:], *held]))
