@@ -15,8 +15,8 @@ ENTRIES = $(RELEASE_BUILD)/release/spoolrun-entries
 # mandoc says this of manuals that are not installed on this machine.
 UNINSTALLED = 'STYLE: referenced manual not found'
 SCRIPTS = .ci/run Benchmarks/setup Torture/hosts/setup Torture/powercut/setup Torture/realservers/setup scripts/demo \
-  scripts/fuzz scripts/loopback scripts/sanitize scripts/setup contrib/spoolrun-inotify contrib/lists/ena contrib/hooks/resolve \
-  contrib/hooks/deliver contrib/slurm/spoolrun.sbatch scripts/check-contrib Models/check
+  scripts/fuzz scripts/loopback scripts/sanitize scripts/setup contrib/spoolrun-inotify contrib/lists/ena \
+  contrib/hooks/resolve contrib/hooks/deliver contrib/slurm/spoolrun.sbatch scripts/check-contrib Models/check
 PYTHON = Benchmarks Torture scripts/nginx.py scripts/picture contrib/lists/zenodo contrib/lists/pooch \
   contrib/lists/huggingface contrib/hooks/resolve-s3 contrib/hooks/resolve-oauth contrib/hooks/resolve-huggingface
 COMPLETIONS = bash-completion/completions/spoolrun zsh/site-functions/_spoolrun fish/vendor_completions.d/spoolrun.fish

@@ -49,7 +49,7 @@ class Commands(Stage):
         if left < links and status == 0:
             if token:
                 self.accounts.texts[token].files -= 1
-        # With another status, a worker has replaced the file by a copy meanwhile. If the command had removed it after all,
-        # the job would be missing at the end.
+        # With another status, a worker has replaced the file by a copy meanwhile. If the command had removed it after
+        # all, the job would be missing at the end.
         elif status == 0:
             self.accounts.doubt(path)
