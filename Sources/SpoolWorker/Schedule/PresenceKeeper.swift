@@ -2,18 +2,18 @@ internal import Spool
 
 /// Keeps this worker's file in `workers/`: when it is made, written and touched. A worker can do without it, so no
 /// error of it ends anything.
-@WorkerLoop
 final class PresenceKeeper {
   private var presence: Presence?
   private var said: WorkerReport?
   /// In milliseconds of the loop's clock.
   private var beatAt: Int64 = .min / 2
   private var lookedAt: Int64 = .min / 2
+  private var sweptAt: Int64 = .min / 2
   private(set) var problem: SpoolError?
   /// Milliseconds between two changes of what the file says.
   private static let pause: Int64 = 1000
 
-  nonisolated init() {}
+  init() {}
 
   /// Whether it is time to say what is new.
   func isDue(at now: Int64) -> Bool { now - lookedAt >= Self.pause }
@@ -24,17 +24,16 @@ final class PresenceKeeper {
   /// - Returns: whether there is a ``problem`` that is new.
   func say(_ report: WorkerReport, in spool: Spool, at now: Int64) -> Bool {
     lookedAt = now
-    let isBeat = untilBeat(at: now, in: spool) == 0
-    guard isBeat || report != said else { return false }
+    guard untilBeat(at: now, in: spool) == 0 || report != said else { return false }
     (beatAt, said) = (now, report)
     let isKnown = problem != nil
     do throws(SpoolError) {
-      if let presence, try presence.beat(report) {
-        problem = nil
-      } else {
-        presence = try Presence(of: spool, report)
+      if try presence?.beat(report) != true { presence = try Presence(of: spool, report) }
+      if now - sweptAt >= spool.heartbeatInterval {
+        sweptAt = now
+        try spool.sweepWorkers()
       }
-      if isBeat { try spool.sweepWorkers() }
+      problem = nil
       return false
     } catch {
       problem = error
