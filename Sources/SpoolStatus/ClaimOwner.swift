@@ -9,19 +9,16 @@ extension ClaimName {
   }
 
   /// ``owner`` for display.
-  var shownOwner: String? { owner.map { escaped($0) } }
+  var shownOwner: String? { owner.map { escaped($0.text) } }
 }
 
 extension Spool {
   /// Whether the worker `owner` may be alive. This looks at its heartbeat (the file's time, renewed every 30 s), and at
   /// the process if it would be seen from here. It does not ask for the lock.
-  /// - Parameters:
-  ///   - owner: `HOST.PID.TAG`.
-  ///   - beat: in seconds since the epoch.
-  func isAlive(_ owner: String, beat: Int64, now: Timestamp) -> Bool {
-    guard now.seconds - beat < lease else { return false }
-    let process = owner.split(separator: ".").dropFirst().first.flatMap { Int32($0) } ?? 0
-    guard process > 0, sharesProcesses(with: owner) else { return true }
+  /// - Parameter beat: in seconds since the epoch.
+  func isAlive(_ owner: WorkerName, beat: Int64, now: Timestamp) -> Bool {
+    guard !isLeaseOver(since: beat, now: now) else { return false }
+    guard let process = owner.process, sharesProcesses(with: owner) else { return true }
     // EPERM: the process exists and belongs to another user (kill(2)).
     return kill(process, 0) == 0 || errno == EPERM
   }

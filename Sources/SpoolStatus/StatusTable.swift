@@ -31,11 +31,11 @@ package struct StatusTable {
     if snapshot.unproven > 0 {
       lines.append(line("\(snapshot.unproven) done, but perhaps incomplete: see spoolrun verify", .yellow))
     }
-    let orders =
+    let footer =
       OrderLines(snapshot: snapshot, look: look, width: width, limit: limit(.running)).lines
       + WorkerLines(snapshot: snapshot, look: look, width: width).lines
     let groups = JobState.allCases.filter { $0 != .done && snapshot.count($0) > 0 }
-    guard !groups.isEmpty else { return cut(lines + (orders.isEmpty ? [] : [StyledLine(look)] + orders)) }
+    guard !groups.isEmpty else { return cut(lines + (footer.isEmpty ? [] : [StyledLine(look)] + footer)) }
     let listed = groups.flatMap { (snapshot.jobs[$0] ?? []).prefix(limit($0)) }
     let columns = JobColumns(listed, now: snapshot.time, width: width, look: look)
     lines += [StyledLine(look), columns.heading]
@@ -44,7 +44,7 @@ package struct StatusTable {
       let room = height.map { max(0, $0 - lines.count - 2 * (groups.count - index - 1)) }
       lines += group(state, columns, room: room)
     }
-    return cut(lines + orders)
+    return cut(lines + footer)
   }
 
   private func cut(_ lines: [StyledLine]) -> [StyledLine] { height.map { Array(lines.prefix($0)) } ?? lines }

@@ -7,7 +7,7 @@ extension SnapshotReader {
     do throws(SpoolError) {
       return try spool.workers().map { worker in
         WorkerStatus(
-          name: escaped(worker.owner), isAlive: spool.isAlive(worker.owner, beat: worker.beat, now: now),
+          name: escaped(worker.owner.text), isAlive: spool.isAlive(worker.owner, beat: worker.beat, now: now),
           beat: Timestamp(seconds: worker.beat), report: worker.report)
       }
     } catch  where error.errno == .permissionDenied {

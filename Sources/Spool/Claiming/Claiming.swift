@@ -137,7 +137,7 @@ extension Spool {
 
   /// What to tell of a claim that another worker has locked.
   private func lockedOutcome(_ claim: Path, now: Timestamp) throws(SpoolError) -> ClaimOutcome {
-    guard let name = claim.name, let owner = ClaimName(name)?.owner, owner != self.owner.text,
+    guard let name = claim.name, let owner = ClaimName(name)?.owner, owner.text != self.owner.text,
       let status = try status(.cur, name), let end = try restOfLease(name, status, now: now)
     else { return .unavailable }
     return .leased(until: end)

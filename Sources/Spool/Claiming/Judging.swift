@@ -22,7 +22,7 @@ extension Spool {
 
   /// - Returns: nil if the lease has ended.
   func restOfLease(_ claim: FileName, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Int64? {
-    if status.modified + lease <= now.seconds { return nil }
+    if isLeaseOver(since: status.modified, now: now) { return nil }
     if status.modified <= now.seconds + lease { return status.modified + lease }
     try beginLease(Path(.cur, claim))
     return now.seconds + lease
@@ -31,8 +31,10 @@ extension Spool {
   /// Whether the owner of a locked claim has given no sign of life for a lease. This worker itself may have been busy
   /// for as long.
   func isFrozen(_ claim: Path, _ status: FileStatus, now: Timestamp) -> Bool {
-    guard let owner = claim.name.flatMap({ ClaimName($0)?.owner }), owner != self.owner.text else { return false }
-    return status.modified + lease <= now.seconds
+    guard let owner = claim.name.flatMap({ ClaimName($0)?.owner }), owner.text != self.owner.text else {
+      return false
+    }
+    return isLeaseOver(since: status.modified, now: now)
   }
 
   /// Begins the lease now: a heartbeat from the future, by a clock that was wrong, proves no life until then, and a
@@ -60,7 +62,7 @@ extension Spool {
   /// journal shows, that suffix is no part of it.
   static func withoutOwner(_ job: JobName, _ text: @autoclosure () -> JobText?) -> JobName {
     guard let claim = ClaimName(job.fileName), let owner = claim.owner,
-      text()?.journal.attempts.lastStart?.worker == owner
+      text()?.journal.attempts.lastStart?.worker == owner.text
     else { return job }
     return claim.job
   }

@@ -14,6 +14,10 @@ extension Spool {
   /// Seconds without a heartbeat after which another host's claim may be taken over.
   package var lease: Int64 { agreedLease.load(ordering: .relaxed) }
 
+  /// Whether a lease has passed without a heartbeat.
+  /// - Parameter beat: the last one, in seconds since the epoch.
+  package func isLeaseOver(since beat: Int64, now: Timestamp) -> Bool { beat + lease <= now.seconds }
+
   /// Milliseconds between two heartbeats of a claim.
   package var heartbeatInterval: Int64 { min(30_000, lease * 500) }
 

@@ -2,19 +2,16 @@
 extension Spool {
   /// Whether a lock that the worker `owner` let go of, and that this worker can take, proves that `owner` has ended, so
   /// that nobody has to wait for its lease.
-  /// - Parameter owner: `HOST.PID.TAG`.
-  package func sharesLocks(with owner: String) -> Bool {
-    guard owner.prefix(while: { $0 != "." }) == self.owner.host else { return false }
-    let seat = WorkerSeat(ofOwner: owner)
+  package func sharesLocks(with owner: WorkerName) -> Bool {
+    guard owner.host == self.owner.host else { return false }
     // A claim that was made through a mount of this directory, such as by bindfs, says so.
-    if kind.isLocal { return seat?.isLocal ?? true }
-    return seat != nil && seat == self.owner.seat
+    if kind.isLocal { return owner.seat?.isLocal ?? true }
+    return owner.seat != nil && owner.seat == self.owner.seat
   }
 
   /// Whether the worker `owner` would be found by its process id if it lived.
-  /// - Parameter owner: `HOST.PID.TAG`.
-  package func sharesProcesses(with owner: String) -> Bool {
-    if let seat = WorkerSeat(ofOwner: owner) { return seat == self.owner.seat }
-    return kind.isLocal && owner.prefix { $0 != "." } == self.owner.host
+  package func sharesProcesses(with owner: WorkerName) -> Bool {
+    if let seat = owner.seat { return seat == self.owner.seat }
+    return kind.isLocal && owner.host == self.owner.host
   }
 }

@@ -82,13 +82,6 @@ package struct WorkerID: Hashable, Sendable {
   /// The same worker with another tag, which cannot be guessed.
   var retagged: WorkerID { WorkerID(host: host, process: process, tag: .random(in: 0...UInt32.max)) }
 
-  /// `name` as `HOST.PID.TAG`; nil if it is none.
-  static func text(of name: FileName) -> String? {
-    let text = String(decoding: name.bytes, as: UTF8.self)
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    return parts.count == 3 && parts.allSatisfy { !$0.isEmpty && clean(String($0)) == $0 } ? text : nil
-  }
-
   /// Whether `host` is what claims name it by, and not only similar.
   static func isClean(_ host: String) -> Bool { clean(host) == host }
 
@@ -110,28 +103,19 @@ package struct ClaimName: Sendable {
   /// The claimed job.
   package let job: JobName
   /// nil if the name has no owner's suffix, because a person put the file there.
-  package let host: String?
-  /// `HOST.PID.TAG`, as ``WorkerID`` writes it; nil where ``host`` is.
-  package let owner: String?
-  /// nil where ``host`` is, or where it is no valid process id.
-  package let process: Int32?
+  package let owner: WorkerName?
 
   /// Splits at the last colon, because a job's name may contain colons; nil for names that are ignored or not a job's.
   package init?(_ name: FileName) {
     let bytes = name.bytes
-    if let colon = bytes.lastIndex(of: 0x3A), let job = JobName(FileName(Array(bytes[..<colon]))) {
-      let owner = bytes[(colon + 1)...].split(separator: 0x2E, omittingEmptySubsequences: false)
-      if owner.count == 3, !owner.contains(where: \.isEmpty) {
-        self.job = job
-        host = String(decoding: owner[0], as: UTF8.self)
-        process = Int32(String(decoding: owner[1], as: UTF8.self)).flatMap { $0 > 0 ? $0 : nil }
-        self.owner = String(decoding: bytes[(colon + 1)...], as: UTF8.self)
-        return
-      }
+    if let colon = bytes.lastIndex(of: 0x3A), let job = JobName(FileName(Array(bytes[..<colon]))),
+      let owner = WorkerName(bytes[(colon + 1)...])
+    {
+      (self.job, self.owner) = (job, owner)
+      return
     }
     guard let job = JobName(name) else { return nil }
-    self.job = job
-    (host, owner, process) = (nil, nil, nil)
+    (self.job, owner) = (job, nil)
   }
 
   /// `NAME:HOST.PID.TAG`.

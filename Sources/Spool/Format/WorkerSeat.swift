@@ -21,11 +21,9 @@ package struct WorkerSeat: Hashable, Sendable {
     digits = hexadecimal(UInt64(checksum.value), digits: Self.length)
   }
 
-  /// Reads it from `HOST.PID.TAG`; nil where the tag has none, as before version 0.2.
-  init?(ofOwner owner: String) {
-    guard let tag = owner.split(separator: ".", omittingEmptySubsequences: false).last,
-      tag.utf8.count == 9 + Self.length
-    else { return nil }
+  /// Reads it from the last part of `HOST.PID.TAG`; nil where that has none, as before version 0.2.
+  init?(ofTag tag: String) {
+    guard tag.utf8.count == 9 + Self.length else { return nil }
     let seat = tag.dropFirst(8)
     guard let kind = seat.first, kind == Self.localMark || kind == Self.sharedMark else { return nil }
     isLocal = kind == Self.localMark

@@ -60,8 +60,8 @@ package final class Presence {
 extension Spool {
   /// A worker that has a file in `workers/`.
   package struct SeenWorker: Sendable {
-    /// `HOST.PID.TAG`.
-    package let owner: String
+    /// As its file's name says.
+    package let owner: WorkerName
     /// Its last heartbeat, in seconds since the epoch, by the file system's clock.
     package let beat: Int64
     /// nil if it cannot be read, or the worker is about to write it.
@@ -75,9 +75,9 @@ extension Spool {
   package func workers() throws(SpoolError) -> [SeenWorker] {
     var found: [SeenWorker] = []
     for name in try list(.workers) {
-      guard let owner = WorkerID.text(of: name), let status = try status(.workers, name), status.isRegular else {
-        continue
-      }
+      guard let owner = WorkerName(name.bytes), owner.isClean, let status = try status(.workers, name),
+        status.isRegular
+      else { continue }
       // Another user's file may be closed to this one.
       let bytes = (try? contents(Path(.workers, name), limit: Self.maximumReport)) ?? []
       found.append(SeenWorker(owner: owner, beat: status.modified, report: WorkerReport(bytes)))
@@ -89,8 +89,9 @@ extension Spool {
   /// - Throws: ``SpoolError``.
   package func sweepWorkers() throws(SpoolError) {
     for name in try list(.workers) {
-      guard let owner = WorkerID.text(of: name), owner != self.owner.text, let status = try status(.workers, name),
-        status.isRegular, sharesLocks(with: owner) || status.modified + lease <= now().seconds
+      guard let owner = WorkerName(name.bytes), owner.isClean, owner.text != self.owner.text,
+        let status = try status(.workers, name), status.isRegular,
+        sharesLocks(with: owner) || isLeaseOver(since: status.modified, now: now())
       else { continue }
       try sweepWorker(Path(.workers, name))
     }

@@ -139,7 +139,7 @@ struct Commit {
     if let part {
       try part.remove()
     } else {
-      try spool.removeData(of: claim.job, publishedAs: try outputs.opened().status(plan.output))
+      try spool.removeData(of: claim.job, publishedAs: outputs.opened().status(plan.output))
     }
     // Before the move, because a job that is done is not processed again. If this fails, the sweep removes the file
     // later. Data that was replaced by a response of another kind stays for a person to examine, until `spoolrun clean`

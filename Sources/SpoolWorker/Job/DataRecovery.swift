@@ -30,12 +30,12 @@ struct DataRecovery {
     let journal = claim.text.journal
     var part = try await open()
     let unrecorded = journal.traffic.unrecordedFrom.map { part.length > $0 ? part.length - $0 : 0 } ?? 0
+    let sharesLocks =
+      journal.attempts.lastStart.map { WorkerName($0.worker.utf8).map(spool.sharesLocks) ?? false } ?? true
     var recovery = Recovery.decide(
       length: part.length, inode: part.inode, isNew: part.isNew, journal: journal, host: spool.owner.host,
-      boot: spool.boot,
-      isTakenOver: claim.isTakenOver,
-      sharesLocks: claim.formerOwner == .ended
-        && journal.attempts.lastStart.map { spool.sharesLocks(with: $0.worker) } ?? true, digests: digests)
+      boot: spool.boot, isTakenOver: claim.isTakenOver, sharesLocks: claim.formerOwner == .ended && sharesLocks,
+      digests: digests)
     // A person has declared the type since.
     if !plan.request.allows(type: journal.data.version?.type) { (recovery.length, recovery.from) = (0, .zero(digests)) }
     // Before `started:` names this boot and host, after which the length counts as trusted.

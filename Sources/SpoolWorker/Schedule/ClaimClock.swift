@@ -12,8 +12,8 @@ struct ClaimClock {
   /// In milliseconds.
   private static let validity: Int64 = 1000
 
-  /// Milliseconds after a sleep of the machine in which the owners of claims may still wake up.
-  private static let waking: Int64 = 5000
+  /// Seconds after a sleep of the machine in which the owners of claims may still wake up.
+  static let waking: Int64 = 5
 
   init(_ spool: Spool) { self.spool = spool }
 
@@ -21,7 +21,7 @@ struct ClaimClock {
   mutating func hasJustWoken() -> Bool {
     let (now, asleep) = (LoopExecutor.milliseconds(), LoopExecutor.asleepMilliseconds())
     if asleep - self.asleep > 1000 { (self.asleep, wokeAt) = (asleep, now) }
-    return now - wokeAt < Self.waking
+    return now - wokeAt < Self.waking * 1000
   }
 
   mutating func now(for candidate: Candidate) throws(SpoolError) -> Timestamp {

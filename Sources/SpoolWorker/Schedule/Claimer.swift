@@ -42,7 +42,7 @@ struct Claimer {
     if let needed = choice.peek.needed, let shortage = environment.space.shortage(of: needed) {
       return .lacksSpace(shortage)
     }
-    if candidate.origin == .cur, clock.hasJustWoken() { return .due(at: spool.now().seconds + 5) }
+    if candidate.origin == .cur, clock.hasJustWoken() { return .due(at: spool.now().seconds + ClaimClock.waking) }
     let outcome: ClaimOutcome
     do throws(SpoolError) {
       outcome = try spool.claim(

@@ -16,18 +16,18 @@ func checkName(_ bytes: [UInt8]) throws(Violation) {
     let claimed = ClaimName.fileName(job, owner)
     let claim = ClaimName(claimed)
     try require(claimed.bytes.count <= 255, "a claim's name is too long")
-    try require(claim?.job == job && claim?.owner == owner.text, "a claim is read back as another's")
+    try require(claim?.job == job && claim?.owner?.text == owner.text, "a claim is read back as another's")
   }
   if let claim = ClaimName(name) {
     try checkAccepted(claim.job)
-    if let owner = claim.owner, let host = claim.host {
+    if let owner = claim.owner?.text, let host = claim.owner?.host {
       try require(owner.utf8.starts(with: host.utf8), "a host that is not its owner's")
       // An owner's name that is no UTF-8 is shown with U+FFFD.
       if !owner.unicodeScalars.contains("\u{FFFD}") {
         try require(claim.job.fileName.bytes + Array(":\(owner)".utf8) == bytes, "a claim's name is changed")
       }
     } else {
-      try require(claim.job.fileName == name && claim.owner == nil && claim.host == nil, "half an owner")
+      try require(claim.job.fileName == name && claim.owner == nil, "an owner of no claim")
     }
   }
 }

@@ -12,15 +12,17 @@ import Testing
       .seated(boot: place.boot, device: place.device, isLocal: isLocal)
   }
 
+  private func name(_ owner: WorkerID) throws -> WorkerName { try #require(WorkerName(owner.text.utf8)) }
+
   @Test(arguments: [true, false])
   func itIsReadBack(isLocal: Bool) throws {
     let owner = owner(Self.here, isLocal: isLocal)
-    #expect(WorkerSeat(ofOwner: owner.text) == owner.seat && owner.seat != nil)
+    #expect(try name(owner).seat == owner.seat && owner.seat != nil)
     #expect(owner.text.hasPrefix("worker-0.1.00000009\(isLocal ? "l" : "s")"))
   }
 
-  @Test(arguments: ["", "a", "a.1.00000009", "a.1.00000009x12345678", "a.1.00000009l1234567", "a.1.00000009l123456789"])
-  func others(owner: String) { #expect(WorkerSeat(ofOwner: owner) == nil) }
+  @Test(arguments: ["", "00000009", "00000009x12345678", "00000009l1234567", "00000009l123456789"])
+  func others(tag: String) { #expect(WorkerSeat(ofTag: tag) == nil) }
 
   @Test func eachPartCounts() {
     let seats = [Self.here, ("boot-2", "pid:[1]", 7), ("boot-1", "pid:[2]", 7), ("boot-1", "pid:[1]", 8)]
@@ -37,16 +39,17 @@ import Testing
         files.root, owner: WorkerID(host: "worker-0", process: 1, tag: 9, namespace: "pid:[1]"), boot: boot, kind: kind)
     }
     let (local, shared) = (try spool(FileSystemKind(name: "ext4", sharing: .local)), try spool(.fuse))
-    let old = "worker-0.1.00000009"
-    #expect(local.sharesLocks(with: local.owner.text) && local.sharesProcesses(with: local.owner.text))
-    #expect(shared.sharesLocks(with: shared.owner.text) && shared.sharesProcesses(with: shared.owner.text))
-    #expect(!local.sharesLocks(with: shared.owner.text) && !shared.sharesLocks(with: local.owner.text))
+    let old = try #require(WorkerName("worker-0.1.00000009".utf8))
+    #expect(try local.sharesLocks(with: name(local.owner)) && local.sharesProcesses(with: name(local.owner)))
+    #expect(try shared.sharesLocks(with: name(shared.owner)) && shared.sharesProcesses(with: name(shared.owner)))
+    #expect(try !local.sharesLocks(with: name(shared.owner)) && !shared.sharesLocks(with: name(local.owner)))
     #expect(local.sharesLocks(with: old) && local.sharesProcesses(with: old), "as version 0.1 named it")
     #expect(!shared.sharesLocks(with: old) && !shared.sharesProcesses(with: old))
     let before = (local: try spool(local.kind, boot: "boot-0"), shared: try spool(.fuse, boot: "boot-0"))
-    #expect(local.sharesLocks(with: before.local.owner.text) && !local.sharesProcesses(with: before.local.owner.text))
-    #expect(!shared.sharesLocks(with: before.shared.owner.text))
-    let elsewhere = shared.owner.text.replacing("worker-0", with: "worker-1")
+    #expect(
+      try local.sharesLocks(with: name(before.local.owner)) && !local.sharesProcesses(with: name(before.local.owner)))
+    #expect(try !shared.sharesLocks(with: name(before.shared.owner)))
+    let elsewhere = try #require(WorkerName(shared.owner.text.replacing("worker-0", with: "worker-1").utf8))
     #expect(!shared.sharesLocks(with: elsewhere) && shared.sharesProcesses(with: elsewhere), "named with --host-id")
   }
 }

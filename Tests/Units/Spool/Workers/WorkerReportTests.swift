@@ -37,7 +37,7 @@ import Testing
     for name in ["alpha.1.00000001", "x", "a.b.c.d", ".alpha.1.1", "a b.1.2"] {
       try writeFile(fixture.files.path("workers/\(name)"), Array("started: 2026-01-01T00:00:00Z\n".utf8))
     }
-    #expect(try fixture.spool.workers().map(\.owner) == ["alpha.1.00000001"])
+    #expect(try fixture.spool.workers().map(\.owner.text) == ["alpha.1.00000001"])
     // Of another host: only when its lease is over.
     try writeFile(fixture.files.path("workers/beta.1.00000001"), [])
     try fixture.spool.sweepWorkers()
