@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import distance
 import growth
 import idle
 import lists
@@ -21,7 +22,7 @@ import waiting
 from clients import Clients
 from measuring import Failed, Runner
 from row import Bench, Result
-from scratch import Scratch
+from scratch import AS_IT_IS, MAKERS, Scratch
 from server import Server
 
 HERE = Path(__file__).parent
@@ -40,12 +41,16 @@ ROWS: dict[str, Callable[[Bench], Result]] = {
     "million": waiting.million,
     "idle-watch": idle.idle_watch,
     "rss": single.rss,
+    "far-large": distance.far_large,
+    "far-small": distance.far_small,
 }
 GROWTH: dict[str, Callable[[Bench], Result]] = {
     "growth-jobs": growth.growth_jobs,
     "growth-sizes": growth.growth_sizes,
     "growth-connections": growth.growth_connections,
     "growth-workers": growth.growth_workers,
+    "growth-distance-large": distance.growth_distance_large,
+    "growth-distance-small": distance.growth_distance_small,
 }
 
 
@@ -56,6 +61,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="smaller sizes, to see whether it works")
     parser.add_argument("--runs", type=int, default=5, help="of each candidate; default: %(default)s")
     parser.add_argument("--scratch", type=Path, default=HERE.parent / ".build" / "bench", help="where files go; removed afterwards")
+    parser.add_argument("--fs", choices=[*MAKERS, AS_IT_IS], default="ext4", help="the file system to measure on; none: that of --scratch; default: %(default)s")
     parser.add_argument("--output", type=Path, help="the document; default: RESULTS.md, or GROWTH.md, if all rows run")
     options = parser.parse_args()
     if options.runs < 1:
@@ -82,7 +88,7 @@ def main() -> int:
         sys.exit(f"benchmark: not installed: {', '.join(missing)}; Benchmarks/setup does")
     results: dict[str, Result] = {}
     failed = False
-    with Scratch(options.scratch) as scratch, Server(scratch.root) as server:
+    with Scratch(options.scratch, options.fs) as scratch, Server(scratch.root) as server:
         program = options.program.resolve()
         facts = machine.describe(program, scratch)
         clients = Clients(program, scratch)

@@ -6,6 +6,7 @@ does all of that in every row.
 
 import filecmp
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from scratch import Scratch
 # faster.
 ARIA2 = ["aria2c", "--quiet", "--file-allocation=none", "--auto-save-interval=0", "--summary-interval=0"]
 CURL = ["curl", "--silent", "--show-error", "--fail"]
+WGET2 = ["wget2", "--quiet", "--no-config"]
+CAREFUL = "curl -Z, then sync -f, then rhash --check"
 
 
 def expect_same(source: Path, output: Path, thorough: bool) -> None:
@@ -67,6 +70,13 @@ class Clients:
 
     # MARK: the others
 
+    @staticmethod
+    def trust(authority: str) -> dict[str, list[str]]:
+        """The options with which each tool trusts a server's certificate; axel knows none for that."""
+        long = [f"--ca-certificate={authority}"]
+        short = ["--cacert", authority]
+        return {"spoolrun": short, "curl": short, "wget": long, "wget2": long, "aria2c": long, "axel": ["--insecure"]}
+
     def one(self, name: str, source: Path, *command: str) -> Candidate:
         """A command that leaves a copy of `source` in the output directory."""
         return Candidate(
@@ -76,39 +86,61 @@ class Clients:
     def curl(self, url: str, source: Path, *options: str) -> Candidate:
         return self.one("curl", source, *CURL, *options, "--output", str(self.out / source.name), url)
 
-    def curl_then_rhash(self, url: str, source: Path) -> Candidate:
+    def curl_then_rhash(self, url: str, source: Path, *options: str) -> Candidate:
         """Commands that check curl's download."""
         output = str(self.out / source.name)
-        script = f"{' '.join(CURL)} --output '{output}' {url} && rhash --crc32 '{output}'"
+        script = f"{' '.join([*CURL, *options])} --output '{output}' {url} && rhash --crc32 '{output}'"
         return self.one("curl, then rhash --crc32", source, "sh", "-c", script)
 
-    def wget(self, url: str, source: Path) -> Candidate:
-        return self.one("wget", source, "wget", "--quiet", "--output-document", str(self.out / source.name), url)
+    def curl_then_sync(self, url: str, source: Path, *options: str) -> Candidate:
+        """As durable as spoolrun's, but for the name."""
+        output = str(self.out / source.name)
+        script = f"{' '.join([*CURL, *options])} --output '{output}' {url} && sync -f '{output}'"
+        return self.one("curl, then sync -f", source, "sh", "-c", script)
 
-    def aria2(self, url: str, source: Path, connections: int) -> Candidate:
-        split = [f"-x{connections}", f"-s{connections}", "-k1M"]
+    def wget2_then_sync(self, url: str, source: Path, *options: str) -> Candidate:
+        output = str(self.out / source.name)
+        script = f"{' '.join([*WGET2, *options])} --output-document='{output}' {url} && sync -f '{output}'"
+        return self.one("wget2, then sync -f", source, "sh", "-c", script)
+
+    def wget2(self, url: str, source: Path, *options: str) -> Candidate:
+        return self.one("wget2", source, *WGET2, *options, f"--output-document={self.out / source.name}", url)
+
+    def wget(self, url: str, source: Path, *options: str) -> Candidate:
+        return self.one("wget", source, "wget", "--quiet", *options, "--output-document", str(self.out / source.name), url)
+
+    def aria2(self, url: str, source: Path, connections: int, *options: str) -> Candidate:
+        split = [*options, f"-x{connections}", f"-s{connections}", "-k1M"]
         return self.one(f"aria2c -x{connections}", source, *ARIA2, *split, "-d", str(self.out), "-o", source.name, url)
 
-    def axel(self, url: str, source: Path, connections: int) -> Candidate:
+    def axel(self, url: str, source: Path, connections: int, *options: str) -> Candidate:
         output = str(self.out / source.name)
-        return self.one(f"axel -n{connections}", source, "axel", "-q", f"-n{connections}", "-o", output, url)
+        return self.one(f"axel -n{connections}", source, "axel", "-q", *options, f"-n{connections}", "-o", output, url)
 
-    def many(self, base: str, names: list[str], sources: list[Path], parallel: int) -> list[Candidate]:
-        """curl -Z, wget2 and aria2c, each fetching all of `names` below `base`."""
+    def many(self, base: str, names: list[str], sources: list[Path], parallel: int, trust: dict[str, list[str]] | None = None) -> list[Candidate]:
+        """curl -Z, wget2, aria2c and the careful script, each fetching all of `names` below `base`."""
         urls = self.scratch.root / "urls"
         urls.write_text("".join(f"{base}/{name}\n" for name in names))
+        trust = trust or {}
         pattern = f"{base}/[{names[0]}-{names[-1]}]"
         zed = ["--parallel", "--parallel-immediate", "--parallel-max", str(parallel)]
         commands = {
-            "curl -Z": [*CURL, "--no-progress-meter", *zed, "--output", f"{self.out}/#1", pattern],
+            "curl -Z": [*CURL, *trust.get("curl", []), "--no-progress-meter", *zed, "--output", f"{self.out}/#1", pattern],
             "wget2": [
-                "wget2", "--quiet", "--no-config", f"--max-threads={parallel}", f"--directory-prefix={self.out}",
+                *WGET2, *trust.get("wget2", []), f"--max-threads={parallel}", f"--directory-prefix={self.out}",
                 f"--input-file={urls}",
             ],
             "aria2c": [
-                *ARIA2, f"--max-concurrent-downloads={parallel}", f"--dir={self.out}", f"--input-file={urls}",
+                *ARIA2, *trust.get("aria2c", []), f"--max-concurrent-downloads={parallel}", f"--dir={self.out}", f"--input-file={urls}",
             ],
         }
+
+        # What a careful person would script to get what spoolrun promises.
+        sums = self.scratch.root / "sums.sfv"
+        listed = subprocess.run(["rhash", "--sfv", *names], cwd=sources[0].parent, check=True, capture_output=True)
+        sums.write_bytes(listed.stdout)
+        careful = f"{shlex.join(commands['curl -Z'])} && sync -f {self.out} && cd {self.out} && rhash --check --skip-ok {sums}"
+        commands[CAREFUL] = ["sh", "-c", careful]
 
         def check(thorough: bool) -> None:
             for source in sources:

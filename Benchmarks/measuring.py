@@ -19,11 +19,13 @@ class Failed(Exception):
 
 @dataclass
 class Cost:
-    """The cost of one run: seconds of wall clock and of CPU, peak resident set in bytes."""
+    """The cost of one run: seconds of wall clock and of CPU, peak resident set in bytes. `machine`: seconds of CPU of
+    all processes and the kernel meanwhile, the server among them."""
 
     wall: float
     cpu: float
     rss: int
+    machine: float = 0
 
 
 @dataclass
@@ -86,6 +88,7 @@ class Runner:
         keeps the maximum), and Python's is larger than curl's. So GNU time, which is small, starts it.
         """
         between = [] if direct else ["time", "--quiet", "--format=%M", f"--output={self.rss_file}"]
+        busy = machine_time()
         start = time.perf_counter()
         process = self.spawn(between + command)
         guard = threading.Timer(TIME_LIMIT, os.killpg, (process, signal.SIGKILL))
@@ -98,11 +101,12 @@ class Runner:
         finally:
             guard.cancel()
         wall = time.perf_counter() - start
+        busy = machine_time() - busy
         code = os.waitstatus_to_exitcode(status)
         if code != 0:
             raise Failed(f"{command[0]} ended with {code}: {self.said()}")
         rss = 0 if direct else int(self.rss_file.read_text()) * 1024
-        return Cost(wall, usage.ru_utime + usage.ru_stime, rss)
+        return Cost(wall, usage.ru_utime + usage.ru_stime, rss, busy)
 
 
 def settle() -> None:
@@ -134,6 +138,12 @@ def alternate(runner: Runner, candidates: list[Candidate], runs: int) -> dict[st
             for cost in series[candidate.name].costs:
                 cost.rss = peak
     return series
+
+
+def machine_time() -> float:
+    """Seconds that all CPUs have been busy since the machine's start (proc(5), stat)."""
+    user, nice, system, _, _, irq, softirq = map(int, Path("/proc/stat").read_text().split(None, 8)[1:8])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_peak(process: int) -> int:

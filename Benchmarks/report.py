@@ -33,7 +33,7 @@ def series_rows(result: Result) -> list[list[str]]:
     has_cpu = any(cost.cpu for one in result.series.values() for cost in one.costs)
     header = ["", "wall, median", "shortest to longest", "spoolrun takes"]
     header += [f"{result.rates[0]}"] if result.rates else []
-    header += ["CPU, median", "peak resident"] if has_cpu else []
+    header += ["CPU, median", "CPU of the machine", "peak resident"] if has_cpu else []
     rows = [header]
     for name, one in result.series.items():
         if one.failure or not one.costs:
@@ -44,7 +44,7 @@ def series_rows(result: Result) -> list[list[str]]:
         ratio = result.ratio("spoolrun", name) if "spoolrun" in result.series else None
         cells = [name, seconds(one.wall), f"{seconds(low)} to {seconds(high)}", figure(ratio, "×")]
         cells += [f"{result.rates[1] / one.wall:,.0f}"] if result.rates else []
-        cells += [seconds(one.median("cpu")), f"{one.median('rss') / MIB:.1f} MiB"] if has_cpu else []
+        cells += [seconds(one.median("cpu")), seconds(one.median("machine")), f"{one.median('rss') / MIB:.1f} MiB"] if has_cpu else []
         rows.append(cells)
     return rows
 

@@ -1,4 +1,4 @@
-"""The directory of all files of a benchmark, on ext4: the served files, the spools and the outputs share a disk."""
+"""The directory of all files of a benchmark: the served files, the spools and the outputs share a disk."""
 
 import os
 import shutil
@@ -9,6 +9,10 @@ from pathlib import Path
 IMAGE_SIZE = 64 << 30
 # Files of at least this size are few, and need space.
 LARGE = 1 << 20
+# How each file system is made in an image, with the defaults of its own tool: ext4 has a journal then.
+MAKERS = {"ext4": ["mkfs.ext4", "-q", "-F"], "xfs": ["mkfs.xfs", "-q", "-f"], "btrfs": ["mkfs.btrfs", "-q", "-f"]}
+# The file system of the directory itself, as it is.
+AS_IT_IS = "none"
 
 
 def file_system(path: Path) -> tuple[str, str]:
@@ -22,21 +26,36 @@ def file_system(path: Path) -> tuple[str, str]:
     return best[1], best[2]
 
 
-class Scratch:
-    """Made at the start, removed at the end. On a disk with another file system, it is in a loop image with ext4."""
+def described(path: Path) -> str:
+    """The file system of `path`, in words."""
+    kind, source = file_system(path)
+    if kind == "ext4":
+        # Each journal has a thread, and a directory there (ext4(5), has_journal).
+        journals = Path("/proc/fs/jbd2")
+        device = Path(source).resolve().name
+        has_journal = journals.is_dir() and any(one.name.startswith(f"{device}-") for one in journals.iterdir())
+        kind += " with a journal" if has_journal else " without a journal"
+    return f"{kind} on {source}"
 
-    def __init__(self, at: Path):
+
+class Scratch:
+    """Made at the start, removed at the end. In a loop image with the file system `kind`, because the disk of a machine
+    for tests is often unlike that of its users."""
+
+    def __init__(self, at: Path, kind: str):
         self.at = at.resolve()
+        self.kind = kind
         self.image: Path | None = None
         self.aside = 0
 
     def __enter__(self) -> "Scratch":
         shutil.rmtree(self.at, ignore_errors=True)
         self.at.mkdir(parents=True)
-        kind, source = file_system(self.at)
-        self.disk = f"{kind} on {source}"
-        if kind != "ext4":
-            self.mount_image(kind)
+        below = described(self.at)
+        self.disk = below
+        if self.kind != AS_IT_IS:
+            self.mount_image()
+            self.disk = f"{described(self.at)}, an image on {below}"
         self.root = self.at / "scratch"
         self.root.mkdir()
         return self
@@ -47,16 +66,15 @@ class Scratch:
             self.image.unlink()
         shutil.rmtree(self.at)
 
-    def mount_image(self, kind: str) -> None:
+    def mount_image(self) -> None:
         if os.geteuid() != 0:
-            sys.exit(f"benchmark: {self.at} is on {kind}; only root can mount an image with ext4 there (--scratch DIR)")
-        image = self.at.with_suffix(".ext4")
+            sys.exit(f"benchmark: only root can mount an image with {self.kind}; --fs none measures on the disk as it is")
+        image = self.at.with_suffix(f".{self.kind}")
         with open(image, "wb") as file:
             file.truncate(IMAGE_SIZE)
-        subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+        subprocess.run([*MAKERS[self.kind], image], check=True)
         subprocess.run(["mount", "-o", "loop", image, self.at], check=True)
         self.image = image
-        self.disk = f"ext4 in a loop image on {kind}"
 
     def fresh(self, name: str) -> Path:
         """An empty directory of that name.
