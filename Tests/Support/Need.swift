@@ -55,6 +55,10 @@ package struct Need: Sendable {
   package static let http2 = Need(
     name: "openssl, python3 and python3-hpack, which scripts/setup installs",
     trial: "command -v openssl; python3 -c 'import ssl, hpack'")
+  /// squid(8), which changes its group where root starts it, and crashes if it may not.
+  package static let squid = Need(
+    name: "squid, which scripts/setup installs, and leave to change groups for root",
+    trial: #"command -v squid; test "$(id -u)" != 0 || setpriv --regid=61001 --clear-groups true"#)
   /// ``NginxRig``.
   package static let nginx = Need(
     name: "openssl and nginx, which scripts/setup installs", trial: "command -v openssl; command -v nginx")

@@ -11,7 +11,7 @@ final class RealProxy: Sendable {
     /// Dante takes the users of the system, so it gets other ones in a mount namespace.
     func isThere() async throws -> Bool {
       switch self {
-      case .squid: try await Need.areMet(.program("squid"), .tls)
+      case .squid: try await Need.areMet(.squid, .tls)
       case .tinyproxy: try await Need.areMet(.program("tinyproxy"), .tls)
       case .dante: try await Need.areMet(.program("danted"), .tls, .mounts)
       }
