@@ -42,25 +42,38 @@ struct ChunkPlan {
     /// The file offset of its next byte.
     var position: UInt64 = 0
     var begun: Int64 = 0
+    /// When the first byte of the response came; nil before.
+    var answered: Int64?
     /// Bytes per second of its last requests, including the wait for the response.
     var rate: Double?
+    /// The same without that wait.
+    var flow: Double?
+    /// Milliseconds that the last response took to come.
+    var wait: Int64 = 0
+    /// How many requests have ended.
+    var ended = 0
     var isRetired = false
 
     var isIdle: Bool { request == nil && !isRetired }
     var received: UInt64 { request.map { position - $0.lowerBound } ?? 0 }
+
+    /// Bytes that its request still lacks.
+    var missing: UInt64 { request.map { $0.upperBound - position } ?? 0 }
 
     func currentRate(_ now: Int64) -> Double { Double(received) * 1000 / Double(max(1, now - begun)) }
   }
 
   /// The smallest request, in bytes. For smaller ones, latency would dominate.
   static let smallest: UInt64 = 64 << 10
-  /// Seconds that a request should take: short, so that a slow connection does not delay the others for long; long
-  /// compared with the wait for a response.
+  /// Seconds that a request should take: short, so that a slow connection does not delay the others for long.
   static let aim: Double = 1
+  /// How much longer than the wait for its response a request should take: a connection is idle while it waits.
+  static let longerThanWait: Double = 32
   /// Milliseconds before which no connection counts as slow, because polls and servers serve connections in turn.
   static let patience: Int64 = 200
 
   let total: UInt64
+  /// Bytes of a request; twice as many where the wait for a response is long.
   let largest: UInt64
   /// Maximum number of requested bytes after the head, and so of bytes kept in memory.
   let window: UInt64
@@ -78,7 +91,7 @@ struct ChunkPlan {
 
   /// - Parameters:
   ///   - range: the bytes to fetch.
-  ///   - largest: maximum bytes per request.
+  ///   - largest: bytes per request, see ``largest``.
   ///   - rate: a first estimate, in bytes per second.
   init(_ range: Range<UInt64>, connections: Int, largest: UInt64, rate: Double) {
     next = range.lowerBound
@@ -110,6 +123,7 @@ struct ChunkPlan {
       connections[index].request = range
       connections[index].position = range.lowerBound
       connections[index].begun = now
+      connections[index].answered = nil
       requests.append(Request(connection: index, range: range))
     }
     return requests
@@ -121,9 +135,7 @@ struct ChunkPlan {
   private mutating func newChunk(for index: Int) -> Int? {
     let left = total - next
     guard left > 0 else { return nil }
-    // Towards the end the rest is divided evenly, so that all connections end at about the same time.
-    let share = max(smallest, (left + UInt64(live) - 1) / UInt64(live))
-    let wanted = min(left, share, length(for: rate(of: index)))
+    let wanted = min(left, max(smallest, shareOfRest(for: index)), length(for: index))
     let room = chunks.isEmpty ? wanted : min(wanted, window - early)
     guard room > 0, room >= min(wanted, smallest) else { return nil }
     chunks.append(Chunk(range: next..<next + room, reached: next))
@@ -131,13 +143,27 @@ struct ChunkPlan {
     return chunks.endIndex - 1
   }
 
-  private func length(for rate: Double) -> UInt64 {
-    UInt64(min(Double(largest), max(Double(smallest), rate * Self.aim)))
+  /// What the connection brings until the end, if all end at the same time. The waits need not be subtracted: each of
+  /// the others has to wait once more as well.
+  private func shareOfRest(for index: Int) -> UInt64 {
+    let missing = connections.reduce(total - next) { $0 + $1.missing }
+    let flows = connections.indices.filter { !connections[$0].isRetired }.map(flow).reduce(0, +)
+    return UInt64(Double(missing) / max(1, flows) * flow(of: index))
   }
 
-  private func rate(of index: Int) -> Double {
-    if let rate = connections[index].rate { return rate }
-    let known = connections.compactMap(\.rate)
+  private func length(for index: Int) -> UInt64 {
+    let flow = flow(of: index)
+    let near = min(Double(largest), flow * Self.aim)
+    let far = min(2 * Double(largest), flow * Self.longerThanWait * Double(connections[index].wait) / 1000)
+    // From its second request on, when its flow is known, each connection ends at another time. So chunks become whole
+    // one after the other, in order, and the window is rarely full.
+    let part = connections[index].ended == 1 ? Double(index + 1) / Double(connections.count) : 1
+    return UInt64(max(Double(smallest), max(near, far) * part))
+  }
+
+  private func flow(of index: Int) -> Double {
+    if let flow = connections[index].flow { return flow }
+    let known = connections.compactMap(\.flow)
     return known.isEmpty ? firstRate : known.reduce(0, +) / Double(known.count)
   }
 
@@ -158,11 +184,12 @@ struct ChunkPlan {
   // MARK: what came
 
   /// Notes `count` bytes received on a connection; nil if they exceed its request.
-  mutating func receive(_ count: Int, on index: Int) -> Delivery? {
+  mutating func receive(_ count: Int, on index: Int, now: Int64) -> Delivery? {
     let start = connections[index].position
     let end = start + UInt64(count)
     guard let request = connections[index].request, end <= request.upperBound else { return nil }
     connections[index].position = end
+    if connections[index].answered == nil { connections[index].answered = now }
     guard let chunk = chunk(at: start), end > chunks[chunk].reached else {
       return Delivery(place: .nowhere, offset: end, skipped: count, completes: false)
     }
@@ -198,7 +225,13 @@ struct ChunkPlan {
     let received = connections[index].received
     let rate = connections[index].currentRate(now)
     connections[index].rate = connections[index].rate.map { ($0 + rate) / 2 } ?? rate
+    if let answered = connections[index].answered {
+      let flow = Double(received) * 1000 / Double(max(1, now - answered))
+      connections[index].flow = connections[index].flow.map { ($0 + flow) / 2 } ?? flow
+      connections[index].wait = answered - connections[index].begun
+    }
     connections[index].request = nil
+    connections[index].ended += 1
     if let chunk = chunk(at: request.lowerBound) { chunks[chunk].fetchers -= 1 }
     return received
   }

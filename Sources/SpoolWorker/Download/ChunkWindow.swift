@@ -21,7 +21,7 @@ final class ChunkWindow {
   /// - Throws: an error that ends the whole transfer, or ``Failure`` `bad-response` if more came than was requested.
   func take(_ bytes: UnsafeRawBufferPointer, on connection: Int, host: String) throws {
     if let broken { throw broken }
-    guard let delivery = plan.receive(bytes.count, on: connection) else {
+    guard let delivery = plan.receive(bytes.count, on: connection, now: LoopExecutor.milliseconds()) else {
       throw Failure(.badResponse, "\(host) sent more than the range that it was asked for")
     }
     let fresh = UnsafeRawBufferPointer(rebasing: bytes[delivery.skipped...])

@@ -19,14 +19,16 @@ import Testing
     var isFinished: Bool { plan.isFinished }
     var superfluous: [Int] { plan.superfluous }
     @discardableResult func assign(_ now: Int64 = 0) -> [ChunkPlan.Request] { plan.assign(now: now) }
-    func receive(_ count: Int, on connection: Int) -> ChunkPlan.Delivery? { plan.receive(count, on: connection) }
+    func receive(_ count: Int, on connection: Int) -> ChunkPlan.Delivery? {
+      plan.receive(count, on: connection, now: 0)
+    }
     @discardableResult func end(_ connection: Int, _ now: Int64) -> UInt64 { plan.ended(connection, now: now) }
     func advance() -> Bool { plan.advance() }
     func retire(_ connection: Int) { plan.retire(connection) }
 
-    /// All that a connection asked for comes, within `now` milliseconds of the start.
-    func bring(_ count: Int, on connection: Int, _ now: Int64) {
-      #expect(plan.receive(count, on: connection) != nil)
+    /// All that a connection asked for comes until `now`, from `first` on, in milliseconds.
+    func bring(_ count: Int, on connection: Int, from first: Int64 = 0, _ now: Int64) {
+      #expect(plan.receive(count, on: connection, now: first) != nil)
       plan.ended(connection, now: now)
       while plan.advance() {}
     }
@@ -95,18 +97,46 @@ import Testing
   @Test func chunksFollowTheRate() {
     let plan = Plan(0..<1 << 30, connections: 2, largest: 4 << 20, rate: 300_000)
     #expect(plan.assign().map(\.range.count) == [300_000, 300_000])
-    plan.bring(300_000, on: 0, 100)
+    plan.bring(300_000, on: 1, 100)
     #expect(plan.assign(100).map(\.range.count) == [3_000_000])
-    plan.bring(300_000, on: 1, 100_000)
+    plan.bring(300_000, on: 0, 100_000)
     #expect(plan.assign(100_000).map(\.range.count) == [Int(ChunkPlan.smallest)], "never less than that")
-    plan.bring(3_000_000, on: 0, 101)
+    plan.bring(3_000_000, on: 1, 101)
     #expect(plan.assign(101).map(\.range.count) == [4 << 20], "never more than that")
+  }
+
+  /// Otherwise all would end together, and what is early would be all but one chunk.
+  @Test func theSecondRequestsEndOneAfterTheOther() {
+    let plan = Plan(0..<1 << 30, connections: 4, largest: 4 << 20, rate: 300_000)
+    plan.assign()
+    for connection in 0..<4 { plan.bring(300_000, on: connection, 100) }
+    #expect(plan.assign(100).map(\.range.count) == [750_000, 1_500_000, 2_250_000, 3_000_000])
+  }
+
+  /// A connection that waits for a response brings nothing, so few long chunks are better where the way is long.
+  @Test(arguments: [(0, 1_000_000), (20, 1_000_000), (50, 1_600_000), (100, 3_200_000), (500, 8 << 20)])
+  func chunksGrowWithTheWait(wait: Int64, length: Int) {
+    let plan = Plan(0..<1 << 30, connections: 1, largest: 4 << 20, rate: 1_000_000)
+    plan.assign()
+    plan.bring(1_000_000, on: 0, from: wait, 1000 + wait)
+    #expect(plan.assign(1000 + wait).map(\.range.count) == [length])
   }
 
   /// So that all end at about the same time.
   @Test func theEndIsShared() {
     let plan = Plan(0..<1 << 20, connections: 4, largest: 64 << 20, rate: 1e9)
-    #expect(plan.assign().map(\.range.count) == [262_144, 196_608, 147_456, 110_592])
+    #expect(plan.assign().map(\.range.count) == Array(repeating: 262_144, count: 4))
+  }
+
+  /// The others are still busy with much, so the one that is idle takes all of what is left.
+  @Test func whatTheOthersStillHaveCounts() {
+    let plan = Plan(0..<4 << 20, connections: 2, largest: 2 << 20, rate: 1_048_576)
+    #expect(plan.assign().map(\.range.count) == [1 << 20, 1 << 20])
+    plan.bring(1 << 20, on: 0, 1000)
+    // As fast as the other, which has a MiB left: together they have three.
+    #expect(plan.assign(1000).map(\.range.count) == [(1 << 20) / 2], "its second request is short")
+    plan.bring((1 << 20) / 2, on: 0, from: 1000, 1500)
+    #expect(plan.assign(1500).map(\.range.count) == [1 << 20])
   }
 
   /// The head at a tenth of the other's rate: asked for again when the other would have been done with it.

@@ -64,7 +64,7 @@ import Testing
     private mutating func assign() {
       for request in plan.assign(now: now) {
         #expect(requests[request.connection] == nil && content.contains(request.range.lowerBound))
-        #expect(request.range.upperBound <= content.upperBound && UInt64(request.range.count) <= plan.largest)
+        #expect(request.range.upperBound <= content.upperBound && UInt64(request.range.count) <= 2 * plan.largest)
         requests[request.connection] = request.range
       }
     }
@@ -84,7 +84,7 @@ import Testing
       let count = min(UInt64(request.count), rates[connection] * UInt64.random(in: 1...16, using: &random))
       guard count > 0 else { return }
       requests[connection] = request.lowerBound + count..<request.upperBound
-      let answer = plan.receive(Int(count), on: connection)
+      let answer = plan.receive(Int(count), on: connection, now: now)
       let delivery = try #require(answer)
       try deliver(request.lowerBound..<request.lowerBound + count, delivery)
       guard delivery.completes else { return }
