@@ -8,7 +8,7 @@ struct Matrix {
   let faults: [Fault]
 
   /// More cases at once than cores: they wait for ticks of the worker and for its processes.
-  static let slots = Slots(8)
+  static let slots = Slots(12)
   private static let reportedFailures = 3
   private static let model = Model()
 
@@ -25,8 +25,13 @@ struct Matrix {
     }
     let model = try await Self.model.outcome()
     let repetition = Repetition(scenario: scenario, clean: clean, model: model)
-    var summary: [String] = []
-    for fault in faults { summary.append(try await sweep(fault, clean, repetition)) }
+    // Side by side, because each ends with some runs that have to follow one another.
+    let summary = try await withThrowingTaskGroup(of: (Int, String).self) { group in
+      for (index, fault) in faults.enumerated() {
+        group.addTask { (index, try await sweep(fault, clean, repetition)) }
+      }
+      return try await group.reduce(into: []) { $0.append($1) }.sorted { $0.0 < $1.0 }.map(\.1)
+    }
     print("crash matrix: \(scenario.name): \(summary.joined(separator: ", "))")
   }
 
