@@ -46,7 +46,8 @@ class Interrupted:
         self.command = [str(bench.program), "--once", str(bench.clients.spool)]
 
     def prepare(self, marked: int) -> None:
-        """Data of `length`, whose CRC-32 is in the journal up to `marked`."""
+        """Data of `length`, whose CRC-32 is in the journal up to `marked`. Less than `length`: the worker was killed;
+        otherwise it was told to stop, as at a reboot."""
         whole = self.source.stat().st_size
         os.truncate(self.source, SHORT)
         short = self.validators()
@@ -65,8 +66,13 @@ class Interrupted:
         last = re.compile(r"^interrupted: .*\n\Z", re.MULTILINE)
         if not last.search(text):
             raise Failed("the job does not end in interrupted:, so its state cannot be made longer")
-        mark = f"checkpoint: {marked} crc32={zeros_crc32(marked):08X}\n"
-        self.job.write_text(last.sub(mark, text))
+        crc = f"crc32={zeros_crc32(marked):08X}"
+        if marked < self.length:
+            text = last.sub(f"checkpoint: {marked} {crc}\n", text)
+        else:
+            end = re.sub(r" at=\d+ ", f" at={marked} ", last.search(text)[0])
+            text = last.sub(re.sub(r"crc32=\S+", crc, end), text)
+        self.job.write_text(text)
         os.truncate(self.part, self.length)
 
     def validators(self) -> tuple[str, str]:
@@ -107,7 +113,7 @@ def resume(bench: Bench) -> Result:
                     series.costs.append(time_to_grow(bench, command, file, length))
                 except Failed as failure:
                     series.failure = str(failure)
-    result.goals = [Goal("curl -C -", result.ratio("spoolrun", "curl -C -"), 1.2)]
+    result.goals = [Goal("curl -C -", result.ratio("spoolrun", "curl -C -"), 1.5)]
     result.notes.append(
         "curl and aria2c know nothing of what they have. spoolrun knows the CRC-32 up to the last checkpoint, and reads "
         f"what a killed worker left beyond it, {sized(BEYOND)} at most."
