@@ -61,6 +61,21 @@ int spoolrun_open_unnamed(int directory, const char *path) {
   return openat(directory, path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
+int spoolrun_status_of_server(int directory, const char *path, struct stat *status) {
+  struct statx found;
+  unsigned wanted = STATX_TYPE | STATX_INO | STATX_SIZE | STATX_MTIME | STATX_CTIME;
+  if (statx(directory, path, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, wanted, &found) < 0) return -1;
+  memset(status, 0, sizeof *status);
+  status->st_mode = found.stx_mode;
+  status->st_ino = found.stx_ino;
+  status->st_size = (off_t)found.stx_size;
+  status->st_mtim.tv_sec = found.stx_mtime.tv_sec;
+  status->st_mtim.tv_nsec = found.stx_mtime.tv_nsec;
+  status->st_ctim.tv_sec = found.stx_ctime.tv_sec;
+  status->st_ctim.tv_nsec = found.stx_ctime.tv_nsec;
+  return 0;
+}
+
 int spoolrun_touch(int descriptor) { return futimens(descriptor, NULL); }
 
 int spoolrun_set_times(int descriptor, int64_t seconds) {

@@ -145,6 +145,17 @@ package final class Spool: Sendable {
     }
   }
 
+  /// What every change of the names in `directory` changes, whichever host makes it; nil where there is no such
+  /// directory.
+  /// - Throws: ``SpoolError``.
+  package func stamp(of directory: Directory) throws(SpoolError) -> FileStatus.Stamp? {
+    do throws(SpoolError) {
+      return try system.stampOfServer(root, Path(directory))
+    } catch  where error.errno == .noSuchFileOrDirectory {
+      return nil
+    }
+  }
+
   /// Makes the names in `directory` durable: a file's own fsync does not cover its name (fsync(2)).
   package func flush(_ directory: Directory) -> Flush {
     Flush(.directory(directory), device: device) { [system, spool = self.directory] () throws(SpoolError) in

@@ -40,6 +40,10 @@ int spoolrun_file_system_type(int descriptor, uint32_t *type);
 /// openat(2) with O_TMPFILE: a file without a name in the directory `path`. The descriptor, or -1 with errno.
 int spoolrun_open_unnamed(int directory, const char *path);
 
+/// statx(2) with AT_STATX_FORCE_SYNC and AT_SYMLINK_NOFOLLOW: a network file system asks its server, whatever it has in
+/// its cache. Type, inode number, size and times of `path` go to *status. 0, or -1 with errno.
+int spoolrun_status_of_server(int directory, const char *path, struct stat *status);
+
 /// utimensat(2) with UTIME_NOW for both times of an open file: the file system's clock, not this host's.
 int spoolrun_touch(int descriptor);
 

@@ -8,8 +8,8 @@ package enum ClaimOutcome {
   case unavailable
   /// Its owner has it at least until this second since the epoch.
   case leased(until: Int64)
-  /// It is still being written; look again later.
-  case unfinished(Unfinished)
+  /// It may still be written; look again at this second since the epoch.
+  case unfinished(Unfinished, until: Int64)
   /// Its next attempt is at this second since the epoch.
   case notDue(Int64)
   /// It is no valid job, and is in `failed/` under this name now, with a record of the reason.
@@ -66,7 +66,7 @@ extension Spool {
     if try isInHand(job, from: origin) { return .unavailable }
     do throws(SpoolError) {
       if origin.isDroppedInto, let unfinished = try unfinished(source, status, origin, now: now) {
-        return .unfinished(unfinished)
+        return .unfinished(unfinished, until: Self.endOfRest(of: status, at: now))
       }
       return try claim(job, source, origin, now: now)
     } catch  where error.isGone {
@@ -123,7 +123,8 @@ extension Spool {
     }
     let judgement = try judge(candidate.file, candidate.status, origin, now: now)
     guard let text = judgement.text else {
-      return .unfinished(candidate.status.size == 0 ? .empty : .lacksNewline)
+      return .unfinished(
+        candidate.status.size == 0 ? .empty : .lacksNewline, until: Self.endOfRest(of: candidate.status, at: now))
     }
     if let defect = judgement.defect, !candidate.isOurs, candidate.status.size > Self.maximumJobFile,
       let name = source.name

@@ -30,8 +30,19 @@ extension Spool {
 
   /// Whether a file was changed just now: its times are at most ``settlingTime`` ago or ahead. A time further ahead was
   /// copied (`cp -p`), or set by a clock that is wrong.
-  static func isYoung(_ status: FileStatus, at now: Timestamp) -> Bool {
-    [status.modified, status.changed].contains { $0 > now.seconds - settlingTime && $0 <= now.seconds + settlingTime }
+  static func isYoung(_ status: FileStatus, at now: Timestamp) -> Bool { youth(of: status, at: now) != nil }
+
+  /// When a file that was changed just now was changed last, in seconds since the epoch; nil if it is not young.
+  private static func youth(of status: FileStatus, at now: Timestamp) -> Int64? {
+    [status.modified, status.changed].filter {
+      $0 > now.seconds - settlingTime && $0 <= now.seconds + settlingTime
+    }.max()
+  }
+
+  /// When a file that may still be written has not changed for ``settlingTime``, in seconds since the epoch. One that
+  /// is old already, and in use, is looked at again after as long.
+  static func endOfRest(of status: FileStatus, at now: Timestamp) -> Int64 {
+    (youth(of: status, at: now) ?? now.seconds) + settlingTime
   }
 
   /// When a file was last changed, in seconds since the epoch. A time more than a day ahead cannot be true and does not

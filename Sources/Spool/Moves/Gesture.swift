@@ -153,8 +153,15 @@ extension Spool {
     }
   }
 
+  /// The directory as well, for workers of other hosts: they look at its time.
   private func touch(_ place: JobPlace) throws(SpoolError) {
     try system.open(root, place.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY).touch()
+    if kind.isLocal { return }
+    do throws(SpoolError) {
+      try system.open(root, Path(place.directory), O_RDONLY | O_DIRECTORY).touch()
+    } catch  where [.permissionDenied, .notPermitted].contains(error.errno) {
+      // Another user's directory: they find the job with their next pass.
+    }
   }
 
   private func remove(_ place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {

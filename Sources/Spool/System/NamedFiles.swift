@@ -100,13 +100,20 @@ extension System {
     try call(.unlink, path.display) { _ in path.withCString { Int(unlinkat(at, $0, 0)) } }
   }
 
-  /// fstatat(2) with AT_SYMLINK_NOFOLLOW.
+  /// fstatat(2) with AT_SYMLINK_NOFOLLOW: what a network file system remembers may be some seconds old.
   func status(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus {
     var status = stat()
     try call(.stat, path.display) { _ in
       path.withCString { Int(fstatat(at, $0, &status, AT_SYMLINK_NOFOLLOW)) }
     }
     return FileStatus(status)
+  }
+
+  /// The same without what a network file system remembers; see `spoolrun_status_of_server`.
+  func stampOfServer(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus.Stamp {
+    var status = stat()
+    try call(.stat, path.display) { _ in path.withCString { Int(spoolrun_status_of_server(at, $0, &status)) } }
+    return FileStatus(status).stamp
   }
 
   /// faccessat(2) as the effective user: EACCES, EROFS, or EPERM for an immutable directory, where no name in it can be

@@ -61,18 +61,17 @@ struct Claimer {
     case .unavailable:
       if candidate.origin != .cur { account.noteLost() }
       return .unavailable
-    // Not before the next second, because the lease may end by a clock that is read once a second.
-    case .leased(let end): return .due(at: max(end, spool.now().seconds) + 1)
+    case .leased(let end): return .due(at: soonest(end + 1))
     // Another worker, or this one, has tried it since it was found.
     case .notDue(let due): return .due(at: due)
-    case .unfinished(let why):
+    case .unfinished(let why, let end):
       // A missing newline is a warning, because the dropper seems to have finished. Once, not at each look.
       if why == .unsettled { account.noteUnsettled(candidate.name, in: candidate.origin) }
       let isNews = why == .lacksNewline && account.noteNewlineMissing(candidate.name)
       log(
         Event(
           "unfinished", isNews ? .warning : .debug, job: candidate.name, Fields().with("reason", why.reason)))
-      return .due(at: spool.now().seconds + Spool.settlingTime)
+      return .due(at: soonest(end))
     case .barred(let defect):
       noteBarred(candidate.name, defect.reason)
       return .left
@@ -84,6 +83,9 @@ struct Claimer {
       return .rejected(name, facts.with("attempt", 0))
     }
   }
+
+  /// Not before the next second, because what was waited for may end by a clock that is read once a second.
+  private func soonest(_ end: Int64) -> Int64 { max(end, spool.now().seconds + 1) }
 
   /// Puts the job back if another worker has a job with the same output, because both would fetch the same bytes. It is
   /// looked at again every few seconds.

@@ -46,6 +46,12 @@ final class Dispatcher {
   func requestPass() { scheduler.requestPass() }
   func requestPeriodicPass() { scheduler.requestPeriodicPass(at: LoopExecutor.milliseconds()) }
 
+  /// Whether a pass is due, or another host may have changed a directory.
+  func wantsToLookAround(at now: Int64) throws(SpoolError) -> Bool {
+    if scheduler.isPassDue(at: now) { return true }
+    return scheduler.looksForChanges(at: now) ? try lookout.seesChanges(at: now) : false
+  }
+
   /// The spool's directories are gone.
   func abandonPasses() { lookout.abandon(&scheduler) }
 

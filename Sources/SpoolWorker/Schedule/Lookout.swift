@@ -9,6 +9,7 @@ struct Lookout {
   private let spool: Spool
   /// When `urgent/` was last looked at, in milliseconds, and its time of modification then.
   private var urgent: (lookedAt: Int64, modified: Int64?) = (0, nil)
+  private var changes = DirectoryChanges()
   /// When the clock of the file system is to be read again, in milliseconds.
   private var nextClock: Int64 = 0
 
@@ -74,6 +75,15 @@ struct Lookout {
     urgent = (now, modified)
   }
 
+  /// Whether a directory that jobs appear in may have changed since the last call.
+  mutating func seesChanges(at now: Int64) throws(SpoolError) -> Bool {
+    var isChanged = false
+    for directory in DirectoryChanges.directories {
+      if changes.note(try spool.stamp(of: directory), of: directory, at: now) { isChanged = true }
+    }
+    return isChanged
+  }
+
   /// In milliseconds.
   private static let urgentInterval: Int64 = 250
 
@@ -112,6 +122,7 @@ struct Lookout {
   mutating func abandon(_ scheduler: inout Scheduler) {
     scheduler.abandonPasses()
     reader.abandon()
+    changes = DirectoryChanges()
   }
 
   /// The candidates among the next `count` names.

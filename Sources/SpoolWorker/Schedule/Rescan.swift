@@ -2,46 +2,56 @@ internal import Spool
 
 /// When the whole spool is read again, whatever inotify reports.
 ///
-/// Where inotify cannot see what other hosts do, the passes follow each other closely while there is work, and back off
-/// while there is none.
+/// Where inotify cannot see what other hosts do, the worker looks between these passes whether a directory has changed
+/// (``DirectoryChanges``), and reads the spool if one has.
+///
+/// Times are milliseconds of the loop's clock.
 struct Rescan {
-  /// Milliseconds between two passes while there is work.
-  private let shortest: Int64
-  /// The same after a while without work.
-  private let longest: Int64
-  private var interval: Int64
-  /// A job, or this worker, has started since the last pass was requested.
-  private var hasWorked = true
+  /// Between two passes if nothing is known to have changed.
+  private let interval: Int64
+  private let isBlind: Bool
+  private var nextPass: Int64 = 0
+  private var nextLook: Int64
 
-  /// Milliseconds between two passes where inotify sees all.
+  /// Between two passes where inotify sees all.
   static let standardInterval: Int64 = 60_000
-  static let standard = Rescan(isBlind: false, longest: nil)
+  /// Between two looks. A job that another host drops has to start within 2 s.
+  static let lookInterval: Int64 = 1500
+  static let standard = Rescan(isBlind: false, interval: nil)
 
   /// - Parameters:
   ///   - isBlind: whether inotify does not report all changes.
-  ///   - longest: in milliseconds; nil for the standard.
-  init(isBlind: Bool, longest: Int64?) {
-    self.longest = longest ?? (isBlind ? 10_000 : Self.standardInterval)
-    shortest = isBlind ? min(2000, self.longest) : self.longest
-    interval = shortest
+  ///   - interval: nil for the standard.
+  init(isBlind: Bool, interval: Int64?) {
+    self.isBlind = isBlind
+    self.interval = interval ?? (isBlind ? 10_000 : Self.standardInterval)
+    nextLook = isBlind ? 0 : .max
   }
 
-  mutating func noteStart() { hasWorked = true }
+  func isPassDue(at now: Int64) -> Bool { now >= nextPass }
+  func isLookDue(at now: Int64) -> Bool { now >= nextLook }
+
+  /// Until the next pass or look.
+  func untilNext(at now: Int64) -> Int64 { max(0, min(nextPass, nextLook) - now) }
 
   /// A pass is requested now.
-  /// - Parameters:
-  ///   - isIdle: whether no job runs.
-  ///   - took: how many milliseconds the reading of the last one took. Passes take at most a tenth of the time, unless
-  ///     they are far apart anyway.
-  /// - Returns: milliseconds until the next one.
-  mutating func next(isIdle: Bool, took: Int64) -> Int64 {
-    interval = isIdle && !hasWorked ? min(longest, interval * 2) : shortest
-    hasWorked = false
-    return shortest == longest ? longest : max(interval, min(10 * took, Self.standardInterval))
+  /// - Parameter took: how long the reading of the last one took. Where passes may follow closely, they take at most a
+  ///   tenth of the time.
+  mutating func passes(at now: Int64, took: Int64) {
+    guard isBlind else {
+      nextPass = now + interval
+      return
+    }
+    let pause = min(10 * took, Self.standardInterval)
+    nextPass = now + max(interval, pause)
+    nextLook = now + max(Self.lookInterval, pause)
   }
+
+  /// The directories are looked at now.
+  mutating func looks(at now: Int64) { nextLook = now + Self.lookInterval }
 }
 
 extension WorkerOptions {
   /// For a spool on such a file system.
-  func rescan(on kind: FileSystemKind) -> Rescan { Rescan(isBlind: !kind.isLocal, longest: rescan) }
+  func rescan(on kind: FileSystemKind) -> Rescan { Rescan(isBlind: !kind.isLocal, interval: rescan) }
 }

@@ -41,7 +41,6 @@ struct Scheduler {
   /// When the last pass began, and how long its reading has kept the loop busy.
   private var passBegan: Int64 = 0
   private var passTook: Int64 = 0
-  private var nextPass: Int64 = 0
   private var rescan: Rescan
   private var nextSearch: Int64 = 0
   /// How many names may still be read in this turn, because transfers wait meanwhile.
@@ -68,14 +67,25 @@ struct Scheduler {
   /// Requests a pass over everything, and says when the next one is due.
   mutating func requestPeriodicPass(at now: Int64) {
     requestPass()
-    nextPass = now + rescan.next(isIdle: slots.areIdle, took: passTook)
+    rescan.passes(at: now, took: passTook)
   }
 
   /// Whether the next pass is due. While many jobs do not fit on the disk the pass is slow, and would never end if it
   /// were restarted each time.
-  func isPassDue(at now: Int64) -> Bool { now >= nextPass && !isLookingForSpace(at: now) }
+  func isPassDue(at now: Int64) -> Bool { rescan.isPassDue(at: now) && !isLookingForSpace(at: now) }
 
-  func untilPass(at now: Int64) -> Int64 { max(0, nextPass - now) }
+  /// Whether to look now if another host has changed a directory: if a job that it dropped could start, and no pass is
+  /// about to find it.
+  mutating func looksForChanges(at now: Int64) -> Bool {
+    guard rescan.isLookDue(at: now), passes.areSettled, !isLookingForSpace(at: now),
+      slots.areFree || slots.areIdle || slots.hasLow
+    else { return false }
+    rescan.looks(at: now)
+    return true
+  }
+
+  /// Milliseconds until the next pass, or the next look for changes.
+  func untilPass(at now: Int64) -> Int64 { rescan.untilNext(at: now) }
 
   /// Whether another pass is wanted, because nothing is left of the last one.
   /// - Parameter isStale: whether the last pass counts as too old.
@@ -249,7 +259,6 @@ struct Scheduler {
   // MARK: what runs
 
   mutating func started(_ id: UInt64, _ choice: Choice) {
-    rescan.noteStart()
     let isAlone = Suspicion.wantsToBeAlone(choice.peek.deaths)
     slots.start(id, host: choice.host, isAlone: isAlone, choice.peek.priority)
     backlog.started(choice.peek.priority)

@@ -51,7 +51,7 @@ package final class Worker {
       self.dispatcher.lookForSpace()
       let scheduler = self.dispatcher.scheduler
       let isStale = !scheduler.isFresh
-      if scheduler.isPassDue(at: now) || scheduler.wantsPass(at: now, isStale: isStale)
+      if try self.dispatcher.wantsToLookAround(at: now) || scheduler.wantsPass(at: now, isStale: isStale)
         || isStale && scheduler.proxyObstacle(at: now) != nil
       {
         self.readDefaults()

@@ -62,7 +62,7 @@ extension Worker {
   /// Handles changes, or requests a pass over everything.
   /// - Returns: whether it requested a pass over everything.
   private func look(_ watch: SpoolWatch, _ news: SpoolWatch.News, at now: Int64) throws(SpoolError) -> Bool {
-    let looksAtAll = news.needsScan || dispatcher.scheduler.isPassDue(at: now)
+    let looksAtAll = try dispatcher.wantsToLookAround(at: now) || news.needsScan
     if looksAtAll || news.areDefaultsNew { readDefaults() }
     // Also before a pass: one of high priority among many others would be found late.
     try dispatcher.take(news)

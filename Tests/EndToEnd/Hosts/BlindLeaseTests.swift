@@ -45,13 +45,13 @@ import Testing
     #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
   }
 
-  /// The other host's own program says that the job is complete, and this host reads the spool often enough.
+  /// The other host's own program says that the job is complete, and this host sees that a directory has changed.
   @Test(.enabled("needs bindfs") { try await Need.bindfs.isMet() })
   func aJobThatAnotherHostAdds() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
     let (one, other) = (try await BindMount(spool.root), try await BindMount(spool.root))
-    let worker = try startSpoolrun(["--rescan", "2s", one.path])
+    let worker = try startSpoolrun(["--rescan", "1h", one.path])
     defer { worker.send(signal: SIGKILL) }
     try spool.drop("first", "\(server.url("/first"))\n# complete\n")
     try await waitUntil("the worker runs") { spool.places(of: "first") == ["done/first"] }
@@ -65,6 +65,25 @@ import Testing
     }
     // A job that has to settle takes 10 s. The machine may be busy with other tests once or twice.
     #expect(times.min() ?? .zero < .seconds(8), "\(times)")
+    worker.send(signal: SIGTERM)
+    _ = try await worker.result()
+  }
+
+  /// A job whose next attempt is far ahead. To touch it changes no directory.
+  @Test(.enabled("needs bindfs") { try await Need.bindfs.isMet() })
+  func aJobThatAnotherHostRetries() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    let (one, other) = (try await BindMount(spool.root), try await BindMount(spool.root))
+    try writeFile(spool.path("partial/a"), Array("\(server.url("/a"))\n".utf8))
+    try setModificationTime(spool.path("partial/a"), secondsFromNow: 3600)
+    let worker = try startSpoolrun(["--rescan", "1h", one.path])
+    defer { worker.send(signal: SIGKILL) }
+    try spool.drop("first", "\(server.url("/first"))\n# complete\n")
+    try await waitUntil("the worker runs") { spool.places(of: "first") == ["done/first"] }
+    let result = try await spoolrun("retry", "--spool", other.path, "a")
+    #expect(result.status == .exited(0), "\(result)")
+    try await waitUntil("it is done") { spool.places(of: "a") == ["done/a"] }
     worker.send(signal: SIGTERM)
     _ = try await worker.result()
   }

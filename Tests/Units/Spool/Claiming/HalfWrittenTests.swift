@@ -127,7 +127,9 @@ import Testing
     let changed = Int64(try #require(fileStatus(fixture.files.path("new/a"))).st_ctim.tv_sec)
     let young = try fixture.spool.claim(
       FileName("a"), from: .new, now: Timestamp(seconds: changed + Spool.settlingTime - 1))
-    #expect(young.label == "unfinished")
+    guard case .unfinished(_, changed + Spool.settlingTime) = young else {
+      throw Unexpected(description: "not looked at again when it has rested: \(young)")
+    }
     #expect(fixture.files.places(of: "a") == ["new/a"])
     #expect(try fixture.text("new/a") == cut)
 
