@@ -15,10 +15,10 @@ extension Spool {
   /// - Throws: ``SpoolError``, EACCES for a user who may only drop.
   package func place(of name: JobName) throws(SpoolError) -> JobPlace? {
     // The most likely places first, which need no directory to be read. A job that moves meanwhile is found by one
-    // of the two looks behind.
+    // of the two looks behind; one that has moved several times may have ended during the last of them.
     for directories in [
       [.done, .new, .urgent, .partial, .failed, .hold, .standing], Self.jobDirectories + [.standing],
-      [.standing] + Self.jobDirectories.reversed(),
+      [.standing] + Self.jobDirectories.reversed(), [.partial, .failed, .done],
     ] {
       if let place = try places(of: name.fileName, in: directories).first { return place }
     }
