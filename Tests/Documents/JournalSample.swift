@@ -29,7 +29,8 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
       .urgent(now),
       .relinked(now, url: "https://a", isSame: true),
       .started(
-        now, attempt: 1, worker: WorkerID(host: "alpha", process: 1, tag: 2), boot: "b", mirror: 1, url: "https://a"),
+        now, attempt: 1, worker: WorkerID(host: "alpha", process: 1, tag: 2), boot: "b", mirror: 1, url: "https://a",
+        afterFreeze: true),
       .response(version, at: 0, part: 1),
       .checkpoint(mark),
       .cleared(now),

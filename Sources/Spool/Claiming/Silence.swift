@@ -33,6 +33,24 @@ extension Claim {
   }
 }
 
+extension Spool {
+  /// Whether the owner of a claim has given no sign of life for a lease and still has its lock, so it was stopped and
+  /// has not died. Where locks are not seen by other hosts, this is not known of their workers.
+  /// - Throws: ``SpoolError``.
+  package func isOwnerFrozen(of claim: FileName) throws(SpoolError) -> Bool {
+    let path = Path(.cur, claim)
+    do throws(SpoolError) {
+      guard let status = try status(.cur, claim), status.isRegular, isFrozen(path, status, now: now()) else {
+        return false
+      }
+      var file = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      return try !file.lock()
+    } catch  where error.isGone || error.errno == .permissionDenied || error.isNoRegularFile {
+      return false
+    }
+  }
+}
+
 /// CLOCK_BOOTTIME (clock_gettime(2)).
 func secondsSinceBoot() -> Int64 {
   var clock = timespec()

@@ -79,9 +79,11 @@ extension Journal {
 
     /// How many workers died one after another in an attempt of this job, which may be the cause. A machine that lost
     /// its power counts as well.
-    /// - Parameter worker: the one that asks, and so has not died.
-    package func deaths(askedBy worker: WorkerID) -> Int {
-      lastStart?.worker == worker.text ? max(0, openStarts - 1) : openStarts
+    /// - Parameters:
+    ///   - worker: the one that asks, and so has not died.
+    ///   - isLastFrozen: nor has the last one.
+    package func deaths(askedBy worker: WorkerID, isLastFrozen: Bool = false) -> Int {
+      isLastFrozen || lastStart?.worker == worker.text ? max(0, openStarts - 1) : openStarts
     }
 
     fileprivate mutating func apply(_ entry: JournalEntry) {
@@ -91,7 +93,10 @@ extension Journal {
       case .started:
         let (worker, boot) = (entry.fields["worker"] ?? "", entry.fields["boot"] ?? "")
         // A worker writes this line for each mirror, and when it begins again by itself.
-        if openStarts == 0 || lastStart?.worker != worker { openStarts += 1 }
+        if openStarts == 0 || lastStart?.worker != worker {
+          // One that was frozen has not died.
+          if entry.fields["former"] != "frozen" || openStarts == 0 { openStarts += 1 }
+        }
         lastStart = Start(host: String(worker.prefix { $0 != "." }), worker: worker, boot: boot)
         firstStarted = firstStarted ?? entry.time
         (lastStarted, isOpen) = (entry.time, true)

@@ -3,7 +3,9 @@ package enum JournalLine: Sendable {
   case requeued(Timestamp)
   case urgent(Timestamp)
   case relinked(Timestamp, url: String, isSame: Bool)
-  case started(Timestamp, attempt: Int, worker: WorkerID, boot: String, mirror: Int, url: String)
+  /// `afterFreeze`: it has taken the job from a worker that was frozen (``Claim/FormerOwner/mayWake``).
+  case started(
+    Timestamp, attempt: Int, worker: WorkerID, boot: String, mirror: Int, url: String, afterFreeze: Bool = false)
   case response(RemoteVersion, at: UInt64, part: UInt64)
   case checkpoint(Mark)
   case cleared(Timestamp)
@@ -44,9 +46,9 @@ package enum JournalLine: Sendable {
     case .requeued(let time), .urgent(let time), .cleared(let time): Fields("\(time)")
     case .relinked(let time, let url, let isSame):
       Fields("\(time)").with("url", url).with("same", isSame ? "yes" : nil)
-    case .started(let time, let attempt, let worker, let boot, let mirror, let url):
+    case .started(let time, let attempt, let worker, let boot, let mirror, let url, let afterFreeze):
       Fields("\(time)").with("attempt", attempt).with("worker", worker.text).with("boot", boot)
-        .with("mirror", mirror).with("url", url)
+        .with("mirror", mirror).with("url", url).with("former", afterFreeze ? "frozen" : nil)
     case .response(let version, let offset, let part):
       Fields().with("mirror", version.mirror).with("at", offset).with("part", part)
         .with("size", version.size).with("etag", version.etag).with("modified", version.modified)

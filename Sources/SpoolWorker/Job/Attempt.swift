@@ -38,7 +38,10 @@ final class Attempt {
     self.note = note
     trust = claim.isTakenOver ? .doubtful : .sound
     probation = Probation(
-      deaths: claim.origin.takesDrops ? 0 : claim.text.journal.attempts.deaths(askedBy: claim.spool.owner),
+      deaths: claim.origin.takesDrops
+        ? 0
+        : claim.text.journal.attempts.deaths(
+          askedBy: claim.spool.owner, isLastFrozen: claim.formerOwner == .mayWake),
       period: environment.options.probation)
   }
 

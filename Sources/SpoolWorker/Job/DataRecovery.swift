@@ -28,14 +28,14 @@ struct DataRecovery {
 
   func run() async throws -> Result {
     let journal = claim.text.journal
-    var part = try await open()
+    var (part, isHeld) = try await open()
     let unrecorded = journal.traffic.unrecordedFrom.map { part.length > $0 ? part.length - $0 : 0 } ?? 0
     let sharesLocks =
       journal.attempts.lastStart.map { WorkerName($0.worker.utf8).map(spool.sharesLocks) ?? false } ?? true
     var recovery = Recovery.decide(
       length: part.length, inode: part.inode, isNew: part.isNew, journal: journal, host: spool.owner.host,
-      boot: spool.boot, isTakenOver: claim.isTakenOver, sharesLocks: claim.formerOwner == .ended && sharesLocks,
-      digests: digests)
+      boot: spool.boot, isTakenOver: claim.isTakenOver || isHeld,
+      sharesLocks: claim.formerOwner == .ended && !isHeld && sharesLocks, digests: digests)
     // A person has declared the type since.
     if !plan.request.allows(type: journal.data.version?.type) { (recovery.length, recovery.from) = (0, .zero(digests)) }
     // Before `started:` names this boot and host, after which the length counts as trusted.
@@ -58,17 +58,20 @@ struct DataRecovery {
   }
 
   /// Opens the job's data file, or creates it. If another job has the name, this job gets another one.
-  private func open() async throws -> PartFile {
-    if let part = try openOnce() { return part }
+  /// - Returns: also whether the data is still locked, although the claim was not.
+  private func open() async throws -> (PartFile, isHeld: Bool) {
+    if let part = try openOnce() { return (part, false) }
     // A killed process closes its files one by one, so the claim's lock may be free before the data's.
     for _ in 0..<Self.lockTries {
       guard try isOwnData() else { break }
       await runBlocking { _ = usleep(50_000) }
-      if let part = try openOnce() { return part }
+      if let part = try openOnce() { return (part, false) }
     }
+    // Whoever still has it is frozen, and has lost the job to a worker that this one follows.
+    if try isOwnData(), let part = try openOnce(isOwnersFrozen: true) { return (part, true) }
     for _ in 0..<100 {
       try claim.renumber()
-      if let part = try openOnce() { return part }
+      if let part = try openOnce() { return (part, false) }
     }
     throw Failure(.io, "no free name for the data beside \(claim.job.display)")
   }
@@ -78,11 +81,11 @@ struct DataRecovery {
     try spool.status(.partial, claim.job.part).map { $0.inode == claim.text.journal.data.part } ?? false
   }
 
-  private func openOnce() throws -> PartFile? {
+  private func openOnce(isOwnersFrozen: Bool = false) throws -> PartFile? {
     let root = try environment.outputs(of: plan).opened()
     // After a power cut the journal may lack the line about the temporary name, although the name itself is durable.
     return try PartFile.open(
-      claim.job, in: spool, digests: digests, isOwnersFrozen: claim.formerOwner == .mayWake
+      claim.job, in: spool, digests: digests, isOwnersFrozen: isOwnersFrozen || claim.formerOwner == .mayWake
     ) { (inode) throws(SpoolError) in
       try root.removeTemporaries(beside: plan.output, of: [inode])
     }

@@ -106,7 +106,8 @@ final class Download: RunningTransfer {
     let (url, spool) = (mirror.parts.redacted, data.claim.spool)
     try data.claim.append(
       .started(
-        .now(), attempt: account.number, worker: spool.owner, boot: spool.boot, mirror: mirror.number, url: url))
+        .now(), attempt: account.number, worker: spool.owner, boot: spool.boot, mirror: mirror.number, url: url,
+        afterFreeze: data.claim.formerOwner == .mayWake))
     data.noteStarted()
     started()
     log("started", Fields().with("attempt", account.number).with("at", data.part.length).with("url", url))

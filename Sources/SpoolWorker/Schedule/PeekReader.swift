@@ -20,14 +20,20 @@ struct PeekReader {
     guard let host = Self.host(of: text.request, url) else { return Peek(host: nil) }
     // A job that was dropped starts over, whatever its journal says.
     let isOrder = text.request.isStandingOrder
-    let deaths =
-      candidate.origin.takesDrops || hasWaited(candidate) ? 0 : text.journal.attempts.deaths(askedBy: spool.owner)
     return Peek(
-      host: host, deaths: deaths, needed: isOrder ? nil : try needed(candidate, text),
+      host: host, deaths: try deaths(candidate, text), needed: isOrder ? nil : try needed(candidate, text),
       proxy: url.flatMap { environment.proxies.name(for: $0) },
       output: isOrder ? nil : JobPlan.rootAndOutput(of: text.request, url),
       priority: isOrder ? .normal : priority(candidate, text),
       isAged: !isOrder && spool.now().seconds - candidate.modified >= Self.day)
+  }
+
+  private func deaths(_ candidate: Candidate, _ text: JobText) throws(SpoolError) -> Int {
+    if candidate.origin.takesDrops || hasWaited(candidate) { return 0 }
+    let attempts = text.journal.attempts
+    let deaths = attempts.deaths(askedBy: spool.owner)
+    guard deaths > 0, candidate.origin == .cur, try spool.isOwnerFrozen(of: candidate.name) else { return deaths }
+    return attempts.deaths(askedBy: spool.owner, isLastFrozen: true)
   }
 
   /// Jobs whose URL only the hook `resolve` knows count as of one server.

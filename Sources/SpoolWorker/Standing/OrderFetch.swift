@@ -27,7 +27,8 @@ extension Attempt {
     let spool = claim.spool
     try claim.append(
       .started(
-        .now(), attempt: account.number, worker: spool.owner, boot: spool.boot, mirror: 1, url: url.redacted))
+        .now(), attempt: account.number, worker: spool.owner, boot: spool.boot, mirror: 1, url: url.redacted,
+        afterFreeze: claim.formerOwner == .mayWake))
     probation.begin(at: LoopExecutor.milliseconds())
     let fields = Fields().with("attempt", account.number).with("at", 0).with("url", url.redacted)
     log(Event("started", .info, job: name, fields))

@@ -40,8 +40,29 @@ import Testing
     #expect(try spool.lines("done/a").filter { $0.key == "started" }.count == 2)
     #expect(try spool.lines("done/a").filter { $0.key == "done" }.count == 1)
     for state in ["cur", "partial", "tmp", "failed"] { #expect(spool.names(state) == [], "\(state)") }
+    #expect(try spool.lines("done/a").filter { $0["former"] == "frozen" }.count == 1)
     other.send(signal: SIGTERM)
-    #expect(try await other.result().status == .exited(0))
+    let result = try await other.result()
+    #expect(result.status == .exited(0))
+    #expect(!result.errors.contains(" suspected "), "it has not died: \(result)")
+  }
+
+  /// Its successor has ended before it had the data copied, and so the claim is free, but not the data.
+  @Test func itsSuccessorsSuccessorHasNewDataAsWell() async throws {
+    let (spool, server, worker, gate) = try await startHalfway()
+    worker.send(signal: SIGKILL)
+    _ = try await worker.result()
+    gate.open()
+    let data = open(spool.path("partial/a.part"), O_RDWR | O_CLOEXEC)
+    try #require(data >= 0)
+    defer { close(data) }
+    try #require(flock(data, LOCK_EX | LOCK_NB) == 0)
+    let result = try await spoolrun("--once", "-v", spool.root)
+    #expect(result.status == .exited(0) && spool.places(of: "a") == ["done/a"], "\(result)")
+    // What it writes when it wakes up goes nowhere.
+    try #require(pwrite(data, "XXXX", 4, 0) == 4)
+    #expect(try spool.payload("a") == halfwayBody && server.requests.count == 2)
+    #expect(spool.names("partial") == [] && spool.names("tmp") == [])
   }
 
   /// It has verified the data, and wakes up when its successor has published: it would replace that payload.

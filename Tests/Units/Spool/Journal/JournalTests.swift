@@ -78,6 +78,7 @@ import Testing
     #expect(deaths(start(1), start(1), "checkpoint: 40 crc32=00000028", start(1)) == 1)
     #expect(deaths(start(1), start(2), start(2), start(3)) == 3)
     #expect(deaths(start(1), start(2), start(9), start(9)) == 2, "who asks has not died")
+    #expect(deaths(start(1), start(2), start(3) + " former=frozen") == 2, "who was frozen has not, either")
     #expect(deaths(start(1), start(2), "cleared: \(noon)") == 1)
     #expect(deaths(start(1), start(2), "cleared: \(noon)", start(3)) == 2)
     for end in [
