@@ -1,5 +1,7 @@
 /// What two mounts of one spool show each other. Found out by ``Spool/tryPeer(_:)``.
 package struct PeerTraits: Sendable, Equatable {
+  /// Whether the directories of the two have different times, so they are two spools.
+  package var areTwoSpools = false
   /// Milliseconds until a file that was made on one is seen on the other; nil if it was not seen in time.
   package var appearsAfter: Int64?
   /// The same for the removal of a file that the other has seen.
@@ -25,6 +27,7 @@ package struct PeerTraits: Sendable, Equatable {
 
   /// Why the two cannot share a spool; empty if they can.
   package var obstacles: [String] {
+    if areTwoSpools { return ["these are two spools: name the same one as each host has it mounted"] }
     if appearsAfter == nil {
       return [
         "what is made on one was not seen on the other within \(Self.patience / 1000) s: mount the same directory, or"

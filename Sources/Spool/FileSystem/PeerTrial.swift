@@ -16,6 +16,8 @@ struct PeerTrial {
     let path = name()
     let file = try here.system.create(here.root, path, O_RDWR | O_EXCL | O_NOFOLLOW)
     defer { try? here.system.unlink(here.root, path) }
+    if try !isSeen(path, by: there) { traits.areTwoSpools = try !haveCommonTimes() }
+    if traits.areTwoSpools { return traits }
     traits.appearsAfter = try wait { () throws(SpoolError) in try isSeen(path, by: there) }
     guard traits.appearsAfter != nil else { return traits }
     let made = Timestamp(seconds: try file.status().modified)
@@ -30,6 +32,19 @@ struct PeerTrial {
   }
 
   private func name() -> Path { here.temporary(FileName("peer")) }
+
+  /// Whether a directory was last changed at the same time on both. The directories of one spool are: at least those
+  /// that are rarely changed, such as `hold`.
+  private func haveCommonTimes() throws(SpoolError) -> Bool {
+    for directory in Directory.allCases {
+      if let ours = try here.stamp(of: directory), let theirs = try there.stamp(of: directory),
+        ours.isOfSameTime(as: theirs)
+      {
+        return true
+      }
+    }
+    return false
+  }
 
   private func isSeen(_ path: Path, by spool: Spool) throws(SpoolError) -> Bool {
     do throws(SpoolError) {

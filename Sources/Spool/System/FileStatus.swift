@@ -33,6 +33,12 @@ package struct FileStatus: Sendable {
     package let size: Int
     let modified: [Int]
     let changed: [Int]
+
+    /// Whether both were modified at the same time, as far as both file systems show it: SFTP has only seconds.
+    func isOfSameTime(as other: Stamp) -> Bool {
+      modified[0] == other.modified[0]
+        && (modified[1] == other.modified[1] || modified[1] == 0 || other.modified[1] == 0)
+    }
   }
 
   init(_ status: stat) {

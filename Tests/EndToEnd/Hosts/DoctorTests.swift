@@ -38,6 +38,18 @@ import Testing
     try await waitUntil("nothing is left in tmp/") { hiddenNames(spool) == [] }
   }
 
+  /// It does not wait for a file that will never be seen.
+  @Test func twoSpools() async throws {
+    let (one, other) = (try TemporarySpool(), try TemporarySpool())
+    for directory in TestSupport.names(in: other.root) {
+      try setModificationTime(other.path(directory), secondsFromNow: -100)
+    }
+    let result = try await spoolrun("doctor", one.root, "--peer", other.root)
+    #expect(result.status == .exited(78) && result.output.contains("two spools"), "\(result)")
+    #expect(!result.output.contains("a new file"), "nothing was tried: \(result)")
+    #expect(hiddenNames(one) == [] && hiddenNames(other) == [])
+  }
+
   @Test func noSpool() async throws {
     let directory = try TemporaryDirectory()
     #expect(try await spoolrun("doctor", directory.path).exitStatus == 66)
