@@ -65,10 +65,12 @@ extension Spool {
     if !isForced, !Self.isDue(status.modified, in: origin, at: now.seconds) { return .notDue(status.modified) }
     if try isInHand(job, from: origin) { return .unavailable }
     do throws(SpoolError) {
-      if origin.isDroppedInto, let unfinished = try unfinished(source, status, origin, now: now) {
-        return .unfinished(unfinished, until: Self.endOfRest(of: status, at: now))
+      let dropping = origin.isDroppedInto ? try dropping(source, status, origin, now: now) : .ended
+      switch dropping {
+      case .unfinished(let why): return .unfinished(why, until: Self.endOfRest(of: status, at: now))
+      case .mayGoOn: return try claim(job, source, origin, now: now, mayBeWritten: true)
+      case .ended: return try claim(job, source, origin, now: now)
       }
-      return try claim(job, source, origin, now: now)
     } catch  where error.isGone {
       // Another worker has moved it, or on another host has replaced and so removed the file that is open here.
       return .unavailable
@@ -114,11 +116,14 @@ extension Spool {
     }
   }
 
-  /// - Parameter isNamed: `source` is the claim's name already.
-  private func claim(_ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, isNamed: Bool = false)
-    throws(SpoolError) -> ClaimOutcome
-  {
-    guard var candidate = try lock(job, source, origin, now: now, isNamed: isNamed) else {
+  /// - Parameters:
+  ///   - mayBeWritten: somebody who is not seen may still write to it.
+  ///   - isNamed: `source` is the claim's name already.
+  private func claim(
+    _ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, mayBeWritten: Bool = false,
+    isNamed: Bool = false
+  ) throws(SpoolError) -> ClaimOutcome {
+    guard var candidate = try lock(job, source, origin, now: now, mayBeWritten: mayBeWritten, isNamed: isNamed) else {
       return origin == .cur && !isNamed ? try lockedOutcome(source, now: now) : .unavailable
     }
     let judgement = try judge(candidate.file, candidate.status, origin, now: now)
@@ -147,9 +152,9 @@ extension Spool {
   /// Opens and locks the file at `source`, and completes a move of it that was interrupted. The lock of a frozen worker
   /// does not count.
   /// - Returns: nil where another worker has it, or where it has moved.
-  private func lock(_ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, isNamed: Bool)
-    throws(SpoolError) -> Candidate?
-  {
+  private func lock(
+    _ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, mayBeWritten: Bool, isNamed: Bool
+  ) throws(SpoolError) -> Candidate? {
     let flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
     var file: OwnedFile
     var isWritable = true
@@ -169,7 +174,7 @@ extension Spool {
     }
     return Candidate(
       job: job, file: file, status: status, found: status, isWritable: isWritable, origin: origin, source: source,
-      isNamed: isNamed, mayBeWritten: origin.isDroppedInto && !kind.leaseShowsAllWriters,
+      isNamed: isNamed, mayBeWritten: mayBeWritten,
       formerOwner: isFree ? .ended : .mayWake)
   }
 
@@ -212,7 +217,10 @@ extension Spool {
     // The name may have passed to another file between open and rename: that one is neither locked nor read.
     guard let moved = try status(.cur, ClaimName.fileName(candidate.job, owner)), moved.isSameFile(as: candidate.status)
     else {
-      let outcome = try claim(candidate.job, target, candidate.origin, now: now, isNamed: true)
+      // It has not been examined as a dropped file is.
+      let outcome = try claim(
+        candidate.job, target, candidate.origin, now: now,
+        mayBeWritten: candidate.origin.isDroppedInto && kind.leases != .both, isNamed: true)
       // Its owner has just replaced it and still has it. It gets its name back, because the owner would otherwise
       // consider it moved.
       if case .unavailable = outcome { try giveBack(target, source) }

@@ -1,13 +1,31 @@
+internal import Glibc
+internal import SystemPackage
+
 /// The line by which a dropper says that it has written all of a job.
 ///
-/// Where nobody can see who still writes a file (``FileSystemKind/leaseShowsAllWriters``), a job that ends in it need
-/// not settle. To readers it is a comment.
+/// Where nobody can see for sure who still writes a file (``FileSystemKind/leases``), a job that ends in it need not
+/// settle. To readers it is a comment.
 extension Spool {
   private static let completeLine = Array("# complete\n".utf8)
 
   /// A job's text as this program drops it: with the line where that makes a difference.
   func finished(_ text: [UInt8]) -> [UInt8] {
-    kind.leaseShowsAllWriters || text.last != 0x0A ? text : text + Self.completeLine
+    if kind.leases == .both || text.last != 0x0A || text.hasSuffix([0x0A] + Self.completeLine) { return text }
+    return text + Self.completeLine
+  }
+
+  /// Has a job that a person is about to put back say that it is complete, where that makes a difference, so that it
+  /// need not settle. A file that this user may not rewrite, or that is no job's, is left as it is.
+  /// - Throws: ``SpoolError``, ENOENT when it has moved.
+  func sayComplete(_ place: JobPlace) throws(SpoolError) {
+    guard kind.leases != .both, let status = try status(place.directory, place.name), status.isRegular,
+      status.links == 1, status.size <= Self.maximumJobFile
+    else { return }
+    do throws(SpoolError) {
+      if try saysComplete(system.open(root, place.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)) { return }
+      try replaceText(of: place, modified: status.modified) { finished($0) }
+    } catch  where [.permissionDenied, .notPermitted].contains(error.errno) || error.isLackOfSpace {
+    }
   }
 
   /// Whether the file ends in the line.
@@ -21,4 +39,8 @@ extension Spool {
     }
     return count == line.count && tail == line
   }
+}
+
+extension [UInt8] {
+  fileprivate func hasSuffix(_ other: [UInt8]) -> Bool { suffix(other.count).elementsEqual(other) }
 }

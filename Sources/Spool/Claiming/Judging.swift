@@ -47,7 +47,7 @@ extension Spool {
   }
 
   /// Whether this worker has a job of this name, which keeps the name until it has ended. Asked before the file is open
-  /// for writing, see ``unfinished(_:_:_:now:)``.
+  /// for writing, see ``dropping(_:_:_:now:)``.
   func isInHand(_ job: JobName, from origin: Directory) throws(SpoolError) -> Bool {
     if origin == .cur { return false }
     // If it cannot be read, the claim itself reports why.
@@ -72,9 +72,9 @@ extension Spool {
   ///
   /// All that would make a worker look again is found out here, by a descriptor for reading: to close one for writing
   /// is an event for a worker that watches, and it would look again without end.
-  /// - Returns: nil for a file that its dropper has finished, and for one that the claim itself has to report.
-  func unfinished(_ path: Path, _ status: FileStatus, _ origin: Directory, now: Timestamp) throws(SpoolError)
-    -> Unfinished?
+  /// - Returns: ``Dropping/ended`` also for a file that the claim itself has to report.
+  func dropping(_ path: Path, _ status: FileStatus, _ origin: Directory, now: Timestamp) throws(SpoolError)
+    -> Dropping
   {
     let isYoung = Self.isYoung(status, at: now)
     var file: OwnedFile
@@ -84,29 +84,29 @@ extension Spool {
       where error.errno == .permissionDenied || error.errno == .noSuchFileOrDirectory || error.isNoRegularFile
     {
       // The claim itself reports what is wrong with it.
-      return nil
+      return .ended
     } catch  where error.errno == .wouldBlock {
       // Its writer has a write lease on it (open(2), O_NONBLOCK).
-      return .inUse
+      return .unfinished(.inUse)
     }
-    do throws(SpoolError) {
-      try file.probeLease()
-      // It says nothing of another host's writers.
-      if isYoung, !kind.leaseShowsAllWriters, try !saysComplete(file) { return .unsettled }
-    } catch  where error.errno == .resourceTemporarilyUnavailable {
-      return .inUse
-    } catch {
-      // This user may not query leases on the file, so its age decides.
-      if isYoung { return .young }
+    var mayGoOn = false
+    switch file.askLease() {
+    case .refused where kind.leases != .granted: return .unfinished(.inUse)
+    case .granted where kind.leaseShowsAllWriters: break
+    // This user may not ask for leases on the file, so its age decides.
+    case .unknown where kind.isLocal: if isYoung { return .unfinished(.young) }
+    case .granted, .refused, .unknown:
+      mayGoOn = try !saysComplete(file)
+      if mayGoOn, isYoung { return .unfinished(.unsettled) }
     }
     // Another file may have taken the name. The claim itself reports what is wrong with it.
     let opened = try file.status()
-    guard opened.isRegular else { return nil }
+    guard opened.isRegular else { return .ended }
     // The last byte settles nearly all cases.
     if isYoung, try !endsInNewline(file, opened), try judge(file, opened, origin, now: now).text == nil {
-      return opened.size == 0 ? .empty : .lacksNewline
+      return .unfinished(opened.size == 0 ? .empty : .lacksNewline)
     }
-    return try file.lock() ? nil : .inUse
+    return try file.lock() ? mayGoOn ? .mayGoOn : .ended : .unfinished(.inUse)
   }
 
   private func endsInNewline(_ file: borrowing OwnedFile, _ status: FileStatus) throws(SpoolError) -> Bool {

@@ -87,6 +87,10 @@ extension FileSystemTraits {
       found.append(
         "nobody can see whether a program still writes a file: a dropped job starts when it has not changed for"
           + " \(settling) s")
+    } else if kind.leases == .granted {
+      found.append(
+        "the server may leave open whether a program still writes a file: then a dropped job starts when it has not"
+          + " changed for \(Spool.settlingTime) s")
     }
     if !kind.isLocal {
       found.append("changes by others are not reported: the spool is read again every few seconds (--rescan)")

@@ -128,12 +128,13 @@ extension Spool {
     case (.release, _):
       // The worker that ran it may still write its last line: without the wait, the next claim would find it locked.
       try waitUntilUnlocked(place)
+      try sayComplete(place)
       return try move(place, to: home(of: place), name)
-    case (.retry, _): return try move(place, to: home(of: place), name)
+    case (.retry, _):
+      try sayComplete(place)
+      return try move(place, to: home(of: place), name)
     case (.cancel, _): return try remove(place, name)
-    case (.high, _):
-      try provideUrgent()
-      return try move(place, to: .urgent, name)
+    case (.high, _): return try makeUrgent(place, name)
     case (.normal, _): return try setPriority(.normal, of: place, name)
     case (.low, _): return try setPriority(.low, of: place, name)
     }
@@ -202,19 +203,8 @@ extension Spool {
       return
     }
     for _ in 0..<100 {
-      if try file.lock(), try !isOpenForWriting(file) { return }
+      if try file.lock(), kind.leases == .granted || file.askLease() != .refused { return }
       usleep(20_000)
-    }
-  }
-
-  /// Asks by a lease (fcntl(2), F_SETLEASE).
-  private func isOpenForWriting(_ file: borrowing OwnedFile) throws(SpoolError) -> Bool {
-    do throws(SpoolError) {
-      try file.probeLease()
-      return false
-    } catch {
-      // Other errors: this user may not ask, or the file system has no leases.
-      return error.errno == .resourceTemporarilyUnavailable
     }
   }
 

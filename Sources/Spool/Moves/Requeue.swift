@@ -11,8 +11,8 @@ extension Spool {
     let paused = try pause(place, as: job)
     if let request {
       try replaceText(of: paused) { finished(Array(request.utf8) + JobText.journalLines(of: $0)) }
-    } else if !kind.leaseShowsAllWriters {
-      try replaceText(of: paused) { finished($0) }
+    } else {
+      try sayComplete(paused)
     }
     try moveNoReplace(paused.path, Path(.new, job.fileName))
   }
@@ -24,7 +24,7 @@ extension Spool {
   /// - Throws: ``SpoolError``: ENOENT if it has moved since it was seen, EEXIST if another job has its name.
   func edit(_ place: JobPlace, as job: JobName, _ change: ([UInt8]) -> [UInt8]) throws(SpoolError) -> JobPlace {
     let paused = try pause(place, as: job)
-    try replaceText(of: paused, by: change)
+    try replaceText(of: paused) { finished(change($0)) }
     if place.directory == .hold { return paused }
     let target = JobPlace(
       directory: place.directory == .urgent ? .urgent : try home(of: paused), name: job.fileName, inode: paused.inode)
@@ -42,7 +42,9 @@ extension Spool {
 
   /// Replaces a held job's file by one with another text, durably.
   /// - Parameter modified: the time of modification that it gets, in seconds since the epoch; nil for now.
+  /// - Throws: ``SpoolError``, ENOENT when it has moved: the new file would be a second job.
   func replaceText(of place: JobPlace, modified: Int64? = nil, by text: ([UInt8]) -> [UInt8]) throws(SpoolError) {
+    let found = try system.status(root, place.path)
     let old = try contents(place.path, limit: Self.maximumJobFile) ?? []
     let temporary = temporary(place.name)
     var file = try system.create(root, temporary, O_WRONLY | O_EXCL | O_NOFOLLOW)
@@ -50,6 +52,9 @@ extension Spool {
       try file.write(text(old), at: 0)
       if let modified { try file.setTimes(to: modified) }
       try file.fsync()
+      guard try system.status(root, place.path).isSameFile(as: found) else {
+        throw SpoolError(call: .rename, path: place.display, errno: .noSuchFileOrDirectory)
+      }
       try system.rename(root, temporary, place.path)
       file.path = place.path
     } catch {

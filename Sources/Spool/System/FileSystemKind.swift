@@ -12,20 +12,32 @@ package struct FileSystemKind: Sendable, Equatable {
     case unknown
   }
 
+  /// Which answers of F_SETLEASE with F_RDLCK (fcntl(2)) are true, wherever the file may be written.
+  package enum LeaseAnswers: Sendable {
+    /// Both: it is granted if and only if nobody has the file open for writing.
+    case both
+    /// Only that it is granted. It may be refused although nobody writes.
+    case granted
+    /// Only that it is refused, because a process under this kernel writes. It is granted while another host writes.
+    case refused
+  }
+
   /// As mount(8) calls it.
   package let name: String
   /// Who can change its files.
   package let sharing: Sharing
-  /// Whether F_SETLEASE (fcntl(2)) fails while anybody has the file open for writing, and not only a process under this
-  /// kernel.
-  package let leaseShowsAllWriters: Bool
+  /// What a lease tells.
+  package let leases: LeaseAnswers
 
-  /// - Parameter leaseShowsAllWriters: nil if it follows from `sharing`.
-  package init(name: String, sharing: Sharing, leaseShowsAllWriters: Bool? = nil) {
+  /// - Parameter leases: nil if it follows from `sharing`.
+  package init(name: String, sharing: Sharing, leases: LeaseAnswers? = nil) {
     self.name = name
     self.sharing = sharing
-    self.leaseShowsAllWriters = leaseShowsAllWriters ?? (sharing == .local)
+    self.leases = leases ?? (sharing == .local ? .both : .refused)
   }
+
+  /// Whether a lease that is granted proves that nobody has the file open for writing.
+  package var leaseShowsAllWriters: Bool { leases != .refused }
 
   /// Whether all changes go through this kernel. Then inotify(7) reports them all, the number of a file's names is
   /// right, and this host's clock sets the times of files.
@@ -45,8 +57,10 @@ package struct FileSystemKind: Sendable, Equatable {
     0x2FC1_2FC1: local("zfs"), 0xCA45_1A4E: local("bcachefs"), 0x3153_464A: local("jfs"),
     0x5265_4973: local("reiserfs"), 0x3434: local("nilfs2"), 0x2405_1905: local("ubifs"), 0x4D44: local("vfat"),
     0x2011_BAB0: local("exfat"), 0x7366_746E: local("ntfs3"), 0x482B: local("hfsplus"), 0xF15F: local("ecryptfs"),
-    // The server gives a delegation only if no client has the file open for writing (RFC 8881, section 10.4).
-    0x6969: FileSystemKind(name: "nfs", sharing: .network, leaseShowsAllWriters: true),
+    // The server gives a delegation only if no client has the file open for writing (RFC 8881, section 10.4). It may
+    // refuse one at any time, and Linux's does for up to a minute after it had to recall one (nfs4state.c,
+    // block_delegations).
+    0x6969: FileSystemKind(name: "nfs", sharing: .network, leases: .granted),
     0x00C3_6400: network("ceph"), 0xFE53_4D42: network("smb3"), 0xFF53_4D42: network("cifs"),
     0x0BD0_0BD0: network("lustre"), 0x0102_1997: network("9p"), 0x5346_414F: network("afs"),
     0x7461_636F: network("ocfs2"), 0x0116_1970: network("gfs2"), 0x4750_4653: network("gpfs"),

@@ -2,6 +2,13 @@ internal import CLinux
 internal import Glibc
 internal import SystemPackage
 
+/// The answer to F_SETLEASE with F_RDLCK (fcntl(2)); ``FileSystemKind/leases`` says what it is worth.
+enum LeaseAnswer {
+  case granted, refused
+  /// This user may not ask, or the file system has no leases.
+  case unknown
+}
+
 /// An open file or directory, and the system calls for it. Each goes through the seam, ``System``.
 protocol OpenFile: ~Copyable {
   /// The descriptor; -1 where the file is closed, which every call answers with EBADF.
@@ -130,6 +137,16 @@ extension OpenFile where Self: ~Copyable {
   /// fcntl(2) F_SETLEASE: throws EAGAIN while a process has the file open for writing.
   func probeLease() throws(SpoolError) {
     try system.call(.lease, path.display) { _ in Int(spoolrun_probe_read_lease(number)) }
+  }
+
+  /// What the kernel says of processes that have the file open for writing.
+  func askLease() -> LeaseAnswer {
+    do throws(SpoolError) {
+      try probeLease()
+      return .granted
+    } catch {
+      return error.errno == .resourceTemporarilyUnavailable ? .refused : .unknown
+    }
   }
 
   /// Both times to now, by the file system's own clock.

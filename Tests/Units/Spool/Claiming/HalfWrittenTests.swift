@@ -56,6 +56,25 @@ import Testing
     #expect(try local.text("new/a") == "https://host/a\n")
   }
 
+  /// An NFS server may refuse a lease although nobody writes, for a minute.
+  @Test func whereARefusalIsNotBelievedItHasToSettle() throws {
+    let refusing = Probe { $0.kind == .lease ? .fail(.resourceTemporarilyUnavailable) : nil }
+    let fixture = try Fixture(hook: refusing, kind: FileSystemKind(type: 0x6969))
+    _ = try fixture.spool.drop("https://host/a\n", as: jobName("complete"))
+    #expect(try fixture.outcome("complete").label == "claimed")
+    try writeFile(fixture.files.path("new/a"), text)
+    let status = try #require(fileStatus(fixture.files.path("new/a")))
+    let settled = Timestamp(seconds: Int64(status.st_ctim.tv_sec) + Spool.settlingTime)
+    guard case .unfinished(.unsettled, settled.seconds) = try fixture.outcome("a") else {
+      throw Unexpected(description: "not unsettled")
+    }
+    let claim = try fixture.spool.claim(FileName("a"), from: .new, now: settled).claim()
+    #expect(claim.identity.inode != status.st_ino, "its writer may be late")
+    let local = try Fixture(hook: refusing)
+    try writeFile(local.files.path("new/a"), text)
+    #expect(try local.outcome("a", secondsLater: 100).label == "unfinished")
+  }
+
   @Test func whereALeaseIsNotBelievedAWriterIsStillSeen() throws {
     let fixture = try Fixture(kind: .fuse)
     try writeFile(fixture.files.path("new/a"), text)

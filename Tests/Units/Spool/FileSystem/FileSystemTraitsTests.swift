@@ -68,12 +68,12 @@ import Testing
   }
 
   @Test(arguments: [
-    (UInt32(0xEF53), true, true), (0x0102_1994, true, true), (0x6969, false, true), (0x6573_5546, false, false),
-    (0xFF53_4D42, false, false), (0x1234_5678, false, false),
+    (UInt32(0xEF53), true, FileSystemKind.LeaseAnswers.both), (0x0102_1994, true, .both), (0x6969, false, .granted),
+    (0x6573_5546, false, .refused), (0xFF53_4D42, false, .refused), (0x1234_5678, false, .refused),
   ])
-  func whichTypesAreBelieved(type: UInt32, isLocal: Bool, showsWriters: Bool) {
+  func whichTypesAreBelieved(type: UInt32, isLocal: Bool, leases: FileSystemKind.LeaseAnswers) {
     let kind = FileSystemKind(type: type)
-    #expect(kind.isLocal == isLocal && kind.leaseShowsAllWriters == showsWriters)
+    #expect(kind.isLocal == isLocal && kind.leases == leases)
   }
 
   @Test func whatClocksMean() {

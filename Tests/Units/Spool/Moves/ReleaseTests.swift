@@ -25,4 +25,21 @@ import Testing
     // More than three where another test forks meanwhile: its child has the file open until it executes a program.
     #expect(looks.current >= 3 && files.names("new") == ["a"])
   }
+
+  /// Where nobody can see who still writes a file, a job that was put back need not settle: its journal is behind the
+  /// line by which its dropper said that it is complete.
+  @Test(arguments: [Gesture.release, .retry, .high, .low])
+  func aJobThatIsPutBackIsComplete(gesture: Gesture) throws {
+    let fixture = try Fixture(kind: .fuse)
+    let origin: Directory = gesture == .release ? .hold : gesture == .retry ? .failed : .new
+    let text = "https://host/a\n# complete\nrequeued: 2026-01-01T00:00:00Z\n"
+    try writeFile(fixture.files.path("\(origin.rawValue)/a"), Array(text.utf8))
+    if origin == .new { #expect(try fixture.outcome("a").label == "unfinished") }
+    guard case .moved(_, let to) = try fixture.spool.perform(gesture, FileName("a")) else {
+      throw Unexpected(description: "not moved")
+    }
+    #expect(fixture.files.names("hold") == [] && fixture.files.names("tmp") == [])
+    #expect(try fixture.text(to.display).hasSuffix("\n# complete\n"))
+    #expect(try fixture.outcome("a", from: to.directory).label == "claimed")
+  }
 }
