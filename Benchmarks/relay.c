@@ -1,9 +1,9 @@
 // A relay of TCP connections that behaves like a long way: `relay PORT DELAY_MS BYTES_A_SECOND CUT_PERCENT`.
 //
-// It listens on 127.0.0.1, connects to 127.0.0.1:PORT, and prints its own port. Each byte arrives half of DELAY_MS later,
-// the first ones of a client a whole DELAY_MS later still, because a connection takes a round trip to be set up. Each
-// connection brings at most BYTES_A_SECOND from the server. CUT_PERCENT of the connections end after a random number of
-// bytes, at most four million. The window of TCP is as large as the way needs, and there is no slow start.
+// It listens on 127.0.0.1, connects to 127.0.0.1:PORT, and prints its own port. Each byte arrives half of DELAY_MS
+// later, the first ones of a client a whole DELAY_MS later still, because a connection takes a round trip to be set up.
+// Each connection brings at most BYTES_A_SECOND from the server. CUT_PERCENT of the connections end after a random
+// number of bytes, at most four million. The window of TCP is as large as the way needs, and there is no slow start.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
