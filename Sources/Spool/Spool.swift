@@ -166,7 +166,7 @@ package final class Spool: Sendable {
   /// The file system that the spool is on.
   /// - Throws: ``SpoolError`` where its status cannot be read.
   package func fileSystem() throws(SpoolError) -> FileSystem {
-    try FileSystem(directory)
+    FileSystem(directory, try directory.status())
   }
 
   /// A new name in `tmp/` that cannot be guessed. Other users may write there (spool.5, SEVERAL USERS), and see this
@@ -179,15 +179,18 @@ package final class Spool: Sendable {
   /// - Throws: ``SpoolError``.
   package func contents(_ path: Path, limit: Int) throws(SpoolError) -> [UInt8]? {
     do throws(SpoolError) {
-      // Before the open, which has side effects on some devices.
-      guard try system.status(root, path).isRegular else { return nil }
-      return try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY).read(limit: limit)
-    } catch  where error.errno == .noSuchFileOrDirectory || error.call == .read && error.isGone {
+      let file = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      let status = try file.status()
+      return status.isRegular ? try file.read(first: min(Int(clamping: status.size), limit)) : nil
+    } catch
+      where error.errno == .noSuchFileOrDirectory || error.call == .open && error.isNoRegularFile
+      || error.call != .open && error.isGone
+    {
       return nil
     }
   }
 
-  private func exists(_ path: Path) throws(SpoolError) -> Bool {
+  func exists(_ path: Path) throws(SpoolError) -> Bool {
     do throws(SpoolError) {
       _ = try system.status(root, path)
       return true

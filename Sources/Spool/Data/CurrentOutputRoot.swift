@@ -94,8 +94,7 @@ package final class CurrentOutputRoot {
     if directories.isEmpty { return }
     let own = try spool.ownDirectories()
     for directory in directories {
-      let status = try directory.status()
-      guard !own.contains(where: { $0.isSameFile(as: status) }) else {
+      guard !own.contains(where: { $0.isSameFile(as: directory.identity) }) else {
         throw SpoolError(
           call: .open, path: "\(directory.path.display) (a directory of the spool itself)", errno: .improperLink)
       }
@@ -127,8 +126,7 @@ extension OutputRoot {
   /// - Throws: ``SpoolError``, ENOENT if the path does not exist.
   func isInPlace() throws(SpoolError) -> Bool {
     // Through a link as well.
-    let found = try spool.system.status(base, Path(root.path.bytes + Array("/.".utf8)))
-    return try found.isSameFile(as: root.status())
+    try spool.system.status(base, Path(root.path.bytes + Array("/.".utf8))).isSameFile(as: root.identity)
   }
 
   /// Why this root must not be published to; nil where it is outside the spool, or in its `files`.

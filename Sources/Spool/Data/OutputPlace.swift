@@ -4,19 +4,19 @@ internal import SystemPackage
 /// Where one payload goes: its open directory and its name there.
 package final class OutputPlace {
   /// The directories from the output root to the output's own.
-  let chain: [SharedFile]
+  let chain: [OpenDirectory]
   let name: Path
   private let durable: DurableDirectories
   private let spool: Spool
 
-  init(chain: [SharedFile], name: Path, durable: DurableDirectories, spool: Spool) {
+  init(chain: [OpenDirectory], name: Path, durable: DurableDirectories, spool: Spool) {
     self.chain = chain
     self.name = name
     self.durable = durable
     self.spool = spool
   }
 
-  var parent: SharedFile { chain[chain.count - 1] }
+  var parent: OpenDirectory { chain[chain.count - 1] }
 
   /// What came of the attempt to give the data its final name.
   package enum Publication: Sendable {
@@ -115,19 +115,17 @@ package final class OutputPlace {
 
   /// The directories to fsync, innermost first, before the output's name is durable: its own always, each above it once
   /// in a process.
-  /// - Throws: ``SpoolError``.
-  package func unsynced() throws(SpoolError) -> [Flush] {
-    var flushes = [Flush(parent, try parent.status())]
-    for (child, parent) in zip(chain.dropFirst(), chain).reversed() {
-      if try !durable.contains(child.status()) { flushes.append(Flush(parent, try parent.status())) }
+  package var unsynced: [Flush] {
+    var flushes = [parent.flush]
+    for (child, parent) in zip(chain.dropFirst(), chain).reversed() where !durable.contains(child.identity) {
+      flushes.append(parent.flush)
     }
     return flushes
   }
 
-  /// Remembers that the entries which ``unsynced()`` named are durable now.
-  /// - Throws: ``SpoolError``.
-  package func noteSynced() throws(SpoolError) {
-    for child in chain.dropFirst() { durable.insert(try child.status()) }
+  /// Remembers that the entries which ``unsynced`` named are durable now.
+  package func noteSynced() {
+    for child in chain.dropFirst() { durable.insert(child.identity) }
   }
 
   // MARK: on another file system

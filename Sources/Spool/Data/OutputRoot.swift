@@ -10,7 +10,7 @@ package final class OutputRoot {
   package let fileSystem: FileSystem
 
   let spool: Spool
-  let root: SharedFile
+  let root: OpenDirectory
   /// The directory that ``root``'s path is relative to.
   var base: Int32 { location == nil ? spool.root : AT_FDCWD }
   private let durable = DurableDirectories()
@@ -23,15 +23,14 @@ package final class OutputRoot {
     let path = location.map { Path($0) } ?? Path(.files)
     // The root itself may be a link: it is the administrator's choice, not a job's.
     let base = location == nil ? spool.root : AT_FDCWD
-    root = try spool.system.open(base, path, O_RDONLY | O_DIRECTORY).shared()
-    fileSystem = try FileSystem(root)
+    root = try OpenDirectory(spool.system.open(base, path, O_RDONLY | O_DIRECTORY).shared())
+    fileSystem = FileSystem(root.file, root.identity)
   }
 
   /// Whether `output` leads to the directory of `place`.
   func leads(to place: OutputPlace, _ output: OutputPath) throws(SpoolError) -> Bool {
     do throws(SpoolError) {
-      let found = try open(output, creating: false).parent.status()
-      return try found.isSameFile(as: place.parent.status())
+      return try open(output, creating: false).parent.isSame(as: place.parent)
     } catch  where error.errno == .noSuchFileOrDirectory {
       return false
     }
@@ -71,24 +70,26 @@ package final class OutputRoot {
     return OutputPlace(chain: chain, name: Path(output.name), durable: durable, spool: spool)
   }
 
-  private func enter(_ path: Path, in parent: SharedFile) throws(SpoolError) -> SharedFile {
+  private func enter(_ path: Path, in parent: OpenDirectory) throws(SpoolError) -> OpenDirectory {
     let flags = O_RDONLY | O_DIRECTORY
+    let file: SharedFile
     do throws(SpoolError) {
-      return try spool.system.openBeneath(parent.number, path, flags).shared()
+      file = try spool.system.openBeneath(parent.number, path, flags).shared()
     } catch  where error.errno == .noFunction {
       // Linux before 5.6: one name with O_NOFOLLOW below an open directory cannot leave it either.
-      return try spool.system.open(parent.number, path, flags | O_NOFOLLOW).shared()
+      file = try spool.system.open(parent.number, path, flags | O_NOFOLLOW).shared()
     }
+    return try OpenDirectory(file)
   }
 
-  private func make(_ path: Path, in parent: SharedFile) throws(SpoolError) -> SharedFile {
+  private func make(_ path: Path, in parent: OpenDirectory) throws(SpoolError) -> OpenDirectory {
     do throws(SpoolError) {
       try spool.system.makeDirectory(parent.number, path)
     } catch  where error.errno == .fileExists {
     }
     let made = try enter(path, in: parent)
     // A directory that was removed may have had this inode's number.
-    durable.forget(try made.status())
+    durable.forget(made.identity)
     return made
   }
 

@@ -19,6 +19,11 @@ package final class PartFile {
 
   private let identity: FileStatus
 
+  private convenience init?(_ found: Found, _ spool: Spool, _ algorithms: Set<DigestAlgorithm>) {
+    guard found.status.isRegular, found.status.links == 1 else { return nil }
+    self.init(spool: spool, file: found.file, status: found.status, isNew: found.isNew, algorithms)
+  }
+
   private init(
     spool: Spool, file: SharedFile, status: FileStatus, isNew: Bool = true, _ algorithms: Set<DigestAlgorithm>
   ) {
@@ -38,16 +43,40 @@ package final class PartFile {
   /// Opens or creates the data of `job` and locks it.
   /// - Parameters:
   ///   - algorithms: the digests to compute beside CRC-32.
-  ///   - isOwnersFrozen: whether another worker's lock does not count. Then the file may only be read, and has to be
-  ///     replaced (``rebuilding(to:owner:)``).
-  ///   - removeTemporary: removes the second name that an interrupted commit may have left of the data with this inode;
-  ///     it is called under the lock.
   /// - Returns: nil when another worker has the data, or when something of that name is not a file of ours.
   /// - Throws: ``SpoolError``.
+  package static func open(_ job: JobName, in spool: Spool, digests algorithms: Set<DigestAlgorithm> = [])
+    throws(SpoolError) -> PartFile?
+  {
+    try lock(job, in: spool, isOwnersFrozen: false).flatMap { PartFile($0, spool, algorithms) }
+  }
+
+  /// The same for data of which an interrupted commit may have left a second name.
+  /// - Parameters:
+  ///   - isOwnersFrozen: whether another worker's lock does not count. Then the file may only be read, and has to be
+  ///     replaced (``rebuilding(to:owner:)``).
+  ///   - removeTemporary: removes the second name of the data with this inode; it is called under the lock.
+  /// - Throws: ``SpoolError``; what `removeTemporary` throws.
   package static func open(
     _ job: JobName, in spool: Spool, digests algorithms: Set<DigestAlgorithm> = [], isOwnersFrozen: Bool = false,
-    removeTemporary: (_ inode: UInt64) throws(SpoolError) -> Void = { _ in }
-  ) throws(SpoolError) -> PartFile? {
+    removeTemporary: (_ inode: UInt64) throws -> Void
+  ) throws -> PartFile? {
+    guard var found = try lock(job, in: spool, isOwnersFrozen: isOwnersFrozen) else { return nil }
+    if found.status.isRegular, found.status.links > 1 {
+      try removeTemporary(found.status.inode)
+      found.status = try found.file.status()
+    }
+    return PartFile(found, spool, algorithms)
+  }
+
+  /// A file that was found at the data's name, and locked.
+  private struct Found {
+    let file: SharedFile
+    var status: FileStatus
+    let isNew: Bool
+  }
+
+  private static func lock(_ job: JobName, in spool: Spool, isOwnersFrozen: Bool) throws(SpoolError) -> Found? {
     let path = Path(.partial, job.part)
     let flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
     var isNew = true
@@ -59,13 +88,8 @@ package final class PartFile {
       file = try spool.system.create(spool.root, path, flags)
     }
     guard try file.lock() || isOwnersFrozen else { return nil }
-    var status = try file.status()
-    if status.isRegular, status.links > 1 {
-      try removeTemporary(status.inode)
-      status = try file.status()
-    }
-    guard status.isRegular, status.links == 1 else { return nil }
-    return PartFile(spool: spool, file: file.shared(), status: status, isNew: isNew, algorithms)
+    let status = try file.status()
+    return Found(file: file.shared(), status: status, isNew: isNew)
   }
 
   /// A new inode with the first `length` bytes of this one, which takes its name. This one is left behind: a failed

@@ -48,8 +48,8 @@ package struct FileSystem: Sendable {
   private let file: SharedFile
 
   /// - Parameter file: open since before the first write, or its errors would not be reported (syncfs(2)).
-  init(_ file: SharedFile) throws(SpoolError) {
-    device = try file.status().device
+  init(_ file: SharedFile, _ status: FileStatus) {
+    device = status.device
     self.file = file
   }
 

@@ -36,8 +36,12 @@ extension OpenFile where Self: ~Copyable {
 
   /// The file's content, at most `limit` bytes of it.
   func read(limit: Int) throws(SpoolError) -> [UInt8] {
-    let size = Int(clamping: try status().size)
-    var bytes = [UInt8](repeating: 0, count: min(size, limit))
+    try read(first: min(Int(clamping: try status().size), limit))
+  }
+
+  /// The first `count` bytes of the file, or fewer if it is shorter.
+  func read(first count: Int) throws(SpoolError) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
     let filled = try bytes.withUnsafeMutableBufferPointer { (buffer) throws(SpoolError) in
       var filled = 0
       while filled < buffer.count {

@@ -14,6 +14,10 @@ final class DiskSpace {
     var reason: String { "\(needed) bytes still to come, \(free) free, --min-free keeps \(kept)" }
   }
 
+  /// Fewer bytes than this are written without a question to the file system, unless some are to be kept free. If there
+  /// is no space for them, the write says so.
+  static let asked: UInt64 = 1 << 20
+
   /// Bytes to keep free (`--min-free`).
   let kept: UInt64
   private let spool: Spool
@@ -38,11 +42,11 @@ final class DiskSpace {
   }
 
   /// - Parameters:
-  ///   - needed: bytes still to come; there is always space for 0.
+  ///   - needed: bytes still to come; there is always space for 0, see also ``asked``.
   ///   - taker: the transfer that needs them, whose own reservation does not count.
   /// - Returns: nil if there is enough space, or the file system does not tell.
   func shortage(of needed: UInt64, for taker: AnyObject? = nil) -> Shortage? {
-    guard needed > 0, let free = spool.freeSpace() else { return nil }
+    guard needed > 0, needed >= Self.asked || kept > 0, let free = spool.freeSpace() else { return nil }
     var rest = free
     let own = taker.map { ObjectIdentifier($0) }
     for (other, stillToCome) in takers where other != own { rest -= min(rest, stillToCome()) }

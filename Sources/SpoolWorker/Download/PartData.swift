@@ -28,8 +28,6 @@ final class PartData {
   private let space: DiskSpace
   /// Bytes since the last check of the free space, for transfers of unknown size.
   private var unasked: UInt64 = 0
-  private static let askedEach: UInt64 = 1 << 20
-
   init(claim: Claim, request: JobRequest, part: PartFile, version: RemoteVersion?, space: DiskSpace, blocks: BlockPool)
   {
     pending = BlockBuffer(blocks)
@@ -240,7 +238,7 @@ final class PartData {
       try write(bytes, in: block)
     }
     unasked += UInt64(bytes.count)
-    guard unasked >= Self.askedEach else { return }
+    guard unasked >= DiskSpace.asked else { return }
     unasked = 0
     if let free = space.freeIfShort { throw JobStop.noSpace("\(free) bytes free, --min-free keeps \(space.kept)") }
   }

@@ -9,6 +9,8 @@ final class AttemptAccount {
   var seconds: Int64 = 0
   /// Bytes received over the network, needed or not.
   var fetched: UInt64 = 0
+  /// Data of a mirror was set aside because it was not what the job declares.
+  var hasSetAside = false
   var connectivity = Connectivity.unknown
   /// The length of the data when the attempt opened it, and when it closed it.
   var lengthAtStart: UInt64 = 0

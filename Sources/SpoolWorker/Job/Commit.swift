@@ -107,8 +107,8 @@ struct Commit {
   /// Makes the payload's name durable.
   /// - Throws: ``OutputRootProblem`` if the output's path leads to another directory by then; no receipt may name it.
   private func sync(_ place: OutputPlace) async throws {
-    try await durable(place.unsynced())
-    try place.noteSynced()
+    try await durable(place.unsynced)
+    place.noteSynced()
     try outputs.check(place, plan.output)
   }
 
@@ -144,7 +144,9 @@ struct Commit {
     // Before the move, because a job that is done is not processed again. If this fails, the sweep removes the file
     // later. Data that was replaced by a response of another kind stays for a person to examine, until `spoolrun clean`
     // or the sweep removes it.
-    if !claim.text.journal.answers.mayHaveReplacedKind { try? spool.removeSetAside(of: claim.job) }
+    if !claim.text.journal.isEmpty || account.hasSetAside, !claim.text.journal.answers.mayHaveReplacedKind {
+      try? spool.removeSetAside(of: claim.job)
+    }
     try claim.finish()
     try await durable(spool.flush(.done), spool.flush(.cur))
   }

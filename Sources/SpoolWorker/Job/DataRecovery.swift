@@ -82,12 +82,11 @@ struct DataRecovery {
   }
 
   private func openOnce(isOwnersFrozen: Bool = false) throws -> PartFile? {
-    let root = try environment.outputs(of: plan).opened()
     // After a power cut the journal may lack the line about the temporary name, although the name itself is durable.
-    return try PartFile.open(
+    try PartFile.open(
       claim.job, in: spool, digests: digests, isOwnersFrozen: isOwnersFrozen || claim.formerOwner == .mayWake
-    ) { (inode) throws(SpoolError) in
-      try root.removeTemporaries(beside: plan.output, of: [inode])
+    ) { inode in
+      try environment.outputs(of: plan).opened().removeTemporaries(beside: plan.output, of: [inode])
     }
   }
 

@@ -137,6 +137,7 @@ final class Download: RunningTransfer {
     checkpointer.isAllowed = false
     await checkpointer.finish()
     try data.dropData(after: failure.code)
+    if failure.code.isMismatch { account.hasSetAside = true }
     checkpointer.isAllowed = true
   }
 

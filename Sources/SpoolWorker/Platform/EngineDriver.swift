@@ -6,7 +6,9 @@ final class EngineDriver: LoopDriver {
 
   init(_ engine: TransferEngine) { self.engine = engine }
 
-  func wait(milliseconds: Int32, descriptors: [Int32]) {
-    engine.poll(milliseconds: milliseconds, descriptors: descriptors)
+  func wait(milliseconds: Int32, descriptors: [Int32]) -> [Int32] {
+    engine.wait(milliseconds: milliseconds, descriptors: descriptors)
   }
+
+  func advance() { engine.advance() }
 }

@@ -4,8 +4,11 @@ internal import Synchronization
 
 /// What the loop's thread waits in when no task can continue: libcurl's poll, or poll(2).
 protocol LoopDriver: AnyObject {
-  /// Returns after `milliseconds`, or once one of `descriptors` is readable or a transfer has made progress.
-  func wait(milliseconds: Int32, descriptors: [Int32])
+  /// Returns after `milliseconds`, or once one of `descriptors` is readable or a transfer can go on.
+  /// - Returns: those of `descriptors` that are readable.
+  func wait(milliseconds: Int32, descriptors: [Int32]) -> [Int32]
+  /// Moves the transfers on. Tasks that this resumes run when it has returned.
+  func advance()
 }
 
 /// The actor that a worker runs on: one thread, which also drives libcurl. So jobs need no locks.
@@ -98,31 +101,30 @@ final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
       queue.isWaiting = queue.jobs.isEmpty
       return queue.isWaiting
     }
+    var readable: [Int32] = []
     if isIdle {
       let timeout = pausing.map { isWokenUp ? 0 : max(0, $0.deadline - Self.milliseconds()) } ?? 60_000
       // Only the paused task reads these descriptors. Without one they would stay readable and the wait would spin.
       let descriptors = pausing == nil ? [wakeDescriptor] : [wakeDescriptor] + watched
       if let driver {
-        driver.wait(milliseconds: Int32(clamping: timeout), descriptors: descriptors)
+        readable = driver.wait(milliseconds: Int32(clamping: timeout), descriptors: descriptors)
       } else {
         var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         _ = poll(&polled, UInt(polled.count), Int32(clamping: timeout))
+        readable = polled.filter { $0.revents != 0 }.map(\.fd)
       }
+      // Before the transfers go on: the tasks that they resume need not wake this thread.
       queue.withLock { $0.isWaiting = false }
       var count: UInt64 = 0
-      _ = read(wakeDescriptor, &count, 8)
+      if readable.contains(wakeDescriptor) { _ = read(wakeDescriptor, &count, 8) }
+      driver?.advance()
     }
-    if let pausing, isWokenUp || pausing.deadline <= Self.milliseconds() || isWatchedReadable() {
+    let isWatchedReadable = readable.contains { $0 != wakeDescriptor }
+    if let pausing, isWokenUp || pausing.deadline <= Self.milliseconds() || isWatchedReadable {
       self.pausing = nil
       isWokenUp = false
       pausing.continuation.resume()
     }
-  }
-
-  private func isWatchedReadable() -> Bool {
-    if watched.isEmpty { return false }
-    var polled = watched.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-    return poll(&polled, UInt(polled.count), 0) > 0
   }
 
   func pause(milliseconds: Int64) async {

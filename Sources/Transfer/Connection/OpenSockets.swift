@@ -11,8 +11,8 @@ final class OpenSockets {
   private var users: [Connection: Set<ObjectIdentifier>] = [:]
   /// Connections that are known to speak HTTP/2, which several may share.
   private var shareable: Set<Connection> = []
-  /// The socket last found at a local port, to be checked first.
-  private var known: [Int32: Int32] = [:]
+  /// The open socket of each connection that has had a request. Its ports do not change before it is closed.
+  private var known: [Connection: Int32] = [:]
 
   func open(_ address: curl_sockaddr) -> curl_socket_t {
     let descriptor = socket(address.family, address.socktype | Int32(SOCK_CLOEXEC.rawValue), address.protocol)
@@ -22,11 +22,9 @@ final class OpenSockets {
 
   func close(_ descriptor: curl_socket_t) -> Int32 {
     descriptors.remove(descriptor)
-    // Otherwise the tables would grow to one entry for each port.
-    if let port = port(descriptor, getsockname) {
-      known[port] = nil
-      shareable = shareable.filter { $0.localPort != port }
-    }
+    // Its number, and its ports, may be another connection's next.
+    known = known.filter { $0.value != descriptor }
+    if let port = port(descriptor, getsockname) { shareable = shareable.filter { $0.localPort != port } }
     return Glibc.close(descriptor)
   }
 
@@ -96,11 +94,8 @@ final class OpenSockets {
   /// Whether a connection has bytes to read before its next request.
   func hasUnreadBytes(_ connection: Connection) -> Bool {
     // Two sockets may share a port if their own addresses differ: then either with bytes to read counts.
-    var wanted = known[connection.localPort].map { [$0] } ?? []
-    if wanted.isEmpty || !descriptors.contains(wanted[0]) || !isEnd(wanted[0], of: connection) {
-      wanted = descriptors.filter { isEnd($0, of: connection) }
-      known[connection.localPort] = wanted.count == 1 ? wanted[0] : nil
-    }
+    let wanted = known[connection].map { [$0] } ?? descriptors.filter { isEnd($0, of: connection) }
+    if wanted.count == 1 { known[connection] = wanted[0] }
     return wanted.contains { descriptor in
       var byte: UInt8 = 0
       return recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) > 0

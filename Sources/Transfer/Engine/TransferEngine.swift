@@ -1,7 +1,7 @@
 internal import CCurl
 internal import Glibc
 
-/// Runs any number of fetches on one libcurl multi handle (libcurl-multi(3)). One thread drives it: `poll` runs every
+/// Runs any number of fetches on one libcurl multi handle (libcurl-multi(3)). One thread drives it: `advance` runs every
 /// callback, and `fetch` must be called on the same thread. Hence no locks.
 package final class TransferEngine {
   /// What all fetches of an engine have in common.
@@ -22,7 +22,7 @@ package final class TransferEngine {
   private var pool = HandlePool()
   private var jars = CookieJars()
   private(set) var running: [FetchRequest.ID: Running] = [:]
-  /// Exchanges whose next hop begins at the next poll.
+  /// Exchanges whose next hop begins at the next wait.
   private var toStart: [Exchange] = []
   var isPerforming = false
   /// A transfer is paused because its sink is full.
@@ -91,15 +91,21 @@ package final class TransferEngine {
   package func cancel(_ id: FetchRequest.ID) {
     guard let exchange = running[id]?.exchange else { return }
     exchange.cancel()
-    // libcurl does not release handles within a callback (CURLM_RECURSIVE_API_CALL): `poll` does it right after.
+    // libcurl does not release handles within a callback (CURLM_RECURSIVE_API_CALL): `advance` does it right after.
     if isPerforming { cancelledInCallback.append(exchange) } else { finish(exchange, .cancelled) }
   }
 
-  /// Waits up to `milliseconds` for traffic or for one of `descriptors` to be readable, moves the transfers on, and
-  /// resumes the callers of finished fetches.
-  package func poll(milliseconds: Int32, descriptors: [Int32]) {
+  /// Begins the fetches that wait, and waits up to `milliseconds` for traffic or for one of `descriptors` to be
+  /// readable.
+  /// - Returns: those of `descriptors` that are readable.
+  @discardableResult
+  package func wait(milliseconds: Int32, descriptors: [Int32]) -> [Int32] {
     startHops()
-    wait(milliseconds, descriptors)
+    return waitForTraffic(milliseconds, descriptors)
+  }
+
+  /// Moves the transfers on, and resumes the callers of finished fetches.
+  package func advance() {
     perform()
     dealRates()
     resumeThoseWithRoom()
@@ -107,7 +113,7 @@ package final class TransferEngine {
     checkTimers()
   }
 
-  // MARK: The steps of a poll
+  // MARK: The steps of both
 
   private func startHops() {
     let exchanges = toStart
@@ -127,7 +133,7 @@ package final class TransferEngine {
     }
   }
 
-  private func wait(_ milliseconds: Int32, _ descriptors: [Int32]) {
+  private func waitForTraffic(_ milliseconds: Int32, _ descriptors: [Int32]) -> [Int32] {
     var limit = milliseconds
     if isWaitingForSink { limit = min(limit, Self.sinkInterval) }
     if !running.isEmpty {
@@ -145,6 +151,7 @@ package final class TransferEngine {
       // Most likely there is no memory. A caller in a loop must not spin.
       usleep(100_000)
     }
+    return extra.filter { $0.revents != 0 }.map(\.fd)
   }
 
   private func perform() {

@@ -238,7 +238,7 @@ import Testing
     let fixture = try Fixture()
     let root = try OutputRoot(nil, spool: fixture.spool)
     let place = try root.place(try output("a/b/x"))
-    func unsynced(_ place: OutputPlace) throws -> [Flush.Target] { try place.unsynced().map(\.target) }
+    func unsynced(_ place: OutputPlace) -> [Flush.Target] { place.unsynced.map(\.target) }
     func targets(_ names: String...) throws -> [Flush.Target] {
       try names.map {
         let status = try #require(fileStatus(fixture.files.path($0)))
@@ -246,7 +246,7 @@ import Testing
       }
     }
     #expect(try unsynced(place) == targets("files/a/b", "files/a", "files"))
-    try place.noteSynced()
+    place.noteSynced()
     #expect(try unsynced(place) == targets("files/a/b"))
     let other = try root.place(try output("a/c/x"))
     #expect(try unsynced(other) == targets("files/a/c", "files/a"))

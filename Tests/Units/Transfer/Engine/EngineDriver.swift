@@ -46,7 +46,8 @@ actor Driver {
       if let result { return Outcome(result: result, body: sink.body, accepts: sink.accepts) }
       // What the suite's time limit does.
       if Task.isCancelled { engine.cancel(id) }
-      engine.poll(milliseconds: 10, descriptors: [])
+      engine.wait(milliseconds: 10, descriptors: [])
+      engine.advance()
     }
   }
 
