@@ -11,12 +11,17 @@ package enum Hook: Sendable {
 }
 
 extension Spool {
+  private static let hooks = Path("hooks")
+
+  /// Whether there may be hooks.
+  /// - Throws: ``SpoolError``.
+  package func hasHooks() throws(SpoolError) -> Bool { try exists(Self.hooks) }
+
   /// The hook `name`; nil where there is none.
   /// - Throws: ``SpoolError``.
   package func hook(_ name: String) throws(SpoolError) -> Hook? {
-    let directory = Path("hooks")
     let path = Path("hooks/\(name)")
-    for (place, isProgram) in [(directory, false), (path, true)] {
+    for (place, isProgram) in [(Self.hooks, false), (path, true)] {
       let status: FileStatus
       do throws(SpoolError) {
         status = try system.status(root, place)

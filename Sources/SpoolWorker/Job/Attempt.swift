@@ -18,6 +18,7 @@ final class Attempt {
   let environment: JobEnvironment
   let account = AttemptAccount()
   let hookStop = ChildStop()
+  private(set) lazy var hooks = environment.hooks(of: claim.spool, hookStop)
   private(set) lazy var checkpointer = Checkpointer(claim, environment) { [unowned self] in checkpointFailed($0) }
   /// The data, from its recovery to the end of the attempt.
   var data: PartData?

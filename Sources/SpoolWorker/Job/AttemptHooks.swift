@@ -10,7 +10,7 @@ extension Attempt {
 
   /// - Returns: when the hook `deliver` accepted the payload; nil if there is no hook.
   func deliver(_ plan: JobPlan, _ whole: Mark) async throws -> Timestamp? {
-    let delivery = PayloadDelivery(claim, plan, environment, hookStop, id: id)
+    let delivery = PayloadDelivery(claim, plan, environment, hooks, id: id)
     guard delivery.isWanted else { return nil }
     // Another transfer may have the connection while the hook runs.
     reached(.transferred)
@@ -22,14 +22,14 @@ extension Attempt {
     // Another transfer may have the connection while the hook runs.
     reached(.transferred)
     log(Event("done", .info, job: name, Fields().with("output", plan.output.text)))
-    await environment.tellDone(name, plan, whole, seconds: account.seconds, in: claim.spool, hookStop)
+    await environment.tellDone(name, plan, whole, seconds: account.seconds, hooks)
     return AttemptEnd(.done)
   }
 
   /// Runs the `failed` hook for a job that is given up.
   func tellGivenUp(_ job: FileName, _ record: Fields) async {
     reached(.transferred)
-    await environment.tellFailed(job, record, of: claim.text.request, in: claim.spool, hookStop)
+    await environment.tellFailed(job, record, of: claim.text.request, hooks)
   }
 
   /// Runs a step that a stop of the attempt ends. The step only knows that it was stopped; this attempt knows why.

@@ -21,7 +21,7 @@ extension Attempt {
     }
     if let whole = try await commit.acceptExisting() { return await succeed(plan, whole) }
 
-    let resolver = LinkResolver(plan, of: claim, attempt: account.number, environment, hookStop)
+    let resolver = LinkResolver(plan, of: claim, attempt: account.number, environment, hooks)
     let resolved = try await resolve(plan, resolver)
     let data = try await recoverData(resolved)
     try await fetch(resolved, resolver, data)
@@ -61,7 +61,7 @@ extension Attempt {
   }
 
   private func fetch(_ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData) async throws {
-    let verification = Verification(plan, data, environment, hookStop: hookStop)
+    let verification = Verification(plan, data, environment, hooks)
     let download = Download(plan, resolver, data, environment, account, checkpointer, verification, requests: id << 6) {
       [unowned self] in
       probation.begin(at: LoopExecutor.milliseconds())

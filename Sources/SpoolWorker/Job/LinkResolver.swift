@@ -6,25 +6,23 @@ final class LinkResolver {
   /// With this status the hook says that there is no such file.
   private static let noSuchFile: Int32 = 100
 
-  private let spool: Spool
   private let job: FileName
   /// The text that the hook is asked with.
   private let text: String
   /// The attempt's number, from 1.
   private let attempt: Int
   private let environment: JobEnvironment
-  private let stop: ChildStop
+  private let hooks: Hooks
   /// As the job asks for it, without what the hook says.
   private let plan: JobPlan
   private var renewal = LinkRenewal()
 
-  /// - Parameter stop: stops the running hook.
   /// - Returns: nil for a job that does not ask for links.
-  init?(_ plan: JobPlan, of claim: Claim, attempt: Int, _ environment: JobEnvironment, _ stop: ChildStop) {
+  init?(_ plan: JobPlan, of claim: Claim, attempt: Int, _ environment: JobEnvironment, _ hooks: Hooks) {
     guard let text = plan.request.resolve?.text else { return nil }
     (self.plan, self.text, self.attempt) = (plan, text, attempt)
-    (spool, job) = (claim.spool, claim.job.fileName)
-    (self.environment, self.stop) = (environment, stop)
+    job = claim.job.fileName
+    (self.environment, self.hooks) = (environment, hooks)
   }
 
   /// The plan with the links for an attempt.
@@ -65,7 +63,6 @@ final class LinkResolver {
 
   /// What the hook prints.
   private func answer(after status: Int?) async throws(Failure) -> [UInt8] {
-    let hooks = environment.hooks(of: spool, stop)
     switch await hooks.start(.resolve, job: job, facts(after: status)) {
     case nil:
       throw Failure(

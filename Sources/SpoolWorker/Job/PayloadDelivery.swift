@@ -6,17 +6,14 @@ struct PayloadDelivery {
   private let claim: Claim
   private let plan: JobPlan
   private let environment: JobEnvironment
-  private let stop: ChildStop
+  private let hooks: Hooks
   /// Of the attempt, in ``JobEnvironment/deliveries``.
   private let id: UInt64
 
-  /// - Parameter stop: stops the running hook.
-  init(_ claim: Claim, _ plan: JobPlan, _ environment: JobEnvironment, _ stop: ChildStop, id: UInt64) {
+  init(_ claim: Claim, _ plan: JobPlan, _ environment: JobEnvironment, _ hooks: Hooks, id: UInt64) {
     (self.claim, self.plan, self.environment) = (claim, plan, environment)
-    (self.stop, self.id) = (stop, id)
+    (self.hooks, self.id) = (hooks, id)
   }
-
-  private var hooks: Hooks { environment.hooks(of: claim.spool, stop) }
 
   /// Whether there is such a hook.
   var isWanted: Bool { hooks.has(.deliver) }
@@ -26,7 +23,7 @@ struct PayloadDelivery {
   /// - Throws: ``Failure``: `deliver`; ``JobStop``, ``SpoolError``.
   func run(_ whole: Mark) async throws -> Timestamp? {
     try await journal()
-    if stop.isRequested { throw JobStop.cancelled }
+    if hooks.stop.isRequested { throw JobStop.cancelled }
     guard await environment.deliveries.enter(id) else { throw JobStop.cancelled }
     defer { environment.deliveries.leave() }
     switch await hooks.run(

@@ -3,6 +3,7 @@ internal import Transfer
 
 /// Runs the spool's hooks with their environment variables.
 extension JobEnvironment {
+  /// The hooks for one attempt.
   /// - Parameter stop: stops the running hook.
   func hooks(of spool: Spool, _ stop: ChildStop) -> Hooks {
     Hooks(spool: spool, stop: stop) { [log] event in log(event) }
@@ -24,10 +25,8 @@ extension JobEnvironment {
   /// - Parameters:
   ///   - record: the fields of a `failed:` line.
   ///   - request: nil for what is not a valid job.
-  func tellFailed(
-    _ job: FileName, _ record: Fields, of request: JobRequest?, in spool: Spool, _ stop: ChildStop
-  ) async {
-    _ = await hooks(of: spool, stop).run(.failed, job: job, Hooks.failure(record) + Self.wish(request))
+  func tellFailed(_ job: FileName, _ record: Fields, of request: JobRequest?, _ hooks: Hooks) async {
+    _ = await hooks.run(.failed, job: job, Hooks.failure(record) + Self.wish(request))
   }
 
   /// What a job asks for. A missing fact is an empty value.
@@ -39,11 +38,9 @@ extension JobEnvironment {
 
   /// Runs the `done` hook for a payload.
   /// - Parameter seconds: since the first attempt began.
-  func tellDone(
-    _ job: FileName, _ plan: JobPlan, _ whole: Mark, seconds: Int64, in spool: Spool, _ stop: ChildStop
-  ) async {
-    _ = await hooks(of: spool, stop).run(
-      .done, job: job, facts(plan, whole, in: spool) + [.init("SPOOLRUN_SECONDS", "\(seconds)")])
+  func tellDone(_ job: FileName, _ plan: JobPlan, _ whole: Mark, seconds: Int64, _ hooks: Hooks) async {
+    _ = await hooks.run(
+      .done, job: job, facts(plan, whole, in: hooks.spool) + [.init("SPOOLRUN_SECONDS", "\(seconds)")])
   }
 }
 

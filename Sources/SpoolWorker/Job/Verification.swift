@@ -6,14 +6,14 @@ struct Verification {
   private let plan: JobPlan
   private let data: PartData
   private let environment: JobEnvironment
-  private let hookStop: ChildStop
+  private let hooks: Hooks
   private var claim: Claim { data.claim }
 
-  init(_ plan: JobPlan, _ data: PartData, _ environment: JobEnvironment, hookStop: ChildStop) {
+  init(_ plan: JobPlan, _ data: PartData, _ environment: JobEnvironment, _ hooks: Hooks) {
     self.plan = plan
     self.data = data
     self.environment = environment
-    self.hookStop = hookStop
+    self.hooks = hooks
   }
 
   func run() async throws {
@@ -54,7 +54,6 @@ struct Verification {
 
   /// The spool's `verify` hook decides last.
   private func askHook() async throws {
-    let hooks = environment.hooks(of: claim.spool, hookStop)
     guard hooks.has(.verify) else { return }
     let payload = Array("\(claim.spool.location)/".utf8) + data.part.path.bytes
     let seal = try data.part.seal()

@@ -5,7 +5,7 @@ internal import SystemPackage
 /// is published; `deliver` passes it on; `done` and `failed` are notified. They get the facts of the job as environment
 /// variables, never on a command line.
 @WorkerLoop
-struct Hooks {
+final class Hooks {
   enum Name: String {
     case resolve, verify, deliver, done, failed
 
@@ -20,6 +20,13 @@ struct Hooks {
   /// Stops the running hook when the worker stops, or when a person moves or removes the job.
   let stop: ChildStop
   let log: @WorkerLoop (Event) -> Void
+  /// Whether the spool had no hooks at all when an attempt first wanted one. If they come later, they are for the next
+  /// attempts.
+  private lazy var areMissing = (try? spool.hasHooks()) == false
+
+  init(spool: Spool, stop: ChildStop, log: @escaping @WorkerLoop (Event) -> Void) {
+    (self.spool, self.stop, self.log) = (spool, stop, log)
+  }
 
   /// The variables of the `failed` hook. A missing fact is an empty value.
   /// - Parameter record: the fields of a `failed:` line.
@@ -38,6 +45,7 @@ struct Hooks {
 
   /// Whether there is a hook `name`, even if it cannot be run. ``run(_:job:_:)`` reports why.
   func has(_ name: Name) -> Bool {
+    if areMissing { return false }
     do throws(SpoolError) { return try spool.hook(name.rawValue) != nil } catch { return true }
   }
 
@@ -66,6 +74,7 @@ struct Hooks {
 
   /// Runs the hook `name`, and returns how it ended; nil if there is none.
   func start(_ name: Name, job: FileName, _ facts: @autoclosure () -> [ChildProcess.Variable]) async -> End? {
+    if areMissing { return nil }
     func refused(_ reason: String) -> End {
       log(Event("hook-refused", .error, job: job, Fields().with("hook", name.rawValue).with("reason", reason)))
       return .refused(reason)

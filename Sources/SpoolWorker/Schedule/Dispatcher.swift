@@ -109,7 +109,8 @@ final class Dispatcher {
       // The run waits for the `failed` hook.
       scheduler.beginTelling()
       WorkerLoop.start {
-        await self.environment.tellFailed(name, facts, of: nil, in: self.spool, self.childStop)
+        let hooks = self.environment.hooks(of: self.spool, self.childStop)
+        await self.environment.tellFailed(name, facts, of: nil, hooks)
         self.scheduler.endTelling()
         WorkerLoop.wakeUp()
       }
