@@ -23,6 +23,10 @@ package final class Spool: Sendable {
   let agreedLease = Atomic(standardLease)
   /// See ``now()``.
   let clockOffset = Atomic<Int64>(0)
+  /// See ``touch(_:)``.
+  let touchesNeedTime = Atomic(false)
+  /// Claims of other workers whose times say nothing.
+  let sights = Mutex(ClaimSights())
 
   /// Opens the spool at `location`.
   /// - Parameter kind: the type of its file system; nil to ask the kernel.
@@ -39,7 +43,13 @@ package final class Spool: Sendable {
     directory = try system.open(AT_FDCWD, Path(location), O_RDONLY | O_DIRECTORY).shared()
     root = directory.number
     device = try directory.status().device
-    self.kind = if let kind { kind } else { FileSystemKind(type: try directory.fileSystemType()) }
+    if let kind {
+      self.kind = kind
+    } else {
+      let kind = FileSystemKind(type: try directory.fileSystemType())
+      let mounted = kind.sharing == .program ? try Self.mountedType(of: root, system) : nil
+      self.kind = mounted.map { kind.mounted(as: $0) } ?? kind
+    }
     self.owner = owner.seated(boot: boot, device: device, isLocal: self.kind.isLocal)
     for directory in Directory.allCases where directory != .files && !directory.isOptional {
       do throws(SpoolError) {

@@ -112,7 +112,7 @@ package final class Claim {
   package func heartbeat() throws(SpoolError) {
     try confirmAfterSilence()
     lastSign = secondsSinceBoot()
-    try file.touch()
+    try spool.touch(file)
   }
 
   // MARK: moves

@@ -144,7 +144,7 @@ extension Spool {
   /// What to tell of a claim that another worker has locked.
   private func lockedOutcome(_ claim: Path, now: Timestamp) throws(SpoolError) -> ClaimOutcome {
     guard let name = claim.name, let owner = ClaimName(name)?.owner, owner.text != self.owner.text,
-      let status = try status(.cur, name), let end = try restOfLease(name, status, now: now)
+      let status = try status(.cur, name), let end = try restOfSilence(name, status, now: now)
     else { return .unavailable }
     return .leased(until: end)
   }
@@ -196,7 +196,7 @@ extension Spool {
     if !candidate.isNamed {
       // Before the rename: with the time of its last change, a claim would look like a dead worker's to other hosts. A
       // file that is not ours gets its time when it is replaced; a frozen worker's, before others take it as well.
-      if candidate.isOurs || candidate.formerOwner == .mayWake { try candidate.file.touch() }
+      if candidate.isOurs || candidate.formerOwner == .mayWake { try touch(candidate.file) }
       do throws(SpoolError) {
         try system.rename(root, source, target)
       } catch  where error.isImmovable {

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Synchronization
 internal import SystemPackage
 
 /// A job's text, and what is wrong with it.
@@ -31,17 +32,28 @@ extension Spool {
   /// Whether the owner of a locked claim has given no sign of life for a lease. This worker itself may have been busy
   /// for as long.
   func isFrozen(_ claim: Path, _ status: FileStatus, now: Timestamp) -> Bool {
-    guard let owner = claim.name.flatMap({ ClaimName($0)?.owner }), owner.text != self.owner.text else {
-      return false
-    }
-    return isLeaseOver(since: status.modified, now: now)
+    guard let name = claim.name, let owner = ClaimName(name)?.owner, owner.text != self.owner.text else { return false }
+    return kind.timesAreOfHosts
+      ? silence(of: name, status) >= lease : isLeaseOver(since: status.modified, now: now)
+  }
+
+  /// Until when the owner of a claim that it has locked is not taken for frozen.
+  /// - Returns: in seconds since the epoch; nil if it may be.
+  func restOfSilence(_ claim: FileName, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Int64? {
+    guard kind.timesAreOfHosts else { return try restOfLease(claim, status, now: now) }
+    let silence = silence(of: claim, status)
+    return silence >= lease ? nil : now.seconds + lease - silence
+  }
+
+  private func silence(of claim: FileName, _ status: FileStatus) -> Int64 {
+    sights.withLock { $0.silence(of: claim, status.stamp, at: secondsSinceBoot()) }
   }
 
   /// Begins the lease now: a heartbeat from the future, by a clock that was wrong, proves no life until then, and a
   /// living owner renews it.
   private func beginLease(_ claim: Path) throws(SpoolError) {
     do throws(SpoolError) {
-      try system.open(root, claim, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY).touch()
+      try touch(system.open(root, claim, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY))
     } catch  where error.isGone {
     }
   }

@@ -29,7 +29,7 @@ extension Claim {
       throw SpoolError(call: .write, path: path.display, errno: .staleNFSFileHandle)
     }
     lastSign = secondsSinceBoot()
-    try file.touch()
+    try spool.touch(file)
   }
 }
 

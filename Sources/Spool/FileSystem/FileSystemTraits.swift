@@ -100,6 +100,11 @@ extension FileSystemTraits {
       found.append(
         "its clock is \(clockOffset.magnitude) s \(side) this host's: its clock counts for the times of jobs")
     }
+    if kind.timesAreOfHosts {
+      found.append(
+        "each host sets the times of files by its own clock: set the clocks of all hosts by NTP, and the volume's"
+          + " option features.ctime to off")
+    }
     if touchOffset != 0 {
       found.append(
         "the times of files come from two clocks, \(touchOffset.magnitude) s apart: set the clocks of all hosts by NTP")

@@ -6,7 +6,10 @@ extension Spool {
   /// such as `fuse.sshfs`.
   /// - Returns: nil where /proc does not say it.
   /// - Throws: ``SpoolError``.
-  func mountedType() throws(SpoolError) -> String? {
+  func mountedType() throws(SpoolError) -> String? { try Self.mountedType(of: root, system) }
+
+  /// The type of the file system that an open directory is on.
+  static func mountedType(of root: Int32, _ system: System) throws(SpoolError) -> String? {
     do throws(SpoolError) {
       // proc_pid_fdinfo(5): `mnt_id:` and the number of the mount.
       let facts = try system.readProc("/proc/self/fdinfo/\(root)")

@@ -15,8 +15,29 @@ extension Spool {
   package func learnClock(host: () -> Timestamp = Timestamp.now) throws(SpoolError) {
     if kind.isLocal { return }
     let before = host()
-    let time = try fileSystemTime()
+    let (time, touched) = try fileSystemTimes()
     clockOffset.store(time.offset(from: before, to: host()), ordering: .relaxed)
+    let elapsed = max(0, host().seconds - before.seconds)
+    touchesNeedTime.store(touched.offset(from: time, to: time + elapsed) != 0, ordering: .relaxed)
+  }
+
+  /// Sets the times of an open file to now, by the clock that sets the times of new files. On some file systems, such
+  /// as SSHFS, a touch sets them by this host's clock, which other hosts would take for an early or late heartbeat.
+  func touch(_ file: borrowing some OpenFile & ~Copyable) throws(SpoolError) {
+    if touchesNeedTime.load(ordering: .relaxed) {
+      try file.setTimes(to: now().seconds)
+    } else {
+      try file.touch()
+    }
+  }
+
+  /// The times of a new file, and of the same file when it is touched.
+  private func fileSystemTimes() throws(SpoolError) -> (made: Timestamp, touched: Timestamp) {
+    let file = try system.create(root, temporary(FileName(".clock")), O_WRONLY | O_EXCL)
+    defer { try? system.unlink(root, file.path) }
+    let made = try file.status().modified
+    try file.touch()
+    return (Timestamp(seconds: made), Timestamp(seconds: try file.status().modified))
   }
 
   /// The time by the clock that sets the times of this file system's files, which may be another machine's.

@@ -28,6 +28,8 @@ package struct FileSystemKind: Sendable, Equatable {
   package let sharing: Sharing
   /// What a lease tells.
   package let leases: LeaseAnswers
+  /// Whether each host sets the times of files by its own clock, so that they say nothing of another host's.
+  package var timesAreOfHosts = false
 
   /// - Parameter leases: nil if it follows from `sharing`.
   package init(name: String, sharing: Sharing, leases: LeaseAnswers? = nil) {
@@ -46,6 +48,15 @@ package struct FileSystemKind: Sendable, Equatable {
   /// - Parameter type: f_type of statfs(2).
   package init(type: UInt32) {
     self = Self.known[type] ?? FileSystemKind(name: "type 0x\(String(type, radix: 16))", sharing: .unknown)
+  }
+
+  /// - Parameter mounted: its type as proc_pid_mountinfo(5) has it, which tells those apart that programs serve.
+  func mounted(as mounted: String) -> FileSystemKind {
+    guard mounted == "fuse.glusterfs" else { return self }
+    var kind = FileSystemKind(name: "glusterfs", sharing: .network, leases: leases)
+    // features.ctime, which is on by default: the client says when, and the bricks keep it in an attribute.
+    kind.timesAreOfHosts = true
+    return kind
   }
 
   static let fuse = FileSystemKind(name: "fuse", sharing: .program)

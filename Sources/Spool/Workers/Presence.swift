@@ -30,7 +30,7 @@ package final class Presence {
   package func beat(_ report: WorkerReport) throws(SpoolError) -> Bool {
     guard try isInPlace() else { return false }
     let bytes = Array(report.text.utf8)
-    if bytes == written { try file.touch() } else { try write(bytes) }
+    if bytes == written { try spool.touch(file) } else { try write(bytes) }
     return true
   }
 

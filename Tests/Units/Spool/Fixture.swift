@@ -17,8 +17,8 @@ struct Fixture {
   }
 
   /// The same spool as another worker opens it.
-  func another(host: String = "alpha", hook: (any CallHook)? = nil) throws -> Spool {
-    try Fixture.open(files, host: host, tag: 2, hook: hook)
+  func another(host: String = "alpha", hook: (any CallHook)? = nil, kind: FileSystemKind? = nil) throws -> Spool {
+    try Fixture.open(files, host: host, tag: 2, hook: hook, kind: kind)
   }
 
   private static func open(

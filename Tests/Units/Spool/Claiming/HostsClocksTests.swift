@@ -1,0 +1,77 @@
+import Glibc
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Spool
+
+/// File systems whose times of files are by the hosts' own clocks: all of them (GlusterFS), or those of a touch
+/// (SSHFS).
+@Suite struct HostsClocksTests {
+  private let gluster = FileSystemKind.fuse.mounted(as: "fuse.glusterfs")
+
+  @Test func whichAre() {
+    #expect(gluster.timesAreOfHosts && !gluster.isLocal && gluster.leases == .refused)
+    #expect(!FileSystemKind.fuse.mounted(as: "fuse.sshfs").timesAreOfHosts)
+  }
+
+  /// Its owner's clock is ten minutes off; it has the lock.
+  @Test(arguments: [-600, 600])
+  func aHeldClaimIsJudgedByWhatIsSeenOfIt(ahead: Int) throws {
+    let fixture = try Fixture(kind: gluster)
+    try fixture.files.drop("a", "https://host/a\n# complete\n")
+    let claim = try fixture.claim("a")
+    let name = FileName(fixture.files.names("cur")[0])
+    try setModificationTime(fixture.files.path("cur/\(name.display)"), secondsFromNow: ahead)
+    let rival = try fixture.another(host: "beta", kind: gluster)
+    for _ in 0..<2 {
+      // The first look at a time from the future sets it to now.
+      #expect(try rival.claim(name, from: .cur, now: .now() + rival.lease).label == "leased")
+    }
+    #expect(try claim.ownership() == .ours)
+  }
+
+  @Test func whatDoesNotChangeIsSilent() {
+    func stamp(_ time: Int) -> FileStatus.Stamp { .init(size: 1, modified: [time, 0], changed: [0, 0]) }
+    var sights = ClaimSights()
+    let name = FileName("a:beta.1.2")
+    let silences = [(5, 100), (5, 130), (7, 131), (7, 191), (6, 192)].map {
+      sights.silence(of: name, stamp($0.0), at: $0.1)
+    }
+    #expect(silences == [0, 30, 0, 60, 0])
+  }
+
+  /// A touch sets the time that this host would say, ten minutes behind.
+  @Test func aTouchSaysTheTimeOfTheFileSystem() throws {
+    let files = try TemporarySpool()
+    let isLate = Switch()
+    let hook = LateTouches(files, isLate)
+    let spool = try Spool(
+      files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook),
+      kind: .fuse)
+    try spool.learnClock()
+    let before = spool.touchesNeedTime.load(ordering: .relaxed)
+    isLate.turnOn()
+    try spool.learnClock()
+    let after = spool.touchesNeedTime.load(ordering: .relaxed)
+    #expect(!before && after && files.names("tmp") == [])
+  }
+}
+
+/// Sets the time of each file in `tmp/` ten minutes back after it was touched, as a client with such a clock does.
+private final class LateTouches: CallHook {
+  private let files: TemporarySpool
+  private let isOn: Switch
+
+  init(_ files: TemporarySpool, _ isOn: Switch) { (self.files, self.isOn) = (files, isOn) }
+
+  func before(_ call: Call) -> Fault? { nil }
+
+  func after(_ call: Call) {
+    guard isOn.isOn, call.kind == .utimens else { return }
+    for name in TestSupport.names(in: files.path("tmp"), isHiddenToo: true) {
+      try? setModificationTime(files.path("tmp/\(name)"), secondsFromNow: -600)
+    }
+  }
+}
