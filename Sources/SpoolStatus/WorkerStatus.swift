@@ -27,6 +27,7 @@ extension WorkerStatus {
         .array(waits.map { .object([("cause", .string(escaped($0.cause))), ("reason", .string(escaped($0.reason)))]) })
       ),
       ("claims", .count(report?.claims)), ("lost", .count(report?.lost)),
+      ("missed", .count(report?.missed)),
     ])
   }
 }

@@ -4,8 +4,10 @@ internal import SystemPackage
 /// What came of the attempt to claim a job.
 package enum ClaimOutcome {
   case claimed(Claim)
-  /// Another worker has it, or it is gone: normal and silent.
+  /// Another worker has it, or was faster: normal and silent.
   case unavailable
+  /// It had gone before this worker tried, or a job of its name runs here.
+  case gone
   /// Its owner has it at least until this second since the epoch.
   case leased(until: Int64)
   /// It may still be written; look again at this second since the epoch.
@@ -56,14 +58,14 @@ extension Spool {
       // Another user's file system may be mounted there (fuse(4)).
       return .barred(Defect(line: nil, reason: "cannot be examined: \(error.errno)"))
     }
-    guard let status = found else { return .unavailable }
+    guard let status = found else { return .gone }
     if origin == .cur, let end = try endOfLease(name, status, now: now) { return .leased(until: end) }
     guard status.isRegular else {
       return try reject(name, from: origin, Defect(line: nil, reason: "not a regular file: a job is a plain text file"))
     }
     // Another worker may have claimed and parked it since it was found.
     if !isForced, !Self.isDue(status.modified, in: origin, at: now.seconds) { return .notDue(status.modified) }
-    if try isInHand(job, from: origin) { return .unavailable }
+    if try isInHand(job, from: origin) { return .gone }
     do throws(SpoolError) {
       let dropping = origin.isDroppedInto ? try dropping(source, status, origin, now: now) : .ended
       switch dropping {

@@ -26,8 +26,10 @@ package struct WorkerReport: Sendable, Equatable {
   package var waits: [Wait] = []
   /// The number of jobs that it has claimed.
   package var claims = 0
-  /// How often another worker was faster.
+  /// How often it tried to claim a job at the same time as another worker, and that one was faster.
   package var lost = 0
+  /// How often a job that it had found was no longer there when it tried: others had done it, or a person had moved it.
+  package var missed = 0
 
   /// A worker that has just started.
   package init(started: Timestamp) { self.started = started }
@@ -39,7 +41,7 @@ package struct WorkerReport: Sendable, Equatable {
       ("runs", Fields("\(runs)")),
     ]
     for wait in waits { lines.append(("waits", Fields(wait.cause).with("reason", wait.reason))) }
-    lines.append(("claims", Fields("\(claims)").with("lost", lost)))
+    lines.append(("claims", Fields("\(claims)").with("lost", lost).with("missed", missed)))
     return lines.map { "\($0): \($1.text)\n" }.joined()
   }
 
@@ -62,7 +64,8 @@ package struct WorkerReport: Sendable, Equatable {
       case "options": options = fields
       case "runs": runs = Self.count(word)
       case "waits": if let word { waits.append(Wait(word, fields["reason"] ?? "")) }
-      case "claims": (claims, lost) = (Self.count(word), Self.count(fields["lost"]))
+      case "claims":
+        (claims, lost, missed) = (Self.count(word), Self.count(fields["lost"]), Self.count(fields["missed"]))
       default: break
       }
     }

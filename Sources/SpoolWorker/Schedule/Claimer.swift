@@ -61,6 +61,9 @@ struct Claimer {
     case .unavailable:
       if candidate.origin != .cur { account.noteLost() }
       return .unavailable
+    case .gone:
+      if candidate.origin != .cur { account.noteMissed() }
+      return .unavailable
     case .leased(let end): return .due(at: soonest(end + 1))
     // Another worker, or this one, has tried it since it was found.
     case .notDue(let due): return .due(at: due)

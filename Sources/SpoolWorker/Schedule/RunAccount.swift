@@ -6,8 +6,8 @@ final class RunAccount {
   let began = Timestamp.now()
   private(set) var waiting = WaitingJobs()
   let presence = PresenceKeeper()
-  /// How many jobs were claimed, and how often another worker was faster.
-  private(set) var claims: (own: Int, lost: Int) = (0, 0)
+  /// How many jobs were claimed, how often another worker was faster, and how often a job had gone before.
+  private(set) var claims: (own: Int, lost: Int, missed: Int) = (0, 0, 0)
   /// Bytes by which the data of ended jobs has grown.
   private(set) var gained: UInt64 = 0
   /// How many jobs have ended.
@@ -51,6 +51,7 @@ final class RunAccount {
 
   func noteClaimed() { claims.own += 1 }
   func noteLost() { claims.lost += 1 }
+  func noteMissed() { claims.missed += 1 }
 
   func noteRejected() { summary.givenUp += 1 }
 

@@ -23,7 +23,7 @@ extension Worker {
       .with("directory", options.directory.map { escaped($0) }).with("only", options.only?.count)
     report.runs = dispatcher.attempts.count
     report.waits = waits
-    (report.claims, report.lost) = account.claims
+    (report.claims, report.lost, report.missed) = account.claims
     return report
   }
 

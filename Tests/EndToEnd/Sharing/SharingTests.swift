@@ -21,6 +21,25 @@ import Testing
     for state in ["new", "cur", "partial", "failed", "tmp"] { #expect(spool.names(state) == []) }
   }
 
+  /// What a worker cannot start is left to the others: no slot, or none for that server.
+  @Test(arguments: [["--jobs", "2"], ["--jobs", "8", "--per-host", "2"]])
+  func aWorkerClaimsOnlyWhatItStarts(limits: [String]) async throws {
+    let gate = try Gate()
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let spool = try TemporarySpool()
+    for number in 0..<20 { try spool.drop("\(number)", "\(server.url("/\(number)"))\n\(patient)") }
+    let worker = try startSpoolrun(["--once"] + limits + [spool.root])
+    defer { worker.send(signal: SIGKILL) }
+    try await waitUntil("two have begun") { server.requests.count == 2 }
+    let other = try startSpoolrun(["--once"] + limits + [spool.root])
+    defer { other.send(signal: SIGKILL) }
+    try await waitUntil("the other has begun two as well") { server.requests.count == 4 }
+    #expect(spool.names("cur").count == 4 && spool.names("new").count == 16)
+    gate.open()
+    for each in [worker, other] { #expect(try await each.result().status == .exited(0)) }
+    #expect(spool.names("done").count == 20 && server.requests.count == 20)
+  }
+
   /// Running or stopped, until the lease ends the claim is its owner's.
   @Test(arguments: [false, true])
   func aLiveWorkersClaimIsNeverTaken(isStopped: Bool) async throws {

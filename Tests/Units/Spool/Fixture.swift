@@ -54,7 +54,7 @@ extension ClaimOutcome {
   var label: String {
     switch self {
     case .claimed: "claimed"
-    case .unavailable: "unavailable"
+    case .unavailable, .gone: "unavailable"
     case .leased: "leased"
     case .unfinished: "unfinished"
     case .notDue(let due): "not due until \(due)"

@@ -79,7 +79,7 @@ import Testing
     #expect(try readFile(victim) == Array(Self.job.utf8))
     let next = try spool.claim(FileName("x"), from: .new, now: .now())
     if substitute == .none {
-      guard case .unavailable = next else { throw Unexpected(description: next.label) }
+      guard case .gone = next else { throw Unexpected(description: next.label) }
     } else {
       #expect(next.defect?.reason.contains("not a regular file") == true, "\(next.label)")
     }

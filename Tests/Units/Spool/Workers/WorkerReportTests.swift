@@ -10,7 +10,7 @@ import Testing
     (report.program, report.mode, report.runs) = ("spoolrun/0.2.0", "watch", 3)
     report.options = Fields().with("jobs", 8).with("directory", "/a b\n")
     report.waits = [.init("gate", "exit 1: \u{1B}[31m\nstarted: x"), .init("space", "")]
-    (report.claims, report.lost) = (100, 4)
+    (report.claims, report.lost, report.missed) = (100, 4, 2)
     return report
   }
 
