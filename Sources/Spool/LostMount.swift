@@ -2,21 +2,33 @@ internal import Glibc
 internal import SystemPackage
 
 extension SpoolError {
-  /// The file system is gone: the program that serves it has ended (ENOTCONN, ECONNABORTED; fuse(4)), the server does
-  /// not know it any more (ESTALE; nfs(5)), or the device is gone (ENODEV).
-  package var isOfLostMount: Bool { [ENOTCONN, ECONNABORTED, ESTALE, ENODEV].contains(errno.rawValue) }
+  /// The file system cannot be reached, and may be later: the program that serves it has ended (ENOTCONN, ECONNABORTED;
+  /// fuse(4)), the server does not know it any more (ESTALE; nfs(5)), or the device is gone (ENODEV).
+  private static let lost: Set<Int32> = [ENOTCONN, ECONNABORTED, ESTALE, ENODEV]
+
+  /// The same where a server or a program has the files: what they or their network say, each in its own words.
+  /// sshfs(1) says EIO for whatever went wrong, a soft mount of nfs(5) EIO or ETIMEDOUT, CephFS ESHUTDOWN.
+  private static let unreachable: Set<Int32> = [
+    EIO, EREMOTEIO, ETIMEDOUT, ESHUTDOWN, EHOSTDOWN, EHOSTUNREACH, ENETDOWN, ENETUNREACH, ECONNRESET, ECONNREFUSED,
+  ]
+
+  /// Whether it may be that the file system cannot be reached at the moment.
+  package func isOfLostMount(on kind: FileSystemKind) -> Bool {
+    Self.lost.contains(errno.rawValue) || !kind.isLocal && Self.unreachable.contains(errno.rawValue)
+  }
 }
 
 extension Spool {
   /// Whether the spool's file system is gone, and not only one file of it. It may be mounted again.
   package func isLost(_ error: SpoolError) -> Bool {
-    guard error.isOfLostMount || error.errno == .ioError && !kind.isLocal else { return false }
+    guard error.isOfLostMount(on: kind) else { return false }
     do throws(SpoolError) {
       // What a file system answers from its cache proves nothing.
+      _ = try stamp(of: .new)
       _ = try stream(.new).next()
       return false
     } catch {
-      return error.isOfLostMount || error.errno == .ioError
+      return error.isOfLostMount(on: kind)
     }
   }
 }

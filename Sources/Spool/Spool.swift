@@ -70,7 +70,8 @@ package final class Spool: Sendable {
       // Through a link as well.
       return try system.status(AT_FDCWD, Path("\(location)/.")).isSameFile(as: directory.status())
     } catch
-      where [.noSuchFileOrDirectory, .notDirectory, .permissionDenied].contains(error.errno) || error.isOfLostMount
+      where [.noSuchFileOrDirectory, .notDirectory, .permissionDenied].contains(error.errno)
+      || error.isOfLostMount(on: kind)
     {
       return false
     }
@@ -82,7 +83,8 @@ package final class Spool: Sendable {
     do throws(SpoolError) {
       return try Spool(location, owner: owner, boot: boot, system: system)
     } catch
-      where [.noSuchFileOrDirectory, .notDirectory, .permissionDenied].contains(error.errno) || error.isOfLostMount
+      where [.noSuchFileOrDirectory, .notDirectory, .permissionDenied].contains(error.errno)
+      || error.isOfLostMount(on: kind)
     {
       return nil
     }

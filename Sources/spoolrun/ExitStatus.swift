@@ -19,12 +19,12 @@ enum ExitStatus: Int32 {
 
   /// The worst outcome of a run. From the worst: nothing can be fetched at all, the spool fails, a job was given up, a
   /// job waits.
-  init(_ summary: RunSummary) {
+  /// - Parameter kind: the type of the spool's file system.
+  init(_ summary: RunSummary, on kind: FileSystemKind) {
     if summary.obstacle != nil {
       self = .unavailable
     } else if let error = summary.spoolError {
-      // The file system may be mounted again.
-      self = error.isOfLostMount ? .waiting : ExitStatus(error)
+      self = ExitStatus(error, on: kind)
     } else if summary.givenUp > 0 {
       self = .givenUp
     } else if summary.waiting > 0 {
@@ -32,6 +32,11 @@ enum ExitStatus: Int32 {
     } else {
       self = .success
     }
+  }
+
+  /// Of a worker: a file system that cannot be reached may be mounted again.
+  init(_ error: SpoolError, on kind: FileSystemKind) {
+    self = error.isOfLostMount(on: kind) ? .waiting : ExitStatus(error)
   }
 
   init(_ error: SpoolError) {

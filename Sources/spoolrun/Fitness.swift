@@ -43,7 +43,7 @@ extension WorkerOptions {
     } catch let error as SpoolError {
       // Without a wish, a worker can run in a spool that it cannot write to now, such as one on a full disk.
       if lease != nil || isVerbose { Terminal.error("\(place): the lease cannot be agreed on: \(error)") }
-      if lease != nil { throw ExitStatus(error).code }
+      if lease != nil { throw ExitStatus(error, on: spool.kind).code }
     } catch {
       Terminal.error("\(place): \(error)")
       throw ExitStatus.configuration.code

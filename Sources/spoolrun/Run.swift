@@ -183,7 +183,7 @@ struct Run: ParsableCommand {
     while let next = try run(spool, signals, &total) { spool = next }
     if let obstacle = total.obstacle { Terminal.error(obstacle) }
     if let error = total.spoolError { Terminal.error("\(escaped(spool.location)): \(error)") }
-    let status = ExitStatus(total)
+    let status = ExitStatus(total, on: spool.kind)
     if status != .success { throw status.code }
   }
 
@@ -225,7 +225,7 @@ struct Run: ParsableCommand {
       do throws(OutputRootProblem) {
         worker = try Worker(spool, options) { printer.print($0) }
       } catch {
-        return .failure(StartProblem(error))
+        return .failure(StartProblem(error, on: spool.kind))
       }
       if let bars { worker.onProgress = { bars.update($0) } }
       do throws(SpoolError) {
@@ -234,8 +234,8 @@ struct Run: ParsableCommand {
       } catch {
         let text =
           "cannot watch the spool: \(error): see the limits in inotify(7), or run spoolrun --once from cron"
-        return .failure(
-          StartProblem(status: error.errno == .noSuchFileOrDirectory ? .cannotCreate : .inputOutput, text: text))
+        let status = error.errno == .noSuchFileOrDirectory ? .cannotCreate : ExitStatus(error, on: spool.kind)
+        return .failure(StartProblem(status: status, text: text))
       }
     }
     bars?.finish()
@@ -255,11 +255,11 @@ struct Run: ParsableCommand {
 
     init(status: ExitStatus, text: String) { (self.status, self.text) = (status, text) }
 
-    init(_ problem: OutputRootProblem) {
+    init(_ problem: OutputRootProblem, on kind: FileSystemKind) {
       switch problem {
       case .missing(let error):
         self.init(
-          status: error.errno == .noSuchFileOrDirectory ? .cannotCreate : .inputOutput,
+          status: error.errno == .noSuchFileOrDirectory ? .cannotCreate : ExitStatus(error, on: kind),
           text: "the output root: \(error)")
       case .misplaced, .moved: self.init(status: .configuration, text: "\(problem)")
       }

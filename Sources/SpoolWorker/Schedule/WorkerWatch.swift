@@ -5,9 +5,6 @@ internal import SystemPackage
 
 /// A worker that runs until it is stopped.
 extension Worker {
-  /// Milliseconds between checks for a spool whose path does not exist.
-  private static let missingInterval: Int64 = 2000
-
   /// Runs jobs as they are dropped and become due. Returns soon after `stopSignals` becomes readable, or after the
   /// spool's path leads to another spool, the ``successor``.
   /// - Throws: ``SpoolError`` if inotify is not available.
@@ -20,43 +17,54 @@ extension Worker {
     let watch = try SpoolWatch(spool)
     let links = NetworkWatch()
     WorkerLoop.executor.watched = [watch.descriptor] + (links.map { [$0.descriptor] } ?? [])
-    var nextLook: Int64 = 0
-    var isMissing = false
+    var outage = Outage()
     await run(stopSignals: stopSignals, survivesErrors: true) { () throws(SpoolError) in
       if self.successor != nil { return self.isBusy ? Self.tickInterval : nil }
       let now = LoopExecutor.milliseconds()
-      let news = watch.read()
-      if news.needsScan || now >= nextLook {
-        let isInPlace = try self.lookForSuccessor()
-        if self.successor != nil { return 0 }
-        nextLook = now + (isInPlace ? Scheduler.interval : Self.missingInterval)
-      }
       if links?.hasNews() == true, NetworkPresence.hasAddress() { self.dispatcher.networkCame() }
       do throws(SpoolError) {
-        let looksAtAll = try self.look(watch, news, at: now)
-        try self.dispatcher.turn()
-        if isMissing, looksAtAll {
-          self.log(Event("spool-back", .warning))
-          isMissing = false
-        }
-      } catch  where error.errno == .noSuchFileOrDirectory || self.spool.isLost(error) {
-        // The directories were removed, or their mount is gone. If they come back, inotify or the next look reports it.
-        if !isMissing { self.log(Event("spool-missing", .error, Fields().with("reason", "\(error)"))) }
-        isMissing = true
-        self.dispatcher.abandonPasses()
-        nextLook = now + Self.missingInterval
+        try self.attend(watch, &outage, at: now)
+      } catch {
+        try self.endure(error, &outage, at: now)
       }
+      if self.successor != nil { return 0 }
       let scheduler = self.dispatcher.scheduler
       if scheduler.canReadOn { return 0 }
       if !scheduler.slots.areIdle { return self.untilNextTurn(Self.tickInterval) }
       if !scheduler.backlog.isEmpty || !scheduler.spaceWait.isEmpty { return 2000 }
       self.rest()
       let beat = self.account.presence.untilBeat(at: now, in: spool)
-      return min(scheduler.untilPass(at: now), nextLook - now, scheduler.untilDue(at: spool.now().seconds), beat)
+      return min(scheduler.untilPass(at: now), outage.nextLook - now, scheduler.untilDue(at: spool.now().seconds), beat)
     }
     // Jobs that wait in a spool that was replaced do not count for this run.
     if successor == nil { tellWaiting(stays: true, nil) }
     return account.summary
+  }
+
+  /// Looks where the spool's path leads if it is time, handles changes, and starts jobs.
+  private func attend(_ watch: SpoolWatch, _ outage: inout Outage, at now: Int64) throws(SpoolError) {
+    let news = watch.read()
+    if news.needsScan || now >= outage.nextLook {
+      let isInPlace = try lookForSuccessor()
+      if successor != nil { return }
+      outage.looked(at: now, isInPlace: isInPlace)
+    }
+    let looksAtAll = try look(watch, news, at: now)
+    try dispatcher.turn()
+    if looksAtAll, outage.ended() { log(Event("spool-back", .warning)) }
+  }
+
+  /// Waits where the spool may come back: inotify or the next look reports it.
+  private func endure(_ error: SpoolError, _ outage: inout Outage, at now: Int64) throws(SpoolError) {
+    let cause: Outage.Cause =
+      error.errno == .noSuchFileOrDirectory || spool.isLost(error)
+      ? .gone : error.isOfLostMount(on: spool.kind) ? .doubtful : .other
+    switch outage.failed(cause, at: now) {
+    case .tell: log(Event("spool-missing", .error, Fields().with("reason", "\(error)")))
+    case .wait: break
+    case .end: throw error
+    }
+    dispatcher.abandonPasses()
   }
 
   /// Handles changes, or requests a pass over everything.

@@ -1,0 +1,34 @@
+import Testing
+
+@testable import SpoolWorker
+
+/// A worker that keeps running bears with a spool that goes away.
+@Suite struct OutageTests {
+  @Test func itWaitsAndSaysSoOnce() {
+    var outage = Outage()
+    outage.looked(at: 0, isInPlace: true)
+    #expect(outage.nextLook == Scheduler.interval)
+    #expect(outage.failed(.gone, at: 1000) == .tell && outage.nextLook == 3000)
+    #expect(outage.failed(.gone, at: 2500) == .wait && outage.nextLook == 3000, "errors do not put it off")
+    #expect(outage.failed(.gone, at: 3000) == .wait && outage.nextLook == 5000)
+    #expect(outage.failed(.gone, at: 1_000_000) == .wait)
+    #expect(outage.ended() && !outage.ended())
+    #expect(outage.failed(.gone, at: 1_000_001) == .tell)
+  }
+
+  /// sshfs(1) answers EIO once, and has connected again when the worker looks.
+  @Test func anErrorThatIsOverWhenItIsExamined() {
+    var outage = Outage()
+    #expect(outage.failed(.doubtful, at: 0) == .tell)
+    #expect(outage.failed(.doubtful, at: Outage.patience - 1) == .wait)
+    var other = outage
+    #expect(outage.failed(.doubtful, at: Outage.patience) == .end)
+    #expect(other.ended() && other.failed(.doubtful, at: Outage.patience) == .tell)
+  }
+
+  @Test func otherErrorsEndTheRun() {
+    var outage = Outage()
+    #expect(outage.failed(.other, at: 0) == .end)
+    #expect(outage.failed(.gone, at: 1) == .tell && outage.failed(.other, at: 2) == .end)
+  }
+}
