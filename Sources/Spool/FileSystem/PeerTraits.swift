@@ -70,7 +70,8 @@ package struct PeerTraits: Sendable, Equatable {
 
   /// What was found, one line each.
   package var lines: [(name: String, value: String)] {
-    [
+    if areTwoSpools { return [] }
+    return [
       ("a new file", appearsAfter.map { "is seen after \($0) ms" } ?? "is not seen"),
       ("a removed file", goneAfter.map { "is gone after \($0) ms" } ?? "is still seen"),
       ("locks", locksAreSeen ? "exclude the other" : "do not exclude the other"),
