@@ -67,8 +67,9 @@ struct BarredTests {
     let (spool, halfway, worker, gate) = try await startHalfway()
     defer { withExtendedLifetime(halfway) {} }
     let flagged = try Chattr("+i", spool.path(try spool.claim(of: "a")))
-    gate.open()
+    // Before the worker can end.
     try spool.drop("b", "url: \(server.url("/b"))\n")
+    gate.open()
     let result = try await worker.result()
     #expect(result.status == .exited(1) && result.errors.contains("barred"), "\(result)")
     #expect(spool.places(of: "b") == ["done/b"])
