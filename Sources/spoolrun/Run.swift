@@ -225,7 +225,7 @@ struct Run: ParsableCommand {
       do throws(OutputRootProblem) {
         worker = try Worker(spool, options) { printer.print($0) }
       } catch {
-        return .failure(StartProblem(error, on: spool.kind))
+        return .failure(StartProblem(error, on: spool))
       }
       if let bars { worker.onProgress = { bars.update($0) } }
       do throws(SpoolError) {
@@ -255,11 +255,11 @@ struct Run: ParsableCommand {
 
     init(status: ExitStatus, text: String) { (self.status, self.text) = (status, text) }
 
-    init(_ problem: OutputRootProblem, on kind: FileSystemKind) {
+    init(_ problem: OutputRootProblem, on spool: Spool) {
       switch problem {
       case .missing(let error):
         self.init(
-          status: error.errno == .noSuchFileOrDirectory ? .cannotCreate : ExitStatus(error, on: kind),
+          status: error.errno == .noSuchFileOrDirectory ? .cannotCreate : ExitStatus(error, on: spool.kind),
           text: "the output root: \(error)")
       case .misplaced, .moved: self.init(status: .configuration, text: "\(problem)")
       }

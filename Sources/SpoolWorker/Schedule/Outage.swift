@@ -4,7 +4,7 @@
 /// Times are milliseconds of the loop's clock.
 struct Outage: Equatable {
   /// What an error means.
-  enum Cause {
+  enum Trouble {
     /// The spool's directories or their mount are gone. They may come back at any time.
     case gone
     /// The mount may have been gone for a moment: that was its answer, but now the spool can be read.
@@ -12,7 +12,7 @@ struct Outage: Equatable {
     case other
   }
 
-  enum Step: Equatable {
+  enum Reaction: Equatable {
     /// Wait, and say so.
     case tell
     case wait
@@ -33,7 +33,7 @@ struct Outage: Equatable {
     nextLook = now + (isInPlace ? Scheduler.interval : Self.interval)
   }
 
-  mutating func failed(_ cause: Cause, at now: Int64) -> Step {
+  mutating func failed(_ cause: Trouble, at now: Int64) -> Reaction {
     if cause == .other || cause == .doubtful && now - (began ?? now) >= Self.patience { return .end }
     // Errors may come more often than that.
     if nextLook <= now || nextLook > now + Self.interval { nextLook = now + Self.interval }

@@ -56,7 +56,7 @@ extension Worker {
 
   /// Waits where the spool may come back: inotify or the next look reports it.
   private func endure(_ error: SpoolError, _ outage: inout Outage, at now: Int64) throws(SpoolError) {
-    let cause: Outage.Cause =
+    let cause: Outage.Trouble =
       error.errno == .noSuchFileOrDirectory || spool.isLost(error)
       ? .gone : error.isOfLostMount(on: spool.kind) ? .doubtful : .other
     switch outage.failed(cause, at: now) {
