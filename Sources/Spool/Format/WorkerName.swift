@@ -26,3 +26,53 @@ package struct WorkerName: Hashable, Comparable, Sendable {
 
   package static func < (one: WorkerName, other: WorkerName) -> Bool { one.text < other.text }
 }
+
+/// The owner of a claim: `HOST.PID.TAG`. The tag distinguishes two workers that got the same process id one after the
+/// other, and ends in the worker's seat.
+package struct WorkerID: Hashable, Sendable {
+  /// The host's name, as names of claims have it.
+  package let host: String
+  /// `HOST.PID.TAG`.
+  package let text: String
+  /// nil before the spool is open, and where the kernel does not tell.
+  let seat: WorkerSeat?
+  private let process: Int32
+  private let tag: UInt32
+  private let namespace: String?
+
+  /// - Parameters:
+  ///   - host: the host's name; bytes other than letters, digits and `-` become `_`, and it is cut to 40.
+  ///   - namespace: what /proc/self/ns/pid links to; nil if that is not known.
+  package init(host: String, process: Int32, tag: UInt32, namespace: String? = nil) {
+    self.init(host: Self.clean(host), process, tag, namespace, nil)
+  }
+
+  private init(host: String, _ process: Int32, _ tag: UInt32, _ namespace: String?, _ seat: WorkerSeat?) {
+    (self.host, self.process, self.tag, self.namespace, self.seat) = (host, process, tag, namespace, seat)
+    text = "\(host).\(process).\(hexadecimal(UInt64(tag), digits: 8))\(seat?.text ?? "")"
+  }
+
+  /// The same worker in a spool on this device.
+  func seated(boot: String, device: UInt64, isLocal: Bool) -> WorkerID {
+    let seat = namespace.map { WorkerSeat(boot: boot, namespace: $0, device: device, isLocal: isLocal) }
+    return WorkerID(host: host, process, tag, namespace, boot == "unknown" ? nil : seat)
+  }
+
+  /// The same worker with another tag, which cannot be guessed.
+  var retagged: WorkerID { WorkerID(host: host, process: process, tag: .random(in: 0...UInt32.max)) }
+
+  /// Whether `host` is what claims name it by, and not only similar.
+  static func isClean(_ host: String) -> Bool { clean(host) == host }
+
+  static func clean(_ host: String) -> String {
+    let kept = host.utf8.prefix(40).map { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
+        byte
+      default: UInt8(ascii: "_")
+      }
+    }
+    return kept.isEmpty ? "localhost" : String(decoding: kept, as: UTF8.self)
+  }
+}

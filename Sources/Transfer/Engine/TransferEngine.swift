@@ -1,8 +1,8 @@
 internal import CCurl
 internal import Glibc
 
-/// Runs any number of fetches on one libcurl multi handle (libcurl-multi(3)). One thread drives it: `advance` runs every
-/// callback, and `fetch` must be called on the same thread. Hence no locks.
+/// Runs any number of fetches on one libcurl multi handle (libcurl-multi(3)). One thread drives it: `advance` runs
+/// every callback, and `fetch` must be called on the same thread. Hence no locks.
 package final class TransferEngine {
   /// What all fetches of an engine have in common.
   package typealias Options = TransferOptions
