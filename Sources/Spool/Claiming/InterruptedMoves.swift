@@ -95,4 +95,14 @@ extension Spool {
       }
     }
   }
+
+  /// The rename of new data from `tmp/` to its place, cut by a power failure: btrfs can have made the new name durable
+  /// and kept the first, which goes.
+  /// - Parameter status: of the file that has the name `data` in `partial/`.
+  func removeTemporaryNames(of data: FileName, _ status: FileStatus) throws(SpoolError) {
+    let stream = try stream(.tmp)
+    while let name = try stream.next() {
+      if name.bytes.starts(with: data.bytes + [0x3A]) { try removeDouble(Path(.tmp, name), of: status) }
+    }
+  }
 }

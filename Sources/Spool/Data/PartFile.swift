@@ -88,7 +88,11 @@ package final class PartFile {
       file = try spool.system.create(spool.root, path, flags)
     }
     guard try file.lock() || isOwnersFrozen else { return nil }
-    let status = try file.status()
+    var status = try file.status()
+    if status.isRegular, status.links > 1 {
+      try spool.removeTemporaryNames(of: job.part, status)
+      status = try file.status()
+    }
     return Found(file: file.shared(), status: status, isNew: isNew)
   }
 

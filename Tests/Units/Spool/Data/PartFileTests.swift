@@ -36,6 +36,20 @@ import Testing
     #expect(UInt64(fileStatus(fixture.files.path(path))?.st_ino ?? 0) == part.inode)
   }
 
+  /// A power cut on btrfs can leave new data with its name in `tmp/` as well. Left alone, it would not count as the
+  /// job's, which would get another name.
+  @Test func aNameInTmpThatAPowerCutLeft() throws {
+    let fixture = try Fixture()
+    let files = fixture.files
+    try opened(fixture).append(bytes(10))
+    let left = files.path("tmp/a.part:beta.1.00000001")
+    try #require(link(files.path(path), left) == 0)
+    try writeFile(files.path("tmp/a.part:beta.1.00000002"), [])
+    try writeFile(files.path("tmp/b"), [])
+    #expect(try opened(fixture).length == 10)
+    #expect(files.names("tmp").sorted() == ["a.part:beta.1.00000002", "b"])
+  }
+
   @Test func shortWrites() throws {
     let fixture = try Fixture(hook: Probe { $0.kind == .write ? .short(7) : nil })
     let part = try opened(fixture)
