@@ -159,12 +159,16 @@ extension ValueGrammar<MinimumRate> {
 }
 
 func words(_ text: some StringProtocol) -> [Substring] {
-  Substring(text).split(whereSeparator: { $0 == " " || $0 == "\t" })
+  Substring(text).utf8.split(whereSeparator: isBlank).map(Substring.init)
 }
 
 /// `text` without blanks and tabs around it.
 package func trimmed(_ text: Substring) -> Substring {
-  var text = text.drop { $0 == " " || $0 == "\t" }
-  while let last = text.last, last == " " || last == "\t" { text.removeLast() }
-  return text
+  // By bytes: a blank and a combining mark behind it are one character, which is no blank.
+  guard let first = text.utf8.firstIndex(where: { !isBlank($0) }),
+    let last = text.utf8.lastIndex(where: { !isBlank($0) })
+  else { return text[text.endIndex...] }
+  return text[first..<text.utf8.index(after: last)]
 }
+
+private func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }

@@ -36,7 +36,8 @@ private func checkListed(_ job: ListedJob) throws(Violation) {
   let request = job.request
   try require(!request.urls.isEmpty || request.resolve != nil, "a job without a URL")
   try require(request.urls.allSatisfy { !$0.text.isEmpty }, "an empty URL")
-  try require(request.output.map { OutputPath($0.text) != nil } ?? true, "an output that is none")
+  // A directory gets the name of the URL.
+  try require(request.outputText(named: "x").map { OutputPath($0) != nil } ?? false, "an output that is none")
   let text = request.text
   let read = Array(text.utf8).withUnsafeBytes { JobText($0) }
   if text.utf8.count > JobText.maximumRequest { return }
