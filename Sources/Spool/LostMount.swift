@@ -16,6 +16,11 @@ extension SpoolError {
   package func isOfLostMount(on kind: FileSystemKind) -> Bool {
     Self.lost.contains(errno.rawValue) || !kind.isLocal && Self.unreachable.contains(errno.rawValue)
   }
+
+  /// Whether the spool's path leads to no spool at the moment.
+  func isOfMissingSpool(on kind: FileSystemKind) -> Bool {
+    [.noSuchFileOrDirectory, .notDirectory, .permissionDenied].contains(errno) || isOfLostMount(on: kind)
+  }
 }
 
 extension Spool {

@@ -69,10 +69,7 @@ package final class Spool: Sendable {
     do throws(SpoolError) {
       // Through a link as well.
       return try system.status(AT_FDCWD, Path("\(location)/.")).isSameFile(as: directory.status())
-    } catch
-      where [.noSuchFileOrDirectory, .notDirectory, .permissionDenied].contains(error.errno)
-      || error.isOfLostMount(on: kind)
-    {
+    } catch  where error.isOfMissingSpool(on: kind) {
       return false
     }
   }
@@ -82,10 +79,7 @@ package final class Spool: Sendable {
   package func reopened() throws(SpoolError) -> Spool? {
     do throws(SpoolError) {
       return try Spool(location, owner: owner, boot: boot, system: system)
-    } catch
-      where [.noSuchFileOrDirectory, .notDirectory, .permissionDenied].contains(error.errno)
-      || error.isOfLostMount(on: kind)
-    {
+    } catch  where error.isOfMissingSpool(on: kind) {
       return nil
     }
   }

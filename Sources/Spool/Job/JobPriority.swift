@@ -30,7 +30,7 @@ extension JobText {
     while let end = bytes[start...].firstIndex(of: 0x0A) {
       let line = bytes[start...end]
       start = end + 1
-      let content = line.drop { $0 == 0x20 || $0 == 0x09 }
+      let content = line.drop(while: isBlank)
       if content.starts(with: Array("priority:".utf8)) || line.starts(with: Array("urgent: ".utf8)) { continue }
       if position == nil, journal.contains(where: { line.starts(with: $0) }) { position = result.count }
       result += line

@@ -63,7 +63,7 @@ extension ValueGrammar<String> {
     "an http or https URL",
     read: { text in
       let isURL = ["http://", "https://"].contains { text.lowercased().hasPrefix($0) && text.count > $0.count }
-      return isURL && !text.utf8.contains { $0 == 0x20 || $0 == 0x09 } ? text : nil
+      return isURL && !text.utf8.contains(where: isBlank) ? text : nil
     }, write: { $0 })
 }
 
@@ -171,4 +171,5 @@ package func trimmed(_ text: Substring) -> Substring {
   return text[first..<text.utf8.index(after: last)]
 }
 
-private func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+/// Whether it is a blank or a tab.
+package func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }

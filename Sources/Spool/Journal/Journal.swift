@@ -92,11 +92,9 @@ extension Journal {
         (failures, mismatches, failedDeliveries, firstStarted, openStarts) = (0, 0, 0, nil, 0)
       case .started:
         let (worker, boot) = (entry.fields["worker"] ?? "", entry.fields["boot"] ?? "")
-        // A worker writes this line for each mirror, and when it begins again by itself.
-        if openStarts == 0 || lastStart?.worker != worker {
-          // One that was frozen has not died.
-          if entry.fields["former"] != "frozen" || openStarts == 0 { openStarts += 1 }
-        }
+        // A worker writes this line for each mirror, and when it begins again by itself. One that was frozen has not
+        // died.
+        if openStarts == 0 || lastStart?.worker != worker && entry.fields["former"] != "frozen" { openStarts += 1 }
         lastStart = Start(host: String(worker.prefix { $0 != "." }), worker: worker, boot: boot)
         firstStarted = firstStarted ?? entry.time
         (lastStarted, isOpen) = (entry.time, true)

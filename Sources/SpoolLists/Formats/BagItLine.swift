@@ -7,7 +7,7 @@ struct BagItLine {
   let path: String
 
   init?(_ line: Substring) {
-    let parts = line.utf8.split(maxSplits: 2, whereSeparator: { $0 == 0x20 || $0 == 0x09 }).map(Substring.init)
+    let parts = line.utf8.split(maxSplits: 2, whereSeparator: isBlank).map(Substring.init)
     guard parts.count == 3, LineLooks.isURL(parts[0]),
       parts[1] == "-" || parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) })
     else { return nil }

@@ -63,7 +63,7 @@ final class BagManifest: Sendable {
   }
 
   private static func parse(_ line: String, _ algorithm: DigestAlgorithm) -> (Digest, String)? {
-    let parts = line.utf8.split(maxSplits: 1, whereSeparator: { $0 == 0x20 || $0 == 0x09 }).map(Substring.init)
+    let parts = line.utf8.split(maxSplits: 1, whereSeparator: isBlank).map(Substring.init)
     guard parts.count == 2, let digest = Digest(algorithm, String(parts[0])) else { return nil }
     // As md5sum(1) marks binary files, which older tools left in.
     let path = trimmed(parts[1])

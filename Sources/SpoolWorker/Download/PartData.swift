@@ -28,6 +28,7 @@ final class PartData {
   private let space: DiskSpace
   /// Bytes since the last check of the free space, for transfers of unknown size.
   private var unasked: UInt64 = 0
+
   init(claim: Claim, request: JobRequest, part: PartFile, version: RemoteVersion?, space: DiskSpace, blocks: BlockPool)
   {
     pending = BlockBuffer(blocks)

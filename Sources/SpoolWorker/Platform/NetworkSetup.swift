@@ -103,7 +103,7 @@ package struct NetworkSetup {
   }
 
   private mutating func check(netrc place: Place) throws(Defect) {
-    let words = try contents(place).split(separator: 0x0A).map { $0.drop { $0 == 0x20 || $0 == 0x09 } }
+    let words = try contents(place).split(separator: 0x0A).map { $0.drop(while: isBlank) }
     let hasDefault = words.contains { line in line.prefix { $0 > 0x20 }.elementsEqual("default".utf8) }
     guard hasDefault else { return }
     warnings.append(

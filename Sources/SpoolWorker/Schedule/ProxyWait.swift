@@ -3,7 +3,7 @@
 ///
 /// Times are milliseconds of the loop's clock.
 struct ProxyWait {
-  private struct Absence {
+  private struct FailingProxy {
     let reason: String
     var pause = ProxyWait.shortestPause
     /// When a job may try the proxy.
@@ -16,32 +16,32 @@ struct ProxyWait {
   static let longestPause: Int64 = 300_000
 
   /// By the proxy's `HOST:PORT`.
-  private var absences: [String: Absence] = [:]
+  private var failing: [String: FailingProxy] = [:]
 
   /// The proxies that no job may use now.
   func closed(at now: Int64) -> Set<String> {
-    Set(absences.lazy.filter { $0.value.probe != nil || now < $0.value.until }.map(\.key))
+    Set(failing.lazy.filter { $0.value.probe != nil || now < $0.value.until }.map(\.key))
   }
 
   /// What is wrong with the proxies that fail.
   var reason: String? {
-    absences.isEmpty ? nil : absences.sorted { $0.key < $1.key }.map(\.value.reason).joined(separator: "; ")
+    failing.isEmpty ? nil : failing.sorted { $0.key < $1.key }.map(\.value.reason).joined(separator: "; ")
   }
 
   mutating func started(_ id: UInt64, proxy: String?) {
-    if let proxy { absences[proxy]?.probe = id }
+    if let proxy { failing[proxy]?.probe = id }
   }
 
   /// Notes that a job failed because of its proxy. Jobs that had started before the first of them failed are no probes.
   /// - Returns: whether the proxy had not failed before.
   mutating func failed(_ id: UInt64, proxy: String, _ reason: String, at now: Int64) -> Bool {
-    guard let outage = absences[proxy] else {
-      absences[proxy] = Absence(reason: reason, until: now + Self.shortestPause)
+    guard let known = failing[proxy] else {
+      failing[proxy] = FailingProxy(reason: reason, until: now + Self.shortestPause)
       return true
     }
-    if outage.probe == id {
-      let pause = min(2 * outage.pause, Self.longestPause)
-      absences[proxy] = Absence(reason: reason, pause: pause, until: now + pause)
+    if known.probe == id {
+      let pause = min(2 * known.pause, Self.longestPause)
+      failing[proxy] = FailingProxy(reason: reason, pause: pause, until: now + pause)
     }
     return false
   }
@@ -51,19 +51,19 @@ struct ProxyWait {
   /// - Returns: the proxy, if it had failed.
   mutating func passed(_ id: UInt64) -> String? {
     guard let proxy = proxy(triedBy: id) else { return nil }
-    absences[proxy] = nil
+    failing[proxy] = nil
     return proxy
   }
 
   /// A probe that has shown nothing leaves its turn to the next job.
   mutating func ended(_ id: UInt64) {
-    if let proxy = proxy(triedBy: id) { absences[proxy]?.probe = nil }
+    if let proxy = proxy(triedBy: id) { failing[proxy]?.probe = nil }
   }
 
   /// Lets a job try each proxy at once, because the network has changed.
   mutating func tryAtOnce(at now: Int64) {
-    for proxy in absences.keys { absences[proxy]?.until = now }
+    for proxy in failing.keys { failing[proxy]?.until = now }
   }
 
-  private func proxy(triedBy id: UInt64) -> String? { absences.first { $0.value.probe == id }?.key }
+  private func proxy(triedBy id: UInt64) -> String? { failing.first { $0.value.probe == id }?.key }
 }

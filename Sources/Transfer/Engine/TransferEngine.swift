@@ -113,7 +113,7 @@ package final class TransferEngine {
     checkTimers()
   }
 
-  // MARK: The steps of both
+  // MARK: The steps of wait and advance
 
   private func startHops() {
     let exchanges = toStart
