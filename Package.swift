@@ -37,13 +37,14 @@ let package = Package(
     // C headers that Swift cannot call as they are: variadic functions, macros, calls that Glibc's module leaves out.
     .target(name: "CCurl"),
     .target(name: "CLinux"),
+    .target(name: "CChecksum", linkerSettings: [.linkedLibrary("z")]),
     .target(name: "CNettle", linkerSettings: [.linkedLibrary("nettle")]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"])]),
 
     .target(
       name: "Spool",
-      dependencies: ["CLinux", "CNettle", "CZlib", .product(name: "SystemPackage", package: "swift-system")],
+      dependencies: ["CChecksum", "CLinux", "CNettle", .product(name: "SystemPackage", package: "swift-system")],
       swiftSettings: swiftSettings),
     .target(name: "Transfer", dependencies: ["CCurl"], swiftSettings: swiftSettings),
     .target(
@@ -98,7 +99,7 @@ let package = Package(
     .testTarget(
       name: "UnitTests",
       dependencies: [
-        "CCurl", "Spool", "SpoolLists", "SpoolStatus", "SpoolWorker", "TestSupport", "Transfer",
+        "CCurl", "CZlib", "Spool", "SpoolLists", "SpoolStatus", "SpoolWorker", "TestSupport", "Transfer",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       path: "Tests/Units", exclude: ["SpoolLists/Samples"], swiftSettings: swiftSettings),

@@ -1,2 +1,2 @@
-// zlib's own header, for its CRC-32: `crc32_z` takes a size_t length, `crc32_combine` joins two CRCs.
+// zlib's own header, for gzipped lists and as the reference of CRC-32 in tests.
 #include <zlib.h>

@@ -1,29 +1,15 @@
 internal import Glibc
 
-/// What takes the bytes of a payload in, in their order.
-protocol RunningDigest: Sendable {
-  mutating func update(_ bytes: UnsafeRawBufferPointer)
-}
-
-extension Checksum: RunningDigest {}
-extension HashState: RunningDigest {}
-
-extension [HashState]: RunningDigest {
-  mutating func update(_ bytes: UnsafeRawBufferPointer) {
-    for index in indices { self[index].update(bytes) }
-  }
-}
-
 /// Computes digests on another thread than the one that brings the bytes. Blocks go over in order. A few wait at most;
 /// then whoever brings more waits too, so that a slow digest takes time and no memory.
 ///
-/// `@unchecked Sendable`: `lock` guards all but `digest`, which the thread has from the time that `isRunning` is set
+/// `@unchecked Sendable`: `lock` guards all but `digests`, which the thread has from the time that `isRunning` is set
 /// until it is unset, and otherwise the one that brings the bytes.
-final class HashingQueue<State: RunningDigest>: @unchecked Sendable {
+final class HashingQueue: @unchecked Sendable {
   /// Blocks that may wait: 2 MiB, a few milliseconds of a digest.
-  static var mostBlocks: Int { 8 }
+  private static let mostBlocks = 8
   /// To hand fewer bytes over takes longer than to compute their digest.
-  private static var small: Int { 32 << 10 }
+  private static let small = 32 << 10
 
   private struct Piece {
     /// What keeps `bytes` in memory.
@@ -31,14 +17,14 @@ final class HashingQueue<State: RunningDigest>: @unchecked Sendable {
     let bytes: UnsafeRawBufferPointer
   }
 
-  private var digest: State
+  private var digests: [HashState]
   private var waiting: [Piece] = []
   private var isRunning = false
   private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
-  init(_ digest: State) {
-    self.digest = digest
+  init(_ digests: [HashState]) {
+    self.digests = digests
     pthread_mutex_init(lock, nil)
     pthread_cond_init(changed, nil)
   }
@@ -76,7 +62,7 @@ final class HashingQueue<State: RunningDigest>: @unchecked Sendable {
 
   private func takeSmall(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard bytes.count <= Self.small, !(withLock { isRunning }) else { return false }
-    digest.update(bytes)
+    compute(bytes)
     return true
   }
 
@@ -90,10 +76,14 @@ final class HashingQueue<State: RunningDigest>: @unchecked Sendable {
     if !wasRunning { BlockingThread.run { self.work() } }
   }
 
+  private func compute(_ bytes: UnsafeRawBufferPointer) {
+    for index in digests.indices { digests[index].update(bytes) }
+  }
+
   /// On the thread, until nothing waits.
   private func work() {
     while let piece = withLock({ next() }) {
-      withExtendedLifetime(piece.block) { digest.update(piece.bytes) }
+      withExtendedLifetime(piece.block) { compute(piece.bytes) }
     }
   }
 
@@ -106,11 +96,11 @@ final class HashingQueue<State: RunningDigest>: @unchecked Sendable {
   }
 
   /// Of all bytes so far; waits for them.
-  func finish() -> State {
+  func finish() -> [HashState] {
     withLock {
       while isRunning { pthread_cond_wait(changed, lock) }
     }
-    return digest
+    return digests
   }
 
   private func withLock<Result>(_ body: () -> Result) -> Result {

@@ -1,4 +1,4 @@
-internal import CZlib
+internal import CChecksum
 
 /// A running CRC-32 as zlib, cksfv and `rhash --crc32` compute it (ISO 3309, RFC 1952 section 8).
 package struct Checksum: Hashable, Sendable, CustomStringConvertible {
@@ -21,9 +21,7 @@ package struct Checksum: Hashable, Sendable, CustomStringConvertible {
   /// Adds bytes.
   package mutating func update(_ bytes: UnsafeRawBufferPointer) {
     guard let base = bytes.baseAddress else { return }
-    value = UInt32(
-      truncatingIfNeeded: crc32_z(
-        UInt(value), base.assumingMemoryBound(to: UInt8.self), bytes.count))
+    value = spoolrun_crc32(value, base, bytes.count)
   }
 
   /// Upper case, as cksfv and `rhash --crc32` print it.

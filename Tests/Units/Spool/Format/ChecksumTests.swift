@@ -1,3 +1,4 @@
+import CZlib
 import TestSupport
 import Testing
 
@@ -37,6 +38,21 @@ import Testing
       var sum = checksum(Array(bytes[..<cut]))
       Array(bytes[cut...]).withUnsafeBytes { sum.update($0) }
       #expect(sum.value == independentCRC32(bytes))
+    }
+  }
+
+  /// Long pieces are computed by another library than short ones, where the machine has it.
+  @Test func longAndShortPiecesAgreeWithZlib() {
+    var generator = SeededGenerator(seed: 32)
+    let bytes = (0..<2_000_000).map { _ in UInt8.random(in: 0...255, using: &generator) }
+    var sum = Checksum()
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let piece = rest.prefix(Int.random(in: 1...(Bool.random(using: &generator) ? 5_000 : 300_000), using: &generator))
+      piece.withUnsafeBytes { sum.update($0) }
+      rest.removeFirst(piece.count)
+      let sofar = bytes.count - rest.count
+      #expect(UInt(sum.value) == bytes.withUnsafeBufferPointer { crc32_z(0, $0.baseAddress, sofar) })
     }
   }
 

@@ -128,7 +128,7 @@ import Testing
     #expect(queue.finish() == expected.hashes, "asked again")
   }
 
-  /// CRC-32 alone, on this thread; with others, each on a thread of its own.
+  /// CRC-32 on this thread, the others on one of their own.
   @Test(arguments: [[], [.sha256], [.sha512, .md5]] as [Set<DigestAlgorithm>])
   func besideEachOther(algorithms: Set<DigestAlgorithm>) {
     var begun = DigestStates(algorithms)
