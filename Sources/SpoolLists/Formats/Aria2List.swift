@@ -18,8 +18,9 @@ struct Aria2List: LineFormat {
     }
     let finished = try finish()
     var job = ListedJob(line: line.number)
-    for url in line.text.utf8.split(separator: UInt8(ascii: "\t")).map(Substring.init) {
-      try job.request.add(url: trimmed(url), line: line.number)
+    // Tabs between mirrors, at the end, or with blanks beside them.
+    for url in line.text.utf8.split(separator: UInt8(ascii: "\t")).map({ trimmed(Substring($0)) }) where !url.isEmpty {
+      try job.request.add(url: url, line: line.number)
     }
     self.job = job
     return finished

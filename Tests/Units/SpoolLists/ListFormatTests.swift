@@ -93,6 +93,9 @@ import Testing
     #expect(try jobs(ListReader(Array("\(Self.samples)/aria2-session.txt".utf8), options)) == expected)
     let zipped = try jobs(ListReader(Array("\(Self.samples)/aria2-session.txt.gz".utf8), options))
     #expect(zipped.map { $0.replacing("[out] ", with: "") } == expected)
+    #expect(
+      try jobs("http://h/a\t \t http://i/a\t\n out=y\n") == ["url: http://h/a\nurl: http://i/a\noutput: y\n"],
+      "tabs and blanks without a mirror")
   }
 
   @Test(arguments: [
