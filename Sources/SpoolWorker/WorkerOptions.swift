@@ -54,7 +54,7 @@ package struct WorkerOptions: Sendable {
   /// The program that reads the lists of standing orders; nil if its place is not known.
   package var entriesProgram = Spool.path(ofProgramBeside: "spoolrun-entries")
 
-  /// No transfer starts while this many jobs are in their commit, because each has three open descriptors.
+  /// No transfer starts while this many jobs are in their commit, because each has four open descriptors.
   static let mostCommits = 200
 
   /// Those of a worker that is given none (spoolrun(1)).
@@ -67,7 +67,7 @@ package struct WorkerOptions: Sendable {
   }
 
   /// Files, directories and sockets that a worker normally has open at most.
-  package var descriptors: Int { jobs * 5 + Self.mostCommits * 3 + 64 }
+  package var descriptors: Int { jobs * 6 + Self.mostCommits * 4 + 64 }
 
   /// The same in the worst case: all outputs at the maximum depth, and all jobs with the maximum number of connections.
   package var mostDescriptors: Int {

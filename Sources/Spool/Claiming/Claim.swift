@@ -12,8 +12,9 @@ package final class Claim {
   /// The spool that it was claimed in.
   package let spool: Spool
 
-  var file: SharedFile
-  var identity: FileStatus
+  var files: Files
+  var file: SharedFile { files.file }
+  var identity: FileStatus { files.identity }
   /// Where the next journal line goes: an explicit offset, because O_APPEND of two clients of a network file system
   /// loses data.
   var end: Int64
@@ -24,7 +25,7 @@ package final class Claim {
   package var priority = Priority.normal
   /// A time at which the job was there already: when its file was written, if it was dropped, or what its journal says;
   /// nil if nothing does.
-  package internal(set) var knownSince: Timestamp?
+  package let knownSince: Timestamp?
   /// The error of an fsync of the file, until a copy has taken its place.
   package internal(set) var lostWrites: SpoolError?
   /// Bytes of the job file up to which it is not to be compacted again.
@@ -36,21 +37,39 @@ package final class Claim {
   /// Whether its last move is still to come.
   package var isOpen: Bool { file.isOpen }
 
-  /// - Parameter file: the job's file, locked, by its name in `cur/`.
+  /// The open files of a claim.
+  struct Files {
+    /// Open for writing, unless it is to be replaced at once.
+    let file: SharedFile
+    /// What has the lock: ``file`` itself, or the same inode, open for reading.
+    let lock: SharedFile
+    let identity: FileStatus
+
+    /// It has this name now.
+    func rename(to path: Path) { for file in [file, lock] { file.path = path } }
+
+    /// - Throws: ``SpoolError``: close(2) may be the last chance to hear of a failed write.
+    func close() throws(SpoolError) {
+      // This one first: once the lock is free, others look whether somebody writes the file.
+      try file.close()
+      try lock.close()
+    }
+  }
+
+  /// - Parameter files: the job's file, locked, by its name in `cur/`.
   init(
-    spool: Spool, job: JobName, origin: Directory, file: SharedFile, identity: FileStatus, text: JobText,
-    isRequeueNoted: Bool = false, formerOwner: FormerOwner = .ended
+    spool: Spool, job: JobName, origin: Directory, _ files: Files, text: JobText, isRequeueNoted: Bool,
+    formerOwner: FormerOwner, knownSince: Timestamp?
   ) {
     self.isRequeueNoted = isRequeueNoted
     self.formerOwner = formerOwner
     self.spool = spool
     self.job = job
     self.origin = origin
-    self.file = file
-    self.identity = identity
+    self.files = files
     self.text = text
-    end = identity.size
-    knownSince = text.journal.knownSince
+    self.knownSince = knownSince
+    end = files.identity.size
     // If a person's last line has no newline, it is kept for them to read. A torn journal line does not count.
     needsNewline = text.hasTornTail && !text.isTornByWorker(in: origin) && !isRequeueNoted
   }
@@ -105,7 +124,7 @@ package final class Claim {
 
   /// Whether this worker still has the lock: once a successor on another host has it, taking it again fails.
   /// - Throws: ``SpoolError``.
-  package func holdsLock() throws(SpoolError) -> Bool { try file.tryLock() }
+  package func holdsLock() throws(SpoolError) -> Bool { try files.lock.tryLock() }
 
   /// Renews the claim's mtime, by which other workers see that this one lives.
   /// - Throws: ``SpoolError``; what ``confirmAfterSilence()`` throws.
@@ -136,7 +155,7 @@ package final class Claim {
 
   private func move(to directory: Directory) throws(SpoolError) {
     job = try spool.moveNumbered(path, job, to: directory, hasData: !isStandingOrder)
-    try file.close()
+    try files.close()
   }
 
   /// Takes another name within `cur/`, because the job's own is an older job's.
@@ -146,6 +165,6 @@ package final class Claim {
     let target = Path(.cur, ClaimName.fileName(renamed, spool.owner))
     try spool.system.rename(spool.root, path, target)
     job = renamed
-    file.path = target
+    files.rename(to: target)
   }
 }

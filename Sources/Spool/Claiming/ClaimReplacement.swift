@@ -63,7 +63,8 @@ extension Claim {
       if origin != .cur { try spool.flush(origin).run() }
       try takePlace(fresh.path)
       fresh.path = path
-      (file, identity, end) = (fresh.shared(), status, Int64(bytes.count))
+      let copy = fresh.shared()
+      (files, end) = (Files(file: copy, lock: copy, identity: status), Int64(bytes.count))
     } catch {
       try? system.unlink(spool.root, fresh.path)
       throw error

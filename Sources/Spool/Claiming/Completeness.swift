@@ -4,13 +4,13 @@ internal import SystemPackage
 /// The line by which a dropper says that it has written all of a job.
 ///
 /// Where nobody can see for sure who still writes a file (``FileSystemKind/leases``), a job that ends in it need not
-/// settle. To readers it is a comment.
+/// settle, and needs no copy. To readers it is a comment.
 extension Spool {
   private static let completeLine = Array("# complete\n".utf8)
 
   /// A job's text as this program drops it: with the line where that makes a difference.
   func finished(_ text: [UInt8]) -> [UInt8] {
-    if kind.leases == .both || text.last != 0x0A || text.hasSuffix([0x0A] + Self.completeLine) { return text }
+    if kind.leases == .both || text.last != 0x0A || Self.saysComplete(text) { return text }
     return text + Self.completeLine
   }
 
@@ -27,6 +27,9 @@ extension Spool {
     } catch  where [.permissionDenied, .notPermitted].contains(error.errno) || error.isLackOfSpace {
     }
   }
+
+  /// Whether a text ends in the line.
+  static func saysComplete(_ text: [UInt8]) -> Bool { text.hasSuffix([0x0A] + completeLine) }
 
   /// Whether the file ends in the line.
   func saysComplete(_ file: borrowing OwnedFile) throws(SpoolError) -> Bool {

@@ -10,22 +10,22 @@ struct Judgement {
   var defect: Defect?
 }
 
-/// Who has a job, whether its dropper has finished it, and whether it is valid.
+/// Who has a job, and whether it is valid.
 extension Spool {
   /// Until when a claim is another worker's without doubt.
   /// - Returns: in seconds since the epoch; nil if it may be taken over once its lock is free.
-  func endOfLease(_ claim: FileName, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Int64? {
+  func endOfLease(_ claim: Path, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Int64? {
     // Where both workers have the same locks, the lock decides. flock(2) alone proves nothing across hosts: on some
     // file systems it succeeds for everyone.
-    if ClaimName(claim)?.owner.map(sharesLocks) == true { return nil }
+    if claim.name.flatMap({ ClaimName($0)?.owner }).map(sharesLocks) == true { return nil }
     return try restOfLease(claim, status, now: now)
   }
 
   /// - Returns: nil if the lease has ended.
-  func restOfLease(_ claim: FileName, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Int64? {
+  func restOfLease(_ claim: Path, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Int64? {
     if isLeaseOver(since: status.modified, now: now) { return nil }
     if status.modified <= now.seconds + lease { return status.modified + lease }
-    try beginLease(Path(.cur, claim))
+    try beginLease(claim)
     return now.seconds + lease
   }
 
@@ -40,7 +40,7 @@ extension Spool {
   /// Until when the owner of a claim that it has locked is not taken for frozen.
   /// - Returns: in seconds since the epoch; nil if it may be.
   func restOfSilence(_ claim: FileName, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Int64? {
-    guard kind.timesAreOfHosts else { return try restOfLease(claim, status, now: now) }
+    guard kind.timesAreOfHosts else { return try restOfLease(Path(.cur, claim), status, now: now) }
     let silence = silence(of: claim, status)
     return silence >= lease ? nil : now.seconds + lease - silence
   }
@@ -58,18 +58,6 @@ extension Spool {
     }
   }
 
-  /// Whether this worker has a job of this name, which keeps the name until it has ended. Asked before the file is open
-  /// for writing, see ``dropping(_:_:_:now:)``.
-  func isInHand(_ job: JobName, from origin: Directory) throws(SpoolError) -> Bool {
-    if origin == .cur { return false }
-    // If it cannot be read, the claim itself reports why.
-    let job = origin.takesDrops ? Self.withoutOwner(job, try? self.job(origin, job.fileName)) : job
-    if try status(.cur, ClaimName.fileName(job, owner)) == nil { return false }
-    // Where data has the name, a job that was dropped gets another one.
-    if !origin.takesDrops { return true }
-    return try status(.partial, job.part) == nil
-  }
-
   /// The name of a job that was dropped. If it was moved there from `cur/` with the owner's suffix left on, as its
   /// journal shows, that suffix is no part of it.
   static func withoutOwner(_ job: JobName, _ text: @autoclosure () -> JobText?) -> JobName {
@@ -79,64 +67,13 @@ extension Spool {
     return claim.job
   }
 
-  /// Whether a dropper still writes the file, or another worker has locked it: by lease (fcntl(2), F_SETLEASE: only the
-  /// file's owner or root may ask), else by age.
-  ///
-  /// All that would make a worker look again is found out here, by a descriptor for reading: to close one for writing
-  /// is an event for a worker that watches, and it would look again without end.
-  /// - Returns: ``Dropping/ended`` also for a file that the claim itself has to report.
-  func dropping(_ path: Path, _ status: FileStatus, _ origin: Directory, now: Timestamp) throws(SpoolError)
-    -> Dropping
-  {
-    let isYoung = Self.isYoung(status, at: now)
-    var file: OwnedFile
-    do throws(SpoolError) {
-      file = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-    } catch
-      where error.errno == .permissionDenied || error.errno == .noSuchFileOrDirectory || error.isNoRegularFile
-    {
-      // The claim itself reports what is wrong with it.
-      return .ended
-    } catch  where error.errno == .wouldBlock {
-      // Its writer has a write lease on it (open(2), O_NONBLOCK).
-      return .unfinished(.inUse)
-    }
-    var mayGoOn = false
-    switch file.askLease() {
-    case .refused where kind.leases != .granted: return .unfinished(.inUse)
-    case .granted where kind.leaseShowsAllWriters: break
-    // This user may not ask for leases on the file, so its age decides.
-    case .unknown where kind.isLocal: if isYoung { return .unfinished(.young) }
-    case .granted, .refused, .unknown:
-      mayGoOn = try !saysComplete(file)
-      if mayGoOn, isYoung { return .unfinished(.unsettled) }
-    }
-    // Another file may have taken the name. The claim itself reports what is wrong with it.
-    let opened = try file.status()
-    guard opened.isRegular else { return .ended }
-    // The last byte settles nearly all cases.
-    if isYoung, try !endsInNewline(file, opened), try judge(file, opened, origin, now: now).text == nil {
-      return .unfinished(opened.size == 0 ? .empty : .lacksNewline)
-    }
-    return try file.lock() ? mayGoOn ? .mayGoOn : .ended : .unfinished(.inUse)
-  }
-
-  private func endsInNewline(_ file: borrowing OwnedFile, _ status: FileStatus) throws(SpoolError) -> Bool {
-    guard status.size > 0 else { return false }
-    var last: UInt8 = 0
-    let count = try withUnsafeMutableBytes(of: &last) { (buffer) throws(SpoolError) in
-      try file.read(into: buffer, at: status.size - 1)
-    }
-    return count == 1 && last == 0x0A
-  }
-
   /// Reads the job. Its text is judged as it was read once, and is never read again from a file that another user can
   /// write to.
-  func judge(_ file: borrowing OwnedFile, _ status: FileStatus, _ origin: Directory, now: Timestamp)
+  func judge(_ file: SharedFile, _ status: FileStatus, _ origin: Directory, now: Timestamp)
     throws(SpoolError) -> Judgement
   {
     let isHuge = status.size > Self.maximumJobFile
-    let bytes = try file.read(limit: isHuge ? JobText.maximumRequest : Self.maximumJobFile)
+    let bytes = try file.read(first: isHuge ? JobText.maximumRequest : Int(status.size))
     let text = bytes.withUnsafeBytes { JobText($0) }
     func invalid(_ reason: String) -> Judgement {
       Judgement(bytes: bytes, text: text, defect: Defect(line: nil, reason: reason))

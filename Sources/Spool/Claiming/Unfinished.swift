@@ -1,12 +1,3 @@
-/// Whether the dropper of a file has finished it.
-enum Dropping {
-  /// Nobody writes it any more.
-  case ended
-  /// It has rested, but somebody who cannot be seen may still write to it.
-  case mayGoOn
-  case unfinished(Unfinished)
-}
-
 /// Why a file in `new/` counts as still being written.
 package enum Unfinished: Sendable {
   /// A process has it open for writing, or another worker looks at it.

@@ -3,25 +3,28 @@ internal import Glibc
 internal import Synchronization
 internal import SystemPackage
 
+/// A lock of flock(2).
+enum FileLock { case exclusive, shared }
+
 /// A descriptor with one owner. It is closed when the owner lets go of it.
 ///
 /// A lock is given back first, because close(2) alone does not always do that: the lock is the open file's (flock(2)),
 /// which a child has as well between its fork and its exec. What this process locks next would seem to be another's.
 struct Descriptor: ~Copyable, Sendable {
   let number: Int32
-  /// Whether this process has taken a lock by it.
-  var isLocked = false
+  /// The lock that this process has taken by it; nil for none.
+  var lock: FileLock?
 
   init(_ number: Int32) { self.number = number }
 
   deinit {
-    if isLocked { _ = flock(number, LOCK_UN) }
+    if lock != nil { _ = flock(number, LOCK_UN) }
     _ = Glibc.close(number)
   }
 
   /// Gives the lock back. The caller has to close the number.
   consuming func release() -> Int32 {
-    if isLocked { _ = flock(number, LOCK_UN) }
+    if lock != nil { _ = flock(number, LOCK_UN) }
     let number = number
     discard self
     return number
@@ -53,14 +56,14 @@ struct OwnedFile: OpenFile, ~Copyable, Sendable {
     } catch  where error.errno == .badFileDescriptor {
       return try lockShared()
     }
-    descriptor.isLocked = true
+    descriptor.lock = .exclusive
     return true
   }
 
   /// flock(2) LOCK_SH | LOCK_NB: false if another open file has the lock for itself.
   mutating func lockShared() throws(SpoolError) -> Bool {
     guard try tryLock(LOCK_SH) else { return false }
-    descriptor.isLocked = true
+    descriptor.lock = .shared
     return true
   }
 
@@ -102,6 +105,16 @@ final class SharedFile: OpenFile, Sendable {
   }
 
   var isOpen: Bool { number >= 0 }
+
+  /// The lock that this process has taken by it; nil for none, and once the file is closed.
+  var lock: FileLock? {
+    state.withLock { state in
+      switch state.descriptor {
+      case .some(let descriptor): descriptor.lock
+      case nil: nil
+      }
+    }
+  }
 
   /// Closes the file for all its users; does nothing if it is closed.
   /// - Throws: ``SpoolError``: close(2) may be the last chance to hear of a failed write.

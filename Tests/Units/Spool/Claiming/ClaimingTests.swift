@@ -159,11 +159,14 @@ import Testing
     let descriptor = open(fixture.files.path("new/a"), O_RDONLY | O_CLOEXEC)
     let setLease: Int32 = 1024
     try #require(fcntl(descriptor, setLease, F_RDLCK) == 0)
-    let label = try fixture.outcome("a").label
-    #expect(label == "unavailable" || label == "unfinished")
-    #expect(fixture.files.places(of: "a") == ["new/a"])
+    let inode = try #require(fileStatus(fixture.files.path("new/a"))).st_ino
+    let claim = try fixture.claim("a")
     close(descriptor)
-    #expect(try fixture.outcome("a").label == "claimed")
+    // Its file cannot be opened for writing at this moment, so a copy has taken its place.
+    #expect(fixture.files.places(of: "a") == ["cur/a:alpha.42.00000001"] && fixture.files.names("tmp") == [])
+    #expect(fileStatus(fixture.files.path("cur/a:alpha.42.00000001"))?.st_ino != inode)
+    try claim.append(.requeued(.now()))
+    #expect(try claim.ownership() == .ours && claim.holdsLock())
   }
 
   /// Between two looks another worker may have tried it, and been told to wait.

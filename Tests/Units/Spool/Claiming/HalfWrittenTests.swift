@@ -48,7 +48,10 @@ import Testing
     let fixture = try Fixture(kind: .fuse)
     _ = try fixture.spool.drop("https://host/a\n", as: jobName("a"))
     #expect(try fixture.text("new/a") == "https://host/a\n# complete\n")
-    #expect(try fixture.outcome("a").label == "claimed")
+    let inode = fileStatus(fixture.files.path("new/a"))?.st_ino
+    let claim = try fixture.claim("a")
+    #expect(fileStatus(fixture.files.path("cur/a:alpha.42.00000001"))?.st_ino == inode, "nobody writes: no copy needed")
+    #expect(try claim.ownership() == .ours)
     try writeFile(fixture.files.path("new/b"), Array("# complete\nhttps://host/a\n".utf8))
     #expect(try fixture.outcome("b").label == "unfinished")
     let local = try Fixture()

@@ -1,0 +1,138 @@
+internal import Glibc
+internal import SystemPackage
+
+/// A job's file that this worker has locked and not yet confirmed in `cur/`.
+struct LockedJob {
+  var job: JobName
+  /// By this open file it is locked, and read.
+  var lock: SharedFile
+  /// The same file, open for writing; nil as long as that is not needed, and where it is not allowed.
+  var writable: SharedFile?
+  /// Of the file.
+  var status: FileStatus
+  /// When the file was last written, in seconds since the epoch, before this worker did.
+  let foundModified: Int64
+  let origin: Directory
+  /// Where it was when it was locked.
+  let source: Path
+  /// Whether `source` is the claim's name already.
+  let isNamed: Bool
+  /// Of a claim.
+  let formerOwner: Claim.FormerOwner
+  /// What the kernel said of those who have it open for writing; nil if it was not asked.
+  let lease: LeaseAnswer?
+  /// Whether this worker alone can change the file, as far as is known.
+  var isOurs: Bool
+  /// A `requeued:` line was added that the text does not have.
+  var isRequeueNoted = false
+
+  /// It has this name now.
+  func rename(to path: Path) {
+    lock.path = path
+    writable?.path = path
+  }
+}
+
+extension Spool {
+  /// What came of the attempt to lock a job's file.
+  enum Locking {
+    case locked(LockedJob)
+    case refused(ClaimOutcome)
+  }
+
+  /// Opens and locks the file at `source`, and completes a move of it that was interrupted. The lock of a frozen worker
+  /// does not count.
+  ///
+  /// One look at the file decides all of this, by one descriptor for reading, that keeps the lock: to close one for
+  /// writing in `new/` is an event for a worker that watches, and it would look again without end.
+  /// - Parameters:
+  ///   - isForced: also a job whose next attempt is not due.
+  ///   - isNamed: `source` is the claim's name already.
+  func lock(
+    _ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, isForced: Bool, isNamed: Bool
+  ) throws(SpoolError) -> Locking {
+    var file: OwnedFile
+    do throws(SpoolError) {
+      file = try system.open(root, source, O_RDONLY | Self.jobFlags)
+    } catch  where error.errno == .noSuchFileOrDirectory {
+      return .refused(.gone)
+    }
+    if origin == .cur, !isNamed, let end = try endOfLease(source, file.status(), now: now) {
+      // Not even tried: where other hosts do not see locks, that of the owner could be lost.
+      return .refused(.leased(until: end))
+    }
+    let isDropped = origin.isDroppedInto && !isNamed
+    let isFree = try file.lock()
+    // Under the lock, so that no worker's lease is in the way of another one that opens the file for writing.
+    let lease = isDropped && isFree ? file.askLease() : nil
+    var status = try file.status()
+    if isDropped, !isFree || lease == .refused && kind.leases != .granted {
+      return .refused(.unfinished(.inUse, until: Self.endOfRest(of: status, at: now)))
+    }
+    if !isFree, origin != .cur || isNamed { return .refused(.unavailable) }
+    guard status.isRegular else { return .refused(isNamed ? .unavailable : try rejectNoFile(source, origin)) }
+    guard isFree || isFrozen(source, status, now: now) else {
+      return .refused(try lockedOutcome(source, status, now: now))
+    }
+    // Another worker may have claimed and parked it since it was found.
+    if !isForced, !Self.isDue(status.modified, in: origin, at: now.seconds) {
+      return .refused(.notDue(status.modified))
+    }
+    if status.links > 1 {
+      guard try completeInterruptedMove(job, origin, source, status) else { return .refused(.unavailable) }
+      status = try file.status()
+    }
+    return .locked(
+      LockedJob(
+        job: job, lock: file.shared(), status: status, foundModified: status.modified, origin: origin, source: source,
+        isNamed: isNamed, formerOwner: isFree ? .ended : .mayWake, lease: lease,
+        isOurs: isFree && status.owner == geteuid() && status.links == 1))
+  }
+
+  private static let jobFlags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+
+  /// Opens the locked file for writing, unless it is open so already or is not this worker's. If it may not be written
+  /// to, or another program has a lease on it at this moment (EWOULDBLOCK), it is not this worker's: a copy takes its
+  /// place.
+  /// - Returns: false where the name leads to another file by now, the file's size has changed, or another worker has
+  ///   locked it.
+  func openForWriting(_ locked: inout LockedJob, at path: Path) throws(SpoolError) -> Bool {
+    guard locked.isOurs, locked.writable == nil else { return true }
+    var file: OwnedFile
+    do throws(SpoolError) {
+      file = try system.open(root, path, O_RDWR | Self.jobFlags)
+    } catch
+      where [.permissionDenied, .notPermitted, .readOnlyFileSystem, .textFileBusy, .wouldBlock].contains(error.errno)
+    {
+      locked.isOurs = false
+      return true
+    }
+    let status = try file.status()
+    guard status.isSameFile(as: locked.status), status.size == locked.status.size else { return false }
+    locked.status = status
+    let needsLock = locked.lock.lock == .shared
+    if needsLock {
+      // NFS. Of several that share the lock, at least the last one that gives its part back gets it alone.
+      try locked.lock.close()
+      guard try file.lock() else { return false }
+    }
+    let writable = file.shared()
+    locked.writable = writable
+    if needsLock { locked.lock = writable }
+    return true
+  }
+
+  /// What is no regular file goes to `failed/`.
+  func rejectNoFile(_ source: Path, _ origin: Directory) throws(SpoolError) -> ClaimOutcome {
+    guard let name = source.name else { return .unavailable }
+    return try reject(name, from: origin, Defect(line: nil, reason: "not a regular file: a job is a plain text file"))
+  }
+
+  /// What to tell of a claim that another worker has locked.
+  private func lockedOutcome(_ claim: Path, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> ClaimOutcome {
+    guard let name = claim.name, let owner = ClaimName(name)?.owner, owner.text != self.owner.text,
+      let end = try restOfSilence(name, status, now: now)
+    else { return .unavailable }
+    return .leased(until: end)
+  }
+}
