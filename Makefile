@@ -60,7 +60,7 @@ crash-rig:
 
 lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
-	! mandoc -Tlint man/spoolrun.1 man/spool.5 man/spoolrun-log.7 2>/dev/null | grep -v $(UNINSTALLED)
+	! mandoc -Tlint man/spoolrun.1 man/spool.5 man/spoolrun-log.7 man/spoolrun-howto.7 2>/dev/null | grep -v $(UNINSTALLED)
 	shellcheck $(SCRIPTS)
 	pyflakes3 $(PYTHON)
 
@@ -228,7 +228,7 @@ install:
 	install -m 755 $(ENTRIES) '$(DESTDIR)$(PREFIX)/bin/spoolrun-entries'
 	install -m 644 man/spoolrun.1 '$(DESTDIR)$(PREFIX)/share/man/man1/spoolrun.1'
 	install -m 644 man/spool.5 '$(DESTDIR)$(PREFIX)/share/man/man5/spool.5'
-	install -m 644 man/spoolrun-log.7 '$(DESTDIR)$(PREFIX)/share/man/man7/spoolrun-log.7'
+	install -m 644 man/spoolrun-log.7 man/spoolrun-howto.7 '$(DESTDIR)$(PREFIX)/share/man/man7'
 	for file in $(COMPLETIONS); do \
 	  install -d "$(DESTDIR)$(PREFIX)/share/$${file%/*}" && \
 	  $(PROGRAM) --generate-completion-script "$${file%%[-/]*}" >"$(DESTDIR)$(PREFIX)/share/$$file" && \
@@ -238,7 +238,7 @@ install:
 uninstall:
 	rm -f '$(DESTDIR)$(PREFIX)/bin/spoolrun' '$(DESTDIR)$(PREFIX)/bin/spoolrun-entries'
 	rm -f '$(DESTDIR)$(PREFIX)/share/man/man1/spoolrun.1' '$(DESTDIR)$(PREFIX)/share/man/man5/spool.5' \
-	  '$(DESTDIR)$(PREFIX)/share/man/man7/spoolrun-log.7'
+	  '$(DESTDIR)$(PREFIX)/share/man/man7/spoolrun-log.7' '$(DESTDIR)$(PREFIX)/share/man/man7/spoolrun-howto.7'
 	rm -f $(foreach file,$(COMPLETIONS),'$(DESTDIR)$(PREFIX)/share/$(file)')
 
 clean:
