@@ -6,14 +6,17 @@ internal import SystemPackage
 package struct SnapshotReader {
   private let spool: Spool
   private let limit: Int
+  private let receipts: Int
   private let now: Timestamp
 
   /// - Parameters:
   ///   - limit: the maximum number of jobs of each state to read; the others are only counted.
+  ///   - receipts: the maximum number of receipts to read.
   ///   - now: by the clock of the file system; nil for what is known of it.
-  package init(_ spool: Spool, limit: Int, now: Timestamp? = nil) {
+  package init(_ spool: Spool, limit: Int, receipts: Int = receiptsRead, now: Timestamp? = nil) {
     self.spool = spool
     self.limit = limit
+    self.receipts = receipts
     self.now = now ?? spool.now()
   }
 
@@ -51,7 +54,7 @@ package struct SnapshotReader {
       first.map { waits($0, .high) }
       + smallest(waiting, limit - first.count).enumerated().map { waits($1, priority($1, defaults, number: $0)) }
     snapshot.counts[.done] = done.count
-    for name in done.prefix(Self.receiptsRead) {
+    for name in done.prefix(receipts) {
       if try spool.job(.done, name)?.journal.publication.receipt?.unproven != nil { snapshot.unproven += 1 }
     }
     return snapshot

@@ -16,6 +16,16 @@ struct Status: ParsableCommand {
   @Flag(name: .long, help: "Print one JSON object.")
   var json = false
 
+  @Flag(name: .long, help: "Print metrics for Prometheus, as OpenMetrics.")
+  var metrics = false
+
+  @Option(
+    name: .long,
+    help: ArgumentHelp(
+      "Write metrics to FILE (- for standard output), for node_exporter's textfile collector.", valueName: "file"),
+    completion: .file(extensions: ["prom"]))
+  var textfile: String?
+
   @Flag(name: .shortAndLong, help: "Refresh each second, until interrupted.")
   var watch = false
 
@@ -27,12 +37,20 @@ struct Status: ParsableCommand {
   /// How many jobs of each state are read without --all.
   private static let mostRead = 1000
 
+  func validate() throws {
+    if metrics || textfile != nil, json || watch || all {
+      throw ValidationError("--metrics and --textfile do not go with --json, --watch and --all")
+    }
+  }
+
   func run() throws {
     let spool = try self.spool.open(for: .reading)
     // Whoever may not write to the spool sees it by this host's clock.
     try? spool.learnClock()
     do throws(SpoolError) {
-      if watch {
+      if metrics || textfile != nil {
+        try StatusMetrics(spool: spool, textfile: textfile).run()
+      } else if watch {
         var watch = StatusWatch(spool: spool, limit: readLimit) { report($0, $1) }
         try watch.run()
       } else {

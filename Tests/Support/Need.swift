@@ -46,6 +46,14 @@ package struct Need: Sendable {
   }
   /// scp(1), which refuses to work for a user without an account.
   package static let scp = Need(name: "scp, and an account of the user", trial: ": >x; scp -q x y")
+  /// The reader of OpenMetrics that Prometheus's client for Python has.
+  package static let prometheusClient = Need(
+    name: "python3-prometheus-client, which scripts/setup installs",
+    trial: "/usr/bin/python3 -c 'import prometheus_client.openmetrics.parser'")
+  /// Prometheus, its promtool, and node_exporter, as Debian names them.
+  package static let prometheus = Need(
+    name: "prometheus and prometheus-node-exporter, which scripts/setup installs",
+    trial: "command -v prometheus; command -v promtool; command -v prometheus-node-exporter; command -v curl")
   /// script(1): a terminal.
   package static let terminal = program("script")
   /// ``TLSFront``.

@@ -29,3 +29,11 @@ extension Spool {
     try? system.unlink(root, Path(.tmp, Self.shortageMark))
   }
 }
+
+extension OutputRoot {
+  /// Bytes that this user can still write there; nil if the file system does not tell.
+  package func freeSpace() -> UInt64? {
+    // As for the spool: unknown.
+    do throws(SpoolError) { return try root.file.freeSpace() } catch { return nil }
+  }
+}

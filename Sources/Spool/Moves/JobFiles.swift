@@ -1,0 +1,82 @@
+internal import Glibc
+internal import SystemPackage
+
+extension Spool {
+  /// One of the files that ``eachJob(in:modifiedSince:_:)`` reads.
+  package struct JobFile {
+    /// Its name in the directory.
+    package let name: FileName
+    /// As it was before it was read.
+    package let status: FileStatus
+    /// Its content, valid only within the call; empty if it was not read.
+    package let bytes: UnsafeRawBufferPointer
+
+    /// When it was last written or renamed, in seconds since the epoch, as far as that can be true.
+    package func lastChange(at now: Timestamp) -> Int64 { Spool.lastChange(status, countsRenames: true, at: now) }
+  }
+
+  /// Hands each job's file in `directory` to `body`, in the directory's order; in `failed/` also records. Files that
+  /// are no regular ones, have gone, or are closed to this user, and the data of jobs, are left out. The cost of a file
+  /// is that of a stat, and of an open and a read if it is handed over.
+  /// - Parameters:
+  ///   - modifiedSince: files that were last modified earlier are left out, in seconds since the epoch.
+  ///   - most: this many files are read; of others only the status is handed over.
+  /// - Throws: ``SpoolError``, or what `body` throws.
+  package func eachJob(
+    in directory: Directory, modifiedSince: Int64 = .min, reading most: Int = .max,
+    _ body: (JobFile) throws(SpoolError) -> Void
+  ) throws(SpoolError) {
+    let stream = try stream(directory)
+    let buffer = ReadBuffer()
+    var count = 0
+    while let name = try stream.next() {
+      if name.isIgnored || name.isData { continue }
+      let path = Path(directory, name)
+      do throws(SpoolError) {
+        if modifiedSince > .min, try system.status(root, path).modified < modifiedSince { continue }
+        let status = count < most ? try buffer.read(path, of: self) : try buffer.pass(path, of: self)
+        guard let status else { continue }
+        count += 1
+        try body(JobFile(name: name, status: status, bytes: buffer.bytes))
+      } catch  where error.isGone || error.isNoRegularFile || error.errno == .permissionDenied {
+      }
+    }
+  }
+}
+
+/// What one file after the other is read into.
+private final class ReadBuffer {
+  private var room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
+  private var filled = 0
+
+  deinit { room.deallocate() }
+
+  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: room[..<filled]) }
+
+  /// - Returns: nil if it is no regular file.
+  func pass(_ path: Path, of spool: Spool) throws(SpoolError) -> FileStatus? {
+    filled = 0
+    let status = try spool.system.status(spool.root, path)
+    return status.isRegular ? status : nil
+  }
+
+  /// - Returns: nil if it is no regular file.
+  func read(_ path: Path, of spool: Spool) throws(SpoolError) -> FileStatus? {
+    let file = try spool.system.open(spool.root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    let status = try file.status()
+    guard status.isRegular else { return nil }
+    let size = min(Int(clamping: status.size), Spool.maximumJobFile)
+    if size > room.count {
+      room.deallocate()
+      room = .allocate(byteCount: size, alignment: 16)
+    }
+    filled = 0
+    while filled < size {
+      let rest = UnsafeMutableRawBufferPointer(rebasing: room[filled..<size])
+      let count = try file.read(into: rest, at: Int64(filled))
+      if count == 0 { break }
+      filled += count
+    }
+    return status
+  }
+}

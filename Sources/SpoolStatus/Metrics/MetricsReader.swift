@@ -1,0 +1,95 @@
+package import Spool
+internal import SystemPackage
+
+/// Reads what a spool's metrics are made of. It changes nothing, like ``SnapshotReader``.
+package struct MetricsReader {
+  private let spool: Spool
+  private let now: Timestamp
+
+  /// How many jobs of each state are looked at for rates and for the next attempt.
+  private static let detailed = 500
+  /// How many waiting jobs are read: one that was brought back has a journal.
+  private static let waitingRead = 10_000
+
+  /// - Parameter now: by the clock of the file system; nil for what is known of it.
+  package init(_ spool: Spool, now: Timestamp? = nil) {
+    self.spool = spool
+    self.now = now ?? spool.now()
+  }
+
+  /// - Parameter memory: from the last reading; it is brought up to date.
+  /// - Throws: ``SpoolError``, EACCES if this user may not read one of the directories: the numbers would be wrong.
+  package func read(_ memory: inout CounterMemory) throws(SpoolError) -> SpoolMetrics {
+    let snapshot = try SnapshotReader(spool, limit: Self.detailed, receipts: 0, now: now).read()
+    if let directory = snapshot.unreadable.first {
+      throw SpoolError(call: .list, path: directory.rawValue, errno: .permissionDenied)
+    }
+    let before = memory
+    var jobs = try readJobs(&memory)
+    // One look can miss a job that moves (INTERNALS.md, invariant 10).
+    if memory.misses(with: jobs.totals) {
+      memory = before
+      jobs = try readJobs(&memory)
+    }
+    memory.update(jobs.totals)
+    return SpoolMetrics(
+      snapshot: snapshot, totals: memory.shown, oldestWaiting: jobs.oldestWaiting,
+      lastDone: memory.lastDone.map { min($0, now.seconds) }, free: free(snapshot))
+  }
+
+  private struct Jobs {
+    var totals = JournalTotals()
+    var oldestWaiting: Int64?
+    /// The inodes of jobs that were counted: one that moves meanwhile has the same in the next directory.
+    var seen: Set<UInt64> = []
+
+    mutating func add(_ file: Spool.JobFile, data: UInt64? = nil) {
+      if seen.insert(file.status.inode).inserted { totals.add(job: file.bytes, data: data) }
+    }
+  }
+
+  /// Reads all jobs but the receipts that the memory has. Receipts that have become old go into the memory.
+  private func readJobs(_ memory: inout CounterMemory) throws(SpoolError) -> Jobs {
+    var jobs = Jobs()
+    // In the order in which jobs move.
+    for directory in [Directory.hold, .new, .urgent] {
+      try spool.eachJob(in: directory, reading: Self.waitingRead) { file in
+        jobs.add(file)
+        guard directory != .hold else { return }
+        jobs.oldestWaiting = min(jobs.oldestWaiting ?? .max, file.lastChange(at: now))
+      }
+    }
+    for directory in [Directory.cur, .partial, .cur, .failed] {
+      try spool.eachJob(in: directory) { (file) throws(SpoolError) in
+        let name = directory == .cur ? ClaimName(file.name)?.job.fileName : file.name
+        let data =
+          try directory == .failed
+          ? nil
+          : name.flatMap { (name) throws(SpoolError) in
+            try spool.status(.partial, name.data).map { UInt64(clamping: $0.size) }
+          }
+        jobs.add(file, data: data)
+      }
+    }
+    let (from, until) = (memory.before, max(memory.before, now.seconds - CounterMemory.settlingTime))
+    try spool.eachJob(in: .done, modifiedSince: from) { file in
+      memory.lastDone = max(memory.lastDone ?? .min, file.status.modified)
+      if file.status.modified < until { memory.settled.add(job: file.bytes) } else { jobs.add(file) }
+    }
+    memory.before = until
+    return jobs
+  }
+
+  /// The space in the spool, and in the output root of each worker, or else the spool's own.
+  private func free(_ snapshot: SpoolSnapshot) -> [(place: String, bytes: UInt64)] {
+    var free: [(place: String, bytes: UInt64)] = []
+    if let bytes = spool.freeSpace() { free.append(("spool", bytes)) }
+    let named = Set(snapshot.workers.filter(\.isAlive).compactMap { $0.report?.options["directory"] })
+    for location in named.isEmpty ? [nil] : named.sorted().map(Optional.some) {
+      // A root that is gone has no free space to tell.
+      guard let root = try? OutputRoot(location, spool: spool), let bytes = root.freeSpace() else { continue }
+      free.append((named.count > 1 ? "output \(escaped(location ?? ""))" : "output", bytes))
+    }
+    return free
+  }
+}

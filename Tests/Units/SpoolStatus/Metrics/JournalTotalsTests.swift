@@ -1,0 +1,47 @@
+import Spool
+import SpoolStatus
+import Testing
+
+@Suite struct JournalTotalsTests {
+  private func totals(_ job: String, data: UInt64? = nil) -> JournalTotals {
+    var totals = JournalTotals()
+    Array(job.utf8).withUnsafeBytes { totals.add(job: $0, data: data) }
+    return totals
+  }
+
+  private let failure = "failed: 2026-11-21T03:00:41Z attempt=1 class=temporary"
+
+  @Test func `a job counts its failures, its bytes and its end`() {
+    let job = """
+      https://h/x
+      response: mirror=1 at=0 part=1
+      \(failure) code=cut fetched=10 retry=2026-11-21T03:05:41Z reason=x
+      response: mirror=1 at=10 part=1
+      interrupted: 2026-11-21T03:06:41Z attempt=2 at=30 fetched=20 reason=x
+      response: mirror=1 at=30 part=1
+      done: 2026-11-21T03:07:41Z attempts=2 output=x bytes-fetched=100 seconds=9
+
+      """
+    #expect(totals(job).counts == ["failed/cut": 1, "bytes": 100, "done": 1])
+    // A receipt that is written again says the same.
+    #expect(totals(job + "done: 2026-11-21T03:07:42Z bytes-fetched=100\n")["bytes"] == 100)
+    // A job that runs again.
+    let again = job + "requeued: 2026-11-22T03:00:00Z\n\(failure) code=cut fetched=5 reason=x\n"
+    #expect(totals(again).counts == ["failed/cut": 2, "bytes": 105, "done": 1, "given-up": 1])
+  }
+
+  @Test func `what a transfer has brought so far counts`() {
+    let job = "https://h/x\nresponse: mirror=1 at=40 part=1\n"
+    #expect(totals(job, data: 100)["bytes"] == 60)
+    #expect(totals(job, data: 30)["bytes"] == 0)
+    #expect(totals(job)["bytes"] == 0)
+  }
+
+  @Test func `codes that no worker writes are one`() {
+    for code in ["\"x{y}\"", "http-9", "http-abc", "http-40\u{661}", "http-NNN", "a"] {
+      #expect(totals("\(failure) code=\(code) retry=x\n").counts == ["failed/other": 1], "\(code)")
+    }
+    #expect(totals("\(failure) code=http-503 retry=x\n").counts == ["failed/http-503": 1])
+    #expect(totals("\(failure) retry=x\n").counts == ["failed/other": 1])
+  }
+}
