@@ -36,7 +36,7 @@ package struct StandingReader {
   }
 
   /// - Returns: nil if it has moved.
-  private func look(_ place: JobPlace, _ job: JobName) throws(SpoolError) -> JobStanding? {
+  func look(_ place: JobPlace, _ job: JobName) throws(SpoolError) -> JobStanding? {
     guard let status = try spool.status(place.directory, place.name) else { return nil }
     let now = spool.now()
     switch place.directory {

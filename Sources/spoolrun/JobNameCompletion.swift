@@ -21,6 +21,8 @@ enum JobNameCompletion {
     } else if words.contains("url") {
       // All that are not done.
       found = ((try? spool.jobs(for: .cancel, in: Gesture.cancel.sources)) ?? []).map(\.name)
+    } else if words.contains("status") {
+      found = [Directory.done, .new, .urgent, .partial, .hold, .failed].flatMap { (try? spool.list($0)) ?? [] }
     } else {
       found = (try? spool.list(.done)) ?? []
     }

@@ -9,6 +9,8 @@ struct Status: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Shows the jobs of a spool and their progress.",
     discussion: """
+      With names of jobs, tells what has happened to each of them, and what comes next.
+
       Only reads the spool, so it works whether or not a worker runs. Without --watch, rates are averages since the \
       attempt began.
       """)
@@ -32,7 +34,14 @@ struct Status: ParsableCommand {
   @Flag(name: .long, help: "List all jobs, however many there are.")
   var all = false
 
-  @OptionGroup var spool: SpoolArgument
+  @Argument(
+    help: ArgumentHelp(
+      "The spool directory (default: $SPOOLRUN_SPOOL, else spool), and jobs to tell of, as name or directory/name.",
+      valueName: "spool-or-name"),
+    completion: JobNameCompletion.kind)
+  var arguments: [String] = []
+
+  @OptionGroup var option: SpoolOption
 
   /// How many jobs of each state are read without --all.
   private static let mostRead = 1000
@@ -41,14 +50,33 @@ struct Status: ParsableCommand {
     if metrics || textfile != nil, json || watch || all {
       throw ValidationError("--metrics and --textfile do not go with --json, --watch and --all")
     }
+    if !named.jobs.isEmpty, metrics || textfile != nil || json || watch || all {
+      throw ValidationError("names of jobs do not go with options other than --spool")
+    }
+  }
+
+  /// The arguments: a spool first, unless --spool names it or the first is what a job of the default spool is called.
+  private var named: (spool: String?, jobs: [String]) {
+    guard let first = arguments.first, option.spool == nil else { return (option.spool, arguments) }
+    let parents = first.split(separator: "/", omittingEmptySubsequences: false).dropLast()
+    let mayBeJob = parents.last.map { Directory(rawValue: String($0)) != nil } ?? true
+    let isJob = mayBeJob && !isDirectory(first) && isDirectory(SpoolOpening.defaultLocation)
+    return isJob ? (nil, arguments) : (first, Array(arguments.dropFirst()))
+  }
+
+  private func isDirectory(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
   func run() throws {
-    let spool = try self.spool.open(for: .reading)
+    let spool = try SpoolOpening.open(named.spool, for: .reading)
     // Whoever may not write to the spool sees it by this host's clock.
     try? spool.learnClock()
-    do throws(SpoolError) {
-      if metrics || textfile != nil {
+    do {
+      if !named.jobs.isEmpty {
+        try tell(of: named.jobs, in: spool)
+      } else if metrics || textfile != nil {
         try StatusMetrics(spool: spool, textfile: textfile).run()
       } else if watch {
         var watch = StatusWatch(spool: spool, limit: readLimit) { report($0, $1) }
@@ -61,10 +89,28 @@ struct Status: ParsableCommand {
           throw SpoolError(call: .list, path: snapshot.unreadable[0].rawValue, errno: .permissionDenied)
         }
       }
-    } catch {
+    } catch let error as SpoolError {
       Terminal.error("\(escaped(spool.location)): \(error)")
       throw ExitStatus.inputOutput.code
     }
+  }
+
+  /// - Throws: the exit status 1 if one of them was not found; ``SpoolError``.
+  private func tell(of jobs: [String], in spool: Spool) throws {
+    let reader = JobStoryReader(spool)
+    var isFirst = true
+    var isComplete = true
+    for bytes in RawArguments.bytes(of: jobs) {
+      let (directory, name) = try spool.splitClaim(bytes)
+      if let lines = try reader.lines(of: name, in: directory) {
+        Terminal.write((isFirst ? "" : "\n") + lines.map { $0 + "\n" }.joined(), to: STDOUT_FILENO)
+        isFirst = false
+      } else {
+        Terminal.error("\(escaped(bytes)): no such job")
+        isComplete = false
+      }
+    }
+    if !isComplete { throw ExitStatus.givenUp.code }
   }
 
   private var readLimit: Int { all ? .max : Self.mostRead }

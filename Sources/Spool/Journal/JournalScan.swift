@@ -28,6 +28,9 @@ package struct ScannedLine {
   package let key: JournalKey
   fileprivate let value: UnsafeRawBufferPointer
 
+  /// What follows the key; nil if it is malformed.
+  package var fields: Fields? { Fields(parsing: String(decoding: value, as: UTF8.self)) }
+
   /// Its time, the first word of most lines; nil if it has none.
   package var time: Timestamp? {
     value.count >= 20 ? Timestamp(scanned: UnsafeRawBufferPointer(rebasing: value[..<20])) : nil

@@ -1,0 +1,163 @@
+package import Spool
+
+/// What one job asks for, what has happened to it, and what comes next, in plain words. Pure.
+struct JobStory {
+  let place: JobPlace
+  let standing: JobStanding
+  let text: JobText
+  /// The job's file.
+  let bytes: [UInt8]
+  /// Bytes of its data; nil if it has none.
+  let data: UInt64?
+  let now: Timestamp
+
+  /// The lines for a terminal: free of control characters.
+  var lines: [String] {
+    var lines = [escaped(place.job.bytes) + ": " + outcome, ""]
+    lines += request.map { "  " + $0 }
+    let events = self.events
+    if !events.isEmpty { lines += [""] + events }
+    if let advice { lines += ["", "  " + advice] }
+    return lines
+  }
+
+  // MARK: what it is
+
+  private var outcome: String {
+    switch standing {
+    case .absent: text.request.isStandingOrder ? "a standing order" : place.display
+    case .waiting: "waits for a worker"
+    case .running(let bytes, let total): "is running" + progress(bytes, total)
+    case .due: "waits for a worker; its next attempt is due"
+    case .retrying(let time, _): "tries again in \(shortDuration(time.seconds - now.seconds))"
+    case .paused: "paused"
+    case .failed: "given up"
+    case .done: "done"
+    }
+  }
+
+  private func progress(_ bytes: UInt64, _ total: UInt64?) -> String {
+    guard let total, total > 0 else { return ", \(shortBytes(bytes)) so far" }
+    return ", \(shortBytes(bytes)) of \(shortBytes(total)) (\(percentage(bytes, of: total)) %)"
+  }
+
+  /// The job's own lines, but for header fields, whose values may be secret.
+  private var request: [String] {
+    var lines = text.request.urls.map { "url     \(escaped(Self.shown($0.text)))" }
+    if let output = text.request.output { lines.append("output  \(escaped(output.text))") }
+    if let data, data > 0 { lines.append("data    \(shortBytes(data)) in partial/\(escaped(place.job.bytes)).part") }
+    lines.append("file    \(place.display)")
+    return lines
+  }
+
+  /// A URL without user name, password and query, which may be secret.
+  static func shown(_ url: String) -> String {
+    let place = url.prefix { $0 != "?" && $0 != "#" }
+    guard let authority = place.firstRange(of: "://")?.upperBound else { return String(place) }
+    let end = place[authority...].firstIndex(of: "/") ?? place.endIndex
+    guard let at = place[authority..<end].lastIndex(of: "@") else { return String(place) }
+    return place[..<authority] + String(place[place.index(after: at)...])
+  }
+
+  // MARK: what has happened
+
+  private var events: [String] {
+    var events: [(key: JournalKey, line: String)] = []
+    bytes.withUnsafeBytes { bytes in
+      JournalScan.lines(bytes) { line in
+        guard let fields = line.fields, let said = sentence(line.key, fields) else { return }
+        let time = line.time.map { "\($0)" } ?? ""
+        let padded = time + String(repeating: " ", count: max(0, 20 - time.utf8.count))
+        // Of checkpoints in a row, the last one tells all.
+        if line.key == .checkpoint, events.last?.key == .checkpoint { events.removeLast() }
+        events.append((line.key, "  \(padded)  \(said)"))
+      }
+    }
+    return events.map(\.line)
+  }
+
+  /// - Returns: nil for a line that tells people nothing.
+  private func sentence(_ key: JournalKey, _ fields: Fields) -> String? {
+    func field(_ name: String) -> String { escaped(fields[name] ?? "?") }
+    func size(_ name: String) -> String { fields[name].flatMap { UInt64($0) }.map(shortBytes) ?? "?" }
+    switch key {
+    case .requeued: return "dropped again: attempts are counted from here"
+    case .urgent: return "made urgent"
+    case .relinked: return "given another URL: \(field("url"))"
+    case .started: return "attempt \(field("attempt")): \(field("url")), by \(field("worker"))"
+    case .response:
+      let whole = fields["size"] == nil ? "a file of unknown size" : size("size")
+      return "the server has \(whole)" + (fields["at"] == "0" ? "" : "; goes on at \(size("at"))")
+    case .checkpoint: return "\(fields.words.first.flatMap { UInt64($0) }.map(shortBytes) ?? "?") on disk"
+    case .cleared: return "no longer suspected of killing workers"
+    case .interrupted: return "interrupted at \(size("at")): \(field("reason"))"
+    case .failed:
+      let problem = JobStatus.Problem(fields)
+      let next = fields["retry"].map { "; next attempt at \(escaped($0))" } ?? "; given up"
+      return "\(escaped(problem.code)): \(escaped(problem.reason))\(next)"
+    case .verified:
+      let digests = fields.named.filter { DigestAlgorithm(rawValue: $0.key) != nil }
+      return "complete and verified: \(size("size")), "
+        + digests.map { "\(escaped($0.key)) \(escaped($0.value))" }.joined(separator: ", ")
+    case .published: return "in its place, \(field("output")); waits for the hook deliver"
+    case .done:
+      if fields["existing"] != nil { return "done: \(field("output")) was there already" }
+      return "done: \(field("output")), \(size("bytes-fetched")) fetched in "
+        + shortDuration(fields["seconds"].flatMap { Int64($0) } ?? 0)
+    case .checked: return "checked: \(field("entries")) entries, \(field("new")) new"
+    case .seen: return nil
+    }
+  }
+
+  // MARK: what comes next
+
+  private var advice: String? {
+    let name = escaped(place.job.bytes)
+    switch standing {
+    case .absent, .running, .done: return nil
+    case .waiting, .due: return "`spoolrun --once` runs it, unless a worker does."
+    case .retrying: return "`spoolrun retry \(name)` lets it try again now."
+    case .paused: return "`spoolrun release \(name)` lets it go on."
+    case .failed: return "`spoolrun retry \(name)` tries it again, `spoolrun cancel \(name)` removes it."
+    }
+  }
+}
+
+/// Reads the stories of jobs. It only reads, like ``SnapshotReader``.
+package struct JobStoryReader {
+  private let spool: Spool
+
+  /// Reads `spool` anew at each call.
+  package init(_ spool: Spool) { self.spool = spool }
+
+  /// The lines that tell of the jobs of this name, with an empty one between two of them.
+  /// - Parameters:
+  ///   - name: a job's name in any state, or one that is no job's, as in `failed`.
+  ///   - directory: only jobs there; nil for all.
+  /// - Returns: nil if there is none.
+  /// - Throws: ``SpoolError``.
+  package func lines(of name: FileName, in directory: Directory?) throws(SpoolError) -> [String]? {
+    // One look can miss a job that moves (INTERNALS.md, invariant 10).
+    for _ in 0..<3 {
+      var lines: [String] = []
+      for place in try spool.places(of: name, in: directory.map { [$0] }) {
+        guard let story = try story(place) else { continue }
+        lines += (lines.isEmpty ? [] : [""]) + story.lines
+      }
+      if !lines.isEmpty { return lines }
+    }
+    return nil
+  }
+
+  /// - Returns: nil if it has moved, or is no regular file.
+  private func story(_ place: JobPlace) throws(SpoolError) -> JobStory? {
+    let path = Path(place.directory, place.name)
+    guard let bytes = try spool.contents(path, limit: Spool.maximumJobFile) else { return nil }
+    let job = JobName(place.job)
+    let data = try job.flatMap { job throws(SpoolError) in try spool.status(.partial, job.part) }
+    let standing = try job.map { job throws(SpoolError) in try StandingReader(spool).look(place, job) } ?? .absent
+    return JobStory(
+      place: place, standing: standing ?? .absent, text: bytes.withUnsafeBytes { JobText($0) }, bytes: bytes,
+      data: data.map { UInt64(clamping: $0.size) }, now: spool.now())
+  }
+}
