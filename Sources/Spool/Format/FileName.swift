@@ -84,7 +84,13 @@ package struct Path: Hashable, Sendable {
   package init(_ string: String) { bytes = Array(string.utf8) }
   /// Relative to the spool.
   package init(_ directory: Directory, _ name: FileName) {
-    bytes = Array(directory.rawValue.utf8) + [0x2F] + name.bytes
+    let directory = directory.rawValue.utf8
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(directory.count + 1 + name.bytes.count)
+    bytes += directory
+    bytes.append(0x2F)
+    bytes += name.bytes
+    self.bytes = bytes
   }
   /// A directory of the spool, relative to it.
   package init(_ directory: Directory) { bytes = Array(directory.rawValue.utf8) }
@@ -99,7 +105,7 @@ package struct Path: Hashable, Sendable {
 
   func withCString<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytes.count + 1) { buffer in
-      for (index, byte) in bytes.enumerated() { buffer[index] = CChar(bitPattern: byte) }
+      bytes.withUnsafeBytes { UnsafeMutableRawBufferPointer(buffer).copyMemory(from: $0) }
       buffer[bytes.count] = 0
       return body(UnsafePointer(buffer.baseAddress!))
     }
@@ -112,6 +118,8 @@ package func escaped(_ bytes: some Sequence<UInt8>) -> String {
   var result = ""
   var decoder = UTF8()
   let all = Array(bytes)
+  // Nearly every name: each error has one.
+  if all.allSatisfy({ 0x20...0x7E ~= $0 && $0 != 0x5C }) { return String(decoding: all, as: UTF8.self) }
   var position = 0
   func hex(_ byte: UInt8) { result += "\\x" + hexadecimal(UInt64(byte), digits: 2) }
   while position < all.count {

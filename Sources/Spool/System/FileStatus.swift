@@ -31,13 +31,22 @@ package struct FileStatus: Sendable {
   package struct Stamp: Sendable, Equatable {
     /// Bytes.
     package let size: Int
-    let modified: [Int]
-    let changed: [Int]
+    let modified: Time
+    let changed: Time
+
+    /// As in stat(3type), st_mtim.
+    struct Time: Sendable, Equatable {
+      let seconds: Int
+      let nanoseconds: Int
+
+      init(_ time: timespec) { (seconds, nanoseconds) = (time.tv_sec, time.tv_nsec) }
+    }
 
     /// Whether both were modified at the same time, as far as both file systems show it: SFTP has only seconds.
     func isOfSameTime(as other: Stamp) -> Bool {
-      modified[0] == other.modified[0]
-        && (modified[1] == other.modified[1] || modified[1] == 0 || other.modified[1] == 0)
+      modified.seconds == other.modified.seconds
+        && (modified.nanoseconds == other.modified.nanoseconds || modified.nanoseconds == 0
+          || other.modified.nanoseconds == 0)
     }
   }
 
@@ -51,8 +60,7 @@ package struct FileStatus: Sendable {
     modified = Self.seconds(status.st_mtim)
     changed = Self.seconds(status.st_ctim)
     stamp = Stamp(
-      size: status.st_size, modified: [status.st_mtim.tv_sec, status.st_mtim.tv_nsec],
-      changed: [status.st_ctim.tv_sec, status.st_ctim.tv_nsec])
+      size: status.st_size, modified: Stamp.Time(status.st_mtim), changed: Stamp.Time(status.st_ctim))
     isRegular = status.st_mode & UInt32(Glibc.S_IFMT) == UInt32(Glibc.S_IFREG)
     isDirectory = status.st_mode & UInt32(Glibc.S_IFMT) == UInt32(Glibc.S_IFDIR)
   }

@@ -33,7 +33,9 @@ import Testing
   }
 
   @Test func whatDoesNotChangeIsSilent() {
-    func stamp(_ time: Int) -> FileStatus.Stamp { .init(size: 1, modified: [time, 0], changed: [0, 0]) }
+    func stamp(_ time: Int) -> FileStatus.Stamp {
+      .init(size: 1, modified: .init(timespec(tv_sec: time, tv_nsec: 0)), changed: .init(timespec()))
+    }
     var sights = ClaimSights()
     let name = FileName("a:beta.1.2")
     let silences = [(5, 100), (5, 130), (7, 131), (7, 191), (6, 192)].map {

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @testable import Spool
@@ -9,7 +10,10 @@ import Testing
   private func notes(_ looks: [(stamp: Int?, at: Int64)]) -> [Bool] {
     var changes = DirectoryChanges()
     return looks.map { look in
-      let stamp = look.stamp.map { FileStatus.Stamp(size: 4096, modified: [$0, 0], changed: [$0, 0]) }
+      let stamp = look.stamp.map { seconds in
+        let time = FileStatus.Stamp.Time(timespec(tv_sec: seconds, tv_nsec: 0))
+        return FileStatus.Stamp(size: 4096, modified: time, changed: time)
+      }
       let others = changes.note(nil, of: .partial, at: look.at)
       #expect(others == (look.at < 2000), "each directory has its own time")
       return changes.note(stamp, of: .new, at: look.at)
