@@ -100,7 +100,7 @@ package final class Claim {
     guard try file.status().size == end else {
       throw SpoolError(call: .write, path: path.display, errno: .staleNFSFileHandle)
     }
-    let bytes = Array(((needsNewline ? "\n" : "") + line.text).utf8)
+    let bytes = (needsNewline ? [0x0A] : []) + line.bytes
     do throws(SpoolError) {
       try file.write(bytes, at: end)
     } catch {

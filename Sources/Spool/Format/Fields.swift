@@ -17,31 +17,63 @@ package struct Fields: Sendable, Equatable {
   }
 
   /// This and `key=value`; unchanged when `value` is nil.
-  package func with(_ key: String, _ value: (some CustomStringConvertible)?) -> Fields {
+  package consuming func with(_ key: String, _ value: (some CustomStringConvertible)?) -> Fields {
     guard let value else { return self }
-    var result = self
-    result.named.append((key, value.description))
-    return result
+    named.append((key, value.description))
+    return self
   }
 
   /// The line's text; values are quoted where they need it.
   package var text: String {
-    (words + named.map { "\($0.key)=\(Self.quoted($0.value))" }).joined(separator: " ")
+    var bytes: [UInt8] = []
+    append(to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Adds the line's text to another.
+  func append(to bytes: inout [UInt8]) {
+    var isFirst = true
+    for word in words {
+      if !isFirst { bytes.append(0x20) }
+      isFirst = false
+      bytes += word.utf8
+    }
+    for (key, value) in named {
+      if !isFirst { bytes.append(0x20) }
+      isFirst = false
+      bytes += key.utf8
+      bytes.append(0x3D)
+      Self.appendQuoted(value, to: &bytes)
+    }
   }
 
   /// `value` as it is if it has only characters that cannot be misread. Otherwise in quotes, in which `"`, `\` and what
   /// is unsafe to show on a terminal are escaped.
-  private static func quoted(_ value: String) -> String {
-    let plain = Array("-._:/+%@~,*[]?".utf8)
-    let isPlain =
-      !value.isEmpty
-      && value.utf8.allSatisfy { byte in
-        (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-          || plain.contains(byte)
+  private static func appendQuoted(_ value: String, to bytes: inout [UInt8]) {
+    if !value.isEmpty, value.utf8.allSatisfy(isPlain) {
+      bytes += value.utf8
+    } else if value.utf8.allSatisfy({ 0x20...0x7E ~= $0 }) {
+      bytes.append(0x22)
+      for byte in value.utf8 {
+        if byte == 0x22 || byte == 0x5C { bytes.append(0x5C) }
+        bytes.append(byte)
       }
-    if isPlain { return value }
-    return doubleQuoted(value) { scalar in
-      UTF8.encode(scalar)!.map { "\\x" + hexadecimal(UInt64($0), digits: 2) }.joined()
+      bytes.append(0x22)
+    } else {
+      let quoted = doubleQuoted(value) { scalar in
+        UTF8.encode(scalar)!.map { "\\x" + hexadecimal(UInt64($0), digits: 2) }.joined()
+      }
+      bytes += quoted.utf8
+    }
+  }
+
+  /// Letters, digits, and `-._:/+%@~,*[]?`.
+  private static func isPlain(_ byte: UInt8) -> Bool {
+    switch byte {
+    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+    // `-./`, `*+,`, `:?@`, `[]`, `%_~`
+    case 0x2D...0x2F, 0x2A...0x2C, 0x3A, 0x3F, 0x40, 0x5B, 0x5D, 0x25, 0x5F, 0x7E: true
+    default: false
     }
   }
 

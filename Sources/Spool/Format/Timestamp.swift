@@ -26,12 +26,21 @@ package struct Timestamp: Comparable, Hashable, Sendable, CustomStringConvertibl
     var clock = time_t(seconds)
     var parts = tm()
     gmtime_r(&clock, &parts)
-    func padded(_ value: Int32, _ width: Int) -> String {
-      let digits = String(value)
-      return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+    var text: [UInt8] = []
+    text.reserveCapacity(20)
+    func append(_ value: Int32, _ width: Int, then separator: Unicode.Scalar) {
+      let digits = String(value).utf8
+      for _ in 0..<max(0, width - digits.count) { text.append(0x30) }
+      text += digits
+      text.append(UInt8(ascii: separator))
     }
-    let day = "\(padded(parts.tm_year + 1900, 4))-\(padded(parts.tm_mon + 1, 2))-\(padded(parts.tm_mday, 2))"
-    return "\(day)T\(padded(parts.tm_hour, 2)):\(padded(parts.tm_min, 2)):\(padded(parts.tm_sec, 2))Z"
+    append(parts.tm_year + 1900, 4, then: "-")
+    append(parts.tm_mon + 1, 2, then: "-")
+    append(parts.tm_mday, 2, then: "T")
+    append(parts.tm_hour, 2, then: ":")
+    append(parts.tm_min, 2, then: ":")
+    append(parts.tm_sec, 2, then: "Z")
+    return String(decoding: text, as: UTF8.self)
   }
 
   /// `2026-12-01T00:00:00Z` or `2026-12-01`; nil for anything else, and for days and hours that don't exist.

@@ -81,5 +81,16 @@ package enum JournalLine: Sendable {
   }
 
   /// The line with its newline.
-  package var text: String { "\(key.rawValue): \(fields.text)\n" }
+  package var text: String { String(decoding: bytes, as: UTF8.self) }
+
+  /// The same in UTF-8.
+  var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(255)
+    bytes += key.rawValue.utf8
+    bytes += ": ".utf8
+    fields.append(to: &bytes)
+    bytes.append(0x0A)
+    return bytes
+  }
 }
