@@ -122,6 +122,7 @@ final class ChunkedFetch {
     var fetch = template
     fetch.id += UInt64(connection)
     fetch.url = source.mirror.url
+    fetch.parts = source.mirror.parts
     fetch.headers = data.request.headers(for: source.mirror.parts.host)
     fetch.pace = paces[connection]
     (fetch.rangeStart, fetch.rangeEnd, fetch.ifRange) = (plan.offset, plan.last, plan.ifRange)

@@ -15,7 +15,7 @@ struct RequestTemplate {
       floor: request.effectiveMinimumRate.map { RateFloor(bytesPerSecond: $0.bytesPerSecond, seconds: $0.seconds) },
       totalTimeoutSeconds: request.totalTimeout, group: id)
     (common.userAgent, common.referer) = (request.userAgent, request.referer)
-    common.isPathSecret = mirror.parts.isPathSecret
+    (common.parts, common.isPathSecret) = (mirror.parts, mirror.parts.isPathSecret)
   }
 
   /// - Parameter isPiece: whether it requests a first piece, which several connections may follow.

@@ -16,13 +16,17 @@ struct OtherWorkers {
     own = Array(":\(spool.owner.text)".utf8)
   }
 
-  /// The job of another worker that has this output; nil if there is none.
+  /// The job of another worker that has the same output, and that output; nil if there is none.
   ///
   /// To be asked after the claim's rename: of two workers that claim at the same time, the later one sees the other's
   /// claim. A worker that died still has its claims, and they come first.
-  private mutating func job(with output: String) throws(SpoolError) -> FileName? {
+  private mutating func job(like request: JobRequest) throws(SpoolError) -> (name: FileName, output: String)? {
     let now = LoopExecutor.milliseconds()
-    if let readAt, now - readAt < Self.pause, !outputs.values.contains(output) { return nil }
+    let isFresh = readAt.map { now - $0 < Self.pause } ?? false
+    // Most workers are alone, and the output is in a URL that has to be parsed.
+    if isFresh, outputs.isEmpty { return nil }
+    guard let output = JobPlan.rootAndOutput(of: request) else { return nil }
+    if isFresh, !outputs.values.contains(output) { return nil }
     readAt = now
     let stream = try spool.stream(.cur)
     var current: [FileName: String?] = [:]
@@ -31,7 +35,8 @@ struct OtherWorkers {
       current[name] = if let known = outputs[name] { known } else { try read(name) }
     }
     outputs = current
-    return outputs.first { $0.value == output }.flatMap { ClaimName($0.key)?.job.fileName }
+    let other = outputs.first { $0.value == output }.flatMap { ClaimName($0.key)?.job.fileName }
+    return other.map { ($0, output) }
   }
 
   /// The output for which a claimed job has to wait; nil if it need not wait.
@@ -41,9 +46,9 @@ struct OtherWorkers {
     guard claim.origin != .cur, !journal.attempts.isOpen, !claim.isStandingOrder,
       // Otherwise the next claim would not know that it came through `new/` again.
       !claim.origin.takesDrops || journal.isEmpty || claim.isRequeueNoted,
-      let output = JobPlan.rootAndOutput(of: claim.text.request), let other = try job(with: output)
+      let other = try job(like: claim.text.request)
     else { return nil }
-    return AwaitedOutput(output, of: other, now: spool.now())
+    return AwaitedOutput(other.output, of: other.name, now: spool.now())
   }
 
   private func read(_ name: FileName) throws(SpoolError) -> String? {

@@ -6,7 +6,9 @@ package struct FetchRequest: Sendable {
   /// Identifies the fetch while it runs; the caller keeps it unique.
   package var id: ID
   /// An absolute URL. User information in it is sent as HTTP Basic or as the FTP or SFTP login.
-  package var url: String
+  package var url: String { didSet { parts = nil } }
+  /// ``url`` taken apart, from a caller who has done that; to be set after it.
+  package var parts: URLParts?
   /// Whether the path of `url`, and of what it redirects to, may not be shown either.
   package var isPathSecret = false
   /// `Name: value`, one an element: for the origin of `url` only; dropped when a redirect leads to another origin.

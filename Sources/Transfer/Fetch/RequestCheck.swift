@@ -2,7 +2,7 @@ extension FetchRequest {
   /// The URL of the request, once all that it asks for has been found to be sendable.
   /// - Throws: a failure that quotes no value.
   func checked(allowing protocols: Set<Scheme>) throws(TransferFailure) -> URLParts {
-    let parts = try Self.parts(of: url, "", isPathSecret: isPathSecret)
+    let parts = if let parts { parts } else { try Self.parts(of: url, "", isPathSecret: isPathSecret) }
     guard protocols.contains(parts.scheme) else {
       throw TransferFailure(code: .protocolNotEnabled, message: "protocol \(parts.scheme) is not enabled")
     }

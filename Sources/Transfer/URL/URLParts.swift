@@ -76,9 +76,14 @@ package struct URLParts: Sendable {
     for secret in [CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS, CURLUPART_FRAGMENT] {
       try handle.remove(secret)
     }
-    // Read again, as the engine will: libcurl decodes `%30` to `0`, but sees 0.0.0.0 in it only the next time.
-    try handle.set(CURLUPART_URL, try handle.required(CURLUPART_URL), allowingSpace: base != nil)
-    requestText = try handle.required(CURLUPART_URL)
+    let plain = try handle.required(CURLUPART_URL)
+    if base == nil, plain == text {
+      requestText = plain
+    } else {
+      // Read again, as the engine will: libcurl decodes `%30` to `0`, but sees 0.0.0.0 in it only the next time.
+      try handle.set(CURLUPART_URL, plain, allowingSpace: base != nil)
+      requestText = try handle.required(CURLUPART_URL)
+    }
 
     host = try Self.host(try handle.required(CURLUPART_HOST))
     guard let port = UInt16(try handle.required(CURLUPART_PORT, CURLU_DEFAULT_PORT)), port > 0 else {
