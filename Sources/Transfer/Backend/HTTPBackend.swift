@@ -29,8 +29,9 @@ struct HTTPBackend: Backend {
     if head.status == 407, url.scheme.channel == .plain, let proxy, proxy.isHTTP {
       return .failed(proxy.refusal(head.status))
     }
-    if case .invalid(let reason) = head.framing { return badResponse(reason) }
-    framing = head.framing
+    let framing = head.framing
+    if case .invalid(let reason) = framing { return badResponse(reason) }
+    self.framing = framing
     return .response(Response(head, from: url, now: unixSeconds()))
   }
 

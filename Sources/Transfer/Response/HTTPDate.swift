@@ -10,13 +10,13 @@ package enum HTTPDate {
   /// - Returns: nil if `text` is none of the three formats or no day of the calendar.
   package static func parse(_ text: String, now: Int64) -> Int64? {
     guard text.utf8.count <= 40 else { return nil }
-    let words = text.split(separator: " ", omittingEmptySubsequences: false)
+    let words = Array(text.utf8).split(separator: 0x20, omittingEmptySubsequences: false)
     switch words.count {
     case 6:  // Sun, 06 Nov 1994 08:49:37 GMT; or asctime with its day padded by a blank
       if words[2].isEmpty {
         return asctime(words[0], month: words[1], day: words[3], time: words[4], year: words[5])
       }
-      guard words[0].last == ",", isDayName(words[0].dropLast(), full: false), words[5] == "GMT"
+      guard words[0].last == 0x2C, isDayName(words[0].dropLast(), full: false), words[5].elementsEqual("GMT".utf8)
       else { return nil }
       return seconds(
         year: number(words[3], digits: 4), month: words[2], day: number(words[1], digits: 2),
@@ -24,9 +24,9 @@ package enum HTTPDate {
     case 5:  // Sun Nov 16 08:49:37 1994
       return asctime(words[0], month: words[1], day: words[2], time: words[3], year: words[4])
     case 4:  // Sunday, 06-Nov-94 08:49:37 GMT
-      guard words[0].last == ",", isDayName(words[0].dropLast(), full: true), words[3] == "GMT"
+      guard words[0].last == 0x2C, isDayName(words[0].dropLast(), full: true), words[3].elementsEqual("GMT".utf8)
       else { return nil }
-      let date = words[1].split(separator: "-", omittingEmptySubsequences: false)
+      let date = words[1].split(separator: 0x2D, omittingEmptySubsequences: false)
       guard date.count == 3, let short = number(date[2], digits: 2) else { return nil }
       func inCentury(_ century: Int64) -> Int64? {
         seconds(
@@ -43,14 +43,16 @@ package enum HTTPDate {
   }
 
   private static func asctime(
-    _ name: Substring, month: Substring, day: Substring, time: Substring, year: Substring
+    _ name: Bytes, month: Bytes, day: Bytes, time: Bytes, year: Bytes
   ) -> Int64? {
     guard isDayName(name, full: false) else { return nil }
     return seconds(
       year: number(year, digits: 4), month: month,
-      day: number(day, digits: day.utf8.count == 1 ? 1 : 2),
+      day: number(day, digits: day.count == 1 ? 1 : 2),
       time: time)
   }
+
+  private typealias Bytes = ArraySlice<UInt8>
 
   private static let dayNames = [
     "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
@@ -59,21 +61,21 @@ package enum HTTPDate {
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
   ]
 
-  private static func isDayName(_ text: Substring, full: Bool) -> Bool {
-    dayNames.contains { full ? $0 == text : $0.prefix(3) == text }
+  private static func isDayName(_ text: Bytes, full: Bool) -> Bool {
+    dayNames.contains { full ? text.elementsEqual($0.utf8) : text.elementsEqual($0.utf8.prefix(3)) }
   }
 
-  private static func number(_ text: Substring, digits: Int) -> Int64? {
-    guard text.utf8.count == digits, let value = decimal(text.utf8) else { return nil }
+  private static func number(_ text: Bytes, digits: Int) -> Int64? {
+    guard text.count == digits, let value = decimal(text) else { return nil }
     return Int64(value)
   }
 
   private static func seconds(
-    year: Int64?, month: Substring, day: Int64?, time: Substring
+    year: Int64?, month: Bytes, day: Int64?, time: Bytes
   ) -> Int64? {
-    let clock = time.split(separator: ":", omittingEmptySubsequences: false)
+    let clock = time.split(separator: 0x3A, omittingEmptySubsequences: false)
     guard let year, year >= 1, let day,
-      let index = monthNames.firstIndex(where: { $0 == month }),
+      let index = monthNames.firstIndex(where: { month.elementsEqual($0.utf8) }),
       clock.count == 3, let hour = number(clock[0], digits: 2), hour < 24,
       let minute = number(clock[1], digits: 2), minute < 60,
       let second = number(clock[2], digits: 2), second <= 60  // 60: a leap second

@@ -5,9 +5,10 @@ extension Response {
   ///   - now: seconds since 1970, for dates with a two-digit year and for a Retry-After without a Date field.
   package init(_ head: ResponseHead, from url: URLParts, now: Int64) {
     self.init(url: url, content: Self.content(of: head, now: now))
-    if case .length(let length) = head.framing { bodyLength = length }
+    let framing = head.framing
+    if case .length(let length) = framing { bodyLength = length }
     ending =
-      switch head.framing {
+      switch framing {
       case .none, .length, .chunked, .invalid: .announced
       case .close: .connection
       case .stream: .stream

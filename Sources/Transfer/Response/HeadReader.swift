@@ -62,7 +62,7 @@ package struct HeadReader {
     }
     guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return }
     let name = String(decoding: line[..<colon].map(lowercasedASCII), as: UTF8.self)
-    let value = trimmed(String(decoding: line[(colon + 1)...], as: UTF8.self))
+    let value = String(decoding: trimmed(line[(colon + 1)...]), as: UTF8.self)
     fields.append((name, value))
   }
 

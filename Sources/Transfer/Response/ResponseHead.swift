@@ -17,7 +17,9 @@ package struct ResponseHead: Sendable {
 
   /// All values of the field `name` (in lower case), one for each occurrence.
   package func values(_ name: String) -> [String] {
-    fields.filter { $0.name == name }.map(\.value)
+    var values: [String] = []
+    for field in fields where field.name == name { values.append(field.value) }
+    return values
   }
 
   /// The value of the first field `name` (in lower case).

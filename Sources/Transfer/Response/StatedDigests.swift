@@ -40,6 +40,7 @@ extension ResponseHead {
     if !isDecodedByStore { found += list("x-goog-hash", ["md5": .md5]) }
     // Of the body itself (RFC 9530, 2; RFC 1864), or perhaps of a part of an upload.
     if isWhole { found += byteSequences("content-digest") + single("content-md5", .md5) + amazonChecksums }
+    if found.isEmpty { return [] }
     return StatedDigest.Algorithm.allCases.compactMap { algorithm in
       let values = Set(found.filter { $0.algorithm == algorithm })
       return values.count == 1 ? values.first : nil
@@ -61,11 +62,13 @@ extension ResponseHead {
   /// or its type says so.
   private var amazonChecksums: [StatedDigest] {
     if values("x-amz-checksum-type").contains(where: { $0.lowercased() != "full_object" }) { return [] }
-    let names: [(String, StatedDigest.Algorithm)] = [
-      ("sha256", .sha256), ("sha512", .sha512), ("sha1", .sha1), ("md5", .md5), ("crc32", .crc32),
-    ]
-    return names.flatMap { single("x-amz-checksum-\($0)", $1) }
+    return Self.amazonFields.flatMap { single($0, $1) }
   }
+
+  private static let amazonFields: [(String, StatedDigest.Algorithm)] = [
+    ("x-amz-checksum-sha256", .sha256), ("x-amz-checksum-sha512", .sha512), ("x-amz-checksum-sha1", .sha1),
+    ("x-amz-checksum-md5", .md5), ("x-amz-checksum-crc32", .crc32),
+  ]
 
   private func single(_ name: String, _ algorithm: StatedDigest.Algorithm) -> [StatedDigest] {
     values(name).compactMap { StatedDigest(algorithm, $0) }

@@ -18,10 +18,14 @@ func lowercasedASCII(_ byte: UInt8) -> UInt8 {
 }
 
 /// Without the blanks and tabs around it (OWS, RFC 9110, 5.6.3).
-func trimmed(_ text: some StringProtocol) -> String {
-  let blank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
-  let bytes = text.utf8.drop(while: blank)
-  return String(decoding: bytes.reversed().drop(while: blank).reversed(), as: UTF8.self)
+func trimmed(_ text: some StringProtocol) -> String { String(decoding: trimmed(Substring(text).utf8), as: UTF8.self) }
+
+/// The same for bytes.
+func trimmed<Bytes: BidirectionalCollection<UInt8>>(_ bytes: Bytes) -> Bytes.SubSequence {
+  var rest = bytes[...]
+  while let byte = rest.first, byte == 0x20 || byte == 0x09 { rest.removeFirst() }
+  while let byte = rest.last, byte == 0x20 || byte == 0x09 { rest.removeLast() }
+  return rest
 }
 
 /// Backslash escapes for everything but printable ASCII: the texts of libcurl and OpenSSL may quote what a server sent.
