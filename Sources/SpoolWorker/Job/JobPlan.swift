@@ -2,7 +2,9 @@ package import Spool
 internal import Transfer
 
 /// A request whose URLs and output have been checked.
-package struct JobPlan {
+///
+/// A class, because it is passed through all steps of an attempt, and a copy of so many texts costs as much as a step.
+package final class JobPlan: Sendable {
   let request: JobRequest
   /// Empty as long as the hook `resolve` has to say them.
   let mirrors: [MirrorURL]

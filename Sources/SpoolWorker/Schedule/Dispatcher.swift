@@ -41,6 +41,9 @@ final class Dispatcher {
   /// The running attempts, in the order of their start.
   var attempts: [Attempt] { running.sorted { $0.key < $1.key }.map(\.value.attempt) }
 
+  /// Bytes of the running attempts after their last checkpoints, which may be in the page cache only.
+  var undurable: UInt64 { running.values.reduce(0) { $0 &+ $1.attempt.undurable } }
+
   // MARK: what to look at
 
   func requestPass() { scheduler.requestPass() }

@@ -35,7 +35,7 @@ package final class Worker {
     admission = Admission(environment, childStop)
     dispatcher = Dispatcher(spool, environment, admission, account, childStop)
     environment.lookForStop = { [unowned self] in lookForStop() }
-    environment.undurable = { [unowned self] in dispatcher.attempts.reduce(0) { $0 &+ $1.undurable } }
+    environment.undurable = { [unowned self] in dispatcher.undurable }
   }
 
   // MARK: once
