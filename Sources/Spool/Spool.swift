@@ -17,6 +17,8 @@ package final class Spool: Sendable {
   /// The descriptor of ``directory``.
   let root: Int32
   private let device: UInt64
+  /// The user that this process acts as (geteuid(2)).
+  let user = geteuid()
   /// The file system that it is on.
   package let kind: FileSystemKind
   /// See ``lease``.

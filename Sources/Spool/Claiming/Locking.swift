@@ -86,7 +86,7 @@ extension Spool {
       LockedJob(
         job: job, lock: file.shared(), status: status, foundModified: status.modified, origin: origin, source: source,
         isNamed: isNamed, formerOwner: isFree ? .ended : .mayWake, lease: lease,
-        isOurs: isFree && status.owner == geteuid() && status.links == 1))
+        isOurs: isFree && status.owner == user && status.links == 1))
   }
 
   private static let jobFlags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
