@@ -92,7 +92,10 @@ import Testing
     let fixture = try Fixture(hook: Probe.once(.lock, "\(state)/a") { .fail(.badFileDescriptor) })
     try writeFile(fixture.files.path("\(state)/a"), text)
     try setModificationTime(fixture.files.path("\(state)/a"), secondsFromNow: -100)
-    #expect(try fixture.outcome("a", from: state == "new" ? .new : .partial).label == "claimed")
+    let claim = try fixture.outcome("a", from: state == "new" ? .new : .partial).claim()
+    let other = open(fixture.files.path("cur/a:alpha.42.00000001"), O_RDONLY | O_CLOEXEC)
+    defer { close(other) }
+    #expect(try flock(other, LOCK_SH | LOCK_NB) == -1 && claim.holdsLock(), "it has the lock alone")
   }
 
   /// The shared lock that is taken instead is seen by whoever wants the file for itself.
