@@ -5,6 +5,7 @@ internal import Transfer
 
 struct Add: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "add",
     abstract: "Drops a job into a spool.",
     discussion: """
       Several URLs are mirrors of one file, in order of preference. The job is written to tmp and then renamed into \

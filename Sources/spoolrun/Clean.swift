@@ -4,6 +4,7 @@ internal import Spool
 
 struct Clean: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "clean",
     abstract: "Removes files that no job needs.",
     discussion: """
       Removes data whose job is gone, files in tmp older than 36 hours and records of entries that are gone; with \

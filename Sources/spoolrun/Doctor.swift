@@ -4,6 +4,7 @@ internal import Spool
 
 struct Doctor: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "doctor",
     abstract: "Tries whether workers can use the file system of a spool.",
     discussion: """
       Prints what the file system can do, and whether it is fit, fit with limits, or unfit. Harmless to workers that \

@@ -163,6 +163,7 @@ struct GestureOptions: ParsableArguments {
 
 struct Hold: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "hold",
     abstract: "Pauses jobs.",
     discussion: "Moves waiting and running jobs to hold. A transfer stops within a second; its data is kept.")
 
@@ -177,6 +178,7 @@ struct Hold: ParsableCommand {
 
 struct Release: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "release",
     abstract: "Resumes paused jobs.",
     discussion: "Moves paused jobs to new. They continue from the data that they have.")
 
@@ -191,6 +193,7 @@ struct Release: ParsableCommand {
 
 struct Retry: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "retry",
     abstract: "Retries failed jobs.",
     discussion: """
       A failed job gets its full number of attempts again and continues from the data that it has. A job that waits \
@@ -211,6 +214,7 @@ struct Retry: ParsableCommand {
 
 struct Cancel: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "cancel",
     abstract: "Removes jobs and their data.",
     discussion: "A running transfer stops within a second. Finished jobs and their payloads are kept.")
 

@@ -13,6 +13,7 @@ enum GetJobKeys: JobKeySelection {
 
 struct Get: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "get",
     abstract: "Downloads files into the current directory, now.",
     discussion: """
       Each URL is one file; with -o FILE, several URLs are mirrors of it. The same command continues an interrupted \

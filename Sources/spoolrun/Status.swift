@@ -7,6 +7,7 @@ internal import SystemPackage
 
 struct Status: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "status",
     abstract: "Shows the jobs of a spool and their progress.",
     discussion: """
       With names of jobs, tells what has happened to each of them, and what comes next.

@@ -16,6 +16,7 @@ enum OrderJobKeys: JobKeySelection {
 
 struct Subscribe: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "subscribe",
     abstract: "Has new entries of a feed or list downloaded.",
     discussion: """
       Puts a standing order into the directory standing. When it is due, a worker looks at the list, and drops a job \

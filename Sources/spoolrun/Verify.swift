@@ -4,6 +4,7 @@ internal import Spool
 
 struct Verify: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "verify",
     abstract: "Checks downloaded files against their receipts.",
     discussion: """
       Reads each downloaded file again and compares its size and all digests that the receipt in done has. Prints a \

@@ -93,7 +93,9 @@ struct DataRecovery {
   private func read(_ part: PartFile, from mark: Mark, to end: UInt64, rewritingFrom: UInt64? = nil) async throws
     -> Mark
   {
-    try await runBlocking { [reading = part.reading(from: mark, to: end, rewritingFrom: rewritingFrom)] in
+    // A worker that has recorded its end leaves nothing to read.
+    if mark.offset >= end { return mark }
+    return try await runBlocking { [reading = part.reading(from: mark, to: end, rewritingFrom: rewritingFrom)] in
       try reading.run()
     }
   }

@@ -12,9 +12,6 @@ package final class TransferEngine {
   /// Milliseconds between two looks at a sink that is full. It empties within a few.
   private static let sinkInterval: Int32 = 1
 
-  /// Must be called once (curl_global_init(3)).
-  private static let globalInit = curl_global_init(ccurl_global_default())
-
   private var options: Options
   private let multi: UnsafeMutableRawPointer
   /// Kept until the multi handle is gone, which closes the last of them.
@@ -38,10 +35,7 @@ package final class TransferEngine {
 
   /// - Throws: if libcurl cannot be loaded or set up, or no protocol is enabled.
   package init(_ options: Options) throws(TransferError) {
-    try Libcurl.load()
-    guard Self.globalInit == CURLE_OK else {
-      throw TransferError(description: "libcurl: \(String(cString: curl_easy_strerror(Self.globalInit)))")
-    }
+    try Libcurl.start()
     guard !options.protocols.isEmpty else { throw TransferError(description: "no protocol enabled") }
     guard let multi = curl_multi_init() else { throw TransferError(description: "out of memory") }
     self.options = options

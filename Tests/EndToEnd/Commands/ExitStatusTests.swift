@@ -138,6 +138,30 @@ import Testing
     #expect(try spool.lines("new/a").count == 1)
   }
 
+  /// A job that is not due yet is no reason to load libcurl, one that is due is.
+  @Test func libcurlIsLoadedForWorkOnly() async throws {
+    let spool = try TemporarySpool()
+    func loads() async throws -> Bool {
+      try await spoolrun("--once", spool.root, environment: ["LD_DEBUG": "files"]).errors.contains("libcurl.so.4")
+    }
+    try writeFile(spool.path("partial/a"), Array("http://127.0.0.1:1/a\n".utf8))
+    let later = timeval(tv_sec: time(nil) + 3600, tv_usec: 0)
+    #expect(utimes(spool.path("partial/a"), [later, later]) == 0)
+    #expect(try await loads() == false)
+    #expect(utimes(spool.path("partial/a"), nil) == 0)
+    #expect(try await loads())
+  }
+
+  /// libcurl is still being loaded on another thread when the command ends.
+  @Test func endsWhileLibcurlIsLoaded() async throws {
+    let spool = try TemporarySpool()
+    try spool.drop("a", "http://127.0.0.1:1/a\n")
+    for _ in 0..<20 {
+      let result = try await spoolrun("--once", "--directory", "\(spool.root)/missing", spool.root)
+      #expect(result.exitStatus == 73 && result.errors.contains("missing"), "\(result)")
+    }
+  }
+
   /// The work is done all the same.
   @Test func lostOutput() async throws {
     let spool = try TemporarySpool()
