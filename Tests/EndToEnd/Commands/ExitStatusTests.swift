@@ -138,6 +138,17 @@ import Testing
     #expect(try spool.lines("new/a").count == 1)
   }
 
+  /// zlib takes its place.
+  @Test func noLibdeflate() async throws {
+    let spool = try TemporarySpool()
+    let libraries = try TemporaryDirectory()
+    try writeFile("\(libraries.path)/libdeflate.so.0", Array("no library".utf8))
+    let server = try simpleServer([UInt8](repeating: 7, count: 1 << 20))
+    try spool.drop("a", "\(server.url("/a"))\n")
+    let result = try await spoolrun("--once", spool.root, environment: ["LD_LIBRARY_PATH": libraries.path])
+    #expect(result.exitStatus == 0 && spool.names("done") == ["a"], "\(result)")
+  }
+
   /// A job that is not due yet is no reason to load libcurl, one that is due is.
   @Test func libcurlIsLoadedForWorkOnly() async throws {
     let spool = try TemporarySpool()
