@@ -15,16 +15,30 @@ ENTRIES = $(RELEASE_BUILD)/release/spoolrun-entries
 # mandoc says this of manuals that are not installed on this machine.
 UNINSTALLED = 'STYLE: referenced manual not found'
 SCRIPTS = .ci/run Benchmarks/setup Torture/hosts/setup Torture/powercut/setup Torture/realservers/setup scripts/demo \
-  scripts/fuzz scripts/loopback scripts/sanitize scripts/setup contrib/spoolrun-inotify contrib/lists/ena \
-  contrib/hooks/resolve contrib/hooks/deliver contrib/slurm/spoolrun.sbatch scripts/check-contrib Models/check
+  scripts/deb scripts/fuzz scripts/loopback scripts/sanitize scripts/setup scripts/tarball scripts/version \
+  contrib/spoolrun-inotify contrib/lists/ena contrib/hooks/resolve contrib/hooks/deliver \
+  contrib/slurm/spoolrun.sbatch scripts/check-contrib Models/check debian/postinst debian/postrm debian/prerm
 PYTHON = Benchmarks Torture scripts/nginx.py scripts/picture contrib/lists/zenodo contrib/lists/pooch \
   contrib/lists/huggingface contrib/hooks/resolve-s3 contrib/hooks/resolve-oauth contrib/hooks/resolve-huggingface
-COMPLETIONS = bash-completion/completions/spoolrun zsh/site-functions/_spoolrun fish/vendor_completions.d/spoolrun.fish
+
+# What `make install` puts below PREFIX, besides the programs. Distributions have other directories for some of it.
+MANUALS = man1/spoolrun.1 man5/spool.5 man7/spoolrun-log.7 man7/spoolrun-howto.7
+ZSH_COMPLETIONS ?= zsh/site-functions
+COMPLETIONS = bash-completion/completions/spoolrun $(ZSH_COMPLETIONS)/_spoolrun \
+  fish/vendor_completions.d/spoolrun.fish
+UNITS ?= $(PREFIX)/lib/systemd/system
+UNIT_FILES = $(notdir $(wildcard contrib/systemd/spoolrun*))
+INSTALLED = $(PREFIX)/bin/spoolrun $(PREFIX)/bin/spoolrun-entries $(MANUALS:%=$(PREFIX)/share/man/%) \
+  $(COMPLETIONS:%=$(PREFIX)/share/%) $(UNIT_FILES:%=$(UNITS)/%) $(PREFIX)/lib/systemd/user/spoolrun.service \
+  $(PREFIX)/lib/sysusers.d/spoolrun.conf $(PREFIX)/lib/tmpfiles.d/spoolrun.conf
 
 # More options of `swift build`.
 BUILD_FLAGS ?=
 
 all:
+	@command -v $(firstword $(SWIFT)) >/dev/null || { echo 'make: no Swift toolchain ($(SWIFT)) to build $(PROGRAM):' \
+	  'run make as a user who has Swift 6.2 or later (https://www.swift.org/install),' \
+	  'or name it: make SWIFT=/PATH/TO/swift' >&2; exit 1; }
 	$(SWIFT) build $(BUILD_FLAGS) $(RELEASE) --product spoolrun
 	$(SWIFT) build $(BUILD_FLAGS) $(RELEASE) --product spoolrun-entries
 
@@ -216,30 +230,50 @@ bench-growth:
 # The groups are explained in scripts/setup.
 setup: setup-test
 
-setup-build setup-demo setup-test: setup-%:
+setup-build setup-demo setup-test setup-package: setup-%:
 	scripts/setup $*
 
 # Builds the program only if it is missing, because root may have no Swift toolchain and installs what a user has built.
+# Nothing is enabled: contrib/README.md says how.
+AT = $(DESTDIR)$(PREFIX)
 install:
-	{ test -x $(PROGRAM) && test -x $(ENTRIES); } || $(MAKE) all
-	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/share/man/man1' '$(DESTDIR)$(PREFIX)/share/man/man5' \
-	  '$(DESTDIR)$(PREFIX)/share/man/man7'
-	install -m 755 $(PROGRAM) '$(DESTDIR)$(PREFIX)/bin/spoolrun'
-	install -m 755 $(ENTRIES) '$(DESTDIR)$(PREFIX)/bin/spoolrun-entries'
-	install -m 644 man/spoolrun.1 '$(DESTDIR)$(PREFIX)/share/man/man1/spoolrun.1'
-	install -m 644 man/spool.5 '$(DESTDIR)$(PREFIX)/share/man/man5/spool.5'
-	install -m 644 man/spoolrun-log.7 man/spoolrun-howto.7 '$(DESTDIR)$(PREFIX)/share/man/man7'
+	@{ test -x $(PROGRAM) && test -x $(ENTRIES); } || $(MAKE) --no-print-directory all
+	for file in $(INSTALLED); do install -d "$(DESTDIR)$${file%/*}" || exit 1; done
+	install -m 755 $(PROGRAM) $(ENTRIES) '$(AT)/bin'
+	for file in $(MANUALS); do install -m 644 "man/$${file#*/}" "$(AT)/share/man/$$file" || exit 1; done
 	for file in $(COMPLETIONS); do \
-	  install -d "$(DESTDIR)$(PREFIX)/share/$${file%/*}" && \
-	  $(PROGRAM) --generate-completion-script "$${file%%[-/]*}" >"$(DESTDIR)$(PREFIX)/share/$$file" && \
-	  chmod 644 "$(DESTDIR)$(PREFIX)/share/$$file" || exit 1; \
+	  $(PROGRAM) --generate-completion-script "$${file%%[-/]*}" >"$(AT)/share/$$file" && \
+	  chmod 644 "$(AT)/share/$$file" || exit 1; \
 	done
+	install -m 644 $(UNIT_FILES:%=contrib/systemd/%) '$(DESTDIR)$(UNITS)'
+	install -m 644 contrib/systemd/user/spoolrun.service '$(AT)/lib/systemd/user'
+	sed -i 's,/usr/local/bin/,$(PREFIX)/bin/,' $(UNIT_FILES:%='$(DESTDIR)$(UNITS)/%') \
+	  '$(AT)/lib/systemd/user/spoolrun.service'
+	install -m 644 contrib/sysusers.d/spoolrun.conf '$(AT)/lib/sysusers.d'
+	install -m 644 contrib/tmpfiles.d/spoolrun.conf '$(AT)/lib/tmpfiles.d'
 
 uninstall:
-	rm -f '$(DESTDIR)$(PREFIX)/bin/spoolrun' '$(DESTDIR)$(PREFIX)/bin/spoolrun-entries'
-	rm -f '$(DESTDIR)$(PREFIX)/share/man/man1/spoolrun.1' '$(DESTDIR)$(PREFIX)/share/man/man5/spool.5' \
-	  '$(DESTDIR)$(PREFIX)/share/man/man7/spoolrun-log.7' '$(DESTDIR)$(PREFIX)/share/man/man7/spoolrun-howto.7'
-	rm -f $(foreach file,$(COMPLETIONS),'$(DESTDIR)$(PREFIX)/share/$(file)')
+	rm -f $(INSTALLED:%='$(DESTDIR)%')
+
+# The Debian package, checked by lintian, and an archive for other systems:
+# `tar -C /usr/local --strip-components=1 -xf FILE`.
+PACKAGES = $(RELEASE_BUILD)/packages
+deb: setup-package all
+	rm -f $(PACKAGES)/*.deb
+	scripts/deb $(RELEASE_BUILD) $(PACKAGES)
+	lintian --fail-on error,warning $(PACKAGES)/*.deb
+
+# Installs, upgrades and removes the package in fresh roots of Debian 12 and 13. It needs root and a mirror of Debian;
+# without them it says so and does nothing. DEBIANS="--suites bookworm --no-first" leaves out Debian 13, and the upgrade
+# from 0.1, which is built the first time.
+DEBIANS ?=
+deb-test: setup-package all
+	scripts/setup mmdebstrap systemd-container
+	python3 -B Torture/packages --build $(RELEASE_BUILD) $(DEBIANS)
+
+tarball: all
+	rm -f $(PACKAGES)/*.tar.gz
+	scripts/tarball $(RELEASE_BUILD) $(PACKAGES)
 
 clean:
 	$(SWIFT) package clean
@@ -247,4 +281,5 @@ clean:
 .PHONY: all demo picture check check-contrib test build-tests lint format model fuzz sanitize torture torture-quick \
   crowd crowd-apart hosts hosts-quick hosts-table frames random random-self-test pairs soak soak-self-test peers \
   gestures realservers powercut powercut-setup powercut-self-test $(POWERCUT_KINDS:%=powercut-%) powercut-uml \
-  bench bench-growth crash-rig setup setup-build setup-demo setup-test install uninstall clean
+  bench bench-growth crash-rig setup setup-build setup-demo setup-test setup-package install uninstall \
+  deb deb-test tarball clean

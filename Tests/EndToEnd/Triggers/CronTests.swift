@@ -15,8 +15,8 @@ struct CronTests {
     try scene.spool.drop("good", scene.server.url("/good") + "\n")
     try scene.spool.drop("bad", scene.server.url("/gone") + "\n")
     let table = String(decoding: try readFile(SourceTree.contrib("spoolrun.cron")), as: UTF8.self)
-      .replacing("*/5 ", with: "* ").replacing(" downloads ", with: " root ")
-      .replacing("/srv/spool", with: scene.spool.root).replacing("PATH=", with: "PATH=\(scene.tools):")
+      .replacing("*/5 ", with: "* ").replacing("* spoolrun ", with: "* root ")
+      .replacing("/var/spool/spoolrun", with: scene.spool.root).replacing("PATH=", with: "PATH=\(scene.tools):")
     try writeFile("\(scene.tools)/table", Array(table.utf8))
     let cron = try RunningCommand(
       ["/usr/bin/unshare", "-m", "/bin/sh", "-euc", Self.script, "cron", scene.tools], timeout: .seconds(400))
