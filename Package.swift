@@ -57,6 +57,11 @@ let package = Package(
       name: "SpoolStatus",
       dependencies: ["Spool", "SpoolWorker", .product(name: "SystemPackage", package: "swift-system")],
       swiftSettings: swiftSettings),
+    // The page that `report` writes.
+    .target(
+      name: "SpoolReport",
+      dependencies: ["Spool", "SpoolStatus"],
+      swiftSettings: swiftSettings),
     // Lists of downloads in the formats of other programs. Only the command imports it, never the worker.
     .target(
       name: "SpoolLists",
@@ -65,7 +70,7 @@ let package = Package(
     .executableTarget(
       name: "spoolrun",
       dependencies: [
-        "CLinux", "Spool", "SpoolLists", "SpoolStatus", "SpoolWorker", "Transfer",
+        "CLinux", "Spool", "SpoolLists", "SpoolReport", "SpoolStatus", "SpoolWorker", "Transfer",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "SystemPackage", package: "swift-system"),
       ],

@@ -54,6 +54,10 @@ package struct Need: Sendable {
   package static let prometheus = Need(
     name: "prometheus and prometheus-node-exporter, which scripts/setup installs",
     trial: "command -v prometheus; command -v promtool; command -v prometheus-node-exporter; command -v curl")
+  /// Chromium, which needs more than a kernel without namespaces gives it.
+  package static let chromium = Need(
+    name: "chromium, which scripts/setup installs",
+    trial: "timeout 60 chromium --headless=new --no-sandbox --disable-gpu --user-data-dir=p --dump-dom about:blank")
   /// script(1): a terminal.
   package static let terminal = program("script")
   /// ``TLSFront``.

@@ -1,0 +1,128 @@
+package import Spool
+
+/// What the report shows of all jobs, summed up as they are read. Pure.
+package struct ReportFacts: Sendable {
+  /// What came from a host.
+  struct HostSum: Sendable {
+    var done = 0
+    var bytes: UInt64 = 0
+    /// Of the attempts that brought ``bytes``.
+    var seconds: Int64 = 0
+    var failures = HourlyCount()
+    var codes: [String: Int] = [:]
+
+    /// Bytes per second while an attempt ran; nil if nothing was received. Times are whole seconds, and an attempt that
+    /// takes less counts as one.
+    var rate: Double? { bytes > 0 ? Double(bytes) / Double(max(1, seconds)) : nil }
+  }
+
+  /// Numbers by hours since the epoch.
+  struct HourlyCount: Sendable, Equatable {
+    private(set) var hours: [Int64: UInt64] = [:]
+    private(set) var total: UInt64 = 0
+
+    mutating func add(_ number: UInt64, at time: Timestamp) {
+      hours[time.seconds / 3600, default: 0] &+= number
+      total &+= number
+    }
+  }
+
+  /// What happened before is left out; nil: nothing.
+  let since: Timestamp?
+  /// What would have happened later has a wrong time, and is left out.
+  let until: Timestamp
+
+  private(set) var bytes = HourlyCount()
+  private(set) var done = HourlyCount()
+  private(set) var failures = HourlyCount()
+  private(set) var codes: [String: HourlyCount] = [:]
+  private(set) var hosts: [String: HostSum] = [:]
+  private(set) var slowest = TopList<JobRecord>(20)
+  private(set) var biggest = TopList<JobRecord>(20)
+  private(set) var oldest = TopList<JobRecord>(20)
+  private(set) var failed = TopList<JobRecord>(100)
+  private(set) var failedCodes: [String: Int] = [:]
+
+  /// More hosts and codes than these are summed up: any text may be in a file that was dropped.
+  private static let mostHosts = 5000
+  private static let mostCodes = 200
+  static let others = "(others)"
+
+  /// Of no job.
+  /// - Parameter now: by the clock of the file system.
+  package init(since: Timestamp?, now: Timestamp) {
+    self.since = since
+    until = now + 3600
+  }
+
+  /// Takes one job in.
+  package mutating func add(_ job: JobRecord) {
+    for attempt in job.attempts where isWanted(attempt.ended) { add(attempt) }
+    switch job.directory {
+    case .done:
+      guard let end = job.attempts.last?.ended, isWanted(end) else { return }
+      done.add(1, at: end)
+      slowest.add(job, by: job.seconds)
+      if let size = job.size { biggest.add(job, by: Int64(clamping: size)) }
+    case .failed:
+      failedCodes[job.code ?? "unknown", default: 0] += 1
+      failed.add(job, by: job.attempts.last?.ended.seconds ?? job.since.seconds)
+    default:
+      oldest.add(job, by: -job.since.seconds)
+      if isWanted(job.attempts.last?.ended ?? job.since) { slowest.add(job, by: job.seconds) }
+    }
+  }
+
+  private func isWanted(_ time: Timestamp) -> Bool { since.map { $0 <= time } ?? true && time <= until }
+
+  private mutating func add(_ attempt: JobRecord.Attempt) {
+    bytes.add(attempt.bytes, at: attempt.ended)
+    let host = hosts[attempt.host] != nil || hosts.count < Self.mostHosts ? attempt.host : Self.others
+    var sum = hosts[host] ?? HostSum()
+    if attempt.bytes > 0 {
+      sum.bytes &+= attempt.bytes
+      sum.seconds &+= max(1, attempt.ended.seconds - attempt.begun.seconds)
+    }
+    switch attempt.end {
+    case .done: sum.done += 1
+    case .failed(let text):
+      let code = codes[text] != nil || codes.count < Self.mostCodes ? text : Self.others
+      failures.add(1, at: attempt.ended)
+      codes[code, default: HourlyCount()].add(1, at: attempt.ended)
+      sum.failures.add(1, at: attempt.ended)
+      sum.codes[code, default: 0] += 1
+    case .interrupted, .open: break
+    }
+    hosts[host] = sum
+  }
+}
+
+/// The elements with the highest keys. Equal keys are in the order in which they came.
+struct TopList<Element: Sendable>: Sendable {
+  private var kept: [(key: Int64, element: Element)] = []
+  private let limit: Int
+  private var least = Int64.min
+  /// The number of all that were added.
+  private(set) var count = 0
+
+  init(_ limit: Int) { self.limit = limit }
+
+  mutating func add(_ element: Element, by key: Int64) {
+    count += 1
+    guard key > least || kept.count < limit else { return }
+    kept.append((key, element))
+    if kept.count >= 4 * limit { prune() }
+  }
+
+  private mutating func prune() {
+    kept = Array(sorted.prefix(limit))
+    least = kept.last?.key ?? .min
+  }
+
+  private var sorted: [(key: Int64, element: Element)] {
+    kept.enumerated().sorted { ($1.element.key, $0.offset) < ($0.element.key, $1.offset) }.map(\.element)
+  }
+
+  /// From the highest key on.
+  var elements: [Element] { sorted.prefix(limit).map(\.element) }
+}

@@ -1,0 +1,185 @@
+internal import Spool
+package import SpoolStatus
+
+/// The report as one HTML page without scripts, which needs nothing from elsewhere. Pure.
+package struct ReportPage {
+  let facts: ReportFacts
+  /// For the number of jobs by state, the workers, and the time.
+  let snapshot: SpoolSnapshot
+  let axis: TimeAxis
+
+  /// - Parameter snapshot: of the same time as the facts.
+  package init(_ facts: ReportFacts, _ snapshot: SpoolSnapshot) {
+    self.facts = facts
+    self.snapshot = snapshot
+    let hours = [facts.bytes, facts.done, facts.failures].map(\.hours.keys)
+    axis = TimeAxis(of: hours.joined())
+  }
+
+  /// The page, in UTF-8.
+  package var html: String {
+    let sections: [(id: String, title: String, body: HTMLText)] = [
+      ("person", "What needs a person", PersonSection(facts: facts, snapshot: snapshot).html),
+      ("time", "Over time", hours),
+      ("hosts", "Rates by host", hosts),
+      ("failures", "Failures", failures),
+      ("slowest", "The slowest jobs", JobSections(facts: facts, now: snapshot.time).slowest),
+      ("biggest", "The biggest files", JobSections(facts: facts, now: snapshot.time).biggest),
+      ("oldest", "The oldest jobs that are not done", JobSections(facts: facts, now: snapshot.time).oldest),
+    ]
+    let links: [HTMLText] = sections.map { "<li><a href=\"#\($0.id)\">\($0.title)</a></li>" }
+    let bodies: [HTMLText] = sections.map {
+      "<section aria-labelledby=\"\($0.id)\"><h2 id=\"\($0.id)\">\($0.title)</h2>\n\($0.body)</section>\n"
+    }
+    let page: HTMLText = """
+      <!DOCTYPE html>
+      <html lang="en"><head><meta charset="utf-8"><title>spoolrun: \(place)</title>
+      <meta name="viewport" content="width=device-width,initial-scale=1"><meta name="color-scheme" content="light dark">
+      <meta http-equiv="Content-Security-Policy" content="default-src 'none';style-src 'unsafe-inline'">
+      <meta name="referrer" content="no-referrer"><style>\(HTMLText(html: ReportStyle.css))</style></head><body>
+      <header><h1>Downloads of \(place)</h1><p class="faint">\(period)</p>
+      <nav aria-label="Sections"><ul>\(links)</ul></nav></header>
+      <main>
+      \(sums)\(bodies)</main>
+      <footer><p>Made by spoolrun from the journals and receipts of the spool. Times are in UTC; K, M and G are \
+      powers of 1024.</p></footer></body></html>
+
+      """
+    return page.description
+  }
+
+  private var place: String { escaped(snapshot.location) }
+
+  private var period: String {
+    let end = "\(Shown.time(snapshot.time)) UTC"
+    guard let since = facts.since else { return "All that the journals tell, up to \(end)" }
+    return "From \(Shown.time(since)) to \(end)"
+  }
+
+  private var sums: HTMLText {
+    let attempts = facts.hosts.values.reduce(0) { $0 + $1.done } + Int(facts.failures.total)
+    let seconds = facts.hosts.values.reduce(0) { $0 + $1.seconds }
+    var items: [(String, String)] = [
+      ("Done", Shown.number(facts.done.total)), ("Received", Shown.bytes(facts.bytes.total)),
+      ("Rate of a transfer", Shown.rate(seconds > 0 ? Double(facts.bytes.total) / Double(seconds) : nil)),
+      ("Failed attempts", "\(Shown.number(facts.failures.total)) of \(Shown.number(attempts))"),
+    ]
+    for state in JobState.allCases where state != .done && snapshot.count(state) > 0 {
+      items.append(("\(state.rawValue) now".capitalizedFirst, Shown.number(snapshot.count(state))))
+    }
+    let html: [HTMLText] = items.map { "<div><dt>\($0.0)</dt><dd>\($0.1)</dd></div>" }
+    return "<dl class=\"sums\">\(html)</dl>\n"
+  }
+
+  // MARK: time
+
+  private var hours: HTMLText {
+    let (bytes, done, failures) = (axis.sums(facts.bytes), axis.sums(facts.done), axis.sums(facts.failures))
+    func figure(_ title: String, _ values: [UInt64], _ kind: String, _ shown: (UInt64) -> String) -> HTMLText {
+      "<figure><figcaption>\(title)</figcaption>\(Charts.bars(values, axis, kind: kind, shown: shown))</figure>\n"
+    }
+    let rows: [[HTMLText]] = (0..<axis.count).filter { bytes[$0] > 0 || done[$0] > 0 || failures[$0] > 0 }.map {
+      ["\(axis.label($0))", "\(Shown.bytes(bytes[$0]))", "\(Shown.number(done[$0]))", "\(Shown.number(failures[$0]))"]
+    }
+    let table = ReportTable(
+      caption: "By \(axis.unit), as numbers",
+      columns: [
+        .init("From (UTC)", .time), .init("Received", .number), .init("Done", .number),
+        .init("Failed attempts", .number),
+      ], rows: rows, otherwise: "nothing happened.")
+    return """
+      <p class="faint">What a job received counts where its attempt ended.</p>
+      \(figure("Bytes received by \(axis.unit)", bytes, "plain") { Shown.bytes($0) })\
+      \(figure("Jobs done by \(axis.unit)", done, "good") { Shown.number($0) })\
+      \(figure("Failed attempts by \(axis.unit)", failures, "bad") { Shown.number($0) })\
+      <details><summary>The same as a table</summary>\(table.html)</details>
+
+      """
+  }
+
+  // MARK: hosts
+
+  /// More hosts are left out.
+  private static let mostHosts = 25
+
+  private var hosts: HTMLText {
+    let sorted = facts.hosts.filter { $0.value.bytes > 0 }.sorted {
+      ($1.value.bytes, $0.key) < ($0.value.bytes, $1.key)
+    }
+    let listed = sorted.prefix(Self.mostHosts)
+    let most = listed.compactMap(\.value.rate).max() ?? 1
+    let rows: [[HTMLText]] = listed.map { host, sum in
+      [
+        "\(Self.shown(host))", "\(Shown.number(sum.done))", "\(Shown.bytes(sum.bytes))", "\(Shown.rate(sum.rate))",
+        Charts.meter((sum.rate ?? 0) / most), "\(Shown.number(sum.failures.total))",
+      ]
+    }
+    let table = ReportTable(
+      caption: "Hosts by bytes received",
+      columns: [
+        .init("Host"), .init("Done", .number), .init("Received", .number),
+        .init("Rate", .number), .init("Rate, drawn", .drawing),
+        .init("Failed attempts", .number),
+      ], rows: rows, otherwise: "nothing was received.")
+    return """
+      <p class="faint">The rate is that of one transfer, on average over the time of the attempts that received \
+      something.</p>
+      \(table.html)\(more(sorted.count - listed.count, "host"))
+      """
+  }
+
+  static func shown(_ host: String) -> String { host.isEmpty ? "(unknown)" : Shown.text(host) }
+
+  private func more(_ count: Int, _ noun: String) -> HTMLText {
+    count > 0 ? "<p class=\"faint\">… and \(Shown.count(count, "more \(noun)")).</p>\n" : ""
+  }
+
+  // MARK: failures
+
+  private static let mostCodes = 20
+
+  private var failures: HTMLText {
+    let codes = facts.codes.sorted { ($1.value.total, $0.key) < ($0.value.total, $1.key) }
+    let hosts = facts.hosts.filter { $0.value.failures.total > 0 }
+      .sorted { ($1.value.failures.total, $0.key) < ($0.value.failures.total, $1.key) }
+    let first = table("Failed attempts by code", "Code", Array(codes.prefix(Self.mostCodes))) { "\(Shown.text($0))" }
+    let second = table(
+      "Failed attempts by host", "Host", hosts.prefix(Self.mostCodes).map { ($0.key, $0.value.failures) }
+    ) { host in
+      let codes = (facts.hosts[host]?.codes ?? [:]).sorted { ($1.value, $0.key) < ($0.value, $1.key) }.prefix(3)
+      let text = codes.map { "\(Shown.text($0.key)) \($0.value)×" }.joined(separator: ", ")
+      return "\(Self.shown(host))<br><span class=\"faint\">\(text)</span>"
+    }
+    return """
+      <p class="faint">The rows of a table have one scale.</p>
+      \(first)\(more(codes.count - Self.mostCodes, "code"))\(second)\(more(hosts.count - Self.mostCodes, "host"))
+      """
+  }
+
+  /// A row for each name, with its course over the time, all to one scale.
+  private func table(
+    _ caption: String, _ title: String, _ counts: [(String, ReportFacts.HourlyCount)], name: (String) -> HTMLText
+  ) -> HTMLText {
+    let sums = counts.map { axis.sums($0.1) }
+    let most = sums.joined().max() ?? 1
+    let rows: [[HTMLText]] = zip(counts, sums).map { count, sums in
+      let peak = sums.indices.max { sums[$0] < sums[$1] } ?? 0
+      return [
+        name(count.0), "\(Shown.number(count.1.total))", Charts.spark(sums, most: most, kind: "bad"),
+        "\(sums[peak]) (\(axis.label(peak)))",
+      ]
+    }
+    return ReportTable(
+      caption: caption,
+      columns: [
+        .init(title), .init("Failures", .number),
+        .init("\(axis.label(0)) to \(axis.label(axis.count - 1))", .drawing),
+        .init("Most by \(axis.unit)", .number),
+      ], rows: rows, otherwise: "no attempt failed."
+    ).html
+  }
+}
+
+extension String {
+  fileprivate var capitalizedFirst: String { prefix(1).uppercased() + dropFirst() }
+}

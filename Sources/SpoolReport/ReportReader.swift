@@ -1,0 +1,33 @@
+package import Spool
+
+/// Reads the journals and receipts of a spool. It changes nothing.
+package struct ReportReader {
+  private let spool: Spool
+
+  /// How many waiting jobs are read; of others only their age counts.
+  private static let waitingRead = 10_000
+
+  /// Of `spool`.
+  package init(_ spool: Spool) { self.spool = spool }
+
+  /// - Parameter since: what happened before is left out; nil: nothing.
+  /// - Throws: ``SpoolError``, EACCES if this user may not read one of the directories.
+  package func read(since: Timestamp?, now: Timestamp) throws(SpoolError) -> ReportFacts {
+    var facts = ReportFacts(since: since, now: now)
+    // A job that moves while the directories are read is seen in the next one, by the same inode.
+    var seen: Set<UInt64> = []
+    for directory in [Directory.hold, .new, .urgent, .cur, .partial, .cur, .failed, .done] {
+      // A receipt is the last that is written to a job.
+      let from = directory == .done ? since?.seconds ?? .min : .min
+      let most = directory.takesDrops ? Self.waitingRead : .max
+      try spool.eachJob(in: directory, modifiedSince: from, reading: most) { file in
+        if directory != .done, !seen.insert(file.status.inode).inserted { return }
+        if directory == .done, seen.contains(file.status.inode) { return }
+        let name = directory == .cur ? ClaimName(file.name)?.job.fileName ?? file.name : file.name
+        facts.add(
+          JobRecord(name, in: directory, bytes: file.bytes, changed: Timestamp(seconds: file.lastChange(at: now))))
+      }
+    }
+    return facts
+  }
+}

@@ -1,0 +1,76 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+@Suite struct ReportTests {
+  private let scene: Scene
+
+  init() throws { scene = try Scene.echoing() }
+
+  /// A job that is done, one that is given up, one that waits, and names that no page should believe.
+  private func fill() async throws {
+    let names = ["plain", "<img src=x onerror=document.title='bad'>", "a\"'&\u{1}"]
+    for name in names { try scene.spool.drop(name, "\(scene.server.url("/x"))\noutput: \(name.utf8.count)\n") }
+    try scene.spool.drop("gone", scene.server.url("/gone") + "\n")
+    #expect(try await scene.spoolrun("--once").status == .exited(1))
+    try scene.spool.drop("waiting", scene.server.url("/x") + "\n")
+  }
+
+  @Test func `it writes a page, by a rename`() async throws {
+    try await fill()
+    let page = "\(scene.tools)/page.html"
+    try writeFile(page, Array("old".utf8))
+    let inode = fileStatus(page)?.st_ino
+    let result = try await scene.spoolrun("report", "-o", page)
+    #expect(result.status == .exited(0) && result.output.isEmpty && result.errors.isEmpty, "\(result)")
+    #expect(fileStatus(page)?.st_ino != inode)
+    #expect(names(in: scene.tools).sorted() == ["page.html", "spoolrun"])
+    let text = String(decoding: try readFile(page), as: UTF8.self)
+    for shown in ["plain", "gone", "waiting", "http-404", "127.0.0.1", "&lt;img", "The file is not there"] {
+      #expect(text.contains(shown), "\(shown)")
+    }
+    #expect(!text.contains("<img") && !text.contains("<script"))
+    let printed = try await scene.spoolrun("report", "--output", "-", "--since", "1h")
+    #expect(printed.status == .exited(0) && printed.output.hasPrefix("<!DOCTYPE html>\n"))
+    #expect(printed.output.hasSuffix("</html>\n"))
+  }
+
+  @Test func `a beginning that is none is refused, and a page that cannot be written is said`() async throws {
+    for since in ["7", "yesterday", "2026-02-31", "", "7w"] {
+      let result = try await scene.spoolrun("report", "--since", since)
+      #expect(result.status == .exited(64) && result.errors.contains("--since"), "\(since): \(result)")
+    }
+    let result = try await scene.spoolrun("report", "-o", "\(scene.tools)/none/page.html")
+    #expect(result.status == .exited(73) && result.errors.contains("page.html"), "\(result)")
+  }
+
+  @Test(
+    .timeLimit(.minutes(10)), .enabled("needs chromium") { try await Need.chromium.isMet() },
+    arguments: [360, 900, 1600])
+  func `a browser shows it at any width, and runs nothing of it`(width: Int) async throws {
+    try await fill()
+    let page = "\(scene.tools)/page.html"
+    #expect(try await scene.spoolrun("report", "-o", page).status == .exited(0))
+    var text = String(decoding: try readFile(page), as: UTF8.self)
+    let policy = #"<meta http-equiv="Content-Security-Policy" content="default-src 'none';style-src 'unsafe-inline'">"#
+    #expect(text.contains(policy))
+    // Without its policy, so that a script of a stranger would run, and the test's own does.
+    text = text.replacing(policy, with: "").replacing(
+      "</body>",
+      with: """
+        <script>addEventListener("load", () => {
+          const wide = document.documentElement.scrollWidth - innerWidth, all = s => document.querySelectorAll(s).length
+          const figures = [wide <= 0, all("img"), all("script"), all("section"), all("h1"), all("main"), all("svg") > 8,
+            document.title.startsWith("spoolrun: "), [...document.querySelectorAll("table")].every(t => t.caption)]
+          document.body.textContent = "figures " + JSON.stringify(figures)
+        })</script></body>
+        """)
+    try writeFile(page, Array(text.utf8))
+    let result = try await run([
+      "/usr/bin/env", "chromium", "--headless=new", "--no-sandbox", "--disable-gpu",
+      "--user-data-dir=\(scene.tools)/profile", "--window-size=\(width),1000", "--dump-dom", "file://\(page)",
+    ])
+    #expect(result.output.contains("figures [true,0,1,7,1,1,true,true,true]"), "\(result)")
+  }
+}

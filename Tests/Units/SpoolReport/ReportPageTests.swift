@@ -1,0 +1,122 @@
+import Spool
+import SpoolStatus
+import Testing
+
+@testable import SpoolReport
+
+@Suite struct ReportPageTests {
+  private let now = Timestamp(seconds: 1_795_000_000)
+
+  private func page(_ jobs: [JobRecord], since: Timestamp? = nil, location: String = "/srv/spool") -> String {
+    var facts = ReportFacts(since: since, now: now)
+    for job in jobs { facts.add(job) }
+    return ReportPage(facts, SpoolSnapshot(location: location, time: now)).html
+  }
+
+  private func time(hoursAgo: Int64) -> String { (now + -3600 * hoursAgo).description }
+
+  private func done(_ name: String, hoursAgo: Int64, bytes: Int, host: String = "h.example") -> JobRecord {
+    record(
+      """
+      started: \(time(hoursAgo: hoursAgo)) attempt=1 worker=w boot=b mirror=1 url=https://\(host)/x
+      verified: \(time(hoursAgo: hoursAgo)) size=\(bytes) crc32=00000000 part=1
+      done: \(time(hoursAgo: hoursAgo)) attempts=1 output=\(name) bytes-fetched=\(bytes) seconds=1
+
+      """, name)
+  }
+
+  @Test func `names of strangers stay text`() {
+    let evil = "<img src=x onerror=alert(1)>\"'&\u{1}\u{202E}</td>"
+    let lines = """
+      started: \(time(hoursAgo: 1)) attempt=1 worker=w boot=b mirror=1 url="https://<b>\\"'&/x"
+      failed: \(time(hoursAgo: 1)) attempt=1 code="<u>&" reason="</td><script>alert(1)</script>"
+
+      """
+    let html = page(
+      [
+        record(lines, evil, in: .failed), record(lines, evil, in: .partial), done(evil, hoursAgo: 2, bytes: 5),
+        record(lines + "done: \(time(hoursAgo: 0)) output=\"<s>\" bytes-fetched=9\n", evil),
+      ], location: "/srv/<i>")
+    for tag in ["<img", "<b>", "<u>", "<s>", "<i>", "<script", "\u{1}", "\u{202E}", "alert(1)\""] {
+      #expect(!html.contains(tag), "\(tag)")
+    }
+    #expect(html.contains("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;\\x01"))
+    // Nothing but the page's own elements.
+    let tags = Set(html.matches(of: /<([a-z][a-z0-9]*)/).map { String($0.1) })
+    let own: Set = [
+      "html", "head", "meta", "title", "style", "body", "header", "h1", "h2", "p", "nav", "ul", "li", "a", "main", "dl",
+      "div", "dt", "dd", "section", "figure", "figcaption", "span", "svg", "path", "details", "summary", "table",
+      "caption", "thead", "tbody", "tr", "th", "td", "br", "strong", "code", "footer",
+    ]
+    #expect(tags.subtracting(own) == [])
+    // Links lead to the page itself, and no style loads anything.
+    #expect(html.matches(of: /href="([^#])/).isEmpty && html.matches(of: /<[^>]* src=/).isEmpty)
+    #expect(!html.contains("url(") && !html.contains("@import"))
+  }
+
+  @Test func `every element that is opened is closed`() {
+    let html = page([done("a", hoursAgo: 3, bytes: 5), record("failed: x code=cut reason=y\n", in: .failed)])
+    var open: [Substring] = []
+    for match in html.matches(of: /<(\/?)([a-z][a-z0-9]*)[^>]*?(\/?)>/) {
+      let name = match.2
+      if match.3 == "/" || ["meta", "br"].contains(name) { continue }
+      if match.1.isEmpty { open.append(name) } else { #expect(open.popLast() == name) }
+    }
+    #expect(open.isEmpty)
+  }
+
+  @Test func `what happened before is left out, and what is not done stays`() {
+    let jobs = [
+      done("old.bin", hoursAgo: 50, bytes: 5), done("new.bin", hoursAgo: 2, bytes: 7),
+      record("https://h/x\n", "waiting-one", in: .new, changed: now.seconds - 500_000),
+      record("failed: \(time(hoursAgo: 90)) attempt=1 code=http-404 reason=gone\n", "failed-one", in: .failed),
+    ]
+    let all = page(jobs)
+    let some = page(jobs, since: now + -86_400)
+    for name in ["old.bin", "new.bin", "waiting-one", "failed-one"] { #expect(all.contains(name), "\(name)") }
+    #expect(!some.contains("old.bin"))
+    for name in ["new.bin", "waiting-one", "failed-one"] { #expect(some.contains(name), "\(name)") }
+  }
+
+  @Test func `a page without anything says so`() {
+    let html = page([])
+    #expect(html.contains("nothing happened") && html.contains("no attempt failed"))
+    #expect(html.utf8.count < 10_000)
+  }
+
+  @Test func `however much there is, the page has a limit`() {
+    let jobs = (0..<20_000).map { number in
+      let name = String(repeating: "<", count: 170) + "\(number)"
+      let reason = String(repeating: "&", count: 2000)
+      let host = "h\(number)" + String(repeating: "x", count: 400)
+      let line = "failed: \(time(hoursAgo: Int64(number % 5000))) attempt=1 code=c\(number) reason=\"\(reason)\"\n"
+      let start = "started: \(time(hoursAgo: Int64(number % 5000))) attempt=1 worker=w boot=b url=https://\(host)/\n"
+      return record(start + line, name, in: number % 2 == 0 ? .failed : .partial)
+    }
+    #expect(page(jobs).utf8.count < 1_000_000)
+  }
+}
+
+@Suite struct ReportSumsTests {
+  @Test func `an axis has at most 168 parts, and all that happened is on it`() {
+    for hours: [Int64] in [
+      [], [5], [0, 167], [0, 168], [-1000, 1_000_000], [100, 101, 5000], [-7_000_000, 70_000_000],
+    ] {
+      let axis = TimeAxis(of: hours)
+      #expect((1...TimeAxis.mostBuckets).contains(axis.count))
+      var count = ReportFacts.HourlyCount()
+      for hour in hours { count.add(1, at: Timestamp(seconds: hour * 3600)) }
+      if axis.hours < 3650 * 24 { #expect(axis.sums(count).reduce(0, +) == UInt64(hours.count), "\(hours)") }
+    }
+    let axis = TimeAxis(of: [498_000, 498_003])
+    #expect(axis.count == 4 && axis.hours == 1)
+    #expect(axis.label(0) == "2026-10-24 00:00" && axis.unit == "hour")
+  }
+
+  @Test func `a list of the top keeps the highest, in order`() {
+    var list = TopList<Int>(3)
+    for number in [5, 1, 9, 7, 3, 8, 2, 6, 4, 0, 9] + Array(0..<5) { list.add(number, by: Int64(number)) }
+    #expect(list.elements == [9, 9, 8])
+    #expect(list.count == 16)
+  }
+}
