@@ -104,7 +104,8 @@ let package = Package(
     .testTarget(
       name: "UnitTests",
       dependencies: [
-        "CCurl", "CZlib", "Spool", "SpoolLists", "SpoolStatus", "SpoolWorker", "TestSupport", "Transfer",
+        "CCurl", "CZlib", "Spool", "SpoolLists", "SpoolReport", "SpoolStatus", "SpoolWorker", "TestSupport",
+        "Transfer",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       path: "Tests/Units", exclude: ["SpoolLists/Samples"], swiftSettings: swiftSettings),
