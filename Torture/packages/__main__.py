@@ -93,7 +93,7 @@ def play_suite(suite: str, packages: dict[str, Path], version: str, place: Path,
         if "spoolrun-0.1" in packages:
             methods.append(steps.from_first)
         else:
-            report(suite, "LEFT OUT", "upgrade from 0.1: no commit of 0.1, or no Swift to build it", 0)
+            report(suite, "LEFT OUT", "upgrade from 0.1: --no-first, or no commit of 0.1, or no Swift to build it", 0)
         # Each begins where the one before it ended.
         for method in methods:
             if not play(suite, method.__doc__, method):

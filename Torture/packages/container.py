@@ -1,4 +1,4 @@
-"""Plays the steps of contrib/container/Containerfile in a root of its Debian, as a builder would, and then its command."""
+"""Plays the steps of contrib/container/Containerfile in a root of its Debian, as a builder would, then its command."""
 
 import json
 import re
