@@ -11,7 +11,10 @@ import Testing
   /// A job that is done, one that is given up, one that waits, and names that no page should believe.
   private func fill() async throws {
     let names = ["plain", "<img src=x onerror=document.title='bad'>", "a\"'&\u{1}"]
-    for name in names { try scene.spool.drop(name, "\(scene.server.url("/x"))\noutput: \(name.utf8.count)\n") }
+    for name in names {
+      let url = scene.server.url(name == "plain" ? "/x" : "/gone")
+      try scene.spool.drop(name, "\(url)\noutput: \(name.utf8.count)\n")
+    }
     try scene.spool.drop("gone", scene.server.url("/gone") + "\n")
     #expect(try await scene.spoolrun("--once").status == .exited(1))
     try scene.spool.drop("waiting", scene.server.url("/x") + "\n")
