@@ -7,6 +7,7 @@ internal import SystemPackage
 
 struct Report: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "report",
     abstract: "Writes a page about what a spool has done.",
     discussion: """
       One HTML file without scripts, which needs nothing from elsewhere: bytes and jobs by hour, rates by host, \
