@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Spool
 internal import SpoolWorker
 internal import Transfer
@@ -15,6 +16,22 @@ struct AllowedSchemes {
 
   /// If they cannot be known, the worker decides.
   init(of spool: Spool) { self = (try? spool.allowedSchemes() ?? Self.standard).map(Self.init(names:)) ?? .all }
+
+  /// Notes for `add`, which refuses other schemes, what the spool's worker allows.
+  static func note(_ schemes: Set<Scheme>, in spool: Spool, isVerbose: Bool) {
+    let names = Set(schemes.map(\.rawValue))
+    // Whoever may drop jobs may read it.
+    let mask = umask(0o022)
+    defer { umask(mask) }
+    do throws(SpoolError) {
+      try spool.noteAllowedSchemes(names == standard ? nil : names)
+    } catch {
+      // Only `add` needs it. What keeps jobs from running is reported where it does so.
+      if isVerbose {
+        Terminal.error("the allowed schemes cannot be written to SPOOL/protocols: \(error)", .warning)
+      }
+    }
+  }
 
   /// - Throws: the exit status, after a message, if one of the URLs is refused.
   func check(_ urls: [String]) throws {

@@ -5,23 +5,33 @@ internal import SpoolWorker
 
 enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable { case text, json }
 
-/// Prints a worker's events: failures only by default, also finished jobs on a terminal, every step with `-v`.
+/// Prints a worker's events: failures only by default, also finished jobs on a terminal and in the journal of a
+/// service, every step with `-v`.
 struct EventPrinter: Sendable {
   let isVerbose: Bool
   let format: LogFormat
-  /// Whether standard error is a terminal. Then the user also sees which jobs are done, why a job that was just dropped
-  /// does not start, that Ctrl-C has been received, and why jobs are left.
-  let isTerminal: Bool
+  /// Who reads the lines. On a terminal a user also sees which jobs are done, why a job that was just dropped does not
+  /// start, that Ctrl-C has been received, and why jobs are left. The journal of a service has which jobs are done.
+  let reader: LogReader
   /// Receives each line.
   let write: @Sendable (String) -> Void
 
   func print(_ event: Event) {
-    let isForPeople = isTerminal && ["done", "unfinished", "stopping", "waiting"].contains(event.name)
-    let matters = event.level == .warning || event.level == .error || isForPeople
-    guard isVerbose || matters else { return }
-    switch format {
-    case .json: write(json(event))
-    case .text: write(isVerbose ? text(event) : "spoolrun: \(sentence(event))")
+    guard isVerbose || event.level == .warning || event.level == .error || isExpected(event) else { return }
+    let line =
+      switch format {
+      case .json: json(event)
+      case .text: isVerbose ? text(event) : "spoolrun: \(sentence(event))"
+      }
+    write(reader.text(line, LogPriority(event.level)))
+  }
+
+  /// Whether this reader wants to know it although nothing is wrong.
+  private func isExpected(_ event: Event) -> Bool {
+    switch reader {
+    case .terminal: ["done", "unfinished", "stopping", "waiting"].contains(event.name)
+    case .journal: event.name == "done"
+    case .other: false
     }
   }
 
@@ -37,7 +47,7 @@ struct EventPrinter: Sendable {
     let fields = event.fields
     switch event.name {
     case "done":
-      return "\(job)done: \(escaped(fields["output"] ?? ""))"
+      return "\(job)done: \(escaped(fields["output"] ?? ""))\(figures(fields))"
     case "unfinished":
       return "\(job)not started: \(fields["reason"] ?? "it is not finished")"
     case "stopping":
@@ -67,6 +77,14 @@ struct EventPrinter: Sendable {
     }
   }
 
+  /// The size of a payload, and how long and how fast it came.
+  private func figures(_ fields: Fields) -> String {
+    guard let size = fields["size"].flatMap({ UInt64($0) }) else { return "" }
+    let seconds = fields["seconds"].flatMap { Int64($0) }.map { " in \(shortDuration($0))" } ?? ""
+    let rate = fields["rate"].flatMap { Double($0) }.map { ", \(shortRate($0))" } ?? ""
+    return " (\(shortBytes(size))\(seconds)\(rate))"
+  }
+
   /// Why a run ends while jobs are left.
   private func waiting(_ fields: Fields) -> String {
     let jobs =
@@ -89,7 +107,13 @@ struct EventPrinter: Sendable {
   private func json(_ event: Event) -> String {
     var members = [("time", Timestamp.now().description), ("event", event.name), ("level", event.level.rawValue)]
     if let job = event.job { members.append(("job", job.display)) }
-    members += event.fields.named.map { ($0.key, $0.value) }
-    return JSONText.object(members.map { ($0, .string($1)) }).text
+    let fields = event.fields.named.map { ($0.key, Self.json($0.value, of: $0.key)) }
+    return JSONText.object(members.map { ($0, .string($1)) } + fields).text
+  }
+
+  /// A value in JSON. What should be a number and is none, as in a journal that somebody has edited, is a string.
+  private static func json(_ value: String, of key: String) -> JSONText {
+    guard EventField(rawValue: key)?.isNumber == true else { return .string(value) }
+    return Int64(value).map { .count($0) } ?? UInt64(value).map { .count($0) } ?? .string(value)
   }
 }

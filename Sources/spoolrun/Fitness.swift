@@ -19,12 +19,12 @@ struct Fitness {
     let place = escaped(spool.location)
     let traits: FileSystemTraits
     do throws(SpoolError) { traits = try spool.tryFileSystem() } catch {
-      if isVerbose { Terminal.error("\(place): its file system cannot be tried: \(error)") }
+      if isVerbose { Terminal.error("\(place): its file system cannot be tried: \(error)", .warning) }
       return nil
     }
     guard traits.obstacles.isEmpty else {
       let reasons = traits.obstacles.joined(separator: "; ")
-      Terminal.error("\(place): its file system (\(traits.type)) is unfit: \(reasons); see `spoolrun doctor`")
+      Terminal.error("\(place): its file system (\(traits.type)) is unfit: \(reasons); see `spoolrun doctor`", .warning)
       throw ExitStatus.configuration.code
     }
     return traits
@@ -42,7 +42,7 @@ extension WorkerOptions {
       try spool.agreeOnLease(lease.flatMap { duration($0) }.map { Int64($0) })
     } catch let error as SpoolError {
       // Without a wish, a worker can run in a spool that it cannot write to now, such as one on a full disk.
-      if lease != nil || isVerbose { Terminal.error("\(place): the lease cannot be agreed on: \(error)") }
+      if lease != nil || isVerbose { Terminal.error("\(place): the lease cannot be agreed on: \(error)", .warning) }
       if lease != nil { throw ExitStatus(error, on: spool.kind).code }
     } catch {
       Terminal.error("\(place): \(error)")

@@ -130,7 +130,7 @@ struct GetRun {
   private func report(_ event: Event) {
     let isOfOneJob = ["done", "failed", "rejected", "stopping", "waiting", "unfinished"].contains(event.name)
     guard isVerbose || !isOfOneJob else { return }
-    EventPrinter(isVerbose: isVerbose, format: .text, isTerminal: false) { line in
+    EventPrinter(isVerbose: isVerbose, format: .text, reader: .currentButTerminal) { line in
       if let bars { bars.print(line) } else { Terminal.log(line) }
     }.print(event)
   }

@@ -13,7 +13,7 @@ struct Run: ParsableCommand {
     discussion: """
       Keeps running and starts each job when it is dropped or when its next attempt is due. With --once, runs all jobs \
       that are due and exits; use this from cron. Several workers can share one spool. Prints nothing on success, \
-      unless standard error is a terminal.
+      unless standard error is a terminal or the journal of systemd.
       """)
 
   @Flag(name: .long, help: "Run all jobs that are due, then exit.")
@@ -181,7 +181,7 @@ struct Run: ParsableCommand {
     // What a gate says may take long, and it may be closed.
     let libcurl = gate == nil && !unmeteredOnly ? LibcurlAhead(for: spool) : nil
     defer { libcurl?.finish() }
-    noteSchemes(spool)
+    AllowedSchemes.note(schemes ?? [], in: spool, isVerbose: verbose)
     var total = RunSummary()
     // A spool can be replaced by another at the same path: then a new worker starts there.
     while let next = try run(spool, signals, &total) { spool = next }
@@ -189,20 +189,6 @@ struct Run: ParsableCommand {
     if let error = total.spoolError { Terminal.error("\(escaped(spool.location)): \(error)") }
     let status = ExitStatus(total, on: spool.kind)
     if status != .success { throw status.code }
-  }
-
-  /// For `add`, which refuses other schemes.
-  private func noteSchemes(_ spool: Spool) {
-    let names = Set((schemes ?? []).map(\.rawValue))
-    // Whoever may drop jobs may read it.
-    let mask = umask(0o022)
-    defer { umask(mask) }
-    do throws(SpoolError) {
-      try spool.noteAllowedSchemes(names == AllowedSchemes.standard ? nil : names)
-    } catch {
-      // Only `add` needs it. What keeps jobs from running is reported where it does so.
-      if verbose { Terminal.error("the allowed schemes cannot be written to SPOOL/protocols: \(error)") }
-    }
   }
 
   /// Runs a worker on one spool until it ends.
@@ -220,7 +206,7 @@ struct Run: ParsableCommand {
       throw ExitStatus.configuration.code
     }
     let bars = StatusBars(progress, logFormat)
-    let printer = EventPrinter(isVerbose: verbose, format: logFormat, isTerminal: Terminal.isErrorTerminal) { line in
+    let printer = EventPrinter(isVerbose: verbose, format: logFormat, reader: .current) { line in
       if let bars { bars.print(line) } else { Terminal.log(line) }
     }
     let outcome = WorkerLoop.run {

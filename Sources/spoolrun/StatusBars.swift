@@ -41,7 +41,7 @@ final class StatusBars: Sendable {
       if isCapable { return draw(&state) }
       guard !state.picture.isIdle, now >= state.nextSentence else { return }
       // The first call only starts the interval: there is nothing to report yet.
-      if state.nextSentence > 0 { Terminal.error(state.picture.sentence) }
+      if state.nextSentence > 0 { Terminal.error(state.picture.sentence, .info) }
       state.nextSentence = now + Self.sentenceInterval
     }
   }

@@ -20,7 +20,10 @@ enum Terminal {
   }
 
   static func print(_ line: String) { write(line + "\n", to: STDOUT_FILENO) }
-  static func error(_ message: String) { write("spoolrun: \(message)\n", to: STDERR_FILENO) }
+  /// Prints what went wrong, or at another priority what a person should know.
+  static func error(_ message: String, _ priority: LogPriority = .error) {
+    write(LogReader.current.text("spoolrun: \(message)", priority) + "\n", to: STDERR_FILENO)
+  }
   static func log(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
 
   /// - Returns: false if the reader has gone, or writing fails, such as on a full disk. Only the latter is reported,

@@ -13,7 +13,7 @@ extension WorkerOptions {
     let name = "\(escaped(spool.location))/defaults"
     do {
       defaults = try spool.defaults()
-      network = try defaults.networkOptions(of: spool) { Terminal.error("\(name): \($0)") }
+      network = try defaults.networkOptions(of: spool) { Terminal.error("\(name): \($0)", .warning) }
     } catch {
       Terminal.error("\(name): \(error)")
       throw ExitStatus.configuration.code

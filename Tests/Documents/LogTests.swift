@@ -1,4 +1,5 @@
 import Spool
+import SpoolWorker
 import TestSupport
 import Testing
 
@@ -22,6 +23,27 @@ import Testing
         #expect(event.level.map { levels == [$0] } ?? true, "\(event.event) is \(event.level ?? "")")
       }
     }
+  }
+
+  @Test func `spoolrun-log(7) says which fields are numbers`() throws {
+    let manual = try Manual("man/spoolrun-log.7")
+    let numbers = EventField.allCases.filter(\.isNumber).map(\.rawValue)
+    #expect(manual.names("NUMBERS", "Cm").sorted() == numbers.sorted())
+  }
+
+  /// Otherwise nobody has decided whether it is a number.
+  @Test func `every field of an event has a type`() throws {
+    var found: Set<String> = []
+    let files = filesBelow("\(SourceTree.root)/Sources/SpoolWorker").map { "SpoolWorker/\($0)" }
+    // The report of a worker in `workers/` is no event.
+    for file in files + ["Spool/Journal/FailureRecord.swift"]
+    where file.hasSuffix(".swift") && !file.hasSuffix("WorkerPresence.swift") {
+      let text = try SourceTree.lines("Sources/\(file)").joined(separator: "\n")
+      for match in text.matches(of: /\.with\(\s*"([a-z0-9-]+)",/) { found.insert(String(match.1)) }
+    }
+    // `with(_:)` of digests writes these keys, and of their states this one.
+    found.formUnion(DigestAlgorithm.allCases.map(\.rawValue) + ["states"])
+    #expect(found.sorted() == EventField.allCases.map(\.rawValue).sorted())
   }
 
   /// `Event("name", .level, …)`, and `log("name", …)` and `.init("name", …)` for the short forms of it.

@@ -9,10 +9,18 @@ final class AttemptAccount {
   var seconds: Int64 = 0
   /// Bytes received over the network, needed or not.
   var fetched: UInt64 = 0
+  /// What the transfer brought, and how many milliseconds it took; nil if there was none.
+  var transfer: (bytes: UInt64, milliseconds: Int64)?
   /// Data of a mirror was set aside because it was not what the job declares.
   var hasSetAside = false
   var connectivity = Connectivity.unknown
   /// The length of the data when the attempt opened it, and when it closed it.
   var lengthAtStart: UInt64 = 0
   var lengthAtEnd: UInt64 = 0
+
+  /// Bytes per second of the transfer; nil if it brought nothing.
+  var rate: UInt64? {
+    guard let transfer, transfer.bytes > 0 else { return nil }
+    return UInt64(min(Double(transfer.bytes) / Double(max(1, transfer.milliseconds)) * 1000, 1e18))
+  }
 }

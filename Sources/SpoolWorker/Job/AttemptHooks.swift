@@ -21,7 +21,12 @@ extension Attempt {
   func succeed(_ plan: JobPlan, _ whole: Mark) async -> AttemptEnd {
     // Another transfer may have the connection while the hook runs.
     reached(.transferred)
-    log(Event("done", .info, job: name, Fields().with("output", plan.output.text)))
+    log(
+      Event(
+        "done", .info, job: name,
+        Fields().with("output", plan.output.text).with("size", whole.offset).with("attempt", account.number)
+          .with("fetched", account.fetched).with("seconds", account.seconds).with("rate", account.rate)
+          .with(whole.digests)))
     await environment.tellDone(name, plan, whole, seconds: account.seconds, hooks)
     return AttemptEnd(.done)
   }

@@ -70,7 +70,9 @@ extension Attempt {
     defer { self.download = nil }
     checkpointer.isAllowed = true
     defer { checkpointer.isAllowed = false }
+    let (began, before) = (LoopExecutor.milliseconds(), account.fetched)
     try await orStopped { try await download.run() }
+    account.transfer = (account.fetched - before, LoopExecutor.milliseconds() - began)
     // A later checkpoint would write after the receipt, or, after the move, to another file that has reused the
     // descriptor's number.
     checkpointer.isAllowed = false

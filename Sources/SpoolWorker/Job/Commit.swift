@@ -133,6 +133,8 @@ struct Commit {
           now, attempts: account.number, output: plan.output.text, fetched: journal.traffic.fetched &+ account.fetched,
           seconds: account.seconds,
           existing: existing, unproven: unproven, directory: outputs.location, delivered: delivered))
+    } else if let written = journal.publication.receiptTime {
+      account.seconds = max(0, written.seconds - (journal.attempts.firstStarted ?? account.began).seconds)
     }
     try await claim.makeDurable(durable)
     try claim.confirmAfterSilence()

@@ -109,7 +109,7 @@ final class Hooks {
       arguments: [path], environment: environment, seconds: name.timeLimit, stop: stop, answers: name == .resolve
     ).run()
     for line in outcome.output.split(separator: 0x0A).prefix(100) {
-      log(Event("hook-output", .info, job: job, Fields().with("hook", name.rawValue).with("line", escaped(line))))
+      log(Event("hook-output", .info, job: job, Fields().with("hook", name.rawValue).with("text", escaped(line))))
     }
     if !outcome.isSuccess {
       log(

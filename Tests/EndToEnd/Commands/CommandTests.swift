@@ -181,7 +181,7 @@ import Testing
     let record = FailureRecord(
       time: .now(), attempt: 1, failure: failure, mark: nil, fetched: 0, retry: .now())
     let lines = Mutex<[String]>([])
-    EventPrinter(isVerbose: false, format: .text, isTerminal: false) { line in lines.withLock { $0.append(line) } }
+    EventPrinter(isVerbose: false, format: .text, reader: .other) { line in lines.withLock { $0.append(line) } }
       .print(Event("failed", .warning, job: FileName("a"), record.facts))
     #expect(lines.withLock { $0 }.allSatisfy { $0.hasPrefix("spoolrun: a: \(failure.code.rawValue): \(text)20") })
     #expect(lines.withLock { $0.count } == 1)

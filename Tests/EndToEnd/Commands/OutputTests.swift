@@ -60,7 +60,11 @@ import Testing
       import json, sys
       for line in open(sys.argv[1], encoding="utf-8"):
           event = json.loads(line)
-          assert all(isinstance(value, str) for value in event.values()), line
+          numbers = {key for key, value in event.items() if not isinstance(value, str)}
+          assert all(type(event[key]) is int for key in numbers), line
+          expected = {"started": {"attempt", "at"}, "done": {"size", "attempt", "fetched", "seconds", "rate"},
+                      "failed": {"attempt", "at"}, "rejected": {"line"}, "waiting": {"jobs"}}
+          assert numbers == expected.get(event["event"], set()), line
           print(event["event"], event["level"], event.get("code", "-"), ascii(event.get("job", "-")))
       """
     let parsed = try await runTool(["/usr/bin/python3", "-c", program, file]).output.split(separator: "\n").map(
@@ -83,7 +87,7 @@ import Testing
     let command = "'\(try productPath("spoolrun"))' --once '\(spool.root)'"
     let result = try await runInTerminal(command)
     #expect(result.status == .exited(1), "\(result)")
-    #expect(result.output.contains("a: done: x\\xc2\\x9b31m\\xe2\\x80\\xaey"), "\(result)")
+    #expect(result.output.contains("a: done: x\\xc2\\x9b31m\\xe2\\x80\\xaey (8B in 0s, "), "\(result)")
     #expect(
       !result.output.unicodeScalars.contains {
         (0x80...0x9f).contains($0.value) || $0.value == 0x1b || $0.value == 0x202e

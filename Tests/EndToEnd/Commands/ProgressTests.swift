@@ -27,7 +27,7 @@ import Testing
     #expect(output.contains("[=") || output.contains("<=>"))
     #expect(output.contains("\u{1B}[32m"))
     #expect(output.contains("0 of 1 jobs") || output.contains(" of 2 jobs"))
-    #expect(output.contains("spoolrun: slow: done: slow\r\n"))
+    #expect(output.contains("spoolrun: slow: done: slow ("))
     #expect(output.contains("spoolrun: bad: malformed: "))
     // The last thing is the erasing of all that is below.
     #expect(output.hasSuffix("\u{1B}[J"))

@@ -143,7 +143,7 @@ import Testing
     let lines = result.errors.split(separator: "\n").map { $0.split(separator: " ").dropFirst().joined(separator: " ") }
     #expect(
       Array(lines.suffix(3)) == [
-        "hook-output job=a hook=done line=one", #"hook-output job=a hook=done line="t\\x1b[2Jwo""#,
+        "hook-output job=a hook=done text=one", #"hook-output job=a hook=done text="t\\x1b[2Jwo""#,
         #"hook-failed job=a hook=done reason="exit status 3: t\\x1b[2Jwo""#,
       ], "\(result)")
     try spool.drop("b", "\(server.url("/y"))\n")

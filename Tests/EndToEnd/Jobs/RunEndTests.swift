@@ -33,7 +33,7 @@ import Testing
     let result = try await spoolrun("--once", "-v", "--log-format", "json", spool.root)
     let due = try ["a", "b"].compactMap { try spool.lastFailure("partial/\($0)")["retry"] }.min()
     let last = result.errors.split(separator: "\n").last ?? ""
-    #expect(last.contains(#""event":"waiting","level":"info","jobs":"2","next":"\#(due ?? "?")""#), "\(result)")
+    #expect(last.contains(#""event":"waiting","level":"info","jobs":2,"next":"\#(due ?? "?")""#), "\(result)")
   }
 
   /// By hand or by command, while another job runs.

@@ -1,0 +1,22 @@
+/// A field of the log's events (spoolrun-log.7). What type a field has in JSON is decided here alone.
+package enum EventField: String, CaseIterable, Sendable {
+  case at, attempt, bytes, connections, deaths, entries, fetched, free, jobs, line, needed, new, rate, seconds, size
+  case minFree = "min-free"
+  case status, unsettled
+
+  case burned, `class`, code, crc32, data, doubt, expected, file, fitness, found, gate, hook, kind, limits, lost, md5
+  case next, other, output
+  case outputRoot = "output-root"
+  case proxy, reason, retry, sha1, sha256, sha512, states, text, tried, type, unchanged, url, way
+
+  /// Whether it is a number: bytes, an offset, a count, a position, seconds or a status. Digests are texts, even those
+  /// that have decimal digits only; so are values that are numbers or texts, such as what was expected.
+  package var isNumber: Bool {
+    switch self {
+    case .at, .attempt, .bytes, .connections, .deaths, .entries, .fetched, .free, .jobs, .line, .needed, .new, .rate,
+      .seconds, .size, .minFree, .status, .unsettled:
+      true
+    default: false
+    }
+  }
+}
