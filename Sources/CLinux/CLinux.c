@@ -6,11 +6,13 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <spawn.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -223,4 +225,21 @@ int spoolrun_spawn(char *const *argv, char *const *envp, int *output, int *answe
   *output = ends[0];
   if (answer) *answer = apart[0];
   return process;
+}
+
+int spoolrun_notify(const char *name, const char *message) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  size_t length = strlen(name);
+  if (length < 2 || (name[0] != '/' && name[0] != '@')) return -EAFNOSUPPORT;
+  if (length >= sizeof address.sun_path) return -ENAMETOOLONG;
+  memcpy(address.sun_path, name, length);
+  if (name[0] == '@') address.sun_path[0] = 0;
+  int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) return -errno;
+  socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+  ssize_t sent = sendto(
+      descriptor, message, strlen(message), MSG_NOSIGNAL | MSG_DONTWAIT, (const struct sockaddr *)&address, size);
+  int result = sent < 0 ? -errno : 0;
+  close(descriptor);
+  return result;
 }

@@ -49,6 +49,8 @@ package struct WorkerOptions: Sendable {
   package var longJournal: Int64 = 1 << 20
   /// Milliseconds between passes over the whole spool while there is no work; nil for what fits the file system.
   package var rescan: Int64?
+  /// What is to be told how the worker is; nil if nothing is, as for a worker of `spoolrun get`.
+  var serviceManager: ServiceManager?
   /// What the spool's file system can do, for the log; nil if it was not tried.
   package var fileSystem: FileSystemTraits?
   /// The program that reads the lists of standing orders; nil if its place is not known.

@@ -271,6 +271,7 @@ struct Run: ParsableCommand {
     options.minFree = try bytes("--min-free", minFree) ?? 0
     options.gate = unmeteredOnly ? .unmeteredOnly : gate.map { Gate($0) }
     options.rescan = rescan.flatMap { duration($0) }.map { Int64($0) * 1000 }
+    options.takeServiceManager()
     options.userAgent = "spoolrun/\(Spoolrun.configuration.version)"
     try options.takeDefaults(of: spool, authorities: caFile)
     try options.prepareSharing(of: spool, lease: lease, isVerbose: verbose)

@@ -98,6 +98,10 @@ int spoolrun_confine(uint64_t memory, unsigned seconds, uint64_t output);
 /// malloc_trim(3) returns all of it.
 void spoolrun_keep_freed_memory(void);
 
+/// Sends `message` to a datagram socket as sd_notify(3) does, without waiting. `name` is a path, or `@` and an abstract
+/// name (unix(7)). 0, or -errno: -EAGAIN if the receiver is behind.
+int spoolrun_notify(const char *name, const char *message);
+
 /// An eventfd(2), close-on-exec and non-blocking.
 int spoolrun_eventfd(void);
 

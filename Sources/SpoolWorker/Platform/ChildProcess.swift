@@ -65,7 +65,7 @@ struct ChildProcess: Sendable {
   static let outputLimit = 64 * 1024
 
   let arguments: [String]
-  /// Added to the worker's own environment.
+  /// Added to the worker's own environment, without what its service manager tells it.
   var environment: [Variable] = []
   let seconds: Int
   let stop: ChildStop
@@ -82,7 +82,7 @@ struct ChildProcess: Sendable {
   }
 
   private func runUntilExit() throws(Errno) -> Outcome {
-    let names = Set(environment.map { Array($0.name.utf8) })
+    let names = Set(environment.map { Array($0.name.utf8) } + ServiceManager.variables.map { Array($0.utf8) })
     var variables = environment.map { Array($0.name.utf8) + [0x3D] + $0.value }
     var next: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> = spoolrun_environment()
     while let entry = next.pointee {

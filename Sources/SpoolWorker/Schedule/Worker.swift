@@ -88,8 +88,10 @@ package final class Worker {
     }
     WorkerLoop.executor.watched = []
     childStop.request()
-    while isBusy || admission.isAskingGate {
-      await WorkerLoop.pause(milliseconds: Self.tickInterval)
+    while true {
+      let wait = tellServiceManager(successor == nil ? .stopping : .ready, most: Self.tickInterval)
+      guard isBusy || admission.isAskingGate else { break }
+      await WorkerLoop.pause(milliseconds: wait)
       tick()
     }
     account.presence.end()
@@ -98,6 +100,7 @@ package final class Worker {
   private func takeTurns(survivesErrors: Bool, _ turn: () throws(SpoolError) -> Int64?) async throws(SpoolError) {
     while true {
       lookForStop()
+      let untilNews = tellServiceManager(isStopping ? .stopping : .ready, most: .max)
       if survivesErrors { account.summary.spoolError = nil }
       var wait: Int64? = isBusy ? Self.tickInterval : nil
       if !isStopping, account.summary.spoolError == nil {
@@ -107,7 +110,7 @@ package final class Worker {
       }
       guard let wait else { return }
       reportProgress()
-      await WorkerLoop.pause(milliseconds: max(0, wait))
+      await WorkerLoop.pause(milliseconds: max(0, min(wait, untilNews)))
       tick()
     }
   }
