@@ -17,6 +17,7 @@ UNINSTALLED = 'STYLE: referenced manual not found'
 SCRIPTS = .ci/run Benchmarks/setup Torture/hosts/setup Torture/powercut/setup Torture/realservers/setup scripts/demo \
   scripts/deb scripts/fuzz scripts/loopback scripts/sanitize scripts/setup scripts/tarball scripts/version \
   contrib/spoolrun-inotify contrib/lists/ena contrib/hooks/resolve contrib/hooks/deliver \
+  contrib/hooks/failed-mail contrib/hooks/notify-ntfy contrib/hooks/healthchecks \
   contrib/slurm/spoolrun.sbatch scripts/check-contrib Models/check debian/postinst debian/postrm debian/prerm
 PYTHON = Benchmarks Torture scripts/nginx.py scripts/picture contrib/lists/zenodo contrib/lists/pooch \
   contrib/lists/huggingface contrib/hooks/resolve-s3 contrib/hooks/resolve-oauth contrib/hooks/resolve-huggingface

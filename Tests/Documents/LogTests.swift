@@ -31,6 +31,17 @@ import Testing
     #expect(manual.names("NUMBERS", "Cm").sorted() == numbers.sorted())
   }
 
+  @Test func `spool(5) names the variables of hooks`() throws {
+    let sources = filesBelow("\(SourceTree.root)/Sources/SpoolWorker").filter { $0.hasSuffix(".swift") }
+    let text = try sources.flatMap { try SourceTree.lines("Sources/SpoolWorker/\($0)") }.joined(separator: "\n")
+    var found = Set(text.matches(of: /"SPOOLRUN_([A-Z0-9]+)"/).map { String($0.1) })
+    let listed = try SourceTree.lines("Sources/SpoolWorker/Job/HookFacts.swift").joined(separator: "\n")
+    found.formUnion(listed.matches(of: /\("([A-Z0-9]+)",/).map { String($0.1) })
+    let manual = try Manual("man/spool.5").section("HOOKS").joined(separator: "\n")
+    #expect(found.count > 20)
+    for name in found { #expect(manual.contains("SPOOLRUN_\(name)"), "\(name)") }
+  }
+
   /// Otherwise nobody has decided whether it is a number.
   @Test func `every field of an event has a type`() throws {
     var found: Set<String> = []

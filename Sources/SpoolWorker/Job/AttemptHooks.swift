@@ -27,14 +27,16 @@ extension Attempt {
         Fields().with("output", plan.output.text).with("size", whole.offset).with("attempt", account.number)
           .with("fetched", account.fetched).with("seconds", account.seconds).with("rate", account.rate)
           .with(whole.digests)))
-    await environment.tellDone(name, plan, whole, seconds: account.seconds, hooks)
+    await environment.tellDone(name, plan, whole, account, hooks)
     return AttemptEnd(.done)
   }
 
   /// Runs the `failed` hook for a job that is given up.
   func tellGivenUp(_ job: FileName, _ record: Fields) async {
     reached(.transferred)
-    await environment.tellFailed(job, record, of: claim.text.request, hooks)
+    let first = claim.origin.takesDrops ? nil : claim.text.journal.attempts.firstStarted
+    let seconds = max(0, Timestamp.now().seconds - (first ?? account.began).seconds)
+    await environment.tellFailed(job, record, of: claim.text.request, seconds: seconds, hooks)
   }
 
   /// Runs a step that a stop of the attempt ends. The step only knows that it was stopped; this attempt knows why.

@@ -84,12 +84,11 @@ final class LinkResolver {
   }
 
   private func facts(after status: Int?) -> [ChildProcess.Variable] {
-    let digests = plan.request.expected.digests
-    return [
+    [
       .init("SPOOLRUN_RESOLVE", text), .init("SPOOLRUN_OUTPUT", plan.output.text),
       .init("SPOOLRUN_URL", plan.shownURL ?? ""), .init("SPOOLRUN_ATTEMPT", "\(attempt)"),
       .init("SPOOLRUN_STATUS", status.map { "\($0)" } ?? ""),
       .init("SPOOLRUN_SIZE", plan.request.expected.size.map { "\($0)" } ?? ""),
-    ] + DigestAlgorithm.allCases.map { .init($0.variable, digests[$0].map { "\($0)" } ?? "") }
+    ] + HookFacts.digests(plan.request.expected.digests)
   }
 }

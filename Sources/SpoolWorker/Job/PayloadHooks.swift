@@ -1,5 +1,4 @@
 internal import Spool
-internal import Transfer
 
 /// Runs the spool's hooks with their environment variables.
 extension JobEnvironment {
@@ -25,26 +24,15 @@ extension JobEnvironment {
   /// - Parameters:
   ///   - record: the fields of a `failed:` line.
   ///   - request: nil for what is not a valid job.
-  func tellFailed(_ job: FileName, _ record: Fields, of request: JobRequest?, _ hooks: Hooks) async {
-    _ = await hooks.run(.failed, job: job, Hooks.failure(record) + Self.wish(request))
-  }
-
-  /// What a job asks for. A missing fact is an empty value.
-  private static func wish(_ request: JobRequest?) -> [ChildProcess.Variable] {
-    let url = request?.urls.first.flatMap { try? URLParts($0.text) }?.redacted
-    let output = request.flatMap { JobPlan.output(of: $0) }
-    return [.init("SPOOLRUN_URL", url ?? ""), .init("SPOOLRUN_OUTPUT", output ?? "")]
+  ///   - seconds: since the first attempt began; nil for what is not a valid job.
+  func tellFailed(_ job: FileName, _ record: Fields, of request: JobRequest?, seconds: Int64?, _ hooks: Hooks) async {
+    _ = await hooks.run(
+      .failed, job: job, HookFacts.failed(record, seconds: seconds) + HookFacts.wish(request))
   }
 
   /// Runs the `done` hook for a payload.
-  /// - Parameter seconds: since the first attempt began.
-  func tellDone(_ job: FileName, _ plan: JobPlan, _ whole: Mark, seconds: Int64, _ hooks: Hooks) async {
+  func tellDone(_ job: FileName, _ plan: JobPlan, _ whole: Mark, _ account: AttemptAccount, _ hooks: Hooks) async {
     _ = await hooks.run(
-      .done, job: job, facts(plan, whole, in: hooks.spool) + [.init("SPOOLRUN_SECONDS", "\(seconds)")])
+      .done, job: job, facts(plan, whole, in: hooks.spool) + HookFacts.done(account))
   }
-}
-
-extension DigestAlgorithm {
-  /// The environment variable of hooks for such a digest.
-  var variable: String { "SPOOLRUN_\(rawValue.uppercased())" }
 }

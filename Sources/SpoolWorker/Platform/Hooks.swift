@@ -28,14 +28,6 @@ final class Hooks {
     (self.spool, self.stop, self.log) = (spool, stop, log)
   }
 
-  /// The variables of the `failed` hook. A missing fact is an empty value.
-  /// - Parameter record: the fields of a `failed:` line.
-  static func failure(_ record: Fields) -> [ChildProcess.Variable] {
-    [("CODE", "code"), ("REASON", "reason"), ("LINE", "line"), ("ATTEMPTS", "attempt")].map { name, key in
-      .init("SPOOLRUN_\(name)", record[key] ?? "")
-    }
-  }
-
   enum Answer {
     case yes
     case no(String)

@@ -113,7 +113,7 @@ final class Dispatcher {
       scheduler.beginTelling()
       WorkerLoop.start {
         let hooks = self.environment.hooks(of: self.spool, self.childStop)
-        await self.environment.tellFailed(name, facts, of: nil, hooks)
+        await self.environment.tellFailed(name, facts, of: nil, seconds: nil, hooks)
         self.scheduler.endTelling()
         WorkerLoop.wakeUp()
       }

@@ -38,19 +38,29 @@ import Testing
     }
     // Nothing of a job is a command.
     try spool.drop("$(touch x)", "url: \(server.url("/a?secret=1"))\noutput: d/a\n")
-    try spool.drop("gone", "url: \(server.url("/404"))\n")
+    let sum = String(repeating: "a", count: 64)
+    let wish = "output: d/gone\nsize: 9\nsha256: \(sum)\n"
+    try spool.drop("gone", "url: \(server.url("/404").replacing("//", with: "//me:s3cret@"))?k=s3cret\n\(wish)")
     try spool.drop("later", "url: \(server.url("/503"))\n")
     #expect(try await spoolrun("--once", spool.root).status == .exited(1))
     let done = String(decoding: try readFile(spool.path("told-$(touch x)")), as: UTF8.self)
     for fact in [
-      "SPOOLRUN_OUTPUT=d/a", "SPOOLRUN_SIZE=8", "SPOOLRUN_CRC32=\(hex8(independentCRC32(Array("payload\n".utf8))))",
+      "SPOOLRUN_OUTPUT=d/a", "SPOOLRUN_SIZE=8", "SPOOLRUN_ATTEMPTS=1", "SPOOLRUN_FETCHED=8",
+      "SPOOLRUN_CRC32=\(hex8(independentCRC32(Array("payload\n".utf8))))",
     ] {
       #expect(done.contains("\(fact)\n"), "\(done)")
     }
     #expect(!done.contains("secret"))
     #expect(fileStatus(spool.path("told-later")) == nil, "it is only told of jobs that are given up")
     let failed = String(decoding: try readFile(spool.path("told-gone")), as: UTF8.self)
-    #expect(failed.contains("SPOOLRUN_CODE=http-404\n"), "\(failed)")
+    for fact in [
+      "CODE=http-404", "CLASS=permanent", "ATTEMPTS=1", "SIZE=9", "SHA256=\(sum)", "MD5=", "AT=0", "EXPECTED=",
+      "OUTPUT=d/gone", "URL=\(server.url("/404"))",
+    ] {
+      #expect(failed.contains("SPOOLRUN_\(fact)\n"), "\(fact): \(failed)")
+    }
+    #expect(failed.contains(/SPOOLRUN_SECONDS=[0-9]+\n/) && done.contains(/SPOOLRUN_RATE=[1-9][0-9]*\n/), "\(done)")
+    #expect(!failed.contains("s3cret"))
   }
 
   /// What is no job, and a job with a wrong line, are given up like others. The run ends when the hook has.
