@@ -46,8 +46,9 @@ all:
 demo: setup-demo all
 	scripts/demo $(PROGRAM)
 
-# The picture of the README: records a session in a terminal.
+# The picture of the README: records a session in a terminal, in half a minute.
 picture: all
+	scripts/setup tmux
 	scripts/picture $(PROGRAM) >docs/terminal.svg.new
 	mv docs/terminal.svg.new docs/terminal.svg
 
@@ -75,7 +76,7 @@ crash-rig:
 
 lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
-	! mandoc -Tlint man/spoolrun.1 man/spool.5 man/spoolrun-log.7 man/spoolrun-howto.7 2>/dev/null | grep -v $(UNINSTALLED)
+	! mandoc -Tlint $(addprefix man/,$(notdir $(MANUALS))) 2>/dev/null | grep -v $(UNINSTALLED)
 	shellcheck $(SCRIPTS)
 	pyflakes3 $(PYTHON)
 

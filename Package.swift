@@ -35,16 +35,19 @@ let package = Package(
   ],
   targets: [
     // C headers that Swift cannot call as they are: variadic functions, macros, calls that Glibc's module leaves out.
-    .target(name: "CCurl"),
+    .target(name: "CCurl", cSettings: [.headerSearchPath("../CShared")]),
     .target(name: "CLinux"),
-    .target(name: "CChecksum", linkerSettings: [.linkedLibrary("z")]),
+    .target(
+      name: "CChecksum", cSettings: [.headerSearchPath("../CShared")], linkerSettings: [.linkedLibrary("z")]),
     .target(name: "CNettle", linkerSettings: [.linkedLibrary("nettle")]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"])]),
 
     .target(
       name: "Spool",
-      dependencies: ["CChecksum", "CLinux", "CNettle", .product(name: "SystemPackage", package: "swift-system")],
+      dependencies: [
+        "CChecksum", "CLinux", "CNettle", "CZlib", .product(name: "SystemPackage", package: "swift-system"),
+      ],
       swiftSettings: swiftSettings),
     .target(name: "Transfer", dependencies: ["CCurl"], swiftSettings: swiftSettings),
     .target(

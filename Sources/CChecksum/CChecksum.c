@@ -1,4 +1,5 @@
 #include "CChecksum.h"
+#include "DlopenNote.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <zlib.h>
@@ -23,13 +24,4 @@ uint32_t spoolrun_crc32(uint32_t crc, const void *bytes, size_t count) {
   return fast ? fast(crc, bytes, count) : (uint32_t)crc32_z(crc, bytes, count);
 }
 
-/// See the note in CCurl.c.
-#define NOTE_TEXT \
-  "[{\"feature\":\"crc32\",\"description\":\"Faster checksums\",\"priority\":\"recommended\"," \
-  "\"soname\":[\"" SONAME "\"]}]"
-static const struct {
-  uint32_t name_size, text_size, type;
-  char name[4];
-  _Alignas(4) char text[sizeof NOTE_TEXT];
-} note __attribute__((used, aligned(4), section(".note.dlopen"))) = {
-    .name_size = 4, .text_size = sizeof NOTE_TEXT, .type = 0x407c0c0a, .name = "FDO", .text = NOTE_TEXT};
+DLOPEN_NOTE("crc32", "Faster checksums", "recommended", SONAME);

@@ -1,4 +1,5 @@
 #include "CCurl.h"
+#include "DlopenNote.h"
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -38,17 +39,7 @@ const char *ccurl_load(void) {
   return NULL;
 }
 
-/// Declares in the program file which library it loads, because ldd(1) does not show it: the note of the ELF dlopen
-/// metadata specification (uapi-group.org), from which tools such as dh_dlopenlibdeps(1) derive package dependencies.
-#define NOTE_TEXT \
-  "[{\"feature\":\"transfer\",\"description\":\"Downloading\",\"priority\":\"required\"," \
-  "\"soname\":[\"" CCURL_SONAME "\"]}]"
-static const struct {
-  uint32_t name_size, text_size, type;
-  char name[4];
-  _Alignas(4) char text[sizeof NOTE_TEXT];
-} note __attribute__((used, aligned(4), section(".note.dlopen"))) = {
-    .name_size = 4, .text_size = sizeof NOTE_TEXT, .type = 0x407c0c0a, .name = "FDO", .text = NOTE_TEXT};
+DLOPEN_NOTE("transfer", "Downloading", "required", CCURL_SONAME);
 
 // MARK: what Swift calls under libcurl's own names
 

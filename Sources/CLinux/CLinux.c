@@ -7,6 +7,7 @@
 #include <linux/rtnetlink.h>
 #include <spawn.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -78,6 +79,25 @@ int spoolrun_status_of_server(int directory, const char *path, struct stat *stat
   return 0;
 }
 
+int spoolrun_is_cached(int descriptor, int64_t offset, int64_t length) {
+  int64_t page = sysconf(_SC_PAGESIZE), start = offset / page * page;
+  size_t size = (size_t)(offset - start + length), count = (size + (size_t)page - 1) / (size_t)page;
+  unsigned char *pages = malloc(count);
+  if (!pages) return -1;
+  int result = -1;
+  void *mapped = mmap(NULL, size, PROT_READ, MAP_SHARED, descriptor, start);
+  if (mapped != MAP_FAILED) {
+    if (mincore(mapped, size, pages) == 0) {
+      size_t cached = 0;
+      while (cached < count && pages[cached] & 1) cached++;
+      result = cached == count;
+    }
+    munmap(mapped, size);
+  }
+  free(pages);
+  return result;
+}
+
 int spoolrun_touch(int descriptor) { return futimens(descriptor, NULL); }
 
 int spoolrun_set_times(int descriptor, int64_t seconds) {
@@ -107,6 +127,27 @@ int spoolrun_stop_signals(void) {
   // If the parent process set it to be ignored, the exit status of hooks would not be available (wait(2)).
   if (signal(SIGCHLD, SIG_DFL) == SIG_ERR) return -1;
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int spoolrun_terminal_signals(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTSTP);
+  sigaddset(&set, SIGCONT);
+  sigaddset(&set, SIGWINCH);
+  sigaddset(&set, SIGQUIT);
+  if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) return -1;
+  return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+void spoolrun_suspend(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTSTP);
+  // Pending until it is no longer blocked.
+  raise(SIGTSTP);
+  sigprocmask(SIG_UNBLOCK, &set, NULL);
+  sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
 int spoolrun_terminal_size(int descriptor, int *columns, int *rows) {

@@ -111,11 +111,13 @@ package final class Spool: Sendable {
     }
   }
 
-  /// Begins to read `directory`; gives ignored names as well. One that is optional and not there is empty.
+  /// Begins to read `directory`; gives ignored names as well. One that is optional and not there is empty. The archives
+  /// in `done/` are left out.
   /// - Throws: ``SpoolError``.
   package func stream(_ directory: Directory) throws(SpoolError) -> DirectoryStream {
     do throws(SpoolError) {
-      return DirectoryStream(try system.open(root, Path(directory), O_RDONLY | O_DIRECTORY))
+      let file = try system.open(root, Path(directory), O_RDONLY | O_DIRECTORY)
+      return DirectoryStream(file, without: directory == .done ? Self.archiveName : nil)
     } catch  where directory.isOptional && error.errno == .noSuchFileOrDirectory {
       return DirectoryStream()
     }

@@ -36,7 +36,7 @@ struct PersonSection {
       caption: "Jobs that were given up, by code",
       columns: [.init("Code"), .init("Jobs", .number), .init("What to do")],
       rows: codes.prefix(20).map { code, count in
-        ["\(Shown.text(code))", "\(Shown.number(count))", "\(Advice.text(for: code))"]
+        ["\(Shown.text(code))", "\(Shown.number(count))", "\(Advice(for: code).text)"]
       }, otherwise: "none.")
     if codes.isEmpty { return advice.html }
     let first = table("Given up, the latest first", listed.prefix(Self.shownAtOnce))
@@ -54,7 +54,8 @@ struct PersonSection {
 
   private func table(_ caption: String, _ jobs: ArraySlice<JobRecord>) -> HTMLText {
     let rows: [[HTMLText]] = jobs.map { job in
-      let retry = Advice.command(toRetry: job.name, of: snapshot.location).map { "<code>\($0)</code>" as HTMLText }
+      let advice = Advice(for: job.code ?? "")
+      let retry = advice.command(for: job.name, of: snapshot.location).map { "<code>\($0)</code>" as HTMLText }
       return [
         "\(Shown.text(Shown.name(job.name)))",
         "<strong>\(Shown.text(job.code ?? "unknown"))</strong><br>\(Shown.text(escaped(job.reason ?? "")))",

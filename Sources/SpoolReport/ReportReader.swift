@@ -1,6 +1,6 @@
 package import Spool
 
-/// Reads the journals and receipts of a spool. It changes nothing.
+/// Reads the journals and receipts of a spool, and its archives. It changes nothing.
 package struct ReportReader {
   private let spool: Spool
 
@@ -16,6 +16,7 @@ package struct ReportReader {
     var facts = ReportFacts(since: since, now: now)
     // A job that moves while the directories are read is seen in the next one, by the same inode.
     var seen: Set<UInt64> = []
+    var receipts = SeenReceipts()
     for directory in [Directory.hold, .new, .urgent, .cur, .partial, .cur, .failed, .done] {
       // A receipt is the last that is written to a job.
       let from = directory == .done ? since?.seconds ?? .min : .min
@@ -23,10 +24,19 @@ package struct ReportReader {
       try spool.eachJob(in: directory, modifiedSince: from, reading: most) { file in
         if directory != .done, !seen.insert(file.status.inode).inserted { return }
         if directory == .done, seen.contains(file.status.inode) { return }
+        if directory == .done { receipts.insert(file.name, file.bytes) }
         let name = directory == .cur ? ClaimName(file.name)?.job.fileName ?? file.name : file.name
         facts.add(
           JobRecord(name, in: directory, bytes: file.bytes, changed: Timestamp(seconds: file.lastChange(at: now))))
       }
+    }
+    let archive = try ArchiveStream(spool, since: since?.seconds ?? .min)
+    while let receipt = try archive.next() {
+      if receipts.contains(receipt) { continue }
+      let record = receipt.bytes.withUnsafeBytes {
+        JobRecord(receipt.name, in: .done, bytes: $0, changed: min(receipt.modified, now))
+      }
+      facts.add(record)
     }
     return facts
   }

@@ -42,8 +42,8 @@ struct TimeAxis: Equatable {
 
   /// `2026-11-21 03:00`, or only the day if all buckets begin at midnight. In UTC.
   func label(_ index: Int) -> String {
-    let text = Timestamp(seconds: (first + Int64(index) * hours) * 3600).description
-    return hours % 24 == 0 ? String(text.prefix(10)) : "\(text.prefix(10)) \(text.dropFirst(11).prefix(5))"
+    let text = Shown.time(Timestamp(seconds: (first + Int64(index) * hours) * 3600))
+    return hours % 24 == 0 ? String(text.prefix(10)) : text
   }
 
   /// `hour`, `6 hours`, `day` and so on.

@@ -1,25 +1,59 @@
 /// Fits a name, a bar and figures into a number of columns. In a narrow window the bytes are left out first, then the
-/// rate, then the bar.
+/// rate, then the bar. What went wrong is left out last.
 struct BarLayout {
+  /// How far a total is known.
+  enum Certainty {
+    case exact
+    /// It is a guess.
+    case estimate
+    /// It is at least this: the size of something that runs is unknown.
+    case least
+
+    /// In front of a total.
+    var mark: String {
+      switch self {
+      case .exact: "/"
+      case .estimate: "~"
+      case .least: ">"
+      }
+    }
+  }
+
   struct Figures {
     var bytes: UInt64
     var total: UInt64?
     var rate: Double?
     var left: Int64?
-    var isEstimate = false
+    var certainty = Certainty.exact
     /// The number of the picture. It moves the bar of a job whose size is unknown.
     var turn = 0
+
+    /// If the total is more than is known, the share is less.
+    fileprivate var percent: String {
+      guard let total else { return "" }
+      let share = percentage(bytes, of: total)
+      if certainty == .least { return share < 99 ? "<\(share + 1)%" : "" }
+      return "\(share)%"
+    }
+
+    fileprivate var timeLeft: String {
+      guard let left else { return "" }
+      return (certainty == .exact ? "" : certainty.mark) + shortDuration(left)
+    }
   }
 
   let nameWidth: Int
   private let barWidth: Int
+  private let width: Int
   private let showsFigures: Bool
   private let showsRate: Bool
   private let showsBytes: Bool
+  private let label: TotalLabel
   private let look: Look
 
-  /// ` 30%` and ` ~3m20s`, each with the space before it.
-  private static let shortFigures = 5 + 8
+  private static let percentWidth = 5
+  /// ` ~3m20s`, with the space before it.
+  private static let timeWidth = 8
   private static let rateWidth = 8
   private static let bytesWidth = 12
   private static let narrowestBar = 10
@@ -27,43 +61,65 @@ struct BarLayout {
 
   /// - Parameters:
   ///   - names: the widths of the names.
-  ///   - label: the widths of the total's possible labels, from the longest to the shortest.
-  init(width: Int, names: [Int], label: [Int], look: Look) {
+  ///   - label: of the total.
+  init(width: Int, names: [Int], label: TotalLabel, look: Look) {
     self.look = look
+    self.label = label
+    let labels = label.variants(look).map(\.width)
+    self.width = width
     showsFigures = width >= 20
     showsRate = width >= 52
     showsBytes = width >= 68
     let figures =
-      (showsFigures ? Self.shortFigures : 0) + (showsRate ? Self.rateWidth : 0) + (showsBytes ? Self.bytesWidth : 0)
+      (showsFigures ? Self.percentWidth + Self.timeWidth : 0) + (showsRate ? Self.rateWidth : 0)
+      + (showsBytes ? Self.bytesWidth : 0)
     let room = max(0, width - figures)
-    // Names get the width that they need, up to half of the room. The shortest label always fits.
-    let longest = max(names.max() ?? 0, label.first { $0 <= room / 2 } ?? label.last ?? 0)
     let hasBar = showsFigures && room >= Self.narrowestBar + 6
-    let name = min(longest, hasBar ? max(room / 2, room - Self.widestBar - 1) : room)
-    nameWidth = max(0, name)
+    // Names get the width that they need, up to half of the room. A label that needs more makes the bars shorter, as
+    // long as there are bars.
+    let most = hasBar ? max(room / 2, room - Self.widestBar - 1) : room
+    let wide = labels.last.flatMap { $0 < room - Self.narrowestBar ? $0 : nil } ?? 0
+    let chosen = labels.first { $0 <= room / 2 } ?? wide
+    nameWidth = max(0, min(max(names.max() ?? 0, chosen), max(most, hasBar ? wide : 0)))
     barWidth = hasBar ? min(Self.widestBar, room - nameWidth - 1) : 0
   }
 
-  func line(_ name: String, _ figures: Figures, ink: Ink? = nil) -> StyledLine {
-    var line = StyledLine(look)
-    line.append(padded(name, to: nameWidth), ink)
-    if barWidth > 0 {
+  func line(_ name: String, _ figures: Figures) -> StyledLine {
+    line(StyledLine(name, look), figures)
+  }
+
+  /// The line of the total. If its label does not fit, it takes the place of the bar, then that of the time left, then
+  /// that of the share.
+  func total(_ figures: Figures) -> StyledLine {
+    let labels = label.variants(look)
+    func longest(_ width: Int) -> StyledLine? { labels.first { $0.width <= width } }
+    if let label = longest(nameWidth) { return line(label, figures) }
+    let room = nameWidth + (barWidth > 0 ? 1 + barWidth : 0)
+    if showsFigures {
+      if let label = longest(room) { return line(label, figures, hasBar: false) }
+      if let label = longest(room + Self.timeWidth) { return line(label, figures, hasBar: false, hasTime: false) }
+    }
+    return longest(width) ?? StyledLine(clipped(label.shortest, to: width, ellipsis: look.ellipsis), look, .bold)
+  }
+
+  private func line(_ name: StyledLine, _ figures: Figures, hasBar: Bool = true, hasTime: Bool = true) -> StyledLine {
+    var line = name
+    func pad(_ text: String, to width: Int) { line.append(padded(text, to: width, left: true)) }
+    let labelWidth =
+      (hasBar || barWidth == 0 ? nameWidth : nameWidth + 1 + barWidth) + (hasTime ? 0 : Self.timeWidth)
+    line.append(String(repeating: " ", count: max(0, labelWidth - name.width)))
+    if hasBar, barWidth > 0 {
       line.append(" ")
       appendBar(figures, &line)
     }
     guard showsFigures else { return line }
-    let percent = figures.total.map { "\(percentage(figures.bytes, of: $0))%" } ?? ""
-    line.append(padded(percent, to: 5, left: true))
+    pad(figures.percent, to: Self.percentWidth)
     if showsBytes {
-      let mark = figures.isEstimate ? "~" : "/"
-      line.append(
-        padded(
-          shortBytes(figures.bytes) + (figures.total.map { mark + shortBytes($0) } ?? ""), to: Self.bytesWidth,
-          left: true))
+      let total = figures.total.map { figures.certainty.mark + shortBytes($0) } ?? ""
+      pad(shortBytes(figures.bytes) + total, to: Self.bytesWidth)
     }
-    if showsRate { line.append(padded(figures.rate.map { shortRate($0) } ?? "", to: Self.rateWidth, left: true)) }
-    let left = figures.left.map { (figures.isEstimate ? "~" : "") + shortDuration($0) } ?? ""
-    line.append(padded(left, to: 8, left: true))
+    if showsRate { pad(figures.rate.map { shortRate($0) } ?? "", to: Self.rateWidth) }
+    if hasTime { pad(figures.timeLeft, to: Self.timeWidth) }
     return line
   }
 

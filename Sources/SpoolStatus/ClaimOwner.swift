@@ -1,5 +1,5 @@
 internal import Glibc
-internal import Spool
+package import Spool
 
 extension ClaimName {
   /// Whether the claim's worker may be alive.
@@ -13,6 +13,13 @@ extension ClaimName {
 }
 
 extension Spool {
+  /// Why living workers start nothing, by what they say of themselves.
+  /// - Throws: ``SpoolError``.
+  package func waits() throws(SpoolError) -> [WorkerReport.Wait] {
+    let now = now()
+    return try workers().filter { isAlive($0.owner, beat: $0.beat, now: now) }.flatMap { $0.report?.waits ?? [] }
+  }
+
   /// Whether the worker `owner` may be alive. This looks at its heartbeat (the file's time, renewed every 30 s), and at
   /// the process if it would be seen from here. It does not ask for the lock.
   /// - Parameter beat: in seconds since the epoch.

@@ -4,6 +4,7 @@ internal import Spool
 package indirect enum JSONText: Sendable {
   case null
   case number(String)
+  case bool(Bool)
   case string(String)
   case array([JSONText])
   /// Members, written in this order.
@@ -24,6 +25,7 @@ package indirect enum JSONText: Sendable {
     switch self {
     case .null: "null"
     case .number(let digits): digits
+    case .bool(let value): value ? "true" : "false"
     case .string(let value): Self.quoted(value)
     case .array(let values): "[" + values.map(\.text).joined(separator: ",") + "]"
     case .object(let members): "{" + members.map { "\(Self.quoted($0)):\($1.text)" }.joined(separator: ",") + "}"

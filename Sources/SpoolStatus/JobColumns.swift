@@ -79,31 +79,34 @@ struct JobColumns {
     return row(padded("JOB", to: shortName ?? nameWidth), cells, nil, heading: true)
   }
 
-  func lines(_ job: JobStatus) -> [StyledLine] {
+  /// - Parameter saysWait: whether the remark says what the job waits for.
+  func lines(_ job: JobStatus, saysWait: Bool = true, isSelected: Bool = false) -> [StyledLine] {
     let name = fitted(job.name.display, to: shortName ?? nameWidth, ellipsis: look.ellipsis)
     let cells = columns.map { padded(cell($0, job), to: $0.width, left: true) }
-    let remark = remark(job)
+    let remark = remark(job, saysWait: saysWait)
     if let remarkWidth {
       return [
         row(
           padded(name, to: shortName ?? nameWidth), cells,
-          (clipped(remark, to: remarkWidth, ellipsis: look.ellipsis), job.remarkInk))
+          (clipped(remark, to: remarkWidth, ellipsis: look.ellipsis), job.remarkInk), isSelected: isSelected)
       ]
     }
-    let figures = row(padded(name, to: nameWidth), cells, nil)
+    let figures = row(padded(name, to: nameWidth), cells, nil, isSelected: isSelected)
     if remark.isEmpty { return [figures] }
     var below = StyledLine(look)
     below.append("    " + clipped(remark, to: max(1, width - 4), ellipsis: look.ellipsis), job.remarkInk)
     return [figures, below]
   }
 
-  private func row(_ name: String, _ cells: [String], _ remark: (text: String, ink: Ink?)?, heading: Bool = false)
-    -> StyledLine
-  {
+  private func row(
+    _ name: String, _ cells: [String], _ remark: (text: String, ink: Ink?)?, heading: Bool = false,
+    isSelected: Bool = false
+  ) -> StyledLine {
     let space = String(repeating: " ", count: Self.gap)
     var line = StyledLine(look)
     line.append(
-      String(repeating: " ", count: Self.indent) + ([name] + cells).joined(separator: space), heading ? .faint : nil)
+      padded(isSelected ? ">" : "", to: Self.indent) + ([name] + cells).joined(separator: space),
+      heading ? .faint : isSelected ? .inverse : nil)
     if let remark, !remark.text.isEmpty {
       line.append(space)
       line.append(remark.text, remark.ink)
@@ -126,13 +129,14 @@ struct JobColumns {
   }
 
   /// The next attempt, silence, and what went wrong.
-  private func remark(_ job: JobStatus) -> String {
+  private func remark(_ job: JobStatus, saysWait: Bool) -> String {
     var parts: [String] = []
     if let priority = job.priority, priority != .normal { parts.append("\(priority.rawValue) priority") }
     if job.awaitsDelivery { parts.append(job.state == .failed ? "not delivered" : "waits for its delivery") }
     if let next = job.next, job.state == .retrying {
       parts.append(next <= now ? "due now" : "next in \(shortDuration(next.seconds - now.seconds))")
     }
+    if saysWait, let sentence = job.waits?.sentence { parts.append(sentence) }
     if let quiet = job.quiet { parts.append("no data for \(shortDuration(quiet))") }
     if let problem = job.problem {
       let reason = escaped(problem.reason)

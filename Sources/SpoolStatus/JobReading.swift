@@ -11,11 +11,12 @@ struct JobReading {
   /// Seconds without a byte after which the average rate of a transfer is meaningless.
   static let quietAfter: Int64 = 5
 
-  func status(_ name: FileName, _ state: JobState) -> JobStatus {
+  func status(_ name: FileName, _ state: JobState, in directory: Directory) -> JobStatus {
     let journal = text.journal
     let request = text.request.inheriting(defaults)
-    var status = JobStatus(name, state)
+    var status = JobStatus(name, state, in: directory)
     status.priority = text.priority(inheriting: defaults)
+    status.target = JobTarget(text.request)
     status.bytes = data?.size
     status.total = request.expected.size ?? (data == nil ? nil : journal.data.version?.size)
     status.attemptLimit = request.attempts ?? JobRequest.defaultAttempts

@@ -3,6 +3,17 @@ package import Spool
 /// The state of a job as `status` shows it, the most important first.
 package enum JobState: String, CaseIterable, Sendable {
   case running, failed, retrying, interrupted, paused, waiting, done
+
+  var usualDirectory: Directory {
+    switch self {
+    case .running, .interrupted: .cur
+    case .failed: .failed
+    case .retrying: .partial
+    case .paused: .hold
+    case .waiting: .new
+    case .done: .done
+    }
+  }
 }
 
 /// What the spool knows about a job. A property is nil if it is not known.
@@ -28,6 +39,8 @@ package struct JobStatus: Sendable {
   package var name: FileName
   /// Its state.
   package var state: JobState
+  /// The directory that it was seen in.
+  package var directory: Directory
   /// The length of the data.
   package var bytes: UInt64?
   /// The expected size of the data, in bytes.
@@ -50,11 +63,17 @@ package struct JobStatus: Sendable {
   package var worker: String?
   /// That of the job or of `defaults`; nil if the job was not read.
   package var priority: Priority?
+  /// What it may share with other jobs; nil if the job was not read.
+  package var target: JobTarget?
+  /// Why it does not run now; nil if it does, or nothing is seen that it waits for.
+  package var waits: JobWait?
 
   /// Of a job of which only the place is known.
-  package init(_ name: FileName, _ state: JobState) {
+  /// - Parameter directory: nil for the usual one of that state.
+  package init(_ name: FileName, _ state: JobState, in directory: Directory? = nil) {
     self.name = name
     self.state = state
+    self.directory = directory ?? state.usualDirectory
   }
 
   /// Seconds until a running job's transfer ends, at its present rate.

@@ -2,7 +2,9 @@ package import Spool
 
 /// What one job asks for, what has happened to it, and what comes next, in plain words. Pure.
 struct JobStory {
-  let place: JobPlace
+  let job: FileName
+  /// Where it is, safe for a terminal.
+  let place: String
   let standing: JobStanding
   let text: JobText
   /// The job's file.
@@ -13,7 +15,7 @@ struct JobStory {
 
   /// The lines for a terminal: free of control characters.
   var lines: [String] {
-    var lines = [escaped(place.job.bytes) + ": " + outcome, ""]
+    var lines = [job.display + ": " + outcome, ""]
     lines += request.map { "  " + $0 }
     let events = self.events
     if !events.isEmpty { lines += [""] + events }
@@ -25,7 +27,7 @@ struct JobStory {
 
   private var outcome: String {
     switch standing {
-    case .absent: text.request.isStandingOrder ? "a standing order" : place.display
+    case .absent: text.request.isStandingOrder ? "a standing order" : place
     case .waiting: "waits for a worker"
     case .running(let bytes, let total): "is running" + progress(bytes, total)
     case .due: "waits for a worker; its next attempt is due"
@@ -43,20 +45,11 @@ struct JobStory {
 
   /// The job's own lines, but for header fields, whose values may be secret.
   private var request: [String] {
-    var lines = text.request.urls.map { "url     \(escaped(Self.shown($0.text)))" }
+    var lines = text.request.urls.map { "url     \(escaped(shownURL($0.text)))" }
     if let output = text.request.output { lines.append("output  \(escaped(output.text))") }
-    if let data, data > 0 { lines.append("data    \(shortBytes(data)) in partial/\(escaped(place.job.bytes)).part") }
-    lines.append("file    \(place.display)")
+    if let data, data > 0 { lines.append("data    \(shortBytes(data)) in partial/\(job.display).part") }
+    lines.append("file    \(place)")
     return lines
-  }
-
-  /// A URL without user name, password and query, which may be secret.
-  static func shown(_ url: String) -> String {
-    let place = url.prefix { $0 != "?" && $0 != "#" }
-    guard let authority = place.firstRange(of: "://")?.upperBound else { return String(place) }
-    let end = place[authority...].firstIndex(of: "/") ?? place.endIndex
-    guard let at = place[authority..<end].lastIndex(of: "@") else { return String(place) }
-    return place[..<authority] + String(place[place.index(after: at)...])
   }
 
   // MARK: what has happened
@@ -112,7 +105,7 @@ struct JobStory {
   // MARK: what comes next
 
   private var advice: String? {
-    let name = escaped(place.job.bytes)
+    let name = job.display
     switch standing {
     case .absent, .running, .done: return nil
     case .waiting, .due: return "`spoolrun --once` runs it, unless a worker does."
@@ -130,7 +123,8 @@ package struct JobStoryReader {
   /// Reads `spool` anew at each call.
   package init(_ spool: Spool) { self.spool = spool }
 
-  /// The lines that tell of the jobs of this name, with an empty one between two of them.
+  /// The lines that tell of the jobs of this name, with an empty one between two of them. If there is none, those of
+  /// archived receipts: reading the archives takes seconds for a million.
   /// - Parameters:
   ///   - name: a job's name in any state, or one that is no job's, as in `failed`.
   ///   - directory: only jobs there; nil for all.
@@ -146,7 +140,19 @@ package struct JobStoryReader {
       }
       if !lines.isEmpty { return lines }
     }
-    return nil
+    return directory == nil || directory == .done ? try archivedLines(of: name) : nil
+  }
+
+  private func archivedLines(of name: FileName) throws(SpoolError) -> [String]? {
+    let archive = try ArchiveStream(spool, named: [name])
+    var lines: [String] = []
+    while let receipt = try archive.next() {
+      let text = receipt.bytes.withUnsafeBytes { JobText($0) }
+      let story = JobStory(
+        job: name, place: archive.place, standing: .done, text: text, bytes: receipt.bytes, data: nil, now: spool.now())
+      lines += (lines.isEmpty ? [] : [""]) + story.lines
+    }
+    return lines.isEmpty ? nil : lines
   }
 
   /// - Returns: nil if it has moved, or is no regular file.
@@ -157,7 +163,7 @@ package struct JobStoryReader {
     let data = try job.flatMap { job throws(SpoolError) in try spool.status(.partial, job.part) }
     let standing = try job.map { job throws(SpoolError) in try StandingReader(spool).look(place, job) } ?? .absent
     return JobStory(
-      place: place, standing: standing ?? .absent, text: bytes.withUnsafeBytes { JobText($0) }, bytes: bytes,
-      data: data.map { UInt64(clamping: $0.size) }, now: spool.now())
+      job: place.job, place: place.display, standing: standing ?? .absent, text: bytes.withUnsafeBytes { JobText($0) },
+      bytes: bytes, data: data.map { UInt64(clamping: $0.size) }, now: spool.now())
   }
 }

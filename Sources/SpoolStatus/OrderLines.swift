@@ -7,21 +7,27 @@ struct OrderLines {
   let width: Int
   /// The maximum number of orders to list.
   let limit: Int
+  var selected: TableSubject?
+  /// Whether `snapshot` lacks orders on purpose.
+  var isFiltered = false
 
   /// A heading and a line for each order; empty if there is none.
-  var lines: [StyledLine] {
-    if snapshot.orderCount == 0 { return [] }
+  var rows: [TableRow] {
+    if snapshot.orderCount == 0 || isFiltered && snapshot.orders.isEmpty { return [] }
     let shown = snapshot.orders.prefix(limit)
     let names = shown.map { fitted($0.name.display, to: max(8, width / 2), ellipsis: look.ellipsis) }
     let column = names.map { displayWidth($0) }.max() ?? 0
-    var lines = [line("standing orders (\(snapshot.orderCount))", .bold)]
+    let count = isFiltered ? "\(snapshot.orders.count) of \(snapshot.orderCount)" : "\(snapshot.orderCount)"
+    var rows = [TableRow(lines: [line("standing orders (\(count))", .bold)])]
     for (name, order) in zip(names, shown) {
-      lines.append(line("  \(padded(name, to: column, left: false))  \(remark(order))", ink(order)))
+      let mark = order.subject == selected ? ">" : " "
+      let text = "\(mark) \(padded(name, to: column, left: false))  \(remark(order))"
+      let ink = order.subject == selected ? .inverse : ink(order)
+      rows.append(TableRow(lines: [line(text, ink)], subject: order.subject))
     }
-    if shown.count < snapshot.orderCount {
-      lines.append(line("  \(look.ellipsis) and \(snapshot.orderCount - shown.count) more", .faint))
-    }
-    return lines
+    let more = (isFiltered ? snapshot.orders.count : snapshot.orderCount) - shown.count
+    if more > 0 { rows.append(TableRow(lines: [line("  \(look.ellipsis) and \(more) more", .faint)])) }
+    return rows
   }
 
   private func line(_ text: String, _ ink: Ink? = nil) -> StyledLine {

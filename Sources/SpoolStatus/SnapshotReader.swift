@@ -39,7 +39,8 @@ package struct SnapshotReader {
     for name in partial where name.isData {
       if let status = try status(.partial, name) { snapshot.stored &+= UInt64(clamping: status.size) }
     }
-    snapshot.workers = try workers(of: spool, now: now)
+    let workers = try workers(of: spool, now: now)
+    (snapshot.workers, snapshot.seesWorkers) = (workers ?? [], workers != nil)
     let defaults = (try? spool.defaults()) ?? JobRequest()
 
     try addOrders(orders, spool, limit: limit, &snapshot)
@@ -49,34 +50,26 @@ package struct SnapshotReader {
     try add(.paused, .hold, smallest(paused, limit), defaults, &snapshot)
     snapshot.counts[.paused, default: 0] += max(0, paused.count - limit)
     snapshot.counts[.waiting] = urgent.count + waiting.count
-    let first = smallest(urgent, limit)
-    snapshot.jobs[.waiting] =
-      first.map { waits($0, .high) }
-      + smallest(waiting, limit - first.count).enumerated().map { waits($1, priority($1, defaults, number: $0)) }
+    snapshot.jobs[.waiting] = waitingJobs(smallest(urgent, limit), smallest(waiting, limit), limit, defaults)
     snapshot.counts[.done] = done.count
     for name in done.prefix(receipts) {
       if try spool.job(.done, name)?.journal.publication.receipt?.unproven != nil { snapshot.unproven += 1 }
     }
+    if receipts > 0 { snapshot.recent = try recent(done, in: spool) }
+    snapshot.free = spool.freeSpace()
+    snapshot.explain()
     return snapshot
   }
 
   /// How many receipts are read: there may be a million.
   package static let receiptsRead = 1000
 
-  private func waits(_ name: FileName, _ priority: Priority?) -> JobStatus {
-    var job = JobStatus(name, .waiting)
-    job.priority = priority
-    return job
-  }
-
-  /// The priority of a job in `new/`; nil if it is one of very many, or this user may not read it.
-  private func priority(_ name: FileName, _ defaults: JobRequest, number: Int) -> Priority? {
-    guard number < Self.waitingRead else { return nil }
-    do throws(SpoolError) {
-      return try spool.job(.new, name)?.priority(inheriting: defaults)
-    } catch {
-      return nil
-    }
+  private func waitingJobs(_ urgent: [FileName], _ new: [FileName], _ limit: Int, _ defaults: JobRequest)
+    -> [JobStatus]
+  {
+    let jobs = urgent.map { JobStatus($0, .waiting, in: .urgent) } + new.map { JobStatus($0, .waiting) }
+    let reading = WaitingReading(spool: spool, defaults: defaults, now: now)
+    return jobs.prefix(limit).enumerated().map { $0 < Self.waitingRead ? reading.details($1) : $1 }
   }
 
   /// How many waiting jobs' texts are read.
@@ -106,7 +99,7 @@ package struct SnapshotReader {
   }
 
   /// The first `count` elements in that order, without sorting all of them.
-  private func first<Element>(_ count: Int, of all: [Element], by precedes: (Element, Element) -> Bool) -> [Element] {
+  func first<Element>(_ count: Int, of all: [Element], by precedes: (Element, Element) -> Bool) -> [Element] {
     if all.count <= count { return all.sorted(by: precedes) }
     guard count > 0 else { return [] }
     var best = all.prefix(count).sorted(by: precedes)
@@ -223,7 +216,7 @@ package struct SnapshotReader {
     do throws(SpoolError) {
       guard let text = try spool.job(directory, file) else {
         // It is gone, or no regular file.
-        return try spool.status(directory, file) == nil ? nil : JobStatus(name, state)
+        return try spool.status(directory, file) == nil ? nil : JobStatus(name, state, in: directory)
       }
       if text.request.isStandingOrder {
         snapshot.add(OrderStatus(name, OrderStatus.State(state), text, next: nil))
@@ -232,9 +225,9 @@ package struct SnapshotReader {
       let data = try status(.partial, name.data).map {
         (size: UInt64(clamping: $0.size), modified: $0.modified)
       }
-      return JobReading(text: text, defaults: defaults, data: data, now: now).status(name, state)
+      return JobReading(text: text, defaults: defaults, data: data, now: now).status(name, state, in: directory)
     } catch  where error.errno == .permissionDenied || error.errno == .tooManySymbolicLinkLevels {
-      return JobStatus(name, state)
+      return JobStatus(name, state, in: directory)
     }
   }
 

@@ -20,6 +20,12 @@ package struct SpoolSnapshot: Sendable {
   package var orderCount = 0
   /// The workers, also those that have died and were not noticed by others yet.
   package var workers: [WorkerStatus] = []
+  /// Bytes that are free for the data of jobs; nil if that is not known.
+  package var free: UInt64?
+  /// Whether this user may see the workers.
+  package var seesWorkers = true
+  /// The latest receipts, the last one first; nil if there are too many to look at.
+  package var recent: [DoneStatus]?
   /// Directories that this user may not read.
   package var unreadable: [Directory] = []
 

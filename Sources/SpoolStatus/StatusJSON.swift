@@ -27,6 +27,7 @@ extension SpoolSnapshot {
       ),
       ("list", .array(listed.joined().map(\.json))),
       ("omitted", .object(omitted)),
+      ("recent", recent.map { .array($0.map(\.json)) } ?? .null),
       ("orders", .array(orders.prefix(limit).map(\.json))),
       ("workers", .array(workers.map(\.json))),
       ("unproven", .count(unproven)),
@@ -49,6 +50,7 @@ extension JobStatus {
       ("next", .optional(next)),
       ("worker", .optional(worker)),
       ("priority", .optional(priority?.rawValue)),
+      ("waits", waits?.json ?? .null),
       ("delivery", .optional(awaitsDelivery ? "waiting" : nil)),
       ("error", problem?.json ?? .null),
     ])

@@ -5,49 +5,73 @@ package struct StatusTable {
   private let snapshot: SpoolSnapshot
   private let look: Look
   private let width: Int
-  private let height: Int?
+  private let selected: TableSubject?
+  private let isFiltered: Bool
   private let limit: (JobState) -> Int
 
   /// - Parameters:
   ///   - width: the maximum number of columns.
-  ///   - height: the maximum number of rows; nil for no maximum.
+  ///   - selected: the job to mark.
+  ///   - isFiltered: whether `snapshot` lacks jobs on purpose.
   ///   - limit: the maximum number of jobs of a state to list.
   package init(
-    _ snapshot: SpoolSnapshot, _ look: Look, width: Int, height: Int? = nil, limit: @escaping (JobState) -> Int
+    _ snapshot: SpoolSnapshot, _ look: Look, width: Int, selected: TableSubject? = nil, isFiltered: Bool = false,
+    limit: @escaping (JobState) -> Int
   ) {
     self.snapshot = snapshot
     self.look = look
     self.width = max(1, width)
-    self.height = height
+    self.selected = selected
+    self.isFiltered = isFiltered
     self.limit = limit
   }
 
-  /// The lines of the table, as wide as the terminal.
+  /// The lines of the table.
   package var lines: [StyledLine] {
-    var lines = summary
+    let rows = rows.flatMap(\.lines)
+    if rows.isEmpty { return summary }
+    return summary + [StyledLine(look)] + (heading.map { [$0] } ?? []) + rows
+  }
+
+  /// What ``lines`` begins with: the numbers of jobs, and what concerns all of them.
+  package var summary: [StyledLine] {
+    var lines = counts
     for directory in snapshot.unreadable {
       lines.append(line("\(directory.rawValue): this user may not read it", .yellow))
     }
     if snapshot.unproven > 0 {
       lines.append(line("\(snapshot.unproven) done, but perhaps incomplete: see spoolrun verify", .yellow))
     }
-    let footer =
-      OrderLines(snapshot: snapshot, look: look, width: width, limit: limit(.running)).lines
-      + WorkerLines(snapshot: snapshot, look: look, width: width).lines
-    let groups = JobState.allCases.filter { $0 != .done && snapshot.count($0) > 0 }
-    guard !groups.isEmpty else { return cut(lines + (footer.isEmpty ? [] : [StyledLine(look)] + footer)) }
-    let listed = groups.flatMap { (snapshot.jobs[$0] ?? []).prefix(limit($0)) }
-    let columns = JobColumns(listed, now: snapshot.time, width: width, look: look)
-    lines += [StyledLine(look), columns.heading]
-    for (index, state) in groups.enumerated() {
-      // Each of the following states needs two rows: a heading and "more".
-      let room = height.map { max(0, $0 - lines.count - 2 * (groups.count - index - 1)) }
-      lines += group(state, columns, room: room)
-    }
-    return cut(lines + footer)
+    return lines
   }
 
-  private func cut(_ lines: [StyledLine]) -> [StyledLine] { height.map { Array(lines.prefix($0)) } ?? lines }
+  /// The names of the columns; nil if no job is listed.
+  package var heading: StyledLine? { groups.isEmpty ? nil : columns.heading }
+
+  /// The jobs by state, what was done lately, the standing orders, and the workers.
+  package var rows: [TableRow] {
+    let columns = columns
+    let jobs = groups.flatMap { group($0, columns) }
+    let orders = OrderLines(
+      snapshot: snapshot, look: look, width: width, limit: limit(.running), selected: selected, isFiltered: isFiltered)
+    let rest =
+      isFiltered
+      ? []
+      : DoneLines(snapshot: snapshot, look: look, width: width).lines
+        + WorkerLines(snapshot: snapshot, look: look, width: width).lines
+    return jobs + orders.rows + rest.map { TableRow(lines: [$0]) }
+  }
+
+  private var groups: [JobState] {
+    JobState.allCases.filter { state in
+      state != .done && snapshot.count(state) > 0 && !(isFiltered && (snapshot.jobs[state] ?? []).isEmpty)
+    }
+  }
+
+  private var columns: JobColumns {
+    let listed = groups.flatMap { (snapshot.jobs[$0] ?? []).prefix(limit($0)) }
+    return JobColumns(listed, now: snapshot.time, width: width, look: look)
+  }
 
   private func line(_ text: String, _ ink: Ink? = nil) -> StyledLine {
     StyledLine(clipped(text, to: width, ellipsis: look.ellipsis), look, ink)
@@ -55,7 +79,7 @@ package struct StatusTable {
 
   // MARK: total
 
-  private var summary: [StyledLine] {
+  private var counts: [StyledLine] {
     let counts = JobState.allCases.filter { snapshot.count($0) > 0 }.map {
       (state: $0, text: "\(snapshot.count($0)) \($0.rawValue)")
     }
@@ -63,7 +87,8 @@ package struct StatusTable {
     guard !counts.isEmpty else { return snapshot.unreadable.isEmpty ? [line("no jobs")] : [] }
     var lines = [StyledLine(look)]
     for (index, count) in counts.enumerated() {
-      let text = count.text + (index + 1 < counts.count ? ", " : "")
+      let whole = count.text + (index + 1 < counts.count ? ", " : "")
+      let text = clipped(whole, to: width, ellipsis: look.ellipsis)
       if lines[lines.count - 1].width > 0, lines[lines.count - 1].width + text.utf8.count > width {
         lines.append(StyledLine(look))
       }
@@ -88,24 +113,27 @@ package struct StatusTable {
 
   // MARK: a state
 
-  private func group(_ state: JobState, _ columns: JobColumns, room: Int?) -> [StyledLine] {
+  private func group(_ state: JobState, _ columns: JobColumns) -> [TableRow] {
     let count = snapshot.count(state)
-    let jobs = (snapshot.jobs[state] ?? []).prefix(limit(state)).map { columns.lines($0) }
-    var lines: [StyledLine] = [line("\(state.rawValue) (\(count))", state == .failed ? .red : .bold)]
-    var shown = 0
-    for job in jobs {
-      // A row stays free for "more", unless this is the last job.
-      let isLast = shown + 1 == count
-      let space = room.map { $0 - lines.count - (isLast ? 0 : 1) } ?? job.count
-      if space < 1 { break }
-      // If not all lines fit, the remark is left out.
-      lines += job.prefix(space)
-      shown += 1
+    let known = snapshot.jobs[state] ?? []
+    let shown = known.prefix(limit(state))
+    // What all of them wait for is said once.
+    let common = shown.count > 1 ? shared(shown.map(\.waits)) : nil
+    var title = "\(state.rawValue) (" + (isFiltered ? "\(known.count) of \(count)" : "\(count)") + ")"
+    if let sentence = common?.sentence { title += ": \(sentence)" }
+    var rows = [TableRow(lines: [line(title, state == .failed ? .red : .bold)])]
+    for job in shown {
+      let lines = columns.lines(job, saysWait: common == nil, isSelected: job.subject == selected)
+      rows.append(TableRow(lines: lines, subject: job.subject))
     }
-    if shown < count, room.map({ lines.count < $0 }) ?? true {
-      lines.append(line("  \(look.ellipsis) and \(count - shown) more", .faint))
-    }
-    return lines
+    let more = (isFiltered ? known.count : count) - shown.count
+    if more > 0 { rows.append(TableRow(lines: [line("  \(look.ellipsis) and \(more) more", .faint)])) }
+    return rows
+  }
+
+  private func shared(_ waits: [JobWait?]) -> JobWait? {
+    guard let first = waits.first, waits.allSatisfy({ $0 == first }) else { return nil }
+    return first
   }
 }
 

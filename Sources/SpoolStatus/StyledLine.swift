@@ -19,6 +19,7 @@ package enum Ink: String, Sendable {
   case red = "31"
   case green = "32"
   case yellow = "33"
+  case inverse = "7"
 }
 
 /// A line for a terminal. Its width does not include the colour codes.

@@ -42,23 +42,18 @@ package struct VerifyPicture: Sendable {
     return (progress.known &+ UInt64(min(mean * Double(rest), 1e18)), true)
   }
 
-  /// From the longest to the shortest.
-  private var labels: [String] {
-    let count = "\(progress.ended) of \(progress.files) files"
-    return [
-      count + (progress.bad > 0 ? ", \(progress.bad) bad" : ""), count, "\(progress.ended)/\(progress.files)",
-    ]
+  private var label: TotalLabel {
+    TotalLabel(
+      count: "\(progress.ended) of \(progress.files) files", shortCount: "\(progress.ended)/\(progress.files)",
+      troubles: progress.bad > 0 ? [("\(progress.bad) bad", .red)] : [])
   }
 
   /// - Parameter width: the maximum number of columns.
   package func line(width: Int, _ look: Look) -> StyledLine {
-    let layout = BarLayout(width: width, names: [], label: labels.map { displayWidth($0) }, look: look)
-    let label = labels.first { displayWidth($0) <= layout.nameWidth } ?? labels[2]
-    return layout.line(
-      fitted(label, to: layout.nameWidth, ellipsis: look.ellipsis),
+    BarLayout(width: width, names: [], label: label, look: look).total(
       BarLayout.Figures(
         bytes: progress.read, total: total?.bytes, rate: meter.rate,
-        left: secondsLeft(progress.read, of: total?.bytes, rate: meter.rate), isEstimate: total?.isEstimate ?? false,
-        turn: turns))
+        left: secondsLeft(progress.read, of: total?.bytes, rate: meter.rate),
+        certainty: total?.isEstimate == true ? .estimate : .exact, turn: turns))
   }
 }

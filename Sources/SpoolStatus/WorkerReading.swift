@@ -2,8 +2,8 @@ internal import Spool
 internal import SystemPackage
 
 extension SnapshotReader {
-  /// The workers that have a file in `workers/`; none if this user may not read it.
-  func workers(of spool: Spool, now: Timestamp) throws(SpoolError) -> [WorkerStatus] {
+  /// The workers that have a file in `workers/`; nil if this user may not read it.
+  func workers(of spool: Spool, now: Timestamp) throws(SpoolError) -> [WorkerStatus]? {
     do throws(SpoolError) {
       return try spool.workers().map { worker in
         WorkerStatus(
@@ -11,7 +11,7 @@ extension SnapshotReader {
           beat: Timestamp(seconds: worker.beat), report: worker.report)
       }
     } catch  where error.errno == .permissionDenied {
-      return []
+      return nil
     }
   }
 }

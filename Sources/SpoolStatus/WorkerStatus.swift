@@ -14,7 +14,7 @@ package struct WorkerStatus: Sendable {
 
 extension WorkerStatus {
   var json: JSONText {
-    let options = report.map { $0.options.named.map { ($0.key, JSONText.string(escaped($0.value))) } } ?? []
+    let options = report.map { $0.options.named.compactMap { option in Self.json(option.key, option.value) } } ?? []
     let waits = report.map(\.waits) ?? []
     return .object([
       ("name", .string(name)), ("state", .string(isAlive ? "alive" : "silent")),
@@ -29,5 +29,18 @@ extension WorkerStatus {
       ("claims", .count(report?.claims)), ("lost", .count(report?.lost)),
       ("missed", .count(report?.missed)),
     ])
+  }
+
+  private static let numbers: Set = [
+    "jobs", "per-host", "connections", "max-connections", "min-free", "max-size", "only",
+  ]
+  /// The file says only that there is one.
+  private static let flags: Set = ["limit-rate", "gate"]
+
+  /// - Returns: nil for a number that is none, and for what this version does not know.
+  private static func json(_ key: String, _ value: String) -> (String, JSONText)? {
+    if numbers.contains(key) { return decimal(value).map { (key, .count($0)) } }
+    if flags.contains(key) { return (key, .bool(value == "yes")) }
+    return key == "directory" ? (key, .string(escaped(value))) : nil
   }
 }

@@ -32,6 +32,10 @@ package struct WorkerProgress: Sendable {
   package var summary: RunSummary
   /// Bytes by which data has grown since the worker started.
   package var gained: UInt64
+  /// Why jobs that could run do not start.
+  package var waits: [WorkerReport.Wait] = []
+  /// Seconds until the first next attempt, as far as the worker knows; nil if no job waits for one.
+  package var untilNext: Int64?
 
   /// - Parameter waiting: as far as the scan has come; see ``moreWait``.
   package init(running: [JobProgress], waiting: Int, summary: RunSummary, gained: UInt64) {

@@ -88,6 +88,8 @@ package struct RunSummary: Sendable {
   package var givenUp = 0
   /// Running jobs that were removed.
   package var cancelled = 0
+  /// Bytes by which the data of ended jobs has grown.
+  package var gained: UInt64 = 0
   /// The failure of the spool itself.
   package var spoolError: SpoolError?
   /// Why nothing can be fetched: libcurl cannot be loaded. No job was touched.
@@ -101,6 +103,7 @@ package struct RunSummary: Sendable {
     done += later.done
     givenUp += later.givenUp
     cancelled += later.cancelled
+    gained &+= later.gained
     // Jobs that wait in a replaced spool do not count.
     (waiting, spoolError, obstacle) = (later.waiting, later.spoolError, later.obstacle)
   }

@@ -14,6 +14,12 @@ struct AllowedSchemes {
 
   private init(names: Set<String>) { self.names = names }
 
+  /// The schemes in `list`, which commas separate; nil if one of them is unknown.
+  static func parse(_ list: String) -> Set<Scheme>? {
+    let schemes = list.split(separator: ",").map { Scheme(rawValue: $0.lowercased()) }
+    return schemes.contains(nil) ? nil : Set(schemes.compactMap { $0 })
+  }
+
   /// If they cannot be known, the worker decides.
   init(of spool: Spool) { self = (try? spool.allowedSchemes() ?? Self.standard).map(Self.init(names:)) ?? .all }
 

@@ -10,6 +10,9 @@ struct Clean: ParsableCommand {
       Removes data whose job is gone, files in tmp older than 36 hours and records of entries that are gone; with \
       --keep-done also old receipts. Never removes a job or a payload. Lists receipts whose payload is missing, but \
       keeps them until they are old, too.
+
+      With --archive, moves old receipts into gzipped files in done/archive, one for each month, which zgrep can \
+      search. verify, report, status NAME and add --new still know them.
       """)
 
   @Flag(name: .long, help: "Print what would be removed and change nothing.")
@@ -20,11 +23,17 @@ struct Clean: ParsableCommand {
     help: ArgumentHelp("Remove receipts older than this, such as 30d. (default: keep all)", valueName: "age"))
   var keepDone: String?
 
+  @Option(
+    name: .long,
+    help: ArgumentHelp("Archive receipts older than this, such as 30d. (default: archive none)", valueName: "age"))
+  var archive: String?
+
   @OptionGroup var spool: SpoolArgument
 
   func validate() throws {
-    if let keepDone, Self.seconds(keepDone) == nil {
-      throw ValidationError("--keep-done needs a number and a unit (s, m, h or d), from 1s to 36525d, such as 30d")
+    for (option, age) in [("--keep-done", keepDone), ("--archive", archive)] {
+      guard let age, Self.seconds(age) == nil else { continue }
+      throw ValidationError("\(option) needs a number and a unit (s, m, h or d), from 1s to 36525d, such as 30d")
     }
   }
 
@@ -47,19 +56,33 @@ struct Clean: ParsableCommand {
     options.isDry = dryRun
     options.grace = 0
     options.keepDone = keepDone.flatMap(Self.seconds)
+    options.archive = archive.flatMap(Self.seconds)
     options.readsJobs = true
+    let progress = ListProgress()
+    defer { progress.finish() }
     var isComplete = true
     do throws(SpoolError) {
-      try spool.cleanUp(options) { finding in
+      try spool.cleanUp(options) { looked, all in
+        progress.update { "archiving \(looked) of \(all) receipts" }
+      } report: { finding in
+        progress.finish()
         guard let obstacle = finding.obstacle else { return Terminal.print(sentence(finding)) }
         isComplete = false
-        Terminal.error("\(finding.place) cannot be removed: \(obstacle)")
+        Terminal.error(problem(finding, obstacle))
       }
     } catch {
+      progress.finish()
       Terminal.error("\(escaped(spool.location)): \(error)")
-      throw ExitStatus(error).code
+      throw error.isBusy ? ExitStatus.waiting.code : ExitStatus(error).code
     }
     if !isComplete { throw ExitStatus.inputOutput.code }
+  }
+
+  private func problem(_ finding: CleanupFinding, _ obstacle: SpoolError) -> String {
+    switch finding.kind {
+    case .damaged: "\(obstacle): receipts of this month stay in done until the file is repaired or moved away"
+    default: "\(finding.place) cannot be removed: \(obstacle)"
+    }
   }
 
   private func sentence(_ finding: CleanupFinding) -> String {
@@ -71,10 +94,13 @@ struct Clean: ParsableCommand {
     case .stale: "\(verb) \(finding.place): older than 36 hours"
     case .record: "\(verb) \(finding.place): the entry that it describes is gone"
     case .receipt: "\(verb) \(finding.place): a receipt older than \(keepDone ?? "")"
+    case .archived: "\(dryRun ? "would archive" : "archived") \(receipts(finding.count)) in \(finding.place)"
     case .missing: "\(finding.place): its payload is missing: \(finding.output ?? "")"
-    case .stuck: "\(finding.place) cannot be removed"
+    case .stuck, .damaged: finding.place
     case .noReceipt: "\(finding.place): no receipt"
     case .stray: "\(finding.place): workers ignore this file: move it to new, or remove it"
     }
   }
+
+  private func receipts(_ count: Int) -> String { count == 1 ? "1 receipt" : "\(count) receipts" }
 }

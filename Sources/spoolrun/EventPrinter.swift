@@ -1,27 +1,50 @@
-internal import ArgumentParser
 internal import Spool
 internal import SpoolStatus
 internal import SpoolWorker
-
-enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable { case text, json }
+internal import Synchronization
 
 /// Prints a worker's events: failures only by default, also finished jobs on a terminal and in the journal of a
 /// service, every step with `-v`.
-struct EventPrinter: Sendable {
-  let isVerbose: Bool
-  let format: LogFormat
+final class EventPrinter: Sendable {
+  private struct State {
+    /// The failure codes for which a person has been told what to do.
+    var advised: Set<String> = []
+    var waiting: Fields?
+  }
+
+  private let isVerbose: Bool
+  private let format: LogFormat
   /// Who reads the lines. On a terminal a user also sees which jobs are done, why a job that was just dropped does not
-  /// start, that Ctrl-C has been received, and why jobs are left. The journal of a service has which jobs are done.
-  let reader: LogReader
-  /// Receives each line.
-  let write: @Sendable (String) -> Void
+  /// start, what is watched, that Ctrl-C has been received, and what to do about failures. The journal of a service has
+  /// which jobs are done.
+  private let reader: LogReader
+  /// The spool, as the user gave it.
+  private let spool: String
+  private let look: Look
+  private let write: @Sendable (String) -> Void
+  private let state = Mutex(State())
+
+  /// - Parameter write: receives each text, which may have several lines.
+  init(
+    of spool: String, isVerbose: Bool, format: LogFormat, reader: LogReader, _ look: Look = Look(isColored: false),
+    write: @escaping @Sendable (String) -> Void
+  ) {
+    (self.spool, self.isVerbose, self.format, self.reader) = (spool, isVerbose, format, reader)
+    (self.look, self.write) = (look, write)
+  }
+
+  /// The fields of the last event `waiting`.
+  var waiting: Fields? { state.withLock { $0.waiting } }
 
   func print(_ event: Event) {
+    if event.name == "waiting" { state.withLock { $0.waiting = event.fields } }
     guard isVerbose || event.level == .warning || event.level == .error || isExpected(event) else { return }
+    // The last line of the run says it.
+    if !isVerbose, format == .text, reader == .terminal, event.name == "waiting" { return }
     let line =
       switch format {
       case .json: json(event)
-      case .text: isVerbose ? text(event) : "spoolrun: \(sentence(event))"
+      case .text: isVerbose ? text(event) : sentence(event)
       }
     write(reader.text(line, LogPriority(event.level)))
   }
@@ -29,7 +52,7 @@ struct EventPrinter: Sendable {
   /// Whether this reader wants to know it although nothing is wrong.
   private func isExpected(_ event: Event) -> Bool {
     switch reader {
-    case .terminal: ["done", "unfinished", "stopping", "waiting"].contains(event.name)
+    case .terminal: ["done", "unfinished", "stopping", "waiting", "watching"].contains(event.name)
     case .journal: event.name == "done"
     case .other: false
     }
@@ -42,66 +65,15 @@ struct EventPrinter: Sendable {
     return fields.isEmpty ? line : "\(line) \(fields)"
   }
 
+  /// On a terminal, what to do about a failure is told once for each code.
   private func sentence(_ event: Event) -> String {
-    let job = event.job.map { "\($0.display): " } ?? ""
-    let fields = event.fields
-    switch event.name {
-    case "done":
-      return "\(job)done: \(escaped(fields["output"] ?? ""))\(figures(fields))"
-    case "unfinished":
-      return "\(job)not started: \(fields["reason"] ?? "it is not finished")"
-    case "stopping":
-      return "stopping: the next run resumes the transfers"
-    case "proxy-failed":
-      return "\(fields["reason"] ?? "a proxy fails"): the jobs that need it wait"
-    case "proxy-back":
-      return "the proxy \(fields["proxy"] ?? "") serves again"
-    case "waiting":
-      return waiting(fields)
-    case "failed", "rejected":
-      let line = fields["line"].map { "line \($0): " } ?? ""
-      var values = ""
-      // The reason of `disk-full` already has the figures.
-      if let expected = fields["expected"], let found = fields["found"], fields["code"] != FailureCode.diskFull.rawValue
-      {
-        values = " (expected \(expected), found \(found))"
-      }
-      // Without a network or disk space nothing was tried, so this does not count as an attempt.
-      let attempt = fields["burned"] == "no" ? "" : "attempt \(fields["attempt"] ?? "?") failed, "
-      let next =
-        fields["retry"].map { "; \(attempt)next at \($0)" }
-        ?? "; given up: see failed/\(event.job?.display ?? "")"
-      return "\(job)\(fields["code"] ?? "?"): \(line)\(fields["reason"] ?? "")\(values)\(next)"
-    default:
-      return "\(job)\(event.name): \(fields.text)"
-    }
-  }
-
-  /// The size of a payload, and how long and how fast it came.
-  private func figures(_ fields: Fields) -> String {
-    guard let size = fields["size"].flatMap({ UInt64($0) }) else { return "" }
-    let seconds = fields["seconds"].flatMap { Int64($0) }.map { " in \(shortDuration($0))" } ?? ""
-    let rate = fields["rate"].flatMap { Double($0) }.map { ", \(shortRate($0))" } ?? ""
-    return " (\(shortBytes(size))\(seconds)\(rate))"
-  }
-
-  /// Why a run ends while jobs are left.
-  private func waiting(_ fields: Fields) -> String {
-    let jobs =
-      (fields["jobs"] ?? fields["unsettled"]).map { $0 == "1" ? "1 job waits" : "\($0) jobs wait" } ?? "jobs wait"
-    var reasons: [String] = []
-    if let count = fields["unsettled"] {
-      reasons.append("\(count) changed a moment ago and may still be written (\(Spool.settlingTime) s)")
-    }
-    if let gate = fields["gate"] { reasons.append(gate) }
-    if let proxy = fields["proxy"] { reasons.append(proxy) }
-    if let problem = fields["output-root"] { reasons.append("no output root: \(problem)") }
-    if let kept = fields["min-free"] {
-      let needed = fields["needed"].map { "\($0) bytes are needed, " } ?? ""
-      reasons.append("not enough disk space: \(needed)\(fields["free"] ?? "?") are free, --min-free keeps \(kept)")
-    }
-    if let next = fields["next"] { reasons.append("next attempt at \(next)") }
-    return reasons.isEmpty ? "\(jobs) for the next run" : "\(jobs): \(reasons.joined(separator: "; "))"
+    let isTerminal = reader == .terminal
+    let sentence = EventSentence(event, of: spool, now: isTerminal ? .now() : nil, look)
+    let text = "spoolrun: \(sentence.line.text)"
+    guard isTerminal, let advice = sentence.advice,
+      state.withLock({ $0.advised.insert(advice.code).inserted })
+    else { return text }
+    return ([text] + advice.lines.map(\.text)).joined(separator: "\n")
   }
 
   private func json(_ event: Event) -> String {

@@ -90,23 +90,8 @@ struct GestureRun {
   }
 
   private mutating func note(_ outcome: GestureOutcome, bytes: [UInt8]) {
-    let name = escaped(bytes)
-    switch outcome {
-    case .moved(let from, let to): say("\(from.display) -> \(to.display)")
-    case .due(let place): say("\(place.display): next attempt now")
-    case .removed(let place): say("\(place.display) removed")
-    case .unchanged(let place): say("\(place.display): nothing to \(gesture.command)")
-    case .ambiguous(let places):
-      let all = places.map(\.display).joined(separator: ", ")
-      fail("\(name): several jobs have this name: \(all); name the directory as well")
-    case .taken(let place, let other):
-      fail("\(place.display) cannot be moved: \(other.display) has the same name")
-    case .directory(let place): fail("\(place.display) is a directory, not a job: remove it with rm -r")
-    case .notFound(let elsewhere):
-      let place = elsewhere.map { "\(name): nothing to \(gesture.command): it is \($0.display)" }
-      fail(place ?? "\(name): no such job")
-    case .restless(let place): fail("\(place.display) keeps moving: try again")
-    }
+    let report = GestureReport(outcome, of: gesture, name: bytes)
+    if report.isProblem { fail(report.text) } else { say(report.text) }
   }
 
   private func say(_ line: String) { if isVerbose { Terminal.print(line) } }

@@ -62,9 +62,9 @@ struct Get: ParsableCommand {
     do {
       let known = try order(items, in: spool)
       let run = GetRun(
-        spool: spool, items: items, options: try workerOptions(spool), signals: signals,
-        bars: StatusBars(progress, .text), isVerbose: verbose)
-      try finish(items, run.run(known))
+        items, in: spool, try workerOptions(spool), signals: signals, progress, isVerbose: verbose)
+      let status = try run.run(known)
+      if status != .success { throw status.code }
     } catch let error as SpoolError {
       Terminal.error("\(escaped(spool.location)): \(error)")
       throw ExitStatus(error).code
@@ -97,17 +97,5 @@ struct Get: ParsableCommand {
     try options.prepareSharing(of: spool, isVerbose: verbose)
     _ = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))
     return options
-  }
-
-  private func finish(_ items: [GetItem], _ ends: [GetEnd]) throws {
-    var worst = ExitStatus.success
-    for (item, end) in zip(items, ends) {
-      if let sentence = end.sentence(isTerminal: Terminal.isErrorTerminal || verbose) {
-        Terminal.error("\(escaped(item.shown)): \(sentence)")
-      }
-      // One that failed is worse than one that waits.
-      if end.status == .givenUp || worst == .success { worst = end.status }
-    }
-    if worst != .success { throw worst.code }
   }
 }

@@ -45,6 +45,7 @@ struct GetOrder {
   /// - Returns: nil to look again.
   private func tryPlacing() throws(SpoolError) -> Outcome? {
     guard let place = try spool.places(of: item.job.fileName).last(where: { $0.directory != .standing }) else {
+      if let outcome = try checkArchived() { return outcome }
       _ = try spool.drop(request.text, as: item.job)
       return .ordered
     }
@@ -64,6 +65,14 @@ struct GetOrder {
     }
     try spool.requeue(place, as: item.job, asking: news)
     return .ordered
+  }
+
+  /// The same as ``check(_:)``, by the last receipt of the job that was archived.
+  private func checkArchived() throws(SpoolError) -> Outcome? {
+    let archive = try ArchiveStream(spool, named: [item.job.fileName])
+    var last: ArchivedReceipt?
+    while let receipt = try archive.next() { last = receipt }
+    return try last.flatMap { (last) throws(SpoolError) in try check(last.bytes.withUnsafeBytes { JobText($0) }) }
   }
 
   /// Compares the file with the receipt of a job that is done.

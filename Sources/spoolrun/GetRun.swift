@@ -8,24 +8,40 @@ internal import SystemPackage
 /// Waits until the jobs of one `spoolrun get` have ended: runs them by a worker of its own, or follows the worker that
 /// has them or watches the spool.
 struct GetRun {
-  let spool: Spool
-  let items: [GetItem]
-  /// For a worker of its own.
-  let options: WorkerOptions
-  /// A signalfd(2).
-  let signals: Int32
-  let bars: StatusBars?
-  let isVerbose: Bool
+  private let spool: Spool
+  private let items: [GetItem]
+  private let options: WorkerOptions
+  private let signals: Int32
+  private let output: GetOutput
 
   /// Milliseconds between two looks at jobs that another worker has.
   private static let interval: Int32 = 200
   /// How often a worker of its own may end without having run a job that is due.
   private static let mostRuns = 5
 
+  /// - Parameters:
+  ///   - options: for a worker of its own.
+  ///   - signals: a signalfd(2).
+  init(
+    _ items: [GetItem], in spool: Spool, _ options: WorkerOptions, signals: Int32, _ progress: ProgressMode,
+    isVerbose: Bool
+  ) {
+    (self.items, self.spool, self.options, self.signals) = (items, spool, options, signals)
+    output = GetOutput(items, of: spool, progress, isVerbose: isVerbose)
+  }
+
   /// - Parameter known: how the items ended for which nothing was ordered, by their number.
-  /// - Returns: how each item ended.
+  /// - Returns: the worst end, after all have been told.
   /// - Throws: ``SpoolError``; the exit status, after a message, where a worker cannot start.
-  func run(_ known: [Int: GetEnd]) throws -> [GetEnd] {
+  func run(_ known: [Int: GetEnd]) throws -> ExitStatus {
+    let ends = try ends(known)
+    output.tell(items, ends)
+    // One that failed is worse than one that waits.
+    return ends.reduce(.success) { $1.status == .givenUp || $0 == .success ? $1.status : $0 }
+  }
+
+  /// - Returns: how each item ended.
+  private func ends(_ known: [Int: GetEnd]) throws -> [GetEnd] {
     var ends = known
     var runs = 0
     var hasSaidWhoRuns = false
@@ -35,6 +51,7 @@ struct GetRun {
       for (number, item) in items.enumerated() where ends[number] == nil {
         let standing = try StandingReader(spool).standing(of: item.job)
         ends[number] = GetEnd(standing)
+        if ends[number] == .done { try tellDone(item) }
         guard case .running(let bytes, let total) = standing else {
           if ends[number] == nil { progress.waiting += 1 }
           continue
@@ -48,11 +65,10 @@ struct GetRun {
       let left = items.indices.filter { ends[$0] == nil }
       if left.isEmpty { break }
       if hasOther {
-        if !hasSaidWhoRuns, isVerbose || Terminal.isErrorTerminal {
-          say("a worker has this spool: following its progress")
-        }
+        if !hasSaidWhoRuns { output.sayThatAnotherWorkerRuns() }
         hasSaidWhoRuns = true
-        bars?.update(progress)
+        if progress.running.isEmpty { progress.waits = try spool.waits() }
+        output.update(progress)
         if !isStopped(within: Self.interval) { continue }
       } else if runs < Self.mostRuns {
         runs += 1
@@ -64,7 +80,7 @@ struct GetRun {
       try stop(left, &ends)
       break
     }
-    bars?.finish()
+    output.finishBars()
     return items.indices.map { ends[$0] ?? .left }
   }
 
@@ -88,28 +104,19 @@ struct GetRun {
   private func runWorker(_ numbers: [Int]) throws -> Bool {
     var options = options
     options.only = Set(numbers.map { items[$0].job.fileName })
-    let names = Dictionary(
-      numbers.map { (items[$0].job.fileName, FileName(items[$0].shown)) }, uniquingKeysWith: { first, _ in first })
     let wasStopped = Mutex(false)
-    let outcome = WorkerLoop.run { [options, spool, bars, signals] () async -> Result<RunSummary, OutputRootProblem> in
+    let outcome = WorkerLoop.run {
+      [options, spool, output, signals] () async -> Result<RunSummary, OutputRootProblem> in
       let worker: Worker
       do throws(OutputRootProblem) {
         worker = try Worker(spool, options) { event in
           if event.name == "stopping" { wasStopped.withLock { $0 = true } }
-          self.report(event)
+          output.report(event)
         }
       } catch {
         return .failure(error)
       }
-      if let bars {
-        worker.onProgress = { progress in
-          var progress = progress
-          progress.running = progress.running.map {
-            JobProgress(id: $0.id, name: names[$0.name] ?? $0.name, bytes: $0.bytes, total: $0.total)
-          }
-          bars.update(progress)
-        }
-      }
+      worker.onProgress = { output.update(fromWorker: $0) }
       return .success(await worker.runOnce(stopSignals: signals))
     }
     switch outcome {
@@ -117,6 +124,7 @@ struct GetRun {
       Terminal.error("\(problem)")
       throw ExitStatus.inputOutput.code
     case .success(let summary):
+      output.add(gained: summary.gained)
       if let error = summary.spoolError { throw error }
       if let obstacle = summary.obstacle {
         Terminal.error(obstacle)
@@ -126,16 +134,11 @@ struct GetRun {
     return wasStopped.withLock { $0 }
   }
 
-  /// Prints what concerns the spool. The results of the files are printed at the end.
-  private func report(_ event: Event) {
-    let isOfOneJob = ["done", "failed", "rejected", "stopping", "waiting", "unfinished"].contains(event.name)
-    guard isVerbose || !isOfOneJob else { return }
-    EventPrinter(isVerbose: isVerbose, format: .text, reader: .currentButTerminal) { line in
-      if let bars { bars.print(line) } else { Terminal.log(line) }
-    }.print(event)
-  }
+  // MARK: another worker
 
-  private func say(_ line: String) {
-    if let bars { bars.print("spoolrun: \(line)") } else { Terminal.error(line) }
+  private func tellDone(_ item: GetItem) throws {
+    let job = item.job.fileName
+    let size = try spool.job(.done, job)?.journal.publication.verified?.size
+    output.tellDone(job, size.map { " (\(shortBytes($0)))" } ?? "")
   }
 }

@@ -43,11 +43,9 @@ struct JobDrop {
   }
 
   private func tell(_ finding: JobPresence.Finding) {
-    let place = finding.place
-    let name = place.directory == .cur ? ClaimName(place.name)?.job.fileName ?? place.name : place.name
-    Terminal.print(name.display)
-    let doubt =
-      if case .name = finding { " with another URL or output; to drop this one too, use --name" } else { "" }
-    Terminal.error("\(name.display): already there, as \(place.display)\(doubt); nothing is dropped")
+    let name = finding.job.display
+    Terminal.print(name)
+    let doubt = finding.isSame ? "" : " with another URL or output; to drop this one too, use --name"
+    Terminal.error("\(name): already there, as \(finding.place)\(doubt); nothing is dropped")
   }
 }

@@ -3,29 +3,32 @@ internal import Glibc
 internal import Spool
 internal import Synchronization
 
-/// Makes one call for each number from 0 on, several at a time, and hands the results over in the order of the numbers.
+/// Makes a call for each item of a sequence, several at a time, and hands the results over in the order of the items.
 ///
-/// `@unchecked Sendable`: the semaphore's memory never changes, and sem_post(3) is safe from any thread.
-final class OrderedCalls<Value: Sendable>: @unchecked Sendable {
+/// `@unchecked Sendable`: the semaphore's memory never changes, sem_post(3) is safe from any thread, and the sequence
+/// is asked under the lock.
+final class OrderedCalls<Item: Sendable, Value: Sendable>: @unchecked Sendable {
   private struct State {
-    var next = 0
+    /// How many items there were so far, and whether these are all.
+    var count = 0
+    var isExhausted = false
     var taken = 0
     var results: [Int: Value] = [:]
   }
 
   private let state = Mutex(State())
-  private let count: Int
-  private let call: @Sendable (Int) -> Value
+  private let items: () -> Item?
+  private let call: @Sendable (Item) -> Value
   private let bell = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
 
   /// - Parameters:
-  ///   - count: of the calls.
-  ///   - width: how many run at a time.
-  init(_ count: Int, width: Int, _ call: @escaping @Sendable (Int) -> Value) {
-    self.count = count
+  ///   - items: the next item, on any thread but one at a time; nil at the end.
+  ///   - width: how many calls run at a time.
+  init(_ items: @escaping () -> Item?, width: Int, _ call: @escaping @Sendable (Item) -> Value) {
+    self.items = items
     self.call = call
     sem_init(bell, 0, 0)
-    for _ in 0..<min(width, count) { BlockingThread.run { self.work() } }
+    for _ in 0..<width { BlockingThread.run { self.work() } }
   }
 
   deinit {
@@ -34,20 +37,25 @@ final class OrderedCalls<Value: Sendable>: @unchecked Sendable {
   }
 
   private func work() {
-    while let number = state.withLock({ next(&$0) }) {
-      let value = call(number)
+    while let (number, item) = state.withLock({ next(&$0) }) {
+      let value = call(item)
       state.withLock { $0.results[number] = value }
       sem_post(bell)
     }
+    // Whoever waits for a result may wait in vain.
+    sem_post(bell)
   }
 
-  private func next(_ state: inout State) -> Int? {
-    guard state.next < count else { return nil }
-    defer { state.next += 1 }
-    return state.next
+  private func next(_ state: inout State) -> (Int, Item)? {
+    guard !state.isExhausted, let item = items() else {
+      state.isExhausted = true
+      return nil
+    }
+    defer { state.count += 1 }
+    return (state.count, item)
   }
 
-  var isOver: Bool { state.withLock { $0.taken == count } }
+  var isOver: Bool { state.withLock { $0.isExhausted && $0.taken == $0.count } }
 
   /// The results that are next in order; none if none of them comes within the time.
   func take(within milliseconds: Int) -> [Value] {
@@ -59,7 +67,7 @@ final class OrderedCalls<Value: Sendable>: @unchecked Sendable {
     // Each result rings; those that were taken with an earlier one have rung in vain.
     while sem_timedwait(bell, &until) == 0 {
       let values = state.withLock { ready(&$0) }
-      if !values.isEmpty { return values }
+      if !values.isEmpty || isOver { return values }
     }
     return state.withLock { ready(&$0) }
   }

@@ -10,12 +10,13 @@ struct PayloadReader: Sendable {
   let progress: VerifyProgress
 
   /// An error, such as a disk that is not mounted, concerns only this job.
-  func answer(_ name: FileName) -> VerifyAnswer {
+  func answer(_ listed: ListedReceipt) -> VerifyAnswer {
+    guard let name = listed.name else { return VerifyAnswer(unreadable: listed) }
     var isSound = false
     var isWanted = true
     let text: String
     do {
-      let found = try DoneReceipt.read(name, spool)
+      let found = try DoneReceipt.read(listed, spool)
       if let flaw = try flaw(found) {
         text = flaw
       } else {
@@ -24,6 +25,7 @@ struct PayloadReader: Sendable {
         text = sound(found)
       }
     } catch let missing as DoneReceipt.Missing {
+      if missing.hasMoved { return VerifyAnswer() }
       text = missing.text
     } catch {
       text = "cannot be checked: \(error)"

@@ -145,7 +145,7 @@ struct Run: ParsableCommand {
     if let hostID, !Spool.canName(host: hostID) {
       throw ValidationError("--host-id must be 1 to 40 letters, digits, - and _")
     }
-    guard let schemes, !schemes.isEmpty else {
+    guard let schemes = AllowedSchemes.parse(protocols), !schemes.isEmpty else {
       throw ValidationError("--protocols must be a list of http, https, ftp, ftps and sftp, such as http,https,sftp")
     }
   }
@@ -164,12 +164,6 @@ struct Run: ParsableCommand {
     return count
   }
 
-  /// Nil if one of them is unknown.
-  private var schemes: Set<Scheme>? {
-    let schemes = protocols.split(separator: ",").map { Scheme(rawValue: $0.lowercased()) }
-    return schemes.contains(nil) ? nil : Set(schemes.compactMap { $0 })
-  }
-
   func run() throws {
     umask(0o077)
     let signals = spoolrun_stop_signals()
@@ -181,10 +175,12 @@ struct Run: ParsableCommand {
     // What a gate says may take long, and it may be closed.
     let libcurl = gate == nil && !unmeteredOnly ? LibcurlAhead(for: spool) : nil
     defer { libcurl?.finish() }
-    AllowedSchemes.note(schemes ?? [], in: spool, isVerbose: verbose)
+    AllowedSchemes.note(AllowedSchemes.parse(protocols) ?? [], in: spool, isVerbose: verbose)
     var total = RunSummary()
     // A spool can be replaced by another at the same path: then a new worker starts there.
-    while let next = try run(spool, signals, &total) { spool = next }
+    let output = RunOutput(spool, progress, logFormat, isVerbose: verbose)
+    while let next = try run(spool, signals, output, &total) { spool = next }
+    output.close(total, isOnce: once)
     if let obstacle = total.obstacle { Terminal.error(obstacle) }
     if let error = total.spoolError { Terminal.error("\(escaped(spool.location)): \(error)") }
     let status = ExitStatus(total, on: spool.kind)
@@ -194,7 +190,7 @@ struct Run: ParsableCommand {
   /// Runs a worker on one spool until it ends.
   /// - Returns: the spool that has replaced this one meanwhile, or nil.
   /// - Throws: the exit status, after a message, if the worker cannot start.
-  private func run(_ spool: Spool, _ signals: Int32, _ total: inout RunSummary) throws -> Spool? {
+  private func run(_ spool: Spool, _ signals: Int32, _ output: RunOutput, _ total: inout RunSummary) throws -> Spool? {
     let options = try workerOptions(spool)
     let limit = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))
     guard limit >= options.descriptors else {
@@ -205,19 +201,15 @@ struct Run: ParsableCommand {
         """)
       throw ExitStatus.configuration.code
     }
-    let bars = StatusBars(progress, logFormat)
-    let printer = EventPrinter(isVerbose: verbose, format: logFormat, reader: .current) { line in
-      if let bars { bars.print(line) } else { Terminal.log(line) }
-    }
     let outcome = WorkerLoop.run {
       () async -> Result<(summary: RunSummary, successor: Spool?), StartProblem> in
       let worker: Worker
       do throws(OutputRootProblem) {
-        worker = try Worker(spool, options) { printer.print($0) }
+        worker = try Worker(spool, options) { output.print($0) }
       } catch {
         return .failure(StartProblem(error, on: spool))
       }
-      if let bars { worker.onProgress = { bars.update($0) } }
+      output.follow(worker)
       do throws(SpoolError) {
         let summary = once ? await worker.runOnce(stopSignals: signals) : try await worker.watch(stopSignals: signals)
         return .success((summary, worker.successor))
@@ -228,7 +220,7 @@ struct Run: ParsableCommand {
         return .failure(StartProblem(status: status, text: text))
       }
     }
-    bars?.finish()
+    output.finish()
     switch outcome {
     case .success(let end):
       total.add(end.summary)
@@ -265,7 +257,7 @@ struct Run: ParsableCommand {
     options.maxMemory = try bytes("--max-memory", maxMemory)
     options.chunkSize = try bytes("--chunk-size", chunkSize) ?? options.chunkSize
     options.directory = try directory.map { try absolute($0) }
-    options.protocols = schemes ?? []
+    options.protocols = AllowedSchemes.parse(protocols) ?? []
     try setLimitRate(&options)
     options.maxSize = try bytes("--max-size", maxSize)
     options.minFree = try bytes("--min-free", minFree) ?? 0

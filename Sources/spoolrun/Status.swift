@@ -13,7 +13,7 @@ struct Status: ParsableCommand {
       With names of jobs, tells what has happened to each of them, and what comes next.
 
       Only reads the spool, so it works whether or not a worker runs. Without --watch, rates are averages since the \
-      attempt began.
+      attempt began. With --watch in a terminal, keys hold, release, retry or cancel a job; the key ? shows them all.
       """)
 
   @Flag(name: .long, help: "Print one JSON object.")
@@ -44,9 +44,6 @@ struct Status: ParsableCommand {
 
   @OptionGroup var option: SpoolOption
 
-  /// How many jobs of each state are read without --all.
-  private static let mostRead = 1000
-
   func validate() throws {
     if metrics || textfile != nil, json || watch || all {
       throw ValidationError("--metrics and --textfile do not go with --json, --watch and --all")
@@ -70,8 +67,12 @@ struct Status: ParsableCommand {
     return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
+  private var output: StatusOutput { StatusOutput(json: json, all: all) }
+
   func run() throws {
-    let spool = try SpoolOpening.open(named.spool, for: .reading)
+    let named = named
+    // With keys, it can do what the commands do.
+    let spool = try SpoolOpening.open(named.spool, for: watch && output.hasKeys ? .changing : .reading)
     // Whoever may not write to the spool sees it by this host's clock.
     try? spool.learnClock()
     do {
@@ -80,11 +81,10 @@ struct Status: ParsableCommand {
       } else if metrics || textfile != nil {
         try StatusMetrics(spool: spool, textfile: textfile).run()
       } else if watch {
-        var watch = StatusWatch(spool: spool, limit: readLimit) { report($0, $1) }
-        try watch.run()
+        try output.watch(spool)
       } else {
-        let snapshot = try SnapshotReader(spool, limit: readLimit).read()
-        Terminal.write(text(snapshot), to: STDOUT_FILENO)
+        let snapshot = try SnapshotReader(spool, limit: output.readLimit).read()
+        Terminal.write(output.text(snapshot), to: STDOUT_FILENO)
         // The numbers are incomplete.
         if !snapshot.unreadable.isEmpty {
           throw SpoolError(call: .list, path: snapshot.unreadable[0].rawValue, errno: .permissionDenied)
@@ -112,34 +112,5 @@ struct Status: ParsableCommand {
       }
     }
     if !isComplete { throw ExitStatus.givenUp.code }
-  }
-
-  private var readLimit: Int { all ? .max : Self.mostRead }
-
-  private func report(_ snapshot: SpoolSnapshot, _ size: Terminal.Size?) -> StatusWatch.Picture {
-    guard !json, let size else { return .text(text(snapshot) + (json ? "" : "\n")) }
-    return .lines(
-      StatusTable(
-        snapshot, Terminal.look(STDOUT_FILENO), width: size.columns - 1, height: size.rows - 1, limit: listLimit
-      ).lines)
-  }
-
-  private func text(_ snapshot: SpoolSnapshot) -> String {
-    if json { return snapshot.json(limit: readLimit) + "\n" }
-    let columns = Terminal.size(STDOUT_FILENO)?.columns
-    // Lines for a pipe are not cut.
-    let table = StatusTable(
-      snapshot, Terminal.look(STDOUT_FILENO), width: columns.map { $0 - 1 } ?? 10_000, limit: listLimit)
-    return table.lines.map { $0.trimmed + "\n" }.joined()
-  }
-
-  /// Users look for running and failed jobs first.
-  private func listLimit(_ state: JobState) -> Int {
-    if all { return .max }
-    switch state {
-    case .running: return 50
-    case .failed: return 20
-    default: return 10
-    }
   }
 }

@@ -1,10 +1,7 @@
-internal import ArgumentParser
 internal import Glibc
 internal import SpoolStatus
 internal import SpoolWorker
 internal import Synchronization
-
-enum ProgressMode: String, ExpressibleByArgument, CaseIterable, Sendable { case auto, always, never }
 
 /// The progress bars of a run, below the log on standard error.
 final class StatusBars: Sendable {
@@ -38,7 +35,10 @@ final class StatusBars: Sendable {
     state.withLock { state in
       let now = Terminal.milliseconds()
       state.picture.update(progress, at: now)
-      if isCapable { return draw(&state) }
+      if isCapable {
+        draw(&state)
+        return
+      }
       guard !state.picture.isIdle, now >= state.nextSentence else { return }
       // The first call only starts the interval: there is nothing to report yet.
       if state.nextSentence > 0 { Terminal.error(state.picture.sentence, .info) }
@@ -46,21 +46,26 @@ final class StatusBars: Sendable {
     }
   }
 
-  func print(_ line: String) {
+  /// Prints lines above the bars.
+  func print(_ text: String) {
     state.withLock { state in
-      if state.region.isEmpty { return Terminal.log(line) }
-      draw(&state, above: [line])
+      // What the terminal has echoed, such as ^C, is erased with the bars.
+      if !isCapable || !draw(&state, above: [text]) { Terminal.log(text) }
     }
   }
 
   /// Erases the bars.
   func finish() { state.withLock { $0.region.eraseOnStandardError() } }
 
-  private func draw(_ state: inout State, above: [String] = []) {
-    guard let size = Terminal.size(STDERR_FILENO), !state.region.isEmpty || !state.picture.isIdle else { return }
+  /// - Returns: whether there is a terminal to draw on.
+  @discardableResult
+  private func draw(_ state: inout State, above: [String] = []) -> Bool {
+    guard let size = Terminal.size(STDERR_FILENO) else { return false }
     // The last column stays empty: terminals differ in where the cursor is after a full line.
     let lines = state.picture.lines(width: size.columns - 1, height: min(Self.mostLines, size.rows - 1), look)
+    if lines.isEmpty, state.region.isEmpty, above.isEmpty { return true }
     Terminal.write(state.region.draw(lines, above: above, columns: size.columns), to: STDERR_FILENO)
+    return true
   }
 }
 

@@ -21,9 +21,10 @@ struct SumList: Sendable {
   /// A terminal gets no bytes that control it. A file gets names as they are.
   private let isForTerminal = isatty(STDOUT_FILENO) == 1
 
-  func answer(_ name: FileName) -> VerifyAnswer {
+  func answer(_ listed: ListedReceipt) -> VerifyAnswer {
+    guard let name = listed.name else { return VerifyAnswer(unreadable: listed) }
     do {
-      let found = try DoneReceipt.read(name, spool)
+      let found = try DoneReceipt.read(listed, spool)
       guard let digest = found.verified.digests[format.algorithm] else {
         return problem(name, "its receipt has no \(format.algorithm.rawValue)")
       }
@@ -32,6 +33,7 @@ struct SumList: Sendable {
       }
       return VerifyAnswer(line: shown(line.text))
     } catch let missing as DoneReceipt.Missing {
+      if missing.hasMoved { return VerifyAnswer() }
       return problem(name, missing.text)
     } catch {
       return problem(name, "cannot be read: \(error)")

@@ -7,7 +7,7 @@ struct Verify: ParsableCommand {
     commandName: "verify",
     abstract: "Checks downloaded files against their receipts.",
     discussion: """
-      Reads each downloaded file again and compares its size and all digests that the receipt in done has. Prints a \
+      Reads each downloaded file again and compares its size and all digests that the receipt has. Prints a \
       line for each file that is missing or has changed; with -v also for those that are sound. Exits with status 1 \
       if a file is missing, has changed or cannot be checked.
 
@@ -49,33 +49,39 @@ struct Verify: ParsableCommand {
 
   func run() throws {
     let spool = try spool.open(for: .reading)
-    let names: [FileName]
+    let list: ReceiptList
+    let progress: VerifyProgress
+    var bar: VerifyBar?
     do throws(SpoolError) {
-      names = try receipts(spool)
+      list = try ReceiptList(spool, named: try wanted(spool))
+      progress = VerifyProgress(files: 0)
+      if sums == nil { bar = VerifyBar(progress) }
+      // Only the bar wants it.
+      if bar != nil { progress.expect(try list.count()) }
     } catch {
       Terminal.error("\(error)")
       throw ExitStatus(error).code
     }
-    let progress = VerifyProgress(files: names.count)
     let answer = answers(spool, progress)
     let width = jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
-    let calls = OrderedCalls(names.count, width: width) { number in
-      let answer = answer(names[number])
+    let calls = OrderedCalls({ list.next() }, width: width) { receipt in
+      let answer = answer(receipt)
       progress.note(isGood: answer.isGood)
       return answer
     }
-    if !report(calls, sums == nil ? VerifyBar(progress) : nil) { throw ExitStatus.givenUp.code }
+    if !report(calls, bar) { throw ExitStatus.givenUp.code }
   }
 
-  private func receipts(_ spool: Spool) throws(SpoolError) -> [FileName] {
-    if names.isEmpty { return try spool.list(.done).sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) } }
+  /// nil for all.
+  private func wanted(_ spool: Spool) throws(SpoolError) -> [FileName]? {
+    if names.isEmpty { return nil }
     return try RawArguments.bytes(of: names).map { (bytes) throws(SpoolError) in
       let (directory, name) = try spool.split(bytes)
       return directory == .done ? name : FileName(bytes)
     }
   }
 
-  private func answers(_ spool: Spool, _ progress: VerifyProgress) -> @Sendable (FileName) -> VerifyAnswer {
+  private func answers(_ spool: Spool, _ progress: VerifyProgress) -> @Sendable (ListedReceipt) -> VerifyAnswer {
     if let sums {
       return SumList(spool: spool, directory: directory, format: sums, style: tag ? .tagged : .plain).answer
     }
@@ -83,7 +89,7 @@ struct Verify: ParsableCommand {
   }
 
   /// - Returns: whether all is good.
-  private func report(_ calls: OrderedCalls<VerifyAnswer>, _ bar: consuming VerifyBar?) -> Bool {
+  private func report(_ calls: OrderedCalls<ListedReceipt, VerifyAnswer>, _ bar: consuming VerifyBar?) -> Bool {
     var bar = bar
     var isGood = true
     var nextPicture = Terminal.milliseconds() + Self.interval

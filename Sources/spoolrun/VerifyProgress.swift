@@ -13,6 +13,9 @@ final class VerifyProgress: Sendable {
 
   init(files: Int) { state = Mutex(VerifyPicture.Progress(files: files)) }
 
+  /// There are that many more receipts.
+  func expect(_ more: Int) { state.withLock { $0.files += more } }
+
   var now: VerifyPicture.Progress { state.withLock { $0 } }
 
   /// A payload is about to be read.

@@ -142,6 +142,20 @@ import Testing
     #expect(site.files("done") == ["data"])
   }
 
+  @Test func archive() async throws {
+    let site = try await site()
+    try await add("data", "/data.tar", site)
+    #expect(try await site.run(["/usr/bin/env", "spoolrun", "--once"]).status == .exited(0))
+    let receipt = try readFile("\(site.spool)/done/data")
+    try setModificationTime("\(site.spool)/done/data", secondsFromNow: -31 * 86_400)
+    let command = site.localized(try #require(try Recipe("MANY DONE JOBS").cron.first))
+    #expect(try await site.run(["/bin/sh", "-euc", command]).status == .exited(0))
+    #expect(site.files("done") == ["archive"])
+    let result = try await succeed("MANY DONE JOBS", on: site)
+    #expect(result.output.contains("\tdata\tdata.tar\t") && result.output.contains("data: done\n"), "\(result)")
+    #expect(try readFile("\(site.spool)/new/data") == receipt)
+  }
+
   @Test(.enabled("needs rsync") { try await Need.program("rsync").isMet() })
   func move() async throws {
     let site = try await site()

@@ -6,7 +6,7 @@ import Synchronization
 package struct Need: Sendable {
   package let name: String
   /// A shell's line that ends with status 0 where the need is met, in an empty directory.
-  private let trial: String
+  package let trial: String
 
   /// To be several users, and to give files away.
   package static let users = Need(
@@ -54,10 +54,23 @@ package struct Need: Sendable {
   package static let prometheus = Need(
     name: "prometheus and prometheus-node-exporter, which scripts/setup installs",
     trial: "command -v prometheus; command -v promtool; command -v prometheus-node-exporter; command -v curl")
+  /// axe-core, which finds what of a page is hard to read for some people. The line makes `axe.min.js`.
+  package static let axe = Need(
+    name: "pip, which scripts/setup installs, and axe-core-python from PyPI",
+    trial: """
+      timeout 60 python3 -m pip download --quiet --disable-pip-version-check --no-deps axe-core-python==0.1.0
+      python3 -m zipfile -e axe_core_python-*.whl .; mv axe_core_python/axe.min.js .
+      """)
   /// Chromium, which needs more than a kernel without namespaces gives it.
   package static let chromium = Need(
     name: "chromium, which scripts/setup installs",
     trial: "timeout 60 chromium --headless=new --no-sandbox --disable-gpu --user-data-dir=p --dump-dom about:blank")
+  /// The validator of Debian's Python for JSON Schema.
+  package static let jsonSchema = Need(
+    name: "python3-jsonschema, which scripts/setup installs",
+    trial: "/usr/bin/python3 -c 'import jsonschema; jsonschema.Draft202012Validator'")
+  /// ``Tmux``.
+  package static let tmux = program("tmux")
   /// script(1): a terminal.
   package static let terminal = program("script")
   /// ``TLSFront``.

@@ -54,7 +54,8 @@ def changed(package: Path, place: Path, version: str, program: Path | None = Non
         shutil.copy(program, place / "usr/bin/spoolrun")
         # 0.1 tells systemd nothing.
         for unit in place.glob("**/spoolrun*.service"):
-            unit.write_text(re.sub(r"(?m)^Type=notify$", "Type=exec", unit.read_text()).replace("WatchdogSec", "#"))
+            text = re.sub(r"(?m)^Type=notify$", "Type=exec", unit.read_text())
+            unit.write_text(re.sub(r"(?m)^WatchdogSec=.*\n", "", text))
     run(["dpkg-deb", "--root-owner-group", "-Znone", "--build", str(place), f"{place}.deb"])
     return Path(f"{place}.deb")
 
@@ -91,7 +92,7 @@ def play_suite(suite: str, packages: dict[str, Path], version: str, place: Path,
     root.chroot("apt-get", "install", "--yes", "--no-install-recommends", "--download-only", "/root/spoolrun.deb")
     with Machine(root) as machine:
         steps = Steps(machine, version)
-        methods = [steps.installed, steps.serves, steps.stops, steps.instance, steps.by_path, steps.of_user,
+        methods = [steps.installed, steps.serves, steps.tells, steps.stops, steps.instance, steps.by_path, steps.of_user,
                    steps.upgraded, steps.removed, steps.purged]
         if "spoolrun-0.1" in packages:
             methods.append(steps.from_first)

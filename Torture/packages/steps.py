@@ -119,6 +119,22 @@ class Steps:
     def of_machine(self, process: Path) -> bool:
         return (process / "ns/pid").readlink() == Path(f"/proc/{self.machine.leader}/ns/pid").readlink()
 
+    def tells(self) -> str:
+        """journald has priorities, and systemd knows what the worker does"""
+        self.machine.file(f"{SPOOL}/new/broken").write_text("not a url\n")
+        wait("the broken job is judged", lambda: "broken" in self.listed(SPOOL, "failed"))
+        self.machine.run("journalctl", "--sync")
+        said = self.machine.run("journalctl", "--unit=spoolrun", "--output=json", "_COMM=spoolrun")
+        lines = [json.loads(line) for line in said.splitlines()]
+        found = {word: {line["PRIORITY"] for line in lines if f"{word}: " in line["MESSAGE"]} for word in ("first", "broken")}
+        assert found == {"first": {"6"}, "broken": {"3"}}, said
+        errors = self.machine.run("journalctl", "--unit=spoolrun", "--priority=err", "--output=cat", "_COMM=spoolrun")
+        assert "broken: malformed" in errors and "first" not in errors, errors
+        status = self.machine.says("systemctl", "show", "--property=StatusText", "--value", "spoolrun")
+        assert status != "", "no status"
+        self.machine.run("rm", f"{SPOOL}/failed/broken")
+        return f"status: {status}"
+
     def stops(self) -> str:
         """a stop during a transfer is quick and no failure; a start goes on"""
         size = 12 * MIB

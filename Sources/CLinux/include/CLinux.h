@@ -44,6 +44,9 @@ int spoolrun_open_unnamed(int directory, const char *path);
 /// its cache. Type, inode number, size and times of `path` go to *status. 0, or -1 with errno.
 int spoolrun_status_of_server(int directory, const char *path, struct stat *status);
 
+/// mincore(2): 1 if all pages of these bytes of the file are in the page cache, 0 if one is not; -1 with errno.
+int spoolrun_is_cached(int descriptor, int64_t offset, int64_t length);
+
 /// utimensat(2) with UTIME_NOW for both times of an open file: the file system's clock, not this host's.
 int spoolrun_touch(int descriptor);
 
@@ -53,6 +56,13 @@ int spoolrun_set_times(int descriptor, int64_t seconds);
 /// A signalfd(2) that reports SIGTERM, and SIGINT and SIGHUP unless the process was started with these ignored. Blocks
 /// all reported signals. Ignores SIGPIPE, SIGIO and SIGXFSZ, and resets SIGCHLD.
 int spoolrun_stop_signals(void);
+
+/// A signalfd(2) that reports SIGTSTP, SIGCONT, SIGWINCH and SIGQUIT, which it blocks: what a program that has a
+/// terminal's screen has to know.
+int spoolrun_terminal_signals(void);
+
+/// Does what SIGTSTP does by default: stops the process until SIGCONT, unless its shell has no job control.
+void spoolrun_suspend(void);
 
 /// posix_spawn(3) of argv[0] with no signal blocked or ignored, in its own process group, with empty standard input,
 /// and with standard output and error to a pipe, whose reading end is stored in *output. If answer is not NULL,

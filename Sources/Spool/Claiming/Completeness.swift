@@ -29,7 +29,7 @@ extension Spool {
   }
 
   /// Whether a text ends in the line.
-  static func saysComplete(_ text: [UInt8]) -> Bool { text.hasSuffix([0x0A] + completeLine) }
+  package static func saysComplete(_ text: [UInt8]) -> Bool { text.hasSuffix([0x0A] + completeLine) }
 
   /// Whether the file ends in the line.
   func saysComplete(_ file: borrowing OwnedFile) throws(SpoolError) -> Bool {

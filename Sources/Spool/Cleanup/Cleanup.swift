@@ -1,77 +1,26 @@
 internal import SystemPackage
 
-/// What ``Spool/cleanUp(_:report:)`` may remove.
-package struct CleanupOptions: Sendable {
-  /// Report what would be removed, and remove nothing.
-  package var isDry = false
-  /// Seconds after which a file in `tmp/` is abandoned, as in a maildir.
-  package var staleAge: Int64 = 36 * 3600
-  /// Seconds for which data without a job is left alone: its job may be in a person's editor.
-  package var grace: Int64 = 36 * 3600
-  /// Seconds after which a receipt is removed; nil: never.
-  package var keepDone: Int64?
-  /// Whether to read jobs too: receipts, to look for their payloads; failed jobs, whose data cannot be published; and,
-  /// where output roots are gone, all that may name them. A worker that starts has no time for that.
-  package var readsJobs = false
-
-  /// Keeps all receipts, and reads no jobs.
-  package init() {}
-}
-
-/// Something that a clean-up removed, or found and left alone.
-package struct CleanupFinding: Sendable {
-  /// What a file is, and whether it is removed.
-  package enum Kind: String, Sendable {
-    /// Data in `partial/` or set aside in `failed/` whose job is gone.
-    case orphan
-    /// Data of a failed job whose output is another file.
-    case unpublished
-    /// A link in `roots/` that `spoolrun get` made, to a directory that is gone.
-    case root
-    /// A file in `tmp/` that was not written to for 36 hours.
-    case stale
-    /// A record in `failed/` of something that is gone.
-    case record
-    /// An old receipt.
-    case receipt
-    /// A receipt whose payload does not exist: left alone.
-    case missing
-    /// Something in `done/` that names no payload: left alone.
-    case noReceipt = "no-receipt"
-    /// Something in `cur/` that no worker will take: left alone.
-    case stray
-    /// A leftover that the kernel does not let us remove (chattr(1)): it stays.
-    case stuck
-  }
-
-  /// What the file is.
-  package let kind: Kind
-  /// `DIRECTORY/NAME`, safe for a terminal.
-  package let place: String
-  /// Of the file; 0 where they are of no interest.
-  package let bytes: Int64
-  /// For ``Kind/missing``: the payload's path, safe for a terminal.
-  package let output: String?
-  /// For ``Kind/stuck``: why it cannot be removed.
-  package let obstacle: SpoolError?
-
-  init(_ kind: Kind, _ path: Path, bytes: Int64 = 0, output: String? = nil, obstacle: SpoolError? = nil) {
-    self.kind = kind
-    place = path.display
-    self.bytes = bytes
-    self.output = output
-    self.obstacle = obstacle
-  }
-}
-
 extension Spool {
   /// Removes what no job needs: data and records whose job is gone, old files in `tmp/`, old receipts if asked to.
-  /// Never a job, never a payload.
-  /// - Parameter report: called for each finding, after the removal.
-  /// - Throws: ``SpoolError``; what a single file causes is reported as ``CleanupFinding/Kind/stuck``.
-  package func cleanUp(_ options: CleanupOptions, report: (CleanupFinding) -> Void) throws(SpoolError) {
+  /// Never a job, never a payload. Archives old receipts if asked to.
+  /// - Parameters:
+  ///   - archived: called with how many of the receipts to archive were looked at, and how many there are.
+  ///   - report: called for each finding, after the removal.
+  /// - Throws: ``SpoolError``, EWOULDBLOCK while another process archives receipts; what a single file causes is
+  ///   reported as ``CleanupFinding/Kind/stuck``.
+  package func cleanUp(
+    _ options: CleanupOptions, archived: (Int, Int) -> Void = { _, _ in }, report: (CleanupFinding) -> Void
+  ) throws(SpoolError) {
     try withoutActuallyEscaping(report) { (report) throws(SpoolError) in
-      try Cleanup(spool: self, options: options, now: .now(), report: report).run()
+      let cleanup = Cleanup(spool: self, options: options, now: .now(), report: report)
+      if options.archive != nil {
+        // First, so that the rest has fewer receipts to read.
+        try withoutActuallyEscaping(archived) { (archived) throws(SpoolError) in
+          var archiver = Archiver(self, isOld: cleanup.isToArchive, progress: archived, report: report)
+          try archiver.run(isDry: options.isDry)
+        }
+      }
+      try cleanup.run()
     }
   }
 }
@@ -157,6 +106,13 @@ struct Cleanup {
     }
   }
 
+  /// Whether a receipt is old enough to be archived, and not so old that it is removed.
+  func isToArchive(_ receipt: FileStatus) -> Bool {
+    guard let age = options.archive else { return false }
+    let seconds = now.seconds - Spool.lastChange(receipt, countsRenames: false, at: now)
+    return seconds >= age && options.keepDone.map { seconds < $0 } ?? true
+  }
+
   private func cleanDone() throws(SpoolError) {
     var roots: [String: OutputRoot] = [:]
     for name in try spool.list(.done) {
@@ -165,6 +121,7 @@ struct Cleanup {
       var isOld = false
       if let age = options.keepDone { isOld = try isOlder(path, than: age, sinceRename: false) }
       guard isOld || options.readsJobs else { continue }
+      if options.isDry, try spool.status(.done, name).map(isToArchive) ?? false { continue }
       guard let job = JobName(name) == nil ? nil : try spool.job(.done, name),
         let receipt = job.journal.publication.receipt
       else {

@@ -39,4 +39,7 @@ package struct DataCache: Sendable {
     // Advice: reading works as well where it is not taken.
     try? file.forgetCache(first: offset)
   }
+
+  /// Whether it has all pages of `range`, which is not empty; false if that cannot be known.
+  package func has(_ range: Range<UInt64>) -> Bool { (try? file.isCached(range)) ?? false }
 }

@@ -1,7 +1,7 @@
 // Numbers, amounts and times as people write them in jobs and options.
 
 /// Digits only, without a sign; nil where the number has more than 64 bits.
-func decimal(_ text: some StringProtocol) -> UInt64? {
+package func decimal(_ text: some StringProtocol) -> UInt64? {
   guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
   return UInt64(text)
 }

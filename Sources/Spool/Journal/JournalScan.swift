@@ -5,6 +5,21 @@ internal import Glibc
 package enum JournalScan {
   private static let heads = JournalKey.allCases.map { (key: $0, bytes: Array("\($0.rawValue): ".utf8)) }
 
+  /// The complete lines of `bytes` that are not the journal's: what the job asks for.
+  package static func request(in bytes: UnsafeRawBufferPointer) -> [UInt8] {
+    var request: [UInt8] = []
+    guard var start = bytes.baseAddress else { return request }
+    let end = start + bytes.count
+    while start < end, let newline = memchr(start, 0x0A, end - start) {
+      let length = UnsafeRawPointer(newline) - start
+      if !heads.contains(where: { $0.bytes.count <= length && memcmp($0.bytes, start, $0.bytes.count) == 0 }) {
+        request.append(contentsOf: UnsafeRawBufferPointer(start: start, count: length + 1))
+      }
+      start += length + 1
+    }
+    return request
+  }
+
   /// Hands each complete journal line of `bytes` to `body`, in order. A line with a zero did not happen, nor did those
   /// behind it (a power cut left it).
   package static func lines(_ bytes: UnsafeRawBufferPointer, _ body: (ScannedLine) -> Void) {
@@ -97,16 +112,15 @@ extension Timestamp {
       let expected = shape.utf8Start[index]
       guard expected == 0x30 ? byte >= 0x30 && byte <= 0x39 : byte == expected else { return nil }
     }
-    func number(_ start: Int, _ length: Int) -> Int64 {
-      bytes[start..<start + length].reduce(0) { $0 * 10 + Int64($1 - 0x30) }
+    func number(_ start: Int, _ length: Int) -> Int32 {
+      bytes[start..<start + length].reduce(0) { $0 * 10 + Int32($1 - 0x30) }
     }
     let (month, day) = (number(5, 2), number(8, 2))
     guard (1...12).contains(month), (1...31).contains(day), number(11, 2) < 24, number(14, 2) < 60, number(17, 2) < 60
     else { return nil }
-    // Days of the proleptic Gregorian calendar, in years that begin in March.
-    let year = number(0, 4) - (month < 3 ? 1 : 0) + 400
-    let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + dayOfYear - 719_468 - 146_097
-    self.init(seconds: days * 86_400 + number(11, 2) * 3600 + number(14, 2) * 60 + number(17, 2))
+    var parts = tm()
+    (parts.tm_year, parts.tm_mon, parts.tm_mday) = (number(0, 4) - 1900, month - 1, day)
+    (parts.tm_hour, parts.tm_min, parts.tm_sec) = (number(11, 2), number(14, 2), number(17, 2))
+    self.init(seconds: Int64(timegm(&parts)))
   }
 }

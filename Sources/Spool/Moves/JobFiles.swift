@@ -45,7 +45,7 @@ extension Spool {
 }
 
 /// What one file after the other is read into.
-private final class ReadBuffer {
+final class ReadBuffer {
   private var room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
   private var filled = 0
 

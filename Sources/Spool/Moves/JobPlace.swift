@@ -67,6 +67,8 @@ extension Spool {
       let names = directory == .cur ? try list(.cur).filter { ClaimName($0)?.job.fileName == name } : [name]
       for name in names {
         guard let status = try self.status(directory, name) else { continue }
+        // The archives.
+        if directory == .done, name == Self.archiveName, status.isDirectory { continue }
         places.append(JobPlace(directory: directory, name: name, inode: status.inode))
       }
     }

@@ -7,6 +7,7 @@ package struct Call: Sendable {
     case open, create, read, stat, lock, lease, list, close, statvfs
     case watch = "inotify_add_watch"
     case fadvise = "posix_fadvise"
+    case mincore
     case write, truncate, rename, link, unlink, mkdir, fsync, fdatasync, syncfs, utimens
   }
 

@@ -1,3 +1,5 @@
+internal import SystemPackage
+
 /// An open directory that is read a buffer at a time, so that a million names are never in memory together. An entry
 /// that moves meanwhile may be missed or seen twice (readdir(3)).
 package final class DirectoryStream {
@@ -5,14 +7,19 @@ package final class DirectoryStream {
 
   /// nil for a directory that need not exist, and does not.
   private let directory: SharedFile?
+  private let passedOver: FileName?
   private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 8)
   private var filled = 0
   private var position = 0
 
-  init(_ directory: consuming OwnedFile) { self.directory = directory.shared() }
+  /// - Parameter passedOver: left out if it is a directory.
+  init(_ directory: consuming OwnedFile, without passedOver: FileName? = nil) {
+    self.directory = directory.shared()
+    self.passedOver = passedOver
+  }
 
   /// Without a name.
-  init() { directory = nil }
+  init() { (directory, passedOver) = (nil, nil) }
 
   deinit { buffer.deallocate() }
 
@@ -31,7 +38,18 @@ package final class DirectoryStream {
       position += length
       let name = entry[19..<length].prefix { $0 != 0 }
       if name.elementsEqual(".".utf8) || name.elementsEqual("..".utf8) { continue }
-      return FileName(Array(name))
+      let file = FileName(Array(name))
+      if file == passedOver, try isDirectory(file) { continue }
+      return file
+    }
+  }
+
+  private func isDirectory(_ name: FileName) throws(SpoolError) -> Bool {
+    guard let directory else { return false }
+    do throws(SpoolError) {
+      return try directory.system.status(directory.number, Path(name)).isDirectory
+    } catch  where error.errno == .noSuchFileOrDirectory {
+      return false
     }
   }
 }

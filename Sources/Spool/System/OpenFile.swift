@@ -125,6 +125,13 @@ extension OpenFile where Self: ~Copyable {
     }
   }
 
+  /// mincore(2): whether all pages of `range`, which is not empty, are in the page cache.
+  func isCached(_ range: Range<UInt64>) throws(SpoolError) -> Bool {
+    try system.call(.mincore, path.display) { _ in
+      Int(spoolrun_is_cached(number, Int64(range.lowerBound), Int64(range.count)))
+    } == 1
+  }
+
   // MARK: locks and times
 
   /// flock(2) LOCK_EX | LOCK_NB: false if another open file has the lock; true also if this open file has it already.

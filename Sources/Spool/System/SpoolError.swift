@@ -8,20 +8,35 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
   package let path: String
   /// The error as errno(3) has it.
   package let errno: Errno
+  /// What is wrong, where errno(3) does not say it; free of control bytes.
+  let reason: String?
 
   /// - Parameter path: escaped for display.
   package init(call: Call.Kind, path: String, errno: Errno) {
+    self.init(call: call, path: path, errno: errno, reason: nil)
+  }
+
+  init(call: Call.Kind, path: String, errno: Errno, reason: String?) {
     self.call = call
     self.path = path
     self.errno = errno
+    self.reason = reason
   }
 
   package var description: String { "\(call.rawValue) \(path): \(words)" }
 
   private var words: String {
+    if let reason { return reason }
     // open(2) and openat2(2) are told to follow no link, so a loop of links is hardly ever the reason.
-    call == .open && errno == .tooManySymbolicLinkLevels ? "it is a symbolic link, which is not followed" : "\(errno)"
+    let isLink = call == .open && errno == .tooManySymbolicLinkLevels
+    return isLink ? "it is a symbolic link, which is not followed" : "\(errno)"
   }
+
+  /// Another process has what this one wants.
+  package var isBusy: Bool { errno == .wouldBlock }
+
+  /// An archive of receipts that cannot be read: see ``ArchiveStream``.
+  package var isDamage: Bool { errno == .badMessage }
 
   /// No space for data or inodes, or over quota: nothing is wrong with the job.
   package var isDiskFull: Bool { errno == .noSpace || errno == .diskQuotaExceeded }

@@ -48,7 +48,8 @@ package struct MetricsReader {
     }
   }
 
-  /// Reads all jobs but the receipts that the memory has. Receipts that have become old go into the memory.
+  /// Reads all jobs but the receipts that the memory has, archived or not. Receipts that have become old go into the
+  /// memory.
   private func readJobs(_ memory: inout CounterMemory) throws(SpoolError) -> Jobs {
     var jobs = Jobs()
     // In the order in which jobs move.
@@ -72,9 +73,19 @@ package struct MetricsReader {
       }
     }
     let (from, until) = (memory.before, max(memory.before, now.seconds - CounterMemory.settlingTime))
+    var seen = SeenReceipts()
     try spool.eachJob(in: .done, modifiedSince: from) { file in
+      seen.insert(file.name, file.bytes)
       memory.lastDone = max(memory.lastDone ?? .min, file.status.modified)
       if file.status.modified < until { memory.settled.add(job: file.bytes) } else { jobs.add(file) }
+    }
+    let archive = try ArchiveStream(spool, since: from)
+    while let receipt = try archive.next() {
+      if seen.contains(receipt) { continue }
+      memory.lastDone = max(memory.lastDone ?? .min, receipt.modified.seconds)
+      receipt.bytes.withUnsafeBytes { bytes in
+        if receipt.modified.seconds < until { memory.settled.add(job: bytes) } else { jobs.totals.add(job: bytes) }
+      }
     }
     memory.before = until
     return jobs

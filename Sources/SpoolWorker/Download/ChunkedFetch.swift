@@ -121,8 +121,7 @@ final class ChunkedFetch {
     let sink = ChunkSink(data, window, request, plan: plan, mirror: source.mirror)
     var fetch = template
     fetch.id += UInt64(connection)
-    fetch.url = source.mirror.url
-    fetch.parts = source.mirror.parts
+    fetch.ask(for: source.mirror.url, source.mirror.parts)
     fetch.headers = data.request.headers(for: source.mirror.parts.host)
     fetch.pace = paces[connection]
     (fetch.rangeStart, fetch.rangeEnd, fetch.ifRange) = (plan.offset, plan.last, plan.ifRange)

@@ -15,7 +15,8 @@ struct RequestTemplate {
       floor: request.effectiveMinimumRate.map { RateFloor(bytesPerSecond: $0.bytesPerSecond, seconds: $0.seconds) },
       totalTimeoutSeconds: request.totalTimeout, group: id)
     (common.userAgent, common.referer) = (request.userAgent, request.referer)
-    (common.parts, common.isPathSecret) = (mirror.parts, mirror.parts.isPathSecret)
+    common.ask(for: mirror.url, mirror.parts)
+    common.isPathSecret = mirror.parts.isPathSecret
   }
 
   /// - Parameter isPiece: whether it requests a first piece, which several connections may follow.

@@ -24,7 +24,8 @@ extension Attempt {
     log(
       Event(
         "done", .info, job: name,
-        Fields().with("output", plan.output.text).with("size", whole.offset).with("attempt", account.number)
+        Fields().with("output", plan.output.text).with("directory", environment.directory(of: plan))
+          .with("size", whole.offset).with("attempt", account.number)
           .with("fetched", account.fetched).with("seconds", account.seconds).with("rate", account.rate)
           .with(whole.digests)))
     await environment.tellDone(name, plan, whole, account, hooks)

@@ -46,10 +46,22 @@ struct DataRecovery {
     {
       (recovery.length, recovery.from) = (0, .zero(digests))
     }
+    var known = recovery.from
+    if let confirmation = recovery.confirmation {
+      if let mark = try await confirm(confirmation.mark, of: part, recovery) {
+        known = mark
+      } else {
+        recovery.length = confirmation.durable
+        let reason = "the data is not what was written: a write to the disk seems to have failed since"
+        environment.log(
+          Event(
+            "data-lost", .warning, job: claim.job.fileName,
+            Fields().with("at", recovery.length).with("reason", reason)))
+      }
+    }
     try part.truncate(to: recovery.length)
     if recovery.length > 0 {
-      part.adopt(
-        try await read(part, from: recovery.from, to: recovery.length, rewritingFrom: recovery.rewritesFrom))
+      part.adopt(try await read(part, from: known, to: recovery.length, rewritingFrom: recovery.rewritesFrom))
     }
     let data = PartData(
       claim: claim, request: plan.request, part: part, version: part.length > 0 ? journal.data.version : nil,
@@ -88,6 +100,19 @@ struct DataRecovery {
     ) { inode in
       try environment.outputs(of: plan).opened().removeTemporaries(beside: plan.output, of: [inode])
     }
+  }
+
+  /// - Returns: where the digests continue; nil if the data before the mark is not what was written.
+  private func confirm(_ mark: Mark, of part: PartFile, _ recovery: Recovery) async throws -> Mark? {
+    // As long as its pages are in the cache, the kernel knows the inode, and if one could not be written, the next
+    // fsync says so (errseq_t).
+    if recovery.rewritesFrom == nil, spool.kind.isLocal, let known = mark.narrowed(to: digests),
+      part.cache.has(recovery.from.offset..<mark.offset)
+    {
+      return known
+    }
+    let found = try await read(part, from: recovery.from, to: mark.offset, rewritingFrom: recovery.rewritesFrom)
+    return found.checksum == mark.checksum ? found : nil
   }
 
   private func read(_ part: PartFile, from mark: Mark, to end: UInt64, rewritingFrom: UInt64? = nil) async throws

@@ -22,6 +22,11 @@ extension JobEnvironment {
   }
 }
 
+extension JobEnvironment {
+  /// The path of a job's output root; nil if it is the spool's `files`, or has gone.
+  func directory(of plan: JobPlan) -> String? { (try? outputs(of: plan))?.location }
+}
+
 extension SpoolError {
   /// Whether the path of an output root is to blame, which stays so until a person changes it.
   fileprivate var isOfPath: Bool {

@@ -12,7 +12,7 @@ extension JobEnvironment {
   func facts(_ plan: JobPlan, _ whole: Mark, in spool: Spool) -> [ChildProcess.Variable] {
     let digests = whole.digests.all.map { ChildProcess.Variable($0.algorithm.variable, "\($0)") }
     // The payload has been published there.
-    let directory = (try? outputs(of: plan))?.location ?? "\(spool.location)/files"
+    let directory = self.directory(of: plan) ?? "\(spool.location)/files"
     return [
       .init("SPOOLRUN_OUTPUT", plan.output.text), .init("SPOOLRUN_URL", plan.shownURL ?? ""),
       .init("SPOOLRUN_DIRECTORY", directory),

@@ -2,6 +2,15 @@ internal import Spool
 
 /// How much of the data of earlier attempts is trusted (INTERNALS.md, invariant 4).
 struct Recovery: Equatable {
+  /// A mark that was written without a flush of the data before it: a write that failed since, and that no fsync has
+  /// reported, may have lost some of it.
+  struct Confirmation: Equatable {
+    /// The data up to here must have this CRC-32. Otherwise…
+    let mark: Mark
+    /// …only this length is durable.
+    let durable: UInt64
+  }
+
   /// Cut the data to this length…
   var length: UInt64
   /// …and continue the digests from here.
@@ -10,6 +19,8 @@ struct Recovery: Equatable {
   var needsNewInode = false
   /// Write the data that is read again beyond this offset: its earlier writes may have been lost unnoticed.
   var rewritesFrom: UInt64?
+  /// Where the data is cut unless it agrees with what was written.
+  var confirmation: Confirmation?
   /// Also read everything before this mark, and start from 0 unless its digests agree: the file is not the one that the
   /// journal names.
   var verifies: Mark?
@@ -47,15 +58,20 @@ struct Recovery: Equatable {
     if usable == 0 { return nothing }
     // A mark that has not all of the digests still tells how much of the data is there. A job whose text was changed,
     // or that another version worked on, has such marks.
-    let known = marks.compactMap { $0.narrowed(to: digests) }.max { $0.offset < $1.offset } ?? .zero(digests)
+    let durable = isForeign ? marks : marks.filter { $0 == journal.data.checkpoint }
+    let known = durable.compactMap { $0.narrowed(to: digests) }.max { $0.offset < $1.offset } ?? .zero(digests)
     var recovery = Recovery(length: usable, from: known, needsNewInode: isForeign || journal.data.lostWrites)
     if isDoubtful { recovery.rewritesFrom = mark.offset }
+    let durableLength = journal.data.checkpoint?.offset ?? 0
+    if isTrusted, let soft = journal.data.softMark, soft.offset <= length, soft.offset > durableLength {
+      recovery.confirmation = Confirmation(mark: soft, durable: durableLength)
+    }
     if isForeign {
       // The file may come from cp or a restored backup, or belong to another job of the same name. Data from another
       // host may be such a file even with the same inode number, because file systems reuse numbers.
       guard mark.offset > 0 else { return nothing }
       recovery.length = mark.offset
-      recovery.verifies = mark
+      (recovery.verifies, recovery.confirmation) = (mark, nil)
     }
     // Shorter than what was durable, so it is not the file that the journal describes.
     if let checkpoint = journal.data.checkpoint, length < checkpoint.offset { return nothing }

@@ -4,7 +4,8 @@ package enum EventField: String, CaseIterable, Sendable {
   case minFree = "min-free"
   case status, unsettled
 
-  case burned, `class`, code, crc32, data, doubt, expected, file, fitness, found, gate, hook, kind, limits, lost, md5
+  case burned, `class`, code, crc32, data, directory, doubt
+  case expected, file, fitness, found, gate, hook, kind, limits, lost, md5
   case next, other, output
   case outputRoot = "output-root"
   case proxy, reason, retry, sha1, sha256, sha512, states, text, tried, type, unchanged, url, way

@@ -41,7 +41,11 @@ final class Admission {
 
   /// Why no job may start, by the last check; nil while the gate is asked.
   var obstacle: Obstacle? {
-    if environment.options.gate != nil, isGateAnswerOld { return nil }
+    environment.options.gate != nil && isGateAnswerOld ? nil : lastObstacle
+  }
+
+  /// The same, and while the gate is asked again, what it said last.
+  var lastObstacle: Obstacle? {
     if let outputProblem { return .output(outputProblem) }
     if isSpaceShort { return .space }
     switch gateAnswer {

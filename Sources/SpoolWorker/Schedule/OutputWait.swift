@@ -57,6 +57,9 @@ struct OutputWait {
     return nil
   }
 
+  /// All jobs that wait, in no particular order.
+  var candidates: [Candidate] { waiting.values.flatMap { $0.choices[$0.start...] }.map(\.candidate) }
+
   /// Whether all jobs here that come first wait for a proxy.
   func areHeldBack(by slots: FreeSlots) -> Bool {
     waiting.values.allSatisfy { slots.waitsForProxy($0.choices[$0.start].peek) }

@@ -8,8 +8,6 @@ final class RunAccount {
   let presence = PresenceKeeper()
   /// How many jobs were claimed, how often another worker was faster, and how often a job had gone before.
   private(set) var claims: (own: Int, lost: Int, missed: Int) = (0, 0, 0)
-  /// Bytes by which the data of ended jobs has grown.
-  private(set) var gained: UInt64 = 0
   /// How many jobs have ended.
   private(set) var ended = 0
   /// Unmovable files that have been reported already.
@@ -73,7 +71,7 @@ final class RunAccount {
   ///   - first: the job's name when it was claimed; it may have been renumbered since.
   ///   - gained: bytes by which its data grew.
   func noteEnd(_ end: AttemptEnd, of name: FileName, first: FileName, gained: UInt64) {
-    self.gained &+= gained
+    summary.gained &+= gained
     ended += 1
     waiting.ended(first, isWaiting: false)
     waiting.ended(name, isWaiting: end.fate == .waiting)

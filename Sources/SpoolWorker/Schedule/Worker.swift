@@ -18,9 +18,10 @@ package final class Worker {
   var restedAfter = 0
   /// The spool that has replaced this one, if ``watch(stopSignals:)`` has ended because of it.
   package internal(set) var successor: Spool?
-  /// Called about five times a second while jobs run, and once after the last one has ended.
+  /// Called about five times a second while jobs run, once after the last one has ended, and each second while a worker
+  /// that stays has nothing to do.
   package var onProgress: ((WorkerProgress) -> Void)?
-  private var progressReported: (at: Int64, isRunning: Bool) = (0, false)
+  var progressReported: (at: Int64, isRunning: Bool) = (0, false)
   /// Milliseconds between checks of the running jobs. A person's move of a job has to take effect within a second.
   static let tickInterval: Int64 = 200
 
@@ -110,7 +111,7 @@ package final class Worker {
       }
       guard let wait else { return }
       reportProgress()
-      await WorkerLoop.pause(milliseconds: max(0, min(wait, untilNews)))
+      await WorkerLoop.pause(milliseconds: max(0, min(wait, untilNews, untilReport)))
       tick()
     }
   }
@@ -182,27 +183,4 @@ package final class Worker {
   }
 
   func log(_ event: Event) { environment.log(event) }
-
-  // MARK: progress
-
-  private func reportProgress() {
-    let isRunning = !dispatcher.scheduler.slots.areIdle
-    guard let onProgress, isRunning || progressReported.isRunning else { return }
-    let now = LoopExecutor.milliseconds()
-    if isRunning, progressReported.isRunning, now - progressReported.at < 190 { return }
-    progressReported = (now, isRunning)
-    onProgress(progress())
-  }
-
-  /// What runs and waits now.
-  package func progress() -> WorkerProgress {
-    let attempts = dispatcher.attempts
-    let scheduler = dispatcher.scheduler
-    var progress = WorkerProgress(
-      running: attempts.map(\.progress), waiting: scheduler.backlog.count + scheduler.slots.outputs.count,
-      summary: account.summary,
-      gained: attempts.reduce(account.gained) { $0 &+ $1.gained })
-    progress.moreWait = scheduler.areMore
-    return progress
-  }
 }

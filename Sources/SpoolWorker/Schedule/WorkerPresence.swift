@@ -27,9 +27,10 @@ extension Worker {
     return report
   }
 
-  private var waits: [WorkerReport.Wait] {
+  /// Why jobs that could run wait.
+  var waits: [WorkerReport.Wait] {
     var waits: [WorkerReport.Wait] = []
-    switch obstacle {
+    switch obstacle ?? (dispatcher.scheduler.backlog.isEmpty ? nil : admission.lastObstacle) {
     case nil: break
     case .gate(let reason): waits.append(.init("gate", reason))
     case .space:

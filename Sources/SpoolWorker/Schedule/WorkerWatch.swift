@@ -17,6 +17,7 @@ extension Worker {
     let watch = try SpoolWatch(spool)
     let links = NetworkWatch()
     WorkerLoop.executor.watched = [watch.descriptor] + (links.map { [$0.descriptor] } ?? [])
+    log(Event("watching", .info))
     var outage = Outage()
     await run(stopSignals: stopSignals, survivesErrors: true) { () throws(SpoolError) in
       if self.successor != nil { return self.isBusy ? Self.tickInterval : nil }

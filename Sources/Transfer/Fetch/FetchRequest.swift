@@ -6,9 +6,9 @@ package struct FetchRequest: Sendable {
   /// Identifies the fetch while it runs; the caller keeps it unique.
   package var id: ID
   /// An absolute URL. User information in it is sent as HTTP Basic or as the FTP or SFTP login.
-  package var url: String { didSet { parts = nil } }
-  /// ``url`` taken apart, from a caller who has done that; to be set after it.
-  package var parts: URLParts?
+  package private(set) var url: String
+  /// ``url`` taken apart, from a caller who has done that.
+  package private(set) var parts: URLParts?
   /// Whether the path of `url`, and of what it redirects to, may not be shown either.
   package var isPathSecret = false
   /// `Name: value`, one an element: for the origin of `url` only; dropped when a redirect leads to another origin.
@@ -82,6 +82,10 @@ package struct FetchRequest: Sendable {
     self.group = group
     self.keepsToHTTP1 = keepsToHTTP1
   }
+
+  /// Asks for another URL.
+  /// - Parameter parts: the URL taken apart.
+  package mutating func ask(for url: String, _ parts: URLParts) { (self.url, self.parts) = (url, parts) }
 
   /// A server that is silent from the start is given up as early as one that falls silent later.
   var effectiveConnectTimeoutSeconds: Int {

@@ -5,8 +5,9 @@ internal import SpoolWorker
 internal import SystemPackage
 
 /// `FaultRig SPOOL record=FILE [fault=PLAN,...] [checkpoint=BYTES] [journal=BYTES] [directory=DIR] [jobs=N]
-/// [connections=N] [probation=MILLISECONDS] [replace=unknown] [stop=data] [watch=yes]`:
-/// a worker as `spoolrun --once` is one, with the seam of its system calls recorded and, by plan, broken.
+/// [connections=N] [probation=MILLISECONDS] [replace=unknown] [stop=data] [watch=yes] [archive=SECONDS]`:
+/// a worker as `spoolrun --once` is one, or with `archive` what `spoolrun clean --archive` does, with the seam of its
+/// system calls recorded and, by plan, broken.
 /// Its exit status is that of spoolrun(1). `FaultRig serve`: see ``ForkServer``.
 @main
 struct FaultRig {
@@ -30,6 +31,9 @@ struct FaultRig {
     guard let plans = options["fault"].map({ FaultPlan.list($0) }) ?? [] else { return 64 }
     let hook = FaultHook(
       recorder, plans: plans, lacksNoReplace: options["replace"] == "unknown", stopsAtData: options["stop"] == "data")
+    if let age = options["archive"].flatMap({ Int64($0) }) {
+      return ArchiveRun.run(location, age: age, System(hook: hook)) { say($0) }
+    }
     return work(location, options, System(hook: hook))
   }
 

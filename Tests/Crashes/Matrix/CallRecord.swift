@@ -76,6 +76,7 @@ enum CallClass: String, Sendable {
   /// Those before and after which a crash leaves the same spool.
   private static let harmless = [
     "open", "read", "stat", "lock", "lease", "list", "close", "statvfs", "inotify_add_watch", "posix_fadvise",
+    "mincore",
   ]
 
   /// How many calls of this class the processes were about to make.

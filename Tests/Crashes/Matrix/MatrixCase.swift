@@ -53,6 +53,7 @@ struct MatrixCase {
       if world.hasUncheckedOrder { try world.makeOrderDue() }
       let pending = faults.indices.filter { outcome.strikes[$0] == nil }
       let results = try await runWorkers(world, outcome, pending)
+      if results.contains(where: { $0.status == .killed(signal: SIGKILL) }) { try await locksAreFree(world) }
       for result in results { outcome.problems += exitProblems(result, pending.map { faults[$0] }) }
       if pending.isEmpty, results.count == 1, results[0].status == .exited(0), isUnsettled(world) {
         outcome.problems.append("round \(outcome.rounds): exit status 0, and not all is done")
@@ -85,6 +86,20 @@ struct MatrixCase {
     let directories = ["new", "urgent", "cur", "partial"]
     return world.hasUncheckedOrder
       || directories.contains { !world.spool.names($0).filter { !$0.hasSuffix(".part") }.isEmpty }
+  }
+
+  /// Between fork and exec, a hook's process has the locks of the worker that was killed, and the next one would take
+  /// that for alive.
+  private func locksAreFree(_ world: World) async throws {
+    try await waitUntil("the locks of a killed worker are free") {
+      ["cur", "partial"].allSatisfy { directory in
+        world.spool.names(directory).allSatisfy { name in
+          let file = open(world.spool.path("\(directory)/\(name)"), O_RDONLY | O_CLOEXEC)
+          defer { close(file) }
+          return file < 0 || flock(file, LOCK_EX | LOCK_NB) == 0
+        }
+      }
+    }
   }
 
   private func runWorkers(_ world: World, _ outcome: Outcome, _ pending: [Int]) async throws -> [CommandResult] {

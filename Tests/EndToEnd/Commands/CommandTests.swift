@@ -181,8 +181,10 @@ import Testing
     let record = FailureRecord(
       time: .now(), attempt: 1, failure: failure, mark: nil, fetched: 0, retry: .now())
     let lines = Mutex<[String]>([])
-    EventPrinter(isVerbose: false, format: .text, reader: .other) { line in lines.withLock { $0.append(line) } }
-      .print(Event("failed", .warning, job: FileName("a"), record.facts))
+    let printer = EventPrinter(of: "s", isVerbose: false, format: .text, reader: .other) { line in
+      lines.withLock { $0.append(line) }
+    }
+    printer.print(Event("failed", .warning, job: FileName("a"), record.facts))
     #expect(lines.withLock { $0 }.allSatisfy { $0.hasPrefix("spoolrun: a: \(failure.code.rawValue): \(text)20") })
     #expect(lines.withLock { $0.count } == 1)
   }

@@ -24,6 +24,18 @@ import Testing
     #expect(server.requests.count == 1)
   }
 
+  @Test func `it knows a file whose receipt was archived`() async throws {
+    let server = try simpleServer()
+    #expect(try await get(server.url("/a")).status == .exited(0))
+    for name in names(in: "\(spool)/done") { try setModificationTime("\(spool)/done/\(name)", secondsFromNow: -86_400) }
+    let clean = try await spoolrun("clean", "--archive", "1h", spool)
+    #expect(clean.output.hasPrefix("archived 1 receipt"), "\(clean)")
+    let again = try await get(server.url("/a"))
+    #expect(again.status == .exited(0) && again.errors.contains("a: is there already"), "\(again)")
+    #expect(unlink("\(here)/a") == 0)
+    #expect(try await get(server.url("/a")).status == .exited(0) && fileStatus("\(here)/a") != nil)
+  }
+
   @Test func `it says that a file which is there is another, and fetches one that is gone`() async throws {
     let server = try simpleServer()
     #expect(try await get(server.url("/a")).status == .exited(0))
@@ -224,6 +236,22 @@ import Testing
     let result = try await runInTerminal(line, environment: variables)
     #expect(
       result.status == .exited(0) && result.output.contains("slow.bin ") && result.output.contains("=>"), "\(result)")
-    #expect(result.output.contains("spoolrun: slow.bin: done"), "\(result)")
+    #expect(
+      result.output.contains(/spoolrun: slow\.bin: \u{1B}\[32mdone\u{1B}\[0m \(58\.6K in [0-9]+s, [0-9.K]+\/s\)\r\n/),
+      "\(result)")
+  }
+
+  @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
+  func `in a terminal the end of several files is summed up`() async throws {
+    let server = try simpleServer()
+    let variables = testEnvironment.merging(environment) { $1 }
+    let urls = ["/a.bin", "/b.bin", "/404", "/503"].map { server.url($0) }.joined(separator: " ")
+    let result = try await runInTerminal("cd \(here); \(productPath("spoolrun")) get \(urls)", environment: variables)
+    #expect(result.status == .exited(1), "\(result)")
+    #expect(result.output.contains(/spoolrun: a\.bin: done \([0-9]+B in [0-9]+s, [0-9.KM]+B?\/s\)\r\n/), "\(result)")
+    let advice = "  The file is not there: look for its new place. The same command tries again.\r\n"
+    #expect(result.output.contains(advice), "\(result)")
+    let end = /spoolrun: 2 done \([0-9]+B in [0-9]+s\), 1 failed, 1 tries again in (1m)?[0-9]{2}s\r\n$/
+    #expect(result.output.contains(end), "\(result)")
   }
 }

@@ -26,11 +26,23 @@ import Testing
     let output = try await runInTerminal("")
     #expect(output.contains("[=") || output.contains("<=>"))
     #expect(output.contains("\u{1B}[32m"))
-    #expect(output.contains("0 of 1 jobs") || output.contains(" of 2 jobs"))
-    #expect(output.contains("spoolrun: slow: done: slow ("))
-    #expect(output.contains("spoolrun: bad: malformed: "))
-    // The last thing is the erasing of all that is below.
-    #expect(output.hasSuffix("\u{1B}[J"))
+    #expect(output.contains("0 of 1 jobs") || output.contains("1/2"))
+    #expect(output.contains("spoolrun: slow: \u{1B}[32mdone\u{1B}[0m: \(spool.root)/files/slow ("))
+    #expect(output.contains("spoolrun: bad: \u{1B}[31mmalformed: "))
+    #expect(output.contains("  Then: spoolrun retry --spool \(spool.root) bad\r\n"))
+    // What is below is erased before the last line.
+    let end = /\u{1B}\[Jspoolrun: \u{1B}\[32m1 done \(58\.6K in [0-9]+s\)\u{1B}\[0m, \u{1B}\[31m1 failed\u{1B}\[0m\r\n$/
+    #expect(output.contains(end), "\(output.suffix(200))")
+  }
+
+  /// A pass after the end of the other finds the claim of the one that runs.
+  @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
+  func `a running job is not counted among those that wait`() async throws {
+    let server = try slowServer()
+    try spool.drop("slow", "url: \(server.url("/slow"))\noutput: slow\n")
+    try spool.drop("refused", "http://127.0.0.1:9/x\n")
+    let output = try await runInTerminal("", environment: ["NO_COLOR": "1"])
+    #expect(output.contains("1/2, 1 to retry") && !output.contains("1/3"), "\(output)")
   }
 
   @Test(
@@ -42,16 +54,17 @@ import Testing
     let output = try await runInTerminal("", environment: [name: value])
     #expect(!output.contains("\u{1B}[32m"))
     #expect(output.contains("\u{1B}[J") == hasBars)
-    #expect(output.contains("spoolrun: slow: done: slow"))
+    #expect(output.contains("spoolrun: slow: done: \(spool.root)/files/slow"))
   }
 
   @Test(
     .enabled("needs script(1)") { try await Need.terminal.isMet() },
-    arguments: ["--progress=never", "--log-format=json"])
+    arguments: ["--progress=never", "--log-format=json -v"])
   func `without bars no byte steers the terminal`(option: String) async throws {
     let server = try slowServer()
     try spool.drop("slow", "url: \(server.url("/slow"))\noutput: slow\n")
-    #expect(try await !runInTerminal(option).contains("\u{1B}"))
+    let output = try await runInTerminal(option, environment: ["NO_COLOR": "1"])
+    #expect(!output.contains("\u{1B}") && !output.isEmpty)
   }
 
   /// Answers, and sends no body.
@@ -83,7 +96,48 @@ import Testing
       """
     let command = try "sh -c '\(line)' sh '\(productPath("spoolrun"))' '\(spool.root)'"
     let result = try await TestSupport.runInTerminal(command)
-    #expect(result.output == "spoolrun: stopping: the next run resumes the transfers\r\n", "\(result)")
+    #expect(
+      result.output.hasSuffix(
+        """
+        : drop a job into new/; Ctrl-C stops\r
+        spoolrun: stopping: the next run resumes the transfers\r
+        spoolrun: 1 left for the next run\r
+
+        """), "\(result)")
+  }
+
+  /// Runs a worker that stays, with a terminal of 80 columns, until it has written `text`, and stops it.
+  private func watchInTerminal(_ options: String, until text: String) async throws -> String {
+    let here = try TemporaryDirectory()
+    let (screen, stop) = ("\(here.path)/screen", "\(here.path)/stop")
+    let line = """
+      stty cols 80; \(try productPath("spoolrun")) \(options) \(spool.root) &
+      until test -e \(stop); do sleep 0.05; done; kill $!; wait $!
+      """
+    let session = try RunningCommand(
+      ["/usr/bin/script", "-qefc", line, screen], environment: testEnvironment.merging(["TERM": "xterm"]) { $1 })
+    @Sendable func shown() -> String { (try? readFile(screen)).map { String(decoding: $0, as: UTF8.self) } ?? "" }
+    try await waitUntil("the worker has written it") { shown().contains(text) }
+    try writeFile(stop, [])
+    _ = try await session.result()
+    return shown()
+  }
+
+  @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
+  func `a worker that stays says what it watches, and what jobs wait for`() async throws {
+    try spool.drop("shut", "http://127.0.0.1:9/x\n")
+    let output = try await watchInTerminal(
+      "--gate 'exit 7'", until: "\u{1B}[33m1 job waits: gate: --gate: exit status 7\u{1B}[0m")
+    #expect(output.contains("spoolrun: watching \(spool.root): drop a job into new/; Ctrl-C stops\r\n"), "\(output)")
+    #expect(output.contains("spoolrun: stopping: the next run resumes the transfers\r\n"), "\(output)")
+  }
+
+  @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
+  func `a worker that stays says when the next attempt is`() async throws {
+    let server = try simpleServer()
+    try spool.drop("busy", "\(server.url("/503"))\n")
+    let output = try await watchInTerminal("", until: "\u{1B}[2mnext attempt in ")
+    #expect(output.contains(/busy: \u{1B}\[33mhttp-503: .*; attempt 1 failed, next in (1m)?[0-9]{2}s\r\n/), "\(output)")
   }
 
   @Test(arguments: ["--progress=auto", "--progress=never", "--progress=always"])

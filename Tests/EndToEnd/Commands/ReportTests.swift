@@ -55,25 +55,51 @@ import Testing
     try await fill()
     let page = "\(scene.tools)/page.html"
     #expect(try await scene.spoolrun("report", "-o", page).status == .exited(0))
-    var text = String(decoding: try readFile(page), as: UTF8.self)
-    let policy = #"<meta http-equiv="Content-Security-Policy" content="default-src 'none';style-src 'unsafe-inline'">"#
-    #expect(text.contains(policy))
-    // Without its policy, so that a script of a stranger would run, and the test's own does.
-    text = text.replacing(policy, with: "").replacing(
-      "</body>",
+    try await show(
+      page,
       with: """
         <script>addEventListener("load", () => {
           const wide = document.documentElement.scrollWidth - innerWidth, all = s => document.querySelectorAll(s).length
           const figures = [wide <= 0, all("img"), all("script"), all("section"), all("h1"), all("main"), all("svg") > 8,
             document.title.startsWith("spoolrun: "), [...document.querySelectorAll("table")].every(t => t.caption)]
           document.body.textContent = "figures " + JSON.stringify(figures)
-        })</script></body>
-        """)
-    try writeFile(page, Array(text.utf8))
-    let result = try await run([
+        })</script>
+        """, "--window-size=\(width),1000", says: "figures [true,0,1,7,1,1,true,true,true]")
+  }
+
+  @Test(
+    .timeLimit(.minutes(10)),
+    .enabled("needs chromium and axe-core") { try await Need.areMet(.chromium, .axe) },
+    arguments: [(isDark: false, option: "--disable-gpu"), (true, "--blink-settings=preferredColorScheme=0")])
+  func `axe finds nothing in it that some people cannot read`(isDark: Bool, option: String) async throws {
+    try await fill()
+    let page = "\(scene.tools)/page.html"
+    #expect(try await scene.spoolrun("report", "-o", page).status == .exited(0))
+    #expect(try await run(["/bin/sh", "-euc", Need.axe.trial], directory: scene.tools).status == .exited(0))
+    try await show(
+      page,
+      with: """
+        <script src="axe.min.js"></script>
+        <script>addEventListener("load", async () => {
+          const found = await axe.run(), isDark = matchMedia("(prefers-color-scheme: dark)").matches
+          const wrong = found.violations.map(rule => rule.id + ": " + rule.nodes.map(node => node.target))
+          document.body.textContent = "axe " + JSON.stringify([isDark, found.passes.length > 30, wrong])
+        })</script>
+        """, "--virtual-time-budget=30000", option, says: "axe [\(isDark),true,[]]")
+  }
+
+  /// Shows the page with another script, and without its policy, so that a script of a stranger would run as well.
+  private func show(_ page: String, with script: String, _ options: String..., says expected: String) async throws {
+    let policy = #"<meta http-equiv="Content-Security-Policy" content="default-src 'none';style-src 'unsafe-inline'">"#
+    let text = String(decoding: try readFile(page), as: UTF8.self)
+    #expect(text.contains(policy))
+    let shown = text.replacing(policy, with: "").replacing("</body>", with: script + "</body>")
+    try writeFile(page, Array(shown.utf8))
+    let chromium = [
       "/usr/bin/env", "chromium", "--headless=new", "--no-sandbox", "--disable-gpu",
-      "--user-data-dir=\(scene.tools)/profile", "--window-size=\(width),1000", "--dump-dom", "file://\(page)",
-    ])
-    #expect(result.output.contains("figures [true,0,1,7,1,1,true,true,true]"), "\(result)")
+      "--user-data-dir=\(scene.tools)/profile", "--dump-dom",
+    ]
+    let result = try await run(chromium + options + ["file://\(page)"])
+    #expect(result.output.contains(expected), "\(result)")
   }
 }

@@ -39,7 +39,7 @@ import Testing
     #expect(result.output.filter { $0 == "\n" }.count == 1)
     let object = try object(result.output)
     let members: Set = [
-      "format", "spool", "time", "jobs", "bytes", "list", "omitted", "orders", "workers", "unproven",
+      "format", "spool", "time", "jobs", "bytes", "list", "omitted", "recent", "orders", "workers", "unproven",
       "unreadable",
     ]
     #expect(Set(object.keys) == members)
@@ -58,7 +58,7 @@ import Testing
       #expect(
         Set(job.keys) == [
           "name", "state", "bytes", "total", "rate", "left", "attempts", "attempt-limit", "next", "worker",
-          "priority", "delivery", "error",
+          "priority", "waits", "delivery", "error",
         ])
     }
     #expect(list[0]["name"] as? String == "gone \\x01\"x\"")

@@ -39,9 +39,9 @@ import Testing
     defer { worker.send(signal: SIGKILL) }
     try await waitUntil("half of it is there") { spool.length("partial/a.part") == halfwayBody.count / 2 }
     let data = try #require(fileStatus(spool.path("partial/a.part"))).st_ino
-    gate.open()
     worker.send(signal: SIGKILL)
     _ = try await worker.result()
+    gate.open()
     let second = try startSpoolrun(["-v", other.directoryPath], prefix: other.pod("worker-0"))
     defer { second.send(signal: SIGKILL) }
     try await waitUntil("it is done") { spool.places(of: "a") == ["done/a"] }

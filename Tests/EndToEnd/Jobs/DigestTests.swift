@@ -187,7 +187,7 @@ import Testing
     #expect(try verified(spool)["sha256"] == sum && spool.payload("a") == halfwayBody)
   }
 
-  /// SIGTERM leaves `interrupted:`, from which nothing at all is read again.
+  /// SIGTERM leaves `interrupted:`. What is before it is read, and agrees.
   @Test func carriedOnFromAStop() async throws {
     let sum = try await digest("sha1", halfwayBody)
     let (spool, server, worker, gate) = try await startHalfway("sha1: \(sum)\n")

@@ -32,6 +32,27 @@ import Testing
     #expect(done["attempts"] == "1" && done["bytes-fetched"] == "\(halfwayBody.count)")
   }
 
+  /// A write that fails after the stop leaves other bytes on the disk, and perhaps nobody hears of it. No digest is
+  /// declared.
+  @Test(.enabled("needs a disk") { try await Need.disk.isMet() })
+  func whatTheDiskLostIsFetchedAgain() async throws {
+    let (spool, server, worker, gate) = try await startHalfway()
+    worker.send(signal: SIGTERM)
+    #expect(try await worker.result().status == .exited(75))
+    gate.open()
+    let data = open(spool.path("partial/a.part"), O_WRONLY | O_CLOEXEC)
+    defer { close(data) }
+    try #require(pwrite(data, [halfwayBody[100] ^ 1], 1, 100) == 1)
+    // What is in the cache is what was written.
+    try #require(fsync(data) == 0 && posix_fadvise(data, 0, 0, POSIX_FADV_DONTNEED) == 0)
+
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(result.errors.contains("a: data-lost: the data is not what was written"), "\(result)")
+    #expect(server.requests.map(\.rangeStart) == [nil, nil])
+    #expect(try spool.payload("a") == halfwayBody)
+  }
+
   /// As nohup(1) leaves it, and a shell that puts a command into the background.
   @Test(arguments: [(SIGHUP, "HUP"), (SIGINT, "INT")])
   func whatIsIgnoredAtTheStartIsIgnored(signal: Int32, name: String) async throws {

@@ -27,13 +27,17 @@ import Testing
     let seen = try #require(try await workers(spool).first)
     #expect(names.count == 1 && seen["name"] as? String == names[0])
     #expect(seen["state"] as? String == "alive" && seen["mode"] as? String == "watch" && seen["runs"] as? Int == 0)
-    #expect((seen["options"] as? [String: String])?["jobs"] == "3")
+    let options = try #require(seen["options"] as? [String: Any])
+    #expect(options["jobs"] as? Int == 3 && options["gate"] as? Bool == true && options["max-size"] == nil)
     let text = try await spoolrun("status", spool.root).output
     #expect(
       text.contains("workers (1)\n  \(names[0])  runs 0 jobs, started ") && text.contains("waits: gate: "), "\(text)")
+    let reason = "waits for the gate: --gate: exit status 1: closed for today"
+    #expect(text.contains("\n  a ") && text.contains(reason), "\(text)")
     worker.send(signal: SIGTERM)
     _ = try await worker.result()
     #expect(spool.names("workers") == [])
+    #expect(try await spoolrun("status", spool.root).output.contains("no worker runs"))
   }
 
   /// It holds no state: without it, or without its directory, nothing is lost, and it is made again.

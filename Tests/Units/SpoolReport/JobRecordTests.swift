@@ -56,18 +56,4 @@ func record(
     #expect(record("https://h/x\n", in: .new, changed: 5).since == Timestamp(seconds: 5))
   }
 
-  @Test(arguments: FailureCode.allCases.map(\.rawValue) + ["http-404", "http-503", "http-302", "unknown", ""])
-  func `there is advice for each code`(code: String) {
-    #expect(Advice.text(for: code).hasSuffix("."))
-  }
-
-  @Test func `a command is shown only as a shell would take it`() {
-    func command(_ name: String, _ spool: String = "/srv/spool") -> String? {
-      Advice.command(toRetry: FileName(name), of: spool)
-    }
-    #expect(command("a-1.iso") == "spoolrun retry --spool /srv/spool -- a-1.iso")
-    #expect(command("-it's; rm") == #"spoolrun retry --spool /srv/spool -- '-it'\''s; rm'"#)
-    #expect(command("a", "/my spool") == "spoolrun retry --spool '/my spool' -- a")
-    #expect(command("a\u{1}") == nil && command("a\\b") == nil && command("a\u{202E}b") == nil)
-  }
 }

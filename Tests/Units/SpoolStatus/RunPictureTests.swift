@@ -6,11 +6,11 @@ import Testing
 @Suite struct RunPictureTests {
   private let look = Look(isColored: false)
 
-  private func progress(_ jobs: [(String, UInt64, UInt64?)], waiting: Int = 0, done: Int = 0, failed: Int = 0)
-    -> WorkerProgress
-  {
+  private func progress(
+    _ jobs: [(String, UInt64, UInt64?)], waiting: Int = 0, done: Int = 0, failed: Int = 0, retrying: Int = 0
+  ) -> WorkerProgress {
     var summary = RunSummary()
-    (summary.done, summary.givenUp) = (done, failed)
+    (summary.done, summary.givenUp, summary.waiting) = (done, failed, retrying)
     let running = jobs.enumerated().map { JobProgress(id: UInt64($0), name: FileName($1.0), bytes: $1.1, total: $1.2) }
     return WorkerProgress(running: running, waiting: waiting, summary: summary, gained: jobs.reduce(0) { $0 + $1.1 })
   }
@@ -44,7 +44,55 @@ import Testing
       #expect(line.width <= width, "\(line.text)")
       #expect(!line.text.contains("\u{1B}"))
     }
-    if width >= 39 { for line in lines { #expect(line.text.contains("[") && line.text.contains("]")) } }
+    if width >= 39 { for line in lines.dropLast() { #expect(line.text.contains("[") && line.text.contains("]")) } }
+  }
+
+  @Test(arguments: [
+    (39, "15/346, 3 failed, 12 to retry        0%"), (59, "15 of 346 jobs, 3 failed, 12 to retry    0% "),
+    (79, "15/346, 3 failed, 12 to retry ["), (119, "15 of 346 jobs, 3 failed, 12 to retry ["),
+    (199, "15 of 346 jobs, 3 failed, 12 to retry ["), (24, "3 failed, 12 to retry, …"), (12, "3 failed, 1…"),
+  ])
+  func `what went wrong is dropped last`(width: Int, start: String) {
+    let jobs: [(String, UInt64, UInt64?)] = [("a.iso", 1 << 29, 1 << 30)]
+    let picture = picture(progress(jobs, waiting: 330), progress(jobs, waiting: 330, failed: 3, retrying: 12))
+    let line = picture.lines(width: width, height: 24, look).last
+    #expect(line?.text.hasPrefix(start) == true, "\(width): \(line?.text ?? "")")
+    #expect((line?.width ?? 0) <= width)
+  }
+
+  @Test func `what went wrong is in colour`() {
+    let jobs: [(String, UInt64, UInt64?)] = [("a", 1, 2)]
+    let picture = picture(progress(jobs), progress(jobs, failed: 1, retrying: 1))
+    let line = picture.lines(width: 79, height: 24, Look(isColored: true)).last?.text ?? ""
+    #expect(line.contains("\u{1B}[31m1 failed\u{1B}[0m, \u{1B}[33m1 to retry\u{1B}[0m"), "\(line)")
+  }
+
+  /// With the unknown part the whole can only be more, and the share less.
+  @Test func `if the size of a job is unknown, the rest of the others is a bound`() {
+    let first: [(String, UInt64, UInt64?)] = [("a", 0, 4 << 20), ("b", 0, nil)]
+    let second: [(String, UInt64, UInt64?)] = [("a", 1 << 20, 4 << 20), ("b", 1 << 20, nil)]
+    let picture = picture(progress(first), progress(second))
+    let lines = picture.lines(width: 79, height: 24, look).map(\.text)
+    #expect(lines[2].hasSuffix(" <41% 2.00M>5.00M 2.00M/s     >2s"), "\(lines[2])")
+    #expect(picture.sentence == "0 of 2 jobs, 2.00M of more than 5.00M, 2.00M/s, more than 2s left")
+    // Nothing is left of what is known.
+    let last = progress([("a", 4 << 20, 4 << 20), ("b", 9 << 20, nil)])
+    let end = self.picture(progress(first), last).lines(width: 79, height: 24, look).last?.text ?? ""
+    #expect(!end.contains("%") && !end.contains(">5") && end.contains("13.0M "), "\(end)")
+    // What has not been read yet makes it a guess.
+    let guess = self.picture(progress(first, waiting: 1), progress(second, waiting: 1)).lines(
+      width: 79, height: 24, look)
+    #expect(guess.last?.text.hasSuffix(" 16% 2.00M~12.0M 2.00M/s     ~5s") == true, "\(guess.last?.text ?? "")")
+  }
+
+  @Test func `while nothing runs it says what jobs wait for`() {
+    var idle = progress([], waiting: 2)
+    idle.waits = [.init("gate", "--gate: exit status\u{1B}[2J 7")]
+    idle.untilNext = 52
+    let lines = picture(idle, idle).lines(width: 79, height: 24, look).map(\.text)
+    #expect(lines == ["2 jobs wait: gate: --gate: exit status\\x1b[2J 7", "next attempt in 52s"])
+    #expect(picture(idle, idle).lines(width: 10, height: 1, look).map(\.width) == [10])
+    #expect(picture(progress([]), progress([])).lines(width: 79, height: 24, look).isEmpty)
   }
 
   /// A long backlog is not read to its end just to be counted.
@@ -72,7 +120,7 @@ import Testing
 
   @Test func `what waits is counted in at the mean size, and said to be a guess`() {
     let picture = picture(progress([("a", 0, 1000)], waiting: 3), progress([("a", 500, 1000)], waiting: 3))
-    #expect(picture.sentence == "0 of 4 jobs, 500B of about 3.91K, 500B/s, 7s left")
+    #expect(picture.sentence == "0 of 4 jobs, 500B of about 3.91K, 500B/s, about 7s left")
     #expect(picture.lines(width: 79, height: 5, look)[1].text.hasSuffix(" 12%  500B~3.91K  500B/s     ~7s"))
   }
 

@@ -6,23 +6,10 @@ import TestSupport
 import Testing
 
 /// Looks at spools whose files were written by hand.
-@Suite struct SnapshotTests {
-  private let directory: TemporarySpool
-  private let spool: Spool
-  private let now = Timestamp.now()
-  private let own: WorkerID
+@Suite struct SnapshotTests: HandmadeSpoolSuite {
+  let made: HandmadeSpool
 
-  init() throws {
-    directory = try TemporarySpool()
-    let (owner, boot) = Spool.currentWorker()
-    own = owner
-    spool = try Spool(directory.root, owner: owner, boot: boot)
-  }
-
-  private func write(_ path: String, _ text: String, age: Int = 0) throws {
-    try writeFile(directory.path(path), Array(text.utf8))
-    try setModificationTime(directory.path(path), to: Int(now.seconds) - age)
-  }
+  init() throws { made = try HandmadeSpool() }
 
   private func look(limit: Int = 1000) throws -> SpoolSnapshot {
     try SnapshotReader(spool, limit: limit, now: now).read()

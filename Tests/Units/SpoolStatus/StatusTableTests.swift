@@ -23,8 +23,8 @@ import Testing
     return snapshot
   }
 
-  private func text(width: Int, height: Int? = nil) -> [String] {
-    StatusTable(snapshot(), look, width: width, height: height) { _ in 10 }.lines.map(\.trimmed)
+  private func text(width: Int) -> [String] {
+    StatusTable(snapshot(), look, width: width) { _ in 10 }.lines.map(\.trimmed)
   }
 
   @Test func `in a wide window remarks stand beside the figures`() {
@@ -58,14 +58,14 @@ import Testing
     }
   }
 
-  @Test(arguments: 0...20)
-  func `no picture is higher than the window`(height: Int) {
-    #expect(text(width: 79, height: height).count <= height)
-  }
-
-  @Test func `in a low window each state still has its line`() {
-    let lines = text(width: 79, height: 12)
-    for state in ["running (1)", "failed (1)", "retrying (1)", "waiting (99996)"] { #expect(lines.contains(state)) }
+  @Test func `what was done lately is below the jobs`() throws {
+    var snapshot = snapshot()
+    let verified = "verified: 2026-11-21T03:02:40Z size=104857600 crc32=1c291ca3 part=7\n"
+    let done = "done: \(now + -200) attempts=2 output=a.tar bytes-fetched=104857600 seconds=50\n"
+    let receipt = Array("http://h/x\n\(verified)\(done)".utf8)
+    snapshot.recent = [try #require(receipt.withUnsafeBytes { DoneStatus(FileName("a"), $0) })]
+    let lines = StatusTable(snapshot, look, width: 79) { _ in 10 }.lines.map(\.trimmed)
+    #expect(lines.suffix(2) == ["done (1200)", "  a  100M in 50s (2.00M/s), 3m20s ago"])
   }
 
   @Test func `an empty spool says so`() {

@@ -71,6 +71,19 @@ import Testing
     #expect(try readFile(fixture.files.path(path)) == bytes(10) + bytes(20))
   }
 
+  @Test(.enabled("needs a disk") { try await Need.disk.isMet() })
+  func whatIsInTheCache() throws {
+    let fixture = try Fixture()
+    let part = try opened(fixture)
+    try part.append(bytes(3 << 20))
+    #expect(part.cache.has(0..<3 << 20) && part.cache.has(5000..<5001))
+    try part.flush.run()
+    // Nothing is there.
+    #expect(!part.cache.has(2 << 20..<8 << 20))
+    part.cache.forget(before: 3 << 20)
+    #expect(!part.cache.has(0..<3 << 20) && !part.cache.has(5000..<5001))
+  }
+
   @Test func truncating() throws {
     let fixture = try Fixture()
     let part = try opened(fixture)

@@ -29,18 +29,23 @@ import Testing
     var needsNewInode = false
     var verifies = false
     var rewrites = false
+    /// The mark that the data has to agree with; 0: none.
+    var confirms: UInt64 = 0
     var testDescription: String { name }
   }
 
   @Test(arguments: [
     Row(name: "a dead process lost nothing", trusted: 700, from: 400),
-    Row(name: "a newer soft mark", lines: [started, response, checkpoint, interrupted], trusted: 700, from: 600),
+    Row(
+      name: "a newer soft mark", lines: [started, response, checkpoint, interrupted], trusted: 700, from: 400,
+      confirms: 600),
+    Row(name: "a soft mark alone", lines: [started, response, interrupted], trusted: 700, confirms: 600),
     Row(name: "no marks", lines: [started, response], trusted: 700, from: 0),
     Row(name: "exactly the checkpoint", length: 400, trusted: 400, from: 400),
     Row(name: "a dead process heard of a failed fsync", isTakenOver: true, trusted: 700, from: 400, rewrites: true),
     Row(
-      name: "and soft marks tell nothing of it", lines: [started, response, checkpoint, interrupted],
-      isTakenOver: true, trusted: 700, from: 400, rewrites: true),
+      name: "and soft marks tell what was written", lines: [started, response, checkpoint, interrupted],
+      isTakenOver: true, trusted: 700, from: 400, rewrites: true, confirms: 600),
     Row(
       name: "a take-over after a reboot: only what is durable", boot: "b2", isTakenOver: true, trusted: 400, from: 400),
     Row(
@@ -112,6 +117,8 @@ import Testing
     #expect(recovery.from.offset == row.from)
     #expect(recovery.from.checksum.value == UInt32(row.from / 100), "the mark's own checksum")
     #expect(recovery.needsNewInode == row.needsNewInode)
+    #expect(recovery.confirmation?.mark.offset ?? 0 == row.confirms)
+    #expect(recovery.confirmation?.durable ?? row.from == row.from)
     #expect(recovery.verifies == (row.verifies ? recovery.from : nil))
     if row.trusted == 0 { #expect(recovery.from == Mark.zero) }
   }
@@ -119,7 +126,7 @@ import Testing
   /// What a mark lacks is read again; how much of the data is trusted does not depend on it.
   @Test(
     arguments: [
-      ([], "", 600), ([.md5], "both", 600), ([.md5], "checkpoint", 400), ([.md5], "", 0),
+      ([], "", 400), ([.md5], "both", 400), ([.md5], "checkpoint", 400), ([.md5], "", 0),
       ([.md5, .sha1], "both", 0), ([.md5], "other version", 0),
     ] as [(Set<DigestAlgorithm>, String, UInt64)])
   func marksWithoutAWantedDigest(wanted: Set<DigestAlgorithm>, has: String, from: UInt64) {

@@ -1,0 +1,167 @@
+internal import Glibc
+internal import SystemPackage
+
+extension Spool {
+  /// The directory in `done/` that has the archives.
+  static let archiveName = FileName("archive")
+  static let archive = Path(.done, archiveName)
+
+  static func archive(_ name: FileName) -> Path { Path(archive.bytes + [0x2F] + name.bytes) }
+
+  /// Opens the directory of the archives.
+  func openArchive() throws(SpoolError) -> OwnedFile {
+    try system.open(root, Self.archive, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+  }
+
+  /// The names of the archives, in their order. Other files in the directory are left alone.
+  func archives() throws(SpoolError) -> [FileName] {
+    do throws(SpoolError) {
+      let stream = DirectoryStream(try openArchive())
+      var names: [FileName] = []
+      while let name = try stream.next() {
+        if !name.isIgnored, name.bytes.suffix(7).elementsEqual(".tsv.gz".utf8) { names.append(name) }
+      }
+      return names.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+    } catch  where error.errno == .noSuchFileOrDirectory || error.isNoRegularFile || error.errno == .notDirectory {
+      // A receipt may have the name.
+      return []
+    }
+  }
+}
+
+/// Reads receipts from a spool's archives, one after the other. An archive is replaced as a whole, so each is read as
+/// it was when it was opened. A caller that also reads `done/` reads `done/` first: then a receipt that is archived
+/// meanwhile is seen twice, and not missed.
+package final class ArchiveStream {
+  private let spool: Spool
+  private let since: Int64
+  private let names: Set<FileName>?
+  private var rest: ArraySlice<FileName>
+  private var lines: ArchiveLines?
+
+  /// Of all archives.
+  /// - Parameters:
+  ///   - since: receipts that were last modified earlier are left out, in seconds since the epoch.
+  ///   - names: receipts of other names are left out; nil for all.
+  /// - Throws: ``SpoolError``.
+  package convenience init(_ spool: Spool, since: Int64 = .min, named names: Set<FileName>? = nil) throws(SpoolError) {
+    self.init(spool, try spool.archives(), since: since, named: names)
+  }
+
+  /// Of these archives.
+  init(_ spool: Spool, _ archives: [FileName], since: Int64 = .min, named names: Set<FileName>? = nil) {
+    (self.spool, self.since, self.names) = (spool, since, names)
+    rest = archives[...]
+  }
+
+  /// The path of the archive that the last receipt is from, safe for a terminal.
+  package var place: String { lines?.path.display ?? Spool.archive.display }
+
+  /// The next receipt; nil at the end.
+  /// - Throws: ``SpoolError``; EBADMSG, with file and line, where an archive is damaged. The next call goes on with the
+  ///   next archive.
+  package func next() throws(SpoolError) -> ArchivedReceipt? {
+    while true {
+      if lines == nil {
+        guard let name = rest.popFirst() else { return nil }
+        lines = try open(name)
+      }
+      do throws(SpoolError) {
+        while let line = try lines?.next() {
+          guard let receipt = try read(line), receipt.modified.seconds >= since else { continue }
+          return receipt
+        }
+        lines = nil
+      } catch {
+        lines = nil
+        throw error
+      }
+    }
+  }
+
+  /// - Returns: nil if it has gone, or nothing in it can be wanted.
+  private func open(_ name: FileName) throws(SpoolError) -> ArchiveLines? {
+    do throws(SpoolError) {
+      let path = Spool.archive(name)
+      let file = try spool.system.open(spool.root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      let status = try file.status()
+      // It is newer than all that is in it.
+      guard status.isRegular, since == .min || status.modified >= since else { return nil }
+      return try ArchiveLines(file.shared())
+    } catch  where error.errno == .noSuchFileOrDirectory {
+      return nil
+    }
+  }
+
+  private func read(_ line: UnsafeRawBufferPointer) throws(SpoolError) -> ArchivedReceipt? {
+    do throws(Defect) { return try ArchivedReceipt.read(line, named: names) } catch {
+      throw lines?.damage(error.reason) ?? SpoolError(call: .read, path: place, errno: .badMessage)
+    }
+  }
+}
+
+/// The lines of an archive, each valid until the next is read.
+private final class ArchiveLines {
+  let path: Path
+  private let gzip: GzipReader
+  private var room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
+  /// What is in ``room`` and was not handed out.
+  private var pending = 0..<0
+  private var number = 0
+
+  init(_ file: SharedFile) throws(SpoolError) {
+    path = file.path
+    gzip = try GzipReader(file)
+  }
+
+  deinit { room.deallocate() }
+
+  /// Without its newline; nil at the end.
+  func next() throws(SpoolError) -> UnsafeRawBufferPointer? {
+    var searched = 0
+    while true {
+      let found = UnsafeRawBufferPointer(rebasing: room[pending])
+      if let base = found.baseAddress, let newline = memchr(base + searched, 0x0A, found.count - searched) {
+        let length = UnsafeRawPointer(newline) - base
+        pending = pending.lowerBound + length + 1..<pending.upperBound
+        number += 1
+        return UnsafeRawBufferPointer(rebasing: found[..<length])
+      }
+      searched = pending.count
+      if searched > ArchivedReceipt.longest { throw damage("it is too long", to: number + 1) }
+      makeRoom()
+      let count = try fill()
+      if count == 0 {
+        if pending.isEmpty { return nil }
+        throw damage("it does not end", to: number + 1)
+      }
+      pending = 0..<pending.upperBound + count
+    }
+  }
+
+  private func makeRoom() {
+    let line = UnsafeRawBufferPointer(rebasing: room[pending])
+    if line.count > room.count / 2 {
+      let more = UnsafeMutableRawBufferPointer.allocate(byteCount: 2 * room.count, alignment: 16)
+      more.copyMemory(from: line)
+      room.deallocate()
+      room = more
+    } else {
+      room.copyMemory(from: line)
+    }
+    pending = 0..<line.count
+  }
+
+  private func fill() throws(SpoolError) -> Int {
+    do throws(SpoolError) {
+      return try gzip.read(into: UnsafeMutableRawBufferPointer(rebasing: room[pending.upperBound...]))
+    } catch  where error.errno == .badMessage {
+      throw damage(error.reason ?? "", to: number + 1)
+    }
+  }
+
+  /// - Parameter line: nil for the one that was handed out last.
+  func damage(_ reason: String, to line: Int? = nil) -> SpoolError {
+    SpoolError(call: .read, path: "\(path.display) line \(line ?? number)", errno: .badMessage, reason: reason)
+  }
+}

@@ -1,0 +1,173 @@
+internal import Glibc
+internal import SystemPackage
+
+/// Moves old receipts from `done/` into archives, one for each month (INTERNALS.md, invariant 15). No receipt is
+/// removed before an archive that has it is durable. One that an earlier run has archived, and not removed, is known by
+/// its name and its bytes.
+struct Archiver {
+  private struct Month {
+    /// Receipts that were removed from `done/` in this run, or would be.
+    var moved = 0
+    /// Its archive gets no more receipts.
+    var isDamaged = false
+  }
+
+  private let spool: Spool
+  private let isOld: (FileStatus) -> Bool
+  private let report: (CleanupFinding) -> Void
+  private let progress: (Int, Int) -> Void
+
+  /// Hashes of the names of old receipts: two of one hash cost a look.
+  private var candidates: Set<Int> = []
+  private var looked = 0
+  private var batch = ArchiveBatch()
+  /// Those whose archive was read in this run.
+  private var months: [ArchiveMonth: Month] = [:]
+  /// Names of receipts that are archived and cannot be removed.
+  private var stuck: Set<FileName> = []
+  private let buffer = ReadBuffer()
+
+  /// - Parameter isOld: whether a receipt is to be archived.
+  init(
+    _ spool: Spool, isOld: @escaping (FileStatus) -> Bool, progress: @escaping (Int, Int) -> Void,
+    report: @escaping (CleanupFinding) -> Void
+  ) {
+    (self.spool, self.isOld, self.progress, self.report) = (spool, isOld, progress, report)
+  }
+
+  /// - Parameter isDry: whether to report what there is to do, and do nothing.
+  /// - Throws: ``SpoolError``, EWOULDBLOCK while another process archives.
+  mutating func run(isDry: Bool) throws(SpoolError) {
+    try findCandidates()
+    if candidates.isEmpty { return }
+    if isDry { return try count() }
+    try spool.provideArchive()
+    let lock = try spool.lockArchive()
+    defer { reportMonths() }
+    let stream = try spool.stream(.done)
+    while let name = try stream.next() {
+      guard isCandidate(name) else { continue }
+      try take(name)
+      if batch.isFull { try commit() }
+    }
+    try commit()
+    // Held until here.
+    try lock.close()
+  }
+
+  private func isCandidate(_ name: FileName) -> Bool { candidates.contains(name.hashValue) && JobName(name) != nil }
+
+  private mutating func findCandidates() throws(SpoolError) {
+    let stream = try spool.stream(.done)
+    while let name = try stream.next() {
+      if name.isIgnored { continue }
+      guard let status = try spool.status(.done, name), status.isRegular, isOld(status) else { continue }
+      candidates.insert(name.hashValue)
+    }
+  }
+
+  private mutating func count() throws(SpoolError) {
+    let stream = try spool.stream(.done)
+    while let name = try stream.next() {
+      if isCandidate(name), let found = try read(name) { months[found.month, default: Month()].moved += 1 }
+    }
+    reportMonths()
+  }
+
+  private func reportMonths() {
+    for (month, state) in months.sorted(by: { $0.key < $1.key }) where state.moved > 0 {
+      report(CleanupFinding(.archived, Spool.archive(month.fileName), count: state.moved))
+    }
+  }
+
+  // MARK: one receipt
+
+  private mutating func take(_ name: FileName) throws(SpoolError) {
+    looked += 1
+    progress(looked, candidates.count)
+    guard let found = try read(name) else { return }
+    if months[found.month] == nil {
+      months[found.month] = Month()
+      try settle(found.month)
+      // It may be one of those that were archived already.
+      if try spool.status(.done, name) == nil { return }
+    }
+    if months[found.month]?.isDamaged == true || stuck.contains(name) { return }
+    try batch.add(found.line, ArchiveBatch.Receipt(name, found.status, found.month))
+  }
+
+  /// - Returns: nil if it has gone, is no old receipt any more, or cannot be read.
+  private func read(_ name: FileName) throws(SpoolError) -> (line: [UInt8], month: ArchiveMonth, status: FileStatus)? {
+    let path = Path(.done, name)
+    do throws(SpoolError) {
+      var line: [UInt8] = []
+      guard let status = try buffer.read(path, of: spool), isOld(status),
+        let month = ArchivedReceipt.append(name, buffer.bytes, modified: status.modified, to: &line)
+      else { return nil }
+      return (line, month, status)
+    } catch  where error.isGone || error.isNoRegularFile {
+      return nil
+    } catch  where spool.concernsOneFile(error, in: .done) {
+      report(CleanupFinding(.stuck, path, obstacle: error))
+      return nil
+    }
+  }
+
+  /// Removes the receipts in `done/` that the archive of this month has already, because a run was killed before it
+  /// removed them, or somebody brought them back. An archive that is damaged gets no more receipts.
+  private mutating func settle(_ month: ArchiveMonth) throws(SpoolError) {
+    let stream = ArchiveStream(spool, [month.fileName])
+    var known: [ArchiveBatch.Receipt] = []
+    do throws(SpoolError) {
+      while let receipt = try stream.next() {
+        guard isCandidate(receipt.name), let status = try buffer.read(Path(.done, receipt.name), orNoneOf: spool),
+          buffer.bytes.elementsEqual(receipt.bytes)
+        else { continue }
+        known.append(ArchiveBatch.Receipt(receipt.name, status, month))
+      }
+    } catch  where error.isDamage {
+      months[month]?.isDamaged = true
+      return report(CleanupFinding(.damaged, Spool.archive(month.fileName), obstacle: error))
+    }
+    if known.isEmpty { return }
+    // Whoever put the archive there may not have made it durable.
+    try spool.system.open(spool.root, Spool.archive(month.fileName), O_RDONLY | O_NOFOLLOW).fsync()
+    try spool.flushArchive()
+    for receipt in known { try remove(receipt) }
+  }
+
+  // MARK: many receipts
+
+  /// Writes what was read into the archives, makes them durable, and then removes the receipts.
+  private mutating func commit() throws(SpoolError) {
+    let (members, receipts) = try batch.take()
+    if receipts.isEmpty { return }
+    for (month, members) in members.sorted(by: { $0.key < $1.key }) { try spool.addToArchive(members, of: month) }
+    try spool.flushArchive()
+    for receipt in receipts { try remove(receipt) }
+  }
+
+  /// Removes a receipt that is archived, unless it has changed since it was read.
+  private mutating func remove(_ receipt: ArchiveBatch.Receipt) throws(SpoolError) {
+    let path = Path(.done, receipt.name)
+    do throws(SpoolError) {
+      let status = try spool.system.status(spool.root, path)
+      guard status.inode == receipt.inode, status.stamp == receipt.stamp else { return }
+      try spool.system.unlink(spool.root, path)
+      months[receipt.month]?.moved += 1
+    } catch  where error.errno == .noSuchFileOrDirectory {
+    } catch  where spool.concernsOneFile(error, in: .done) {
+      stuck.insert(receipt.name)
+      report(CleanupFinding(.stuck, path, obstacle: error))
+    }
+  }
+}
+
+extension ReadBuffer {
+  /// As ``read(_:of:)``; nil also if there is no such file.
+  fileprivate func read(_ path: Path, orNoneOf spool: Spool) throws(SpoolError) -> FileStatus? {
+    do throws(SpoolError) { return try read(path, of: spool) } catch  where error.isGone || error.isNoRegularFile {
+      return nil
+    }
+  }
+}

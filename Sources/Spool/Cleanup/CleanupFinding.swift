@@ -1,0 +1,74 @@
+/// What ``Spool/cleanUp(_:report:)`` may remove.
+package struct CleanupOptions: Sendable {
+  /// Report what would be removed, and remove nothing.
+  package var isDry = false
+  /// Seconds after which a file in `tmp/` is abandoned, as in a maildir.
+  package var staleAge: Int64 = 36 * 3600
+  /// Seconds for which data without a job is left alone: its job may be in a person's editor.
+  package var grace: Int64 = 36 * 3600
+  /// Seconds after which a receipt is removed; nil: never.
+  package var keepDone: Int64?
+  /// Seconds after which a receipt is archived; nil: never.
+  package var archive: Int64?
+  /// Whether to read jobs too: receipts, to look for their payloads; failed jobs, whose data cannot be published; and,
+  /// where output roots are gone, all that may name them. A worker that starts has no time for that.
+  package var readsJobs = false
+
+  /// Keeps all receipts, and reads no jobs.
+  package init() {}
+}
+
+/// Something that a clean-up removed, or found and left alone.
+package struct CleanupFinding: Sendable {
+  /// What a file is, and whether it is removed.
+  package enum Kind: String, Sendable {
+    /// Data in `partial/` or set aside in `failed/` whose job is gone.
+    case orphan
+    /// Data of a failed job whose output is another file.
+    case unpublished
+    /// A link in `roots/` that `spoolrun get` made, to a directory that is gone.
+    case root
+    /// A file in `tmp/` that was not written to for 36 hours.
+    case stale
+    /// A record in `failed/` of something that is gone.
+    case record
+    /// An old receipt.
+    case receipt
+    /// An archive that got receipts; ``CleanupFinding/count`` of them.
+    case archived
+    /// An archive that cannot be read, and so gets no receipts: they stay.
+    case damaged
+    /// A receipt whose payload does not exist: left alone.
+    case missing
+    /// Something in `done/` that names no payload: left alone.
+    case noReceipt = "no-receipt"
+    /// Something in `cur/` that no worker will take: left alone.
+    case stray
+    /// A leftover that the kernel does not let us remove (chattr(1)): it stays.
+    case stuck
+  }
+
+  /// What the file is.
+  package let kind: Kind
+  /// `DIRECTORY/NAME`, safe for a terminal.
+  package let place: String
+  /// Of the file; 0 where they are of no interest.
+  package let bytes: Int64
+  /// For ``Kind/archived``: how many receipts.
+  package let count: Int
+  /// For ``Kind/missing``: the payload's path, safe for a terminal.
+  package let output: String?
+  /// For ``Kind/stuck``: why it cannot be removed; for ``Kind/damaged``: what is wrong, and where.
+  package let obstacle: SpoolError?
+
+  init(
+    _ kind: Kind, _ path: Path, bytes: Int64 = 0, count: Int = 0, output: String? = nil, obstacle: SpoolError? = nil
+  ) {
+    self.kind = kind
+    place = path.display
+    self.bytes = bytes
+    self.count = count
+    self.output = output
+    self.obstacle = obstacle
+  }
+}

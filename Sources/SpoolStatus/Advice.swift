@@ -1,0 +1,92 @@
+package import Spool
+
+/// What a person may do about a failure. Pure.
+package struct Advice: Sendable, Equatable {
+  /// The command that follows.
+  enum Step { case retry, url }
+
+  /// One sentence.
+  package let text: String
+  /// Whether attempts fail until somebody does it. Otherwise it may be enough to wait.
+  package let isUrgent: Bool
+  private let step: Step
+
+  private init(_ text: String, isUrgent: Bool = true, _ step: Step = .retry) {
+    (self.text, self.isUrgent, self.step) = (text, isUrgent, step)
+  }
+
+  /// - Parameter code: as a `failed:` line has it.
+  package init(for code: String) {
+    if let known = FailureCode(rawValue: code) {
+      self = Self.of(known)
+    } else if code.hasPrefix("http-"), let status = Int(code.dropFirst(5)) {
+      self = Self.of(status: status)
+    } else {
+      self.init("The last line of the job's file says what happened.")
+    }
+  }
+
+  private static func of(status: Int) -> Advice {
+    switch status {
+    case 401, 403, 407:
+      Advice("The server wants a login, or the link has expired: give the job a header or another link.", .url)
+    case 404, 410: Advice("The file is not there: look for its new place.", .url)
+    case 408, 425, 429, 500...599:
+      Advice("The server was busy or broken: wait, or name another mirror.", isUrgent: false)
+    default: Advice("The server refuses the request: open the link in a browser.", .url)
+    }
+  }
+
+  private static func of(_ code: FailureCode) -> Advice {
+    switch code {
+    case .resolve, .connect, .timeout, .stalled, .cut, .shortBody:
+      Advice("The host could not be reached, or broke off: wait, or name another mirror.", isUrgent: false)
+    case .noNetwork: Advice("This machine has no network: the job goes on when it has one.", isUrgent: false)
+    case .tls:
+      Advice("The host's certificate is not trusted: check the link, the clock and the certificates of this machine.")
+    case .badResponse, .redirect: Advice("The server does not answer as it should: open the link in a browser.", .url)
+    case .mismatchSize, .mismatchChecksum, .mismatchSHA256, .mismatchSHA512, .mismatchSHA1, .mismatchMD5, .mismatch:
+      Advice("The file is not what the job declares: check its digests and its size.")
+    case .otherKind:
+      Advice("The server sent something else, such as a login page: open the link in a browser.", .url)
+    case .badEntries: Advice("The list of the standing order cannot be read: check its link and its format.", .url)
+    case .rejected, .hook, .hookChanged: Advice("The hook verify did not accept the file: see its output.")
+    case .resolveHook, .unresolvable: Advice("The hook resolve gave no link: see its output.")
+    case .deliver: Advice("The hook deliver did not take the file: see its output. Nothing is fetched again.")
+    case .diskFull: Advice("The disk is full: make space.")
+    case .proxy: Advice("The proxy fails: check it, and how it is set.")
+    case .tooLargeHere: Advice("The file is larger than this file system or ulimit -f allows: raise the limit.")
+    case .io: Advice("The disk failed: see the kernel's log first.")
+    case .http: of(status: 0)
+    case .malformed: Advice("The job's file is wrong: correct the line that the reason names.")
+    case .badOutput: Advice("The file cannot be put there: change output in the job's file.")
+    case .outputExists:
+      Advice("Another file has the name: move it away, or write overwrite: yes into the job's file.")
+    case .tooLarge: Advice("The file is larger than max-size allows: raise it, or cancel the job.")
+    case .expired: Advice("The job's time is over: change expires in its file, or cancel it.")
+    case .protocol: Advice("The worker does not allow this kind of URL: see --protocols.")
+    case .killsWorker: Advice("Workers died with this job: see their logs first.")
+    }
+  }
+
+  // MARK: commands
+
+  /// The command that a person gives when that is done, for a shell.
+  /// - Returns: nil if the name has bytes that cannot be shown.
+  package func command(for name: FileName, of spool: String) -> String? {
+    let text = String(decoding: name.bytes, as: UTF8.self)
+    guard Array(text.utf8) == name.bytes, name.display == text, escaped(spool) == spool else { return nil }
+    let job = "--spool \(Self.quoted(spool))\(text.hasPrefix("-") ? " --" : "") \(Self.quoted(text))"
+    return switch step {
+    case .retry: "spoolrun retry \(job)"
+    case .url: "spoolrun url \(job) URL"
+    }
+  }
+
+  private static func quoted(_ text: String) -> String {
+    let isPlain = text.utf8.allSatisfy { byte in
+      (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte & 0xDF) || Array("-._/".utf8).contains(byte)
+    }
+    return isPlain && !text.isEmpty ? text : "'" + text.replacing("'", with: "'\\''") + "'"
+  }
+}

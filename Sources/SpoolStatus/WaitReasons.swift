@@ -1,0 +1,109 @@
+internal import Spool
+
+/// Why the jobs of a spool wait, from what its workers say and what its running jobs take. Pure.
+struct WaitReasons {
+  private let now: Timestamp
+  /// The workers that take any job, and may be alive.
+  private let serving: [WorkerReport]
+  /// Whether a worker may be there, even if it cannot be seen.
+  private let mayHaveWorker: Bool
+  /// The worker's own reason, if no worker can start a job.
+  private let obstacle: JobWait?
+  private let isNetworkAwaited: Bool
+  private let transfers: [String: Int]
+  /// By output, the names of the running jobs.
+  private let outputs: [String: String]
+  /// In all workers together; nil if one does not say.
+  private let limits: (slots: Int?, perHost: Int?)
+  private let runs: Int
+  /// Bytes that a job may take; nil if no limit is known.
+  private let room: UInt64?
+
+  init(_ snapshot: SpoolSnapshot) {
+    now = snapshot.time
+    let alive = snapshot.workers.filter(\.isAlive)
+    // One that has few jobs to do, such as that of `get`, says nothing of the others.
+    serving = alive.compactMap(\.report).filter { $0.options["only"] == nil }
+    let isPartlyKnown = serving.count < alive.count
+    mayHaveWorker = !alive.isEmpty || !snapshot.seesWorkers || snapshot.count(.running) > 0
+    let stopped = serving.compactMap { report in report.waits.first { $0.cause != "network" } }
+    obstacle =
+      stopped.isEmpty || stopped.count < serving.count || isPartlyKnown
+      ? nil : JobWait(JobWait.Cause(rawValue: stopped[0].cause) ?? .other, escaped(stopped[0].reason))
+    isNetworkAwaited = serving.contains { $0.waits.contains { $0.cause == "network" } }
+    let running = snapshot.jobs[.running] ?? []
+    transfers = Dictionary(running.compactMap { $0.target?.server }.map { ($0, 1) }, uniquingKeysWith: +)
+    outputs = Dictionary(
+      running.compactMap { job in (job.target?.output).map { ($0, job.name.display) } },
+      uniquingKeysWith: { first, _ in first })
+    limits = (Self.sum("jobs", serving, isPartlyKnown), Self.sum("per-host", serving, isPartlyKnown))
+    runs = serving.reduce(0) { $0 + $1.runs }
+    let kept = isPartlyKnown ? nil : serving.compactMap { $0.options["min-free"].flatMap { decimal($0) } }.min()
+    room = snapshot.free.flatMap { free in kept.map { free > $0 ? free - $0 : 0 } }
+  }
+
+  private static func sum(_ option: String, _ workers: [WorkerReport], _ isPartlyKnown: Bool) -> Int? {
+    let values = workers.map { $0.options[option].flatMap { decimal($0) } }
+    if isPartlyKnown || values.isEmpty || values.contains(nil) { return nil }
+    return values.reduce(0) { $0 + Int(clamping: min($1 ?? 0, 1 << 32)) }
+  }
+
+  /// - Returns: nil if the job runs, or nothing is seen that it waits for.
+  func reason(for job: JobStatus) -> JobWait? {
+    switch job.state {
+    case .running, .failed, .done: return nil
+    case .paused: return JobWait(.held, "held")
+    case .retrying, .interrupted, .waiting: break
+    }
+    if let next = job.next, next > now { return time(next, job) }
+    if !mayHaveWorker { return JobWait(.worker, "no worker runs") }
+    if let obstacle { return obstacle }
+    // As the reader has found it.
+    if let wait = job.waits { return wait }
+    if let output = job.target?.output, let other = outputs[output] {
+      return JobWait(.order, "\(other) runs, which has its output")
+    }
+    if let room, let size = job.total ?? job.target?.size, size > (job.bytes ?? 0), size - (job.bytes ?? 0) > room {
+      return JobWait(.space, "it needs \(shortBytes(size - (job.bytes ?? 0))), and \(shortBytes(room)) are free for it")
+    }
+    let (slots, perHost) = limits(isLow: job.priority == .low)
+    if let server = job.target?.server, let perHost, transfers[server, default: 0] >= perHost {
+      return JobWait(.host, "\(job.target?.host ?? "its host") has as many transfers as allowed (\(perHost))")
+    }
+    guard let slots, runs >= slots else { return nil }
+    if job.priority == .low, let all = limits.slots, runs < all {
+      return JobWait(.priority, "it is of low priority, and leaves a slot free")
+    }
+    return JobWait(.slots, slots == 1 ? "another job runs" : "\(runs) jobs run")
+  }
+
+  private func time(_ next: Timestamp, _ job: JobStatus) -> JobWait {
+    let code = job.problem?.code
+    if isNetworkAwaited, code == FailureCode.noNetwork.rawValue {
+      return JobWait(.network, "until the network is back, or \(next)")
+    }
+    return JobWait(.time, "until \(next)")
+  }
+
+  /// A job of low priority never takes the last slot of several.
+  private func limits(isLow: Bool) -> (slots: Int?, perHost: Int?) {
+    guard isLow else { return limits }
+    return (
+      limits.slots.map { max(1, $0 - max(1, serving.count)) }, limits.perHost.map { max(1, $0 - max(1, serving.count)) }
+    )
+  }
+}
+
+extension SpoolSnapshot {
+  /// Says of each job why it waits.
+  mutating func explain() {
+    let reasons = WaitReasons(self)
+    for (state, group) in jobs {
+      jobs[state] = group.map { job in
+        var job = job
+        job.waits = reasons.reason(for: job)
+        return job
+      }
+    }
+  }
+}

@@ -1,0 +1,187 @@
+package import Spool
+
+/// What keys do in `status --watch`: keys in, actions out. Pure.
+package struct WatchKeys: Sendable {
+  /// What the loop has to do.
+  package enum Action: Sendable, Equatable {
+    case quit
+    /// Draw everything again, whatever has written to the terminal.
+    case redraw
+    case perform(Gesture, TableSubject)
+    /// Open a page with the job's story.
+    case tell(TableSubject)
+  }
+
+  /// What keys mean at the moment.
+  package enum Mode: Sendable, Equatable {
+    case table
+    /// The text of the filter is typed.
+    case filter
+    /// Whether to do this, which cannot be undone.
+    case question(Gesture, TableSubject)
+    /// Lines to read: a story, or the help.
+    case page([String])
+  }
+
+  /// A line for the person.
+  package struct Message: Sendable, Equatable {
+    /// Without control characters.
+    package let text: String
+    /// Whether something was not done.
+    package let isProblem: Bool
+  }
+
+  /// What keys mean now.
+  package private(set) var mode = Mode.table
+  /// The job that gestures are for; nil until a person has chosen one.
+  package private(set) var selected: TableSubject?
+  /// Only jobs that say this are shown; empty for all.
+  package private(set) var filter = ""
+  /// The order of jobs.
+  package private(set) var sort = WatchSort.turn
+  /// What came of the last key, until the next one.
+  package private(set) var message: Message?
+  /// The first line of the page that is shown.
+  package private(set) var pageTop = 0
+  private var subjects: [TableSubject] = []
+  /// The place of the selection, for when its job is gone; nil if another place is as good.
+  private var position: Int?
+  /// How many lines the list or the page has room for, and how many the page has.
+  private var (room, pageLines) = (10, 0)
+
+  /// The table without a selection.
+  package init() {}
+
+  /// Whether a question waits for its answer. Keys that were typed before it was seen are no answer.
+  package var asks: Bool { if case .question = mode { true } else { false } }
+
+  // MARK: what the screen says
+
+  /// The table has these lines now. The selection follows its job, and if that is gone, takes the place's next.
+  package mutating func show(_ subjects: [TableSubject]) {
+    self.subjects = subjects
+    guard let old = selected else { return }
+    if !subjects.contains(old) {
+      selected =
+        subjects.first { $0.name == old.name }
+        ?? position.flatMap { subjects.isEmpty ? nil : subjects[min($0, subjects.count - 1)] }
+    }
+    position = selected.flatMap { subjects.firstIndex(of: $0) }
+  }
+
+  /// The list or page has room for so many lines, and the page has so many.
+  package mutating func measure(room: Int, pageLines: Int = 0) {
+    (self.room, self.pageLines) = (max(1, room), pageLines)
+    pageTop = max(0, min(pageTop, pageLines - self.room))
+  }
+
+  /// Shows what came of an action, until the next key.
+  package mutating func say(_ text: String, isProblem: Bool = false) {
+    message = Message(text: text, isProblem: isProblem)
+  }
+
+  /// Shows lines to read.
+  package mutating func open(page lines: [String]) { (mode, pageTop) = (.page(lines), 0) }
+
+  // MARK: keys
+
+  /// - Returns: nil if only the picture changes.
+  package mutating func press(_ key: Key) -> Action? {
+    message = nil
+    if key == .redraw { return .redraw }
+    switch mode {
+    case .table: return pressInTable(key)
+    case .filter: pressInFilter(key)
+    case .page: pressInPage(key)
+    case .question(let gesture, let subject):
+      mode = .table
+      if key == .character("y") || key == .character("Y") { return .perform(gesture, subject) }
+      say("nothing is changed")
+    }
+    return nil
+  }
+
+  private mutating func pressInTable(_ key: Key) -> Action? {
+    switch key {
+    case .up, .character("k"): select(-1)
+    case .down, .character("j"): select(1)
+    case .pageUp: select(-room)
+    case .pageDown, .character(" "): select(room)
+    case .home, .character("g"): select(at: 0)
+    case .end, .character("G"): select(at: subjects.count - 1)
+    case .enter: return onSelected { .tell($0) }
+    case .character("h"): return onSelected { .perform(.hold, $0) }
+    case .character("l"): return onSelected { .perform(.release, $0) }
+    case .character("r"): return onSelected { .perform(.retry, $0) }
+    case .character("p"): return onSelected { .perform(.high, $0) }
+    case .character("c"):
+      if let selected { mode = .question(.cancel, selected) } else { sayNothingSelected() }
+    case .character("s"): nextSort()
+    case .character("/"): mode = .filter
+    case .character("?"): open(page: WatchHelp.lines)
+    case .character("q"): return .quit
+    case .escape: clear()
+    case .redraw, .backspace, .character: break
+    }
+    return nil
+  }
+
+  private mutating func pressInFilter(_ key: Key) {
+    switch key {
+    case .enter: mode = .table
+    case .escape: clear()
+    case .backspace: if filter.popLast() == nil { mode = .table } else { position = nil }
+    case .character(let character):
+      // More than a terminal's line helps nobody.
+      if filter.count < 200 { filter.append(character) }
+      position = nil
+    case .up, .down, .pageUp, .pageDown, .home, .end, .redraw: break
+    }
+  }
+
+  private mutating func pressInPage(_ key: Key) {
+    switch key {
+    case .up, .character("k"): scroll(-1)
+    case .down, .character("j"): scroll(1)
+    case .pageUp: scroll(-room)
+    case .pageDown, .character(" "): scroll(room)
+    case .home, .character("g"): scroll(-pageLines)
+    case .end, .character("G"): scroll(pageLines)
+    case .enter, .escape, .character("q"), .character("?"): mode = .table
+    case .redraw, .backspace, .character: break
+    }
+  }
+
+  private mutating func onSelected(_ action: (TableSubject) -> Action) -> Action? {
+    if selected == nil { sayNothingSelected() }
+    return selected.map(action)
+  }
+
+  private mutating func sayNothingSelected() { say("select a job first: j, k or the arrows", isProblem: true) }
+
+  private mutating func select(_ step: Int) {
+    guard let position else { return select(at: step > 0 ? 0 : subjects.count - 1) }
+    select(at: position + step)
+  }
+
+  private mutating func select(at index: Int) {
+    if subjects.isEmpty { return }
+    let index = max(0, min(index, subjects.count - 1))
+    (selected, position) = (subjects[index], index)
+  }
+
+  private mutating func scroll(_ lines: Int) { pageTop = max(0, min(pageTop + lines, pageLines - room)) }
+
+  private mutating func nextSort() {
+    let all = WatchSort.allCases
+    sort = all[((all.firstIndex(of: sort) ?? 0) + 1) % all.count]
+    say("sorted by \(sort.rawValue)")
+  }
+
+  /// Shows all jobs again, or selects none.
+  private mutating func clear() {
+    mode = .table
+    if filter.isEmpty { (selected, position) = (nil, nil) }
+    filter = ""
+  }
+}

@@ -1,0 +1,31 @@
+internal import Spool
+internal import SpoolStatus
+internal import SystemPackage
+
+/// Performs a gesture on the job that a person has selected, as the command does.
+struct WatchGesture {
+  let spool: Spool
+
+  /// - Returns: what came of it, and whether that is a problem.
+  func perform(_ gesture: Gesture, _ subject: TableSubject) -> (text: String, isProblem: Bool) {
+    do throws(SpoolError) {
+      var outcome = try spool.perform(gesture, subject.name, in: subject.directory)
+      // A worker may have moved it since the picture was drawn. In other directories there may be another job of its
+      // name.
+      if [.new, .urgent, .cur, .partial].contains(subject.directory) {
+        for directory in [Directory.cur, .partial] {
+          guard case .notFound(nil) = outcome else { break }
+          outcome = try spool.perform(gesture, subject.name, in: directory)
+        }
+      }
+      let report = GestureReport(outcome, of: gesture, name: subject.name.bytes)
+      return (report.text, report.isProblem)
+    } catch {
+      let name = subject.name.display
+      guard [.permissionDenied, .notPermitted, .readOnlyFileSystem].contains(error.errno) else {
+        return ("\(gesture.command) \(name): \(error)", true)
+      }
+      return ("\(gesture.command) \(name): this user may look at the spool, not change it (\(error))", true)
+    }
+  }
+}

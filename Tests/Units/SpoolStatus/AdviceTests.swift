@@ -1,0 +1,33 @@
+import Spool
+import SpoolStatus
+import Testing
+
+@Suite struct AdviceTests {
+  @Test(arguments: FailureCode.allCases.map(\.rawValue) + ["http-404", "http-503", "http-302", "unknown", ""])
+  func `there is advice for each code`(code: String) {
+    let text = Advice(for: code).text
+    #expect(text.hasSuffix(".") && text.count > 15 && text.count < 120, "\(text)")
+  }
+
+  @Test func `a command is shown only as a shell would take it`() {
+    func command(_ name: String, _ spool: String = "/srv/spool") -> String? {
+      Advice(for: "disk-full").command(for: FileName(name), of: spool)
+    }
+    #expect(command("a-1.iso") == "spoolrun retry --spool /srv/spool a-1.iso")
+    #expect(command("-it's; rm") == #"spoolrun retry --spool /srv/spool -- '-it'\''s; rm'"#)
+    #expect(command("a", "/my spool") == "spoolrun retry --spool '/my spool' a")
+    #expect(command("a\u{1}") == nil && command("a\\b") == nil && command("a\u{202E}b") == nil)
+  }
+
+  @Test func `a link that leads nowhere is replaced, all else is tried again`() {
+    func command(_ code: String) -> String? { Advice(for: code).command(for: FileName("a"), of: "s") }
+    #expect(command("http-404") == "spoolrun url --spool s a URL")
+    #expect(command("http-503") == "spoolrun retry --spool s a")
+    #expect(command("malformed") == "spoolrun retry --spool s a")
+  }
+
+  @Test(arguments: [("connect", false), ("http-503", false), ("tls", true), ("disk-full", true), ("http-401", true)])
+  func `while a job tries again, only what does not pass by itself is urgent`(code: String, isUrgent: Bool) {
+    #expect(Advice(for: code).isUrgent == isUrgent)
+  }
+}
