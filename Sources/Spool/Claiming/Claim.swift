@@ -158,6 +158,10 @@ package final class Claim {
     try files.close()
   }
 
+  /// Whether data of the job's name may be another job's.
+  /// - Throws: ``SpoolError``.
+  package func hasNamesake() throws(SpoolError) -> Bool { try spool.hasNamesake(job, otherThan: identity.inode) }
+
   /// Takes another name within `cur/`, because the job's own is an older job's.
   /// - Throws: ``SpoolError``, ENOENT where the file has moved.
   package func renumber() throws(SpoolError) {

@@ -13,20 +13,30 @@ extension Spool {
   /// Whether an older job has this name, so that `NAME.part` is that job's; or a standing order has it.
   /// - Parameter source: the job that asks, where it was dropped.
   func isTaken(_ job: JobName, _ source: Path) throws(SpoolError) -> Bool {
-    let directories = [Directory.cur, .partial, .hold, .failed]
     // Of two claims without data, the first to lock it has the name (`PartFile.open`): no need to look through `cur/`.
     guard try status(.partial, job.part) != nil else {
       // And of a job and an order, `hold NAME` could not tell which is meant. A job with data keeps its name.
-      return try !places(of: job.fileName, in: directories.dropFirst() + [.standing]).isEmpty
+      return try !places(of: job.fileName, in: [.partial, .hold, .failed, .standing]).isEmpty
     }
-    // A paused job whose name still has its owner's suffix; or the very name, where `source` still had the suffix.
-    if try list(.hold).contains(where: { ClaimName($0)?.job == job }) { return true }
+    // The very name, where `source` still had its owner's suffix.
     if source.name != job.fileName {
       for directory in [Directory.new, .urgent] where try status(directory, job.fileName) != nil { return true }
     }
+    return try hasNamesake(job, otherThan: nil)
+  }
+
+  /// Whether a job of this name is where jobs with data are.
+  /// - Parameter inode: of the job that asks, if it is there.
+  func hasNamesake(_ job: JobName, otherThan inode: UInt64?) throws(SpoolError) -> Bool {
+    // A paused job whose name still has its owner's suffix.
+    if try list(.hold).contains(where: { ClaimName($0)?.job == job }) { return true }
+    let directories = [Directory.cur, .partial, .hold, .failed]
     // In the order in which a job moves, and in reverse: a job that is parked between two looks is seen by one of them.
-    if try !places(of: job.fileName, in: directories).isEmpty { return true }
-    return try !places(of: job.fileName, in: directories.reversed()).isEmpty
+    for order in [directories, directories.reversed()]
+    where try places(of: job.fileName, in: order).contains(where: { $0.inode != inode }) {
+      return true
+    }
+    return false
   }
 
   /// `NAME~2`, `NAME~3`, …: the first that no job has, or a random one where a hundred are taken.

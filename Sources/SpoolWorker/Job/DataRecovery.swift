@@ -75,12 +75,12 @@ struct DataRecovery {
     if let part = try openOnce() { return (part, false) }
     // A killed process closes its files one by one, so the claim's lock may be free before the data's.
     for _ in 0..<Self.lockTries {
-      guard try isOwnData() else { break }
+      guard try mayBeOwnData() else { break }
       await runBlocking { _ = usleep(50_000) }
       if let part = try openOnce() { return (part, false) }
     }
     // Whoever still has it is frozen, and has lost the job to a worker that this one follows.
-    if try isOwnData(), let part = try openOnce(isOwnersFrozen: true) { return (part, true) }
+    if try mayBeOwnData(), let part = try openOnce(isOwnersFrozen: true) { return (part, true) }
     for _ in 0..<100 {
       try claim.renumber()
       if let part = try openOnce() { return (part, false) }
@@ -88,9 +88,12 @@ struct DataRecovery {
     throw Failure(.io, "no free name for the data beside \(claim.job.display)")
   }
 
-  /// Whether the file at the data's name is the one that the job's journal names.
-  private func isOwnData() throws(SpoolError) -> Bool {
-    try spool.status(.partial, claim.job.part).map { $0.inode == claim.text.journal.data.part } ?? false
+  /// Whether the file at the data's name is the one that the job's journal names, or no other job can have made it. The
+  /// journal names the data only when a response has come: a worker that made it or copied it may have ended before.
+  private func mayBeOwnData() throws(SpoolError) -> Bool {
+    guard let found = try spool.status(.partial, claim.job.part), found.isRegular else { return false }
+    if found.inode == claim.text.journal.data.part { return true }
+    return try !claim.hasNamesake()
   }
 
   private func openOnce(isOwnersFrozen: Bool = false) throws -> PartFile? {

@@ -47,12 +47,18 @@ import Testing
     #expect(!result.errors.contains(" suspected "), "it has not died: \(result)")
   }
 
-  /// Its successor has ended before it had the data copied, and so the claim is free, but not the data.
-  @Test func itsSuccessorsSuccessorHasNewDataAsWell() async throws {
+  /// Its successor has ended before it had the data copied, and so the claim is free, but not the data. The journal may
+  /// name another inode, that of data which the frozen worker had replaced.
+  @Test(arguments: [true, false])
+  func itsSuccessorsSuccessorHasNewDataAsWell(isNamed: Bool) async throws {
     let (spool, server, worker, gate) = try await startHalfway()
     worker.send(signal: SIGKILL)
     _ = try await worker.result()
     gate.open()
+    if !isNamed {
+      try writeFile(spool.path("tmp/data"), [])
+      try spool.move("tmp/data", "partial/a.part")
+    }
     let data = open(spool.path("partial/a.part"), O_RDWR | O_CLOEXEC)
     try #require(data >= 0)
     defer { close(data) }
