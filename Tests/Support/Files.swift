@@ -45,6 +45,25 @@ package func fileStatus(_ path: String) -> stat? {
   return lstat(path, &status) == 0 ? status : nil
 }
 
+/// How many bytes of a file the page cache has, in whole pages (mincore(2)).
+package func cachedBytes(of path: String) throws(TestSupportError) -> Int {
+  let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+  guard descriptor >= 0 else { throw TestSupportError("open", path, errno: errno) }
+  defer { close(descriptor) }
+  var status = stat()
+  guard fstat(descriptor, &status) == 0 else { throw TestSupportError("fstat", path, errno: errno) }
+  let length = Int(status.st_size)
+  if length == 0 { return 0 }
+  guard let memory = mmap(nil, length, PROT_READ, MAP_SHARED, descriptor, 0), memory != MAP_FAILED else {
+    throw TestSupportError("mmap", path, errno: errno)
+  }
+  defer { munmap(memory, length) }
+  let page = Int(getpagesize())
+  var pages = [UInt8](repeating: 0, count: (length + page - 1) / page)
+  guard mincore(memory, length, &pages) == 0 else { throw TestSupportError("mincore", path, errno: errno) }
+  return pages.count { $0 & 1 == 1 } * page
+}
+
 /// The names in a directory, sorted; empty if there is no such directory.
 /// - Parameter isHiddenToo: with those that begin with a dot, but `.` and `..`.
 package func names(in directory: String, isHiddenToo: Bool = false) -> [String] {

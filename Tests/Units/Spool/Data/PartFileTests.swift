@@ -167,18 +167,6 @@ import Testing
     #expect(try readFile(fixture.files.path(path)) == all)
   }
 
-  /// How many bytes of the file the page cache holds (mincore(2)).
-  private func cached(_ path: String, length: Int) throws -> Int {
-    let descriptor = open(path, O_RDONLY)
-    try #require(descriptor >= 0)
-    defer { close(descriptor) }
-    let memory = try #require(mmap(nil, length, PROT_READ, MAP_SHARED, descriptor, 0))
-    defer { munmap(memory, length) }
-    var pages = [UInt8](repeating: 0, count: (length + 4095) / 4096)
-    try #require(mincore(memory, length, &pages) == 0)
-    return pages.count { $0 & 1 == 1 } * 4096
-  }
-
   @Test(.enabled("needs temporary files on a disk") { try await Need.disk.isMet() })
   func whatIsOnDiskNeedsNoMemory() throws {
     let fixture = try Fixture()
@@ -187,10 +175,10 @@ import Testing
     try part.append([UInt8](repeating: 7, count: length))
     try part.flush.run()
     // Where memory is scarce, some is gone already.
-    #expect(try cached(fixture.files.path(path), length: length) > length / 2)
+    #expect(try cachedBytes(of: fixture.files.path(path)) > length / 2)
     // Of a large folio, all or nothing goes.
     part.cache.forget(before: UInt64(length / 4 * 3))
-    #expect(try cached(fixture.files.path(path), length: length) <= length / 2)
+    #expect(try cachedBytes(of: fixture.files.path(path)) <= length / 2)
   }
 
   @Test(arguments: [0, 1, 4096, 1_100_000])
