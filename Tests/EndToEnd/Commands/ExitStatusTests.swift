@@ -30,7 +30,9 @@ import Testing
 
   @Test func waiting() async throws {
     let spool = try TemporarySpool()
-    let server = try simpleServer()
+    let server = try ScriptedServer { _, reply in
+      try reply.respond("503 Service Unavailable", ["Retry-After: 3600"], body: [])
+    }
     try spool.drop("a", "\(server.url("/503"))\n")
     #expect(try await spoolrun("--once", spool.root).exitStatus == 75)
     #expect(spool.places(of: "a") == ["partial/a"])

@@ -85,6 +85,7 @@ struct ProxyOutageTests {
     let lines = result.errors.split(separator: "\n")
     #expect(lines.count == 2 && lines.last?.contains("serves again") == true, "\(lines)")
     let failures = try (1...Self.jobs).map { try spool.lines("done/j\($0)").count { $0.key == "failed" } }
-    #expect(failures.reduce(0, +) <= 3, "\(failures)")
+    // One at a time, for as long as the proxy takes to start.
+    #expect(failures.reduce(0, +) <= Self.jobs / 2, "\(failures)")
   }
 }

@@ -47,7 +47,8 @@ import Testing
     #expect(try delivers(spool, "b", existing: "yes") && server.requests.count == 1)
     let wasMoved = place == "hold" || place == "failed"
     if wasMoved { try spool.move("\(place)/a", "new/a") }
-    if place == "partial" { try spool.makeDue("a") }
+    // On a busy machine it was due by itself, and is done.
+    if spool.places(of: "a") == ["partial/a"] { try spool.makeDue("a") }
     #expect(try await spoolrun("--once", spool.root).status == .exited(0))
     #expect(try delivers(spool, "a") && server.requests.count == 1)
     #expect(try await spoolrun("clean", spool.root).output == "" && spool.names("partial") == [])

@@ -165,7 +165,7 @@ import Testing
     let gate = try Gate()
     let server = try halfwayServer(halfwayBody, gate: gate)
     let spool = try TemporarySpool()
-    for name in ["a", "b", "c"] { try spool.drop(name, "\(server.url("/\(name)"))\n") }
+    for name in ["a", "b", "c"] { try spool.drop(name, "\(server.url("/\(name)"))\n\(patient)") }
     let worker = try startSpoolrun(["--once", spool.root])
     try await waitUntil("all are half there") {
       ["a", "b", "c"].allSatisfy { spool.length("partial/\($0).part") == half }

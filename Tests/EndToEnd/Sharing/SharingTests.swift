@@ -46,7 +46,11 @@ import Testing
     let (spool, server, worker, gate) = try await startHalfway()
     let claim = try spool.claim(of: "a")
     if isStopped { worker.send(signal: SIGSTOP) }
-    for _ in 0..<3 { #expect(try await spoolrun("--once", spool.root).status == .exited(0)) }
+    for _ in 0..<3 {
+      // Whatever time a run takes, the lease has not ended.
+      try setModificationTime(spool.path(claim), secondsFromNow: 0)
+      #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    }
     #expect(spool.places(of: "a") == [claim] && server.requests.count == 1)
     worker.send(signal: SIGCONT)
     gate.open()
@@ -109,18 +113,17 @@ import Testing
     #expect(spool.places(of: "old") == ["done/old"])
   }
 
-  /// It is looked at when its lease ends, and not with the scan of the next minute.
+  /// It is looked at when its lease ends, and not with the next scan.
   @Test func anotherHostsClaimWhenItsLeaseEnds() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
     try writeFile(spool.path("tmp/a"), Array("\(server.url("/a"))\n".utf8))
     try spool.move("tmp/a", "cur/a:elsewhere.1.0000000a")
     let began = ContinuousClock.now
-    let worker = try startSpoolrun(["--lease", "5s", spool.root])
+    let worker = try startSpoolrun(["--lease", "5s", "--rescan", "1h", spool.root])
     defer { worker.send(signal: SIGKILL) }
     try await waitUntil("it is taken over") { spool.places(of: "a") == ["done/a"] }
-    let took = ContinuousClock.now - began
-    #expect(took > .seconds(3) && took < .seconds(45), "\(took)")
+    #expect(ContinuousClock.now - began > .seconds(3))
     #expect(String(decoding: try readFile(spool.path("lease")), as: UTF8.self) == "5\n")
     let other = try await spoolrun("--once", "--lease", "1m", spool.root)
     #expect(other.exitStatus == 78 && other.errors.contains("a lease of 5 s"), "\(other)")

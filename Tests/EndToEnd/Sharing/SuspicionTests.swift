@@ -85,11 +85,11 @@ import Testing
       try reply.respond("200 OK", body: [1])
     }
     try leave("suspect", "\(server.url("/suspect"))\n", deaths: 2, in: spool, age: 1000)
-    for name in ["a", "b"] { try spool.drop(name, "\(server.url("/\(name)"))\n") }
+    for name in ["a", "b"] { try spool.drop(name, "\(server.url("/\(name)"))\n\(patient)") }
     let worker = try startSpoolrun([spool.root])
     try await waitUntil("the others run") { running.withLock { $0 == ["/a", "/b"] } }
     // There is room for it all the time.
-    try spool.drop("c", "\(server.url("/c"))\n")
+    try spool.drop("c", "\(server.url("/c"))\n\(patient)")
     try await waitUntil("another runs") { running.withLock { $0 == ["/a", "/b", "/c"] } }
     gate.open()
     try await waitUntil("all are done") { spool.names("done").count == 5 }
@@ -110,8 +110,8 @@ import Testing
       try reply.respond("200 OK", body: [1])
     }
     let spool = try TemporarySpool()
-    try leave("suspect", "\(server.url("/suspect"))\n", deaths: 1, in: spool, age: 1000)
-    for name in ["a", "b"] { try spool.drop(name, "\(server.url("/\(name)"))\n") }
+    try leave("suspect", "\(server.url("/suspect"))\n\(patient)", deaths: 1, in: spool, age: 1000)
+    for name in ["a", "b"] { try spool.drop(name, "\(server.url("/\(name)"))\n\(patient)") }
     let worker = try startSpoolrun(["--once", "-v", spool.root])
     try await waitUntil("all run") { gauge.now == 3 }
     gate.open()
@@ -133,7 +133,7 @@ import Testing
       try reply.respond("200 OK", body: [1])
     }
     let spool = try TemporarySpool()
-    try leave("suspect", "\(server.url("/suspect"))\n", deaths: 2, in: spool)
+    try leave("suspect", "\(server.url("/suspect"))\n\(patient)", deaths: 2, in: spool)
     let worker = try rig(spool, "probation=500", "watch=yes")
     try await waitUntil("it runs") { server.requests.count == 1 }
     try spool.drop("a", "\(server.url("/a"))\n")
