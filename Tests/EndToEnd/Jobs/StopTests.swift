@@ -40,6 +40,10 @@ import Testing
     worker.send(signal: SIGTERM)
     #expect(try await worker.result().status == .exited(75))
     gate.open()
+    // On a busy machine there was time for a checkpoint, and what is on the disk is believed.
+    let job = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
+    let lines = job.split(separator: "\n").filter { !$0.hasPrefix("checkpoint: ") }
+    try writeFile(spool.path("partial/a"), Array((lines.joined(separator: "\n") + "\n").utf8))
     let data = open(spool.path("partial/a.part"), O_WRONLY | O_CLOEXEC)
     defer { close(data) }
     try #require(pwrite(data, [halfwayBody[100] ^ 1], 1, 100) == 1)
