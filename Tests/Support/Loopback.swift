@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 /// A TCP socket that listens on 127.0.0.1 at a port that the kernel chooses.
 func listenOnLoopback() throws(TestSupportError) -> Int32 {
@@ -33,17 +34,31 @@ package struct DeadPort: ~Copyable {
   }
 }
 
-/// A port of 127.0.0.1 that was free a moment ago, for servers that must be told one.
+/// What ``freePort()`` has returned.
+private let givenPorts = Mutex<Set<UInt16>>([])
+
+/// A port of 127.0.0.1 that is free, for servers that must be told one. It stays free until the server has it: no other
+/// call returns it, and it is below those that the kernel gives to connections (ip(7), ip_local_port_range).
 package func freePort() throws(TestSupportError) -> UInt16 {
-  try DeadPort().port
+  while true {
+    let port = UInt16.random(in: 10_000..<32_768)
+    guard givenPorts.withLock({ $0.insert(port).inserted }) else { continue }
+    do {
+      close(try bindToLoopback(port))
+      return port
+    } catch  where error.code == EADDRINUSE {
+    }
+  }
 }
 
-private func bindToLoopback() throws(TestSupportError) -> Int32 {
+/// - Parameter port: 0 for one that the kernel chooses.
+private func bindToLoopback(_ port: UInt16 = 0) throws(TestSupportError) -> Int32 {
   let socket = privately { [Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)] }[0]
   guard socket >= 0 else { throw TestSupportError("socket", "", errno: errno) }
   var address = sockaddr_in()
   address.sin_family = sa_family_t(AF_INET)
   address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+  address.sin_port = port.bigEndian
   let result = withUnsafePointer(to: &address) { pointer in
     pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
       bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))

@@ -87,16 +87,20 @@ import Testing
     // Grafana puts its variables into the expressions, and asks them as they are then.
     let dashboard = String(decoding: try readFile(SourceTree.contrib("prometheus/grafana.json")), as: UTF8.self)
     var shown = 0
-    for match in dashboard.matches(of: /"expr": "((?:[^"\\]|\\.)*)"/) {
-      let expression = match.1.replacing("\\\"", with: "\"").replacing(/\$\w+/, with: ".*")
-      let answer = try await run([
-        "/usr/bin/env", "curl", "--silent", "--get", "--data-urlencode", "query=\(expression)",
-        "http://127.0.0.1:\(prometheus)/api/v1/query",
-      ]).output
-      #expect(answer.contains(#""status":"success""#), "\(expression): \(answer)")
-      if !answer.contains(#""result":[]"#) { shown += 1 }
+    let deadline = ContinuousClock.now + untilItHangs
+    // This spool has no data, no rate and no time of a next attempt. Some of the rest needs a second scrape.
+    while shown < 10, ContinuousClock.now < deadline {
+      shown = 0
+      for match in dashboard.matches(of: /"expr": "((?:[^"\\]|\\.)*)"/) {
+        let expression = match.1.replacing("\\\"", with: "\"").replacing(/\$\w+/, with: ".*")
+        let answer = try await run([
+          "/usr/bin/env", "curl", "--silent", "--get", "--data-urlencode", "query=\(expression)",
+          "http://127.0.0.1:\(prometheus)/api/v1/query",
+        ]).output
+        #expect(answer.contains(#""status":"success""#), "\(expression): \(answer)")
+        if !answer.contains(#""result":[]"#) { shown += 1 }
+      }
     }
-    // This spool has no data, no rate and no time of a next attempt.
     #expect(shown >= 10, "\(shown)")
   }
 }
