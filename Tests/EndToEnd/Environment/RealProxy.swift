@@ -36,7 +36,7 @@ final class RealProxy: Sendable {
       case .dante: try await Self.dante(directory.path, port)
       }
     let command = try RunningCommand(["/usr/bin/timeout", "300"] + arguments, timeout: .seconds(310))
-    try await waitUntil("\(kind) listens") { command.isFinished || Self.isListening(port) }
+    try await waitUntil("\(kind) listens") { command.isFinished || isListening(port) }
     guard !command.isFinished else { throw TestSupportError("no \(kind): \(try await command.result())") }
     (self.directory, self.port, self.command) = (directory, port, command)
   }
@@ -122,15 +122,5 @@ final class RealProxy: Sendable {
       exec danted -p \(directory)/pid -f \(directory)/conf
       """,
     ]
-  }
-
-  /// Whether anybody listens at a port of 127.0.0.1 (proc_net_tcp(5)).
-  private static func isListening(_ port: UInt16) -> Bool {
-    let place = "0100007F:" + String(UInt32(port) | 0x1_0000, radix: 16).dropFirst().uppercased()
-    let table = (try? readFile("/proc/net/tcp")) ?? []
-    return String(decoding: table, as: UTF8.self).split(separator: "\n").contains { line in
-      let words = line.split(separator: " ")
-      return words.count > 3 && words[1] == place && words[3] == "0A"
-    }
   }
 }
