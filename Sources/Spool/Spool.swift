@@ -27,6 +27,8 @@ package final class Spool: Sendable {
   let clockOffset = Atomic<Int64>(0)
   /// See ``touch(_:)``.
   let touchesNeedTime = Atomic(false)
+  /// Those of this process's claims.
+  let namesInHand = NamesInHand()
   /// Claims of other workers whose times say nothing.
   let sights = Mutex(ClaimSights())
 

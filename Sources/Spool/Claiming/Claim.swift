@@ -30,6 +30,10 @@ package final class Claim {
   package internal(set) var lostWrites: SpoolError?
   /// Bytes of the job file up to which it is not to be compacted again.
   var compactsBeyond: Int64 = 0
+  /// Its journal names this worker since it was claimed.
+  private(set) var hasBegun = false
+  /// Its name in ``Spool/namesInHand``; nil after its last move.
+  private var nameInHand: FileName?
   /// Who had it before; says nothing of a job that was in no worker's hands.
   package let formerOwner: FormerOwner
   /// When it was claimed or had its last heartbeat, by ``secondsSinceBoot()``.
@@ -72,6 +76,15 @@ package final class Claim {
     end = files.identity.size
     // If a person's last line has no newline, it is kept for them to read. A torn journal line does not count.
     needsNewline = text.hasTornTail && !text.isTornByWorker(in: origin) && !isRequeueNoted
+    takeInHand(files.file.path.name)
+  }
+
+  deinit { takeInHand(nil) }
+
+  private func takeInHand(_ name: FileName?) {
+    if let nameInHand { spool.namesInHand.remove(nameInHand) }
+    nameInHand = name
+    if let name { spool.namesInHand.insert(name) }
   }
 
   var path: Path { file.path }
@@ -110,6 +123,7 @@ package final class Claim {
     }
     needsNewline = false
     end += Int64(bytes.count)
+    if case .started = line { hasBegun = true }
   }
 
   /// Makes the job with its journal durable. Its name becomes durable with the directory.
@@ -155,6 +169,7 @@ package final class Claim {
 
   private func move(to directory: Directory) throws(SpoolError) {
     job = try spool.moveNumbered(path, job, to: directory, hasData: !isStandingOrder)
+    takeInHand(nil)
     try files.close()
   }
 
@@ -166,8 +181,10 @@ package final class Claim {
   /// - Throws: ``SpoolError``, ENOENT where the file has moved.
   package func renumber() throws(SpoolError) {
     let renamed = try spool.freeName(like: job)
-    let target = Path(.cur, ClaimName.fileName(renamed, spool.owner))
+    let name = ClaimName.fileName(renamed, spool.owner)
+    let target = Path(.cur, name)
     try spool.system.rename(spool.root, path, target)
+    takeInHand(name)
     job = renamed
     files.rename(to: target)
   }

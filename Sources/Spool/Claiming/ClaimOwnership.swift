@@ -58,18 +58,13 @@ extension Claim {
     }
     var isMoved = false
     for place in places {
-      if place.directory == .cur, place.name != path.name { return .takenOver }
       // This worker has not written to a job that it may not read.
       let journal = (try? spool.job(place.directory, place.name))?.journal
-      let isOthers = isOthers(journal)
-      if place.directory == .done {
-        // An older job of this name may be there, and a person moves nothing there. The successor of a worker that was
-        // frozen before it journaled anything finds no trace of it.
-        guard isOthers else { continue }
-        if isSilent { return .takenOver }
-        if try namesThisWorker(place) { return .takenOver }
-      } else if isOthers {
-        return .takenOver
+      if place.directory == .cur && place.name != path.name || isOthers(journal) {
+        if try isTakenOver(at: place) { return .takenOver }
+      } else if place.directory == .done {
+        // An older job of this name may be there, and a person moves nothing there.
+        continue
       } else if place.inode == identity.inode || journal?.isEmpty == false {
         // An editor gives the job a new inode, in which its journal is.
         isMoved = true
@@ -82,6 +77,16 @@ extension Claim {
   private func isOthers(_ journal: Journal?) -> Bool {
     guard let worker = journal?.attempts.lastStart?.worker else { return false }
     return worker != spool.owner.text && worker != text.journal.attempts.lastStart?.worker
+  }
+
+  /// Whether what another worker has there is this job. It may be another job of the name, which was dropped when a
+  /// person had removed this one.
+  private func isTakenOver(at place: JobPlace) throws(SpoolError) -> Bool {
+    if place.inode == identity.inode || isSilent { return true }
+    // A successor may have a copy of the file, where nothing names a worker that has not begun. But an older job of the
+    // name may be in `done/`.
+    if !hasBegun, place.directory != .done { return true }
+    return try namesThisWorker(place)
   }
 
   /// Whether this worker began with the job, too.

@@ -124,10 +124,9 @@ extension Spool {
     }
     let name = ClaimName.fileName(candidate.job, owner)
     let target = Path(.cur, name)
-    // rename(2) would replace our own claim of another job of this name: that one comes first. It may be this very one,
-    // which this process let go of when the spool failed under it. Asked before the file is opened for writing or gets
-    // another time: a worker that watches would look again without end.
-    if !candidate.isNamed, source != target, try status(.cur, name) != nil {
+    // Asked before the file is opened for writing or gets another time: a worker that watches would look again without
+    // end.
+    if !candidate.isNamed, source != target, try isOurs(name) {
       return candidate.origin == .cur ? .unavailable : .gone
     }
     guard try openForWriting(&candidate, at: source) else { return .unavailable }
@@ -146,6 +145,13 @@ extension Spool {
     }
     candidate.rename(to: target)
     return nil
+  }
+
+  /// Whether this worker has another claim of this name. rename(2) would replace it, so it comes first, also if a
+  /// person has removed its file. It may be the candidate, which this process let go of when the spool failed under it.
+  private func isOurs(_ name: FileName) throws(SpoolError) -> Bool {
+    if namesInHand.contains(name) { return true }
+    return try status(.cur, name) != nil
   }
 
   /// Makes sure that the file which has the claim's name is the one that was locked and judged.

@@ -47,6 +47,7 @@ extension Spool {
       let candidate = job.numbered(Self.number(ofTry: attempt))
       // Its own, where it ends in a number: another job has it, and may be between two directories.
       if candidate == job || claimed.contains(candidate) { continue }
+      if namesInHand.contains(ClaimName.fileName(candidate, owner)) { continue }
       if try status(.partial, candidate.part) != nil { continue }
       var isFree = true
       for directory in [Directory.new, .urgent, .partial, .done, .failed, .hold, .standing]

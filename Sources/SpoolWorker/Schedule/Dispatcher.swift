@@ -176,7 +176,8 @@ final class Dispatcher {
     if let retry = end.retry { scheduler.willRetry(attempt.name, attempt.claim.priority, at: retry.seconds) }
     // A job that was moved away may be back in new/ and may have been skipped because of its lock. A job of the same
     // name that was dropped meanwhile can run now, unless the claim stays, which has priority over `new/`.
-    if end.fate == .moved || end.hasDropped || ended.isDroppedAnew && !attempt.claim.isOpen { scheduler.makeDueNow() }
+    let isGone = !attempt.claim.isOpen || end.fate == .cancelled
+    if end.fate == .moved || end.hasDropped || ended.isDroppedAnew && isGone { scheduler.makeDueNow() }
     WorkerLoop.wakeUp()
   }
 }

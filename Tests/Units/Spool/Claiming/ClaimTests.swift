@@ -105,6 +105,18 @@ import Testing
     #expect(try claim.ownership() == .removed)
   }
 
+  /// Another job of the name was dropped since, and another worker has begun with it.
+  @Test(arguments: ["cur/a:beta.1.00000009", "partial/a", "failed/a", "hold/a", "hold/a:beta.1.00000009"])
+  func cancelledBesideANewJobOfItsName(place: String) throws {
+    let (fixture, claim) = try claimed()
+    try claim.append(
+      .started(.now(), attempt: 1, worker: fixture.spool.owner, boot: "b", mirror: 1, url: "https://a"))
+    try #require(unlink(fixture.files.path(own)) == 0)
+    let line = "started: 2026-01-02T03:04:05Z attempt=1 worker=beta.1.00000009 boot=b mirror=1 url=https://a\n"
+    try writeFile(fixture.files.path(place), Array((url + line).utf8))
+    #expect(try claim.ownership() == .removed)
+  }
+
   /// Where another host's changes count, the number of names that this kernel knows proves nothing.
   @Test func fromAnotherHost() throws {
     let fixture = try Fixture(kind: .fuse)

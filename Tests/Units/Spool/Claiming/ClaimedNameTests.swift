@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -20,6 +21,28 @@ import Testing
     try fixture.files.drop("a", url)
     try claim.park(until: .now())
     #expect(try fixture.claim("a").job.display == "a~3")
+  }
+
+  /// By one name in `cur/`, each of the two claims would move and rename the other's file.
+  @Test(arguments: ["a", "a~2"])
+  func aClaimWhoseFileIsRemovedKeepsItsName(name: String) throws {
+    let fixture = try Fixture()
+    if name == "a~2" { try writeFile(fixture.files.path("failed/a"), []) }
+    try fixture.files.drop("a", url)
+    var removed: Claim? = try fixture.claim("a")
+    #expect(removed?.job.display == name)
+    try #require(unlink(fixture.files.path("cur/\(name):alpha.42.00000001")) == 0)
+    try fixture.files.drop("a", url)
+    if name == "a" {
+      #expect(try fixture.outcome("a").label == "unavailable")
+    } else {
+      #expect(try fixture.claim("a").job.display == "a~3")
+      try fixture.files.drop("a", url)
+    }
+    #expect(throws: (any Error).self) { try removed?.finish() }
+    #expect(fixture.files.names("done") == [])
+    removed = nil
+    #expect(try fixture.claim("a").job.display == name)
   }
 
   /// The number that a name has is replaced, also where it was part of the name.
