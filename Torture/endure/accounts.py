@@ -264,7 +264,7 @@ def missed(error: OSError) -> bool:
 
 def bare(path: str) -> str:
     """A job's name without what moves and editors add to it."""
-    name = re.sub(r":[^:]*\.[0-9]+\.[0-9a-f]+$", "", os.path.basename(path))
+    name = re.sub(r":[^:]*\.[0-9]+\.[0-9a-z]+$", "", os.path.basename(path))
     return re.sub(r"(~[0-9]*|\.bak|\.orig|#)+$", "", name.lstrip("#"))
 
 

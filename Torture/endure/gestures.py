@@ -51,8 +51,8 @@ class Gestures(Hands, Commands):
     def run(self, gestures: int, rate: float) -> None:
         kinds = {
             self.drop: 22, self.move: 22, self.edit: 14, self.touch: 5, self.remove: 5, self.copy: 4, self.command: 8, self.link: 2,
-            self.replace: 1.5, self.glob: 2, self.thing: 3, self.take_data: 0.7, self.append: 1, self.change_file: 2, self.kill: 0.1,
-            self.terminate: 0.1, self.look: 1,
+            self.replace: 1.5, self.glob: 2, self.thing: 3, self.take_data: 0.7, self.drop_again: 4, self.append: 1, self.change_file: 2,
+            self.kill: 0.1, self.terminate: 0.1, self.look: 1,
         }
         begun = time.monotonic()
         for number in range(gestures):

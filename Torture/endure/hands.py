@@ -4,7 +4,7 @@ purpose, and with an editor."""
 import os
 import time
 
-from accounts import missed, read
+from accounts import is_no_name, missed, read
 from editors import Editors
 from drops import Drops
 
@@ -65,6 +65,21 @@ class Hands(Drops):
     def remove(self) -> None:
         if found := self.any("new", "cur", "partial", "hold", "failed"):
             self.count(f"rm {found[0]}", self.discard(self.accounts.place(*found)))
+
+    def drop_again(self) -> None:
+        """Removes a running job, and drops another of its name at once."""
+        if (found := self.any("cur")) is None or not (name := found[1].rpartition(":")[0]):
+            return
+        token = f"payload-{len(self.accounts.texts):06}"
+        text = self.text(token)
+        if is_no_name(name):
+            self.accounts.spoil(token)
+        self.accounts.by_name[name].add(token)
+        prepared = self.accounts.place("tmp", token)
+        if self.accounts.create(prepared, text):
+            self.count("rm cur, dropped again", self.discard(self.accounts.place(*found)))
+            if not self.accounts.move(prepared, self.accounts.place("new", name)):
+                self.accounts.remove(prepared)
 
     def copy(self) -> None:
         """cp, to another name or directory: makes a second job."""
