@@ -67,7 +67,7 @@ class Hands(Drops):
             self.count(f"rm {found[0]}", self.discard(self.accounts.place(*found)))
 
     def drop_again(self) -> None:
-        """Removes a running job, and drops another of its name at once."""
+        """Removes a running job or holds it, and drops another of its name at once."""
         if (found := self.any("cur")) is None or not (name := found[1].rpartition(":")[0]):
             return
         token = f"payload-{len(self.accounts.texts):06}"
@@ -77,7 +77,11 @@ class Hands(Drops):
         self.accounts.by_name[name].add(token)
         prepared = self.accounts.place("tmp", token)
         if self.accounts.create(prepared, text):
-            self.count("rm cur, dropped again", self.discard(self.accounts.place(*found)))
+            claim = self.accounts.place(*found)
+            if self.chance.random() < 0.7:
+                self.count("rm cur, dropped again", self.discard(claim))
+            else:
+                self.count("mv cur hold, dropped again", self.accounts.move(claim, self.accounts.place("hold", name)))
             if not self.accounts.move(prepared, self.accounts.place("new", name)):
                 self.accounts.remove(prepared)
 
