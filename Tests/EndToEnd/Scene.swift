@@ -72,9 +72,9 @@ final class Scene: Sendable {
 
   /// Runs `body` beside a worker that watches; afterwards the worker has to stop in good order.
   func withWorker(
-    timeout: Duration = untilItHangs, _ body: (RunningCommand) async throws -> Void
+    _ options: String..., timeout: Duration = untilItHangs, _ body: (RunningCommand) async throws -> Void
   ) async throws -> CommandResult {
-    let worker = try startSpoolrun(["-v", spool.root], timeout: timeout)
+    let worker = try startSpoolrun(["-v"] + options + [spool.root], timeout: timeout)
     do {
       try await body(worker)
     } catch {

@@ -42,6 +42,21 @@ import Testing
     #expect(scene.spool.places(of: "big") == [] && scene.spool.payloads == [])
   }
 
+  @Test(.timeLimit(.minutes(30)))
+  func `a job dropped by the name of one that was just removed runs when that one has ended`() async throws {
+    let scene = try Scene()
+    let result = try await scene.withWorker("--rescan", "1h") { _ in
+      try scene.spool.drop("big", "url: \(scene.server.url("/slow"))\noutput: first\n")
+      try await scene.waitForHalf("big")
+      #expect(try await scene.shell("rm cur/big:*").status == .exited(0))
+      try scene.spool.drop("big", "url: \(scene.server.url("/fast"))\noutput: second\n")
+      try await waitUntil("done") { scene.isDone("big") }
+    }
+    #expect(result.status == .exited(0) && result.errors.contains("cancelled job=big"), "\(result)")
+    #expect(scene.spool.payloads == ["second"] && scene.spool.places(of: "big") == ["done/big"])
+    #expect(scene.length("big") == nil)
+  }
+
   @Test(.timeLimit(.minutes(30)), arguments: [("\"1\"", ""), (nil, "crc32: \(hex8(independentCRC32(payload)))\n")])
   func `a held job with another URL goes on if a checksum proves it`(etag: String?, checksum: String) async throws {
     let scene = try Scene(etag: etag)
