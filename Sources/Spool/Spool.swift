@@ -27,6 +27,9 @@ package final class Spool: Sendable {
   let clockOffset = Atomic<Int64>(0)
   /// See ``touch(_:)``.
   let touchesNeedTime = Atomic(false)
+  /// The spool's file system has refused RENAME_NOREPLACE. It is not asked again: on a network file system the vain
+  /// call costs three round trips.
+  let lacksNoReplace = Atomic(false)
   /// Those of this process's claims.
   let namesInHand = NamesInHand()
   /// Claims of other workers whose times say nothing.

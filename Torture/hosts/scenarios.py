@@ -1,12 +1,13 @@
 """What is played on each file system."""
 
+import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from network import Host
+from network import Host, busy_seconds
 from stage import Stage
 from worker import Worker
 
@@ -23,11 +24,11 @@ class Outcome:
 def speed(stage: Stage, hosts: int, jobs: int) -> Outcome:
     stage.new_spool()
     stage.drop(stage.hosts[0], jobs, is_slow=False)
-    cpu, begun = stage.system.server_cpu(), time.monotonic()
+    cpu, busy, begun = stage.system.server_cpu(), busy_seconds(), time.monotonic()
     workers = [stage.work_on(host, "--jobs", "8") for host in stage.hosts[:hosts]]
     stage.wait("all jobs done", lambda: len(stage.done()) == jobs)
     seconds = time.monotonic() - begun
-    cpu = stage.system.server_cpu() - cpu
+    cpu, busy = stage.system.server_cpu() - cpu, busy_seconds() - busy
     wrong = stage.stop_workers()
     shares = [len(worker.jobs("done")) for worker in workers]
     columns = {
@@ -35,6 +36,7 @@ def speed(stage: Stage, hosts: int, jobs: int) -> Outcome:
         "by host": " + ".join(map(str, shares)),
         "GETs a job": f"{stage.gets():.3f}",
         "CPU of the file servers": f"{cpu / seconds:.0%}" if cpu else "none",
+        "of the machine": f"{busy / seconds:.0%} of {os.cpu_count()}00%",
     }
     return Outcome(f"{jobs} jobs, {hosts} host{'s' if hosts > 1 else ''}", columns, wrong + stage.problems())
 

@@ -1,3 +1,4 @@
+internal import Synchronization
 internal import SystemPackage
 
 /// Names that are taken, and moves that replace nothing.
@@ -90,14 +91,19 @@ extension Spool {
   /// - Parameter directory: an open directory that both are relative to; nil for the spool's own.
   /// - Throws: ``SpoolError``, EEXIST where `to` exists.
   func moveNoReplace(_ from: Path, _ to: Path, in directory: Int32? = nil) throws(SpoolError) {
-    let directory = directory ?? root
+    if directory == nil, lacksNoReplace.load(ordering: .relaxed) { return try moveByLink(from, to, in: root) }
     do throws(SpoolError) {
-      try system.renameNoReplace(directory, from, to)
+      try system.renameNoReplace(directory ?? root, from, to)
     } catch  where error.isUnknownRename {
-      try system.link(directory, from, directory, to)
-      // The job has moved, and its old name could not be removed. It must not be moved again because of that; the next
-      // claim removes the old name.
-      try? system.unlink(directory, from)
+      if directory == nil { lacksNoReplace.store(true, ordering: .relaxed) }
+      try moveByLink(from, to, in: directory ?? root)
     }
+  }
+
+  private func moveByLink(_ from: Path, _ to: Path, in directory: Int32) throws(SpoolError) {
+    try system.link(directory, from, directory, to)
+    // The job has moved, and its old name could not be removed. It must not be moved again because of that; the next
+    // claim removes the old name.
+    try? system.unlink(directory, from)
   }
 }

@@ -61,6 +61,20 @@ import Testing
     #expect(try fixture.spool.tryFileSystem().obstacles.first?.contains("without replacing") == true)
   }
 
+  /// Such a call costs three round trips on a network file system, and each job makes one.
+  @Test func whatTheFileSystemLacksIsNotAskedAgain() throws {
+    let hook = Probe { $0.kind == .rename ? .fail(.invalidArgument) : nil }
+    let fixture = try Fixture(hook: hook)
+    for name in ["a", "b"] {
+      try fixture.files.drop(name, "https://host/\(name)\n")
+      let path = Path(.new, FileName(name))
+      try fixture.spool.moveNoReplace(path, Path(.hold, FileName(name)))
+      #expect(throws: SpoolError.self) { try fixture.spool.moveNoReplace(path, path) }
+    }
+    #expect(fixture.files.names("hold") == ["a", "b"] && fixture.files.names("new") == [])
+    #expect(hook.count(.rename) == 1)
+  }
+
   /// A full disk says nothing about what the file system can do.
   @Test func whatCannotBeTriedIsNotUnfit() throws {
     let fixture = try Fixture(hook: Probe { $0.kind == .create ? .fail(.noSpace) : nil })
