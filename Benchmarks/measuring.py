@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cpu import machine_time
+
 # A run that takes longer hangs.
 TIME_LIMIT = 1800
 
@@ -138,12 +140,6 @@ def alternate(runner: Runner, candidates: list[Candidate], runs: int) -> dict[st
             for cost in series[candidate.name].costs:
                 cost.rss = peak
     return series
-
-
-def machine_time() -> float:
-    """Seconds that all CPUs have been busy since the machine's start (proc(5), stat)."""
-    user, nice, system, _, _, irq, softirq = map(int, Path("/proc/stat").read_text().split(None, 8)[1:8])
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_peak(process: int) -> int:

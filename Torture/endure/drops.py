@@ -20,18 +20,14 @@ class Drops(Stage):
         if sum(len(self.accounts.listed(state)) for state in STATES if state not in ("done", "failed")) >= MOST_LIVING:
             return self.count("dropped", False)
         number = len(self.accounts.texts)
-        token = f"payload-{number:06}"
         is_strange = self.chance.random() < 0.02
         name = self.chance.choice(STRANGE_NAMES if is_strange else NAMES).format(number)
         if self.chance.random() < 0.05:
             # Another job's name, or one with a number.
             name = f"job-{self.chance.randrange(max(1, number - 30), number + 1)}{self.chance.choice(['', '~2', '~2~2'])}"
-        text = self.text(token)
-        if is_no_name(name):
-            self.accounts.spoil(token)
+        token, text = self.job(name)
         target = self.accounts.place("new", name)
         way = self.chance.choices(["rename", "cp", "> in pieces", "add", "cp -p of an old one"], [6, 3, 3, 0 if is_strange else 1, 1])[0]
-        self.accounts.by_name[name].add(token)
         if way == "rename":
             temporary = self.accounts.place("tmp", token)
             is_done = self.accounts.create(temporary, text) and self.accounts.move(temporary, target)
@@ -46,6 +42,15 @@ class Drops(Stage):
             if is_done and way != "cp":
                 self.set_time(target, time.time() - self.chance.randrange(10**6))
         self.count(f"dropped by {way}", is_done)
+
+    def job(self, name: str) -> tuple[str, bytes]:
+        """A new job's token and text, noted under this name."""
+        token = f"payload-{len(self.accounts.texts):06}"
+        text = self.text(token)
+        if is_no_name(name):
+            self.accounts.spoil(token)
+        self.accounts.by_name[name].add(token)
+        return token, text
 
     def text(self, token: str) -> bytes:
         file = self.chance.choice(FIXED + CHANGING)

@@ -4,7 +4,7 @@ purpose, and with an editor."""
 import os
 import time
 
-from accounts import is_no_name, missed, read
+from accounts import missed, read
 from editors import Editors
 from drops import Drops
 
@@ -70,11 +70,7 @@ class Hands(Drops):
         """Removes a running job or holds it, and drops another of its name at once."""
         if (found := self.any("cur")) is None or not (name := found[1].rpartition(":")[0]):
             return
-        token = f"payload-{len(self.accounts.texts):06}"
-        text = self.text(token)
-        if is_no_name(name):
-            self.accounts.spoil(token)
-        self.accounts.by_name[name].add(token)
+        token, text = self.job(name)
         prepared = self.accounts.place("tmp", token)
         if self.accounts.create(prepared, text):
             claim = self.accounts.place(*found)

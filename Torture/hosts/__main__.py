@@ -20,7 +20,7 @@ from filesystems import Bindfs, CachingSSHFS, SharedFileSystem, SSHFS
 from network import build_bridge, children
 from nfs import NFS
 from rig import options_parser, workplace
-from scenarios import CUT, FAULTS, Outcome, clocks, doctor, drops, one_name, speed, struck
+from scenarios import CUT, FAULTS, Outcome, clocks, doctor, drops, one_name, speed, speed_of_new_servers, struck
 from stage import Stage
 
 SYSTEMS: dict[str, tuple[type[SharedFileSystem], str]] = {
@@ -87,10 +87,10 @@ def scenarios(stage: Stage, options: argparse.Namespace) -> Iterator[Callable[[]
     if "doctor" in options.parts:
         yield lambda: doctor(stage)
     if "speed" in options.parts:
-        # The first jobs on new servers take up to twice as long.
-        speed(stage, 1, options.jobs)
+        measure = speed_of_new_servers
         for hosts in map(int, options.hosts.split(",")):
-            yield lambda hosts=hosts: speed(stage, hosts, options.jobs)
+            yield lambda measure=measure, hosts=hosts: measure(stage, hosts, options.jobs)
+            measure = speed
     if "drops" in options.parts:
         yield lambda: drops(stage)
     for fault in FAULTS:

@@ -46,12 +46,6 @@ def cpu_seconds(pids: Sequence[int]) -> float:
     return total / os.sysconf("SC_CLK_TCK")
 
 
-def busy_seconds() -> float:
-    """Seconds of CPU that all processes of the machine have used."""
-    user, nice, system, _, _, irq, softirq = map(int, Path("/proc/stat").read_text().split(None, 8)[1:8])
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
-
-
 class Host:
     """`number`: from 2, the last part of its address. `work`: its own directory, which the others do not use."""
 
