@@ -28,6 +28,11 @@ func privately<Failure>(_ create: () throws(Failure) -> [Int32]) throws(Failure)
   }
 }
 
+/// Does `action`, which has a file open for writing, while no process is started.
+package func whileNothingStarts<Result, Failure>(_ action: () throws(Failure) -> Result) throws(Failure) -> Result {
+  try descriptorCreation.withLock { _ throws(Failure) in try action() }
+}
+
 /// A pipe that no child inherits.
 func makePipe() throws(TestSupportError) -> (read: Int32, write: Int32) {
   let ends = try privately { () throws(TestSupportError) in

@@ -53,3 +53,5 @@ class Commands(Stage):
         # all, the job would be missing at the end.
         elif status == 0:
             self.accounts.doubt(path)
+            # In cur a hand may have made it a name that is no claim, and the command was given what is left of that.
+            self.accounts.doubt(name)

@@ -122,6 +122,10 @@ class Gestures(Hands, Commands):
         # A job without its last newline is ignored for this time.
         time.sleep(SETTLING)
         for _ in range(3):
+            if self.accounts.listed("hold"):
+                # They stayed there while new had others of their names.
+                self.ask("release", "--all")
+                time.sleep(SETTLING)
             for name in self.accounts.listed("partial"):
                 self.set_time(self.accounts.place("partial", name), time.time() - 1)
             # Their owners are dead, and files that were put there by hand have no owner.

@@ -46,7 +46,7 @@ import Testing
   /// Our own droppers say it; a job that only begins so is no sign.
   @Test func aJobThatSaysThatItIsComplete() throws {
     let fixture = try Fixture(kind: .fuse)
-    _ = try fixture.spool.drop("https://host/a\n", as: jobName("a"))
+    try fixture.drop("https://host/a\n", as: "a")
     #expect(try fixture.text("new/a") == "https://host/a\n# complete\n")
     let inode = fileStatus(fixture.files.path("new/a"))?.st_ino
     let claim = try fixture.claim("a")
@@ -55,7 +55,7 @@ import Testing
     try writeFile(fixture.files.path("new/b"), Array("# complete\nhttps://host/a\n".utf8))
     #expect(try fixture.outcome("b").label == "unfinished")
     let local = try Fixture()
-    _ = try local.spool.drop("https://host/a\n", as: jobName("a"))
+    try local.drop("https://host/a\n", as: "a")
     #expect(try local.text("new/a") == "https://host/a\n")
   }
 
@@ -63,7 +63,7 @@ import Testing
   @Test func whereARefusalIsNotBelievedItHasToSettle() throws {
     let refusing = Probe { $0.kind == .lease ? .fail(.resourceTemporarilyUnavailable) : nil }
     let fixture = try Fixture(hook: refusing, kind: FileSystemKind(type: 0x6969))
-    _ = try fixture.spool.drop("https://host/a\n", as: jobName("complete"))
+    try fixture.drop("https://host/a\n", as: "complete")
     #expect(try fixture.outcome("complete").label == "claimed")
     try writeFile(fixture.files.path("new/a"), text)
     let status = try #require(fileStatus(fixture.files.path("new/a")))
