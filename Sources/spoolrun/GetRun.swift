@@ -16,7 +16,8 @@ struct GetRun {
 
   /// Milliseconds between two looks at jobs that another worker has.
   private static let interval: Int32 = 200
-  /// How often a worker of its own may end without having run a job that is due.
+  /// How often a worker of its own may end without having run a job that is due. Another command may be about to take
+  /// it, so there is a pause after each: 0.2 s, then twice as long each time.
   private static let mostRuns = 5
 
   /// - Parameters:
@@ -44,6 +45,7 @@ struct GetRun {
   private func ends(_ known: [Int: GetEnd]) throws -> [GetEnd] {
     var ends = known
     var runs = 0
+    var nextRun = ContinuousClock.now
     var hasSaidWhoRuns = false
     while true {
       var progress = WorkerProgress(running: [], waiting: 0, summary: RunSummary(), gained: 0)
@@ -70,12 +72,16 @@ struct GetRun {
         if progress.running.isEmpty { progress.waits = try spool.waits() }
         output.update(progress)
         if !isStopped(within: Self.interval) { continue }
-      } else if runs < Self.mostRuns {
-        runs += 1
-        if try !runWorker(left) { continue }
-      } else {
+      } else if runs == Self.mostRuns {
         for number in left { ends[number] = .left }
         break
+      } else if ContinuousClock.now < nextRun {
+        if !isStopped(within: Self.interval) { continue }
+      } else {
+        runs += 1
+        let isStopped = try runWorker(left)
+        nextRun = .now + .milliseconds(100 << runs)
+        if !isStopped { continue }
       }
       try stop(left, &ends)
       break
