@@ -40,8 +40,10 @@ struct AddList {
     do {
       var account = Account()
       let (jobs, plan) = try check(spool, &account, progress)
-      var presence = try ListPresence(spool, ifNew: ifNew)
-      try drop(try settle(jobs, plan, spool, presence, &account, progress), spool, &presence, &account, progress)
+      try spool.alone(within: nil, wait: { progress.update { "waiting until another command has added its jobs" } }) {
+        var presence = try ListPresence(spool, ifNew: ifNew)
+        try drop(try settle(jobs, plan, spool, presence, &account, progress), spool, &presence, &account, progress)
+      }
       progress.finish()
       Terminal.print(account.text)
     } catch let defect as Defect {

@@ -13,14 +13,19 @@ struct JobDrop {
   /// - Throws: the exit status, after a message.
   func run(ifNew: Bool) throws {
     try AllowedSchemes(of: spool).check(request.urls.map(\.text))
-    do throws(SpoolError) {
-      if ifNew, let finding = try JobPresence(spool: spool).find(request, as: name) { return tell(finding) }
-      tell(try spool.drop(request.text, as: try freeName(), request.priority))
-    } catch {
+    do {
+      if ifNew { try spool.alone(within: nil) { try dropIfNew() } } else { try drop() }
+    } catch let error as SpoolError {
       Terminal.error("the job cannot be dropped: \(error)")
       throw ExitStatus(error).code
     }
   }
+
+  private func dropIfNew() throws(SpoolError) {
+    if let finding = try JobPresence(spool: spool).find(request, as: name) { tell(finding) } else { try drop() }
+  }
+
+  private func drop() throws(SpoolError) { tell(try spool.drop(request.text, as: try freeName(), request.priority)) }
 
   /// The name that the job will have in `done`, too.
   private func freeName() throws(SpoolError) -> JobName {

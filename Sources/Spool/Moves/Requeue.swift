@@ -62,19 +62,6 @@ extension Spool {
       throw error
     }
   }
-
-  /// Keeps other processes that do the same from dropping one job twice: `body` runs while this process has the lock
-  /// (flock(2)) of the directory `tmp`. Waits 5 s at most, because every process has it only for a few calls.
-  package func alone(_ body: () throws -> Void) throws {
-    var file = try system.open(root, Path(.tmp), O_RDONLY | O_DIRECTORY)
-    for _ in 0..<250 {
-      if try file.lock() { break }
-      usleep(20_000)
-    }
-    let locked = file.shared()
-    defer { withExtendedLifetime(locked) {} }
-    try body()
-  }
 }
 
 extension JobText {

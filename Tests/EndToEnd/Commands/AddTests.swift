@@ -46,6 +46,27 @@ import Testing
     #expect(done.errors.contains("already there, as done/x") && scene.spool.names("new") == [], "\(done)")
   }
 
+  @Test func `--new waits until another command has dropped what it drops`() async throws {
+    let spool = try TemporarySpool()
+    let lock = open(spool.path("tmp"), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    defer { close(lock) }
+    try #require(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+    let command = try startSpoolrun(["add", "--spool", spool.root, "--new", "https://a.example/x"])
+    let descriptors = "/proc/\(command.processID)/fd"
+    let inode = try #require(fileStatus(spool.path("tmp"))).st_ino
+    try await waitUntil("it waits") {
+      names(in: descriptors).contains { name in
+        var status = stat()
+        return stat("\(descriptors)/\(name)", &status) == 0 && status.st_ino == inode
+      }
+    }
+    try writeFile(spool.path("new/x"), Array("https://a.example/x\n".utf8))
+    try #require(flock(lock, LOCK_UN) == 0)
+    let result = try await command.result()
+    #expect(result.errors.contains("already there, as new/x"), "\(result)")
+    #expect(spool.names("new") == ["x"])
+  }
+
   @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
   func `in a terminal it says the name and the output`() async throws {
     let spool = try TemporarySpool()

@@ -43,6 +43,15 @@ import Testing
   }
 
   /// As for `printf 'URL\0' | sha256sum`.
+  @Test func `commands that add one list at the same time add it once`() async throws {
+    let list = try file((0..<500).map { "http://h/\($0)\n" }.joined())
+    let commands = try (0..<3).map { _ in try startSpoolrun(["add", "--spool", spool.root, "--from", list]) }
+    var said: [String] = []
+    for command in commands { said.append(try await command.result().output) }
+    #expect(said.sorted() == ["0 added, 500 already there\n", "0 added, 500 already there\n", "500 added\n"])
+    #expect(spool.names("new").count == 500 && spool.names("tmp") == [])
+  }
+
   private static func mark(_ texts: String...) -> Substring { PayloadName.fingerprint(of: texts).prefix(16) }
 
   @Test func `names that collide do not depend on the order`() async throws {
