@@ -30,12 +30,14 @@ def speed(stage: Stage, hosts: int, jobs: int) -> Outcome:
     stage.wait("all jobs done", lambda: len(stage.done()) == jobs)
     seconds = time.monotonic() - begun
     cpu, busy = stage.system.server_cpu() - cpu, machine_time() - busy
+    lost = stage.lost_claims()
     wrong = stage.stop_workers()
     shares = [len(worker.jobs("done")) for worker in workers]
     columns = {
         "jobs/s": f"{jobs / seconds:.0f}",
         "by host": " + ".join(map(str, shares)),
         "GETs a job": f"{stage.gets():.3f}",
+        "claims lost": lost,
         "CPU of the file servers": f"{cpu / seconds:.0%}" if cpu else "none",
         "of the machine": f"{busy / seconds:.0%} of {os.cpu_count()}00%",
     }

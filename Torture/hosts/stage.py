@@ -1,5 +1,6 @@
 """One file system with its hosts, and a spool on it for each scenario."""
 
+import json
 import signal
 import subprocess
 import time
@@ -106,6 +107,18 @@ class Stage:
     def gets(self) -> float:
         """Requests for each job."""
         return self.origin.gets(self.dropped) / max(1, len(self.dropped))
+
+    def lost_claims(self) -> str:
+        """The share of the tries to claim a job at which another worker was faster, as the running workers say."""
+        command = [self.program, "status", "--json", self.view / self.spool]
+
+        def workers() -> list[dict]:
+            return json.loads(subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE).stdout)["workers"]
+
+        # A worker's file is at most a second old.
+        self.wait("the workers tell of all claims", lambda: sum(one["claims"] or 0 for one in workers()) >= len(self.dropped))
+        own, lost = (sum(one[key] or 0 for one in workers()) for key in ("claims", "lost"))
+        return f"{lost / (own + lost):.1%}"
 
     def problems(self) -> list[str]:
         """What is wrong with the spool. What a host has cached may be old, so this waits until all is well."""
