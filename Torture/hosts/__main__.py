@@ -20,7 +20,7 @@ from filesystems import Bindfs, CachingSSHFS, SharedFileSystem, SSHFS
 from network import build_bridge, children
 from nfs import NFS
 from rig import options_parser, workplace
-from scenarios import CUT, FAULTS, Outcome, clocks, doctor, drops, one_name, speed, speed_of_new_servers, struck
+from scenarios import CUT, FAULTS, Outcome, clocks, crowd, doctor, drops, one_name, speed, speed_of_new_servers, struck
 from stage import Stage
 
 SYSTEMS: dict[str, tuple[type[SharedFileSystem], str]] = {
@@ -42,7 +42,7 @@ MACHINE_SYSTEMS = {"nfs"}
 def arguments() -> argparse.Namespace:
     parser = options_parser("hosts", __doc__)
     parser.add_argument("--systems", default=",".join(SYSTEMS), help="default: %(default)s")
-    parser.add_argument("--parts", default=",".join(PARTS), help="default: %(default)s; `cut` is one of the faults")
+    parser.add_argument("--parts", default=",".join(PARTS), help="default: %(default)s; `cut` is one of the faults, `crowd` cuts a host off among 10,000 jobs")
     parser.add_argument("--jobs", type=int, default=300, help="of the measurements of speed; default: %(default)s")
     parser.add_argument("--hosts", default="1,2,3", help="how many share the spool there, in turn; default: %(default)s")
     parser.add_argument("--lease", type=int, default=60, help="seconds; default: %(default)s")
@@ -52,7 +52,7 @@ def arguments() -> argparse.Namespace:
     options.parts = options.parts.split(",")
     if unknown := set(options.systems) - set(SYSTEMS):
         parser.error(f"no such file system: {', '.join(unknown)}")
-    if unknown := set(options.parts) - {*PARTS, "cut"}:
+    if unknown := set(options.parts) - {*PARTS, "cut", "crowd"}:
         parser.error(f"no such part: {', '.join(unknown)}")
     return options
 
@@ -98,6 +98,8 @@ def scenarios(stage: Stage, options: argparse.Namespace) -> Iterator[Callable[[]
             continue
         if "faults" in options.parts or (fault is CUT and "cut" in options.parts):
             yield lambda fault=fault: struck(stage, fault)
+    if "crowd" in options.parts:
+        yield lambda: crowd(stage)
     if "clocks" in options.parts:
         for minutes in (10, -10):
             yield lambda minutes=minutes: clocks(stage, minutes)

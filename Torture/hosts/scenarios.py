@@ -121,6 +121,7 @@ FAULTS = [
 ]
 CUT = next(fault for fault in FAULTS if fault.name == "host cut off")
 JOBS = 30
+CROWD = 10_000
 # Seconds between two starts of a worker that ends.
 RESTART = 5
 
@@ -135,6 +136,23 @@ def struck(stage: Stage, fault: Fault) -> Outcome:
     time.sleep(3)
     in_hand = victim.in_hand()
     fault.strike(stage, victim)
+    return survived(stage, fault, victim, others, in_hand)
+
+
+def crowd(stage: Stage) -> Outcome:
+    """One of three hosts is cut off when a third of many small jobs is done."""
+    stage.new_spool()
+    stage.drop(stage.hosts[0], CROWD, is_slow=False)
+    victim, *others = [stage.work_on(host, "--jobs", "8") for host in reversed(stage.hosts)]
+    stage.wait("a third of the jobs done", lambda: len(stage.done()) >= CROWD // 3)
+    CUT.strike(stage, victim)
+    # What it still says is in its log by then.
+    time.sleep(1)
+    return survived(stage, CUT, victim, others, victim.in_hand(), of=f"{CROWD} jobs, ")
+
+
+def survived(stage: Stage, fault: Fault, victim: Worker, others: list[Worker], in_hand: set[str], of: str = "") -> Outcome:
+    """What comes of the jobs after the fault has struck."""
     begun = time.monotonic()
 
     def taken_after(job: str) -> float | None:
@@ -142,7 +160,7 @@ def struck(stage: Stage, fault: Fault) -> Outcome:
         return min(found, default=None)
 
     # What it had written already may have been enough, so it may have ended some of them.
-    stage.wait("all jobs done by the others", lambda: stage.dropped <= stage.done(), stage.lease + 150)
+    stage.wait("all jobs done by the others", lambda: stage.dropped <= stage.done(), stage.lease + 150 + len(stage.dropped) / 20)
     taken = [after for job in in_hand if (after := taken_after(job)) is not None]
     columns = {
         "in hand": str(len(in_hand)),
@@ -152,7 +170,7 @@ def struck(stage: Stage, fault: Fault) -> Outcome:
     fault.heal(stage, victim)
     columns["the worker then"], wrong = woken(stage, victim, in_hand, others)
     wrong += [problem for problem in stage.stop_workers() if not problem.startswith(f"{victim.host.name}'s")]
-    return Outcome(fault.name, columns, wrong + stage.problems())
+    return Outcome(f"{of}{fault.name}", columns, wrong + stage.problems())
 
 
 def woken(stage: Stage, victim: Worker, in_hand: set[str], others: list[Worker]) -> tuple[str, list[str]]:
