@@ -56,13 +56,16 @@ struct Get: ParsableCommand {
       Terminal.error("cannot watch for signals: \(Errno(rawValue: Glibc.errno))")
       throw ExitStatus.inputOutput.code
     }
-    let items = try GetPlan(urls: urls, list: list, output: output, given: job.given).items()
-    umask(0o077)
+    var items = try GetPlan(urls: urls, list: list, output: output, given: job.given).items()
+    let mask = umask(0o077)
     let spool = try PersonalSpool.open(spool)
     do {
+      let options = try workerOptions(spool)
+      if options.defaults.mode == nil {
+        for index in items.indices { items[index].usualMode = PayloadMode(umask: mask) }
+      }
       let known = try order(items, in: spool)
-      let run = GetRun(
-        items, in: spool, try workerOptions(spool), signals: signals, progress, isVerbose: verbose)
+      let run = GetRun(items, in: spool, options, signals: signals, progress, isVerbose: verbose)
       let status = try run.run(known)
       if status != .success { throw status.code }
     } catch let error as SpoolError {

@@ -10,6 +10,8 @@ struct GetItem {
   let name: String
   /// The file as the person named it.
   let shown: String
+  /// The file's permissions if nobody has said any.
+  var usualMode: PayloadMode?
 
   /// The job's name: it depends on URL, or else the text of `resolve:`, and file, so that the same command continues
   /// the same job.
@@ -30,6 +32,7 @@ struct GetItem {
     var request = asked
     request.output = JobRequest.Line(text: name, number: 0)
     request.root = JobRequest.Line(text: root, number: 0)
+    request.mode = request.mode ?? usualMode
     return request
   }
 }

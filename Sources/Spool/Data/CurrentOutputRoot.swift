@@ -74,9 +74,10 @@ package final class CurrentOutputRoot {
   package var fileSystem: FileSystem { root.fileSystem }
 
   /// The place of `output`. Missing directories are made.
+  /// - Parameter mode: of the payload; nil if only this user may enter the directories that are made.
   /// - Throws: ``OutputRootProblem``; ``SpoolError``, EXDEV where a directory of the path is one of the spool's.
-  package func place(_ output: OutputPath) throws -> OutputPlace {
-    let place = try opened().place(output)
+  package func place(_ output: OutputPath, _ mode: PayloadMode? = nil) throws -> OutputPlace {
+    let place = try opened().place(output, mode)
     try checkApart(place)
     return place
   }

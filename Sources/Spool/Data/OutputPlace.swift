@@ -131,11 +131,13 @@ package final class OutputPlace {
   // MARK: on another file system
 
   /// Begins the copy for an output root on another file system, under a temporary name there.
+  /// - Parameter mode: of the payload; nil if only this user may read it.
   /// - Throws: ``SpoolError``.
-  package func beginCopy(of part: PartFile) throws(SpoolError) -> OutputCopy {
+  package func beginCopy(of part: PartFile, _ mode: PayloadMode? = nil) throws(SpoolError) -> OutputCopy {
     let temporary = try temporaryName(part.inode)
     try removeIfPresent(temporary)
     let target = try spool.system.create(parent.number, temporary, O_RDWR | O_EXCL | O_NOFOLLOW)
+    if let mode { try target.setPermissions(mode.bits) }
     return OutputCopy(source: part.file, length: part.length, target: target)
   }
 

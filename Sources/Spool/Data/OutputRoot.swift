@@ -48,19 +48,22 @@ package final class OutputRoot {
   }
 
   /// The place of `output`. Missing directories are made.
+  /// - Parameter mode: of the payload; nil if only this user may enter the directories that are made.
   /// - Throws: ``SpoolError``, ELOOP where a directory of the path is a symbolic link.
-  package func place(_ output: OutputPath) throws(SpoolError) -> OutputPlace {
-    try open(output, creating: true)
+  package func place(_ output: OutputPath, _ mode: PayloadMode? = nil) throws(SpoolError) -> OutputPlace {
+    try open(output, creating: true, mode)
   }
 
-  private func open(_ output: OutputPath, creating: Bool) throws(SpoolError) -> OutputPlace {
+  private func open(_ output: OutputPath, creating: Bool, _ mode: PayloadMode? = nil) throws(SpoolError)
+    -> OutputPlace
+  {
     var chain = [root]
     for (depth, name) in output.parents.enumerated() {
       let (parent, path) = (chain[chain.count - 1], Path(name))
       do throws(SpoolError) {
         chain.append(try enter(path, in: parent))
       } catch  where error.errno == .noSuchFileOrDirectory && creating {
-        chain.append(try make(path, in: parent))
+        chain.append(try make(path, in: parent, mode))
       } catch {
         // A person looks for it below the output root.
         let place = output.parents[...depth].joined(separator: "/")
@@ -82,12 +85,16 @@ package final class OutputRoot {
     return try OpenDirectory(file)
   }
 
-  private func make(_ path: Path, in parent: OpenDirectory) throws(SpoolError) -> OpenDirectory {
+  private func make(_ path: Path, in parent: OpenDirectory, _ mode: PayloadMode?) throws(SpoolError) -> OpenDirectory {
+    var mode = mode
     do throws(SpoolError) {
       try spool.system.makeDirectory(parent.number, path)
     } catch  where error.errno == .fileExists {
+      mode = nil
     }
     let made = try enter(path, in: parent)
+    // Not by mkdir(2): the umask would take the permissions away.
+    if let mode { try made.file.setPermissions(mode.ofDirectories) }
     // A directory that was removed may have had this inode's number.
     durable.forget(made.identity)
     return made

@@ -194,6 +194,13 @@ package final class PartFile {
     return try stamp()
   }
 
+  /// Gives the data the permissions that the payload is to have; nothing for nil. A later worker of the same user can
+  /// still open it.
+  /// - Throws: ``SpoolError``.
+  package func set(_ mode: PayloadMode?) throws(SpoolError) {
+    if let mode { try file.setPermissions(mode.bits) }
+  }
+
   /// Shows whether the file was changed.
   /// - Throws: ``SpoolError``.
   package func stamp() throws(SpoolError) -> FileStatus.Stamp { try file.status().stamp }

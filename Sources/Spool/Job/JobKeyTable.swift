@@ -14,7 +14,7 @@ extension JobKey {
     "resolve", \.resolve, .line, valueName: "text", scope: .job,
     help: "Ask the spool's hook `resolve` with this text for the URL before each attempt.")
 
-  private static let place = [output, root]
+  private static let place = [output, root, mode]
 
   /// Relative, and without `..`: ``OutputPath/defect(of:)``.
   package static let output = JobKey(
@@ -25,6 +25,11 @@ extension JobKey {
   package static let root = JobKey(
     "root", \.root, .rootName, valueName: "name", scope: .job,
     help: "Output root, as a name in the spool's directory roots. (default: the worker's)")
+
+  /// chmod(2).
+  private static let mode = JobKey(
+    "mode", \.mode, .payloadMode, valueName: "mode",
+    help: "Permissions of the downloaded file in octal, such as 644. (default: 600)")
 
   /// Of the payload, not of one response.
   package static let size = JobKey(

@@ -26,6 +26,8 @@ package struct JobRequest: Sendable, Equatable {
   package var output: Line?
   /// The name of the output root in the spool's `roots`; nil for the worker's.
   package var root: Line?
+  /// The payload's permissions; nil if only its owner may read it.
+  package var mode: PayloadMode?
   /// The size and the digests that the payload must have.
   package var expected = Expectation()
   /// The media types that the payload may have; nil for any.

@@ -129,6 +129,12 @@ extension ValueGrammar<Set<DigestAlgorithm>> {
     write: { names in DigestAlgorithm.allCases.filter(names.contains).map(\.rawValue).joined(separator: " ") })
 }
 
+extension ValueGrammar<PayloadMode> {
+  static let payloadMode = ValueGrammar(
+    "permissions in octal, such as 644, by which the owner may read and write the file, and others may not write to it",
+    read: { PayloadMode($0) }, write: \.text)
+}
+
 extension ValueGrammar<MediaTypes> {
   static let mediaTypes = ValueGrammar(
     "media types, such as application/zip or image/*", read: { MediaTypes($0) }, write: \.text)

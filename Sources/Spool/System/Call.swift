@@ -8,7 +8,7 @@ package struct Call: Sendable {
     case watch = "inotify_add_watch"
     case fadvise = "posix_fadvise"
     case mincore
-    case write, truncate, rename, link, unlink, mkdir, fsync, fdatasync, syncfs, utimens
+    case write, truncate, rename, link, unlink, mkdir, fsync, fdatasync, syncfs, utimens, chmod
   }
 
   /// Which call.

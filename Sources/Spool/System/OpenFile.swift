@@ -170,6 +170,15 @@ extension OpenFile where Self: ~Copyable {
     try system.call(.utimens, path.display) { _ in Int(spoolrun_set_times(number, seconds)) }
   }
 
+  /// fchmod(2) of a file of this user. Nothing where the file system has no permissions, such as FAT, which refuses
+  /// others than its own with EPERM.
+  func setPermissions(_ mode: UInt32) throws(SpoolError) {
+    do throws(SpoolError) {
+      try system.call(.chmod, path.display) { _ in Int(fchmod(number, mode)) }
+    } catch  where error.errno == .notPermitted {
+    }
+  }
+
   // MARK: the file system
 
   /// fstatfs(2), f_type.

@@ -35,6 +35,8 @@ struct Commit {
   /// - Parameter unproven: see ``Journal/Verified/unproven``.
   /// - Throws: what ``acceptExisting(_:fetched:)`` throws if another file took the name meanwhile; ``SpoolError``.
   func publish(_ part: PartFile, unproven: String?) async throws {
+    // Before the flush, so that it may take them along. The link changes the same inode, so no payload is without them.
+    try part.set(plan.request.mode)
     try await part.makeDurable(durable)
     let verified = Journal.Verified(part.mark, part: part.inode, unproven: unproven)
     try claim.append(.verified(.now(), verified))
@@ -55,7 +57,7 @@ struct Commit {
   /// Gives the verified data its final name, durably.
   /// - Throws: ``NameTaken``; ``OutputRootProblem``, ``SpoolError``.
   private func name(_ part: PartFile, _ verified: Journal.Verified) async throws {
-    let place = try outputs.place(plan.output)
+    let place = try outputs.place(plan.output, plan.request.mode)
     try checkClaim()
     var inode = part.inode
     switch try place.publish(part, overwrite: overwrites) {
@@ -81,7 +83,7 @@ struct Commit {
 
   /// - Returns: the inode of the published file.
   private func publishCopy(_ part: PartFile, _ place: OutputPlace, unproven: String?) async throws -> UInt64 {
-    let copy = try place.beginCopy(of: part)
+    let copy = try place.beginCopy(of: part, plan.request.mode)
     do {
       let whole = part.mark
       let found = try await runBlocking { try copy.run(whole.states.algorithms) }
@@ -169,7 +171,7 @@ struct Commit {
     {
       // Another file may have the same inode number, for example on another file system. So the whole file is read;
       // interrupted commits are rare.
-      let place = try outputs.place(plan.output)
+      let place = try outputs.place(plan.output, plan.request.mode)
       let existing = try place.openExisting()
       let mark = try await runBlocking { [reading = existing.reading(digests)] in try reading.run() }
       if existing.status.inode == verified.part, verified.expectation.mismatch(mark) == nil {
@@ -235,7 +237,7 @@ struct Commit {
       expected.size = expected.size ?? shared?.size
     }
     let digests = plan.request.computedDigests.union(expected.digests.algorithms)
-    let place = try outputs.place(plan.output)
+    let place = try outputs.place(plan.output, plan.request.mode)
     let existing = try place.openExisting()
     let mark = try await runBlocking { [reading = existing.reading(digests)] in try reading.run() }
     if let mismatch = expected.mismatch(mark) { throw await publisher.conflict(mismatch) }

@@ -33,11 +33,14 @@ struct Invariants {
 
   private func payloadProblems(_ job: Scenario.Job, isDone: Bool) throws -> [String] {
     let path = "\(world.payloadRoot)/\(job.output)"
-    guard fileStatus(path) != nil else {
+    guard let status = fileStatus(path) else {
       return isDone || job.before != nil ? ["\(job.output): no payload"] : []
     }
     let bytes = try readFile(path)
     let isRight = bytes == Version.current.bytes && job.end == .done
+    if isRight, let permissions = scenario.permissions, status.st_mode & 0o7777 != permissions {
+      return ["\(job.output): its permissions are \(String(status.st_mode & 0o7777, radix: 8))"]
+    }
     if isRight || (!isDone && bytes == job.before) { return [] }
     return ["\(job.output): a wrong payload of \(bytes.count) bytes, crc32 \(hex8(independentCRC32(bytes)))"]
   }

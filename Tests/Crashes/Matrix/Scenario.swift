@@ -32,6 +32,8 @@ struct Scenario: Sendable, CustomTestStringConvertible {
   var rejected: [String] = []
   /// What each receipt says of its payload, beside size and CRC-32.
   var digests: [String: String] = [:]
+  /// What each payload has from the moment that it has its name; nil where the jobs do not say it.
+  var permissions: mode_t?
   /// The directories that hold the output, outermost first, as the record names them.
   var outputDirectories = ["files"]
   /// A fault strikes at every so many-th call only: many jobs make the same calls.

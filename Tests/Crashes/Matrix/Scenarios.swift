@@ -10,8 +10,8 @@ extension Scenario {
         try Version.current.serve(request, reply) { try world.awaitCheckpoint($0) }
       }),
     Scenario(
-      name: "digests", digests: ["sha256": Version.sha256, "md5": Version.md5],
-      setUp: { try $0.drop("sha256: \(Version.sha256)", "digests: md5") },
+      name: "digests", digests: ["sha256": Version.sha256, "md5": Version.md5], permissions: 0o640,
+      setUp: { try $0.drop("sha256: \(Version.sha256)", "digests: md5", "mode: 640") },
       answer: { world, request, reply in
         try Version.current.serve(request, reply) { try world.awaitCheckpoint($0) }
       }),
@@ -108,17 +108,18 @@ extension Scenario {
         try world.drop("crc32: \(Version.current.crc32)", "size: \(Version.length)")
       }),
     Scenario(
-      name: "nested directories", jobs: [Job(output: "sets/2026/a.bin")], outputDirectories: ["files", "sets", "2026"],
-      setUp: { try $0.drop(output: "sets/2026/a.bin") }),
+      name: "nested directories", jobs: [Job(output: "sets/2026/a.bin")], permissions: 0o644,
+      outputDirectories: ["files", "sets", "2026"],
+      setUp: { try $0.drop("mode: 644", output: "sets/2026/a.bin") }),
     Scenario(
       name: "other file system", options: { ["directory=\($0.outputRoot ?? "")"] }, isOnOtherFileSystem: true,
       setUp: { try $0.drop() }),
     Scenario(
-      name: "named root", isOnOtherFileSystem: true,
+      name: "named root", isOnOtherFileSystem: true, permissions: 0o664,
       setUp: { world in
         mkdir(world.spool.path("roots"), 0o700)
         symlink(world.payloadRoot, world.spool.path("roots/other"))
-        try world.drop("root: other")
+        try world.drop("root: other", "mode: 664")
       }),
     Scenario(
       // There without RENAME_NOREPLACE as well: the copy gets its name by a link.

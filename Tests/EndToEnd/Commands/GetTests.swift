@@ -24,6 +24,29 @@ import Testing
     #expect(server.requests.count == 1)
   }
 
+  @Test(arguments: [
+    ("", "022", 0o644), ("", "002", 0o664), ("", "000", 0o664), ("", "077", 0o600), ("--mode=640", "022", 0o640),
+  ])
+  func `the file has the permissions of any new file, or those that are asked for`(
+    option: String, mask: String, expected: mode_t
+  ) async throws {
+    let server = try simpleServer()
+    let line = "umask \(mask); exec '\(try productPath("spoolrun"))' get \(option) -o made/ '\(server.url("/a.bin"))'"
+    let result = try await run(
+      ["/bin/sh", "-c", line], environment: testEnvironment.merging(environment) { $1 }, directory: here)
+    #expect(result.status == .exited(0), "\(result)")
+    #expect((fileStatus("\(here)/made/a.bin")?.st_mode ?? 0) & 0o7777 == expected)
+    #expect((fileStatus("\(spool)")?.st_mode ?? 0) & 0o7777 == 0o700)
+  }
+
+  @Test func `the permissions in defaults are for get, too`() async throws {
+    let server = try simpleServer()
+    #expect(try await get(server.url("/first")).status == .exited(0))
+    try writeFile("\(spool)/defaults", Array("mode: 640\n".utf8))
+    #expect(try await get(server.url("/a.bin")).status == .exited(0))
+    #expect((fileStatus("\(here)/a.bin")?.st_mode ?? 0) & 0o7777 == 0o640)
+  }
+
   @Test func `it knows a file whose receipt was archived`() async throws {
     let server = try simpleServer()
     #expect(try await get(server.url("/a")).status == .exited(0))

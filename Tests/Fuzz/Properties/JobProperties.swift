@@ -43,6 +43,7 @@ private func checkRequest(_ request: JobRequest) throws(Violation) {
   let output = request.outputText(named: "x")
   try require(output.map { OutputPath($0) != nil } ?? false, "an output that is none")
   try require(request.root?.text.utf8.contains(UInt8(ascii: "/")) != true, "a root that is a path")
+  try require(request.mode.map { $0.bits & 0o600 == 0o600 && $0.bits & ~0o775 == 0 } ?? true, "a mode out of range")
   try require(request.expected.size ?? 0 <= UInt64(Int64.max), "a size that is no file offset")
   try require(request.maxSize ?? 0 <= UInt64(Int64.max), "max-size that is no file offset")
   for clause in request.limitRate?.clauses ?? [] {

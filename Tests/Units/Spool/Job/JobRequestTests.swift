@@ -160,8 +160,9 @@ import Testing
 
   @Test func onlyURLAndHeaderRepeat() {
     let lines = [
-      "resolve: x", "output: a", "root: r", "size: 1", "crc32: 00000000", "sha256: \(hex(64))", "sha512: \(hex(128))",
-      "sha1: \(hex(40))", "md5: \(hex(32))", "type: a/b", "digests: md5", "overwrite: no", "attempts: 1",
+      "resolve: x", "output: a", "root: r", "mode: 644", "size: 1", "crc32: 00000000", "sha256: \(hex(64))",
+      "sha512: \(hex(128))", "sha1: \(hex(40))", "md5: \(hex(32))", "type: a/b", "digests: md5", "overwrite: no",
+      "attempts: 1",
       "expires: 2026-01-01", "timeout: 1", "max-size: 1G", "limit-rate: 1M", "min-rate: 1k", "connections: 4",
       "user-agent: a b", "referer: https://h/", "priority: low",
     ]
@@ -237,7 +238,8 @@ import Testing
 
   /// One line of each key, in each spelling of its value, as the program writes it.
   @Test(arguments: [
-    "url: https://h/a", "resolve: s3 b/k\" x", "output: a/ü b", "output: a/b/", "root: music", "size: 4294967296",
+    "url: https://h/a", "resolve: s3 b/k\" x", "output: a/ü b", "output: a/b/", "root: music", "mode: 640",
+    "size: 4294967296",
     "crc32: 1C291CA3",
     "sha1: \(hex(40))", "type: image/* text/plain", "digests: sha256",
     "digests: crc32 sha256 sha512 sha1 md5", "header: A: b=c", "header: X:",
@@ -255,8 +257,8 @@ import Testing
 
   @Test func everyKeyIsWritten() {
     let lines = [
-      "url: https://h/a", "url: https://i/a", "resolve: x", "output: a", "root: r", "size: 1", "crc32: 00000000",
-      "sha256: \(hex(64))",
+      "url: https://h/a", "url: https://i/a", "resolve: x", "output: a", "root: r", "mode: 644", "size: 1",
+      "crc32: 00000000", "sha256: \(hex(64))",
       "sha512: \(hex(128))", "sha1: \(hex(40))", "md5: \(hex(32))",
       "type: a/b c/*", "digests: sha256 md5", "header: A: b",
       "header@h: C: d", "user-agent: a", "referer: http://h/", "overwrite: yes", "attempts: 3",
