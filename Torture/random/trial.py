@@ -183,8 +183,11 @@ class _Drawing:
         # The ETag is made of this and the size. It is the same for several resources, but never for two versions of
         # one, unless the server breaks the rules.
         breaks_rules = self.often(0.04)
-        # The ETag does not depend on the size either, as with a program that has one for all files.
-        is_constant = self.often(0.15)
+        # The ETag does not depend on the size either, as with a program that has one for all files. Then only the size
+        # tells versions apart.
+        is_constant = self.often(0.2)
+        if is_constant and self.often(0.7):
+            same_size = None
         by_query = self.often(0.15)
         found = []
         for number in range(self.choose({1: 3, 2: 4, 3: 2})):
