@@ -68,7 +68,7 @@ let package = Package(
     // Lists of downloads in the formats of other programs. Only the command imports it, never the worker.
     .target(
       name: "SpoolLists",
-      dependencies: ["CExpat", "CZlib", "Spool", .product(name: "SystemPackage", package: "swift-system")],
+      dependencies: ["CExpat", "Spool", .product(name: "SystemPackage", package: "swift-system")],
       swiftSettings: swiftSettings),
     .executableTarget(
       name: "spoolrun",

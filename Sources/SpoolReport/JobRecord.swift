@@ -28,6 +28,8 @@ package struct JobRecord: Sendable, Equatable {
 
   /// The name of the job.
   package var name: FileName
+  /// Whether it is the record of an entry that is no job.
+  package var isRecord = false
   /// The directory that it is in.
   package var directory: Directory
   /// In their order.

@@ -55,11 +55,12 @@ struct PersonSection {
   private func table(_ caption: String, _ jobs: ArraySlice<JobRecord>) -> HTMLText {
     let rows: [[HTMLText]] = jobs.map { job in
       let advice = Advice(for: job.code ?? "")
-      let retry = advice.command(for: job.name, of: snapshot.location).map { "<code>\($0)</code>" as HTMLText }
+      let retry =
+        job.isRecord ? "–" : "<code>\(advice.command(for: job.name, of: snapshot.location))</code>" as HTMLText
       return [
         "\(Shown.text(Shown.name(job.name)))",
         "<strong>\(Shown.text(job.code ?? "unknown"))</strong><br>\(Shown.text(escaped(job.reason ?? "")))",
-        retry ?? "–", "\(job.attempts.last.map { Shown.time($0.ended) } ?? "–")",
+        retry, "\(job.attempts.last.map { Shown.time($0.ended) } ?? "–")",
       ]
     }
     return ReportTable(

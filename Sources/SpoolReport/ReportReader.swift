@@ -21,13 +21,17 @@ package struct ReportReader {
       // A receipt is the last that is written to a job.
       let from = directory == .done ? since?.seconds ?? .min : .min
       let most = directory.takesDrops ? Self.waitingRead : .max
-      try spool.eachJob(in: directory, modifiedSince: from, reading: most) { file in
+      try spool.eachJob(in: directory, modifiedSince: from, reading: most) { (file) throws(SpoolError) in
         if directory != .done, !seen.insert(file.status.inode).inserted { return }
         if directory == .done, seen.contains(file.status.inode) { return }
         if directory == .done { receipts.insert(file.name, file.bytes) }
         let name = directory == .cur ? ClaimName(file.name)?.job.fileName ?? file.name : file.name
-        facts.add(
-          JobRecord(name, in: directory, bytes: file.bytes, changed: Timestamp(seconds: file.lastChange(at: now))))
+        var record = JobRecord(
+          name, in: directory, bytes: file.bytes, changed: Timestamp(seconds: file.lastChange(at: now)))
+        if directory == .failed, name.hasRecordSuffix, try spool.status(.failed, name.recordSubject) != nil {
+          (record.name, record.isRecord) = (name.recordSubject, true)
+        }
+        facts.add(record)
       }
     }
     let archive = try ArchiveStream(spool, since: since?.seconds ?? .min)

@@ -72,21 +72,10 @@ package struct Advice: Sendable, Equatable {
   // MARK: commands
 
   /// The command that a person gives when that is done, for a shell.
-  /// - Returns: nil if the name has bytes that cannot be shown.
-  package func command(for name: FileName, of spool: String) -> String? {
-    let text = String(decoding: name.bytes, as: UTF8.self)
-    guard Array(text.utf8) == name.bytes, name.display == text, escaped(spool) == spool else { return nil }
-    let job = "--spool \(Self.quoted(spool))\(text.hasPrefix("-") ? " --" : "") \(Self.quoted(text))"
-    return switch step {
-    case .retry: "spoolrun retry \(job)"
-    case .url: "spoolrun url \(job) URL"
+  package func command(for name: FileName, of spool: String) -> String {
+    switch step {
+    case .retry: ShellWords.command("retry", name, of: spool)
+    case .url: ShellWords.command("url", name, of: spool) + " URL"
     }
-  }
-
-  private static func quoted(_ text: String) -> String {
-    let isPlain = text.utf8.allSatisfy { byte in
-      (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte & 0xDF) || Array("-._/".utf8).contains(byte)
-    }
-    return isPlain && !text.isEmpty ? text : "'" + text.replacing("'", with: "'\\''") + "'"
   }
 }

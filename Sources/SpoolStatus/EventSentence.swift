@@ -85,8 +85,7 @@ package struct EventSentence {
     }
     let advice = Advice(for: code)
     guard fields["retry"] == nil || advice.isUrgent else { return nil }
-    var lines = [StyledLine("  " + advice.text, look)]
-    if let command = advice.command(for: job, of: spool) { lines.append(StyledLine("  Then: \(command)", look)) }
-    return (code, lines)
+    let command = advice.command(for: job, of: spool)
+    return (code, [StyledLine("  " + advice.text, look), StyledLine("  Then: \(command)", look)])
   }
 }

@@ -54,7 +54,7 @@ struct JobReading {
     // One that has not failed may wait for another job's output.
     let isInterrupted = state == .interrupted || state == .retrying && journal.attempts.lastFailure == nil
     if isInterrupted, let stop = journal.attempts.lastInterruption {
-      return .init(code: "interrupted", reason: stop["reason"] ?? "", time: stop.words.first.flatMap { Timestamp($0) })
+      return .init(interruption: stop)
     }
     guard state != .paused, let failure = journal.attempts.lastFailure else { return nil }
     // After `retry` the old failures no longer count.
@@ -64,6 +64,13 @@ struct JobReading {
 }
 
 extension JobStatus.Problem {
+  /// From the fields of an `interrupted:` line.
+  init(interruption: Fields) {
+    self.init(
+      code: "interrupted", reason: interruption["reason"] ?? "",
+      time: interruption.words.first.flatMap { Timestamp($0) })
+  }
+
   /// From the fields of a `failed:` line.
   init(_ failure: Fields) {
     var reason = failure["reason"] ?? ""

@@ -59,6 +59,9 @@ package struct StandingReader {
   }
 
   private func problem(_ place: JobPlace) throws(SpoolError) -> JobStatus.Problem? {
-    try spool.job(place.directory, place.name)?.journal.attempts.lastFailure.map { JobStatus.Problem($0) }
+    guard let attempts = try spool.job(place.directory, place.name)?.journal.attempts else { return nil }
+    if let failure = attempts.lastFailure { return JobStatus.Problem(failure) }
+    // One that has not failed may wait for another job's output.
+    return attempts.lastInterruption.map { JobStatus.Problem(interruption: $0) }
   }
 }

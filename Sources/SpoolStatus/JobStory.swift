@@ -3,6 +3,8 @@ package import Spool
 /// What one job asks for, what has happened to it, and what comes next, in plain words. Pure.
 struct JobStory {
   let job: FileName
+  /// Whether it is a job, and not something else in `failed`.
+  var isJob = true
   /// Where it is, safe for a terminal.
   let place: String
   let standing: JobStanding
@@ -12,6 +14,8 @@ struct JobStory {
   /// Bytes of its data; nil if it has none.
   let data: UInt64?
   let now: Timestamp
+  /// The spool, as the person named it.
+  let spool: String
 
   /// The lines for a terminal: free of control characters.
   var lines: [String] {
@@ -105,15 +109,18 @@ struct JobStory {
   // MARK: what comes next
 
   private var advice: String? {
-    let name = job.display
     switch standing {
     case .absent, .running, .done: return nil
-    case .waiting, .due: return "`spoolrun --once` runs it, unless a worker does."
-    case .retrying: return "`spoolrun retry \(name)` lets it try again now."
-    case .paused: return "`spoolrun release \(name)` lets it go on."
-    case .failed: return "`spoolrun retry \(name)` tries it again, `spoolrun cancel \(name)` removes it."
+    case .waiting, .due:
+      return "`spoolrun --once \(ShellWords.quoted(Array(spool.utf8)))` runs it, unless a worker does."
+    case .retrying: return "`\(command("retry"))` lets it try again now."
+    case .paused: return "`\(command("release"))` lets it go on."
+    case .failed where !isJob: return "`\(command("cancel"))` removes it."
+    case .failed: return "`\(command("retry"))` tries it again, `\(command("cancel"))` removes it."
     }
   }
+
+  private func command(_ verb: String) -> String { ShellWords.command(verb, job, of: spool) }
 }
 
 /// Reads the stories of jobs. It only reads, like ``SnapshotReader``.
@@ -149,21 +156,34 @@ package struct JobStoryReader {
     while let receipt = try archive.next() {
       let text = receipt.bytes.withUnsafeBytes { JobText($0) }
       let story = JobStory(
-        job: name, place: archive.place, standing: .done, text: text, bytes: receipt.bytes, data: nil, now: spool.now())
+        job: name, place: archive.place, standing: .done, text: text, bytes: receipt.bytes, data: nil, now: spool.now(),
+        spool: spool.location)
       lines += (lines.isEmpty ? [] : [""]) + story.lines
     }
     return lines.isEmpty ? nil : lines
   }
 
-  /// - Returns: nil if it has moved, or is no regular file.
+  /// - Returns: nil if it has moved, or is no regular file and has no record.
   private func story(_ place: JobPlace) throws(SpoolError) -> JobStory? {
+    let job = JobName(place.job)
+    let record =
+      try place.directory == .failed ? spool.contents(Path(.failed, place.name.record), limit: Self.mostOfRecord) : nil
+    if let record { return story(place, record, .failed(nil), data: nil, isJob: false) }
     let path = Path(place.directory, place.name)
     guard let bytes = try spool.contents(path, limit: Spool.maximumJobFile) else { return nil }
-    let job = JobName(place.job)
     let data = try job.flatMap { job throws(SpoolError) in try spool.status(.partial, job.part) }
     let standing = try job.map { job throws(SpoolError) in try StandingReader(spool).look(place, job) } ?? .absent
-    return JobStory(
-      job: place.job, place: place.display, standing: standing ?? .absent, text: bytes.withUnsafeBytes { JobText($0) },
-      bytes: bytes, data: data.map { UInt64(clamping: $0.size) }, now: spool.now())
+    return story(place, bytes, standing ?? .absent, data: data.map { UInt64(clamping: $0.size) })
+  }
+
+  /// Bytes of a record that are read.
+  private static let mostOfRecord = 64 << 10
+
+  private func story(_ place: JobPlace, _ bytes: [UInt8], _ standing: JobStanding, data: UInt64?, isJob: Bool = true)
+    -> JobStory
+  {
+    JobStory(
+      job: place.job, isJob: isJob, place: place.display, standing: standing,
+      text: bytes.withUnsafeBytes { JobText($0) }, bytes: bytes, data: data, now: spool.now(), spool: spool.location)
   }
 }

@@ -7,6 +7,8 @@ extension Add {
   /// The request with the name that the server gives.
   /// - Throws: the exit status, after a message.
   func namedByServer(_ request: JobRequest) throws -> JobRequest {
+    // A server is not asked by a scheme that the spool's worker refuses.
+    try AllowedSchemes(of: spool.open()).check(request.urls.map(\.text))
     var named = request
     do {
       let (defaults, network) = try networkDefaults()

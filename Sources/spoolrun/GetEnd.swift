@@ -9,8 +9,10 @@ enum GetEnd: Equatable {
   case refused(String)
   case failed(JobStatus.Problem?)
   case retrying(at: Timestamp, JobStatus.Problem?)
-  /// The person has stopped the command.
+  /// The person has stopped the command, and with it the transfer.
   case stopped
+  /// The person has stopped the command, and a worker goes on with the job.
+  case goesOn
   case paused
   case cancelled
   /// It is due, and the worker of this command could not run it.
@@ -32,7 +34,7 @@ enum GetEnd: Equatable {
     switch self {
     case .done, .isThere: .success
     case .refused, .failed, .cancelled: .givenUp
-    case .retrying, .stopped, .paused, .left: .waiting
+    case .retrying, .stopped, .goesOn, .paused, .left: .waiting
     }
   }
 
@@ -59,6 +61,7 @@ enum GetEnd: Equatable {
       line.append("; \(isMismatch ? "the same command fetches it again" : again)")
       line.append("; a worker of the spool does so \(next.told(from: now))")
     case .stopped: line.append("stopped; \(again)")
+    case .goesOn: line.append("a worker of the spool goes on with it; the same command follows it again")
     case .paused: line.append("somebody has paused its job; the same command releases it")
     case .cancelled: line.append("somebody has cancelled its job")
     case .left: line.append("could not be fetched now; \(again)", .yellow)

@@ -25,6 +25,9 @@ struct GetPlan {
     let wanted = try list.from.map { try listed($0, place) } ?? place.name.map { [try file($0, urls)] } ?? files()
     let perFile = given.first { $0.key.scope == .job }
     if wanted.count > 1, let perFile { throw refusal("--\(perFile.key.name) is for one file: get each by itself") }
+    if let expires = wanted.compactMap(\.asked.expires).min(), expires <= .now() {
+      throw refusal("--expires: \(expires) is past")
+    }
     // Nothing is made for a command that is refused.
     let directory = try absolute(place.directory)
     return wanted.map { name, asked in

@@ -83,7 +83,7 @@ struct GetRun {
         nextRun = .now + .milliseconds(100 << runs)
         if !isStopped { continue }
       }
-      try stop(left, &ends)
+      try stop(left, &ends, goesOn: hasOther)
       break
     }
     output.finishBars()
@@ -91,12 +91,13 @@ struct GetRun {
   }
 
   /// The person has stopped the command. Files that were done meanwhile count as done.
-  private func stop(_ left: [Int], _ ends: inout [Int: GetEnd]) throws(SpoolError) {
+  /// - Parameter goesOn: whether another worker has the jobs, or watches the spool.
+  private func stop(_ left: [Int], _ ends: inout [Int: GetEnd], goesOn: Bool) throws(SpoolError) {
     // The ^C that the terminal has echoed.
     if Terminal.isCapable(STDERR_FILENO) { Terminal.write("\r\u{1B}[K", to: STDERR_FILENO) }
     for number in left {
       let standing = try StandingReader(spool).standing(of: items[number].job)
-      ends[number] = GetEnd(standing) ?? .stopped
+      ends[number] = GetEnd(standing) ?? (goesOn ? .goesOn : .stopped)
     }
   }
 

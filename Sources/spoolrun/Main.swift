@@ -11,6 +11,7 @@ enum Main {
       Terminal.error("started with an empty argument list, without a program name (see execve(2)); doing nothing")
       exit(ExitStatus.usage.rawValue)
     }
+    UnreadableText.refuse(in: Array(RawArguments.all.dropFirst()))
     let commands = Spoolrun.commandNames
     let given = Prioritise.spelled(
       in: LeadingSpool.moved(

@@ -15,6 +15,7 @@ enum PersonalSpool {
   /// Opens it; makes it, and the directories above it, when it is missing.
   /// - Throws: the exit status, after a message.
   static func open(_ named: String?) throws -> Spool {
+    if named == nil { for name in ["XDG_STATE_HOME", "HOME"] { UnreadableText.refuse(variable: name) } }
     guard let location = named ?? location({ name in getenv(name).map { String(cString: $0) } }) else {
       Terminal.error("neither XDG_STATE_HOME nor HOME is set: name a spool with --spool")
       throw ExitStatus.cannotCreate.code

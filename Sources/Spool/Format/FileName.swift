@@ -31,7 +31,13 @@ package struct FileName: Hashable, Sendable {
   }
 
   func suffixed(_ suffix: String, limit: Int) -> FileName {
-    FileName(Array(bytes.prefix(limit - suffix.utf8.count)) + Array(suffix.utf8))
+    var length = min(bytes.count, max(0, limit - suffix.utf8.count))
+    if length < bytes.count {
+      // No part of a character of UTF-8, which has at most four bytes.
+      let least = max(0, length - 3)
+      while length > least, bytes[length] & 0xC0 == 0x80 { length -= 1 }
+    }
+    return FileName(Array(bytes[..<length]) + Array(suffix.utf8))
   }
 
   /// The name, safe for a terminal: see ``escaped(_:)``.

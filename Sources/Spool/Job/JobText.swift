@@ -41,6 +41,7 @@ package struct JobText: Sendable {
       if !inJournal, position > Self.maximumRequest {
         isTooLong = true
         note(Defect(line: number, reason: "a job has at most 64 KiB"))
+        readLastLine(bytes)
         break
       }
     }
@@ -63,6 +64,14 @@ package struct JobText: Sendable {
       let head = Array("\(key.rawValue): ".utf8)
       return zip(written, head).allSatisfy { $0 == $1 }
     }
+  }
+
+  /// Why a job that is too long was given up is what its last line says.
+  private mutating func readLastLine(_ bytes: UnsafeRawBufferPointer) {
+    guard bytes.last == 0x0A, let end = bytes.dropLast().lastIndex(of: 0x0A) else { return }
+    let line = UnsafeRawBufferPointer(rebasing: bytes[(end + 1)..<(bytes.count - 1)])
+    guard line.starts(with: "\(JournalKey.failed.rawValue): ".utf8) else { return }
+    _ = read(line, number: 0, inJournal: true, isDefaults: false)
   }
 
   private mutating func note(_ defect: Defect) { self.defect = self.defect ?? defect }

@@ -23,6 +23,8 @@ package struct FileStatus: Sendable {
   package let isRegular: Bool
   /// Whether it is a directory.
   package let isDirectory: Bool
+  /// Whether it is a symbolic link.
+  package let isLink: Bool
   /// Size and times, which change with the contents.
   package let stamp: Stamp
 
@@ -63,10 +65,14 @@ package struct FileStatus: Sendable {
       size: status.st_size, modified: Stamp.Time(status.st_mtim), changed: Stamp.Time(status.st_ctim))
     isRegular = status.st_mode & UInt32(Glibc.S_IFMT) == UInt32(Glibc.S_IFREG)
     isDirectory = status.st_mode & UInt32(Glibc.S_IFMT) == UInt32(Glibc.S_IFDIR)
+    isLink = status.st_mode & UInt32(Glibc.S_IFMT) == UInt32(Glibc.S_IFLNK)
   }
 
   /// Limited, so that sums cannot overflow: some file systems keep any time that a stranger gives utimensat(2).
   private static func seconds(_ time: timespec) -> Int64 { min(max(Int64(time.tv_sec), -1 << 40), 1 << 40) }
+
+  /// Whether a job with `overwrite: yes` may take its place: no device, pipe or socket.
+  package var isReplaceable: Bool { isRegular || isLink }
 
   /// Whether both are one inode of one file system.
   package func isSameFile(as other: FileStatus) -> Bool {

@@ -92,6 +92,20 @@ extension OpenFile where Self: ~Copyable {
     }
   }
 
+  /// write(2): for pipes and devices, which have no offsets.
+  func append(_ bytes: [UInt8]) throws(SpoolError) {
+    try bytes.withUnsafeBufferPointer { (buffer) throws(SpoolError) in
+      var rest = UnsafeRawBufferPointer(buffer)
+      while !rest.isEmpty {
+        let count = try system.call(.write, path.display) { limit in
+          Glibc.write(number, rest.baseAddress, min(rest.count, limit))
+        }
+        guard count > 0 else { throw SpoolError(call: .write, path: path.display, errno: .ioError) }
+        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+      }
+    }
+  }
+
   func truncate(to length: Int64) throws(SpoolError) {
     try system.call(.truncate, path.display, range: length..<Int64.max) { _ in Int(ftruncate(number, off_t(length))) }
   }

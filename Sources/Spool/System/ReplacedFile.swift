@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Glibc
 internal import SystemPackage
 
@@ -16,9 +17,39 @@ package enum ReplacedFile {
 
   /// Writes `bytes` to a new file beside `path`, makes it durable, and renames it to `path`. Readers see the old file
   /// or the new one, never a part. The mode is 666 without the bits of the umask.
-  /// - Parameter path: as open(2) takes it. If it is a symbolic link, the link is replaced.
-  /// - Throws: ``SpoolError``; then `path` is what it was.
+  ///
+  /// A symbolic link is followed. What is no regular file, such as a pipe or /dev/null, is written to as it is: other
+  /// programs need it.
+  /// - Parameter path: as open(2) takes it.
+  /// - Throws: ``SpoolError``; then a regular file at `path` is what it was.
   package static func write(_ bytes: [UInt8], to path: String, system: System = System()) throws(SpoolError) {
+    guard let target = try target(of: path, system) else { return try writeThrough(bytes, to: path, system) }
+    try replace(target, by: bytes, system)
+  }
+
+  /// The path of the regular file to replace or to make; nil if there is something else.
+  private static func target(of path: String, _ system: System) throws(SpoolError) -> String? {
+    do throws(SpoolError) {
+      // It does not follow links.
+      if try system.status(AT_FDCWD, Path(path)).isRegular { return path }
+    } catch  where error.errno == .noSuchFileOrDirectory {
+      return path
+    }
+    var status = stat()
+    // A link that leads nowhere is replaced.
+    guard stat(path, &status) == 0 else { return path }
+    guard FileStatus(status).isRegular, let real = realpath(path, nil) else { return nil }
+    defer { free(real) }
+    return String(validatingCString: real)
+  }
+
+  private static func writeThrough(_ bytes: [UInt8], to path: String, _ system: System) throws(SpoolError) {
+    let file = try system.open(AT_FDCWD, Path(path), O_WRONLY | O_NOCTTY).shared()
+    try file.append(bytes)
+    try file.close()
+  }
+
+  private static func replace(_ path: String, by bytes: [UInt8], _ system: System) throws(SpoolError) {
     let (target, parts) = (Path(path), path.split(separator: "/", omittingEmptySubsequences: false))
     let tag = hexadecimal(UInt64.random(in: 0...UInt64(UInt32.max)), digits: 8)
     // With a leading dot, so that programs that look for files with an ending do not take it.

@@ -9,7 +9,7 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
   /// The error as errno(3) has it.
   package let errno: Errno
   /// What is wrong, where errno(3) does not say it; free of control bytes.
-  let reason: String?
+  package let reason: String?
 
   /// - Parameter path: escaped for display.
   package init(call: Call.Kind, path: String, errno: Errno) {

@@ -1,4 +1,3 @@
-internal import CZlib
 internal import Glibc
 internal import Spool
 internal import SystemPackage
@@ -49,40 +48,82 @@ final class ByteSource {
   }
 }
 
-/// A file that may be gzipped, read by zlib's gzread, which also passes plain files through.
+/// A file that may be gzipped; plain files are passed through.
 final class GzipFile {
-  private let file: gzFile
-  private let path: String
+  private let file: PlainFile
+  /// nil for a plain file.
+  private let gzip: GzipReader?
+
+  /// What a gzipped file begins with (RFC 1952 section 2.3.1).
+  private static let magic: [UInt8] = [0x1F, 0x8B]
 
   /// - Parameter path: the file's path; nil for standard input.
   /// - Throws: ``SpoolError``.
   init(_ path: [UInt8]?) throws(SpoolError) {
-    let name = path.map { escaped($0) } ?? "standard input"
-    let descriptor = path.map { Glibc.open($0.map { CChar(bitPattern: $0) } + [0], O_RDONLY | O_CLOEXEC) } ?? dup(0)
-    guard descriptor >= 0 else { throw SpoolError(call: .open, path: name, errno: Errno(rawValue: errno)) }
-    guard let file = gzdopen(descriptor, "rb") else {
-      close(descriptor)
-      throw SpoolError(call: .open, path: name, errno: .noMemory)
-    }
-    gzbuffer(file, UInt32(ByteSource.blockSize))
+    let file = try PlainFile.open(path)
+    let isGzipped = try file.peek(Self.magic.count) == Self.magic
     self.file = file
-    self.path = name
+    gzip = isGzipped ? try GzipReader(file.name, file.read) : nil
   }
-
-  deinit { gzclose(file) }
 
   /// - Throws: ``SpoolError``; ``Defect`` where the gzipped data is damaged or ends too early.
   func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
-    errno = 0
-    let count = gzread(file, buffer.baseAddress, UInt32(buffer.count))
-    // gzread returns what there was before an early end, and says so only here.
-    var code: Int32 = 0
-    _ = gzerror(file, &code)
-    switch code {
-    case Z_OK, Z_STREAM_END: return Int(count)
-    case Z_ERRNO: throw SpoolError(call: .read, path: path, errno: Errno(rawValue: errno == 0 ? EIO : errno))
-    case Z_BUF_ERROR: throw Defect(line: nil, reason: "the gzipped data ends too early")
-    default: throw Defect(line: nil, reason: "the gzipped data is damaged")
+    guard let gzip else { return try file.read(buffer) }
+    do throws(SpoolError) {
+      return try gzip.read(into: buffer)
+    } catch {
+      guard error.isDamage else { throw error }
+      throw Defect(line: nil, reason: error.reason ?? "the gzipped data is damaged")
+    }
+  }
+}
+
+/// The bytes of a file or of standard input, from the first to the last.
+private final class PlainFile {
+  /// For errors.
+  let name: String
+  private let descriptor: Int32
+  /// Bytes that were looked at and are still to be read.
+  private var ahead: [UInt8] = []
+
+  private init(_ name: String, _ descriptor: Int32) { (self.name, self.descriptor) = (name, descriptor) }
+
+  deinit { close(descriptor) }
+
+  static func open(_ path: [UInt8]?) throws(SpoolError) -> PlainFile {
+    let name = path.map { escaped($0) } ?? "standard input"
+    let descriptor = path.map { Glibc.open($0.map { CChar(bitPattern: $0) } + [0], O_RDONLY | O_CLOEXEC) } ?? dup(0)
+    guard descriptor >= 0 else { throw SpoolError(call: .open, path: name, errno: Errno(rawValue: errno)) }
+    return PlainFile(name, descriptor)
+  }
+
+  /// The next bytes, which are read again; fewer at the end of the file. To be called first.
+  func peek(_ count: Int) throws(SpoolError) -> [UInt8] {
+    while ahead.count < count {
+      var block = [UInt8](repeating: 0, count: count - ahead.count)
+      let more = try block.withUnsafeMutableBufferPointer { (buffer) throws(SpoolError) in
+        try readFile(UnsafeMutableRawBufferPointer(buffer))
+      }
+      if more == 0 { break }
+      ahead += block.prefix(more)
+    }
+    return ahead
+  }
+
+  /// As read(2): how many bytes were put into the buffer; 0 at the end.
+  func read(_ buffer: UnsafeMutableRawBufferPointer) throws(SpoolError) -> Int {
+    if ahead.isEmpty { return try readFile(buffer) }
+    let count = min(ahead.count, buffer.count)
+    buffer.copyBytes(from: ahead.prefix(count))
+    ahead.removeFirst(count)
+    return count
+  }
+
+  private func readFile(_ buffer: UnsafeMutableRawBufferPointer) throws(SpoolError) -> Int {
+    while true {
+      let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+      if count >= 0 { return count }
+      if errno != EINTR { throw SpoolError(call: .read, path: name, errno: Errno(rawValue: errno)) }
     }
   }
 }

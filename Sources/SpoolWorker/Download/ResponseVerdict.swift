@@ -98,7 +98,10 @@ private struct Judge {
     return .fail(Failure(.badResponse, "\(host) answered \(status) to a request without a range"))
   }
 
-  private var isOfType: Bool { asked.request.allows(type: response.mediaType) }
+  private var isOfType: Bool {
+    if asked.request.types != nil, response.isMediaTypeUnclear { return false }
+    return asked.request.allows(type: response.mediaType)
+  }
 
   /// Never accepted, however often it comes.
   private var otherType: ResponseVerdict {

@@ -210,6 +210,9 @@ struct Commit {
     if status.isDirectory {
       throw Failure(.badOutput, "\(escaped(plan.output.text)) is a directory: add the file's name")
     }
+    if overwrites, !status.isReplaceable {
+      throw Failure(.badOutput, "\(escaped(plan.output.text)) is no regular file, and is not overwritten")
+    }
     let journal = claim.text.journal
     let data = try spool.status(.partial, claim.job.part)
     // A new job that is to replace a file must replace it, even if older data with the job's name is the same inode as

@@ -60,6 +60,8 @@ package struct Response: Sendable {
   package var isLastModifiedStrong = false
   /// The media type in lower case, without its parameters.
   package var mediaType: String?
+  /// What the server says of the type is not one type, so ``mediaType`` is nil.
+  package var isMediaTypeUnclear = false
   /// Digests of the whole file, at most one by each algorithm.
   package var digests: [StatedDigest] = []
 

@@ -42,6 +42,9 @@ package struct ResponseHead: Sendable {
     else { return nil }
     return type.lowercased()
   }
+
+  /// Whether Content-Type says something, but not one type.
+  var isMediaTypeUnclear: Bool { mediaType == nil && first("content-type") != nil }
 }
 
 extension ResponseHead {

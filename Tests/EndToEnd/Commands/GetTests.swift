@@ -39,6 +39,12 @@ import Testing
     #expect((fileStatus("\(spool)")?.st_mode ?? 0) & 0o7777 == 0o700)
   }
 
+  @Test func `a time that is past is refused`() async throws {
+    let result = try await get("--expires", "2001-01-01", "http://127.0.0.1:9/a")
+    #expect(result.status == .exited(64) && result.errors.contains("is past"), "\(result)")
+    #expect(fileStatus(spool) == nil)
+  }
+
   @Test func `the permissions in defaults are for get, too`() async throws {
     let server = try simpleServer()
     #expect(try await get(server.url("/first")).status == .exited(0))

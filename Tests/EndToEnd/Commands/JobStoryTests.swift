@@ -45,7 +45,7 @@ import Testing
           2026-11-21T03:00:20Z  interrupted at 2.00M: it was moved away
           2026-11-21T03:00:41Z  cut: h cut \\x1b[2J; next attempt at 2026-11-21T03:05:00Z
 
-          `spoolrun release a` lets it go on.
+          `spoolrun release --spool \(directory.root) a` lets it go on.
 
         """)
     #expect(result.status == .exited(0) && result.errors.isEmpty)
@@ -58,10 +58,38 @@ import Testing
     #expect(both.contains("a: waits for a worker\n") && both.contains("\n\na: given up\n"))
     let one = try await spoolrun("status", "--spool", directory.root, "failed/a").output
     #expect(one.hasPrefix("a: given up\n") && one.contains("http-404: h answered 404; given up\n"))
-    #expect(one.hasSuffix("`spoolrun retry a` tries it again, `spoolrun cancel a` removes it.\n"))
+    let words = "--spool \(directory.root) a"
+    #expect(one.hasSuffix("`spoolrun retry \(words)` tries it again, `spoolrun cancel \(words)` removes it.\n"))
     let path = try await spoolrun(
       "status", "\(directory.path("failed/a"))", environment: ["SPOOLRUN_SPOOL": directory.root])
     #expect(path.output == one, "the path of a file, in the default spool")
+  }
+
+  /// Names are from strangers, and people copy what a program tells them to give.
+  @Test func `a command that is shown means the job, whatever its name`() async throws {
+    try write("failed/x; touch pwned #", "http://h/x\n" + Self.failed)
+    let shown = try await spoolrun("status", directory.root, "x; touch pwned #").output
+    let command = try #require(shown.split(separator: "`").first { $0.hasPrefix("spoolrun retry") })
+    let tool = "spoolrun() { '\(try productPath("spoolrun"))' \"$@\"; }"
+    let result = try await run(["/bin/bash", "-c", "\(tool); \(command)"], directory: directory.root)
+    #expect(result.status == .exited(0) && directory.names("new") == ["x; touch pwned #"], "\(result)")
+    #expect(fileStatus(directory.path("pwned")) == nil)
+  }
+
+  @Test func `an entry that is no job has its reason in a record`() async throws {
+    try #require(mkdir(directory.path("failed/entry"), 0o700) == 0)
+    try write(
+      "failed/entry.record",
+      "failed: 2026-11-21T03:00:41Z class=permanent code=malformed reason=\"not a regular file\"\n")
+    for name in ["entry", "failed/entry"] {
+      let story = try await spoolrun("status", "--spool", directory.root, name)
+      #expect(story.output.contains("malformed: not a regular file"), "\(story)")
+      #expect(story.output.hasSuffix("`spoolrun cancel --spool \(directory.root) entry` removes it.\n"), "\(story)")
+    }
+    let page = try await spoolrun("report", "--spool", directory.root, "-o", directory.path("tmp/page"))
+    #expect(page.status == .exited(0))
+    let html = String(decoding: try readFile(directory.path("tmp/page")), as: UTF8.self)
+    #expect(html.contains("not a regular file") && !html.contains("entry.record"), "\(html)")
   }
 
   @Test func `what is no job`() async throws {

@@ -81,6 +81,15 @@ import Testing
     #expect(spool.names("new") == [])
   }
 
+  @Test func `a server is not asked by a scheme that the spool refuses`() async throws {
+    let server = try Self.server()
+    let spool = try TemporarySpool()
+    try writeFile(spool.path("protocols"), Array("https\n".utf8))
+    let result = try await Self.add(spool, server.url("/plain.bin"))
+    #expect(result.status == .exited(64) && result.errors.contains("the scheme http is not enabled"), "\(result)")
+    #expect(server.requests.isEmpty && spool.names("new") == [])
+  }
+
   @Test func `-o FILE and --remote-name contradict each other`() async throws {
     let spool = try TemporarySpool()
     let result = try await Self.add(spool, "-o", "x", "http://h/a")

@@ -48,6 +48,22 @@ import Testing
     #expect(digest(try spool.payload("data")) == digest(payload), text(spool, result))
   }
 
+  /// Who sends something that is not one type does not say that it is this one.
+  @Test(arguments: [
+    ["application/zip x"], ["application/zip, application/zip"], ["application/\u{1B}zip"], [""],
+    ["application/zip", "text/html"],
+  ])
+  func noType(types: [String]) async throws {
+    let server = try ScriptedServer { request, reply in
+      try Origin(fields: types.map { "Content-Type: \($0)" }).answer(request, reply)
+    }
+    let spool = try TemporarySpool()
+    try spool.drop("job", "url: \(server.url("/data"))\ntype: \(Self.zip)\n")
+    let result = try await spoolrun("--once", spool.root)
+    #expect(spool.places(of: "job") == ["partial/job"] && spool.payloads.isEmpty, text(spool, result))
+    #expect(try spool.lastFailure("partial/job")["code"] == "other-kind", text(spool, result))
+  }
+
   /// The next mirror has it.
   @Test func aMirror() async throws {
     let server = try ScriptedServer { request, reply in

@@ -238,6 +238,12 @@ import Testing
     var bytes = try readFile("\(Self.samples)/aria2-session.txt.gz")
     try writeFile(path, Array(bytes.dropLast(12)))
     #expect(defect(inFile: path) == "the gzipped data ends too early")
+    for (behind, isDamage) in [
+      ([0x61, 0x61], true), ([0, 0, 0x61, 0x61], true), (Array(bytes[1...]), true), ([0, 0, 0], false), (bytes, false),
+    ] {
+      try writeFile(path, bytes + behind)
+      #expect((defect(inFile: path) == "the gzipped data is damaged") == isDamage, "\(defect(inFile: path))")
+    }
     bytes[20] ^= 0xFF
     try writeFile(path, bytes)
     #expect(defect(inFile: path) == "the gzipped data is damaged")

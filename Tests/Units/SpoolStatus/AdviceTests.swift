@@ -10,17 +10,21 @@ import Testing
   }
 
   @Test func `a command is shown only as a shell would take it`() {
-    func command(_ name: String, _ spool: String = "/srv/spool") -> String? {
+    func command(_ name: String, _ spool: String = "/srv/spool") -> String {
       Advice(for: "disk-full").command(for: FileName(name), of: spool)
     }
     #expect(command("a-1.iso") == "spoolrun retry --spool /srv/spool a-1.iso")
     #expect(command("-it's; rm") == #"spoolrun retry --spool /srv/spool -- '-it'\''s; rm'"#)
     #expect(command("a", "/my spool") == "spoolrun retry --spool '/my spool' a")
-    #expect(command("a\u{1}") == nil && command("a\\b") == nil && command("a\u{202E}b") == nil)
+    #expect(command("it's\u{1}") == #"spoolrun retry --spool /srv/spool $'it\047s\001'"#)
+    #expect(command("a\\b") == #"spoolrun retry --spool /srv/spool $'a\134b'"#)
+    #expect(command("a\u{202E}b") == #"spoolrun retry --spool /srv/spool $'a\342\200\256b'"#)
+    let bytes = Advice(for: "disk-full").command(for: FileName([0x61, 0xFF]), of: "s")
+    #expect(bytes == #"spoolrun retry --spool s $'a\377'"#)
   }
 
   @Test func `a link that leads nowhere is replaced, all else is tried again`() {
-    func command(_ code: String) -> String? { Advice(for: code).command(for: FileName("a"), of: "s") }
+    func command(_ code: String) -> String { Advice(for: code).command(for: FileName("a"), of: "s") }
     #expect(command("http-404") == "spoolrun url --spool s a URL")
     #expect(command("http-503") == "spoolrun retry --spool s a")
     #expect(command("malformed") == "spoolrun retry --spool s a")

@@ -119,6 +119,8 @@ import Testing
     #expect(outcome.defect?.line == nil)
     #expect(fixture.files.names("failed") == ["x"])
     #expect(try fixture.files.lines("failed/x").last?["reason"]?.contains("64 KiB") == true)
+    let text = try #require(try fixture.spool.job(.failed, FileName("x")))
+    #expect(text.journal.attempts.lastFailure?["reason"]?.contains("64 KiB") == true, "`status` says it")
   }
 
   @Test(arguments: [

@@ -1,0 +1,58 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// Files that commands write, where something else than a regular file has the name.
+@Suite struct SpecialFileTests: GetScene {
+  let home: TemporaryDirectory
+  private let store: TemporarySpool
+
+  init() throws { (home, store) = (try Self.makeHome(), try TemporarySpool()) }
+
+  private var commands: [[String]] {
+    [["report", "--spool", store.root, "-o"], ["status", "--spool", store.root, "--textfile"]]
+  }
+
+  @Test func `a pipe is written to, and stays`() async throws {
+    for command in commands {
+      let path = "\(here)/pipe"
+      try #require(mkfifo(path, 0o600) == 0)
+      let reader = try RunningCommand(["/bin/cat", path])
+      let result = try await spoolrun(command + [path])
+      let read = try await reader.result().output
+      #expect(result.status == .exited(0) && !read.isEmpty, "\(result)")
+      #expect((fileStatus(path)?.st_mode ?? 0) & S_IFMT == S_IFIFO && names(in: here, isHiddenToo: true) == ["pipe"])
+      try #require(unlink(path) == 0)
+    }
+  }
+
+  @Test(.enabled("needs leave to make device files") { try await Need.devices.isMet() })
+  func `a device is written to, and stays`() async throws {
+    let path = "\(here)/null"
+    try #require(mknod(path, S_IFCHR | 0o666, 1 << 8 | 3) == 0)
+    for command in commands {
+      let result = try await spoolrun(command + [path])
+      #expect(result.status == .exited(0), "\(result)")
+      #expect((fileStatus(path)?.st_mode ?? 0) & S_IFMT == S_IFCHR)
+    }
+    let server = try simpleServer()
+    let got = try await get("--overwrite", "-o", "null", server.url("/a"))
+    #expect(got.status == .exited(1) && got.errors.contains("is no regular file, and is not overwritten"), "\(got)")
+    #expect((fileStatus(path)?.st_mode ?? 0) & S_IFMT == S_IFCHR && server.requests.isEmpty)
+  }
+
+  @Test func `a symbolic link is followed`() async throws {
+    for command in commands {
+      try writeFile("\(home.path)/target", [1])
+      try #require(symlink("../target", "\(here)/link") == 0)
+      let result = try await spoolrun(command + ["\(here)/link"])
+      #expect(result.status == .exited(0), "\(result)")
+      #expect(try readFile("\(home.path)/target").count > 1)
+      #expect((fileStatus("\(here)/link")?.st_mode ?? 0) & S_IFMT == S_IFLNK)
+      let printed = try await run(
+        ["/bin/sh", "-c", #""$0" "$@" | cat"#, try productPath("spoolrun")] + command + ["/dev/stdout"])
+      #expect(printed.status == .exited(0) && !printed.output.isEmpty, "\(printed)")
+      try #require(unlink("\(here)/link") == 0)
+    }
+  }
+}
