@@ -159,8 +159,13 @@ def survived(stage: Stage, fault: Fault, victim: Worker, others: list[Worker], i
         found = [at - begun for worker in others if (at := worker.first(job, begun)) is not None]
         return min(found, default=None)
 
+    def is_over() -> bool:
+        # What had written a receipt when it was struck may not have said so any more.
+        left = stage.dropped - stage.done()
+        return not left - in_hand and all((stage.view / stage.spool / "done" / job).exists() for job in left)
+
     # What it had written already may have been enough, so it may have ended some of them.
-    stage.wait("all jobs done by the others", lambda: stage.dropped <= stage.done(), stage.lease + 150 + len(stage.dropped) / 20)
+    stage.wait("all jobs done by the others", is_over, stage.lease + 150 + len(stage.dropped) / 20)
     taken = [after for job in in_hand if (after := taken_after(job)) is not None]
     columns = {
         "in hand": str(len(in_hand)),
