@@ -178,10 +178,10 @@ package final class Spool: Sendable {
     }
   }
 
-  /// The file system that the spool is on.
+  /// The file system that the spool is on; nil if it cannot be made durable as a whole.
   /// - Throws: ``SpoolError`` where its status cannot be read.
-  package func fileSystem() throws(SpoolError) -> FileSystem {
-    FileSystem(directory, try directory.status())
+  package func fileSystem() throws(SpoolError) -> FileSystem? {
+    FileSystem(directory, try directory.status(), kind)
   }
 
   /// A new name in `tmp/` that cannot be guessed. Other users may write there (spool.5, SEVERAL USERS), and see this

@@ -37,7 +37,7 @@ package final class TemporarySpool: Sendable {
     let data = path("partial/\(name).part")
     try writeFile(data, part)
     guard let inode = fileStatus(data)?.st_ino else { throw TestSupportError("stat", data, errno: errno) }
-    let lines = try facts.journal(inode: UInt64(inode), length: part.count, checksum: independentCRC32(part))
+    let lines = try facts.journal(inode: UInt64(inode), length: part.count, checksum: independentCRC32(part), of: job)
     try writeFile(path("partial/\(name)"), Array((job + lines).utf8))
     try setModificationTime(path("partial/\(name)"), secondsFromNow: -120)
   }
@@ -136,13 +136,17 @@ package struct PartialFacts: Sendable {
   }
 
   /// The lines of one attempt that a signal stopped.
-  func journal(inode: UInt64, length: Int, checksum: UInt32) throws -> String {
+  /// - Parameter job: the job's text, whose first URL was asked.
+  func journal(inode: UInt64, length: Int, checksum: UInt32, of job: String) throws -> String {
     let bootBytes = try readFile("/proc/sys/kernel/random/boot_id")
     let boot = String(decoding: bootBytes, as: UTF8.self).prefix { $0 != "\n" }
     let host = try hostName()
     let time = "2026-01-02T03:04:05Z"
+    let asked = (job.split(separator: "\n").first { $0.contains("://") } ?? "").split(separator: " ").last ?? ""
+    let parts = asked.split(separator: "?", maxSplits: 1)
+    let query = parts.count < 2 ? "" : " query=\(hex8(independentCRC32(Array(parts[1].utf8))))"
     return """
-      started: \(time) attempt=1 worker=\(host).1.0000 boot=\(boot) mirror=1 url=http://127.0.0.1/
+      started: \(time) attempt=1 worker=\(host).1.0000 boot=\(boot) mirror=1 url=\(parts.first ?? "")\(query)
       response: mirror=1 at=0 part=\(inode)\(responseFields)
       interrupted: \(time) attempt=1 at=\(length) crc32=\(hex8(checksum)) reason="stopped by signal 15"
 

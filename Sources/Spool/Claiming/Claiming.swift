@@ -173,7 +173,7 @@ extension Spool {
     let claim = Claim(
       spool: self, job: candidate.job, origin: candidate.origin, files, text: text,
       isRequeueNoted: candidate.isRequeueNoted, formerOwner: candidate.formerOwner,
-      knownSince: candidate.origin.takesDrops ? Timestamp(seconds: candidate.foundModified) : text.journal.knownSince)
+      knownSince: candidate.origin.takesDrops ? Timestamp(seconds: candidate.foundChanged) : text.journal.knownSince)
     if !candidate.isOurs { try claim.replaceFile(by: judgement.bytes) }
     try claim.dropTornTail()
     guard let defect = judgement.defect else {

@@ -10,8 +10,8 @@ struct LockedJob {
   var writable: SharedFile?
   /// Of the file.
   var status: FileStatus
-  /// When the file was last written, in seconds since the epoch, before this worker did.
-  let foundModified: Int64
+  /// When the file was last written or renamed, in seconds since the epoch, before this worker did.
+  let foundChanged: Int64
   let origin: Directory
   /// Where it was when it was locked.
   let source: Path
@@ -84,7 +84,7 @@ extension Spool {
     }
     return .locked(
       LockedJob(
-        job: job, lock: file.shared(), status: status, foundModified: status.modified, origin: origin, source: source,
+        job: job, lock: file.shared(), status: status, foundChanged: status.changed, origin: origin, source: source,
         isNamed: isNamed, formerOwner: isFree ? .ended : .mayWake, lease: lease,
         isOurs: isFree && status.owner == user && status.links == 1))
   }

@@ -71,7 +71,7 @@ package final class CurrentOutputRoot {
   }
 
   /// The file system of the root that was opened last.
-  package var fileSystem: FileSystem { root.fileSystem }
+  package var fileSystem: FileSystem? { root.fileSystem }
 
   /// The place of `output`. Missing directories are made.
   /// - Parameter mode: of the payload; nil if only this user may enter the directories that are made.

@@ -6,8 +6,8 @@ package final class OutputRoot {
   /// The path given by `--directory`, made absolute for receipts; nil for the spool's own `files`.
   package let location: String?
 
-  /// Where payloads are made durable.
-  package let fileSystem: FileSystem
+  /// Where payloads are made durable; nil if it cannot be made durable as a whole.
+  package let fileSystem: FileSystem?
 
   let spool: Spool
   let root: OpenDirectory
@@ -24,7 +24,7 @@ package final class OutputRoot {
     // The root itself may be a link: it is the administrator's choice, not a job's.
     let base = location == nil ? spool.root : AT_FDCWD
     root = try OpenDirectory(spool.system.open(base, path, O_RDONLY | O_DIRECTORY).shared())
-    fileSystem = FileSystem(root.file, root.identity)
+    fileSystem = FileSystem(root.file, root.identity, FileSystemKind(type: try root.file.fileSystemType()))
   }
 
   /// Whether `output` leads to the directory of `place`.

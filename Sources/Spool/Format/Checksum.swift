@@ -10,6 +10,12 @@ package struct Checksum: Hashable, Sendable, CustomStringConvertible {
   /// Continues from a CRC-32 that was recorded.
   package init(value: UInt32) { self.value = value }
 
+  /// Of a text in UTF-8.
+  init(of text: String) {
+    self.init()
+    Array(text.utf8).withUnsafeBytes { update($0) }
+  }
+
   /// Eight hexadecimal digits of either case, with nothing else; nil otherwise.
   package init?(_ text: some StringProtocol) {
     guard text.utf8.count == 8, text.utf8.allSatisfy(isHexDigit),

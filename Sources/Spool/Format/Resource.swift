@@ -17,11 +17,7 @@ package struct Resource: Sendable, Hashable {
   /// - Parameter query: without the question mark.
   package init(place: String, query: String?) {
     self.place = place
-    self.query = query.map { text in
-      var checksum = Checksum()
-      Array(text.utf8).withUnsafeBytes { checksum.update($0) }
-      return checksum
-    }
+    self.query = query.map { Checksum(of: $0) }
   }
 
   /// What is recorded of a place whose path is secret: its origin, and a digest of all of it, by which it is compared.

@@ -130,6 +130,10 @@ extension Journal {
   package struct Data: Sendable, Equatable {
     /// What it is a prefix of.
     package fileprivate(set) var version: RemoteVersion?
+    /// What the job asked for when ``version`` answered; nil where no line says it.
+    package fileprivate(set) var source: DataSource?
+    /// What it asked for last.
+    private var asked: DataSource?
     /// The inode that ``version`` was written to.
     package fileprivate(set) var part: UInt64?
     /// The last durable mark.
@@ -145,6 +149,7 @@ extension Journal {
       case .response:
         let offset = entry.number("at") ?? 0
         (version, part, lostWrites) = (entry.version, entry.number("part"), false)
+        source = asked
         // The data was cut to here.
         checkpoint = checkpoint.flatMap { $0.offset > offset || offset == 0 ? nil : $0 }
         softMark = softMark.flatMap { $0.offset > offset || offset == 0 ? nil : $0 }
@@ -155,14 +160,15 @@ extension Journal {
         if entry.fields["lost"] == "yes" { lostWrites = true }
       case .failed:
         if entry.failureCode?.isMismatch == true {
-          (version, part, checkpoint, softMark) = (nil, nil, nil, nil)
+          (version, source, part, checkpoint, softMark) = (nil, nil, nil, nil, nil)
         } else {
           softMark = entry.mark ?? softMark
         }
         if entry.failureCode == .io || entry.fields["lost"] == "yes" { lostWrites = true }
       // A person's word holds until a response shows what the new URL leads to.
       case .relinked: version?.isVouched = entry.fields["same"] == "yes"
-      case .requeued, .urgent, .started, .cleared, .verified, .published, .done, .checked, .seen: break
+      case .started: asked = DataSource(entry.fields)
+      case .requeued, .urgent, .cleared, .verified, .published, .done, .checked, .seen: break
       }
     }
   }

@@ -11,7 +11,7 @@ package final class GroupDrop {
   private let spool: Spool
   private let isForeign: Bool
   private let confirm: @Sendable () throws(SpoolError) -> Void
-  /// nil where syncfs(2) does not report every failed write: each job is flushed by itself.
+  /// nil where it cannot be made durable as a whole: each job is flushed by itself.
   private let fileSystem: FileSystem?
   /// The end of the names in `tmp/`, before a number: cannot be guessed.
   private let suffix: [UInt8]
@@ -35,7 +35,7 @@ package final class GroupDrop {
     self.groupSize = groupSize ?? Self.standardSize
     isForeign = try spool.isForeignDrop()
     suffix = Array(":\(spool.owner.retagged.text).".utf8)
-    fileSystem = FileSystem.isReliable && !flushesEach ? try spool.fileSystem() : nil
+    fileSystem = flushesEach ? nil : try spool.fileSystem()
   }
 
   /// The name of the job that a file in `tmp/` is to have; nil if it is no file of a group.

@@ -32,7 +32,10 @@ extension Spool {
       let found = try firstJob(in: [directory], limit: Self.mostPublishers, besides: own) { text in
         text.journal.publication.undelivered.map { $0.output == output && $0.directory == root } ?? false
       }
-      if let found { return found }
+      guard let found else { continue }
+      // Whoever may drop jobs could write such a journal. One that a person has dropped again is the worker's file.
+      if directory.takesDrops, try status(directory, found.place.name)?.owner != user { continue }
+      return found
     }
     return nil
   }

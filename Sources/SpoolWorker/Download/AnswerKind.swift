@@ -57,7 +57,8 @@ extension RemoteVersion {
 }
 
 extension Resource {
-  fileprivate init(_ url: URLParts) {
+  /// Of a URL, without a request.
+  init(_ url: URLParts) {
     self.init(place: url.isPathSecret ? Self.hidden(url.place) : url.place, query: url.query)
   }
 }

@@ -55,7 +55,7 @@ final class MirrorFetch {
   /// - Throws: ``Failure`` of this mirror, ``JobStop``, ``SpoolError``.
   func run() async throws {
     do {
-      while !data.isComplete, try await askOnce() {}
+      while data.needsAnswer || !data.isComplete, try await askOnce() {}
       try data.takePlace()
     } catch {
       try data.abandonBeside()

@@ -14,6 +14,12 @@ struct MirrorURL: Sendable {
     parts.host.hasPrefix("[") || parts.host.utf8.allSatisfy { $0 == 0x2E || 0x30...0x39 ~= $0 }
   }
 
+  /// What the job asks for by this URL.
+  func source(of request: JobRequest) -> DataSource {
+    if parts.isPathSecret, let text = request.resolve?.text { return DataSource(resolve: text) }
+    return DataSource(Resource(parts))
+  }
+
   /// The URLs of a request, checked.
   /// - Parameter areFromHook: whether the hook `resolve` printed them.
   /// - Throws: ``Failure``: `malformed`, or `resolve-hook`; `protocol`.

@@ -8,6 +8,9 @@ final class PartData {
   private(set) var request: JobRequest
   /// The responses to earlier attempts.
   let answers: Journal.Answers
+  /// The data came when the job asked for something else, as far as is known: even if it is complete, a server has to
+  /// say whether it is what the job asks for now.
+  private var isOfOtherSource: Bool
   /// Only the end of the connection indicates that the data is complete.
   var isLengthUnproven = false
   private(set) var part: PartFile
@@ -29,13 +32,17 @@ final class PartData {
   /// Bytes since the last check of the free space, for transfers of unknown size.
   private var unasked: UInt64 = 0
 
-  init(claim: Claim, request: JobRequest, part: PartFile, version: RemoteVersion?, space: DiskSpace, blocks: BlockPool)
-  {
+  init(
+    claim: Claim, request: JobRequest, part: PartFile, version: RemoteVersion?, isOfOtherSource: Bool = false,
+    space: DiskSpace, blocks: BlockPool
+  ) {
     pending = BlockBuffer(blocks)
     self.space = space
     self.claim = claim
     self.request = request
-    answers = claim.text.journal.answers
+    self.isOfOtherSource = isOfOtherSource && version != nil
+    // What was answered before a person dropped the job again does not count.
+    answers = claim.origin.takesDrops ? Journal.Answers() : claim.text.journal.answers
     self.part = part
     self.version = version
     marks = KnownMarks(start: part.mark, durable: claim.text.journal.data.checkpoint)
@@ -71,10 +78,15 @@ final class PartData {
     return growing.length == size
   }
 
+  /// Whether a request has to show first that the complete data is what the job asks for. A declared digest does so
+  /// without one.
+  var needsAnswer: Bool { isComplete && isOfOtherSource && !request.expected.provesContent }
+
   /// Journals the version of the following bytes before the first of them is written. New data beside the data is
   /// journaled when it replaces the data.
   func begin(_ version: RemoteVersion) throws(SpoolError) {
     self.version = version
+    isOfOtherSource = false
     // What the server states can be checked without a second reading only if it is known before the first byte.
     let digests = request.computedDigests(for: version)
     if growing.length == 0, growing.algorithms != digests {

@@ -155,13 +155,18 @@ struct Commit {
     try await durable(spool.flush(.done), spool.flush(.cur))
   }
 
+  /// Whether the job still asks for what its data is. A person may have edited it since.
+  private var isOfPlan: Bool {
+    claim.text.journal.data.source.map { plan.asks(for: $0) } ?? !claim.origin.takesDrops
+  }
+
   /// Completes a commit that a crash interrupted: the journal has `verified:`, and the inode that it names is still the
   /// data, or already the output.
   /// - Returns: the payload's size and digests; nil if there was no such commit.
   /// - Throws: a mismatch if the inode's content has changed; what ``publish(_:unproven:)`` throws.
   func finishInterrupted() async throws -> Mark? {
     let journal = claim.text.journal
-    guard let verified = journal.publication.verified else { return nil }
+    guard let verified = journal.publication.verified, isOfPlan else { return nil }
     let digests = plan.request.computedDigests.union(verified.digests.algorithms)
     // Data that still has a second name would be taken for another job's.
     let root = try outputs.opened()
@@ -191,6 +196,8 @@ struct Commit {
       try reading.run()
     }
     if let mismatch = verified.expectation.mismatch(mark) {
+      try part.setAside(claim.job)
+      account.hasSetAside = true
       throw Failure(mismatch, reason: "the data is not what was verified")
     }
     part.adopt(mark)
@@ -218,7 +225,7 @@ struct Commit {
     // A new job that is to replace a file must replace it, even if older data with the job's name is the same inode as
     // that file.
     let isNew = overwrites && claim.origin.takesDrops && journal.isEmpty
-    let isOwn = status.isRegular && data?.isSameFile(as: status) == true && !isNew
+    let isOwn = status.isRegular && data?.isSameFile(as: status) == true && !isNew && isOfPlan
     if overwrites, !isOwn {
       // The other job could not deliver any more what it has published.
       try await publisher.waitForDelivery()
@@ -227,7 +234,7 @@ struct Commit {
     // The payload may already be published: a person moved the job between the receipt and the move to done/, or a
     // crash came between the payload's name and the receipt. A payload that has changed since must not get a receipt.
     let vouched = journal.publication.published ?? (claim.origin.takesDrops ? nil : journal.publication.verified)
-    let published = vouched.flatMap { $0.part == status.inode ? $0.digests : nil }
+    let published = vouched.flatMap { $0.part == status.inode && isOfPlan ? $0.digests : nil }
     var expected = plan.request.expected
     if let fetched { expected = Expectation(size: fetched.offset, digests: fetched.digests) }
     let isKnown = isOwn || published != nil || expected.provesContent

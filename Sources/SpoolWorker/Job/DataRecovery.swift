@@ -65,6 +65,7 @@ struct DataRecovery {
     }
     let data = PartData(
       claim: claim, request: plan.request, part: part, version: part.length > 0 ? journal.data.version : nil,
+      isOfOtherSource: journal.data.source.map { !plan.asks(for: $0) } ?? true,
       space: environment.space, blocks: environment.blocks)
     return Result(data: data, unrecorded: unrecorded)
   }

@@ -75,8 +75,20 @@ final class Download: RunningTransfer {
       if isStopped { throw JobStop.cancelled }
       failures = try await tryMirrors()
     }
-    // A temporary failure of one mirror is enough for another attempt.
-    if let decisive = failures.last(where: { $0.failureClass == .temporary }) ?? failures.last { throw decisive }
+    if let decisive = Self.decisive(failures) { throw decisive }
+  }
+
+  /// The failure of the attempt, of those of its mirrors; nil if there are none. A temporary one is enough for another
+  /// attempt. A mismatch has to be recorded, because it decides how the next attempt asks, and how many there are.
+  nonisolated static func decisive(_ failures: [Failure]) -> Failure? {
+    let isMismatch = { (failure: Failure) in failure.code.isMismatch }
+    guard
+      var decisive = failures.last(where: isMismatch)
+        ?? failures.last(where: { $0.failureClass == .temporary }) ?? failures.last
+    else { return nil }
+    // Each server may ask to wait.
+    if decisive.failureClass == .temporary { decisive.retryAfter = failures.compactMap(\.retryAfter).max() }
+    return decisive
   }
 
   /// Leaves a mirror that makes no progress, or whose data is not what the job declares, for the next one.
@@ -107,7 +119,7 @@ final class Download: RunningTransfer {
     try data.claim.append(
       .started(
         .now(), attempt: account.number, worker: spool.owner, boot: spool.boot, mirror: mirror.number, url: url,
-        afterFreeze: data.claim.formerOwner == .mayWake))
+        source: mirror.source(of: plan.request), afterFreeze: data.claim.formerOwner == .mayWake))
     data.noteStarted()
     started()
     log("started", Fields().with("attempt", account.number).with("at", data.part.length).with("url", url))

@@ -23,12 +23,12 @@ final class JobEnvironment {
   private(set) lazy var memory = MemoryBudget(limit: options.connectionMemory)
   /// Makes files of several jobs durable together.
   private(set) lazy var durable = GroupCommit { [unowned self] in
-    [spoolFileSystem, outputs.fileSystem]
+    [spoolFileSystem, outputs.fileSystem].compactMap(\.self)
   } isLittleDirty: { [unowned self] in
     undurable() < Self.littleDirty
   }
   let spool: Spool
-  private let spoolFileSystem: FileSystem
+  private let spoolFileSystem: FileSystem?
   private(set) var startedEngine: TransferEngine?
   /// Dirty bytes above which the whole file system is not flushed for the sake of a few files.
   private static let littleDirty: UInt64 = 64 << 20

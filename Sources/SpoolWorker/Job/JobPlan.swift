@@ -49,6 +49,12 @@ package final class JobPlan: Sendable {
 }
 
 extension JobPlan {
+  /// Whether the job asks for this now. What it says may have changed since its data came.
+  func asks(for source: DataSource) -> Bool {
+    if let text = request.resolve?.text, source == DataSource(resolve: text) { return true }
+    return mirrors.contains { $0.source(of: request) == source }
+  }
+
   /// The path of the payload below the output root, as far as the job's text says it; nil for a job that has none.
   package static func output(of request: JobRequest) -> String? {
     request.outputText(named: request.urls.first.flatMap { try? URLParts($0.text) }?.lastPathSegment)

@@ -23,7 +23,7 @@ final class GroupCommit {
   /// - Parameter fileSystems: the file systems that may be flushed as a whole. Called in each round, because the output
   ///   root may be reopened.
   init(_ fileSystems: @escaping () -> [FileSystem], isLittleDirty: @escaping () -> Bool) {
-    self.fileSystems = FileSystem.isReliable ? fileSystems : { [] }
+    self.fileSystems = fileSystems
     self.isLittleDirty = isLittleDirty
   }
 

@@ -45,7 +45,8 @@ struct SpoolReader {
     // An order that is due takes little, and would otherwise wait behind each older job. A time in the future would put
     // the job after all jobs dropped until then.
     let modified = directory == .standing ? 0 : min(status.modified, now)
-    let delay = directory == .new || directory == .partial ? delay(of: name) : 0
+    // What has begun goes on before others begin.
+    let delay = directory == .cur ? -modified : directory == .new || directory == .partial ? delay(of: name) : 0
     return .candidate(Candidate(name: name, origin: directory, modified: modified, delay: delay))
   }
 

@@ -246,6 +246,8 @@ import Testing
     let text = """
       url: \(scene.server.url("/fast"))
       output: o
+      started: 2026-01-02T03:04:05Z attempt=1 worker=h.1.0000000a boot=b mirror=1 url=\(scene.server.url("/fast"))
+      response: mirror=1 at=0 part=\(inode) size=\(payload.count)
       verified: 2026-01-02T03:04:05Z size=\(payload.count) crc32=\(hex8(independentCRC32(payload))) part=\(inode)
       done: 2026-01-02T03:04:05Z attempts=1 output=o bytes-fetched=\(payload.count) seconds=1
 

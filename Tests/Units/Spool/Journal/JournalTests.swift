@@ -190,7 +190,7 @@ import Testing
       .checked(Timestamp(seconds: 2), .init(entries: 3, new: 1, version: list)), .seen(["0123456789abcdef"]),
       .started(
         Timestamp(seconds: 2), attempt: 1, worker: WorkerID(host: "al.pha", process: 1, tag: 2), boot: "b", mirror: 1,
-        url: "u"),
+        url: "u", source: DataSource(Resource(place: "u", query: "a=b"))),
       .response(version, at: 0, part: 3),
       .checkpoint(mark(4, 5)), .cleared(Timestamp(seconds: 3)),
       .interrupted(Timestamp(seconds: 3), attempt: 1, mark: mark(5, 6), fetched: 7, reason: "x"),

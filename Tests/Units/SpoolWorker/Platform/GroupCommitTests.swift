@@ -31,7 +31,9 @@ import Testing
     let files = try TemporarySpool()
     let spool = try Spool(
       files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "boot", system: System(hook: disk))
-    return GroupCommit.Round(flushes: directories.map { spool.flush($0) }, fileSystems: [try spool.fileSystem()]).run()
+    return GroupCommit.Round(
+      flushes: directories.map { spool.flush($0) }, fileSystems: [try spool.fileSystem()].compactMap(\.self)
+    ).run()
   }
 
   @Test func oneCallStandsForAll() throws {

@@ -1,0 +1,143 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// A job that asks for something else than when its data came: what is there is not the payload.
+@Suite struct EditedJobTests {
+  private let server: ScriptedServer
+  private let spool: TemporarySpool
+
+  init() throws {
+    (server, spool) = (
+      try ScriptedServer { request, reply in
+        if request.target.hasPrefix("/gone") { return try reply.respond("404 Not Found", body: []) }
+        // A range beyond the end of the file, as of complete data.
+        if let start = request.rangeStart, start >= request.target.utf8.count {
+          let range = "Content-Range: bytes */\(request.target.utf8.count)"
+          return try reply.respond("416 Range Not Satisfiable", [range, "ETag: \"1\""], body: [])
+        }
+        try reply.respond("200 OK", ["ETag: \"1\""], body: Array(request.target.utf8))
+      }, try TemporarySpool()
+    )
+    try #require(mkdir(spool.path("hooks"), 0o700) == 0)
+  }
+
+  private func hook(_ name: String, _ text: String?) throws {
+    let path = spool.path("hooks/\(name)")
+    guard let text else { return _ = unlink(path) }
+    try writeFile(path, Array("#!/bin/sh\n\(text)\n".utf8))
+    try #require(chmod(path, 0o700) == 0)
+  }
+
+  private func once() async throws -> CommandResult { try await spoolrun("--once", spool.root) }
+
+  /// A job with all of its data, and no verdict about it.
+  private func complete(_ path: String, _ more: String = "") async throws {
+    try hook("verify", "kill -9 $$")
+    try spool.drop("a", "url: \(server.url(path))\noutput: a.bin\n\(more)")
+    let result = try await once()
+    #expect(result.status == .exited(75), "\(result)")
+    #expect(try readFile(spool.path("partial/a.part")) == Array(path.utf8))
+    try hook("verify", nil)
+  }
+
+  @Test func completeDataOfAnotherURL() async throws {
+    try await complete("/old")
+    #expect(try await spoolrun("url", "--spool", spool.root, "a", server.url("/brandnew")).status == .exited(0))
+    let result = try await once()
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(try spool.payload("a.bin") == Array("/brandnew".utf8))
+  }
+
+  /// The same by hand, where no line of the journal tells. The file has the same length and ETag.
+  @Test(arguments: [("/old", "/new"), ("/x?id=1", "/x?id=2"), ("/x", "/x?id=2")])
+  func completeDataAndAnEditor(old: String, new: String) async throws {
+    try await complete(old)
+    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
+    let first = "url: \(server.url(old))\n"
+    #expect(text.hasPrefix(first))
+    try writeFile(spool.path("partial/a"), Array(("url: \(server.url(new))\n" + text.dropFirst(first.count)).utf8))
+    try spool.makeDue("a")
+    let result = try await once()
+    #expect(result.status == .exited(0) && server.requests(for: new).count > 0, "\(result)")
+    // With another query, the same strong ETag stands for the same file.
+    let isSame = old.hasPrefix("/x") && old.utf8.count == new.utf8.count
+    #expect(try spool.payload("a.bin") == Array((isSame ? old : new).utf8), "\(result)")
+  }
+
+  @Test func completeDataOfTheSameURL() async throws {
+    try await complete("/old?a=b")
+    try spool.makeDue("a")
+    #expect(try await once().status == .exited(0))
+    #expect(try spool.payload("a.bin") == Array("/old?a=b".utf8) && server.requests.count == 1, "nothing is asked")
+  }
+
+  @Test func aPayloadThatWaitsForItsDelivery() async throws {
+    try hook("deliver", "exit 3")
+    try spool.drop("a", "url: \(server.url("/old"))\noutput: a.bin\n")
+    #expect(try await once().status == .exited(75))
+    #expect(try await spoolrun("url", "--spool", spool.root, "a", server.url("/brandnew")).status == .exited(0))
+    try hook("deliver", "exit 0")
+    let result = try await once()
+    #expect(result.status == .exited(1), "\(result)")
+    #expect(try spool.lastFailure("failed/a")["code"] == "output-exists")
+  }
+
+  @Test func aJobThatWasDone() async throws {
+    try spool.drop("a", "url: \(server.url("/old"))\noutput: a.bin\n")
+    #expect(try await once().status == .exited(0))
+    let text = String(decoding: try readFile(spool.path("done/a")), as: UTF8.self)
+    try writeFile(spool.path("done/a"), Array(text.replacing("/old\noutput", with: "/new\noutput").utf8))
+    try spool.move("done/a", "new/a")
+    #expect(try await once().status == .exited(1))
+    #expect(try spool.lastFailure("failed/a")["code"] == "output-exists")
+  }
+
+  /// Data that is not what was verified is kept for a person, as after every mismatch.
+  @Test func dataThatWasDamaged() async throws {
+    try await complete("/old")
+    let inode = try #require(fileStatus(spool.path("partial/a.part"))?.st_ino)
+    let sum = hex8(independentCRC32(Array("/old".utf8)))
+    let line = "verified: 2026-11-21T03:00:00Z size=4 crc32=\(sum) part=\(inode)\n"
+    try writeFile(spool.path("partial/a"), try readFile(spool.path("partial/a")) + Array(line.utf8))
+    let file = open(spool.path("partial/a.part"), O_WRONLY)
+    #expect(pwrite(file, "XY", 2, 1) == 2 && close(file) == 0)
+    try spool.makeDue("a")
+    let result = try await once()
+    #expect(result.status == .exited(75), "\(result)")
+    #expect(try spool.lastFailure("partial/a")["code"] == "mismatch-crc32")
+    #expect(try readFile(spool.path("failed/a.part")) == Array("/XYd".utf8))
+  }
+
+  /// Refusals in a row are counted from where the job was dropped again.
+  @Test func refusalsAfterARetry() async throws {
+    let refusing = try ScriptedServer { request, reply in
+      if request.nth > 1 { return try reply.respond("404 Not Found", body: []) }
+      try reply.head("200 OK", ["ETag: \"1\"", "Content-Length: 100"])
+      try reply.send(Array("half"[...].utf8))
+      try reply.reset()
+    }
+    try spool.drop("a", "\(refusing.url("/a"))\n")
+    for status: Int32 in [75, 75, 1] {
+      if fileStatus(spool.path("partial/a")) != nil { try spool.makeDue("a") }
+      #expect(try await once().status == .exited(status), "\(spool.listing(of: "a"))")
+    }
+    #expect(try await spoolrun("retry", "--spool", spool.root, "a").status == .exited(0))
+    #expect(try await once().status == .exited(75), "temporary, as the first time")
+  }
+
+  /// When a file was written says nothing of when it was dropped.
+  @Test func aCopyOfAJobThatIsDropped() async throws {
+    try spool.drop("a", "url: \(server.url("/x"))\noutput: a.bin\n")
+    try writeFile(spool.path("tmp/b"), try readFile(spool.path("new/a")))
+    try setModificationTime(spool.path("tmp/b"), secondsFromNow: -1000)
+    #expect(try await once().status == .exited(0))
+    try await waitUntil("the receipt is not of this second") {
+      let receipt = try #require(fileStatus(spool.path("done/a")))
+      return time(nil) > receipt.st_ctim.tv_sec + 1
+    }
+    try spool.move("tmp/b", "new/b")
+    #expect(try await once().status == .exited(1))
+    #expect(try spool.lastFailure("failed/b")["code"] == "output-exists")
+  }
+}
