@@ -51,7 +51,7 @@ final class BlockBuffer {
 
   private func gather(_ bytes: UnsafeRawBufferPointer) {
     // The digests may still need what was written.
-    if count == 0, !isKnownUniquelyReferenced(&block) { block = nil }
+    if count == 0, !isKnownUniquelyReferenced(&block) { giveBack() }
     let block = self.block ?? pool.take()
     self.block = block
     UnsafeMutableRawBufferPointer(rebasing: block.memory[count...]).copyMemory(from: bytes)
@@ -81,11 +81,10 @@ final class BlockPool {
   private static let most = 16
   private var free: [Block] = []
 
-  /// A block that nobody else holds.
+  /// A block that nobody else holds: of those that nobody reads any more, the one that came back last, which is most
+  /// likely to be in a cache.
   func take() -> Block {
-    while var block = free.popLast() {
-      if isKnownUniquelyReferenced(&block) { return block }
-    }
+    for index in free.indices.reversed() where isKnownUniquelyReferenced(&free[index]) { return free.remove(at: index) }
     return Block()
   }
 
