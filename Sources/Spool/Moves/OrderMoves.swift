@@ -59,8 +59,9 @@ extension Spool {
   /// So many jobs are flushed one by one: a syncfs(2) also writes what running transfers have in the page cache.
   private static let fewJobs = 32
 
-  /// Drops those jobs whose name no job has in any state, and makes them durable. The names are made of what
-  /// each job is for, so a job that is there is the same, dropped before a crash.
+  /// Drops those jobs that the spool does not have in any state, and makes them durable. The names are made of what
+  /// each entry is known by, so a job of the name for the same file is the same, dropped before a crash. One for
+  /// another file is of another list, whose order had the same name.
   ///
   /// A worker that was frozen after it had looked for a job may wake up when its successor has dropped that job, and it
   /// is done. So `confirm` comes after the jobs are written to `tmp/`, and the successor first removes what it finds
@@ -73,12 +74,22 @@ extension Spool {
   ) throws(SpoolError) -> Int {
     try sweepDrops(of: jobs.map(\.name))
     var missing: [(text: String, name: JobName)] = []
-    for job in jobs where try self.job(named: job.name) == nil { missing.append(job) }
+    for job in jobs where try !hasJob(job.text, job.name) { missing.append(job) }
     if missing.isEmpty { return 0 }
     let group = try GroupDrop(self, flushesEach: missing.count <= Self.fewJobs, confirm: confirm)
     for job in missing { try group.drop(Array(job.text.utf8), as: job.name) }
     try group.finish()
     return missing.count
+  }
+
+  private func hasJob(_ text: String, _ name: JobName) throws(SpoolError) -> Bool {
+    guard let found = try job(named: name) else { return false }
+    // One that this user may not read, or that keeps moving.
+    guard let there = found.text else { return true }
+    let wanted = Array(text.utf8).withUnsafeBytes { JobText($0) }
+    // Queries may be signatures, and differ each time that the list is asked for.
+    func places(_ job: JobText) -> [Substring] { job.request.urls.map { $0.text.prefix { $0 != "?" && $0 != "#" } } }
+    return !Set(places(there)).isDisjoint(with: places(wanted))
   }
 
   /// Removes the jobs of these names that were written to `tmp/` and not dropped.

@@ -48,6 +48,17 @@ import Testing
     #expect(fixture.files.names("new") == [] && fixture.files.names("tmp") == [])
   }
 
+  /// Two lists may know their entries by the same words, and their orders may have had the same name.
+  @Test func `a job of the name for another file is of another list`() throws {
+    let fixture = try Fixture()
+    let name = try #require(JobName(FileName("order-0")))
+    #expect(try fixture.spool.dropMissing([("url: http://h/a.mp3?sig=1\n", name)]) {} == 1)
+    #expect(rename(fixture.files.path("new/order-0"), fixture.files.path("done/order-0")) == 0)
+    #expect(try fixture.spool.dropMissing([("url: http://h/a.mp3?sig=2\n", name)]) {} == 0, "another signature")
+    #expect(try fixture.spool.dropMissing([("url: http://h/b.mp3?sig=1\n", name)]) {} == 1)
+    #expect(fixture.files.names("new") == ["order-0"])
+  }
+
   @Test func `only what is missing is dropped, and other files in tmp stay`() throws {
     let fixture = try Fixture()
     _ = try fixture.spool.dropMissing(try jobs(2)) {}
