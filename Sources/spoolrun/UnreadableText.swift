@@ -44,6 +44,8 @@ enum UnreadableText {
         // In `--option=VALUE`.
         return !options.contains { texts[index].hasPrefix("\($0)=") }
       }
+      // The job's name, and not its new URL.
+      if command == "url", before == "url" { return false }
       return !commands.contains(command) || paths.contains(before)
     }
   }
