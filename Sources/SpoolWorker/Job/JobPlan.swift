@@ -51,8 +51,8 @@ package final class JobPlan: Sendable {
 extension JobPlan {
   /// Whether the job asks for this now. What it says may have changed since its data came.
   func asks(for source: DataSource) -> Bool {
-    if let text = request.resolve?.text, source == DataSource(resolve: text) { return true }
-    return mirrors.contains { $0.source(of: request) == source }
+    if let text = request.resolve?.text, source.isSame(as: DataSource(resolve: text)) { return true }
+    return mirrors.contains { $0.source(of: request).isSame(as: source) }
   }
 
   /// The path of the payload below the output root, as far as the job's text says it; nil for a job that has none.

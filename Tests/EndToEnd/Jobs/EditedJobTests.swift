@@ -65,6 +65,18 @@ import Testing
     #expect(try spool.payload("a.bin") == Array((isSame ? old : new).utf8), "\(result)")
   }
 
+  /// The lines of an older version do not say the query.
+  @Test func completeDataOfAnOlderVersion() async throws {
+    try await complete("/old?a=b")
+    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
+    let older = text.replacing(#/ query=[0-9A-F]{8}\n/#, with: "\n", maxReplacements: 1)
+    #expect(older != text)
+    try writeFile(spool.path("partial/a"), Array(older.utf8))
+    try spool.makeDue("a")
+    #expect(try await once().status == .exited(0))
+    #expect(try spool.payload("a.bin") == Array("/old?a=b".utf8) && server.requests.count == 1, "nothing is asked")
+  }
+
   @Test func completeDataOfTheSameURL() async throws {
     try await complete("/old?a=b")
     try spool.makeDue("a")
