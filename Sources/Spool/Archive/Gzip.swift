@@ -52,7 +52,7 @@ package final class GzipReader {
     while Int(stream.pointee.avail_out) == buffer.count {
       if stream.pointee.avail_in == 0, try !fill() {
         if isOpen { throw damage("the gzipped data ends too early") }
-        return buffer.count - Int(stream.pointee.avail_out)
+        return 0
       }
       if !isOpen {
         skipZeros()

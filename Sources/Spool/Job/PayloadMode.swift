@@ -1,5 +1,3 @@
-internal import Glibc
-
 /// The permissions of a payload (chmod(2)). Its owner may always read and write it, because a later worker may have to
 /// continue with it; others may never write to it.
 package struct PayloadMode: Sendable, Equatable {

@@ -184,8 +184,8 @@ extension OpenFile where Self: ~Copyable {
     try system.call(.utimens, path.display) { _ in Int(spoolrun_set_times(number, seconds)) }
   }
 
-  /// fchmod(2) of a file of this user. Nothing where the file system has no permissions, such as FAT, which refuses
-  /// others than its own with EPERM.
+  /// fchmod(2), for a file of this user. A file system without permissions, such as FAT, refuses it with EPERM, and the
+  /// file stays as it is.
   func setPermissions(_ mode: UInt32) throws(SpoolError) {
     do throws(SpoolError) {
       try system.call(.chmod, path.display) { _ in Int(fchmod(number, mode)) }

@@ -35,7 +35,8 @@ struct Commit {
   /// - Parameter unproven: see ``Journal/Verified/unproven``.
   /// - Throws: what ``acceptExisting(_:fetched:)`` throws if another file took the name meanwhile; ``SpoolError``.
   func publish(_ part: PartFile, unproven: String?) async throws {
-    // Before the flush, so that it may take them along. The link changes the same inode, so no payload is without them.
+    // Before the payload gets its name: a link changes the same inode, so after a power cut no payload has the name
+    // without these permissions.
     try part.set(plan.request.mode)
     try await part.makeDurable(durable)
     let verified = Journal.Verified(part.mark, part: part.inode, unproven: unproven)
