@@ -37,7 +37,7 @@ def relay(bench: Bench, way: Way) -> Iterator[str]:
     if not program.exists():
         subprocess.run(["cc", "-O2", "-pthread", "-o", program, Path(__file__).parent / "relay.c"], check=True)
     port = (bench.server.https if way.scheme == "https" else bench.server.http).rsplit(":", 1)[1]
-    command = [program, port, str(way.delay), str(way.rate * MB), str(way.cuts)]
+    command = [program, "127.0.0.1", port, str(way.delay), str(way.rate * MB), str(way.cuts)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         yield f"{way.scheme}://127.0.0.1:{process.stdout.readline().strip()}"

@@ -1,6 +1,6 @@
-// A relay of TCP connections that behaves like a long way: `relay PORT DELAY_MS BYTES_A_SECOND CUT_PERCENT`.
+// A relay of TCP connections that behaves like a long way: `relay ADDRESS PORT DELAY_MS BYTES_A_SECOND CUT_PERCENT`.
 //
-// It listens on 127.0.0.1, connects to 127.0.0.1:PORT, and prints its own port. Each byte arrives half of DELAY_MS
+// It listens on 127.0.0.1, connects to ADDRESS:PORT, and prints its own port. Each byte arrives half of DELAY_MS
 // later, the first ones of a client a whole DELAY_MS later still, because a connection takes a round trip to be set up.
 // Each connection brings at most BYTES_A_SECOND from the server. CUT_PERCENT of the connections end after a random
 // number of bytes, at most four million. The window of TCP is as large as the way needs, and there is no slow start.
@@ -155,15 +155,14 @@ static void serve(int client) {
 }
 
 int main(int count, char **arguments) {
-  if (count != 5) {
-    fprintf(stderr, "usage: relay PORT DELAY_MS BYTES_A_SECOND CUT_PERCENT\n");
+  if (count == 6) target = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(atoi(arguments[2]))};
+  if (count != 6 || !inet_aton(arguments[1], &target.sin_addr)) {
+    fprintf(stderr, "usage: relay ADDRESS PORT DELAY_MS BYTES_A_SECOND CUT_PERCENT\n");
     return 64;
   }
-  target = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(atoi(arguments[1]))};
-  target.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  delay = atoll(arguments[2]) * 1000000LL;
-  rate = atoll(arguments[3]);
-  cuts = atoll(arguments[4]);
+  delay = atof(arguments[3]) * 1000000;
+  rate = atoll(arguments[4]);
+  cuts = atoll(arguments[5]);
   // The same connections are cut in each run.
   srand(1);
   int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

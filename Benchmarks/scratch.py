@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-IMAGE_SIZE = 64 << 30
+# Sparse. ext4 of this size has 8 million inodes: small files stay until the end, and rows make some million.
+IMAGE_SIZE = 128 << 30
 # Files of at least this size are few, and need space.
 LARGE = 1 << 20
 # How each file system is made in an image, with the defaults of its own tool: ext4 has a journal then.

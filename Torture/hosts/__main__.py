@@ -20,7 +20,7 @@ from filesystems import Bindfs, CachingSSHFS, SharedFileSystem, SSHFS
 from network import build_bridge, children
 from nfs import NFS
 from rig import options_parser, workplace
-from scenarios import CUT, FAULTS, Outcome, clocks, crowd, doctor, drops, one_name, speed, speed_of_new_servers, struck
+from scenarios import CUT, FAULTS, Outcome, clocks, crowd, doctor, drops, far_away, one_name, speed, speed_of_new_servers, struck
 from stage import Stage
 
 SYSTEMS: dict[str, tuple[type[SharedFileSystem], str]] = {
@@ -31,10 +31,14 @@ SYSTEMS: dict[str, tuple[type[SharedFileSystem], str]] = {
     "glusterfs": (GlusterFS, "glusterfs-server"),
     "nfs": (NFS, "nfs-kernel-server"),
 }
-PARTS = ("doctor", "speed", "drops", "faults", "clocks", "names")
+PARTS = ("doctor", "speed", "far", "drops", "faults", "clocks", "names")
 NAMES = ("alpha", "beta", "gamma")
 # Set in the rig's own namespaces, or in its own machine.
 INSIDE = "SPOOLRUN_HOSTS_INSIDE"
+# Milliseconds of a round trip, as in a network of several buildings.
+WAY = 1
+# On one host, there.
+WORKERS = 4
 # What the rig plays in a machine of its own, because this kernel may lack it.
 MACHINE_SYSTEMS = {"nfs"}
 
@@ -91,6 +95,9 @@ def scenarios(stage: Stage, options: argparse.Namespace) -> Iterator[Callable[[]
         for hosts in map(int, options.hosts.split(",")):
             yield lambda measure=measure, hosts=hosts: measure(stage, hosts, options.jobs)
             measure = speed
+    if "far" in options.parts and isinstance(stage.system, MooseFS):
+        for hosts, workers in [*((int(hosts), 1) for hosts in options.hosts.split(",")), (1, WORKERS)]:
+            yield lambda hosts=hosts, workers=workers: far_away(stage, hosts, workers, options.jobs, WAY)
     if "drops" in options.parts:
         yield lambda: drops(stage)
     for fault in FAULTS:

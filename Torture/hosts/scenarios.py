@@ -22,11 +22,11 @@ class Outcome:
     problems: list[str] = field(default_factory=list)
 
 
-def speed(stage: Stage, hosts: int, jobs: int) -> Outcome:
+def speed(stage: Stage, hosts: int, jobs: int, workers_each: int = 1) -> Outcome:
     stage.new_spool()
     stage.drop(stage.hosts[0], jobs, is_slow=False)
     cpu, busy, begun = stage.system.server_cpu(), machine_time(), time.monotonic()
-    workers = [stage.work_on(host, "--jobs", "8") for host in stage.hosts[:hosts]]
+    workers = [stage.work_on(host, "--jobs", "8") for host in stage.hosts[:hosts] for _ in range(workers_each)]
     stage.wait("all jobs done", lambda: len(stage.done()) == jobs)
     seconds = time.monotonic() - begun
     cpu, busy = stage.system.server_cpu() - cpu, machine_time() - busy
@@ -41,7 +41,8 @@ def speed(stage: Stage, hosts: int, jobs: int) -> Outcome:
         "CPU of the file servers": f"{cpu / seconds:.0%}" if cpu else "none",
         "of the machine": f"{busy / seconds:.0%} of {os.cpu_count()}00%",
     }
-    return Outcome(f"{jobs} jobs, {hosts} host{'s' if hosts > 1 else ''}", columns, wrong + stage.problems())
+    where = f"{hosts} host{'s' if hosts > 1 else ''}" + (f" with {workers_each} workers" if workers_each > 1 else "")
+    return Outcome(f"{jobs} jobs, {where}", columns, wrong + stage.problems())
 
 
 def speed_of_new_servers(stage: Stage, hosts: int, jobs: int) -> Outcome:
@@ -49,6 +50,24 @@ def speed_of_new_servers(stage: Stage, hosts: int, jobs: int) -> Outcome:
     cold = speed(stage, 1, jobs)
     outcome = speed(stage, hosts, jobs)
     outcome.problems[:0] = cold.problems
+    return outcome
+
+
+def far_away(stage: Stage, hosts: int, workers_each: int, jobs: int, way: float) -> Outcome:
+    """With a round trip of `way` milliseconds to the server that knows the names. Then a host waits most of the time, as
+    those do that have cores of their own."""
+    stage.system.way = way
+    try:
+        for host in stage.hosts[:hosts]:
+            stage.system.unmount(host)
+            stage.system.mount(host)
+        outcome = speed(stage, hosts, jobs, workers_each)
+    finally:
+        stage.system.way = 0
+        for host in stage.hosts[:hosts]:
+            stage.system.unmount(host)
+            stage.system.mount(host)
+    outcome.scenario += f", {way:g} ms away"
     return outcome
 
 
@@ -145,10 +164,23 @@ def crowd(stage: Stage) -> Outcome:
     stage.drop(stage.hosts[0], CROWD, is_slow=False)
     victim, *others = [stage.work_on(host, "--jobs", "8") for host in reversed(stage.hosts)]
     stage.wait("a third of the jobs done", lambda: len(stage.done()) >= CROWD // 3)
+    begun = time.monotonic()
     CUT.strike(stage, victim)
     # What it still says is in its log by then.
     time.sleep(1)
-    return survived(stage, CUT, victim, others, victim.in_hand(), of=f"{CROWD} jobs, ")
+    in_hand = victim.in_hand()
+    outcome = survived(stage, CUT, victim, others, in_hand, of=f"{CROWD} jobs, ")
+    outcome.columns["longest pause of the others"] = f"{max(longest_pause(worker, begun, in_hand) for worker in others):.0f} s"
+    return outcome
+
+
+def longest_pause(worker: Worker, begun: float, struck: set[str]) -> float:
+    """Between two events of jobs, as long as there were others than those that the fault has struck."""
+    events = [event for event in worker.look() if event.at > begun and event.what in ("started", "done")]
+    while events and events[-1].job in struck:
+        events.pop()
+    moments = [begun, *(event.at for event in events)]
+    return max((later - earlier for earlier, later in zip(moments, moments[1:])), default=0)
 
 
 def survived(stage: Stage, fault: Fault, victim: Worker, others: list[Worker], in_hand: set[str], of: str = "") -> Outcome:
@@ -170,6 +202,7 @@ def survived(stage: Stage, fault: Fault, victim: Worker, others: list[Worker], i
     columns = {
         "in hand": str(len(in_hand)),
         "taken up after": f"{max(taken):.0f} s" if taken else "never",
+        f"within {stage.lease + 5} s": f"{sum(after <= stage.lease + 5 for after in taken)} of {len(taken)}",
         "GETs a job": f"{stage.gets():.2f}",
     }
     fault.heal(stage, victim)

@@ -30,8 +30,8 @@ package final class Claim {
   package internal(set) var lostWrites: SpoolError?
   /// Bytes of the job file up to which it is not to be compacted again.
   var compactsBeyond: Int64 = 0
-  /// Its journal names this worker since it was claimed.
-  private(set) var hasBegun = false
+  /// The `started:` line that its journal got since it was claimed, without the newline.
+  private(set) var begun: [UInt8]?
   /// Its name in ``Spool/namesInHand``; nil after its last move.
   private var nameInHand: FileName?
   /// Who had it before; says nothing of a job that was in no worker's hands.
@@ -123,7 +123,7 @@ package final class Claim {
     }
     needsNewline = false
     end += Int64(bytes.count)
-    if case .started = line { hasBegun = true }
+    if case .started = line { begun = line.bytes.dropLast() }
   }
 
   /// Makes the job with its journal durable. Its name becomes durable with the directory.

@@ -60,7 +60,8 @@ extension Claim {
     for place in places {
       // This worker has not written to a job that it may not read.
       let journal = (try? spool.job(place.directory, place.name))?.journal
-      if place.directory == .cur && place.name != path.name || isOthers(journal) {
+      let isDone = try isDoneByOthers(at: place)
+      if place.directory == .cur && place.name != path.name || isOthers(journal) || isDone {
         if try isTakenOver(at: place) { return .takenOver }
       } else if place.directory == .done {
         // An older job of this name may be there, and a person moves nothing there.
@@ -85,13 +86,19 @@ extension Claim {
     if place.inode == identity.inode || isSilent { return true }
     // A successor may have a copy of the file, where nothing names a worker that has not begun. But an older job of the
     // name may be in `done/`.
-    if !hasBegun, place.directory != .done { return true }
-    return try namesThisWorker(place)
+    if begun == nil, place.directory != .done { return true }
+    return try contains(" worker=\(spool.owner.text) ".utf8, place)
   }
 
-  /// Whether this worker began with the job, too.
-  private func namesThisWorker(_ place: JobPlace) throws(SpoolError) -> Bool {
+  /// Whether the receipt is this job's. If this worker had written it already, its successor made the last move only, and
+  /// nothing names it. An older job of the name may be there as well.
+  private func isDoneByOthers(at place: JobPlace) throws(SpoolError) -> Bool {
+    guard place.directory == .done, let begun, place.inode == identity.inode || isSilent else { return false }
+    return try contains(begun, place)
+  }
+
+  private func contains(_ text: some Collection<UInt8>, _ place: JobPlace) throws(SpoolError) -> Bool {
     let bytes = try spool.contents(place.path, limit: Spool.maximumJobFile) ?? []
-    return bytes.firstRange(of: Array(" worker=\(spool.owner.text) ".utf8)) != nil
+    return bytes.firstRange(of: text) != nil
   }
 }

@@ -1,4 +1,4 @@
-/// What a worker may conclude from a free lock, and from a process id.
+/// What a worker may conclude from a lock, from a heartbeat, and from a process id.
 extension Spool {
   /// Whether a lock that the worker `owner` let go of, and that this worker can take, proves that `owner` has ended, so
   /// that nobody has to wait for its lease.
@@ -7,6 +7,17 @@ extension Spool {
     // A claim that was made through a mount of this directory, such as by bindfs, says so.
     if kind.isLocal { return owner.seat?.isLocal ?? true }
     return owner.seat != nil && owner.seat == self.owner.seat
+  }
+
+  /// Until when a claim is without doubt another worker's, whose locks prove nothing here: its last heartbeat and the
+  /// lease say so.
+  /// - Parameter status: the claim's.
+  /// - Returns: in seconds since the epoch; nil if only the attempt to take it over can tell.
+  package func endOfLease(of claim: FileName, _ status: FileStatus, now: Timestamp) -> Int64? {
+    guard let owner = ClaimName(claim)?.owner, !sharesLocks(with: owner), status.modified <= now.seconds + lease,
+      !isLeaseOver(since: status.modified, now: now)
+    else { return nil }
+    return status.modified + lease
   }
 
   /// Whether the worker `owner` would be found by its process id if it lived.

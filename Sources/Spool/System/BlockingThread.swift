@@ -1,67 +1,47 @@
-internal import CLinux
 internal import Glibc
 internal import Synchronization
 
 /// A thread that runs one body after another. Creating a thread for each would cost more than many of the calls.
 ///
-/// `@unchecked Sendable`: the semaphore and the lock of ``idle`` order the accesses of two threads to `body`.
+/// `@unchecked Sendable`: the bell and the lock of ``idle`` order the accesses of two threads to `body`.
 package final class BlockingThread: @unchecked Sendable {
   /// Small, because the bodies have their buffers on the heap.
   private static let stackSize = 512 << 10
-  /// Seconds after which an idle thread ends.
-  private static let patience = 1
+  /// Milliseconds after which an idle thread ends.
+  private static let patience: Int64 = 1000
   private static let idle = Mutex<[BlockingThread]>([])
 
   private var body: (@Sendable () -> Void)?
-  private let bell = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+  private let bell = Bell()
 
   /// Runs `body` on a thread that has nothing else to do, or on this one if no thread is available.
   package static func run(_ body: @escaping @Sendable () -> Void) {
     let thread = idle.withLock { $0.popLast() }
     if let thread {
       thread.body = body
-      sem_post(thread.bell)
+      thread.bell.ring()
     } else {
       BlockingThread(body).start()
     }
   }
 
-  private init(_ body: @escaping @Sendable () -> Void) {
-    self.body = body
-    sem_init(bell, 0, 0)
-  }
-
-  deinit {
-    sem_destroy(bell)
-    bell.deallocate()
-  }
+  private init(_ body: @escaping @Sendable () -> Void) { self.body = body }
 
   private func work() {
     while let body {
       body()
       self.body = nil
       Self.idle.withLock { $0.append(self) }
-      if waits() { continue }
+      if bell.wait(milliseconds: Self.patience) { continue }
       let isOver = Self.idle.withLock { idle in
         guard let index = idle.firstIndex(where: { $0 === self }) else { return false }
         idle.remove(at: index)
         return true
       }
       if isOver { return }
-      // Another thread has just taken it off the list, and posts the semaphore.
-      while sem_wait(bell) != 0 {}
+      // Another thread has just taken it off the list, and rings.
+      bell.wait()
     }
-  }
-
-  /// Whether the semaphore was posted before the time was up.
-  private func waits() -> Bool {
-    var until = timespec()
-    clock_gettime(CLOCK_REALTIME, &until)
-    until.tv_sec += Self.patience
-    while sem_timedwait(bell, &until) != 0 {
-      if errno != EINTR { return false }
-    }
-    return true
   }
 
   private func start() {

@@ -28,12 +28,12 @@ struct Claimer {
   /// A job could not be claimed for lack of space, and none has been claimed since.
   private var isFullTold = false
 
-  init(_ spool: Spool, _ environment: JobEnvironment, _ account: RunAccount) {
+  init(_ spool: Spool, _ environment: JobEnvironment, _ account: RunAccount, _ claims: ClaimReader) {
     self.spool = spool
     self.environment = environment
     self.account = account
     clock = ClaimClock(spool)
-    others = OtherWorkers(spool)
+    others = OtherWorkers(spool, claims)
   }
 
   /// - Throws: ``SpoolError`` that affects all jobs.

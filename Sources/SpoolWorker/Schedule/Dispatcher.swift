@@ -34,8 +34,9 @@ final class Dispatcher {
     self.account = account
     self.childStop = childStop
     scheduler = Scheduler(environment.options.limits, environment.options.rescan(on: spool.kind))
-    lookout = Lookout(spool, environment)
-    claimer = Claimer(spool, environment, account)
+    let claims = ClaimReader(spool)
+    lookout = Lookout(spool, environment, claims)
+    claimer = Claimer(spool, environment, account, claims)
   }
 
   /// The running attempts, in the order of their start.

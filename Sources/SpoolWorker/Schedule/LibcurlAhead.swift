@@ -37,7 +37,7 @@ package struct LibcurlAhead {
   private static func hasDueJob(in directory: Directory, of spool: Spool) throws(SpoolError) -> Bool {
     var reader = SpoolReader(spool)
     try reader.begin(directory)
-    let now = spool.now().seconds
+    let now = spool.now()
     for _ in 0..<most {
       guard let name = try reader.next(directory) else { return false }
       if case .candidate = try reader.look(directory, name, at: now) { return true }

@@ -13,8 +13,8 @@ struct Lookout {
   /// When the clock of the file system is to be read again, in milliseconds.
   private var nextClock: Int64 = 0
 
-  init(_ spool: Spool, _ environment: JobEnvironment) {
-    peeks = PeekReader(spool, environment)
+  init(_ spool: Spool, _ environment: JobEnvironment, _ claims: ClaimReader) {
+    peeks = PeekReader(spool, environment, claims)
     only = environment.options.only
     self.spool = spool
     reader = SpoolReader(spool)
@@ -48,7 +48,14 @@ struct Lookout {
   }
 
   func look(at candidate: Candidate, _ scheduler: inout Scheduler) throws(SpoolError) {
-    scheduler.looked(at: candidate, try peeks.peek(at: candidate))
+    if let peek = try peek(at: candidate, &scheduler) { scheduler.looked(at: candidate, peek) }
+  }
+
+  /// - Returns: nil for a claim that cannot be read yet. It is looked at again in a moment.
+  private func peek(at candidate: Candidate, _ scheduler: inout Scheduler) throws(SpoolError) -> Peek? {
+    let peek = try peeks.peek(at: candidate)
+    if peek == nil { scheduler.hold(candidate, until: spool.now().seconds + ClaimReader.pause) }
+    return peek
   }
 
   mutating func search(_ count: Int, _ scheduler: inout Scheduler) throws(SpoolError) {
@@ -56,7 +63,7 @@ struct Lookout {
     var kept: [(Candidate, Peek)] = []
     for candidate in try read(count, &scheduler, from: { $0.nextDirectory() }).sorted(by: { $0.modified < $1.modified })
     {
-      let peek = try peeks.peek(at: candidate)
+      guard let peek = try peek(at: candidate, &scheduler) else { continue }
       if scheduler.keepOrPassOver(peek, at: start) { kept.append((candidate, peek)) }
     }
     scheduler.searched(kept, from: start, to: LoopExecutor.milliseconds())
@@ -90,7 +97,7 @@ struct Lookout {
   /// Handles the changes that inotify reported. A name that has been claimed meanwhile costs one failed claim.
   func take(_ changes: [SpoolWatch.Change], _ scheduler: inout Scheduler) throws(SpoolError) {
     var seen: Set<SpoolWatch.Change> = []
-    let now = spool.now().seconds
+    let now = spool.now()
     for change in changes where change.directory != .cur && !change.name.isIgnored && seen.insert(change).inserted {
       let isFull = scheduler.backlog.isFull(for: change.directory)
       let mayLook = seen.count <= Self.mostEarlyLooks
@@ -101,7 +108,7 @@ struct Lookout {
       guard let candidate = try look(change.directory, change.name, now, &scheduler) else { continue }
       // Behind others that have not been looked at, one of high priority would wait for them.
       if mayLook, change.directory != .urgent, isFull || scheduler.backlog.hasUnread {
-        let peek = try peeks.peek(at: candidate)
+        guard let peek = try peek(at: candidate, &scheduler) else { continue }
         if peek.priority == .high {
           scheduler.looked(at: candidate, peek)
           continue
@@ -131,7 +138,7 @@ struct Lookout {
   ) throws(SpoolError) -> [Candidate] {
     var found: [Candidate] = []
     var names = 0
-    let now = spool.now().seconds
+    let now = spool.now()
     while names < count, let directory = nextDirectory(&scheduler) {
       guard let name = try reader.next(directory) else {
         scheduler.ended(directory)
@@ -143,7 +150,7 @@ struct Lookout {
     return found
   }
 
-  private func look(_ directory: Directory, _ name: FileName, _ now: Int64, _ scheduler: inout Scheduler)
+  private func look(_ directory: Directory, _ name: FileName, _ now: Timestamp, _ scheduler: inout Scheduler)
     throws(SpoolError) -> Candidate?
   {
     if let only,
@@ -153,6 +160,8 @@ struct Lookout {
     }
     switch try reader.look(directory, name, at: now) {
     case .candidate(let candidate): return candidate
+    // In the next second, because the lease may end by a clock that is read once a second.
+    case .held(let claim, let end): scheduler.hold(claim, until: end + 1)
     case .later(let time): scheduler.willBeDue(at: time)
     case .nothing: break
     }

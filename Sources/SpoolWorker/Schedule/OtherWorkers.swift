@@ -1,8 +1,10 @@
 internal import Spool
 
 /// The outputs of the jobs that other workers of the spool run. Their claims are in `cur/`. Each is read once.
+@WorkerLoop
 struct OtherWorkers {
   private let spool: Spool
+  private let claims: ClaimReader
   private let own: [UInt8]
   private var outputs: [FileName: String?] = [:]
   /// When ``outputs`` was read, in milliseconds of the loop's clock.
@@ -11,8 +13,9 @@ struct OtherWorkers {
   /// directory. Two workers that claim within this time may fetch the same bytes.
   private static let pause: Int64 = 250
 
-  init(_ spool: Spool) {
+  init(_ spool: Spool, _ claims: ClaimReader) {
     self.spool = spool
+    self.claims = claims
     own = Array(":\(spool.owner.text)".utf8)
   }
 
@@ -30,9 +33,15 @@ struct OtherWorkers {
     readAt = now
     let stream = try spool.stream(.cur)
     var current: [FileName: String?] = [:]
+    // For all claims together: if others write many, reading them must not take the time of this worker's transfers.
+    let end = now + ClaimReader.patience
     while let name = try stream.next() {
-      if name.isIgnored || name.bytes.suffix(own.count) == own[...] { continue }
-      current[name] = if let known = outputs[name] { known } else { try read(name) }
+      guard ClaimName(name)?.owner != nil, name.bytes.suffix(own.count) != own[...] else { continue }
+      if let known = outputs[name] {
+        current[name] = known
+      } else if case .text(let text) = claims.read(name, patience: max(0, end - LoopExecutor.milliseconds())) {
+        current[name] = self.output(of: text)
+      }
     }
     outputs = current
     let other = outputs.first { $0.value == output }.flatMap { ClaimName($0.key)?.job.fileName }
@@ -51,14 +60,9 @@ struct OtherWorkers {
     return AwaitedOutput(other.output, of: other.name, now: spool.now())
   }
 
-  private func read(_ name: FileName) throws(SpoolError) -> String? {
-    guard ClaimName(name)?.owner != nil else { return nil }
-    // A claim that cannot be read is another user's or gone, and no reason to wait.
-    do throws(SpoolError) {
-      guard let request = try spool.job(.cur, name)?.request, !request.isStandingOrder else { return nil }
-      return JobPlan.rootAndOutput(of: request)
-    } catch {
-      return nil
-    }
+  /// A claim that cannot be read is another user's or gone, and no reason to wait.
+  private func output(of text: JobText?) -> String? {
+    guard let request = text?.request, !request.isStandingOrder else { return nil }
+    return JobPlan.rootAndOutput(of: request)
   }
 }

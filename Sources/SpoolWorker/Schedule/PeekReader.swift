@@ -6,16 +6,26 @@ internal import Transfer
 struct PeekReader {
   private let spool: Spool
   private let environment: JobEnvironment
+  private let claims: ClaimReader
   private let began = LoopExecutor.milliseconds()
 
-  init(_ spool: Spool, _ environment: JobEnvironment) {
+  init(_ spool: Spool, _ environment: JobEnvironment, _ claims: ClaimReader) {
     self.spool = spool
     self.environment = environment
+    self.claims = claims
   }
 
-  func peek(at candidate: Candidate) throws(SpoolError) -> Peek {
+  /// - Returns: nil for a claim that cannot be read yet.
+  func peek(at candidate: Candidate) throws(SpoolError) -> Peek? {
+    let found: JobText?
+    if candidate.origin == .cur {
+      guard case .text(let text) = claims.read(candidate.name) else { return nil }
+      found = text
+    } else {
+      found = try? spool.job(candidate.origin, candidate.name)
+    }
     // If the job cannot be read or has no URL, the claim handles that.
-    guard let text = try? spool.job(candidate.origin, candidate.name) else { return Peek(host: nil) }
+    guard let text = found else { return Peek(host: nil) }
     let url = text.request.urls.first.flatMap { try? URLParts($0.text) }
     guard let host = Self.host(of: text.request, url) else { return Peek(host: nil) }
     // A job that was dropped starts over, whatever its journal says.

@@ -166,10 +166,13 @@ struct Scheduler {
   /// Notes that a chosen job cannot run before it is due.
   /// - Parameter time: in seconds since the epoch.
   mutating func willBeDue(_ choice: Choice, at time: Int64) {
-    if choice.candidate.origin == .cur { return heldClaims.note(choice.candidate, until: time) }
+    if choice.candidate.origin == .cur { return hold(choice.candidate, until: time) }
     willBeDue(at: time)
     if choice.peek.priority == .high { backlog.remember(choice.candidate, due: time) }
   }
+
+  /// Notes that a claim is not to be taken over before `time`, in seconds since the epoch.
+  mutating func hold(_ claim: Candidate, until time: Int64) { heldClaims.note(claim, until: time) }
 
   /// The same for a job that waits for its next attempt.
   mutating func willRetry(_ name: FileName, _ priority: Priority, at time: Int64) {

@@ -6,6 +6,8 @@ struct SpoolReader {
   /// What a name in a directory is.
   enum Sighting {
     case candidate(Candidate)
+    /// It is another worker's, at least until this second since the epoch.
+    case held(Candidate, until: Int64)
     /// It is due at this time, in seconds since the epoch.
     case later(Int64)
     /// It is gone, or not a job.
@@ -30,8 +32,7 @@ struct SpoolReader {
     return nil
   }
 
-  /// - Parameter now: in seconds since the epoch.
-  func look(_ directory: Directory, _ name: FileName, at now: Int64) throws(SpoolError) -> Sighting {
+  func look(_ directory: Directory, _ name: FileName, at now: Timestamp) throws(SpoolError) -> Sighting {
     if directory == .partial, name.isData { return .nothing }
     let found: FileStatus?
     do throws(SpoolError) {
@@ -41,13 +42,18 @@ struct SpoolReader {
       return .candidate(Candidate(name: name, origin: directory, modified: 0))
     }
     guard let status = found else { return .nothing }
-    if !Spool.isDue(status.modified, in: directory, at: now) { return .later(status.modified) }
+    if !Spool.isDue(status.modified, in: directory, at: now.seconds) { return .later(status.modified) }
     // An order that is due takes little, and would otherwise wait behind each older job. A time in the future would put
     // the job after all jobs dropped until then.
-    let modified = directory == .standing ? 0 : min(status.modified, now)
+    let modified = directory == .standing ? 0 : min(status.modified, now.seconds)
     // What has begun goes on before others begin.
     let delay = directory == .cur ? -modified : directory == .new || directory == .partial ? delay(of: name) : 0
-    return .candidate(Candidate(name: name, origin: directory, modified: modified, delay: delay))
+    let candidate = Candidate(name: name, origin: directory, modified: modified, delay: delay)
+    // Not even opened: on a network file system that would take several round trips, for each claim in each pass.
+    if directory == .cur, let end = spool.endOfLease(of: name, status, now: now) {
+      return .held(candidate, until: end)
+    }
+    return .candidate(candidate)
   }
 
   /// Where other hosts may share the spool, each worker has an order of its own for jobs of about the same age, so that

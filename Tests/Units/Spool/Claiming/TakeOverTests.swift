@@ -64,6 +64,25 @@ import Testing
     #expect(try claim.ownership() == .takenOver)
   }
 
+  /// Its successor had to make the last move only, and is not named anywhere.
+  @Test(arguments: [true, false])
+  func aReceiptThatItsSuccessorMoved(isOwn: Bool) throws {
+    let fixture = try Fixture()
+    try fixture.files.drop("a", job)
+    let claim = try fixture.claim("a")
+    try claim.append(
+      .started(.now(), attempt: 1, worker: fixture.spool.owner, boot: "b", mirror: 1, url: "https://host/a"))
+    let name = try #require(fixture.files.names("cur").first)
+    var receipt = try fixture.text("cur/\(name)")
+    // An older job of the name, which this worker did, too.
+    if !isOwn { receipt = receipt.replacing("started: 2", with: "started: 1") }
+    try #require(unlink(fixture.files.path("cur/\(name)")) == 0)
+    try writeFile(fixture.files.path("done/a"), Array(receipt.utf8))
+    #expect(try claim.ownership() == .removed, "it was never silent")
+    claim.lastSign -= fixture.spool.lease
+    #expect(try claim.ownership() == (isOwn ? .takenOver : .removed))
+  }
+
   /// A frozen worker that has published the data keeps it locked. Its successor removes the data's own name, unless it
   /// is another job's.
   @Test(arguments: [true, false])

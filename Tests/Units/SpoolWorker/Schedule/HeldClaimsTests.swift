@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Spool
@@ -23,5 +24,27 @@ import Testing
     #expect(scheduler.untilDue(at: 100) == 60_000)
     scheduler.addDue(at: 160)
     #expect(scheduler.backlog.candidates.count == 2 && scheduler.untilDue(at: 160) == Scheduler.interval)
+  }
+
+  /// It is not even opened: its owner's locks prove nothing here, and its last heartbeat is young.
+  @Test func aClaimOfAnotherHostIsHeldForItsLease() throws {
+    let fixture = try Fixture()
+    let now = Timestamp.now()
+    func look(_ name: String, secondsAgo: Int64) throws -> String {
+      try writeFile(fixture.files.path("cur/\(name)"), Array("https://h/a\n".utf8))
+      try setModificationTime(fixture.files.path("cur/\(name)"), to: Int(now.seconds - secondsAgo))
+      switch try SpoolReader(fixture.spool).look(.cur, FileName(name), at: now) {
+      case .held(let claim, let end): return "\(claim.name.display) for \(end - now.seconds) s"
+      case .candidate(let claim): return claim.name.display
+      case .later, .nothing: return "not seen"
+      }
+    }
+    let lease = fixture.spool.lease
+    #expect(try look("a:beta.1.00000009", secondsAgo: 0) == "a:beta.1.00000009 for \(lease) s")
+    #expect(try look("a:beta.1.00000009", secondsAgo: lease - 1) == "a:beta.1.00000009 for 1 s")
+    #expect(try look("a:beta.1.00000009", secondsAgo: lease) == "a:beta.1.00000009")
+    #expect(try look("a:beta.1.00000009", secondsAgo: -lease - 1) == "a:beta.1.00000009", "by a clock that was wrong")
+    #expect(try look("a:alpha.1.00000009", secondsAgo: 0) == "a:alpha.1.00000009", "a neighbour's lock tells")
+    #expect(try look("a", secondsAgo: 0) == "a", "nobody's")
   }
 }

@@ -14,10 +14,11 @@ import Testing
       try setModificationTime(fixture.files.path("new/\(name)"), to: 1_000_000)
     }
     let reader = SpoolReader(fixture.spool)
+    let now = Timestamp(seconds: 2_000_000)
     var backlog = Backlog()
     var delays: Set<Int64> = []
     for name in names {
-      guard case .candidate(let candidate) = try reader.look(.new, FileName(name), at: 2_000_000) else { continue }
+      guard case .candidate(let candidate) = try reader.look(.new, FileName(name), at: now) else { continue }
       #expect(candidate.modified == 1_000_000)
       delays.insert(candidate.delay)
       backlog.add([candidate])
