@@ -15,6 +15,7 @@ from pathlib import Path
 
 import machine
 import report
+from backlog import backlog
 from clusters import GlusterFS, MooseFS
 from filesystems import Bindfs, CachingSSHFS, SharedFileSystem, SSHFS
 from network import build_bridge, children
@@ -46,8 +47,9 @@ MACHINE_SYSTEMS = {"nfs"}
 def arguments() -> argparse.Namespace:
     parser = options_parser("hosts", __doc__)
     parser.add_argument("--systems", default=",".join(SYSTEMS), help="default: %(default)s")
-    parser.add_argument("--parts", default=",".join(PARTS), help="default: %(default)s; `cut` is one of the faults, `crowd` cuts a host off among 10,000 jobs")
+    parser.add_argument("--parts", default=",".join(PARTS), help="default: %(default)s; `cut` is one of the faults, `crowd` cuts a host off among 10,000 jobs, `backlog` has many jobs wait")
     parser.add_argument("--jobs", type=int, default=300, help="of the measurements of speed; default: %(default)s")
+    parser.add_argument("--waiting", type=int, default=100_000, help="jobs of the part `backlog`; default: %(default)s")
     parser.add_argument("--hosts", default="1,2,3", help="how many share the spool there, in turn; default: %(default)s")
     parser.add_argument("--lease", type=int, default=60, help="seconds; default: %(default)s")
     parser.add_argument("--table", type=Path, help="file to write the results to")
@@ -56,7 +58,7 @@ def arguments() -> argparse.Namespace:
     options.parts = options.parts.split(",")
     if unknown := set(options.systems) - set(SYSTEMS):
         parser.error(f"no such file system: {', '.join(unknown)}")
-    if unknown := set(options.parts) - {*PARTS, "cut", "crowd"}:
+    if unknown := set(options.parts) - {*PARTS, "cut", "crowd", "backlog"}:
         parser.error(f"no such part: {', '.join(unknown)}")
     return options
 
@@ -107,6 +109,8 @@ def scenarios(stage: Stage, options: argparse.Namespace) -> Iterator[Callable[[]
             yield lambda fault=fault: struck(stage, fault)
     if "crowd" in options.parts:
         yield lambda: crowd(stage)
+    if "backlog" in options.parts:
+        yield lambda: backlog(stage, options.waiting)
     if "clocks" in options.parts:
         for minutes in (10, -10):
             yield lambda minutes=minutes: clocks(stage, minutes)

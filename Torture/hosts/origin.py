@@ -14,6 +14,9 @@ DIRECTIVES = """
   server {{
     listen {address}:{port};
     root {state}/www;
+    location /same/ {{
+      try_files /all =404;
+    }}
     location /slow/ {{
       # The first second's worth comes at once.
       limit_rate 8k;
@@ -34,6 +37,8 @@ class Origin:
         self.nginx = Nginx(state)
         # By name: the bytes.
         self.content: dict[str, bytes] = {}
+        self.content_of_all = payload("all", 4096)
+        (state / "www" / "all").write_bytes(self.content_of_all)
 
     def start(self) -> None:
         if not self.nginx.start(DIRECTIVES.format(state=self.state, address=SERVER, port=PORT)):
@@ -45,6 +50,10 @@ class Origin:
         self.content[name] = payload(name, SLOW if is_slow else 4096)
         (self.state / "www" / path).write_bytes(self.content[name])
         return f"http://{SERVER}:{PORT}/{path}"
+
+    def same(self, name: str) -> str:
+        """The URL of a file that has the same bytes as all others of its kind."""
+        return f"http://{SERVER}:{PORT}/same/{name}"
 
     def gets(self, names: set[str]) -> int:
         asked = (line.split()[0].rpartition("/")[2] for line in (self.state / "access.log").read_text().splitlines())

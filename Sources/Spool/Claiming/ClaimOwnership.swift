@@ -90,8 +90,8 @@ extension Claim {
     return try contains(" worker=\(spool.owner.text) ".utf8, place)
   }
 
-  /// Whether the receipt is this job's. If this worker had written it already, its successor made the last move only, and
-  /// nothing names it. An older job of the name may be there as well.
+  /// Whether the receipt is this job's. If this worker had written it already, its successor made the last move only,
+  /// and nothing names it. An older job of the name may be there as well.
   private func isDoneByOthers(at place: JobPlace) throws(SpoolError) -> Bool {
     guard place.directory == .done, let begun, place.inode == identity.inode || isSilent else { return false }
     return try contains(begun, place)

@@ -45,7 +45,8 @@ extension Spool {
     return silence >= lease ? nil : now.seconds + lease - silence
   }
 
-  private func silence(of claim: FileName, _ status: FileStatus) -> Int64 {
+  /// Seconds since this worker first saw the claim as it is.
+  func silence(of claim: FileName, _ status: FileStatus) -> Int64 {
     sights.withLock { $0.silence(of: claim, status.stamp, at: secondsSinceBoot()) }
   }
 

@@ -10,13 +10,14 @@ extension Spool {
   }
 
   /// Until when a claim is without doubt another worker's, whose locks prove nothing here: its last heartbeat and the
-  /// lease say so.
+  /// lease say so. Where times say nothing, this look counts as the first of those that tell whether it is frozen.
   /// - Parameter status: the claim's.
   /// - Returns: in seconds since the epoch; nil if only the attempt to take it over can tell.
   package func endOfLease(of claim: FileName, _ status: FileStatus, now: Timestamp) -> Int64? {
     guard let owner = ClaimName(claim)?.owner, !sharesLocks(with: owner), status.modified <= now.seconds + lease,
       !isLeaseOver(since: status.modified, now: now)
     else { return nil }
+    if kind.timesAreOfHosts { _ = silence(of: claim, status) }
     return status.modified + lease
   }
 

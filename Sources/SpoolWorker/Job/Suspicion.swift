@@ -8,6 +8,12 @@ enum Suspicion {
   /// No job is given up with fewer deaths, because power cuts count as deaths, too.
   private static let fewest = 3
 
+  /// How many deaths count.
+  /// - Parameter isByLease: whether only the end of its lease tells that the last worker died. It was most likely lost
+  ///   with its host, or cut off, and its jobs should not wait behind a long backlog. If a job is the cause, the second
+  ///   death says so.
+  static func counted(_ deaths: Int, isByLease: Bool) -> Int { isByLease && deaths == 1 ? 0 : deaths }
+
   static func wantsToBeAlone(_ deaths: Int) -> Bool { deaths >= alone }
 
   /// - Parameter attempts: the job's own `attempts:`.

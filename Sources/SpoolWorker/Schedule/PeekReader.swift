@@ -41,12 +41,10 @@ struct PeekReader {
   private func deaths(_ candidate: Candidate, _ text: JobText) throws(SpoolError) -> Int {
     if candidate.origin.takesDrops || hasWaited(candidate) { return 0 }
     let attempts = text.journal.attempts
-    let deaths = attempts.deaths(askedBy: spool.owner)
-    guard deaths > 0, candidate.origin == .cur else { return deaths }
-    // A worker whose death only its lease tells was most likely lost with its host, or cut off. Its other jobs should
-    // not wait behind a long backlog. If the job is the cause, the second death says so.
-    if deaths == 1, let owner = ClaimName(candidate.name)?.owner, !spool.sharesLocks(with: owner) { return 0 }
-    guard try spool.isOwnerFrozen(of: candidate.name) else { return deaths }
+    let all = attempts.deaths(askedBy: spool.owner)
+    guard candidate.origin == .cur, let owner = ClaimName(candidate.name)?.owner else { return all }
+    let deaths = Suspicion.counted(all, isByLease: !spool.sharesLocks(with: owner))
+    guard deaths > 0, try spool.isOwnerFrozen(of: candidate.name) else { return deaths }
     return attempts.deaths(askedBy: spool.owner, isLastFrozen: true)
   }
 

@@ -32,6 +32,18 @@ import Testing
     #expect(try claim.ownership() == .ours)
   }
 
+  /// Or a worker that is stopped would be followed only a lease after its lease.
+  @Test func itsSilenceBeginsWithTheFirstLook() throws {
+    let fixture = try Fixture(kind: gluster)
+    let name = FileName("a:beta.1.00000009")
+    try writeFile(fixture.files.path("cur/\(name.display)"), Array("https://host/a\n".utf8))
+    let spool = fixture.spool
+    let status = try #require(try spool.status(.cur, name))
+    #expect(spool.endOfLease(of: name, status, now: .now()) == status.modified + spool.lease)
+    let later = secondsSinceBoot() + 50
+    #expect(spool.sights.withLock { $0.silence(of: name, status.stamp, at: later) } >= 50)
+  }
+
   @Test func whatDoesNotChangeIsSilent() {
     func stamp(_ time: Int) -> FileStatus.Stamp {
       .init(size: 1, modified: .init(timespec(tv_sec: time, tv_nsec: 0)), changed: .init(timespec()))

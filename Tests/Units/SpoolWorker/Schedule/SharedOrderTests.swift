@@ -37,6 +37,34 @@ import Testing
     #expect(names.prefix(10).allSatisfy { $0.utf8.count == 5 }, "shorter names first")
   }
 
+  /// What a dead worker had in hand goes on before all jobs that wait.
+  @Test func whatHasBegunIsFirst() throws {
+    let fixture = try Fixture()
+    let now = Timestamp.now()
+    let claims = ["cur/a:beta.1.00000009": 300, "cur/b:beta.1.00000009": 400]
+    let names = claims.merging(["new/old": 100_000, "partial/due": 50_000]) { $1 }
+    var backlog = Backlog()
+    for (place, age) in names {
+      try writeFile(fixture.files.path(place), Array("https://h/a\n".utf8))
+      try setModificationTime(fixture.files.path(place), secondsFromNow: -age)
+      let parts = place.split(separator: "/")
+      let directory = try #require(Directory(rawValue: String(parts[0])))
+      let found = try SpoolReader(fixture.spool).look(directory, FileName(String(parts[1])), at: now)
+      guard case .candidate(let candidate) = found else { continue }
+      backlog.add([candidate])
+    }
+    var order: [String] = []
+    while let candidate = backlog.nextUnread() { order.append(candidate.name.display) }
+    #expect(Set(order.prefix(2)) == ["a:beta.1.00000009", "b:beta.1.00000009"] && order.suffix(2) == ["old", "due"])
+  }
+
+  /// Each other job of a host that was lost would have to wait for all that never began.
+  @Test func aHostThatWasLostMakesNoSuspects() {
+    #expect(Suspicion.counted(1, isByLease: true) == 0)
+    #expect(Suspicion.counted(2, isByLease: true) == 2)
+    #expect(Suspicion.counted(1, isByLease: false) == 1)
+  }
+
   /// Other workers have another one, since each process has other hash values.
   @Test func itIsAWorkersOwnElsewhere() throws {
     let (names, delays) = try order(.fuse)
