@@ -18,13 +18,18 @@ final class PresenceKeeper {
   /// Whether it is time to say what is new.
   func isDue(at now: Int64) -> Bool { now - lookedAt >= Self.pause }
 
-  /// Milliseconds until the next heartbeat.
-  func untilBeat(at now: Int64, in spool: Spool) -> Int64 { max(0, beatAt + spool.heartbeatInterval - now) }
+  /// Milliseconds until the next heartbeat, which comes when it ``isDue(at:)`` to say something: whoever waited less
+  /// would not sleep at all until then.
+  func untilBeat(at now: Int64, in spool: Spool) -> Int64 {
+    max(0, beatAt + spool.heartbeatInterval - now, lookedAt + Self.pause - now)
+  }
+
+  private func isBeatDue(at now: Int64, in spool: Spool) -> Bool { now - beatAt >= spool.heartbeatInterval }
 
   /// - Returns: whether there is a ``problem`` that is new.
   func say(_ report: WorkerReport, in spool: Spool, at now: Int64) -> Bool {
     lookedAt = now
-    guard untilBeat(at: now, in: spool) == 0 || report != said else { return false }
+    guard isBeatDue(at: now, in: spool) || report != said else { return false }
     (beatAt, said) = (now, report)
     let isKnown = problem != nil
     do throws(SpoolError) {

@@ -116,9 +116,12 @@ package final class Worker {
     }
   }
 
+  /// Milliseconds until the next check, which also gives the worker's sign of life.
+  func untilTick(at now: Int64) -> Int64 { max(0, lastTick + Self.tickInterval - now) }
+
   private func tick() {
     let now = LoopExecutor.milliseconds()
-    guard now - lastTick >= Self.tickInterval else { return }
+    guard untilTick(at: now) == 0 else { return }
     lastTick = now
     environment.shareRates()
     for attempt in dispatcher.attempts { attempt.tick() }

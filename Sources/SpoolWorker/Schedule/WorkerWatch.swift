@@ -34,7 +34,7 @@ extension Worker {
       if !scheduler.slots.areIdle { return self.untilNextTurn(Self.tickInterval) }
       if !scheduler.backlog.isEmpty || !scheduler.spaceWait.isEmpty { return 2000 }
       self.rest()
-      let beat = self.account.presence.untilBeat(at: now, in: spool)
+      let beat = max(self.account.presence.untilBeat(at: now, in: spool), self.untilTick(at: now))
       return min(scheduler.untilPass(at: now), outage.nextLook - now, scheduler.untilDue(at: spool.now().seconds), beat)
     }
     // Jobs that wait in a spool that was replaced do not count for this run.

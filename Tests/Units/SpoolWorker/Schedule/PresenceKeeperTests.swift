@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -21,5 +22,24 @@ import Testing
       }
     }
     #expect(fixture.files.names("workers") == [fixture.spool.owner.text])
+  }
+
+  /// It waits as long as it is told. Then it has to have something to do, or it would be told to wait no longer, again
+  /// and again, for a second.
+  @Test(arguments: [0, 1, 500, 999, 1000])
+  func aWorkerThatWaitsIsDueThen(before: Int64) throws {
+    let fixture = try Fixture()
+    let keeper = PresenceKeeper()
+    let report = WorkerReport(started: Timestamp(seconds: 1))
+    #expect(!keeper.say(report, in: fixture.spool, at: 0))
+    // Something else wakes it shortly before its heartbeat.
+    let woken = fixture.spool.heartbeatInterval - before
+    #expect(keeper.isDue(at: woken) && !keeper.say(report, in: fixture.spool, at: woken))
+    let due = woken + keeper.untilBeat(at: woken, in: fixture.spool)
+    #expect(due > woken && keeper.isDue(at: due))
+    try setModificationTime(fixture.files.path("workers/\(fixture.spool.owner.text)"), to: 1000)
+    #expect(!keeper.say(report, in: fixture.spool, at: due))
+    let status = try #require(fileStatus(fixture.files.path("workers/\(fixture.spool.owner.text)")))
+    #expect(status.st_mtim.tv_sec > 1000, "it has given a sign of life")
   }
 }
