@@ -108,8 +108,9 @@ import Testing
     try spool.drop("after", "\(server.url("/after"))\n")
     try await waitUntil("the worker goes on") { spool.names("done") == ["after", "before"] }
     #expect(try peak(worker.processID) < usual + 16 << 20)
-    // In blocks of about a MiB, and what sockets hold. On a busy machine the next check may be due by now.
-    #expect(sent.total < 100 * server.requests(for: "/list").count)
+    // In blocks of about a MiB: 64, and what sockets hold (tcp(7), tcp_rmem: 32 MiB since Linux 6.16). On a busy
+    // machine the next check may be due by now.
+    #expect(sent.total < 150 * server.requests(for: "/list").count)
     #expect(["tmp", "partial", "new", "cur", "failed"].allSatisfy { spool.names($0) == [] })
     worker.send(signal: SIGTERM)
     #expect(try await worker.result().status == .exited(75), "the order waits")
