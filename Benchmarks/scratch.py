@@ -9,8 +9,8 @@ from pathlib import Path
 IMAGE_SIZE = 64 << 30
 # Files of at least this size are few, and need space.
 LARGE = 1 << 20
-# How each file system is made in an image, with the defaults of its own tool: ext4 has a journal then. But of
-# inodes it would have 4 million, and small files, of which some rows make a million, stay until the end.
+# How each file system is made in an image, with the defaults of its own tool: ext4 has a journal then. Its
+# 4 million inodes are too few, because some rows make a million small files, which stay until the end.
 MAKERS = {"ext4": ["mkfs.ext4", "-q", "-F", "-N", "8000000"], "xfs": ["mkfs.xfs", "-q", "-f"], "btrfs": ["mkfs.btrfs", "-q", "-f"]}
 # The file system of the directory itself, as it is.
 AS_IT_IS = "none"

@@ -79,6 +79,11 @@ class SharedFileSystem:
         self.lost.discard(f"{host.name}/{place}")
         host.run("umount", "--lazy", host.work / place)
 
+    def mount_anew(self, hosts: Sequence[Host]) -> None:
+        for host in hosts:
+            self.unmount(host)
+            self.mount(host)
+
     def stop(self) -> None:
         """Cuts all connections of its mounts to the kernel: a mfsmount that waits for a page which it has to fill itself
         would outlive even SIGKILL."""

@@ -58,15 +58,11 @@ def far_away(stage: Stage, hosts: int, workers_each: int, jobs: int, way: float)
     those do that have cores of their own."""
     stage.system.way = way
     try:
-        for host in stage.hosts[:hosts]:
-            stage.system.unmount(host)
-            stage.system.mount(host)
+        stage.system.mount_anew(stage.hosts[:hosts])
         outcome = speed(stage, hosts, jobs, workers_each)
     finally:
         stage.system.way = 0
-        for host in stage.hosts[:hosts]:
-            stage.system.unmount(host)
-            stage.system.mount(host)
+        stage.system.mount_anew(stage.hosts[:hosts])
     outcome.scenario += f", {way:g} ms away"
     return outcome
 
@@ -247,8 +243,7 @@ def clocks(stage: Stage, minutes: int) -> Outcome:
     """The clock of one host is wrong, for its mount as well."""
     host = stage.hosts[-1]
     host.clock = minutes
-    stage.system.unmount(host)
-    stage.system.mount(host)
+    stage.system.mount_anew([host])
     try:
         stage.new_spool()
         stage.drop(host, JOBS, is_slow=True)
@@ -262,8 +257,7 @@ def clocks(stage: Stage, minutes: int) -> Outcome:
         wrong.append(f"{taken} jobs were taken from a living worker")
     columns = {"by host": " + ".join(str(len(worker.jobs("done"))) for worker in workers), "GETs a job": f"{stage.gets():.2f}", "seconds": f"{seconds:.0f}"}
     outcome = Outcome(f"clock {minutes:+} min", columns, wrong + stage.problems())
-    stage.system.unmount(host)
-    stage.system.mount(host)
+    stage.system.mount_anew([host])
     return outcome
 
 

@@ -60,8 +60,8 @@ extension Claim {
     for place in places {
       // This worker has not written to a job that it may not read.
       let journal = (try? spool.job(place.directory, place.name))?.journal
-      let isDone = try isDoneByOthers(at: place)
-      if place.directory == .cur && place.name != path.name || isOthers(journal) || isDone {
+      if try isDoneByOthers(at: place) { return .takenOver }
+      if place.directory == .cur && place.name != path.name || isOthers(journal) {
         if try isTakenOver(at: place) { return .takenOver }
       } else if place.directory == .done {
         // An older job of this name may be there, and a person moves nothing there.

@@ -24,9 +24,15 @@ extension Spool {
   /// - Returns: nil if the lease has ended.
   func restOfLease(_ claim: Path, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Int64? {
     if isLeaseOver(since: status.modified, now: now) { return nil }
-    if status.modified <= now.seconds + lease { return status.modified + lease }
+    if let end = endOfLease(since: status.modified, now: now) { return end }
     try beginLease(claim)
     return now.seconds + lease
+  }
+
+  /// - Parameter beat: the last heartbeat, in seconds since the epoch.
+  /// - Returns: nil if the lease has ended, or if the heartbeat is from the future and proves nothing.
+  func endOfLease(since beat: Int64, now: Timestamp) -> Int64? {
+    isLeaseOver(since: beat, now: now) || beat > now.seconds + lease ? nil : beat + lease
   }
 
   /// Whether the owner of a locked claim has given no sign of life for a lease. This worker itself may have been busy

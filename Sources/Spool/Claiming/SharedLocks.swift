@@ -14,11 +14,11 @@ extension Spool {
   /// - Parameter status: the claim's.
   /// - Returns: in seconds since the epoch; nil if only the attempt to take it over can tell.
   package func endOfLease(of claim: FileName, _ status: FileStatus, now: Timestamp) -> Int64? {
-    guard let owner = ClaimName(claim)?.owner, !sharesLocks(with: owner), status.modified <= now.seconds + lease,
-      !isLeaseOver(since: status.modified, now: now)
+    guard let owner = ClaimName(claim)?.owner, !sharesLocks(with: owner),
+      let end = endOfLease(since: status.modified, now: now)
     else { return nil }
     if kind.timesAreOfHosts { _ = silence(of: claim, status) }
-    return status.modified + lease
+    return end
   }
 
   /// Whether the worker `owner` would be found by its process id if it lived.

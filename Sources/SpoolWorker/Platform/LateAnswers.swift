@@ -26,7 +26,7 @@ final class LateAnswers<Key: Hashable, Value: Sendable> {
   /// - Returns: nil if too many questions have no answer.
   private func ask(_ key: Key, _ question: @escaping @Sendable () -> Value) -> Answer<Value>? {
     // Nobody may want some of them any more.
-    if asked.count >= Self.most { asked = asked.filter { !$0.value.isGiven } }
+    if asked.count >= Self.most { asked = asked.filter { $0.value.value(within: 0) == nil } }
     guard asked.count < Self.most else { return nil }
     let answer = Answer<Value>()
     asked[key] = answer
@@ -38,8 +38,6 @@ final class LateAnswers<Key: Hashable, Value: Sendable> {
 private final class Answer<Value: Sendable>: Sendable {
   private let given = Mutex<Value?>(nil)
   private let bell = Bell()
-
-  var isGiven: Bool { given.withLock { $0 != nil } }
 
   func give(_ value: Value) {
     given.withLock { $0 = value }
