@@ -46,6 +46,7 @@ ROWS: dict[str, Callable[[Bench], Result]] = {
 }
 GROWTH: dict[str, Callable[[Bench], Result]] = {
     "growth-jobs": growth.growth_jobs,
+    "growth-receipts": growth.growth_receipts,
     "growth-sizes": growth.growth_sizes,
     "growth-connections": growth.growth_connections,
     "growth-workers": growth.growth_workers,

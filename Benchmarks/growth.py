@@ -1,20 +1,61 @@
 """How the cost grows with the work. These are single runs: only the shape of the curve counts."""
 
+import dataclasses
+import os
 import subprocess
 import time
 
+from clients import Clients
 from measuring import Failed, alternate, settle
 from row import Bench, Result
+from scratch import AS_IT_IS, Scratch
 from single import GIB, sized
 from waiting import MIB, run_for
 
+# One file of ext4 can have 65,000 names (EXT4_LINK_MAX).
+NAMES_OF_A_FILE = 50_000
+
 
 def growth_jobs(bench: Bench) -> Result:
+    """On the file system of the run, and on XFS beside it."""
     result = Result("Growth: jobs waiting, 4 KiB each, 16 at once")
-    result.table = [["jobs waiting", "to the first payload, s", "jobs/s", "peak RSS, MiB"]]
-    for exponent in range(2, bench.size(7, 6)):
-        first, rate, peak = run_for(bench, 10**exponent, 20)
-        result.table.append([f"{10**exponent:,}", f"{first:.3f}", f"{rate:,.0f}", f"{peak / MIB:.1f}"])
+    result.table = [["file system", "jobs waiting", "to the first payload, s", "jobs/s", "peak RSS, MiB"]]
+
+    def measure(bench: Bench) -> None:
+        for exponent in range(2, bench.size(7, 6)):
+            first, rate, peak = run_for(bench, 10**exponent, 20)
+            figures = [f"{first:.3f}", f"{rate:,.0f}", f"{peak / MIB:.1f}"]
+            result.table.append([bench.scratch.kind, f"{10**exponent:,}", *figures])
+
+    measure(bench)
+    if bench.scratch.kind not in (AS_IT_IS, "xfs"):
+        with Scratch(bench.scratch.at.with_name("bench-xfs"), "xfs") as other:
+            measure(dataclasses.replace(bench, scratch=other, clients=Clients(bench.program, other)))
+    return result
+
+
+def growth_receipts(bench: Bench) -> Result:
+    """Many names of few files stand for the receipts, because what grows is the directory."""
+    jobs = bench.size(10_000, 2_000)
+    title = f"Growth: names in done/ before a run of {jobs:,} jobs of 4 KiB, 16 at once"
+    result = Result(f"{title}; each {NAMES_OF_A_FILE:,} are of one file")
+    result.table = [["names in done/", "wall, s", "jobs/s", "peak RSS, MiB", "`status`, s"]]
+    spool = bench.clients.spool
+    for count in (0, *(10**exponent for exponent in range(4, bench.size(8, 6)))):
+        bench.clients.drop([f"{bench.server.http}/many/{number:07}" for number in range(jobs)])
+        for number in range(count):
+            name = spool / "done" / f"old-{number:08}"
+            if number % NAMES_OF_A_FILE == 0:
+                receipt = name
+                receipt.write_text(f"{bench.server.http}/old\ndone: 2026-01-01T00:00:00Z bytes=0\n")
+            else:
+                os.link(receipt, name)
+        settle()
+        run = bench.runner.measure([bench.program, "--once", "--jobs", "16", "--per-host", "16", str(spool)])
+        bench.clients.expect_done(count + jobs)
+        status = bench.runner.measure([bench.program, "status", str(spool)])
+        figures = [f"{run.wall:.3f}", f"{jobs / run.wall:,.0f}", f"{run.rss / MIB:.1f}", f"{status.wall:.2f}"]
+        result.table.append([f"{count:,}", *figures])
     return result
 
 
@@ -65,7 +106,7 @@ def growth_workers(bench: Bench) -> Result:
     jobs = bench.size(10_000, 2_000)
     result = Result(f"Growth: workers on one spool, {jobs:,} jobs of 4 KiB, each worker with 16 at once")
     result.table = [["workers", "wall, s", "jobs/s"]]
-    for workers in (1, 2, 4, 8):
+    for workers in (1, 2, 3, 4):
         bench.clients.drop([f"{bench.server.http}/many/{number:07}" for number in range(jobs)])
         settle()
         command = [bench.program, "--once", "--jobs", "16", "--per-host", "16", bench.clients.spool]
