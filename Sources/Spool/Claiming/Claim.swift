@@ -113,7 +113,8 @@ package final class Claim {
     guard try file.status().size == end else {
       throw SpoolError(call: .write, path: path.display, errno: .staleNFSFileHandle)
     }
-    let bytes = (needsNewline ? [0x0A] : []) + line.bytes
+    let text = line.bytes
+    let bytes = needsNewline ? [0x0A] + text : text
     do throws(SpoolError) {
       try file.write(bytes, at: end)
     } catch {
@@ -123,7 +124,7 @@ package final class Claim {
     }
     needsNewline = false
     end += Int64(bytes.count)
-    if case .started = line { begun = line.bytes.dropLast() }
+    if case .started = line { begun = Array(text[..<(text.count - 1)]) }
   }
 
   /// Makes the job with its journal durable. Its name becomes durable with the directory.

@@ -99,33 +99,34 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
 
 /// Digests of one payload, at most one by each algorithm.
 package struct Digests: Hashable, Sendable {
-  private var values: [DigestAlgorithm: Digest] = [:]
+  /// In the order of ``DigestAlgorithm``.
+  package private(set) var all: [Digest] = []
 
   /// Of two by one algorithm, the last one counts.
   package init(_ digests: Digest...) { self.init(digests) }
 
   init(_ digests: [Digest]) {
-    for digest in digests { values[digest.algorithm] = digest }
+    for digest in digests { self[digest.algorithm] = digest }
   }
 
   /// Those among the fields of a journal line.
   package init(_ fields: Fields) {
-    for algorithm in DigestAlgorithm.allCases {
-      values[algorithm] = fields[algorithm.rawValue].flatMap { Digest(algorithm, $0) }
+    all = DigestAlgorithm.allCases.compactMap { algorithm in
+      fields[algorithm.rawValue].flatMap { Digest(algorithm, $0) }
     }
   }
 
   /// The digest of this algorithm; nil if there is none.
   package subscript(algorithm: DigestAlgorithm) -> Digest? {
-    get { values[algorithm] }
-    set { values[algorithm] = newValue }
+    get { all.first { $0.algorithm == algorithm } }
+    set { all = DigestAlgorithm.allCases.compactMap { $0 == algorithm ? newValue : self[$0] } }
   }
 
   /// Whether there is no digest.
-  package var isEmpty: Bool { values.isEmpty }
+  package var isEmpty: Bool { all.isEmpty }
 
   /// The algorithms of these digests.
-  package var algorithms: Set<DigestAlgorithm> { Set(values.keys) }
+  package var algorithms: Set<DigestAlgorithm> { Set(all.map(\.algorithm)) }
 
   /// Those by `algorithms`.
   package func only(_ algorithms: Set<DigestAlgorithm>) -> Digests {
@@ -139,14 +140,12 @@ package struct Digests: Hashable, Sendable {
   package func contradict(_ others: Digests) -> Bool {
     others.all.contains { other in self[other.algorithm].map { $0 != other } ?? false }
   }
-
-  /// In the order of ``DigestAlgorithm``.
-  package var all: [Digest] { DigestAlgorithm.allCases.compactMap { values[$0] } }
 }
 
 extension Fields {
   /// This and a field for each of `digests`.
-  package func with(_ digests: Digests) -> Fields {
-    digests.all.reduce(self) { $0.with($1.algorithm.rawValue, $1) }
+  package consuming func with(_ digests: Digests) -> Fields {
+    for digest in digests.all { add(digest.algorithm.rawValue, digest) }
+    return self
   }
 }

@@ -60,7 +60,7 @@ package struct DigestStates: Hashable, Sendable {
 
 extension Fields {
   /// This and the fields from which `states` can be read again.
-  package func with(_ states: DigestStates?) -> Fields {
-    with(DigestAlgorithm.crc32.rawValue, states?.crc32).with(DigestStates.field, states?.saved)
+  package consuming func with(_ states: DigestStates?) -> Fields {
+    self.with(DigestAlgorithm.crc32.rawValue, states?.crc32).with(DigestStates.field, states?.saved)
   }
 }

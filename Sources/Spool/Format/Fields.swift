@@ -6,7 +6,11 @@ package struct Fields: Sendable, Equatable {
   package private(set) var named: [(key: String, value: String)] = []
 
   /// A value of words alone; ``with(_:_:)`` adds fields.
-  package init(_ words: String...) { self.words = words }
+  package init(_ words: String...) {
+    self.words = words
+    // Few lines have more.
+    named.reserveCapacity(12)
+  }
   init(words: [String]) { self.words = words }
 
   /// The value of the first field with this key.
@@ -18,9 +22,13 @@ package struct Fields: Sendable, Equatable {
 
   /// This and `key=value`; unchanged when `value` is nil.
   package consuming func with(_ key: String, _ value: (some CustomStringConvertible)?) -> Fields {
-    guard let value else { return self }
-    named.append((key, value.description))
+    add(key, value)
     return self
+  }
+
+  /// Adds `key=value`, unless `value` is nil.
+  mutating func add(_ key: String, _ value: (some CustomStringConvertible)?) {
+    if let value { named.append((key, value.description)) }
   }
 
   /// The line's text; values are quoted where they need it.
@@ -36,12 +44,12 @@ package struct Fields: Sendable, Equatable {
     for word in words {
       if !isFirst { bytes.append(0x20) }
       isFirst = false
-      bytes += word.utf8
+      bytes.append(utf8Of: word)
     }
     for (key, value) in named {
       if !isFirst { bytes.append(0x20) }
       isFirst = false
-      bytes += key.utf8
+      bytes.append(utf8Of: key)
       bytes.append(0x3D)
       Self.appendQuoted(value, to: &bytes)
     }
@@ -50,21 +58,26 @@ package struct Fields: Sendable, Equatable {
   /// `value` as it is if it has only characters that cannot be misread. Otherwise in quotes, in which `"`, `\` and what
   /// is unsafe to show on a terminal are escaped.
   private static func appendQuoted(_ value: String, to bytes: inout [UInt8]) {
-    if !value.isEmpty, value.utf8.allSatisfy(isPlain) {
-      bytes += value.utf8
-    } else if value.utf8.allSatisfy({ 0x20...0x7E ~= $0 }) {
+    var text = value
+    let isASCII = text.withUTF8 { text in
+      if !text.isEmpty, text.allSatisfy(isPlain) {
+        bytes += text
+        return true
+      }
+      guard text.allSatisfy({ 0x20...0x7E ~= $0 }) else { return false }
       bytes.append(0x22)
-      for byte in value.utf8 {
+      for byte in text {
         if byte == 0x22 || byte == 0x5C { bytes.append(0x5C) }
         bytes.append(byte)
       }
       bytes.append(0x22)
-    } else {
-      let quoted = doubleQuoted(value) { scalar in
-        UTF8.encode(scalar)!.map { "\\x" + hexadecimal(UInt64($0), digits: 2) }.joined()
-      }
-      bytes += quoted.utf8
+      return true
     }
+    if isASCII { return }
+    let quoted = doubleQuoted(value) { scalar in
+      UTF8.encode(scalar)!.map { "\\x" + hexadecimal(UInt64($0), digits: 2) }.joined()
+    }
+    bytes.append(utf8Of: quoted)
   }
 
   /// Letters, digits, and `-._:/+%@~,*[]?`.
@@ -129,5 +142,13 @@ package struct Fields: Sendable, Equatable {
       return byte
     default: return nil
     }
+  }
+}
+
+extension [UInt8] {
+  /// Adds the text's UTF-8, as one block.
+  mutating func append(utf8Of text: String) {
+    var text = text
+    text.withUTF8 { append(contentsOf: $0) }
   }
 }

@@ -107,7 +107,11 @@ package struct Path: Hashable, Sendable {
   package var display: String { escaped(bytes) }
 
   /// The last component.
-  var name: FileName? { bytes.split(separator: 0x2F).last.map { FileName(Array($0)) } }
+  var name: FileName? {
+    guard let last = bytes.lastIndex(where: { $0 != 0x2F }) else { return nil }
+    let start = bytes[...last].lastIndex(of: 0x2F).map { $0 + 1 } ?? 0
+    return FileName(Array(bytes[start...last]))
+  }
 
   func withCString<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytes.count + 1) { buffer in

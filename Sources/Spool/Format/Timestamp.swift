@@ -28,18 +28,20 @@ package struct Timestamp: Comparable, Hashable, Sendable, CustomStringConvertibl
     gmtime_r(&clock, &parts)
     var text: [UInt8] = []
     text.reserveCapacity(20)
-    func append(_ value: Int32, _ width: Int, then separator: Unicode.Scalar) {
-      let digits = String(value).utf8
-      for _ in 0..<max(0, width - digits.count) { text.append(0x30) }
-      text += digits
+    let year = String(parts.tm_year + 1900)
+    for _ in 0..<max(0, 4 - year.utf8.count) { text.append(0x30) }
+    text.append(utf8Of: year)
+    func append(_ separator: Unicode.Scalar, _ value: Int32) {
       text.append(UInt8(ascii: separator))
+      text.append(0x30 + UInt8(value / 10))
+      text.append(0x30 + UInt8(value % 10))
     }
-    append(parts.tm_year + 1900, 4, then: "-")
-    append(parts.tm_mon + 1, 2, then: "-")
-    append(parts.tm_mday, 2, then: "T")
-    append(parts.tm_hour, 2, then: ":")
-    append(parts.tm_min, 2, then: ":")
-    append(parts.tm_sec, 2, then: "Z")
+    append("-", parts.tm_mon + 1)
+    append("-", parts.tm_mday)
+    append("T", parts.tm_hour)
+    append(":", parts.tm_min)
+    append(":", parts.tm_sec)
+    text.append(UInt8(ascii: "Z"))
     return String(decoding: text, as: UTF8.self)
   }
 

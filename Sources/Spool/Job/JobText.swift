@@ -103,9 +103,9 @@ extension JobText {
       let text = try Self.decoded(line, isFirst: number == 1)
       let content = trimmed(text[...])
       if content.isEmpty || content.utf8.first == UInt8(ascii: "#") { return false }
-      let head = content.prefix { $0 != ":" }
+      let head = content[..<(content.utf8.firstIndex(of: UInt8(ascii: ":")) ?? content.endIndex)]
       let rest = content[head.endIndex...]
-      if let key = JournalKey(rawValue: String(head)), !isDefaults, !rest.isEmpty, !rest.hasPrefix("://") {
+      if !isDefaults, !rest.isEmpty, !Self.isOfURL(rest), let key = JournalKey(rawValue: String(head)) {
         if let fields = Fields(parsing: trimmed(rest.dropFirst())) { journal.apply(key, fields) }
         return true
       }
@@ -116,6 +116,9 @@ extension JobText {
     }
     return false
   }
+
+  /// Whether a URL continues like this behind its scheme.
+  private static func isOfURL(_ rest: Substring) -> Bool { rest.utf8.starts(with: "://".utf8) }
 
   static func decoded(_ line: some Sequence<UInt8>, isFirst: Bool) throws(InvalidValue) -> String {
     var bytes = Array(line)
@@ -135,7 +138,7 @@ extension JobText {
     _ content: Substring, _ head: Substring, _ number: Int, _ isDefaults: Bool
   ) throws(InvalidValue) {
     let rest = content[head.endIndex...]
-    if rest.hasPrefix("://") {
+    if Self.isOfURL(rest) {
       if isDefaults { throw InvalidValue("a URL is not allowed in `defaults`") }
       bareURLs += 1
       return set(.url, WrittenValue(text: String(content), line: number))

@@ -90,8 +90,8 @@ package enum JournalLine: Sendable {
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(255)
-    bytes += key.rawValue.utf8
-    bytes += ": ".utf8
+    bytes.append(utf8Of: key.rawValue)
+    bytes.append(utf8Of: ": ")
     fields.append(to: &bytes)
     bytes.append(0x0A)
     return bytes

@@ -10,17 +10,13 @@ package enum HTTPDate {
   /// - Returns: nil if `text` is none of the three formats or no day of the calendar.
   package static func parse(_ text: String, now: Int64) -> Int64? {
     guard text.utf8.count <= 40 else { return nil }
-    let words = Array(text.utf8).split(separator: 0x20, omittingEmptySubsequences: false)
+    let bytes = Array(text.utf8)
+    if bytes.count == 29, bytes[3] == 0x2C { return fixdate(bytes) }
+    let words = bytes.split(separator: 0x20, omittingEmptySubsequences: false)
     switch words.count {
-    case 6:  // Sun, 06 Nov 1994 08:49:37 GMT; or asctime with its day padded by a blank
-      if words[2].isEmpty {
-        return asctime(words[0], month: words[1], day: words[3], time: words[4], year: words[5])
-      }
-      guard words[0].last == 0x2C, isDayName(words[0].dropLast(), full: false), words[5].elementsEqual("GMT".utf8)
-      else { return nil }
-      return seconds(
-        year: number(words[3], digits: 4), month: words[2], day: number(words[1], digits: 2),
-        time: words[4])
+    case 6:  // Sun Nov  6 08:49:37 1994
+      guard words[2].isEmpty else { return nil }
+      return asctime(words[0], month: words[1], day: words[3], time: words[4], year: words[5])
     case 5:  // Sun Nov 16 08:49:37 1994
       return asctime(words[0], month: words[1], day: words[2], time: words[3], year: words[4])
     case 4:  // Sunday, 06-Nov-94 08:49:37 GMT
@@ -42,6 +38,16 @@ package enum HTTPDate {
     }
   }
 
+  /// `Sun, 06 Nov 1994 08:49:37 GMT`: what nearly every server sends, always of this length.
+  private static func fixdate(_ text: [UInt8]) -> Int64? {
+    guard isDayName(text[..<3], full: false), text[4] == 0x20, text[7] == 0x20, text[11] == 0x20, text[16] == 0x20,
+      text[25...].elementsEqual(" GMT".utf8)
+    else { return nil }
+    return seconds(
+      year: number(text[12..<16], digits: 4), month: text[8..<11], day: number(text[5..<7], digits: 2),
+      time: text[17..<25])
+  }
+
   private static func asctime(
     _ name: Bytes, month: Bytes, day: Bytes, time: Bytes, year: Bytes
   ) -> Int64? {
@@ -56,13 +62,13 @@ package enum HTTPDate {
 
   private static let dayNames = [
     "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
-  ]
+  ].map { Array($0.utf8) }
   private static let monthNames = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-  ]
+  ].map { Array($0.utf8) }
 
   private static func isDayName(_ text: Bytes, full: Bool) -> Bool {
-    dayNames.contains { full ? text.elementsEqual($0.utf8) : text.elementsEqual($0.utf8.prefix(3)) }
+    dayNames.contains { text == (full ? $0[...] : $0[..<3]) }
   }
 
   private static func number(_ text: Bytes, digits: Int) -> Int64? {
@@ -73,12 +79,13 @@ package enum HTTPDate {
   private static func seconds(
     year: Int64?, month: Bytes, day: Int64?, time: Bytes
   ) -> Int64? {
-    let clock = time.split(separator: 0x3A, omittingEmptySubsequences: false)
+    let start = time.startIndex
     guard let year, year >= 1, let day,
-      let index = monthNames.firstIndex(where: { month.elementsEqual($0.utf8) }),
-      clock.count == 3, let hour = number(clock[0], digits: 2), hour < 24,
-      let minute = number(clock[1], digits: 2), minute < 60,
-      let second = number(clock[2], digits: 2), second <= 60  // 60: a leap second
+      let index = monthNames.firstIndex(where: { month == $0[...] }),
+      time.count == 8, time[start + 2] == 0x3A, time[start + 5] == 0x3A,
+      let hour = number(time.prefix(2), digits: 2), hour < 24,
+      let minute = number(time[(start + 3)..<(start + 5)], digits: 2), minute < 60,
+      let second = number(time.suffix(2), digits: 2), second <= 60  // 60: a leap second
     else { return nil }
     let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0
     let lengths: [Int64] = [31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]

@@ -17,7 +17,7 @@ extension Response {
     let codings = head.members("content-encoding").filter { !["", "identity"].contains($0.lowercased()) }
     coding = codings.isEmpty ? nil : codings.joined(separator: ", ")
     mediaType = head.mediaType
-    isMediaTypeUnclear = head.isMediaTypeUnclear
+    isMediaTypeUnclear = mediaType == nil && head.first("content-type") != nil
     if isOfFile, coding == nil { digests = head.statedDigests(isWhole: hasWhole) }
     lastModified = head.first("last-modified")
     let dispositions = head.values("content-disposition")

@@ -28,9 +28,10 @@ package struct HeadReader {
     guard size <= Self.limit else { return .malformed("more than 256 KiB of header fields") }
     guard !isComplete else { return .nothing }  // a trailer field
 
-    var bytes = line[...]
-    if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
-    if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+    var length = line.count
+    if length > 0, line[length - 1] == UInt8(ascii: "\n") { length -= 1 }
+    if length > 0, line[length - 1] == UInt8(ascii: "\r") { length -= 1 }
+    let bytes = UnsafeRawBufferPointer(rebasing: line[..<length])
 
     if bytes.starts(with: "HTTP/".utf8) {
       guard let code = Self.status(of: bytes) else { return .malformed("no status in the status line") }
@@ -52,7 +53,7 @@ package struct HeadReader {
     return folds > Self.mostFolds ? .malformed("more than \(Self.mostFolds) folded lines of header fields") : .nothing
   }
 
-  private mutating func addField(_ line: Slice<UnsafeRawBufferPointer>) {
+  private mutating func addField(_ line: UnsafeRawBufferPointer) {
     if line.first == 0x20 || line.first == 0x09 {  // obsolete folding (RFC 9112, 5.2)
       guard let last = fields.indices.last else { return }
       // Trimmed again, as either part may be empty. This reads the whole value each time, hence the limit.
@@ -61,13 +62,16 @@ package struct HeadReader {
       return
     }
     guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return }
-    let name = String(decoding: line[..<colon].map(lowercasedASCII), as: UTF8.self)
-    let value = String(decoding: trimmed(line[(colon + 1)...]), as: UTF8.self)
-    fields.append((name, value))
+    let name = String(unsafeUninitializedCapacity: colon) { name in
+      for index in 0..<colon { name.initializeElement(at: index, to: lowercasedASCII(line[index])) }
+      return colon
+    }
+    let value = UnsafeRawBufferPointer(rebasing: trimmed(line[(colon + 1)...]))
+    fields.append((name, String(decoding: value, as: UTF8.self)))
   }
 
   /// `HTTP/1.1 206 Partial Content`, `HTTP/2 206 `
-  private static func status(of line: Slice<UnsafeRawBufferPointer>) -> Int? {
+  private static func status(of line: UnsafeRawBufferPointer) -> Int? {
     let words = line.split(separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
     guard words.count >= 2, words[1].count == 3, let code = decimal(words[1]), code >= 100
     else { return nil }

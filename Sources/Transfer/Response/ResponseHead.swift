@@ -18,33 +18,38 @@ package struct ResponseHead: Sendable {
   /// All values of the field `name` (in lower case), one for each occurrence.
   package func values(_ name: String) -> [String] {
     var values: [String] = []
-    for field in fields where field.name == name { values.append(field.value) }
+    for field in fields where Self.isSame(field.name, name) { values.append(field.value) }
     return values
   }
 
   /// The value of the first field `name` (in lower case).
   package func first(_ name: String) -> String? {
-    fields.first { $0.name == name }?.value
+    fields.first { Self.isSame($0.name, name) }?.value
+  }
+
+  /// Compares lengths first: a response's head is searched for some twenty names, most of which are not in it.
+  private static func isSame(_ one: String, _ other: String) -> Bool {
+    one.utf8.count == other.utf8.count && one == other
   }
 
   /// The members of the list that all fields `name` (in lower case) form, without the blanks around them, empty members
   /// included (RFC 9110, 5.6.1).
   func members(_ name: String) -> [String] {
-    values(name).flatMap { $0.split(separator: ",", omittingEmptySubsequences: false).map(trimmed) }
+    values(name).flatMap { value in
+      value.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+        .map { String(decoding: trimmed($0), as: UTF8.self) }
+    }
   }
 
   /// Content-Type without its parameters, in lower case; nil if there is none, or several, or one longer than 127
   /// bytes.
   var mediaType: String? {
     let types = values("content-type")
-    guard types.count == 1, let type = types[0].split(separator: ";").first.map(trimmed), !type.isEmpty,
-      type.utf8.allSatisfy({ 0x21...0x7E ~= $0 }), type.utf8.count <= 127
-    else { return nil }
-    return type.lowercased()
+    guard types.count == 1 else { return nil }
+    let type = trimmed(types[0].utf8.prefix { $0 != UInt8(ascii: ";") })
+    guard 1...127 ~= type.count, type.allSatisfy({ 0x21...0x7E ~= $0 }) else { return nil }
+    return String(decoding: type.map(lowercasedASCII), as: UTF8.self)
   }
-
-  /// Whether Content-Type says something, but not one type.
-  var isMediaTypeUnclear: Bool { mediaType == nil && first("content-type") != nil }
 }
 
 extension ResponseHead {

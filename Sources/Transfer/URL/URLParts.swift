@@ -40,7 +40,8 @@ package struct URLParts: Sendable {
 
   /// The text after the question mark; nil if there is none. May contain secrets.
   package var query: String? {
-    requestText.firstIndex(of: "?").map { String(requestText[requestText.index(after: $0)...]) }
+    let text = requestText.utf8
+    return text.firstIndex(of: UInt8(ascii: "?")).map { String(requestText[text.index(after: $0)...]) }
   }
 
   /// Same scheme, host and port (RFC 6454, 4).
@@ -70,37 +71,63 @@ package struct URLParts: Sendable {
     // Servers do send blanks in Location; they become %20.
     try handle.set(CURLUPART_URL, text, allowingSpace: base != nil)
 
-    scheme = try Self.scheme(try handle.required(CURLUPART_SCHEME).utf8)
-    user = try handle.part(CURLUPART_USER, CURLU_URLDECODE)
-    password = try handle.part(CURLUPART_PASSWORD, CURLU_URLDECODE)
-    for secret in [CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS, CURLUPART_FRAGMENT] {
-      try handle.remove(secret)
-    }
-    let plain = try handle.required(CURLUPART_URL)
-    if base == nil, plain == text {
-      requestText = plain
+    let scheme = try handle.required(CURLUPART_SCHEME)
+    self.scheme = try Self.scheme(scheme.utf8)
+    var components = try Components(handle)
+    // Nothing else begins user information or a fragment; the base of a redirect has neither.
+    if text.utf8.contains(where: { $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: "#") }) {
+      user = try handle.part(CURLUPART_USER, CURLU_URLDECODE)
+      password = try handle.part(CURLUPART_PASSWORD, CURLU_URLDECODE)
+      for secret in [CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS, CURLUPART_FRAGMENT] {
+        try handle.remove(secret)
+      }
     } else {
+      (user, password) = (nil, nil)
+    }
+    if base == nil, "\(scheme)://\(components.text)" == text {
+      requestText = text
+    } else {
+      let plain = try handle.required(CURLUPART_URL)
       // Read again, as the engine will: libcurl decodes `%30` to `0`, but sees 0.0.0.0 in it only the next time.
       try handle.set(CURLUPART_URL, plain, allowingSpace: base != nil)
       requestText = try handle.required(CURLUPART_URL)
+      components = try Components(handle)
     }
 
-    host = try Self.host(try handle.required(CURLUPART_HOST))
-    guard let port = UInt16(try handle.required(CURLUPART_PORT, CURLU_DEFAULT_PORT)), port > 0 else {
+    host = try Self.host(components.host)
+    guard let port = UInt16(components.port), port > 0 else {
       throw URLProblem(reason: "port is not between 1 and 65535")
     }
     self.port = port
 
-    let path = try handle.part(CURLUPART_PATH) ?? "/"
-    lastPathSegment = Self.fileName(inPath: path)
+    lastPathSegment = Self.fileName(inPath: components.path)
     let shownPort = try handle.part(CURLUPART_PORT, CURLU_NO_DEFAULT_PORT)
-    origin = "\(scheme)://\(host)\(shownPort.map { ":" + $0 } ?? "")"
+    origin = "\(self.scheme)://\(host)\(shownPort.map { ":" + $0 } ?? "")"
     root = origin + "/"
-    place = origin + path
+    place = origin + components.path
     guard place.utf8.allSatisfy({ 0x21...0x7e ~= $0 }) else {
       throw URLProblem(reason: "control character in the URL")
     }
-    if scheme.listsDirectories { try Self.checkNamesFile(path) }
+    if self.scheme.listsDirectories { try Self.checkNamesFile(components.path) }
+  }
+
+  /// What libcurl has read behind the scheme, but for user information and fragment.
+  private struct Components {
+    let host: String
+    /// The scheme's default if the URL names none.
+    let port: String
+    let path: String
+    /// These as the URL names them. libcurl's own text of a URL is put together byte by byte.
+    let text: String
+
+    init(_ handle: borrowing URLHandle) throws(URLProblem) {
+      host = try handle.required(CURLUPART_HOST)
+      port = try handle.required(CURLUPART_PORT, CURLU_DEFAULT_PORT)
+      path = try handle.part(CURLUPART_PATH) ?? "/"
+      let named = try handle.part(CURLUPART_PORT)
+      let query = try handle.part(CURLUPART_QUERY)
+      text = "\(host)\(named.map { ":" + $0 } ?? "")\(path)\(query.map { "?" + $0 } ?? "")"
+    }
   }
 
   private static let unknownScheme = URLProblem(
@@ -162,6 +189,7 @@ package struct URLParts: Sendable {
   }
 
   private static func percentDecoded(_ text: some Collection<UInt8>) -> [UInt8] {
+    if !text.contains(UInt8(ascii: "%")) { return Array(text) }
     var result: [UInt8] = []
     var rest = text[...]
     while let byte = rest.popFirst() {
