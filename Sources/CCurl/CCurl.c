@@ -9,7 +9,7 @@
   each(easy_cleanup) each(easy_getinfo) each(easy_init) each(easy_pause) each(easy_reset) each(easy_setopt) \
   each(easy_strerror) each(free) each(global_init) each(multi_add_handle) each(multi_cleanup) each(multi_info_read) \
   each(multi_init) each(multi_perform) each(multi_poll) each(multi_remove_handle) \
-  each(multi_strerror) each(share_cleanup) each(share_init) each(share_setopt) each(slist_append) \
+  each(multi_setopt) each(multi_strerror) each(share_cleanup) each(share_init) each(share_setopt) each(slist_append) \
   each(slist_free_all) each(url) each(url_cleanup) each(url_get) each(url_set) each(url_strerror) each(version_info)
 
 #define POINTER(name) __typeof__(curl_##name) *name;
@@ -78,6 +78,10 @@ HIDDEN const char *curl_url_strerror(CURLUcode code) { return library.url_strerr
 
 CURLUcode ccurl_url_get(CURLU *handle, CURLUPart part, char **text, unsigned flags) {
   return library.url_get(handle, part, text, flags);
+}
+
+CURLMcode ccurl_keep_connections(CURLM *multi, long most) {
+  return library.multi_setopt(multi, CURLMOPT_MAXCONNECTS, most);
 }
 
 CURLSH *ccurl_share_cookies(void) {

@@ -18,6 +18,9 @@
 /// has returned NULL. Functions of curl.h that are not in CCurl.c do not link. Not thread-safe.
 const char *ccurl_load(void);
 
+/// The most connections that stay open (CURLMOPT_MAXCONNECTS(3)).
+CURLMcode ccurl_keep_connections(CURLM *multi, long most);
+
 /// An empty share of cookies alone (libcurl-share(3)); NULL if there is no memory.
 CURLSH *ccurl_share_cookies(void);
 /// No handle may have the share any more.

@@ -24,6 +24,8 @@ final class HopConnection {
   private var negotiatedHTTP2: Bool?
   /// The peer announced the end of its data (close_notify).
   private(set) var sawCloseNotify = false
+  /// All that the answer announced is here.
+  private(set) var hasWholeAnswer = false
 
   init(_ sockets: OpenSockets) { self.sockets = sockets }
 
@@ -48,7 +50,7 @@ final class HopConnection {
       entered = connection
     case .ssh: break
     }
-    sawCloseNotify = false
+    (sawCloseNotify, hasWholeAnswer) = (false, false)
     return .goesOut
   }
 
@@ -80,6 +82,9 @@ final class HopConnection {
   func noteAnswer() {
     if let entered { sockets.noteAnswer(on: entered) }
   }
+
+  /// The answer's last byte came.
+  func noteWholeAnswer() { hasWholeAnswer = true }
 
   /// A TLS message that is not data, decrypted (CURLOPT_DEBUGFUNCTION(3), CURLINFO_SSL_DATA_IN).
   ///

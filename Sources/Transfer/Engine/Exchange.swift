@@ -196,6 +196,7 @@ final class Exchange {
       return false
     }
     bytesReceived += UInt64(body.count)
+    if backend.framing == .length(bytesReceived) { connection.noteWholeAnswer() }
     timing.take(body.count)
     return verdict == nil
   }
@@ -254,6 +255,7 @@ final class Exchange {
   func result(_ end: FetchResult.End, now: Milliseconds) -> FetchResult {
     FetchResult(
       end: end, response: response, bytesReceived: bytesReceived, addressFamily: handle?.addressFamily,
-      isMultiplexed: handle?.isMultiplexed ?? false, seconds: timing.seconds(at: now), pace: timing.finalPace(at: now))
+      isMultiplexed: handle?.isMultiplexed ?? false, seconds: timing.seconds(at: now),
+      times: timing.times(at: now), pace: timing.finalPace(at: now))
   }
 }

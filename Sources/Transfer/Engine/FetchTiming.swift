@@ -7,6 +7,9 @@ struct FetchTiming {
   private let request: FetchRequest
   private let started: Milliseconds
   private var firstRequest: Milliseconds?
+  private var lastRequest: Milliseconds?
+  /// When the first line of the last request's response came.
+  private var answered: Milliseconds?
   /// Nil until this hop's request is sent. Until then libcurl's connect timeout counts, which leaves out the time spent
   /// waiting for a free connection.
   private var lastActivity: Milliseconds?
@@ -29,12 +32,15 @@ struct FetchTiming {
   mutating func sendRequest(at now: Milliseconds) {
     lastActivity = now
     firstRequest = firstRequest ?? now
+    lastRequest = now
+    answered = nil
   }
 
   /// A line or bytes came. The lines that an FTP server sends before the request, as it lets us log in, do not count.
   mutating func noteActivity(at now: Milliseconds) {
     guard requestWasSent else { return }
     lastActivity = now
+    answered = answered ?? now
     pace.run(at: now)
   }
 
@@ -89,6 +95,11 @@ struct FetchTiming {
   // MARK: The result
 
   func seconds(at now: Milliseconds) -> Double { Double(now - started) / 1000 }
+
+  func times(at now: Milliseconds) -> FetchResult.Times? {
+    guard let lastRequest, let answered else { return nil }
+    return FetchResult.Times(wait: Double(answered - lastRequest) / 1000, body: Double(now - answered) / 1000)
+  }
 
   /// The pace for the next request over this connection.
   mutating func finalPace(at now: Milliseconds) -> Pace {

@@ -19,6 +19,9 @@ package final class TransferEngine {
   private var pool = HandlePool()
   private var jars = CookieJars()
   private(set) var running: [FetchRequest.ID: Running] = [:]
+  private var mostRunning = 0
+  /// Seconds that the response to the latest request took to come.
+  package private(set) var lastWait = 0.0
   /// Exchanges whose next hop begins at the next wait.
   private var toStart: [Exchange] = []
   var isPerforming = false
@@ -71,7 +74,17 @@ package final class TransferEngine {
     return await withCheckedContinuation { continuation in
       running[request.id] = Running(exchange: exchange, continuation: continuation)
       toStart.append(exchange)
+      keepConnections()
     }
+  }
+
+  /// Lets four connections stay open for each fetch of the most that ran at once. By itself libcurl counts those that
+  /// run now: when many end together, it closes connections that the next ones need.
+  private func keepConnections() {
+    guard running.count > mostRunning else { return }
+    mostRunning = running.count
+    // The option is older than any libcurl that is loaded, and takes every number.
+    _ = ccurl_keep_connections(multi, 4 * mostRunning)
   }
 
   /// Reaches servers differently from the next fetch on. Those that run, and their cookies, are not changed.
@@ -218,6 +231,7 @@ package final class TransferEngine {
   private func finish(_ exchange: Exchange, _ end: FetchResult.End, reusable: Bool = false) {
     let now = monotonicMilliseconds()
     let result = exchange.result(end, now: now)
+    if let times = result.times { lastWait = times.wait }
     release(exchange, reusable: reusable)
     guard let entry = running.removeValue(forKey: exchange.request.id) else { return }
     toStart.removeAll { $0 === exchange }

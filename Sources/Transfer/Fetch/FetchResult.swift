@@ -13,6 +13,14 @@ package struct FetchResult: Sendable {
 
   /// How the fetch ended.
   package var end: End
+  /// How long the last response took, in seconds.
+  package struct Times: Sendable, Equatable {
+    /// From the request to the first line of the response.
+    package let wait: Double
+    /// From then to the end.
+    package let body: Double
+  }
+
   /// What the sink was asked to accept; nil if no response came.
   package var response: Response?
   /// Bytes of the body that the sink took.
@@ -23,6 +31,8 @@ package struct FetchResult: Sendable {
   package var isMultiplexed = false
   /// From the call of `fetch` to the end.
   package var seconds = 0.0
+  /// Nil if no response came.
+  package var times: Times?
   /// For the next request over this connection; nil if no request was sent.
   package var pace: Pace?
 }

@@ -78,6 +78,34 @@ import Testing
     #expect(await driver.activeCount == 0)
   }
 
+  /// By libcurl's own rule, as many connections stay open as the fetches of the moment need, not those of the next one.
+  @Test func connectionsOutliveAQuietTime() async throws {
+    let width = 8
+    let gates = ["/first": try Gate(), "/last": try Gate()]
+    let asked = Mutex<[String: Int]>([:])
+    let server = try ScriptedServer { request, reply in
+      let count = asked.withLock { asked in
+        asked[request.target, default: 0] += 1
+        return asked[request.target]
+      }
+      if let gate = gates[request.target] {
+        if count == width { gate.open() }
+        if !gate.isOpen { try reply.stall(until: gate) }
+      }
+      try reply.respond("200 OK", body: [1])
+    }
+    let driver = try Driver()
+    func fetchAtOnce(_ target: String) async {
+      await withTaskGroup(of: Void.self) { group in
+        for _ in 0..<width { group.addTask { _ = await driver.fetch(server.url(target)) } }
+      }
+    }
+    await fetchAtOnce("/first")
+    for _ in 0..<width { #expect(await driver.fetch(server.url("/one")).isComplete) }
+    await fetchAtOnce("/last")
+    #expect(Set(server.requests.map(\.connection)).count == width)
+  }
+
   @Test func refusalEndsItBeforeTheBody() async throws {
     let server = try ScriptedServer { _, reply in
       try reply.head("200 OK")
