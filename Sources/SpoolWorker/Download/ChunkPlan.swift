@@ -1,3 +1,5 @@
+internal import Transfer
+
 /// Decides which connection fetches which chunk of a file, so that the file can be written in order. Pure: it gets the
 /// bytes received and the requests ended as events, and returns which ranges to request and where bytes belong.
 ///
@@ -27,6 +29,14 @@ struct ChunkPlan {
     let skipped: Int
     /// Whether they complete the chunk.
     let completes: Bool
+  }
+
+  /// What is expected of a connection that has not brought anything yet.
+  struct Estimate: Equatable {
+    /// Bytes per second while they come.
+    let flow: Double
+    /// Milliseconds that a response takes to come.
+    let wait: Int64
   }
 
   private struct Chunk {
@@ -83,7 +93,10 @@ struct ChunkPlan {
   /// The offset of the first byte not yet requested.
   private var next: UInt64
   private var connections: [Connection]
-  private let firstRate: Double
+  private let first: Estimate
+  /// The first request of each connection is longer than that of the one before, so that they end one after the other:
+  /// chunks become whole in order, and the window is rarely full.
+  private let isStaggered: Bool
 
   /// The share of one connection in the window. Two chunks: one being received, and a complete one that waits for the
   /// head.
@@ -92,14 +105,16 @@ struct ChunkPlan {
   /// - Parameters:
   ///   - range: the bytes to fetch.
   ///   - largest: bytes per request, see ``largest``.
-  ///   - rate: a first estimate, in bytes per second.
-  init(_ range: Range<UInt64>, connections: Int, largest: UInt64, rate: Double) {
+  ///   - first: what to expect of a connection until it has brought something.
+  init(_ range: Range<UInt64>, connections: Int, largest: UInt64, _ first: Estimate) {
     next = range.lowerBound
     total = range.upperBound
     self.largest = max(1, largest)
     window = Self.window(of: self.largest) * UInt64(connections)
     self.connections = Array(repeating: Connection(), count: connections)
-    firstRate = rate
+    self.first = first
+    // What fits into the window needs no order, and no second request.
+    isStaggered = UInt64(range.count) > window
   }
 
   /// Whether all bytes have been received.
@@ -154,17 +169,17 @@ struct ChunkPlan {
   private func length(for index: Int) -> UInt64 {
     let flow = flow(of: index)
     let near = min(Double(largest), flow * Self.aim)
-    let far = min(2 * Double(largest), flow * Self.longerThanWait * Double(connections[index].wait) / 1000)
-    // From its second request on, when its flow is known, each connection ends at another time. So chunks become whole
-    // one after the other, in order, and the window is rarely full.
-    let part = connections[index].ended == 1 ? Double(index + 1) / Double(connections.count) : 1
+    let isFirst = connections[index].ended == 0
+    let wait = isFirst ? first.wait : connections[index].wait
+    let far = min(2 * Double(largest), flow * Self.longerThanWait * Double(wait) / 1000)
+    let part = isFirst && isStaggered ? Double(index + 1) / Double(connections.count) : 1
     return UInt64(max(Double(smallest), max(near, far) * part))
   }
 
   private func flow(of index: Int) -> Double {
     if let flow = connections[index].flow { return flow }
     let known = connections.compactMap(\.flow)
-    return known.isEmpty ? firstRate : known.reduce(0, +) / Double(known.count)
+    return known.isEmpty ? first.flow : known.reduce(0, +) / Double(known.count)
   }
 
   /// The head, if the others wait for a slow connection: if this connection would already have fetched it, and is twice
@@ -248,6 +263,24 @@ struct ChunkPlan {
       if chunks[middle].range.lowerBound <= offset { low = middle } else { high = middle }
     }
     return low
+  }
+}
+
+extension ChunkPlan.Estimate {
+  /// By the first piece. Its bytes may still come slowly (RFC 5681, slow start), so what they took with the set-up of
+  /// the connection and the wait, most of the time, counts as a lower bound.
+  init(of piece: FetchResult) {
+    let bytes = Double(piece.bytesReceived)
+    flow = max(4 * bytes / max(0.001, piece.seconds), bytes / max(0.001, piece.times?.body ?? piece.seconds))
+    wait = Int64(1000 * (piece.times?.wait ?? 0))
+  }
+
+  /// ``ChunkPlan/largest``: up to twice as much as `usual` where a request of twice that size would not even take 16
+  /// times as long as the wait for its response.
+  func largest(_ usual: UInt64) -> UInt64 {
+    guard wait > 20 else { return usual }
+    let wanted = flow * 16 * Double(wait) / 1000 / 2
+    return UInt64(min(max(wanted, Double(usual)), 2 * Double(usual)))
   }
 }
 

@@ -44,12 +44,12 @@ final class ChunkedFetch {
 
   /// - Parameters:
   ///   - end: the size of the file.
-  ///   - rate: the expected rate of one connection, in bytes per second.
+  ///   - first: what to expect of a connection.
   ///   - mirrors: the first is the one that sent the latest data.
   ///   - template: a request of this job. Its id and the ids after it, one for each connection, are reserved for the
   ///     job.
   init(
-    _ data: PartData, to end: UInt64, _ share: MemoryBudget.Share, rate: Double, mirrors: [MirrorURL],
+    _ data: PartData, to end: UInt64, _ share: MemoryBudget.Share, first: ChunkPlan.Estimate, mirrors: [MirrorURL],
     engine: TransferEngine, template: FetchRequest,
     log: @escaping (String, Fields) -> Void
   ) {
@@ -57,7 +57,7 @@ final class ChunkedFetch {
     self.engine = engine
     self.template = template
     self.log = log
-    let plan = ChunkPlan(data.length..<end, connections: share.connections, largest: share.largest, rate: rate)
+    let plan = ChunkPlan(data.length..<end, connections: share.connections, largest: share.largest, first)
     window = ChunkWindow(data, plan: plan)
     sources = mirrors.map { Source(mirror: $0) }
     sources[0].hasDelivered = true

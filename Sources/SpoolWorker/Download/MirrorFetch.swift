@@ -91,9 +91,7 @@ final class MirrorFetch {
     case .complete:
       guard let outcome = ended(result, sink) else { return false }
       guard try next(outcome), case .ended = outcome, isPiece, let size = data.version?.size else { return true }
-      // Most of that time is the set-up of the connection and the wait.
-      let rate = 4 * Double(result.bytesReceived) / max(0.001, result.seconds)
-      return try await fetchChunks(of: size, manner, plan, rate: rate)
+      return try await fetchChunks(of: size, manner, plan, first: result)
     }
   }
 
@@ -173,16 +171,19 @@ final class MirrorFetch {
   }
 
   /// Fetches the rest over several connections.
+  /// - Parameter first: how the first piece came.
   /// - Returns: true, to send a single request for the rest, or to find out what happened to the file.
-  private func fetchChunks(of size: UInt64, _ manner: FetchPolicy.Manner, _ plan: ResumePlan, rate: Double) async throws
-    -> Bool
-  {
-    guard let share = memory.take(connections: manner.connections, largest: options.chunkSize) else {
+  private func fetchChunks(
+    of size: UInt64, _ manner: FetchPolicy.Manner, _ plan: ResumePlan, first: FetchResult
+  ) async throws -> Bool {
+    let estimate = ChunkPlan.Estimate(of: first)
+    let largest = estimate.largest(options.chunkSize)
+    guard let share = memory.take(connections: manner.connections, largest: largest) else {
       return try next(.askUnbounded("other transfers have the memory: see --max-memory"))
     }
     defer { memory.giveBack(share) }
     let fetch = ChunkedFetch(
-      data, to: size, share, rate: rate, mirrors: [mirror] + others, engine: engine,
+      data, to: size, share, first: estimate, mirrors: [mirror] + others, engine: engine,
       template: template.request(manner, plan, isPiece: true),
       log: log)
     chunked = fetch

@@ -53,6 +53,9 @@ final class JobEnvironment {
     startedEngine?.limit(group: requests, to: rate, of: rateClass)
   }
 
+  /// Whether servers are far away: a response takes longer than a few claims.
+  var isFar: Bool { (startedEngine?.lastWait ?? 0) > 0.002 }
+
   /// The engine of all transfers; created for the first one.
   func engine() throws(TransferError) -> TransferEngine {
     if let startedEngine { return startedEngine }

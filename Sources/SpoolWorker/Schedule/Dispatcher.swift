@@ -23,6 +23,8 @@ final class Dispatcher {
   private var claimer: Claimer
   private var running: [UInt64: Running] = [:]
   private var nextID: UInt64 = 1
+  /// The last turn ended after one start, so the next one follows at once.
+  private(set) var mayStartMore = false
 
   init(
     _ spool: Spool, _ environment: JobEnvironment, _ admission: Admission, _ account: RunAccount,
@@ -76,9 +78,11 @@ final class Dispatcher {
 
   // MARK: a turn
 
-  /// Continues to read the spool, and starts the jobs that may start.
+  /// Continues to read the spool, and starts the jobs that may start, or one of them if servers are far away: a request
+  /// goes out when the loop waits, and another claim would delay it.
   /// - Throws: ``SpoolError`` that affects all jobs.
   func turn() throws(SpoolError) {
+    mayStartMore = false
     scheduler.beginTurn()
     try lookout.lookForUrgent(&scheduler)
     while let reading = scheduler.nextReading() { try lookout.perform(reading, &scheduler) }
@@ -87,7 +91,10 @@ final class Dispatcher {
       switch step {
       case .look(let candidate): try lookout.look(at: candidate, &scheduler)
       case .search(let count): try lookout.search(count, &scheduler)
-      case .start(let choice): try start(choice)
+      case .start(let choice):
+        try start(choice)
+        mayStartMore = environment.isFar
+        if mayStartMore { return }
       case .park(let id): running[id]?.attempt.stop(.outranked)
       }
     }

@@ -8,8 +8,12 @@ import Testing
   private final class Plan {
     private var plan: ChunkPlan
 
-    init(_ range: Range<UInt64> = 0..<100_000, connections: Int = 3, largest: UInt64 = 1000, rate: Double = 1e6) {
-      plan = ChunkPlan(range, connections: connections, largest: largest, rate: rate)
+    init(
+      _ range: Range<UInt64> = 0..<100_000, connections: Int = 3, largest: UInt64 = 1000, rate: Double = 1e6,
+      wait: Int64 = 0
+    ) {
+      let first = ChunkPlan.Estimate(flow: rate, wait: wait)
+      plan = ChunkPlan(range, connections: connections, largest: largest, first)
     }
 
     var early: UInt64 { plan.early }
@@ -96,30 +100,43 @@ import Testing
   /// Requests take about a second each.
   @Test func chunksFollowTheRate() {
     let plan = Plan(0..<1 << 30, connections: 2, largest: 4 << 20, rate: 300_000)
-    #expect(plan.assign().map(\.range.count) == [300_000, 300_000])
+    #expect(plan.assign().map(\.range.count) == [150_000, 300_000])
     plan.bring(300_000, on: 1, 100)
     #expect(plan.assign(100).map(\.range.count) == [3_000_000])
-    plan.bring(300_000, on: 0, 100_000)
+    plan.bring(150_000, on: 0, 100_000)
     #expect(plan.assign(100_000).map(\.range.count) == [Int(ChunkPlan.smallest)], "never less than that")
     plan.bring(3_000_000, on: 1, 101)
     #expect(plan.assign(101).map(\.range.count) == [4 << 20], "never more than that")
   }
 
   /// Otherwise all would end together, and what is early would be all but one chunk.
-  @Test func theSecondRequestsEndOneAfterTheOther() {
-    let plan = Plan(0..<1 << 30, connections: 4, largest: 4 << 20, rate: 300_000)
-    plan.assign()
-    for connection in 0..<4 { plan.bring(300_000, on: connection, 100) }
-    #expect(plan.assign(100).map(\.range.count) == [750_000, 1_500_000, 2_250_000, 3_000_000])
+  @Test func theFirstRequestsEndOneAfterTheOther() {
+    let plan = Plan(0..<1 << 30, connections: 4, largest: 4 << 20, rate: 3_000_000)
+    #expect(plan.assign().map(\.range.count) == [750_000, 1_500_000, 2_250_000, 3_000_000])
+    for connection in 0..<4 { plan.bring(750_000 * (connection + 1), on: connection, 250 * Int64(connection + 1)) }
+    #expect(plan.assign(1000).map(\.range.count) == Array(repeating: 3_000_000, count: 4))
+  }
+
+  /// What fits into the window can all be early, and needs no second request.
+  @Test func aSmallRestIsSharedAtOnce() {
+    let plan = Plan(0..<60 << 20, connections: 8, largest: 4 << 20, rate: 5_000_000, wait: 200)
+    #expect(plan.assign().map(\.range.count) == Array(repeating: (60 << 20) / 8, count: 8))
   }
 
   /// A connection that waits for a response brings nothing, so few long chunks are better where the way is long.
   @Test(arguments: [(0, 1_000_000), (20, 1_000_000), (50, 1_600_000), (100, 3_200_000), (500, 8 << 20)])
   func chunksGrowWithTheWait(wait: Int64, length: Int) {
-    let plan = Plan(0..<1 << 30, connections: 1, largest: 4 << 20, rate: 1_000_000)
-    plan.assign()
-    plan.bring(1_000_000, on: 0, from: wait, 1000 + wait)
+    let plan = Plan(0..<1 << 30, connections: 1, largest: 4 << 20, rate: 1_000_000, wait: wait)
+    #expect(plan.assign().map(\.range.count) == [length])
+    plan.bring(length, on: 0, from: wait, Int64(length) / 1000 + wait)
     #expect(plan.assign(1000 + wait).map(\.range.count) == [length])
+  }
+
+  /// Where even twice the usual size is too short.
+  @Test(arguments: [(5e6, 10, 4), (5e6, 100, 4), (5e6, 150, 5.7), (5e6, 300, 8), (1e9, 20, 4), (1e9, 21, 8)])
+  func longAndFastWaysHaveLargerRequests(flow: Double, wait: Int64, mebibytes: Double) {
+    let largest = ChunkPlan.Estimate(flow: flow, wait: wait).largest(4 << 20)
+    #expect(abs(Double(largest) / 1_048_576 - mebibytes) < 0.2)
   }
 
   /// So that all end at about the same time.
@@ -134,9 +151,9 @@ import Testing
     #expect(plan.assign().map(\.range.count) == [1 << 20, 1 << 20])
     plan.bring(1 << 20, on: 0, 1000)
     // As fast as the other, which has a MiB left: together they have three.
-    #expect(plan.assign(1000).map(\.range.count) == [(1 << 20) / 2], "its second request is short")
-    plan.bring((1 << 20) / 2, on: 0, from: 1000, 1500)
-    #expect(plan.assign(1500).map(\.range.count) == [1 << 20])
+    #expect(plan.assign(1000).map(\.range.count) == [1 << 20])
+    plan.bring(1 << 20, on: 0, from: 1000, 2000)
+    #expect(plan.assign(2000).map(\.range.count) == [1 << 20])
   }
 
   /// The head at a tenth of the other's rate: asked for again when the other would have been done with it.

@@ -34,7 +34,7 @@ import Testing
       // The smallest requests of the largest content would take the time of a test that nobody needs.
       plan = ChunkPlan(
         content, connections: connections, largest: max(largest, UInt64(content.count) / 200),
-        rate: .random(in: 0...1e6, using: &random))
+        ChunkPlan.Estimate(flow: .random(in: 0...1e6, using: &random), wait: .random(in: 0...300, using: &random)))
       rates = Array(repeating: 0, count: connections)
       for index in rates.indices { rates[index] = [0, 1, 50, 1000, 5000].randomElement(using: &random) ?? 1 }
       requests = Array(repeating: nil, count: connections)

@@ -36,7 +36,7 @@ import Testing
       claim: claim, request: claim.text.request, part: part, version: nil, space: DiskSpace(spool, kept: 0),
       blocks: BlockPool())
     defer { state.leaveSpace() }
-    var plan = ChunkPlan(0..<10_000_000, connections: 2, largest: 300_000, rate: 1e9)
+    var plan = ChunkPlan(0..<1_000_000, connections: 2, largest: 300_000, ChunkPlan.Estimate(flow: 1e9, wait: 0))
     let requests = plan.assign(now: 0)
     #expect(requests.map(\.range) == [0..<300_000, 300_000..<600_000])
     let window = ChunkWindow(state, plan: plan)
