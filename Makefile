@@ -219,12 +219,14 @@ powercut-uml: setup all
 	python3 -B Torture/powercut --program $(PROGRAM) --uml --cuts $(CUTS)
 
 # ROWS="small medium" measures only these rows, QUICK=1 uses smaller sizes. With either, the figures are only printed,
-# not written to RESULTS.md. It measures on a file system in an image: FS=xfs or FS=btrfs instead of ext4, which has a
-# journal; FS=none measures on the disk as it is, and needs no root.
+# not written to RESULTS.md; UPDATE=Benchmarks/RESULTS.md puts these rows into it. It measures on a file system in an
+# image: FS=xfs or FS=btrfs instead of ext4, which has a journal; FS=none measures on the disk as it is, and needs no
+# root.
 FS ?= ext4
 bench: setup all
 	Benchmarks/setup
-	python3 -B Benchmarks --program $(PROGRAM) --fs $(FS) --rows '$(ROWS)' $(if $(QUICK),--quick)
+	python3 -B Benchmarks --program $(PROGRAM) --fs $(FS) --rows '$(ROWS)' $(if $(QUICK),--quick) \
+	  $(if $(UPDATE),--update $(UPDATE))
 
 bench-growth:
 	$(MAKE) bench ROWS=growth

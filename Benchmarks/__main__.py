@@ -64,6 +64,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--scratch", type=Path, default=HERE.parent / ".build" / "bench", help="where files go; removed afterwards")
     parser.add_argument("--fs", choices=[*MAKERS, AS_IT_IS], default="ext4", help="the file system to measure on; none: that of --scratch; default: %(default)s")
     parser.add_argument("--output", type=Path, help="the document; default: RESULTS.md, or GROWTH.md, if all rows run")
+    parser.add_argument("--update", type=Path, help="a document in which these rows are replaced")
     options = parser.parse_args()
     if options.runs < 1:
         parser.error("--runs wants a number from 1 on")
@@ -105,7 +106,10 @@ def main() -> int:
             goals = [report.goal_row(name, goal) for goal in results[name].goals]
             lines = report.section(name, results[name], bench)
             print("\n".join([*lines, *report.table([["row", "beside", "measured", "goal", "met"], *goals])]), flush=True)
-        if options.output is not None:
+        if options.update is not None:
+            options.update.write_text(report.updated(options.update.read_text(), results, bench, facts))
+            print(f"updated: {options.update}", file=sys.stderr)
+        elif options.output is not None:
             options.output.write_text(report.document(results, bench, facts))
             print(f"written: {options.output}", file=sys.stderr)
     return 1 if failed else 0

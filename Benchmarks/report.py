@@ -82,6 +82,24 @@ def section(name: str, result: Result, bench: Bench) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
+def updated(text: str, results: dict[str, Result], bench: Bench, machine: list[str]) -> str:
+    """A document with these rows instead of its own. Each says when it was measured, and with which versions."""
+    head, *old = text.removesuffix("\n").split("\n\n## ")
+    sections = {section.split("\n", 1)[0]: section for section in old}
+    versions = next(line for line in machine if line.startswith("Versions: "))
+    for name, result in results.items():
+        when = f"Measured at {datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC with {versions.removeprefix('Versions: ')}."
+        lines = section(name, result, bench)
+        sections[name] = "\n".join([*lines[1:4], "", when, *lines[4:]]).removeprefix("## ")
+        # In its place in the table of goals, or at its end.
+        goals = ["| " + " | ".join(goal_row(name, goal)) + " |" for goal in result.goals]
+        rows = head.split("\n")
+        places = [place for place, row in enumerate(rows) if row.startswith(f"| {name} |")]
+        start, end = (places[0], places[-1] + 1) if places else (len(rows), len(rows))
+        head = "\n".join([*rows[:start], *goals, *rows[end:]])
+    return "\n\n## ".join([head, *sections.values()]) + "\n"
+
+
 def document(results: dict[str, Result], bench: Bench, machine: list[str]) -> str:
     """The whole of RESULTS.md."""
     extent = "**Quick mode: smaller sizes and fewer runs than the goals are meant for.** " if bench.quick else ""
