@@ -59,14 +59,15 @@ import TestSupport
 
   // MARK: a file that changes
 
-  /// From some request on, the server has another version.
+  /// From some request on, the server has another version. There are seven at least, on a machine so busy that each
+  /// response takes long to come.
   private func changingServer(_ origin: Origin, after count: Int) throws -> ScriptedServer {
     try ScriptedServer { request, reply in
       try (request.nth <= count ? Origin(bytes: LargeFile.before) : origin).answer(request, reply)
     }
   }
 
-  @Test(arguments: [2, 3, 7, 9], [Origin.IfRange.honoured, .ignored, .refused])
+  @Test(arguments: [2, 3, 4, 5], [Origin.IfRange.honoured, .ignored, .refused])
   func changes(after count: Int, ifRange: Origin.IfRange) async throws {
     let server = try changingServer(Origin(bytes: LargeFile.bytes, etag: v2, ifRange: ifRange), after: count)
     let spool = try TemporarySpool()
@@ -77,7 +78,7 @@ import TestSupport
 
   /// Nothing in the answers tells; the declared checksum does.
   @Test func changesUnderOneETag() async throws {
-    let server = try changingServer(Origin(bytes: LargeFile.bytes), after: 7)
+    let server = try changingServer(Origin(bytes: LargeFile.bytes), after: 5)
     let spool = try TemporarySpool()
     try spool.drop("job", "url: \(server.url("/data"))\ncrc32: \(hex8(independentCRC32(LargeFile.bytes)))\n")
     #expect(try await LargeFile.fetch(spool, "--connections", "4").status == .exited(75))
