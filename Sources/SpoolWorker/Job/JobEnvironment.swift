@@ -54,7 +54,7 @@ final class JobEnvironment {
   }
 
   /// Whether servers are far away: a response takes longer than a few claims.
-  var isFar: Bool { (startedEngine?.lastWait ?? 0) > 0.002 }
+  var isFar: Bool { (startedEngine?.lastWait ?? 0) > 0.005 }
 
   /// The engine of all transfers; created for the first one.
   func engine() throws(TransferError) -> TransferEngine {
