@@ -59,6 +59,10 @@ package struct FileSystemKind: Sendable, Equatable {
     return kind
   }
 
+  /// Whether a power cut that leaves a name leaves the earlier names of other files as well. btrfs logs each file that
+  /// is flushed by itself.
+  package var ordersNames: Bool { name != "btrfs" }
+
   static let fuse = FileSystemKind(name: "fuse", sharing: .program)
 
   /// linux/magic.h, and the file systems' own sources.
