@@ -1,5 +1,3 @@
-internal import Transfer
-
 /// Decides which connection fetches which chunk of a file, so that the file can be written in order. Pure: it gets the
 /// bytes received and the requests ended as events, and returns which ranges to request and where bytes belong.
 ///
@@ -267,14 +265,6 @@ struct ChunkPlan {
 }
 
 extension ChunkPlan.Estimate {
-  /// By the first piece. Its bytes may still come slowly (RFC 5681, slow start), so what they took with the set-up of
-  /// the connection and the wait, most of the time, counts as a lower bound.
-  init(of piece: FetchResult) {
-    let bytes = Double(piece.bytesReceived)
-    flow = max(4 * bytes / max(0.001, piece.seconds), bytes / max(0.001, piece.times?.body ?? piece.seconds))
-    wait = Int64(1000 * (piece.times?.wait ?? 0))
-  }
-
   /// ``ChunkPlan/largest``: up to twice as much as `usual` where a request of twice that size would not even take 16
   /// times as long as the wait for its response.
   func largest(_ usual: UInt64) -> UInt64 {

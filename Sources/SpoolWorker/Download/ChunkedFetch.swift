@@ -265,3 +265,13 @@ final class ChunkedFetch {
     log("mirror-dropped", Fields().with("url", sources[source].mirror.parts.redacted).with("reason", reason))
   }
 }
+
+extension ChunkPlan.Estimate {
+  /// By the first piece. Its bytes may still come slowly (RFC 5681, slow start), so what they took with the set-up of
+  /// the connection and the wait, most of the time, counts as a lower bound.
+  init(of piece: FetchResult) {
+    let bytes = Double(piece.bytesReceived)
+    flow = max(4 * bytes / max(0.001, piece.seconds), bytes / max(0.001, piece.times?.body ?? piece.seconds))
+    wait = Int64(1000 * (piece.times?.wait ?? 0))
+  }
+}

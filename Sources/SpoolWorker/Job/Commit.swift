@@ -38,7 +38,8 @@ struct Commit {
     // Before the payload gets its name: a link changes the same inode, so after a power cut no payload has the name
     // without these permissions.
     try part.set(plan.request.mode)
-    // Otherwise the payload's name could be durable while the job is in new/ again, which knows nothing of it.
+    // Otherwise a power cut could keep the payload's name and bring the job back to new/, where no line says whose
+    // the payload is.
     if !spool.kind.ordersNames { try await claim.makeDurable(durable) }
     try await part.makeDurable(durable)
     let verified = Journal.Verified(part.mark, part: part.inode, unproven: unproven)

@@ -23,8 +23,10 @@ final class Dispatcher {
   private var claimer: Claimer
   private var running: [UInt64: Running] = [:]
   private var nextID: UInt64 = 1
-  /// The last turn ended after one start, so the next one follows at once.
-  private(set) var mayStartMore = false
+  /// The last turn ended after one start.
+  private var mayStartMore = false
+  /// Whether the next turn should follow at once.
+  var canGoOn: Bool { mayStartMore || scheduler.canReadOn }
 
   init(
     _ spool: Spool, _ environment: JobEnvironment, _ admission: Admission, _ account: RunAccount,

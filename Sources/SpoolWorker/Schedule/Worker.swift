@@ -63,7 +63,7 @@ package final class Worker {
         obstacle = found
         return nil
       }
-      if self.dispatcher.mayStartMore || self.dispatcher.scheduler.canReadOn { return 0 }
+      if self.dispatcher.canGoOn { return 0 }
       // Only a pass that began after the last job's end can show that nothing is left.
       return !self.isBusy && self.dispatcher.scheduler.isSettled ? nil : self.untilNextTurn(Self.tickInterval)
     }

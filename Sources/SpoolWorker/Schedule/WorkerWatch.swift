@@ -30,7 +30,7 @@ extension Worker {
       }
       if self.successor != nil { return 0 }
       let scheduler = self.dispatcher.scheduler
-      if self.dispatcher.mayStartMore || scheduler.canReadOn { return 0 }
+      if self.dispatcher.canGoOn { return 0 }
       if !scheduler.slots.areIdle { return self.untilNextTurn(Self.tickInterval) }
       if !scheduler.backlog.isEmpty || !scheduler.spaceWait.isEmpty { return 2000 }
       self.rest()

@@ -24,8 +24,6 @@ final class HopConnection {
   private var negotiatedHTTP2: Bool?
   /// The peer announced the end of its data (close_notify).
   private(set) var sawCloseNotify = false
-  /// All that the answer announced is here.
-  private(set) var hasWholeAnswer = false
 
   init(_ sockets: OpenSockets) { self.sockets = sockets }
 
@@ -50,7 +48,7 @@ final class HopConnection {
       entered = connection
     case .ssh: break
     }
-    (sawCloseNotify, hasWholeAnswer) = (false, false)
+    sawCloseNotify = false
     return .goesOut
   }
 
@@ -83,8 +81,10 @@ final class HopConnection {
     if let entered { sockets.noteAnswer(on: entered) }
   }
 
-  /// The answer's last byte came.
-  func noteWholeAnswer() { hasWholeAnswer = true }
+  /// The answer's last byte came. libcurl gives the connection to the next request before it reports the end.
+  func noteWholeAnswer() {
+    if let entered { sockets.leave(entered, self) }
+  }
 
   /// A TLS message that is not data, decrypted (CURLOPT_DEBUGFUNCTION(3), CURLINFO_SSL_DATA_IN).
   ///

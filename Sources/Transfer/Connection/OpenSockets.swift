@@ -8,7 +8,7 @@ internal import Glibc
 final class OpenSockets {
   private var descriptors: Set<Int32> = []
   /// Who uses each connection.
-  private var users: [Connection: [HopConnection]] = [:]
+  private var users: [Connection: Set<ObjectIdentifier>] = [:]
   /// Connections that are known to speak HTTP/2, which several may share.
   private var shareable: Set<Connection> = []
   /// The open socket of each connection that has had a request. Its ports do not change before it is closed.
@@ -36,26 +36,25 @@ final class OpenSockets {
   /// Lets `user` onto a connection.
   ///
   /// libcurl 7.88 gives a transfer that may share a connection of HTTP/2 one of HTTP/1.1 that is in use, if its host
-  /// spoke HTTP/2 before. Each would get the other's answer. A user whose answer is whole is no obstacle: libcurl is
-  /// done with it, and only has not said so yet.
+  /// spoke HTTP/2 before. Each would get the other's answer.
   /// - Parameter isShareable: whether it speaks HTTP/2; nil if that is not known of this connection.
   /// - Returns: false if others use it, and it is not known to speak HTTP/2.
-  func enter(_ connection: Connection, _ user: HopConnection, isShareable: Bool?) -> Bool {
+  func enter(_ connection: Connection, _ user: AnyObject, isShareable: Bool?) -> Bool {
     switch isShareable {
     case true?: shareable.insert(connection)
     // Another connection had the same ports.
     case false?: shareable.remove(connection)
     case nil: break
     }
-    let others = users[connection, default: []].filter { $0 !== user }
-    guard others.allSatisfy(\.hasWholeAnswer) || shareable.contains(connection) else { return false }
-    users[connection] = others + [user]
+    let others = users[connection, default: []].subtracting([ObjectIdentifier(user)])
+    guard others.isEmpty || shareable.contains(connection) else { return false }
+    users[connection, default: []].insert(ObjectIdentifier(user))
     return true
   }
 
-  func leave(_ connection: Connection, _ user: HopConnection) {
-    users[connection]?.removeAll { $0 === user }
-    if users[connection]?.isEmpty == true { (users[connection], floods[connection]) = (nil, nil) }
+  func leave(_ connection: Connection, _ user: AnyObject) {
+    users[connection]?.remove(ObjectIdentifier(user))
+    if users[connection, default: []].isEmpty { (users[connection], floods[connection]) = (nil, nil) }
   }
 
   // MARK: Floods

@@ -71,8 +71,8 @@ package struct URLParts: Sendable {
     // Servers do send blanks in Location; they become %20.
     try handle.set(CURLUPART_URL, text, allowingSpace: base != nil)
 
-    let scheme = try handle.required(CURLUPART_SCHEME)
-    self.scheme = try Self.scheme(scheme.utf8)
+    let writtenScheme = try handle.required(CURLUPART_SCHEME)
+    scheme = try Self.scheme(writtenScheme.utf8)
     var components = try Components(handle)
     // Nothing else begins user information or a fragment; the base of a redirect has neither.
     if text.utf8.contains(where: { $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: "#") }) {
@@ -84,7 +84,7 @@ package struct URLParts: Sendable {
     } else {
       (user, password) = (nil, nil)
     }
-    if base == nil, "\(scheme)://\(components.text)" == text {
+    if base == nil, "\(writtenScheme)://\(components.text)" == text {
       requestText = text
     } else {
       let plain = try handle.required(CURLUPART_URL)
@@ -102,13 +102,13 @@ package struct URLParts: Sendable {
 
     lastPathSegment = Self.fileName(inPath: components.path)
     let shownPort = try handle.part(CURLUPART_PORT, CURLU_NO_DEFAULT_PORT)
-    origin = "\(self.scheme)://\(host)\(shownPort.map { ":" + $0 } ?? "")"
+    origin = "\(scheme)://\(host)\(shownPort.map { ":" + $0 } ?? "")"
     root = origin + "/"
     place = origin + components.path
     guard place.utf8.allSatisfy({ 0x21...0x7e ~= $0 }) else {
       throw URLProblem(reason: "control character in the URL")
     }
-    if self.scheme.listsDirectories { try Self.checkNamesFile(components.path) }
+    if scheme.listsDirectories { try Self.checkNamesFile(components.path) }
   }
 
   /// What libcurl has read behind the scheme, but for user information and fragment.
