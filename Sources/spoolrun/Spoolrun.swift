@@ -22,7 +22,7 @@ struct Spoolrun: ParsableCommand {
       Exit status: 0 all due jobs are done; 1 a job was given up; 75 jobs wait for another attempt; \
       64 usage error; 66 no such spool; 69 no libcurl; 73 cannot create; 74 input/output error; 78 configuration error.
       """,
-    version: "0.2.0",
+    version: "0.3.0",
     subcommands: [
       Get.self, Run.self, Init.self, Doctor.self, Add.self, Subscribe.self, Verify.self, Status.self, Report.self,
       Hold.self, Release.self,
