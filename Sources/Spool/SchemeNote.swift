@@ -12,7 +12,7 @@ extension Spool {
   package func allowedSchemes() throws(SpoolError) -> Set<String>? {
     guard let bytes = try contents(Self.schemesPath, limit: Self.mostSchemeBytes) else { return nil }
     let text = String(decoding: bytes, as: UTF8.self)
-    return Set(text.split { $0 == "," || $0.isWhitespace }.map { $0.lowercased() })
+    return Set(text.split(at: ", \n").map { $0.lowercasedASCII })
   }
 
   /// Notes which schemes a worker allows that starts now. Writes only if that has changed.

@@ -1,3 +1,5 @@
+internal import Spool
+
 /// Tells a list's format by its looks.
 enum FormatGuess {
   /// - Parameter head: the list's first bytes.
@@ -6,25 +8,25 @@ enum FormatGuess {
     // Only XML files may be UTF-16.
     if head.starts(with: [0xFF, 0xFE]) || head.starts(with: [0xFE, 0xFF]) { return .metalink }
     // The last line may be cut.
-    if head.count == ByteSource.blockSize, let end = text.lastIndex(of: "\n") { text = String(text[...end]) }
-    let lines = text.split(whereSeparator: \.isNewline)
-    guard let first = lines.first(where: { !$0.allSatisfy { $0 == " " || $0 == "\t" } && $0.first != "#" })
+    if head.count == ByteSource.blockSize, let end = text.utf8.lastIndex(of: 0x0A) { text = String(text[...end]) }
+    let lines = text.split(at: "\r\n")
+    guard let first = lines.first(where: { !$0.utf8.allSatisfy(isBlank) && !$0.begins(with: "#") })
     else { return .native }
-    if first.drop(while: { $0 == " " || $0 == "\t" }).first == "<" { return .metalink }
-    if first.first == ";" { return .sfv }
+    if trimmed(first).begins(with: "<") { return .metalink }
+    if first.begins(with: ";") { return .sfv }
     if LineLooks.isURL(first) { return formatOfURLs(lines, first) }
-    if ChecksumLine(tagged: first) != nil || ChecksumLine(gnu: first) != nil || first.hasPrefix("-----BEGIN PGP") {
+    if ChecksumLine(tagged: first) != nil || ChecksumLine(gnu: first) != nil || first.begins(with: "-----BEGIN PGP") {
       return .sums
     }
-    return ChecksumLine(sfv: first) != nil && !first.contains(": ") ? .sfv : .native
+    return ChecksumLine(sfv: first) != nil && !first.utf8.contains(": ".utf8) ? .sfv : .native
   }
 
   private static func formatOfURLs(_ lines: [Substring], _ first: Substring) -> ListFormat {
     if BagItLine(first) != nil { return .bagit }
     // An option, or several URLs in a line.
     let isAria2 = lines.contains { line in
-      if line.first == " " || line.first == "\t" { return LineLooks.isOption(line) }
-      return LineLooks.isURL(line) && line.contains("\t")
+      if line.utf8.first.map(isBlank) == true { return LineLooks.isOption(line) }
+      return LineLooks.isURL(line) && line.utf8.contains(0x09)
     }
     return isAria2 ? .aria2 : .native
   }

@@ -81,7 +81,7 @@ package struct JobRecord: Sendable, Equatable {
 
   private mutating func begin(_ line: ScannedLine) {
     guard let time = line.time else { return }
-    let host = line.text("url").map { String(Self.host(of: $0).prefix(Self.longestHost)) } ?? ""
+    let host = line.text("url").map { String(URLText($0).host.prefix(Self.longestHost)) } ?? ""
     // An attempt has such a line for each mirror.
     let number = line.number("attempt") ?? 0
     if let last = attempts.indices.last, attempts[last].end == .open, attempts[last].number == number {
@@ -100,12 +100,6 @@ package struct JobRecord: Sendable, Equatable {
     }
     let last = attempts.count - 1
     (attempts[last].ended, attempts[last].end, attempts[last].bytes) = (max(time, attempts[last].begun), end, bytes)
-  }
-
-  /// What is between `://` and the next slash.
-  private static func host(of url: String) -> Substring {
-    guard let start = url.firstRange(of: "://")?.upperBound else { return "" }
-    return url[start...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
   }
 }
 

@@ -19,7 +19,7 @@ package struct Advice: Sendable, Equatable {
   package init(for code: String) {
     if let known = FailureCode(rawValue: code) {
       self = Self.of(known)
-    } else if code.hasPrefix("http-"), let status = Int(code.dropFirst(5)) {
+    } else if code.begins(with: "http-"), let status = Int(code.dropFirst(5)) {
       self = Self.of(status: status)
     } else {
       self.init("The last line of the job's file says what happened.")

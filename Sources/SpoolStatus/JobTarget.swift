@@ -13,25 +13,16 @@ package struct JobTarget: Sendable, Equatable {
   /// The target of a job that asks for this.
   package init(_ request: JobRequest) {
     size = request.expected.size
-    let url = (request.urls.first?.text).map { $0.prefix { $0 != "?" && $0 != "#" } }
-    let scheme = url?.firstRange(of: "://")?.upperBound
-    if let url, let scheme {
-      let authority = url[scheme...].prefix { $0 != "/" }
-      let host = authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority
-      server = (url[..<scheme] + host).lowercased()
-    } else {
-      server = nil
-    }
-    let name = scheme.flatMap { url?[$0...] }.flatMap { $0.lastIndex(of: "/").map($0.index(after:)) }
-    let last = name.flatMap { url?[$0...] }.map { String($0) }
-    output = request.outputText(named: last == "" ? nil : last).map { output in
+    let url = request.urls.first.map { URLText($0.text) }.flatMap { $0.scheme.isEmpty ? nil : $0 }
+    server = url.map { "\($0.scheme)\($0.host)".lowercasedASCII }
+    let last = url?.lastName.map { String($0) }
+    output = request.outputText(named: last).map { output in
       (request.root.map { "\($0.text):" } ?? "") + output
     }
   }
 
   /// The server's host, safe for a terminal.
   var host: String? {
-    guard let server else { return nil }
-    return escaped(server.firstRange(of: "://").map { server[$0.upperBound...] } ?? server[...])
+    server.map { escaped(URLText($0).host) }
   }
 }

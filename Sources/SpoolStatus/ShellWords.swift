@@ -15,7 +15,9 @@ enum ShellWords {
     }
     let text = String(decoding: bytes, as: UTF8.self)
     if isPlain, !bytes.isEmpty { return text }
-    if Array(text.utf8) == bytes, escaped(text) == text { return "'" + text.replacing("'", with: "'\\''") + "'" }
+    if Array(text.utf8) == bytes, escaped(text) == text {
+      return "'" + text.split(at: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+    }
     // As bash(1), zsh(1), ksh(1) and POSIX (2024) read it. Three octal digits end by themselves.
     return "$'" + bytes.map(escape).joined() + "'"
   }

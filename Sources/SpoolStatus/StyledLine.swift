@@ -52,7 +52,7 @@ package struct StyledLine: Sendable {
   /// The text without spaces at its end, which could wrap.
   package var trimmed: String {
     var text = text
-    while text.last == " " { text.removeLast() }
+    while text.utf8.last == 0x20 { text.unicodeScalars.removeLast() }
     return text
   }
 }

@@ -10,9 +10,9 @@ struct WaitReasons {
   /// The worker's own reason, if no worker can start a job.
   private let obstacle: JobWait?
   private let isNetworkAwaited: Bool
-  private let transfers: [String: Int]
+  private let transfers: [ExactText: Int]
   /// By output, the names of the running jobs.
-  private let outputs: [String: String]
+  private let outputs: [ExactText: String]
   /// In all workers together; nil if one does not say.
   private let limits: (slots: Int?, perHost: Int?)
   private let runs: Int
@@ -32,9 +32,9 @@ struct WaitReasons {
       ? nil : JobWait(JobWait.Cause(rawValue: stopped[0].cause) ?? .other, escaped(stopped[0].reason))
     isNetworkAwaited = serving.contains { $0.waits.contains { $0.cause == "network" } }
     let running = snapshot.jobs[.running] ?? []
-    transfers = Dictionary(running.compactMap { $0.target?.server }.map { ($0, 1) }, uniquingKeysWith: +)
+    transfers = Dictionary(running.compactMap { $0.target?.server?.exact }.map { ($0, 1) }, uniquingKeysWith: +)
     outputs = Dictionary(
-      running.compactMap { job in (job.target?.output).map { ($0, job.name.display) } },
+      running.compactMap { job in (job.target?.output?.exact).map { ($0, job.name.display) } },
       uniquingKeysWith: { first, _ in first })
     limits = (Self.sum("jobs", serving, isPartlyKnown), Self.sum("per-host", serving, isPartlyKnown))
     runs = serving.reduce(0) { $0 + $1.runs }
@@ -60,14 +60,14 @@ struct WaitReasons {
     if let obstacle { return obstacle }
     // As the reader has found it.
     if let wait = job.waits { return wait }
-    if let output = job.target?.output, let other = outputs[output] {
+    if let output = job.target?.output?.exact, let other = outputs[output] {
       return JobWait(.order, "\(other) runs, which has its output")
     }
     if let room, let size = job.total ?? job.target?.size, size > (job.bytes ?? 0), size - (job.bytes ?? 0) > room {
       return JobWait(.space, "it needs \(shortBytes(size - (job.bytes ?? 0))), and \(shortBytes(room)) are free for it")
     }
     let (slots, perHost) = limits(isLow: job.priority == .low)
-    if let server = job.target?.server, let perHost, transfers[server, default: 0] >= perHost {
+    if let server = job.target?.server?.exact, let perHost, transfers[server, default: 0] >= perHost {
       return JobWait(.host, "\(job.target?.host ?? "its host") has as many transfers as allowed (\(perHost))")
     }
     guard let slots, runs >= slots else { return nil }

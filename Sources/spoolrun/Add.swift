@@ -86,7 +86,7 @@ struct Add: ParsableCommand {
       throw ValidationError("the URL does not end in a file name: use --output PATH, or --remote-name")
     }
     // wget and curl take several URLs for several files. As mirrors, all but one would never be fetched.
-    if isNamedByURL, Set(parts.map(\.lastPathSegment)).count > 1 {
+    if isNamedByURL, Set(parts.map(\.lastPathSegment?.exact)).count > 1 {
       throw ValidationError(
         "the URLs end in different names: run `add` once per file, or use --output PATH if they are mirrors of one")
     }

@@ -16,7 +16,7 @@ struct AllowedSchemes {
 
   /// The schemes in `list`, which commas separate; nil if one of them is unknown.
   static func parse(_ list: String) -> Set<Scheme>? {
-    let schemes = list.split(separator: ",").map { Scheme(rawValue: $0.lowercased()) }
+    let schemes = list.split(at: ",").map { Scheme(rawValue: $0.lowercasedASCII) }
     return schemes.contains(nil) ? nil : Set(schemes.compactMap { $0 })
   }
 

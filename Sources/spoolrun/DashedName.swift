@@ -19,7 +19,9 @@ enum DashedName {
 
   static func first(in arguments: [String]) -> String? {
     arguments.prefix { $0 != "--" }.first { argument in
-      guard argument.hasPrefix("-"), !argument.hasPrefix("--"), argument != "-", argument != "-h" else { return false }
+      guard argument.begins(with: "-"), !argument.begins(with: "--"), !["-", "-h"].contains(argument) else {
+        return false
+      }
       return argument.unicodeScalars.dropFirst().prefix { $0 != "j" }.contains { !letters.contains($0) }
     }
   }

@@ -57,7 +57,7 @@ enum GetEnd: Equatable {
     case .retrying(let next, let problem):
       append(problem, .yellow)
       // Data that does not match is set aside.
-      let isMismatch = problem?.code.hasPrefix("mismatch") ?? false
+      let isMismatch = problem?.code.begins(with: "mismatch") ?? false
       line.append("; \(isMismatch ? "the same command fetches it again" : again)")
       line.append("; a worker of the spool does so \(next.told(from: now))")
     case .stopped: line.append("stopped; \(again)")

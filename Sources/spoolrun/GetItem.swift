@@ -30,7 +30,7 @@ struct GetItem {
   /// What the job asks for.
   var request: JobRequest {
     var request = asked
-    request.output = JobRequest.Line(text: name, number: 0)
+    request.setOutput(name)
     request.root = JobRequest.Line(text: root, number: 0)
     request.mode = request.mode ?? usualMode
     return request
@@ -64,6 +64,6 @@ struct GetPlace: Equatable {
 
   /// The path of a file in it, as a person would write it.
   func shown(_ name: String) -> String {
-    directory == "." ? name : directory.hasSuffix("/") ? directory + name : "\(directory)/\(name)"
+    directory == "." ? name : directory.ends(with: "/") ? directory + name : "\(directory)/\(name)"
   }
 }

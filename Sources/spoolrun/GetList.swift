@@ -36,8 +36,9 @@ struct GetList {
       guard let name = asked.outputText(named: last) else {
         throw Defect(line: job.line, reason: "the URL does not end in a file name: it needs an output")
       }
+      let isOfURL = asked.output?.isDirectory ?? true
       asked.output = nil
-      return (name, asked)
+      return (isOfURL ? name : String(trimmed(name[...])), asked)
     }
   }
 

@@ -50,7 +50,7 @@ struct GetOrder {
       return .ordered
     }
     guard let old = try spool.job(place.directory, place.name) else { return nil }
-    let news = old.request.text == request.text ? nil : request.text
+    let news = old.request.text.exact == request.text.exact ? nil : request.text
     switch place.directory {
     case .done:
       if let outcome = try check(old) { return outcome }

@@ -63,20 +63,22 @@ struct GetPlan {
       }
       throw refusal("the URL does not end in a file name: use --output FILE")
     }
-    var seen: Set<String> = []
+    var seen: Set<ExactText> = []
     return try zip(PayloadName.distinct(zip(names, urls).map { (name: $0, url: $1) }), urls)
-      .filter { seen.insert($0.0).inserted }.map { try file($0, [$1]) }
+      .filter { seen.insert($0.0.exact).inserted }.map { try file($0, [$1]) }
   }
 
   /// One file, checked by the reader that a worker uses.
   private func file(_ name: String, _ urls: [String]) throws -> (name: String, asked: JobRequest) {
     do throws(Defect) {
-      for url in urls { _ = try GetList.name(of: url) }
+      let names = try urls.map { url throws(Defect) in try GetList.name(of: url) }
       let asked = try JobRequest(urls: urls, given: given)
+      // Only the URL can give a name with blanks around it.
+      let name = names.first??.exact == name.exact ? name : String(trimmed(name[...]))
       var placed = asked
-      try placed.set(.output, name)
+      placed.setOutput(name)
       _ = try placed.readBack()
-      return (placed.output?.text ?? name, asked)
+      return (name, asked)
     } catch {
       throw refusal(error.reason)
     }

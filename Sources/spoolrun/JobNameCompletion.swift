@@ -7,7 +7,7 @@ enum JobNameCompletion {
   private static let most = 1000
 
   static let kind = CompletionKind.custom { (words: [String], _: Int, prefix: String) -> [String] in
-    names(words: words).filter { $0.hasPrefix(prefix) }
+    names(words: words).filter { $0.begins(with: prefix) }
   }
 
   /// - Parameter words: the command line so far, with the program's name.
@@ -28,13 +28,13 @@ enum JobNameCompletion {
     }
     // A name that is not UTF-8 cannot be passed on, and one with a leading dash would be an option.
     let names = found.prefix(most).compactMap { String(validating: $0.bytes, as: UTF8.self) }
-    return Set(names.filter { !$0.hasPrefix("-") }).sorted()
+    return Set(names.filter { !$0.begins(with: "-") }).sorted()
   }
 
   private static func location(_ words: [String]) -> String {
     for (index, word) in words.enumerated() {
       if word == "--spool", index + 1 < words.count { return words[index + 1] }
-      if word.hasPrefix("--spool=") { return String(word.dropFirst("--spool=".count)) }
+      if word.begins(with: "--spool=") { return String(word.dropFirstBytes("--spool=".utf8.count)) }
     }
     return SpoolOpening.defaultLocation
   }

@@ -51,7 +51,7 @@ struct JobPresence {
 
   /// For each URL, and for the text of `resolve:`, bytes that any other request for the same job has, too.
   static func keys(of request: JobRequest) -> [[UInt8]] {
-    let place = JobPlan.rootAndOutput(of: request) ?? ""
+    let place = JobPlan.rootAndOutput(of: request)?.text ?? ""
     let sources = request.urls.map(\.text) + (request.resolve.map { ["resolve: \($0.text)"] } ?? [])
     return sources.map { Array("\($0)\n\(place)".utf8) }
   }

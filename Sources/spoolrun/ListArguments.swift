@@ -61,17 +61,17 @@ struct ListArguments: ParsableArguments {
   /// The URL that files are below.
   private static func checked(_ base: String) throws -> String {
     do throws(URLProblem) { _ = try URLParts(base) } catch { throw ValidationError("--base: \(error.reason)") }
-    if base.contains(where: { $0 == "?" || $0 == "#" }) {
+    if base.prefix(before: "?#").endIndex < base.endIndex {
       throw ValidationError("--base: must end in a path, not in a query or fragment")
     }
     return base
   }
 
   private static func directory(_ text: String) throws -> String {
-    guard text.hasSuffix("/"), text != "/" else {
+    guard text.ends(with: "/"), text != "/" else {
       throw ValidationError("--output must be a directory for a list, with a slash at the end, such as sets/")
     }
-    let path = String(text.dropLast())
+    let path = String(Substring(text.utf8.dropLast()))
     if let reason = OutputPath.defect(of: path) { throw ValidationError("--output: \(reason)") }
     return path
   }

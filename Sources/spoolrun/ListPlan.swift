@@ -41,7 +41,7 @@ struct ListPlan {
     guard seen.fix(Array("\(directory ?? "")\n\(text)".utf8)) else { return nil }
     let output = try output(of: request, parts, directory, listed.line)
     if directory != nil || request.output?.isDirectory == true {
-      request.output = .init(text: output.path, number: listed.line)
+      request.setOutput(output.path, number: listed.line)
       text = request.text
     }
     // Everything else was checked when it was read.
@@ -91,7 +91,7 @@ struct ListPlan {
       }
       return (path, true)
     }
-    if Set(parts.map(\.lastPathSegment)).count > 1 {
+    if Set(parts.map(\.lastPathSegment?.exact)).count > 1 {
       throw Defect(
         line: line, reason: "the URLs end in different names: if they are mirrors of one file, name its output")
     }

@@ -55,13 +55,13 @@ struct ListSettling {
 /// The names that jobs of one list had before: numbers in the order of the list. A list that was added then must not be
 /// dropped again.
 private struct EarlierNames {
-  private var outputs: [String: Int] = [:]
+  private var outputs: [ExactText: Int] = [:]
   private var names: [JobName: Int] = [:]
 
   mutating func next(_ job: CheckedJob, _ request: JobRequest, _ wanted: String?) -> CheckedJob {
     var request = request
     if let wanted {
-      let number = Self.count(wanted, in: &outputs)
+      let number = Self.count(wanted.exact, in: &outputs)
       if number > 1 {
         let slash = wanted.utf8.lastIndex(of: 0x2F).map { wanted.utf8.index(after: $0) } ?? wanted.startIndex
         let name = FileName(String(wanted[slash...])).numbered(number, limit: FileName.maximumLength)

@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import Spool
 internal import SpoolWorker
 
 /// Who reads standard error.
@@ -28,7 +29,7 @@ enum LogReader: Sendable, Equatable {
   /// The text as it is written to this reader: with the priority in front of each line if that is understood.
   func text(_ text: String, _ priority: LogPriority) -> String {
     guard self == .journal else { return text }
-    return text.split(separator: "\n", omittingEmptySubsequences: false)
+    return text.split(at: "\n", omittingEmptySubsequences: false)
       .map { "<\(priority.rawValue)>\($0)" }.joined(separator: "\n")
   }
 }

@@ -8,8 +8,8 @@ enum PersonalSpool {
   /// By the XDG Base Directory Specification, section 3: `$XDG_STATE_HOME/spoolrun`, where a relative path does not
   /// count, or else `~/.local/state/spoolrun`; nil without a home directory.
   static func location(_ variable: (String) -> String?) -> String? {
-    if let state = variable("XDG_STATE_HOME"), state.hasPrefix("/") { return "\(state)/spoolrun" }
-    return variable("HOME").flatMap { $0.hasPrefix("/") ? "\($0)/.local/state/spoolrun" : nil }
+    if let state = variable("XDG_STATE_HOME"), state.begins(with: "/") { return "\(state)/spoolrun" }
+    return variable("HOME").flatMap { $0.begins(with: "/") ? "\($0)/.local/state/spoolrun" : nil }
   }
 
   /// Opens it; makes it, and the directories above it, when it is missing.
@@ -36,5 +36,7 @@ enum PersonalSpool {
 
 /// Makes those directories above `path` that are missing. An error shows when what is at `path` is made or opened.
 func makeDirectories(above path: String, mode: mode_t) {
-  for slash in path.indices.dropFirst() where path[slash] == "/" { _ = mkdir(String(path[..<slash]), mode) }
+  for slash in path.utf8.indices.dropFirst() where path.utf8[slash] == UInt8(ascii: "/") {
+    _ = mkdir(String(path[..<slash]), mode)
+  }
 }

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Spool
 
 /// A question before something that cannot be undone.
 enum Question {
@@ -8,6 +9,6 @@ enum Question {
   /// - Returns: whether the answer begins with `y`. The end of the input is no answer.
   static func ask(_ text: String) -> Bool {
     Terminal.write("spoolrun: \(text) [y/N] ", to: STDERR_FILENO)
-    return readLine().map { $0.lowercased().hasPrefix("y") } ?? false
+    return readLine().map { $0.lowercasedASCII.begins(with: "y") } ?? false
   }
 }

@@ -23,7 +23,7 @@ enum RawArguments {
     var rest = all[...]
     return arguments.map { argument in
       guard argument.unicodeScalars.contains("\u{FFFD}"),
-        let index = rest.firstIndex(where: { String(decoding: value($0, argument), as: UTF8.self) == argument })
+        let index = rest.firstIndex(where: { isDecoded(value($0, argument), as: argument) })
       else { return Array(argument.utf8) }
       defer { rest = rest[(index + 1)...] }
       return value(rest[index], argument)
@@ -32,9 +32,13 @@ enum RawArguments {
 
   /// What follows `--option=`, unless the whole is `argument`.
   private static func value(_ bytes: [UInt8], _ argument: String) -> [UInt8] {
-    guard bytes.starts(with: "--".utf8), String(decoding: bytes, as: UTF8.self) != argument,
+    guard bytes.starts(with: "--".utf8), !isDecoded(bytes, as: argument),
       let equals = bytes.firstIndex(of: UInt8(ascii: "="))
     else { return bytes }
     return Array(bytes[(equals + 1)...])
+  }
+
+  private static func isDecoded(_ bytes: [UInt8], as argument: String) -> Bool {
+    String(decoding: bytes, as: UTF8.self).exact == argument.exact
   }
 }

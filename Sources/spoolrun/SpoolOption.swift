@@ -24,7 +24,7 @@ enum SpoolOpening {
     -> Spool
   {
     let location = named ?? defaultLocation
-    if mayBeCommand, location.contains("://") {
+    if mayBeCommand, location.utf8.contains("://".utf8) {
       Terminal.error(Suggestion.forURL)
       throw ExitStatus.usage.code
     }

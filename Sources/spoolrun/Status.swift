@@ -56,7 +56,7 @@ struct Status: ParsableCommand {
   /// The arguments: a spool first, unless --spool names it or the first is what a job of the default spool is called.
   private var named: (spool: String?, jobs: [String]) {
     guard let first = arguments.first, option.spool == nil else { return (option.spool, arguments) }
-    let parents = first.split(separator: "/", omittingEmptySubsequences: false).dropLast()
+    let parents = first.split(at: "/", omittingEmptySubsequences: false).dropLast()
     let mayBeJob = parents.last.map { Directory(rawValue: String($0)) != nil } ?? true
     let isJob = mayBeJob && !isDirectory(first) && isDirectory(SpoolOpening.defaultLocation)
     return isJob ? (nil, arguments) : (first, Array(arguments.dropFirst()))

@@ -1,3 +1,4 @@
+internal import Spool
 internal import CLinux
 internal import Glibc
 internal import SpoolStatus
@@ -30,7 +31,7 @@ extension Terminal {
   /// Whether the locale's encoding is UTF-8, by the variables that setlocale(3) reads, in its order.
   private static var isUnicode: Bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map { variable($0) }.first { !$0.isEmpty } ?? ""
-    return locale.lowercased().contains("utf-8") || locale.lowercased().contains("utf8")
+    return ["utf-8", "utf8"].contains { locale.lowercasedASCII.utf8.contains($0.utf8) }
   }
 
   private static func variable(_ name: String) -> String { getenv(name).map { String(cString: $0) } ?? "" }

@@ -84,7 +84,7 @@ struct Subscribe: ParsableCommand {
       do throws(URLProblem) { return try URLParts(url) } catch { throw ValidationError("url: \(error.reason)") }
     }
     guard let name else {
-      let host = parts[0].host.filter { $0 != "[" && $0 != "]" }
+      let host = parts[0].host.split(at: "[]").joined()
       return (request, JobName(like: host + (parts[0].lastPathSegment.map { "-\($0)" } ?? "")))
     }
     let fileName = FileName(RawArguments.bytes(of: [name])[0])

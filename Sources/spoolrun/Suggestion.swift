@@ -22,7 +22,7 @@ enum Suggestion {
 
   /// The command that is most like `word`; nil if none is.
   static func command(for word: String, among commands: [String]) -> String? {
-    let word = word.lowercased()
+    let word = word.lowercasedASCII
     if commands.contains(word) { return word }
     if let other = synonyms.first(where: { $0.words.contains(word) && commands.contains($0.command) }) {
       return other.command
@@ -57,8 +57,8 @@ enum Suggestion {
   /// What is wrong with the first argument if it is neither a command nor a spool, and what to write instead; nil if
   /// nothing is known to be wrong. Without this, the word would be the spool of the default command.
   static func complaint(about arguments: [String], commands: [String]) -> String? {
-    guard let word = arguments.first, !word.hasPrefix("-"), !commands.contains(word) else { return nil }
-    if word.contains("://") { return forURL }
+    guard let word = arguments.first, !word.begins(with: "-"), !commands.contains(word) else { return nil }
+    if word.utf8.contains("://".utf8) { return forURL }
     guard !word.utf8.contains(0x2F), access(word, F_OK) != 0, let command = command(for: word, among: commands) else {
       return nil
     }
@@ -72,7 +72,7 @@ enum LeadingSpool {
   /// it for an option of the default command, and the command's name for its spool.
   static func moved(in arguments: [String], commands: [String]) -> [String] {
     guard let first = arguments.first else { return arguments }
-    let length = first == "--spool" ? 2 : first.hasPrefix("--spool=") ? 1 : 0
+    let length = first == "--spool" ? 2 : first.begins(with: "--spool=") ? 1 : 0
     guard length > 0, arguments.count > length, commands.contains(arguments[length]) else { return arguments }
     return [arguments[length]] + arguments[..<length] + arguments[(length + 1)...]
   }

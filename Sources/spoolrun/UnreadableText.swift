@@ -35,14 +35,14 @@ enum UnreadableText {
   /// The place of the first argument that is refused; nil if there is none.
   static func first(in arguments: [[UInt8]]) -> Int? {
     let texts = arguments.map { String(decoding: $0, as: UTF8.self) }
-    let command = texts.first { !$0.hasPrefix("-") } ?? ""
+    let command = texts.first { !$0.begins(with: "-") } ?? ""
     return arguments.indices.first { index in
       if Array(texts[index].utf8) == arguments[index] { return false }
       let before = index > 0 ? texts[index - 1] : ""
       if options.contains(before) { return false }
-      if texts[index].hasPrefix("--") {
+      if texts[index].begins(with: "--") {
         // In `--option=VALUE`.
-        return !options.contains { texts[index].hasPrefix("\($0)=") }
+        return !options.contains { texts[index].begins(with: "\($0)=") }
       }
       // The job's name, and not its new URL.
       if command == "url", before == "url" { return false }

@@ -34,6 +34,26 @@ import Testing
     }
   }
 
+  // MARK: foreign text
+
+  /// What cuts text between characters, or compares characters: a mark of Unicode behind a delimiter hides it. See
+  /// `ExactText`. Screens are drawn in characters.
+  @Test func `text is cut at bytes`() throws {
+    let forbidden =
+      #/
+      \.(hasPrefix|hasSuffix|lowercased|is(Letter|Newline|Whitespace))\b | Index\(of:\ " | firstRange\(of:\ "[^"]*"\)
+      | split\(separator:\ " | \.contains\("[^"a-z]+"\) | \$0\ [!=]=\ "([^"\\a-z0-9]|\\.)" | \.(first|last)\ [!=]=\ "
+      /#
+    for file in SourceTree.files(below: "Sources", suffix: ".swift") where !file.contains("/Watch/") {
+      for (index, line) in try SourceTree.lines(file).enumerated() {
+        let isOfScalars = line.contains("unicodeScalars") || line.contains(".properties.")
+        let isComment = line.drop { $0 == " " }.hasPrefix("//")
+        if isOfScalars || isComment { continue }
+        #expect(!line.contains(forbidden), "\(file):\(index + 1): \(line)")
+      }
+    }
+  }
+
   // MARK: doc comments
 
   /// What satisfies a protocol of the language or its library says what the protocol says.

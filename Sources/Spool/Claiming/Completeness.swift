@@ -29,7 +29,7 @@ extension Spool {
   }
 
   /// Whether a text ends in the line.
-  package static func saysComplete(_ text: [UInt8]) -> Bool { text.hasSuffix([0x0A] + completeLine) }
+  package static func saysComplete(_ text: [UInt8]) -> Bool { text.ends(with: [0x0A] + completeLine) }
 
   /// Whether the file ends in the line.
   func saysComplete(_ file: borrowing OwnedFile) throws(SpoolError) -> Bool {
@@ -45,5 +45,5 @@ extension Spool {
 }
 
 extension [UInt8] {
-  fileprivate func hasSuffix(_ other: [UInt8]) -> Bool { suffix(other.count).elementsEqual(other) }
+  fileprivate func ends(with other: [UInt8]) -> Bool { suffix(other.count).elementsEqual(other) }
 }

@@ -47,7 +47,7 @@ extension Spool {
   private func readLease() throws -> Int64? {
     guard let bytes = try contents(Self.leasePath, limit: 64) else { return nil }
     let text = String(decoding: bytes, as: UTF8.self)
-    guard text.hasSuffix("\n"), let seconds = duration(text.dropLast()).map({ Int64($0) }),
+    guard text.ends(with: "\n"), let seconds = duration(text.dropLast()).map({ Int64($0) }),
       Self.leaseRange.contains(seconds)
     else {
       throw Defect(

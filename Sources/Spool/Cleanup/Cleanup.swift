@@ -114,7 +114,7 @@ struct Cleanup {
   }
 
   private func cleanDone() throws(SpoolError) {
-    var roots: [String: OutputRoot] = [:]
+    var roots: [ExactText: OutputRoot] = [:]
     for name in try spool.list(.done) {
       let path = Path(.done, name)
       // The receipt is the last that was written to the file.
@@ -139,9 +139,11 @@ struct Cleanup {
   }
 
   /// - Parameter roots: those opened already, by their paths.
-  private func hasPayload(_ receipt: Journal.Receipt, _ roots: inout [String: OutputRoot]) throws(SpoolError) -> Bool {
+  private func hasPayload(
+    _ receipt: Journal.Receipt, _ roots: inout [ExactText: OutputRoot]
+  ) throws(SpoolError) -> Bool {
     do throws(SpoolError) {
-      let key = receipt.directory ?? ""
+      let key = (receipt.directory ?? "").exact
       let root = if let root = roots[key] { root } else { try OutputRoot(receipt.directory, spool: spool) }
       roots[key] = root
       if case .missing = try root.check(receipt, nil) { return false }

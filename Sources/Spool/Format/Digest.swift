@@ -74,7 +74,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
   package init?(_ algorithm: DigestAlgorithm, _ text: String) {
     guard let digits = algorithm.hexadecimalDigits(text) else { return nil }
     self.algorithm = algorithm
-    description = algorithm.isUpperCase ? digits.uppercased() : digits.lowercased()
+    description = algorithm.isUpperCase ? digits.uppercased() : digits.lowercasedASCII
   }
 
   /// - Parameter base64: with its padding (RFC 4648 section 4).

@@ -25,7 +25,7 @@ package struct DigestStates: Hashable, Sendable {
   init?(_ fields: Fields, length: UInt64) {
     guard let crc32 = fields[DigestAlgorithm.crc32.rawValue].flatMap({ Checksum($0) }) else { return nil }
     self.crc32 = crc32
-    let saved = fields[Self.field]?.split(separator: ",") ?? []
+    let saved = fields[Self.field]?.split(at: ",") ?? []
     let states = saved.compactMap { HashState($0, length: length) }
     hashes = DigestAlgorithm.allCases.compactMap { algorithm in states.first { $0.algorithm == algorithm } }
   }

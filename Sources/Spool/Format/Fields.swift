@@ -17,7 +17,8 @@ package struct Fields: Sendable, Equatable {
   package subscript(key: String) -> String? { named.first { $0.key == key }?.value }
 
   package static func == (left: Fields, right: Fields) -> Bool {
-    left.words == right.words && left.named.elementsEqual(right.named, by: ==)
+    left.words.elementsEqual(right.words) { $0.exact == $1.exact }
+      && left.named.elementsEqual(right.named) { $0.key.exact == $1.key.exact && $0.value.exact == $1.value.exact }
   }
 
   /// This and `key=value`; unchanged when `value` is nil.

@@ -75,8 +75,8 @@ extension HashState {
   /// Reads what ``saved`` wrote.
   /// - Parameter length: the number of bytes before the state.
   init?(_ saved: Substring, length: UInt64) {
-    let parts = saved.split(separator: ":", omittingEmptySubsequences: false)
-    let name = parts[0].split(separator: "/", omittingEmptySubsequences: false)
+    let parts = saved.split(at: ":", omittingEmptySubsequences: false)
+    let name = parts[0].split(at: "/", omittingEmptySubsequences: false)
     guard parts.count == 2, name.count == 2, name[1] == Self.version,
       let algorithm = DigestAlgorithm(rawValue: String(name[0])), let kind = Self.kind(algorithm),
       let state = bytes(ofHexadecimal: parts[1])

@@ -5,7 +5,7 @@ package struct MediaTypes: Sendable, Equatable {
 
   /// Reads types with blanks between them; nil if one is malformed.
   package init?(_ text: String) {
-    ranges = text.lowercased().split { $0 == " " || $0 == "\t" }
+    ranges = text.lowercasedASCII.split(at: " \t")
     guard !ranges.isEmpty, ranges.allSatisfy(Self.isRange) else { return nil }
   }
 
@@ -14,11 +14,11 @@ package struct MediaTypes: Sendable, Equatable {
 
   /// - Parameter type: in lower case, without parameters.
   package func contain(_ type: String) -> Bool {
-    ranges.contains { $0.hasSuffix("/*") ? type.hasPrefix($0.dropLast()) : type == $0 }
+    ranges.contains { $0.ends(with: "/*") ? type.begins(with: $0.dropLast()) : type == $0 }
   }
 
   private static func isRange(_ text: Substring) -> Bool {
-    let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+    let parts = text.split(at: "/", omittingEmptySubsequences: false)
     return parts.count == 2 && isToken(parts[0]) && (parts[1] == "*" || isToken(parts[1]))
   }
 

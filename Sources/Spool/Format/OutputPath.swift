@@ -9,6 +9,10 @@ package struct OutputPath: Sendable, Hashable {
   /// durable, and all its jobs share its descriptors.
   package static let maximumParts = 32
 
+  package static func == (one: OutputPath, other: OutputPath) -> Bool { one.text.exact == other.text.exact }
+
+  package func hash(into hasher: inout Hasher) { hasher.combine(text.exact) }
+
   /// All parts, with slashes between them.
   package var text: String { (parents + [name]).joined(separator: "/") }
 

@@ -6,18 +6,18 @@ package enum PayloadName {
   /// and a query, which may hold secrets, is not shown. The same URL twice gets the same name.
   /// - Parameter wanted: the name that each URL gives, or the path that ends in it, and the URL.
   package static func distinct(_ wanted: [(name: String, url: String)]) -> [String] {
-    var urls: [String: Set<String>] = [:]
-    for (name, url) in wanted { urls[name, default: []].insert(url) }
-    var lengths: [String: MarkLength] = [:]
+    var urls: [ExactText: Set<ExactText>] = [:]
+    for (name, url) in wanted { urls[name.exact, default: []].insert(url.exact) }
+    var lengths: [ExactText: MarkLength] = [:]
     for (name, group) in urls where group.count > 1 {
       lengths[name] = MarkLength.allCases.first { length in
-        let marked = Set(group.map { Self.marked(name, of: [$0], length) })
+        let marked = Set(group.map { Self.marked(name.text, of: [$0.text], length).exact })
         return marked.count == group.count && marked.allSatisfy { urls[$0] == nil }
       }
     }
     return wanted.map { name, url in
-      guard let group = urls[name], group.count > 1 else { return name }
-      return marked(name, of: [url], lengths[name] ?? .whole)
+      guard let group = urls[name.exact], group.count > 1 else { return name }
+      return marked(name, of: [url], lengths[name.exact] ?? .whole)
     }
   }
 

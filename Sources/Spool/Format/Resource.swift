@@ -24,7 +24,7 @@ package struct Resource: Sendable, Hashable {
   package static func hidden(_ place: String) -> String {
     var digest = HashState(.sha256)
     Array(place.utf8).withUnsafeBytes { digest?.update($0) }
-    let origin = place.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).prefix(3)
+    let origin = place.split(at: "/", maxSplits: 3, omittingEmptySubsequences: false).prefix(3)
     return "\(origin.joined(separator: "/"))/#\(hexadecimal((digest?.value ?? [])[...].prefix(16)))"
   }
 
@@ -32,7 +32,7 @@ package struct Resource: Sendable, Hashable {
   private var isHidden: Bool { place.utf8.contains(UInt8(ascii: "#")) }
 
   private func isAtPlace(of other: Resource) -> Bool {
-    if isHidden == other.isHidden { return place == other.place }
+    if isHidden == other.isHidden { return place.exact == other.place.exact }
     return isHidden ? place == Self.hidden(other.place) : Self.hidden(place) == other.place
   }
 

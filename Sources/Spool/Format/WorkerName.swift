@@ -22,7 +22,7 @@ package struct WorkerName: Hashable, Comparable, Sendable {
   }
 
   /// Whether a worker may have chosen it: each part is as ``WorkerID`` writes it.
-  var isClean: Bool { text.split(separator: ".").allSatisfy { WorkerID.isClean(String($0)) } }
+  var isClean: Bool { text.split(at: ".").allSatisfy { WorkerID.isClean(String($0)) } }
 
   package static func < (one: WorkerName, other: WorkerName) -> Bool { one.text < other.text }
 }

@@ -26,20 +26,24 @@ package struct HeaderLine: Sendable, Equatable {
     guard name.utf8.allSatisfy({ isAlphanumeric($0) || "!#$%&'*+-.^_`|~".utf8.contains($0) }) else {
       throw InvalidValue("the name before the colon contains a character that HTTP forbids")
     }
-    let field = name.lowercased()
+    let field = name.lowercasedASCII
     if Self.reserved.contains(field) { throw InvalidValue("\(field) is set by the worker") }
     if let host {
       guard !host.isEmpty, host.utf8.allSatisfy({ isAlphanumeric($0) || "-._".utf8.contains($0) }) else {
         throw InvalidValue("needs an ASCII host name after the @, without a port, such as header@mirror.example")
       }
       // The line was `header@HOST:PORT: …`.
-      if name.allSatisfy(\.isNumber) {
+      if name.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) {
         throw InvalidValue("must name a host without a port: the field is sent to all ports of the host")
       }
     }
-    self.host = host?.lowercased()
+    self.host = host?.lowercasedASCII
     self.text = text
     self.name = field
+  }
+
+  package static func == (one: HeaderLine, other: HeaderLine) -> Bool {
+    one.host == other.host && one.text.exact == other.text.exact
   }
 
   /// The same field for this host alone; nil if the host is an IPv6 address, or if the field is for another.

@@ -26,16 +26,16 @@ package struct HookLinks: Sendable {
     let text = try JobText.decoded(line, isFirst: number == 1)
     let content = trimmed(text[...])
     if content.isEmpty || content.utf8.first == UInt8(ascii: "#") { return }
-    let head = content.prefix { $0 != ":" }
+    let head = content.prefix(before: ":")
     let rest = content[head.endIndex...]
     let written: (key: JobKey, value: WrittenValue)
-    if rest.hasPrefix("://") {
+    if rest.begins(with: "://") {
       written = (.url, WrittenValue(text: String(content), line: number))
     } else {
       guard !rest.isEmpty, let (key, host) = JobKey.find(head), Self.isAllowed(key) else {
         throw InvalidValue("neither a URL nor one of `url:`, `header:`, `size:` and the digests")
       }
-      written = (key, WrittenValue(text: String(trimmed(rest.dropFirst())), host: host, line: number))
+      written = (key, WrittenValue(text: String(trimmed(rest.dropFirstBytes())), host: host, line: number))
     }
     do throws(Defect) { try written.key.set(written.value, in: &request) } catch {
       throw InvalidValue(error.reason)

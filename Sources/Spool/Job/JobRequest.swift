@@ -14,6 +14,10 @@ package struct JobRequest: Sendable, Equatable {
       self.number = number
     }
 
+    package static func == (one: Line, other: Line) -> Bool {
+      one.text.exact == other.text.exact && one.number == other.number
+    }
+
     /// Of an ``JobRequest/output``: whether it is the directory for the payload.
     package var isDirectory: Bool { OutputPath.isDirectory(text) }
   }
@@ -80,6 +84,15 @@ extension JobRequest {
   package func outputText(named name: String?) -> String? {
     guard let text = output?.text else { return name }
     return OutputPath.isDirectory(text) ? name.map { text + $0 } : text
+  }
+
+  /// Asks for the payload at this path. A line has no blanks around its value: a name with blanks there, which comes
+  /// from the URL, is left to the URL.
+  /// - Parameter number: of the line that says so.
+  package mutating func setOutput(_ path: String, number: Int = 0) {
+    let name = path.split(at: "/", omittingEmptySubsequences: false).last ?? ""
+    let text = trimmed(path[...]).exact == path.exact ? path[...] : path[..<name.startIndex]
+    output = text.isEmpty ? nil : Line(text: String(text), number: number)
   }
 
   /// The digests to compute beside CRC-32: those that are declared, and those that are wanted for the receipt.

@@ -103,10 +103,10 @@ extension JobText {
       let text = try Self.decoded(line, isFirst: number == 1)
       let content = trimmed(text[...])
       if content.isEmpty || content.utf8.first == UInt8(ascii: "#") { return false }
-      let head = content[..<(content.utf8.firstIndex(of: UInt8(ascii: ":")) ?? content.endIndex)]
+      let head = content.prefix(before: ":")
       let rest = content[head.endIndex...]
       if !isDefaults, !rest.isEmpty, !Self.isOfURL(rest), let key = JournalKey(rawValue: String(head)) {
-        if let fields = Fields(parsing: trimmed(rest.dropFirst())) { journal.apply(key, fields) }
+        if let fields = Fields(parsing: trimmed(rest.dropFirstBytes())) { journal.apply(key, fields) }
         return true
       }
       try readRequest(content, head, number, isDefaults)
@@ -118,7 +118,7 @@ extension JobText {
   }
 
   /// Whether a URL continues like this behind its scheme.
-  private static func isOfURL(_ rest: Substring) -> Bool { rest.utf8.starts(with: "://".utf8) }
+  private static func isOfURL(_ rest: Substring) -> Bool { rest.begins(with: "://") }
 
   static func decoded(_ line: some Sequence<UInt8>, isFirst: Bool) throws(InvalidValue) -> String {
     var bytes = Array(line)
@@ -147,8 +147,8 @@ extension JobText {
     guard let (key, host) = JobKey.find(head) else {
       let digests = DigestAlgorithm.allCases.map(\.rawValue).joined(separator: ", ")
       let isOtherSum =
-        ["checksum", "sum", "hash", "digest"].contains { head.lowercased() == $0 }
-        || DigestAlgorithm(rawValue: head.lowercased().filter { $0 != "-" }) != nil
+        ["checksum", "sum", "hash", "digest"].contains { head.lowercasedASCII == $0 }
+        || DigestAlgorithm(rawValue: head.lowercasedASCII.split(at: "-").joined()) != nil
       let hint = isOtherSum ? ": the keys for digests are \(digests)" : ""
       throw InvalidValue("unknown key `\(escaped(head.prefix(40)))`\(hint)")
     }
@@ -158,7 +158,7 @@ extension JobText {
     if !isDefaults, key.scope == .defaults {
       throw InvalidValue("`\(key.name)` is the worker's own and is allowed in the spool's `defaults` only")
     }
-    set(key, WrittenValue(text: String(trimmed(rest.dropFirst())), host: host, line: number))
+    set(key, WrittenValue(text: String(trimmed(rest.dropFirstBytes())), host: host, line: number))
   }
 
   /// A defect of a value counts behind the journal as well: a person may have added the line to a failed job.

@@ -29,17 +29,19 @@ extension ValueGrammar<String> {
     read: { isProxy($0) ? $0 : nil }, write: { $0 })
 
   private static func isProxy(_ text: String) -> Bool {
-    guard let mark = text.firstRange(of: "://"),
-      ["http", "https", "socks5", "socks5h"].contains(text[..<mark.lowerBound].lowercased())
+    guard let mark = text.utf8.firstRange(of: "://".utf8),
+      ["http", "https", "socks5", "socks5h"].contains(text[..<mark.lowerBound].lowercasedASCII)
     else { return false }
     var rest = text[mark.upperBound...]
-    if rest.last == "/" { rest = rest.dropLast() }
+    if rest.ends(with: "/") { rest = rest.dropLast() }
     guard rest.utf8.allSatisfy({ 0x21...0x7E ~= $0 && !"/?#\\".utf8.contains($0) }) else { return false }
-    let parts = rest.split(separator: "@", omittingEmptySubsequences: false)
-    guard let place = parts.last, parts.count <= 2, let colon = place.lastIndex(of: ":") else { return false }
-    let (host, port) = (place[..<colon], decimal(place[colon...].dropFirst()) ?? 0)
-    let isAddress = host.hasPrefix("[") && host.hasSuffix("]") && host.count > 2
-    let isName = !host.isEmpty && !host.contains { ":[]".contains($0) }
+    let parts = rest.split(at: "@", omittingEmptySubsequences: false)
+    guard let place = parts.last, parts.count <= 2, let colon = place.utf8.lastIndex(of: UInt8(ascii: ":")) else {
+      return false
+    }
+    let (host, port) = (place[..<colon], decimal(place[colon...].dropFirstBytes()) ?? 0)
+    let isAddress = host.begins(with: "[") && host.ends(with: "]") && host.count > 2
+    let isName = !host.isEmpty && host.prefix(before: ":[]").endIndex == host.endIndex
     return (isName || isAddress) && (1...65_535).contains(port)
   }
 }

@@ -10,7 +10,7 @@ package struct PayloadMode: Sendable, Equatable {
   /// - Parameter text: three octal digits, perhaps with a 0 before them.
   /// - Returns: nil for anything else, and for permissions that it does not allow.
   package init?(_ text: String) {
-    guard (3...4).contains(text.utf8.count), text.utf8.count == 3 || text.hasPrefix("0"),
+    guard (3...4).contains(text.utf8.count), text.utf8.count == 3 || text.begins(with: "0"),
       text.utf8.allSatisfy({ (0x30...0x37).contains($0) }), let bits = UInt32(text, radix: 8),
       bits & Self.ofOwner == Self.ofOwner, bits & ~Self.most == 0
     else { return nil }

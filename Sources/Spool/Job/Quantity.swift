@@ -10,7 +10,7 @@ package func decimal(_ text: some StringProtocol) -> UInt64? {
 package func byteCount(_ text: some StringProtocol) -> UInt64? {
   var digits = Substring(text)
   var scale: UInt64 = 1
-  if let last = digits.last, let power = ["k": 10, "m": 20, "g": 30, "t": 40][last.lowercased()] {
+  if let power = ["k": 10, "m": 20, "g": 30, "t": 40][digits.suffix(1).lowercasedASCII] {
     scale = 1 << UInt64(power)
     digits = digits.dropLast()
   }

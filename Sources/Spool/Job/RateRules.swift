@@ -60,7 +60,7 @@ extension RateRules {
   /// - Throws: what is wrong with it.
   init(_ text: String) throws(InvalidValue) {
     var clauses: [Clause] = []
-    for part in text.split(separator: ",", omittingEmptySubsequences: false) { clauses.append(try Clause(part)) }
+    for part in text.split(at: ",", omittingEmptySubsequences: false) { clauses.append(try Clause(part)) }
     self.clauses = clauses
   }
 
@@ -106,14 +106,14 @@ extension RateRules.Clause {
 extension DayHours {
   /// `HH:MM-HH:MM`; 24:00 is the end of the day.
   fileprivate init?(_ text: Substring) {
-    let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+    let parts = text.split(at: "-", omittingEmptySubsequences: false)
     guard parts.count == 2, let start = Self.minute(parts[0]), let end = Self.minute(parts[1]), start < 24 * 60
     else { return nil }
     self.init(from: start, to: end % (24 * 60))
   }
 
   private static func minute(_ text: Substring) -> Int? {
-    let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+    let parts = text.split(at: ":", omittingEmptySubsequences: false)
     guard parts.count == 2, (1...2).contains(parts[0].utf8.count), parts[1].utf8.count == 2,
       let hour = decimal(parts[0]), let minute = decimal(parts[1]), minute < 60, hour < 24 || hour == 24 && minute == 0
     else { return nil }

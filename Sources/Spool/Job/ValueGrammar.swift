@@ -62,7 +62,9 @@ extension ValueGrammar<String> {
   static let pageURL = ValueGrammar(
     "an http or https URL",
     read: { text in
-      let isURL = ["http://", "https://"].contains { text.lowercased().hasPrefix($0) && text.count > $0.count }
+      let isURL = ["http://", "https://"].contains { scheme in
+        text.lowercasedASCII.begins(with: scheme) && text.utf8.count > scheme.utf8.count
+      }
       return isURL && !text.utf8.contains(where: isBlank) ? text : nil
     }, write: { $0 })
 }

@@ -95,7 +95,7 @@ extension Journal {
         // A worker writes this line for each mirror, and when it begins again by itself. One that was frozen has not
         // died.
         if openStarts == 0 || lastStart?.worker != worker && entry.fields["former"] != "frozen" { openStarts += 1 }
-        lastStart = Start(host: String(worker.prefix { $0 != "." }), worker: worker, boot: boot)
+        lastStart = Start(host: String(worker.prefix(before: ".")), worker: worker, boot: boot)
         firstStarted = firstStarted ?? entry.time
         (lastStarted, isOpen) = (entry.time, true)
       case .cleared:

@@ -24,7 +24,7 @@ struct JournalEntry {
   var failureCode: FailureCode? { fields["code"].flatMap { FailureCode(rawValue: $0) } }
 
   /// The status in `code=http-NNN`.
-  var httpStatus: Int? { fields["code"].flatMap { $0.hasPrefix("http-") ? Int($0.dropFirst(5)) : nil } }
+  var httpStatus: Int? { fields["code"].flatMap { $0.begins(with: "http-") ? Int($0.dropFirst(5)) : nil } }
 
   /// What the answer was of, from a `response:`.
   var version: RemoteVersion? {

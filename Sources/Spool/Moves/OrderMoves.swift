@@ -35,7 +35,7 @@ extension Spool {
   /// - Throws: ``SpoolError``.
   package func standingOrder(of url: String) throws(SpoolError) -> JobPlace? {
     try firstJob(in: [.standing, .cur, .hold, .failed]) { text in
-      text.request.isStandingOrder && text.request.urls.contains { $0.text == url }
+      text.request.isStandingOrder && text.request.urls.contains { $0.text.exact == url.exact }
     }?.place
   }
 
@@ -88,7 +88,7 @@ extension Spool {
     guard let there = found.text else { return true }
     let wanted = Array(text.utf8).withUnsafeBytes { JobText($0) }
     // Queries may be signatures, and differ each time that the list is asked for.
-    func places(_ job: JobText) -> [Substring] { job.request.urls.map { $0.text.prefix { $0 != "?" && $0 != "#" } } }
+    func places(_ job: JobText) -> [ExactText] { job.request.urls.map { URLText($0.text).place.exact } }
     return !Set(places(there)).isDisjoint(with: places(wanted))
   }
 

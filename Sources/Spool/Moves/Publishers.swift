@@ -10,7 +10,8 @@ extension Spool {
   /// - Throws: ``SpoolError``.
   package func publisher(of output: String, in root: String?, like job: JobName) throws(SpoolError) -> FoundJob? {
     func isPublisher(_ text: JobText) -> Bool {
-      text.journal.publication.receipt.map { $0.output == output && $0.directory == root } ?? false
+      text.journal.publication.receipt.map { ($0.output.exact, $0.directory?.exact) == (output.exact, root?.exact) }
+        ?? false
     }
     let stem = job.fileName.numbering?.stem ?? job.fileName
     for name in [stem, job.fileName, FileName(OutputPath(output)?.name ?? "")] where name.isEntry && !name.isIgnored {
@@ -30,7 +31,9 @@ extension Spool {
     // In the order in which a job moves, and `cur` again for one that has left `partial` since.
     for directory in [Directory.new, .urgent, .cur, .partial, .cur, .hold, .failed] {
       let found = try firstJob(in: [directory], limit: Self.mostPublishers, besides: own) { text in
-        text.journal.publication.undelivered.map { $0.output == output && $0.directory == root } ?? false
+        text.journal.publication.undelivered.map {
+          ($0.output.exact, $0.directory?.exact) == (output.exact, root?.exact)
+        } ?? false
       }
       guard let found else { continue }
       // Whoever may drop jobs could write such a journal. One that a person has dropped again is the worker's file.

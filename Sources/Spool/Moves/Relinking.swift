@@ -32,7 +32,7 @@ package struct Relinking: Sendable {
     let text = old.withUnsafeBytes { JobText($0) }
     var request = text.request
     request.urls = urls.map { .init(text: $0, number: 0) }
-    let pinned = output(text.request).flatMap { $0 == output(request) ? nil : $0 }
+    let pinned = output(text.request).flatMap { $0.exact == output(request)?.exact ? nil : $0 }
     let replaced: Set<String> = pinned == nil ? ["url", "resolve"] : ["url", "resolve", "output"]
     let lines = urls.map { "url: \($0)\n" } + (pinned.map { ["output: \($0)\n"] } ?? [])
     var result = Array(lines.joined().utf8)
@@ -56,9 +56,9 @@ extension JobText {
   fileprivate static func key(of line: ArraySlice<UInt8>) -> String? {
     guard let text = try? decoded(line, isFirst: true) else { return nil }
     let content = trimmed(text[...])
-    let head = content.prefix { $0 != ":" }
+    let head = content.prefix(before: ":")
     let rest = content[head.endIndex...]
     if content.utf8.first == UInt8(ascii: "#") || rest.isEmpty { return nil }
-    return rest.hasPrefix("://") ? "url" : String(head)
+    return rest.begins(with: "://") ? "url" : String(head)
   }
 }

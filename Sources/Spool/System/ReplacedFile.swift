@@ -28,19 +28,19 @@ package enum ReplacedFile {
   }
 
   /// The path of the regular file to replace or to make; nil if there is something else.
-  private static func target(of path: String, _ system: System) throws(SpoolError) -> String? {
+  private static func target(of path: String, _ system: System) throws(SpoolError) -> Path? {
     do throws(SpoolError) {
       // It does not follow links.
-      if try system.status(AT_FDCWD, Path(path)).isRegular { return path }
+      if try system.status(AT_FDCWD, Path(path)).isRegular { return Path(path) }
     } catch  where error.errno == .noSuchFileOrDirectory {
-      return path
+      return Path(path)
     }
     var status = stat()
     // A link that leads nowhere is replaced.
-    guard stat(path, &status) == 0 else { return path }
+    guard stat(path, &status) == 0 else { return Path(path) }
     guard FileStatus(status).isRegular, let real = realpath(path, nil) else { return nil }
     defer { free(real) }
-    return String(validatingCString: real)
+    return Path(Array(UnsafeRawBufferPointer(start: real, count: strlen(real))))
   }
 
   private static func writeThrough(_ bytes: [UInt8], to path: String, _ system: System) throws(SpoolError) {
@@ -49,12 +49,11 @@ package enum ReplacedFile {
     try file.close()
   }
 
-  private static func replace(_ path: String, by bytes: [UInt8], _ system: System) throws(SpoolError) {
-    let (target, parts) = (Path(path), path.split(separator: "/", omittingEmptySubsequences: false))
+  private static func replace(_ target: Path, by bytes: [UInt8], _ system: System) throws(SpoolError) {
     let tag = hexadecimal(UInt64.random(in: 0...UInt64(UInt32.max)), digits: 8)
     // With a leading dot, so that programs that look for files with an ending do not take it.
-    let name = ".\(parts.last?.prefix(100) ?? "").\(tag)"
-    let draft = Path((parts.dropLast().map(String.init) + [name]).joined(separator: "/"))
+    let name = target.name?.bytes ?? []
+    let draft = Path(target.bytes.dropLast(name.count) + [0x2E] + name.prefix(100) + Array(".\(tag)".utf8))
     let file = try system.create(AT_FDCWD, draft, O_WRONLY | O_EXCL | O_NOFOLLOW, mode: 0o666).shared()
     do throws(SpoolError) {
       try file.write(bytes, at: 0)

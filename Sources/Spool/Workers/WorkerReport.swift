@@ -51,12 +51,13 @@ package struct WorkerReport: Sendable, Equatable {
     guard let end = bytes.lastIndex(of: 0x0A) else { return nil }
     self.init(started: Timestamp(seconds: 0))
     var isStarted = false
-    for line in String(decoding: bytes[..<end], as: UTF8.self).split(separator: "\n") {
-      guard let colon = line.firstIndex(of: ":"), let fields = Fields(parsing: line[line.index(after: colon)...]) else {
+    for line in String(decoding: bytes[..<end], as: UTF8.self).split(at: "\n") {
+      let key = line.prefix(before: ":")
+      guard key.endIndex < line.endIndex, let fields = Fields(parsing: line[key.endIndex...].dropFirstBytes()) else {
         continue
       }
       let word = fields.words.first
-      switch line[..<colon] {
+      switch key {
       case "started":
         guard let time = word.flatMap({ Timestamp($0) }) else { continue }
         (started, isStarted) = (time, true)

@@ -31,14 +31,14 @@ package enum EntryList {
     // In UTF-16 each letter has a NUL beside it.
     let text = String(decoding: head.filter { $0 != 0 }, as: UTF8.self)
     var rest = text[...]
-    while let start = rest.firstIndex(of: "<") {
-      rest = rest[rest.index(after: start)...]
-      if rest.hasPrefix("!--") {
-        guard let end = rest.firstRange(of: "-->") else { return false }
+    while let start = rest.utf8.firstIndex(of: UInt8(ascii: "<")) {
+      rest = rest[start...].dropFirstBytes()
+      if rest.begins(with: "!--") {
+        guard let end = rest.utf8.firstRange(of: "-->".utf8) else { return false }
         rest = rest[end.upperBound...]
-      } else if !rest.hasPrefix("?") {
-        let name = rest.prefix { $0 != ">" && $0 != "/" && !$0.isWhitespace }
-        return name == "metalink" || name.hasSuffix(":metalink")
+      } else if !rest.begins(with: "?") {
+        let name = rest.prefix(before: ">/ \t\r\n")
+        return name == "metalink" || name.ends(with: ":metalink")
       }
     }
     return false

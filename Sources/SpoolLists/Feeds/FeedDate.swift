@@ -5,10 +5,10 @@ enum FeedDate {
   /// RFC 822 section 5 as RSS uses it: `Sat, 07 Sep 2002 09:42:31 GMT`, also without the day of the week and the
   /// seconds; nil for anything else.
   static func rss(_ text: String) -> Timestamp? {
-    var words = text.split(whereSeparator: { $0 == " " || $0 == "\t" || $0 == "," || $0.isNewline })
-    if let first = words.first, first.first?.isLetter == true { words.removeFirst() }
+    var words = text.split(at: " \t,\r\n")
+    if let first = words.first, first.utf8.first.map({ 0x61...0x7A ~= $0 | 0x20 }) == true { words.removeFirst() }
     guard words.count >= 4, let day = number(words[0]), var year = number(words[2]),
-      let month = months.firstIndex(of: words[1].prefix(3).lowercased()),
+      let month = months.firstIndex(of: words[1].prefix(3).lowercasedASCII),
       let time = Self.time(words[3]), let offset = words.count > 4 ? Self.offset(words[4]) : 0
     else { return nil }
     // RFC 822 had two digits.
@@ -25,8 +25,8 @@ enum FeedDate {
       let time = Self.time(text.dropFirst(11).prefix(8))
     else { return nil }
     let rest = text.dropFirst(19)
-    let zone = rest.first == "." ? rest.dropFirst().drop { $0.isNumber } : rest
-    guard let offset = zone.lowercased() == "z" ? 0 : Self.offset(Substring(zone.filter { $0 != ":" })) else {
+    let zone = rest.begins(with: ".") ? Substring(rest.utf8.dropFirst().drop { 0x30...0x39 ~= $0 }) : rest
+    guard let offset = zone.lowercasedASCII == "z" ? 0 : Self.offset(Substring(zone.split(at: ":").joined())) else {
       return nil
     }
     return moment(year, month, day, time, offset)
@@ -47,7 +47,7 @@ enum FeedDate {
 
   /// `09:42` or `09:42:31` in seconds. A leap second counts as the one after it.
   private static func time(_ text: Substring) -> Int? {
-    let parts = text.split(separator: ":", omittingEmptySubsequences: false).map(number)
+    let parts = text.split(at: ":", omittingEmptySubsequences: false).map(number)
     guard (2...3).contains(parts.count), let hours = parts[0], let minutes = parts[1],
       let seconds = parts.count == 3 ? parts[2] : 0, hours < 25, minutes < 60, seconds < 61
     else { return nil }

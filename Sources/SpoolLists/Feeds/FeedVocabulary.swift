@@ -92,8 +92,7 @@ struct Docset: FeedVocabulary {
     case ["entry"]:
       guard !version.isEmpty else { throw Defect(line: line, reason: "a docset feed without a version") }
       guard let first = urls.first else { throw Defect(line: line, reason: "a docset feed without a url") }
-      let place = first.prefix { $0 != "?" && $0 != "#" }
-      let name = place.split(separator: "/").last.map { String($0) } ?? first
+      let name = URLText(first).place.split(at: "/").last.map { String($0) } ?? first
       var entry = FeedEntry(identity: "\(name) \(version)", urls: urls)
       entry.replaces = true
       return [entry]

@@ -35,10 +35,10 @@ struct Aria2List: LineFormat {
 
   private mutating func take(option: Substring, _ line: Int) throws(Defect) {
     guard job != nil else { throw Defect(line: line, reason: "an option before the first URL") }
-    guard let equals = option.firstIndex(of: "=") else {
+    guard let equals = option.utf8.firstIndex(of: UInt8(ascii: "=")) else {
       throw Defect(line: line, reason: "neither a URL nor an indented option=value")
     }
-    let value = String(trimmed(option[option.index(after: equals)...]))
+    let value = String(trimmed(option[equals...].dropFirstBytes()))
     switch trimmed(option[..<equals]) {
     case "out": name = value
     case "dir": job?.directory = Self.directory(value)
@@ -60,14 +60,14 @@ struct Aria2List: LineFormat {
   /// Without `./` at the start and slashes at the end; nil for the directory itself.
   private static func directory(_ text: String) -> String? {
     var text = text[...]
-    while text.hasPrefix("./") { text = text.dropFirst(2) }
-    while text.utf8.count > 1, text.hasSuffix("/") { text = text.dropLast() }
+    while text.begins(with: "./") { text = text.dropFirstBytes(2) }
+    while text.utf8.count > 1, text.ends(with: "/") { text = Substring(text.utf8.dropLast()) }
     return text.isEmpty || text == "." ? nil : String(text)
   }
 
   /// `TYPE=DIGEST`, such as `sha-256=…`.
   private mutating func take(checksum: String, _ line: Int) throws(Defect) {
-    let parts = checksum.split(separator: "=", maxSplits: 1)
+    let parts = checksum.split(at: "=", maxSplits: 1)
     guard parts.count == 2, let algorithm = DigestAlgorithm(title: parts[0]) else {
       if ignoresUnknown { return }
       throw Defect(line: line, reason: "checksum: must be TYPE=DIGEST, of the types \(DigestAlgorithm.listed)")

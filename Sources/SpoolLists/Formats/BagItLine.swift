@@ -17,12 +17,13 @@ struct BagItLine {
 
   /// A path in a bag: line breaks and the percent sign itself are encoded, and nothing else (RFC 8493 section 2.1.3).
   static func decoded(_ path: Substring) -> String {
-    guard path.contains("%") else { return String(path) }
-    return String(path).replacing(/%(25|0[AaDd])/) { match in
-      switch match.1.lowercased() {
-      case "25": "%"
-      case "0a": "\n"
-      default: "\r"
+    let parts = path.split(at: "%", omittingEmptySubsequences: false)
+    return parts.dropFirst().reduce(into: String(parts[0])) { text, part in
+      switch part.utf8.prefix(2).map({ $0 | 0x20 }) {
+      case [0x32, 0x35]: text += "%" + part.dropFirstBytes(2)
+      case [0x30, 0x61]: text += "\n" + part.dropFirstBytes(2)
+      case [0x30, 0x64]: text += "\r" + part.dropFirstBytes(2)
+      default: text += "%" + part
       }
     }
   }

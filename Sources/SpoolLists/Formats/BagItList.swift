@@ -12,7 +12,7 @@ struct BagItList: LineFormat {
     var job = ListedJob(line: line.number)
     try job.request.add(url: item.url, line: line.number)
     if item.size != "-" { try job.request.set(.size, String(item.size), line: line.number) }
-    guard item.path.hasPrefix("data/") else {
+    guard item.path.begins(with: "data/") else {
       throw Defect(line: line.number, reason: "a path that is not below data/: a bag fetches only its payload")
     }
     try job.request.place(at: item.path, line: line.number)

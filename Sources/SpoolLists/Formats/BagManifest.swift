@@ -67,7 +67,7 @@ final class BagManifest: Sendable {
     guard parts.count == 2, let digest = Digest(algorithm, String(parts[0])) else { return nil }
     // As md5sum(1) marks binary files, which older tools left in.
     let path = trimmed(parts[1])
-    return (digest, BagItLine.decoded(path.first == "*" ? path.dropFirst() : path))
+    return (digest, BagItLine.decoded(path.begins(with: "*") ? path.dropFirstBytes() : path))
   }
 
   private static func read(

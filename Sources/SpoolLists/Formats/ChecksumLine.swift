@@ -3,7 +3,7 @@ internal import Spool
 extension DigestAlgorithm {
   /// Its name as other programs spell it, in either case: `SHA-256`, `sha256`, `SHA2-256`.
   init?(title: some StringProtocol) {
-    var name = title.lowercased().filter { $0 != "-" }
+    var name = title.lowercasedASCII.split(at: "-").joined()
     if name == "sha2256" || name == "sha2512" { name.remove(at: name.index(name.startIndex, offsetBy: 3)) }
     self.init(rawValue: name)
   }
@@ -30,7 +30,7 @@ struct ChecksumLine {
   /// where the name has escapes. The algorithm by the number of digits.
   init?(gnu line: Substring) {
     let isEscaped = line.utf8.first == 0x5C
-    let line = isEscaped ? line.dropFirst() : line
+    let line = isEscaped ? line.dropFirstBytes() : line
     let digits = line.utf8.prefix(while: isHexDigit)
     let rest = line.utf8[digits.endIndex...]
     // 56 and 96 are SHA-224 and SHA-384.
@@ -46,19 +46,19 @@ struct ChecksumLine {
   /// As BSD's tools, `sha256sum --tag`, `rhash --bsd` and `openssl dgst` print it: `SHA256 (name) = digits`.
   init?(tagged line: Substring) {
     let isEscaped = line.utf8.first == 0x5C
-    let line = isEscaped ? line.dropFirst() : line
+    let line = isEscaped ? line.dropFirstBytes() : line
     // openssl leaves the blank before the parenthesis out, and the one behind it.
-    let title = line.prefix { $0 != "(" }
+    let title = line.prefix(before: "(")
     let tag = trimmed(title)
     guard title.endIndex < line.endIndex, !tag.isEmpty, tag.utf8.count <= 16,
-      tag.utf8.allSatisfy({ Character(Unicode.Scalar($0)).isLetter || (0x2D...0x39).contains($0) }),
-      let close = line.lastIndex(of: ")")
+      tag.utf8.allSatisfy({ 0x61...0x7A ~= $0 | 0x20 || (0x2D...0x39).contains($0) }),
+      let close = line.utf8.lastIndex(of: UInt8(ascii: ")"))
     else { return nil }
-    let value = trimmed(line[line.index(after: close)...])
-    guard value.first == "=",
-      let name = Self.name(line[line.index(after: title.endIndex)..<close], isEscaped: isEscaped)
+    let value = trimmed(line[close...].dropFirstBytes())
+    guard value.begins(with: "="),
+      let name = Self.name(line[title.endIndex..<close].dropFirstBytes(), isEscaped: isEscaped)
     else { return nil }
-    let text = String(trimmed(value.dropFirst()))
+    let text = String(trimmed(value.dropFirstBytes()))
     if let algorithm = DigestAlgorithm(title: tag) {
       guard let digest = Digest(algorithm, text) else { return nil }
       self.digest = digest
@@ -71,8 +71,8 @@ struct ChecksumLine {
   /// As cksfv(1) prints it: the name, blanks, eight hexadecimal digits.
   init?(sfv line: Substring) {
     let line = trimmed(line)
-    guard let blank = line.lastIndex(where: { $0 == " " || $0 == "\t" }),
-      let digest = Digest(.crc32, String(line[line.index(after: blank)...])),
+    guard let blank = line.utf8.lastIndex(where: isBlank),
+      let digest = Digest(.crc32, String(line[blank...].dropFirstBytes())),
       let name = Self.name(trimmed(line[..<blank]), isEscaped: false)
     else { return nil }
     self.digest = digest
@@ -83,7 +83,7 @@ struct ChecksumLine {
   /// - Returns: nil for none, and for an escape other than `\\`, `\n` and `\r` (sha256sum(1)).
   private static func name(_ text: Substring, isEscaped: Bool) -> String? {
     var name = text
-    while name.hasPrefix("./") { name = name.dropFirst(2) }
+    while name.begins(with: "./") { name = name.dropFirstBytes(2) }
     guard !name.isEmpty else { return nil }
     guard isEscaped else { return String(name) }
     var bytes: [UInt8] = []

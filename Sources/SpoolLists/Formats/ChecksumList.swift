@@ -17,7 +17,7 @@ struct ChecksumList: LineFormat {
 
   mutating func take(_ line: ListLine) throws(Defect) -> ListedJob? {
     let content = line.content
-    if content.isEmpty || content.first == "#" || content.first == ";" { return nil }
+    if content.isEmpty || content.begins(with: "#") || content.begins(with: ";") { return nil }
     guard let sum = parse(line.text[...]) else {
       if ignoresUnknown { return nil }
       throw Defect(

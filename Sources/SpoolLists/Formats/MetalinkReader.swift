@@ -106,7 +106,7 @@ private struct MetalinkFile {
     try job.request.place(at: name, line: line)
     // A worker fetches other schemes only where it is told so.
     let fetched = [["http", "https"], ["ftp", "ftps", "sftp"]].lazy.map { schemes in
-      mirrors.filter { schemes.contains($0.url.prefix { $0 != ":" }.lowercased()) }
+      mirrors.filter { schemes.contains($0.url.prefix(before: ":").lowercasedASCII) }
     }.first { !$0.isEmpty }
     guard let fetched else {
       throw Defect(line: line, reason: "the file `\(escaped(name))` has no URL of http, https, ftp, ftps or sftp")

@@ -1,9 +1,11 @@
+internal import Spool
+
 /// What a line of a list looks like.
 enum LineLooks {
   /// `name=value`, and not `key: value`, which may be indented too.
   static func isOption(_ line: some StringProtocol) -> Bool {
-    let name = line.drop { $0 == " " || $0 == "\t" }.prefix { $0 != "=" }
-    return name.endIndex != line.endIndex && !name.isEmpty
+    let name = trimmed(Substring(line)).prefix(before: "=")
+    return line.utf8.contains(UInt8(ascii: "=")) && !name.isEmpty
       && name.utf8.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x2D }
   }
 

@@ -47,7 +47,7 @@ package struct ListOptions: Sendable {
   /// - Parameter base: a URL; the slash at its end may be missing.
   package init(format: ListFormat? = nil, base: String? = nil, ignoresUnknown: Bool = false) {
     self.format = format
-    self.base = base.map { $0.hasSuffix("/") ? $0 : $0 + "/" }
+    self.base = base.map { $0.ends(with: "/") ? $0 : $0 + "/" }
     self.ignoresUnknown = ignoresUnknown
   }
 }

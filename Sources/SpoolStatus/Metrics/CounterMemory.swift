@@ -55,7 +55,7 @@ package struct CounterMemory: Sendable, Equatable {
   /// Reads the comments of a file; nil if it lacks one of them, or is of another spool.
   package init?(_ text: String, of spool: String) {
     var found: Set<String> = []
-    for line in text.split(separator: "\n") where line.hasPrefix(Self.head) {
+    for line in text.split(at: "\n") where line.begins(with: Self.head) {
       guard let fields = Fields(parsing: line.dropFirst(Self.head.count)), let name = fields.words.first else {
         return nil
       }

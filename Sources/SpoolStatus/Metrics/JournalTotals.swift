@@ -60,7 +60,7 @@ package struct JournalTotals: Sendable, Equatable {
     guard let code else { return otherCode }
     if known.contains(code) { return code }
     let digits = code.utf8.dropFirst(5)
-    let isStatus = code.hasPrefix("http-") && digits.count == 3 && digits.allSatisfy { (0x30...0x39).contains($0) }
+    let isStatus = code.begins(with: "http-") && digits.count == 3 && digits.allSatisfy { (0x30...0x39).contains($0) }
     return isStatus ? code : otherCode
   }
 }

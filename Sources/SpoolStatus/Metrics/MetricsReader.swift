@@ -95,8 +95,8 @@ package struct MetricsReader {
   private func free(_ snapshot: SpoolSnapshot) -> [(place: String, bytes: UInt64)] {
     var free: [(place: String, bytes: UInt64)] = []
     if let bytes = spool.freeSpace() { free.append(("spool", bytes)) }
-    let named = Set(snapshot.workers.filter(\.isAlive).compactMap { $0.report?.options["directory"] })
-    for location in named.isEmpty ? [nil] : named.sorted().map(Optional.some) {
+    let named = Set(snapshot.workers.filter(\.isAlive).compactMap { $0.report?.options["directory"]?.exact })
+    for location in named.isEmpty ? [nil] : named.sorted().map(\.text).map(Optional.some) {
       // A root that is gone has no free space to tell.
       guard let root = try? OutputRoot(location, spool: spool), let bytes = root.freeSpace() else { continue }
       free.append((named.count > 1 ? "output \(escaped(location ?? ""))" : "output", bytes))

@@ -83,7 +83,7 @@ package struct SpoolMetrics: Sendable {
 
   private var counters: [MetricFamily] {
     let prefix = JournalTotals.failed
-    let codes = Set(totals.counts.keys.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) })
+    let codes = Set(totals.counts.keys.filter { $0.begins(with: prefix) }.map { String($0.dropFirst(prefix.count)) })
     let all = codes.union(JournalTotals.codes).sorted()
     func counter(_ name: String, _ help: String, _ total: String) -> MetricFamily {
       MetricFamily(name: name, kind: .counter, help: help, samples: [sample(.count(totals[total]))])

@@ -31,11 +31,11 @@ enum AnswerKind {
   ///   - asked: the job's URL.
   static func oddity(of answer: RemoteVersion, from url: URLParts, asked: URLParts) -> String? {
     guard url.host != asked.host, isPage(answer.type), let name = asked.lastPathSegment,
-      let dot = name.lastIndex(of: "."), dot != name.startIndex
+      let dot = name.utf8.lastIndex(of: UInt8(ascii: ".")), dot != name.startIndex
     else { return nil }
-    let suffix = name[name.index(after: dot)...].lowercased()
+    let suffix = name[dot...].dropFirstBytes().lowercasedASCII
     let isOfPage =
-      suffix.hasPrefix("htm") || ["xhtml", "php", "asp", "aspx", "jsp", "cgi", "pl", "cfm"].contains(suffix)
+      suffix.begins(with: "htm") || ["xhtml", "php", "asp", "aspx", "jsp", "cgi", "pl", "cfm"].contains(suffix)
     return isOfPage || suffix.isEmpty ? nil : "a page of \(url.host), to which it redirects"
   }
 

@@ -5,7 +5,7 @@ internal import Transfer
 
 extension URLParts {
   /// Whether the host is reached without a network.
-  var isLoopback: Bool { host == "localhost" || host.hasPrefix("127.") || host == "::1" || host == "[::1]" }
+  var isLoopback: Bool { host == "localhost" || host.begins(with: "127.") || host == "::1" || host == "[::1]" }
 }
 
 extension Failure {

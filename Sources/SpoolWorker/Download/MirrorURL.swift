@@ -11,7 +11,7 @@ struct MirrorURL: Sendable {
 
   /// Whether the host is an address, so that there is no other address family to try.
   var isAddress: Bool {
-    parts.host.hasPrefix("[") || parts.host.utf8.allSatisfy { $0 == 0x2E || 0x30...0x39 ~= $0 }
+    parts.host.begins(with: "[") || parts.host.utf8.allSatisfy { $0 == 0x2E || 0x30...0x39 ~= $0 }
   }
 
   /// What the job asks for by this URL.

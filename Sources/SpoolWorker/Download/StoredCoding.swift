@@ -1,3 +1,4 @@
+internal import Spool
 internal import Transfer
 
 /// Recognizes responses whose Content-Encoding only repeats the file's suffix. Apache's `AddEncoding x-gzip .gz` and
@@ -13,11 +14,11 @@ enum StoredCoding {
   /// states the file's length. What a server packs while it sends has no length in advance.
   /// - Parameter asked: the job's URL. The response's own counts as well.
   static func isOfFile(_ response: Response, asked: URLParts) -> Bool {
-    guard let coding = response.coding?.lowercased(), isLengthStated(response) else { return false }
-    let known = suffixes[coding.hasPrefix("x-") ? String(coding.dropFirst(2)) : coding] ?? []
+    guard let coding = response.coding?.lowercasedASCII, isLengthStated(response) else { return false }
+    let known = suffixes[coding.begins(with: "x-") ? String(coding.dropFirstBytes(2)) : coding] ?? []
     return [asked, response.url].contains { url in
-      guard let name = url.lastPathSegment?.lowercased(), let dot = name.lastIndex(of: ".") else { return false }
-      return known.contains(String(name[name.index(after: dot)...]))
+      let parts = url.lastPathSegment?.lowercasedASCII.split(at: ".", omittingEmptySubsequences: false) ?? []
+      return parts.count > 1 && known.contains(String(parts[parts.count - 1]))
     }
   }
 

@@ -61,17 +61,17 @@ extension JobPlan {
   }
 
   /// The same with the output root that the job names, to tell whether two jobs have one output.
-  package static func rootAndOutput(of request: JobRequest) -> String? {
+  package static func rootAndOutput(of request: JobRequest) -> ExactText? {
     output(of: request).map { qualified($0, request) }
   }
 
   /// The same for a job whose first URL, if it has one, has been read already.
-  static func rootAndOutput(of request: JobRequest, _ url: URLParts?) -> String? {
+  static func rootAndOutput(of request: JobRequest, _ url: URLParts?) -> ExactText? {
     request.outputText(named: url?.lastPathSegment).map { qualified($0, request) }
   }
 
-  private static func qualified(_ output: String, _ request: JobRequest) -> String {
-    (request.root.map { "\($0.text):" } ?? "") + output
+  private static func qualified(_ output: String, _ request: JobRequest) -> ExactText {
+    ((request.root.map { "\($0.text):" } ?? "") + output).exact
   }
 }
 

@@ -46,8 +46,8 @@ struct OutputPublisher {
     let publication = other.text.journal.publication
     // What is not delivered is not done.
     guard publication.awaitsDelivery || publication.receiptTime.map({ known <= $0 }) == true,
-      other.text.request.urls.map(\.text) == plan.request.urls.map(\.text),
-      other.text.request.resolve?.text == plan.request.resolve?.text,
+      other.text.request.urls.map(\.text.exact) == plan.request.urls.map(\.text.exact),
+      other.text.request.resolve?.text.exact == plan.request.resolve?.text.exact,
       // Without its credentials, the job might not get the file.
       other.text.request.headers == claim.text.request.headers
     else { return nil }

@@ -1,3 +1,4 @@
+internal import Spool
 internal import Glibc
 
 /// How much memory this process may use, by its control groups and the machine's memory.
@@ -23,19 +24,19 @@ package enum MemoryLimit {
   /// - Returns: bytes; nil if there is no limit.
   package static func ofGroups(_ groups: String, contents: (String) -> String?) -> UInt64? {
     var limits: [UInt64] = []
-    for line in groups.split(separator: "\n") {
-      let fields = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+    for line in groups.split(at: "\n") {
+      let fields = line.split(at: ":", maxSplits: 2, omittingEmptySubsequences: false)
       guard fields.count == 3 else { continue }
       let isUnified = fields[0] == "0" && fields[1].isEmpty
-      guard isUnified || fields[1].split(separator: ",").contains("memory") else { continue }
+      guard isUnified || fields[1].split(at: ",").contains("memory") else { continue }
       let mounts = isUnified ? ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] : ["/sys/fs/cgroup/memory"]
       let files = isUnified ? ["memory.max", "memory.high"] : ["memory.limit_in_bytes"]
-      var parts = fields[2].split(separator: "/")
+      var parts = fields[2].split(at: "/")
       while true {
         let path = parts.map { "/\($0)" }.joined()
         for mount in mounts {
           // The value `max` means no limit.
-          limits += files.compactMap { contents("\(mount)\(path)/\($0)").flatMap { UInt64($0.prefix { $0 != "\n" }) } }
+          limits += files.compactMap { contents("\(mount)\(path)/\($0)").flatMap { UInt64($0.prefix(before: "\n")) } }
         }
         if parts.popLast() == nil { break }
       }

@@ -75,9 +75,9 @@ package struct NetworkSetup {
 
   private func place(_ key: String, _ file: NetworkKeys.File) throws(Defect) -> Place {
     var path = file.text
-    if path.hasPrefix("~/"), let home, home.hasPrefix("/") {
+    if path.begins(with: "~/"), let home, home.begins(with: "/") {
       path = home + path.dropFirst()
-    } else if !path.hasPrefix("/") {
+    } else if !path.begins(with: "/") {
       path = "\(directory)/\(path)"
     }
     let place = Place(key: key, path: path, line: file.line)

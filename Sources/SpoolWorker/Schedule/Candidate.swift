@@ -27,7 +27,7 @@ struct Peek: Equatable {
   /// `HOST:PORT` of the proxy for its first URL; nil for a direct connection.
   var proxy: String?
   /// ``JobPlan/rootAndOutput(of:)``
-  var output: String?
+  var output: ExactText?
   var priority = Priority.normal
   /// It has waited for a day.
   var isAged = false

@@ -6,7 +6,7 @@ struct OtherWorkers {
   private let spool: Spool
   private let claims: ClaimReader
   private let own: [UInt8]
-  private var outputs: [FileName: String?] = [:]
+  private var outputs: [FileName: ExactText?] = [:]
   /// When ``outputs`` was read, in milliseconds of the loop's clock.
   private var readAt: Int64?
   /// For so many milliseconds nobody new is looked for, because each claim of a backlog of small files would read the
@@ -23,7 +23,7 @@ struct OtherWorkers {
   ///
   /// To be asked after the claim's rename: of two workers that claim at the same time, the later one sees the other's
   /// claim. A worker that died still has its claims, and they come first.
-  private mutating func job(like request: JobRequest) throws(SpoolError) -> (name: FileName, output: String)? {
+  private mutating func job(like request: JobRequest) throws(SpoolError) -> (name: FileName, output: ExactText)? {
     let now = LoopExecutor.milliseconds()
     let isFresh = readAt.map { now - $0 < Self.pause } ?? false
     // Most workers are alone, and the output is in a URL that has to be parsed.
@@ -32,7 +32,7 @@ struct OtherWorkers {
     if isFresh, !outputs.values.contains(output) { return nil }
     readAt = now
     let stream = try spool.stream(.cur)
-    var current: [FileName: String?] = [:]
+    var current: [FileName: ExactText?] = [:]
     // For all claims together: if others write many, reading them must not take the time of this worker's transfers.
     let end = now + ClaimReader.patience
     while let name = try stream.next() {
@@ -57,11 +57,11 @@ struct OtherWorkers {
       !claim.origin.takesDrops || journal.isEmpty || claim.isRequeueNoted,
       let other = try job(like: claim.text.request)
     else { return nil }
-    return AwaitedOutput(other.output, of: other.name, now: spool.now())
+    return AwaitedOutput(other.output.text, of: other.name, now: spool.now())
   }
 
   /// A claim that cannot be read is another user's or gone, and no reason to wait.
-  private func output(of text: JobText?) -> String? {
+  private func output(of text: JobText?) -> ExactText? {
     guard let request = text?.request, !request.isStandingOrder else { return nil }
     return JobPlan.rootAndOutput(of: request)
   }

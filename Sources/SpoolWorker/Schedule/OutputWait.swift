@@ -6,12 +6,12 @@ struct OutputWait {
   /// The maximum number of jobs that wait here. More are found again by a pass.
   static let most = 1000
 
-  private var outputs: [UInt64: String] = [:]
-  private var uses: [String: Int] = [:]
+  private var outputs: [UInt64: ExactText] = [:]
+  private var uses: [ExactText: Int] = [:]
   /// By output, each oldest first from `start`.
-  private var waiting: [String: (choices: [Choice], start: Int)] = [:]
+  private var waiting: [ExactText: (choices: [Choice], start: Int)] = [:]
   /// Outputs for which jobs wait, and which perhaps no job has now.
-  private var free: [String] = []
+  private var free: [ExactText] = []
   private(set) var count = 0
   /// Whether more jobs have to wait than fit here. A pass finds them again when none is left here.
   var hasPassedOver = false

@@ -7,7 +7,7 @@ struct OrderJobs {
   private let request: JobRequest
   private let name: JobName
   /// Names that several entries of the list have.
-  private let shared: Set<String>
+  private let shared: Set<ExactText>
   private let hosts: [String]
 
   /// - Parameters:
@@ -17,12 +17,13 @@ struct OrderJobs {
     self.request = request
     self.name = name
     self.hosts = hosts.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
-    var owners: [String: String] = [:]
-    var shared: Set<String> = []
+    var owners: [ExactText: String] = [:]
+    var shared: Set<ExactText> = []
     // Of the alternatives of one entry, only one is fetched.
     for file in files {
-      if let other = owners[file.name], other != file.key { shared.insert(file.name) }
-      owners[file.name] = file.key
+      if let other = owners.updateValue(file.key, forKey: file.name.exact), other != file.key {
+        shared.insert(file.name.exact)
+      }
     }
     self.shared = shared
   }
@@ -47,7 +48,7 @@ struct OrderJobs {
   private func output(_ file: OfferedFile, mayReplace: Bool, _ exists: (String) -> Bool) -> String {
     let path = (request.output?.text ?? "") + file.name
     if mayReplace || file.expected.provesContent { return path }
-    return shared.contains(file.name) || exists(path) ? PayloadName.marked(path, with: file.key) : path
+    return shared.contains(file.name.exact) || exists(path) ? PayloadName.marked(path, with: file.key) : path
   }
 
   /// The list says which hosts its files are on. The order's header fields are for the list's own host.

@@ -49,7 +49,8 @@ extension Exchange {
   private func setCookies(_ setup: inout EasyOptions, _ handle: EasyHandle) {
     guard let jar = shared.jar, jar.isUsable else { return }
     // A job's own field takes their place: two would be sent.
-    if route.withCredentials, request.headers.contains(where: { $0.lowercased().hasPrefix("cookie:") }) { return }
+    let headers = route.withCredentials ? request.headers.map { $0.utf8.map(lowercasedASCII) } : []
+    if headers.contains(where: { $0.starts(with: "cookie:".utf8) }) { return }
     handle.hasOwnSecrets = true
     jar.attach(&setup)
   }

@@ -75,6 +75,6 @@ final class EasyHandle {
     var text: UnsafeMutableRawPointer?
     guard ccurl_get_pointer(pointer, CURLINFO_PRIMARY_IP, &text) == CURLE_OK, let text else { return nil }
     let address = String(cString: text.assumingMemoryBound(to: CChar.self))
-    return address.isEmpty ? nil : address.contains(":") ? .ipv6 : .ipv4
+    return address.isEmpty ? nil : address.utf8.contains(UInt8(ascii: ":")) ? .ipv6 : .ipv4
   }
 }

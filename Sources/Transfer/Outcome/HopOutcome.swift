@@ -66,9 +66,9 @@ private func answerFailure(of hop: HopFacts, with code: CURLcode) -> TransferFai
   case CURLE_HTTP2_STREAM where hop.framing == .length(hop.bytesReceived):
     return hop.failure(.surplus, "\(hop.host) sent more than the \(hop.bytesReceived) bytes that it announced")
   // libcurl has one code for a broken connection and for nonsense on one that works.
-  case CURLE_RECV_ERROR where hop.detail.contains("chunked-encoding"):
+  case CURLE_RECV_ERROR where hop.detail.utf8.contains("chunked-encoding".utf8):
     return hop.failure(.badResponse, "malformed chunk from \(hop.host), \(hop.tally)")
-  case CURLE_RECV_ERROR where hop.detail.contains("response headers"):
+  case CURLE_RECV_ERROR where hop.detail.utf8.contains("response headers".utf8):
     return hop.failure(.badResponse, "too many header fields from \(hop.host)")
   case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_SSH:
     guard hop.requestWasSent else {
@@ -107,7 +107,7 @@ extension HopFacts {
   /// The time for the connection is over, or an FTP server does not answer (CURLOPT_TIMEOUT is not set). The errno is
   /// left over, too.
   fileprivate var timeout: TransferFailure {
-    if detail.hasPrefix("Resolving") {
+    if detail.utf8.starts(with: "Resolving".utf8) {
       return TransferFailure(code: .resolve, message: "cannot resolve \(host) within \(connectTimeoutSeconds) s")
     }
     if requestWasSent { return TransferFailure(code: .stalled, message: "no answer from \(host)") }

@@ -12,18 +12,21 @@ struct Proxy: Sendable, Equatable {
 
   init(_ text: String) {
     self.text = text
-    let mark = text.firstRange(of: "://")
-    scheme = mark.map { text[..<$0.lowerBound].lowercased() } ?? "http"
-    let rest = mark.map { text[$0.upperBound...] } ?? text[...]
-    let authority = rest.prefix { !"/?#".contains($0) }
-    let place = authority.split(separator: "@").last ?? ""
-    hasCredentials = authority.contains("@")
-    // A password with an unescaped slash: it is not clear where the host begins.
-    if rest[authority.endIndex...].contains("@") || place.isEmpty {
+    let bytes = text.utf8
+    let mark = bytes.firstRange(of: "://".utf8)
+    scheme = mark.map { lowercasedASCII(text[..<$0.lowerBound]) } ?? "http"
+    let rest = bytes[(mark?.upperBound ?? bytes.startIndex)...]
+    let authority = rest.prefix { !"/?#".utf8.contains($0) }
+    let at = UInt8(ascii: "@")
+    let login = authority.lastIndex(of: at)
+    let place = login.map { authority[$0...].dropFirst() } ?? authority
+    hasCredentials = login != nil
+    // No host behind the login, or a password with an unescaped slash: it is not clear where the host begins.
+    if rest[authority.endIndex...].contains(at) || place.isEmpty {
       name = "(malformed)"
     } else {
-      let hasPort = place.last != "]" && place.contains(":")
-      name = printable(hasPort ? String(place) : "\(place):\(scheme == "https" ? 443 : 1080)")
+      let hasPort = place.last != UInt8(ascii: "]") && place.contains(UInt8(ascii: ":"))
+      name = printable(hasPort ? "\(Substring(place))" : "\(Substring(place)):\(scheme == "https" ? 443 : 1080)")
     }
   }
 
@@ -52,22 +55,23 @@ package struct ProxyRules: Sendable {
   /// The proxy for a URL; nil for a direct connection.
   func proxy(for url: URLParts) -> Proxy? {
     guard let proxy = proxies[url.scheme], exceptions != "*" else { return nil }
-    let names = exceptions.split { $0 == "," || $0 == " " || $0 == "\t" }
-    return names.contains { Self.covers($0.lowercased(), url.host) } ? nil : proxy
+    let names = exceptions.utf8.split { ", \t".utf8.contains($0) }
+    return names.contains { Self.covers($0.map(lowercasedASCII), Array(url.host.utf8)) } ? nil : proxy
   }
 
   /// `HOST:PORT` of the proxy for a URL; nil for a direct connection.
   package func name(for url: URLParts) -> String? { proxy(for: url)?.name }
 
   /// Whether `exception` is `host`, a domain above it, or a network with it, such as `192.0.2.0/24`.
-  private static func covers(_ exception: String, _ host: String) -> Bool {
-    let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+  private static func covers(_ exception: [UInt8], _ host: [UInt8]) -> Bool {
+    let dot = UInt8(ascii: ".")
+    let bare = host.first == UInt8(ascii: "[") ? host.dropFirst().dropLast() : host[...]
     if let address = Self.address(bare) {
-      let parts = exception.split(separator: "/", maxSplits: 1)
-      guard let network = parts.first.flatMap({ Self.address(String($0)) }), network.count == address.count else {
+      let parts = exception.split(separator: UInt8(ascii: "/"), maxSplits: 1)
+      guard let network = parts.first.flatMap({ Self.address($0) }), network.count == address.count else {
         return false
       }
-      let bits = parts.count == 2 ? Int(parts[1]) ?? -1 : address.count * 8
+      let bits = parts.count == 2 ? decimal(parts[1]).flatMap { Int(exactly: $0) } ?? -1 : address.count * 8
       guard (0...address.count * 8).contains(bits) else { return false }
       return (0..<bits).allSatisfy { bit in
         // With its type, or the compiler takes ten seconds for this expression.
@@ -75,14 +79,15 @@ package struct ProxyRules: Sendable {
         return network[bit / 8] & mask == address[bit / 8] & mask
       }
     }
-    func withoutDot(_ text: String) -> Substring { text.last == "." ? text.dropLast() : text[...] }
-    let name = withoutDot(host)
-    let domain = withoutDot(exception.first == "." ? String(exception.dropFirst()) : exception)
-    return !domain.isEmpty && (name == domain || name.hasSuffix("." + domain))
+    func withoutDot(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> { text.last == dot ? text.dropLast() : text }
+    let name = withoutDot(host[...])
+    let domain = withoutDot(exception.first == dot ? exception.dropFirst() : exception[...])
+    return !domain.isEmpty && (name == domain || Array(name.suffix(domain.count + 1)) == [dot] + domain)
   }
 
   /// The bytes of an IP address; nil for a name.
-  private static func address(_ text: String) -> [UInt8]? {
+  private static func address(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+    let text = String(decoding: text, as: UTF8.self)
     for (family, count) in [(AF_INET, 4), (AF_INET6, 16)] {
       var bytes = [UInt8](repeating: 0, count: count)
       if inet_pton(family, text, &bytes) == 1 { return bytes }

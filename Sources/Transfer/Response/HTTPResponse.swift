@@ -14,12 +14,13 @@ extension Response {
       case .stream: .stream
       }
     // Empty members of a list mean nothing (RFC 9110, 5.6.1.2); some stores send the field without a value.
-    let codings = head.members("content-encoding").filter { !["", "identity"].contains($0.lowercased()) }
+    let codings = head.members("content-encoding").filter { !["", "identity"].contains(lowercasedASCII($0)) }
     coding = codings.isEmpty ? nil : codings.joined(separator: ", ")
     mediaType = head.mediaType
     isMediaTypeUnclear = mediaType == nil && head.first("content-type") != nil
     if isOfFile, coding == nil { digests = head.statedDigests(isWhole: hasWhole) }
-    lastModified = head.first("last-modified")
+    // What is no date is only compared, and Swift takes different spellings of an accented letter for equal.
+    lastModified = head.first("last-modified").flatMap { $0.utf8.allSatisfy { 0x20...0x7E ~= $0 } ? $0 : nil }
     let dispositions = head.values("content-disposition")
     proposedName = dispositions.count == 1 ? ContentDisposition(dispositions[0])?.filename : nil
     let etags = head.values("etag")
@@ -47,7 +48,8 @@ extension Response {
   }
 
   private static func range(of head: ResponseHead) -> Content {
-    if head.values("content-type").contains(where: { $0.lowercased().hasPrefix("multipart/byteranges") }) {
+    let types = head.values("content-type").map { $0.utf8.map(lowercasedASCII) }
+    if types.contains(where: { $0.starts(with: "multipart/byteranges".utf8) }) {
       return .unknownRange("multipart/byteranges for one range")
     }
     guard let range = contentRange(of: head), let first = range.first, let last = range.last else {

@@ -67,7 +67,7 @@ package struct HeadReader {
       return colon
     }
     let value = UnsafeRawBufferPointer(rebasing: trimmed(line[(colon + 1)...]))
-    fields.append((name, String(decoding: value, as: UTF8.self)))
+    fields.append((name, name == "location" ? percentEncoded(value) : String(decoding: value, as: UTF8.self)))
   }
 
   /// `HTTP/1.1 206 Partial Content`, `HTTP/2 206 `

@@ -3,7 +3,7 @@ package struct ResponseHead: Sendable {
   /// Three digits as sent.
   package let status: Int
   /// In the order received; names in lower case, values without the blanks around them. Bytes that are no UTF-8 are
-  /// U+FFFD.
+  /// U+FFFD; in Location they are percent-encoded.
   package let fields: [(name: String, value: String)]
   /// It came over HTTP/2 or later. libcurl shows no difference between a stream that was reset with NO_ERROR and one
   /// that ended (END_STREAM, RFC 9113, 8.1), unless there is a Content-Length.
@@ -27,9 +27,10 @@ package struct ResponseHead: Sendable {
     fields.first { Self.isSame($0.name, name) }?.value
   }
 
-  /// Compares lengths first: a response's head is searched for some twenty names, most of which are not in it.
+  /// Compares lengths first: a response's head is searched for some twenty names, most of which are not in it. Names
+  /// are whatever the server sent, so their bytes count, not their characters.
   private static func isSame(_ one: String, _ other: String) -> Bool {
-    one.utf8.count == other.utf8.count && one == other
+    one.utf8.count == other.utf8.count && one.utf8.elementsEqual(other.utf8)
   }
 
   /// The members of the list that all fields `name` (in lower case) form, without the blanks around them, empty members
@@ -72,7 +73,7 @@ extension ResponseHead {
   /// What shows the end of the body (RFC 9112 section 6.3).
   package var framing: Framing {
     if status == 204 || status == 304 { return .none }
-    let codings = members("transfer-encoding").filter { !$0.isEmpty }.map { $0.lowercased() }
+    let codings = members("transfer-encoding").filter { !$0.isEmpty }.map { lowercasedASCII($0) }
     if !codings.isEmpty {
       return codings == ["chunked"] ? .chunked : .invalid("a transfer coding that was not requested")
     }
@@ -80,7 +81,7 @@ extension ResponseHead {
     // ignores a length that is too large for it.
     let lengths = members("content-length")
     guard let text = lengths.first else { return isMultiplexed ? .stream : .close }
-    guard lengths.allSatisfy({ $0 == text }) else {
+    guard lengths.allSatisfy({ $0.utf8.elementsEqual(text.utf8) }) else {
       return .invalid("contradictory Content-Length fields")
     }
     guard let length = decimal(text.utf8), length <= UInt64(Int64.max) else {

@@ -55,13 +55,13 @@ extension ResponseHead {
   /// Google's store decodes a file that was stored with a Content-Encoding, as no coding was requested. Its hash is of
   /// the encoded file.
   private var isDecodedByStore: Bool {
-    members("x-goog-stored-content-encoding").contains { !["", "identity"].contains($0.lowercased()) }
+    members("x-goog-stored-content-encoding").contains { !["", "identity"].contains(lowercasedASCII($0)) }
   }
 
   /// The checksum of an upload in parts may be one of the parts' checksums. Then it has a suffix, which no base64 has,
   /// or its type says so.
   private var amazonChecksums: [StatedDigest] {
-    if values("x-amz-checksum-type").contains(where: { $0.lowercased() != "full_object" }) { return [] }
+    if values("x-amz-checksum-type").contains(where: { lowercasedASCII($0) != "full_object" }) { return [] }
     return Self.amazonFields.flatMap { single($0, $1) }
   }
 
@@ -77,8 +77,9 @@ extension ResponseHead {
   /// A list of `NAME=BASE64`.
   private func list(_ name: String, _ algorithms: [String: StatedDigest.Algorithm]) -> [StatedDigest] {
     members(name).compactMap { member in
-      let parts = member.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      return parts.count == 2 ? StatedDigest(algorithms[parts[0].lowercased()], String(parts[1])) : nil
+      let parts = member.utf8.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+        .map { String(decoding: $0, as: UTF8.self) }
+      return parts.count == 2 ? StatedDigest(algorithms[lowercasedASCII(parts[0])], parts[1]) : nil
     }
   }
 

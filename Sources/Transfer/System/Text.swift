@@ -17,6 +17,23 @@ func lowercasedASCII(_ byte: UInt8) -> UInt8 {
   UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte ? byte | 0x20 : byte
 }
 
+/// The same for each letter of a text.
+func lowercasedASCII(_ text: some StringProtocol) -> String {
+  String(decoding: text.utf8.map(lowercasedASCII), as: UTF8.self)
+}
+
+/// `bytes` as text; where they are no UTF-8, with percent escapes for those beyond ASCII, as a URL has them.
+func percentEncoded(_ bytes: some Collection<UInt8>) -> String {
+  if let text = String(validating: bytes, as: UTF8.self) { return text }
+  return bytes.reduce(into: "") { text, byte in
+    if byte < 0x80 {
+      text.unicodeScalars.append(Unicode.Scalar(byte))
+    } else {
+      text += "%" + String(byte, radix: 16, uppercase: true)
+    }
+  }
+}
+
 /// Without the blanks and tabs around it (OWS, RFC 9110, 5.6.3).
 func trimmed(_ text: some StringProtocol) -> String { String(decoding: trimmed(Substring(text).utf8), as: UTF8.self) }
 

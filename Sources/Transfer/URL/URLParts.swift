@@ -84,7 +84,7 @@ package struct URLParts: Sendable {
     } else {
       (user, password) = (nil, nil)
     }
-    if base == nil, "\(writtenScheme)://\(components.text)" == text {
+    if base == nil, "\(writtenScheme)://\(components.text)".utf8.elementsEqual(text.utf8) {
       requestText = text
     } else {
       let plain = try handle.required(CURLUPART_URL)
@@ -142,8 +142,8 @@ package struct URLParts: Sendable {
 
   /// A directory comes as a listing, and a path with type=a or type=d as text.
   private static func checkNamesFile(_ path: String) throws(URLProblem) {
-    let lower = String(decoding: path.utf8.map(lowercasedASCII), as: UTF8.self)
-    guard !path.hasSuffix("/"), !lower.hasSuffix(";type=a"), !lower.hasSuffix(";type=d") else {
+    let end = path.utf8.suffix(7).map(lowercasedASCII)
+    guard end.last != UInt8(ascii: "/"), end != Array(";type=a".utf8), end != Array(";type=d".utf8) else {
       throw URLProblem(reason: "the path does not name a file")
     }
   }

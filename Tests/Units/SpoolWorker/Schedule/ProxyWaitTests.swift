@@ -85,7 +85,7 @@ import Testing
     func look(_ name: String, _ proxy: String?, deaths: Int = 0) {
       scheduler.looked(
         at: Candidate(name: FileName(name), origin: .new, modified: 1),
-        Peek(host: name, deaths: deaths, proxy: proxy, output: name == "held" ? "x" : nil))
+        Peek(host: name, deaths: deaths, proxy: proxy, output: name == "held" ? "x".exact : nil))
     }
     look("held", "p")
     look("suspect", "p", deaths: 2)

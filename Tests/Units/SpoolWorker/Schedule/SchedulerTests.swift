@@ -151,7 +151,7 @@ import Testing
     var scheduler = Scheduler(Slots.Limits(jobs: 4, perHost: 4, commits: 9))
     func look(_ name: String, at time: Int64, _ output: String) {
       scheduler.looked(
-        at: Candidate(name: FileName(name), origin: .new, modified: time), Peek(host: "h", output: output))
+        at: Candidate(name: FileName(name), origin: .new, modified: time), Peek(host: "h", output: output.exact))
     }
     look("first", at: 1, "o")
     look("second", at: 2, "o")

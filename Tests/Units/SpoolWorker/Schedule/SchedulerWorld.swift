@@ -50,7 +50,7 @@ struct SchedulerWorld {
 
   private func peek(_ name: String) -> Peek {
     Peek(
-      host: Self.part(name, 0), output: output(name), priority: Self.priority(name),
+      host: Self.part(name, 0), output: output(name).exact, priority: Self.priority(name),
       isAged: Self.number(name) < agedBefore)
   }
 

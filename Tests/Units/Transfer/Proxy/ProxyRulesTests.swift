@@ -42,7 +42,8 @@ import Testing
     arguments: [
       ("http://user:s3cret@p.example:3128/", "p.example:3128"), ("user:s3cret@p", "p:1080"),
       ("socks5://us@er:s3cret@[::1]:9", "[::1]:9"), ("http://[::1]", "[::1]:1080"),
-      ("http://user:s3/cret@p:1", "(malformed)"), ("http://", "(malformed)"), ("p\u{1b}[2J:1", "p\\x1b[2J:1"),
+      ("http://user:s3/cret@p:1", "(malformed)"), ("http://", "(malformed)"), ("http://user:s3cret@", "(malformed)"),
+      ("p\u{1b}[2J:1", "p\\x1b[2J:1"),
     ])
   func `the name tells no secrets`(text: String, name: String) {
     #expect(Proxy(text).name == name)
