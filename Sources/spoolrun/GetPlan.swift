@@ -88,16 +88,11 @@ struct GetPlan {
   private func absolute(_ directory: String) throws -> String {
     makeDirectories(above: directory, mode: 0o777)
     _ = mkdir(directory, 0o777)
-    guard let real = realpath(directory, nil) else {
-      Terminal.error("\(escaped(directory)): \(Errno(rawValue: Glibc.errno))")
+    do throws(Errno) { return try realPath(directory) } catch {
+      let hint = error.rawValue == EILSEQ ? ": its path is not UTF-8; use a symbolic link to it, as --output LINK/" : ""
+      Terminal.error("\(escaped(directory)): \(error)\(hint)")
       throw ExitStatus.cannotCreate.code
     }
-    defer { free(real) }
-    guard let path = String(validatingCString: real) else {
-      Terminal.error("\(escaped(directory)): the path of the directory is not UTF-8")
-      throw ExitStatus.cannotCreate.code
-    }
-    return path
   }
 
   private func refusal(_ reason: String) -> any Error {

@@ -272,11 +272,9 @@ struct Run: ParsableCommand {
 
   /// Receipts name the output root, so its path must be valid from any working directory.
   private func absolute(_ path: String) throws -> String {
-    guard let real = realpath(path, nil) else {
-      Terminal.error("--directory \(escaped(path)): \(Errno(rawValue: Glibc.errno))")
+    do throws(Errno) { return try realPath(path) } catch {
+      Terminal.error("--directory \(escaped(path)): \(error)")
       throw ExitStatus.cannotCreate.code
     }
-    defer { free(real) }
-    return String(cString: real)
   }
 }

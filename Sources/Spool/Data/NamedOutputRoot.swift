@@ -2,15 +2,18 @@ internal import Glibc
 internal import SystemPackage
 
 extension Spool {
-  /// The directory that the link `roots/NAME` leads to.
+  /// The directory that the link `roots/NAME` leads to; the link itself where the directory's path is not UTF-8.
   /// - Throws: ``SpoolError``: ENOENT where there is no such link, EINVAL where it is no link to an absolute path.
   func outputRoot(named name: String) throws(SpoolError) -> String {
     let path = Path("\(Self.roots)/\(name)")
     let target = try system.readLink(root, path)
-    guard target.first == UInt8(ascii: "/"), let text = String(validating: target, as: UTF8.self) else {
+    guard target.first == UInt8(ascii: "/") else {
       throw SpoolError(call: .open, path: path.display, errno: .invalidArgument)
     }
-    return text
+    if let text = String(validating: target, as: UTF8.self) { return text }
+    do throws(Errno) { return "\(try realPath(location))/\(Self.roots)/\(name)" } catch {
+      throw SpoolError(call: .open, path: path.display, errno: error)
+    }
   }
 
   /// The name in `roots` that `spoolrun get` gives to a directory.
@@ -32,7 +35,7 @@ extension Spool {
     do throws(SpoolError) {
       try system.symbolicLink(Path(directory), root, path)
     } catch  where error.errno == .fileExists {
-      if try outputRoot(named: name) != directory { throw error }
+      if try outputRoot(named: name).exact != directory.exact { throw error }
     }
   }
 }

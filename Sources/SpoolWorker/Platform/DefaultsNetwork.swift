@@ -9,12 +9,11 @@ extension JobRequest {
   /// - Throws: ``Defect``.
   package func networkOptions(of spool: Spool, warn: (String) -> Void) throws(Defect) -> NetworkOptions {
     if network == NetworkKeys() { return NetworkOptions() }
-    guard let directory = realpath(spool.location, nil) else {
-      throw Defect(line: nil, reason: "the spool: \(Errno(rawValue: Glibc.errno))")
+    let directory: String
+    do throws(Errno) { directory = try realPath(spool.location) } catch {
+      throw Defect(line: nil, reason: "the spool: \(error)")
     }
-    defer { free(directory) }
-    let setup = try NetworkSetup(
-      network, directory: String(cString: directory), home: getenv("HOME").map { String(cString: $0) })
+    let setup = try NetworkSetup(network, directory: directory, home: getenv("HOME").map { String(cString: $0) })
     setup.warnings.forEach(warn)
     return setup.options
   }
