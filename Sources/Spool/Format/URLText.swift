@@ -19,23 +19,24 @@ package struct URLText: Sendable {
     let rest = mark > 0 ? behind.dropFirstBytes(mark) : place[...]
     scheme = place[..<rest.startIndex]
     let authority = rest.prefix(before: "/")
-    let at = UInt8(ascii: "@")
-    if let end = authority.utf8.lastIndex(of: at) {
-      host = authority[authority.utf8.index(after: end)...]
-    } else if text.utf8.contains(at), !Self.mayEndInPort(authority) {
-      // A password with an unescaped slash or question mark: it is not clear where it ends.
+    let login = authority.utf8.lastIndex(of: UInt8(ascii: "@"))
+    let named = login.map { authority[$0...].dropFirstBytes() } ?? authority
+    let isClear = login != nil || mark == 3 && !named.isEmpty && Self.mayBeHost(named)
+    if !isClear, text.utf8.contains(UInt8(ascii: "@")) {
+      // A slash too many or too few, or an unescaped one in a password: it is not clear where the password ends.
       (host, path) = ("(malformed)", "")
-      return
     } else {
-      host = authority
+      // What is no port may be a password whose host is missing.
+      host = Self.mayBeHost(named) ? named : named.prefix(before: ":%")
+      path = rest[authority.endIndex...]
     }
-    path = rest[authority.endIndex...]
   }
 
-  /// Whether what follows the first colon, if there is one, can be a port. An IPv6 address is in brackets.
-  private static func mayEndInPort(_ authority: Substring) -> Bool {
+  /// Whether it has no escapes, and what follows the first colon can be a port. An IPv6 address is in brackets.
+  private static func mayBeHost(_ authority: Substring) -> Bool {
     if authority.begins(with: "[") { return true }
-    return authority.utf8.drop { $0 != UInt8(ascii: ":") }.dropFirst().allSatisfy { 0x30...0x39 ~= $0 }
+    let port = authority.utf8.drop { $0 != UInt8(ascii: ":") }.dropFirst()
+    return port.allSatisfy { 0x30...0x39 ~= $0 } && !authority.utf8.contains(UInt8(ascii: "%"))
   }
 
   /// What follows the last slash of the path; nil where that is nothing.

@@ -21,12 +21,15 @@ struct Proxy: Sendable, Equatable {
     let login = authority.lastIndex(of: at)
     let place = login.map { authority[$0...].dropFirst() } ?? authority
     hasCredentials = login != nil
-    // No host behind the login, or a password with an unescaped slash: it is not clear where the host begins.
-    if rest[authority.endIndex...].contains(at) || place.isEmpty {
+    let isAddress = place.first == UInt8(ascii: "[")
+    let host = place.prefix { $0 != UInt8(ascii: isAddress ? "]" : ":") }
+    let port = place[host.endIndex...].drop { isAddress && $0 == UInt8(ascii: "]") }
+    let isClear = (port.isEmpty || decimal(port.dropFirst()) != nil) && (isAddress || !host.contains(UInt8(ascii: "%")))
+    // Where the host is missing, or the password has a slash or is not encoded, what is left may be the password.
+    if place.isEmpty || rest[authority.endIndex...].contains(at) || !isClear {
       name = "(malformed)"
     } else {
-      let hasPort = place.last != UInt8(ascii: "]") && place.contains(UInt8(ascii: ":"))
-      name = printable(hasPort ? "\(Substring(place))" : "\(Substring(place)):\(scheme == "https" ? 443 : 1080)")
+      name = printable("\(Substring(place))" + (port.isEmpty ? ":\(scheme == "https" ? 443 : 1080)" : ""))
     }
   }
 

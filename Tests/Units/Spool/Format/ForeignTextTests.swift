@@ -186,7 +186,9 @@ import Testing
     ("https://u:p/w@h/x", "https://(malformed)"), ("https://u:p?w@h/x", "https://(malformed)"),
     ("https://u@v:p@h/x", "https://h/x"), ("https://[::1]:8/x", "https://[::1]:8/x"), ("x.iso", "x.iso"),
     ("https://h:80/x?mail=a@b", "https://h:80/x"), ("//u:PW@h/x", "//h/x"),
-    ("u:PW@h/x://y", "h/x://y"),
+    ("u:PW@h/x://y", "h/x://y"), ("https:/u:PW@h/x", "(malformed)"), ("https:///u:PW@h/x", "https://(malformed)"),
+    ("https:u:PW@h/x", "h/x"), ("https://u:PW", "https://u"), ("https://u%3APW%40h/x", "https://u/x"),
+    ("\"https://u:PW@h/x", "\"https://h/x"), ("https:\\\\u:PW@h/x", "h/x"), ("https://h:80a/x", "https://h/x"),
   ])
   func `a URL is shown without its secrets, whatever its form`(url: String, shown: String) {
     #expect(shownURL(url) == shown)

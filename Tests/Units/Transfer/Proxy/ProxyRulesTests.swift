@@ -43,6 +43,9 @@ import Testing
       ("http://user:s3cret@p.example:3128/", "p.example:3128"), ("user:s3cret@p", "p:1080"),
       ("socks5://us@er:s3cret@[::1]:9", "[::1]:9"), ("http://[::1]", "[::1]:1080"),
       ("http://user:s3/cret@p:1", "(malformed)"), ("http://", "(malformed)"), ("http://user:s3cret@", "(malformed)"),
+      ("http://user:s3cret", "(malformed)"), ("http://user:s3cret%40p:1", "(malformed)"),
+      ("http:/user:s3cret@p:1", "(malformed)"), ("user@p:s3cret", "(malformed)"),
+      ("http://user:s3?cret@p", "(malformed)"),
       ("p\u{1b}[2J:1", "p\\x1b[2J:1"),
     ])
   func `the name tells no secrets`(text: String, name: String) {
