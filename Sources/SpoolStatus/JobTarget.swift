@@ -22,7 +22,5 @@ package struct JobTarget: Sendable, Equatable {
   }
 
   /// The server's host, safe for a terminal.
-  var host: String? {
-    server.map { escaped(URLText($0).host) }
-  }
+  var host: String? { server.map { escaped(URLText($0).host) } }
 }
