@@ -25,13 +25,12 @@ extension DigestAlgorithm {
 }
 
 extension JobRequest {
-  /// The digests that the server states of this version and that the data has to have: the strongest one, and those
-  /// that are computed anyway. None if the job declares a digest, because the job's word counts more than the server's.
+  /// The digest that the server states of this version and that the data has to have: the strongest one, as weaker ones
+  /// beside it are often stale. None if the job declares a digest, because the job's word counts more than the server's.
   package func checkedDigests(of version: RemoteVersion?) -> Digests {
     guard let version, !expected.provesContent else { return Digests() }
-    // SHA-256 before SHA-512: it is strong enough, and processors have instructions for it.
-    let strongest = [DigestAlgorithm.sha256, .sha512, .sha1, .md5].first { version.stated[$0] != nil }
-    return version.stated.only(computedDigests.union([.crc32]).union(strongest.map { [$0] } ?? []))
+    let strongest = [DigestAlgorithm.sha512, .sha256, .sha1, .md5, .crc32].first { version.stated[$0] != nil }
+    return version.stated.only(strongest.map { [$0] } ?? [])
   }
 
   /// The digests to compute beside CRC-32 for data of this version.

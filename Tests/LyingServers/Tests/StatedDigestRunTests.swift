@@ -88,7 +88,17 @@ import Testing
   @Test func withAnEncoding() async throws {
     let wrong = try await sum("sha256", previous).base64
     let (spool, _, _) = try await run(Origin(fields: ["Content-Encoding: gzip", "Repr-Digest: sha-256=:\(wrong):"]))
-    #expect(try spool.lastFailure("partial/job")["code"] == "bad-response")
+    #expect(try spool.lastFailure("failed/job")["code"] == "encoded")
+  }
+
+  /// A weaker one beside the strongest may be stale.
+  @Test func theStrongestAloneCounts() async throws {
+    let (right, wrong) = (try await sum("sha512", payload), try await sum("sha256", previous).base64)
+    let stale = try await sum("crc32", previous).base64
+    let fields = ["Repr-Digest: sha-256=:\(wrong):, sha-512=:\(right.base64):", "x-amz-checksum-crc32: \(stale)"]
+    let (spool, _, result) = try await run(Origin(fields: fields))
+    #expect(result.status == .exited(0), "\(result)\n\(spool.listing(of: "job"))")
+    #expect(try verified(spool)["sha512"] == right.hex)
   }
 
   /// The job's word counts more than the server's.
