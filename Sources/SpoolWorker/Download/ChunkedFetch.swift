@@ -38,6 +38,8 @@ final class ChunkedFetch {
   private var paces: [Pace?]
   private var running = 0
   private var end: End?
+  /// No more requests are made, and the running ones end until then, in milliseconds.
+  private var lastMoment: Int64?
   private var whenEnded: CheckedContinuation<Void, Never>?
   /// Bytes received over the network, needed or not.
   private(set) var fetched: UInt64 = 0
@@ -84,6 +86,12 @@ final class ChunkedFetch {
 
   func stop() { finish(.stopped) }
 
+  /// Stops when the chunks under way are here, because early bytes would be lost: about a second, at most three.
+  func windDown() {
+    lastMoment = lastMoment ?? LoopExecutor.milliseconds() + 3000
+    fill()
+  }
+
   /// To be called a few times a second, because only time shows that a connection is too slow.
   func tick() {
     // No running request can contribute any more.
@@ -101,6 +109,10 @@ final class ChunkedFetch {
 
   private func fill() {
     guard end == nil else { return }
+    if let lastMoment {
+      if running == 0 || LoopExecutor.milliseconds() >= lastMoment { finish(.stopped) }
+      return
+    }
     for request in window.plan.assign(now: LoopExecutor.milliseconds()) {
       running += 1
       WorkerLoop.start { await self.fetch(request) }

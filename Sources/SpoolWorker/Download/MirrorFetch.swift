@@ -48,6 +48,13 @@ final class MirrorFetch {
     chunked?.stop()
   }
 
+  /// Lets the chunks under way end. Everything else can be continued where it stops.
+  func windDown() {
+    guard let chunked else { return stop() }
+    isStopped = true
+    chunked.windDown()
+  }
+
   /// To be called a few times a second.
   func tick() { chunked?.tick() }
 

@@ -9,9 +9,12 @@ extension Attempt {
     // The `failed` hook may still have to run.
     case .noSpace, .noOutput, .outputAwaited, .failed: break
     }
-    guard stopped == nil else { return }
+    guard stopped == nil else {
+      download?.stop()
+      return
+    }
     stopped = reason
-    download?.stop()
+    if case .outranked = reason { download?.windDown() } else { download?.stop() }
     environment.deliveries.sendAway(id)
   }
 
@@ -29,7 +32,10 @@ extension Attempt {
         lastHeartbeat = now
         try claim.heartbeat()
       }
-      if stopped != nil { return }
+      if stopped != nil {
+        download?.tick()
+        return
+      }
       try data?.writePending()
       if checkpointer.isAllowed, probation.isOver(at: now) {
         try claim.append(.cleared(.now()))

@@ -5,6 +5,8 @@ internal import Transfer
 @WorkerLoop
 protocol RunningTransfer: AnyObject {
   func stop()
+  /// Stops soon: what is under way may end first, if nothing else would remain of it.
+  func windDown()
   /// To be called a few times a second.
   func tick()
 }
@@ -50,6 +52,12 @@ final class Download: RunningTransfer {
   func stop() {
     isStopped = true
     fetch?.stop()
+  }
+
+  /// Stops the running fetch soon.
+  func windDown() {
+    isStopped = true
+    fetch?.windDown()
   }
 
   /// To be called a few times a second.

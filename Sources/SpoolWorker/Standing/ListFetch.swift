@@ -38,6 +38,8 @@ final class ListFetch: RunningTransfer {
     engine?.cancel(id)
   }
 
+  func windDown() { stop() }
+
   func tick() {}
 
   /// Tries the order's URLs in turn.

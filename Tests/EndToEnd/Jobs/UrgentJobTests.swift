@@ -69,6 +69,32 @@ import Testing
     #expect(try readFile(spool.path("files/low")) == halfwayBody)
   }
 
+  /// With several connections, bytes that are not in order yet would be lost.
+  @Test func aLowOneFetchesNothingTwice() async throws {
+    let server = try ScriptedServer { request, reply in
+      let (start, end) = (request.rangeStart ?? 0, request.rangeEnd ?? halfwayBody.count - 1)
+      let range = "Content-Range: bytes \(start)-\(end)/\(halfwayBody.count)"
+      try reply.head("206 Partial Content", ["ETag: \"1\"", range, "Content-Length: \(end - start + 1)"])
+      try reply.drip(halfwayBody[start...end], piece: 4000, milliseconds: 20)
+    }
+    let quick = try simpleServer()
+    let spool = try TemporarySpool()
+    try spool.drop("low", "\(server.url("/low"))\npriority: low\nconnections: 4\n\(patient)")
+    let worker = try startSpoolrun(["-v", "--jobs", "1", "--chunk-size", "100k", spool.root])
+    for number in 1...2 {
+      let asked = server.requests.count
+      try await waitUntil("chunks are under way") { server.requests.count >= asked + 3 }
+      try dropUrgently(spool, "x\(number)", "\(quick.url("/x\(number)"))\n")
+      try await waitUntil("it is done") { spool.places(of: "x\(number)") == ["done/x\(number)"] }
+    }
+    try await waitUntil("the other goes on") { spool.places(of: "low") == ["done/low"] }
+    worker.send(signal: SIGTERM)
+    #expect(try await worker.result().errors.contains(" parked job=low "))
+    let asked = server.requests.reduce(0) { $0 + ($1.rangeEnd ?? 0) - ($1.rangeStart ?? 0) + 1 }
+    #expect(asked == halfwayBody.count, "\(server.requests)")
+    #expect(try readFile(spool.path("files/low")) == halfwayBody)
+  }
+
   /// It leaves a slot free for others.
   @Test func aLowOneNeverTakesTheLastSlot() async throws {
     let gate = try Gate()
