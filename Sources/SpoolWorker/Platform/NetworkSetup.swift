@@ -115,8 +115,8 @@ package struct NetworkSetup {
     switch CookieFile.check(try contents(place)) {
     case .valid: break
     case .empty: warnings.append(place.defect(" has no cookies").description)
-    case .defect(let line):
-      throw place.defect(" line \(line) is no cookie in Netscape's format, which has 7 fields with tabs between them")
+    case .defect(let line, let reason):
+      throw place.defect(" line \(line) is no cookie in Netscape's format: \(reason)")
     }
   }
 

@@ -17,6 +17,12 @@ struct EasyOptions {
   mutating func string(_ option: CURLoption, _ value: String) {
     if code == CURLE_OK { code = ccurl_set_string(easy, option, value) }
   }
+  mutating func bytes(_ option: CURLoption, _ value: [UInt8]) {
+    guard code == CURLE_OK else { return }
+    code = (value + [0]).withUnsafeBufferPointer { bytes in
+      bytes.withMemoryRebound(to: CChar.self) { ccurl_set_string(easy, option, $0.baseAddress) }
+    }
+  }
   mutating func pointer(_ option: CURLoption, _ value: UnsafeMutableRawPointer) {
     if code == CURLE_OK { code = ccurl_set_pointer(easy, option, value) }
   }

@@ -11,7 +11,7 @@ final class CookieJar {
   private let share: UnsafeMutableRawPointer
   private var bytesSet = 0
 
-  /// - Parameter file: in Netscape's format; a line that is not is left out.
+  /// - Parameter file: see ``CookieFile``.
   /// - Returns: nil if there is no memory.
   init?(file: String?) {
     guard let share = ccurl_share_cookies() else { return nil }
@@ -20,8 +20,7 @@ final class CookieJar {
     guard let handle = EasyHandle() else { return nil }
     var setup = EasyOptions(handle)
     attach(&setup)
-    setup.string(CURLOPT_COOKIEFILE, file)
-    setup.string(CURLOPT_COOKIELIST, "RELOAD")
+    for cookie in CookieFile.cookies(in: file) { setup.bytes(CURLOPT_COOKIELIST, cookie) }
     if setup.code != CURLE_OK { return nil }
   }
 

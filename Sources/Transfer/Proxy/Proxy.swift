@@ -59,16 +59,29 @@ package struct ProxyRules: Sendable {
   func proxy(for url: URLParts) -> Proxy? {
     guard let proxy = proxies[url.scheme], exceptions != "*" else { return nil }
     let names = exceptions.utf8.split { ", \t".utf8.contains($0) }
-    return names.contains { Self.covers($0.map(lowercasedASCII), Array(url.host.utf8)) } ? nil : proxy
+    return names.contains { Self.covers($0.map(lowercasedASCII), url) } ? nil : proxy
   }
 
   /// `HOST:PORT` of the proxy for a URL; nil for a direct connection.
   package func name(for url: URLParts) -> String? { proxy(for: url)?.name }
 
-  /// Whether `exception` is `host`, a domain above it, or a network with it, such as `192.0.2.0/24`.
-  private static func covers(_ exception: [UInt8], _ host: [UInt8]) -> Bool {
-    let dot = UInt8(ascii: ".")
-    let bare = host.first == UInt8(ascii: "[") ? host.dropFirst().dropLast() : host[...]
+  /// Whether `exception` is the URL's host, a domain above it, or a network with it, such as `192.0.2.0/24`. Other
+  /// programs take more than curl(1): patterns, such as `*.corp` and `10.*`, a port, and brackets around an address.
+  private static func covers(_ exception: [UInt8], _ url: URLParts) -> Bool {
+    let (dot, star) = (UInt8(ascii: "."), UInt8(ascii: "*"))
+    func withoutDot(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> { text.last == dot ? text.dropLast() : text }
+    func withoutBrackets(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+      text.first == UInt8(ascii: "[") && text.last == UInt8(ascii: "]") ? text.dropFirst().dropLast() : text
+    }
+    let name = withoutDot(Array(url.host.utf8)[...])
+    let bare = withoutBrackets(name)
+    let port = Array(":\(url.port)".utf8)
+    let hasPort = Array(exception.suffix(port.count)) == port && Self.address(exception[...]) == nil
+    var exception = withoutBrackets(hasPort ? exception.dropLast(port.count) : exception[...])
+    if exception.starts(with: [star, dot]) { exception.removeFirst() }
+    if exception.contains(star) {
+      return fnmatch(String(decoding: exception, as: UTF8.self), String(decoding: bare, as: UTF8.self), 0) == 0
+    }
     if let address = Self.address(bare) {
       let parts = exception.split(separator: UInt8(ascii: "/"), maxSplits: 1)
       guard let network = parts.first.flatMap({ Self.address($0) }), network.count == address.count else {
@@ -82,9 +95,7 @@ package struct ProxyRules: Sendable {
         return network[bit / 8] & mask == address[bit / 8] & mask
       }
     }
-    func withoutDot(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> { text.last == dot ? text.dropLast() : text }
-    let name = withoutDot(host[...])
-    let domain = withoutDot(exception.first == dot ? exception.dropFirst() : exception[...])
+    let domain = withoutDot(exception.first == dot ? exception.dropFirst() : exception)
     return !domain.isEmpty && (name == domain || Array(name.suffix(domain.count + 1)) == [dot] + domain)
   }
 

@@ -34,6 +34,11 @@ func percentEncoded(_ bytes: some Collection<UInt8>) -> String {
   }
 }
 
+/// The upper-case form of an ASCII letter; every other byte unchanged.
+func uppercasedASCII(_ byte: UInt8) -> UInt8 {
+  UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte ? byte & ~0x20 : byte
+}
+
 /// Without the blanks and tabs around it (OWS, RFC 9110, 5.6.3).
 func trimmed(_ text: some StringProtocol) -> String { String(decoding: trimmed(Substring(text).utf8), as: UTF8.self) }
 

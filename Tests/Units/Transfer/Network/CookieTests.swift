@@ -69,11 +69,41 @@ struct CookieTests {
     arguments: [
       ("", .empty), ("# Netscape HTTP Cookie File\n\r\n", .empty), ("h\tTRUE\t/\tFALSE\t0\tn\tv\n", .valid),
       ("#HttpOnly_h\tTRUE\t/\tFALSE\t0\tn\tv\r\n# end", .valid), ("h\tFALSE\t/\tFALSE\t0\tn\n", .valid),
-      ("\n[{\"domain\": \"h\"}]\n", .defect(line: 2)), ("h TRUE / FALSE 0 n v\n", .defect(line: 1)),
-      ("h\t/\tTRUE\tFALSE\t0\tn\tv\n", .defect(line: 1)),
+      ("\n[{\"domain\": \"h\"}]\n", .defect(line: 2, "7 fields")),
+      ("h TRUE / FALSE 0 n v\n", .defect(line: 1, "7 fields")),
+      ("h\t/\tTRUE\tFALSE\t0\tn\tv\n", .defect(line: 1, "TRUE nor FALSE")),
+      ("h\tTRUE\t/\tFALSE\ttomorrow\tn\tv\n", .defect(line: 1, "expiry")),
+      ("h\tTRUE\t/\tFALSE\t0\t\tv\n", .defect(line: 1, "no name")),
+      ("\u{FEFF}# Netscape\nh\ttrue\t/\tfalse\t\tn\tv\n", .valid),
     ] as [(String, CookieFile.Verdict)])
   func theFormOfAFile(text: String, expected: CookieFile.Verdict) {
-    #expect(CookieFile.check(Array(text.utf8)) == expected)
+    let found = CookieFile.check(Array(text.utf8))
+    guard case .defect(let line, let reason) = found, case .defect(let expectedLine, let part) = expected else {
+      #expect(found == expected)
+      return
+    }
+    #expect(line == expectedLine && reason.contains(part), "\(reason)")
+  }
+
+  /// As exporters write them: libcurl itself would drop these without a word.
+  @Test(arguments: ["0", "", "-1", "session", "4102444800.5"]) func whateverTheExpiryOfASession(expiry: String)
+    async throws
+  {
+    let hosts = try await TwoHosts()
+    let file = try hosts.file("127.0.0.1\tfalse\t\tfalse\t\(expiry)\tn\tv\r\n")
+    let driver = try hosts.driver { $0.cookies = .session(file: file) }
+    _ = await driver.fetch(hosts.http("127.0.0.1", "/x"))
+    #expect(hosts.told("cookie") == ["127.0.0.1 n=v"])
+  }
+
+  /// A server that waits for its cookie sends its client in circles.
+  @Test(arguments: [true, false]) func aLoopNamesTheKey(hasCookies: Bool) async throws {
+    let hosts = try await TwoHosts { request in request.target.hasPrefix("/go") ? ["Set-Cookie: s=1"] : [] }
+    let driver = try hosts.driver { if hasCookies { $0.cookies = .session(file: nil) } }
+    let loop = hosts.http("localhost", "/go?/go?/go?/end")
+    let outcome = await driver.fetch(loop) { $0.maxRedirects = 1 }
+    #expect(outcome.failure?.code == .redirect)
+    #expect(outcome.failure?.message.contains("`cookies: yes`") == !hasCookies, "\(outcome.result)")
   }
 }
 

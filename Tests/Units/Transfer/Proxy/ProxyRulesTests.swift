@@ -32,7 +32,11 @@ import Testing
       ("10.1.2.0/23", "http://10.1.4.4/", false), ("0.0.0.0/0", "http://10.1.4.4/", true),
       ("10.0.0.0/33", "http://10.0.0.0/", false), ("0.0.1", "http://127.0.0.1/", false), ("::1", "http://[::1]/", true),
       ("fe80::/10", "http://[fe81::1]/", true), ("fe80::/10", "http://[ff81::1]/", false),
-      ("10.0.0.1", "http://[::1]/", false),
+      ("10.0.0.1", "http://[::1]/", false), ("*.corp", "http://a.corp/", true), ("*.corp", "http://b.a.CORP./", true),
+      ("*.corp", "http://corp/", true), ("*.corp", "http://acorp/", false), ("*corp", "http://acorp/", true),
+      ("10.*", "http://10.1.2.3/", true), ("10.*", "http://110.1.2.3/", false), ("h:81", "http://h:81/", true),
+      ("h:81", "http://h/", false), ("[::1]", "http://[::1]:8/", true), ("[::1]:8", "http://[::1]:8/", true),
+      ("::1", "http://[::]:1/", false),
     ])
   func `no_proxy names hosts, domains and networks`(exceptions: String, url: String, isDirect: Bool) throws {
     #expect((try name(url, ["http_proxy": "p:1", "no_proxy": exceptions]) == nil) == isDirect)
