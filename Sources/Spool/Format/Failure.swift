@@ -59,6 +59,9 @@ package enum FailureCode: String, CaseIterable, Sendable {
   /// Whether this machine's network connection or proxy fails, whatever the job and the host.
   package var isOfLocalNetwork: Bool { self == .noNetwork || self == .proxy }
 
+  /// Whether no server was reached.
+  package var isOfReaching: Bool { self == .resolve || self == .connect }
+
   /// Whether it is about a server, so that the server could be reached.
   package var isOfServer: Bool {
     switch self {

@@ -8,6 +8,14 @@ extension URLParts {
   var isLoopback: Bool { host == "localhost" || host.begins(with: "127.") || host == "::1" || host == "[::1]" }
 }
 
+extension MirrorURL {
+  /// The job's failure for one of a request. The other address family is tried only after a server was reached, so
+  /// there is a network.
+  func failure(_ failure: TransferFailure, _ manner: FetchPolicy.Manner) -> Failure {
+    Failure(failure, isLoopback: parts.isLoopback || manner.family != .any)
+  }
+}
+
 extension Failure {
   /// The job's failure for an error of the spool.
   init(_ error: SpoolError) {

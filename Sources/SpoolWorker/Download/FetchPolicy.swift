@@ -60,6 +60,8 @@ struct FetchPolicy {
   private var tried: [Fallback] = []
   /// HTTP/1.1 is used because only its framing shows the end of the body.
   private var wantsFraming = false
+  /// What the server that was reached last did wrong, if no data has come since.
+  private var answered: Failure?
 
   /// A request that brought fewer bytes counts as a small step.
   private static let smallStep: UInt64 = 65_536
@@ -85,7 +87,9 @@ struct FetchPolicy {
       manner.connections = 1
       return .again(.init("restart", reason))
     case .useless(let reason):
-      if uselessAnswers == Self.mostUselessAnswers { return .fail(Failure(.badResponse, reason)) }
+      let failure = Failure(.badResponse, reason)
+      if uselessAnswers == Self.mostUselessAnswers { return .fail(failure) }
+      answered = failure
       noteUseless()
       return .again(.init("useless-answer", reason))
     case .askUnbounded(let reason):
@@ -143,6 +147,7 @@ struct FetchPolicy {
     return gained
   }
 
+    if gained > 0 { answered = nil }
   private static func isCut(_ code: FailureCode) -> Bool { [.cut, .shortBody, .stalled].contains(code) }
 
   // MARK: fallbacks
@@ -163,10 +168,12 @@ struct FetchPolicy {
       case .http1: manner.keepsToHTTP1 = true
       case .unconditional: manner.isConditional = false
       case .otherFamily: manner.family = circumstances.family == .ipv6 ? .ipv4 : .ipv6
+      answered = failure
       }
       return .again(.init("other-way", failure.reason, code: failure.label, fallback: fallback.rawValue))
     }
-    var failure = failure
+    // A way that leads to no server says nothing about the server that was reached before.
+    var failure = failure.code.isOfReaching ? answered ?? failure : failure
     if !tried.isEmpty { failure.tried = tried.map(\.rawValue).joined(separator: ", ") }
     if wantsFraming {
       failure.reason += "; over HTTP/2 this server does not state the length of the body\(Self.declare)"

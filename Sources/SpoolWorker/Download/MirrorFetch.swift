@@ -93,7 +93,7 @@ final class MirrorFetch {
       try sink.takeBack()
       return try next(.askHTTP1(failure.message))
     case .failed(let failure):
-      return try next(.failed(Failure(failure, isLoopback: mirror.parts.isLoopback), circumstances(plan, result)))
+      return try next(.failed(mirror.failure(failure, manner), circumstances(plan, result)))
     case .refused: return try refused(sink, plan, result)
     case .complete:
       guard let outcome = ended(result, sink) else { return false }

@@ -87,12 +87,13 @@ final class Download: RunningTransfer {
   }
 
   /// The failure of the attempt, of those of its mirrors; nil if there are none. A temporary one is enough for another
-  /// attempt. A mismatch has to be recorded, because it decides how the next attempt asks, and how many there are.
+  /// attempt, and what a server did wrong says more than that another one was not reached. A mismatch has to be
+  /// recorded, because it decides how the next attempt asks, and how many there are.
   nonisolated static func decisive(_ failures: [Failure]) -> Failure? {
-    let isMismatch = { (failure: Failure) in failure.code.isMismatch }
+    let temporary = failures.filter { $0.failureClass == .temporary }
     guard
-      var decisive = failures.last(where: isMismatch)
-        ?? failures.last(where: { $0.failureClass == .temporary }) ?? failures.last
+      var decisive = failures.last(where: \.code.isMismatch) ?? temporary.last(where: { !$0.code.isOfReaching })
+        ?? temporary.last ?? failures.last
     else { return nil }
     // Each server may ask to wait.
     if decisive.failureClass == .temporary { decisive.retryAfter = failures.compactMap(\.retryAfter).max() }

@@ -43,7 +43,7 @@ final class ListFetch: RunningTransfer {
   func tick() {}
 
   /// Tries the order's URLs in turn.
-  /// - Throws: ``Failure`` of the last one, ``JobStop``, ``SpoolError``.
+  /// - Throws: the decisive ``Failure``, ``JobStop``, ``SpoolError``.
   func run(into file: ScratchFile) async throws -> Outcome {
     var failures: [Failure] = []
     for mirror in mirrors {
@@ -54,8 +54,7 @@ final class ListFetch: RunningTransfer {
         failures.append(failure)
       }
     }
-    throw failures.last(where: { $0.failureClass == .temporary }) ?? failures.last
-      ?? Failure(.malformed, "a standing order needs a URL")
+    throw Download.decisive(failures) ?? Failure(.malformed, "a standing order needs a URL")
   }
 
   private func fetch(_ mirror: MirrorURL, into file: ScratchFile) async throws -> Outcome {
@@ -73,7 +72,7 @@ final class ListFetch: RunningTransfer {
       let result = await engine.fetch(request, into: sink)
       fetched += result.bytesReceived
       if isStopped { throw JobStop.cancelled }
-      guard let problem = try Self.problem(result, sink, mirror) else {
+      guard let problem = try Self.problem(result, sink, mirror, policy.manner) else {
         if sink.isUnchanged { return .unchanged }
         return .fetched(
           Journal.ListVersion(
@@ -93,10 +92,12 @@ final class ListFetch: RunningTransfer {
 
   /// Why a fetch did not bring the list; nil if it did, or if it is unchanged.
   /// - Throws: ``SpoolError``, ``JobStop``.
-  private static func problem(_ result: FetchResult, _ sink: ListSink, _ mirror: MirrorURL) throws -> Failure? {
+  private static func problem(
+    _ result: FetchResult, _ sink: ListSink, _ mirror: MirrorURL, _ manner: FetchPolicy.Manner
+  ) throws -> Failure? {
     switch result.end {
     case .cancelled: throw JobStop.cancelled
-    case .failed(let failure): return Failure(failure, isLoopback: mirror.parts.isLoopback)
+    case .failed(let failure): return mirror.failure(failure, manner)
     case .refused:
       if let error = sink.error { throw error }
       return sink.refusal ?? Failure(.badResponse, "\(mirror.parts.host): the response was refused without a reason")

@@ -21,6 +21,13 @@ import Testing
     #expect(Download.decisive([]) == nil)
   }
 
+  @Test func whatAServerDidWrongSaysMoreThanThatAnotherOneWasNotReached() {
+    let untrusted = Failure(.tls, "untrusted")
+    #expect(Download.decisive([untrusted, dead])?.code == .tls)
+    #expect(Download.decisive([dead, untrusted])?.code == .tls)
+    #expect(Download.decisive([Failure(.resolve, "unknown"), dead])?.code == .connect)
+  }
+
   @Test func theLongestWaitThatAServerAsksForHolds() {
     let busy = Failure(.http, "busy", status: 503, retryAfter: 7200)
     #expect(Download.decisive([busy, dead])?.retryAfter == 7200)
