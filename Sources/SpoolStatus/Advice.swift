@@ -45,6 +45,7 @@ package struct Advice: Sendable, Equatable {
     case .tls:
       Advice("The host's certificate is not trusted: check the link, the clock and the certificates of this machine.")
     case .badResponse, .redirect: Advice("The server does not answer as it should: open the link in a browser.", .url)
+    case .encoded: Advice("The file came encoded: write encoded: keep or encoded: decode into the job's file.")
     case .mismatchSize, .mismatchChecksum, .mismatchSHA256, .mismatchSHA512, .mismatchSHA1, .mismatchMD5, .mismatch:
       Advice("The file is not what the job declares: check its digests and its size.")
     case .otherKind:

@@ -13,9 +13,10 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
   static let all: [JournalSample] = {
     let now = Timestamp(seconds: 1_795_000_000)
     let mark = Mark.zero(Set(DigestAlgorithm.allCases))
-    let version = RemoteVersion(
+    var version = RemoteVersion(
       mirror: 1, size: 2, etag: "\"a\"", modified: "yes", ignoresIfRange: true,
       resource: Resource(place: "https://a", query: "b"), type: "text/plain", stated: mark.digests)
+    (version.coding, version.isDecoded) = ("gzip", true)
     // A full disk burns no attempt, which is a field.
     var failure = Failure(.diskFull, "full", expected: "a", found: "b", line: 3)
     failure.tried = "HTTP/1.1"

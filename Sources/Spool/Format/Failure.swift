@@ -29,7 +29,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case badOutput = "bad-output"
   case outputExists = "output-exists"
   case tooLarge = "too-large"
-  case expired, redirect, `protocol`, mismatch, unresolvable
+  case expired, redirect, `protocol`, encoded, mismatch, unresolvable
   case killsWorker = "kills-worker"
 
   /// Whether another attempt can succeed.
@@ -38,8 +38,8 @@ package enum FailureCode: String, CaseIterable, Sendable {
   /// The class of every code but ``http``, whose status decides.
   package var ownClass: Class {
     switch self {
-    case .malformed, .badOutput, .outputExists, .tooLarge, .expired, .redirect, .protocol, .mismatch, .unresolvable,
-      .killsWorker:
+    case .malformed, .badOutput, .outputExists, .tooLarge, .expired, .redirect, .protocol, .encoded, .mismatch,
+      .unresolvable, .killsWorker:
       .permanent
     default: .temporary
     }
@@ -65,7 +65,8 @@ package enum FailureCode: String, CaseIterable, Sendable {
   /// Whether it is about a server, so that the server could be reached.
   package var isOfServer: Bool {
     switch self {
-    case .http, .resolve, .connect, .tls, .stalled, .timeout, .cut, .shortBody, .badResponse, .otherKind, .redirect:
+    case .http, .resolve, .connect, .tls, .stalled, .timeout, .cut, .shortBody, .badResponse, .otherKind, .redirect,
+      .encoded:
       true
     default: false
     }
@@ -137,7 +138,7 @@ package struct Failure: Error, Sendable {
   /// Whether another attempt may succeed.
   package var failureClass: FailureCode.Class {
     guard code == .http, let status else { return code.ownClass }
-    if mayPass { return .temporary }
+    if mayPass || retryAfter != nil { return .temporary }
     // Server errors (RFC 9110 section 15.6), too many requests (RFC 6585 section 4), or too early.
     return status == 408 || status == 425 || status == 429 || status >= 500 ? .temporary : .permanent
   }

@@ -14,6 +14,10 @@ package struct RemoteVersion: Sendable, Equatable {
   package var resource: Resource?
   /// The media type without parameters, in lower case; nil where the server named none.
   package var type: String?
+  /// The Content-Encoding that the bytes are kept in, although none was asked for; nil if they are the file's own.
+  package var coding: String?
+  /// The bytes were decoded as they came, so no validator says where they would continue.
+  package var isDecoded = false
   /// The digests of the whole representation that the server stated.
   package var stated: Digests
   /// A person says that the job's new URL leads to the same file: a response with this size and validator is of the
@@ -42,7 +46,7 @@ package struct RemoteVersion: Sendable, Equatable {
   }
 
   /// What `If-Range` may carry (RFC 9110 section 13.1.5): a strong ETag, or a date only if there is no ETag at all.
-  package var ifRange: String? { etag == nil ? modified : strongETag }
+  package var ifRange: String? { isDecoded ? nil : etag == nil ? modified : strongETag }
 }
 
 extension RemoteVersion {

@@ -36,6 +36,9 @@ package struct JobRequest: Sendable, Equatable {
   package var expected = Expectation()
   /// The media types that the payload may have; nil for any.
   package var types: MediaTypes?
+  /// What to do with a body that the server encodes unasked; nil to refuse it, unless size or digests show that it is
+  /// what the job declares.
+  package var encoded: EncodedBody?
   /// Digests to compute although the job declares none.
   package var digests: Set<DigestAlgorithm>?
   /// Header fields to send.
@@ -127,6 +130,9 @@ extension JobRequest {
   /// - Parameter host: in lower case.
   package func headers(for host: String) -> [String] { headers.lines(for: host) }
 }
+
+/// What to do with a body that has a Content-Encoding, although none was asked for.
+package enum EncodedBody: String, Sendable { case keep, decode }
 
 /// How long a transfer may take.
 package struct Timeout: Sendable, Equatable {

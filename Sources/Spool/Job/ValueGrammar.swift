@@ -97,6 +97,11 @@ extension ValueGrammar<Priority> {
     "high, normal or low", read: { Priority(rawValue: $0) }, write: { $0.rawValue })
 }
 
+extension ValueGrammar<EncodedBody> {
+  static let encodedBody = ValueGrammar(
+    "keep or decode", read: { EncodedBody(rawValue: $0) }, write: { $0.rawValue })
+}
+
 extension ValueGrammar<Bool> {
   static let yesOrNo = ValueGrammar(
     "yes or no", read: { ["yes": true, "no": false][$0] }, write: { $0 ? "yes" : "no" })

@@ -29,11 +29,13 @@ struct JournalEntry {
   /// What the answer was of, from a `response:`.
   var version: RemoteVersion? {
     guard let mirror = number("mirror"), mirror <= 1_000_000 else { return nil }
-    return RemoteVersion(
+    var version = RemoteVersion(
       mirror: Int(mirror), size: number("size"), etag: fields["etag"], modified: fields["modified"],
       ignoresIfRange: fields["if-range"] == "ignored",
       resource: fields["resource"].map { Resource(place: $0, query: fields["query"].flatMap { Checksum($0) }) },
       type: fields["type"], stated: Digests(fields))
+    (version.coding, version.isDecoded) = (fields["coding"], fields["decoded"] == "yes")
+    return version
   }
 
   /// Whether the line has what it cannot do without. A line that has not is skipped.

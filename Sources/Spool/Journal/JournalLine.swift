@@ -56,6 +56,7 @@ package enum JournalLine: Sendable {
       Fields().with("mirror", version.mirror).with("at", offset).with("part", part)
         .with("size", version.size).with("etag", version.etag).with("modified", version.modified)
         .with("if-range", version.ignoresIfRange ? "ignored" : nil)
+        .with("coding", version.coding).with("decoded", version.isDecoded ? "yes" : nil)
         .with("type", version.type).with("resource", version.resource?.place).with("query", version.resource?.query)
         .with(version.stated)
     case .checkpoint(let mark): Fields("\(mark.offset)").with(mark.states)

@@ -53,7 +53,8 @@ final class ChunkSink: FetchSink {
       refusal = .differs("the range ends behind \(request.range.upperBound - 1)")
     case .replace(let whole, _) where whole.ignoresIfRange: refusal = .ignoresIfRange
     case .replace: refusal = .differs("the file has changed, or there are no ranges")
-    case .startOver(let reason), .useless(let reason), .askUnbounded(let reason), .askHTTP1(let reason):
+    case .startOver(let reason), .useless(let reason), .askUnbounded(let reason), .askHTTP1(let reason),
+      .askDecoded(let reason):
       refusal = .differs(reason)
     case .complete: refusal = .differs("the file ends at \(plan.offset)")
     case .fail(let failure):

@@ -53,9 +53,10 @@ extension Failure {
       case .protocolNotEnabled: .protocol
       case .badURL: .malformed
       case .badResponse, .surplus: .badResponse
+      case .undecodable: .encoded
       case .outOfMemory, .local: .io
       }
-    self.init(code, failure.message)
+    self.init(code, failure.message + (code == .encoded ? ": try `encoded: keep`" : ""))
     proxy = failure.proxy
     guard !isLoopback, code == .resolve || code == .connect else { return }
     // Not EHOSTUNREACH, which concerns one host only.

@@ -16,12 +16,14 @@ struct FetchPolicy {
     /// On a new connection, for one request.
     var isOnFreshConnection = false
     var family = FetchRequest.AddressFamily.any
+    /// A body in a coding is decoded. The place of its bytes in the file shows only from the start.
+    var isDecoding = false
   }
 
   /// How a request ended.
   enum Outcome {
     /// The verdict on the head; no byte of the body was taken.
-    case startOver(String), useless(String), askUnbounded(String), askHTTP1(String)
+    case startOver(String), useless(String), askUnbounded(String), askHTTP1(String), askDecoded(String)
     /// The body was complete, but the file was not.
     case ended
     case failed(Failure, Circumstances)
@@ -58,10 +60,10 @@ struct FetchPolicy {
   private var smallSteps = SmallSteps(least: Self.smallStep, most: Self.mostSmallSteps)
   /// The fallbacks already tried, in order.
   private var tried: [Fallback] = []
-  /// HTTP/1.1 is used because only its framing shows the end of the body.
-  private var wantsFraming = false
   /// What the server that was reached last did wrong, if no data has come since.
   private var answered: Failure?
+  /// HTTP/1.1 is used because only its framing shows the end of the body.
+  private var wantsFraming = false
 
   /// A request that brought fewer bytes counts as a small step.
   private static let smallStep: UInt64 = 65_536
@@ -101,6 +103,9 @@ struct FetchPolicy {
       }
       (manner.keepsToHTTP1, wantsFraming) = (true, true)
       return .again(.init("http1", reason))
+    case .askDecoded(let reason):
+      (manner.isDecoding, manner.connections) = (true, 1)
+      return .again(.init("decode", reason))
     case .ended:
       let gained = note(progress)
       if gained == 0 {
@@ -142,12 +147,12 @@ struct FetchPolicy {
     let gained = progress.length > reached.length ? progress.length - reached.length : 0
     reached.length = max(reached.length, progress.length)
     smallSteps.note(gained, isStall: isStall)
+    if gained > 0 { answered = nil }
     // Ranges that were useless are not tried again.
     manner.isWhole = uselessAnswers >= Self.mostUselessAnswers
     return gained
   }
 
-    if gained > 0 { answered = nil }
   private static func isCut(_ code: FailureCode) -> Bool { [.cut, .shortBody, .stalled].contains(code) }
 
   // MARK: fallbacks
@@ -163,12 +168,12 @@ struct FetchPolicy {
   private mutating func fallBack(_ failure: Failure, _ circumstances: Circumstances) -> Action {
     for fallback in Self.fallbacks(after: failure, circumstances, manner) where !tried.contains(fallback) {
       tried.append(fallback)
+      answered = failure
       switch fallback {
       case .freshConnection: manner.isOnFreshConnection = true
       case .http1: manner.keepsToHTTP1 = true
       case .unconditional: manner.isConditional = false
       case .otherFamily: manner.family = circumstances.family == .ipv6 ? .ipv4 : .ipv6
-      answered = failure
       }
       return .again(.init("other-way", failure.reason, code: failure.label, fallback: fallback.rawValue))
     }
@@ -184,6 +189,8 @@ struct FetchPolicy {
   /// In the order of their cost.
   private static func fallbacks(after failure: Failure, _ circumstances: Circumstances, _ manner: Manner) -> [Fallback]
   {
+    // The server asks for no request before its time.
+    if failure.retryAfter != nil { return [] }
     let family: [Fallback] = circumstances.family == nil || manner.family != .any ? [] : [.otherFamily]
     switch failure.code {
     case .cut, .shortBody, .stalled, .badResponse:

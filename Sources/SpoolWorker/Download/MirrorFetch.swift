@@ -73,7 +73,7 @@ final class MirrorFetch {
   /// - Returns: whether to send another request.
   private func askOnce() async throws -> Bool {
     let manner = policy.manner
-    var plan = manner.isWhole ? .fresh : data.plan(for: mirror.number)
+    var plan = manner.isWhole || manner.isDecoding ? .fresh : data.plan(for: mirror.number)
     if !manner.isConditional { plan.ifRange = nil }
     // The response to a first small piece shows whether several connections can be used. They cannot if the data is not
     // continued.
@@ -114,6 +114,7 @@ final class MirrorFetch {
     case .useless(let reason): return try next(.useless(reason))
     case .askUnbounded(let reason): return try next(.askUnbounded(reason))
     case .askHTTP1(let reason): return try next(.askHTTP1(reason))
+    case .askDecoded(let reason): return try next(.askDecoded(reason))
     case .complete: return false
     case .failed(let failure as Failure): return try next(.failed(failure, circumstances(plan, result)))
     case .failed(let error): throw error
@@ -125,7 +126,8 @@ final class MirrorFetch {
   private func ended(_ result: FetchResult, _ sink: PartSink) -> FetchPolicy.Outcome? {
     let ending = result.response?.ending
     data.isLengthUnproven = false
-    let endsUnannounced = ending.map { $0 != .announced } ?? false
+    // Nothing shows whether the decoder had all that the encoder had.
+    let endsUnannounced = ending.map { $0 != .announced } ?? false || result.response?.isDecoded == true
     // A body that ends with the connection may have been cut; the job's `size:` decides.
     guard let size = data.version?.size ?? sink.statedEnd ?? (endsUnannounced ? data.request.expected.size : nil)
     else {

@@ -16,7 +16,7 @@ final class PartSink: FetchSink {
   /// Why the response was refused.
   private(set) var refusal: Refusal?
   enum Refusal {
-    case startOver(String), useless(String), askUnbounded(String), askHTTP1(String)
+    case startOver(String), useless(String), askUnbounded(String), askHTTP1(String), askDecoded(String)
     case complete
     case failed(any Error)
   }
@@ -46,6 +46,7 @@ final class PartSink: FetchSink {
       case .useless(let reason): refusal = .useless(reason)
       case .askUnbounded(let reason): refusal = .askUnbounded(reason)
       case .askHTTP1(let reason): refusal = .askHTTP1(reason)
+      case .askDecoded(let reason): refusal = .askDecoded(reason)
       case .complete: refusal = .complete
       case .fail(let failure): refusal = .failed(failure)
       }

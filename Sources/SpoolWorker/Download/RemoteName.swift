@@ -64,13 +64,12 @@ package struct RemoteName {
       totalTimeoutSeconds: Self.limit)
     (fetch.userAgent, fetch.referer) = (request.userAgent, request.referer)
     fetch.wantsHeadOnly = true
-    var response = try await answer(to: fetch, parts)
-    if case .refused(.http(405, _)) = response.content { fetch.wantsHeadOnly = false }
-    if case .refused(.http(501, _)) = response.content { fetch.wantsHeadOnly = false }
-    if !fetch.wantsHeadOnly {
-      fetch.id = 2
-      response = try await answer(to: fetch, parts)
+    var answer = await answer(to: fetch, parts)
+    if Self.mayBeOfHead(answer) {
+      (fetch.id, fetch.wantsHeadOnly) = (2, false)
+      answer = await self.answer(to: fetch, parts)
     }
+    let response = try answer.get()
     if case .refused(let refusal) = response.content { throw Failure(refusal, from: parts, mayPass: false) }
     if let name = response.proposedName.flatMap({ PayloadName.cleaned($0) }) {
       return Answer(name: name, isProposed: true)
@@ -81,12 +80,22 @@ package struct RemoteName {
     return Answer(name: name, isProposed: false)
   }
 
-  private func answer(to request: FetchRequest, _ url: URLParts) async throws(Failure) -> Response {
+  /// Whether the server may answer a GET better: signed links are for one method, some servers know no HEAD and have many
+  /// ways to say so.
+  private static func mayBeOfHead(_ answer: Result<Response, Failure>) -> Bool {
+    switch answer {
+    case .success(let response):
+      if case .refused = response.content { response.retryAfter == nil } else { false }
+    case .failure(let failure): [.cut, .badResponse].contains(failure.code)
+    }
+  }
+
+  private func answer(to request: FetchRequest, _ url: URLParts) async -> Result<Response, Failure> {
     let sink = HeadSink()
     let result = await engine.fetch(request, into: sink)
-    if let response = sink.response { return response }
-    if case .failed(let failure) = result.end { throw Failure(failure, isLoopback: url.isLoopback) }
-    throw Failure(.badResponse, "\(url.host) did not answer")
+    if let response = sink.response { return .success(response) }
+    if case .failed(let failure) = result.end { return .failure(Failure(failure, isLoopback: url.isLoopback)) }
+    return .failure(Failure(.badResponse, "\(url.host) did not answer"))
   }
 }
 

@@ -27,6 +27,7 @@ struct RequestTemplate {
     request.keepsToHTTP1 = manner.keepsToHTTP1 || isPiece
     request.needsFreshConnection = manner.isOnFreshConnection
     request.addressFamily = manner.family
+    request.decodes = manner.isDecoding
     return request
   }
 }

@@ -20,17 +20,14 @@ extension Failure {
   ///   - url: the job's URL.
   ///   - mayPass: whether a later attempt may get the file.
   init(_ refusal: Response.Refusal, from url: URLParts, mayPass: Bool) {
-    func failure(_ reason: String, retryAfter: Int? = nil) -> Failure {
-      Failure(.http, "\(url.host) \(reason)", status: refusal.status, retryAfter: retryAfter, mayPass: mayPass)
+    func failure(_ reason: String) -> Failure {
+      Failure(.http, "\(url.host) \(reason)", status: refusal.status, mayPass: mayPass)
     }
     switch refusal {
-    case .http(let status, let retryAfter):
-      guard status >= 400 else {
-        let hint = (300...399).contains(status) ? ", a redirect without a usable Location" : ""
-        self.init(.badResponse, "\(url.host) answered \(status)\(hint)")
-        return
-      }
-      self = failure("answered \(status)\(Self.advice(status))", retryAfter: retryAfter)
+    case .http(401, let logins): self = failure("answered 401: \(Self.loginAdvice(url, logins))")
+    case .http(let status, _):
+      let reason = "answered \(status)\(Self.advice(status))"
+      self = status < 400 ? Failure(.badResponse, "\(url.host) \(reason)") : failure(reason)
     case .login: self = failure("refused the login: write \(url.scheme)://USER:PASSWORD@HOST/… in the job")
     case .access: self = failure("denied access")
     case .noSuchFile: self = failure("has no such file")
@@ -38,9 +35,20 @@ extension Failure {
     }
   }
 
+  /// - Parameter schemes: those by which the server takes a login.
+  private static func loginAdvice(_ url: URLParts, _ schemes: [String]) -> String {
+    let names = schemes.isEmpty ? "" : " by \(schemes.joined(separator: ", "))"
+    let isOurs = schemes.isEmpty || schemes.contains { ["basic", "digest"].contains($0.lowercased()) }
+    if isOurs, url.hasLogin { return "it refuses the login\(names)" }
+    let own = isOurs ? "\(url.scheme)://USER:PASSWORD@HOST/…, or " : ""
+    return "it requires a login\(names): write \(own)header: Authorization: … in the job"
+  }
+
   private static func advice(_ status: Int) -> String {
     switch status {
-    case 401, 407: ": it requires credentials (header: Authorization: …)"
+    case 202: ": the file is not ready yet"
+    case 300...399: ", a redirect without a usable Location"
+    case 407: ": it requires credentials"
     case 403: ": forbidden"
     case 404, 410: ": no such file"
     default: ""

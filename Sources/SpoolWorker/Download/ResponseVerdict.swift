@@ -27,11 +27,16 @@ package enum ResponseVerdict {
   case askUnbounded(String)
   /// A body that was cut would look whole: ask again over HTTP/1.1, whose framing shows the end.
   case askHTTP1(String)
+  /// The body is in a coding, and the job wants it decoded: ask again.
+  case askDecoded(String)
   case fail(Failure)
 
   /// Judges a response by its head.
   package static func judge(_ response: Response, _ asked: Asked) -> ResponseVerdict {
-    Judge(response: response, asked: asked).verdict
+    let verdict = Judge(response: response, asked: asked).verdict
+    guard case .fail(var failure) = verdict else { return verdict }
+    failure.retryAfter = response.retryAfter
+    return .fail(failure)
   }
 
   /// The request, and what the job knows about the file.
@@ -75,7 +80,11 @@ private struct Judge {
   let asked: ResponseVerdict.Asked
 
   /// The version that answered, without its size.
-  private var answer: RemoteVersion { RemoteVersion(response, mirror: asked.mirror) }
+  private var answer: RemoteVersion {
+    var version = RemoteVersion(response, mirror: asked.mirror)
+    (version.coding, version.isDecoded) = (foreignCoding, response.isDecoded)
+    return version
+  }
   private var host: String { asked.url.host }
   private var plan: ResumePlan { asked.plan }
   private var isForWhole: Bool { plan.offset == 0 && plan.last == nil }
@@ -114,21 +123,20 @@ private struct Judge {
   // MARK: The whole
 
   /// The coding of a body that is not the file itself; nil for one that is.
-  private var foreignCoding: String? { StoredCoding.isOfFile(response, asked: asked.url) ? nil : response.coding }
+  private var foreignCoding: String? {
+    response.isDecoded || StoredCoding.isOfFile(response, asked: asked.url) ? nil : response.coding
+  }
 
   private var whole: ResponseVerdict {
-    if let coding = foreignCoding {
-      let name = escaped(coding.prefix(40))
-      let advice = "another mirror may send the file unencoded"
-      return .fail(
-        Failure(.badResponse, "\(host) sent Content-Encoding \(name), which was not requested: \(advice)"))
-    }
     var whole = answer
     whole.size = response.bodyLength
     let data = asked.dataLength > 0 ? asked.version : nil
     let oddity =
       data.map { AnswerKind.oddity(of: whole, beside: $0, dataLength: asked.dataLength) }
       ?? (asked.request.types == nil ? AnswerKind.oddity(of: whole, from: response.url, asked: asked.url) : nil)
+    if let coding = foreignCoding, let verdict = asked.verdict(on: coding, size: whole.size, isOdd: oddity != nil) {
+      return verdict
+    }
     // Accepted if it comes a second time, in another attempt.
     if let oddity, asked.answers.otherKind != AnswerKind.text(whole) {
       let reason = "\(host) sent something else than before: \(oddity)"
@@ -161,7 +169,6 @@ private struct Judge {
   /// A response without the requested range is useless (RFC 9110 section 15.3.7).
   private var part: ResponseVerdict {
     func useless(_ reason: String) -> ResponseVerdict { plan.offset == 0 ? .askUnbounded(reason) : .useless(reason) }
-    if let coding = foreignCoding { return useless("Content-Encoding \(escaped(coding.prefix(40)))") }
     guard case .range(let first, let last, let total) = response.content else {
       return if case .unknownRange(let reason) = response.content { useless(reason) } else { useless("no range") }
     }
@@ -169,6 +176,10 @@ private struct Judge {
 
     var joined = answer
     joined.size = total ?? (plan.offset > 0 ? asked.version?.size : nil)
+    if let coding = foreignCoding, let verdict = asked.verdict(on: coding, size: joined.size) {
+      if case .askDecoded = verdict { return verdict }
+      return useless("Content-Encoding \(escaped(coding.prefix(40)))")
+    }
     if let failure = sizeFailure(joined.size) { return .fail(failure) }
     // Without a total, the end of a piece could be taken for the end of the file.
     if joined.size == nil, plan.last != nil { return .askUnbounded("the total is not known") }
@@ -214,6 +225,7 @@ private struct Judge {
   /// Why the part does not belong to `version`; nil if it does, as far as the response shows.
   private func difference(from version: RemoteVersion) -> String? {
     let isSame = version.isComparable(with: answer)
+    if answer.coding != version.coding { return "the Content-Encoding has changed" }
     if isSame, answer.stated.contradict(version.stated) { return "the digest that the server states has changed" }
     switch plan.comparison {
     case .validator:

@@ -30,3 +30,26 @@ enum StoredCoding {
     }
   }
 }
+
+extension ResponseVerdict.Asked {
+  /// What becomes of a body in a coding that was not asked for; nil if it is taken as it is.
+  /// - Parameters:
+  ///   - size: of the whole body; nil if it is not known.
+  ///   - isOdd: it may not be the file.
+  func verdict(on coding: String, size: UInt64?, isOdd: Bool = false) -> ResponseVerdict? {
+    let reason = "\(url.host) sent Content-Encoding \(escaped(coding.prefix(40))), which was not requested"
+    switch request.encoded {
+    case .keep: return nil
+    case .decode: return .askDecoded(reason)
+    case nil: break
+    }
+    // A digest shows in the end what it is. A size does so only if it is stated: what a server packs while it sends it
+    // has none.
+    let declared = request.expected.size
+    if let declared, size == declared { return nil }
+    if hasChecksum, size == nil || declared == nil { return nil }
+    let advice = "add `encoded: keep` to the job to save it as it comes, or `encoded: decode`"
+    // Another answer may follow if this one is odd, or if the file came without a coding before.
+    return .fail(Failure(isOdd || dataLength > 0 ? .badResponse : .encoded, "\(reason): \(advice)"))
+  }
+}

@@ -36,8 +36,11 @@ struct DataRecovery {
       length: part.length, inode: part.inode, isNew: part.isNew, journal: journal, host: spool.owner.host,
       boot: spool.boot, isTakenOver: claim.isTakenOver || isHeld,
       sharesLocks: claim.formerOwner == .ended && !isHeld && sharesLocks, digests: digests)
-    // A person has declared the type since.
-    if !plan.request.allows(type: journal.data.version?.type) { (recovery.length, recovery.from) = (0, .zero(digests)) }
+    // A person has declared the type since, or wants it decoded.
+    let mustDecode = journal.data.version?.coding != nil && plan.request.encoded == .decode
+    if mustDecode || !plan.request.allows(type: journal.data.version?.type) {
+      (recovery.length, recovery.from) = (0, .zero(digests))
+    }
     // Before `started:` names this boot and host, after which the length counts as trusted.
     if recovery.needsNewInode { part = try await copy(part, to: recovery.length) }
     // After the copy: a worker that wakes up may write to the old file meanwhile.

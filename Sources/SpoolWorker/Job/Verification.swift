@@ -27,7 +27,12 @@ struct Verification {
     // The data may be from before `max-size` was lowered.
     if let failure = data.request.tooLarge(part.length) { throw failure }
     let expected = Expectation(size: data.total, digests: data.request.expected.digests)
-    if let mismatch = expected.mismatch(part.mark) { throw Failure(mismatch) }
+    guard let mismatch = expected.mismatch(part.mark) else { return }
+    var failure = Failure(mismatch)
+    if let coding = data.version?.coding {
+      failure.reason += "; it came in Content-Encoding \(escaped(coding)): `encoded: decode` in the job decodes it"
+    }
+    throw failure
   }
 
   /// Compares the data with the digests that the server stated, if the job declares none.

@@ -82,8 +82,11 @@ final class ListFetch: RunningTransfer {
       let circumstances = FetchPolicy.Circumstances(
         wasConditional: false, wasMultiplexed: result.isMultiplexed,
         family: mirror.isAddress ? nil : result.addressFamily)
+      let isCoded = problem.code == .encoded && !policy.manner.isDecoding
       // What came is not continued, so it counts as nothing.
-      switch policy.after(.failed(problem, circumstances), .init(length: 0, generation: 0)) {
+      switch policy.after(
+        isCoded ? .askDecoded(problem.reason) : .failed(problem, circumstances), .init(length: 0, generation: 0))
+      {
       case .again: continue
       case .fail(let failure): throw failure
       }

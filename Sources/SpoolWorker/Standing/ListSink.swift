@@ -33,17 +33,19 @@ final class ListSink: FetchSink {
     case .whole:
       expected = response.statedEnd
       // The list's reader inflates it.
-      if let coding = response.coding, !["gzip", "x-gzip"].contains(coding) {
-        return refuse(Failure(.badResponse, "\(mirror.parts.host) sent the list with Content-Encoding: \(coding)"))
+      if let coding = response.coding, !response.isDecoded, !["gzip", "x-gzip"].contains(coding.lowercased()) {
+        let reason = "\(mirror.parts.host) sent the list with Content-Encoding: \(escaped(coding.prefix(40)))"
+        return refuse(Failure(.encoded, reason), response)
       }
       if let expected, expected > Self.longest { return refuse(tooLong) }
       return true
-    case .refused(.http(status: 304, retryAfter: _)) where isConditional:
+    case .refused(.http(status: 304, logins: _)) where isConditional:
       isUnchanged = true
       return true
-    case .refused(let reason): return refuse(Failure(reason, from: mirror.parts, mayPass: false))
+    case .refused(let reason): return refuse(Failure(reason, from: mirror.parts, mayPass: false), response)
     case .range, .unknownRange, .nothingThere:
-      return refuse(Failure(.badResponse, "\(mirror.parts.host) sent a part of the list, which was not requested"))
+      return refuse(
+        Failure(.badResponse, "\(mirror.parts.host) sent a part of the list, which was not requested"), response)
     }
   }
 
@@ -60,8 +62,9 @@ final class ListSink: FetchSink {
     Failure(.badEntries, "\(mirror.parts.host): the list is longer than \(Self.longest >> 20) MiB")
   }
 
-  private func refuse(_ failure: Failure) -> Bool {
+  private func refuse(_ failure: Failure, _ response: Response? = nil) -> Bool {
     refusal = failure
+    refusal?.retryAfter = response?.retryAfter
     return false
   }
 
@@ -81,7 +84,7 @@ final class ListSink: FetchSink {
   /// - Throws: ``SpoolError``.
   func finish(_ response: Response?) throws(SpoolError) -> Failure? {
     guard flush() else { throw error ?? SpoolError(call: .write, path: "tmp", errno: .ioError) }
-    guard let ending = response?.ending, ending != .announced, expected == nil else { return nil }
+    guard let response, response.ending != .announced || response.isDecoded, expected == nil else { return nil }
     // XML and gzip show their own end. A line that was cut looks like another one.
     let showsEnd = firstByte == UInt8(ascii: "<") || firstByte == 0x1F || lastByte == UInt8(ascii: "\n")
     if showsEnd { return nil }

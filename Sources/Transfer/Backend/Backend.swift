@@ -8,6 +8,8 @@ protocol Backend {
   func beginBody(of handle: EasyHandle) -> BackendEvent
   /// The response where libcurl ended the hop without one; nil if `code` is a failure (libcurl-errors(3)).
   func response(at code: CURLcode, of handle: EasyHandle) -> Response?
+  /// libcurl makes another request of this hop. Returns whether it thereby answers a server that asked for a login.
+  mutating func beginsAgain() -> Bool
   /// How the end of an HTTP body is found; nil in other protocols, and before the head.
   var framing: ResponseHead.Framing? { get }
 }
@@ -15,7 +17,9 @@ protocol Backend {
 enum BackendEvent {
   case nothing
   case response(Response)
-  /// The value of Location.
-  case redirect(to: String)
+  /// The value of Location, and whether the response sets cookies.
+  case redirect(to: String, setsCookies: Bool)
+  /// The same once more, with the login in another manner.
+  case again(LoginManner)
   case failed(TransferFailure)
 }

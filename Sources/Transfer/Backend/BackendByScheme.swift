@@ -1,6 +1,9 @@
 /// The backend that answers for a URL.
-/// - Parameter proxy: the one that the hop goes through.
-func backend(for url: URLParts, request: FetchRequest, proxy: Proxy?) -> any Backend {
+/// - Parameters:
+///   - proxy: the one that the hop goes through.
+///   - login: how the hop presents a login; nil without one.
+func backend(for url: URLParts, request: FetchRequest, proxy: Proxy?, login: LoginManner?) -> any Backend {
   url.scheme.isHTTP
-    ? HTTPBackend(url: url, proxy: proxy) : FileBackend(url: url, offset: request.rangeStart ?? 0)
+    ? HTTPBackend(url: url, proxy: proxy, login: login, isDecoding: request.decodes)
+    : FileBackend(url: url, offset: request.rangeStart ?? 0)
 }

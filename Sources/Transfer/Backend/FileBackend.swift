@@ -15,6 +15,8 @@ struct FileBackend: Backend {
 
   func take(line: UnsafeRawBufferPointer, from handle: EasyHandle) -> BackendEvent { .nothing }
 
+  func beginsAgain() -> Bool { false }
+
   func beginBody(of handle: EasyHandle) -> BackendEvent { .response(body(of: handle)) }
 
   private func body(of handle: EasyHandle) -> Response {

@@ -29,7 +29,7 @@ final class HopConnection {
 
   // MARK: The request
 
-  /// The connection is ready for the request of a hop (CURLOPT_PREREQFUNCTION(3)).
+  /// The connection is ready for the request of a hop (CURLOPT_PREREQFUNCTION(3)), or for the one that brings a login.
   func send(over connection: OpenSockets.Connection, _ scheme: Scheme) -> Decision {
     guard scheme.isHTTP else { return .goesOut }
     switch scheme.channel {
@@ -45,6 +45,7 @@ final class HopConnection {
         mustBeFresh = true
         return .startsAgain
       }
+      if let entered, entered != connection { sockets.leave(entered, self) }
       entered = connection
     case .ssh: break
     }

@@ -37,7 +37,7 @@ final class Exchange {
     route = Route(url, limit: request.maxRedirects, schemes: options.protocols)
     connection = HopConnection(sockets)
     timing = FetchTiming(request, at: now)
-    backend = Transfer.backend(for: url, request: request, proxy: nil)
+    backend = Transfer.backend(for: url, request: request, proxy: nil, login: nil)
   }
 
   var url: URLParts { route.url }
@@ -50,7 +50,7 @@ final class Exchange {
   func beginHop(_ handle: EasyHandle) {
     self.handle = handle
     proxy = options.network.proxies.proxy(for: url)
-    backend = Transfer.backend(for: url, request: request, proxy: proxy)
+    backend = Transfer.backend(for: url, request: request, proxy: proxy, login: login)
   }
 
   enum Step {
@@ -126,8 +126,9 @@ final class Exchange {
 
   /// The connection is ready and the request goes out (CURLOPT_PREREQFUNCTION(3)). False stops the transfer.
   func requestStarts(over ports: OpenSockets.Connection) -> Bool {
+    let isRepetition = timing.requestWasSent && !backend.beginsAgain()
     let decision =
-      timing.requestWasSent
+      isRepetition
       ? connection.sendAgain(hasAnswer: response != nil || route.isRedirected)
       : connection.send(over: ports, url.scheme)
     switch decision {
@@ -206,8 +207,11 @@ final class Exchange {
     switch event {
     case .nothing: return true
     case .response(let response): return offer(response)
-    case .redirect(let location):
-      route.redirect(to: location, at: monotonicMilliseconds())
+    case .redirect(let location, let setsCookies):
+      route.redirect(to: location, losingCookies: setsCookies && shared.jar == nil, at: monotonicMilliseconds())
+      return true
+    case .again(let manner):
+      route.ask(again: manner, at: monotonicMilliseconds())
       return true
     case .failed(let failure):
       verdict = .failed(failure)

@@ -30,6 +30,15 @@ extension Exchange {
     setup.string(CURLOPT_NOPROXY, "")
   }
 
+  /// How this hop presents a login; nil if it has none, or the job's own field takes its place.
+  var login: LoginManner? {
+    let isGiven = route.withCredentials && route.origin.hasLogin
+    let hasField =
+      route.withCredentials && request.headers.contains { $0.lowercased().hasPrefix("authorization:") }
+    let mayHave = isGiven || options.network.netrc != nil && route.mayUseOwnLogin
+    return mayHave && !hasField ? route.login : nil
+  }
+
   /// The login for this hop's host. libcurl looks it up, but never follows a redirect itself, and forgets it with the
   /// handle. So no entry's password can go to another host, as it did when libcurl followed (CVE-2024-11053,
   /// CVE-2025-0167).
@@ -103,9 +112,17 @@ extension Exchange {
     setup.flag(CURLOPT_PIPEWAIT, url.scheme.channel == .tls && mayShare)
     setup.long(CURLOPT_HTTP09_ALLOWED, 0)
     setup.flag(CURLOPT_NOBODY, request.wantsHeadOnly)
-    setup.long(CURLOPT_HTTP_CONTENT_DECODING, 0)
+    setup.flag(CURLOPT_HTTP_CONTENT_DECODING, request.decodes)
+    if request.decodes {
+      // All that libcurl knows. What is sent is the field below. While the transfer is paused, libcurl keeps what it has
+      // decoded of one buffer, so that must be small.
+      setup.string(CURLOPT_ACCEPT_ENCODING, "")
+      setup.long(CURLOPT_BUFFERSIZE, 16 << 10)
+    }
     setup.long(CURLOPT_HTTP_TRANSFER_DECODING, 1)
-    setup.long(CURLOPT_HTTPAUTH, 1)  // CURLAUTH_BASIC, a macro with a cast
+    setup.long(CURLOPT_HTTPAUTH, (login ?? .atOnce).schemes)
+    // What a server said of Digest is not for the next transfer.
+    if login == .whenAsked { handle.hasOwnSecrets = true }
     setup.long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     setCookies(&setup, handle)
     setup.list(

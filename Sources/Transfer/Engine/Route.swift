@@ -13,8 +13,13 @@ struct Route {
   /// Schemes that a redirect may lead to.
   private let schemes: Set<Scheme>
   private var followed = 0
-  /// The redirect that this hop's answer asks for: where to, since when that is known, and the bytes of its body.
-  private var redirect: (location: String, since: Milliseconds, body: Int)?
+  /// A response on the way set cookies that no request sends back.
+  private var hasLostCookies = false
+  /// The redirect that this hop's answer asks for: where to, or nil for the same URL, since when that is known, and the
+  /// bytes of its body.
+  private var redirect: (location: String?, since: Milliseconds, body: Int)?
+  /// How this URL wants the login, if it has shown that.
+  private var shownManner: LoginManner?
 
   /// - Parameters:
   ///   - limit: how many redirects may be followed.
@@ -28,7 +33,18 @@ struct Route {
   var isRedirected: Bool { redirect != nil }
 
   /// The answer is a redirect; its body may follow.
-  mutating func redirect(to location: String, at now: Milliseconds) { redirect = (location, now, 0) }
+  mutating func redirect(to location: String, losingCookies: Bool, at now: Milliseconds) {
+    redirect = (location, now, 0)
+    if losingCookies { hasLostCookies = true }
+  }
+
+  /// The same URL is to be asked again, with the login in another manner. Counts as a redirect.
+  mutating func ask(again manner: LoginManner, at now: Milliseconds) {
+    (redirect, shownManner) = ((nil, now, 0), manner)
+  }
+
+  /// How a login is presented on this hop.
+  var login: LoginManner { shownManner ?? LoginManner(for: url.scheme) }
 
   /// - Returns: false if the body of the redirect is too long to be read.
   mutating func takeBody(_ count: Int) -> Bool {
@@ -41,8 +57,16 @@ struct Route {
 
   /// Goes to where the redirect leads.
   mutating func follow() throws(TransferFailure) {
-    guard let location = redirect?.location else { return }
-    guard followed < limit else { throw refusal("more than \(limit) redirects, the last one") }
+    guard let redirect else { return }
+    guard followed < limit else {
+      let advice = hasLostCookies ? "; it sets cookies, so try `cookies: yes` in `defaults`" : ""
+      throw refusal("more than \(limit) redirects, the last one", advice)
+    }
+    followed += 1
+    guard let location = redirect.location else {
+      self.redirect = nil
+      return
+    }
     let target: URLParts
     do {
       target = try url.resolving(location)
@@ -52,11 +76,10 @@ struct Route {
     guard schemes.contains(target.scheme) else {
       throw refusal("redirect to scheme \(target.scheme), which is not allowed,")
     }
-    followed += 1
     url = target
     // For good: what a foreign host redirects back to the origin goes without credentials, too.
     if !target.hasSameOrigin(as: origin) { withCredentials = false }
-    redirect = nil
+    (self.redirect, shownManner) = (nil, nil)
   }
 
   /// Whether the worker's own login for the host may be sent. Not in the clear where only a redirect names the host:
@@ -71,7 +94,7 @@ struct Route {
     return withCredentials ? page.requestText : page.root
   }
 
-  private func refusal(_ reason: String) -> TransferFailure {
-    TransferFailure(code: .redirect, message: "\(reason) from \(url.host)")
+  private func refusal(_ reason: String, _ advice: String = "") -> TransferFailure {
+    TransferFailure(code: .redirect, message: "\(reason) from \(url.host)\(advice)")
   }
 }

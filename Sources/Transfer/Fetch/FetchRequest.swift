@@ -5,7 +5,7 @@ package struct FetchRequest: Sendable {
 
   /// Identifies the fetch while it runs; the caller keeps it unique.
   package var id: ID
-  /// An absolute URL. User information in it is sent as HTTP Basic or as the FTP or SFTP login.
+  /// An absolute URL. User information in it is the login: see ``LoginManner`` for HTTP.
   package private(set) var url: String
   /// ``url`` taken apart, from a caller who has done that.
   package private(set) var parts: URLParts?
@@ -54,6 +54,8 @@ package struct FetchRequest: Sendable {
   package var addressFamily = AddressFamily.any
   /// `If-None-Match` and the like (RFC 9110, 13.1), one an element: sent on each hop. The answer may be 304.
   package var conditions: [String] = []
+  /// Has a body decoded that comes in a coding, although none is asked for. Not for a range.
+  package var decodes = false
   /// Asks for the head of the response alone: HTTP's HEAD.
   package var wantsHeadOnly = false
 

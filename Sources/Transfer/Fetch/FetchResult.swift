@@ -60,6 +60,8 @@ package struct TransferFailure: Error, Equatable, Sendable {
     case badResponse
     /// More came than the answer announced.
     case surplus
+    /// The body is in a coding that libcurl cannot decode.
+    case undecodable
     case outOfMemory
     /// A file of this machine cannot be read.
     case local

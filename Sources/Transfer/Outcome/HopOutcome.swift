@@ -62,6 +62,8 @@ private func answerFailure(of hop: HopFacts, with code: CURLcode) -> TransferFai
     return hop.failure(.shortBody, "\(hop.host) sent too little: ended \(hop.tally)")
   case CURLE_GOT_NOTHING:
     return hop.failure(.cut, "\(hop.host) closed the connection without an answer")
+  case CURLE_BAD_CONTENT_ENCODING where hop.bytesReceived == 0:
+    return hop.failure(.undecodable, "the body from \(hop.host) cannot be decoded")
   // The byte too many is not delivered: nghttp2 resets the stream when it comes.
   case CURLE_HTTP2_STREAM where hop.framing == .length(hop.bytesReceived):
     return hop.failure(.surplus, "\(hop.host) sent more than the \(hop.bytesReceived) bytes that it announced")

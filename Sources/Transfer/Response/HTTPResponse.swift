@@ -4,7 +4,8 @@ extension Response {
   ///   - url: what answered.
   ///   - now: seconds since 1970, for dates with a two-digit year and for a Retry-After without a Date field.
   package init(_ head: ResponseHead, from url: URLParts, now: Int64) {
-    self.init(url: url, content: Self.content(of: head, now: now))
+    self.init(url: url, content: Self.content(of: head))
+    retryAfter = head.first("retry-after").flatMap { RetryAfter.seconds($0, sent: head.first("date"), now: now) }
     let framing = head.framing
     if case .length(let length) = framing { bodyLength = length }
     ending =
@@ -13,8 +14,7 @@ extension Response {
       case .close: .connection
       case .stream: .stream
       }
-    // Empty members of a list mean nothing (RFC 9110, 5.6.1.2); some stores send the field without a value.
-    let codings = head.members("content-encoding").filter { !["", "identity"].contains(lowercasedASCII($0)) }
+    let codings = head.members("content-encoding").filter(ContentCoding.isOne)
     coding = codings.isEmpty ? nil : codings.joined(separator: ", ")
     mediaType = head.mediaType
     isMediaTypeUnclear = mediaType == nil && head.first("content-type") != nil
@@ -32,18 +32,14 @@ extension Response {
     isLastModifiedStrong = Self.isLastModifiedStrong(head, now: now)
   }
 
-  private static func content(of head: ResponseHead, now: Int64) -> Content {
+  private static func content(of head: ResponseHead) -> Content {
     switch head.status {
     case 200: return .whole
     case 206: return range(of: head)
     case 416:
       guard let range = contentRange(of: head), range.first == nil else { return .nothingThere(size: nil) }
       return .nothingThere(size: range.total)
-    case let status:
-      let retryAfter = head.first("retry-after").flatMap {
-        RetryAfter.seconds($0, sent: head.first("date"), now: now)
-      }
-      return .refused(.http(status: status, retryAfter: retryAfter))
+    case let status: return .refused(.http(status: status, logins: head.loginSchemes))
     }
   }
 

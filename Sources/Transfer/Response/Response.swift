@@ -17,8 +17,8 @@ package struct Response: Sendable {
 
   /// Why a response has no bytes of the file.
   package enum Refusal: Sendable, Equatable {
-    /// The status, and the seconds that Retry-After asks to wait (RFC 9110, 10.2.3).
-    case http(status: Int, retryAfter: Int?)
+    /// The status, and the schemes by which the server takes a login, if it says so.
+    case http(status: Int, logins: [String])
     /// FTP and SFTP refused the login.
     case login
     /// FTP and SFTP: the login may not read the file.
@@ -52,12 +52,16 @@ package struct Response: Sendable {
   /// The content codings other than `identity`, in a list with commas: the body is not the file itself, unless the file
   /// is stored in this form.
   package var coding: String?
+  /// The body is delivered without its ``coding``, so its length is not known.
+  package var isDecoded = false
   /// As sent; nil if there is none, several, or one with other bytes than printable ASCII.
   package var etag: String?
   /// Last-Modified as sent.
   package var lastModified: String?
   /// ``lastModified`` is a strong validator (RFC 9110, 8.8.2.2).
   package var isLastModifiedStrong = false
+  /// Seconds that the server asks to wait before the next request (RFC 9110, 10.2.3), whatever its status.
+  package var retryAfter: Int?
   /// The media type in lower case, without its parameters.
   package var mediaType: String?
   /// What the server says of the type is not one type, so ``mediaType`` is nil.

@@ -28,6 +28,8 @@ package struct URLParts: Sendable {
   let requestText: String
   let user: String?
   let password: String?
+  /// Whether it has a user name or a password.
+  package var hasLogin: Bool { (user ?? password) != nil }
 
   /// - Parameters:
   ///   - text: an absolute URL; characters beyond ASCII get percent-encoded.

@@ -9,7 +9,9 @@ import Testing
       let parts = request.target.dropFirst().split(separator: "?", maxSplits: 1).map(String.init)
       switch parts.first {
       case "to": try reply.respond("302 Found", ["Location: /final/real%20name.iso?token=s3cret"], body: [])
-      case "headless" where request.method == "HEAD": try reply.respond("405 Method Not Allowed", body: [])
+      case "headless" where request.method == "HEAD" && parts.last == "cut": try reply.finish()
+      case "headless" where request.method == "HEAD":
+        try reply.respond("\(parts.count > 1 ? parts[1] : "405") No", body: [])
       case "headless": try reply.respond("200 OK", ["Content-Disposition: attachment; filename=got.bin"], body: [1])
       case "gone": try reply.respond("404 Not Found", body: [])
       case "private" where request.value("X-Key") ?? request.value("Authorization") == nil:
@@ -36,6 +38,8 @@ import Testing
     ("named?attachment;filename=%22../../.bashrc%22", "bashrc"),
     ("named?attachment;filename=%22/etc/passwd%22", "passwd"),
     ("plain.bin", "plain.bin"), ("named?inline", "named"), ("to", "real name.iso"), ("headless", "got.bin"),
+    ("headless?400", "got.bin"), ("headless?403", "got.bin"), ("headless?404", "got.bin"), ("headless?500", "got.bin"),
+    ("headless?cut", "got.bin"),
   ])
   func `the server's name is cleaned, written into the job and said`(target: String, name: String) async throws {
     let server = try Self.server()
@@ -69,7 +73,7 @@ import Testing
     #expect(spool.names("new") == [])
     try writeFile(spool.path("netrc"), Array("machine 127.0.0.1 login alice password apw\n".utf8))
     #expect(try await Self.add(spool, url).output == "k\n")
-    #expect(server.requests.map { $0.value("authorization") } == ["Basic YWxpY2U6YXB3"])
+    #expect(server.requests.map { $0.value("authorization") } == [nil, "Basic YWxpY2U6YXB3"])
   }
 
   @Test(arguments: ["gone", "private?x", ""])

@@ -115,6 +115,18 @@ import Testing
   }
 
   /// A validator of another list would say that this one is unchanged.
+  @Test func `a list that comes encoded is decoded`() async throws {
+    let list = Array(podcast(1...2).utf8)
+    let server = try ScriptedServer { request, reply in
+      guard request.target == "/list" else { return try reply.respond("200 OK", body: Array(request.target.utf8)) }
+      try reply.respond("200 OK", ["Content-Encoding: deflate"], body: storedDeflate(list))
+    }
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\n")
+    let result = try await spool.once()
+    #expect(result.status == .exited(0) && spool.payloads == ["1.mp3", "2.mp3"], "\(result)")
+  }
+
   @Test func `an order with another URL asks for the whole list`() async throws {
     let server = try FeedServer(podcast(1...2))
     let spool = try TemporarySpool()
@@ -140,4 +152,15 @@ import Testing
     #expect(server.checks[0].value("X-Key") == "secret" && server.requests("/own")[0].value("X-Key") == "secret")
     #expect(other.requests("/other").map { $0.value("X-Key") } == [nil])
   }
+}
+
+/// In one block that is not compressed (RFC 1950; RFC 1951, 3.2.4), so shorter than 64 KiB.
+private func storedDeflate(_ bytes: [UInt8]) -> [UInt8] {
+  let (low, high) = (UInt8(bytes.count & 0xFF), UInt8(bytes.count >> 8))
+  let (a, b) = bytes.reduce((UInt32(1), UInt32(0))) { sums, byte in
+    let a = (sums.0 + UInt32(byte)) % 65_521
+    return (a, (sums.1 + a) % 65_521)
+  }
+  let sum = [b >> 8, b & 0xFF, a >> 8, a & 0xFF].map { UInt8($0) }
+  return [0x78, 0x01, 0x01, low, high, ~low, ~high] + bytes + sum
 }

@@ -23,8 +23,7 @@ func checkAnswer(_ bytes: [UInt8]) throws(Violation) {
     head: head, plan: plan, version: version, request: job.request, isSameMirror: mirror == version?.mirror)
   switch verdict {
   case .append(let joined):
-    try require(
-      !head.values("content-encoding").contains { $0.lowercased() != "identity" }, "a coding is written as data")
+    try answer.checkCoding(joined)
     try answer.checkSize(joined)
     try answer.checkPlace()
     if plan.offset > 0 { try answer.checkVersion(joined) }
@@ -38,6 +37,8 @@ func checkAnswer(_ bytes: [UInt8]) throws(Violation) {
   // Either would be asked again as before, without end.
   case .startOver, .useless: try require(plan.offset > 0, "from 0 again, after from 0")
   case .askHTTP1: try require(head.framing == .stream, "over HTTP/1.1, where the end of the body is known")
+  case .askDecoded:
+    try require(job.request.encoded == .decode && answer.isCoded, "what is in no coding, or is not to be decoded")
   case .askUnbounded: try require(plan.last != nil, "without an end again, after without an end")
   case .fail(let failure): try require(!hasControls(failure.reason), "a reason that steers a terminal")
   }
@@ -76,6 +77,16 @@ private struct Answer {
       try require(plan.offset == 0 || head.status == 200 || size > plan.offset, "bytes behind the end")
     }
     try require(joined.etag.map { !hasControls($0) } ?? true, "a validator that ends a line of the next request")
+  }
+
+  var isCoded: Bool { head.first("content-encoding") != nil }
+
+  /// What is in a coding is written only if somebody says so, and never behind what is in another one.
+  func checkCoding(_ joined: RemoteVersion) throws(Violation) {
+    let isMeant = request.encoded == .keep || request.expected.provesContent || request.expected.size != nil
+    try require(joined.coding == nil || isMeant && request.encoded != .decode, "a coding is written as data")
+    try require(isCoded || joined.coding == nil, "a coding that nobody named")
+    try require(plan.offset == 0 || joined.coding == version?.coding, "two codings are joined")
   }
 
   /// The first byte of the body is the next of the data.

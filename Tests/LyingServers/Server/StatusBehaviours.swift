@@ -125,16 +125,17 @@ private let retryAfterBehaviours: [Behaviour] = [
   retryAfter("with a unit", 47...73) { "600s" },
   retryAfter("of words", 47...73) { "soon" },
   retryAfter("empty", 47...73) { "" },
-  Behaviour("Retry-After of a permanent failure", outcomes: refusal("http-404")) { _, reply in
-    try reply.respond("404 Not Found", ["Retry-After: 10"], body: page)
-  },
+  retryAfter("of a file in the making", 7200...7205, "202 Accepted", "bad-response") { "7200" },
+  retryAfter("of what is final otherwise", 7200...7205, "403 Forbidden", "http-403") { "7200" },
+  retryAfter("of an unusable redirect", 7200...7205, "303 See Other", "bad-response") { "7200" },
 ]
 
 private func retryAfter(
-  _ name: String, _ retry: ClosedRange<Int>, _ value: @escaping @Sendable () -> String
+  _ name: String, _ retry: ClosedRange<Int>, _ status: String = "503 Service Unavailable", _ code: String = "http-503",
+  _ value: @escaping @Sendable () -> String
 ) -> Behaviour {
-  Behaviour("Retry-After \(name)", outcomes: .all(.waits("http-503")), retry: retry) { _, reply in
-    try reply.respond("503 Service Unavailable", ["Retry-After: \(value())"], body: page)
+  Behaviour("Retry-After \(name)", outcomes: .all(.waits(code)), retry: retry) { _, reply in
+    try reply.respond(status, ["Retry-After: \(value())"], body: page)
   }
 }
 

@@ -17,6 +17,8 @@ import TestSupport
     }
     let home = try ScriptedServer { request, reply in
       switch request.target {
+      case _ where request.target != "/final" && request.value("authorization") == nil:
+        try reply.respond("401 Unauthorized", ["WWW-Authenticate: Basic realm=\"x\""], body: [])
       case "/data": try reply.respond("302 Found", ["Location: /moved"], body: [])
       case "/moved":
         let back = "back=\(request.value("host") ?? "")"
@@ -29,13 +31,14 @@ import TestSupport
       "job", "url: http://user:secret@127.0.0.1:\(home.port)/data\nheader: X-Token: hidden\nheader: X-Other: too\n")
     let result = try await spoolrun("--once", spool.root)
     #expect(result.status == .exited(0), "\(result)")
-    #expect(home.requests.map(\.target) == ["/data", "/moved", "/final"])
+    #expect(home.requests.map(\.target) == ["/data", "/data", "/moved", "/moved", "/final"])
     #expect(foreign.requests.count == 1)
-    for request in home.requests.prefix(2) {
-      #expect(request.value("authorization") == "Basic dXNlcjpzZWNyZXQ=", "\(request)")
+    for (number, request) in home.requests.prefix(4).enumerated() {
+      let login = number % 2 == 0 ? nil : "Basic dXNlcjpzZWNyZXQ="
+      #expect(request.value("authorization") == login, "\(request)")
       #expect(request.value("x-token") == "hidden" && request.value("x-other") == "too")
     }
-    for request in foreign.requests + home.requests.dropFirst(2) {
+    for request in foreign.requests + home.requests.dropFirst(4) {
       for secret in ["authorization", "x-token", "x-other"] {
         #expect(request.value(secret) == nil, "\(secret) sent to \(request.target)")
       }

@@ -161,8 +161,8 @@ import Testing
   @Test func onlyURLAndHeaderRepeat() {
     let lines = [
       "resolve: x", "output: a", "root: r", "mode: 644", "size: 1", "crc32: 00000000", "sha256: \(hex(64))",
-      "sha512: \(hex(128))", "sha1: \(hex(40))", "md5: \(hex(32))", "type: a/b", "digests: md5", "overwrite: no",
-      "attempts: 1",
+      "sha512: \(hex(128))", "sha1: \(hex(40))", "md5: \(hex(32))", "type: a/b", "encoded: keep", "digests: md5",
+      "overwrite: no", "attempts: 1",
       "expires: 2026-01-01", "timeout: 1", "max-size: 1G", "limit-rate: 1M", "min-rate: 1k", "connections: 4",
       "user-agent: a b", "referer: https://h/", "priority: low",
     ]
@@ -241,7 +241,7 @@ import Testing
     "url: https://h/a", "resolve: s3 b/k\" x", "output: a/ü b", "output: a/b/", "root: music", "mode: 640",
     "size: 4294967296",
     "crc32: 1C291CA3",
-    "sha1: \(hex(40))", "type: image/* text/plain", "digests: sha256",
+    "sha1: \(hex(40))", "type: image/* text/plain", "encoded: keep", "encoded: decode", "digests: sha256",
     "digests: crc32 sha256 sha512 sha1 md5", "header: A: b=c", "header: X:",
     "header@a.example: A: b", "user-agent: Mozilla/5.0 (a; b)", "referer: https://h/page?x=1", "overwrite: yes",
     "overwrite: no", "attempts: 12", "expires: 2026-12-01T00:00:00Z",
@@ -260,7 +260,7 @@ import Testing
       "url: https://h/a", "url: https://i/a", "resolve: x", "output: a", "root: r", "mode: 644", "size: 1",
       "crc32: 00000000", "sha256: \(hex(64))",
       "sha512: \(hex(128))", "sha1: \(hex(40))", "md5: \(hex(32))",
-      "type: a/b c/*", "digests: sha256 md5", "header: A: b",
+      "type: a/b c/*", "encoded: decode", "digests: sha256 md5", "header: A: b",
       "header@h: C: d", "user-agent: a", "referer: http://h/", "overwrite: yes", "attempts: 3",
       "expires: 2026-12-01T00:00:00Z", "timeout: 30s 12h",
       "max-size: 1G", "limit-rate: 1M", "min-rate: 2k over 10m", "connections: 4", "priority: low",

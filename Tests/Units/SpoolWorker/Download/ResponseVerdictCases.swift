@@ -1,3 +1,4 @@
+import Spool
 import Testing
 
 /// One response to one request, and what is to become of it.
@@ -16,6 +17,10 @@ struct VerdictCase: Sendable, CustomTestStringConvertible {
   var size: UInt64?
   var mirror = 1
   var ifRangeIgnored = false
+  /// The job's `encoded:`.
+  var encoded: EncodedBody?
+  /// The coding that the data is kept in.
+  var coding: String?
   /// The path of the job's URL.
   var target: String?
   /// `append`, `replace`, `complete`, `startOver`, `askUnbounded`, or the code of a failure.
@@ -40,35 +45,12 @@ extension VerdictCase {
       verdict: "mismatch-size"),
     VerdictCase(
       name: "the declared size", status: 200, fields: ["content-length: 100"], offset: 0, size: 100, verdict: "append"),
-    VerdictCase(name: "gzip", status: 200, fields: ["content-encoding: gzip"], offset: 0, verdict: "bad-response"),
-    VerdictCase(name: "identity", status: 200, fields: ["content-encoding: identity"], offset: 0, verdict: "append"),
-    VerdictCase(
-      name: "identity, gzip", status: 200, fields: ["content-encoding: identity", "content-encoding: gzip"], offset: 0,
-      verdict: "bad-response"),
     VerdictCase(
       name: "206 unasked", status: 206, fields: ["content-range: bytes 0-99/100"], offset: 0, version: "unknown",
       verdict: "bad-response"),
     VerdictCase(
       name: "416 unasked", status: 416, fields: ["content-range: bytes */100"], offset: 0, version: "unknown",
       verdict: "bad-response"),
-    VerdictCase(
-      name: "gzip of a .gz", status: 200, fields: ["content-length: 100", "content-encoding: gzip"], offset: 0,
-      target: "/a.tar.gz", verdict: "append"),
-    VerdictCase(
-      name: "x-gzip of a .gz", status: 200, fields: ["content-length: 100", "content-encoding: x-gzip"], offset: 0,
-      target: "/a.TGZ", verdict: "append"),
-    VerdictCase(
-      name: "gzip of a .gz, packed while it is sent", status: 200, fields: ["content-encoding: gzip"], offset: 0,
-      target: "/a.gz", verdict: "bad-response"),
-    VerdictCase(
-      name: "gzip of a .gz, twice", status: 200, fields: ["content-length: 9", "content-encoding: gzip, gzip"],
-      offset: 0, target: "/a.gz", verdict: "bad-response"),
-    VerdictCase(
-      name: "br of a .gz", status: 200, fields: ["content-length: 100", "content-encoding: br"], offset: 0,
-      target: "/a.gz", verdict: "bad-response"),
-    VerdictCase(
-      name: "gzip of a name that ends in gz", status: 200, fields: ["content-length: 9", "content-encoding: gzip"],
-      offset: 0, target: "/agz", verdict: "bad-response"),
   ]
 
   static let whole = [
@@ -98,7 +80,6 @@ extension VerdictCase {
     VerdictCase(
       name: "another mirror", status: 200, fields: ["content-length: 100", "etag: \"v1\""], mirror: 2,
       verdict: "replace, kept"),
-    VerdictCase(name: "resume, gzip", status: 200, fields: ["content-encoding: br"], verdict: "bad-response"),
   ]
 
   static let unsatisfiable = [
@@ -150,7 +131,7 @@ extension VerdictCase {
       verdict: "startOver"),
   ]
 
-  static let all = fresh + whole + partial + unsatisfiable + firstPieces + others
+  static let all = fresh + whole + partial + unsatisfiable + firstPieces + encodings + others
 
   static let others =
     [201, 202, 203, 204, 205, 207, 226, 300, 301, 303, 304, 307, 399].map { status in

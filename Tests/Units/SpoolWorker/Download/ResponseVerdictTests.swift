@@ -20,7 +20,8 @@ import Testing
     version?.type = "application/zip"
     var request = JobRequest()
     if row.checksum { request.expected.digests = Digests(Digest(Checksum())) }
-    request.expected.size = row.size
+    (request.expected.size, request.encoded) = (row.size, row.encoded)
+    version?.coding = row.coding
     let length = row.offset
     var plan = ResumePlan.decide(length: length, version: version, mirror: row.mirror, hasChecksum: row.checksum)
     if plan.offset != row.offset { plan = ResumePlan(offset: row.offset, ifRange: nil, comparison: .validator) }
@@ -250,6 +251,7 @@ import Testing
     case .startOver: "startOver"
     case .useless: "useless"
     case .askHTTP1: "askHTTP1"
+    case .askDecoded: "askDecoded"
     case .complete: "complete"
     case .askUnbounded: "askUnbounded"
     case .fail(let failure): failure.label

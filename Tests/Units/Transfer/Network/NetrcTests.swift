@@ -40,7 +40,7 @@ struct NetrcTests {
 
   /// A password goes over http only to the host of the URL itself: whoever is in between could redirect to any host.
   @Test func plainTextOnlyForTheURLItself() async throws {
-    let hosts = try await TwoHosts()
+    let hosts = try await TwoHosts(asksForLogin: true)
     let netrc = try hosts.file("machine localhost login alice password apw\nmachine 127.0.0.1 login bob password bpw\n")
     let driver = try hosts.driver { $0.netrc = netrc }
     _ = await driver.fetch(hosts.http("localhost", "/a"))
@@ -49,20 +49,23 @@ struct NetrcTests {
     _ = await driver.fetch(hosts.https("localhost", "/go?" + hosts.http("localhost", "/d")))
     #expect(
       hosts.told("authorization") == [
-        "localhost \(Self.alice)", "localhost \(Self.alice)", "localhost \(Self.alice)", "localhost \(Self.alice)",
-        "127.0.0.1 ", "localhost \(Self.alice)", "localhost ",
+        "localhost ", "localhost \(Self.alice)", "localhost ", "localhost \(Self.alice)", "localhost ",
+        "localhost \(Self.alice)", "localhost ", "localhost \(Self.alice)", "127.0.0.1 ", "localhost \(Self.alice)",
+        "localhost ",
       ])
   }
 
   @Test func whatTheJobSaysComesFirst() async throws {
-    let hosts = try await TwoHosts()
+    let hosts = try await TwoHosts(asksForLogin: true)
     let netrc = try hosts.file("machine localhost login alice password apw\n")
     let driver = try hosts.driver { $0.netrc = netrc }
     _ = await driver.fetch(hosts.http("me:own@localhost", "/a"))
     _ = await driver.fetch(hosts.http("localhost", "/b")) { $0.headers = ["Authorization: Bearer x"] }
     _ = await driver.fetch(hosts.http("localhost", "/c")) { $0.headers = ["Authorization:"] }
     #expect(
-      hosts.told("authorization") == ["localhost Basic bWU6b3du", "localhost Bearer x", "localhost "])
+      hosts.told("authorization") == [
+        "localhost ", "localhost Basic bWU6b3du", "localhost Bearer x", "localhost ",
+      ])
   }
 
   @Test func ftp() async throws {

@@ -9,10 +9,17 @@ struct TwoHosts: Sendable {
   private let directory: TemporaryDirectory
   let server: ScriptedServer
 
-  /// - Parameter fields: of the answer to a request, beside others.
-  init(fields: @escaping @Sendable (ServerRequest) -> [String] = { _ in [] }) async throws {
+  /// - Parameters:
+  ///   - asksForLogin: who has none is refused.
+  ///   - fields: of the answer to a request, beside others.
+  init(
+    asksForLogin: Bool = false, fields: @escaping @Sendable (ServerRequest) -> [String] = { _ in [] }
+  ) async throws {
     authority = try await CertificateAuthority()
     server = try ScriptedServer { request, reply in
+      if asksForLogin, request.value("authorization") == nil {
+        return try reply.respond("401 Unauthorized", ["WWW-Authenticate: Basic realm=\"x\""], body: [])
+      }
       guard request.target.hasPrefix("/go?") else {
         return try reply.respond("200 OK", fields(request), body: Array("payload".utf8))
       }

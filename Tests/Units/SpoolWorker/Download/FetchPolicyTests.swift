@@ -1,0 +1,76 @@
+import Spool
+import Testing
+
+@testable import SpoolWorker
+
+/// What is tried after a failure, and which failure is recorded in the end.
+@Suite struct FetchPolicyTests {
+  private let nothing = FetchPolicy.Progress(length: 0, generation: 0)
+  private let overIPv4 = FetchPolicy.Circumstances(family: .ipv4)
+
+  private func policy() -> FetchPolicy { FetchPolicy(host: "h", connections: 1, from: nothing) }
+
+  /// Fails until the policy has no other way.
+  /// - Parameter failures: of the requests in turn; the last one is that of all further ones.
+  private func end(_ failures: [Failure], gained: UInt64 = 0) -> (Failure, requests: Int) {
+    var policy = policy()
+    var progress = nothing
+    for number in 0..<10 {
+      let failure = failures[min(number, failures.count - 1)]
+      if number == 0 { progress.length = gained }
+      if case .fail(let failure) = policy.after(.failed(failure, overIPv4), progress) { return (failure, number + 1) }
+    }
+    return (Failure(.io, "no end"), 10)
+  }
+
+  private static let dead = Failure(.connect, "dead")
+
+  /// A host with one address family: nobody listens at the other.
+  @Test(arguments: [FailureCode.tls, .badResponse, .cut, .stalled, .shortBody], [FailureCode.connect, .resolve])
+  func theServerThatWasReachedCounts(code: FailureCode, then unreached: FailureCode) {
+    let failures =
+      Array(repeating: Failure(code, "reached"), count: code == .tls ? 1 : 2) + [Failure(unreached, "dead")]
+    let (failure, requests) = end(failures)
+    #expect(failure.code == code && failure.reason == "reached" && requests == failures.count)
+    #expect(failure.tried?.hasSuffix("the other address family") == true)
+  }
+
+  /// Also where no fresh connection can be made.
+  @Test func ofAnyOtherWay() {
+    #expect(end([Failure(.cut, "reached"), Self.dead]).0.code == .cut)
+    var policy = policy()
+    guard case .again = policy.after(.useless("multipart"), nothing) else {
+      Issue.record("not asked again")
+      return
+    }
+    guard case .fail(let failure) = policy.after(.failed(Self.dead, overIPv4), nothing) else {
+      Issue.record("no end")
+      return
+    }
+    #expect(failure.code == .badResponse && failure.reason == "multipart")
+  }
+
+  @Test func whatTheOtherWayShowsCounts() {
+    #expect(end([Failure(.tls, "reached"), Failure(.http, "gone", status: 404)]).0.status == 404)
+    #expect(end([Self.dead]).0.code == .connect)
+  }
+
+  /// The server was there and has gone.
+  @Test func afterProgressTheLastOneCounts() {
+    #expect(end([Failure(.cut, "reached"), Self.dead], gained: 100_000).0.code == .connect)
+  }
+
+  @Test func nothingElseIsTriedBeforeTheServersTime() {
+    let (failure, requests) = end([Failure(.badResponse, "202", retryAfter: 7200)])
+    #expect(requests == 1 && failure.retryAfter == 7200)
+  }
+
+  @Test func decodingIsAskedForOverOneConnection() {
+    var policy = FetchPolicy(host: "h", connections: 4, from: nothing)
+    guard case .again = policy.after(.askDecoded("gzip"), nothing) else {
+      Issue.record("not asked again")
+      return
+    }
+    #expect(policy.manner.isDecoding && policy.manner.connections == 1)
+  }
+}
