@@ -49,8 +49,8 @@ extension JobKey {
         "type", \.types, .mediaTypes, valueName: "types",
         help: "Media types that the server may send the file as, such as application/zip or 'image/*'."),
       JobKey(
-        "encoded", \.encoded, .encodedBody, valueName: "keep|decode",
-        help: "Keep, or decode, what the server sends in a Content-Encoding that it was not asked for."),
+        "encoded", \.encoded, .encodedBody, valueName: "way",
+        help: "What to do with a file in a Content-Encoding that nobody asked for: keep or decode it."),
       JobKey(
         "digests", \.digests, .digestNames, valueName: "names",
         help: "Digests to compute for the receipt, such as 'sha256 md5'."),
