@@ -72,6 +72,31 @@ struct NoticeExampleTests {
     #expect(result.status == .exited(0) && result.errors.contains("good: hook-failed: hook=done"), "\(result)")
   }
 
+  /// Under the units of contrib/systemd sendmail(8) of Postfix waits for ever, and SMTP works.
+  @Test(arguments: [true, false])
+  func `a failure is mailed by SMTP, or else by sendmail for a limited time`(hasServer: Bool) async throws {
+    let (server, spool, mail) = (try server(), try await spool("failed-mail", as: "failed"), try await MailServer())
+    try await runTool(
+      [
+        "/bin/sh", "-euc",
+        """
+        printf '#!/bin/sh\\ntouch "$SPOOLRUN_SPOOL/tried"; sleep 100\\n' >"$1/sendmail"; chmod 755 "$1/sendmail"
+        sed -i "s|^PATH=.*|PATH=$1:\\$PATH|; s/timeout 10/timeout 1/" "$1/hooks/failed"
+        """, "sh", spool.root,
+      ])
+    try spool.drop("a", "url: \(server.url("/404"))\n")
+    let dead = try DeadPort()
+    let url = "smtp://127.0.0.1:\(hasServer ? mail.port : dead.port)"
+    let result = try await spoolrun(
+      "--once", "-v", spool.root, environment: ["MAILTO": "me@example.org, root", "SMTP_URL": url])
+    #expect(result.errors.contains("hook-failed") == !hasServer, "\(result)")
+    #expect((fileStatus(spool.path("tried")) != nil) == !hasServer)
+    guard hasServer else { return }
+    let said = try mail.said
+    #expect(said.contains("RCPT TO:<me@example.org>") && said.contains { $0.hasPrefix("RCPT TO:<root@") }, "\(said)")
+    #expect(said.contains("Subject: spoolrun: a failed: http-404") && said.contains("code:      http-404"), "\(said)")
+  }
+
   /// `sendmail` or, without it, `mail`: each writes what it gets.
   @Test(arguments: [true, false])
   func `a failure is mailed`(hasSendmail: Bool) async throws {
@@ -82,7 +107,8 @@ struct NoticeExampleTests {
     try #require(chmod("\(tools.path)/\(program)", 0o755) == 0)
     // Without the machine's own sendmail.
     try await runTool(
-      ["/bin/sh", "-euc", "for p in tr id uname cat sh; do ln -s \"$(command -v $p)\" $p; done"], directory: tools.path)
+      ["/bin/sh", "-euc", "for p in tr id uname cat sh date timeout; do ln -s \"$(command -v $p)\" $p; done"],
+      directory: tools.path)
     let hook = spool.path("hooks/failed")
     let text = String(decoding: try readFile(hook), as: UTF8.self)
     try writeFile(hook, Array(text.replacing("PATH=$PATH:/usr/sbin:/usr/lib\n", with: "PATH=\(tools.path)\n").utf8))
