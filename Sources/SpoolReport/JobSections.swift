@@ -79,7 +79,7 @@ struct JobSections {
     let rows: [[HTMLText]] = facts.oldest.elements.map { job in
       [
         "\(Shown.text(Shown.name(job.name)))", "\(Shown.seconds(now.seconds - job.since.seconds))",
-        "\(Self.state(of: job.directory))", "\(job.attempts.count)",
+        "\(Self.state(of: job))", "\(job.attempts.count)",
         "\(job.code.map { "\(Shown.text($0)): \(Shown.text(escaped(job.reason ?? "")))" } ?? "–")",
       ]
     }
@@ -92,12 +92,16 @@ struct JobSections {
     ).html
   }
 
-  private static func state(of directory: Directory) -> String {
-    switch directory {
+  private static func state(of job: JobRecord) -> String {
+    switch job.directory {
     case .cur: "running, or its worker has died"
     case .partial: "waits for its next attempt"
     case .hold: "paused"
-    default: "waits for its first attempt"
+    // A person may have released it, or tries it again.
+    case .new, .urgent: job.attempts.isEmpty ? "waits for its first attempt" : "waits for its turn"
+    case .done: "done"
+    case .failed: "given up"
+    case .tmp, .standing, .workers, .files: "no job"
     }
   }
 }

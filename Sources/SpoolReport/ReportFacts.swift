@@ -8,7 +8,7 @@ package struct ReportFacts: Sendable {
     var bytes: UInt64 = 0
     /// Of the attempts that brought ``bytes``.
     var seconds: Int64 = 0
-    var failures = HourlyCount()
+    var failures = CountOverTime()
     var codes: [String: Int] = [:]
 
     /// Bytes per second while an attempt ran; nil if nothing was received. Times are whole seconds, and an attempt that
@@ -16,13 +16,13 @@ package struct ReportFacts: Sendable {
     var rate: Double? { bytes > 0 ? Double(bytes) / Double(max(1, seconds)) : nil }
   }
 
-  /// Numbers by hours since the epoch.
-  struct HourlyCount: Sendable, Equatable {
-    private(set) var hours: [Int64: UInt64] = [:]
+  /// Numbers by minutes since the epoch.
+  struct CountOverTime: Sendable, Equatable {
+    private(set) var minutes: [Int64: UInt64] = [:]
     private(set) var total: UInt64 = 0
 
     mutating func add(_ number: UInt64, at time: Timestamp) {
-      hours[time.seconds / 3600, default: 0] &+= number
+      minutes[TimeAxis.floor(time.seconds, 60), default: 0] &+= number
       total &+= number
     }
   }
@@ -32,10 +32,10 @@ package struct ReportFacts: Sendable {
   /// What would have happened later has a wrong time, and is left out.
   let until: Timestamp
 
-  private(set) var bytes = HourlyCount()
-  private(set) var done = HourlyCount()
-  private(set) var failures = HourlyCount()
-  private(set) var codes: [String: HourlyCount] = [:]
+  private(set) var bytes = CountOverTime()
+  private(set) var done = CountOverTime()
+  private(set) var failures = CountOverTime()
+  private(set) var codes: [String: CountOverTime] = [:]
   private(set) var hosts: [String: HostSum] = [:]
   private(set) var slowest = TopList<JobRecord>(20)
   private(set) var biggest = TopList<JobRecord>(20)
@@ -67,7 +67,7 @@ package struct ReportFacts: Sendable {
     case .failed:
       failedCodes[job.code ?? "unknown", default: 0] += 1
       failed.add(job, by: job.attempts.last?.ended.seconds ?? job.since.seconds)
-    default:
+    case .new, .urgent, .cur, .partial, .hold, .tmp, .standing, .workers, .files:
       oldest.add(job, by: -job.since.seconds)
       if isWanted(job.attempts.last?.ended ?? job.since) { slowest.add(job, by: job.seconds) }
     }
@@ -88,7 +88,7 @@ package struct ReportFacts: Sendable {
     case .failed(let text):
       let code = codes[text] != nil || codes.count < Self.mostCodes ? text : Self.others
       failures.add(1, at: attempt.ended)
-      codes[code, default: HourlyCount()].add(1, at: attempt.ended)
+      codes[code, default: CountOverTime()].add(1, at: attempt.ended)
       sum.failures.add(1, at: attempt.ended)
       sum.codes[code, default: 0] += 1
     case .interrupted, .open: break

@@ -12,15 +12,15 @@ package struct ReportPage {
   package init(_ facts: ReportFacts, _ snapshot: SpoolSnapshot) {
     self.facts = facts
     self.snapshot = snapshot
-    let hours = [facts.bytes, facts.done, facts.failures].map(\.hours.keys)
-    axis = TimeAxis(of: hours.joined())
+    let minutes = [facts.bytes, facts.done, facts.failures].map(\.minutes.keys)
+    axis = TimeAxis(of: minutes.joined(), since: facts.since.map { TimeAxis.floor($0.seconds, 60) })
   }
 
   /// The page, in UTF-8.
   package var html: String {
     let sections: [(id: String, title: String, body: HTMLText)] = [
       ("person", "What needs a person", PersonSection(facts: facts, snapshot: snapshot).html),
-      ("time", "Over time", hours),
+      ("time", "Over time", overTime),
       ("hosts", "Rates by host", hosts),
       ("failures", "Failures", failures),
       ("slowest", "The slowest jobs", JobSections(facts: facts, now: snapshot.time).slowest),
@@ -73,7 +73,7 @@ package struct ReportPage {
 
   // MARK: time
 
-  private var hours: HTMLText {
+  private var overTime: HTMLText {
     let (bytes, done, failures) = (axis.sums(facts.bytes), axis.sums(facts.done), axis.sums(facts.failures))
     func figure(_ title: String, _ values: [UInt64], _ kind: String, _ shown: (UInt64) -> String) -> HTMLText {
       "<figure><figcaption>\(title)</figcaption>\(Charts.bars(values, axis, kind: kind, shown: shown))</figure>\n"
@@ -158,7 +158,7 @@ package struct ReportPage {
 
   /// A row for each name, with its course over the time, all to one scale.
   private func table(
-    _ caption: String, _ title: String, _ counts: [(String, ReportFacts.HourlyCount)], name: (String) -> HTMLText
+    _ caption: String, _ title: String, _ counts: [(String, ReportFacts.CountOverTime)], name: (String) -> HTMLText
   ) -> HTMLText {
     let sums = counts.map { axis.sums($0.1) }
     let most = sums.joined().max() ?? 1

@@ -1,40 +1,52 @@
 internal import Spool
 
-/// The hours of the report, joined into at most ``mostBuckets`` of equal length. Pure.
+/// The minutes of the report, joined into at most ``mostBuckets`` of equal length. Pure.
 struct TimeAxis: Equatable {
-  /// The start of the first bucket, in hours since the epoch.
+  /// The start of the first bucket, in minutes since the epoch.
   let first: Int64
-  /// The length of a bucket, in hours.
-  let hours: Int64
+  /// The length of a bucket, in minutes.
+  let minutes: Int64
   /// The number of buckets; at least 1.
   let count: Int
 
   static let mostBuckets = 168
-  private static let lengths: [Int64] = [1, 3, 6, 12, 24, 7 * 24, 28 * 24, 365 * 24, 3650 * 24]
+  /// Fewer would be blocks, and no course over the time. So the axis begins earlier than what happened.
+  static let leastBuckets: Int64 = 30
+  private static let (hour, day): (Int64, Int64) = (60, 1440)
+  private static let lengths: [Int64] = [
+    1, 5, 15, hour, 3 * hour, 6 * hour, 12 * hour, day, 7 * day, 28 * day, 365 * day, 3650 * day,
+  ]
 
-  /// - Parameter used: the hours in which something happened.
-  init(of used: some Sequence<Int64>) {
-    let all = used.reduce(nil as ClosedRange<Int64>?) { range, hour in
-      range.map { min($0.lowerBound, hour)...max($0.upperBound, hour) } ?? hour...hour
+  /// - Parameters:
+  ///   - used: the minutes in which something happened.
+  ///   - since: the first minute that may be shown; nil if any may.
+  init(of used: some Sequence<Int64>, since: Int64? = nil) {
+    let all = used.reduce(nil as ClosedRange<Int64>?) { range, minute in
+      range.map { min($0.lowerBound, minute)...max($0.upperBound, minute) } ?? minute...minute
     }
     let range = all ?? 0...0
     func buckets(_ length: Int64) -> Int64 {
       Self.floor(range.upperBound, length) - Self.floor(range.lowerBound, length) + 1
     }
-    hours = Self.lengths.first { buckets($0) <= Self.mostBuckets } ?? Self.lengths[Self.lengths.count - 1]
-    first = Self.floor(range.lowerBound, hours) * hours
-    count = Int(min(buckets(hours), Int64(Self.mostBuckets)))
+    let length = Self.lengths.first { buckets($0) <= Self.mostBuckets } ?? Self.lengths[Self.lengths.count - 1]
+    minutes = length
+    let (start, end) = (Self.floor(range.lowerBound, length), Self.floor(range.upperBound, length))
+    let earliest = since.map { min(start, Self.floor($0, length)) } ?? .min
+    let begin = all == nil ? start : min(start, max(end - Self.leastBuckets + 1, earliest))
+    first = begin * length
+    count = Int(min(end - begin + 1, Int64(Self.mostBuckets)))
   }
 
-  private static func floor(_ hour: Int64, _ length: Int64) -> Int64 {
-    hour >= 0 ? hour / length : -((-hour + length - 1) / length)
+  /// The number of the bucket of this length, counted from the epoch.
+  static func floor(_ time: Int64, _ length: Int64) -> Int64 {
+    time >= 0 ? time / length : -((-time + length - 1) / length)
   }
 
   /// The sums of the buckets.
-  func sums(_ counts: ReportFacts.HourlyCount) -> [UInt64] {
+  func sums(_ counts: ReportFacts.CountOverTime) -> [UInt64] {
     var sums = [UInt64](repeating: 0, count: count)
-    for (hour, number) in counts.hours {
-      let index = Self.floor(hour - first, hours)
+    for (minute, number) in counts.minutes {
+      let index = Self.floor(minute - first, minutes)
       if sums.indices.contains(Int(index)) { sums[Int(index)] &+= number }
     }
     return sums
@@ -42,17 +54,16 @@ struct TimeAxis: Equatable {
 
   /// `2026-11-21 03:00`, or only the day if all buckets begin at midnight. In UTC.
   func label(_ index: Int) -> String {
-    let text = Shown.time(Timestamp(seconds: (first + Int64(index) * hours) * 3600))
-    return hours % 24 == 0 ? String(text.prefix(10)) : text
+    let text = Shown.time(Timestamp(seconds: (first + Int64(index) * minutes) * 60))
+    return minutes % Self.day == 0 ? String(text.prefix(10)) : text
   }
 
-  /// `hour`, `6 hours`, `day` and so on.
+  /// `5 minutes`, `hour`, `6 hours`, `day` and so on.
   var unit: String {
-    switch hours {
-    case 1: "hour"
-    case 2..<24: "\(hours) hours"
-    case 24: "day"
-    default: "\(hours / 24) days"
+    func several(_ length: Int64, _ noun: String) -> String {
+      minutes == length ? noun : "\(minutes / length) \(noun)s"
     }
+    if minutes < Self.hour { return several(1, "minute") }
+    return minutes < Self.day ? several(Self.hour, "hour") : several(Self.day, "day")
   }
 }

@@ -54,6 +54,23 @@ import Testing
     #expect(!html.contains("url(") && !html.contains("@import"))
   }
 
+  @Test func `a job that has begun does not wait for its first attempt`() {
+    let failure = "failed: \(time(hoursAgo: 1)) attempt=1 code=cut reason=x\nrequeued: \(time(hoursAgo: 0))\n"
+    let start = "started: \(time(hoursAgo: 1)) attempt=1 worker=w boot=b url=https://h/\n"
+    for directory in [Directory.new, .urgent] {
+      #expect(!page([record("https://h/\n" + start + failure, in: directory)]).contains("first attempt</td>"))
+      #expect(page([record("https://h/\n", in: directory)]).contains("first attempt</td>"))
+    }
+  }
+
+  @Test func `an hour is drawn in minutes`() throws {
+    let html = page([done("a", hoursAgo: 1, bytes: 5), done("b", hoursAgo: 0, bytes: 9)])
+    #expect(html.contains("Bytes received by minute") && html.contains("viewBox=\"0 0 61 100\""))
+    // A single minute is a bar, not a block; but nothing is drawn of a time that was left out.
+    #expect(page([done("a", hoursAgo: 0, bytes: 5)]).contains("viewBox=\"0 0 30 100\""))
+    #expect(page([done("a", hoursAgo: 0, bytes: 5)], since: now + -300).contains("viewBox=\"0 0 6 100\""))
+  }
+
   @Test func `every element that is opened is closed`() {
     let html = page([done("a", hoursAgo: 3, bytes: 5), record("failed: x code=cut reason=y\n", in: .failed)])
     var open: [Substring] = []
@@ -99,18 +116,29 @@ import Testing
 
 @Suite struct ReportSumsTests {
   @Test func `an axis has at most 168 parts, and all that happened is on it`() {
-    for hours: [Int64] in [
-      [], [5], [0, 167], [0, 168], [-1000, 1_000_000], [100, 101, 5000], [-7_000_000, 70_000_000],
+    for minutes: [Int64] in [
+      [], [5], [0, 167], [0, 168], [-1000, 1_000_000], [100, 101, 5000], [-420_000_000, 4_200_000_000],
     ] {
-      let axis = TimeAxis(of: hours)
+      let axis = TimeAxis(of: minutes)
       #expect((1...TimeAxis.mostBuckets).contains(axis.count))
-      var count = ReportFacts.HourlyCount()
-      for hour in hours { count.add(1, at: Timestamp(seconds: hour * 3600)) }
-      if axis.hours < 3650 * 24 { #expect(axis.sums(count).reduce(0, +) == UInt64(hours.count), "\(hours)") }
+      var count = ReportFacts.CountOverTime()
+      for minute in minutes { count.add(1, at: Timestamp(seconds: minute * 60)) }
+      if axis.unit != "3650 days" { #expect(axis.sums(count).reduce(0, +) == UInt64(minutes.count), "\(minutes)") }
     }
-    let axis = TimeAxis(of: [498_000, 498_003])
-    #expect(axis.count == 4 && axis.hours == 1)
-    #expect(axis.label(0) == "2026-10-24 00:00" && axis.unit == "hour")
+  }
+
+  /// From 2026-10-24 00:00 on.
+  @Test(
+    arguments: [
+      (60, "minute", 61), (167, "minute", 168), (168, "5 minutes", 34), (24 * 60, "15 minutes", 97),
+      (4 * 1440, "hour", 97), (20 * 1440, "3 hours", 161), (40 * 1440, "6 hours", 161), (100 * 1440, "day", 101),
+      (400 * 1440, "7 days", 58),
+    ] as [(Int64, String, Int)])
+  func `the span decides on minutes, hours or days`(span: Int64, unit: String, count: Int) {
+    let start: Int64 = 498_000 * 60
+    let axis = TimeAxis(of: [start, start + span])
+    #expect(axis.unit == unit && axis.count == count)
+    #expect(axis.label(0).hasPrefix("2026-10-2"))
   }
 
   @Test func `a list of the top keeps the highest, in order`() {
