@@ -154,7 +154,7 @@ extension JobStatus {
     switch state {
     case .failed: .red
     case .running: quiet == nil ? .faint : .yellow
-    default: .faint
+    case .retrying, .interrupted, .paused, .waiting, .done: .faint
     }
   }
 }

@@ -55,7 +55,8 @@ extension JobWait {
     case .space: "room on the disk"
     case .output: "the output root"
     case .other: "its worker"
-    default: "the \(cause.rawValue)"
+    case .held, .time, .worker, .gate, .proxy, .network, .unfinished, .order, .host, .slots, .priority:
+      "the \(cause.rawValue)"
     }
   }
 }

@@ -143,7 +143,7 @@ extension JobState {
     case .failed: .red
     case .running: .green
     case .retrying, .interrupted: .yellow
-    default: nil
+    case .paused, .waiting, .done: nil
     }
   }
 }

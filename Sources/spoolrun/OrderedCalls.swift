@@ -13,6 +13,8 @@ final class OrderedCalls<Item: Sendable, Value: Sendable>: @unchecked Sendable {
     var count = 0
     var isExhausted = false
     var taken = 0
+    /// Without any, who takes the results makes the calls.
+    var threads = 0
     var results: [Int: Value] = [:]
   }
 
@@ -28,7 +30,7 @@ final class OrderedCalls<Item: Sendable, Value: Sendable>: @unchecked Sendable {
     self.items = items
     self.call = call
     sem_init(bell, 0, 0)
-    for _ in 0..<width { BlockingThread.run { self.work() } }
+    for _ in 0..<width where BlockingThread.begin({ self.work() }) { state.withLock { $0.threads += 1 } }
   }
 
   deinit {
@@ -37,13 +39,17 @@ final class OrderedCalls<Item: Sendable, Value: Sendable>: @unchecked Sendable {
   }
 
   private func work() {
-    while let (number, item) = state.withLock({ next(&$0) }) {
-      let value = call(item)
-      state.withLock { $0.results[number] = value }
-      sem_post(bell)
-    }
+    while callNext() { sem_post(bell) }
     // Whoever waits for a result may wait in vain.
     sem_post(bell)
+  }
+
+  /// - Returns: whether there was an item left.
+  private func callNext() -> Bool {
+    guard let (number, item) = state.withLock({ next(&$0) }) else { return false }
+    let value = call(item)
+    state.withLock { $0.results[number] = value }
+    return true
   }
 
   private func next(_ state: inout State) -> (Int, Item)? {
@@ -59,6 +65,10 @@ final class OrderedCalls<Item: Sendable, Value: Sendable>: @unchecked Sendable {
 
   /// The results that are next in order; none if none of them comes within the time.
   func take(within milliseconds: Int) -> [Value] {
+    if state.withLock({ $0.threads }) == 0 {
+      _ = callNext()
+      return state.withLock { ready(&$0) }
+    }
     var until = timespec()
     clock_gettime(CLOCK_REALTIME, &until)
     until.tv_nsec += milliseconds % 1000 * 1_000_000

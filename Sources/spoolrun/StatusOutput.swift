@@ -49,7 +49,7 @@ struct StatusOutput {
     switch state {
     case .running: return 50
     case .failed: return 20
-    default: return 10
+    case .retrying, .interrupted, .paused, .waiting, .done: return 10
     }
   }
 }

@@ -1,6 +1,9 @@
 package import Glibc
 import Synchronization
 
+/// A path that no machine has, because nobody can make anything in proc(5).
+package let nowhere = "/proc/nowhere"
+
 /// The whole of a file; throws if it cannot be read.
 package func readFile(_ path: String) throws(TestSupportError) -> [UInt8] {
   let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)

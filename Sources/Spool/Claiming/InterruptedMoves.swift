@@ -25,7 +25,7 @@ extension Spool {
       if try isUrgent(job, source, status) { return false }
       try removeClaims(of: job, source, status)
       return true
-    default: return true
+    case .hold, .standing, .done, .failed, .tmp, .workers, .files: return true
     }
   }
 

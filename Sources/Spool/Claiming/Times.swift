@@ -20,7 +20,7 @@ extension Spool {
     switch directory {
     case .partial: isDue(modified, at: now)
     case .standing: modified <= now || modified > now + longestInterval
-    default: true
+    case .new, .urgent, .cur, .hold, .done, .failed, .tmp, .workers, .files: true
     }
   }
 

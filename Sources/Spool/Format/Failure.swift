@@ -41,7 +41,10 @@ package enum FailureCode: String, CaseIterable, Sendable {
     case .malformed, .badOutput, .outputExists, .tooLarge, .expired, .redirect, .protocol, .encoded, .mismatch,
       .unresolvable, .killsWorker:
       .permanent
-    default: .temporary
+    case .resolve, .connect, .tls, .stalled, .timeout, .cut, .shortBody, .badResponse, .mismatchSize,
+      .mismatchChecksum, .mismatchSHA256, .mismatchSHA512, .mismatchSHA1, .mismatchMD5, .otherKind, .badEntries,
+      .rejected, .hook, .resolveHook, .hookChanged, .deliver, .diskFull, .noNetwork, .proxy, .tooLargeHere, .io, .http:
+      .temporary
     }
   }
 
@@ -68,7 +71,10 @@ package enum FailureCode: String, CaseIterable, Sendable {
     case .http, .resolve, .connect, .tls, .stalled, .timeout, .cut, .shortBody, .badResponse, .otherKind, .redirect,
       .encoded:
       true
-    default: false
+    case .mismatchSize, .mismatchChecksum, .mismatchSHA256, .mismatchSHA512, .mismatchSHA1, .mismatchMD5, .mismatch,
+      .badEntries, .rejected, .hook, .resolveHook, .hookChanged, .deliver, .diskFull, .noNetwork, .proxy, .tooLargeHere,
+      .io, .malformed, .badOutput, .outputExists, .tooLarge, .expired, .protocol, .unresolvable, .killsWorker:
+      false
     }
   }
 
@@ -85,7 +91,10 @@ package enum FailureCode: String, CaseIterable, Sendable {
     switch self {
     case .mismatchSize, .mismatch, .rejected, .hookChanged: true
     case .mismatchChecksum, .mismatchSHA256, .mismatchSHA512, .mismatchSHA1, .mismatchMD5: true
-    default: false
+    case .http, .resolve, .connect, .tls, .stalled, .timeout, .cut, .shortBody, .badResponse, .otherKind, .redirect,
+      .badEntries, .hook, .resolveHook, .deliver, .diskFull, .noNetwork, .proxy, .tooLargeHere, .io, .malformed,
+      .badOutput, .outputExists, .tooLarge, .expired, .protocol, .encoded, .unresolvable, .killsWorker:
+      false
     }
   }
 }

@@ -227,7 +227,9 @@ extension Journal {
       case .failed:
         if entry.failureCode == .otherKind { otherKind = entry.fields["found"] }
         refusals = Failure.isRefusal(status: entry.httpStatus) ? refusals + 1 : 0
-      default: break
+      case .urgent, .relinked, .started, .checkpoint, .cleared, .interrupted, .verified, .published, .done, .checked,
+        .seen:
+        break
       }
     }
   }

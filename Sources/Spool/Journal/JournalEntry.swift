@@ -43,7 +43,9 @@ struct JournalEntry {
     switch key {
     case .started: fields["worker"] != nil && fields["boot"] != nil
     case .response: version != nil && number("at") != nil
-    default: true
+    case .requeued, .urgent, .relinked, .checkpoint, .cleared, .interrupted, .failed, .verified, .published, .done,
+      .checked, .seen:
+      true
     }
   }
 }

@@ -49,7 +49,7 @@ extension Spool {
     switch place.directory {
     case .new, .urgent, .cur: now()
     case .partial: try status(.partial, place.name).map { Timestamp(seconds: $0.modified) } ?? now()
-    default: nil
+    case .hold, .done, .failed, .standing, .tmp, .workers, .files: nil
     }
   }
 

@@ -14,15 +14,17 @@ package final class BlockingThread: @unchecked Sendable {
   private var body: (@Sendable () -> Void)?
   private let bell = Bell()
 
-  /// Runs `body` on a thread that has nothing else to do, or on this one if no thread is available.
-  package static func run(_ body: @escaping @Sendable () -> Void) {
-    let thread = idle.withLock { $0.popLast() }
-    if let thread {
-      thread.body = body
-      thread.bell.ring()
-    } else {
-      BlockingThread(body).start()
-    }
+  /// Runs `body` on a thread that has nothing else to do, or on this one if no thread is available: then the transfers
+  /// wait.
+  package static func run(_ body: @escaping @Sendable () -> Void) { if !begin(body) { body() } }
+
+  /// Runs `body` on a thread that has nothing else to do.
+  /// - Returns: whether there is one (pthread_create(3), EAGAIN).
+  package static func begin(_ body: @escaping @Sendable () -> Void) -> Bool {
+    guard let thread = idle.withLock({ $0.popLast() }) else { return BlockingThread(body).start() }
+    thread.body = body
+    thread.bell.ring()
+    return true
   }
 
   private init(_ body: @escaping @Sendable () -> Void) { self.body = body }
@@ -44,7 +46,7 @@ package final class BlockingThread: @unchecked Sendable {
     }
   }
 
-  private func start() {
+  private func start() -> Bool {
     let attributes = UnsafeMutablePointer<pthread_attr_t>.allocate(capacity: 1)
     pthread_attr_init(attributes)
     defer {
@@ -62,10 +64,7 @@ package final class BlockingThread: @unchecked Sendable {
         Unmanaged<BlockingThread>.fromOpaque(argument).takeRetainedValue().work()
         return nil
       }, this.toOpaque())
-    if code != 0 {
-      // No thread available (EAGAIN): run it here, and let the transfers wait.
-      this.release()
-      body?()
-    }
+    if code != 0 { this.release() }
+    return code == 0
   }
 }

@@ -86,7 +86,7 @@ struct ScannedTraffic {
       // Of all attempts; a receipt that is written once more says the same.
       fetched = max(fetched, line.number("bytes-fetched") ?? 0)
       from = nil
-    default: break
+    case .urgent, .relinked, .started, .checkpoint, .cleared, .verified, .published, .checked, .seen: break
     }
   }
 

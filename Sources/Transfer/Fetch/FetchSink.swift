@@ -1,4 +1,4 @@
-/// Where a fetch delivers. Called on the thread that polls, from within `TransferEngine.poll`.
+/// Where a fetch delivers. Called on the thread that runs the engine, from within ``TransferEngine/advance()``.
 package protocol FetchSink: AnyObject {
   /// Decides on the response: once, before any byte of the body, and also if there is no body. False drops the
   /// connection; the fetch ends with `.refused`.

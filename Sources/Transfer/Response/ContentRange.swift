@@ -1,7 +1,10 @@
 /// A `Content-Range` field with the unit `bytes` (RFC 9110, 14.4).
 ///
-///     bytes 0-99/100 first 0, last 99, total 100 bytes 0-99/* first 0, last 99, total unknown bytes */100 no range
-///     (goes with 416), total 100
+/// | field | first | last | total |
+/// |---|---|---|---|
+/// | `bytes 0-99/100` | 0 | 99 | 100 |
+/// | `bytes 0-99/*` | 0 | 99 | unknown |
+/// | `bytes */100` (with status 416) | none | none | 100 |
 package struct ContentRange: Equatable, Sendable {
   /// First byte of the range, counted from 0; nil for an unsatisfied range.
   package let first: UInt64?

@@ -1,7 +1,10 @@
 /// The three date formats of HTTP (RFC 9110, 5.6.7), as seconds since 1970-01-01T00:00:00Z.
 ///
-///     Sun, 06 Nov 1994 08:49:37 GMT IMF-fixdate Sunday, 06-Nov-94 08:49:37 GMT rfc850-date, obsolete Sun Nov 6
-///     08:49:37 1994 asctime-date, obsolete
+/// | format | example |
+/// |---|---|
+/// | IMF-fixdate | `Sun, 06 Nov 1994 08:49:37 GMT` |
+/// | rfc850-date, obsolete | `Sunday, 06-Nov-94 08:49:37 GMT` |
+/// | asctime-date, obsolete | `Sun Nov  6 08:49:37 1994` |
 ///
 /// curl_getdate(3) would read these too, but also `1994` and `next week`; a date decides here whether data may
 /// be joined, so only the grammar counts. The name of the weekday is not compared with the date.

@@ -148,8 +148,8 @@ import Testing
       #expect(symlink(target, spool.path("roots/\(name)")) == 0)
       return name
     }
-    let (gone, named, kept) = (link("/nowhere/gone"), link("/nowhere/named"), link("/"))
-    let own = link("/nowhere/usb", "usb")
+    let (gone, named, kept) = (link("\(nowhere)/gone"), link("\(nowhere)/named"), link("/"))
+    let own = link("\(nowhere)/usb", "usb")
     try writeFile(spool.path("hold/job"), Array("url: https://a.example/x\nroot: \(named)\n".utf8))
     let result = try await scene.spoolrun("clean")
     #expect(result.output == "removed roots/\(gone): the directory that it leads to is gone\n", "\(result)")

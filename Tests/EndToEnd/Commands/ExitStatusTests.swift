@@ -121,7 +121,7 @@ import Testing
     let result = try await spoolrun("--once", spool.root)
     #expect(result.exitStatus == 78 && result.errors.contains("defaults"), "\(result)")
     #expect(spool.places(of: "a") == ["new/a"] && server.requests.isEmpty)
-    #expect(try await spoolrun("--once", "--cacert", "/nonexistent.pem", spool.root).exitStatus == 78)
+    #expect(try await spoolrun("--once", "--cacert", nowhere, spool.root).exitStatus == 78)
   }
 
   /// A file that is no library stands where the dynamic linker looks first. Without a job nobody looks for libcurl.
@@ -215,10 +215,10 @@ import Testing
     #expect(ExitStatus(summary, on: kind) == .givenUp)
     // An open that failed, and a mkdir that did.
     summary.spoolError = #expect(throws: SpoolError.self) {
-      try Spool("/nonexistent", owner: WorkerID(host: "h", process: 1, tag: 1), boot: "b")
+      try Spool(nowhere, owner: WorkerID(host: "h", process: 1, tag: 1), boot: "b")
     }
     #expect(ExitStatus(summary, on: kind) == .inputOutput)
-    summary.spoolError = #expect(throws: SpoolError.self) { try Spool.create("/nonexistent/spool") }
+    summary.spoolError = #expect(throws: SpoolError.self) { try Spool.create("\(nowhere)/spool") }
     #expect(ExitStatus(summary, on: kind) == .cannotCreate)
     summary.spoolError = SpoolError(call: .mkdir, path: "files/sets", errno: .ioError)
     #expect(

@@ -265,7 +265,7 @@ import Testing
     (change: "chmod 777 hooks", advice: "chmod go-w"), (change: "chmod 600 hooks/verify", advice: "chmod +x"),
     (change: "mv hooks/verify hooks/x; ln -s x hooks/verify", advice: "not a regular file"),
     (change: "mv hooks x; ln -s x hooks", advice: "not a directory"),
-    (change: "sed -i 's,/bin/sh,/nowhere,' hooks/verify", advice: "cannot be run"),
+    (change: "sed -i 's,/bin/sh,\(nowhere),' hooks/verify", advice: "cannot be run"),
   ])
   func aHookThatCannotBeTrustedIsNotRun(change: String, advice: String) async throws {
     try await expectRefusal(change: change, advice: advice)

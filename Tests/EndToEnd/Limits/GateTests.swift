@@ -20,7 +20,7 @@ import Testing
   @Test func aGateThatIsNoCommandIsTold() async throws {
     let spool = try TemporarySpool()
     try spool.drop("a", "http://127.0.0.1:9/x\n")
-    let result = try await spoolrun("--once", "--gate", "/nonexistent/gate", spool.root)
+    let result = try await spoolrun("--once", "--gate", nowhere, spool.root)
     #expect(result.status == .exited(75) && result.errors.contains("cannot be run"), "\(result)")
     #expect(spool.places(of: "a") == ["new/a"])
   }

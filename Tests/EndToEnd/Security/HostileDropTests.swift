@@ -11,7 +11,7 @@ import Testing
     #expect(
       mkfifo(new("fifo"), 0o600) == 0 && mknod(new("socket"), S_IFSOCK | 0o600, 0) == 0
         && mkdir(new("directory"), 0o700) == 0)
-    #expect(symlink("/etc/passwd", new("symlink")) == 0 && symlink("/nonexistent", new("dangling")) == 0)
+    #expect(symlink("/etc/passwd", new("symlink")) == 0 && symlink(nowhere, new("dangling")) == 0)
     try writeFile(new("directory/inside"), [1])
     try writeFile(new("huge"), Array("\(server.url("/x"))\n".utf8))
     #expect(truncate(new("huge"), 1 << 30) == 0)

@@ -131,6 +131,6 @@ import Testing
     #expect(result.output.contains("# entry: id=episode-2 date=2026-11-03T06:00:00Z\nurl: /audio/2.mp3\n\n"))
     let program = try productPath("spoolrun-entries")
     #expect(try await run([program, "--entries", "html"]).status == .exited(64))
-    #expect(try await run([program, "/does/not/exist"]).status == .exited(66))
+    #expect(try await run([program, nowhere]).status == .exited(66))
   }
 }

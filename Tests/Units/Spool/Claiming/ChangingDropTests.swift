@@ -61,7 +61,7 @@ import Testing
       unlink(path)
       switch substitute {
       case .symlink: symlink(victim, path)
-      case .dangling: symlink("/nonexistent", path)
+      case .dangling: symlink(nowhere, path)
       case .directory: mkdir(path, 0o700)
       case .socket: mknod(path, S_IFSOCK | 0o600, 0)
       case .fifo: mkfifo(path, 0o600)

@@ -20,7 +20,7 @@ import Testing
         case .socket: mknod(path, S_IFSOCK | 0o600, 0)
         case .directory: mkdir(path, 0o700)
         case .symlink: Glibc.symlink("/etc/hostname", path)
-        case .dangling: Glibc.symlink("/nonexistent", path)
+        case .dangling: Glibc.symlink(nowhere, path)
         case .device: mknod(path, S_IFCHR | 0o600, makedev(1, 3))
         }
       guard result == 0 else { throw TestSupportError("mknod", path, errno: errno) }

@@ -287,7 +287,7 @@ import Testing
 
   @Test func aMissingRoot() throws {
     let fixture = try Fixture()
-    let error = #expect(throws: SpoolError.self) { try OutputRoot("/nonexistent/x", spool: fixture.spool) }
+    let error = #expect(throws: SpoolError.self) { try OutputRoot(nowhere, spool: fixture.spool) }
     #expect(error?.errno == .noSuchFileOrDirectory)
     #expect(try OutputRoot(nil, spool: fixture.spool).status(try output("no/such/x")) == nil)
     #expect(filesBelow(fixture.files.path("files")) == [], "asking makes no directories")

@@ -18,7 +18,7 @@ import Testing
     #expect(try await run("kill -9 $$").end == .signalled(9))
     #expect(try await run("head -c 1000000 /dev/zero").output.count == ChildProcess.outputLimit)
     await #expect(throws: (any Error).self) {
-      try await ChildProcess(arguments: ["/nowhere/x"], seconds: 60, stop: ChildStop()).run()
+      try await ChildProcess(arguments: [nowhere], seconds: 60, stop: ChildStop()).run()
     }
   }
 

@@ -82,12 +82,12 @@ struct NetrcTests {
   @Test func aFileThatIsGone() async throws {
     let hosts = try await TwoHosts()
     for change: (inout NetworkOptions) -> Void in [
-      { $0.netrc = "/nowhere/netrc" }, { $0.cookies = .session(file: "/nowhere/netrc") },
+      { $0.netrc = nowhere }, { $0.cookies = .session(file: nowhere) },
     ] {
       let outcome = await (try hosts.driver(change)).fetch(hosts.http("localhost", "/a"))
       #expect(
         outcome.failure
-          == TransferFailure(code: .local, message: "cannot read /nowhere/netrc: No such file or directory"))
+          == TransferFailure(code: .local, message: "cannot read \(nowhere): No such file or directory"))
     }
     #expect(hosts.server.requests.isEmpty)
   }
