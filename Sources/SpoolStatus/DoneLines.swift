@@ -20,13 +20,7 @@ struct DoneLines {
   }
 
   private func remark(_ job: DoneStatus) -> String {
-    var parts: [String] = []
-    if let size = job.size { parts.append(shortBytes(size)) }
-    if let seconds = job.seconds, let fetched = job.fetched, fetched > 0 {
-      let rate = seconds > 0 ? " (\(shortRate(Double(fetched) / Double(seconds))))" : ""
-      parts.append("in \(shortDuration(seconds))\(rate)")
-    }
-    parts.append("\(shortDuration(max(0, snapshot.time.seconds - job.time.seconds))) ago")
-    return parts.joined(separator: ", ").replacing(", in ", with: " in ")
+    let figures = job.figures.map { "\($0.text), " } ?? ""
+    return figures + "\(shortDuration(max(0, snapshot.time.seconds - job.time.seconds))) ago"
   }
 }

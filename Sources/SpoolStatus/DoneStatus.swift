@@ -14,6 +14,8 @@ package struct DoneStatus: Sendable {
   package var fetched: UInt64?
   /// How long that took, in seconds.
   package var seconds: Int64?
+  /// Its size, and how long and how fast it came.
+  package var figures: PayloadFigures?
   /// How many attempts it took.
   package var attempts: Int?
 
@@ -32,6 +34,7 @@ package struct DoneStatus: Sendable {
     func number(_ field: String) -> UInt64? { receipt.fields[field].flatMap { decimal($0) } }
     self.name = name
     (time, output, size) = (receipt.time, receipt.fields["output"] ?? "", verified)
+    figures = verified.map { PayloadFigures(size: $0, receipt: receipt.fields) }
     fetched = number("bytes-fetched")
     seconds = number("seconds").map { Int64(clamping: $0) }
     attempts = number("attempts").map { Int(clamping: $0) }

@@ -49,12 +49,9 @@ package struct EventSentence {
     return "\(escaped(fields["directory"] ?? "\(spool)/files"))/\(output)"
   }
 
-  /// The size of a payload, and how long and how fast it came.
+  /// ``PayloadFigures``, with a space in front.
   package var figures: String {
-    guard let size = fields["size"].flatMap({ UInt64($0) }) else { return "" }
-    let seconds = fields["seconds"].flatMap { Int64($0) }.map { " in \(shortDuration($0))" } ?? ""
-    let rate = fields["rate"].flatMap { Double($0) }.map { ", \(shortRate($0))" } ?? ""
-    return " (\(shortBytes(size))\(seconds)\(rate))"
+    fields["size"].flatMap { UInt64($0) }.map { " (\(PayloadFigures(size: $0, receipt: fields).text))" } ?? ""
   }
 
   // MARK: failed

@@ -18,7 +18,7 @@ struct JobReading {
     status.priority = text.priority(inheriting: defaults)
     status.target = JobTarget(text.request)
     status.bytes = data?.size
-    status.total = request.expected.size ?? (data == nil ? nil : journal.data.version?.size)
+    status.total = total
     status.attemptLimit = request.attempts ?? JobRequest.defaultAttempts
     status.awaitsDelivery = journal.publication.awaitsDelivery
     let failures = status.awaitsDelivery ? journal.attempts.failedDeliveries : journal.attempts.failures
@@ -33,6 +33,11 @@ struct JobReading {
       }
     }
     return status
+  }
+
+  /// The expected size: the declared one, or that of what the server has if some of it is there.
+  var total: UInt64? {
+    text.request.inheriting(defaults).expected.size ?? (data == nil ? nil : text.journal.data.version?.size)
   }
 
   /// The bytes since the attempt began, divided by the time until the data's last change.

@@ -44,6 +44,12 @@ package func shortDuration(_ seconds: Int64) -> String {
   }
 }
 
+/// The same, and below a minute three digits: `0.31s`, `5.31s`, `12.5s`. Whole seconds stay so: nobody knew more.
+func shortDuration(milliseconds: Int64) -> String {
+  if milliseconds >= 59_950 || milliseconds % 1000 == 0 { return shortDuration((milliseconds + 500) / 1000) }
+  return digits(max(0.01, Double(milliseconds) / 1000)) + "s"
+}
+
 /// The percentage of `total`, rounded down: 100 only if `bytes` is all of it.
 package func percentage(_ bytes: UInt64, of total: UInt64) -> Int {
   if bytes >= total { return 100 }

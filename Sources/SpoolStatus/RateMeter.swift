@@ -1,10 +1,11 @@
 /// The rate at which a number of bytes grows, from repeated looks at it.
 package struct RateMeter: Sendable {
   private var looks: [(milliseconds: Int64, bytes: UInt64)] = []
-  private let window: Int64
+  /// Milliseconds over which a rate is averaged: the same wherever a job's rate is shown.
+  private static let window: Int64 = 5000
 
-  /// - Parameter window: milliseconds over which the rate is averaged.
-  package init(window: Int64) { self.window = window }
+  /// Of what has not been looked at yet.
+  package init() {}
 
   /// Adds a look. One with fewer bytes than the last starts the average again.
   package mutating func add(_ bytes: UInt64, at milliseconds: Int64) {
@@ -14,7 +15,7 @@ package struct RateMeter: Sendable {
     }
     looks.append((milliseconds, bytes))
     // Keeps one look from before the window, to compare with.
-    while looks.count > 2, looks[1].milliseconds <= milliseconds - window { looks.removeFirst() }
+    while looks.count > 2, looks[1].milliseconds <= milliseconds - Self.window { looks.removeFirst() }
   }
 
   /// Bytes per second; nil before the second look.

@@ -8,13 +8,10 @@ package struct RunPicture: Sendable {
   /// The summary when the worker last had nothing to do. The total counts from there.
   private var before = RunSummary()
   private var meters: [UInt64: RateMeter] = [:]
-  private var whole = RateMeter(window: Self.window)
+  private var whole = RateMeter()
   /// The number of jobs that were seen running and have ended, and the bytes that they had.
   private var gone: (jobs: UInt64, bytes: UInt64) = (0, 0)
   private var turns = 0
-
-  /// Milliseconds over which rates are averaged.
-  private static let window: Int64 = 5000
 
   /// Of a worker that has reported nothing yet.
   package init() {}
@@ -28,18 +25,18 @@ package struct RunPicture: Sendable {
     let ids = Set(progress.running.map(\.id))
     for job in self.progress.running where !ids.contains(job.id) {
       gone.jobs += 1
-      gone.bytes &+= job.bytes
+      gone.bytes &+= job.bytes ?? 0
       meters[job.id] = nil
     }
     for job in progress.running {
-      meters[job.id, default: RateMeter(window: Self.window)].add(job.bytes, at: milliseconds)
+      if let bytes = job.bytes { meters[job.id, default: RateMeter()].add(bytes, at: milliseconds) }
     }
     whole.add(progress.gained, at: milliseconds)
     self.progress = progress
     if progress.running.isEmpty, progress.waiting == 0 {
       before = progress.summary
       gone = (0, 0)
-      whole = RateMeter(window: Self.window)
+      whole = RateMeter()
     }
   }
 
@@ -79,11 +76,11 @@ package struct RunPicture: Sendable {
     let layout = BarLayout(
       width: width, names: jobs.map { displayWidth($0.name.display) }, label: total.label, look: look)
     var lines = jobs.map { job in
-      let rate = meters[job.id]?.rate
+      let (rate, bytes) = (meters[job.id]?.rate, job.bytes ?? 0)
       return layout.line(
         fitted(job.name.display, to: layout.nameWidth, ellipsis: look.ellipsis),
         BarLayout.Figures(
-          bytes: job.bytes, total: job.total, rate: rate, left: secondsLeft(job.bytes, of: job.total, rate: rate),
+          bytes: bytes, total: job.total, rate: rate, left: secondsLeft(bytes, of: job.total, rate: rate),
           turn: turns))
     }
     if shown < running.count, height > 1 {

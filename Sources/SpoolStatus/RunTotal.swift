@@ -27,7 +27,7 @@ struct RunTotal {
     if retrying > 0 { troubles.append(("\(retrying) to retry", .yellow)) }
     label = TotalLabel(
       count: "\(ended) of \(all)\(more) jobs", shortCount: "\(ended)/\(all)\(more)", troubles: troubles)
-    bytes = progress.running.reduce(gone.bytes) { $0 &+ $1.bytes }
+    bytes = progress.running.reduce(gone.bytes) { $0 &+ ($1.bytes ?? 0) }
     let size = Self.size(progress, gone: gone)
     certainty = size.certainty
     // The rest of what is known is there already.
@@ -38,8 +38,8 @@ struct RunTotal {
     -> (bytes: UInt64?, certainty: BarLayout.Certainty)
   {
     if progress.moreWait { return (nil, .exact) }
-    let known = progress.running.compactMap { job in job.total.map { max($0, job.bytes) } }
-    let unknown = progress.running.filter { $0.total == nil }.map(\.bytes)
+    let known = progress.running.compactMap { job in job.total.map { max($0, job.bytes ?? 0) } }
+    let unknown = progress.running.filter { $0.total == nil }.map { $0.bytes ?? 0 }
     let sum = known.reduce(gone.bytes, &+)
     if progress.waiting > 0 {
       if known.isEmpty, gone.jobs == 0 { return (nil, .exact) }

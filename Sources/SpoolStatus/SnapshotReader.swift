@@ -50,7 +50,9 @@ package struct SnapshotReader {
     try add(.paused, .hold, smallest(paused, limit), defaults, &snapshot)
     snapshot.counts[.paused, default: 0] += max(0, paused.count - limit)
     snapshot.counts[.waiting] = urgent.count + waiting.count
-    snapshot.jobs[.waiting] = waitingJobs(smallest(urgent, limit), smallest(waiting, limit), limit, defaults)
+    let data = Set(partial.lazy.filter(\.isData).map(\.dataOwner))
+    let begun = data.isEmpty ? [] : data.intersection(urgent + waiting)
+    addWaiting(smallest(urgent, limit), smallest(waiting, limit), begun: begun, defaults, &snapshot)
     snapshot.counts[.done] = done.count
     for name in done.prefix(receipts) {
       if try spool.job(.done, name)?.journal.publication.receipt?.unproven != nil { snapshot.unproven += 1 }
@@ -64,12 +66,14 @@ package struct SnapshotReader {
   /// How many receipts are read: there may be a million.
   package static let receiptsRead = 1000
 
-  private func waitingJobs(_ urgent: [FileName], _ new: [FileName], _ limit: Int, _ defaults: JobRequest)
-    -> [JobStatus]
-  {
-    let jobs = urgent.map { JobStatus($0, .waiting, in: .urgent) } + new.map { JobStatus($0, .waiting) }
-    let reading = WaitingReading(spool: spool, defaults: defaults, now: now)
-    return jobs.prefix(limit).enumerated().map { $0 < Self.waitingRead ? reading.details($1) : $1 }
+  private func addWaiting(
+    _ urgent: [FileName], _ new: [FileName], begun: Set<FileName>, _ defaults: JobRequest,
+    _ snapshot: inout SpoolSnapshot
+  ) {
+    let jobs = (urgent.map { JobStatus($0, .waiting, in: .urgent) } + new.map { JobStatus($0, .waiting) }).prefix(limit)
+    let reading = WaitingReading(spool: spool, defaults: defaults, begun: begun, now: now)
+    snapshot.jobs[.waiting] = jobs.prefix(Self.waitingRead).map(reading.details) + jobs.dropFirst(Self.waitingRead)
+    snapshot.unreadBegun = begun.subtracting(jobs.prefix(Self.waitingRead).map(\.name)).count
   }
 
   /// How many waiting jobs' texts are read.

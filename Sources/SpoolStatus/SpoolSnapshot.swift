@@ -8,10 +8,12 @@ package struct SpoolSnapshot: Sendable {
   package var time: Timestamp
   /// The number of jobs by state.
   package var counts: [JobState: Int] = [:]
-  /// The jobs that were read, by state: only their names for waiting jobs, none for done ones.
+  /// The jobs that were read, by state: only the names of waiting jobs beyond the first, none for done ones.
   package var jobs: [JobState: [JobStatus]] = [:]
   /// The size of the data of all jobs that have begun and are not done.
   package var stored: UInt64 = 0
+  /// How many of the waiting jobs have data and were not read.
+  package var unreadBegun = 0
   /// The number of receipts with `unproven=length` (spool(5)) among the first ``SnapshotReader/receiptsRead``.
   package var unproven = 0
   /// The standing orders that were read, and the number of all.
@@ -38,17 +40,25 @@ package struct SpoolSnapshot: Sendable {
   /// The number of jobs in a state.
   package func count(_ state: JobState) -> Int { counts[state] ?? 0 }
 
-  /// The expected size of all running, retrying, interrupted and paused jobs; nil if one of them is not known.
+  /// The expected size of all running, retrying, interrupted and paused jobs, and of waiting ones that have data; nil
+  /// if one of them is not known.
   package var total: UInt64? { progress?.total }
 
   /// ``total``, with the bytes that these jobs have so far.
   package var progress: (bytes: UInt64, total: UInt64)? {
     var sum: (bytes: UInt64, total: UInt64) = (0, 0)
+    if unreadBegun > 0 { return nil }
+    for job in jobs[.waiting] ?? [] {
+      guard let bytes = job.bytes else { continue }
+      guard let total = job.total else { return nil }
+      sum.bytes &+= bytes
+      sum.total &+= total
+    }
     for state in [JobState.running, .retrying, .interrupted, .paused] {
       let known = jobs[state] ?? []
       guard known.count == count(state) else { return nil }
       for job in known {
-        // A job without data and size has not begun: like waiting jobs, it does not count.
+        // A job without data and size has not begun: like most waiting jobs, it does not count.
         if job.bytes == nil, job.total == nil { continue }
         guard let total = job.total else { return nil }
         sum.bytes &+= UInt64(clamping: job.bytes ?? 0)
@@ -81,10 +91,9 @@ package struct SpoolSnapshot: Sendable {
 /// Computes the rates of running jobs from one snapshot to the next.
 package struct RateBook: Sendable {
   private var meters: [FileName: RateMeter] = [:]
-  private let window: Int64
 
-  /// - Parameter window: milliseconds over which a rate is averaged.
-  package init(window: Int64 = 8000) { self.window = window }
+  /// Of no snapshot yet.
+  package init() {}
 
   /// Replaces the average rates from the journal by the growth of the data since the last snapshots.
   package mutating func apply(to snapshot: inout SpoolSnapshot, at milliseconds: Int64) {
@@ -92,7 +101,7 @@ package struct RateBook: Sendable {
     var kept: [FileName: RateMeter] = [:]
     snapshot.jobs[.running] = running.map { job in
       guard let bytes = job.bytes else { return job }
-      var (job, meter) = (job, meters[job.name] ?? RateMeter(window: window))
+      var (job, meter) = (job, meters[job.name] ?? RateMeter())
       meter.add(bytes, at: milliseconds)
       kept[job.name] = meter
       if let rate = meter.rate { job.rate = rate }

@@ -21,7 +21,8 @@ extension SpoolSnapshot {
       (
         "bytes",
         .object([
-          ("stored", .count(stored)), ("total", .count(total)), ("rate", .rate(rate)),
+          ("stored", .count(stored)), ("present", .count(progress?.bytes)), ("total", .count(total)),
+          ("rate", .rate(rate)),
           ("left", .count(secondsLeft)),
         ])
       ),

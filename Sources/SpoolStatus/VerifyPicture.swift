@@ -19,7 +19,7 @@ package struct VerifyPicture: Sendable {
     package init(files: Int) { self.files = files }
   }
 
-  private var meter = RateMeter(window: 5000)
+  private var meter = RateMeter()
   private var progress = Progress(files: 0)
   private var turns = 0
 

@@ -1,9 +1,11 @@
 internal import Spool
 
-/// Reads the jobs that wait for their first attempt.
+/// Reads the jobs that wait in `new` and `urgent`.
 struct WaitingReading {
   let spool: Spool
   let defaults: JobRequest
+  /// Those that have data: a person has released them or tries them again.
+  let begun: Set<FileName>
   let now: Timestamp
 
   /// The job with what its text says; as it is if it has moved, or this user may not read it.
@@ -17,6 +19,12 @@ struct WaitingReading {
       let text = bytes.withUnsafeBytes { JobText($0) }
       if job.directory != .urgent { job.priority = text.priority(inheriting: defaults) }
       job.target = JobTarget(text.request)
+      // Data of another user is not this job's: anybody may drop a job of its name, with any journal.
+      if begun.contains(job.name), let data = try spool.status(.partial, job.name.data), data.owner == status.owner {
+        let size = UInt64(clamping: data.size)
+        job.bytes = size
+        job.total = JobReading(text: text, defaults: defaults, data: (size, data.modified), now: now).total
+      }
       if now.seconds - status.modified < Spool.settlingTime { job.waits = doubt(bytes) }
       return job
     } catch {

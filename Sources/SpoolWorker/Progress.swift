@@ -6,13 +6,13 @@ package struct JobProgress: Sendable {
   package let id: UInt64
   /// The job's name.
   package let name: FileName
-  /// The length of the data.
-  package let bytes: UInt64
+  /// The length of the data; nil until the worker has opened it, so that what an earlier attempt got is no growth.
+  package let bytes: UInt64?
   /// The size of the whole; nil until the job or a server states it.
   package let total: UInt64?
 
   /// - Parameter id: a number that no other claim of the worker has had.
-  package init(id: UInt64, name: FileName, bytes: UInt64, total: UInt64?) {
+  package init(id: UInt64, name: FileName, bytes: UInt64?, total: UInt64?) {
     self.id = id
     self.name = name
     self.bytes = bytes

@@ -47,6 +47,7 @@ struct GetRun {
     var runs = 0
     var nextRun = ContinuousClock.now
     var hasSaidWhoRuns = false
+    var growth = FollowedGrowth()
     while true {
       var progress = WorkerProgress(running: [], waiting: 0, summary: RunSummary(), gained: 0)
       var hasOther = spool.isWatched()
@@ -61,8 +62,9 @@ struct GetRun {
         hasOther = true
         progress.running.append(
           JobProgress(id: UInt64(number), name: FileName(item.shown), bytes: bytes, total: total))
-        progress.gained += bytes
+        growth.note(bytes, of: number)
       }
+      progress.gained = growth.sum
       progress.summary.done = ends.values.count { $0 == .done }
       let left = items.indices.filter { ends[$0] == nil }
       if left.isEmpty { break }
@@ -145,7 +147,20 @@ struct GetRun {
 
   private func tellDone(_ item: GetItem) throws {
     let job = item.job.fileName
-    let size = try spool.job(.done, job)?.journal.publication.verified?.size
-    output.tellDone(job, size.map { " (\(shortBytes($0)))" } ?? "")
+    let receipt = try spool.contents(Path(.done, job), limit: Spool.maximumJobFile)
+    let figures = receipt.flatMap { $0.withUnsafeBytes { DoneStatus(job, $0) } }?.figures
+    output.tellDone(job, figures.map { " (\($0.text))" } ?? "")
   }
+}
+
+/// How far the data of jobs has grown since they were first seen running.
+struct FollowedGrowth {
+  private var jobs: [Int: (first: UInt64, last: UInt64)] = [:]
+
+  /// Notes the length of the data of the job with this number. A shorter one than before was begun anew.
+  mutating func note(_ bytes: UInt64, of number: Int) {
+    jobs[number] = (min(jobs[number]?.first ?? bytes, bytes), bytes)
+  }
+
+  var sum: UInt64 { jobs.values.reduce(0) { $0 &+ ($1.last - $1.first) } }
 }

@@ -44,7 +44,7 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
       .verified(now, .init(mark, part: 1, unproven: "length")),
       .published(now, output: "a", directory: "/srv"),
       .done(
-        now, attempts: 1, output: "a", fetched: 1, seconds: 1, existing: true, unproven: "length",
+        now, attempts: 1, output: "a", fetched: 1, milliseconds: 1000, existing: true, unproven: "length",
         directory: "/srv", delivered: now),
       .checked(now, .init(entries: 2, new: 1, version: .init(url: "a", format: nil, etag: "\"a\"", modified: "b"))),
       .checked(now, .init(entries: 2, new: 0, version: nil)),

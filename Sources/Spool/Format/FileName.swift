@@ -60,7 +60,7 @@ extension FileName {
   package var isData: Bool { bytes.suffix(Self.dataSuffix.count) == Self.dataSuffix[...] }
 
   /// Without `.part`.
-  var dataOwner: FileName { FileName(Array(bytes.dropLast(Self.dataSuffix.count))) }
+  package var dataOwner: FileName { FileName(Array(bytes.dropLast(Self.dataSuffix.count))) }
 
   /// Without `.record`; cut, if the name was too long for the suffix.
   package var recordSubject: FileName { FileName(Array(bytes.dropLast(Self.recordSuffix.count))) }

@@ -16,7 +16,7 @@ package enum JournalLine: Sendable {
   case verified(Timestamp, Journal.Verified)
   case published(Timestamp, output: String, directory: String?)
   case done(
-    Timestamp, attempts: Int, output: String, fetched: UInt64, seconds: Int64, existing: Bool, unproven: String?,
+    Timestamp, attempts: Int, output: String, fetched: UInt64, milliseconds: Int64, existing: Bool, unproven: String?,
     directory: String?, delivered: Timestamp? = nil)
   case checked(Timestamp, Journal.Check)
   /// At most ``Journal/Checks/mostInLine`` keys of entries (``FeedEntry/key``).
@@ -70,10 +70,10 @@ package enum JournalLine: Sendable {
     case .published(let time, let output, let directory):
       Fields("\(time)").with("output", output).with("directory", directory)
     case .done(
-      let time, let attempts, let output, let fetched, let seconds, let existing, let unproven, let directory,
-      let delivered):
+      let time, let attempts, let output, let fetched, let milliseconds, let existing, let unproven,
+      let directory, let delivered):
       Fields("\(time)").with("attempts", attempts).with("output", output)
-        .with("bytes-fetched", fetched).with("seconds", seconds)
+        .with("bytes-fetched", fetched).with("seconds", milliseconds / 1000).with("milliseconds", milliseconds)
         .with("existing", existing ? "yes" : nil).with("unproven", unproven).with("directory", directory)
         .with("delivered", delivered)
     case .checked(let time, let check):

@@ -5,10 +5,14 @@ final class AttemptAccount {
   /// Counted from 1 since the job last was in `new/`; 0 before it is known.
   var number = 0
   let began = Timestamp.now()
+  private let beganAt = LoopExecutor.milliseconds()
   /// From the begin of the first attempt to the receipt.
-  var seconds: Int64 = 0
+  private(set) var milliseconds: Int64 = 0
+  var seconds: Int64 { milliseconds / 1000 }
   /// Bytes received over the network, needed or not.
   var fetched: UInt64 = 0
+  /// The same in all attempts, for the receipt.
+  var fetchedInAll: UInt64 = 0
   /// What the transfer brought, and how many milliseconds it took; nil if there was none.
   var transfer: (bytes: UInt64, milliseconds: Int64)?
   /// Data of a mirror was set aside because it was not what the job declares.
@@ -17,6 +21,12 @@ final class AttemptAccount {
   /// The length of the data when the attempt opened it, and when it closed it.
   var lengthAtStart: UInt64 = 0
   var lengthAtEnd: UInt64 = 0
+
+  /// Takes the time until the receipt.
+  /// - Parameter first: when the first attempt began, in whole seconds; nil if this one is the first.
+  func end(_ receipt: Timestamp, since first: Timestamp?) {
+    milliseconds = max(0, first.map { (receipt.seconds - $0.seconds) * 1000 } ?? LoopExecutor.milliseconds() - beganAt)
+  }
 
   /// Bytes per second of the transfer; nil if it brought nothing.
   var rate: UInt64? {

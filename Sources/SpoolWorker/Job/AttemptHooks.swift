@@ -26,7 +26,8 @@ extension Attempt {
         "done", .info, job: name,
         Fields().with("output", plan.output.text).with("directory", environment.directory(of: plan))
           .with("size", whole.offset).with("attempt", account.number)
-          .with("fetched", account.fetched).with("seconds", account.seconds).with("rate", account.rate)
+          .with("fetched", account.fetched).with("bytes-fetched", account.fetchedInAll)
+          .with("seconds", account.seconds).with("milliseconds", account.milliseconds).with("rate", account.rate)
           .with(whole.digests)))
     await environment.tellDone(name, plan, whole, account, hooks)
     return AttemptEnd(.done)

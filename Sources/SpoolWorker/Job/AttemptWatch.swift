@@ -44,6 +44,8 @@ extension Attempt {
     } catch {
       return stop(.failed(error))
     }
+    // Fetched again from 0: all of it is growth.
+    if let data { account.lengthAtStart = min(account.lengthAtStart, data.part.length) }
     if account.connectivity == .unknown, gained > 0 {
       account.connectivity = .open
       reached(.answered)
@@ -62,7 +64,7 @@ extension Attempt {
   }
 
   var progress: JobProgress {
-    JobProgress(id: id, name: name, bytes: data?.part.length ?? 0, total: data?.total)
+    JobProgress(id: id, name: name, bytes: data?.part.length, total: data?.total)
   }
 
   /// Bytes after the last checkpoint, which may be in the page cache only.

@@ -133,14 +133,16 @@ struct Commit {
     if !mayHaveReceipt || journal.publication.receipt == nil {
       let delivered = try await deliver(whole)
       let now = Timestamp.now()
-      account.seconds = max(0, now.seconds - (journal.attempts.firstStarted ?? account.began).seconds)
+      account.end(now, since: journal.attempts.firstStarted)
+      account.fetchedInAll = journal.traffic.fetched &+ account.fetched
       try claim.append(
         .done(
-          now, attempts: account.number, output: plan.output.text, fetched: journal.traffic.fetched &+ account.fetched,
-          seconds: account.seconds,
+          now, attempts: account.number, output: plan.output.text, fetched: account.fetchedInAll,
+          milliseconds: account.milliseconds,
           existing: existing, unproven: unproven, directory: outputs.location, delivered: delivered))
     } else if let written = journal.publication.receiptTime {
-      account.seconds = max(0, written.seconds - (journal.attempts.firstStarted ?? account.began).seconds)
+      account.end(written, since: journal.attempts.firstStarted ?? account.began)
+      account.fetchedInAll = journal.traffic.fetched
     }
     try await claim.makeDurable(durable)
     try claim.confirmAfterSilence()

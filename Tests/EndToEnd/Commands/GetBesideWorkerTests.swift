@@ -2,6 +2,8 @@ import Glibc
 import TestSupport
 import Testing
 
+@testable import spoolrun
+
 /// `spoolrun get` in a spool that others use as well: a worker, another command, other jobs.
 @Suite struct GetBesideWorkerTests: GetScene {
   let home: TemporaryDirectory
@@ -101,5 +103,17 @@ import Testing
     #expect(try await get(server.url("/a")).status == .exited(0))
     #expect(names(in: "\(spool)/new") == ["other"] && names(in: "\(spool)/partial") == [waiting])
     #expect(server.requests.map(\.target) == ["/503", "/a"])
+  }
+
+  /// Otherwise the bar of the total shows a rate that no transfer has.
+  @Test func `what a job has when it is first seen is no growth`() {
+    var growth = FollowedGrowth()
+    growth.note(24, of: 0)
+    growth.note(30, of: 0)
+    growth.note(100, of: 1)
+    #expect(growth.sum == 6)
+    growth.note(2, of: 0)
+    growth.note(5, of: 0)
+    #expect(growth.sum == 3, "begun anew")
   }
 }

@@ -62,7 +62,8 @@ import Testing
           event = json.loads(line)
           numbers = {key for key, value in event.items() if not isinstance(value, str)}
           assert all(type(event[key]) is int for key in numbers), line
-          expected = {"started": {"attempt", "at"}, "done": {"size", "attempt", "fetched", "seconds", "rate"},
+          expected = {"started": {"attempt", "at"}, "done": {"size", "attempt", "fetched", "bytes-fetched", "seconds",
+                                                         "milliseconds", "rate"},
                       "failed": {"attempt", "at"}, "rejected": {"line"}, "waiting": {"jobs"}}
           assert numbers == expected.get(event["event"], set()), line
           print(event["event"], event["level"], event.get("code", "-"), ascii(event.get("job", "-")))

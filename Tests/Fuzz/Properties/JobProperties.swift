@@ -139,7 +139,9 @@ private func checkGoingOn(_ bytes: [UInt8], _ job: JobText) throws(Violation) {
       url: job.request.urls.first?.text ?? ""),
     .response(version, at: 0, part: 17), .checkpoint(mark), .failed(failure),
     .verified(time, verified),
-    .done(time, attempts: 2, output: output, fetched: 9, seconds: 3, existing: false, unproven: nil, directory: nil),
+    .done(
+      time, attempts: 2, output: output, fetched: 9, milliseconds: 3000, existing: false, unproven: nil,
+      directory: nil),
   ]
   let later = parsed(bytes + lines.map(\.text).joined().utf8)
   let journal = later.journal

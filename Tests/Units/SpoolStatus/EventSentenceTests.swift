@@ -49,11 +49,11 @@ import Testing
   }
 
   @Test func `a finished line has path, size, time and rate`() {
-    var fields = Fields().with("output", "d/a\u{1B}.iso").with("size", 104 << 20).with("seconds", 51)
-      .with("rate", 2 << 20)
+    var fields = Fields().with("output", "d/a\u{1B}.iso").with("size", 104 << 20)
+      .with("bytes-fetched", 104 << 20).with("seconds", 52).with("rate", 9 << 20)
     let event = Event("done", .info, job: FileName("a"), fields)
-    #expect(sentence(event).line.text == "a: done: /srv/spool/files/d/a\\x1b.iso (104M in 51s, 2.00M/s)")
-    #expect(sentence(event, isTerminal: false).line.text == "a: done: d/a\\x1b.iso (104M in 51s, 2.00M/s)")
+    #expect(sentence(event).line.text == "a: done: /srv/spool/files/d/a\\x1b.iso (104M in 52s, 2.00M/s)")
+    #expect(sentence(event, isTerminal: false).line.text == "a: done: d/a\\x1b.iso (104M in 52s, 2.00M/s)")
     fields = fields.with("directory", "/mnt/data")
     let elsewhere = Event("done", .info, job: FileName("a"), fields)
     #expect(sentence(elsewhere).line.text.hasPrefix("a: done: /mnt/data/d/a"))

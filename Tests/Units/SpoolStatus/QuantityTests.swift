@@ -45,7 +45,7 @@ import Testing
   }
 
   @Test func `a rate is what came within the window`() {
-    var meter = RateMeter(window: 5000)
+    var meter = RateMeter()
     #expect(meter.rate == nil)
     meter.add(1000, at: 0)
     #expect(meter.rate == nil)

@@ -31,6 +31,18 @@ import Testing
     #expect(lines[1].hasPrefix("1 of 2 jobs [") && lines[1].hasSuffix("]  25% 1.00M/4.00M 1.00M/s      3s"))
   }
 
+  @Test func `what an earlier attempt got is no rate`() {
+    func look(_ bytes: UInt64?, gained: UInt64) -> WorkerProgress {
+      let job = JobProgress(id: 1, name: FileName("a.iso"), bytes: bytes, total: 48 << 20)
+      return WorkerProgress(running: [job], waiting: 0, summary: RunSummary(), gained: gained)
+    }
+    var picture = picture(look(nil, gained: 0), look(24 << 20, gained: 0))
+    picture.update(look(25 << 20, gained: 1 << 20), at: 3000)
+    let lines = picture.lines(width: 79, height: 24, self.look).map(\.text)
+    #expect(lines[0].hasSuffix("25.0M/48.0M 1.00M/s     23s"), "\(lines)")
+    #expect(!lines[1].contains("12.") && lines[1].contains("K/s"), "\(lines)")
+  }
+
   @Test(arguments: [1, 7, 20, 33, 39, 40, 51, 52, 67, 68, 79, 120, 199])
   func `no line is wider than the window`(width: Int) {
     let jobs: [(String, UInt64, UInt64?)] = [

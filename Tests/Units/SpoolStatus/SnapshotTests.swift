@@ -140,6 +140,30 @@ import Testing
     #expect(try look().stored == 9 && (bytes, total) == (4, 10))
   }
 
+  @Test func `a job that was released keeps its progress, and counts in the total`() throws {
+    let journal = started(100) + "response: mirror=1 at=0 part=7 size=9000\n"
+    try write("new/freed", "http://h/x\n" + journal)
+    try write("urgent/sized", "url: http://h/x\nsize: 100\n")
+    try write("new/fresh", "url: http://h/x\nsize: 5\n")
+    try write("partial/freed.part", "xxxx")
+    try write("partial/sized.part", "xx")
+    let snapshot = try look()
+    let waiting = try #require(snapshot.jobs[.waiting])
+    #expect(waiting.map(\.bytes) == [2, 4, nil] && waiting.map(\.total) == [100, 9000, nil])
+    #expect(snapshot.stored == 6 && snapshot.total == 9100)
+    // Not read, so not known.
+    #expect(try look(limit: 1).total == nil)
+  }
+
+  @Test(.enabled("needs root, to be several users") { try await Need.users.isMet() })
+  func `the journal of another user's job says nothing of data that is there`() throws {
+    try write("new/evil", "http://h/x\nresponse: mirror=1 at=0 part=7 size=9000\n")
+    try write("partial/evil.part", "xxxx")
+    try #require(chown(directory.path("new/evil"), 4321, 4321) == 0)
+    let snapshot = try look()
+    #expect(snapshot.jobs[.waiting]?.map(\.bytes) == [nil] && snapshot.total == 0)
+  }
+
   @Test(arguments: [0, 1, 3, 7, 100])
   func `what is not read is counted all the same`(limit: Int) throws {
     for number in 1...7 {

@@ -65,7 +65,7 @@ import Testing
     let receipt = Array("http://h/x\n\(verified)\(done)".utf8)
     snapshot.recent = [try #require(receipt.withUnsafeBytes { DoneStatus(FileName("a"), $0) })]
     let lines = StatusTable(snapshot, look, width: 79) { _ in 10 }.lines.map(\.trimmed)
-    #expect(lines.suffix(2) == ["done (1200)", "  a  100M in 50s (2.00M/s), 3m20s ago"])
+    #expect(lines.suffix(2) == ["done (1200)", "  a  100M in 50s, 2.00M/s, 3m20s ago"])
   }
 
   @Test func `an empty spool says so`() {

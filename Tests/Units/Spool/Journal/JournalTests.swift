@@ -197,8 +197,8 @@ import Testing
       .failed(record), .verified(Timestamp(seconds: 4), verified),
       .published(Timestamp(seconds: 4), output: "a b/ü", directory: "/x\ny"),
       .done(
-        Timestamp(seconds: 5), attempts: 1, output: "a b/ü", fetched: 9, seconds: 1, existing: true, unproven: "length",
-        directory: "/x\ny", delivered: Timestamp(seconds: 6)),
+        Timestamp(seconds: 5), attempts: 1, output: "a b/ü", fetched: 9, milliseconds: 1000, existing: true,
+        unproven: "length", directory: "/x\ny", delivered: Timestamp(seconds: 6)),
     ]
     #expect(Set(lines.map(\.key)) == Set(JournalKey.allCases))
     let job = parsed("https://h/a\n" + lines.map(\.text).joined())
