@@ -1,5 +1,6 @@
 import Spool
 import Testing
+import Transfer
 
 @testable import SpoolWorker
 
