@@ -26,7 +26,8 @@ extension DigestAlgorithm {
 
 extension JobRequest {
   /// The digest that the server states of this version and that the data has to have: the strongest one, as weaker ones
-  /// beside it are often stale. None if the job declares a digest, because the job's word counts more than the server's.
+  /// beside it are often stale. None if the job declares a digest, because the job's word counts more than the
+  /// server's.
   package func checkedDigests(of version: RemoteVersion?) -> Digests {
     guard let version, !expected.provesContent else { return Digests() }
     let strongest = [DigestAlgorithm.sha512, .sha256, .sha1, .md5, .crc32].first { version.stated[$0] != nil }

@@ -80,8 +80,8 @@ package struct RemoteName {
     return Answer(name: name, isProposed: false)
   }
 
-  /// Whether the server may answer a GET better: signed links are for one method, some servers know no HEAD and have many
-  /// ways to say so.
+  /// Whether the server may answer a GET better: signed links are for one method, some servers know no HEAD and have
+  /// many ways to say so.
   private static func mayBeOfHead(_ answer: Result<Response, Failure>) -> Bool {
     switch answer {
     case .success(let response):

@@ -38,7 +38,7 @@ extension Failure {
   /// - Parameter schemes: those by which the server takes a login.
   private static func loginAdvice(_ url: URLParts, _ schemes: [String]) -> String {
     let names = schemes.isEmpty ? "" : " by \(schemes.joined(separator: ", "))"
-    let isOurs = schemes.isEmpty || schemes.contains { ["basic", "digest"].contains($0.lowercased()) }
+    let isOurs = schemes.isEmpty || schemes.contains { ["basic", "digest"].contains($0.lowercasedASCII) }
     if isOurs, url.hasLogin { return "it refuses the login\(names)" }
     let own = isOurs ? "\(url.scheme)://USER:PASSWORD@HOST/…, or " : ""
     return "it requires a login\(names): write \(own)header: Authorization: … in the job"

@@ -33,7 +33,7 @@ final class ListSink: FetchSink {
     case .whole:
       expected = response.statedEnd
       // The list's reader inflates it.
-      if let coding = response.coding, !response.isDecoded, !["gzip", "x-gzip"].contains(coding.lowercased()) {
+      if let coding = response.coding, !response.isDecoded, !["gzip", "x-gzip"].contains(coding.lowercasedASCII) {
         let reason = "\(mirror.parts.host) sent the list with Content-Encoding: \(escaped(coding.prefix(40)))"
         return refuse(Failure(.encoded, reason), response)
       }

@@ -33,10 +33,14 @@ extension Exchange {
   /// How this hop presents a login; nil if it has none, or the job's own field takes its place.
   var login: LoginManner? {
     let isGiven = route.withCredentials && route.origin.hasLogin
-    let hasField =
-      route.withCredentials && request.headers.contains { $0.lowercased().hasPrefix("authorization:") }
     let mayHave = isGiven || options.network.netrc != nil && route.mayUseOwnLogin
-    return mayHave && !hasField ? route.login : nil
+    return mayHave && !hasField("authorization:") ? route.login : nil
+  }
+
+  /// Whether the job itself has such a field for this hop.
+  /// - Parameter start: its name and the colon, in lower case.
+  private func hasField(_ start: String) -> Bool {
+    route.withCredentials && request.headers.contains { $0.utf8.map(lowercasedASCII).starts(with: start.utf8) }
   }
 
   /// The login for this hop's host. libcurl looks it up, but never follows a redirect itself, and forgets it with the
@@ -58,8 +62,7 @@ extension Exchange {
   private func setCookies(_ setup: inout EasyOptions, _ handle: EasyHandle) {
     guard let jar = shared.jar, jar.isUsable else { return }
     // A job's own field takes their place: two would be sent.
-    let headers = route.withCredentials ? request.headers.map { $0.utf8.map(lowercasedASCII) } : []
-    if headers.contains(where: { $0.starts(with: "cookie:".utf8) }) { return }
+    if hasField("cookie:") { return }
     handle.hasOwnSecrets = true
     jar.attach(&setup)
   }
@@ -114,8 +117,8 @@ extension Exchange {
     setup.flag(CURLOPT_NOBODY, request.wantsHeadOnly)
     setup.flag(CURLOPT_HTTP_CONTENT_DECODING, request.decodes)
     if request.decodes {
-      // All that libcurl knows. What is sent is the field below. While the transfer is paused, libcurl keeps what it has
-      // decoded of one buffer, so that must be small.
+      // All that libcurl knows. What is sent is the field below. While the transfer is paused, libcurl keeps what it
+      // has decoded of one buffer, so that must be small.
       setup.string(CURLOPT_ACCEPT_ENCODING, "")
       setup.long(CURLOPT_BUFFERSIZE, 16 << 10)
     }

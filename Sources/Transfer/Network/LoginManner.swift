@@ -13,7 +13,7 @@ enum LoginManner {
   /// - Parameter schemes: those that the server names.
   func other(after status: Int, naming schemes: [String]) -> LoginManner? {
     switch self {
-    case .atOnce: status == 401 && schemes.contains { $0.lowercased() == "digest" } ? .whenAsked : nil
+    case .atOnce: status == 401 && schemes.contains { lowercasedASCII($0) == "digest" } ? .whenAsked : nil
     case .whenAsked: [401, 403, 404].contains(status) && schemes.isEmpty ? .atOnce : nil
     }
   }

@@ -6,9 +6,9 @@ enum ContentCoding {
     "zstd", "bzip2", "lz4", "lzma", "sdch", "snappy", "x-bzip2", "x-lzma", "x-snappy", "x-xz", "xz", "zlib",
   ]
 
-  /// Whether a member of the field names a coding. Stores keep what the uploader wrote there: `utf-8`, `none`, `binary`,
-  /// nothing at all, or the `aws-chunked` of the upload, which say nothing about the body.
+  /// Whether a member of the field names a coding. Stores keep what the uploader wrote there: `utf-8`, `none`,
+  /// `binary`, nothing at all, or the `aws-chunked` of the upload, which say nothing about the body.
   static func isOne(_ member: String) -> Bool {
-    names.contains(String(decoding: member.utf8.prefix { isTokenByte($0) }, as: UTF8.self).lowercased())
+    names.contains(lowercasedASCII(Substring(member.utf8.prefix { isTokenByte($0) })))
   }
 }
