@@ -69,6 +69,8 @@ package struct JobRequest: Sendable, Equatable {
   package var priority: Priority?
   /// Of standing orders alone.
   package var standing = StandingOrder()
+  /// Whether somebody else has chosen a URL that does not encrypt: see ``JobText/offeredLine``.
+  package internal(set) var isOffered = false
 
   /// A job without any key: not valid, as it has no URL.
   package init() {}
@@ -127,8 +129,12 @@ extension JobRequest {
   }
 
   /// The `Name: value` lines for a request to `host`. The field of a line without a value is not sent.
-  /// - Parameter host: in lower case.
-  package func headers(for host: String) -> [String] { headers.lines(for: host) }
+  /// - Parameters:
+  ///   - host: in lower case.
+  ///   - isEncrypted: whether nobody in between can read them.
+  package func headers(for host: String, isEncrypted: Bool) -> [String] {
+    (isOffered && !isEncrypted ? headers.filter { $0.host == nil } : headers).lines(for: host)
+  }
 }
 
 /// What to do with a body that has a Content-Encoding, although none was asked for.

@@ -3,6 +3,11 @@ package struct JobText: Sendable {
   /// The most bytes that a request may have, up to the first journal line.
   package static let maximumRequest = 64 * 1024
 
+  /// A standing order's job says by this line that the list chose a URL which does not encrypt: what is for its host
+  /// alone, such as a login, goes there only over a channel that does. A comment, because it can only forbid, and older
+  /// workers refuse a key that they do not know.
+  package static let offeredLine = "# no secrets in the clear"
+
   /// What the job asks for.
   package private(set) var request = JobRequest()
   /// What happened to it.
@@ -102,7 +107,10 @@ extension JobText {
     do throws(InvalidValue) {
       let text = try Self.decoded(line, isFirst: number == 1)
       let content = trimmed(text[...])
-      if content.isEmpty || content.utf8.first == UInt8(ascii: "#") { return false }
+      if content.isEmpty || content.utf8.first == UInt8(ascii: "#") {
+        if content.utf8.elementsEqual(Self.offeredLine.utf8) { request.isOffered = true }
+        return false
+      }
       let head = content.prefix(before: ":")
       let rest = content[head.endIndex...]
       if !isDefaults, !rest.isEmpty, !Self.isOfURL(rest), let key = JournalKey(rawValue: String(head)) {

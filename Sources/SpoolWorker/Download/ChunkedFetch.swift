@@ -134,7 +134,7 @@ final class ChunkedFetch {
     var fetch = template
     fetch.id += UInt64(connection)
     fetch.ask(for: source.mirror.url, source.mirror.parts)
-    fetch.headers = data.request.headers(for: source.mirror.parts.host)
+    fetch.headers = data.request.headers(for: source.mirror.parts)
     fetch.pace = paces[connection]
     (fetch.rangeStart, fetch.rangeEnd, fetch.ifRange) = (plan.offset, plan.last, plan.ifRange)
     // A cancellation before this task ran had nothing to cancel yet.

@@ -60,7 +60,7 @@ package struct RemoteName {
     let parts: URLParts
     do throws(URLProblem) { parts = try URLParts(url) } catch { throw Failure(.malformed, "url: \(error.reason)") }
     var fetch = FetchRequest(
-      id: 1, url: url, headers: request.headers(for: parts.host), idleTimeoutSeconds: request.idleTimeout,
+      id: 1, url: url, headers: request.headers(for: parts), idleTimeoutSeconds: request.idleTimeout,
       totalTimeoutSeconds: Self.limit)
     (fetch.userAgent, fetch.referer) = (request.userAgent, request.referer)
     fetch.wantsHeadOnly = true

@@ -1,6 +1,11 @@
 internal import Spool
 internal import Transfer
 
+extension JobRequest {
+  /// The header fields of a request.
+  func headers(for url: URLParts) -> [String] { headers(for: url.host, isEncrypted: url.scheme.isEncrypted) }
+}
+
 /// The common part of all requests to one mirror.
 struct RequestTemplate {
   /// Its id and the ids after it, one for each connection, are reserved for the job.
@@ -10,13 +15,14 @@ struct RequestTemplate {
 
   init(_ mirror: MirrorURL, _ request: JobRequest, id: UInt64) {
     common = FetchRequest(
-      id: id, url: mirror.url, headers: request.headers(for: mirror.parts.host),
+      id: id, url: mirror.url, headers: request.headers(for: mirror.parts),
       idleTimeoutSeconds: request.idleTimeout,
       floor: request.effectiveMinimumRate.map { RateFloor(bytesPerSecond: $0.bytesPerSecond, seconds: $0.seconds) },
       totalTimeoutSeconds: request.totalTimeout, group: id)
     (common.userAgent, common.referer) = (request.userAgent, request.referer)
     common.ask(for: mirror.url, mirror.parts)
     common.isPathSecret = mirror.parts.isPathSecret
+    common.needsEncryptionForLogin = request.isOffered
   }
 
   /// - Parameter isPiece: whether it requests a first piece, which several connections may follow.

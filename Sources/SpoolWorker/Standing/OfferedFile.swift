@@ -41,6 +41,14 @@ struct OfferedFile: Equatable, Sendable {
     }
   }
 
+  /// Whether one of its URLs does not encrypt, and is elsewhere than the list, to which the person has told the way.
+  func isInTheClear(besides lists: [URLParts]) -> Bool {
+    urls.contains { url in
+      guard let parts = try? URLParts(url) else { return true }
+      return !parts.scheme.isEncrypted && !lists.contains { $0.hasSameOrigin(as: parts) }
+    }
+  }
+
   /// Whether the name is like a pattern (glob(7)): all of it if the pattern has a slash, otherwise its last part.
   func matches(_ pattern: String?) -> Bool {
     guard let pattern else { return true }

@@ -26,7 +26,10 @@ struct OrderDrop {
       return (files, new)
     }
     let jobs = OrderJobs(request, as: claim.job, among: files, hosts: lists.map(\.host))
-    let texts = new.files.map { file in jobs.job(for: file) { exists($0, request) } }
+    let texts = new.files.map { file in
+      let job = jobs.job(for: file) { exists($0, request) }
+      return (text: (file.isInTheClear(besides: lists) ? "\(JobText.offeredLine)\n" : "") + job.text, name: job.name)
+    }
     let dropped = try await runBlocking { [confirm = claim.confirmation] () throws(SpoolError) in
       try spool.dropMissing(texts, confirm: confirm)
     }

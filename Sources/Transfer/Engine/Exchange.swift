@@ -34,7 +34,8 @@ final class Exchange {
     self.sink = sink
     self.shared = shared
     self.options = options
-    route = Route(url, limit: request.maxRedirects, schemes: options.protocols)
+    route = Route(
+      url, limit: request.maxRedirects, schemes: options.protocols, isOffered: request.needsEncryptionForLogin)
     connection = HopConnection(sockets)
     timing = FetchTiming(request, at: now)
     backend = Transfer.backend(for: url, request: request, proxy: nil, login: nil)

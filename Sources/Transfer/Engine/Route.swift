@@ -9,6 +9,7 @@ struct Route {
   let origin: URLParts
   private(set) var url: URLParts
   private(set) var withCredentials = true
+  private let isOffered: Bool
   private let limit: Int
   /// Schemes that a redirect may lead to.
   private let schemes: Set<Scheme>
@@ -24,8 +25,10 @@ struct Route {
   /// - Parameters:
   ///   - limit: how many redirects may be followed.
   ///   - schemes: those that may be fetched at all.
-  init(_ url: URLParts, limit: Int, schemes: Set<Scheme>) {
+  ///   - isOffered: whether a stranger has chosen `url`, as the target of a redirect.
+  init(_ url: URLParts, limit: Int, schemes: Set<Scheme>, isOffered: Bool = false) {
     (origin, self.url) = (url, url)
+    self.isOffered = isOffered
     self.limit = limit
     self.schemes = schemes.filter(\.isHTTP)
   }
@@ -82,9 +85,9 @@ struct Route {
     (self.redirect, shownManner) = (nil, nil)
   }
 
-  /// Whether the worker's own login for the host may be sent. Not in the clear where only a redirect names the host:
-  /// whoever is in between on any http could redirect to any host, and read the password.
-  var mayUseOwnLogin: Bool { url.scheme.channel != .plain || url.hasSameOrigin(as: origin) }
+  /// Whether the worker's own login for the host may be sent. Not in the clear where only a redirect or a list names
+  /// the host: whoever is in between on any http could redirect to any host, and read the password.
+  var mayUseOwnLogin: Bool { url.scheme.isEncrypted || !isOffered && url.hasSameOrigin(as: origin) }
 
   /// The value of Referer for this hop, as browsers send it by default (Referrer Policy,
   /// strict-origin-when-cross-origin): the page for the job's own origin, no more than its host for others, and nothing

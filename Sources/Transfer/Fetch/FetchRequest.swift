@@ -56,6 +56,8 @@ package struct FetchRequest: Sendable {
   package var conditions: [String] = []
   /// Has a body decoded that comes in a coding, although none is asked for. Not for a range.
   package var decodes = false
+  /// Whether the worker's own login for a host goes there over an encrypted channel only, as after a redirect.
+  package var needsEncryptionForLogin = false
   /// Asks for the head of the response alone: HTTP's HEAD.
   package var wantsHeadOnly = false
 

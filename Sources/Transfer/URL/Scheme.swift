@@ -18,6 +18,9 @@ package enum Scheme: String, Sendable, CaseIterable, CustomStringConvertible {
     }
   }
 
+  /// Whether nobody in between can read what is sent.
+  package var isEncrypted: Bool { channel != .plain }
+
   /// A request can name the last byte that it wants, so several connections can share one file. FTP and SFTP send from
   /// an offset to the end.
   package var hasBoundedRanges: Bool { isHTTP }

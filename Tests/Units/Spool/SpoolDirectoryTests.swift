@@ -52,7 +52,7 @@ import Testing
     #expect(try fixture.spool.defaults().attempts == nil, "there need be none")
     try writeFile(fixture.files.path("defaults"), Array("# all jobs\r\nattempts: 3\r\nheader: A: b\r\n".utf8))
     let defaults = try fixture.spool.defaults()
-    #expect(defaults.attempts == 3 && defaults.headers(for: "h") == ["A: b"])
+    #expect(defaults.attempts == 3 && defaults.headers(for: "h", isEncrypted: true) == ["A: b"])
   }
 
   @Test(

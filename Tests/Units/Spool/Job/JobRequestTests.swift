@@ -98,15 +98,15 @@ import Testing
   ])
   func header(_ value: String) {
     #expect(request("header: \(value)").defect == nil)
-    #expect(request("header: \(value)").request.headers(for: "h") == [value])
+    #expect(request("header: \(value)").request.headers(for: "h", isEncrypted: true) == [value])
   }
 
   /// A header that names its host is for requests to that one alone.
   @Test func headersOfAHost() {
     let job = request("header@A.Example: X: a\nheader@b.example: X: b\nheader: Y: all\nheader@[::1]: X: s3cret")
-    #expect(job.request.headers(for: "a.example") == ["X: a", "Y: all"])
-    #expect(job.request.headers(for: "b.example") == ["X: b", "Y: all"])
-    #expect(job.request.headers(for: "sub.a.example") == ["Y: all"])
+    #expect(job.request.headers(for: "a.example", isEncrypted: true) == ["X: a", "Y: all"])
+    #expect(job.request.headers(for: "b.example", isEncrypted: true) == ["X: b", "Y: all"])
+    #expect(job.request.headers(for: "sub.a.example", isEncrypted: true) == ["Y: all"])
     #expect(job.defect?.line == 5 && job.defect?.reason.contains("s3cret") == false)
   }
 
@@ -196,7 +196,7 @@ import Testing
       "header: A: own\noverwrite: no\nattempts: 5\nexpires: 1970-01-01T00:00:01Z\ntimeout: 30\n"
         + "limit-rate: 1k\nconnections: 2\npriority: high\n"
     ).request.inheriting(defaults)
-    #expect(own.headers(for: "h") == ["B: default", "A: own"], "the one of its name")
+    #expect(own.headers(for: "h", isEncrypted: true) == ["B: default", "A: own"], "the one of its name")
     #expect(own.overwrite == false && own.attempts == 5 && own.expires?.seconds == 1)
     #expect(
       own.timeout == Timeout(idle: 30) && own.limitRate == RateRules(bytesPerSecond: 1024) && own.connections == 2)
@@ -220,8 +220,8 @@ import Testing
     let defaults = Array("header: A: d\nheader: B: d\nheader@h: C: d@h\n".utf8)
       .withUnsafeBytes { JobText($0, defaults: true) }.request
     let job = request(lines).request.inheriting(defaults)
-    #expect(job.headers(for: "other") == all)
-    if let ofHost { #expect(job.headers(for: "h") == ofHost) }
+    #expect(job.headers(for: "other", isEncrypted: true) == all)
+    if let ofHost { #expect(job.headers(for: "h", isEncrypted: true) == ofHost) }
     // What is written asks for the same: a list's options become part of its jobs.
     #expect(parsed(job.text).request.headers == job.headers)
   }

@@ -40,7 +40,7 @@ import Testing
     #expect(request.output == JobRequest.Line(text: "sets/2026/x.tar", number: 3))
     #expect(request.expected.size == 4_294_967_296)
     #expect(request.expected.digests[.crc32]?.description == "1C291CA3")
-    #expect(request.headers(for: "h") == ["Authorization: Bearer a:b=c", "X-Empty:"])
+    #expect(request.headers(for: "h", isEncrypted: true) == ["Authorization: Bearer a:b=c", "X-Empty:"])
     #expect(request.overwrite == true && request.attempts == 1000)
     #expect(request.expires?.description == "2026-12-01T00:00:00Z")
     #expect(request.timeout == Timeout(idle: 90, total: 7200))
