@@ -16,7 +16,10 @@ package final class Spool: Sendable {
   let directory: SharedFile
   /// The descriptor of ``directory``.
   let root: Int32
-  private let device: UInt64
+  /// The directory as it was when it was opened.
+  let identity: FileStatus
+  /// The user whose workers write the journals: the owner of `cur/`, where nobody else can put a file.
+  let journalUser: UInt32
   /// The user that this process acts as (geteuid(2)).
   let user = geteuid()
   /// The file system that it is on.
@@ -30,6 +33,8 @@ package final class Spool: Sendable {
   /// The spool's file system has refused RENAME_NOREPLACE. It is not asked again: on a network file system the vain
   /// call costs three round trips.
   let lacksNoReplace = Atomic(false)
+  /// See ``provide(_:)``.
+  let hasFlushedNames = Atomic(false)
   /// Those of this process's claims.
   let namesInHand = NamesInHand()
   /// Claims of other workers whose times say nothing.
@@ -49,7 +54,7 @@ package final class Spool: Sendable {
     self.system = system
     directory = try system.open(AT_FDCWD, Path(location), O_RDONLY | O_DIRECTORY).shared()
     root = directory.number
-    device = try directory.status().device
+    identity = try directory.status()
     if let kind {
       self.kind = kind
     } else {
@@ -57,16 +62,20 @@ package final class Spool: Sendable {
       let mounted = kind.sharing == .program ? try Self.mountedType(of: root, system) : nil
       self.kind = mounted.map { kind.mounted(as: $0) } ?? kind
     }
-    self.owner = owner.seated(boot: boot, device: device, isLocal: self.kind.isLocal)
+    self.owner = owner.seated(boot: boot, device: identity.device, isLocal: self.kind.isLocal)
+    var journalUser = identity.owner
     for directory in Directory.allCases where directory != .files && !directory.isOptional {
       do throws(SpoolError) {
-        guard try system.status(root, Path(directory)).isDirectory else {
+        let status = try system.status(root, Path(directory))
+        guard status.isDirectory else {
           throw SpoolError(call: .open, path: "\(escaped(location))/\(directory.rawValue)", errno: .notDirectory)
         }
+        if directory == .cur { journalUser = status.owner }
       } catch  where error.errno == .noSuchFileOrDirectory {
         throw SpoolError(call: .open, path: "\(escaped(location))/\(directory.rawValue)", errno: .noSuchFileOrDirectory)
       }
     }
+    self.journalUser = journalUser
     agreedLease.store(notedLease(), ordering: .relaxed)
   }
 
@@ -173,7 +182,7 @@ package final class Spool: Sendable {
 
   /// Makes the names in `directory` durable: a file's own fsync does not cover its name (fsync(2)).
   package func flush(_ directory: Directory) -> Flush {
-    Flush(.directory(directory), device: device) { [system, spool = self.directory] () throws(SpoolError) in
+    Flush(.directory(directory), device: identity.device) { [system, spool = self.directory] () throws(SpoolError) in
       try system.open(spool.number, Path(directory), O_RDONLY | O_DIRECTORY).fsync()
     }
   }
@@ -192,11 +201,28 @@ package final class Spool: Sendable {
 
   /// The content of a small regular file, at most `limit` bytes; nil when there is none.
   /// - Throws: ``SpoolError``.
-  package func contents(_ path: Path, limit: Int) throws(SpoolError) -> [UInt8]? {
+  package func contents(_ path: Path, limit: Int) throws(SpoolError) -> [UInt8]? { try read(path, limit: limit)?.bytes }
+
+  /// The text of a job or of a record, as far as it is believed; nil when there is no such regular file.
+  /// - Throws: ``SpoolError``.
+  package func jobContents(_ path: Path) throws(SpoolError) -> [UInt8]? {
+    try read(path, limit: Self.maximumJobFile).map { believed($0.bytes, of: $0.status) }
+  }
+
+  /// Whether the journal in a job's file is a worker's. In another user's file, whoever dropped it could have written
+  /// any line, so all who read it, and a claim's copy of it, take it without those.
+  func believesJournal(of file: FileStatus) -> Bool { file.owner == journalUser }
+
+  /// The text of a job's file as far as it is believed.
+  func believed(_ text: [UInt8], of file: FileStatus) -> [UInt8] {
+    believesJournal(of: file) ? text : text.withUnsafeBytes { JournalScan.request(in: $0) }
+  }
+
+  private func read(_ path: Path, limit: Int) throws(SpoolError) -> (bytes: [UInt8], status: FileStatus)? {
     do throws(SpoolError) {
       let file = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
       let status = try file.status()
-      return status.isRegular ? try file.read(first: min(Int(clamping: status.size), limit)) : nil
+      return status.isRegular ? (try file.read(first: min(Int(clamping: status.size), limit)), status) : nil
     } catch
       where error.errno == .noSuchFileOrDirectory || error.call == .open && error.isNoRegularFile
       || error.call != .open && error.isGone

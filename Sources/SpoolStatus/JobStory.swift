@@ -167,17 +167,14 @@ package struct JobStoryReader {
   private func story(_ place: JobPlace) throws(SpoolError) -> JobStory? {
     let job = JobName(place.job)
     let record =
-      try place.directory == .failed ? spool.contents(Path(.failed, place.name.record), limit: Self.mostOfRecord) : nil
+      try place.directory == .failed ? spool.jobContents(Path(.failed, place.name.record)) : nil
     if let record { return story(place, record, .failed(nil), data: nil, isJob: false) }
     let path = Path(place.directory, place.name)
-    guard let bytes = try spool.contents(path, limit: Spool.maximumJobFile) else { return nil }
+    guard let bytes = try spool.jobContents(path) else { return nil }
     let data = try job.flatMap { job throws(SpoolError) in try spool.status(.partial, job.part) }
     let standing = try job.map { job throws(SpoolError) in try StandingReader(spool).look(place, job) } ?? .absent
     return story(place, bytes, standing ?? .absent, data: data.map { UInt64(clamping: $0.size) })
   }
-
-  /// Bytes of a record that are read.
-  private static let mostOfRecord = 64 << 10
 
   private func story(_ place: JobPlace, _ bytes: [UInt8], _ standing: JobStanding, data: UInt64?, isJob: Bool = true)
     -> JobStory

@@ -23,7 +23,7 @@ extension SnapshotReader {
     }
     for (name, _) in latest {
       do throws(SpoolError) {
-        guard let bytes = try spool.contents(Path(.done, name), limit: Spool.maximumJobFile) else { continue }
+        guard let bytes = try spool.jobContents(Path(.done, name)) else { continue }
         if let status = bytes.withUnsafeBytes({ DoneStatus(name, $0) }) { found.append(status) }
       } catch  where error.errno == .permissionDenied || error.errno == .tooManySymbolicLinkLevels {
         continue

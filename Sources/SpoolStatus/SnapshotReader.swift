@@ -239,7 +239,7 @@ package struct SnapshotReader {
   /// of parsing the job, because there may be many such jobs.
   private func isInterrupted(_ name: FileName) throws(SpoolError) -> Bool {
     do throws(SpoolError) {
-      guard let bytes = try spool.contents(Path(.partial, name), limit: Spool.maximumJobFile) else { return false }
+      guard let bytes = try spool.jobContents(Path(.partial, name)) else { return false }
       return Self.endsInInterruption(bytes)
     } catch  where error.errno == .permissionDenied || error.errno == .tooManySymbolicLinkLevels {
       return false

@@ -14,7 +14,7 @@ struct WaitingReading {
     if job.directory == .urgent { job.priority = .high }
     do throws(SpoolError) {
       guard let status = try spool.status(job.directory, job.name), status.isRegular,
-        let bytes = try spool.contents(Path(job.directory, job.name), limit: Spool.maximumJobFile)
+        let bytes = try spool.jobContents(Path(job.directory, job.name))
       else { return job }
       let text = bytes.withUnsafeBytes { JobText($0) }
       if job.directory != .urgent { job.priority = text.priority(inheriting: defaults) }

@@ -98,7 +98,7 @@ extension Claim {
   }
 
   private func contains(_ text: some Collection<UInt8>, _ place: JobPlace) throws(SpoolError) -> Bool {
-    let bytes = try spool.contents(place.path, limit: Spool.maximumJobFile) ?? []
+    let bytes = try spool.jobContents(place.path) ?? []
     return bytes.firstRange(of: text) != nil
   }
 }

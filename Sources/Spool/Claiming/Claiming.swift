@@ -120,7 +120,9 @@ extension Spool {
     if candidate.origin.takesDrops {
       candidate.job = Self.withoutOwner(candidate.job, text)
       // Also before the rename: a worker that takes the claim over uses the data of that name.
-      if !candidate.isNamed, try isTaken(candidate.job, source) { candidate.job = try freeName(like: candidate.job) }
+      if !candidate.isNamed, try isTaken(candidate.job, source) || isOfEntry(candidate) {
+        candidate.job = try freeName(like: candidate.job)
+      }
     }
     let name = ClaimName.fileName(candidate.job, owner)
     let target = Path(.cur, name)
@@ -145,6 +147,12 @@ extension Spool {
     }
     candidate.rename(to: target)
     return nil
+  }
+
+  /// Whether another user's job has a name that the jobs of a standing order have: the order would take it for the one
+  /// that it has dropped.
+  private func isOfEntry(_ candidate: LockedJob) -> Bool {
+    !believesJournal(of: candidate.status) && FeedEntry.isKeyed(candidate.job)
   }
 
   /// Whether this worker has another claim of this name. rename(2) would replace it, so it comes first, also if a

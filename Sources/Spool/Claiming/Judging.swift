@@ -80,7 +80,7 @@ extension Spool {
     throws(SpoolError) -> Judgement
   {
     let isHuge = status.size > Self.maximumJobFile
-    let bytes = try file.read(first: isHuge ? JobText.maximumRequest : Int(status.size))
+    let bytes = believed(try file.read(first: isHuge ? JobText.maximumRequest : Int(status.size)), of: status)
     let text = bytes.withUnsafeBytes { JobText($0) }
     func invalid(_ reason: String) -> Judgement {
       Judgement(bytes: bytes, text: text, defect: Defect(line: nil, reason: reason))

@@ -27,13 +27,12 @@ extension Spool {
   ///   - name: the link's name in `roots`, without a slash.
   /// - Throws: ``SpoolError``, EEXIST where the name leads elsewhere.
   package func offerOutputRoot(_ directory: String, as name: String) throws(SpoolError) {
-    do throws(SpoolError) { try system.makeDirectory(root, Path(Self.roots)) } catch
-      where error.errno == .fileExists
-    {
-    }
+    try provide(Path(Self.roots))
     let path = Path("\(Self.roots)/\(name)")
     do throws(SpoolError) {
       try system.symbolicLink(Path(directory), root, path)
+      // The job that names it lasts, too.
+      try system.open(root, Path(Self.roots), O_RDONLY | O_DIRECTORY).fsync()
     } catch  where error.errno == .fileExists {
       if try outputRoot(named: name).exact != directory.exact { throw error }
     }

@@ -5,19 +5,28 @@ internal import Glibc
 package enum JournalScan {
   private static let heads = JournalKey.allCases.map { (key: $0, bytes: Array("\($0.rawValue): ".utf8)) }
 
-  /// The complete lines of `bytes` that are not the journal's: what the job asks for.
+  /// The lines of `bytes` that are not the journal's: what the job asks for. No reader finds a journal in them.
   package static func request(in bytes: UnsafeRawBufferPointer) -> [UInt8] {
     var request: [UInt8] = []
     guard var start = bytes.baseAddress else { return request }
     let end = start + bytes.count
-    while start < end, let newline = memchr(start, 0x0A, end - start) {
-      let length = UnsafeRawPointer(newline) - start
-      if !heads.contains(where: { $0.bytes.count <= length && memcmp($0.bytes, start, $0.bytes.count) == 0 }) {
-        request.append(contentsOf: UnsafeRawBufferPointer(start: start, count: length + 1))
-      }
-      start += length + 1
+    while start < end {
+      let next = memchr(start, 0x0A, end - start).map { UnsafeRawPointer($0) + 1 } ?? end
+      let line = UnsafeRawBufferPointer(start: start, count: next - start)
+      if !isJournal(line) { request.append(contentsOf: line) }
+      start = next
     }
     return request
+  }
+
+  /// Whether any reader takes the line for one of the journal: ``JobText`` also behind blanks and a byte order mark,
+  /// and without a blank behind the colon.
+  private static func isJournal(_ line: UnsafeRawBufferPointer) -> Bool {
+    let content = line.drop { isBlank($0) || [0xEF, 0xBB, 0xBF].contains($0) }
+    return heads.contains { head in
+      let name = head.bytes.dropLast()
+      return content.starts(with: name) && !content.dropFirst(name.count).starts(with: "//".utf8)
+    }
   }
 
   /// Hands each complete journal line of `bytes` to `body`, in order. A line with a zero did not happen, nor did those

@@ -81,7 +81,7 @@ extension Spool {
   /// - Returns: nil where no regular file has the name.
   /// - Throws: ``SpoolError``.
   package func job(_ directory: Directory, _ name: FileName) throws(SpoolError) -> JobText? {
-    guard let bytes = try contents(Path(directory, name), limit: Self.maximumJobFile) else { return nil }
+    guard let bytes = try jobContents(Path(directory, name)) else { return nil }
     return bytes.withUnsafeBytes { JobText($0) }
   }
 

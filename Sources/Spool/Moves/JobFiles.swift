@@ -60,6 +60,7 @@ final class ReadBuffer {
     return status.isRegular ? status : nil
   }
 
+  /// The text as far as it is believed.
   /// - Returns: nil if it is no regular file.
   func read(_ path: Path, of spool: Spool) throws(SpoolError) -> FileStatus? {
     let file = try spool.system.open(spool.root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
@@ -76,6 +77,11 @@ final class ReadBuffer {
       let count = try file.read(into: rest, at: Int64(filled))
       if count == 0 { break }
       filled += count
+    }
+    if !spool.believesJournal(of: status) {
+      let request = JournalScan.request(in: bytes)
+      room.copyBytes(from: request)
+      filled = request.count
     }
     return status
   }

@@ -80,7 +80,7 @@ extension Spool {
 
   /// The bytes of a job's file; nil where there is none, or this user may not read it.
   func readableContents(_ path: Path) throws(SpoolError) -> [UInt8]? {
-    do throws(SpoolError) { return try contents(path, limit: Self.maximumJobFile) } catch
+    do throws(SpoolError) { return try jobContents(path) } catch
       where error.errno == .permissionDenied || error.isNoRegularFile
     {
       return nil

@@ -7,7 +7,7 @@ extension Spool {
   /// - Returns: the name that it got: `name`, or with `~2`, `~3`, … where a job or an order has it.
   /// - Throws: ``SpoolError``; nothing is left of the order then.
   package func subscribe(_ text: String, as name: JobName) throws(SpoolError) -> JobName {
-    try makeStanding()
+    try provide(.standing)
     let file = try temporaryDrop(of: Array(text.utf8), at: temporary(name.fileName), isForeign: false)
     do throws(SpoolError) {
       try file.fsync()
@@ -18,16 +18,6 @@ extension Spool {
     } catch {
       try? system.unlink(root, file.path)
       throw error
-    }
-  }
-
-  /// Makes the directory for standing orders in a spool that has none, as one of version 0.1.
-  /// - Throws: ``SpoolError``.
-  func makeStanding() throws(SpoolError) {
-    do throws(SpoolError) {
-      try system.makeDirectory(root, Path(.standing))
-      try directory.fsync()
-    } catch  where error.errno == .fileExists {
     }
   }
 
@@ -52,7 +42,7 @@ extension Spool {
   /// Where a file goes when it is to be worked on again.
   func home(of place: JobPlace) throws(SpoolError) -> Directory {
     guard try isStandingOrder(place.directory, place.name) else { return .new }
-    try makeStanding()
+    try provide(.standing)
     return .standing
   }
 
@@ -82,8 +72,11 @@ extension Spool {
     return missing.count
   }
 
+  /// Another user's job of that name is none of the order's, and would keep the entry from being fetched. A claim gives
+  /// it another name.
   private func hasJob(_ text: String, _ name: JobName) throws(SpoolError) -> Bool {
     guard let found = try job(named: name) else { return false }
+    if let file = try status(found.place.directory, found.place.name), !believesJournal(of: file) { return false }
     // One that this user may not read, or that keeps moving.
     guard let there = found.text else { return true }
     let wanted = Array(text.utf8).withUnsafeBytes { JobText($0) }
@@ -97,7 +90,9 @@ extension Spool {
     if names.isEmpty { return }
     let names = Set(names.map(\.fileName))
     for file in try list(.tmp) {
-      guard let name = GroupDrop.target(of: file), names.contains(name) else { continue }
+      guard let name = GroupDrop.target(of: file), names.contains(name), let found = try status(.tmp, file),
+        found.isRegular, believesJournal(of: found)
+      else { continue }
       do throws(SpoolError) {
         try system.unlink(root, Path(.tmp, file))
       } catch  where error.errno == .noSuchFileOrDirectory {

@@ -1,3 +1,4 @@
+internal import Synchronization
 internal import SystemPackage
 
 /// Giving a job that waits another priority.
@@ -6,12 +7,18 @@ extension Spool {
   /// - Throws: ``SpoolError``.
   package func provideUrgent() throws(SpoolError) { try provide(.urgent) }
 
-  /// Makes a directory that spools of version 0.1 lack.
+  /// Makes a directory that spools of version 0.1 lack, and its name durable: what is put there is promised to last.
   func provide(_ directory: Directory) throws(SpoolError) {
-    do throws(SpoolError) {
-      try system.makeDirectory(root, Path(directory))
-    } catch  where error.errno == .fileExists {
+    try provide(Path(directory))
+  }
+
+  func provide(_ directory: Path) throws(SpoolError) {
+    do throws(SpoolError) { try system.makeDirectory(root, directory) } catch  where error.errno == .fileExists {
+      // Whoever made it may have died before it was durable.
+      if hasFlushedNames.load(ordering: .relaxed) { return }
     }
+    try self.directory.fsync()
+    hasFlushedNames.store(true, ordering: .relaxed)
   }
 
   /// Moves a waiting job to `urgent/`: by way of `hold` where it has to say that it is complete.

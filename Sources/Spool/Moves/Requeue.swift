@@ -45,7 +45,7 @@ extension Spool {
   /// - Throws: ``SpoolError``, ENOENT when it has moved: the new file would be a second job.
   func replaceText(of place: JobPlace, modified: Int64? = nil, by text: ([UInt8]) -> [UInt8]) throws(SpoolError) {
     let found = try system.status(root, place.path)
-    let old = try contents(place.path, limit: Self.maximumJobFile) ?? []
+    let old = try jobContents(place.path) ?? []
     let temporary = temporary(place.name)
     var file = try system.create(root, temporary, O_WRONLY | O_EXCL | O_NOFOLLOW)
     do throws(SpoolError) {

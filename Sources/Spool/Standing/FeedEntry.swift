@@ -29,6 +29,13 @@ package struct FeedEntry: Sendable, Equatable {
   /// 16 hexadecimal digits that stand for the identity, in a journal and in a job's name.
   package var key: String { String(PayloadName.fingerprint(of: [identity]).prefix(Self.keyLength)) }
 
+  /// Whether a name ends as those of the jobs that orders drop.
+  static func isKeyed(_ name: JobName) -> Bool {
+    let end = name.fileName.bytes.suffix(keyLength + 1)
+    return end.count > keyLength && end.first == UInt8(ascii: "-")
+      && end.dropFirst().allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+  }
+
   /// Hexadecimal digits: 64 bits are enough for the entries of all lists of a spool.
   package static let keyLength = 16
 }

@@ -40,6 +40,21 @@ import Testing
     #expect(error?.errno == errno)
   }
 
+  /// By a command or a worker of this version, in a spool of an older one.
+  @Test(arguments: [Directory.urgent, .standing, .workers])
+  func `a directory that is made later is durable`(directory: Directory) throws {
+    let probe = Probe()
+    let fixture = try Fixture(hook: probe)
+    _ = rmdir(fixture.files.path(directory.rawValue))
+    let before = probe.calls.count
+    try fixture.spool.provide(directory)
+    #expect(probe.calls.dropFirst(before).map(\.kind) == [.mkdir, .fsync])
+    // Another one may have died between the two; once is enough.
+    let other = try fixture.another(hook: probe)
+    for _ in 0..<2 { try other.provide(directory) }
+    #expect(probe.count(.fsync) == 2)
+  }
+
   @Test func dotNamesAreIgnored() throws {
     let fixture = try Fixture()
     for name in [".hidden", "..x", "a"] { try writeFile(fixture.files.path("new/\(name)"), []) }

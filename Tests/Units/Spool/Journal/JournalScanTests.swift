@@ -23,6 +23,21 @@ import Testing
     #expect(scan("failed: a\ndone: \0\ndone: b\n") { $0.key } == [.failed])
   }
 
+  @Test(arguments: ["", "url: https://h/a\n"])
+  func `no reader finds a journal in what is left without it`(request: String) {
+    let lines = JournalKey.allCases.flatMap { key in
+      ["\(key): x", "  \(key):x", "\t\(key): \u{1}", "\u{FEFF}\(key): x", "\(key):/x", "\(key):\r"]
+    }
+    for line in lines {
+      for end in ["\n", ""] {
+        let rest = Array("\(line)\n\(request)\(line)\(end)".utf8).withUnsafeBytes { JournalScan.request(in: $0) }
+        #expect(rest == Array(request.utf8), "\(line)")
+      }
+    }
+    let kept = Array("done://h/x\ndonee: x\n# done: x\nheader: done: x\n done".utf8)
+    #expect(kept.withUnsafeBytes { JournalScan.request(in: $0) } == kept)
+  }
+
   @Test func `fields are read as Fields reads them`() throws {
     let line = #"2026-11-21T03:00:41Z reason="a code=b \"x\" \x41" code=cut at=12 big=18446744073709551616 empty= x"#
     let fields = try #require(Fields(parsing: line))

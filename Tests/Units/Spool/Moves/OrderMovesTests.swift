@@ -59,6 +59,40 @@ import Testing
     #expect(fixture.files.names("new") == ["order-0"])
   }
 
+  /// Whoever may drop jobs can make it, and no worker can remove it.
+  @Test func `a directory in tmp that is called as one of its drops does no harm`() throws {
+    let fixture = try Fixture()
+    let name = fixture.files.path("tmp/order-0:a.b.c.d")
+    try #require(mkdir(name, 0o700) == 0)
+    try writeFile("\(name)/x", [])
+    #expect(try fixture.spool.dropMissing(try jobs(1)) {} == 1)
+    #expect(fixture.files.names("new") == ["order-0"])
+  }
+
+  @Test(
+    .enabled("needs root, to be several users") { try await Need.users.isMet() },
+    arguments: ["a job that must fail", "unreadable", "a directory"])
+  func `another user's job is none of the order's`(what: String) throws {
+    let fixture = try Fixture()
+    let name = "order-0123456789abcdef"
+    let path = fixture.files.path("new/\(name)")
+    if what == "a directory" {
+      try #require(mkdir(path, 0o700) == 0)
+    } else {
+      try writeFile(path, Array("\(Self.text)size: 1\n".utf8))
+      try #require(chmod(path, what == "unreadable" ? 0 : 0o640) == 0)
+    }
+    try #require(chown(path, 61_002, 0) == 0)
+    #expect(try fixture.spool.dropMissing([(Self.text, jobName(name))]) {} == 1)
+    #expect(Set(fixture.files.names("new")) == [name, "\(name)~2"])
+    guard what != "a directory" else { return }
+    // When a worker has it, it has another name.
+    #expect(unlink(fixture.files.path("new/\(name)~2")) == 0)
+    let claim = try fixture.claim(name, secondsLater: 60)
+    #expect(claim.job.fileName.display == "\(name)~2")
+    #expect(try fixture.spool.dropMissing([(Self.text, jobName(name))]) {} == 1)
+  }
+
   @Test func `only what is missing is dropped, and other files in tmp stay`() throws {
     let fixture = try Fixture()
     _ = try fixture.spool.dropMissing(try jobs(2)) {}
