@@ -227,7 +227,9 @@ int spoolrun_network_events(void) {
   return descriptor;
 }
 
-int spoolrun_spawn(char *const *argv, char *const *envp, int *output, int *answer) {
+const int spoolrun_path_only = O_PATH;
+
+int spoolrun_spawn(char *const *argv, char *const *envp, int kept, int *output, int *answer) {
   int ends[2], apart[2] = {-1, -1};
   if (pipe2(ends, O_CLOEXEC) < 0) return -errno;
   if (answer && pipe2(apart, O_CLOEXEC) < 0) {
@@ -247,6 +249,8 @@ int spoolrun_spawn(char *const *argv, char *const *envp, int *output, int *answe
   if (!error) error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   if (!error) error = posix_spawn_file_actions_adddup2(&actions, answer ? apart[1] : ends[1], 1);
   if (!error) error = posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
+  // Onto itself: without FD_CLOEXEC.
+  if (!error && kept > 2) error = posix_spawn_file_actions_adddup2(&actions, kept, kept);
   // The worker blocks its stop signals and ignores SIGPIPE, which a child would inherit.
   if (!error) error = posix_spawnattr_setsigmask(&attributes, &none);
   if (!error) error = posix_spawnattr_setsigdefault(&attributes, &all);

@@ -42,8 +42,7 @@ extension Spool {
       }
     }
     guard try isInPlace() else { return .refused("the spool's path now leads to another directory") }
-    // By the spool's name: an interpreter opens its script again, when our descriptor is closed. Only this user and
-    // root can have changed it since.
-    return .runnable("\(location)/hooks/\(name)")
+    // Not by a descriptor of its own: an interpreter opens its script again, and looks at its name.
+    return .runnable(self.path(forChild: "hooks/\(name)"))
   }
 }

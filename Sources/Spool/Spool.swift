@@ -91,13 +91,19 @@ package final class Spool: Sendable {
   }
 
   /// The spool that the path leads to now; nil where there is none, or some of its directories are still missing.
-  /// - Throws: ``SpoolError``.
+  /// - Throws: ``SpoolError``, EPERM where it belongs to another user than this one: whoever can move a spool away could
+  ///   have this process work in one of theirs.
   package func reopened() throws(SpoolError) -> Spool? {
+    let next: Spool
     do throws(SpoolError) {
-      return try Spool(location, owner: owner, boot: boot, system: system)
+      next = try Spool(location, owner: owner, boot: boot, system: system)
     } catch  where error.isOfMissingSpool(on: kind) {
       return nil
     }
+    if next.identity.owner == identity.owner { return next }
+    throw SpoolError(
+      call: .open, path: escaped(location), errno: .notPermitted,
+      reason: "another spool has taken its place, of user \(next.identity.owner) and not of user \(identity.owner)")
   }
 
   /// Creates the directories of a spool. Existing directories are not changed.
@@ -110,7 +116,7 @@ package final class Spool: Sendable {
       }
     }
     try make(AT_FDCWD, Path(location))
-    let root = try system.open(AT_FDCWD, Path(location), O_RDONLY | O_DIRECTORY)
+    let root = try system.reach(Path(location)).file
     for directory in Directory.allCases { try make(root.number, Path(directory)) }
     try root.fsync()
   }

@@ -38,10 +38,10 @@ struct Add: ParsableCommand {
     if let file = list.from {
       if !urls.isEmpty { throw ListArguments.refusal("either a list by --from, or URLs") }
       if name != nil || remoteName { throw ListArguments.refusal("--name and --remote-name are for one file") }
-      return try list.command(file, job).run(in: spool.open(), ifNew: new)
+      return try list.command(file, job).run(in: spool.open(for: .dropping), ifNew: new)
     }
     let (request, name) = try checkedJob()
-    let spool = try spool.open()
+    let spool = try spool.open(for: .dropping)
     try JobDrop(spool: spool, request: request, name: name).run(ifNew: new)
   }
 

@@ -8,7 +8,7 @@ extension Add {
   /// - Throws: the exit status, after a message.
   func namedByServer(_ request: JobRequest) throws -> JobRequest {
     // A server is not asked by a scheme that the spool's worker refuses.
-    try AllowedSchemes(of: spool.open()).check(request.urls.map(\.text))
+    try AllowedSchemes(of: spool.open(for: .dropping)).check(request.urls.map(\.text))
     var named = request
     do {
       let (defaults, network) = try networkDefaults()
@@ -27,7 +27,7 @@ extension Add {
 
   /// The server may want to know who asks. Who may only drop jobs cannot read the defaults.
   private func networkDefaults() throws(Defect) -> (JobRequest, NetworkOptions) {
-    guard let spool = try? spool.open(), let defaults = try? spool.defaults() else {
+    guard let spool = try? spool.open(for: .dropping), let defaults = try? spool.defaults() else {
       return (JobRequest(), NetworkOptions())
     }
     return (defaults, try defaults.networkOptions(of: spool) { _ in })

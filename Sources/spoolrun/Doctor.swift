@@ -21,7 +21,7 @@ struct Doctor: ParsableCommand {
 
   func run() throws {
     umask(0o077)
-    let spool = try self.spool.open()
+    let spool = try self.spool.open(for: .dropping)
     let traits: FileSystemTraits
     do throws(SpoolError) { traits = try spool.tryFileSystem() } catch {
       Terminal.error("\(escaped(spool.location)): its file system cannot be tried: \(error)")

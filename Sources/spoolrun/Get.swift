@@ -56,9 +56,10 @@ struct Get: ParsableCommand {
       Terminal.error("cannot watch for signals: \(Errno(rawValue: Glibc.errno))")
       throw ExitStatus.inputOutput.code
     }
+    let location = try PersonalSpool.become(ownerOf: self.spool)
     var items = try GetPlan(urls: urls, list: list, output: output, given: job.given).items()
     let mask = umask(0o077)
-    let spool = try PersonalSpool.open(spool)
+    let spool = try PersonalSpool.open(location, isNamed: self.spool != nil)
     do {
       let options = try workerOptions(spool)
       if options.defaults.mode == nil {

@@ -12,17 +12,27 @@ enum PersonalSpool {
     return variable("HOME").flatMap { $0.begins(with: "/") ? "\($0)/.local/state/spoolrun" : nil }
   }
 
-  /// Opens it; makes it, and the directories above it, when it is missing.
+  /// Where it is. Before anything is made, root becomes the user that it belongs to, or would: the owner of the nearest
+  /// directory above it.
   /// - Throws: the exit status, after a message.
-  static func open(_ named: String?) throws -> Spool {
+  static func become(ownerOf named: String?) throws -> String {
     if named == nil { for name in ["XDG_STATE_HOME", "HOME"] { UnreadableText.refuse(variable: name) } }
     guard let location = named ?? location({ name in getenv(name).map { String(cString: $0) } }) else {
       Terminal.error("neither XDG_STATE_HOME nor HOME is set: name a spool with --spool")
       throw ExitStatus.cannotCreate.code
     }
-    // A spool that was named may be misspelled; only its own last part is made.
-    if named == nil { makeDirectories(above: location, mode: 0o700) }
-    try SpoolOwner.become(of: location)
+    var (parts, status) = (location.utf8.split(separator: 0x2F).map { String(Substring($0)) }, stat())
+    var nearest: String { (location.begins(with: "/") ? "/" : "./") + parts.joined(separator: "/") }
+    while !parts.isEmpty, stat(nearest, &status) != 0 { parts.removeLast() }
+    try SpoolOwner.become(of: nearest)
+    return location
+  }
+
+  /// Opens the spool at `location`; makes it when it is missing.
+  /// - Parameter isNamed: whether a person has named it. It may be misspelled, so only its own last part is made.
+  /// - Throws: the exit status, after a message.
+  static func open(_ location: String, isNamed: Bool) throws -> Spool {
+    if !isNamed { makeDirectories(above: location, mode: 0o700) }
     var status = stat()
     if stat("\(location)/\(Directory.files.rawValue)", &status) != 0 {
       do throws(SpoolError) { try Spool.create(location) } catch {

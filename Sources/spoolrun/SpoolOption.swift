@@ -28,10 +28,12 @@ enum SpoolOpening {
       Terminal.error(Suggestion.forURL)
       throw ExitStatus.usage.code
     }
-    let user = use == .changing ? try SpoolOwner.become(of: location) : nil
+    let looked = use == .reading ? nil : try SpoolOwner.become(of: location)
     let (owner, boot) = Spool.currentWorker(host: host)
+    let (spool, objection): (Spool, String?)
     do throws(SpoolError) {
-      return try Spool(location, owner: owner, boot: boot)
+      spool = try Spool(location, owner: owner, boot: boot)
+      objection = try Self.objection(to: spool, for: use, looked)
     } catch {
       let place = escaped(location)
       switch error.errno {
@@ -44,7 +46,7 @@ enum SpoolOpening {
         Terminal.error("\(place): no spool there\(origin) (\(error.path): \(error.errno)); \(advice)")
         throw ExitStatus.noSpool.code
       case .permissionDenied:
-        let whose = user.map { " (as user \($0), its owner)" } ?? ""
+        let whose = looked.map { " (as user \($0.st_uid), its owner)" } ?? ""
         Terminal.error("\(place): \(error.errno)\(whose): \(obstacle(location))")
         throw ExitStatus.noSpool.code
       default:
@@ -52,6 +54,19 @@ enum SpoolOpening {
         throw ExitStatus.inputOutput.code
       }
     }
+    guard let objection else { return spool }
+    Terminal.error("\(escaped(location)): \(objection)")
+    throw ExitStatus.noSpool.code
+  }
+
+  /// Why the spool that is open must not be used so: only now is it certain which one that is.
+  private static func objection(to spool: Spool, for use: SpoolUse, _ looked: stat?) throws(SpoolError) -> String? {
+    if let looked,
+      !spool.isDirectory(device: UInt64(looked.st_dev), inode: UInt64(looked.st_ino), owner: looked.st_uid)
+    {
+      return "another spool has taken its place at this moment: try again"
+    }
+    return use == .changing ? try spool.stranger() : nil
   }
 
   /// Why `location` cannot be entered.

@@ -7,6 +7,9 @@ internal import SystemPackage
 enum SpoolUse {
   /// It creates no file, so root may stay root.
   case reading
+  /// What users may do whom the spool's owner lets drop jobs.
+  case dropping
+  /// It runs or moves jobs: only the spool's owner does.
   case changing
 }
 
@@ -16,12 +19,13 @@ enum SpoolOwner {
   /// Makes this process the spool's owner, for good, if it is root and the spool belongs to somebody else. Must be
   /// called before the process has threads or files of its own.
   /// - Throws: the exit status, after a message on stderr.
-  /// - Returns: the user that the process has become; nil if it stays what it is.
+  /// - Returns: what root has looked at: the path may lead elsewhere when it is opened. nil if this is not root.
   @discardableResult
-  static func become(of location: String) throws -> uid_t? {
+  static func become(of location: String) throws -> stat? {
     var status = stat()
     // If it does not exist, its opening reports that.
-    guard geteuid() == 0, stat(location, &status) == 0, status.st_uid != 0 else { return nil }
+    guard geteuid() == 0, stat(location, &status) == 0 else { return nil }
+    if status.st_uid == 0 { return status }
     guard let account = Account(status.st_uid, group: status.st_gid) else {
       throw refusal(status.st_uid, "getpwuid")
     }
@@ -36,7 +40,7 @@ enum SpoolOwner {
     for variable in ["USER", "LOGNAME"] {
       if let name = account.name { setenv(variable, name, 1) } else { unsetenv(variable) }
     }
-    return status.st_uid
+    return status
   }
 
   private static func refusal(_ user: uid_t, _ call: String) -> any Error {

@@ -71,8 +71,8 @@ struct Status: ParsableCommand {
 
   func run() throws {
     let named = named
-    // With keys, it can do what the commands do.
-    let spool = try SpoolOpening.open(named.spool, for: watch && output.hasKeys ? .changing : .reading)
+    // With keys, it can do what the commands do. Whoever may read it may still watch it.
+    let spool = try SpoolOpening.open(named.spool, for: watch && output.hasKeys ? .dropping : .reading)
     // Whoever may not write to the spool sees it by this host's clock.
     try? spool.learnClock()
     do {

@@ -8,7 +8,11 @@ struct WatchGesture {
 
   /// - Returns: what came of it, and whether that is a problem.
   func perform(_ gesture: Gesture, _ subject: TableSubject) -> (text: String, isProblem: Bool) {
+    func refused(_ reason: String) -> (String, Bool) {
+      ("\(gesture.command) \(subject.name.display): this user may look at the spool, not change it (\(reason))", true)
+    }
     do throws(SpoolError) {
+      if let stranger = try spool.stranger() { return refused(stranger) }
       var outcome = try spool.perform(gesture, subject.name, in: subject.directory)
       // A worker may have moved it since the picture was drawn. In other directories there may be another job of its
       // name.
@@ -21,11 +25,10 @@ struct WatchGesture {
       let report = GestureReport(outcome, of: gesture, name: subject.name.bytes)
       return (report.text, report.isProblem)
     } catch {
-      let name = subject.name.display
       guard [.permissionDenied, .notPermitted, .readOnlyFileSystem].contains(error.errno) else {
-        return ("\(gesture.command) \(name): \(error)", true)
+        return ("\(gesture.command) \(subject.name.display): \(error)", true)
       }
-      return ("\(gesture.command) \(name): this user may look at the spool, not change it (\(error))", true)
+      return refused("\(error)")
     }
   }
 }

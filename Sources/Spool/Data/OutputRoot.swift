@@ -23,7 +23,8 @@ package final class OutputRoot {
     let path = location.map { Path($0) } ?? Path(.files)
     // The root itself may be a link: it is the administrator's choice, not a job's.
     let base = location == nil ? spool.root : AT_FDCWD
-    root = try OpenDirectory(spool.system.open(base, path, O_RDONLY | O_DIRECTORY).shared())
+    let reached = try spool.system.reach(path, from: base)
+    root = try OpenDirectory(reached.file.shared())
     fileSystem = FileSystem(root.file, root.identity, FileSystemKind(type: try root.file.fileSystemType()))
   }
 

@@ -14,7 +14,7 @@ package final class ScratchFile: Sendable {
     file = try spool.system.create(
       spool.root, spool.temporary(FileName("standing")), O_RDWR | O_EXCL | O_NOFOLLOW
     ).shared()
-    path = "\(spool.location)/\(String(decoding: file.path.bytes, as: UTF8.self))"
+    path = spool.path(forChild: String(decoding: file.path.bytes, as: UTF8.self))
   }
 
   deinit {

@@ -69,6 +69,8 @@ struct ChildProcess: Sendable {
   var environment: [Variable] = []
   let seconds: Int
   let stop: ChildStop
+  /// A descriptor that it keeps; negative for none.
+  var kept: Int32 = -1
   /// Whether its standard output is an answer, which is not for the log.
   var answers = false
 
@@ -95,7 +97,8 @@ struct ChildProcess: Sendable {
     var (output, answer): (Int32, Int32) = (-1, -1)
     let process = withCStrings(arguments.map { Array($0.utf8) }) { argv in
       withCStrings(variables) { envp in
-        if answers { spoolrun_spawn(argv, envp, &output, &answer) } else { spoolrun_spawn(argv, envp, &output, nil) }
+        answers
+          ? spoolrun_spawn(argv, envp, kept, &output, &answer) : spoolrun_spawn(argv, envp, kept, &output, nil)
       }
     }
     guard process > 0 else { throw Errno(rawValue: -process) }

@@ -98,7 +98,8 @@ final class Hooks {
       + facts
     // The links that `resolve` prints contain secrets.
     let outcome = try await ChildProcess(
-      arguments: [path], environment: environment, seconds: name.timeLimit, stop: stop, answers: name == .resolve
+      arguments: [path], environment: environment, seconds: name.timeLimit, stop: stop,
+      kept: spool.descriptor(for: path), answers: name == .resolve
     ).run()
     for line in outcome.output.split(separator: 0x0A).prefix(100) {
       log(Event("hook-output", .info, job: job, Fields().with("hook", name.rawValue).with("text", escaped(line))))

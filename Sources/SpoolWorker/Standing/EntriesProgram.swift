@@ -24,7 +24,8 @@ struct EntriesProgram {
       outcome = try await ChildProcess(
         arguments: [path] + options + [file.path, output.path],
         // A list that is too much for it is no crash to be looked into.
-        environment: [.init("SWIFT_BACKTRACE", "enable=no")], seconds: Self.timeLimit, stop: stop
+        environment: [.init("SWIFT_BACKTRACE", "enable=no")], seconds: Self.timeLimit, stop: stop,
+        kept: spool.descriptor(for: output.path)
       ).run()
     } catch {
       throw Failure(.badEntries, "\(escaped(path)) cannot be run: \(error)")

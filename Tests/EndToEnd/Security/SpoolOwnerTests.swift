@@ -76,6 +76,106 @@ struct SpoolOwnerTests {
     #expect(result.status == .exited(66) && result.errors.contains("as user \(Self.owner), its owner"), "\(result)")
   }
 
+  // MARK: what is opened
+
+  private func asUser(_ user: Int, _ arguments: [String]) async throws -> CommandResult {
+    // The program is opened as root: the user may not reach it.
+    let script = "exec 3<\"$0\"; exec setpriv --reuid=\(user) --regid=\(user) --clear-groups /proc/self/fd/3 \"$@\""
+    return try await run(["/bin/sh", "-c", script, productPath("spoolrun")] + arguments)
+  }
+
+  /// Another user's own directory, whatever its mode.
+  @Test func `nobody works on a stranger's spool, and others may drop`() async throws {
+    let scene = try await Foreign()
+    let spool = scene.spool.root
+    try await runTool(["/bin/chmod", "-R", "777", spool])
+    for arguments in [["--once", spool], ["hold", "--spool", spool, "--all"], ["clean", spool]] {
+      let result = try await asUser(61_002, arguments)
+      #expect(result.status == .exited(66), "\(result)")
+      #expect(result.errors.contains("belongs to user 61001, and this is user 61002"), "\(result)")
+    }
+    #expect(try await asUser(61_002, ["add", "--spool", spool, "http://h/a"]).status == .exited(0))
+    #expect(try await asUser(61_002, ["status", spool]).status == .exited(0))
+    #expect(scene.spool.names("new") == ["a"])
+  }
+
+  /// Whoever owns the directory around it can put another spool in its place.
+  @Test func `root's worker does not go on with a user's spool`() async throws {
+    let server = try simpleServer()
+    let directory = try TemporaryDirectory()
+    let (home, safe) = ("\(directory.path)/home", "\(directory.path)/safe")
+    try #require(mkdir(home, 0o755) == 0 && mkdir(safe, 0o700) == 0)
+    try #require(chmod(directory.path, 0o755) == 0 && chown(home, 61_001, 61_001) == 0)
+    let spool = try TemporarySpool(in: home)
+    let worker = try startSpoolrun(["-v", spool.root])
+    try spool.drop("a", "\(server.url("/a"))\n")
+    try await waitUntil("it works") { spool.names("done") == ["a"] || worker.isFinished }
+    try #require(mkdir("\(home)/beside", 0o755) == 0)
+    let other = try TemporarySpool(in: "\(home)/beside")
+    try #require(rmdir(other.path("files")) == 0 && symlink(safe, other.path("files")) == 0)
+    try other.drop("b", "\(server.url("/b"))\n")
+    try await runTool(["/bin/chown", "-R", "61001:61001", other.root])
+    try #require(rename(spool.root, "\(home)/old") == 0 && rename(other.root, spool.root) == 0)
+    let result = try await worker.result()
+    #expect(result.status == .exited(74) && result.errors.contains("of user 61001 and not of user 0"), "\(result)")
+    #expect(names(in: safe) == [] && spool.names("new") == ["b"])
+  }
+
+  /// The user could lead it to any directory of root's.
+  @Test(arguments: ["-d", "files"])
+  func `root's worker follows no link of a user to another output root`(way: String) async throws {
+    let server = try simpleServer()
+    let directory = try TemporaryDirectory()
+    let (home, safe) = ("\(directory.path)/home", "\(directory.path)/safe")
+    try #require(mkdir(home, 0o755) == 0 && mkdir(safe, 0o700) == 0 && mkdir("\(home)/out", 0o755) == 0)
+    try #require(chown(home, 61_001, 61_001) == 0)
+    let spool = try TemporarySpool()
+    if way == "files" {
+      try #require(rmdir(spool.path("files")) == 0 && symlink("\(home)/out", spool.path("files")) == 0)
+    }
+    let log = "\(directory.path)/log"
+    let worker = try startSpoolrun(
+      way == "files" ? ["-v", spool.root] : ["-v", "-d", "\(home)/out", spool.root],
+      prefix: ["/bin/sh", "-c", #"log=$1; shift; exec "$@" 2>"$log""#, "sh", log])
+    try spool.drop("a", "\(server.url("/a"))\n")
+    try await waitUntil("it works") { names(in: "\(home)/out") == ["a"] || worker.isFinished }
+    try #require(rename("\(home)/out", "\(home)/old") == 0 && symlink(safe, "\(home)/out") == 0)
+    try spool.drop("b", "\(server.url("/b"))\n")
+    try await waitUntil("it waits") {
+      String(decoding: try readFile(log), as: UTF8.self).contains("that another user can replace") || worker.isFinished
+    }
+    worker.send(signal: SIGTERM)
+    _ = try await worker.result()
+    #expect(names(in: safe) == [] && spool.names("new") == ["b"])
+  }
+
+  /// As with `sudo -E`, which keeps HOME.
+  @Test func `root's get makes nothing of root's in a user's home`() async throws {
+    let server = try simpleServer()
+    let home = try TemporaryDirectory()
+    let here = "\(home.path)/here"
+    try #require(mkdir(here, 0o755) == 0 && chown(here, 61_001, 61_001) == 0 && chown(home.path, 61_001, 61_001) == 0)
+    let result = try await spoolrun(
+      "get", "-o", "new/place/", server.url("/a"), environment: ["HOME": home.path, "XDG_STATE_HOME": ""],
+      directory: here)
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(names(in: "\(here)/new/place") == ["a"])
+    let found = try await runTool(["/usr/bin/find", home.path, "!", "-uid", "61001"])
+    #expect(found.output == "")
+  }
+
+  /// By the directory that is open: its name leads to another one whenever the user wants.
+  @Test func `a hook in a spool that lies in a user's directory runs by the open directory`() async throws {
+    let server = try simpleServer()
+    let directory = try TemporaryDirectory()
+    try #require(chown(directory.path, 61_001, 61_001) == 0)
+    let spool = try TemporarySpool(in: directory.path)
+    try spool.install("done", #"echo "$0"; ls "$(dirname "$0")""#)
+    try spool.drop("a", "\(server.url("/a"))\n")
+    let result = try await spoolrun("--once", "-v", spool.root)
+    #expect(result.errors.contains("text=/proc/self/fd/") && result.errors.contains("text=done"), "\(result)")
+  }
+
   @Test func `root's own spool stays root's`() async throws {
     let spool = try TemporarySpool()
     #expect(try await spoolrun("add", "--spool", spool.root, "http://h/a").status == .exited(0))
