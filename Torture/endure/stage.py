@@ -3,6 +3,7 @@
 import os
 import random
 import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -74,3 +75,12 @@ class Stage:
         if done.returncode not in allowed:
             self.problems.append(f"spoolrun {' '.join(words)!r} ended with {done.returncode}: {done.stderr.strip()}")
         return done.returncode, done.stdout
+
+    def ask_and_kill(self, *words: str) -> None:
+        """The same, with a SIGKILL after a moment."""
+        self.cases[f"spoolrun {words[0]}, killed"] += 1
+        self.accounts.note(f"  spoolrun {' '.join(words)}, killed")
+        command = [str(self.program), words[0], "--spool", str(self.spool), *words[1:]]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            time.sleep(self.chance.uniform(0, 0.05))
+            process.kill()

@@ -137,6 +137,15 @@ package final class Claim {
   /// - Throws: ``SpoolError``.
   package func contents() throws(SpoolError) -> [UInt8] { try file.read(limit: Int(end)) }
 
+  /// Does what writes to the file, which keeps its time of modification.
+  /// - Throws: ``SpoolError``.
+  package func keepingTime<Result>(_ body: () throws(SpoolError) -> Result) throws(SpoolError) -> Result {
+    let modified = try file.status().modified
+    let result = try body()
+    try file.setTimes(to: modified)
+    return result
+  }
+
   /// Whether this worker still has the lock: once a successor on another host has it, taking it again fails.
   /// - Throws: ``SpoolError``.
   package func holdsLock() throws(SpoolError) -> Bool { try files.lock.tryLock() }

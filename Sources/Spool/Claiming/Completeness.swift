@@ -18,7 +18,8 @@ extension Spool {
   /// need not settle. A file that this user may not rewrite, or that is no job's, is left as it is.
   /// - Throws: ``SpoolError``, ENOENT when it has moved.
   func sayComplete(_ place: JobPlace) throws(SpoolError) {
-    guard kind.leases != .both, let status = try status(place.directory, place.name), status.isRegular,
+    guard kind.leases != .both, JobName(place.name) != nil,
+      let status = try status(place.directory, place.name), status.isRegular,
       status.links == 1, status.size <= Self.maximumJobFile
     else { return }
     do throws(SpoolError) {

@@ -32,7 +32,7 @@ extension Spool {
   /// A move from `cur/` by link and unlink: the file has its new name already, so the claim goes.
   /// - Returns: whether it was so.
   private func completeMove(_ job: JobName, _ claim: Path, _ status: FileStatus) throws(SpoolError) -> Bool {
-    for directory in [Directory.done, .failed, .partial] {
+    for directory in [Directory.done, .failed, .partial, .standing, .hold] {
       // The number may be any, see ``number(ofTry:)``.
       let stream = try stream(directory)
       while let name = try stream.next() {
@@ -68,7 +68,7 @@ extension Spool {
   }
 
   /// Removes `path` if it is another name of the file.
-  private func removeDouble(_ path: Path, of status: FileStatus) throws(SpoolError) {
+  func removeDouble(_ path: Path, of status: FileStatus) throws(SpoolError) {
     do throws(SpoolError) {
       if try system.status(root, path).isSameFile(as: status) { try system.unlink(root, path) }
     } catch  where error.errno == .noSuchFileOrDirectory {

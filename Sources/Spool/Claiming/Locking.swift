@@ -89,7 +89,7 @@ extension Spool {
         isOurs: isFree && status.owner == user && status.links == 1))
   }
 
-  private static let jobFlags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+  static let jobFlags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
 
   /// Opens the locked file for writing, unless it is open so already or is not this worker's. If it may not be written
   /// to, or another program has a lease on it at this moment (EWOULDBLOCK), it is not this worker's: a copy takes its

@@ -6,28 +6,31 @@ extension Spool {
   /// replacing another job.
   /// - Parameter priority: a job of high priority goes to `urgent/`, if this user may drop there.
   /// - Returns: where the job is: with the name `name`, or with `~2`, `~3`, … where that was taken.
-  /// - Throws: ``SpoolError``; nothing is left of the job then.
+  /// - Throws: ``SpoolError``; nothing is left of the job then, unless a worker has taken it already: its last flush
+  ///   may fail.
   package func drop(_ text: String, as name: JobName, _ priority: Priority? = nil) throws(SpoolError)
     -> (name: JobName, directory: Directory)
   {
     let isForeign = try isForeignDrop()
-    var file = try temporaryDrop(of: Array(text.utf8), at: self.temporary(name.fileName), isForeign: isForeign)
-    let temporary = file.path
+    var file = try temporaryDrop(
+      of: Array(text.utf8), for: name, at: self.temporary(name.fileName), isForeign: isForeign)
+    let status = try file.status()
     do throws(SpoolError) {
       try file.fsync()
       let target = try enter(
-        temporary, as: name, into: Directory(forDropsOf: priority), isForeign: isForeign)
+        file.path, as: name, into: Directory(forDropsOf: priority), isForeign: isForeign)
+      file.path = Path(target.directory, target.name.fileName)
       if isForeign {
         // A user who may only drop cannot open the directory to sync it.
-        file.path = Path(target.directory, target.name.fileName)
         try file.syncFileSystem()
       } else {
         try flush(target.directory).run()
       }
       return target
     } catch {
-      try? system.unlink(root, temporary)
-      throw error
+      // Also out of `new`: whoever is told that it was not dropped will drop it again.
+      try? removeDouble(file.path, of: status)
+      throw error.ofSpace(for: name.display)
     }
   }
 
@@ -40,16 +43,18 @@ extension Spool {
   /// Writes a job in `tmp/`. In another user's spool the file gets the group of its directory, which is that user's
   /// own.
   /// - Parameter path: a new name that cannot be guessed.
-  func temporaryDrop(of text: [UInt8], at path: Path, isForeign: Bool) throws(SpoolError) -> OwnedFile {
-    let file = try system.create(
-      root, path, O_WRONLY | O_EXCL | O_NOFOLLOW, mode: isForeign ? 0o640 : 0o600)
+  func temporaryDrop(of text: [UInt8], for job: JobName, at path: Path, isForeign: Bool) throws(SpoolError)
+    -> OwnedFile
+  {
     do throws(SpoolError) {
+      let file = try system.create(
+        root, path, O_WRONLY | O_EXCL | O_NOFOLLOW, mode: isForeign ? 0o640 : 0o600)
       try file.write(finished(text), at: 0)
+      return file
     } catch {
-      try? system.unlink(root, file.path)
-      throw error
+      try? system.unlink(root, path)
+      throw error.ofSpace(for: job.display)
     }
-    return file
   }
 
   /// Moves a job from `tmp/` to `directory` without replacing another.

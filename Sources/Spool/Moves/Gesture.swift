@@ -38,7 +38,7 @@ package enum Gesture: String, CaseIterable, Sendable {
     case .retry: sources + [.new]
     case .cancel: sources
     case .high: sources + [.urgent]
-    case .normal, .low: sources + [.hold]
+    case .normal, .low: sources
     }
   }
 
@@ -142,12 +142,19 @@ extension Spool {
 
   /// One rename that replaces nothing.
   func move(_ place: JobPlace, to directory: Directory, _ name: FileName) throws(SpoolError) -> GestureOutcome {
-    let target = Path(directory, name)
+    let target = JobPlace(directory: directory, name: name, inode: place.inode)
+    return try moving(place, to: target) { () throws(SpoolError) in try moveNoReplace(place.path, target.path) }
+  }
+
+  /// What comes of a move that `body` makes.
+  func moving(_ place: JobPlace, to target: JobPlace, _ body: () throws(SpoolError) -> Void) throws(SpoolError)
+    -> GestureOutcome
+  {
     do throws(SpoolError) {
-      try moveNoReplace(place.path, target)
-      return .moved(from: place, to: JobPlace(directory: directory, name: name, inode: place.inode))
+      try body()
+      return .moved(from: place, to: target)
     } catch  where error.errno == .fileExists {
-      guard let other = try places(of: name, in: [directory]).first else {
+      guard let other = try places(of: target.name, in: [target.directory]).first else {
         throw SpoolError(call: .rename, path: place.display, errno: .noSuchFileOrDirectory)
       }
       return .taken(place, by: other)
@@ -155,7 +162,7 @@ extension Spool {
   }
 
   /// The directory as well, for workers of other hosts: they look at its time.
-  private func touch(_ place: JobPlace) throws(SpoolError) {
+  func touch(_ place: JobPlace) throws(SpoolError) {
     try system.open(root, place.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY).touch()
     if kind.isLocal { return }
     do throws(SpoolError) {
@@ -194,18 +201,21 @@ extension Spool {
 
   /// Waits, 2 s at most, until no process has the job's lock or has it open for writing: in `new/` it would seem
   /// unfinished.
-  func waitUntilUnlocked(_ place: JobPlace) throws(SpoolError) {
+  /// - Returns: false if a process still does, as far as the kernel tells.
+  @discardableResult
+  func waitUntilUnlocked(_ place: JobPlace) throws(SpoolError) -> Bool {
     var file: OwnedFile
     do throws(SpoolError) {
-      guard try self.status(place.directory, place.name)?.isRegular ?? false else { return }
+      guard try self.status(place.directory, place.name)?.isRegular ?? false else { return true }
       file = try system.open(root, place.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
     } catch  where error.errno == .permissionDenied {
-      return
+      return true
     }
     for _ in 0..<100 {
-      if try file.lock(), kind.leases == .granted || file.askLease() != .refused { return }
+      if try file.lock(), kind.leases == .granted || file.askLease() != .refused { return true }
       usleep(20_000)
     }
+    return false
   }
 
   /// Whether it is a job: data and records are in the same directories.

@@ -53,7 +53,7 @@ package final class GroupDrop {
     try undoing { () throws(SpoolError) in
       count += 1
       let path = Path(.tmp, FileName(name.fileName.bytes + suffix + Array("\(count)".utf8)))
-      let file = try spool.temporaryDrop(of: text, at: path, isForeign: isForeign)
+      let file = try spool.temporaryDrop(of: text, for: name, at: path, isForeign: isForeign)
       group.append(WrittenJob(path: file.path, name: name, isUrgent: JobText.saysHighPriority(text)))
       if fileSystem == nil { try file.fsync() }
     }

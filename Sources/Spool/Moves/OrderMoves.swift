@@ -8,15 +8,17 @@ extension Spool {
   /// - Throws: ``SpoolError``; nothing is left of the order then.
   package func subscribe(_ text: String, as name: JobName) throws(SpoolError) -> JobName {
     try provide(.standing)
-    let file = try temporaryDrop(of: Array(text.utf8), at: temporary(name.fileName), isForeign: false)
+    var file = try temporaryDrop(of: Array(text.utf8), for: name, at: temporary(name.fileName), isForeign: false)
+    let status = try file.status()
     do throws(SpoolError) {
       try file.fsync()
       let target = try enter(file.path, as: try nameInNoState(like: name), into: .standing, isForeign: false)
         .name
+      file.path = Path(.standing, target.fileName)
       try flush(.standing).run()
       return target
     } catch {
-      try? system.unlink(root, file.path)
+      try? removeDouble(file.path, of: status)
       throw error
     }
   }

@@ -7,7 +7,7 @@ package enum RelinkOutcome: Sendable {
   case refused(JobPlace, String)
   /// Several jobs have the name.
   case ambiguous([JobPlace])
-  /// Another job has its name in `hold`, which it would have to pass through, or in `new`.
+  /// Another job has its name in the directory that it would go to.
   case taken(JobPlace, by: JobPlace)
   /// There is no job of this name that is not done.
   case notFound(elsewhere: JobPlace?)
@@ -25,7 +25,7 @@ extension Spool {
   package func relink(_ name: FileName, in directory: Directory?, _ relinking: Relinking) throws(SpoolError)
     -> RelinkOutcome
   {
-    guard name.isEntry, let job = JobName(name) else { return .notFound(elsewhere: nil) }
+    guard name.isEntry, JobName(name) != nil else { return .notFound(elsewhere: nil) }
     for attempt in 1...Self.tries {
       let all = try places(of: name, in: directory.map { [$0] })
       var candidates: [(place: JobPlace, text: JobText)] = []
@@ -43,13 +43,15 @@ extension Spool {
       if candidates.contains(where: { $0.place.inode != place.inode }) { return .ambiguous(candidates.map(\.place)) }
       if let reason = relinking.obstacle(text) { return .refused(place, reason) }
       do throws(SpoolError) {
-        return .relinked(from: place, to: try edit(place, as: job) { relinking.applied(to: $0) })
+        let stays = place.directory == .hold || place.directory == .urgent
+        let home = stays ? place.directory : try home(of: place)
+        return .relinked(from: place, to: try edit(place, to: home) { relinking.applied(to: $0) })
       } catch  where error.errno == .noSuchFileOrDirectory {
         // It has moved since the look: look again.
         continue
       } catch  where error.errno == .fileExists {
         guard
-          let other = try places(of: name, in: [.hold, .new, .urgent, .standing]).first(where: {
+          let other = try places(of: name, in: [.new, .partial, .standing]).first(where: {
             $0.inode != place.inode
           })
         else {

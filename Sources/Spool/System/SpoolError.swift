@@ -32,6 +32,13 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
     return isLink ? "it is a symbolic link, which is not followed" : "\(errno)"
   }
 
+  /// A lack of space for a file in `tmp/`, as an error of the job, by which a person knows it. Other errors stay.
+  func ofSpace(for job: String) -> SpoolError {
+    guard isDiskFull else { return self }
+    let reason = "\(errno): nothing is changed; make space on the spool's file system"
+    return SpoolError(call: call, path: job, errno: errno, reason: reason)
+  }
+
   /// Another process has what this one wants.
   package var isBusy: Bool { errno == .wouldBlock }
 

@@ -17,14 +17,17 @@ final class FaultHook: CallHook {
   private let plans: [FaultPlan]
   /// Whether renameat2(RENAME_NOREPLACE) is to look as on a file system that does not know it.
   private let lacksNoReplace: Bool
+  /// The same of renameat2(RENAME_EXCHANGE), by which alone files of `tmp/` get a name outside of `cur/` here.
+  private let lacksExchange: Bool
   /// Whether the process gets a SIGTERM at the first byte of data.
   private let stopsAtData: Bool
   private let state: Mutex<State>
 
-  init(_ recorder: CallRecorder, plans: [FaultPlan], lacksNoReplace: Bool, stopsAtData: Bool) {
+  init(_ recorder: CallRecorder, plans: [FaultPlan], lacksNoReplace: Bool, lacksExchange: Bool, stopsAtData: Bool) {
     self.recorder = recorder
     self.plans = plans
     self.lacksNoReplace = lacksNoReplace
+    self.lacksExchange = lacksExchange
     self.stopsAtData = stopsAtData
     state = Mutex(State(counted: plans.map { _ in 0 }))
   }
@@ -37,7 +40,8 @@ final class FaultHook: CallHook {
         return fault
       }
       // Only the moves between states are made without replacing; the others start or end in tmp/, or end in cur/.
-      if lacksNoReplace, call.kind == .rename, call.path.hasPrefix("cur/"), !call.path.contains(" cur/") {
+      let (isOut, isDraft) = (call.path.hasPrefix("cur/"), call.path.hasPrefix("tmp/"))
+      if call.kind == .rename, !call.path.contains(" cur/"), lacksNoReplace && isOut || lacksExchange && isDraft {
         recorder.note(.failed, call, "\(Errno.invalidArgument)")
         return .fail(.invalidArgument)
       }

@@ -5,9 +5,10 @@ internal import SpoolWorker
 internal import SystemPackage
 
 /// `FaultRig SPOOL record=FILE [fault=PLAN,...] [checkpoint=BYTES] [journal=BYTES] [directory=DIR] [jobs=N]
-/// [connections=N] [probation=MILLISECONDS] [replace=unknown] [stop=data] [watch=yes] [archive=SECONDS]`:
-/// a worker as `spoolrun --once` is one, or with `archive` what `spoolrun clean --archive` does, with the seam of its
-/// system calls recorded and, by plan, broken.
+/// [connections=N] [probation=MILLISECONDS] [replace=unknown] [stop=data] [watch=yes] [archive=SECONDS]
+/// [steer=CHANGE] [exchange=unknown]`: a worker as `spoolrun --once` is one, or with `archive` what
+/// `spoolrun clean --archive` does, or with `steer` a command of ``SteeringRun``, with the seam of its system calls
+/// recorded and, by plan, broken.
 /// Its exit status is that of spoolrun(1). `FaultRig serve`: see ``ForkServer``.
 @main
 struct FaultRig {
@@ -30,7 +31,11 @@ struct FaultRig {
     }
     guard let plans = options["fault"].map({ FaultPlan.list($0) }) ?? [] else { return 64 }
     let hook = FaultHook(
-      recorder, plans: plans, lacksNoReplace: options["replace"] == "unknown", stopsAtData: options["stop"] == "data")
+      recorder, plans: plans, lacksNoReplace: options["replace"] == "unknown",
+      lacksExchange: options["exchange"] == "unknown", stopsAtData: options["stop"] == "data")
+    if let change = options["steer"] {
+      return SteeringRun.run(location, change: change, System(hook: hook)) { say($0) }
+    }
     if let age = options["archive"].flatMap({ Int64($0) }) {
       return ArchiveRun.run(location, age: age, System(hook: hook)) { say($0) }
     }

@@ -1,0 +1,177 @@
+import Glibc
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Spool
+
+/// Changing a job's text while others move it: the change happens or it does not, and the job stays one job.
+@Suite struct EditTests {
+  /// What somebody else does at the name of the job, between any two calls of the command.
+  enum Intrusion: String, CaseIterable { case move, remove, replace, claim, edit }
+
+  /// What a command does to a job, where the job is, and where it is afterwards.
+  enum Change: String, CaseIterable {
+    case url, low, normal, get
+
+    var origins: [(Directory, to: Directory)] {
+      switch self {
+      case .url: [(.new, .new), (.partial, .new), (.failed, .new), (.hold, .hold), (.urgent, .urgent), (.cur, .new)]
+      case .low: [(.new, .new), (.partial, .partial)]
+      case .normal: [(.urgent, .new)]
+      case .get: [(.failed, .new), (.done, .new), (.hold, .new), (.partial, .new)]
+      }
+    }
+
+    func perform(_ spool: Spool, at place: JobPlace) throws {
+      switch self {
+      case .url: _ = try spool.relink(place.job, in: nil, EditTests.relinking)
+      case .low: _ = try spool.perform(.low, place.job)
+      case .normal: _ = try spool.perform(.normal, place.job)
+      case .get:
+        do throws(SpoolError) {
+          try spool.requeue(place, as: JobName(unchecked: place.job), asking: "https://host/new\n# mine\n")
+        } catch  where error.errno == .noSuchFileOrDirectory {
+          // `get` looks again.
+        }
+      }
+    }
+  }
+
+  private static let relinking = Relinking(to: ["https://host/new"], shownURL: "https://host/new", isSame: false) { _ in
+    nil
+  }
+  private static let text = "https://host/old\n# mine\nrequeued: 2026-01-01T00:00:00Z\n"
+
+  /// Every file of the spool with the job's text, or the other job's.
+  private func files(_ files: TemporarySpool, with text: String) throws -> [String] {
+    try Directory.allCases.filter { $0 != .files }.flatMap { directory in
+      try files.names(directory.rawValue).map { "\(directory.rawValue)/\($0)" }.filter {
+        String(decoding: try readFile(files.path($0)), as: UTF8.self).contains(text)
+      }
+    }
+  }
+
+  private func put(_ fixture: Fixture, in origin: Directory) throws -> JobPlace {
+    let name = origin == .cur ? "x:alpha.7.00000009" : "x"
+    let path = fixture.files.path("\(origin.rawValue)/\(name)")
+    try writeFile(path, Array(Self.text.utf8))
+    return try #require(try fixture.spool.places(of: FileName("x")).first)
+  }
+
+  private func intrude(_ intrusion: Intrusion, _ fixture: Fixture, _ other: Spool, at place: JobPlace) throws {
+    guard fileStatus(fixture.files.path(place.path.display)) != nil else { return }
+    let elsewhere = Path(place.directory == .hold ? .new : .hold, FileName("x"))
+    switch intrusion {
+    case .move: try? other.moveNoReplace(place.path, elsewhere)
+    case .remove: unlink(fixture.files.path(place.path.display))
+    case .replace:
+      try writeFile(fixture.files.path("tmp/theirs"), Array("https://host/other\n".utf8))
+      try? other.moveNoReplace(place.path, elsewhere)
+      try? other.moveNoReplace(Path(.tmp, FileName("theirs")), place.path)
+    case .claim: _ = try other.claim(FileName("x"), from: place.directory, now: .now(), isForced: true)
+    case .edit: _ = try other.perform(.low, FileName("x"))
+    }
+  }
+
+  private func isExchange(_ call: Call) -> Bool {
+    call.kind == .rename && call.path.hasPrefix("tmp/") && !call.path.contains(" cur/")
+  }
+
+  /// Has somebody intrude before the `number`-th call of the command.
+  /// - Returns: whether there was such a call.
+  private func play(_ change: Change, in origin: Directory, exchanges: Bool, _ intrusion: Intrusion, before number: Int)
+    throws -> Bool
+  {
+    let (calls, isArmed, hasIntruded) = (Counter(), Switch(), Switch())
+    nonisolated(unsafe) var act: () -> Void = {}
+    let fixture = try Fixture(
+      hook: Probe { call in
+        if !exchanges, isExchange(call) { return .fail(.invalidArgument) }
+        if isArmed.isOn, calls.next() == number { act() }
+        return nil
+      })
+    let other = try fixture.another()
+    let place = try put(fixture, in: origin)
+    act = {
+      hasIntruded.turnOn()
+      do { try intrude(intrusion, fixture, other, at: place) } catch { Issue.record(error) }
+    }
+    isArmed.turnOn()
+    try change.perform(fixture.spool, at: place)
+    let (mine, theirs) = (
+      try files(fixture.files, with: "# mine"), try files(fixture.files, with: "https://host/other")
+    )
+    let what = Comment("\(change) in \(origin), \(intrusion) before call \(number): \(mine), \(theirs)")
+    #expect(mine.count == 1 || intrusion == .remove && mine.isEmpty, what)
+    #expect(theirs.count <= 1 && !(mine + theirs).contains { $0.hasPrefix("tmp/") && !$0.hasSuffix("theirs") }, what)
+    return hasIntruded.isOn
+  }
+
+  /// Invariant 1, whatever others do at whatever moment. Where names cannot be exchanged as well.
+  @Test(arguments: Change.allCases, [true, false])
+  func `the job is one job, whoever else moves it at whatever moment`(change: Change, exchanges: Bool) throws {
+    for (origin, _) in change.origins {
+      for intrusion in Intrusion.allCases where intrusion != .claim || [.new, .urgent, .partial].contains(origin) {
+        var number = 1
+        while try play(change, in: origin, exchanges: exchanges, intrusion, before: number) { number += 1 }
+        #expect(number > 5)
+      }
+    }
+  }
+
+  @Test(arguments: Change.allCases, [true, false])
+  func `undisturbed, it has its new text where it belongs, and keeps its journal`(change: Change, exchanges: Bool)
+    throws
+  {
+    for (origin, target) in change.origins {
+      let fixture = try Fixture(
+        hook: Probe { call in !exchanges && isExchange(call) ? .fail(.invalidArgument) : nil })
+      let place = try put(fixture, in: origin)
+      try change.perform(fixture.spool, at: place)
+      let text = try fixture.text("\(target.rawValue)/x")
+      #expect(text != Self.text && text.contains("requeued: 2026-01-01T00:00:00Z\n"), "\(change) \(origin): \(text)")
+      #expect(try files(fixture.files, with: "# mine") == ["\(target.rawValue)/x"])
+    }
+  }
+
+  /// Another job has the name where it would go: it has its old text then.
+  @Test(arguments: [true, false])
+  func `a name that is taken changes nothing`(exchanges: Bool) throws {
+    let fixture = try Fixture(
+      hook: Probe { call in !exchanges && isExchange(call) ? .fail(.invalidArgument) : nil })
+    _ = try put(fixture, in: .failed)
+    try writeFile(fixture.files.path("new/x"), Array("https://host/other\n".utf8))
+    guard case .taken = try fixture.spool.relink(FileName("x"), in: .failed, Self.relinking) else {
+      throw Unexpected(description: "not taken")
+    }
+    #expect(try fixture.text("failed/x") == Self.text && fixture.text("new/x") == "https://host/other\n")
+    #expect(fixture.files.names("tmp") == [])
+  }
+
+  /// What is to run goes on with its old text, at once.
+  @Test(arguments: Change.allCases)
+  func `on a full disk nothing is changed and nothing is paused`(change: Change) throws {
+    for (origin, _) in change.origins {
+      let fixture = try Fixture(
+        hook: Probe { $0.kind == .write || $0.kind == .create ? .fail(.noSpace) : nil })
+      let place = try put(fixture, in: origin)
+      #expect(throws: SpoolError.self, "\(change) \(origin)") { try change.perform(fixture.spool, at: place) }
+      let stays = origin == .cur ? "partial/x" : change == .get && origin == .done ? "new/x" : place.path.display
+      #expect(try files(fixture.files, with: "# mine") == [stays])
+      #expect(try fixture.text(stays) == Self.text)
+      if origin == .cur { #expect(try fixture.claim("x", from: .partial).isOpen, "it is due") }
+    }
+  }
+
+  /// Whoever is told that it was not dropped drops it again.
+  @Test func `a drop whose last flush fails is no drop`() throws {
+    let fixture = try Fixture(
+      hook: Probe { $0.kind == .fsync && !$0.path.hasPrefix("tmp/") ? .fail(.ioError) : nil })
+    #expect(throws: SpoolError.self) { try fixture.spool.drop("https://host/a\n", as: jobName("a")) }
+    #expect(throws: SpoolError.self) {
+      try fixture.spool.subscribe("list: https://host/feed\nurl: https://host/feed\n", as: jobName("b"))
+    }
+    for directory in ["tmp", "new", "standing"] { #expect(fixture.files.names(directory) == []) }
+  }
+}
