@@ -55,6 +55,7 @@ package struct Advice: Sendable, Equatable {
     case .resolveHook, .unresolvable: Advice("The hook resolve gave no link: see its output.")
     case .deliver: Advice("The hook deliver did not take the file: see its output. Nothing is fetched again.")
     case .diskFull: Advice("The disk is full: make space.")
+    case .noOutput: Advice("The directory for the file cannot be written to: make it writable.")
     case .proxy: Advice("The proxy fails: check it, and how it is set.")
     case .tooLargeHere: Advice("The file is larger than this file system or ulimit -f allows: raise the limit.")
     case .io: Advice("The disk failed: see the kernel's log first.")

@@ -48,6 +48,22 @@ package final class OutputRoot {
     }
   }
 
+  /// Makes sure that a file can be made at `output`, or its first directory that is missing.
+  /// - Throws: ``SpoolError``: EROFS, EACCES, or EPERM for an immutable directory.
+  package func checkWritable(_ output: OutputPath) throws(SpoolError) {
+    var directory = root
+    do throws(SpoolError) {
+      for depth in output.parents.indices { directory = try enter(output, depth, in: directory) }
+    } catch  where error.errno == .noSuchFileOrDirectory {
+    }
+    try spool.system.mayChange(directory.number, Path("."))
+  }
+
+  /// The path of the directory of `output`, for a person.
+  package func path(of output: OutputPath) -> String {
+    escaped(([location ?? "\(spool.location)/files"] + output.parents).joined(separator: "/"))
+  }
+
   /// The place of `output`. Missing directories are made.
   /// - Parameter mode: of the payload; nil if only this user may enter the directories that are made.
   /// - Throws: ``SpoolError``, ELOOP where a directory of the path is a symbolic link.
@@ -60,18 +76,22 @@ package final class OutputRoot {
   {
     var chain = [root]
     for (depth, name) in output.parents.enumerated() {
-      let (parent, path) = (chain[chain.count - 1], Path(name))
+      let parent = chain[chain.count - 1]
       do throws(SpoolError) {
-        chain.append(try enter(path, in: parent))
+        chain.append(try enter(output, depth, in: parent))
       } catch  where error.errno == .noSuchFileOrDirectory && creating {
-        chain.append(try make(path, in: parent, mode))
-      } catch {
-        // A person looks for it below the output root.
-        let place = output.parents[...depth].joined(separator: "/")
-        throw SpoolError(call: error.call, path: escaped(place), errno: error.errno)
+        chain.append(try make(Path(name), in: parent, mode))
       }
     }
     return OutputPlace(chain: chain, name: Path(output.name), durable: durable, spool: spool)
+  }
+
+  private func enter(_ output: OutputPath, _ depth: Int, in parent: OpenDirectory) throws(SpoolError) -> OpenDirectory {
+    do throws(SpoolError) { return try enter(Path(output.parents[depth]), in: parent) } catch {
+      // A person looks for it below the output root.
+      let place = output.parents[...depth].joined(separator: "/")
+      throw SpoolError(call: error.call, path: escaped(place), errno: error.errno)
+    }
   }
 
   private func enter(_ path: Path, in parent: OpenDirectory) throws(SpoolError) -> OpenDirectory {

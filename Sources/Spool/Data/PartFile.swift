@@ -17,10 +17,14 @@ package final class PartFile {
   /// Whether the call that opened it has made it, so that no other worker can have had it open before.
   package let isNew: Bool
 
+  /// Whether it has a name elsewhere, by which somebody may change it. Then it has to be replaced
+  /// (``rebuilding(to:owner:)``).
+  package var isShared: Bool { identity.links > 1 }
+
   private let identity: FileStatus
 
-  private convenience init?(_ found: Found, _ spool: Spool, _ algorithms: Set<DigestAlgorithm>) {
-    guard found.status.isRegular, found.status.links == 1 else { return nil }
+  private convenience init?(_ found: Found, _ spool: Spool, _ algorithms: Set<DigestAlgorithm>, own: UInt64? = nil) {
+    guard found.status.isRegular, found.status.links == 1 || found.status.inode == own else { return nil }
     self.init(spool: spool, file: found.file, status: found.status, isNew: found.isNew, algorithms)
   }
 
@@ -53,20 +57,22 @@ package final class PartFile {
 
   /// The same for data of which an interrupted commit may have left a second name.
   /// - Parameters:
+  ///   - own: the inode that the job's journal names. It is the job's own although it has another name: a hook may have
+  ///     moved the payload.
   ///   - isOwnersFrozen: whether another worker's lock does not count. Then the file may only be read, and has to be
   ///     replaced (``rebuilding(to:owner:)``).
   ///   - removeTemporary: removes the second name of the data with this inode; it is called under the lock.
   /// - Throws: ``SpoolError``; what `removeTemporary` throws.
   package static func open(
-    _ job: JobName, in spool: Spool, digests algorithms: Set<DigestAlgorithm> = [], isOwnersFrozen: Bool = false,
-    removeTemporary: (_ inode: UInt64) throws -> Void
+    _ job: JobName, in spool: Spool, digests algorithms: Set<DigestAlgorithm> = [], own: UInt64? = nil,
+    isOwnersFrozen: Bool = false, removeTemporary: (_ inode: UInt64) throws -> Void
   ) throws -> PartFile? {
     guard var found = try lock(job, in: spool, isOwnersFrozen: isOwnersFrozen) else { return nil }
     if found.status.isRegular, found.status.links > 1 {
       try removeTemporary(found.status.inode)
       found.status = try found.file.status()
     }
-    return PartFile(found, spool, algorithms)
+    return PartFile(found, spool, algorithms, own: own)
   }
 
   /// A file that was found at the data's name, and locked.

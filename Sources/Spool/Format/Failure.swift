@@ -18,6 +18,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case hookChanged = "hook-changed"
   case deliver
   case diskFull = "disk-full"
+  case noOutput = "no-output"
   case noNetwork = "no-network"
   case proxy
   case tooLargeHere = "too-large-here"
@@ -79,7 +80,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   }
 
   /// Whether an attempt that ends with this failure counts against `attempts:`.
-  package var burnsAttempt: Bool { self != .diskFull && !isOfLocalNetwork }
+  package var burnsAttempt: Bool { self != .diskFull && self != .noOutput && !isOfLocalNetwork }
 
   /// Whether another server would fail with the same error now.
   package var isOfAllServers: Bool {

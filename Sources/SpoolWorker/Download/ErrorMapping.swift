@@ -37,6 +37,19 @@ extension Failure {
     }
   }
 
+  /// The same for what was written to the directory of a payload, which a person knows by its path.
+  init(_ error: SpoolError, writingTo directory: String) {
+    self.init(error)
+    let place = "cannot write to \(directory): \(error.errno)"
+    switch error.errno {
+    case .readOnlyFileSystem: (code, reason) = (.noOutput, "\(place): make its file system writable")
+    case .permissionDenied, .notPermitted:
+      (code, reason) = (.noOutput, "\(place): let the worker's user write to it")
+    case _ where error.isDiskFull: reason = "\(place): make space there"
+    default: break
+    }
+  }
+
   /// The job's failure for a failure of libcurl.
   init(_ failure: TransferFailure, isLoopback: Bool) {
     let code: FailureCode =

@@ -36,6 +36,7 @@ extension Attempt {
     case .letGo(let loss): return try letGo(loss)
     case .remove: return try remove()
     case .doubtDone: return AttemptEnd(.done, problem: cause.error)
+    case .leaveReceipt: return AttemptEnd(.waiting, problem: cause.error)
     }
   }
 
@@ -141,7 +142,8 @@ extension Attempt {
 
   private func noteLoss(_ reason: String) throws(SpoolError) -> Mark {
     do throws(SpoolError) {
-      return try noteInterrupted(reason)
+      // Whoever moved it may have said when it is due.
+      return try claim.keepingTime { () throws(SpoolError) in try noteInterrupted(reason) }
     } catch  where error.isGone {
       // A successor on another host has written to the journal, so this worker must not write to it any more.
       return lastMark

@@ -20,6 +20,7 @@ extension Attempt {
       throw Failure(.expired, "the job expired at \(expires)")
     }
     if let whole = try await commit.acceptExisting() { return await succeed(plan, whole) }
+    try commit.checkRoom()
 
     let resolver = LinkResolver(plan, of: claim, attempt: account.number, environment, hooks)
     let resolved = try await resolve(plan, resolver)

@@ -61,10 +61,10 @@ struct Commit {
   /// Gives the verified data its final name, durably.
   /// - Throws: ``NameTaken``; ``OutputRootProblem``, ``SpoolError``.
   private func name(_ part: PartFile, _ verified: Journal.Verified) async throws {
-    let place = try outputs.place(plan.output, plan.request.mode)
+    let place = try writing { try outputs.place(plan.output, plan.request.mode) }
     try checkClaim()
     var inode = part.inode
-    switch try place.publish(part, overwrite: overwrites) {
+    switch try writing({ try place.publish(part, overwrite: overwrites) }) {
     case .published: break
     case .exists:
       guard try place.isSameFile(as: part) else { throw NameTaken() }
@@ -80,6 +80,17 @@ struct Commit {
     }
   }
 
+  /// Makes sure, before anything is fetched or read, that the payload can be put into its directory.
+  /// - Throws: `no-output`; ``OutputRootProblem``, ``SpoolError``.
+  func checkRoom() throws { try writing { try outputs.opened().checkWritable(plan.output) } }
+
+  /// Does what writes to the output's directory, and names it if that fails.
+  private func writing<Value>(_ body: () throws -> Value) throws -> Value {
+    do { return try body() } catch let error as SpoolError {
+      throw Failure(error, writingTo: try outputs.opened().path(of: plan.output))
+    }
+  }
+
   private func checkClaim() throws {
     try claim.checkLock()
     try claim.checkOwnership()
@@ -87,10 +98,11 @@ struct Commit {
 
   /// - Returns: the inode of the published file.
   private func publishCopy(_ part: PartFile, _ place: OutputPlace, unproven: String?) async throws -> UInt64 {
-    let copy = try place.beginCopy(of: part, plan.request.mode)
+    let copy = try writing { try place.beginCopy(of: part, plan.request.mode) }
     do {
       let whole = part.mark
-      let found = try await runBlocking { try copy.run(whole.states.algorithms) }
+      let copied = await runBlocking { Result { try copy.run(whole.states.algorithms) } }
+      let found = try writing { try copied.get() }
       if let mismatch = Expectation(digests: whole.digests).mismatch(found) {
         throw Failure(mismatch, reason: "the data read back differs from what was received")
       }
@@ -157,8 +169,16 @@ struct Commit {
     if !claim.text.journal.isEmpty || account.hasSetAside, !claim.text.journal.answers.mayHaveReplacedKind {
       try? spool.removeSetAside(of: claim.job)
     }
-    try claim.finish()
+    try moveToDone()
     try await durable(spool.flush(.done), spool.flush(.cur))
+  }
+
+  /// - Throws: ``UnmovedReceipt``: the job has been done all the same; `disk-full`, which costs no attempt.
+  private func moveToDone() throws {
+    do throws(SpoolError) { try claim.finish() } catch {
+      if error.isLackOfSpace { throw error }
+      throw UnmovedReceipt(error: error)
+    }
   }
 
   /// Whether the job still asks for what its data is. A person may have edited it since.
@@ -193,8 +213,11 @@ struct Commit {
     }
     // A second fsync of this inode would not bring back what the failed one lost.
     if journal.data.lostWrites { return nil }
-    guard let part = try PartFile.open(claim.job, in: spool) else { return nil }
+    guard var part = try PartFile.open(claim.job, in: spool, own: verified.part, removeTemporary: { _ in }) else {
+      return nil
+    }
     guard part.inode == verified.part, part.length == verified.size else { return nil }
+    try checkRoom()
     // Where flock(2) does not exclude other hosts, another file may have this inode number by now. So the whole file is
     // read here, too.
     let mark = try await runBlocking {
@@ -205,6 +228,11 @@ struct Commit {
       try part.setAside(claim.job)
       account.hasSetAside = true
       throw Failure(mismatch, reason: "the data is not what was verified")
+    }
+    if part.isShared {
+      // A hook has moved the payload, which is somebody else's now.
+      let copy = part.rebuilding(to: part.length, owner: claim.job)
+      part = part.replaced(by: try await runBlocking { () throws(SpoolError) in try copy.run() })
     }
     part.adopt(mark)
     try await publish(part, unproven: verified.unproven)

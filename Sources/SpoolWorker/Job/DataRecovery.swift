@@ -42,7 +42,7 @@ struct DataRecovery {
       (recovery.length, recovery.from) = (0, .zero(digests))
     }
     // Before `started:` names this boot and host, after which the length counts as trusted.
-    if recovery.needsNewInode { part = try await copy(part, to: recovery.length) }
+    if recovery.needsNewInode || part.isShared { part = try await copy(part, to: recovery.length) }
     // After the copy: a worker that wakes up may write to the old file meanwhile.
     if let mark = recovery.verifies, recovery.length > 0,
       try await read(part, from: .zero(mark.states.algorithms), to: mark.offset) != mark
@@ -103,7 +103,8 @@ struct DataRecovery {
   private func openOnce(isOwnersFrozen: Bool = false) throws -> PartFile? {
     // After a power cut the journal may lack the line about the temporary name, although the name itself is durable.
     try PartFile.open(
-      claim.job, in: spool, digests: digests, isOwnersFrozen: isOwnersFrozen || claim.formerOwner == .mayWake
+      claim.job, in: spool, digests: digests, own: claim.text.journal.data.part,
+      isOwnersFrozen: isOwnersFrozen || claim.formerOwner == .mayWake
     ) { inode in
       try environment.outputs(of: plan).opened().removeTemporaries(beside: plan.output, of: [inode])
     }

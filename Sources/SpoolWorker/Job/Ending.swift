@@ -14,6 +14,8 @@ enum Ending {
   case remove
   /// The job is in `done/`, but the move may not be durable.
   case doubtDone
+  /// The receipt is written, and only the move to `done/` is left, for whoever can make it.
+  case leaveReceipt
 
   enum Loss {
     /// A person moved the claim.
@@ -29,6 +31,8 @@ enum Ending {
     case stopped(JobStop)
     case failed(Failure)
     case broken(SpoolError)
+    /// The job could not be moved to `done/`.
+    case unmoved(SpoolError)
   }
 
   /// - Parameters:
@@ -46,6 +50,7 @@ enum Ending {
     switch cause {
     case .failed(let failure): return .fail(failure)
     case .broken(let error): return .fail(Failure(error))
+    case .unmoved: return .leaveReceipt
     case .stopped(let stop): return decide(stop, trust)
     }
   }
@@ -77,7 +82,7 @@ enum Ending {
   var needsClaim: Bool {
     switch self {
     case .fail, .park, .wait: true
-    case .letGo, .remove, .doubtDone: false
+    case .letGo, .remove, .doubtDone, .leaveReceipt: false
     }
   }
 }
@@ -87,7 +92,7 @@ extension Ending.Cause {
     switch self {
     case .stopped(let stop): stop
     case .failed(let failure): failure
-    case .broken(let error): error
+    case .broken(let error), .unmoved(let error): error
     }
   }
 
@@ -96,9 +101,15 @@ extension Ending.Cause {
     case let stop as JobStop: self = .stopped(stop)
     case let failure as Failure: self = .failed(failure)
     case let loss as LostWrites: self = .broken(loss.error)
+    case let receipt as UnmovedReceipt: self = .unmoved(receipt.error)
     case let problem as OutputRootProblem: self = .stopped(.noOutput("\(problem)"))
     case let error as SpoolError: self = .broken(error)
     default: self = .failed(Failure(.io, "\(error)"))
     }
   }
+}
+
+/// A job whose receipt is written could not be moved to `done/`.
+struct UnmovedReceipt: Error {
+  let error: SpoolError
 }

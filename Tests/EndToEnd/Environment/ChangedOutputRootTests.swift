@@ -89,6 +89,45 @@ import Testing
     #expect(result.output == "b\n" && names(in: root) == ["a"], "\(result)")
   }
 
+  /// Nothing is wrong with the job: it waits, and says which directory it cannot write to. Nothing is fetched.
+  @Test(.enabled("needs root and a mount namespace") { try await Need.mounts.isMet() }, arguments: ["a", "d/a"])
+  func `jobs wait while it is read-only, whatever attempts they have`(output: String) async throws {
+    let root = spool.root + "-out"
+    try #require(mkdir(root, 0o700) == 0)
+    try spool.drop("a", "url: \(server.url("/a"))\noutput: \(output)\nattempts: 1\n")
+    let script = "mount --bind \(root) \(root); mount -o remount,bind,ro \(root); exec \"$@\""
+    for _ in 1...2 {
+      let result = try await spoolrun(
+        "--once", "-d", root, spool.root, prefix: ["/usr/bin/unshare", "--mount", "/bin/sh", "-euc", script, "sh"])
+      #expect(result.status == .exited(75), "\(result)")
+      let failure = try spool.lastFailure("partial/a")
+      #expect(failure["code"] == "no-output" && failure["burned"] == "no")
+      #expect(failure["reason"]?.hasPrefix("cannot write to \(root): ") == true, "\(failure)")
+      try spool.makeDue("a")
+    }
+    #expect(server.requests.isEmpty)
+    #expect(try await spoolrun("--once", "-d", root, spool.root).status == .exited(0))
+    #expect(try readFile("\(root)/\(output)") == Self.body)
+  }
+
+  /// It became so after the transfer: nothing is fetched again.
+  @Test(.enabled("needs root and a mount namespace") { try await Need.mounts.isMet() })
+  func `what is fetched is kept while its directory is read-only`() async throws {
+    let root = spool.root + "-out"
+    try #require(mkdir(root, 0o700) == 0)
+    try spool.install("verify", "mount -o remount,bind,ro \(root)")
+    try drop("a")
+    let script = "mount --bind \(root) \(root); exec \"$@\""
+    let result = try await spoolrun(
+      "--once", "-d", root, spool.root, prefix: ["/usr/bin/unshare", "--mount", "/bin/sh", "-euc", script, "sh"])
+    #expect(result.status == .exited(75), "\(result)")
+    #expect(try spool.lastFailure("partial/a")["burned"] == "no")
+    try spool.install("verify", "true")
+    try spool.makeDue("a")
+    #expect(try await spoolrun("--once", "-d", root, spool.root).status == .exited(0))
+    #expect(try readFile("\(root)/a") == Self.body && server.requests.count == 1)
+  }
+
   /// What a server sends could become a job, the defaults of all jobs, or a hook.
   @Test(arguments: ["..", ".", "new", "tmp", "hold", "other", "../link", "hooks"])
   func `a root that holds the spool or lies in it is refused`(_ place: String) async throws {

@@ -188,6 +188,34 @@ import Testing
     #expect(server.requests.count == 1 && spool.told("there").count == 2 && spool.payloads == [])
   }
 
+  /// The file that was moved away is somebody else's: the payload is published again as a file of its own.
+  @Test(arguments: ["due", "failed", "held"])
+  func whatTheHookMovedIsPublishedAgain(state: String) async throws {
+    let server = try simpleServer()
+    let spool = try spool(
+      """
+      test -e "$SPOOLRUN_SPOOL/moved" && exit
+      mv "$SPOOLRUN_DIRECTORY/$SPOOLRUN_OUTPUT" "$SPOOLRUN_SPOOL/moved"; exit 1
+      """)
+    try spool.drop("a", "url: \(server.url("/x"))\noutput: a\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    switch state {
+    case "due": try spool.makeDue("a")
+    case "failed":
+      try spool.move("partial/a", "failed/a")
+      _ = try await spoolrun("retry", "--spool", spool.root, "a")
+    default:
+      _ = try await spoolrun("hold", "--spool", spool.root, "a")
+      _ = try await spoolrun("release", "--spool", spool.root, "a")
+    }
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(0) && spool.places(of: "a") == ["done/a"], "\(result)\n\(spool.listing(of: "a"))")
+    #expect(server.requests.map(\.target).count == 1 || state != "due", "\(server.requests)")
+    #expect(try spool.payload("a") == bytes && readFile(spool.path("moved")) == bytes)
+    #expect(
+      fileStatus(spool.path("moved"))?.st_nlink == 1 && spool.names("partial") == [] && spool.names("failed") == [])
+  }
+
   /// A file that was there already is delivered, too: perhaps it never was.
   @Test func anExistingFileIsDelivered() async throws {
     let spool = try spool()

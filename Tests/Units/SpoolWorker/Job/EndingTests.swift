@@ -16,6 +16,7 @@ import Testing
     case .letGo(let loss): "\(loss)"
     case .remove: "remove"
     case .doubtDone: "doubtDone"
+    case .leaveReceipt: "leaveReceipt"
     }
   }
 
@@ -25,6 +26,11 @@ import Testing
       .failed(Failure(.cut, "x")), .broken(error),
       .stopped(.outputAwaited(AwaitedOutput("o", of: FileName("a"), now: .now()))),
     ]
+  }
+
+  /// The payload is published and the receipt written: the next run makes the move.
+  @Test func aReceiptThatCannotBeMovedIsNoFailure() {
+    #expect(name(.unmoved(error), .ours) == "leaveReceipt" && name(.unmoved(error), .moved) == "moved")
   }
 
   /// What a person or another worker did goes before all that went wrong.
