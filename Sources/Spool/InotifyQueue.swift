@@ -52,6 +52,13 @@ extension System {
   }
 }
 
+extension SpoolError {
+  /// This user, or this process, has no more instances or watches (inotify_init1(2), inotify_add_watch(2)).
+  package var isInotifyLimit: Bool {
+    call == .watch && errno == .noSpace || errno == .tooManyOpenFiles || errno == .tooManyOpenFilesInSystem
+  }
+}
+
 extension SharedFile {
   fileprivate func addWatch(_ path: Path, _ mask: UInt32) throws(SpoolError) -> Int32 {
     Int32(try system.call(.watch, path.display) { _ in path.withCString { Int(inotify_add_watch(number, $0, mask)) } })

@@ -155,12 +155,13 @@ package final class Spool: Sendable {
     return names
   }
 
-  /// The status of a file; nil when there is none of that name.
+  /// The status of a file; nil when there is none of that name, or can be none: a dropped file may have a name to which
+  /// `.part` cannot be added.
   /// - Throws: ``SpoolError``.
   package func status(_ directory: Directory, _ name: FileName) throws(SpoolError) -> FileStatus? {
     do throws(SpoolError) {
       return try system.status(root, Path(directory, name))
-    } catch  where error.errno == .noSuchFileOrDirectory {
+    } catch  where error.errno == .noSuchFileOrDirectory || error.errno == .fileNameTooLong {
       return nil
     }
   }

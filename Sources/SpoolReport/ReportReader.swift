@@ -17,6 +17,10 @@ package struct ReportReader {
     // A job that moves while the directories are read is seen in the next one, by the same inode.
     var seen: Set<UInt64> = []
     var receipts = SeenReceipts()
+    // Of what is no job, by the name of its record.
+    let failed = try spool.list(.failed)
+    let records = Set(failed.filter(\.hasRecordSuffix))
+    let subjects = Dictionary(failed.filter { records.contains($0.record) }.map { ($0.record, $0) }) { one, _ in one }
     for directory in [Directory.hold, .new, .urgent, .cur, .partial, .cur, .failed, .done] {
       // A receipt is the last that is written to a job.
       let from = directory == .done ? since?.seconds ?? .min : .min
@@ -28,9 +32,7 @@ package struct ReportReader {
         let name = directory == .cur ? ClaimName(file.name)?.job.fileName ?? file.name : file.name
         var record = JobRecord(
           name, in: directory, bytes: file.bytes, changed: Timestamp(seconds: file.lastChange(at: now)))
-        if directory == .failed, name.hasRecordSuffix, try spool.status(.failed, name.recordSubject) != nil {
-          (record.name, record.isRecord) = (name.recordSubject, true)
-        }
+        if directory == .failed, let subject = subjects[name] { (record.name, record.isRecord) = (subject, true) }
         facts.add(record)
       }
     }

@@ -178,10 +178,12 @@ package struct SnapshotReader {
     throws(SpoolError)
   {
     let all = Set(names)
+    // Of a long name, a record's has only the first bytes.
+    let records = Set(names.map(\.record))
     var jobs: [(name: FileName, modified: Int64, isRegular: Bool)] = []
     for name in names {
       if name.isData, !all.contains(name.record) { continue }
-      if name.hasRecordSuffix, all.contains(name.recordSubject) { continue }
+      if records.contains(name) { continue }
       guard let status = try status(.failed, name) else { continue }
       jobs.append((name, status.modified, status.isRegular))
     }

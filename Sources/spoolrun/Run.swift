@@ -214,8 +214,7 @@ struct Run: ParsableCommand {
         let summary = once ? await worker.runOnce(stopSignals: signals) : try await worker.watch(stopSignals: signals)
         return .success((summary, worker.successor))
       } catch {
-        let text =
-          "cannot watch the spool: \(error): see the limits in inotify(7), or run spoolrun --once from cron"
+        let text = "cannot watch the spool: \(error): run spoolrun --once from cron"
         let status = error.errno == .noSuchFileOrDirectory ? .cannotCreate : ExitStatus(error, on: spool.kind)
         return .failure(StartProblem(status: status, text: text))
       }

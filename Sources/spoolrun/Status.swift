@@ -92,7 +92,7 @@ struct Status: ParsableCommand {
       }
     } catch let error as SpoolError {
       Terminal.error("\(escaped(spool.location)): \(error)")
-      throw ExitStatus.inputOutput.code
+      throw ExitStatus(error).code
     }
   }
 

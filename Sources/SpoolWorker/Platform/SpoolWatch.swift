@@ -19,9 +19,11 @@ final class SpoolWatch {
     var areDefaultsNew = false
   }
 
-  /// Readable when there is news.
-  nonisolated let descriptor: Int32
-  private let queue: InotifyQueue
+  /// Readable when there is news; nil if the user has no inotify instances left.
+  nonisolated var descriptor: Int32? { queue?.descriptor }
+  /// Why some changes are not reported: a limit of inotify(7) is reached.
+  private(set) var limit: SpoolError?
+  private let queue: InotifyQueue?
   private let spool: Spool
   private var directories: [Int32: Directory] = [:]
   /// The watch of the spool's own directory.
@@ -30,18 +32,20 @@ final class SpoolWatch {
   private static let watched: [Directory] = [.new, .urgent, .partial, .cur, .standing]
   private static let defaults = FileName("defaults")
 
-  /// - Throws: ``SpoolError`` if the user has no inotify instances left (EMFILE).
+  /// - Throws: ``SpoolError``, but not where only a limit is reached.
   init(_ spool: Spool) throws(SpoolError) {
     self.spool = spool
-    queue = try InotifyQueue(spool)
-    descriptor = queue.descriptor
+    do throws(SpoolError) { queue = try InotifyQueue(spool) } catch  where error.isInotifyLimit {
+      (queue, limit) = (nil, error)
+    }
     try renew()
   }
 
   /// Watches what is not watched yet: at the start, and after a directory was removed and created again.
   func renew() throws(SpoolError) {
+    limit = queue == nil ? limit : nil
     let root = IN_CREATE | IN_MOVED_TO | IN_MOVE_SELF | IN_CLOSE_WRITE | IN_MOVED_FROM | IN_DELETE | IN_ONLYDIR
-    rootWatch = try queue.watch(nil, UInt32(root))
+    rootWatch = try watch(nil, UInt32(root))
     directories = [:]
     for directory in Self.watched {
       // A file that is closed after writing, renamed into the directory or touched may have become runnable. A file
@@ -49,10 +53,17 @@ final class SpoolWatch {
       // and for anything that is not a regular file.
       let more = directory == .cur ? IN_MOVED_FROM | IN_DELETE : directory.isDroppedInto ? IN_CREATE : 0
       let mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | more
-      if let watch = try queue.watch(directory, UInt32(mask)) { directories[watch] = directory }
+      if let watch = try watch(directory, UInt32(mask)) { directories[watch] = directory }
     }
     // Without it, `spoolrun get` runs a worker of its own beside this one.
     do throws(SpoolError) { sign = try spool.giveWatchSign() ?? sign } catch { sign = nil }
+  }
+
+  private func watch(_ directory: Directory?, _ mask: UInt32) throws(SpoolError) -> Int32? {
+    do throws(SpoolError) { return try queue?.watch(directory, mask) } catch  where error.isInotifyLimit {
+      limit = error
+      return nil
+    }
   }
 
   /// Whether this is a plain file that was just created. When it is closed after writing, there is another event.
@@ -65,6 +76,7 @@ final class SpoolWatch {
   /// All changes since the last call. Does not wait.
   func read() -> News {
     var news = News()
+    guard let queue else { return news }
     let size = 64 * 1024
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 8)
     defer { buffer.deallocate() }

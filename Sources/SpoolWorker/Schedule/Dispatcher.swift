@@ -60,6 +60,10 @@ final class Dispatcher {
     return scheduler.looksForChanges(at: now) ? try lookout.seesChanges(at: now) : false
   }
 
+  /// inotify does not report all changes any more.
+  /// - Returns: whether that is new.
+  func becomeBlind() -> Bool { scheduler.becomeBlind(environment.options.rescan) }
+
   /// The spool's directories are gone.
   func abandonPasses() { lookout.abandon(&scheduler) }
 

@@ -9,7 +9,7 @@ internal import Spool
 struct Rescan {
   /// Between two passes if nothing is known to have changed.
   private let interval: Int64
-  private let isBlind: Bool
+  let isBlind: Bool
   private var nextPass: Int64 = 0
   private var nextLook: Int64
 

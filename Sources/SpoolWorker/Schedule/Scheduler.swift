@@ -53,6 +53,13 @@ struct Scheduler {
 
   // MARK: passes
 
+  /// - Returns: false if it was blind before.
+  mutating func becomeBlind(_ interval: Int64?) -> Bool {
+    if rescan.isBlind { return false }
+    rescan = Rescan(isBlind: true, interval: interval)
+    return true
+  }
+
   /// Requests a pass over everything.
   mutating func requestPass() {
     passes.request()

@@ -7,7 +7,7 @@ internal import SystemPackage
 extension Worker {
   /// Runs jobs as they are dropped and become due. Returns soon after `stopSignals` becomes readable, or after the
   /// spool's path leads to another spool, the ``successor``.
-  /// - Throws: ``SpoolError`` if inotify is not available.
+  /// - Throws: ``SpoolError`` that ends the worker.
   package func watch(stopSignals: Int32) async throws(SpoolError) -> RunSummary {
     admission.stays = true
     // Checked at the start, so that a missing libcurl is reported before the first job arrives.
@@ -16,7 +16,8 @@ extension Worker {
     keepPresence()
     let watch = try SpoolWatch(spool)
     let links = NetworkWatch()
-    WorkerLoop.executor.watched = [watch.descriptor] + (links.map { [$0.descriptor] } ?? [])
+    WorkerLoop.executor.watched = [watch.descriptor, links?.descriptor].compactMap(\.self)
+    noteLimit(of: watch)
     log(Event("watching", .info))
     var outage = Outage()
     await run(stopSignals: stopSignals, survivesErrors: true) { () throws(SpoolError) in
@@ -78,6 +79,7 @@ extension Worker {
     if looksAtAll {
       dispatcher.requestPeriodicPass()
       try watch.renew()
+      noteLimit(of: watch)
     }
     dispatcher.lookForSpace()
     let scheduler = dispatcher.scheduler
@@ -85,6 +87,13 @@ extension Worker {
       dispatcher.requestPass()
     }
     return looksAtAll
+  }
+
+  /// Where inotify reports too little, the worker looks around every few seconds instead, and says so once.
+  private func noteLimit(of watch: SpoolWatch) {
+    guard let limit = watch.limit, dispatcher.becomeBlind() else { return }
+    let reason = "\(limit): the spool is read every few seconds instead; inotify(7) says how to raise the limits"
+    log(Event("inotify-limit", .warning, Fields().with("reason", reason)))
   }
 
   /// Returns memory that only transfers need to the kernel, after a whole pass without a job.
