@@ -100,8 +100,8 @@ int spoolrun_is_cached(int descriptor, int64_t offset, int64_t length) {
 
 int spoolrun_touch(int descriptor) { return futimens(descriptor, NULL); }
 
-int spoolrun_set_times(int descriptor, int64_t seconds) {
-  struct timespec times[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+int spoolrun_set_times(int descriptor, int64_t seconds, long nanoseconds) {
+  struct timespec time = {.tv_sec = seconds, .tv_nsec = nanoseconds}, times[2] = {time, time};
   return futimens(descriptor, times);
 }
 

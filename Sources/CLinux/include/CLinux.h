@@ -50,8 +50,8 @@ int spoolrun_is_cached(int descriptor, int64_t offset, int64_t length);
 /// utimensat(2) with UTIME_NOW for both times of an open file: the file system's clock, not this host's.
 int spoolrun_touch(int descriptor);
 
-/// futimens(2): access and modification time to `seconds` since the epoch.
-int spoolrun_set_times(int descriptor, int64_t seconds);
+/// futimens(2): access and modification time, since the epoch.
+int spoolrun_set_times(int descriptor, int64_t seconds, long nanoseconds);
 
 /// A signalfd(2) that reports SIGTERM, and SIGINT and SIGHUP unless the process was started with these ignored. Blocks
 /// all reported signals. Ignores SIGPIPE, SIGIO and SIGXFSZ, and resets SIGCHLD.

@@ -1,3 +1,4 @@
+internal import Glibc
 internal import SystemPackage
 
 /// Drops many jobs with one flush for each group of them: all of a group are written in `tmp/`, made durable together,
@@ -15,6 +16,8 @@ package final class GroupDrop {
   private let fileSystem: FileSystem?
   /// The end of the names in `tmp/`, before a number: cannot be guessed.
   private let suffix: [UInt8]
+  /// The time of the last job.
+  private var time = timespec()
   /// The jobs so far. Two may have one name.
   private var count = 0
   private var group: [WrittenJob] = []
@@ -55,9 +58,25 @@ package final class GroupDrop {
       let path = Path(.tmp, FileName(name.fileName.bytes + suffix + Array("\(count)".utf8)))
       let file = try spool.temporaryDrop(of: text, for: name, at: path, isForeign: isForeign)
       group.append(WrittenJob(path: file.path, name: name, isUrgent: JobText.saysHighPriority(text)))
+      try setTime(of: file)
       if fileSystem == nil { try file.fsync() }
     }
     if group.count >= groupSize { try enter() }
+  }
+
+  /// Each job is at least a nanosecond younger than the one before, so that workers, who take the oldest first, know
+  /// their order: the kernel's clock for files ticks in milliseconds. Another machine's clock is not known.
+  private func setTime(of file: borrowing OwnedFile) throws(SpoolError) {
+    guard spool.kind.isLocal else { return }
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME_COARSE, &now)
+    if (now.tv_sec, now.tv_nsec) <= (time.tv_sec, time.tv_nsec) {
+      now = time
+      now.tv_nsec += 1
+      if now.tv_nsec == 1_000_000_000 { (now.tv_sec, now.tv_nsec) = (now.tv_sec + 1, 0) }
+    }
+    time = now
+    try file.setTimes(to: Int64(now.tv_sec), nanoseconds: now.tv_nsec)
   }
 
   /// Drops what is left, and makes all of it durable.

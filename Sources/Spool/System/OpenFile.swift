@@ -179,9 +179,9 @@ extension OpenFile where Self: ~Copyable {
     try system.call(.utimens, path.display) { _ in Int(spoolrun_touch(number)) }
   }
 
-  /// Both times to `seconds` since the epoch.
-  func setTimes(to seconds: Int64) throws(SpoolError) {
-    try system.call(.utimens, path.display) { _ in Int(spoolrun_set_times(number, seconds)) }
+  /// Both times, since the epoch.
+  func setTimes(to seconds: Int64, nanoseconds: Int = 0) throws(SpoolError) {
+    try system.call(.utimens, path.display) { _ in Int(spoolrun_set_times(number, seconds, nanoseconds)) }
   }
 
   /// fchmod(2), for a file of this user. A file system without permissions, such as FAT, refuses it with EPERM, and the

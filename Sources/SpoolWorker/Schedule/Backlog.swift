@@ -27,8 +27,7 @@ struct Backlog {
   /// Adds candidates, sorted by age.
   mutating func add(_ candidates: [Candidate]) {
     if candidates.isEmpty { return }
-    // Within the same second, shorter names first: a job before its `~2`, job-9 before job-10.
-    unread = (unread + candidates).sorted { ($0.rank, $0.name.bytes.count) > ($1.rank, $1.name.bytes.count) }
+    unread = (unread + candidates).sorted { $1.isBefore($0) }
   }
 
   /// Adds the newest candidate.
@@ -90,7 +89,8 @@ struct Backlog {
     }
     let best = eligible.min {
       let (left, right) = (suspects[$0], suspects[$1])
-      return (left.peek.deaths, left.candidate.modified) < (right.peek.deaths, right.candidate.modified)
+      if left.peek.deaths != right.peek.deaths { return left.peek.deaths < right.peek.deaths }
+      return left.candidate.isBefore(right.candidate)
     }
     return best.map { suspects.remove(at: $0) }
   }
@@ -121,7 +121,7 @@ struct Backlog {
   private func isBefore(_ left: String, _ right: String, _ slots: FreeSlots) -> Bool {
     let (leftLoad, rightLoad) = (slots.load(of: left), slots.load(of: right))
     if leftLoad != rightLoad { return leftLoad < rightLoad }
-    return first(left).candidate.rank < first(right).candidate.rank
+    return first(left).candidate.isBefore(first(right).candidate)
   }
 
   private func first(_ host: String) -> Choice {

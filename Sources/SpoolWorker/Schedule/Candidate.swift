@@ -10,9 +10,17 @@ struct Candidate: Equatable {
   var isForced = false
   /// Seconds by which it counts as younger than it is: see ``SpoolReader``.
   var delay: Int64 = 0
+  /// Those that its mtime has beyond the seconds.
+  var nanoseconds = 0
 
-  /// The candidate with the lowest is the first.
-  var rank: Int64 { modified + delay }
+  /// Whether it comes before another one.
+  func isBefore(_ other: Candidate) -> Bool {
+    let (left, right) = (modified + delay, other.modified + other.delay)
+    if (left, nanoseconds) != (right, other.nanoseconds) { return (left, nanoseconds) < (right, other.nanoseconds) }
+    // At the same time, shorter names first: a job before its `~2`, job-9 before job-10.
+    let (name, otherName) = (name.bytes, other.name.bytes)
+    return name.count == otherName.count ? name.lexicographicallyPrecedes(otherName) : name.count < otherName.count
+  }
 }
 
 /// The parts of a candidate's text that the schedule needs.
@@ -40,7 +48,9 @@ struct Choice: Equatable {
 
   /// The same job after it was put into `partial/`.
   var parked: Choice {
-    Choice(candidate: Candidate(name: candidate.name, origin: .partial, modified: candidate.modified), peek: peek)
+    var parked = Candidate(name: candidate.name, origin: .partial, modified: candidate.modified)
+    parked.nanoseconds = candidate.nanoseconds
+    return Choice(candidate: parked, peek: peek)
   }
 
   /// Empty for a job that opens no connection.

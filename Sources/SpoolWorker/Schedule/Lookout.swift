@@ -61,8 +61,7 @@ struct Lookout {
   mutating func search(_ count: Int, _ scheduler: inout Scheduler) throws(SpoolError) {
     let start = LoopExecutor.milliseconds()
     var kept: [(Candidate, Peek)] = []
-    for candidate in try read(count, &scheduler, from: { $0.nextDirectory() }).sorted(by: { $0.modified < $1.modified })
-    {
+    for candidate in try read(count, &scheduler, from: { $0.nextDirectory() }).sorted(by: { $0.isBefore($1) }) {
       guard let peek = try peek(at: candidate, &scheduler) else { continue }
       if scheduler.keepOrPassOver(peek, at: start) { kept.append((candidate, peek)) }
     }

@@ -48,7 +48,9 @@ struct SpoolReader {
     let modified = directory == .standing ? 0 : min(status.modified, now.seconds)
     // What has begun goes on before others begin.
     let delay = directory == .cur ? -modified : directory == .new || directory == .partial ? delay(of: name) : 0
-    let candidate = Candidate(name: name, origin: directory, modified: modified, delay: delay)
+    let candidate = Candidate(
+      name: name, origin: directory, modified: modified, delay: delay,
+      nanoseconds: modified == status.modified ? status.modifiedNanoseconds : 0)
     // Not even opened: on a network file system that would take several round trips, for each claim in each pass.
     if directory == .cur, let end = spool.endOfLease(of: name, status, now: now) {
       return .held(candidate, until: end)

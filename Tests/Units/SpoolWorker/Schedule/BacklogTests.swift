@@ -49,7 +49,17 @@ import Testing
     #expect(backlog.isEmpty)
   }
 
-  /// What was dropped within one second: a job before its `~2`, the ninth before the tenth.
+  @Test func `the oldest first within a second`() {
+    var backlog = Backlog(
+      (0..<50).shuffled().map {
+        Candidate(name: FileName("a-\(50 - $0)"), origin: .new, modified: 5, nanoseconds: $0)
+      })
+    var order: [Int] = []
+    while let next = next(&backlog, perHost: 1, running: [:]) { order.append(next.candidate.nanoseconds) }
+    #expect(order == Array(0..<50))
+  }
+
+  /// What was dropped at the same time: a job before its `~2`, the ninth before the tenth.
   @Test func shorterNamesFirstOnATie() {
     var backlog = Backlog(["a-10", "a-9", "a-9~2"].map { candidate($0, at: 5) })
     let order = (0..<3).compactMap { _ in
