@@ -259,7 +259,7 @@ install:
 	install -m 644 $(UNIT_FILES:%=contrib/systemd/%) '$(DESTDIR)$(UNITS)'
 	install -m 644 contrib/systemd/user/spoolrun.service '$(AT)/lib/systemd/user'
 	sed -i 's,/usr/local/bin/,$(PREFIX)/bin/,' $(UNIT_FILES:%='$(DESTDIR)$(UNITS)/%') \
-	  '$(AT)/lib/systemd/user/spoolrun.service'
+	  '$(AT)/lib/systemd/user/spoolrun.service' $(MANUALS:%='$(AT)/share/man/%')
 	install -m 644 contrib/sysusers.d/spoolrun.conf '$(AT)/lib/sysusers.d'
 	install -m 644 contrib/tmpfiles.d/spoolrun.conf '$(AT)/lib/tmpfiles.d'
 

@@ -123,6 +123,7 @@ struct GestureOptions: ParsableArguments {
   ///   - chosen: the directories that a flag such as `--all` selects; nil without such a flag.
   ///   - confirm: asks whether to go on with so many jobs; nil to ask nobody.
   func run(_ gesture: Gesture, all chosen: [Directory]?, confirm: ((Int) -> Bool)? = nil) throws {
+    try NamedSpool.refuse(among: names, of: gesture.command, spool)
     var run = GestureRun(gesture, try spool.open(), isVerbose: verbose)
     guard let chosen else { return try run.run(names: names) }
     if let confirm {

@@ -9,6 +9,10 @@ internal import Transfer
 /// The keys that options of `get` set. The place of the file is `-o`'s.
 enum GetJobKeys: JobKeySelection {
   static let keys = JobKey.ofJobs.filter { !["url", "output", "root"].contains($0.name) }
+
+  static func help(_ key: JobKey) -> String {
+    key.name == "mode" ? key.help.replacing("(default: 600)", with: "(default: by the umask)") : key.help
+  }
 }
 
 struct Get: ParsableCommand {

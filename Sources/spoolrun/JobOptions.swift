@@ -4,6 +4,12 @@ internal import Spool
 /// The keys of a job that a command has options for.
 protocol JobKeySelection {
   static var keys: [JobKey] { get }
+  /// One line of help for an option.
+  static func help(_ key: JobKey) -> String
+}
+
+extension JobKeySelection {
+  static func help(_ key: JobKey) -> String { key.help }
 }
 
 enum AllJobKeys: JobKeySelection { static let keys = JobKey.ofJobs }
@@ -44,12 +50,13 @@ struct JobOptions<Keys: JobKeySelection>: ParsableArguments, CustomReflectable {
   private static func option(_ key: JobKey) -> Any? {
     switch key.option {
     case .argument: nil
-    case .flag: Flag(wrappedValue: false, name: .customLong(key.name), help: ArgumentHelp(key.help))
+    case .flag: Flag(wrappedValue: false, name: .customLong(key.name), help: ArgumentHelp(Keys.help(key)))
     case .value(let short):
       Option<[String]>(
         wrappedValue: [],
         name: NameSpecification((short.map { [.customShort($0)] } ?? []) + [.customLong(key.name)]),
-        help: ArgumentHelp(key.help, valueName: key.valueName))
+        help: ArgumentHelp(Keys.help(key), valueName: key.valueName),
+        completion: key.choices.isEmpty ? nil : .list(key.choices))
     }
   }
 

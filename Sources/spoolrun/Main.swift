@@ -17,6 +17,7 @@ enum Main {
       in: LeadingSpool.moved(
         in: Array(arguments.dropFirst()), commands: commands + [Prioritise.otherSpelling]))
     DashedName.refuse(in: given)
+    if let script = CompletionScript.asked(given) { return Terminal.print(script) }
     if let complaint = Suggestion.complaint(about: given, commands: commands) {
       Terminal.error(complaint)
       exit(ExitStatus.usage.rawValue)

@@ -31,6 +31,7 @@ struct Relink: ParsableCommand {
   var urls: [String]
 
   func run() throws {
+    try NamedSpool.refuse(among: [name], of: "url", self.spool)
     try Libcurl.loadOrExit()
     let parts = try parts()
     let spool = try spool.open()

@@ -96,6 +96,12 @@ struct Status: ParsableCommand {
     }
   }
 
+  /// The first name may be meant for a spool.
+  private func doubt(of name: [UInt8]) -> String {
+    option.spool == nil && named.spool == nil && arguments.first.map { Array($0.utf8) } == name
+      ? ", and no spool of this name" : ""
+  }
+
   /// - Throws: the exit status 1 if one of them was not found; ``SpoolError``.
   private func tell(of jobs: [String], in spool: Spool) throws {
     let reader = JobStoryReader(spool)
@@ -107,7 +113,7 @@ struct Status: ParsableCommand {
         Terminal.write((isFirst ? "" : "\n") + lines.map { $0 + "\n" }.joined(), to: STDOUT_FILENO)
         isFirst = false
       } else {
-        Terminal.error("\(escaped(bytes)): no such job")
+        Terminal.error("\(escaped(bytes)): no such job in \(escaped(spool.location))\(doubt(of: bytes))")
         isComplete = false
       }
     }

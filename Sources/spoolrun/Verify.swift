@@ -48,6 +48,7 @@ struct Verify: ParsableCommand {
   }
 
   func run() throws {
+    try NamedSpool.refuse(among: names, of: "verify", self.spool)
     let spool = try spool.open(for: .reading)
     let list: ReceiptList
     let progress: VerifyProgress

@@ -63,7 +63,7 @@ final class Site: Sendable {
   /// `text` with our server, spool and program instead of the examples'.
   func localized(_ text: String) -> String {
     text.replacing(/https:\/\/([a-z-]+\.example|www\.rfc-editor\.org)\//, with: server.url("/"))
-      .replacing("/srv/spool", with: spool).replacing("/usr/local/bin/spoolrun", with: "spoolrun")
+      .replacing("/srv/spool", with: spool).replacing(/\/usr(\/local)?\/bin\/spoolrun/, with: "spoolrun")
   }
 
   /// A step with what it is said to print, which names our server's host then.

@@ -9,6 +9,8 @@ package struct JobKey: Sendable {
   package let valueName: String
   /// How `spoolrun add` sets it.
   package let option: OptionForm
+  /// All values that it may have; empty where these are too many.
+  package let choices: [String]
   /// Whether it may be given several times.
   package let isRepeatable: Bool
   /// Which files may have it.
@@ -59,6 +61,7 @@ package struct JobKey: Sendable {
     self.option = option
     self.scope = scope
     (isRepeatable, mayNameHost) = (false, false)
+    choices = grammar.choices
     read = { (value, request) throws(InvalidValue) in
       if field.get(request) != nil { throw InvalidValue("given twice") }
       field.set(&request, try grammar.read(value))
@@ -84,6 +87,7 @@ package struct JobKey: Sendable {
     self.scope = scope
     self.mayNameHost = mayNameHost
     isRepeatable = true
+    choices = grammar.choices
     let field = RequestField(path)
     read = { (value, request) throws(InvalidValue) in request[keyPath: path].append(try grammar.read(value)) }
     written = { request in field.get(request).map { grammar.write($0) } }

@@ -11,6 +11,8 @@ struct WrittenValue: Sendable {
 struct ValueGrammar<Value: Sendable>: Sendable {
   let read: @Sendable (WrittenValue) throws(InvalidValue) -> Value
   let write: @Sendable (Value) -> WrittenValue
+  /// All texts that there are; empty where these are too many.
+  var choices: [String] = []
 
   init(
     read: @escaping @Sendable (WrittenValue) throws(InvalidValue) -> Value,
@@ -93,8 +95,11 @@ extension ValueGrammar<RateRules> {
 }
 
 extension ValueGrammar<Priority> {
-  static let priority = ValueGrammar(
-    "high, normal or low", read: { Priority(rawValue: $0) }, write: { $0.rawValue })
+  static let priority: ValueGrammar = {
+    var grammar = ValueGrammar("high, normal or low", read: { Priority(rawValue: $0) }, write: { $0.rawValue })
+    grammar.choices = Priority.allCases.map(\.rawValue)
+    return grammar
+  }()
 }
 
 extension ValueGrammar<EncodedBody> {

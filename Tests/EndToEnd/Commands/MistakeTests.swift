@@ -89,6 +89,36 @@ import Testing
     }
   }
 
+  @Test(arguments: [["hold"], ["release"], ["retry"], ["cancel"], ["prioritise"], ["verify"], ["url"]])
+  func `a spool among names of jobs is told from a job`(command: [String]) async throws {
+    let directory = try TemporaryDirectory()
+    #expect(try await spoolrun("init", "spool", directory: directory.path).status == .exited(0))
+    try writeFile("\(directory.path)/spool/new/b1", Array("http://h/b1\n".utf8))
+    let result = try await spoolrun(
+      command + ["spool", command == ["url"] ? "http://h/b2" : "b1"], directory: directory.path)
+    #expect(result.exitStatus == 64 && result.output == "", "\(result)")
+    #expect(
+      result.errors.hasPrefix("spoolrun: spool is a spool, and no job of this name is there")
+        && result.errors.contains("`spoolrun \(command[0]) --spool spool`"), "\(result)")
+    #expect(try readFile("\(directory.path)/spool/new/b1") == Array("http://h/b1\n".utf8), "nothing is done")
+    try writeFile("\(directory.path)/spool/new/spool", Array("http://h/c\n".utf8))
+    let job = try await spoolrun("hold", "spool", directory: directory.path)
+    #expect(job.status == .exited(0), "a job may be called like a spool: \(job)")
+  }
+
+  @Test func `status of what is neither a spool nor a job`() async throws {
+    let directory = try TemporaryDirectory()
+    #expect(try await spoolrun("init", "spool", directory: directory.path).status == .exited(0))
+    let result = try await spoolrun("status", "nosuchspool", "x", directory: directory.path)
+    #expect(
+      result.errors == """
+        spoolrun: nosuchspool: no such job in spool, and no spool of this name
+        spoolrun: x: no such job in spool
+
+        """, "\(result)")
+    #expect(result.exitStatus == 1)
+  }
+
   @Test func `completions offer the jobs that the command is for`() async throws {
     let scene = try Scene()
     for place in ["new/a", "hold/b", "failed/c", "done/d", "cur/e:host.1.0000000a", "partial/f", "partial/f.part"] {

@@ -1,0 +1,37 @@
+import TestSupport
+import Testing
+
+/// What bash(1) offers after a tab.
+@Suite struct CompletionTests {
+  /// - Parameter words: the command line; the last word is the one that the cursor is behind.
+  private func offers(_ words: String...) async throws -> [String] {
+    let script = """
+      eval "$("$1" --generate-completion-script bash)"; shift
+      COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*" COMP_POINT=${#COMP_LINE}
+      _spoolrun spoolrun "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+      printf '%s\\n' "${COMPREPLY[@]}"
+      """
+    let result = try await run(["/bin/bash", "-c", script, "bash", try productPath("spoolrun")] + words)
+    #expect(result.status == .exited(0) && result.errors == "", "\(result)")
+    return result.output.split(separator: "\n").map(String.init)
+  }
+
+  @Test func `options of the default command`() async throws {
+    #expect(try await offers("spoolrun", "--li") == ["--limit-rate"])
+    #expect(try await offers("spoolrun", "--once", "--log-format", "j") == ["json"])
+    #expect(try await offers("spoolrun", "--spool", "s", "ho") == ["hold"])
+    #expect(try await offers("spoolrun", "--spool", "s", "add", "--prio") == ["--priority"])
+    #expect(try await offers("spoolrun", "h") == ["hold", "help"])
+  }
+
+  @Test func `values that an option has`() async throws {
+    #expect(try await offers("spoolrun", "add", "--priority", "") == ["high", "normal", "low"])
+    #expect(try await offers("spoolrun", "get", "--priority", "n") == ["normal"])
+    #expect(try await offers("spoolrun", "add", "--format", "sf") == ["sfv"])
+  }
+
+  @Test func `the commands that help is about`() async throws {
+    #expect(try await offers("spoolrun", "help", "re") == ["report", "release", "retry"])
+    #expect(try await offers("spoolrun", "help", "").contains("add"))
+  }
+}
