@@ -4,18 +4,25 @@ internal import Spool
 enum FormatGuess {
   /// - Parameter head: the list's first bytes.
   static func format(of head: [UInt8]) -> ListFormat {
-    var text = String(decoding: head.starts(with: [0xEF, 0xBB, 0xBF]) ? head.dropFirst(3) : head[...], as: UTF8.self)
-    // Only XML files may be UTF-16.
-    if head.starts(with: [0xFF, 0xFE]) || head.starts(with: [0xFE, 0xFF]) { return .metalink }
+    var text =
+      ByteSource.isLittleEndian(head).map {
+        String(decoding: ByteSource.units(head, isLittle: $0), as: UTF16.self)
+      } ?? String(decoding: head, as: UTF8.self)
+    // A byte order mark.
+    if text.unicodeScalars.first == "\u{FEFF}" { text.unicodeScalars.removeFirst() }
     // The last line may be cut.
     if head.count == ByteSource.blockSize, let end = text.utf8.lastIndex(of: 0x0A) { text = String(text[...end]) }
     let lines = text.split(at: "\r\n")
-    guard let first = lines.first(where: { !$0.utf8.allSatisfy(isBlank) && !$0.begins(with: "#") })
-    else { return .native }
+    let begun = lines.drop { $0.utf8.allSatisfy(isBlank) || $0.begins(with: "#") }
+    guard let first = begun.first else { return .native }
     if trimmed(first).begins(with: "<") { return .metalink }
     if first.begins(with: ";") { return .sfv }
     if LineLooks.isURL(first) { return formatOfURLs(lines, first) }
-    if ChecksumLine(tagged: first) != nil || ChecksumLine(gnu: first) != nil || first.begins(with: "-----BEGIN PGP") {
+    if ChecksumLine(first) != nil || first.begins(with: "-----BEGIN PGP") { return .sums }
+    // A long name has a line of its own.
+    if let name = ChecksumLine(gpg: first), name.value.isEmpty, let next = begun.dropFirst().first,
+      ChecksumLine.Rest(next)?.isLong == true
+    {
       return .sums
     }
     return ChecksumLine(sfv: first) != nil && !first.utf8.contains(": ".utf8) ? .sfv : .native
@@ -26,7 +33,7 @@ enum FormatGuess {
     // An option, or several URLs in a line.
     let isAria2 = lines.contains { line in
       if line.utf8.first.map(isBlank) == true { return LineLooks.isOption(line) }
-      return LineLooks.isURL(line) && line.utf8.contains(0x09)
+      return LineLooks.isURL(line) && line.split(at: "\t").count(where: LineLooks.isURL) > 1
     }
     return isAria2 ? .aria2 : .native
   }

@@ -1,9 +1,34 @@
-internal import Spool
+package import Spool
+
+/// What is wrong with the lines of a list that cannot be used: for the first ones, and how many they are.
+package struct ListProblems: Error, Sendable {
+  private static let most = 10
+
+  /// The first ones, in order.
+  package private(set) var named: [Defect] = []
+  /// Of all.
+  package private(set) var count = 0
+
+  /// Of a list without any.
+  package init() {}
+
+  /// Takes note of one more.
+  package mutating func note(_ defect: Defect) {
+    count += 1
+    // A job of several lines is known to be wrong only when the next one begins.
+    guard named.count < Self.most || (defect.line ?? 0) < (named.last?.line ?? 0) else { return }
+    named.append(defect)
+    named.sort { ($0.line ?? 0) < ($1.line ?? 0) }
+    named = Array(named.prefix(Self.most))
+  }
+}
 
 /// The jobs of a list, one after the other. Holds only a few lines at a time.
 package final class ListReader {
   /// As it was named, or recognized from the list's first bytes.
   package let format: ListFormat
+  /// What was left out so far. To refuse the list for it is the caller's decision.
+  package private(set) var problems = ListProblems()
   private var body: Body
 
   private enum Body {
@@ -15,6 +40,8 @@ package final class ListReader {
   /// - Throws: ``Defect``, ``SpoolError``.
   package convenience init(_ path: [UInt8]?, _ options: ListOptions) throws {
     let file = try GzipFile(path)
+    var options = options
+    options.name = options.name ?? path.map { Array($0[Self.directory(of: $0).count...]) }
     try self.init(ByteSource { try file.read(into: $0) }, options, directory: path.map { Self.directory(of: $0) })
   }
 
@@ -30,13 +57,15 @@ package final class ListReader {
       throw Defect(line: nil, reason: "a list of checksums names no URLs: say with --base URL where its files are")
     }
     let base = options.base ?? ""
-    let lines = LineReader(source)
+    // expat reads UTF-16 itself, because an XML file says its encoding.
+    let lines = LineReader(format == .metalink ? source : try source.inUTF8())
     switch format {
     case .native: body = .lines(lines, NativeList())
-    case .aria2: body = .lines(lines, Aria2List(ignoresUnknown: options.ignoresUnknown))
-    case .sums, .sfv:
-      body = .lines(lines, ChecksumList(isSFV: format == .sfv, base: base, ignoresUnknown: options.ignoresUnknown))
     case .metalink: body = .metalink(try MetalinkReader(source))
+    case .aria2: body = .lines(lines, Aria2List())
+    case .sums, .sfv, .md5, .sha1, .sha256, .sha512:
+      let naming = SumsNaming(format, of: options.name ?? [])
+      body = .lines(lines, ChecksumList(isSFV: format == .sfv, base: base, naming: naming))
     case .bagit:
       let manifest = try directory.flatMap { try BagManifest.beside($0) }
       if manifest == nil, !options.ignoresUnknown {
@@ -53,17 +82,33 @@ package final class ListReader {
     path.lastIndex(of: 0x2F).map { Array(path[...$0]) } ?? []
   }
 
-  /// nil at the end.
-  /// - Throws: ``Defect``, ``SpoolError``.
+  /// The next job that can be used; nil at the end.
+  /// - Throws: ``Defect`` where the rest cannot be read; ``SpoolError``.
   package func next() throws -> ListedJob? {
+    while let entry = try nextEntry() {
+      switch entry {
+      case .success(let job): if let job { return job }
+      case .failure(let defect): problems.note(defect)
+      }
+    }
+    return nil
+  }
+
+  /// Notes that a job cannot be used, for a reason that the reader does not know of.
+  package func leaveOut(_ defect: Defect) { problems.note(defect) }
+
+  /// A job that ends with the next line, if one does; nil at the end.
+  private func nextEntry() throws -> Result<ListedJob?, Defect>? {
     switch body {
-    case .metalink(let reader): return try reader.next()
+    case .metalink(let reader): return try reader.next()?.map { $0 }
     case .lines(var lines, var format):
       defer { body = .lines(lines, format) }
-      while let line = try lines.next() {
-        if let job = try format.take(line) { return job }
+      guard let line = try lines.next() else {
+        let last = Result { () throws(Defect) in try format.finish() }
+        if case .success(nil) = last { return nil }
+        return last
       }
-      return try format.finish()
+      return line.flatMap { line in Result { () throws(Defect) in try format.take(line) } }
     }
   }
 }

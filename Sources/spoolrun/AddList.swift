@@ -22,12 +22,20 @@ struct AddList {
     var taken = 0
     /// An earlier entry of the list asks for the same.
     var repeated = 0
+    /// They cannot be used.
+    var leftOut = 0
+    /// Those among the jobs that got other names than they want, by their position, because others of the list want
+    /// the same.
+    var marked: Set<Int> = []
+    /// How many of the added ones did not get the name that they want, and one of these.
+    var renamed = (count: 0, example: "")
 
     var text: String {
       var parts = ["\(added) added"]
       if known > 0 { parts.append("\(known) already there") }
       if taken > 0 { parts.append("\(taken) skipped because another job has the name") }
       if repeated > 0 { parts.append("\(repeated) in the list twice") }
+      if leftOut > 0 { parts.append("\(leftOut) left out") }
       return parts.joined(separator: ", ")
     }
   }
@@ -46,6 +54,15 @@ struct AddList {
       }
       progress.finish()
       Terminal.print(account.text)
+      if account.renamed.count > 0 {
+        Terminal.error(
+          "\(account.renamed.count) of them have a mark in their names, such as \(account.renamed.example), because "
+            + "others have the same: `ls \(escaped(spool.location))/new` shows them", .info)
+      }
+    } catch let problems as ListProblems {
+      progress.finish()
+      ListComplaint(title: title, problems: problems).refuse(leavesOut: options.ignoresUnknown, "nothing is dropped")
+      throw ExitStatus.usage.code
     } catch let defect as Defect {
       progress.finish()
       Terminal.error("\(title)\(defect.line.map { ":\($0)" } ?? ""): \(defect.reason); nothing is dropped")
@@ -60,21 +77,22 @@ struct AddList {
   private func check(
     _ spool: Spool, _ account: inout Account, _ progress: ListProgress
   ) throws -> (jobs: CheckedJobs, plan: ListPlan) {
-    var plan = ListPlan(request, directory: directory, schemes: AllowedSchemes(of: spool))
+    let schemes = AllowedSchemes(of: spool)
+    try schemes.check(options.base.map { ["\($0)x"] } ?? [])
+    var plan = ListPlan(request, directory: directory, schemes: schemes)
     let list: ListReader
     do { list = try ListReader(path, options) } catch let error as SpoolError where error.call == .open {
       Terminal.error("\(error.path): \(error.errno)")
       throw ExitStatus.noSpool.code
     }
     let jobs = try CheckedJobs(spool)
-    while let listed = try list.next() {
-      if let job = try plan.job(listed) {
-        try jobs.append(job)
-        progress.update { "checking \(title): \(jobs.count)" }
-      } else {
-        account.repeated += 1
-      }
+    let tally = try plan.read(list, leavesOut: options.ignoresUnknown) { job in
+      try jobs.append(job)
+      progress.update { "checking \(title): \(jobs.count)" }
     }
+    (account.repeated, account.leftOut) = (tally.repeated, tally.problems.count)
+    progress.finish()
+    ListComplaint(title: title, problems: tally.problems).tellWhatIsLeftOut()
     return (jobs, plan)
   }
 
@@ -90,7 +108,14 @@ struct AddList {
     while let job = try reader.next() {
       progress.update { "naming \(settled.count) of \(jobs.count), \(percentage(settled.count, jobs.count))" }
       let (own, earlier) = try settling.settle(job)
-      if let earlier, try presence.has(earlier) { account.known += 1 } else { try settled.append(own) }
+      if let earlier {
+        if try presence.has(earlier) {
+          account.known += 1
+          continue
+        }
+        account.marked.insert(settled.count)
+      }
+      try settled.append(own)
     }
     return settled
   }
@@ -109,6 +134,9 @@ struct AddList {
       case .free(let name):
         try group.drop(job.text, as: name)
         account.added += 1
+        if account.marked.contains(done - 1) || name != job.name {
+          account.renamed = (account.renamed.count + 1, name.display)
+        }
       case .known: account.known += 1
       case .taken: account.taken += 1
       }

@@ -10,8 +10,8 @@ struct GetList {
   /// The path of each file below the person's directory, and what the list asks for. Strangers choose these paths, so
   /// no directory among them is entered here: the worker does that, by the rules of `output:`.
   /// - Parameter file: the list; `-` for standard input.
-  /// - Throws: ``Defect`` with the line of the list, or of nothing for an option; ``SpoolError`` where it cannot be
-  ///   read.
+  /// - Throws: ``ListProblems``; ``Defect`` with the line of the list, or of nothing for an option; ``SpoolError``
+  ///   where it cannot be read; `ValidationError`.
   func files(_ file: String) throws -> [(name: String, asked: JobRequest)] {
     var options = JobRequest()
     for (key, text) in given {
@@ -19,16 +19,11 @@ struct GetList {
       try options.set(key, text)
     }
     let path = file == "-" ? nil : RawArguments.bytes(of: [file])[0]
-    let reader = try ListReader(
-      path, ListOptions(format: list.format, base: list.base, ignoresUnknown: list.ignoreUnknown))
-    var plan = ListPlan(options, directory: nil, schemes: .all)
+    let reader = try ListReader(path, list.options())
+    var plan = ListPlan(options, directory: nil, schemes: .all, takesRoots: false)
     var jobs: [CheckedJob] = []
-    while let listed = try reader.next() {
-      if listed.request.root != nil {
-        throw Defect(line: listed.line, reason: "root: `get` puts all files into one directory")
-      }
-      if let job = try plan.job(listed) { jobs.append(job) }
-    }
+    let tally = try plan.read(reader, leavesOut: list.ignoreUnknown) { jobs.append($0) }
+    ListComplaint(title: Self.title(file), problems: tally.problems).tellWhatIsLeftOut()
     var settling = ListSettling(plan)
     return try jobs.map { job in
       var asked = try settling.settle(job).job.request
@@ -41,6 +36,9 @@ struct GetList {
       return (isOfURL ? name : String(trimmed(name[...])), asked)
     }
   }
+
+  /// What messages call a list.
+  static func title(_ file: String) -> String { file == "-" ? "standard input" : escaped(file) }
 
   /// The file name that a URL ends in; nil if it ends in none.
   static func name(of url: String) throws(Defect) -> String? {

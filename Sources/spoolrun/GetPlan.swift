@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import CLinux
 internal import Glibc
 internal import Spool
+internal import SpoolLists
 internal import SystemPackage
 internal import Transfer
 
@@ -40,9 +41,15 @@ struct GetPlan {
     guard place.name == nil else { throw refusal("--output: for a list it names a directory: use --output DIR/") }
     do {
       return try GetList(list: list, given: given).files(file)
+    } catch let problems as ListProblems {
+      ListComplaint(title: GetList.title(file), problems: problems).refuse(
+        leavesOut: list.ignoreUnknown, "nothing is fetched")
+      throw ExitStatus.usage.code
     } catch let defect as Defect {
-      let line = defect.line.map { "\(escaped(file)):\($0): " } ?? ""
+      let line = defect.line.map { "\(GetList.title(file)):\($0): " } ?? ""
       throw refusal("\(line)\(defect.reason)")
+    } catch let error as ValidationError {
+      throw refusal(error.message)
     } catch let error as SpoolError {
       Terminal.error("\(error)")
       throw ExitStatus.noSpool.code

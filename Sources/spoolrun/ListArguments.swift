@@ -44,11 +44,17 @@ struct ListArguments: ParsableArguments {
       let path = file == "-" ? nil : RawArguments.bytes(of: [file])[0]
       return AddList(
         title: path.map { escaped($0) } ?? "standard input", path: path,
-        options: ListOptions(format: format, base: try base.map(Self.checked), ignoresUnknown: ignoreUnknown),
+        options: try options(),
         request: request, directory: try job.text("output").map(Self.directory))
     } catch let error as ValidationError {
       throw Self.refusal(error.message)
     }
+  }
+
+  /// How the list is to be read.
+  /// - Throws: ``ValidationError`` for a base that is no URL.
+  func options() throws -> ListOptions {
+    ListOptions(format: format, base: try base.map(Self.checked), ignoresUnknown: ignoreUnknown)
   }
 
   /// Refuses an option for one file beside `--from`.
@@ -60,9 +66,12 @@ struct ListArguments: ParsableArguments {
 
   /// The URL that files are below.
   private static func checked(_ base: String) throws -> String {
-    do throws(URLProblem) { _ = try URLParts(base) } catch { throw ValidationError("--base: \(error.reason)") }
     if base.prefix(before: "?#").endIndex < base.endIndex {
       throw ValidationError("--base: must end in a path, not in a query or fragment")
+    }
+    // A directory of an FTP server is no URL of a file.
+    do throws(URLProblem) { _ = try URLParts(base.ends(with: "/") ? base + "x" : base) } catch {
+      throw ValidationError("--base: \(error.reason)")
     }
     return base
   }

@@ -2,6 +2,14 @@ internal import Spool
 internal import SpoolLists
 internal import Transfer
 
+/// What came of reading a list.
+struct ListTally {
+  /// Those that an earlier line asks for as well.
+  var repeated = 0
+  /// What is left out.
+  var problems = ListProblems()
+}
+
 /// Turns the jobs of a list into those that are dropped: checks them, and gives each an output and a name.
 struct ListPlan {
   /// The keys that apply to all jobs of the list that do not set them.
@@ -11,16 +19,41 @@ struct ListPlan {
   private let directory: String?
   /// Those that the spool's worker allows.
   private let schemes: AllowedSchemes
+  /// Whether a job may name an output root.
+  private let takesRoots: Bool
   private let now = Timestamp.now()
   private var seen = ListNames()
   private(set) var outputs = ListNames()
   private(set) var names = ListNames()
 
-  init(_ options: JobRequest, directory: String?, schemes: AllowedSchemes) {
+  init(_ options: JobRequest, directory: String?, schemes: AllowedSchemes, takesRoots: Bool = true) {
+    self.takesRoots = takesRoots
     self.options = options
     hasOptions = options != JobRequest()
     self.directory = directory
     self.schemes = schemes
+  }
+
+  /// Reads a list to its end.
+  /// - Parameters:
+  ///   - leavesOut: whether the list is taken without what cannot be used, if anything is left of it.
+  ///   - take: gets each job that can be used.
+  /// - Throws: ``ListProblems`` where the list is refused; ``Defect`` where it cannot be read to its end.
+  mutating func read(_ list: ListReader, leavesOut: Bool, _ take: (CheckedJob) throws -> Void) throws -> ListTally {
+    var tally = ListTally()
+    var isEmpty = true
+    while let listed = try list.next() {
+      let job: CheckedJob?
+      do throws(Defect) { job = try self.job(listed) } catch {
+        list.leaveOut(error)
+        continue
+      }
+      isEmpty = false
+      if let job { try take(job) } else { tally.repeated += 1 }
+    }
+    tally.problems = list.problems
+    if tally.problems.count > 0, isEmpty || !leavesOut { throw tally.problems }
+    return tally
   }
 
   /// The output and the name are those that the job wants; others may want them, too.
@@ -31,6 +64,9 @@ struct ListPlan {
     if hasOptions {
       request = request.inheriting(options)
       request.root = request.root ?? options.root
+    }
+    if !takesRoots, let root = request.root {
+      throw Defect(line: root.number, reason: "root: `get` puts all files into one directory")
     }
     let parts = try urls(of: request)
     if let expires = request.expires, expires <= now {

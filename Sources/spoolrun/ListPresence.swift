@@ -1,4 +1,5 @@
 internal import Spool
+internal import SpoolLists
 internal import SystemPackage
 
 /// What a spool has of the jobs of a list. Its directories and its archives are read once; with `--new`, so are all its
@@ -6,12 +7,12 @@ internal import SystemPackage
 struct ListPresence {
   /// nil where the caller may only drop.
   private var jobs: KnownJobs?
-  /// Hashes of ``JobPresence/keys(of:)`` of all jobs and receipts; nil without `--new`.
-  private var keys: Set<Int>?
-  /// Hashes of the names of archived receipts.
-  private var archivedNames: Set<Int> = []
-  /// Hashes of such a name and one of its ``JobPresence/keys(of:)``.
-  private var archivedJobs: Set<Int> = []
+  /// ``JobPresence/keys(of:)`` of all jobs and receipts; nil without `--new`.
+  private var keys: Set<Fingerprint>?
+  /// The names of archived receipts.
+  private var archivedNames: Set<Fingerprint> = []
+  /// Such a name and one of its ``JobPresence/keys(of:)``.
+  private var archivedJobs: Set<Fingerprint> = []
 
   enum Finding {
     /// It can be dropped under this name.
@@ -25,8 +26,8 @@ struct ListPresence {
   /// - Throws: ``SpoolError``; EACCES for a user who may only drop, if `ifNew`.
   init(_ spool: Spool, ifNew: Bool) throws(SpoolError) {
     if ifNew {
-      var keys: Set<Int> = []
-      try spool.forEachJob { text in for key in JobPresence.keys(of: text.request) { keys.insert(key.hashValue) } }
+      var keys: Set<Fingerprint> = []
+      try spool.forEachJob { text in for key in JobPresence.keys(of: text.request) { keys.insert(Fingerprint(key)) } }
       self.keys = keys
     }
     do throws(SpoolError) {
@@ -41,24 +42,22 @@ struct ListPresence {
   private mutating func readArchives(of spool: Spool) throws(SpoolError) {
     let archive = try ArchiveStream(spool)
     while let receipt = try archive.next() {
-      archivedNames.insert(receipt.name.hashValue)
+      archivedNames.insert(Fingerprint(receipt.name.bytes))
       for key in JobPresence.keys(of: receipt.request) {
-        archivedJobs.insert(Self.hash(receipt.name, key))
-        keys?.insert(key.hashValue)
+        archivedJobs.insert(Self.print(receipt.name, key))
+        keys?.insert(Fingerprint(key))
       }
     }
   }
 
-  private static func hash(_ name: FileName, _ key: [UInt8]) -> Int {
-    var hasher = Hasher()
-    hasher.combine(name)
-    hasher.combine(key)
-    return hasher.finalize()
+  private static func print(_ name: FileName, _ key: [UInt8]) -> Fingerprint {
+    // No name has a slash.
+    Fingerprint(name.bytes + [0x2F] + key)
   }
 
   private func isArchived(_ job: CheckedJob, as name: JobName) -> Bool {
-    guard archivedNames.contains(name.fileName.hashValue) else { return false }
-    return JobPresence.keys(of: job.request).contains { archivedJobs.contains(Self.hash(name.fileName, $0)) }
+    guard archivedNames.contains(Fingerprint(name.fileName.bytes)) else { return false }
+    return JobPresence.keys(of: job.request).contains { archivedJobs.contains(Self.print(name.fileName, $0)) }
   }
 
   /// Whether the spool has the job under its very name.
@@ -69,8 +68,8 @@ struct ListPresence {
 
   /// What to do with a job. One that can be dropped counts as present from now on.
   mutating func finding(of job: CheckedJob) throws(SpoolError) -> Finding {
-    if let keys, JobPresence.keys(of: job.request).contains(where: { keys.contains($0.hashValue) }) { return .known }
-    if keys != nil, archivedNames.contains(job.name.fileName.hashValue) { return .taken }
+    if let keys, JobPresence.keys(of: job.request).contains(where: { keys.contains(Fingerprint($0)) }) { return .known }
+    if keys != nil, archivedNames.contains(Fingerprint(job.name.fileName.bytes)) { return .taken }
     var name = job.name
     var number = 1
     if isArchived(job, as: name) { return .known }

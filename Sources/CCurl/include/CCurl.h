@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #define CCURL_SONAME "libcurl.so.4"
+#define CIDN_SONAME "libidn2.so.0"
 
 /// Loads libcurl (dlopen(3)). Returns NULL, or why it cannot be loaded. No other function may be called before this one
 /// has returned NULL. Functions of curl.h that are not in CCurl.c do not link. Not thread-safe.
@@ -47,6 +48,10 @@ CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value);
 
 /// curl_url_get(3), whose handle is const only in the headers of some versions.
 CURLUcode ccurl_url_get(CURLU *handle, CURLUPart part, char **text, unsigned flags);
+
+/// Writes the form of a host name in UTF-8 that DNS has, such as xn--bcher-kva.example (IDNA 2008). Returns NULL, or
+/// why that cannot be done.
+const char *ccurl_ascii_host(const char *host, char *ascii, size_t size);
 
 /// The result of a finished transfer. Swift imports the union that contains it only as raw memory.
 static inline CURLcode ccurl_message_result(const CURLMsg *message) {

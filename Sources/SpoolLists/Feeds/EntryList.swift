@@ -46,12 +46,16 @@ package enum EntryList {
 
   private static func listed(_ source: ByteSource, _ format: ListFormat) throws -> [FeedEntry] {
     // Relative to the list's own URL, which only the worker knows.
-    let list = try ListReader(source, ListOptions(format: format, base: "./", ignoresUnknown: format.needsBase))
+    var options = ListOptions(format: format, base: "./", ignoresUnknown: format.needsBase)
+    // Its name is not known here: as ever, what is as long as a SHA-512 is one.
+    options.name = Array("SHA512SUMS".utf8)
+    let list = try ListReader(source, options)
     var entries: [FeedEntry] = []
     while let job = try list.next() {
       entries.append(entry(job))
       if entries.count > EntryLimit.most { throw EntryLimit.tooMany(job.line) }
     }
+    if !format.needsBase, let defect = list.problems.named.first { throw defect }
     // An error page in place of the list has no such line.
     if entries.isEmpty, format.needsBase { throw Defect(line: nil, reason: "no line is one of a list of checksums") }
     return entries

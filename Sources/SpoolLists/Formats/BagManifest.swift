@@ -9,8 +9,8 @@ final class BagManifest: Sendable {
   let name: String
   private let algorithm: DigestAlgorithm
   private let descriptor: Int32
-  /// Where the line of each path begins, by a hash of the path; two paths of one hash are told apart by the line.
-  private let offsets: [Int: Int]
+  /// Where the line of each path begins.
+  private let offsets: [Fingerprint: Int]
 
   /// The manifest in `directory` with the strongest digest; nil where there is none.
   /// - Parameter directory: empty, or with a slash at the end.
@@ -30,17 +30,17 @@ final class BagManifest: Sendable {
     self.name = name
     self.algorithm = algorithm
     self.descriptor = descriptor
-    var offsets: [Int: Int] = [:]
+    var offsets: [Fingerprint: Int] = [:]
     var lines = LineReader(ByteSource { try Self.read(descriptor, into: $0, path) })
     do {
       var offset = 0
-      while let line = try lines.next() {
+      while let line = try lines.next()?.get() {
         defer { offset = lines.offset }
         if line.content.isEmpty { continue }
         guard let (_, path) = Self.parse(line.text, algorithm) else {
           throw Defect(line: line.number, reason: "must be the \(algorithm.title) and the path of a file")
         }
-        offsets[byteHash(Array(path.utf8))] = offset
+        offsets[Fingerprint(Array(path.utf8))] = offset
       }
     } catch let defect as Defect {
       throw Defect(line: nil, reason: "\(name): \(defect)")
@@ -52,7 +52,7 @@ final class BagManifest: Sendable {
 
   /// The digest of the file at `path` in the bag; nil where the manifest does not list it.
   func digest(of path: String) throws(Defect) -> Digest? {
-    guard let offset = offsets[byteHash(Array(path.utf8))] else { return nil }
+    guard let offset = offsets[Fingerprint(Array(path.utf8))] else { return nil }
     let line = [UInt8](unsafeUninitializedCapacity: 4096 + 200) { buffer, count in
       count = max(0, pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset)))
     }.prefix { $0 != 0x0A && $0 != 0x0D }

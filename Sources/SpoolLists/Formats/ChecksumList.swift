@@ -6,20 +6,26 @@ struct ChecksumList: LineFormat {
   let isSFV: Bool
   /// Ends in a slash.
   let base: String
-  let ignoresUnknown: Bool
+  let naming: SumsNaming
   private var job: ListedJob?
+  /// A digest of the job whose digits may go on in the next line, and its line.
+  private var open: (sum: ChecksumLine, line: Int)?
 
-  init(isSFV: Bool, base: String, ignoresUnknown: Bool) {
+  init(isSFV: Bool, base: String, naming: SumsNaming) {
     self.isSFV = isSFV
     self.base = base
-    self.ignoresUnknown = ignoresUnknown
+    self.naming = naming
   }
 
   mutating func take(_ line: ListLine) throws(Defect) -> ListedJob? {
+    if open != nil, let rest = ChecksumLine.Rest(line.content) {
+      open?.sum.append(rest)
+      return nil
+    }
     let content = line.content
     if content.isEmpty || content.begins(with: "#") || content.begins(with: ";") { return nil }
-    guard let sum = parse(line.text[...]) else {
-      if ignoresUnknown { return nil }
+    guard let sum = isSFV ? ChecksumLine(sfv: content) : ChecksumLine(line.text[...]) ?? ChecksumLine(gpg: content)
+    else {
       throw Defect(
         line: line.number,
         reason: isSFV
@@ -27,35 +33,53 @@ struct ChecksumList: LineFormat {
           : "no line of a list of checksums: must be `DIGITS  NAME` or `SHA256 (NAME) = DIGITS`; "
             + "--ignore-unknown leaves such lines out")
     }
-    guard let digest = sum.digest else {
-      if ignoresUnknown { return nil }
-      throw Defect(
-        line: line.number,
-        reason: "a checksum that is not one of \(DigestAlgorithm.listed); --ignore-unknown leaves such lines out")
+    let name: String
+    if let own = sum.name { name = own } else { name = try naming.file(line.number) }
+    let digest = sum.isOpen ? nil : try naming.digest(sum, line.number)
+    var finished = Result<ListedJob?, Defect>.success(nil)
+    if let output = job?.request.output, output.text.utf8.elementsEqual(name.utf8) {
+      try close()
+    } else {
+      let next = try Self.job(name, base, line.number)
+      finished = Result { () throws(Defect) in try finish() }
+      job = next
     }
-    if let output = job?.request.output, output.text.utf8.elementsEqual(sum.name.utf8) {
-      try job?.request.declare(digest, line: line.number)
-      return nil
-    }
-    let finished = job
-    job = try Self.job(sum.name, digest, base, line.number)
-    return finished
+    if let digest { try declare(digest, line.number) } else { open = (sum, line.number) }
+    return try finished.get()
   }
 
-  mutating func finish() -> ListedJob? { job.take() }
-
-  private func parse(_ line: Substring) -> ChecksumLine? {
-    isSFV ? ChecksumLine(sfv: line) : ChecksumLine(gnu: line) ?? ChecksumLine(tagged: line)
+  mutating func finish() throws(Defect) -> ListedJob? {
+    defer { job = nil }
+    try close()
+    return job
   }
 
-  private static func job(_ name: String, _ digest: Digest, _ base: String, _ line: Int) throws(Defect) -> ListedJob {
+  /// A file with contradicting digests cannot be used.
+  private mutating func declare(_ digest: Digest, _ line: Int) throws(Defect) {
+    guard var changed = job.take() else { return }
+    try changed.request.declare(digest, line: line)
+    job = changed
+  }
+
+  /// The digits of the open digest are all there.
+  private mutating func close() throws(Defect) {
+    guard let (sum, line) = open.take() else { return }
+    // gpg(1) prints digests by all algorithms that it has.
+    let isKnown = sum.title.map { DigestAlgorithm(title: $0) != nil } ?? true
+    if !isKnown, job?.request.expected.digests.isEmpty == false { return }
+    do throws(Defect) { try declare(naming.digest(sum, line), line) } catch {
+      job = nil
+      throw error
+    }
+  }
+
+  private static func job(_ name: String, _ base: String, _ line: Int) throws(Defect) -> ListedJob {
     if name == "-" {
       throw Defect(line: line, reason: "`-` is the standard input of the program that wrote the list: name the file")
     }
     var job = ListedJob(line: line)
     try job.request.place(at: name, line: line)
     try job.request.add(url: base + percentEncoded(name), line: line)
-    try job.request.declare(digest, line: line)
     return job
   }
 }

@@ -8,19 +8,19 @@ final class MetalinkReader: XMLReader.Receiver {
   private var path: [String] = []
   private var attributes: [String: String] = [:]
   private var file: MetalinkFile?
-  private var finished: [ListedJob] = []
+  private var finished: [Result<ListedJob, Defect>] = []
   private var position = 0
-
-  private static let namespaces: Set<String> = ["", "urn:ietf:params:xml:ns:metalink", "http://www.metalinker.org/"]
+  /// That of the outermost element: programs write several, such as `http://www.metalinker.org/` also with https.
+  private var namespace = ""
 
   init(_ source: ByteSource) throws(Defect) {
     self.source = source
     xml = try XMLReader(self)
   }
 
-  /// nil at the end.
-  /// - Throws: ``Defect``, ``SpoolError``.
-  func next() throws -> ListedJob? {
+  /// The next file, or what is wrong with it; nil at the end.
+  /// - Throws: ``Defect`` where the rest cannot be read; ``SpoolError``.
+  func next() throws -> Result<ListedJob, Defect>? {
     while position == finished.count {
       guard let xml else { return nil }
       (finished, position) = ([], 0)
@@ -36,20 +36,19 @@ final class MetalinkReader: XMLReader.Receiver {
   }
 
   func begin(_ element: XMLReader.Element, depth: Int, line: Int) throws(Defect) {
-    path.append(Self.namespaces.contains(element.namespace) ? element.name : "")
+    if depth == 1 { namespace = element.namespace }
+    path.append(element.namespace == namespace ? element.name : "")
     attributes = element.attributes
     if depth == 1, path != ["metalink"] { throw Defect(line: line, reason: "XML, but no Metalink file") }
-    if isFile {
-      guard let name = element.attributes["name"] else { throw Defect(line: line, reason: "a file without a name") }
-      file = MetalinkFile(name: name, line: line)
-    }
+    if isFile { file = MetalinkFile(name: element.attributes["name"], line: line) }
   }
 
   func end(text: String, depth: Int, line: Int) throws(Defect) {
     defer { path.removeLast() }
     guard var file else { return }
     if isFile {
-      finished.append(try file.job())
+      let found = file
+      finished.append(Result { () throws(Defect) in try found.job() })
       self.file = nil
       return
     }
@@ -57,8 +56,8 @@ final class MetalinkReader: XMLReader.Receiver {
     // RFC 5854: file/hash, file/url; version 3: file/verification/hash, file/resources/url. Hashes of pieces are
     // deeper.
     switch path.drop(while: { $0 != "file" }).dropFirst().joined(separator: "/") {
-    case "size": try file.take(size: text, line)
-    case "hash", "verification/hash": try file.take(hash: text, type: attributes["type"] ?? "", line)
+    case "size": file.take(size: text, line)
+    case "hash", "verification/hash": file.take(hash: text, type: attributes["type"] ?? "", line)
     case "url": file.take(url: text, rank: attributes["priority"].flatMap { Int($0) } ?? 999_999, line)
     case "resources/url":
       // Others are torrents and the like.
@@ -75,33 +74,41 @@ final class MetalinkReader: XMLReader.Receiver {
 
 /// One file of a Metalink.
 private struct MetalinkFile {
-  let name: String
+  /// nil if it has none.
+  let name: String?
   let line: Int
+  /// The first thing that is wrong with it.
+  private var defect: Defect?
   private var request = JobRequest()
   private var digests: [Digest] = []
   /// The lower the rank, the better.
   private var mirrors: [(rank: Int, url: String, line: Int)] = []
 
-  init(name: String, line: Int) {
+  init(name: String?, line: Int) {
     self.name = name
     self.line = line
   }
 
-  mutating func take(size: String, _ line: Int) throws(Defect) { try request.set(.size, size, line: line) }
+  mutating func take(size: String, _ line: Int) {
+    do throws(Defect) { try request.set(.size, size, line: line) } catch { defect = defect ?? error }
+  }
 
   /// A hash of an unknown type is left out: others may be known.
-  mutating func take(hash: String, type: String, _ line: Int) throws(Defect) {
+  mutating func take(hash: String, type: String, _ line: Int) {
     guard let algorithm = DigestAlgorithm(title: type) else { return }
-    guard let digest = Digest(algorithm, hash) else {
-      throw Defect(line: line, reason: "hash: must be \(algorithm.wanted)")
+    if let digest = Digest(algorithm, hash) {
+      digests.append(digest)
+    } else {
+      defect = defect ?? Defect(line: line, reason: "hash: must be \(algorithm.wanted)")
     }
-    digests.append(digest)
   }
 
   mutating func take(url: String, rank: Int, _ line: Int) { mirrors.append((rank, url, line)) }
 
   /// - Throws: ``Defect`` where it has no URL that can be fetched, or a name that is no output.
   func job() throws(Defect) -> ListedJob {
+    if let defect { throw defect }
+    guard let name else { throw Defect(line: line, reason: "a file without a name") }
     var job = ListedJob(request, line: line)
     try job.request.place(at: name, line: line)
     // A worker fetches other schemes only where it is told so.

@@ -10,16 +10,30 @@ struct NativeList: LineFormat {
     /// came before it in the block.
     case url(Stanza, isFirst: Bool)
     case job(Stanza)
+    /// What cannot be used, up to the next URL or blank line.
+    case refused
+
+    var isNone: Bool { if case .none = self { true } else { false } }
   }
 
   private struct Stanza {
     private(set) var text: String
     let line: Int
+    /// One line of the list: a URL and a name.
+    private let isPair: Bool
 
     init(_ line: ListLine) {
-      text = line.text + "\n"
+      (text, isPair) = (line.text + "\n", false)
       self.line = line.number
     }
+
+    init(_ pair: URLWithName, _ line: Int) {
+      (text, isPair) = ("\(pair.url)\noutput: \(pair.name)\n", true)
+      self.line = line
+    }
+
+    /// In the list.
+    func line(_ number: Int) -> Int { isPair ? line : line + number - 1 }
 
     mutating func append(_ line: ListLine) throws(Defect) {
       text += line.text
@@ -38,17 +52,22 @@ struct NativeList: LineFormat {
       return nil
     }
     if LineLooks.isURL(content) { return try take(url: line) }
-    if line.isIndented, LineLooks.isOption(line.text) {
-      throw Defect(line: line.number, reason: "an option as in aria2's input files: use --format aria2 for these")
-    }
     switch block {
+    case .job(let stanza): try grow(stanza, line)
+    case _ where line.isIndented && LineLooks.isOption(line.text):
+      throw Defect(line: line.number, reason: "an option as in aria2's input files: use --format aria2 for these")
+    case _ where !LineLooks.isKey(content):
+      // As a comment, it is counted.
+      try skip(ListLine(text: "#", number: line.number))
+      throw Defect(line: line.number, reason: LineLooks.odd(content))
     case .none: block = .job(Stanza(line))
+    case .url(let stanza, isFirst: true): try grow(stanza, line)
     case .url(_, isFirst: false):
+      // It may be meant for the last of them, so that cannot be used either.
+      block = .refused
       throw Defect(
         line: line.number, reason: "after several URLs: put a blank line before each job of more than one line")
-    case .url(var stanza, isFirst: true), .job(var stanza):
-      try stanza.append(line)
-      block = .job(stanza)
+    case .refused: break
     }
     return nil
   }
@@ -56,30 +75,42 @@ struct NativeList: LineFormat {
   mutating func finish() throws(Defect) -> ListedJob? {
     defer { block = .none }
     switch block {
-    case .none: return nil
+    case .none, .refused: return nil
     case .url(let stanza, _), .job(let stanza): return try Self.job(stanza)
     }
   }
 
   private mutating func take(url line: ListLine) throws(Defect) -> ListedJob? {
+    if case .job = block {
+    } else if let reason = LineLooks.oddity(ofURL: line.content) {
+      throw Defect(line: line.number, reason: reason)
+    }
+    let pair = URLWithName(line.content)
+    let stanza = pair.map { Stanza($0, line.number) } ?? Stanza(line)
     switch block {
-    case .none:
-      block = .url(Stanza(line), isFirst: true)
+    case .none, .refused:
+      block = .url(stanza, isFirst: pair == nil && block.isNone)
       return nil
     case .url(let last, _):
-      block = .url(Stanza(line), isFirst: false)
+      block = .url(stanza, isFirst: false)
       return try Self.job(last)
-    case .job(var stanza):
-      try stanza.append(line)
-      block = .job(stanza)
+    case .job(let stanza):
+      try grow(stanza, line)
       return nil
     }
+  }
+
+  private mutating func grow(_ stanza: Stanza, _ line: ListLine) throws(Defect) {
+    var stanza = stanza
+    block = .refused
+    try stanza.append(line)
+    block = .job(stanza)
   }
 
   /// A comment counts as a line of the job that it is in.
   private mutating func skip(_ line: ListLine) throws(Defect) {
     switch block {
-    case .none: break
+    case .none, .refused: break
     case .url(var stanza, let isFirst):
       try stanza.append(line)
       block = .url(stanza, isFirst: isFirst)
@@ -94,10 +125,10 @@ struct NativeList: LineFormat {
     var text = stanza.text
     let read = text.withUTF8 { JobText(UnsafeRawBufferPointer($0)) }
     if let defect = read.defect ?? read.request.jobDefect {
-      throw Defect(line: stanza.line + (defect.line ?? 1) - 1, reason: defect.reason)
+      throw Defect(line: stanza.line(defect.line ?? 1), reason: defect.reason)
     }
     var job = ListedJob(read.request, line: stanza.line)
-    job.request.urls = read.request.urls.map { .init(text: $0.text, number: stanza.line + $0.number - 1) }
+    job.request.urls = read.request.urls.map { .init(text: $0.text, number: stanza.line($0.number)) }
     return job
   }
 }

@@ -31,6 +31,48 @@ final class ByteSource {
     return block
   }
 
+  /// Whether a text in UTF-16 is little-endian, as its first bytes say: a byte order mark, or half a letter of ASCII;
+  /// nil for one that is not in UTF-16.
+  static func isLittleEndian(_ head: [UInt8]) -> Bool? {
+    guard head.count >= 2 else { return nil }
+    switch (head[0], head[1]) {
+    case (0xFF, 0xFE), (1..., 0): return true
+    case (0xFE, 0xFF), (0, 1...): return false
+    default: return nil
+    }
+  }
+
+  static func units(_ bytes: [UInt8], isLittle: Bool) -> [UInt16] {
+    stride(from: 0, to: bytes.count - 1, by: 2).map {
+      UInt16(bytes[$0]) << (isLittle ? 0 : 8) | UInt16(bytes[$0 + 1]) << (isLittle ? 8 : 0)
+    }
+  }
+
+  /// The same text in UTF-8.
+  func inUTF8() throws -> ByteSource {
+    guard let isLittle = Self.isLittleEndian(try peek()) else { return self }
+    var left: [UInt8] = []
+    var text: ArraySlice<UInt8> = []
+    return ByteSource { buffer in
+      while text.isEmpty, let block = try self.next() {
+        let bytes = left + block
+        var units = Self.units(bytes, isLittle: isLittle)
+        // Half a character waits for the next block.
+        if block.count == Self.blockSize, units.last.map(UTF16.isLeadSurrogate) == true { units.removeLast() }
+        left = Array(bytes[(units.count * 2)...])
+        guard block.count == Self.blockSize || left.isEmpty, let valid = String(validating: units, as: UTF16.self)
+        else {
+          throw Defect(line: nil, reason: "it looks like UTF-16, and is not: save the list as UTF-8")
+        }
+        text = Array(valid.utf8)[...]
+      }
+      let count = min(buffer.count, text.count)
+      buffer.copyBytes(from: text.prefix(count))
+      text = text.dropFirst(count)
+      return count
+    }
+  }
+
   /// nil at the end. Only the last block is shorter than ``blockSize``.
   func next() throws -> [UInt8]? {
     if let ahead {

@@ -29,11 +29,12 @@ struct LineReader {
 
   init(_ source: ByteSource) { self.source = source }
 
-  /// The next line; nil at the end. The last one need not end in a newline.
-  /// - Throws: ``Defect``, ``SpoolError``.
-  mutating func next() throws -> ListLine? {
+  /// The next line, or what is wrong with it; nil at the end. The last one need not end in a newline.
+  /// - Throws: ``Defect`` where the rest cannot be read; ``SpoolError``.
+  mutating func next() throws -> Result<ListLine, Defect>? {
     guard let bytes = try nextBytes() else { return nil }
-    return ListLine(text: try Self.text(bytes, number), number: number)
+    let number = number
+    return Result { () throws(Defect) in ListLine(text: try Self.text(bytes, number), number: number) }
   }
 
   private mutating func nextBytes() throws -> ArraySlice<UInt8>? {

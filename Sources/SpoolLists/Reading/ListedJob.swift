@@ -24,6 +24,8 @@ package enum ListFormat: String, CaseIterable, Sendable {
   case aria2
   /// SHA256SUMS and similar lists: as sha256sum(1) prints them, or with BSD tags.
   case sums
+  /// The same; the digests without the name of an algorithm are of this one.
+  case md5, sha1, sha256, sha512
   /// A file name and its CRC-32 in each line.
   case sfv
   /// Metalink 4 (RFC 5854) or 3.
@@ -32,7 +34,10 @@ package enum ListFormat: String, CaseIterable, Sendable {
   case bagit
 
   /// Names files, and no URLs: needs the URL that they are below.
-  package var needsBase: Bool { self == .sums || self == .sfv }
+  package var needsBase: Bool { self == .sums || self == .sfv || algorithm != nil }
+
+  /// Of the digests in a list of checksums.
+  var algorithm: DigestAlgorithm? { DigestAlgorithm(rawValue: rawValue) }
 }
 
 /// What a person says of a list.
@@ -41,7 +46,9 @@ package struct ListOptions: Sendable {
   package var format: ListFormat?
   /// The URL that files are below; ends in a slash.
   package var base: String?
-  /// Whether lines and options that are not known are left out. Otherwise the list is refused.
+  /// The list's own, which may say what its digests are, without a directory; nil for that of its file.
+  package var name: [UInt8]?
+  /// Whether what cannot be used is left out. Otherwise the list is refused.
   package var ignoresUnknown: Bool
 
   /// - Parameter base: a URL; the slash at its end may be missing.

@@ -18,8 +18,8 @@ package struct URLParts: Sendable {
   /// The path may contain secrets, as in links that a server made for one person.
   package let isPathSecret: Bool
   private let origin: String
-  /// The last segment of the path with its percent escapes decoded; nil if that cannot be a file name: empty, `.`,
-  /// `..`, with a slash or a control character, or not UTF-8.
+  /// The last segment of the path with its percent escapes decoded; an encoded slash ends a segment, too. It stays
+  /// encoded if it is not UTF-8. nil if it cannot be a file name: empty, `.`, `..`, or with a control character.
   package let lastPathSegment: String?
 
   /// `scheme://host[:port]/`.
@@ -76,6 +76,11 @@ package struct URLParts: Sendable {
     let writtenScheme = try handle.required(CURLUPART_SCHEME)
     scheme = try Self.scheme(writtenScheme.utf8)
     var components = try Components(handle)
+    if components.host.utf8.contains(where: { $0 >= 0x80 }) {
+      // One form everywhere: for limits, logins and cookies, and to the server.
+      try handle.set(CURLUPART_HOST, Self.asciiHost(components.host))
+      components = try Components(handle)
+    }
     // Nothing else begins user information or a fragment; the base of a redirect has neither.
     if text.utf8.contains(where: { $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: "#") }) {
       user = try handle.part(CURLUPART_USER, CURLU_URLDECODE)
@@ -169,25 +174,48 @@ package struct URLParts: Sendable {
 
   private static func host(_ text: String) throws(URLProblem) -> String {
     let bytes = text.utf8.map(lowercasedASCII)
-    // libcurl converts names by the locale of the process, which is C here, and fails.
-    guard bytes.allSatisfy({ $0 < 0x80 }) else {
-      throw URLProblem(reason: "host name is not ASCII: write it in its xn-- form")
-    }
     guard !bytes.isEmpty, bytes.allSatisfy({ 0x21...0x7e ~= $0 }) else {
       throw URLProblem(reason: "host name is not valid")
     }
     return String(decoding: bytes, as: UTF8.self)
   }
 
+  /// The form of a host name beyond ASCII that DNS has (RFC 5890, 2.3.2.1).
+  private static func asciiHost(_ host: String) throws(URLProblem) -> String {
+    var ascii = [CChar](repeating: 0, count: 256)
+    if let problem = ccurl_ascii_host(host, &ascii, ascii.count) {
+      let why = printable(String(cString: problem))
+      throw URLProblem(reason: "host name beyond ASCII, and its xn-- form, which is needed, cannot be found: \(why)")
+    }
+    let bytes = ascii.prefix { $0 != 0 }.map { lowercasedASCII(UInt8(bitPattern: $0)) }
+    // Some characters become slashes and the like, which would end the host.
+    guard
+      bytes.allSatisfy({ (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || [0x2D, 0x2E, 0x5F].contains($0) })
+    else { throw URLProblem(reason: "host name is not valid") }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
   private static func fileName(inPath path: String) -> String? {
     let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
     let segment = path.utf8[(slash.map { path.utf8.index(after: $0) } ?? path.startIndex)...]
+    let last = percentDecoded(segment).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).last ?? []
     // The general category Cc is these two blocks, and does not change (Unicode 4.8).
-    guard let name = String(validating: percentDecoded(segment), as: UTF8.self),
-      !name.isEmpty, name != ".", name != "..", !name.utf8.contains(UInt8(ascii: "/")),
+    let name = String(validating: last, as: UTF8.self) ?? encoded(last)
+    guard !name.isEmpty, name != ".", name != "..",
       !name.unicodeScalars.contains(where: { $0.value < 0x20 || 0x7F...0x9F ~= $0.value })
     else { return nil }
     return name
+  }
+
+  /// ASCII as it is, and other bytes percent-encoded, as in the URL.
+  private static func encoded(_ bytes: some Collection<UInt8>) -> String {
+    bytes.reduce(into: "") { name, byte in
+      if byte < 0x80 {
+        name.unicodeScalars.append(Unicode.Scalar(byte))
+      } else {
+        name += "%" + String(byte, radix: 16, uppercase: true)
+      }
+    }
   }
 
   private static func percentDecoded(_ text: some Collection<UInt8>) -> [UInt8] {

@@ -20,15 +20,20 @@ func checkList(_ bytes: [UInt8]) throws(Violation) {
         last = job.line
         try checkListed(job)
       }
+      for defect in list.problems.named { try checkDefect(defect, lines) }
     } catch let violation as Violation {
       throw violation
     } catch let defect as Defect {
-      try require(!hasControls(defect.reason), "a defect that steers a terminal")
-      try require(defect.line.map { (1...lines).contains($0) } ?? true, "a defect in line \(defect.line ?? 0)")
+      try checkDefect(defect, lines)
     } catch {
       throw Violation(description: "a list in memory cannot be read: \(error)")
     }
   }
+}
+
+private func checkDefect(_ defect: Defect, _ lines: Int) throws(Violation) {
+  try require(!hasControls(defect.reason), "a defect that steers a terminal")
+  try require(defect.line.map { (1...lines).contains($0) } ?? true, "a defect in line \(defect.line ?? 0)")
 }
 
 /// What a list asks for is a job, apart from its URLs, which are checked by whoever drops it.
