@@ -44,7 +44,8 @@ package enum FailureCode: String, CaseIterable, Sendable {
       .permanent
     case .resolve, .connect, .tls, .stalled, .timeout, .cut, .shortBody, .badResponse, .mismatchSize,
       .mismatchChecksum, .mismatchSHA256, .mismatchSHA512, .mismatchSHA1, .mismatchMD5, .otherKind, .badEntries,
-      .rejected, .hook, .resolveHook, .hookChanged, .deliver, .diskFull, .noNetwork, .proxy, .tooLargeHere, .io, .http:
+      .rejected, .hook, .resolveHook, .hookChanged, .deliver, .diskFull, .noOutput, .noNetwork, .proxy, .tooLargeHere,
+      .io, .http:
       .temporary
     }
   }
@@ -73,7 +74,8 @@ package enum FailureCode: String, CaseIterable, Sendable {
       .encoded:
       true
     case .mismatchSize, .mismatchChecksum, .mismatchSHA256, .mismatchSHA512, .mismatchSHA1, .mismatchMD5, .mismatch,
-      .badEntries, .rejected, .hook, .resolveHook, .hookChanged, .deliver, .diskFull, .noNetwork, .proxy, .tooLargeHere,
+      .badEntries, .rejected, .hook, .resolveHook, .hookChanged, .deliver, .diskFull, .noOutput, .noNetwork, .proxy,
+      .tooLargeHere,
       .io, .malformed, .badOutput, .outputExists, .tooLarge, .expired, .protocol, .unresolvable, .killsWorker:
       false
     }
@@ -93,7 +95,8 @@ package enum FailureCode: String, CaseIterable, Sendable {
     case .mismatchSize, .mismatch, .rejected, .hookChanged: true
     case .mismatchChecksum, .mismatchSHA256, .mismatchSHA512, .mismatchSHA1, .mismatchMD5: true
     case .http, .resolve, .connect, .tls, .stalled, .timeout, .cut, .shortBody, .badResponse, .otherKind, .redirect,
-      .badEntries, .hook, .resolveHook, .deliver, .diskFull, .noNetwork, .proxy, .tooLargeHere, .io, .malformed,
+      .badEntries, .hook, .resolveHook, .deliver, .diskFull, .noOutput, .noNetwork, .proxy, .tooLargeHere, .io,
+      .malformed,
       .badOutput, .outputExists, .tooLarge, .expired, .protocol, .encoded, .unresolvable, .killsWorker:
       false
     }
