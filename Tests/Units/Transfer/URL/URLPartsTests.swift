@@ -62,7 +62,7 @@ import Testing
       ("a.tar", "a.tar"), ("x/a%20b", "a b"), ("gr%C3%BC%C3%9Fe", "grüße"), ("grüße", "grüße"), ("a%2", "a%2"),
       ("a%zz", "a%zz"), ("%2525", "%25"), ("..a", "..a"), ("a?b=/c", "a"), ("a+b", "a+b"),
       ("", nil), ("x/", nil), ("%2e", nil), ("%2E%2e", nil), ("a%2Fb", "b"), ("a%2F%CC%81b", "\u{301}b"), ("a%2F", nil),
-      ("a%2F..", nil), ("a%00", nil),
+      ("https%3A%2F%2Fcdn.example%2Fx.mp3", "x.mp3"), ("a%2F..", nil), ("a%00", nil),
       ("a%0a", nil),
       ("a%7f", nil),
       ("a%C2%85", nil), ("caf%e9.pdf", "caf%E9.pdf"), ("%ff%0a", nil),
