@@ -1,28 +1,5 @@
 package import Spool
 
-/// What is wrong with the lines of a list that cannot be used: for the first ones, and how many they are.
-package struct ListProblems: Error, Sendable {
-  private static let most = 10
-
-  /// The first ones, in order.
-  package private(set) var named: [Defect] = []
-  /// Of all.
-  package private(set) var count = 0
-
-  /// Of a list without any.
-  package init() {}
-
-  /// Takes note of one more.
-  package mutating func note(_ defect: Defect) {
-    count += 1
-    // A job of several lines is known to be wrong only when the next one begins.
-    guard named.count < Self.most || (defect.line ?? 0) < (named.last?.line ?? 0) else { return }
-    named.append(defect)
-    named.sort { ($0.line ?? 0) < ($1.line ?? 0) }
-    named = Array(named.prefix(Self.most))
-  }
-}
-
 /// The jobs of a list, one after the other. Holds only a few lines at a time.
 package final class ListReader {
   /// As it was named, or recognized from the list's first bytes.

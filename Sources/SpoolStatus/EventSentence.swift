@@ -28,6 +28,7 @@ package struct EventSentence {
     case "failed", "rejected":
       line.append(problem, fields["retry"] == nil ? .red : .yellow)
       line.append(next)
+    case "list-problems": line.append("its list has \(fields["reason"] ?? "problems")", .yellow)
     case "unfinished": line.append("not started: \(fields["reason"] ?? "it is not finished")")
     case "stopping": line.append("stopping: the next run resumes the transfers")
     case "proxy-failed": line.append("\(fields["reason"] ?? "a proxy fails"): the jobs that need it wait", .yellow)

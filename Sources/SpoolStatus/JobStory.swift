@@ -101,7 +101,9 @@ struct JobStory {
       if fields["existing"] != nil { return "done: \(field("output")) was there already" }
       return "done: \(field("output")), \(size("bytes-fetched")) fetched in "
         + shortDuration(fields["seconds"].flatMap { Int64($0) } ?? 0)
-    case .checked: return "checked: \(field("entries")) entries, \(field("new")) new"
+    case .checked:
+      let problems = fields.problems.text.map { "; \($0)" } ?? ""
+      return "checked: \(field("entries")) entries, \(field("new")) new\(problems)"
     case .seen: return nil
     }
   }

@@ -38,7 +38,7 @@ struct OrderLines {
     switch order.state {
     case .failed: .red
     case .checking: .green
-    case .waiting, .interrupted, .paused: order.problem == nil ? nil : .yellow
+    case .waiting, .interrupted, .paused: order.problem == nil && order.problems.count == 0 ? nil : .yellow
     }
   }
 
@@ -56,6 +56,7 @@ struct OrderLines {
       parts.append(next <= now ? "due now" : "next in \(shortDuration(next.seconds - now.seconds))")
     }
     var text = parts.joined(separator: ", ")
+    if let problems = order.problems.text { text += "; \(problems)" }
     if let problem = order.problem { text += "; \(escaped(problem.code)): \(escaped(problem.reason))" }
     return text
   }

@@ -8,6 +8,7 @@ extension OrderStatus {
     let checks = text.journal.checks
     checked = checks.lastTime
     entries = checks.lastTime == nil ? nil : checks.entries
+    problems = checks.problems
     self.next = next
     problem = text.journal.attempts.lastFailure.map { JobStatus.Problem($0) }
   }
@@ -23,7 +24,9 @@ extension SnapshotReader {
         guard let status = try spool.status(.standing, name), let text = try spool.job(.standing, name) else {
           continue
         }
-        let next = max(status.modified, snapshot.time.seconds)
+        let now = snapshot.time.seconds
+        let isDue = try spool.isDue(name, modified: status.modified, in: .standing, at: now)
+        let next = isDue ? now : status.modified
         snapshot.add(OrderStatus(name, .waiting, text, next: Timestamp(seconds: next)))
       } catch  where error.errno == .permissionDenied || error.errno == .tooManySymbolicLinkLevels {
         snapshot.add(OrderStatus(name, .waiting))

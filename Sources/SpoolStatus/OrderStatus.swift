@@ -26,6 +26,8 @@ package struct OrderStatus: Sendable {
   package var checked: Timestamp?
   /// How many entries the list had then.
   package var entries: Int?
+  /// What of the list could not be used then.
+  package var problems = ListProblems()
   /// When its next check is due.
   package var next: Timestamp?
   /// Why the last check failed; nil if it did not.
@@ -46,6 +48,7 @@ extension OrderStatus {
       ("checked", .optional(checked)),
       ("entries", .count(entries)),
       ("next", .optional(next)),
+      ("problems", .count(problems.count)),
       ("error", problem?.json ?? .null),
     ])
   }

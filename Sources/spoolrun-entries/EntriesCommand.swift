@@ -42,8 +42,7 @@ enum EntriesCommand {
       guard spoolrun_confine(memory, time, output) == 0 else {
         return fail(71, "setrlimit: \(Errno(rawValue: errno))")
       }
-      let entries = try list.entries(format)
-      return write(entries, to: target) ? 0 : fail(74, "cannot be written: \(Errno(rawValue: errno))")
+      return write(try list.entries(format), to: target) ? 0 : fail(74, "cannot be written: \(Errno(rawValue: errno))")
     } catch let defect as Defect {
       return fail(65, "\(defect)")
     } catch {
@@ -56,14 +55,20 @@ enum EntriesCommand {
   }
 
   /// In blocks, because the text of all entries takes as much memory as the entries do.
-  private static func write(_ entries: [FeedEntry], to target: Int32) -> Bool {
+  private static func write(_ list: ReadList, to target: Int32) -> Bool {
     var block: [UInt8] = []
-    for entry in entries {
-      block += (entry.text ?? "").utf8
+    var problems = list.problems
+    for (index, entry) in list.entries.enumerated() {
+      if let text = entry.text {
+        block += text.utf8
+      } else {
+        problems.note("entry \(index + 1): its URL is empty, too long, or has control characters")
+      }
       if block.count < blockSize { continue }
       if !write(block, to: target) { return false }
       block.removeAll(keepingCapacity: true)
     }
+    block += (ReadList.end(problems) ?? "").utf8
     return write(block, to: target)
   }
 

@@ -75,7 +75,7 @@ extension Spool {
       return .refused(try lockedOutcome(source, status, now: now))
     }
     // Another worker may have claimed and parked it since it was found.
-    if !isForced, !Self.isDue(status.modified, in: origin, at: now.seconds) {
+    if !isForced, try !isDue(job.fileName, modified: status.modified, in: origin, at: now.seconds) {
       return .refused(.notDue(status.modified))
     }
     if status.links > 1 {

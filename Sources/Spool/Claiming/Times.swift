@@ -16,17 +16,21 @@ extension Spool {
 
   /// Whether a file in `directory` with this time of modification may be claimed: only jobs in `partial` and orders in
   /// `standing` wait for a time.
-  package static func isDue(_ modified: Int64, in directory: Directory, at now: Int64) -> Bool {
+  /// - Throws: ``SpoolError``.
+  package func isDue(_ name: FileName, modified: Int64, in directory: Directory, at now: Int64) throws(SpoolError)
+    -> Bool
+  {
     switch directory {
-    case .partial: isDue(modified, at: now)
-    case .standing: modified <= now || modified > now + longestInterval
-    case .new, .urgent, .cur, .hold, .done, .failed, .tmp, .workers, .files: true
+    case .partial: return Self.isDue(modified, at: now)
+    case .standing:
+      if modified <= now + Self.longestWait { return modified <= now }
+      // Only one that is checked rarely waits for so long.
+      let text = try contents(Path(.standing, name), limit: JobText.maximumRequest) ?? []
+      let every = text.withUnsafeBytes { JobText($0) }.request.standing.every ?? 0
+      return modified > now + Int64(every) + Self.longestWait
+    case .new, .urgent, .cur, .hold, .done, .failed, .tmp, .workers, .files: return true
     }
   }
-
-  /// The longest wait for a check of a standing order, in seconds: the longest `every:`, and a day for clocks that
-  /// differ.
-  private static let longestInterval: Int64 = 366 * 86_400
 
   /// Whether a file was changed just now: its times are at most ``settlingTime`` ago or ahead. A time further ahead was
   /// copied (`cp -p`), or set by a clock that is wrong.

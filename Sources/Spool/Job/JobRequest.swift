@@ -84,6 +84,20 @@ package struct JobRequest: Sendable, Equatable {
 }
 
 extension JobRequest {
+  /// The bytes that the mirrors of one job may take: half of what its text may have.
+  private static let mirrorsLength = JobText.maximumRequest / 2
+
+  /// The first of these URLs, as many as one job has room for, but at least one.
+  package static func mirrors(_ urls: [String]) -> [String] {
+    var room = mirrorsLength
+    let count = urls.prefix { url in
+      // With `url: ` and the newline.
+      room -= url.utf8.count + 6
+      return room >= 0
+    }.count
+    return Array(urls.prefix(max(1, count)))
+  }
+
   /// The path of the payload below the output root; nil where neither the job nor the URL names a file.
   /// - Parameter name: the last part of the first URL; nil where that is no file name.
   package func outputText(named name: String?) -> String? {

@@ -6,7 +6,10 @@ package struct JobText: Sendable {
   /// A standing order's job says by this line that the list chose a URL which does not encrypt: what is for its host
   /// alone, such as a login, goes there only over a channel that does. A comment, because it can only forbid, and older
   /// workers refuse a key that they do not know.
-  package static let offeredLine = "# no secrets in the clear"
+  static let offeredLine = "# no secrets in the clear"
+
+  /// The text of a job, or of its first lines, with ``offeredLine``.
+  package static func offered(_ text: String) -> String { "\(offeredLine)\n\(text)" }
 
   /// What the job asks for.
   package private(set) var request = JobRequest()

@@ -1,5 +1,17 @@
 internal import SystemPackage
 
+/// A payload as a receipt has it.
+package struct Published: Sendable, Equatable {
+  /// ``FeedEntry/link(_:)`` of a URL that its job asked for.
+  let link: String
+  let size: UInt64
+
+  /// - Parameters:
+  ///   - link: ``FeedEntry/link(_:)`` of a URL.
+  ///   - size: in bytes.
+  package init(link: String, size: UInt64) { (self.link, self.size) = (link, size) }
+}
+
 /// Finding the job that a payload is from.
 extension Spool {
   /// The finished job whose receipt names this payload. If there are very many receipts, only some are read.
@@ -18,6 +30,44 @@ extension Spool {
       if let found = try read(.done, name), isPublisher(found.text) { return found }
     }
     return try firstJob(in: [.done], limit: Self.mostPublishers, where: isPublisher)
+  }
+
+  /// What the receipts in `done` say of these outputs.
+  /// - Parameters:
+  ///   - root: the output root, as in ``Journal/Receipt/directory``.
+  ///   - outputs: paths below it.
+  /// - Throws: ``SpoolError``.
+  package func published(in root: String?, named outputs: Set<ExactText>) throws(SpoolError)
+    -> [ExactText: [Published]]
+  {
+    var found: [ExactText: [Published]] = [:]
+    try forEachJob(in: [.done]) { text in
+      guard let receipt = text.journal.publication.receipt, receipt.directory?.exact == root?.exact,
+        outputs.contains(receipt.output.exact), let size = text.journal.publication.verified?.size
+      else { return }
+      found[receipt.output.exact, default: []] += text.request.urls.map {
+        Published(link: FeedEntry.link($0.text), size: size)
+      }
+    }
+    return found
+  }
+
+  /// The jobs that were given up, or wait after a failure, by the rest of their names, with the links of their URLs.
+  /// - Parameter prefix: what their names begin with.
+  /// - Throws: ``SpoolError``.
+  package func stuckJobs(below prefix: [UInt8]) throws(SpoolError) -> [String: Set<String>] {
+    var found: [String: Set<String>] = [:]
+    for directory in [Directory.failed, .partial] {
+      let stream = try stream(directory)
+      while let name = try stream.next() {
+        guard name.bytes.starts(with: prefix), !name.isData, let text = try read(directory, name)?.text,
+          directory == .failed || text.journal.attempts.lastFailure != nil
+        else { continue }
+        let key = String(decoding: name.bytes.dropFirst(prefix.count), as: UTF8.self)
+        found[key] = Set(text.request.urls.map { FeedEntry.link($0.text) })
+      }
+    }
+    return found
   }
 
   /// The job that has published this payload, and has not delivered it. If a directory has very many jobs, only some of

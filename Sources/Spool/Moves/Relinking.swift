@@ -5,16 +5,20 @@ package struct Relinking: Sendable {
   private let shownURL: String
   /// A person's word that the new URLs lead to the file of which the job has a part.
   private let isSame: Bool
+  private let isOffered: Bool
   /// The output of a job with these URLs, by its request.
   private let output: @Sendable (JobRequest) -> String?
 
   /// - Parameters:
   ///   - urls: at least one, checked, without line breaks.
+  ///   - isOffered: whether a list chose a URL which does not encrypt.
   ///   - output: the output of a job that asks for a request; nil for none.
   package init(
-    to urls: [String], shownURL: String, isSame: Bool, output: @escaping @Sendable (JobRequest) -> String?
+    to urls: [String], shownURL: String, isSame: Bool, isOffered: Bool = false,
+    output: @escaping @Sendable (JobRequest) -> String?
   ) {
     (self.urls, self.shownURL, self.isSame, self.output) = (urls, shownURL, isSame, output)
+    self.isOffered = isOffered
   }
 
   /// Why the job cannot be changed so; nil if it can.
@@ -35,7 +39,8 @@ package struct Relinking: Sendable {
     let pinned = output(text.request).flatMap { $0.exact == output(request)?.exact ? nil : $0 }
     let replaced: Set<String> = pinned == nil ? ["url", "resolve"] : ["url", "resolve", "output"]
     let lines = urls.map { "url: \($0)\n" } + (pinned.map { ["output: \($0)\n"] } ?? [])
-    var result = Array(lines.joined().utf8)
+    let isNewlyOffered = isOffered && !text.request.isOffered
+    var result = Array((isNewlyOffered ? JobText.offered(lines.joined()) : lines.joined()).utf8)
     // A journal line without its newline did not happen.
     let end = text.hasTornTail && text.tornTailIsJournal ? text.completeLength : old.count
     var kept = old[..<end].split(separator: 0x0A, omittingEmptySubsequences: false)

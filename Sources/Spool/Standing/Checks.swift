@@ -7,12 +7,15 @@ extension Journal {
     package let new: Int
     /// nil if the list is the same as at the last check.
     package let version: ListVersion?
+    /// What could not be used.
+    package let problems: ListProblems
 
     /// - Parameter version: nil if the list is the same as at the last check.
-    package init(entries: Int, new: Int, version: ListVersion?) {
+    package init(entries: Int, new: Int, version: ListVersion?, problems: ListProblems = ListProblems()) {
       self.entries = entries
       self.new = new
       self.version = version
+      self.problems = problems
     }
   }
 
@@ -64,8 +67,11 @@ extension Journal {
     package private(set) var entries = 0
     /// What the server said of the list then; nil if it has no validator.
     package private(set) var version: ListVersion?
-    /// The keys of the entries that are known and need no job (``FeedEntry/key``): those of the list first, in its
-    /// order, then those that left it, the last one first.
+    /// What of the list could not be used then.
+    package private(set) var problems = ListProblems()
+    /// The entries that are known: the key (``FeedEntry/key``) of one that needs no job; and for one whose job was not
+    /// done yet, its key, a dot and its link (``FeedEntry/link(_:)``). Those of the list come first, in its order, then
+    /// those that left it, the last one first.
     package private(set) var seen: [String] = []
 
     /// Keys in one `seen:` line.
@@ -78,7 +84,11 @@ extension Journal {
         if entry.fields["unchanged"] == "yes" { return }
         entries = entry.number("entries").flatMap { Int(exactly: $0) } ?? 0
         version = ListVersion(entry.fields)
-      case .seen: seen += entry.fields.words.filter { $0.utf8.count == FeedEntry.keyLength }
+        problems = entry.fields.problems
+      case .seen:
+        seen += entry.fields.words.filter {
+          $0.utf8.count == FeedEntry.keyLength || $0.utf8.count == 2 * FeedEntry.keyLength + 1
+        }
       default: break
       }
     }

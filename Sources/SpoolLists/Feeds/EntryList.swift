@@ -5,25 +5,35 @@ package enum EntryList {
   /// Bytes of a list when it is inflated; a longer one is refused.
   fileprivate static let longest = 512 << 20
 
-  /// All entries of a list in memory, in the list's order. Nothing is returned of a list that is not sound to its end.
+  /// All entries of a list in memory, in the list's order, and what of it cannot be read. Nothing is returned of a list
+  /// that is cut, or is none.
   /// - Parameter format: nil where it is told by the list's looks.
   /// - Throws: ``Defect``.
-  package static func read(contents: [UInt8], _ format: EntryFormat?) throws -> [FeedEntry] {
-    try read(ByteSource(contents), format)
+  package static func read(contents: [UInt8], _ format: EntryFormat?) throws -> ReadList {
+    try read(ByteSource(contents), TextDecoder(contents), format)
   }
 
-  fileprivate static func read(_ source: ByteSource, _ format: EntryFormat?) throws -> [FeedEntry] {
+  fileprivate static func read(_ source: ByteSource, _ decoder: TextDecoder, _ format: EntryFormat?) throws -> ReadList
+  {
     let head = try source.peek()
     let looks = FormatGuess.format(of: head)
     switch format {
-    case .rss, .atom, .docset: return try FeedReader.read(source, format)
+    case .rss, .atom, .docset: return try FeedReader.read(source, decoder, format)
     case .list: return try listed(source, .native)
     case .metalink: return try listed(source, .metalink)
     case .sums: return try listed(source, looks == .sfv ? .sfv : .sums)
     case nil:
-      if looks == .metalink, !isMetalink(head) { return try FeedReader.read(source, nil) }
+      if looks == .metalink ? !isMetalink(head) : looks == .native && hasFeed(head) {
+        return try FeedReader.read(source, decoder, nil)
+      }
       return try listed(source, looks == .bagit ? .native : looks)
     }
+  }
+
+  /// Whether a feed begins behind text that is none, such as a server's warning.
+  private static func hasFeed(_ head: [UInt8]) -> Bool {
+    let text = String(decoding: head, as: UTF8.self)
+    return ["<?xml ", "<rss", "<feed ", "<rdf:RDF"].contains { text.utf8.firstRange(of: $0.utf8) != nil }
   }
 
   /// Whether the outermost element of an XML file is Metalink's.
@@ -44,21 +54,26 @@ package enum EntryList {
     return false
   }
 
-  private static func listed(_ source: ByteSource, _ format: ListFormat) throws -> [FeedEntry] {
+  private static func listed(_ source: ByteSource, _ format: ListFormat) throws -> ReadList {
     // Relative to the list's own URL, which only the worker knows.
     var options = ListOptions(format: format, base: "./", ignoresUnknown: format.needsBase)
     // Its name is not known here: as ever, what is as long as a SHA-512 is one.
     options.name = Array("SHA512SUMS".utf8)
     let list = try ListReader(source, options)
-    var entries: [FeedEntry] = []
+    var found = ReadList()
     while let job = try list.next() {
-      entries.append(entry(job))
-      if entries.count > EntryLimit.most { throw EntryLimit.tooMany(job.line) }
+      found.entries.append(entry(job))
+      if found.entries.count > EntryLimit.most { throw EntryLimit.tooMany(job.line) }
     }
-    if !format.needsBase, let defect = list.problems.named.first { throw defect }
-    // An error page in place of the list has no such line.
-    if entries.isEmpty, format.needsBase { throw Defect(line: nil, reason: "no line is one of a list of checksums") }
-    return entries
+    found.problems = list.problems
+    // An error page in place of the list has no such line, and hardly one that reads as a URL.
+    if found.entries.isEmpty, format.needsBase {
+      throw Defect(line: nil, reason: "no line is one of a list of checksums")
+    }
+    if !format.needsBase, found.problems.count > found.entries.count, let first = found.problems.named.first {
+      throw first
+    }
+    return found
   }
 
   /// A file with a name and a digest is known by these, wherever it is; any other by its URLs as well.
@@ -78,22 +93,25 @@ package enum EntryList {
 
 /// A list in a file, which may be gzipped.
 package struct EntryFile {
-  private let file: GzipFile
+  private let source: ByteSource
+  private let decoder: TextDecoder
 
+  /// Opens what it takes to read the file, also the tables of its charset, and reads its first bytes.
   /// - Parameter path: nil for standard input.
-  /// - Throws: ``SpoolError``.
-  package init(_ path: [UInt8]?) throws(SpoolError) { file = try GzipFile(path) }
+  /// - Throws: ``Defect``, ``SpoolError``.
+  package init(_ path: [UInt8]?) throws {
+    let file = try GzipFile(path)
+    var left = EntryList.longest
+    source = ByteSource { buffer in
+      let count = try file.read(into: buffer)
+      left -= count
+      if left < 0 { throw Defect(line: nil, reason: "the list is longer than \(EntryList.longest >> 20) MiB") }
+      return count
+    }
+    decoder = TextDecoder(try source.peek())
+  }
 
   /// The same as ``EntryList/read(contents:_:)``.
   /// - Throws: ``Defect``, ``SpoolError``.
-  package func entries(_ format: EntryFormat?) throws -> [FeedEntry] {
-    var left = EntryList.longest
-    return try EntryList.read(
-      ByteSource { buffer in
-        let count = try file.read(into: buffer)
-        left -= count
-        if left < 0 { throw Defect(line: nil, reason: "the list is longer than \(EntryList.longest >> 20) MiB") }
-        return count
-      }, format)
-  }
+  package func entries(_ format: EntryFormat?) throws -> ReadList { try EntryList.read(source, decoder, format) }
 }

@@ -10,6 +10,8 @@ struct ChecksumList: LineFormat {
   private var job: ListedJob?
   /// A digest of the job whose digits may go on in the next line, and its line.
   private var open: (sum: ChecksumLine, line: Int)?
+  /// How the lines end that are not the list's, but of OpenPGP's frame around it (RFC 9580 section 7).
+  private var frameEnd: String?
 
   init(isSFV: Bool, base: String, naming: SumsNaming) {
     self.isSFV = isSFV
@@ -18,6 +20,7 @@ struct ChecksumList: LineFormat {
   }
 
   mutating func take(_ line: ListLine) throws(Defect) -> ListedJob? {
+    if isFrame(line.content) { return nil }
     if open != nil, let rest = ChecksumLine.Rest(line.content) {
       open?.sum.append(rest)
       return nil
@@ -52,6 +55,18 @@ struct ChecksumList: LineFormat {
     defer { job = nil }
     try close()
     return job
+  }
+
+  /// A signed list has a few lines before it, up to a blank one, and its signature behind it.
+  private mutating func isFrame(_ content: Substring) -> Bool {
+    if content.begins(with: "-----BEGIN PGP ") {
+      frameEnd = content.begins(with: "-----BEGIN PGP SIGNED MESSAGE") ? "" : "-----END PGP "
+    } else if let end = frameEnd {
+      if end.isEmpty ? content.isEmpty : content.begins(with: end) { frameEnd = nil }
+    } else {
+      return false
+    }
+    return true
   }
 
   /// A file with contradicting digests cannot be used.

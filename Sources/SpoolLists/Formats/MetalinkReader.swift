@@ -45,13 +45,10 @@ final class MetalinkReader: XMLReader.Receiver {
 
   func end(text: String, depth: Int, line: Int) throws(Defect) {
     defer { path.removeLast() }
-    guard var file else { return }
-    if isFile {
-      let found = file
-      finished.append(Result { () throws(Defect) in try found.job() })
-      self.file = nil
-      return
-    }
+    // Taken out, so that it is not copied with all its mirrors.
+    guard var file = self.file.take() else { return }
+    if isFile { return finished.append(file.job) }
+    defer { self.file = file }
     let text = text.trimmedAsXML
     // RFC 5854: file/hash, file/url; version 3: file/verification/hash, file/resources/url. Hashes of pieces are
     // deeper.
@@ -64,9 +61,8 @@ final class MetalinkReader: XMLReader.Receiver {
       if attributes["type"].map({ ["http", "https", "ftp", "ftps", "sftp"].contains($0) }) ?? true {
         file.take(url: text, rank: -(attributes["preference"].flatMap { Int($0) } ?? -1), line)
       }
-    default: return
+    default: break
     }
-    self.file = file
   }
 
   private var isFile: Bool { path == ["metalink", "file"] || path == ["metalink", "files", "file"] }
@@ -105,8 +101,10 @@ private struct MetalinkFile {
 
   mutating func take(url: String, rank: Int, _ line: Int) { mirrors.append((rank, url, line)) }
 
-  /// - Throws: ``Defect`` where it has no URL that can be fetched, or a name that is no output.
-  func job() throws(Defect) -> ListedJob {
+  /// A failure where it has no URL that can be fetched, or a name that is no output.
+  var job: Result<ListedJob, Defect> { Result { () throws(Defect) in try listed() } }
+
+  private func listed() throws(Defect) -> ListedJob {
     if let defect { throw defect }
     guard let name else { throw Defect(line: line, reason: "a file without a name") }
     var job = ListedJob(request, line: line)
@@ -119,7 +117,8 @@ private struct MetalinkFile {
       throw Defect(line: line, reason: "the file `\(escaped(name))` has no URL of http, https, ftp, ftps or sftp")
     }
     let order = fetched.indices.sorted { (fetched[$0].rank, $0) < (fetched[$1].rank, $1) }
-    for mirror in order.map({ fetched[$0] }) { try job.request.add(url: mirror.url, line: mirror.line) }
+    let kept = JobRequest.mirrors(order.map { fetched[$0].url }).count
+    for mirror in order.prefix(kept).map({ fetched[$0] }) { try job.request.add(url: mirror.url, line: mirror.line) }
     // Only the strongest (RFC 5854 section 4.2.4).
     let strongest = DigestAlgorithm.byStrength.lazy
       .compactMap { algorithm in digests.first { $0.algorithm == algorithm } }.first

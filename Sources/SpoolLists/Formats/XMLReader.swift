@@ -1,7 +1,7 @@
 internal import CExpat
 internal import Spool
 
-/// expat, without what a list does not need: a document type, and with it all entities, is refused.
+/// expat, without what a list does not need: entities are refused.
 final class XMLReader {
   struct Element {
     /// Without its namespace.
@@ -36,13 +36,20 @@ final class XMLReader {
   private var defect: Defect?
   /// Bytes given to expat.
   private var taken = 0
+  /// Between the list and expat; nil where the list has to be well-formed.
+  private var mender: XMLMender?
 
-  /// - Parameter deepest: the maximum number of elements inside each other.
-  init(_ receiver: any Receiver, deepest: Int = XMLReader.deepest) throws(Defect) {
-    guard let parser = XML_ParserCreateNS(nil, XML_Char(bitPattern: Self.separator.asciiValue!)) else {
+  /// - Parameters:
+  ///   - deepest: the maximum number of elements inside each other.
+  ///   - mender: mends the XML before it is parsed; nil where what is not well-formed is refused.
+  init(_ receiver: any Receiver, deepest: Int = XMLReader.deepest, mending mender: XMLMender? = nil) throws(Defect) {
+    // What is mended is in UTF-8, whatever it declares.
+    let charset = mender == nil ? nil : "UTF-8"
+    guard let parser = XML_ParserCreateNS(charset, XML_Char(bitPattern: Self.separator.asciiValue!)) else {
       throw Defect(line: nil, reason: "out of memory")
     }
     self.parser = parser
+    self.mender = mender
     self.deepest = deepest
     self.receiver = receiver
     XML_SetUserData(parser, Unmanaged.passUnretained(self).toOpaque())
@@ -60,6 +67,7 @@ final class XMLReader {
 
   /// - Parameter isLast: whether the document ends here.
   func take(_ block: [UInt8], isLast: Bool) throws(Defect) {
+    let block = try mender?.take(block, isLast: isLast) ?? block
     let status = block.withUnsafeBytes { bytes in
       XML_Parse(parser, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(bytes.count), isLast ? 1 : 0)
     }
@@ -73,6 +81,9 @@ final class XMLReader {
       throw Defect(line: line, reason: "a tag or comment of over 1 MiB")
     }
   }
+
+  /// What was mended.
+  var problems: ListProblems { mender?.problems ?? ListProblems() }
 
   private var line: Int { Int(XML_GetCurrentLineNumber(parser)) }
 
@@ -97,7 +108,11 @@ final class XMLReader {
     var found: [String: String] = [:]
     var position = 0
     while let key = attributes?[position], let value = attributes?[position + 1] {
-      found[String(cString: key)] = String(cString: value)
+      // One of another vocabulary counts only where the element's own does not have it.
+      let name = String(cString: key).split(separator: Self.separator)
+      if let last = name.last, name.count == 1 || found[String(last)] == nil {
+        found[String(last)] = String(cString: value)
+      }
       position += 2
     }
     let parts = String(cString: name).split(separator: Self.separator)

@@ -42,7 +42,9 @@ struct SpoolReader {
       return .candidate(Candidate(name: name, origin: directory, modified: 0))
     }
     guard let status = found else { return .nothing }
-    if !Spool.isDue(status.modified, in: directory, at: now.seconds) { return .later(status.modified) }
+    if try !spool.isDue(name, modified: status.modified, in: directory, at: now.seconds) {
+      return .later(status.modified)
+    }
     // An order that is due takes little, and would otherwise wait behind each older job. A time in the future would put
     // the job after all jobs dropped until then.
     let modified = directory == .standing ? 0 : min(status.modified, now.seconds)

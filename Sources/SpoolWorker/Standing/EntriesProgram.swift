@@ -11,9 +11,9 @@ struct EntriesProgram {
   let path: String?
   let stop: ChildStop
 
-  /// The entries of the list in `file`.
+  /// What can be read of the list in `file`.
   /// - Throws: `bad-entries` with what is wrong with the list; ``SpoolError``.
-  func read(_ file: ScratchFile, _ format: EntryFormat?, in spool: Spool) async throws -> [FeedEntry] {
+  func read(_ file: ScratchFile, _ format: EntryFormat?, in spool: Spool) async throws -> ReadList {
     let output = try ScratchFile(spool)
     // The program opens them by their names.
     defer { withExtendedLifetime((file, output)) {} }
@@ -43,7 +43,7 @@ struct EntriesProgram {
     }
     let text = try output.contents(limit: Self.outputLimit)
     do throws(Defect) {
-      return try await runBlocking { () throws(Defect) in try FeedEntry.read(text) }
+      return try await runBlocking { () throws(Defect) in try ReadList(text) }
     } catch {
       throw Failure(.badEntries, "spoolrun-entries printed something else than entries: \(error)")
     }

@@ -15,29 +15,22 @@ struct OfferedFile: Equatable, Sendable {
   let replaces: Bool
 
   /// - Parameter lists: the URLs of the list, each a mirror to which its URLs may be relative.
-  /// - Returns: nil if the entry has no URL that can be fetched, or a name that cannot be an output.
-  init?(_ entry: FeedEntry, from lists: [URLParts]) {
-    var urls: [String] = []
-    for url in entry.urls {
-      for list in lists {
-        // Others than those that a worker knows are left out, such as magnet links.
-        guard let absolute = try? list.absolute(url), !urls.contains(absolute) else { continue }
-        urls.append(absolute)
-      }
-    }
-    guard let first = urls.first else { return nil }
+  /// - Throws: ``Defect`` if the entry has no URL that can be fetched, or a name that cannot be an output.
+  init(_ entry: FeedEntry, from lists: [URLParts]) throws(Defect) {
+    let urls = try Self.absolute(entry.urls, lists)
     key = entry.key
     date = entry.date
-    self.urls = urls
+    self.urls = JobRequest.mirrors(urls)
     expected = entry.expected
     replaces = entry.replaces
     // A path that the list states is taken as it is, by the rules of `output:`. A URL's last part need not be safe.
     if let name = entry.name {
-      guard OutputPath.defect(of: name) == nil else { return nil }
+      if let reason = OutputPath.defect(of: name) {
+        throw Defect(line: nil, reason: "the name `\(escaped(name.prefix(80)))` \(reason)")
+      }
       self.name = name
     } else {
-      guard let parts = try? URLParts(first) else { return nil }
-      name = parts.lastPathSegment.flatMap { PayloadName.cleaned($0) } ?? "entry-\(entry.key)"
+      name = Self.name(of: urls[0]) ?? "entry-\(entry.key)"
     }
   }
 
@@ -49,56 +42,45 @@ struct OfferedFile: Equatable, Sendable {
     }
   }
 
+  /// ``FeedEntry/link(_:)`` of its first URL.
+  var link: String { FeedEntry.link(urls[0]) }
+
+  /// - Returns: at least one.
+  private static func absolute(_ urls: [String], _ lists: [URLParts]) throws(Defect) -> [String] {
+    var found: [String] = []
+    var known: Set<ExactText> = []
+    var problem: Defect?
+    for url in urls {
+      for list in lists {
+        do throws(URLProblem) {
+          let absolute = try list.absolute(url)
+          if known.insert(absolute.exact).inserted { found.append(absolute) }
+        } catch {
+          // Others than those that a worker knows are left out, such as magnet links.
+          problem = problem ?? Defect(line: nil, reason: "`\(escaped(shownURL(url).prefix(80)))`: \(error.reason)")
+        }
+      }
+    }
+    if found.isEmpty { throw problem ?? Defect(line: nil, reason: "an entry without a URL") }
+    return found
+  }
+
+  private static func name(of url: String) -> String? {
+    (try? URLParts(url))?.lastPathSegment.flatMap { PayloadName.cleaned($0) }
+  }
+
   /// Whether the name is like a pattern (glob(7)): all of it if the pattern has a slash, otherwise its last part.
-  func matches(_ pattern: String?) -> Bool {
+  func matches(_ pattern: String?) -> Bool { Self.matches(name, pattern) }
+
+  /// Whether an entry that cannot be fetched would match, as far as its text tells.
+  static func mayMatch(_ entry: FeedEntry, _ pattern: String?) -> Bool {
+    matches(entry.name ?? shownURL(entry.urls.first ?? ""), pattern)
+  }
+
+  private static func matches(_ name: String, _ pattern: String?) -> Bool {
     guard let pattern else { return true }
     let isPath = pattern.utf8.contains(0x2F)
     let text = isPath ? name : name.utf8.split(separator: 0x2F).last.map { String(Substring($0)) } ?? name
     return fnmatch(pattern, text, isPath ? FNM_PATHNAME : 0) == 0
-  }
-}
-
-/// Which entries of a list become jobs now, and which are known from then on. Pure.
-struct NewEntries: Equatable {
-  /// In the order in which they are to be fetched: the oldest first if all of them have a date, otherwise as in the
-  /// list.
-  let files: [OfferedFile]
-  /// The keys to remember, as in ``Journal/Checks/seen``.
-  let seen: [String]
-
-  /// So many keys are remembered at least, and those of the list and this many that left it.
-  static let fewestSeen = 10_000
-  static let margin = 1000
-
-  /// - Parameters:
-  ///   - keys: those of all entries, in the list's order. An entry that cannot be fetched, or has another name than
-  ///     wanted, counts as known.
-  ///   - files: the same entries, as far as they can be fetched. Of several with one key, the first that matches
-  ///     counts.
-  ///   - known: nil at the first check.
-  init(keys: [String], files: [OfferedFile], order: StandingOrder, known: [String]?) {
-    var taken = Set(known ?? [])
-    var wanted = files.filter { $0.matches(order.match) && taken.insert($0.key).inserted }
-    // The oldest first, and those of one time as in the list.
-    if wanted.allSatisfy({ $0.date != nil }) {
-      let dates = wanted.map { $0.date?.seconds ?? 0 }
-      // Feeds have the newest first.
-      let ascending = wanted.indices.sorted { (dates[$0], -$0) < (dates[$1], -$1) }
-      wanted = ascending.map { wanted[$0] }
-      if known == nil { wanted = Array(wanted.suffix(order.first ?? StandingOrder.defaultFirst)) }
-    } else if known == nil {
-      wanted = Array(wanted.prefix(order.first ?? StandingOrder.defaultFirst))
-    }
-    self.files = wanted
-    seen = Self.remembered(keys, known ?? [])
-  }
-
-  /// The keys of the list, each once, and then those that left it, the last ones first. A list that is empty for once,
-  /// or lacks some entries, does not make them new when they are back.
-  private static func remembered(_ keys: [String], _ known: [String]) -> [String] {
-    var taken: Set<String> = []
-    let present = keys.filter { taken.insert($0).inserted }
-    let gone = known.filter { !taken.contains($0) }
-    return present + gone.prefix(max(margin, fewestSeen - present.count))
   }
 }

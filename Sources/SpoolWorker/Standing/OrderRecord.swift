@@ -12,13 +12,15 @@ struct OrderRecord {
   /// Bytes of an order's file, apart from the keys of its entries, beyond which its journal begins anew.
   private static let longest: Int64 = 64 << 10
   /// Bytes for each key.
-  private static let keyLength: Int64 = 20
+  private static let keyLength: Int64 = 40
 
   /// The server says that the list is the same.
-  func writeUnchanged() throws(SpoolError) -> Journal.Check {
+  /// - Parameter seen: as in ``Journal/Checks/seen``.
+  func writeUnchanged(seen: [String]) throws(SpoolError) -> Journal.Check {
     let check = Journal.Check(entries: checks.entries, new: 0, version: nil)
-    if isLong(checks.seen) {
-      try rewrite(Journal.Check(entries: checks.entries, new: 0, version: checks.version), checks.seen)
+    if isLong(seen) || seen != checks.seen {
+      let whole = Journal.Check(entries: checks.entries, new: 0, version: checks.version, problems: checks.problems)
+      try rewrite(whole, seen)
     } else {
       try claim.append(.checked(began, check))
     }
@@ -28,10 +30,11 @@ struct OrderRecord {
   /// - Parameters:
   ///   - entries: how many the list has.
   ///   - dropped: how many jobs were dropped for the new ones.
-  func write(_ entries: Int, _ new: NewEntries, dropped: Int, _ version: Journal.ListVersion) throws(SpoolError)
-    -> Journal.Check
-  {
-    let check = Journal.Check(entries: entries, new: dropped, version: version)
+  ///   - problems: what of the list could not be used.
+  func write(
+    _ entries: Int, _ new: NewEntries, dropped: Int, _ version: Journal.ListVersion, problems: ListProblems
+  ) throws(SpoolError) -> Journal.Check {
+    let check = Journal.Check(entries: entries, new: dropped, version: version, problems: problems)
     if !new.files.isEmpty || new.seen != checks.seen || isLong(new.seen) {
       try rewrite(check, new.seen)
     } else {

@@ -12,7 +12,7 @@ func checkFeed(_ bytes: [UInt8]) throws(Violation) {
   let contents = Array(bytes.dropFirst())
   if first == UInt8(ascii: "e") { return try checkPrinted(contents) }
   do {
-    for entry in try EntryList.read(contents: contents, formats[first]) {
+    for entry in try EntryList.read(contents: contents, formats[first]).entries {
       // What cannot be printed is left out.
       guard let text = entry.text else { continue }
       if text.utf8.count > JobText.maximumRequest { continue }
@@ -35,7 +35,7 @@ func checkFeed(_ bytes: [UInt8]) throws(Violation) {
 /// What a program that was taken over might print.
 private func checkPrinted(_ bytes: [UInt8]) throws(Violation) {
   let entries: [FeedEntry]
-  do throws(Defect) { entries = try FeedEntry.read(bytes) } catch {
+  do throws(Defect) { entries = try ReadList(bytes).entries } catch {
     return try require(!hasControls(error.reason), "a defect that steers a terminal")
   }
   for entry in entries {
@@ -45,7 +45,7 @@ private func checkPrinted(_ bytes: [UInt8]) throws(Violation) {
 }
 
 private func readBack(_ text: String) throws(Violation) -> [FeedEntry] {
-  do throws(Defect) { return try FeedEntry.read(Array(text.utf8)) } catch {
+  do throws(Defect) { return try ReadList(Array(text.utf8)).entries } catch {
     throw Violation(description: "not read back: \(error)")
   }
 }

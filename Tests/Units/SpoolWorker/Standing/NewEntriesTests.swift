@@ -26,10 +26,11 @@ import Transfer
   }
 
   private func new(_ entries: [FeedEntry], known: [FeedEntry]?, _ lines: String = "") -> NewEntries {
-    NewEntries(
-      keys: entries.map(\.key), files: entries.compactMap { OfferedFile($0, from: [list]) },
-      order: order(lines).standing, known: known.map { $0.map(\.key) })
+    NewEntries(entries, from: [list], order: order(lines).standing, known: known.map { $0.map(\.key) })
   }
+
+  /// The keys of what is remembered.
+  private func keys(_ found: NewEntries) -> [String] { found.seen.map { String($0.prefix(16)) } }
 
   @Test(arguments: [
     ("", ["5.mp3"]), ("first: 2\n", ["4.mp3", "5.mp3"]), ("first: 0\n", []),
@@ -40,7 +41,7 @@ import Transfer
     // In disorder.
     let feed = [3, 1, 5, 2, 4].map { entry($0, days: $0) }
     let found = new(feed, known: nil, lines)
-    #expect(found.files.map(\.name) == names && found.seen == feed.map(\.key))
+    #expect(found.files.map(\.name) == names && keys(found) == feed.map(\.key))
   }
 
   @Test func `without all dates, the list's order counts`() {
@@ -53,7 +54,7 @@ import Transfer
     let known = [entry(1, days: 1), entry(2, days: 2)]
     let changed = [entry(2, days: 9, url: "https://elsewhere.example/x.mp3"), entry(3, days: 3), entry(1)]
     let found = new(changed, known: known)
-    #expect(found.files.map(\.name) == ["3.mp3"] && found.seen == changed.map(\.key))
+    #expect(found.files.map(\.name) == ["3.mp3"] && keys(found) == changed.map(\.key))
   }
 
   @Test func `of one identity, the first that matches is fetched`() {
@@ -66,14 +67,13 @@ import Transfer
   }
 
   @Test func `what left the list is remembered, within bounds`() {
-    let all = (0..<12_500).map { entry($0) }
-    let found = new(Array(all[..<10_500]), known: Array(all[10_000...]))
-    #expect(found.seen.count == 10_500 + NewEntries.margin)
-    #expect(Set(found.seen).isSuperset(of: all[10_500..<11_500].map(\.key)))
-    // A list that is empty for once.
-    let known = Array(all[..<NewEntries.fewestSeen])
-    #expect(new([], known: known).seen == known.map(\.key))
-    #expect(new(Array(known.suffix(500)), known: known).files.isEmpty)
+    let all = (0..<101_500).map { entry($0) }
+    let found = new([all[0]], known: Array(all[1...]))
+    #expect(found.seen.count == 1 + NewEntries.mostGone && found.seen[1] == all[1].key)
+    // A list that is empty for once, and again.
+    let known = Array(all[..<12_000])
+    let emptied = NewEntries([], from: [list], order: order().standing, known: new([], known: known).seen)
+    #expect(NewEntries(known, from: [list], order: order().standing, known: emptied.seen).files.isEmpty)
   }
 
   @Test func `a month of changes: each entry is fetched once`() {
@@ -87,9 +87,9 @@ import Transfer
       if check % 11 == 3 { feed.removeLast(7) }
       if check % 17 == 5 { feed += feed.prefix(3) }
       if check % 31 == 7 { feed = [] }
-      let found = NewEntries(
-        keys: feed.map(\.key), files: feed.compactMap { OfferedFile($0, from: [list]) },
-        order: order("first: all\n").standing, known: seen)
+      let found = NewEntries(feed, from: [list], order: order("first: all\n").standing, known: seen) { _, _ in
+        [.done, .underway, .gone].randomElement(using: &random)!
+      }
       fetched += found.files.map(\.name)
       seen = found.seen
     }
@@ -103,10 +103,11 @@ import Transfer
   private func job(
     _ entry: FeedEntry, among more: [FeedEntry] = [], _ lines: String = "", existing: Set<String> = []
   ) throws -> (request: JobRequest, name: String) {
-    let files = ([entry] + more).compactMap { OfferedFile($0, from: [list]) }
+    let file = try OfferedFile(entry, from: [list])
     let order = try #require(JobName(FileName("pod")))
-    let jobs = OrderJobs(self.order(lines), as: order, among: files, hosts: ["feeds.example", "feeds.example"])
-    let (text, name) = jobs.job(for: files[0]) { existing.contains($0) }
+    let names = SharedNames([entry] + more, from: [list])
+    let jobs = OrderJobs(self.order(lines), as: order, names, hosts: ["feeds.example", "feeds.example"])
+    let (text, name) = jobs.job(for: file) { existing.contains($0) }
     let read = Array(text.utf8).withUnsafeBytes { JobText($0) }
     #expect(read.defect == nil && read.request.jobDefect == nil)
     return (read.request, name.display)
@@ -138,7 +139,8 @@ import Transfer
 
   /// - Parameter name: nil where the URL's own cannot be a file's.
   @Test(arguments: [
-    ("https://h/..%2F..%2Fetc%2Fpasswd", nil), ("https://h/.hidden", "hidden"), ("https://h/", nil),
+    ("https://h/..%2F..%2Fetc%2Fpasswd", "passwd"), ("https://h/x%2F..", nil),
+    ("https://h/play/https%3A%2F%2Fcdn.example%2Fx.mp3", "x.mp3"), ("https://h/.hidden", "hidden"), ("https://h/", nil),
     ("https://h/%1B%5Bm", nil), ("https://h/-rf", "rf"),
   ])
   func `a URL names nothing but a file in the order's directory`(url: String, name: String?) throws {
@@ -148,10 +150,10 @@ import Transfer
 
   @Test func `a path of the list that leads elsewhere is no entry`() {
     for name in ["../a", "/etc/passwd", "a//b", ""] {
-      #expect(OfferedFile(FeedEntry(identity: "1", name: name, urls: ["a"]), from: [list]) == nil)
+      #expect(throws: Defect.self) { try OfferedFile(FeedEntry(identity: "1", name: name, urls: ["a"]), from: [list]) }
     }
     for url in ["magnet:?xt=1", "file:///etc/passwd", "javascript:x", "http://"] {
-      #expect(OfferedFile(FeedEntry(identity: "1", urls: [url]), from: [list]) == nil)
+      #expect(throws: Defect.self) { try OfferedFile(FeedEntry(identity: "1", urls: [url]), from: [list]) }
     }
   }
 

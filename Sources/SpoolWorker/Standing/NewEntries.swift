@@ -1,0 +1,189 @@
+internal import Spool
+internal import Transfer
+
+/// What has come of an entry that was dropped as a job.
+enum EntryJob: Equatable {
+  /// There is no job of it any more.
+  case gone
+  case done
+  /// It failed, or waits after a failure, with these links.
+  case stuck(Set<String>)
+  /// It waits or runs.
+  case underway
+}
+
+/// Which entries of a list become jobs now, which jobs get another link, and which entries are known from then on.
+/// Pure, but for the question what has come of a job.
+///
+/// An entry is known by a word: its key, if it needs nothing more; or its key and the link that its job got, until that
+/// job is done. If the list names another link then, a job that failed gets it, and one that was cancelled is dropped
+/// again.
+struct NewEntries: Equatable {
+  /// In the order in which they are to be fetched: the oldest first if all of them have a date, otherwise as in the
+  /// list.
+  private(set) var files: [OfferedFile] = []
+  /// Those whose jobs failed with other links.
+  private(set) var relinked: [OfferedFile] = []
+  /// What to remember, as in ``Journal/Checks/seen``.
+  private(set) var seen: [String] = []
+  /// The entries that cannot be fetched. They are not remembered, so that they are new when they can be.
+  private(set) var problems = ListProblems()
+
+  /// So many that left the list are remembered: as many as a list can have.
+  static let mostGone = 100_000
+
+  /// The entries of one key, which are alternatives.
+  private struct Group {
+    let key: String
+    var date: Timestamp?
+    /// Keys that it had when it shared its identity, and when it did not.
+    var formerKeys: [String] = []
+    var sharedKey: String?
+    /// The first that can be fetched and matches.
+    var file: OfferedFile?
+    /// Why none can be fetched.
+    var problem: String?
+  }
+
+  /// - Parameters:
+  ///   - entries: all of the list, in its order.
+  ///   - lists: the URLs of the list.
+  ///   - known: nil at the first check.
+  ///   - job: what has come of the job of a key; asked for those that are known. The second parameter is whether it was
+  ///     not done at the last check.
+  init(
+    _ entries: [FeedEntry], from lists: [URLParts], order: StandingOrder, known: [String]?,
+    job: (String, Bool) -> EntryJob = { _, _ in .underway }
+  ) {
+    let groups = Self.grouped(entries, lists, order.match)
+    let memory = Memory(known ?? [])
+    var words: [String?] = []
+    var fresh: [Int] = []
+    for (index, group) in groups.enumerated() {
+      let step = memory.step(group.key, former: group.formerKeys, shared: group.sharedKey, group.file?.link, job)
+      switch step {
+      case .keep(let word): words.append(word)
+      case .relink:
+        words.append(group.file.map { "\(group.key).\($0.link)" })
+        relinked += group.file.map { [$0] } ?? []
+      case .fetch:
+        // What does not match is known.
+        words.append(group.file == nil && group.problem == nil ? group.key : nil)
+        if words[index] == nil { fresh.append(index) }
+      }
+    }
+    choose(groups, fresh, isFirst: known == nil, order.first ?? StandingOrder.defaultFirst, &words)
+    let present = Set(groups.map(\.key))
+    let gone = (known ?? []).filter { !present.contains(String($0.prefix(FeedEntry.keyLength))) }
+    // A list that is empty for once, or lacks some entries, does not make them new when they are back.
+    seen = words.compactMap { $0 } + gone.prefix(Self.mostGone)
+  }
+
+  private static func grouped(_ entries: [FeedEntry], _ lists: [URLParts], _ pattern: String?) -> [Group] {
+    var groups: [Group] = []
+    var places: [String: Int] = [:]
+    for entry in entries {
+      let key = entry.key
+      let place = places[key] ?? groups.count
+      if place == groups.count {
+        places[key] = place
+        groups.append(Group(key: key, date: entry.date, sharedKey: entry.sharedIdentity.map { FeedEntry.key(of: $0) }))
+      }
+      if entry.sharedIdentity == nil { groups[place].formerKeys.append(entry.keyWithURL) }
+      if groups[place].file != nil { continue }
+      do throws(Defect) {
+        let file = try OfferedFile(entry, from: lists)
+        if file.matches(pattern) { groups[place].file = file }
+      } catch {
+        if OfferedFile.mayMatch(entry, pattern) { groups[place].problem = groups[place].problem ?? error.reason }
+      }
+    }
+    return groups
+  }
+
+  /// - Parameters:
+  ///   - fresh: the groups that are not known.
+  ///   - first: how many of them are fetched at the first check.
+  private mutating func choose(
+    _ groups: [Group], _ fresh: [Int], isFirst: Bool, _ first: Int, _ words: inout [String?]
+  ) {
+    // Feeds have the newest first.
+    let isDated = fresh.allSatisfy { groups[$0].file == nil || groups[$0].date != nil }
+    let newest = isDated ? fresh.sorted { (-Self.seconds(groups[$0]), $0) < (-Self.seconds(groups[$1]), $1) } : fresh
+    var left = isFirst ? first : .max
+    for index in newest {
+      let group = groups[index]
+      if left == 0 {
+        words[index] = group.key
+      } else if let file = group.file {
+        left -= 1
+        files.append(file)
+        words[index] = "\(group.key).\(file.link)"
+      } else if let problem = group.problem {
+        problems.note(problem)
+      }
+    }
+    if isDated { files.reverse() }
+  }
+
+  private static func seconds(_ group: Group) -> Int64 { group.date?.seconds ?? .min / 2 }
+
+  /// Takes out files that need no job, because they are there.
+  mutating func drop(there keys: Set<String>) {
+    if keys.isEmpty { return }
+    files.removeAll { keys.contains($0.key) }
+    seen = seen.map { word in
+      let key = String(word.prefix(FeedEntry.keyLength))
+      return keys.contains(key) ? key : word
+    }
+  }
+
+  /// What is remembered when the list has not changed: which jobs are done by now.
+  static func settled(_ seen: [String], job: (String, Bool) -> EntryJob) -> [String] {
+    seen.map { word in
+      let key = String(word.prefix(FeedEntry.keyLength))
+      return key != word && job(key, true) == .done ? key : word
+    }
+  }
+}
+
+/// The words that an order remembers, by their keys.
+private struct Memory {
+  /// The link of each, or none.
+  private var links: [String: String?] = [:]
+
+  enum Step {
+    case keep(String)
+    case relink
+    case fetch
+  }
+
+  init(_ words: [String]) {
+    links.reserveCapacity(words.count)
+    for word in words {
+      let link = word.dropFirst(FeedEntry.keyLength + 1)
+      links[String(word.prefix(FeedEntry.keyLength))] = link.isEmpty ? .some(nil) : String(link)
+    }
+  }
+
+  /// - Parameters:
+  ///   - former: keys that the same entry had while others had its identity.
+  ///   - shared: the key that it had while no other had its identity.
+  ///   - link: of the file that would be fetched; nil if there is none.
+  func step(
+    _ key: String, former: [String], shared: String?, _ link: String?, _ job: (String, Bool) -> EntryJob
+  ) -> Step {
+    guard let remembered = links[key] else {
+      let isKnown =
+        former.contains { links[$0] != nil } || shared.flatMap { links[$0] ?? nil }.map { $0 == link } ?? false
+      return isKnown ? .keep(key) : .fetch
+    }
+    let word = remembered.map { "\(key).\($0)" } ?? key
+    switch job(key, remembered != nil) {
+    case .stuck(let links): return link.map { links.contains($0) } ?? true ? .keep(word) : .relink
+    case .done: return .keep(key)
+    case .gone where remembered != nil && link != nil && remembered != link: return .fetch
+    case .gone, .underway: return .keep(word)
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// Entries that a standing order must not lose, nor fetch twice.
+@Suite struct LostEntryTests {
+  private func feed(_ items: (id: String, url: String)...) -> String {
+    let items = items.map { "<item><guid>\($0.id)</guid><enclosure url=\"\($0.url)\"/></item>" }
+    return "<rss><channel>\(items.joined())</channel></rss>\n"
+  }
+
+  private func check(_ spool: TemporarySpool) async throws -> CommandResult {
+    try spool.makeOrderDue("pod")
+    return try await spool.once()
+  }
+
+  @Test func `entries that cannot be fetched are told once, and fetched when they can be`() async throws {
+    let server = try FeedServer(feed(("1", "http://127.0.0.1:99999/1"), ("2", "/2")))
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\n")
+    var result = try await check(spool)
+    #expect(result.errors.contains("pod: its list has 1 problem: `http://127.0.0.1:99999/1`: port"), "\(result)")
+    let status = try await spoolrun("status", spool.root).output
+    #expect(status.contains("(2 entries)") && status.contains("; 1 problem: "), "\(status)")
+    #expect(try await spoolrun("status", spool.root, "--json").output.contains("\"problems\":1"))
+    #expect(try await spoolrun("status", "--spool", spool.root, "pod").output.contains("; 1 problem: "))
+    server.put(feed(("3", "/3"), ("1", "http://127.0.0.1:99999/1"), ("2", "/2")))
+    result = try await check(spool)
+    #expect(result.errors == "" && spool.payloads == ["2", "3"], "\(result)")
+    server.put(feed(("1", "/1"), ("2", "/2")))
+    result = try await check(spool)
+    #expect(result.errors == "" && spool.payloads == ["1", "2", "3"], "\(result)")
+  }
+
+  @Test func `a feed without enclosures is told`() async throws {
+    let server = try FeedServer("<rss><channel><item><guid>1</guid></item></channel></rss>\n")
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\n")
+    let result = try await check(spool)
+    #expect(result.status == .exited(0) && result.errors.contains("none of its 1 items has an enclosure"), "\(result)")
+  }
+
+  @Test func `a failed episode is fetched from the link that the feed has now`() async throws {
+    let server = try FeedServer(feed(("1", "/old"), ("2", "/gone")))
+    server.breakMedia(["/old", "/gone"])
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\nattempts: 1\n")
+    #expect(try await check(spool).status == .exited(1))
+    let failed = spool.names("failed")
+    #expect(failed.count == 2)
+    // Of a cancelled one, too.
+    let gone = try #require(
+      failed.first { try String(decoding: readFile(spool.path("failed/\($0)")), as: UTF8.self).contains("/gone") })
+    #expect(try await spoolrun("cancel", "--spool", spool.root, gone).status == .exited(0))
+    server.put(feed(("3", "/3"), ("1", "/old"), ("2", "/gone")))
+    #expect(try await check(spool).status == .exited(0) && spool.payloads == ["3"])
+    server.put(feed(("1", "/new"), ("2", "/here")))
+    let result = try await check(spool)
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(Set(server.media.suffix(2)) == ["/new", "/here"] && server.media.count == 5)
+    #expect(spool.names("failed") == [] && spool.names("done").count == 3)
+    // The output of the first link stays, as after the command `url`.
+    #expect(spool.payloads == ["3", "here", "old"])
+  }
+
+  @Test func `an archive whose entries have new identities is not fetched again`() async throws {
+    let server = try FeedServer(feed(("1", "/1"), ("2", "/2")))
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6h\nfirst: all\noutput: p/\n")
+    _ = try await check(spool)
+    // Another size: it is not the same file any more.
+    try writeFile(spool.path("files/p/2"), Array("changed".utf8))
+    server.put(feed(("x1", "/1"), ("x2", "/2"), ("x3", "/d/1")))
+    let result = try await check(spool)
+    #expect(result.status == .exited(0) && server.media.sorted() == ["/1", "/2", "/2", "/d/1"], "\(result)")
+    #expect(spool.payloads.count == 4)
+    server.put(feed(("y1", "/1")))
+    #expect(try await check(spool).status == .exited(0) && server.media.count == 4)
+  }
+
+  /// A board without a clock starts with any time.
+  @Test(arguments: [(300, true), (6, false)]) func `a time further ahead than the next check can be counts as due`(
+    days: Int, isDue: Bool
+  ) async throws {
+    let server = try FeedServer(feed(("1", "/1")))
+    let spool = try TemporarySpool()
+    try spool.order("pod", "url: \(server.url("/list"))\nevery: 6d\n")
+    try setModificationTime(spool.path("standing/pod"), secondsFromNow: days * 86_400)
+    #expect(try await spoolrun("status", spool.root).output.contains("due now") == isDue)
+    _ = try await spool.once()
+    #expect(server.checks.count == (isDue ? 1 : 0))
+  }
+}
