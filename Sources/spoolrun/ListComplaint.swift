@@ -28,7 +28,9 @@ struct ListComplaint {
   ///   - leavesOut: whether what cannot be used is left out: then nothing is left.
   ///   - consequence: what comes of it, such as `nothing is dropped`.
   func refuse(leavesOut: Bool, _ consequence: String) {
-    if problems.count == 1 { return Terminal.error("\(reasons[0]); \(consequence)") }
+    if problems.count == 1 {
+      return Terminal.error("\(reasons[0]);\(leavesOut ? "" : " --ignore-unknown leaves it out;") \(consequence)")
+    }
     for reason in reasons { Terminal.error(reason) }
     let more = problems.count > problems.named.count ? ", these and more" : ""
     let advice = leavesOut ? "nothing else is in it" : "--ignore-unknown leaves them out"

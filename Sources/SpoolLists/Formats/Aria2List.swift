@@ -56,7 +56,7 @@ struct Aria2List: LineFormat {
     case let other:
       throw Defect(
         line: line,
-        reason: "the option `\(escaped(other.prefix(40)))` has no counterpart here: remove it, or give --ignore-unknown"
+        reason: "the option `\(escaped(other.prefix(40)))` has no counterpart here: remove it"
       )
     }
   }

@@ -33,8 +33,7 @@ struct ChecksumList: LineFormat {
         line: line.number,
         reason: isSFV
           ? "must be a file's name and 8 hexadecimal digits"
-          : "no line of a list of checksums: must be `DIGITS  NAME` or `SHA256 (NAME) = DIGITS`; "
-            + "--ignore-unknown leaves such lines out")
+          : "no line of a list of checksums: must be `DIGITS  NAME` or `SHA256 (NAME) = DIGITS`")
     }
     let name: String
     if let own = sum.name { name = own } else { name = try naming.file(line.number) }

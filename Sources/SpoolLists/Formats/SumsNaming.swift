@@ -82,9 +82,7 @@ struct SumsNaming {
   }
 
   private static func unknown(_ line: Int, _ but: String = "") -> Defect {
-    Defect(
-      line: line,
-      reason: "a checksum that is not one of \(DigestAlgorithm.listed)\(but); --ignore-unknown leaves such lines out")
+    Defect(line: line, reason: "a checksum that is not one of \(DigestAlgorithm.listed)\(but)")
   }
 
   /// The file of a line that has a digest alone.

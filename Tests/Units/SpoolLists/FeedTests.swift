@@ -76,13 +76,25 @@ import Testing
 
   /// A line that cannot be read blocks no other, and is told.
   @Test(arguments: [
-    ("\(Self.sum)   x\n", "the name ` x` begins or ends with a blank"), ("\(Self.sum)  ../x\n", "the name `../x`"),
+    ("\(Self.sum)   x\n", "the name ` x` begins or ends with a blank"),
+    ("\(Self.sum)  x \n", "the name `x ` begins or ends with a blank"), ("\(Self.sum)  ../x\n", "the name `../x`"),
     ("colour: red\n", "no line of a list of checksums"), ("\(Self.sum.prefix(56))  x\n", "a checksum that is not one"),
   ])
   func `a line that cannot be used is left out, and told`(line: String, why: String) throws {
     let found = try list("\(Self.sum)  a\n\(line)\(Self.sum)  b\n")
     #expect(found.entries.map(\.name) == ["a", "b"] && found.problems.count == 1)
     #expect(found.problems.reasons[0].hasPrefix("line 2: \(why)"), "\(found.problems)")
+  }
+
+  @Test func `an entry that cannot be used takes none of the others away`() throws {
+    let lines = try list("http://h/a\nhttp://h:x/b\nhttp://h/c\n")
+    #expect(lines.entries.map(\.urls) == [["http://h/a"], ["http://h/c"]] && lines.problems.count == 1)
+    #expect(lines.problems.reasons[0].hasPrefix("line 2: url: port"), "\(lines.problems)")
+    let files = ["../a", "b"].map { "<file name='\($0)'><url>http://h/\($0)</url></file>\n" }
+    let metalink = try list("<metalink>\(files.joined())</metalink>")
+    #expect(metalink.entries.map(\.name) == ["b"] && metalink.problems.count == 1)
+    // A page in place of the list.
+    #expect(defect("Not here.\nSee\nhttp://h/\n", .list).hasPrefix("line 1: "))
   }
 
   @Test func `of a signed list nothing is left out`() throws {

@@ -164,6 +164,16 @@ import Testing
     }
   }
 
+  /// As in the job that the list's first link got.
+  @Test func `a link by which a list leaves encryption takes no secrets with it`() {
+    let relinking = Relinking(to: ["http://i/new"], shownURL: "http://i/new", isSame: false, isOffered: true) { _ in
+      nil
+    }
+    let once = relinking.applied(to: Array("https://host/old\n".utf8))
+    #expect(once.withUnsafeBytes { JobText($0) }.request.isOffered)
+    #expect(relinking.applied(to: once) == once)
+  }
+
   /// Whoever is told that it was not dropped drops it again.
   @Test func `a drop whose last flush fails is no drop`() throws {
     let fixture = try Fixture(
