@@ -123,8 +123,8 @@ package struct ReadList: Sendable, Equatable {
     problems.count == 0 ? nil : head + Fields().with(problems).text + "\n\n"
   }
 
-  /// Reads what ``FeedEntry/text`` and ``end(_:)`` have written. What a job has beside URLs, name, size and digests is left
-  /// out: the program that printed it has read a stranger's bytes.
+  /// Reads what ``FeedEntry/text`` and ``end(_:)`` have written. What a job has beside URLs, name, size and digests is
+  /// left out: the program that printed it has read a stranger's bytes.
   /// - Throws: ``Defect`` with the line.
   package init(_ bytes: [UInt8]) throws(Defect) {
     var number = 1

@@ -65,8 +65,8 @@ final class TextDecoder {
     }
   }
 
-  /// The text of the next bytes, and where in it a letter of Latin-1 or U+FFFD is in the place of bytes that are none of
-  /// the charset.
+  /// The text of the next bytes, and where in it a letter of Latin-1 or U+FFFD is in the place of bytes that are none
+  /// of the charset.
   func decode(_ block: [UInt8], isLast: Bool) -> (text: [UInt8], wrong: [Int]) {
     guard let converter else { return (block, []) }
     var input = rest + block

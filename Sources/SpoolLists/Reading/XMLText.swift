@@ -1,8 +1,8 @@
 internal import Glibc
 internal import Spool
 
-/// The text of a feed while it is mended: a block, and what is left of the one before. Where it is looked through, the C
-/// library does it.
+/// The text of a feed while it is mended: a block, and what is left of the one before. Where it is looked through, the
+/// C library does it.
 struct XMLText {
   /// What was not taken yet, and a NUL.
   private var bytes: [UInt8] = [0]
