@@ -225,6 +225,8 @@ struct Commit {
       try reading.run()
     }
     if let mismatch = verified.expectation.mismatch(mark) {
+      // Somebody has changed it by its final name, and has it now.
+      if try root.status(plan.output)?.inode == verified.part { return nil }
       try part.setAside(claim.job)
       account.hasSetAside = true
       throw Failure(mismatch, reason: "the data is not what was verified")

@@ -102,7 +102,7 @@ import Testing
       #expect(result.status == .exited(75), "\(result)")
       let failure = try spool.lastFailure("partial/a")
       #expect(failure["code"] == "no-output" && failure["burned"] == "no")
-      #expect(failure["reason"]?.hasPrefix("cannot write to \(root): ") == true, "\(failure)")
+      #expect(failure["reason"]?.hasPrefix("cannot write to \(root)") == true, "\(failure)")
       try spool.makeDue("a")
     }
     #expect(server.requests.isEmpty)

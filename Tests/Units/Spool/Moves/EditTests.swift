@@ -78,22 +78,27 @@ import Testing
     call.kind == .rename && call.path.hasPrefix("tmp/") && !call.path.contains(" cur/")
   }
 
+  /// What happens at a call: it is known only when the spool is there.
+  private final class Act: @unchecked Sendable {
+    var run: () -> Void = {}
+  }
+
   /// Has somebody intrude before the `number`-th call of the command.
   /// - Returns: whether there was such a call.
   private func play(_ change: Change, in origin: Directory, exchanges: Bool, _ intrusion: Intrusion, before number: Int)
     throws -> Bool
   {
     let (calls, isArmed, hasIntruded) = (Counter(), Switch(), Switch())
-    nonisolated(unsafe) var act: () -> Void = {}
+    let act = Act()
     let fixture = try Fixture(
       hook: Probe { call in
         if !exchanges, isExchange(call) { return .fail(.invalidArgument) }
-        if isArmed.isOn, calls.next() == number { act() }
+        if isArmed.isOn, calls.next() == number { act.run() }
         return nil
       })
     let other = try fixture.another()
     let place = try put(fixture, in: origin)
-    act = {
+    act.run = {
       hasIntruded.turnOn()
       do { try intrude(intrusion, fixture, other, at: place) } catch { Issue.record(error) }
     }
