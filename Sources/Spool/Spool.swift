@@ -91,8 +91,8 @@ package final class Spool: Sendable {
   }
 
   /// The spool that the path leads to now; nil where there is none, or some of its directories are still missing.
-  /// - Throws: ``SpoolError``, EPERM where it belongs to another user than this one: whoever can move a spool away could
-  ///   have this process work in one of theirs.
+  /// - Throws: ``SpoolError``, EPERM where it belongs to another user than this one: whoever can move a spool away
+  ///   could have this process work in one of theirs.
   package func reopened() throws(SpoolError) -> Spool? {
     let next: Spool
     do throws(SpoolError) {

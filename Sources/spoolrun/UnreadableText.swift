@@ -45,7 +45,7 @@ enum UnreadableText {
         return !options.contains { texts[index].begins(with: "\($0)=") }
       }
       // The job's name, and not its new URL.
-      if command == "url", !texts[index].contains("://") { return paths.contains(before) }
+      if command == "url", !texts[index].utf8.contains("://".utf8) { return paths.contains(before) }
       return !commands.contains(command) || paths.contains(before)
     }
   }

@@ -17,6 +17,8 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
       mirror: 1, size: 2, etag: "\"a\"", modified: "yes", ignoresIfRange: true,
       resource: Resource(place: "https://a", query: "b"), type: "text/plain", stated: mark.digests)
     (version.coding, version.isDecoded) = ("gzip", true)
+    var problems = ListProblems()
+    problems.note(Defect(line: 1, reason: "no URL"))
     // A full disk burns no attempt, which is a field.
     var failure = Failure(.diskFull, "full", expected: "a", found: "b", line: 3)
     failure.tried = "HTTP/1.1"
@@ -47,7 +49,7 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
         now, attempts: 1, output: "a", fetched: 1, milliseconds: 1000, existing: true, unproven: "length",
         directory: "/srv", delivered: now),
       .checked(now, .init(entries: 2, new: 1, version: .init(url: "a", format: nil, etag: "\"a\"", modified: "b"))),
-      .checked(now, .init(entries: 2, new: 0, version: nil)),
+      .checked(now, .init(entries: 2, new: 0, version: nil, problems: problems)),
       .seen(["0123456789abcdef"]),
     ]
     return Dictionary(grouping: lines, by: \.key).map { key, lines in

@@ -13,6 +13,8 @@ struct ReachedDirectory: ~Copyable {
 extension System {
   /// As in path_resolution(7).
   private static let mostLinks = 40
+  /// PROC_SUPER_MAGIC (statfs(2)).
+  private static let procfs: UInt32 = 0x9FA0
 
   /// Opens a directory, and follows no link that another user could have put on the way: it could lead to any directory
   /// of this user's. In a directory of theirs, other users can only put directories of theirs.
@@ -43,6 +45,11 @@ extension System {
         throw SpoolError(
           call: .open, path: path.display, errno: .tooManySymbolicLinkLevels,
           reason: "\(escaped(name)) is a symbolic link that another user can replace, so it is not followed")
+      }
+      // Its text is only for people: the kernel knows where it leads (proc(5), /proc/PID/root).
+      if try reached.file.fileSystemType() == Self.procfs {
+        reached.file = try open(reached.file.number, Path(name), spoolrun_path_only | O_DIRECTORY)
+        continue
       }
       let target = try readLink(reached.file.number, Path(name))
       if target.first == 0x2F { reached.file = try open(reached.file.number, first(target), passing) }

@@ -75,12 +75,12 @@ import Testing
       let (start, end) = (request.rangeStart ?? 0, request.rangeEnd ?? halfwayBody.count - 1)
       let range = "Content-Range: bytes \(start)-\(end)/\(halfwayBody.count)"
       try reply.head("206 Partial Content", ["ETag: \"1\"", range, "Content-Length: \(end - start + 1)"])
-      try reply.drip(halfwayBody[start...end], piece: 4000, milliseconds: 20)
+      try reply.drip(halfwayBody[start...end], piece: 4000, milliseconds: 100)
     }
     let quick = try simpleServer()
     let spool = try TemporarySpool()
     try spool.drop("low", "\(server.url("/low"))\npriority: low\nconnections: 4\n\(patient)")
-    let worker = try startSpoolrun(["-v", "--jobs", "1", "--chunk-size", "100k", spool.root])
+    let worker = try startSpoolrun(["-v", "--jobs", "1", "--chunk-size", "50k", spool.root])
     for number in 1...2 {
       let asked = server.requests.count
       try await waitUntil("chunks are under way") { server.requests.count >= asked + 3 }
