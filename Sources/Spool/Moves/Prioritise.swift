@@ -29,8 +29,8 @@ extension Spool {
     return try move(place, to: .urgent, name)
   }
 
-  /// Writes the priority into a job's text. It keeps its times: in `new/` its age, in `partial/` its next attempt. A job
-  /// in `urgent/` goes to `new/`.
+  /// Writes the priority into a job's text. It keeps its times: in `new/` its age, in `partial/` its next attempt. A
+  /// job in `urgent/` goes to `new/`.
   /// - Throws: ``SpoolError``, ENOENT if the job has moved.
   func setPriority(_ priority: Priority, of place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {
     let target = JobPlace(

@@ -153,12 +153,13 @@ import Testing
       #expect((failure.failureClass == .temporary) == (temporary.contains(status) || status >= 500), "\(status)")
     }
     let permanent: Set<FailureCode> = [
-      .malformed, .badOutput, .outputExists, .tooLarge, .expired, .redirect, .protocol, .mismatch, .unresolvable,
+      .malformed, .badOutput, .outputExists, .tooLarge, .expired, .redirect, .protocol, .encoded, .mismatch,
+      .unresolvable,
       .killsWorker,
     ]
     for code in FailureCode.allCases where code != .http {
       #expect((code.ownClass == .permanent) == permanent.contains(code), "\(code)")
-      #expect(code.burnsAttempt == ![.diskFull, .noNetwork, .proxy].contains(code), "\(code)")
+      #expect(code.burnsAttempt == ![.diskFull, .noOutput, .noNetwork, .proxy].contains(code), "\(code)")
     }
   }
 }
