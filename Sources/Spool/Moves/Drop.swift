@@ -28,7 +28,7 @@ extension Spool {
       }
       return target
     } catch {
-      // Also out of `new`: whoever is told that it was not dropped will drop it again.
+      // Also out of `new`: a caller that is told of an error drops the job again.
       try? removeDouble(file.path, of: status)
       throw error.ofSpace(for: name.display)
     }

@@ -1,10 +1,10 @@
 internal import Glibc
 internal import SystemPackage
 
-/// Changing the text of a job, which anybody may move meanwhile.
+/// Changing the text of a job that others may move at the same time.
 ///
-/// The new text is a whole, durable file before the job's name leads to it, by one exchange of names. So the job is
-/// never without its place: whatever fails or dies, it has its old text or the new one, and goes on.
+/// The new text is first a complete, durable file in `tmp/`. One exchange of names then gives it the job's name. The
+/// job keeps its place: after any failure or crash it has the old text or the new one.
 extension Spool {
   /// Seconds until a job that was taken from its worker is due, should the command that took it die.
   private static let stopTime: Int64 = 60
@@ -33,7 +33,8 @@ extension Spool {
     }
   }
 
-  /// Takes a running job from its worker: to where it waits, for so long that no worker takes it before it is changed.
+  /// Takes a running job from its worker, to the directory in which it waits. It is due only after ``stopTime``, so
+  /// that no worker takes it before it is changed.
   private func stop(_ place: JobPlace) throws(SpoolError) -> JobPlace {
     guard place.directory == .cur else { return place }
     let directory: Directory = try isStandingOrder(.cur, place.name) ? .standing : .partial

@@ -3,27 +3,13 @@ import TestSupport
 import Testing
 
 /// What `spoolrun add --from` says of lists that are not all right, and which order their jobs have.
-@Suite struct ListMistakeTests {
+@Suite struct ListMistakeTests: ListSuite {
   let spool: TemporarySpool
   let directory: TemporaryDirectory
 
   init() throws {
     spool = try TemporarySpool()
     directory = try TemporaryDirectory()
-  }
-
-  private func file(_ text: String, name: String = "list") throws -> String {
-    let path = "\(directory.path)/\(name)"
-    try writeFile(path, Array(text.utf8))
-    return path
-  }
-
-  private func add(_ arguments: String...) async throws -> CommandResult {
-    try await spoolrun(["add", "--spool", spool.root] + arguments)
-  }
-
-  private func text(_ name: String) throws -> String {
-    String(decoding: try readFile(spool.path("new/\(name)")), as: UTF8.self)
   }
 
   @Test func `up to ten mistakes are named, and the rest counted`() async throws {

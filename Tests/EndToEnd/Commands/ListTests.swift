@@ -4,27 +4,13 @@ import TestSupport
 import Testing
 
 /// `spoolrun add --from`.
-@Suite struct ListTests {
+@Suite struct ListTests: ListSuite {
   let spool: TemporarySpool
   let directory: TemporaryDirectory
 
   init() throws {
     spool = try TemporarySpool()
     directory = try TemporaryDirectory()
-  }
-
-  private func file(_ text: String, name: String = "list") throws -> String {
-    let path = "\(directory.path)/\(name)"
-    try writeFile(path, Array(text.utf8))
-    return path
-  }
-
-  private func add(_ arguments: String...) async throws -> CommandResult {
-    try await spoolrun(["add", "--spool", spool.root] + arguments)
-  }
-
-  private func text(_ name: String) throws -> String {
-    String(decoding: try readFile(spool.path("new/\(name)")), as: UTF8.self)
   }
 
   @Test func `each entry becomes a job, once`() async throws {
