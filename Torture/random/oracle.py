@@ -19,6 +19,8 @@ CLOSED = "closed: a body without length, cut in good order, and the receipt says
 STATED = "stated: the server presented other bytes, or fewer, as the whole"
 # The user declares the length, and nothing contradicts it.
 DECLARED = "declared: a cut body whose length is not stated, and is the size that the job declares"
+# As of a file that is stored packed.
+PACKED = "packed: a body in a coding that was not asked for, of the length that the job declares"
 # Against RFC 9110 section 8.8.1.
 SAME = "same validator: two versions of one resource under one strong validator and of one size"
 # An answer to If-Range needs no Last-Modified (RFC 9110 section 15.3.7), so nothing shows that the server ignored the
@@ -85,6 +87,8 @@ def explain(trial: Trial, job: Job, payload: bytes, text: str, log: list[Sent]) 
         return STATED
     if job.declares_size and (is_begin_without_total(payload, log) or any(one.how == "closed" and one.body == payload for one in log)):
         return DECLARED
+    if job.declares_size and any(one.how == "packed" and one.body and payload.startswith(one.body) for one in log):
+        return PACKED
     if is_surplus_continued(payload, log):
         return SURPLUS
     return spliced(own + earlier, payload, log) or raise_wrong(trial, own, payload, log)

@@ -86,9 +86,10 @@ final class ChunkedFetch {
 
   func stop() { finish(.stopped) }
 
-  /// Stops when the chunks under way are here, because early bytes would be lost: about a second, at most three.
+  /// Stops when the chunks under way are here, because early bytes would be lost: about a second, at most five. The
+  /// first chunk of a connection can take four, because ``ChunkPlan/Estimate`` may expect four times its speed.
   func windDown() {
-    lastMoment = lastMoment ?? LoopExecutor.milliseconds() + 3000
+    lastMoment = lastMoment ?? LoopExecutor.milliseconds() + 5000
     fill()
   }
 

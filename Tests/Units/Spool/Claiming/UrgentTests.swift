@@ -105,14 +105,14 @@ import Testing
   /// Nothing is replaced, and the job stays where it can be seen.
   @Test func aNameThatIsTakenIsNotReplaced() throws {
     let fixture = try Fixture()
-    try fixture.files.drop("a", url)
-    try writeFile(fixture.files.path("hold/a"), Array("https://host/other\n".utf8))
-    guard case .taken(_, let other) = try fixture.spool.perform(.low, FileName("a"), in: .new) else {
+    try moved(fixture, "a", url)
+    try fixture.files.drop("a", "https://host/other\n")
+    guard case .taken(_, let other) = try fixture.spool.perform(.low, FileName("a"), in: .urgent) else {
       Issue.record("not refused")
       return
     }
-    #expect(other.display == "hold/a")
-    #expect(try fixture.text("new/a") == url)
+    #expect(other.display == "new/a")
+    #expect(try fixture.text("urgent/a") == url)
   }
 
   @Test(arguments: [Gesture.high, .normal, .low])
