@@ -8,7 +8,7 @@ from nginx import Nginx
 
 PORT = 8000
 DIRECTIVES = """
-  log_format asked '$uri $status';
+  log_format asked '$uri $status $msec';
   access_log {state}/access.log asked;
   keepalive_requests 100000;
   server {{
@@ -58,3 +58,11 @@ class Origin:
     def gets(self, names: set[str]) -> int:
         asked = (line.split()[0].rpartition("/")[2] for line in (self.state / "access.log").read_text().splitlines())
         return sum(1 for name in asked if name in names)
+
+    def longest_pause(self, since: float, names: set[str]) -> float:
+        """Seconds between two requests for these files.
+
+        since: seconds of the epoch."""
+        asked = (line.split() for line in (self.state / "access.log").read_text().splitlines())
+        moments = [float(at) for path, _, at in asked if path.rpartition("/")[2] in names and float(at) > since]
+        return max((later - earlier for earlier, later in zip([since, *moments], moments)), default=0)

@@ -6,8 +6,10 @@ internal import Synchronization
 /// MooseFS keeps a file that was being written locked for up to two minutes after its host was lost. Whoever reads it
 /// waits as long.
 final class LateAnswers<Key: Hashable, Value: Sendable> {
-  /// Threads that may wait for an answer at the same time.
-  private static var most: Int { 32 }
+  /// Threads that may wait for an answer at the same time. libfuse serves a mount with 10 threads (fuse_loop_mt(3)),
+  /// and one more request than that waits behind those without an answer: for a minute nobody on the host could even
+  /// list a directory.
+  private static var most: Int { 2 }
 
   private var asked: [Key: Answer<Value>] = [:]
 
