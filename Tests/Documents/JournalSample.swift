@@ -25,7 +25,7 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
     let lost = Trust.lost(SpoolError(call: .fsync, path: "a", errno: .ioError))
     let records = [lost, .doubtful].map { trust in
       FailureRecord(
-        time: now, attempt: 1, failure: failure, trust: trust, mark: mark, fetched: 1, retry: now)
+        time: now, attempt: 1, failure: failure, trust: trust, mark: mark, fetched: 1, broken: 1, retry: now)
     }
     let lines: [JournalLine] = [
       .requeued(now),
@@ -40,7 +40,7 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
       .response(version, at: 0, part: 1),
       .checkpoint(mark),
       .cleared(now),
-      .interrupted(now, attempt: 1, mark: mark, fetched: 1, lostWrites: true, reason: "stopped"),
+      .interrupted(now, attempt: 1, mark: mark, fetched: 1, broken: 1, lostWrites: true, reason: "stopped"),
       .failed(records[0]),
       .failed(records[1]),
       .verified(now, .init(mark, part: 1, unproven: "length")),

@@ -19,11 +19,11 @@ func halfwayServer(_ body: [UInt8], gate: Gate) throws -> ScriptedServer {
     let range = start > 0 ? ["Content-Range: bytes \(start)-\(body.count - 1)/\(body.count)"] : []
     try reply.head(
       start > 0 ? "206 Partial Content" : "200 OK", ["ETag: \"v1\"", "Content-Length: \(body.count - start)"] + range)
-    if start < body.count / 2 {
+    if start == 0 {
       try reply.send(body[start..<body.count / 2])
       try reply.stall(until: gate)
     }
-    try reply.send(body[max(start, body.count / 2)...])
+    try reply.send(body[(start == 0 ? body.count / 2 : start)...])
   }
 }
 

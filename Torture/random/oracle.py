@@ -26,9 +26,6 @@ SAME = "same validator: two versions of one resource under one strong validator 
 # An answer to If-Range needs no Last-Modified (RFC 9110 section 15.3.7), so nothing shows that the server ignored the
 # condition.
 SILENT = "silent: a part without a validator, by a server that ignores If-Range, of a version of the same size"
-# The server sent more than the file in a body without a length, and continued with another version under the same
-# validator.
-SURPLUS = "surplus: a body that states no length was longer than its file, and another version continued it under the same validator"
 # Only the query differs, which may be a signature.
 QUERY = "query: two resources of one origin and path, and of one validator and size"
 
@@ -89,8 +86,6 @@ def explain(trial: Trial, job: Job, payload: bytes, text: str, log: list[Sent]) 
         return DECLARED
     if job.declares_size and any(one.how == "packed" and one.body and payload.startswith(one.body) for one in log):
         return PACKED
-    if is_surplus_continued(payload, log):
-        return SURPLUS
     return spliced(own + earlier, payload, log) or raise_wrong(trial, own, payload, log)
 
 
@@ -158,19 +153,6 @@ def spliced(own: list[Resource], payload: bytes, log: list[Sent]) -> str | None:
         if is_made_of(payload, [content for place, content in alike if (place.host, place.path) == (resource.host, resource.path)]):
             return QUERY
     return None
-
-
-def is_surplus_continued(payload: bytes, log: list[Sent]) -> bool:
-    """Whether the payload starts with a body that was longer than its file and stated no length, and ends with what
-    came later under the same validator."""
-    for number, first in enumerate(log):
-        if first.status != 200 or first.total is not None or first.version is None or not first.validator or len(first.body) <= first.version.size:
-            continue
-        begun = next((at for at, pair in enumerate(zip(payload, first.body, strict=False)) if pair[0] != pair[1]), len(first.body))
-        later = [one.version.content for one in log[number + 1 :] if one.version is not None and one.validator == first.validator]
-        if begun > first.version.size and any(payload[begun:] == content[begun:] for content in later):
-            return True
-    return False
 
 
 def silent_parts(resource: Resource, version: Version, log: list[Sent]) -> list[bytes]:

@@ -59,7 +59,8 @@ PLANTS = {
     "replace": Plant(
         "SpoolWorker", "case .dropped: try discardData()", 'case .dropped: if !planted("replace") { try discardData() }', {"splice", "junk", "stuck"}
     ),
-    "surplus": Plant("SpoolWorker", "if let statedEnd, data.length", 'if let statedEnd, !planted("surplus"), data.length', {"junk"}),
+    "surplus": Plant("SpoolWorker", "if let statedEnd, data.position", 'if let statedEnd, !planted("surplus"), data.position', {"junk"}),
+    "tail": Plant("SpoolWorker", "guard floor < end else {", 'guard floor < end, !planted("tail") else {', {"junk"}),
     "stream": Plant(
         "SpoolWorker", "if response.ending == .stream, asked", 'if response.ending == .stream, !planted("stream"), asked', {"cut"}
     ),

@@ -214,4 +214,11 @@ def bodied(step: Step, true: bytes, salt: str) -> bytes:
             return true[: max(0, len(true) - step.count)]
         case "surplus":
             return true + junk(step.count, salt)
+        case "tail":
+            # The last bytes before the cut are wrong. In an answer that is not cut nobody could see it.
+            if step.end == "good" or step.at >= 1000:
+                return true
+            cut = len(true) * step.at // 1000
+            count = min(step.count, cut)
+            return true[: cut - count] + junk(count, salt) + true[cut:]
     return true

@@ -76,7 +76,7 @@ class Step:
     # The number of bytes by which the range is wrong.
     by: int = 0
     body: str = "true"
-    # The number of missing or surplus bytes.
+    # The number of missing, surplus or wrong bytes.
     count: int = 0
     framing: str = "length"
     validators: str = "own"
@@ -271,13 +271,13 @@ class _Drawing:
             }
         )
         step.by = self.chance.choice([-1000, -100, -1, 1, 1, 7, 100, 260, 1000, 5000])
-        step.body = self.choose({"true": 10, "short": 1, "surplus": 2.5})
+        step.body = self.choose({"true": 10, "short": 1, "surplus": 2.5, "tail": 2.5})
         step.count = self.chance.choice([1, 2, 100, 260, 1000, 5000])
         step.framing = self.choose({"length": 6, "chunked": 4, "close": 2, "too long": 0.7, "too short": 0.7, "bad chunk": 0.5, "no last chunk": 0.7})
         step.validators = self.choose({"own": 14, "none": 1, "other": 0.5, "weak": 0.5, "two": 0.2, "old": 0.3})
         if self.often(0.03):
             step.encoding = self.chance.choice(["gzip", "identity", "br"])
-        step.end = self.choose({"good": 6, "fin": 3, "reset": 2, "goodbye": 1, "stall": 0.12})
+        step.end = self.choose({"good": 6 * (step.body != "tail"), "fin": 3, "reset": 2, "goodbye": 1, "stall": 0.12})
         if step.end != "good":
             step.at = self.choose({0: 1, 1000: 1, self.chance.randrange(1000): 8})
         if self.company["strikes"] and self.often(0.08):

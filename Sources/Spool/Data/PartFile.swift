@@ -157,6 +157,21 @@ package final class PartFile {
   /// More bytes may have to wait for the digests of those before them.
   package var isFull: Bool { digests.isFull }
 
+  /// How many of `bytes` are those of the file from `offset` on.
+  /// - Throws: ``SpoolError``, EIO where the file is shorter.
+  package func agreement(of bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(SpoolError) -> Int {
+    var agreed = 0
+    try file.readBlocks(offset..<offset + UInt64(bytes.count)) { (found, at) throws(SpoolError) in
+      // A block before has differed.
+      guard offset + UInt64(agreed) == at else { return }
+      let wanted = UnsafeRawBufferPointer(rebasing: bytes[agreed..<agreed + found.count])
+      agreed +=
+        memcmp(found.baseAddress!, wanted.baseAddress!, found.count) == 0
+        ? found.count : zip(found, wanted).prefix { $0 == $1 }.count
+    }
+    return agreed
+  }
+
   /// Cuts the data to `newLength` bytes. The digests are known again after ``adopt(_:)``, or at length 0.
   /// - Throws: ``SpoolError``.
   package func truncate(to newLength: UInt64) throws(SpoolError) {

@@ -89,6 +89,9 @@ package enum FailureCode: String, CaseIterable, Sendable {
     isOfLocalNetwork || [.diskFull, .tooLargeHere, .hook, .hookChanged].contains(self)
   }
 
+  /// Whether a response broke off.
+  package var isCut: Bool { self == .cut || self == .shortBody || self == .stalled }
+
   /// Whether the data is not what the job asked for.
   package var isMismatch: Bool {
     switch self {

@@ -12,13 +12,15 @@ package struct FailureRecord: Sendable {
   package let mark: Mark?
   /// Bytes that the attempt received.
   package let fetched: UInt64
+  /// See ``Journal/Data/brokenFrom``.
+  package let broken: UInt64?
   /// The time of the next attempt; nil when the job is given up.
   package let retry: Timestamp?
 
   /// - Parameter retry: nil when the job is given up.
   package init(
     time: Timestamp, attempt: Int, failure: Failure, trust: Trust = .sound, mark: Mark?, fetched: UInt64,
-    retry: Timestamp?
+    broken: UInt64? = nil, retry: Timestamp?
   ) {
     self.time = time
     self.attempt = attempt
@@ -26,6 +28,7 @@ package struct FailureRecord: Sendable {
     self.trust = trust
     self.mark = mark
     self.fetched = fetched
+    self.broken = broken
     self.retry = retry
   }
 
@@ -43,7 +46,7 @@ package struct FailureRecord: Sendable {
   private func facts(after head: Fields, _ states: DigestStates?) -> Fields {
     head.with("attempt", attempt).with("class", failure.failureClass.rawValue)
       .with("code", failure.label).with("at", mark?.offset ?? 0).with(states)
-      .with("fetched", fetched > 0 ? fetched : nil).with("retry", retry)
+      .with("fetched", fetched > 0 ? fetched : nil).with("broken", broken).with("retry", retry)
       .with("burned", failure.code.burnsAttempt ? nil : "no").with("lost", trust.isLost ? "yes" : nil)
       .with("doubt", trust.isDoubtful ? "yes" : nil)
       .with("expected", failure.expected).with("found", failure.found).with("line", failure.line)

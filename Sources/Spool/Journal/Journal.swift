@@ -140,6 +140,12 @@ extension Journal {
     package fileprivate(set) var checkpoint: Mark?
     /// The last mark that is valid if only the process died.
     package fileprivate(set) var softMark: Mark?
+    /// The last durable mark that is at least ``Journal/farBack`` before ``checkpoint``, so that cutting the end off
+    /// takes no reading from the start.
+    package fileprivate(set) var earlierMark: Mark?
+    /// The bytes from this offset on came in an answer that broke off, so the last of them may be wrong; nil where none
+    /// did.
+    package fileprivate(set) var brokenFrom: UInt64?
     /// An attempt ended with a failed fsync: neither the data's inode beyond the checkpoint nor the job's is to be
     /// trusted.
     package fileprivate(set) var lostWrites = false
@@ -153,25 +159,43 @@ extension Journal {
         // The data was cut to here.
         checkpoint = checkpoint.flatMap { $0.offset > offset || offset == 0 ? nil : $0 }
         softMark = softMark.flatMap { $0.offset > offset || offset == 0 ? nil : $0 }
+        earlierMark = earlierMark.flatMap { $0.offset > offset || offset == 0 ? nil : $0 }
+        // Until its end is known.
+        brokenFrom = min(brokenFrom ?? offset, offset)
       case .checkpoint:
-        (checkpoint, softMark) = (entry.mark, entry.mark)
+        noteCheckpoint(entry.mark)
       case .interrupted:
         softMark = entry.mark ?? softMark
+        brokenFrom = entry.number("broken")
         if entry.fields["lost"] == "yes" { lostWrites = true }
       case .failed:
         if entry.failureCode?.isMismatch == true {
-          (version, source, part, checkpoint, softMark) = (nil, nil, nil, nil, nil)
+          (version, source, part, checkpoint, softMark, earlierMark) = (nil, nil, nil, nil, nil, nil)
+          brokenFrom = nil
         } else {
           softMark = entry.mark ?? softMark
+          // 0.2 did not say where a broken answer began.
+          let isCut = entry.failureCode?.isCut == true
+          brokenFrom = entry.number("broken") ?? (isCut ? brokenFrom : nil)
         }
         if entry.failureCode == .io || entry.fields["lost"] == "yes" { lostWrites = true }
       // A person's word holds until a response shows what the new URL leads to.
       case .relinked: version?.isVouched = entry.fields["same"] == "yes"
       case .started: asked = DataSource(entry.fields)
-      case .requeued, .urgent, .cleared, .verified, .published, .done, .checked, .seen: break
+      case .verified: brokenFrom = nil
+      case .requeued, .urgent, .cleared, .published, .done, .checked, .seen: break
       }
     }
+
+    private mutating func noteCheckpoint(_ mark: Mark?) {
+      if let mark, let checkpoint, mark.offset >= checkpoint.offset + Journal.farBack { earlierMark = checkpoint }
+      if let earlier = earlierMark, earlier.offset > mark?.offset ?? 0 { earlierMark = nil }
+      (checkpoint, softMark) = (mark, mark)
+    }
   }
+
+  /// How long a wrong end of the data may be, in bytes, so that cutting it off needs only the marks that are kept.
+  package static let farBack: UInt64 = 1 << 20
 
   /// Bytes that came over the network.
   package struct Traffic: Sendable, Equatable {

@@ -11,7 +11,10 @@ package enum JournalLine: Sendable {
   case response(RemoteVersion, at: UInt64, part: UInt64)
   case checkpoint(Mark)
   case cleared(Timestamp)
-  case interrupted(Timestamp, attempt: Int, mark: Mark, fetched: UInt64, lostWrites: Bool = false, reason: String)
+  /// `broken`: see ``Journal/Data/brokenFrom``.
+  case interrupted(
+    Timestamp, attempt: Int, mark: Mark, fetched: UInt64, broken: UInt64? = nil, lostWrites: Bool = false,
+    reason: String)
   case failed(FailureRecord)
   case verified(Timestamp, Journal.Verified)
   case published(Timestamp, output: String, directory: String?)
@@ -60,9 +63,10 @@ package enum JournalLine: Sendable {
         .with("type", version.type).with("resource", version.resource?.place).with("query", version.resource?.query)
         .with(version.stated)
     case .checkpoint(let mark): Fields("\(mark.offset)").with(mark.states)
-    case .interrupted(let time, let attempt, let mark, let fetched, let lostWrites, let reason):
+    case .interrupted(let time, let attempt, let mark, let fetched, let broken, let lostWrites, let reason):
       Fields("\(time)").with("attempt", attempt).with("at", mark.offset).with(mark.states)
-        .with("fetched", fetched).with("lost", lostWrites ? "yes" : nil).with("reason", reason)
+        .with("fetched", fetched).with("broken", broken).with("lost", lostWrites ? "yes" : nil)
+        .with("reason", reason)
     case .failed(let record): record.fields
     case .verified(let time, let verified):
       Fields("\(time)").with("size", verified.size).with(verified.digests).with("part", verified.part)

@@ -37,7 +37,9 @@ extension Claim {
     if text.journal.knownSince == nil {
       let mark = text.journal.data.softMark ?? .zero
       do throws(SpoolError) {
-        try append(.interrupted(.now(), attempt: 1, mark: mark, fetched: 0, reason: awaited.reason))
+        let broken = text.journal.data.brokenFrom
+        try append(
+          .interrupted(.now(), attempt: 1, mark: mark, fetched: 0, broken: broken, reason: awaited.reason))
       } catch  where error.isLackOfSpace {
         // The move needs no space.
       }

@@ -9,6 +9,8 @@ struct ChunkPlan {
   struct Request: Equatable {
     let connection: Int
     let range: Range<UInt64>
+    /// Where its chunk begins.
+    let chunk: UInt64
   }
 
   /// Where newly received bytes belong.
@@ -23,8 +25,10 @@ struct ChunkPlan {
     let place: Place
     /// The file offset of the first new byte.
     let offset: UInt64
-    /// How many bytes at the front had been received already, because another connection was faster.
+    /// How many bytes at the front had been received already: another connection was faster, or its response broke off.
     let skipped: Int
+    /// The file offset of the first byte.
+    var start: UInt64 { offset - UInt64(skipped) }
     /// Whether they complete the chunk.
     let completes: Bool
   }
@@ -42,6 +46,8 @@ struct ChunkPlan {
     /// All bytes before this offset have been received.
     var reached: UInt64
     var fetchers = 0
+    /// Where the response began that brought the last bytes before ``reached``, if it broke off.
+    var brokenFrom: UInt64?
     var isWhole: Bool { reached == range.upperBound }
   }
 
@@ -49,6 +55,8 @@ struct ChunkPlan {
     var request: Range<UInt64>?
     /// The file offset of its next byte.
     var position: UInt64 = 0
+    /// Whether it has brought bytes that had not been received before.
+    var hasFresh = false
     var begun: Int64 = 0
     /// When the first byte of the response came; nil before.
     var answered: Int64?
@@ -121,6 +129,8 @@ struct ChunkPlan {
   var head: UInt64? { chunks.first?.range.lowerBound }
   /// Requested bytes after the head, which may have to be kept.
   var early: UInt64 { chunks.first.map { next - $0.range.upperBound } ?? 0 }
+  /// The same of the head, as ``Chunk/brokenFrom``.
+  var brokenFrom: UInt64? { chunks.first?.brokenFrom }
   /// Connections that are still in use.
   var live: Int { connections.count { !$0.isRetired } }
 
@@ -131,15 +141,22 @@ struct ChunkPlan {
     var requests: [Request] = []
     for index in connections.indices where connections[index].isIdle {
       guard let chunk = chunkToGoOn() ?? newChunk(for: index) ?? chunkToRepeat(for: index, now) else { continue }
-      let range = chunks[chunk].reached..<chunks[chunk].range.upperBound
+      let range = begin(of: chunks[chunk])..<chunks[chunk].range.upperBound
       chunks[chunk].fetchers += 1
       connections[index].request = range
       connections[index].position = range.lowerBound
       connections[index].begun = now
-      connections[index].answered = nil
-      requests.append(Request(connection: index, range: range))
+      (connections[index].answered, connections[index].hasFresh) = (nil, false)
+      requests.append(Request(connection: index, range: range, chunk: chunks[chunk].range.lowerBound))
     }
     return requests
+  }
+
+  /// The last bytes of a response that broke off, or still may, are asked for again, to be compared (``TailDoubt``).
+  private func begin(of chunk: Chunk) -> UInt64 {
+    let running = connections.first { $0.request?.upperBound == chunk.range.upperBound }?.request?.lowerBound
+    guard let first = running ?? chunk.brokenFrom else { return chunk.reached }
+    return TailDoubt.begin(from: first, to: chunk.reached)
   }
 
   /// An incomplete chunk that no connection fetches any more.
@@ -208,6 +225,7 @@ struct ChunkPlan {
     }
     let offset = chunks[chunk].reached
     chunks[chunk].reached = end
+    connections[index].hasFresh = true
     return Delivery(
       place: chunk == 0 ? .atEnd : .early(chunks[chunk].range), offset: offset, skipped: Int(offset - start),
       completes: chunks[chunk].isWhole)
@@ -231,9 +249,10 @@ struct ChunkPlan {
   }
 
   /// Notes the end of the request on this connection, complete or not. Missing bytes will be requested again.
+  /// - Parameter isBroken: whether the response broke off.
   /// - Returns: the number of bytes that it received, needed or not.
   @discardableResult
-  mutating func ended(_ index: Int, now: Int64) -> UInt64 {
+  mutating func ended(_ index: Int, now: Int64, isBroken: Bool = false) -> UInt64 {
     guard let request = connections[index].request else { return 0 }
     let received = connections[index].received
     let rate = connections[index].currentRate(now)
@@ -245,12 +264,21 @@ struct ChunkPlan {
     }
     connections[index].request = nil
     connections[index].ended += 1
-    if let chunk = chunk(at: request.lowerBound) { chunks[chunk].fetchers -= 1 }
+    if let chunk = chunk(at: request.lowerBound) {
+      chunks[chunk].fetchers -= 1
+      if received > 0, request.lowerBound + received == chunks[chunk].reached {
+        chunks[chunk].brokenFrom = isBroken ? request.lowerBound : nil
+      }
+    }
+    // One that breaks off at the same place as the one before shows nothing.
+    if isBroken, !connections[index].hasFresh { return 0 }
     return received
   }
 
   /// This connection gets no more requests.
   mutating func retire(_ index: Int) { connections[index].isRetired = true }
+
+  func start(ofChunkAt offset: UInt64) -> UInt64? { chunk(at: offset).map { chunks[$0].range.lowerBound } }
 
   /// The index of the chunk that contains `offset`; nil if that chunk is already appended or not yet requested.
   private func chunk(at offset: UInt64) -> Int? {

@@ -22,8 +22,8 @@ final class ChunkSink: FetchSink {
     case ignoresIfRange
     /// This connection gets no data from this mirror.
     case failed(Failure)
-    /// More bytes came than the response had stated, so none of them is trusted.
-    case lied(String)
+    /// More bytes came than the response had stated, or others than another response had, so none of them is trusted.
+    case lied(FetchPolicy.Outcome)
     /// The data cannot be written.
     case broken(any Error)
   }
@@ -68,15 +68,20 @@ final class ChunkSink: FetchSink {
 
   var hasAll: Bool { statedEnd > 0 && position >= statedEnd }
 
+  /// Whether the response ended before its end. It may also have been stopped just after an error page had come.
+  var isBroken: Bool { !hasAll }
+
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     position += UInt64(bytes.count)
     if position > statedEnd {
-      refusal = .lied("\(mirror.parts.host) sent more than the range that it stated")
+      refusal = .lied(.useless("\(mirror.parts.host) sent more than the range that it stated"))
       return false
     }
     do {
       try window.take(bytes, on: request.connection, host: mirror.parts.host)
       return true
+    } catch is ChunkWindow.Difference {
+      refusal = .lied(.differs("two answers differ before \(position)"))
     } catch let failure as Failure where failure.code == .badResponse {
       refusal = .failed(failure)
     } catch {

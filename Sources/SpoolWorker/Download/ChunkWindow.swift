@@ -24,6 +24,8 @@ final class ChunkWindow {
     guard let delivery = plan.receive(bytes.count, on: connection, now: LoopExecutor.milliseconds()) else {
       throw Failure(.badResponse, "\(host) sent more than the range that it was asked for")
     }
+    let known = UnsafeRawBufferPointer(rebasing: bytes[..<delivery.skipped])
+    if !known.isEmpty, try !agrees(known, at: delivery.start) { throw Difference() }
     let fresh = UnsafeRawBufferPointer(rebasing: bytes[delivery.skipped...])
     switch delivery.place {
     case .nowhere: return
@@ -37,6 +39,17 @@ final class ChunkWindow {
     }
     guard delivery.completes else { return }
     for other in plan.superfluous { onSuperfluous(other) }
+  }
+
+  /// Two responses differ.
+  struct Difference: Error {}
+
+  /// Whether bytes from the file offset `start` on are those that another response has brought.
+  private func agrees(_ bytes: UnsafeRawBufferPointer, at start: UInt64) throws -> Bool {
+    guard start >= data.length, let chunk = plan.start(ofChunkAt: start) else {
+      return try data.agreement(of: bytes, at: start) == bytes.count
+    }
+    return kept[chunk]?.agree(with: bytes, at: Int(start - chunk)) ?? false
   }
 
   private func advance(_ host: String) throws {
@@ -72,6 +85,10 @@ private final class EarlyBytes {
   func append(_ more: UnsafeRawBufferPointer) {
     UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: more)
     count += more.count
+  }
+
+  func agree(with bytes: UnsafeRawBufferPointer, at offset: Int) -> Bool {
+    self.bytes[offset..<min(count, offset + bytes.count)].elementsEqual(bytes)
   }
 
   var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[..<count]) }

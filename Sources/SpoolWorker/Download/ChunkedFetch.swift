@@ -9,8 +9,9 @@ final class ChunkedFetch {
     case whole
     /// No mirror sent a part of the data's version. A single request has to find out what happened to the file.
     case differs(String)
-    /// A response was longer than it had stated. The data from this file offset on is to be cut off.
-    case lied(from: UInt64, String)
+    /// A response was longer than it had stated, or differs from another one. The data from this file offset on is to
+    /// be cut off.
+    case lied(from: UInt64, FetchPolicy.Outcome)
     case failed(any Error)
     case stopped
   }
@@ -93,6 +94,9 @@ final class ChunkedFetch {
     fill()
   }
 
+  /// Where the answer began whose last bytes end the data, if it broke off.
+  var brokenFrom: UInt64? { window.plan.brokenFrom }
+
   /// To be called a few times a second, because only time shows that a connection is too slow.
   func tick() {
     // No running request can contribute any more.
@@ -141,9 +145,10 @@ final class ChunkedFetch {
     // A cancellation before this task ran had nothing to cancel yet.
     let isWanted = end == nil && !window.plan.superfluous.contains(connection)
     let result = isWanted ? await engine.fetch(fetch, into: sink) : nil
-    let received = window.plan.ended(connection, now: LoopExecutor.milliseconds())
+    let received = window.plan.ended(
+      connection, now: LoopExecutor.milliseconds(), isBroken: sink.isBroken)
     if let result {
-      if case .lied(let reason) = sink.refusal { noteLie(request.range.lowerBound, reason) }
+      if case .lied(let outcome) = sink.refusal { noteLie(request.chunk, outcome) }
       ended(connection, of: source.mirror, result, sink.refusal, received, isAll: received == request.range.count)
     }
     running -= 1
@@ -193,11 +198,11 @@ final class ChunkedFetch {
   }
 
   /// Of two such responses, the one with the lower offset counts.
-  private func noteLie(_ offset: UInt64, _ reason: String) {
+  private func noteLie(_ offset: UInt64, _ outcome: FetchPolicy.Outcome) {
     if case .lied(let earlier, _) = end {
-      if offset < earlier { end = .lied(from: offset, reason) }
+      if offset < earlier { end = .lied(from: offset, outcome) }
     } else if end == nil {
-      finish(.lied(from: offset, reason))
+      finish(.lied(from: offset, outcome))
     }
   }
 
@@ -206,7 +211,7 @@ final class ChunkedFetch {
   /// The connection continues where it ended, by the rules for a single connection, unless it makes no progress.
   private func endedEarly(_ connection: Int, _ received: UInt64, _ failure: Failure) {
     let mayGoOn =
-      [.cut, .shortBody, .stalled].contains(failure.code) && received > 0 && !smallSteps[connection].areTooMany
+      failure.code.isCut && received > 0 && !smallSteps[connection].areTooMany
     if !mayGoOn { leave(connection, failure) }
   }
 

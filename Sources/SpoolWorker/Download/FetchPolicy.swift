@@ -24,6 +24,8 @@ struct FetchPolicy {
   enum Outcome {
     /// The verdict on the head; no byte of the body was taken.
     case startOver(String), useless(String), askUnbounded(String), askHTTP1(String), askDecoded(String)
+    /// The end of the data is not what this answer says.
+    case differs(String)
     /// The body was complete, but the file was not.
     case ended
     case failed(Failure, Circumstances)
@@ -47,6 +49,8 @@ struct FetchPolicy {
   /// The state of the data after a request.
   struct Progress: Equatable {
     var length: UInt64
+    /// The bytes that are not in doubt.
+    var believed: UInt64 = 0
     /// How often the data started over.
     var generation: Int
   }
@@ -55,6 +59,8 @@ struct FetchPolicy {
   private let host: String
   /// Consecutive responses that did not answer the requested range.
   private var uselessAnswers = 0
+  /// Answers that differ from the data, since the last progress.
+  private var differences = 0
   private var reached: Progress
   private var restarts = 0
   private var smallSteps = SmallSteps(least: Self.smallStep, most: Self.mostSmallSteps)
@@ -70,6 +76,9 @@ struct FetchPolicy {
   private static let mostSmallSteps = 100
   /// Progress is counted from 0 again after starting over, but only this many times.
   private static let mostRestarts = 3
+  private static let mostDifferences = 8
+  /// Without progress. A search from the end of 1 TiB takes 24.
+  private static let mostDifferencesInAll = 50
   /// After this many useless responses to a range, the whole is requested.
   private static let mostUselessAnswers = 2
 
@@ -94,6 +103,12 @@ struct FetchPolicy {
       answered = failure
       noteUseless()
       return .again(.init("useless-answer", reason))
+    case .differs(let reason):
+      differences += 1
+      // Each of several connections may be the one that sends junk.
+      if differences > Self.mostDifferences { manner.connections = 1 }
+      guard differences <= Self.mostDifferencesInAll else { return .fail(Failure(.badResponse, reason)) }
+      return .again(.init("cut-back", reason))
     case .askUnbounded(let reason):
       manner.connections = 1
       return .again(.oneConnection(reason))
@@ -119,7 +134,7 @@ struct FetchPolicy {
     case .failed(let failure, let circumstances):
       let gained = note(progress, isStall: failure.code == .stalled)
       if smallSteps.areTooMany || failure.code.isOfAllServers { return .fail(failure) }
-      if gained > 0, Self.isCut(failure.code) {
+      if gained > 0, failure.code.isCut {
         return .again(.init("interrupted", failure.reason, code: failure.label))
       }
       return fallBack(failure, circumstances)
@@ -141,19 +156,20 @@ struct FetchPolicy {
   /// - Returns: the number of bytes beyond the furthest point reached before.
   private mutating func note(_ progress: Progress, isStall: Bool = false) -> UInt64 {
     if progress.generation != reached.generation, restarts < Self.mostRestarts {
-      reached = Progress(length: 0, generation: progress.generation)
+      reached = Progress(length: 0, believed: 0, generation: progress.generation)
       restarts += 1
     }
-    let gained = progress.length > reached.length ? progress.length - reached.length : 0
-    reached.length = max(reached.length, progress.length)
+    let furthest = Progress(
+      length: max(reached.length, progress.length), believed: max(reached.believed, progress.believed),
+      generation: reached.generation)
+    let gained = max(furthest.length - reached.length, furthest.believed - reached.believed)
+    reached = furthest
     smallSteps.note(gained, isStall: isStall)
-    if gained > 0 { answered = nil }
+    if gained > 0 { (answered, differences) = (nil, 0) }
     // Ranges that were useless are not tried again.
     manner.isWhole = uselessAnswers >= Self.mostUselessAnswers
     return gained
   }
-
-  private static func isCut(_ code: FailureCode) -> Bool { [.cut, .shortBody, .stalled].contains(code) }
 
   // MARK: fallbacks
 
@@ -230,5 +246,7 @@ extension FetchPolicy.Outcome {
 }
 
 extension PartData {
-  var progress: FetchPolicy.Progress { FetchPolicy.Progress(length: length, generation: generation) }
+  var progress: FetchPolicy.Progress {
+    FetchPolicy.Progress(length: length, believed: position, generation: generation)
+  }
 }

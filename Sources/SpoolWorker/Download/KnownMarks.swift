@@ -3,14 +3,15 @@ internal import Spool
 /// The marks that an attempt knows: those from which a checksum can continue when the data is cut, and the last durable
 /// one.
 struct KnownMarks {
-  /// The start of the attempt, and the last two checkpoints.
+  /// The start of the attempt, and the last two checkpoints, which are ``Journal/farBack`` apart.
   private var marks: [Mark]
   /// The last durable mark. Without one, cutting the data needs no durable journal line.
   private(set) var durable: Mark?
   private var lastBegun = LoopExecutor.milliseconds()
 
-  init(start: Mark, durable: Mark?) {
-    marks = [start]
+  /// - Parameter earlier: see ``Journal/Data/earlierMark``.
+  init(start: Mark, earlier: Mark? = nil, durable: Mark?) {
+    marks = [start] + [earlier, durable].compactMap { $0 }
     self.durable = durable
   }
 
@@ -26,10 +27,14 @@ struct KnownMarks {
 
   mutating func forgetDurable() { durable = nil }
 
+  mutating func cutDurable(to mark: Mark) { durable = mark }
+
   /// - Parameter isOfGrowing: whether it is a mark of the growing data.
   mutating func add(durable mark: Mark, isOfGrowing: Bool) {
     durable = mark
-    if isOfGrowing { marks = Array(marks.prefix(1) + marks.dropFirst().suffix(1)) + [mark] }
+    guard isOfGrowing else { return }
+    if marks.count == 3, mark.offset < marks[2].offset + Journal.farBack { marks.removeLast() }
+    marks = marks.prefix(1) + marks.dropFirst().suffix(1) + [mark]
   }
 
   mutating func noteCheckpointBegun() { lastBegun = LoopExecutor.milliseconds() }

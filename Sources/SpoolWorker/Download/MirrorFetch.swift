@@ -77,14 +77,16 @@ final class MirrorFetch {
     if !manner.isConditional { plan.ifRange = nil }
     // The response to a first small piece shows whether several connections can be used. They cannot if the data is not
     // continued.
-    let isPiece = manner.connections > 1 && plan.offset == data.length
-    if isPiece { plan.last = plan.offset + options.firstPiece - 1 }
+    let isPiece = manner.connections > 1 && plan.offset == data.position && (data.length == 0 || !manner.isWhole)
+    if isPiece { plan.last = data.length + options.firstPiece - 1 }
     try data.checkSpace()
     let sink = PartSink(data, plan: plan, mirror: mirror)
     let result = await engine.fetch(template.request(manner, plan, isPiece: isPiece), into: sink)
     fetched += result.bytesReceived
     try data.finishPending()
     logReplaced(sink)
+    // Also where it is stopped: an error page may have come just before.
+    if case .complete = result.end {} else { sink.noteEnd(isBroken: true) }
     if isStopped { throw JobStop.cancelled }
     switch result.end {
     case .cancelled: throw JobStop.cancelled
@@ -94,10 +96,12 @@ final class MirrorFetch {
       return try next(.askHTTP1(failure.message))
     case .failed(let failure):
       return try next(.failed(mirror.failure(failure, manner), circumstances(plan, result)))
-    case .refused: return try refused(sink, plan, result)
+    case .refused: return try await refused(sink, plan, result)
     case .complete:
       guard let outcome = ended(result, sink) else { return false }
-      guard try next(outcome), case .ended = outcome, isPiece, let size = data.version?.size else { return true }
+      guard try next(outcome), case .ended = outcome, isPiece, data.doubt == nil, let size = data.version?.size else {
+        return true
+      }
       return try await fetchChunks(of: size, manner, plan, first: result)
     }
   }
@@ -108,7 +112,7 @@ final class MirrorFetch {
       family: mirror.isAddress || options.network.addressFamily != .any ? nil : result.addressFamily)
   }
 
-  private func refused(_ sink: PartSink, _ plan: ResumePlan, _ result: FetchResult) throws -> Bool {
+  private func refused(_ sink: PartSink, _ plan: ResumePlan, _ result: FetchResult) async throws -> Bool {
     switch sink.refusal {
     case .startOver(let reason): return try next(.startOver(reason))
     case .useless(let reason): return try next(.useless(reason))
@@ -116,10 +120,24 @@ final class MirrorFetch {
     case .askHTTP1(let reason): return try next(.askHTTP1(reason))
     case .askDecoded(let reason): return try next(.askDecoded(reason))
     case .complete: return false
+    case .differs: return try await cutBack()
     case .failed(let failure as Failure): return try next(.failed(failure, circumstances(plan, result)))
     case .failed(let error): throw error
     case nil: throw Failure(.badResponse, "\(mirror.parts.host): the response was refused without a reason")
     }
+  }
+
+  /// Cuts off what a broken answer left and another one did not confirm, or goes further back to find where it begins.
+  private func cutBack() async throws -> Bool {
+    let length = data.length
+    guard let offset = data.cutAfterDifference() else {
+      return try next(.differs("the end of the data differs from the answer at \(data.position)"))
+    }
+    let floor = data.doubt?.floor ?? offset
+    try await data.cutBack(to: offset)
+    // The answer that showed it may have broken off at the same place, and its junk may agree in the first bytes.
+    data.doubt = TailDoubt(from: floor, to: offset)
+    return try next(.differs("the last \(length - offset) bytes of an answer that broke off were wrong"))
   }
 
   /// The outcome of a body that ended without an error; nil if the file is complete.
@@ -134,10 +152,14 @@ final class MirrorFetch {
       data.isLengthUnproven =
         endsUnannounced && ending != .reply && !data.request.expected.provesContent
         && data.request.checkedDigests(of: data.version).isEmpty
+      sink.noteEnd(isBroken: false)
       return nil
     }
-    if data.length >= size { return nil }
-    guard !endsUnannounced, sink.statedEnd.map({ data.length >= $0 }) ?? true else {
+    let isWhole = data.position >= size
+    let isShort = !isWhole && (endsUnannounced || sink.statedEnd.map { data.position < $0 } ?? false)
+    sink.noteEnd(isBroken: isShort)
+    if isWhole { return nil }
+    if isShort {
       let end = sink.statedEnd ?? size
       return .failed(
         Failure(.shortBody, "\(mirror.parts.host) closed at \(data.length) of \(end) bytes"),
@@ -200,6 +222,7 @@ final class MirrorFetch {
     chunked = nil
     fetched += fetch.fetched
     try data.finishPending()
+    if let start = fetch.brokenFrom { data.noteEnd(ofAnswerFrom: start, isBroken: true) }
     if isStopped { throw JobStop.cancelled }
     switch end {
     case .whole: break
@@ -207,9 +230,9 @@ final class MirrorFetch {
     case .failed(let failure as Failure): return try next(.failed(failure, FetchPolicy.Circumstances()))
     case .failed(let error): throw error
     case .differs(let reason): return try next(.askUnbounded(reason))
-    case .lied(let offset, let reason):
+    case .lied(let offset, let outcome):
       try await data.cutBack(to: offset)
-      return try next(.useless(reason))
+      return try next(outcome)
     }
     policy.leaveOthers()
     return true
@@ -219,6 +242,9 @@ final class MirrorFetch {
 extension PartData {
   /// How the next request to a mirror continues the data.
   func plan(for mirror: Int) -> ResumePlan {
-    ResumePlan.decide(length: length, version: version, mirror: mirror, hasChecksum: request.expected.provesContent)
+    var plan = ResumePlan.decide(
+      length: position, version: version, mirror: mirror, hasChecksum: request.expected.provesContent)
+    plan.comparesWhole = position == 0 && doubt != nil
+    return plan
   }
 }

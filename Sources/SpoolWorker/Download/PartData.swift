@@ -23,6 +23,10 @@ final class PartData {
   private var marks: KnownMarks
   /// How often the data was discarded. A running checkpoint compares it.
   private(set) var generation = 0
+  /// The end of the growing data that an answer left which broke off.
+  var doubt: TailDoubt?
+  /// That of ``part`` while there is new data beside it.
+  private var keptDoubt: TailDoubt?
 
   /// The last `response:` line since `started:`.
   private var journaled: (version: RemoteVersion, part: UInt64)?
@@ -45,7 +49,11 @@ final class PartData {
     answers = claim.origin.takesDrops ? Journal.Answers() : claim.text.journal.answers
     self.part = part
     self.version = version
-    marks = KnownMarks(start: part.mark, durable: claim.text.journal.data.checkpoint)
+    let known = claim.text.journal.data
+    marks = KnownMarks(start: part.mark, earlier: known.earlierMark, durable: known.checkpoint)
+    // What a declared digest proves in the end is asked for again only where more is asked for.
+    doubt = known.brokenFrom.flatMap { TailDoubt(from: $0, to: part.length) }
+    if request.expected.provesContent, isComplete { doubt = nil }
     space.enter(self) { [unowned self] in stillToCome ?? 0 }
   }
 
@@ -80,7 +88,9 @@ final class PartData {
 
   /// Whether a request has to show first that the complete data is what the job asks for. A declared digest does so
   /// without one.
-  var needsAnswer: Bool { isComplete && isOfOtherSource && !request.expected.provesContent }
+  var needsAnswer: Bool {
+    isComplete && (isOfOtherSource && !request.expected.provesContent || doubt != nil)
+  }
 
   /// Journals the version of the following bytes before the first of them is written. New data beside the data is
   /// journaled when it replaces the data.
@@ -128,6 +138,7 @@ final class PartData {
     generation += 1
     beside = try part.beginReplacement(owner: claim.job)
     (keptVersion, version) = (version, nil)
+    (keptDoubt, doubt) = (doubt, nil)
     marks.forget()
   }
 
@@ -137,6 +148,7 @@ final class PartData {
     generation += 1
     self.beside = nil
     (version, keptVersion) = (keptVersion, nil)
+    (doubt, keptDoubt) = (keptDoubt, nil)
     marks.forget()
     pending.drop()
     try beside.remove()
@@ -151,7 +163,7 @@ final class PartData {
     generation += 1
     try beside.takePlace(of: part)
     part = beside
-    (self.beside, keptVersion) = (nil, nil)
+    (self.beside, keptVersion, keptDoubt) = (nil, nil, nil)
     try journal(version, at: 0)
   }
 
@@ -165,6 +177,13 @@ final class PartData {
     pending.drop()
     guard growing.length > mark.offset else { return }
     generation += 1
+    doubt = nil
+    // The journal first: behind a checkpoint, data that is shorter counts as another file.
+    if beside == nil, let durable = marks.durable, durable.offset > mark.offset {
+      try claim.append(.checkpoint(mark))
+      do throws(SpoolError) { try claim.flush.run() } catch { try claim.renew(after: error) }
+      marks.cutDurable(to: mark)
+    }
     try growing.truncate(to: mark.offset)
     growing.adopt(mark)
     marks.cut(to: mark)
@@ -175,7 +194,7 @@ final class PartData {
   /// Cuts off the data from `offset` on. Reads from the last mark before it to compute the digests at `offset`.
   func cutBack(to offset: UInt64) async throws {
     guard growing.length > offset else { return }
-    let known = marks.last(before: offset) ?? .zero(growing.algorithms)
+    let known = marks.last(before: offset)?.narrowed(to: growing.algorithms) ?? .zero(growing.algorithms)
     let mark = try await runBlocking { [reading = growing.reading(from: known, to: offset)] in try reading.run() }
     try cutBack(to: mark)
   }
@@ -199,7 +218,7 @@ final class PartData {
     generation += 1
     marks.forget()
     try part.truncate(to: 0)
-    version = nil
+    (version, doubt) = (nil, nil)
   }
 
   /// Cuts the data to its durable part, because a later attempt could not know that a failed fsync lost some of the
@@ -214,7 +233,7 @@ final class PartData {
     try abandonBeside()
     guard part.length > 0 else { return }
     generation += 1
-    version = nil
+    (version, doubt) = (nil, nil)
     marks.forget()
     try part.setAside(claim.job)
     guard let fresh = try PartFile.open(claim.job, in: claim.spool, digests: request.computedDigests)
@@ -266,6 +285,12 @@ final class PartData {
     try claim.confirmAfterSilence()
     try growing.append(bytes, in: block)
     if let beside, beside.length > part.length { try takePlace() }
+  }
+
+  /// How many of `bytes` are those of the data from `offset` on; the data is at least as long.
+  func agreement(of bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(SpoolError) -> Int {
+    if offset + UInt64(bytes.count) > growing.length { try writePending() }
+    return try growing.agreement(of: bytes, at: offset)
   }
 
   /// The same at the end of a request. It also releases the memory, because no bytes come for a while.

@@ -8,6 +8,8 @@ final class PartSink: FetchSink {
   private let mirror: MirrorURL
   /// The mark at which the response's bytes begin.
   private var began: Mark?
+  /// The file offset at which its bytes begin, which may be before the end of the data.
+  private var start: UInt64 = 0
   /// The file offset at which the response ends, as it states; nil if it does not.
   private(set) var statedEnd: UInt64?
   /// What was done with the data that the response replaces, and its length in bytes; nil if it replaces none.
@@ -18,6 +20,8 @@ final class PartSink: FetchSink {
   enum Refusal {
     case startOver(String), useless(String), askUnbounded(String), askHTTP1(String), askDecoded(String)
     case complete
+    /// A byte of the data that was in doubt is another one.
+    case differs
     case failed(any Error)
   }
 
@@ -58,14 +62,19 @@ final class PartSink: FetchSink {
 
   private func begin(_ version: RemoteVersion, _ response: Response) throws {
     try data.begin(version)
-    (began, statedEnd) = (data.mark, response.statedEnd)
+    (began, start, statedEnd) = (data.mark, data.position, response.statedEnd)
     // After the size is journaled. A job that waits for space is then not requested again until there is enough.
     try data.checkSpace()
   }
 
   var isFull: Bool { data.isFull }
 
-  var hasAll: Bool { statedEnd.map { data.length >= $0 } ?? false }
+  var hasAll: Bool { statedEnd.map { data.position >= $0 } ?? false }
+
+  /// Notes the end of the response: whether it broke off.
+  func noteEnd(isBroken: Bool) {
+    if began != nil { data.noteEnd(ofAnswerFrom: start, isBroken: isBroken && !hasAll) }
+  }
 
   /// Cuts off the bytes of this response. A response that is wrong about its end may be wrong about all of its bytes.
   func takeBack() throws(SpoolError) {
@@ -74,12 +83,18 @@ final class PartSink: FetchSink {
 
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     do {
-      if let statedEnd, data.length + UInt64(bytes.count) > statedEnd {
+      if let statedEnd, data.position + UInt64(bytes.count) > statedEnd {
         try takeBack()
         refusal = .useless("\(mirror.parts.host) sent more than the range that it stated")
         return false
       }
-      try data.append(bytes, host: mirror.parts.host)
+      guard let compared = try data.compare(bytes) else {
+        refusal = .differs
+        return false
+      }
+      if compared < bytes.count {
+        try data.append(UnsafeRawBufferPointer(rebasing: bytes[compared...]), host: mirror.parts.host)
+      }
       return true
     } catch {
       refusal = .failed(error)

@@ -156,7 +156,7 @@ private struct Judge {
     if data.ifRange == nil, !asked.hasChecksum { return .replace(whole, .dropped) }
     guard data.isComparable(with: whole) else { return .replace(whole, .kept) }
     guard let validator = data.ifRange, validator == whole.ifRange else { return .replace(whole, .dropped) }
-    if plan.offset == 0 { return .replace(whole, .kept) }
+    if plan.offset == 0 { return plan.comparesWhole ? .append(whole) : .replace(whole, .kept) }
     // The same version, but not the range: this server does not support If-Range. Take it from 0 now, and omit If-Range
     // next time.
     var whole = whole
@@ -183,7 +183,7 @@ private struct Judge {
     if let failure = sizeFailure(joined.size) { return .fail(failure) }
     // Without a total, the end of a piece could be taken for the end of the file.
     if joined.size == nil, plan.last != nil { return .askUnbounded("the total is not known") }
-    if plan.offset == 0 { return firstPiece(joined, end: last + 1) }
+    if plan.offset == 0, !plan.comparesWhole { return firstPiece(joined, end: last + 1) }
     // A response that does not state the size may still show that the known one is wrong.
     if let size = asked.version?.size, last >= size {
       return .startOver("the range ends beyond the file's \(size) bytes")

@@ -19,6 +19,9 @@ package struct ResumePlan: Equatable {
   /// How a partial response is recognized as the rest of the same version.
   package var comparison: Comparison
 
+  /// The whole of the same version is compared with the data, which it does not replace.
+  package var comparesWhole = false
+
   /// Requests the whole file.
   package static let fresh = ResumePlan(offset: 0, ifRange: nil, comparison: .validator)
 

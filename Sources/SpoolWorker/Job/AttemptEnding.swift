@@ -74,7 +74,7 @@ extension Attempt {
     let mark = data.flatMap { $0.part.length > 0 ? $0.part.mark : nil }
     let record = FailureRecord(
       time: claim.spool.now(), attempt: number, failure: failure, trust: fullTrust, mark: mark,
-      fetched: account.fetched, retry: decision.next)
+      fetched: account.fetched, broken: mark.flatMap { _ in data?.doubt?.floor }, retry: decision.next)
     try append(record)
     return record
   }
@@ -166,13 +166,14 @@ extension Attempt {
   func noteInterrupted(_ reason: String) throws(SpoolError) -> Mark {
     let mark = lastMark
     let hasLostWrites = fullTrust.isLost
+    let broken = data == nil ? claim.text.journal.data.brokenFrom : data?.doubt?.floor
     // An order has no data, and a check without its end would count as the death of a worker.
     guard data != nil || hasLostWrites || claim.isStandingOrder else { return mark }
     do throws(SpoolError) {
       try claim.append(
         .interrupted(
-          .now(), attempt: account.number, mark: mark, fetched: account.fetched, lostWrites: hasLostWrites,
-          reason: reason))
+          .now(), attempt: account.number, mark: mark, fetched: account.fetched, broken: broken,
+          lostWrites: hasLostWrites, reason: reason))
     } catch  where error.isLackOfSpace {
       // The move needs no space. Without the line the next attempt only has to read more of the data, but it must not
       // find data that a failed fsync lost.

@@ -1,7 +1,7 @@
 /// A field of the log's events (spoolrun-log.7). What type a field has in JSON is decided here alone.
 package enum EventField: String, CaseIterable, Sendable {
-  case at, attempt, bytes, connections, count, deaths, entries, fetched, free, jobs, line, needed, new, rate, relinked
-  case seconds, size
+  case at, attempt, broken, bytes, connections, count, deaths, entries, fetched, free, jobs, line, needed, new, rate
+  case relinked, seconds, size
   case bytesFetched = "bytes-fetched"
   case minFree = "min-free"
   case milliseconds, status, unsettled
@@ -16,8 +16,8 @@ package enum EventField: String, CaseIterable, Sendable {
   /// that have decimal digits only; so are values that are numbers or texts, such as what was expected.
   package var isNumber: Bool {
     switch self {
-    case .at, .attempt, .bytes, .bytesFetched, .connections, .count, .deaths, .entries, .fetched, .free, .jobs, .line,
-      .milliseconds, .minFree, .needed, .new, .rate, .relinked, .seconds, .size, .status, .unsettled:
+    case .at, .attempt, .broken, .bytes, .bytesFetched, .connections, .count, .deaths, .entries, .fetched, .free, .jobs,
+      .line, .milliseconds, .minFree, .needed, .new, .rate, .relinked, .seconds, .size, .status, .unsettled:
       true
     case .burned, .class, .code, .crc32, .data, .directory, .doubt, .expected, .file, .fitness, .found, .gate, .hook,
       .kind, .limits, .lost, .md5, .next, .other, .output, .outputRoot, .proxy, .reason, .retry, .sha1, .sha256,

@@ -59,7 +59,8 @@ struct ResolveExampleTests {
     #expect(try spool.payload("a") == payload, "\(result)")
     // The expired link is tried without If-Range as well.
     #expect(server.requests.count == 4, "a half, an expired link, the rest: \(server.requests)")
-    #expect(try spool.lines("done/a").last { $0.key == "done" }?["bytes-fetched"] == "\(payload.count)")
+    let again = payload.count / 2 - resumePoint(after: payload.count / 2)
+    #expect(try spool.lines("done/a").last { $0.key == "done" }?["bytes-fetched"] == "\(payload.count + again)")
     #expect(try spool.lastFailure("failed/b")["code"] == "unresolvable", "\(result)")
     #expect(
       try spool.files(with: ["AKIAEXAMPLE", "X-Amz"], except: []) == [] && !result.errors.contains("AKIAEXAMPLE"))

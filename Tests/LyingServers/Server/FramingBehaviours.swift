@@ -17,6 +17,14 @@ let framingBehaviours: [Behaviour] =
         try origin.answer(request, reply)
       }
     },
+    Behaviour("breaks off with an error page once") { request, reply in
+      guard request.nth == 1 else { return _ = try origin.answer(request, reply) }
+      try origin.answerAndBreak(request, reply, after: 500, junk: Array("<h1>502 Bad Gateway</h1>".utf8))
+    },
+    Behaviour("breaks off with zeros twice") { request, reply in
+      guard request.nth <= 2 else { return _ = try origin.answer(request, reply) }
+      try origin.answerAndBreak(request, reply, after: 700 * request.nth, junk: [UInt8](repeating: 0, count: 300))
+    },
     Behaviour("reset after the head", outcomes: wholeAtFull(.waits("cut"))) { request, reply in
       if try origin.answer(request, reply, limit: 0) > 0 { try reply.reset() }
     },

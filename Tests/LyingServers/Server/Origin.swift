@@ -62,6 +62,16 @@ struct Origin: Sendable {
     return max(0, body.count - limit)
   }
 
+  /// As `answer`, and closes the connection behind bytes that are not the file's, as a proxy does with its error page.
+  func answerAndBreak(_ request: ServerRequest, _ reply: Reply, after limit: Int, junk: some Collection<UInt8>) throws {
+    let (status, fields, body) = response(to: request)
+    guard body.count > limit + junk.count else { return _ = try answer(request, reply) }
+    try reply.head(status, fields)
+    try reply.send(body.prefix(limit))
+    try reply.send(junk)
+    try reply.finish()
+  }
+
   /// As `answer`, and closes the connection where the body was held back.
   func answerAndCut(_ request: ServerRequest, _ reply: Reply, after limit: Int) throws {
     if try answer(request, reply, limit: limit) > 0 { try reply.finish() }

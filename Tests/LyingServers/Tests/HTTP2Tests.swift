@@ -115,7 +115,7 @@ struct HTTP2Tests {
     }
     #expect(
       server.requests.map { "\($0.target) \(ask($0))" }.sorted()
-        == (["/reset range 5000 if \(v1)"] + names.map { "/\($0) plain" }).sorted())
+        == (["/reset range 2500 if \(v1)"] + names.map { "/\($0) plain" }).sorted())
     #expect(server.problems == [])
   }
 

@@ -43,7 +43,7 @@ import TestSupport
     let asked = server.requests.count
     let result = try await LargeFile.fetch(spool, "--connections", "\(after)")
     #expect(try LargeFile.isPublished(LargeFile.bytes, spool), "\(result)")
-    #expect(server.requests[asked].rangeStart == held.count, "resumes at the length of the data")
+    #expect(server.requests[asked].rangeStart == resumePoint(after: held.count))
   }
 
   /// All connections of a job that is set aside end with it.

@@ -97,6 +97,6 @@ import Testing
     try spool.makeDue("job")
     let result = try await spoolrun("--once", spool.root)
     #expect(digest(try spool.payload("data")) == digest(payload), text(spool, result))
-    #expect(server.requests.map { $0.rangeStart ?? 0 } == [0, n / 2, 0], text(spool, result))
+    #expect(server.requests.map { $0.rangeStart ?? 0 } == [0, resumePoint(after: n / 2), 0], text(spool, result))
   }
 }

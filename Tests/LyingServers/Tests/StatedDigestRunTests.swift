@@ -146,7 +146,7 @@ import Testing
     }
     #expect(result.status == .exited(0), "\(result)\n\(spool.listing(of: "job"))")
     #expect(try verified(spool)["md5"] == whole.hex && verified(spool)["sha256"] == nil)
-    #expect(server.requests.map(ask) == ["plain", "range 4000 if \(v1)"])
+    #expect(server.requests.map(ask) == ["plain", "range 2000 if \(v1)"])
   }
 
   /// Known only from the second answer on: the data is read once for it.
@@ -154,7 +154,7 @@ import Testing
   func statedOnlyWithTheRest(isRight: Bool) async throws {
     let sum = try await sum("sha256", isRight ? payload : previous)
     let (spool, server, result) = try await cut { $0 == 1 ? [] : ["Repr-Digest: sha-256=:\(sum.base64):"] }
-    #expect(server.requests.map(ask) == ["plain", "range 4000 if \(v1)"])
+    #expect(server.requests.map(ask) == ["plain", "range 2000 if \(v1)"])
     if isRight {
       #expect(result.status == .exited(0), "\(result)\n\(spool.listing(of: "job"))")
       #expect(try verified(spool)["sha256"] == sum.hex)
@@ -180,7 +180,7 @@ import Testing
     #expect(result.status == .exited(0), "\(result)\n\(spool.listing(of: "job"))")
     #expect(digest(try spool.payload("data")) == digest(payload))
     #expect(try verified(spool)["sha256"] == new.hex)
-    #expect(server.requests.map(ask) == ["plain", "range 4000 if \(v1)", "plain"])
+    #expect(server.requests.map(ask) == ["plain", "range 2000 if \(v1)", "plain"])
   }
 
   /// Over attempts: the digest is in the journal, and its state in the marks.
@@ -201,7 +201,7 @@ import Testing
     let result = try await spoolrun("--once", spool.root)
     #expect(result.status == .exited(0), "\(result)\n\(spool.listing(of: "job"))")
     #expect(try verified(spool)["sha1"] == sum.hex)
-    #expect(server.requests.map(ask) == ["plain", "range 4000 if \(v1)", "range 4000 if \(v1)"])
+    #expect(server.requests.map(ask) == ["plain", "range 2000 if \(v1)", "range 2000 if \(v1)"])
   }
 
   /// The first small piece states it, for the pieces of several connections.

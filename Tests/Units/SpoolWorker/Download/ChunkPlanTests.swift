@@ -26,7 +26,9 @@ import Testing
     func receive(_ count: Int, on connection: Int) -> ChunkPlan.Delivery? {
       plan.receive(count, on: connection, now: 0)
     }
-    @discardableResult func end(_ connection: Int, _ now: Int64) -> UInt64 { plan.ended(connection, now: now) }
+    @discardableResult func end(_ connection: Int, _ now: Int64, isBroken: Bool = false) -> UInt64 {
+      plan.ended(connection, now: now, isBroken: isBroken)
+    }
     func advance() -> Bool { plan.advance() }
     func retire(_ connection: Int) { plan.retire(connection) }
 
@@ -83,7 +85,7 @@ import Testing
     #expect(plan.early == plan.window)
     plan.bring(1000, on: 1, 4)
     #expect(plan.assign(199) == [], "too soon to call it slow")
-    #expect(plan.assign(200) == [Request(connection: 1, range: 0..<1000)], "nothing new: the head once more")
+    #expect(plan.assign(200) == [Request(connection: 1, range: 0..<1000, chunk: 0)], "nothing new: the head once more")
   }
 
   @Test func whatBrokeOffIsAskedForFirst() {
@@ -93,8 +95,26 @@ import Testing
     #expect(plan.end(1, 10) == 300)
     plan.retire(1)
     plan.bring(1000, on: 2, 10)
-    #expect(plan.assign(10) == [Request(connection: 2, range: 1300..<2000)])
+    #expect(plan.assign(10) == [Request(connection: 2, range: 1300..<2000, chunk: 1000)])
     #expect(plan.live == 2)
+  }
+
+  /// Its last bytes come once more, to be compared, and no earlier ones than those of the broken response.
+  @Test func aBrokenResponseIsAskedForAgainFromItsEnd() {
+    let plan = Plan(0..<10_000_000, connections: 2, largest: 1_000_000, rate: 1e9)
+    plan.assign()
+    #expect(plan.receive(200_000, on: 0) != nil)
+    plan.end(0, 10, isBroken: true)
+    let request = plan.assign(10).first
+    #expect(request?.range.lowerBound == 200_000 - TailDoubt.least && request?.chunk == 0)
+    // This one breaks off where the other one did, which shows nothing.
+    #expect(plan.receive(Int(TailDoubt.least), on: 0)?.place == .nowhere)
+    #expect(plan.end(0, 20, isBroken: true) == 0)
+    let next = 200_000 - TailDoubt.least / 2
+    #expect(plan.assign(20).first?.range.lowerBound == next)
+    #expect(plan.receive(Int(TailDoubt.least / 2) + 100, on: 0)?.skipped == Int(TailDoubt.least / 2))
+    plan.end(0, 30, isBroken: true)
+    #expect(plan.assign(30).first?.range.lowerBound == TailDoubt.begin(from: next, to: 200_100))
   }
 
   /// Requests take about a second each.
@@ -163,10 +183,10 @@ import Testing
     plan.bring(1000, on: 1, 1000)
     #expect(plan.receive(100, on: 0) != nil)
     #expect(plan.assign(999) == [], "it may be just behind")
-    #expect(plan.assign(1001) == [Request(connection: 1, range: 100..<1000)])
+    #expect(plan.assign(1001) == [Request(connection: 1, range: 50..<1000, chunk: 0)])
     // The slow one goes on meanwhile: each byte counts once, whoever brings it.
     #expect(plan.receive(50, on: 0) == Delivery(place: .atEnd, offset: 100, skipped: 0, completes: false))
-    #expect(plan.receive(80, on: 1) == Delivery(place: .atEnd, offset: 150, skipped: 50, completes: false))
+    #expect(plan.receive(130, on: 1) == Delivery(place: .atEnd, offset: 150, skipped: 100, completes: false))
     #expect(plan.receive(10, on: 0) == Delivery(place: .nowhere, offset: 160, skipped: 10, completes: false))
     #expect(plan.superfluous == [])
     #expect(plan.receive(820, on: 1)?.completes == true)
@@ -182,6 +202,6 @@ import Testing
     plan.bring(1000, on: 1, 1000)
     #expect(plan.receive(600, on: 0) != nil)
     #expect(plan.assign(1100) == [], "more than half as fast")
-    #expect(plan.assign(2000) == [Request(connection: 1, range: 600..<1000)], "it has stopped")
+    #expect(plan.assign(2000) == [Request(connection: 1, range: 300..<1000, chunk: 0)], "it has stopped")
   }
 }
