@@ -85,7 +85,9 @@ import Testing
     let worker = try startSpoolrun(["-v", "--jobs", "1", "--chunk-size", "50k", spool.root])
     for number in 1...2 {
       let asked = server.requests.count
-      try await waitUntil("chunks are under way") { server.requests.count >= asked + 3 || spool.names("done").contains("low") }
+      try await waitUntil("chunks are under way") {
+        server.requests.count >= asked + 3 || spool.names("done").contains("low")
+      }
       try dropUrgently(spool, "x\(number)", "\(quick.url("/x\(number)"))\n")
       try await waitUntil("it is done") { spool.places(of: "x\(number)") == ["done/x\(number)"] }
     }
