@@ -4,9 +4,10 @@ internal import Spool
 internal import SpoolLists
 internal import SystemPackage
 
-/// `spoolrun-entries [--entries FORMAT] [FILE [OUTPUT]]`: reads a list that a standing order watches, and prints its
-/// entries as a native list. It is a program of its own because the list is a stranger's: what happens to it stays in a
-/// process without the worker's memory, limited in memory and time.
+/// `spoolrun-entries [--entries FORMAT] [--name NAME] [FILE [OUTPUT]]`: reads a list that a standing order watches, and
+/// prints its entries as a native list. NAME is the list's own, which may say what its digests are. It is a program of
+/// its own because the list is a stranger's: what happens to it stays in a process without the worker's memory, limited
+/// in memory and time.
 @main
 enum EntriesCommand {
   /// Bytes beyond those of its start.
@@ -23,7 +24,7 @@ enum EntriesCommand {
     exit(run(arguments))
   }
 
-  private static let usage = "usage: spoolrun-entries [--entries FORMAT] [FILE [OUTPUT]]"
+  private static let usage = "usage: spoolrun-entries [--entries FORMAT] [--name NAME] [FILE [OUTPUT]]"
 
   /// - Returns: the exit status, of sysexits(3).
   private static func run(_ arguments: [[UInt8]]) -> Int32 {
@@ -34,6 +35,11 @@ enum EntriesCommand {
       if format == nil { return fail(64, "--entries: \(escaped(arguments[1])) is no format; \(usage)") }
       files.removeFirst(2)
     }
+    var name: [UInt8] = []
+    if files.first == Array("--name".utf8), files.count > 1 {
+      name = files[1]
+      files.removeFirst(2)
+    }
     if files.count > 2 || files.contains(where: { $0.first == 0x2D }) { return fail(64, usage) }
     do {
       let list = try EntryFile(files.first)
@@ -42,7 +48,8 @@ enum EntriesCommand {
       guard spoolrun_confine(memory, time, output) == 0 else {
         return fail(71, "setrlimit: \(Errno(rawValue: errno))")
       }
-      return write(try list.entries(format), to: target) ? 0 : fail(74, "cannot be written: \(Errno(rawValue: errno))")
+      let isWritten = write(try list.entries(format, name: name), to: target)
+      return isWritten ? 0 : fail(74, "cannot be written: \(Errno(rawValue: errno))")
     } catch let defect as Defect {
       return fail(65, "\(defect)")
     } catch {

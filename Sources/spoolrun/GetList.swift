@@ -25,16 +25,27 @@ struct GetList {
     let tally = try plan.read(reader, leavesOut: list.ignoreUnknown) { jobs.append($0) }
     ListComplaint(title: Self.title(file), problems: tally.problems).tellWhatIsLeftOut()
     var settling = ListSettling(plan)
-    return try jobs.map { job in
+    var marked: [String] = []
+    let files = try jobs.map { job in
       var asked = try settling.settle(job).job.request
       let last = try asked.urls.first.flatMap { url throws(Defect) in try Self.name(of: url.text) }
       guard let name = asked.outputText(named: last) else {
         throw Defect(line: job.line, reason: "the URL does not end in a file name: it needs an output")
       }
+      if let wanted = job.wanted, let given = asked.output?.text, given.exact != wanted.exact { marked.append(name) }
       let isOfURL = asked.output?.isDirectory ?? true
       asked.output = nil
-      return (isOfURL ? name : String(trimmed(name[...])), asked)
+      return (name: isOfURL ? name : String(trimmed(name[...])), asked: asked)
     }
+    tell(marked)
+    return files
+  }
+
+  private func tell(_ marked: [String]) {
+    guard let example = marked.last else { return }
+    Terminal.error(
+      "\(marked.count) of the files get a mark in their names, such as \(escaped(example)), because others of the list "
+        + "have the same", .info)
   }
 
   /// What messages call a list.

@@ -51,6 +51,8 @@ extension Journal {
   package struct Publication: Sendable, Equatable {
     /// What was verified since the job last began.
     package fileprivate(set) var verified: Verified?
+    /// The same, also after the job came through `new/` again: its payload may have its final name.
+    package fileprivate(set) var own: Verified?
     /// The receipt since the job last began.
     package fileprivate(set) var receipt: Receipt?
     /// When the last receipt was written.
@@ -67,11 +69,12 @@ extension Journal {
       switch entry.key {
       // The job may have been edited: what was verified for its old text proves nothing.
       case .requeued: (verified, receipt) = (nil, nil)
-      case .started: (verified, receipt, published, undelivered) = (nil, nil, nil, nil)
+      case .started: (verified, own, receipt, published, undelivered) = (nil, nil, nil, nil, nil)
       case .failed:
-        if entry.failureCode?.isMismatch == true { (verified, undelivered) = (nil, nil) }
+        if entry.failureCode?.isMismatch == true { (verified, own, undelivered) = (nil, nil, nil) }
       case .verified:
         verified = Verified(entry) ?? verified
+        own = verified
       case .published:
         published = verified ?? published
         undelivered = Undelivered(output: entry.fields["output"] ?? "", directory: entry.fields["directory"])

@@ -13,11 +13,12 @@ extension Spool {
   /// - Parameters:
   ///   - home: the directory that it is in then; nil for where it is.
   ///   - modified: the time of modification that it gets, in seconds since the epoch; nil for now.
-  ///   - change: gets the text as its worker left it.
+  ///   - change: gets the text as its worker left it. What it throws leaves the job as it was.
   /// - Throws: ``SpoolError``: ENOENT if it has moved since it was seen, EEXIST if another job has its name in `home`.
   ///   Nothing is changed then.
   func edit(
-    _ place: JobPlace, to home: Directory? = nil, modified: Int64? = nil, _ change: ([UInt8]) -> [UInt8]
+    _ place: JobPlace, to home: Directory? = nil, modified: Int64? = nil,
+    _ change: ([UInt8]) throws(SpoolError) -> [UInt8]
   ) throws(SpoolError) -> JobPlace {
     let idle = try stop(place)
     do throws(SpoolError) {
@@ -26,7 +27,9 @@ extension Spool {
         throw SpoolError(
           call: .open, path: idle.display, errno: .textFileBusy, reason: "a process still writes it, or has locked it")
       }
-      return try replaceText(of: idle, to: home, modified: modified) { finished(change($0)) }
+      return try replaceText(of: idle, to: home, modified: modified) { (old) throws(SpoolError) in
+        finished(try change(old))
+      }
     } catch {
       if idle != place, error.errno != .noSuchFileOrDirectory { try? touch(idle) }
       throw error.ofSpace(for: idle.display)
@@ -50,7 +53,8 @@ extension Spool {
   /// - Throws: ``SpoolError``, as ``edit(_:to:modified:_:)``.
   @discardableResult
   func replaceText(
-    of place: JobPlace, to home: Directory? = nil, modified: Int64? = nil, by text: ([UInt8]) -> [UInt8]
+    of place: JobPlace, to home: Directory? = nil, modified: Int64? = nil,
+    by text: ([UInt8]) throws(SpoolError) -> [UInt8]
   ) throws(SpoolError) -> JobPlace {
     let found = try system.status(root, place.path)
     // A second name in the spool is a move that is not over.
@@ -65,7 +69,7 @@ extension Spool {
     let (draft, own) = (fresh.path, try fresh.status())
     // By its inode: the name may lead to another job's file that could not be put back.
     defer { for file in [own, found] { try? removeDouble(draft, of: file) } }
-    try fresh.write(text(believed(old, of: found)), at: 0)
+    try fresh.write(try text(believed(old, of: found)), at: 0)
     if let modified { try fresh.setTimes(to: modified) }
     try fresh.fsync()
     // No worker takes either file until this is over. Where it sees no lock, the exchange shows that it was faster.

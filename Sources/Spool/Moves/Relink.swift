@@ -41,11 +41,13 @@ extension Spool {
         return .notFound(elsewhere: all.first)
       }
       if candidates.contains(where: { $0.place.inode != place.inode }) { return .ambiguous(candidates.map(\.place)) }
-      if let reason = relinking.obstacle(text) { return .refused(place, reason) }
+      if let reason = relinking.obstacle(text) ?? Self.receipt(text, at: place) { return .refused(place, reason) }
       do throws(SpoolError) {
         let stays = place.directory == .hold || place.directory == .urgent
         let home = stays ? place.directory : try home(of: place)
-        return .relinked(from: place, to: try edit(place, to: home) { relinking.applied(to: $0) })
+        return .relinked(from: place, to: try change(place, to: home, relinking))
+      } catch  where error.errno == .alreadyInProcess {
+        return .refused(place, error.reason ?? "\(error)")
       } catch  where error.errno == .noSuchFileOrDirectory {
         // It has moved since the look: look again.
         continue
@@ -61,5 +63,22 @@ extension Spool {
       }
     }
     return .notFound(elsewhere: nil)
+  }
+
+  /// - Throws: ``SpoolError``, EALREADY if its worker has written the receipt since the look.
+  private func change(_ place: JobPlace, to home: Directory, _ relinking: Relinking) throws(SpoolError) -> JobPlace {
+    try edit(place, to: home) { (old) throws(SpoolError) in
+      if let reason = Self.receipt(old.withUnsafeBytes { JobText($0) }, at: place) {
+        throw SpoolError(call: .rename, path: place.display, errno: .alreadyInProcess, reason: reason)
+      }
+      return relinking.applied(to: old)
+    }
+  }
+
+  /// Why a job is not changed that its worker has only to move to `done/`; nil for any other.
+  private static func receipt(_ text: JobText, at place: JobPlace) -> String? {
+    let isInHand = place.directory == .cur || place.directory == .partial
+    guard isInHand, text.journal.publication.receipt != nil else { return nil }
+    return "it has published its payload and written its receipt, so it is all but done"
   }
 }

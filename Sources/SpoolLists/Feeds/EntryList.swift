@@ -7,26 +7,29 @@ package enum EntryList {
 
   /// All entries of a list in memory, in the list's order, and what of it cannot be read. Nothing is returned of a list
   /// that is cut, or is none.
-  /// - Parameter format: nil where it is told by the list's looks.
+  /// - Parameters:
+  ///   - format: nil where it is told by the list's looks.
+  ///   - name: bytes of the list's own, which may say what its digests are; empty if it has none.
   /// - Throws: ``Defect``.
-  package static func read(contents: [UInt8], _ format: EntryFormat?) throws -> ReadList {
-    try read(ByteSource(contents), TextDecoder(contents), format)
+  package static func read(contents: [UInt8], _ format: EntryFormat?, name: [UInt8] = []) throws -> ReadList {
+    try read(ByteSource(contents), TextDecoder(contents), format, name)
   }
 
-  fileprivate static func read(_ source: ByteSource, _ decoder: TextDecoder, _ format: EntryFormat?) throws -> ReadList
-  {
+  fileprivate static func read(
+    _ source: ByteSource, _ decoder: TextDecoder, _ format: EntryFormat?, _ name: [UInt8]
+  ) throws -> ReadList {
     let head = try source.peek()
     let looks = FormatGuess.format(of: head)
     switch format {
     case .rss, .atom, .docset: return try FeedReader.read(source, decoder, format)
-    case .list: return try listed(source, .native)
-    case .metalink: return try listed(source, .metalink)
-    case .sums: return try listed(source, looks == .sfv ? .sfv : .sums)
+    case .list: return try listed(source, .native, name)
+    case .metalink: return try listed(source, .metalink, name)
+    case .sums: return try listed(source, looks == .sfv ? .sfv : .sums, name)
     case nil:
       if looks == .metalink ? !isMetalink(head) : looks == .native && hasFeed(head) {
         return try FeedReader.read(source, decoder, nil)
       }
-      return try listed(source, looks == .bagit ? .native : looks)
+      return try listed(source, looks == .bagit ? .native : looks, name)
     }
   }
 
@@ -54,11 +57,12 @@ package enum EntryList {
     return false
   }
 
-  private static func listed(_ source: ByteSource, _ format: ListFormat) throws -> ReadList {
+  private static func listed(_ source: ByteSource, _ format: ListFormat, _ name: [UInt8]) throws -> ReadList {
     // Relative to the list's own URL, which only the worker knows.
     var options = ListOptions(format: format, base: "./", ignoresUnknown: format.needsBase)
-    // Its name is not known here: as ever, what is as long as a SHA-512 is one.
-    options.name = Array("SHA512SUMS".utf8)
+    // An order cannot say it: as ever, what is as long as a SHA-512 is one, unless the name says something else.
+    let isUnsaid = SumsNaming(format, of: name).isUnsaid
+    options.name = isUnsaid ? Array("SHA512SUMS".utf8) : name
     let list = try ListReader(source, options)
     var found = ReadList()
     while let job = try list.next() {
@@ -68,7 +72,8 @@ package enum EntryList {
     found.problems = list.problems
     // An error page in place of the list has no such line, and hardly one that reads as a URL.
     if found.entries.isEmpty, format.needsBase {
-      throw Defect(line: nil, reason: "no line is one of a list of checksums")
+      let first = isUnsaid ? "" : found.problems.named.first.map { "; \($0)" } ?? ""
+      throw Defect(line: nil, reason: "no line is one of a list of checksums\(first)")
     }
     if !format.needsBase, found.problems.count > found.entries.count, let first = found.problems.named.first {
       throw first
@@ -111,7 +116,9 @@ package struct EntryFile {
     decoder = TextDecoder(try source.peek())
   }
 
-  /// The same as ``EntryList/read(contents:_:)``.
+  /// The same as ``EntryList/read(contents:_:name:)``.
   /// - Throws: ``Defect``, ``SpoolError``.
-  package func entries(_ format: EntryFormat?) throws -> ReadList { try EntryList.read(source, decoder, format) }
+  package func entries(_ format: EntryFormat?, name: [UInt8] = []) throws -> ReadList {
+    try EntryList.read(source, decoder, format, name)
+  }
 }

@@ -13,6 +13,8 @@ struct SumsNaming {
   }
 
   private var algorithm = Algorithm.unsaid
+  /// Whether the name says nothing.
+  var isUnsaid: Bool { if case .unsaid = algorithm { true } else { false } }
   /// The one file that a list such as `a.iso.sha256` is of.
   private var file: String?
 

@@ -5,15 +5,15 @@ internal import Spool
 /// job renamed → both directories fsync.
 @WorkerLoop
 struct Commit {
-  private let claim: Claim
-  private let plan: JobPlan
-  private let environment: JobEnvironment
-  private let account: AttemptAccount
-  private let outputs: CurrentOutputRoot
+  let claim: Claim
+  let plan: JobPlan
+  let environment: JobEnvironment
+  let account: AttemptAccount
+  let outputs: CurrentOutputRoot
   /// Passes the published payload on, and returns when that was done; nil if there is nobody to do it.
   private let deliver: @WorkerLoop (Mark) async throws -> Timestamp?
 
-  private var spool: Spool { claim.spool }
+  var spool: Spool { claim.spool }
   private var durable: GroupCommit { environment.durable }
   private var publisher: OutputPublisher { OutputPublisher(claim: claim, plan: plan, root: outputs.location) }
   private var overwrites: Bool { plan.request.overwrite ?? false }
@@ -124,7 +124,7 @@ struct Commit {
 
   /// Makes the payload's name durable.
   /// - Throws: ``OutputRootProblem`` if the output's path leads to another directory by then; no receipt may name it.
-  private func sync(_ place: OutputPlace) async throws {
+  func sync(_ place: OutputPlace) async throws {
     try await durable(place.unsynced)
     place.noteSynced()
     try outputs.check(place, plan.output)
@@ -136,7 +136,7 @@ struct Commit {
   /// - Parameters:
   ///   - part: the data, if it is open.
   ///   - mayHaveReceipt: whether a receipt in the claim's journal is this payload's, because nothing was fetched since.
-  private func finish(
+  func finish(
     _ whole: Mark, existing: Bool, unproven: String?, _ part: PartFile? = nil, mayHaveReceipt: Bool = false
   ) async throws {
     try claim.confirmAfterSilence()
@@ -182,63 +182,8 @@ struct Commit {
   }
 
   /// Whether the job still asks for what its data is. A person may have edited it since.
-  private var isOfPlan: Bool {
+  var isOfPlan: Bool {
     claim.text.journal.data.source.map { plan.asks(for: $0) } ?? !claim.origin.takesDrops
-  }
-
-  /// Completes a commit that a crash interrupted: the journal has `verified:`, and the inode that it names is still the
-  /// data, or already the output.
-  /// - Returns: the payload's size and digests; nil if there was no such commit.
-  /// - Throws: a mismatch if the inode's content has changed; what ``publish(_:unproven:)`` throws.
-  func finishInterrupted() async throws -> Mark? {
-    let journal = claim.text.journal
-    guard let verified = journal.publication.verified, isOfPlan else { return nil }
-    let digests = plan.request.computedDigests.union(verified.digests.algorithms)
-    // Data that still has a second name would be taken for another job's.
-    let root = try outputs.opened()
-    try root.removeTemporaries(beside: plan.output, of: [verified.part] + (journal.data.part.map { [$0] } ?? []))
-    if let status = try root.status(plan.output), status.isRegular, status.inode == verified.part,
-      status.size == verified.size
-    {
-      // Another file may have the same inode number, for example on another file system. So the whole file is read;
-      // interrupted commits are rare.
-      let place = try outputs.place(plan.output, plan.request.mode)
-      let existing = try place.openExisting()
-      let mark = try await runBlocking { [reading = existing.reading(digests)] in try reading.run() }
-      if existing.status.inode == verified.part, verified.expectation.mismatch(mark) == nil {
-        try await sync(place)
-        try await finish(mark, existing: false, unproven: verified.unproven, mayHaveReceipt: true)
-        return mark
-      }
-    }
-    // A second fsync of this inode would not bring back what the failed one lost.
-    if journal.data.lostWrites { return nil }
-    guard var part = try PartFile.open(claim.job, in: spool, own: verified.part, removeTemporary: { _ in }) else {
-      return nil
-    }
-    guard part.inode == verified.part, part.length == verified.size else { return nil }
-    try checkRoom()
-    // Where flock(2) does not exclude other hosts, another file may have this inode number by now. So the whole file is
-    // read here, too.
-    let mark = try await runBlocking {
-      [reading = part.reading(from: .zero(digests), to: part.length)] in
-      try reading.run()
-    }
-    if let mismatch = verified.expectation.mismatch(mark) {
-      // Somebody has changed it by its final name, and has it now.
-      if try root.status(plan.output)?.inode == verified.part { return nil }
-      try part.setAside(claim.job)
-      account.hasSetAside = true
-      throw Failure(mismatch, reason: "the data is not what was verified")
-    }
-    if part.isShared {
-      // A hook has moved the payload, which is somebody else's now.
-      let copy = part.rebuilding(to: part.length, owner: claim.job)
-      part = part.replaced(by: try await runBlocking { () throws(SpoolError) in try copy.run() })
-    }
-    part.adopt(mark)
-    try await publish(part, unproven: verified.unproven)
-    return mark
   }
 
   /// Accepts a file that already has the output's name, if it is this job's own data, published before a crash, or has
@@ -246,7 +191,7 @@ struct Commit {
   /// - Parameters:
   ///   - part: the data, if it is open.
   ///   - fetched: the end of the data, if all of it was received: then the file has to be the same.
-  /// - Returns: the payload's size and digests; nil if there is no such file, or it is to be overwritten.
+  /// - Returns: the payload's size and digests; nil if there is no such file any more, or it is to be overwritten.
   /// - Throws: `output-exists`; `bad-output` for a directory; ``JobStop/outputAwaited(_:)``.
   func acceptExisting(_ part: PartFile? = nil, fetched: Mark? = nil) async throws -> Mark? {
     guard let status = try outputs.opened().status(plan.output) else { return nil }
@@ -261,6 +206,9 @@ struct Commit {
     // A new job that is to replace a file must replace it, even if older data with the job's name is the same inode as
     // that file.
     let isNew = overwrites && claim.origin.takesDrops && journal.isEmpty
+    if !overwrites, !isOfPlan, try await EarlierPayload(claim: claim, plan: plan, outputs: outputs).withdraw() {
+      return nil
+    }
     let isOwn = status.isRegular && data?.isSameFile(as: status) == true && !isNew && isOfPlan
     if overwrites, !isOwn {
       // The other job could not deliver any more what it has published.

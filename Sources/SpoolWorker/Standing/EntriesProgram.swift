@@ -12,8 +12,9 @@ struct EntriesProgram {
   let stop: ChildStop
 
   /// What can be read of the list in `file`.
+  /// - Parameter name: the list's own; nil if its URL ends in none.
   /// - Throws: `bad-entries` with what is wrong with the list; ``SpoolError``.
-  func read(_ file: ScratchFile, _ format: EntryFormat?, in spool: Spool) async throws -> ReadList {
+  func read(_ file: ScratchFile, _ format: EntryFormat?, name: String?, in spool: Spool) async throws -> ReadList {
     let output = try ScratchFile(spool)
     // The program opens them by their names.
     defer { withExtendedLifetime((file, output)) {} }
@@ -21,8 +22,9 @@ struct EntriesProgram {
     let outcome: ChildProcess.Outcome
     do throws(Errno) {
       let options = format.map { ["--entries", $0.rawValue] } ?? []
+      let title = name.map { ["--name", $0] } ?? []
       outcome = try await ChildProcess(
-        arguments: [path] + options + [file.path, output.path],
+        arguments: [path] + options + title + [file.path, output.path],
         // A list that is too much for it is no crash to be looked into.
         environment: [.init("SWIFT_BACKTRACE", "enable=no")], seconds: Self.timeLimit, stop: stop,
         kept: spool.descriptor(for: output.path)

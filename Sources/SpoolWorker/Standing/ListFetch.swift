@@ -6,7 +6,8 @@ internal import Transfer
 final class ListFetch: RunningTransfer {
   enum Outcome {
     case unchanged
-    case fetched(Journal.ListVersion)
+    /// With the name that its URL ends in.
+    case fetched(Journal.ListVersion, name: String?)
   }
 
   private let request: JobRequest
@@ -77,7 +78,7 @@ final class ListFetch: RunningTransfer {
         return .fetched(
           Journal.ListVersion(
             url: mirror.url, format: self.request.standing.entries, etag: result.response?.etag,
-            modified: result.response?.lastModified))
+            modified: result.response?.lastModified), name: mirror.parts.lastPathSegment)
       }
       let circumstances = FetchPolicy.Circumstances(
         wasConditional: false, wasMultiplexed: result.isMultiplexed,

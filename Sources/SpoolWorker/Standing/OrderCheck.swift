@@ -22,9 +22,9 @@ extension Attempt {
     switch list {
     case .unchanged:
       checked = try record.writeUnchanged(seen: try await settled(before.seen))
-    case .fetched(let version):
+    case .fetched(let version, let name):
       let program = EntriesProgram(path: environment.options.entriesProgram, stop: hookStop)
-      var list = try await program.read(file, request.standing.entries, in: claim.spool)
+      var list = try await program.read(file, request.standing.entries, name: name, in: claim.spool)
       if let stopped { throw stopped }
       let outcome = try await OrderDrop(claim, environment).drop(list.entries, lists: mirrors.map(\.parts))
       relinked = outcome.relinked

@@ -81,23 +81,11 @@ package struct URLParts: Sendable {
       try handle.set(CURLUPART_HOST, Self.asciiHost(components.host))
       components = try Components(handle)
     }
-    // Nothing else begins user information or a fragment; the base of a redirect has neither.
-    if text.utf8.contains(where: { $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: "#") }) {
-      user = try handle.part(CURLUPART_USER, CURLU_URLDECODE)
-      password = try handle.part(CURLUPART_PASSWORD, CURLU_URLDECODE)
-      for secret in [CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS, CURLUPART_FRAGMENT] {
-        try handle.remove(secret)
-      }
-    } else {
-      (user, password) = (nil, nil)
-    }
+    (user, password) = try Self.takeLogin(from: handle, text)
     if base == nil, "\(writtenScheme)://\(components.text)".utf8.elementsEqual(text.utf8) {
       requestText = text
     } else {
-      let plain = try handle.required(CURLUPART_URL)
-      // Read again, as the engine will: libcurl decodes `%30` to `0`, but sees 0.0.0.0 in it only the next time.
-      try handle.set(CURLUPART_URL, plain, allowingSpace: base != nil)
-      requestText = try handle.required(CURLUPART_URL)
+      requestText = try Self.readAgain(handle, allowingSpace: base != nil)
       components = try Components(handle)
     }
 
@@ -116,6 +104,28 @@ package struct URLParts: Sendable {
       throw URLProblem(reason: "control character in the URL")
     }
     if scheme.listsDirectories { try Self.checkNamesFile(components.path) }
+  }
+
+  /// Removes user information and fragment from a URL that was read.
+  /// - Returns: the user information.
+  private static func takeLogin(from handle: borrowing URLHandle, _ text: String) throws(URLProblem) -> (
+    user: String?, password: String?
+  ) {
+    // Nothing else begins user information or a fragment; the base of a redirect has neither.
+    guard text.utf8.contains(where: { $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: "#") }) else { return (nil, nil) }
+    let user = try handle.part(CURLUPART_USER, CURLU_URLDECODE)
+    let password = try handle.part(CURLUPART_PASSWORD, CURLU_URLDECODE)
+    for secret in [CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS, CURLUPART_FRAGMENT] {
+      try handle.remove(secret)
+    }
+    return (user, password)
+  }
+
+  /// Has libcurl read its own text of a URL again, as the engine will: it decodes `%30` to `0`, but sees 0.0.0.0 in it
+  /// only the next time.
+  private static func readAgain(_ handle: borrowing URLHandle, allowingSpace: Bool) throws(URLProblem) -> String {
+    try handle.set(CURLUPART_URL, handle.required(CURLUPART_URL), allowingSpace: allowingSpace)
+    return try handle.required(CURLUPART_URL)
   }
 
   /// What libcurl has read behind the scheme, but for user information and fragment.

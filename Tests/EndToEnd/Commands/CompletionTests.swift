@@ -24,6 +24,17 @@ import Testing
     #expect(try await offers("spoolrun", "h") == ["hold", "help"])
   }
 
+  /// The scripts of the parser's library are mended, so a new version of it may break that unnoticed.
+  @Test func `options of the default command in other shells`() async throws {
+    func script(_ shell: String) async throws -> String {
+      try await run([try productPath("spoolrun"), "--generate-completion-script", shell]).output
+    }
+    #expect(try await script("zsh").contains("        _spoolrun_run\n        return\n"))
+    let fish = try await script("fish")
+    #expect(fish.contains("_for_flags_or_options \"spoolrun\" limit-rate' -l 'limit-rate'"))
+    #expect(fish.contains("__spoolrun_parse_subcommand 0 'once' "))
+  }
+
   @Test func `values that an option has`() async throws {
     #expect(try await offers("spoolrun", "add", "--priority", "") == ["high", "normal", "low"])
     #expect(try await offers("spoolrun", "get", "--priority", "n") == ["normal"])

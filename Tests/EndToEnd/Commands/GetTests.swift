@@ -249,6 +249,15 @@ import Testing
     #expect(try await get().status == .exited(64))
   }
 
+  @Test func `files of a list that want one name get marks, and are told`() async throws {
+    let server = try simpleServer()
+    try writeFile(
+      "\(home.path)/list", Array(["/a?1", "/a?2", "/b"].map { "\(server.url($0))\n" }.joined().utf8))
+    let result = try await get("--from", "\(home.path)/list")
+    #expect(result.status == .exited(0) && names(in: here).count == 3, "\(result)")
+    #expect(result.errors.contains("2 of the files get a mark in their names, such as a~"), "\(result)")
+  }
+
   // MARK: other
 
   @Test func `a url in the place of a command suggests get, and its password is not shown`() async throws {

@@ -91,8 +91,88 @@ import Testing
     #expect(try await spoolrun("url", "--spool", spool.root, "a", server.url("/brandnew")).status == .exited(0))
     try hook("deliver", "exit 0")
     let result = try await once()
-    #expect(result.status == .exited(1), "\(result)")
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(try spool.payload("a.bin") == Array("/brandnew".utf8))
+  }
+
+  /// What a worker leaves that dies between the payload's name and the move to `done/`.
+  enum Left: CaseIterable {
+    /// The payload is the data's inode, or a copy of it on another file system.
+    case linked, copied
+    /// The command's worker died after it had written `requeued:`.
+    case requeued
+    case withReceipt
+    /// The data has lost its own name.
+    case beforeMove
+    /// Somebody has changed the payload, or put another file there.
+    case changed, replaced
+  }
+
+  private func publish(_ left: Left) async throws {
+    try await complete("/old")
+    let (data, payload) = (spool.path("partial/a.part"), spool.path("files/a.bin"))
+    if left == .copied { try writeFile(payload, try readFile(data)) } else { try #require(link(data, payload) == 0) }
+    let inode = try #require(fileStatus(payload)?.st_ino)
+    let sum = hex8(independentCRC32(Array("/old".utf8)))
+    var lines = "verified: 2026-11-21T03:00:00Z size=4 crc32=\(sum) part=\(inode)\n"
+    if left == .withReceipt || left == .beforeMove {
+      lines += "done: 2026-11-21T03:00:00Z attempts=1 output=a.bin bytes-fetched=4\n"
+    }
+    if left == .beforeMove { try #require(unlink(data) == 0) }
+    if left == .requeued { lines += "requeued: 2026-11-21T03:00:00Z\n" }
+    if left == .changed { try writeFile(payload, Array("mine".utf8)) }
+    if left == .replaced {
+      try #require(unlink(payload) == 0)
+      try writeFile(payload, Array("/old".utf8))
+    }
+    try writeFile(spool.path("partial/a"), try readFile(spool.path("partial/a")) + Array(lines.utf8))
+  }
+
+  private func relink() async throws -> CommandResult {
+    try await spoolrun("url", "--spool", spool.root, "a", server.url("/brandnew"))
+  }
+
+  /// The new link counts, and the job's own file is not in its way.
+  @Test(arguments: [Left.linked, .copied, .requeued]) func aPayloadWithoutReceipt(left: Left) async throws {
+    try await publish(left)
+    #expect(try await relink().status == .exited(0))
+    let result = try await once()
+    #expect(result.status == .exited(0), "\(left): \(result)")
+    #expect(try spool.payload("a.bin") == Array("/brandnew".utf8))
+    #expect(spool.places(of: "a") == ["done/a"])
+  }
+
+  @Test(arguments: [Left.changed, .replaced]) func anotherFileInThePayloadsPlace(left: Left) async throws {
+    try await publish(left)
+    #expect(try await relink().status == .exited(0))
+    let before = try spool.payload("a.bin")
+    let result = try await once()
+    #expect(result.status == .exited(1), "\(left): \(result)")
     #expect(try spool.lastFailure("failed/a")["code"] == "output-exists")
+    #expect(try spool.payload("a.bin") == before)
+  }
+
+  /// The command comes too late: the job goes to `done/` with what it has.
+  @Test(arguments: [Left.withReceipt, .beforeMove]) func aPayloadWithReceipt(left: Left) async throws {
+    try await publish(left)
+    let refused = try await relink()
+    #expect(refused.status == .exited(1) && refused.errors.contains("all but done"), "\(refused)")
+    try spool.makeDue("a")
+    let result = try await once()
+    #expect(result.status == .exited(0), "\(left): \(result)")
+    #expect(try spool.payload("a.bin") == Array("/old".utf8) && server.requests.count == 1)
+  }
+
+  /// A receipt that an editor has seen in time: the data shows that the job was not done.
+  @Test func aPayloadWithReceiptAndAnEditor() async throws {
+    try await publish(.withReceipt)
+    let text = String(decoding: try readFile(spool.path("partial/a")), as: UTF8.self)
+    try writeFile(spool.path("tmp/a"), Array(text.replacing("/old\noutput", with: "/brandnew\noutput").utf8))
+    try #require(unlink(spool.path("partial/a")) == 0)
+    try spool.move("tmp/a", "new/a")
+    let result = try await once()
+    #expect(result.status == .exited(0), "\(result)")
+    #expect(try spool.payload("a.bin") == Array("/brandnew".utf8))
   }
 
   @Test func aJobThatWasDone() async throws {

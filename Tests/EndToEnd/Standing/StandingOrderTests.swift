@@ -71,6 +71,15 @@ import Testing
     #expect(spool.payloads == ["m/r/one.iso", "m/r/two.iso"] && server.media.count == 2)
   }
 
+  @Test func `a list whose name says that its digests are others`() async throws {
+    let server = try FeedServer("\(String(repeating: "ab", count: 64))  one.iso\n")
+    let spool = try TemporarySpool()
+    try spool.order("mirror", "url: \(server.url("/list/B2SUMS"))\nevery: 1d\nfirst: all\n")
+    let result = try await spool.once()
+    #expect(result.errors.contains("b2sum by the list's name") && server.media.isEmpty, "\(result)")
+    #expect(spool.names("new") == [] && spool.names("failed") == [])
+  }
+
   @Test func `a docset is replaced by its new version when that is whole`() async throws {
     func docset(_ version: Int) -> String {
       let urls = ["a", "b"].map { "<url>/\($0)/\(version)/Lua.tgz</url>" }.joined()

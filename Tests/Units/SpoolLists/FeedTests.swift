@@ -193,6 +193,18 @@ import Testing
     #expect(defect("<html><p>gone</p></html>\n", .sums) == "no line is one of a list of checksums")
   }
 
+  /// 128 digits may be SHA-512 or BLAKE2b. An order cannot say which, so they are SHA-512 if the name says nothing.
+  @Test func `a list is read by its own name`() throws {
+    func list(_ name: String) throws -> ReadList {
+      let text = "\(String(repeating: "ab", count: 64))  a.iso\n"
+      return try EntryList.read(contents: Array(text.utf8), nil, name: Array(name.utf8))
+    }
+    for name in ["", "sums", "SHA512SUMS"] { #expect(try list(name).entries[0].expected.digests[.sha512] != nil) }
+    for name in ["b2sums", "B2SUMS.txt"] {
+      #expect { try list(name) } throws: { "\($0)".contains("but b2sum by the list's name") }
+    }
+  }
+
   @Test func `a feed that is cut gives nothing`() throws {
     let whole = try readFile("\(Self.samples)/podcast.rss")
     for length in [whole.count / 3, whole.count / 2, whole.count - 8] {
