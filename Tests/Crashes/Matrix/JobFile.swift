@@ -33,13 +33,15 @@ struct JobFile {
   }
 
   /// What the next worker has to ask for, if the process just died and the machine lives on.
-  enum Expectation: Equatable {
+  indirect enum Expectation: Equatable {
     case anything
     /// All the data is there.
     case nothing
     case from(Int)
     /// From the last checkpoint at the earliest.
     case atLeast(Int)
+    /// The death may have cut off the last line.
+    case either(Expectation, Expectation)
   }
 
   func expectation(in spool: TemporarySpool) throws -> Expectation {
@@ -60,7 +62,33 @@ struct JobFile {
     guard trusted > 0, trusted <= bytes.count, Version.current.bytes.starts(with: bytes[..<trusted]) else {
       return .anything
     }
-    if !isKnown { return .atLeast(trusted) }
-    return trusted == Version.length ? .nothing : .from(trusted)
+    if !isKnown { return .atLeast(resumePoint(after: trusted, from: Self.brokenFrom(lines) ?? trusted)) }
+    let isProven = trusted == Version.length && lines.contains { ["crc32", "sha256", "md5"].contains($0.key) }
+    func request(_ lines: some Collection<JobLine>) -> Expectation {
+      if !isProven, let floor = Self.brokenFrom(lines), floor < trusted {
+        return .from(resumePoint(after: trusted, from: floor))
+      }
+      return trusted == Version.length ? .nothing : .from(trusted)
+    }
+    return .either(request(lines), request(lines.dropLast()))
+  }
+
+  /// Where the answer began whose end is in doubt; nil if there is none (INTERNALS.md, answers that break off).
+  private static func brokenFrom(_ lines: some Collection<JobLine>) -> Int? {
+    var broken: Int?
+    for line in lines {
+      switch line.key {
+      case "response":
+        let offset = line["at"].flatMap { Int($0) } ?? 0
+        broken = min(broken ?? offset, offset)
+      case "interrupted": broken = line["broken"].flatMap { Int($0) }
+      case "failed":
+        let isCut = ["cut", "short-body", "stalled"].contains(line["code"])
+        broken = line["broken"].flatMap { Int($0) } ?? (isCut ? broken : nil)
+      case "verified": broken = nil
+      default: break
+      }
+    }
+    return broken
   }
 }

@@ -139,14 +139,16 @@ struct MatrixCase {
     -> [String]
   {
     let later = world.requests(for: output).dropFirst(asked)
-    let isMet: Bool =
+    func isMet(_ expectation: JobFile.Expectation) -> Bool {
       switch expectation {
       case .anything: true
       case .nothing: later.isEmpty
-      case .from(let offset): later.first.map { $0.rangeStart == offset } ?? false
+      case .from(let offset): later.first.map { $0.rangeStart ?? 0 == offset } ?? false
       case .atLeast(let offset): later.allSatisfy { $0.rangeStart ?? 0 >= offset }
+      case .either(let one, let other): isMet(one) || isMet(other)
       }
-    return isMet
+    }
+    return isMet(expectation)
       ? [] : ["\(output): after the kill \(expectation) was to be asked for, not \(later.map(\.description))"]
   }
 
