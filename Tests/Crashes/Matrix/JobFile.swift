@@ -70,7 +70,8 @@ struct JobFile {
       }
       return trusted == Version.length ? .nothing : .from(trusted)
     }
-    return .either(request(lines), request(lines.dropLast()))
+    let (whole, torn) = (request(lines), request(lines.dropLast()))
+    return whole == torn ? whole : .either(whole, torn)
   }
 
   /// Where the answer began whose end is in doubt; nil if there is none (INTERNALS.md, answers that break off).
