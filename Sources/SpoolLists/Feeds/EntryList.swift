@@ -60,7 +60,7 @@ package enum EntryList {
   private static func listed(_ source: ByteSource, _ format: ListFormat, _ name: [UInt8]) throws -> ReadList {
     // Relative to the list's own URL, which only the worker knows.
     var options = ListOptions(format: format, base: "./", ignoresUnknown: format.needsBase)
-    // An order cannot say it: as ever, what is as long as a SHA-512 is one, unless the name says something else.
+    // Digests of 128 digits count as SHA-512, unless the list's name says something else: an order cannot say it.
     let isUnsaid = SumsNaming(format, of: name).isUnsaid
     options.name = isUnsaid ? Array("SHA512SUMS".utf8) : name
     let list = try ListReader(source, options)

@@ -145,8 +145,7 @@ final class ChunkedFetch {
     // A cancellation before this task ran had nothing to cancel yet.
     let isWanted = end == nil && !window.plan.superfluous.contains(connection)
     let result = isWanted ? await engine.fetch(fetch, into: sink) : nil
-    let received = window.plan.ended(
-      connection, now: LoopExecutor.milliseconds(), isBroken: sink.isBroken)
+    let received = window.plan.ended(connection, now: LoopExecutor.milliseconds(), isBroken: sink.isBroken)
     if let result {
       if case .lied(let outcome) = sink.refusal { noteLie(request.chunk, outcome) }
       ended(connection, of: source.mirror, result, sink.refusal, received, isAll: received == request.range.count)
@@ -210,8 +209,7 @@ final class ChunkedFetch {
 
   /// The connection continues where it ended, by the rules for a single connection, unless it makes no progress.
   private func endedEarly(_ connection: Int, _ received: UInt64, _ failure: Failure) {
-    let mayGoOn =
-      failure.code.isCut && received > 0 && !smallSteps[connection].areTooMany
+    let mayGoOn = failure.code.isCut && received > 0 && !smallSteps[connection].areTooMany
     if !mayGoOn { leave(connection, failure) }
   }
 

@@ -76,8 +76,9 @@ struct FetchPolicy {
   private static let mostSmallSteps = 100
   /// Progress is counted from 0 again after starting over, but only this many times.
   private static let mostRestarts = 3
+  /// After more of them, a single connection continues.
   private static let mostDifferences = 8
-  /// Without progress. A search from the end of 1 TiB takes 24.
+  /// After more of them, the mirror is given up. A search from the end of 1 TiB takes 24.
   private static let mostDifferencesInAll = 50
   /// After this many useless responses to a range, the whole is requested.
   private static let mostUselessAnswers = 2

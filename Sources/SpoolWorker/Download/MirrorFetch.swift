@@ -129,15 +129,10 @@ final class MirrorFetch {
 
   /// Cuts off what a broken answer left and another one did not confirm, or goes further back to find where it begins.
   private func cutBack() async throws -> Bool {
-    let length = data.length
-    guard let offset = data.cutAfterDifference() else {
+    guard let count = try await data.cutAfterDifference() else {
       return try next(.differs("the end of the data differs from the answer at \(data.position)"))
     }
-    let floor = data.doubt?.floor ?? offset
-    try await data.cutBack(to: offset)
-    // The answer that showed it may have broken off at the same place, and its junk may agree in the first bytes.
-    data.doubt = TailDoubt(from: floor, to: offset)
-    return try next(.differs("the last \(length - offset) bytes of an answer that broke off were wrong"))
+    return try next(.differs("the last \(count) bytes of an answer that broke off were wrong"))
   }
 
   /// The outcome of a body that ended without an error; nil if the file is complete.

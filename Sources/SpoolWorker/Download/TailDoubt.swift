@@ -86,6 +86,14 @@ extension PartData {
     return agreed == count ? count : nil
   }
 
-  /// Where the data is to be cut after a byte differed; nil to ask further back first.
-  func cutAfterDifference() -> UInt64? { doubt?.differ() }
+  /// Cuts off the end of the data after a byte differed.
+  /// - Returns: the number of bytes; nil if more has to be asked for first, further back.
+  func cutAfterDifference() async throws -> UInt64? {
+    guard let floor = doubt?.floor, let offset = doubt?.differ() else { return nil }
+    let count = length - offset
+    try await cutBack(to: offset)
+    // The answer that differed may have broken off at the same place, and its junk may agree in the first bytes.
+    doubt = TailDoubt(from: floor, to: offset)
+    return count
+  }
 }

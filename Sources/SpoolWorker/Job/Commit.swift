@@ -206,9 +206,7 @@ struct Commit {
     // A new job that is to replace a file must replace it, even if older data with the job's name is the same inode as
     // that file.
     let isNew = overwrites && claim.origin.takesDrops && journal.isEmpty
-    if !overwrites, !isOfPlan, try await EarlierPayload(claim: claim, plan: plan, outputs: outputs).withdraw() {
-      return nil
-    }
+    if !overwrites, !isOfPlan, try await withdrawEarlierPayload() { return nil }
     let isOwn = status.isRegular && data?.isSameFile(as: status) == true && !isNew && isOfPlan
     if overwrites, !isOwn {
       // The other job could not deliver any more what it has published.

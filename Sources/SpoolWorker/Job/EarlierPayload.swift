@@ -1,25 +1,14 @@
 internal import Spool
 
 /// A payload that a job has published and that its text, which was changed before the job was done, does not ask for.
-@WorkerLoop
-struct EarlierPayload {
-  let claim: Claim
-  let plan: JobPlan
-  let outputs: CurrentOutputRoot
-
+extension Commit {
   /// Takes it back, if the file at the output is still exactly what the journal says that this job verified.
   /// - Returns: false for any other file, and for the payload of a job that was done.
   /// - Throws: ``OutputRootProblem``, ``SpoolError``.
-  func withdraw() async throws -> Bool {
-    guard let own = claim.text.journal.publication.own, let status = try outputs.opened().status(plan.output),
-      status.isRegular, status.inode == own.part, status.size == own.size, try !wasDone(own)
+  func withdrawEarlierPayload() async throws -> Bool {
+    guard let own = claim.text.journal.publication.own, try !wasDone(own),
+      let (place, _) = try await verifiedOutput(own, own.digests.algorithms)
     else { return false }
-    // Another file may have the inode's number by now, or somebody may have changed this one.
-    let place = try outputs.place(plan.output, plan.request.mode)
-    let existing = try place.openExisting()
-    let digests = own.digests.algorithms
-    let mark = try await runBlocking { [reading = existing.reading(digests)] in try reading.run() }
-    guard existing.status.inode == own.part, own.expectation.mismatch(mark) == nil else { return false }
     try claim.checkLock()
     try claim.checkOwnership()
     try place.withdraw(own.part)

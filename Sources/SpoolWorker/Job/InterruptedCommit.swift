@@ -12,7 +12,11 @@ extension Commit {
     // Data that still has a second name would be taken for another job's.
     let root = try outputs.opened()
     try root.removeTemporaries(beside: plan.output, of: [verified.part] + (journal.data.part.map { [$0] } ?? []))
-    if let mark = try await finishPublished(verified, root) { return mark }
+    if let (place, mark) = try await verifiedOutput(verified, digests(verified)) {
+      try await sync(place)
+      try await finish(mark, existing: false, unproven: verified.unproven, mayHaveReceipt: true)
+      return mark
+    }
     // A second fsync of this inode would not bring back what the failed one lost.
     if journal.data.lostWrites { return nil }
     return try await publishVerified(verified, root)
@@ -22,20 +26,22 @@ extension Commit {
     plan.request.computedDigests.union(verified.digests.algorithms)
   }
 
-  /// - Returns: nil unless the output is the verified payload.
-  private func finishPublished(_ verified: Journal.Verified, _ root: OutputRoot) async throws -> Mark? {
-    guard let status = try root.status(plan.output), status.isRegular, status.inode == verified.part,
+  /// The file at the output, if it is what was verified.
+  /// - Parameter digests: those to compute, at least the verified ones.
+  /// - Returns: its place, its size and digests; nil for any other file.
+  func verifiedOutput(_ verified: Journal.Verified, _ digests: Set<DigestAlgorithm>) async throws -> (
+    OutputPlace, Mark
+  )? {
+    guard let status = try outputs.opened().status(plan.output), status.isRegular, status.inode == verified.part,
       status.size == verified.size
     else { return nil }
-    // Another file may have the same inode number, for example on another file system. So the whole file is read;
-    // interrupted commits are rare.
+    // Another file may have the same inode number, for example on another file system, or somebody may have changed
+    // this one. So the whole file is read; it is rarely needed.
     let place = try outputs.place(plan.output, plan.request.mode)
     let existing = try place.openExisting()
-    let mark = try await runBlocking { [reading = existing.reading(digests(verified))] in try reading.run() }
+    let mark = try await runBlocking { [reading = existing.reading(digests)] in try reading.run() }
     guard existing.status.inode == verified.part, verified.expectation.mismatch(mark) == nil else { return nil }
-    try await sync(place)
-    try await finish(mark, existing: false, unproven: verified.unproven, mayHaveReceipt: true)
-    return mark
+    return (place, mark)
   }
 
   /// - Returns: nil unless the data is the verified inode.
