@@ -57,8 +57,8 @@ extension Journal {
     package fileprivate(set) var receipt: Receipt?
     /// When the last receipt was written.
     package fileprivate(set) var receiptTime: Timestamp?
-    /// What has its final name, as far as a receipt or a `published:` line shows. A job that was taken back before its
-    /// move to `done/` keeps it through `requeued:`, until it starts.
+    /// What has its final name, as far as a receipt or a `published:` line shows, until other data begins to come: a job
+    /// that came through `new/` again may stop before that.
     package fileprivate(set) var published: Verified?
     /// The payload that the hook `deliver` has not accepted yet. It has its final name.
     package fileprivate(set) var undelivered: Undelivered?
@@ -69,7 +69,8 @@ extension Journal {
       switch entry.key {
       // The job may have been edited: what was verified for its old text proves nothing.
       case .requeued: (verified, receipt) = (nil, nil)
-      case .started: (verified, own, receipt, published, undelivered) = (nil, nil, nil, nil, nil)
+      case .started: (verified, own, receipt, undelivered) = (nil, nil, nil, nil)
+      case .response: published = nil
       case .failed:
         if entry.failureCode?.isMismatch == true { (verified, own, undelivered) = (nil, nil, nil) }
       case .verified:
@@ -84,7 +85,7 @@ extension Journal {
         receipt = Receipt(output: output, directory: entry.fields["directory"], unproven: entry.fields["unproven"])
         receiptTime = entry.time
         published = verified
-      case .urgent, .relinked, .response, .checkpoint, .cleared, .interrupted, .checked, .seen: break
+      case .urgent, .relinked, .checkpoint, .cleared, .interrupted, .checked, .seen: break
       }
     }
   }

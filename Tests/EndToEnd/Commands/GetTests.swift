@@ -213,6 +213,24 @@ import Testing
     #expect(names(in: "\(spool)/hold") == [] && names(in: "\(spool)/done") == [job])
   }
 
+  @Test(arguments: [SIGTERM, SIGKILL])
+  func `what is there stays known when --overwrite is stopped before it has an answer`(signal: Int32) async throws {
+    let gate = try Gate()
+    let server = try ScriptedServer { request, reply in
+      if request.value("x-slow") != nil { try reply.stall(until: gate) }
+      try reply.respond("200 OK", ["ETag: \"1\""], body: [1, 2, 3])
+    }
+    #expect(try await get(server.url("/a")).status == .exited(0))
+    let command = try start(["--overwrite", "--header", "X-Slow: 1", server.url("/a")])
+    try await waitUntil("it is asked for") { server.requests.count == 2 }
+    command.send(signal: signal)
+    _ = try await command.result()
+    gate.open()
+    let again = try await get(server.url("/a"))
+    #expect(again.status == .exited(0) && server.requests.count == 2, "\(again)")
+    #expect(try bytes("a") == [1, 2, 3])
+  }
+
   @Test func `any worker of the spool goes on, and puts the file where the person was`() async throws {
     let (server, _) = try await interrupt(SIGTERM)
     let result = try await spoolrun("--once", spool)
