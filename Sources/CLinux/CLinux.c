@@ -53,6 +53,16 @@ int spoolrun_probe_read_lease(int descriptor) {
   return fcntl(descriptor, F_SETLEASE, F_UNLCK);
 }
 
+int spoolrun_set_direct(int descriptor) {
+  int flags = fcntl(descriptor, F_GETFL);
+  return flags < 0 ? -1 : fcntl(descriptor, F_SETFL, flags | O_DIRECT);
+}
+
+int spoolrun_close_copy(int descriptor) {
+  int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  return copy < 0 ? -1 : close(copy);
+}
+
 int spoolrun_file_system_type(int descriptor, uint32_t *type) {
   struct statfs status;
   if (fstatfs(descriptor, &status) < 0) return -1;

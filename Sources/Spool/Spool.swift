@@ -225,9 +225,16 @@ package final class Spool: Sendable {
     believesJournal(of: file) ? text : text.withUnsafeBytes { JournalScan.request(in: $0) }
   }
 
+  /// Opens a text that a worker, perhaps on another host, may be writing to.
+  func openText(_ path: Path) throws(SpoolError) -> OwnedFile {
+    let file = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    if kind.sharing == .program { try file.readPastCache() }
+    return file
+  }
+
   private func read(_ path: Path, limit: Int) throws(SpoolError) -> (bytes: [UInt8], status: FileStatus)? {
     do throws(SpoolError) {
-      let file = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      let file = try openText(path)
       let status = try file.status()
       return status.isRegular ? (try file.read(first: min(Int(clamping: status.size), limit)), status) : nil
     } catch

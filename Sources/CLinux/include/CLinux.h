@@ -34,6 +34,12 @@ int spoolrun_rename_exchange(int directory, const char *one, const char *other);
 /// fcntl(2) F_SETLEASE with F_RDLCK, released at once: 0 if no process has the file open for writing.
 int spoolrun_probe_read_lease(int descriptor);
 
+/// fcntl(2) F_SETFL: adds O_DIRECT to the descriptor's flags. 0, or -1 with errno.
+int spoolrun_set_direct(int descriptor);
+
+/// close(2) of a dup(2): 0, or -1 with errno.
+int spoolrun_close_copy(int descriptor);
+
 /// fstatfs(2): stores the number of the file system's type (statfs(2), f_type) in *type. 0, or -1 with errno.
 int spoolrun_file_system_type(int descriptor, uint32_t *type);
 

@@ -23,14 +23,17 @@ extension Spool {
     }
   }
 
-  /// Each line begins with the mount's number; the type is the first word behind ` - `.
+  /// Each line begins with the mount's number; behind ` - ` come the type and the source.
   static func mountedType(id: some Collection<UInt8>, in table: [UInt8]) -> String? {
     for line in table.split(separator: 0x0A) {
       let words = line.split(separator: 0x20)
       guard let first = words.first, first.elementsEqual(id), let dash = words.firstIndex(where: { $0 == [0x2D] }),
         dash + 1 < words.endIndex
       else { continue }
-      return escaped(words[dash + 1])
+      let type = words[dash + 1]
+      let source = words.dropFirst(dash + 2).first ?? []
+      let isMooseFS = type.elementsEqual("fuse".utf8) && source.starts(with: "mfs".utf8)
+      return isMooseFS ? FileSystemKind.mooseFS : escaped(type)
     }
     return nil
   }

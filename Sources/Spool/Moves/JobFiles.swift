@@ -63,7 +63,7 @@ final class ReadBuffer {
   /// The text as far as it is believed.
   /// - Returns: nil if it is no regular file.
   func read(_ path: Path, of spool: Spool) throws(SpoolError) -> FileStatus? {
-    let file = try spool.system.open(spool.root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    let file = try spool.openText(path)
     let status = try file.status()
     guard status.isRegular else { return nil }
     let size = min(Int(clamping: status.size), Spool.maximumJobFile)

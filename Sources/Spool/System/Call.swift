@@ -4,7 +4,7 @@ package import SystemPackage
 package struct Call: Sendable {
   /// Which call.
   package enum Kind: String, Sendable, CaseIterable {
-    case open, create, read, stat, lock, lease, list, close, statvfs
+    case open, create, read, stat, lock, lease, list, close, statvfs, fcntl
     case watch = "inotify_add_watch"
     case fadvise = "posix_fadvise"
     case mincore

@@ -30,6 +30,8 @@ package struct FileSystemKind: Sendable, Equatable {
   package let leases: LeaseAnswers
   /// Whether each host sets the times of files by its own clock, so that they say nothing of another host's.
   package var timesAreOfHosts = false
+  /// Whether nobody can read a file that a lost host had still to write back, for two minutes.
+  package var locksWhatIsUnwritten = false
 
   /// - Parameter leases: nil if it follows from `sharing`.
   package init(name: String, sharing: Sharing, leases: LeaseAnswers? = nil) {
@@ -52,12 +54,18 @@ package struct FileSystemKind: Sendable, Equatable {
 
   /// - Parameter mounted: its type as proc_pid_mountinfo(5) has it, which tells those apart that programs serve.
   func mounted(as mounted: String) -> FileSystemKind {
-    guard mounted == "fuse.glusterfs" else { return self }
-    var kind = FileSystemKind(name: "glusterfs", sharing: .network, leases: leases)
-    // features.ctime, which is on by default: the client says when, and the bricks keep it in an attribute.
-    kind.timesAreOfHosts = true
+    var kind = self
+    if mounted == "fuse.glusterfs" {
+      kind = FileSystemKind(name: "glusterfs", sharing: .network, leases: leases)
+      // features.ctime, which is on by default: the client says when, and the bricks keep it in an attribute.
+      kind.timesAreOfHosts = true
+    }
+    kind.locksWhatIsUnwritten = mounted == Self.mooseFS
     return kind
   }
+
+  /// What the type of a MooseFS is called here. It is mounted as `fuse`, with a source that begins with `mfs`.
+  static let mooseFS = "fuse.mfs"
 
   /// Whether a power cut that leaves a name leaves the earlier names of other files as well. btrfs logs each file that
   /// is flushed by itself.

@@ -159,6 +159,22 @@ extension OpenFile where Self: ~Copyable {
     }
   }
 
+  /// Reads past the page cache from now on, where the file system can (INTERNALS.md, "File systems").
+  /// Not by open(2): a program that serves the file system would see the flag, and some pass it on to a file system that
+  /// wants aligned reads.
+  func readPastCache() throws(SpoolError) {
+    do throws(SpoolError) {
+      try system.call(.fcntl, path.display) { _ in Int(spoolrun_set_direct(number)) }
+    } catch  where error.errno == .invalidArgument {
+    }
+  }
+
+  /// Passes what was written on to the server of a network file system, as the close(2) of a descriptor does. It need
+  /// not be durable then.
+  func writeBack() throws(SpoolError) {
+    try system.call(.close, path.display) { _ in Int(spoolrun_close_copy(number)) }
+  }
+
   /// fcntl(2) F_SETLEASE: throws EAGAIN while a process has the file open for writing.
   func probeLease() throws(SpoolError) {
     try system.call(.lease, path.display) { _ in Int(spoolrun_probe_read_lease(number)) }

@@ -81,7 +81,7 @@ extension Call.Kind {
   /// Whether a crash just before or after it leaves the spool in different states.
   var changesState: Bool {
     switch self {
-    case .open, .read, .stat, .lock, .lease, .list, .close, .statvfs, .watch, .fadvise, .mincore: false
+    case .open, .read, .stat, .lock, .lease, .list, .close, .statvfs, .fcntl, .watch, .fadvise, .mincore: false
     default: true
     }
   }

@@ -107,9 +107,15 @@ import Testing
     let table = """
       22 1 254:0 / / rw,relatime shared:1 master:2 - ext4 /dev/vda rw
       147 22 0:41 / /mnt/a\\040b rw,nosuid shared:7 - fuse.sshfs me@host:/x\u{1B} rw,user_id=0
+      148 22 0:42 / /mnt/m rw,nosuid - fuse mfs\\04310.0.0.1:9421 rw,user_id=0
+      149 22 0:43 / /mnt/f rw,nosuid - fuse bindfs rw,user_id=0
 
       """
     #expect(Spool.mountedType(id: Array("147".utf8), in: Array(table.utf8)) == "fuse.sshfs")
+    for (id, isMooseFS) in [("148", true), ("149", false)] {
+      let type = Spool.mountedType(id: Array(id.utf8), in: Array(table.utf8))
+      #expect(FileSystemKind.fuse.mounted(as: type ?? "").locksWhatIsUnwritten == isMooseFS, "\(type ?? "-")")
+    }
     #expect(Spool.mountedType(id: Array("22".utf8), in: Array(table.utf8)) == "ext4")
     #expect(Spool.mountedType(id: Array("14".utf8), in: Array(table.utf8)) == nil)
     #expect(Spool.mountedType(id: Array("1".utf8), in: Array("1 2 3 -".utf8)) == nil)
