@@ -11,9 +11,13 @@ package final class FTPServer: Sendable {
   /// - Parameters:
   ///   - command: one that is always refused, such as `REST`; empty for none.
   ///   - sending: the data connection is closed after so many bytes, as if that were all; nil for all.
-  package init(file: [UInt8], refusing command: String = "", sending count: Int? = nil) async throws {
+  ///   - junk: comes behind those bytes. Then only the first transfer is cut.
+  package init(
+    file: [UInt8], refusing command: String = "", sending count: Int? = nil, junk: [UInt8] = []
+  ) async throws {
     directory = try TemporaryDirectory()
     try writeFile("\(directory.path)/file", file)
+    try writeFile("\(directory.path)/junk", junk)
     self.command = try RunningCommand(
       [
         "/usr/bin/timeout", "300", "/usr/bin/python3", "-c", program, directory.path, command, "\(count ?? file.count)",
@@ -47,12 +51,14 @@ private let program = """
 
   directory, refused, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
   file = open(directory + "/file", "rb").read()
+  junk = open(directory + "/junk", "rb").read()
   commands = open(directory + "/commands", "a", buffering=1)
   replies = {"USER": "331 password", "PASS": "230 in", "PWD": '257 "/"', "CWD": "250 there", "TYPE": "200 binary",
              "SIZE": f"213 {len(file)}", "REST": "350 from there", "QUIT": "221 bye"}
   refusals = {"PASS": "530 refused", "RETR": "550 refused"}
 
   def serve(client):
+      global count, junk
       def say(text):
           client.sendall(text.encode() + b"\\r\\n")
       offset, data = 0, None
@@ -69,7 +75,9 @@ private let program = """
           elif name == "RETR":
               say("150 here it comes")
               with data.accept()[0] as connection:
-                  connection.sendall(file[offset:][:count])
+                  connection.sendall(file[offset:][:count] + junk)
+              if junk:
+                  count, junk = len(file), b""
               offset = 0
               say("226 sent")
           else:

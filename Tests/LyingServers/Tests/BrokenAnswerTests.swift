@@ -49,6 +49,18 @@ import Testing
     }
   }
 
+  /// FTP has no validator, so only a declared digest lets data be continued.
+  @Test(arguments: [Tail.errorPage, .byte, .zeros, .junk])
+  func noWrongTailOfFTPIsPublished(_ tail: Tail) async throws {
+    let server = try await FTPServer(file: Self.file, sending: 500_000, junk: tail.bytes)
+    let spool = try TemporarySpool()
+    try spool.drop("job", "url: \(server.url)\ncrc32: \(hex8(independentCRC32(Self.file)))\n")
+    let result = try await spoolrun(["--once", "--protocols", "ftp", spool.root])
+    let commands = try server.commands
+    #expect(try spool.payload("f") == Self.file, "\(result)\n\(commands)")
+    #expect(commands.contains { $0.hasPrefix("REST ") }, "not from its start: \(commands)")
+  }
+
   /// The server breaks off at the same place with the same junk.
   @Test func anAnswerThatEndsAlikeConfirmsNothing() async throws {
     let server = try Self.server(.errorPage, breaks: 2, good: 1000)
