@@ -57,8 +57,8 @@ extension Journal {
     package fileprivate(set) var receipt: Receipt?
     /// When the last receipt was written.
     package fileprivate(set) var receiptTime: Timestamp?
-    /// What has its final name, as far as a receipt or a `published:` line shows, until other data begins to come: a job
-    /// that came through `new/` again may stop before that.
+    /// What has its final name, as far as a receipt or a `published:` line shows, until other data begins to come: a
+    /// job that came through `new/` again may stop before that.
     package fileprivate(set) var published: Verified?
     /// The payload that the hook `deliver` has not accepted yet. It has its final name.
     package fileprivate(set) var undelivered: Undelivered?
