@@ -5,15 +5,9 @@ internal import SystemPackage
 /// those for files by name are in NamedFiles.swift, those for open files in ``OpenFile``.
 package struct System: Sendable {
   private let hook: (any CallHook)?
-  let kernel: any Kernel
 
-  /// - Parameters:
-  ///   - hook: is asked before each call; nil outside of tests.
-  ///   - kernel: nil for this machine's.
-  package init(hook: (any CallHook)? = nil, kernel: (any Kernel)? = nil) {
-    self.hook = hook
-    self.kernel = kernel ?? LinuxKernel.shared
-  }
+  /// - Parameter hook: is asked before each call; nil outside of tests.
+  package init(hook: (any CallHook)? = nil) { self.hook = hook }
 
   /// Makes a system call, and repeats it on EINTR.
   /// - Parameters:
