@@ -9,7 +9,7 @@ final class LateAnswers<Key: Hashable, Value: Sendable> {
   /// Threads that may wait for an answer at the same time. libfuse serves a mount with 10 threads (fuse_loop_mt(3)),
   /// and one more request than that waits behind those without an answer: for a minute nobody on the host could even
   /// list a directory.
-  private static var most: Int { 4 }
+  private static var most: Int { 2 }
 
   private var asked: [Key: Answer<Value>] = [:]
 
