@@ -228,7 +228,7 @@ package final class Spool: Sendable {
   /// Opens a text that a worker, perhaps on another host, may be writing to.
   func openText(_ path: Path) throws(SpoolError) -> OwnedFile {
     let file = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-    if kind.locksWhatIsUnwritten { try file.readPastCache() }
+    if kind.isMooseFS { try file.readPastCache() }
     return file
   }
 

@@ -117,7 +117,7 @@ package final class Claim {
     let bytes = needsNewline ? [0x0A] + text : text
     do throws(SpoolError) {
       try file.write(bytes, at: end)
-      if spool.kind.locksWhatIsUnwritten { try file.writeBack() }
+      if spool.kind.isMooseFS { try file.writeBack() }
     } catch {
       // Should this fail as well, the line still has no newline, and so did not happen.
       try? file.truncate(to: end)

@@ -23,7 +23,7 @@ extension Spool {
       status.links == 1, status.size <= Self.maximumJobFile
     else { return }
     do throws(SpoolError) {
-      if try saysComplete(system.open(root, place.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)) { return }
+      if try saysComplete(openText(place.path)) { return }
       try replaceText(of: place, modified: status.modified) { finished($0) }
     } catch  where [.permissionDenied, .notPermitted].contains(error.errno) || error.isLackOfSpace {
     }

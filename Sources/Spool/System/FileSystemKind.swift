@@ -30,8 +30,8 @@ package struct FileSystemKind: Sendable, Equatable {
   package let leases: LeaseAnswers
   /// Whether each host sets the times of files by its own clock, so that they say nothing of another host's.
   package var timesAreOfHosts = false
-  /// Whether nobody can read a file that a lost host had still to write back, for two minutes.
-  package var locksWhatIsUnwritten = false
+  /// MooseFS makes readers wait for what another host writes (INTERNALS.md, "File systems").
+  package var isMooseFS = false
 
   /// - Parameter leases: nil if it follows from `sharing`.
   package init(name: String, sharing: Sharing, leases: LeaseAnswers? = nil) {
@@ -60,7 +60,7 @@ package struct FileSystemKind: Sendable, Equatable {
       // features.ctime, which is on by default: the client says when, and the bricks keep it in an attribute.
       kind.timesAreOfHosts = true
     }
-    kind.locksWhatIsUnwritten = mounted == Self.mooseFS
+    kind.isMooseFS = mounted == Self.mooseFS
     return kind
   }
 

@@ -114,7 +114,7 @@ import Testing
     #expect(Spool.mountedType(id: Array("147".utf8), in: Array(table.utf8)) == "fuse.sshfs")
     for (id, isMooseFS) in [("148", true), ("149", false)] {
       let type = Spool.mountedType(id: Array(id.utf8), in: Array(table.utf8))
-      #expect(FileSystemKind.fuse.mounted(as: type ?? "").locksWhatIsUnwritten == isMooseFS, "\(type ?? "-")")
+      #expect(FileSystemKind.fuse.mounted(as: type ?? "").isMooseFS == isMooseFS, "\(type ?? "-")")
     }
     #expect(Spool.mountedType(id: Array("22".utf8), in: Array(table.utf8)) == "ext4")
     #expect(Spool.mountedType(id: Array("14".utf8), in: Array(table.utf8)) == nil)
