@@ -4,10 +4,10 @@ internal import SystemPackage
 
 extension SpoolError {
   /// Errors that a single file can cause: it is immutable or append-only (chattr(1)), a mount point, a running program,
-  /// or another user's in a sticky directory.
+  /// or another user's in a sticky directory, or cannot be read.
   fileprivate var mayConcernOneFile: Bool {
     // Not EROFS, which nearly always concerns all files: a single file that is mounted read-only says EBUSY to rename.
-    [.notPermitted, .permissionDenied, .resourceBusy, .textFileBusy, .tooManySymbolicLinkLevels].contains(errno)
+    isUnreadable || [.notPermitted, .resourceBusy, .textFileBusy].contains(errno)
   }
 }
 

@@ -169,7 +169,7 @@ package struct JobStoryReader {
   private func story(_ place: JobPlace) throws(SpoolError) -> JobStory? {
     let job = JobName(place.job)
     let record =
-      try place.directory == .failed ? spool.jobContents(Path(.failed, place.name.record)) : nil
+      try place.directory == .failed ? spool.readableContents(Path(.failed, place.name.record)) : nil
     if let record { return story(place, record, .failed(nil), data: nil, isJob: false) }
     let path = Path(place.directory, place.name)
     guard let bytes = try spool.jobContents(path) else { return nil }

@@ -28,7 +28,7 @@ extension SnapshotReader {
         let isDue = try spool.isDue(name, modified: status.modified, in: .standing, at: now)
         let next = isDue ? now : status.modified
         snapshot.add(OrderStatus(name, .waiting, text, next: Timestamp(seconds: next)))
-      } catch  where error.errno == .permissionDenied || error.errno == .tooManySymbolicLinkLevels {
+      } catch  where error.isUnreadable {
         snapshot.add(OrderStatus(name, .waiting))
       }
     }

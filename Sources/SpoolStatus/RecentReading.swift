@@ -25,7 +25,7 @@ extension SnapshotReader {
       do throws(SpoolError) {
         guard let bytes = try spool.jobContents(Path(.done, name)) else { continue }
         if let status = bytes.withUnsafeBytes({ DoneStatus(name, $0) }) { found.append(status) }
-      } catch  where error.errno == .permissionDenied || error.errno == .tooManySymbolicLinkLevels {
+      } catch  where error.isUnreadable {
         continue
       }
     }

@@ -232,7 +232,7 @@ package struct SnapshotReader {
         (size: UInt64(clamping: $0.size), modified: $0.modified)
       }
       return JobReading(text: text, defaults: defaults, data: data, now: now).status(name, state, in: directory)
-    } catch  where error.errno == .permissionDenied || error.errno == .tooManySymbolicLinkLevels {
+    } catch  where error.isUnreadable {
       return JobStatus(name, state, in: directory)
     }
   }
@@ -243,7 +243,7 @@ package struct SnapshotReader {
     do throws(SpoolError) {
       guard let bytes = try spool.jobContents(Path(.partial, name)) else { return false }
       return Self.endsInInterruption(bytes)
-    } catch  where error.errno == .permissionDenied || error.errno == .tooManySymbolicLinkLevels {
+    } catch  where error.isUnreadable {
       return false
     }
   }

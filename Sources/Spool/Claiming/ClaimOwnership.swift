@@ -98,7 +98,7 @@ extension Claim {
   }
 
   private func contains(_ text: some Collection<UInt8>, _ place: JobPlace) throws(SpoolError) -> Bool {
-    let bytes = try spool.jobContents(place.path) ?? []
+    let bytes = try spool.readableContents(place.path) ?? []
     return bytes.firstRange(of: text) != nil
   }
 }

@@ -36,8 +36,7 @@ extension Spool {
     } catch  where error.isGone {
       // Another worker has moved it, or on another host has replaced and so removed the file that is open here.
       return .unavailable
-    } catch  where error.call == .open && error.errno == .wouldBlock {
-      // Its writer has a write lease on it (open(2), O_NONBLOCK).
+    } catch  where error.isLeased {
       return origin.isDroppedInto ? .unfinished(.inUse, until: now.seconds + Self.settlingTime) : .unavailable
     } catch  where error.call == .open && (error.isNoRegularFile || error.errno == .permissionDenied) {
       // By the claim's name it has just taken the place of a regular file: the next scan handles it.

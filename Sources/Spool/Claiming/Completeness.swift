@@ -25,7 +25,7 @@ extension Spool {
     do throws(SpoolError) {
       if try saysComplete(openText(place.path)) { return }
       try replaceText(of: place, modified: status.modified) { finished($0) }
-    } catch  where [.permissionDenied, .notPermitted].contains(error.errno) || error.isLackOfSpace {
+    } catch  where error.isUnreadable || error.errno == .notPermitted || error.isLackOfSpace {
     }
   }
 

@@ -95,10 +95,3 @@ extension Spool {
     return Judgement(bytes: bytes, text: text, defect: text.defect ?? text.request.misplacement(in: origin))
   }
 }
-
-extension SpoolError {
-  /// The errors of open(2) for a symbolic link, a directory, a socket.
-  var isNoRegularFile: Bool {
-    errno == .tooManySymbolicLinkLevels || errno == .isDirectory || errno == .noSuchAddressOrDevice
-  }
-}

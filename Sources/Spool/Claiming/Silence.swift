@@ -46,7 +46,7 @@ extension Spool {
       }
       var file = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
       return try !file.lock()
-    } catch  where error.isGone || error.errno == .permissionDenied || error.isNoRegularFile {
+    } catch  where error.isGone || error.isUnreadable {
       return false
     }
   }

@@ -27,7 +27,7 @@ extension Cleanup {
     do throws(SpoolError) {
       let attempts = try spool.job(.failed, place.name)?.journal.attempts
       return attempts?.endsInFailure == true && attempts?.lastFailure?["code"] == FailureCode.outputExists.rawValue
-    } catch  where error.errno == .permissionDenied || error.isNoRegularFile {
+    } catch  where error.isUnreadable {
       return false
     }
   }

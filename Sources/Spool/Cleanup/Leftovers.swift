@@ -69,7 +69,7 @@ extension Spool {
   /// Whether `name` in `failed/` is the record of something that is no job: it has a record's name, and one `failed:`
   /// line alone. A job may have such a name, too.
   func isRecord(_ name: FileName) throws(SpoolError) -> Bool {
-    guard name.hasRecordSuffix, let bytes = try jobContents(Path(.failed, name)) else {
+    guard name.hasRecordSuffix, let bytes = try readableContents(Path(.failed, name)) else {
       return false
     }
     let text = bytes.withUnsafeBytes { JobText($0) }

@@ -204,18 +204,23 @@ extension Spool {
   /// - Returns: false if a process still does, as far as the kernel tells.
   @discardableResult
   func waitUntilUnlocked(_ place: JobPlace) throws(SpoolError) -> Bool {
-    var file: OwnedFile
-    do throws(SpoolError) {
-      guard try self.status(place.directory, place.name)?.isRegular ?? false else { return true }
-      file = try system.open(root, place.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-    } catch  where error.errno == .permissionDenied {
-      return true
-    }
     for _ in 0..<100 {
-      if try file.lock(), kind.leases == .granted || file.askLease() != .refused { return true }
+      if try isUnlocked(place) { return true }
       usleep(20_000)
     }
     return false
+  }
+
+  private func isUnlocked(_ place: JobPlace) throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      guard try self.status(place.directory, place.name)?.isRegular ?? false else { return true }
+      var file = try system.open(root, place.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      return try file.lock() && (kind.leases == .granted || file.askLease() != .refused)
+    } catch  where error.isLeased {
+      return false
+    } catch  where error.errno == .permissionDenied {
+      return true
+    }
   }
 
   /// Whether it is a job: data and records are in the same directories.

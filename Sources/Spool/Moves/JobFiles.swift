@@ -38,7 +38,7 @@ extension Spool {
         guard let status else { continue }
         count += 1
         try body(JobFile(name: name, status: status, bytes: buffer.bytes))
-      } catch  where error.isGone || error.isNoRegularFile || error.errno == .permissionDenied {
+      } catch  where error.isGone || error.isUnreadable {
       }
     }
   }

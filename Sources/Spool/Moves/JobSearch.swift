@@ -79,12 +79,9 @@ extension Spool {
   }
 
   /// The bytes of a job's file; nil where there is none, or this user may not read it.
-  func readableContents(_ path: Path) throws(SpoolError) -> [UInt8]? {
-    do throws(SpoolError) { return try jobContents(path) } catch
-      where error.errno == .permissionDenied || error.isNoRegularFile
-    {
-      return nil
-    }
+  /// - Throws: ``SpoolError``.
+  package func readableContents(_ path: Path) throws(SpoolError) -> [UInt8]? {
+    do throws(SpoolError) { return try jobContents(path) } catch  where error.isUnreadable { return nil }
   }
 
   /// - Returns: nil where no regular file has the name, or this user may not read it.
@@ -94,7 +91,7 @@ extension Spool {
         return nil
       }
       return FoundJob(place: JobPlace(directory: directory, name: name, inode: status.inode), text: text)
-    } catch  where error.errno == .permissionDenied || error.isNoRegularFile {
+    } catch  where error.isUnreadable {
       return nil
     }
   }

@@ -36,7 +36,7 @@ extension Spool {
     do throws(SpoolError) {
       let bytes = try contents(Path(directory, name), limit: JobText.maximumRequest) ?? []
       return bytes.withUnsafeBytes { JobText($0) }.request.isStandingOrder
-    } catch  where error.errno == .permissionDenied || error.isNoRegularFile {
+    } catch  where error.isUnreadable {
       return false
     }
   }

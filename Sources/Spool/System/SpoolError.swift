@@ -27,6 +27,7 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
 
   private var words: String {
     if let reason { return reason }
+    if isLeased { return "another program keeps it from being read (fcntl(2), F_SETLEASE); try again" }
     // open(2) and openat2(2) are told to follow no link, so a loop of links is hardly ever the reason.
     let isLink = call == .open && errno == .tooManySymbolicLinkLevels
     return isLink ? "it is a symbolic link, which is not followed" : "\(errno)"
@@ -38,6 +39,17 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
     let reason = "\(errno): nothing is changed; make space on the spool's file system"
     return SpoolError(call: call, path: job, errno: errno, reason: reason)
   }
+
+  /// The errors of open(2) for a symbolic link, a directory, a socket.
+  var isNoRegularFile: Bool {
+    errno == .tooManySymbolicLinkLevels || errno == .isDirectory || errno == .noSuchAddressOrDevice
+  }
+
+  /// Its writer has a write lease on the file (open(2), O_NONBLOCK).
+  var isLeased: Bool { call == .open && isBusy }
+
+  /// One file that this process cannot read now; whoever reads many leaves it out.
+  package var isUnreadable: Bool { errno == .permissionDenied || isNoRegularFile || isLeased }
 
   /// Another process has what this one wants.
   package var isBusy: Bool { errno == .wouldBlock }
