@@ -75,6 +75,7 @@ extension Spool {
     case .refused(let outcome): return outcome
     case .locked(let locked): candidate = locked
     }
+    if try isTouched(candidate) { return .unfinished(.empty, until: now.seconds + Self.settlingTime) }
     let judgement = try judge(candidate.lock, candidate.status, origin, now: now)
     if let unfinished = unfinished(candidate, judgement, now: now) {
       return .unfinished(unfinished, until: Self.endOfRest(of: candidate.status, at: now))
@@ -88,6 +89,13 @@ extension Spool {
     }
     if let refusal = try rename(&candidate, text, isSound: judgement.defect == nil) { return refusal }
     return try confirm(candidate, judgement, text, now: now)
+  }
+
+  /// Whether it is the empty file that touch(1) makes where a job waits for its next attempt while that attempt runs.
+  /// It goes when the job comes back.
+  private func isTouched(_ candidate: LockedJob) throws(SpoolError) -> Bool {
+    guard candidate.origin.isScheduled, candidate.status.size == 0 else { return false }
+    return try list(.cur).contains { ClaimName($0)?.job == candidate.job }
   }
 
   /// Whether a dropper may still write the file.

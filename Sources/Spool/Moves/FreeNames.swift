@@ -75,8 +75,23 @@ extension Spool {
         try moveNoReplace(path, Path(directory, target.fileName))
         return target
       } catch  where error.errno == .fileExists {
-        target = try freeName(like: job)
+        if try !removeTouched(Path(directory, target.fileName), in: directory) { target = try freeName(like: job) }
       }
+    }
+  }
+
+  /// Removes the empty file that touch(1) makes where a job waits for its next attempt while that attempt runs.
+  /// - Returns: whether that is what was there, and nobody writes to it.
+  private func removeTouched(_ path: Path, in directory: Directory) throws(SpoolError) -> Bool {
+    guard directory.isScheduled else { return false }
+    do throws(SpoolError) {
+      let file = try openText(path)
+      let status = try file.status()
+      guard status.isRegular, status.size == 0, status.links == 1, file.askLease() != .refused else { return false }
+      try removeDouble(path, of: status)
+      return true
+    } catch  where error.isGone || error.isUnreadable {
+      return false
     }
   }
 

@@ -28,6 +28,7 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
   private var words: String {
     if let reason { return reason }
     if isLeased { return "another program keeps it from being read (fcntl(2), F_SETLEASE); try again" }
+    if isDiskFull, call != .watch { return "\(errno); make space on its file system" }
     // open(2) and openat2(2) are told to follow no link, so a loop of links is hardly ever the reason.
     let isLink = call == .open && errno == .tooManySymbolicLinkLevels
     return isLink ? "it is a symbolic link, which is not followed" : "\(errno)"

@@ -1,0 +1,32 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `touch`, without `-c`, where a job waits for its next attempt, while that attempt runs.
+@Suite struct TouchedJobTests {
+  @Test func `the empty file takes no name`() async throws {
+    let gate = try Gate()
+    defer { gate.open() }
+    let server = try halfwayServer(halfwayBody, gate: gate)
+    let spool = try TemporarySpool()
+    try spool.drop("x", "\(server.url("/x"))\n\(patient)")
+    try spool.order("o", "url: \(server.url("/o"))\nevery: 1d\nentries: list\n")
+    let worker = try startSpoolrun([spool.root])
+    defer { worker.send(signal: SIGKILL) }
+    try await waitUntil("both are under way") { server.requests.count == 2 }
+    let touched = ["partial/x", "standing/o"].map(spool.path)
+    for path in touched {
+      try writeFile(path, [])
+      // It is old enough to be taken for whole.
+      try setModificationTime(path, secondsFromNow: -60)
+    }
+    try #require(await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(spool.names("failed") == [] && spool.names("cur").count == 2)
+    worker.send(signal: SIGTERM)
+    let end = try await worker.result()
+    #expect(end.status == .exited(75), "\(end)")
+    #expect(spool.names("partial") == ["x", "x.part"] && spool.names("standing") == ["o"])
+    for path in touched { #expect(try !readFile(path).isEmpty) }
+    #expect(spool.names("cur") == [] && spool.names("failed") == [] && spool.names("tmp") == [])
+  }
+}
