@@ -49,7 +49,9 @@ package struct Advice: Sendable, Equatable {
     case .mismatchSize, .mismatchChecksum, .mismatchSHA256, .mismatchSHA512, .mismatchSHA1, .mismatchMD5, .mismatch:
       Advice("The file is not what the job declares: check its digests and its size.")
     case .otherKind:
-      Advice("The server sent something else, such as a login page: open the link in a browser.", .url)
+      Advice(
+        "The server sent another file, perhaps a login page. If it is the right one, cancel the job and add it anew.",
+        .url)
     case .badEntries: Advice("The list of the standing order cannot be read: check its link and its format.", .url)
     case .rejected, .hook, .hookChanged: Advice("The hook verify did not accept the file: see its output.")
     case .resolveHook, .unresolvable: Advice("The hook resolve gave no link: see its output.")

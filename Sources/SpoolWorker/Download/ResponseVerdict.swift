@@ -137,8 +137,7 @@ private struct Judge {
     if let coding = foreignCoding, let verdict = asked.verdict(on: coding, size: whole.size, isOdd: oddity != nil) {
       return verdict
     }
-    // Accepted if it comes a second time, in another attempt.
-    if let oddity, asked.answers.otherKind != AnswerKind.text(whole) {
+    if let oddity, !comesAgain(whole) {
       let reason = "\(host) sent something else than before: \(oddity)"
       return .fail(Failure(.otherKind, reason, found: AnswerKind.text(whole)))
     }
@@ -149,6 +148,13 @@ private struct Judge {
     guard asked.dataLength > 0 else { return .append(whole) }
     guard let data else { return .replace(whole, .dropped) }
     return oddity == nil ? replacing(data, with: whole) : .replace(whole, .setAside)
+  }
+
+  /// Whether an odd response comes a second time, in another attempt, and is no page that a network sends for
+  /// everything as long as it wants a login: such a page has no validator. What the job declares unmasks it, too.
+  private func comesAgain(_ answer: RemoteVersion) -> Bool {
+    guard asked.answers.otherKind == AnswerKind.text(answer) else { return false }
+    return answer.etag ?? answer.modified != nil || asked.request.expected.size != nil || asked.hasChecksum
   }
 
   private func replacing(_ data: RemoteVersion, with whole: RemoteVersion) -> ResponseVerdict {

@@ -61,11 +61,13 @@ import TestSupport
     #expect(server.requests(for: edited).map(LyingServer.ask).last == ask, text(spool, result))
   }
 
-  /// A portal's page is not believed at first; the second time it is, and the old data is still there for a person.
-  @Test func aPortalsPage() async throws {
+  /// An odd file is not believed at first. The second time it is, and the old data is still there for a person. A
+  /// portal's page, which has no validator, never is.
+  @Test(arguments: [true, false]) func anotherKind(hasValidator: Bool) async throws {
     let page = Array("<html>Please log in</html>".utf8)
+    let fields = ["Content-Type: text/html"] + (hasValidator ? ["ETag: \"page\""] : [])
     let server = try ScriptedServer { request, reply in
-      if request.nth > 1 { return try reply.respond("200 OK", ["Content-Type: text/html"], body: page) }
+      if request.nth > 1 { return try reply.respond("200 OK", fields, body: page) }
       try Origin(fields: ["Content-Type: application/zip"]).answer(request, reply, limit: Self.half)
       try reply.reset()
     }
@@ -79,6 +81,11 @@ import TestSupport
 
     try spool.makeDue("job")
     result = try await spoolrun("--once", "--verbose", spool.root)
+    guard hasValidator else {
+      #expect(try spool.lastFailure("partial/job")["code"] == "other-kind" && spool.payloads.isEmpty)
+      #expect(try readFile(spool.path("partial/job.part")) == Array(payload[..<Self.half]))
+      return
+    }
     #expect(try spool.payload("data") == page, text(spool, result))
     #expect(try readFile(spool.path("failed/job.part")) == Array(payload[..<Self.half]), text(spool, result))
     #expect(result.errors.contains("set-aside"), text(spool, result))
