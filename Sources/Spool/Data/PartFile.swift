@@ -182,6 +182,16 @@ package final class PartFile {
     if newLength == 0 { digests = RunningDigests(DigestStates(algorithms)) }
   }
 
+  /// Counts what is behind the mark as no data any more. ``cutDisowned()`` removes it.
+  package func disown(from mark: Mark) {
+    length = mark.offset
+    adopt(mark)
+  }
+
+  /// Cuts the file to its data.
+  /// - Throws: ``SpoolError``.
+  package func cutDisowned() throws(SpoolError) { try file.truncate(to: Int64(length)) }
+
   /// Computes these digests beside CRC-32 from now on. There must be no data yet.
   package func compute(_ algorithms: Set<DigestAlgorithm>) {
     precondition(length == 0)

@@ -146,6 +146,9 @@ extension Journal {
     /// The bytes from this offset on came in an answer that broke off, so the last of them may be wrong; nil where none
     /// did.
     package fileprivate(set) var brokenFrom: UInt64?
+    /// What the last attempt left, if no answer came since it recorded its end. What is behind it is not believed: the
+    /// attempt could not cut it off.
+    package fileprivate(set) var end: UInt64?
     /// An attempt ended with a failed fsync: neither the data's inode beyond the checkpoint nor the job's is to be
     /// trusted.
     package fileprivate(set) var lostWrites = false
@@ -154,7 +157,7 @@ extension Journal {
       switch entry.key {
       case .response:
         let offset = entry.number("at") ?? 0
-        (version, part, lostWrites) = (entry.version, entry.number("part"), false)
+        (version, part, end, lostWrites) = (entry.version, entry.number("part"), nil, false)
         source = asked
         // The data was cut to here.
         checkpoint = checkpoint.flatMap { $0.offset > offset || offset == 0 ? nil : $0 }
@@ -165,15 +168,15 @@ extension Journal {
       case .checkpoint:
         noteCheckpoint(entry.mark)
       case .interrupted:
-        softMark = entry.mark ?? softMark
+        noteEnd(entry.mark)
         brokenFrom = entry.number("broken")
         if entry.fields["lost"] == "yes" { lostWrites = true }
       case .failed:
         if entry.failureCode?.isMismatch == true {
-          (version, source, part, checkpoint, softMark, earlierMark) = (nil, nil, nil, nil, nil, nil)
+          (version, source, part, checkpoint, softMark, earlierMark, end) = (nil, nil, nil, nil, nil, nil, nil)
           brokenFrom = nil
         } else {
-          softMark = entry.mark ?? softMark
+          noteEnd(entry.mark)
           // 0.2 did not say where a broken answer began.
           let isCut = entry.failureCode?.isCut == true
           brokenFrom = entry.number("broken") ?? (isCut ? brokenFrom : nil)
@@ -185,6 +188,11 @@ extension Journal {
       case .verified: brokenFrom = nil
       case .requeued, .urgent, .cleared, .published, .done, .checked, .seen: break
       }
+    }
+
+    private mutating func noteEnd(_ mark: Mark?) {
+      guard let mark else { return }
+      (softMark, end) = (mark, mark.offset)
     }
 
     private mutating func noteCheckpoint(_ mark: Mark?) {

@@ -177,6 +177,8 @@ final class PartData {
     pending.drop()
     guard growing.length > mark.offset else { return }
     generation += 1
+    // If a call fails, the journal says that the data ends here, so that nobody goes on with the rest.
+    growing.disown(from: mark)
     doubt = nil
     // The journal first: behind a checkpoint, data that is shorter counts as another file.
     if beside == nil, let durable = marks.durable, durable.offset > mark.offset {
@@ -184,8 +186,7 @@ final class PartData {
       do throws(SpoolError) { try claim.flush.run() } catch { try claim.renew(after: error) }
       marks.cutDurable(to: mark)
     }
-    try growing.truncate(to: mark.offset)
-    growing.adopt(mark)
+    try growing.cutDisowned()
     marks.cut(to: mark)
     journaled = nil
     if let version { try begin(version) }

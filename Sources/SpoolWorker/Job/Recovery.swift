@@ -36,6 +36,7 @@ struct Recovery: Equatable {
     length: UInt64, inode: UInt64, isNew: Bool, journal: Journal, host: String, boot: String, isTakenOver: Bool,
     sharesLocks: Bool, digests: Set<DigestAlgorithm> = []
   ) -> Recovery {
+    let length = min(length, journal.data.end ?? length)
     // A host of the same name may be another one, whose worker only sleeps unless it has recorded its end.
     let isSameHost = journal.attempts.lastStart.map { $0.host == host && (sharesLocks || !isTakenOver) } ?? sharesLocks
     // A sleeping worker on another host may still write to the file. A file that the journal does not name may be

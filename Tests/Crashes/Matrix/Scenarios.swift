@@ -61,6 +61,20 @@ extension Scenario {
         try Version.current.serve(request, reply)
       }),
     Scenario(
+      name: "wrong tail", setUp: { try $0.drop() },
+      answer: { world, request, reply in
+        if world.isFirst("wrong tail") { return try Version.current.serveWithWrongTail(request, reply) }
+        try Version.current.serve(request, reply)
+      }),
+    Scenario(
+      name: "wrong tail, several connections", options: { _ in ["connections=3"] }, setUp: { try $0.drop() },
+      answer: { world, request, reply in
+        if request.nth == 2, world.isFirst("wrong tail") {
+          return try Version.current.serveWithWrongTail(request, reply)
+        }
+        try Version.current.serve(request, reply)
+      }),
+    Scenario(
       name: "give-up", jobs: [Job(output: "a.bin", end: .failed)], setUp: { try $0.drop() },
       answer: { _, _, reply in try reply.respond("404 Not Found", body: []) }),
     Scenario(

@@ -38,13 +38,20 @@ struct Version: Sendable {
   /// States ``md5`` of what the answer has: of the file if it is whole.
   static let statedMD5 = "Content-MD5: jo8xfzUxLwnCHRkI0tTJyw=="
 
+  /// Answers with the right head and a half of what it states, then with an error page, and closes.
+  func serveWithWrongTail(_ request: ServerRequest, _ reply: Reply) throws {
+    try serve(request, reply, tail: Array("<html>502 Bad Gateway</html>".utf8))
+  }
+
   /// Answers as a good server does: Range and If-Range honoured.
   /// - Parameters:
   ///   - fields: more header fields.
+  ///   - tail: sent instead of the second half of the answer, whose end it is.
   ///   - middle: called when the first half of the whole has been sent.
-  func serve(_ request: ServerRequest, _ reply: Reply, _ fields: [String] = [], middle: ((Reply) throws -> Void)? = nil)
-    throws
-  {
+  func serve(
+    _ request: ServerRequest, _ reply: Reply, _ fields: [String] = [], tail: [UInt8]? = nil,
+    middle: ((Reply) throws -> Void)? = nil
+  ) throws {
     let condition = request.value("if-range")
     let range = condition == nil || condition == etag ? request.rangeStart : nil
     let start = range ?? 0
@@ -58,6 +65,10 @@ struct Version: Sendable {
       : "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes \(start)-\(end - 1)/\(bytes.count)\r\n"
     for field in fields { head += "\(field)\r\n" }
     head += "ETag: \(etag)\r\nContent-Length: \(end - start)\r\n\r\n"
+    if let tail {
+      try reply.send(latin1Bytes(head) + bytes[start..<(start + (end - start) / 2)] + tail)
+      return try reply.finish()
+    }
     // In one piece with its head: how a body falls into writes must be the same in every run.
     guard let middle, range == nil else { return try reply.send(latin1Bytes(head) + bytes[start..<end]) }
     try reply.send(latin1Bytes(head) + bytes[..<Version.half])

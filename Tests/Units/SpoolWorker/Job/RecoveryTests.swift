@@ -9,6 +9,7 @@ import Testing
   private static let response = "response: mirror=1 at=0 part=7 size=1000 etag=\"\\\"v1\\\"\""
   private static let checkpoint = "checkpoint: 400 crc32=00000004"
   private static let interrupted = "interrupted: 2026-11-21T03:00:01Z attempt=1 at=600 crc32=00000006"
+  private static let goesOn = "response: mirror=1 at=600 part=7 size=1000 etag=\"\\\"v1\\\"\""
 
   struct Row: Sendable, CustomTestStringConvertible {
     let name: String
@@ -37,14 +38,17 @@ import Testing
   @Test(arguments: [
     Row(name: "a dead process lost nothing", trusted: 700, from: 400),
     Row(
-      name: "a newer soft mark", lines: [started, response, checkpoint, interrupted], trusted: 700, from: 400,
+      name: "a newer soft mark", lines: [started, response, checkpoint, interrupted, goesOn], trusted: 700, from: 400,
       confirms: 600),
-    Row(name: "a soft mark alone", lines: [started, response, interrupted], trusted: 700, confirms: 600),
+    Row(
+      name: "what the last attempt could not cut off is no data", lines: [started, response, checkpoint, interrupted],
+      trusted: 600, from: 400, confirms: 600),
+    Row(name: "a soft mark alone", lines: [started, response, interrupted, goesOn], trusted: 700, confirms: 600),
     Row(name: "no marks", lines: [started, response], trusted: 700, from: 0),
     Row(name: "exactly the checkpoint", length: 400, trusted: 400, from: 400),
     Row(name: "a dead process heard of a failed fsync", isTakenOver: true, trusted: 700, from: 400, rewrites: true),
     Row(
-      name: "and soft marks tell what was written", lines: [started, response, checkpoint, interrupted],
+      name: "and soft marks tell what was written", lines: [started, response, checkpoint, interrupted, goesOn],
       isTakenOver: true, trusted: 700, from: 400, rewrites: true, confirms: 600),
     Row(
       name: "a take-over after a reboot: only what is durable", boot: "b2", isTakenOver: true, trusted: 400, from: 400),
@@ -57,9 +61,9 @@ import Testing
     Row(name: "another host of this name recorded its end", boot: "b2", isNamesake: true, trusted: 400, from: 400),
     Row(name: "another boot: the length lies", boot: "b2", trusted: 400, from: 400),
     Row(
-      name: "another boot, soft marks are no promise", lines: [started, response, checkpoint, interrupted], boot: "b2",
-      trusted: 400, from: 400),
-    Row(name: "another boot, no checkpoint", lines: [started, response, interrupted], boot: "b2", trusted: 0),
+      name: "another boot, soft marks are no promise", lines: [started, response, checkpoint, interrupted, goesOn],
+      boot: "b2", trusted: 400, from: 400),
+    Row(name: "another boot, no checkpoint", lines: [started, response, interrupted, goesOn], boot: "b2", trusted: 0),
     Row(
       name: "the boot is not known", lines: [started.replacing("b1", with: "unknown"), response, checkpoint],
       boot: "unknown", trusted: 400, from: 400),
@@ -68,8 +72,8 @@ import Testing
       name: "another host may be about to write, no data yet", lines: [started], length: 0, host: "beta", trusted: 0,
       needsNewInode: true),
     Row(
-      name: "another host of the same boot id", lines: [started, response, checkpoint, interrupted], host: "beta",
-      trusted: 400, from: 400, needsNewInode: true, verifies: true),
+      name: "another host of the same boot id", lines: [started, response, checkpoint, interrupted, goesOn],
+      host: "beta", trusted: 400, from: 400, needsNewInode: true, verifies: true),
     Row(name: "no data", length: 0, isNew: true, trusted: 0),
     Row(
       name: "no data, no journal, but another may have it open", lines: [], length: 0, isTakenOver: true, trusted: 0,
@@ -82,10 +86,10 @@ import Testing
     Row(name: "no start: whose journal is it?", lines: [response, checkpoint], trusted: 0),
     Row(name: "shorter than what was durable", length: 399, trusted: 0),
     Row(
-      name: "shorter than the soft mark", lines: [started, response, checkpoint, interrupted], length: 500,
+      name: "shorter than the soft mark", lines: [started, response, checkpoint, interrupted, goesOn], length: 500,
       trusted: 500, from: 400),
     Row(
-      name: "another inode, by the last mark", lines: [started, response, checkpoint, interrupted], inode: 8,
+      name: "another inode, by the last mark", lines: [started, response, checkpoint, interrupted, goesOn], inode: 8,
       trusted: 600, from: 600, needsNewInode: true, verifies: true),
     Row(
       name: "another inode after a reboot", inode: 8, boot: "b2", trusted: 400, from: 400, needsNewInode: true,
@@ -138,7 +142,7 @@ import Testing
     }
     let checkpoint = Self.checkpoint + (has.isEmpty ? "" : states(400))
     let interrupted = Self.interrupted + (has == "both" ? states(600) : "")
-    let lines = [Self.started, Self.response, checkpoint, interrupted]
+    let lines = [Self.started, Self.response, checkpoint, interrupted, Self.goesOn]
     let bytes = Array("https://h/a\n\(lines.map { $0 + "\n" }.joined())".utf8)
     let journal = bytes.withUnsafeBytes { JobText($0) }.journal
     func decide(boot: String, isTakenOver: Bool) -> Recovery {
@@ -160,7 +164,7 @@ import Testing
     for length in [0, 1, 399, 400, 401, 599, 600, 601, 5000] as [UInt64] {
       for lines in [
         [Self.started, Self.response, Self.checkpoint],
-        [Self.started, Self.response, Self.checkpoint, Self.interrupted],
+        [Self.started, Self.response, Self.checkpoint, Self.interrupted, Self.goesOn],
       ] {
         let bytes = Array("https://h/a\n\(lines.map { $0 + "\n" }.joined())".utf8)
         let journal = bytes.withUnsafeBytes { JobText($0) }.journal
