@@ -39,7 +39,7 @@ enum AnswerKind {
     return isOfPage || suffix.isEmpty ? nil : "a page of \(url.host), to which it redirects"
   }
 
-  private static func isPage(_ type: String?) -> Bool { type == "text/html" || type == "application/xhtml+xml" }
+  static func isPage(_ type: String?) -> Bool { type == "text/html" || type == "application/xhtml+xml" }
 }
 
 extension RemoteVersion {

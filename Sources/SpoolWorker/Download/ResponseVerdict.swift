@@ -154,7 +154,8 @@ private struct Judge {
   /// everything as long as it wants a login: such a page has no validator. What the job declares unmasks it, too.
   private func comesAgain(_ answer: RemoteVersion) -> Bool {
     guard asked.answers.otherKind == AnswerKind.text(answer) else { return false }
-    return answer.etag ?? answer.modified != nil || asked.request.expected.size != nil || asked.hasChecksum
+    return !AnswerKind.isPage(answer.type) || answer.type == asked.version?.type
+      || answer.etag ?? answer.modified != nil || asked.request.expected.size != nil || asked.hasChecksum
   }
 
   private func replacing(_ data: RemoteVersion, with whole: RemoteVersion) -> ResponseVerdict {

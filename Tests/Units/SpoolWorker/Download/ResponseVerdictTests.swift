@@ -163,6 +163,8 @@ import Testing
     // A login page comes as long as nobody logs in.
     #expect(label(try judge(page, seen(page))) == "other-kind")
     #expect(label(try judge(page, seen(page), size: 20)) == "replace, setAside")
+    let small = ["content-length: 20", "content-type: application/zip"]
+    #expect(label(try judge(small, seen(small))) == "replace, setAside")
   }
 
   /// A page of another host instead of a file whose name says that it is none.
