@@ -47,7 +47,7 @@ package struct InotifyQueue: Sendable {
 extension System {
   fileprivate func openInotify() throws(SpoolError) -> OwnedFile {
     let path = Path("inotify")
-    let number = try call(.open, path.display) { _ in Int(inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))) }
+    let number = try call(.open, path.display) { _ in Int(kernel.openInotify()) }
     return OwnedFile(Int32(number), path, self)
   }
 }
@@ -61,11 +61,14 @@ extension SpoolError {
 
 extension SharedFile {
   fileprivate func addWatch(_ path: Path, _ mask: UInt32) throws(SpoolError) -> Int32 {
-    Int32(try system.call(.watch, path.display) { _ in path.withCString { Int(inotify_add_watch(number, $0, mask)) } })
+    let watch = try system.call(.watch, path.display) { _ in
+      path.withCString { Int(system.kernel.addWatch(number, $0, mask)) }
+    }
+    return Int32(watch)
   }
 
   fileprivate func readEvents(into buffer: UnsafeMutableRawBufferPointer) throws(SpoolError) -> Int {
     // Never shortened by a hook: a buffer that has no room for an event is EINVAL (inotify(7)).
-    try system.call(.read, path.display) { _ in Glibc.read(number, buffer.baseAddress, buffer.count) }
+    try system.call(.read, path.display) { _ in system.kernel.read(number, buffer) }
   }
 }

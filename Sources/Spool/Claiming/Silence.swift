@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 internal import SystemPackage
 
@@ -53,8 +52,4 @@ extension Spool {
 }
 
 /// CLOCK_BOOTTIME (clock_gettime(2)).
-func secondsSinceBoot() -> Int64 {
-  var clock = timespec()
-  clock_gettime(CLOCK_BOOTTIME, &clock)
-  return Int64(clock.tv_sec)
-}
+func secondsSinceBoot() -> Int64 { HostClock.current.secondsSinceBoot() }

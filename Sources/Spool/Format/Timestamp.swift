@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 
 /// A moment in whole seconds since the epoch, written as RFC 3339 in UTC.
@@ -10,11 +9,7 @@ package struct Timestamp: Comparable, Hashable, Sendable, CustomStringConvertibl
   package init(seconds: Int64) { self.seconds = seconds }
 
   /// This host's wall clock.
-  package static func now() -> Timestamp {
-    var clock = timespec()
-    clock_gettime(CLOCK_REALTIME, &clock)
-    return Timestamp(seconds: Int64(clock.tv_sec))
-  }
+  package static func now() -> Timestamp { Timestamp(seconds: HostClock.current.now()) }
 
   package static func < (left: Timestamp, right: Timestamp) -> Bool { left.seconds < right.seconds }
   /// A time beyond 64 bits wraps round; none is near.

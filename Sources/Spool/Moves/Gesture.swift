@@ -102,7 +102,7 @@ extension Spool {
         if let settled = all.first(where: { gesture.settled.contains($0.directory) }) { return .unchanged(settled) }
         misses += 1
         if misses >= Self.looks { return .notFound(elsewhere: all.first) }
-        usleep(2000)
+        HostClock.current.wait(milliseconds: 2)
         continue
       }
       if candidates.contains(where: { $0.inode != place.inode }) { return .ambiguous(candidates) }
@@ -206,7 +206,7 @@ extension Spool {
   func waitUntilUnlocked(_ place: JobPlace) throws(SpoolError) -> Bool {
     for _ in 0..<100 {
       if try isUnlocked(place) { return true }
-      usleep(20_000)
+      HostClock.current.wait(milliseconds: 20)
     }
     return false
   }

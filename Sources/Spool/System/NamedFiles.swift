@@ -7,14 +7,14 @@ internal import SystemPackage
 extension System {
   func open(_ at: Int32, _ path: Path, _ flags: Int32) throws(SpoolError) -> OwnedFile {
     let number = try call(.open, path.display) { _ in
-      path.withCString { Int(openat(at, $0, flags | O_CLOEXEC)) }
+      path.withCString { Int(kernel.open(at, $0, flags, 0)) }
     }
     return OwnedFile(Int32(number), path, self)
   }
 
   func create(_ at: Int32, _ path: Path, _ flags: Int32, mode: mode_t = 0o600) throws(SpoolError) -> OwnedFile {
     let number = try call(.create, path.display) { _ in
-      path.withCString { Int(openat(at, $0, flags | O_CREAT | O_CLOEXEC, mode)) }
+      path.withCString { Int(kernel.open(at, $0, flags | O_CREAT, mode)) }
     }
     return OwnedFile(Int32(number), path, self)
   }
@@ -22,7 +22,7 @@ extension System {
   /// openat(2) with O_TMPFILE: a file without a name in `directory`.
   func openUnnamed(_ at: Int32, _ directory: Path) throws(SpoolError) -> OwnedFile {
     let number = try call(.create, directory.display) { _ in
-      directory.withCString { Int(spoolrun_open_unnamed(at, $0)) }
+      directory.withCString { Int(kernel.openUnnamed(at, $0)) }
     }
     return OwnedFile(Int32(number), directory, self)
   }
@@ -30,19 +30,19 @@ extension System {
   /// openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS.
   func openBeneath(_ at: Int32, _ path: Path, _ flags: Int32) throws(SpoolError) -> OwnedFile {
     let number = try call(.open, path.display) { _ in
-      path.withCString { Int(spoolrun_openat_beneath(at, $0, flags | O_CLOEXEC, 0)) }
+      path.withCString { Int(kernel.openBeneath(at, $0, flags)) }
     }
     return OwnedFile(Int32(number), path, self)
   }
 
   func makeDirectory(_ at: Int32, _ path: Path, mode: mode_t = 0o700) throws(SpoolError) {
-    try call(.mkdir, path.display) { _ in path.withCString { Int(mkdirat(at, $0, mode)) } }
+    try call(.mkdir, path.display) { _ in path.withCString { Int(kernel.makeDirectory(at, $0, mode)) } }
   }
 
   func rename(_ at: Int32, _ from: Path, _ to: Path) throws(SpoolError) {
     try call(.rename, "\(from.display) \(to.display)") { _ in
       from.withCString { source in
-        to.withCString { target in Int(renameat(at, source, at, target)) }
+        to.withCString { target in Int(kernel.rename(at, source, target, .replacing)) }
       }
     }
   }
@@ -51,7 +51,7 @@ extension System {
   func renameNoReplace(_ at: Int32, _ from: Path, _ to: Path) throws(SpoolError) {
     try call(.rename, "\(from.display) \(to.display)") { _ in
       from.withCString { source in
-        to.withCString { target in Int(spoolrun_rename_noreplace(at, source, at, target)) }
+        to.withCString { target in Int(kernel.rename(at, source, target, .withoutReplacing)) }
       }
     }
   }
@@ -60,7 +60,7 @@ extension System {
   func exchange(_ at: Int32, _ one: Path, _ other: Path) throws(SpoolError) {
     try call(.rename, "\(one.display) \(other.display)") { _ in
       one.withCString { one in
-        other.withCString { other in Int(spoolrun_rename_exchange(at, one, other)) }
+        other.withCString { other in Int(kernel.rename(at, one, other, .exchanging)) }
       }
     }
   }
@@ -71,7 +71,7 @@ extension System {
       try call(.link, "\(from.display) \(to.display)") { _ in
         from.withCString { source in
           to.withCString { target in
-            Int(linkat(at, source, toDirectory, target, follow ? AT_SYMLINK_FOLLOW : 0))
+            Int(kernel.link(at, source, toDirectory, target, follow: follow))
           }
         }
       }
@@ -85,26 +85,28 @@ extension System {
   /// symlinkat(2): makes a link at `path`; never replaces.
   func symbolicLink(_ target: Path, _ at: Int32, _ path: Path) throws(SpoolError) {
     try call(.link, "\(target.display) \(path.display)") { _ in
-      target.withCString { target in path.withCString { Int(symlinkat(target, at, $0)) } }
+      target.withCString { target in path.withCString { Int(kernel.symbolicLink(target, at, $0)) } }
     }
   }
 
   /// readlinkat(2): where a link leads; EINVAL if it is no link.
   func readLink(_ at: Int32, _ path: Path) throws(SpoolError) -> [UInt8] {
     var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-    let count = try call(.read, path.display) { _ in path.withCString { readlinkat(at, $0, &buffer, buffer.count) } }
+    let count = try call(.read, path.display) { _ in
+      path.withCString { path in buffer.withUnsafeMutableBufferPointer { kernel.readLink(at, path, $0) } }
+    }
     return buffer.prefix(count).map { UInt8(bitPattern: $0) }
   }
 
   func unlink(_ at: Int32, _ path: Path) throws(SpoolError) {
-    try call(.unlink, path.display) { _ in path.withCString { Int(unlinkat(at, $0, 0)) } }
+    try call(.unlink, path.display) { _ in path.withCString { Int(kernel.unlink(at, $0)) } }
   }
 
   /// fstatat(2) with AT_SYMLINK_NOFOLLOW: what a network file system remembers may be some seconds old.
   func status(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus {
     var status = stat()
     try call(.stat, path.display) { _ in
-      path.withCString { Int(fstatat(at, $0, &status, AT_SYMLINK_NOFOLLOW)) }
+      path.withCString { Int(kernel.status(at, $0, &status, ofServer: false)) }
     }
     return FileStatus(status)
   }
@@ -112,7 +114,7 @@ extension System {
   /// The same without what a network file system remembers; see `spoolrun_status_of_server`.
   func stampOfServer(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus.Stamp {
     var status = stat()
-    try call(.stat, path.display) { _ in path.withCString { Int(spoolrun_status_of_server(at, $0, &status)) } }
+    try call(.stat, path.display) { _ in path.withCString { Int(kernel.status(at, $0, &status, ofServer: true)) } }
     return FileStatus(status).stamp
   }
 
@@ -120,7 +122,7 @@ extension System {
   /// made or moved.
   func mayChange(_ at: Int32, _ directory: Path) throws(SpoolError) {
     try call(.stat, directory.display) { _ in
-      directory.withCString { Int(faccessat(at, $0, W_OK | X_OK, AT_EACCESS)) }
+      directory.withCString { Int(kernel.mayChange(at, $0)) }
     }
   }
 }

@@ -21,7 +21,7 @@ protocol OpenFile: ~Copyable {
 extension OpenFile where Self: ~Copyable {
   func status() throws(SpoolError) -> FileStatus {
     var status = stat()
-    try system.call(.stat, path.display) { _ in Int(fstat(number, &status)) }
+    try system.call(.stat, path.display) { _ in Int(system.kernel.status(number, &status)) }
     return FileStatus(status)
   }
 
@@ -30,7 +30,7 @@ extension OpenFile where Self: ~Copyable {
   /// - Returns: how many bytes were read; 0 at the end of the file.
   func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SpoolError) -> Int {
     try system.call(.read, path.display) { limit in
-      pread(number, buffer.baseAddress, min(buffer.count, limit), off_t(offset))
+      system.kernel.read(number, UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(limit)), at: offset)
     }
   }
 
@@ -78,7 +78,8 @@ extension OpenFile where Self: ~Copyable {
     while written < bytes.count {
       let range = offset + Int64(written)..<offset + Int64(bytes.count)
       let count = try system.call(.write, path.display, range: range) { limit in
-        pwrite(number, bytes.baseAddress! + written, min(bytes.count - written, limit), off_t(offset) + written)
+        system.kernel.write(
+          number, UnsafeRawBufferPointer(rebasing: bytes[written...].prefix(limit)), at: offset + Int64(written))
       }
       // A write of 0 bytes says nothing about why; pwrite(2) allows it only for a count of 0.
       guard count > 0 else { throw SpoolError(call: .write, path: path.display, errno: .ioError) }
@@ -98,7 +99,7 @@ extension OpenFile where Self: ~Copyable {
       var rest = UnsafeRawBufferPointer(buffer)
       while !rest.isEmpty {
         let count = try system.call(.write, path.display) { limit in
-          Glibc.write(number, rest.baseAddress, min(rest.count, limit))
+          system.kernel.write(number, UnsafeRawBufferPointer(rebasing: rest.prefix(limit)))
         }
         guard count > 0 else { throw SpoolError(call: .write, path: path.display, errno: .ioError) }
         rest = UnsafeRawBufferPointer(rebasing: rest[count...])
@@ -107,42 +108,40 @@ extension OpenFile where Self: ~Copyable {
   }
 
   func truncate(to length: Int64) throws(SpoolError) {
-    try system.call(.truncate, path.display, range: length..<Int64.max) { _ in Int(ftruncate(number, off_t(length))) }
+    try system.call(.truncate, path.display, range: length..<Int64.max) { _ in
+      Int(system.kernel.truncate(number, length))
+    }
   }
 
   /// getdents64(2): bytes of entries; 0 at the end of the directory.
   func readEntries(into buffer: UnsafeMutableRawBufferPointer) throws(SpoolError) -> Int {
-    try system.call(.list, path.display) { _ in spoolrun_getdents(number, buffer.baseAddress, buffer.count) }
+    try system.call(.list, path.display) { _ in system.kernel.readEntries(number, buffer) }
   }
 
   // MARK: what reaches the disk
 
   func fdatasync() throws(SpoolError) {
-    try system.call(.fdatasync, path.display, repeatable: false) { _ in Int(Glibc.fdatasync(number)) }
+    try system.call(.fdatasync, path.display, repeatable: false) { _ in Int(system.kernel.sync(number, .data)) }
   }
 
   func fsync() throws(SpoolError) {
-    try system.call(.fsync, path.display, repeatable: false) { _ in Int(Glibc.fsync(number)) }
+    try system.call(.fsync, path.display, repeatable: false) { _ in Int(system.kernel.sync(number, .file)) }
   }
 
   /// syncfs(2): all of the file system that the file is on.
   func syncFileSystem() throws(SpoolError) {
-    try system.call(.syncfs, path.display, repeatable: false) { _ in Int(spoolrun_syncfs(number)) }
+    try system.call(.syncfs, path.display, repeatable: false) { _ in Int(system.kernel.sync(number, .fileSystem)) }
   }
 
   /// posix_fadvise(2), POSIX_FADV_DONTNEED: drops the first `length` bytes from the page cache, all if it is 0.
   func forgetCache(first length: UInt64) throws(SpoolError) {
-    try system.call(.fadvise, path.display) { _ in
-      let errno = posix_fadvise(number, 0, off_t(length), POSIX_FADV_DONTNEED)
-      Glibc.errno = errno
-      return errno == 0 ? 0 : -1
-    }
+    try system.call(.fadvise, path.display) { _ in Int(system.kernel.forgetCache(number, Int64(length))) }
   }
 
   /// mincore(2): whether all pages of `range`, which is not empty, are in the page cache.
   func isCached(_ range: Range<UInt64>) throws(SpoolError) -> Bool {
     try system.call(.mincore, path.display) { _ in
-      Int(spoolrun_is_cached(number, Int64(range.lowerBound), Int64(range.count)))
+      Int(system.kernel.isCached(number, Int64(range.lowerBound), Int64(range.count)))
     } == 1
   }
 
@@ -152,7 +151,7 @@ extension OpenFile where Self: ~Copyable {
   /// - Parameter kind: LOCK_SH for a lock that others may share.
   func tryLock(_ kind: Int32 = LOCK_EX) throws(SpoolError) -> Bool {
     do throws(SpoolError) {
-      try system.call(.lock, path.display) { _ in Int(flock(number, kind | LOCK_NB)) }
+      try system.call(.lock, path.display) { _ in Int(system.kernel.lock(number, kind | LOCK_NB)) }
       return true
     } catch  where error.errno == .wouldBlock {
       return false
@@ -164,7 +163,7 @@ extension OpenFile where Self: ~Copyable {
   /// reads.
   func readPastCache() throws(SpoolError) {
     do throws(SpoolError) {
-      try system.call(.fcntl, path.display) { _ in Int(spoolrun_set_direct(number)) }
+      try system.call(.fcntl, path.display) { _ in Int(system.kernel.setDirect(number)) }
     } catch  where error.errno == .invalidArgument {
     }
   }
@@ -172,12 +171,12 @@ extension OpenFile where Self: ~Copyable {
   /// Passes what was written on to the server of a network file system, as the close(2) of a descriptor does. It need
   /// not be durable then.
   func writeBack() throws(SpoolError) {
-    try system.call(.close, path.display) { _ in Int(spoolrun_close_copy(number)) }
+    try system.call(.close, path.display) { _ in Int(system.kernel.closeCopy(number)) }
   }
 
   /// fcntl(2) F_SETLEASE: throws EAGAIN while a process has the file open for writing.
   func probeLease() throws(SpoolError) {
-    try system.call(.lease, path.display) { _ in Int(spoolrun_probe_read_lease(number)) }
+    try system.call(.lease, path.display) { _ in Int(system.kernel.probeLease(number)) }
   }
 
   /// What the kernel says of processes that have the file open for writing.
@@ -192,19 +191,19 @@ extension OpenFile where Self: ~Copyable {
 
   /// Both times to now, by the file system's own clock.
   func touch() throws(SpoolError) {
-    try system.call(.utimens, path.display) { _ in Int(spoolrun_touch(number)) }
+    try system.call(.utimens, path.display) { _ in Int(system.kernel.touch(number)) }
   }
 
   /// Both times, since the epoch.
   func setTimes(to seconds: Int64, nanoseconds: Int = 0) throws(SpoolError) {
-    try system.call(.utimens, path.display) { _ in Int(spoolrun_set_times(number, seconds, nanoseconds)) }
+    try system.call(.utimens, path.display) { _ in Int(system.kernel.setTimes(number, seconds, nanoseconds)) }
   }
 
   /// fchmod(2), for a file of this user. A file system without permissions, such as FAT, refuses it with EPERM, and the
   /// file stays as it is.
   func setPermissions(_ mode: UInt32) throws(SpoolError) {
     do throws(SpoolError) {
-      try system.call(.chmod, path.display) { _ in Int(fchmod(number, mode)) }
+      try system.call(.chmod, path.display) { _ in Int(system.kernel.setPermissions(number, mode)) }
     } catch  where error.errno == .notPermitted {
     }
   }
@@ -214,16 +213,14 @@ extension OpenFile where Self: ~Copyable {
   /// fstatfs(2), f_type.
   func fileSystemType() throws(SpoolError) -> UInt32 {
     var type: UInt32 = 0
-    try system.call(.statvfs, path.display) { _ in Int(spoolrun_file_system_type(number, &type)) }
+    try system.call(.statvfs, path.display) { _ in Int(system.kernel.fileSystemType(number, &type)) }
     return type
   }
 
   /// fstatvfs(3): bytes that this user can still write; nil if the file system does not tell.
   func freeSpace() throws(SpoolError) -> UInt64? {
-    var status = statvfs()
-    try system.call(.statvfs, path.display) { _ in Int(fstatvfs(number, &status)) }
-    guard status.f_blocks > 0 else { return nil }
-    let (bytes, isTooMany) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
-    return isTooMany ? .max : bytes
+    var bytes: UInt64?
+    try system.call(.statvfs, path.display) { _ in Int(system.kernel.freeSpace(number, &bytes)) }
+    return bytes
   }
 }

@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 internal import Synchronization
 internal import SystemPackage
@@ -11,22 +10,23 @@ enum FileLock { case exclusive, shared }
 /// A lock is given back first, because close(2) alone does not always do that: the lock is the open file's (flock(2)),
 /// which a child has as well between its fork and its exec. What this process locks next would seem to be another's.
 struct Descriptor: ~Copyable, Sendable {
-  let number: Int32
+  fileprivate(set) var number: Int32
+  private let kernel: any Kernel
   /// The lock that this process has taken by it; nil for none.
   var lock: FileLock?
 
-  init(_ number: Int32) { self.number = number }
+  init(_ number: Int32, of kernel: any Kernel) { (self.number, self.kernel) = (number, kernel) }
 
   deinit {
-    if lock != nil { _ = flock(number, LOCK_UN) }
-    _ = Glibc.close(number)
+    if number < 0 { return }
+    if lock != nil { _ = kernel.lock(number, LOCK_UN) }
+    _ = kernel.close(number)
   }
 
   /// Gives the lock back. The caller has to close the number.
   consuming func release() -> Int32 {
-    if lock != nil { _ = flock(number, LOCK_UN) }
-    let number = number
-    discard self
+    if lock != nil { _ = kernel.lock(number, LOCK_UN) }
+    defer { number = -1 }
     return number
   }
 }
@@ -39,7 +39,7 @@ struct OwnedFile: OpenFile, ~Copyable, Sendable {
 
   /// Takes the descriptor `number` over.
   init(_ number: Int32, _ path: Path, _ system: System) {
-    descriptor = Descriptor(number)
+    descriptor = Descriptor(number, of: system.kernel)
     self.path = path
     self.system = system
   }
@@ -131,7 +131,7 @@ extension System {
   /// close(2). On Linux the descriptor is gone even after EINTR, so that is no error.
   func close(_ number: Int32, _ path: Path) throws(SpoolError) {
     do throws(SpoolError) {
-      try call(.close, path.display, repeatable: false) { _ in Int(Glibc.close(number)) }
+      try call(.close, path.display, repeatable: false) { _ in Int(kernel.close(number)) }
     } catch  where error.errno == .interrupted {
     }
   }

@@ -5,9 +5,12 @@ internal import SystemPackage
 /// those for files by name are in NamedFiles.swift, those for open files in ``OpenFile``.
 package struct System: Sendable {
   private let hook: (any CallHook)?
+  let kernel: any Kernel
 
   /// - Parameter hook: is asked before each call; nil outside of tests.
-  package init(hook: (any CallHook)? = nil) { self.hook = hook }
+  package init(hook: (any CallHook)? = nil) { self.init(hook: hook, kernel: LinuxKernel.shared) }
+
+  init(hook: (any CallHook)? = nil, kernel: any Kernel) { (self.hook, self.kernel) = (hook, kernel) }
 
   /// Makes a system call, and repeats it on EINTR.
   /// - Parameters:
