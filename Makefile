@@ -165,6 +165,17 @@ random: setup all
 random-self-test: setup all
 	python3 -B Torture/random --self-test
 
+# Plays seeds in the simulated world (TESTING.md); SIMULATE=N plays one and tells its story.
+SIMULATE ?= $(shell date +%s)000000-99999999999999999
+SIMULATE_SECONDS ?= 600
+simulate: setup build-tests
+	SIMULATE=$(SIMULATE) SIMULATE_SECONDS=$(SIMULATE_SECONDS) $(SWIFT) test --skip-build --disable-xctest \
+	  --filter '^SimulationTests'
+
+# The same with known mistakes in the program. Each has to be found.
+simulate-self-test: setup
+	python3 -B Torture/simulation
+
 # Makes two faults, one after the other; a seed draws each pair. CRASH_PAIR=77 in addition runs only that pair.
 CRASH_PAIRS ?= 10000
 CRASH_SEED ?= 1
@@ -290,7 +301,7 @@ clean:
 	$(SWIFT) package clean
 
 .PHONY: all demo picture check check-contrib test test-tmpfs build-tests lint format model fuzz sanitize torture torture-quick \
-  crowd crowd-apart hosts hosts-quick hosts-table frames random random-self-test pairs soak soak-self-test peers \
+  crowd crowd-apart hosts hosts-quick hosts-table frames random random-self-test simulate simulate-self-test pairs soak soak-self-test peers \
   gestures realservers powercut powercut-setup powercut-self-test $(POWERCUT_KINDS:%=powercut-%) powercut-uml \
   bench bench-growth crash-rig setup setup-build setup-demo setup-test setup-package install uninstall \
   deb deb-test tarball clean

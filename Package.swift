@@ -120,6 +120,9 @@ let package = Package(
       ],
       path: "Tests/EndToEnd", swiftSettings: swiftSettings),
     .testTarget(
+      name: "SimulationTests", dependencies: ["Spool", "TestSupport"], path: "Tests/Simulation",
+      swiftSettings: optimized),
+    .testTarget(
       name: "LyingServerTests", dependencies: ["LyingServer", "TestSupport", "spoolrun"],
       path: "Tests/LyingServers/Tests", swiftSettings: swiftSettings),
     .testTarget(

@@ -90,8 +90,8 @@ PLANTS = {
 }
 
 
-def build(work: Path) -> Path:
-    """Builds the program with all mistakes."""
+def build(work: Path, plants: dict[str, Plant] = PLANTS, targets: list[str] = TARGETS, what: str = "--product=spoolrun") -> Path:
+    """Builds the program, or what else the option says, with all mistakes. Returns the directory of what was built."""
     source = work / "source"
     source.mkdir()
     for name in ("Package.swift", "Package.resolved"):
@@ -105,19 +105,19 @@ def build(work: Path) -> Path:
             shutil.copytree(there, source / ".build" / name, symlinks=True)
         elif there.exists():
             shutil.copy2(there, source / ".build" / name)
-    for name, plant in PLANTS.items():
+    for name, plant in plants.items():
         texts = {file: file.read_text() for file in (source / "Sources" / plant.module).rglob("*.swift")}
         places = [file for file, text in texts.items() if plant.old in text]
         if len(places) != 1 or texts[places[0]].count(plant.old) != 1:
             raise SystemExit(f"random: the mistake {name} must fit in one place, but {plant.module} has {plant.old!r} in {len(places)} files")
         places[0].write_text(texts[places[0]].replace(plant.old, plant.new))
-    for target in TARGETS:
+    for target in targets:
         (source / "Sources" / target / "Planted.swift").write_text(SWITCH)
-    command = ["swift", "build", "--product", "spoolrun", "--disable-automatic-resolution", "--skip-update"]
+    command = ["swift", "build", what, "--disable-automatic-resolution", "--skip-update"]
     built = subprocess.run(command, cwd=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if built.returncode != 0:
         raise SystemExit(f"random: the program with the mistakes does not build:\n{built.stdout[-3000:]}")
-    return source / ".build/debug/spoolrun"
+    return source / ".build/debug"
 
 
 def self_test(options: argparse.Namespace, play: Callable[[argparse.Namespace], tuple[Tally, dict[str, int]]]) -> int:
@@ -125,7 +125,7 @@ def self_test(options: argparse.Namespace, play: Callable[[argparse.Namespace], 
     missed = 0
     options.trials = TRIALS
     with tempfile.TemporaryDirectory(prefix="random-") as work:
-        options.program = options.program.resolve() if options.program else build(Path(work))
+        options.program = options.program.resolve() if options.program else build(Path(work)) / "spoolrun"
         for name, plant in {"": None, **PLANTS}.items():
             os.environ["PLANT"] = name
             options.until = plant.kinds if plant else set()

@@ -1,0 +1,269 @@
+import Glibc
+
+@testable import Spool
+
+/// What the processes of the simulated world do with the real code of the spool.
+struct Play {
+  let world: World
+  let oracle: Oracle
+  let kind: FileSystemKind
+  static let location = "/spool"
+  /// Few, so that jobs meet.
+  let names: [String]
+  /// Pauses are so many times shorter: all that a person does in a minute happens within a second.
+  let haste: Int
+
+  init(_ world: World, _ oracle: Oracle, _ kind: FileSystemKind) {
+    (self.world, self.oracle, self.kind) = (world, oracle, kind)
+    names = Array(["a", "b", "c"].prefix(world.random(1...3)))
+    haste = world.pick([1, 30, 1000])
+  }
+
+  /// Opens the spool as a new process of this host, and does `body`. Errors are part of the play.
+  private func start(
+    _ name: String, host: Int = 1, _ fates: [Fate] = [], _ body: @escaping (Spool, Process) throws -> Void
+  ) {
+    world.start(name, fates) { process, system in
+      do {
+        let owner = WorkerID(host: "host\(host)", process: Int32(process.number), tag: UInt32(process.number))
+        let spool = try Spool(Self.location, owner: owner, boot: "boot\(world.boots)", system: system, kind: kind)
+        try body(spool, process)
+      } catch {
+        if !process.isDead { world.tell("ended by \(error)") }
+      }
+    }
+  }
+
+  private func pause(upTo milliseconds: Int) {
+    HostClock.current.wait(milliseconds: world.random(0...milliseconds) / haste)
+  }
+
+  // MARK: droppers
+
+  func drop(_ ids: ClosedRange<Int>, _ fates: [Fate] = []) {
+    start("dropper \(ids.lowerBound)", fates) { spool, process in
+      for id in ids {
+        pause(upTo: 20_000)
+        let priority: Priority? = world.isChance(1, in: 4) ? .high : nil
+        do {
+          let place = try spool.drop(Oracle.text(id), as: JobName(FileName(world.pick(names)))!, priority)
+          if process.isDead { return }
+          world.tell("dropped \(id) as \(place.name.display)")
+          oracle.acknowledge(id)
+        } catch {
+          if process.isDead { return }
+          world.tell("\(id) could not be dropped")
+          oracle.noteFailedDrop(id)
+        }
+      }
+    }
+  }
+
+  /// As by cp(1) or an editor: a file in `new/` that is whole only after a while.
+  func write(_ id: Int) {
+    start("writer \(id)") { spool, process in
+      pause(upTo: 20_000)
+      let bytes = Array(Oracle.text(id).utf8)
+      let path = Path(.new, FileName("w\(id)"))
+      do {
+        let file = try spool.system.create(spool.root, path, O_WRONLY | O_EXCL)
+        try file.write(Array(bytes[..<4]), at: 0)
+        if world.isChance(1, in: 2) {
+          pause(upTo: 30_000)
+          if !process.isDead { try file.write(Array(bytes[4...]), at: 4) }
+          return
+        }
+      }
+      // Nobody has it open now.
+      HostClock.current.wait(milliseconds: world.random(0...7000))
+      if process.isDead { return }
+      try spool.system.open(spool.root, path, O_WRONLY).write(Array(bytes[4...]), at: 4)
+    }
+  }
+
+  // MARK: workers
+
+  func work(_ number: Int, host: Int = 1, passes: Int, _ fates: [Fate] = []) {
+    start("worker \(number)", host: host, fates) { spool, process in
+      for _ in 0..<passes {
+        if process.isDead { return }
+        pass(spool, process)
+        pause(upTo: 5000)
+      }
+    }
+  }
+
+  private func pass(_ spool: Spool, _ process: Process) {
+    for directory in [Directory.cur, .urgent, .new, .partial].shuffled(using: &world.generator) {
+      do {
+        for name in try spool.list(directory) {
+          if process.isDead { return }
+          guard case .claimed(let claim) = try spool.claim(name, from: directory, now: spool.now()) else { continue }
+          world.tell("claimed \(name.display.prefix { $0 != ":" }) from \(directory.rawValue)")
+          let text = (try? claim.contents()) ?? []
+          oracle.hold(text, process, from: directory, lease: spool.lease)
+          run(claim, text, spool, process)
+          if !process.isDead { oracle.letGo(text) }
+        }
+      } catch {
+        if process.isDead { return }
+        world.tell("pass: \(error)")
+      }
+    }
+  }
+
+  private func run(_ claim: Claim, _ text: [UInt8], _ spool: Spool, _ process: Process) {
+    do {
+      try claim.append(
+        .started(spool.now(), attempt: 1, worker: spool.owner, boot: spool.boot, mirror: 1, url: "u"))
+      for _ in 0..<world.random(0...3) {
+        pause(upTo: 20_000)
+        if process.isDead { return }
+        try claim.heartbeat()
+        oracle.hold(text, process, lease: spool.lease)
+      }
+      switch world.random(1...4) {
+      case 1:
+        try claim.append(.interrupted(spool.now(), attempt: 1, mark: .zero, fetched: 0, reason: "r"))
+        try claim.park(until: spool.now() + Int64(world.random(0...30)))
+      case 2:
+        try claim.append(
+          .failed(
+            FailureRecord(
+              time: spool.now(), attempt: 1, failure: Failure(.cut, "r"), trust: .sound, mark: nil, fetched: 0,
+              retry: nil)))
+        try claim.giveUp()
+      default:
+        try claim.append(
+          .done(
+            spool.now(), attempts: 1, output: "o", fetched: 0, milliseconds: 0, existing: false, unproven: nil,
+            directory: nil))
+        try claim.flush.run()
+        try claim.finish()
+      }
+      if !process.isDead { world.tell("\(claim.job.display) moved on") }
+    } catch {
+      if !process.isDead { world.tell("\(claim.job.display) left: \(error)") }
+    }
+  }
+
+  // MARK: people
+
+  func steer(_ number: Int, gestures: Int, _ fates: [Fate] = []) {
+    start("person \(number)", fates) { spool, process in
+      for _ in 0..<gestures {
+        pause(upTo: 10_000)
+        if process.isDead { return }
+        let gesture = world.pick([Gesture.hold, .release, .retry, .high, .normal, .low])
+        let name = FileName(world.pick(names + names.map { $0 + "~2" }))
+        do {
+          let outcome = try spool.perform(gesture, name)
+          if case .notFound = outcome { continue }
+          world.tell("\(gesture.rawValue) \(name.display): \(GestureText.text(outcome))")
+        } catch {
+          if !process.isDead { world.tell("\(gesture.rawValue) \(name.display): \(error)") }
+        }
+      }
+    }
+  }
+
+  /// With mv(1), which is told not to replace anything, and touch(1).
+  func move(_ number: Int, gestures: Int) {
+    start("mover \(number)") { spool, process in
+      for _ in 0..<gestures {
+        pause(upTo: 10_000)
+        if process.isDead { return }
+        let (source, target) = world.pick([
+          (Directory.new, Directory.hold), (.cur, .hold), (.partial, .hold), (.hold, .new), (.failed, .new),
+          (.new, .urgent), (.partial, .urgent), (.done, .new), (.cur, .new), (.hold, .urgent),
+        ])
+        do {
+          guard let name = try spool.list(source).first(where: { _ in world.isChance(1, in: 2) }), !name.isData else {
+            continue
+          }
+          let place = JobPlace(directory: source, name: name, inode: 0)
+          let isShort = world.isChance(1, in: 2)
+          let path = Path(target, isShort ? place.job : name)
+          try spool.system.renameNoReplace(spool.root, place.path, path)
+          world.tell("mv \(source.rawValue)/\(place.job.display) \(target.rawValue)\(isShort ? "" : " with its owner")")
+        } catch {
+          if !process.isDead { world.tell("mv failed") }
+        }
+      }
+    }
+  }
+
+  /// As `url` does.
+  func edit(_ number: Int, gestures: Int, _ fates: [Fate] = []) {
+    start("editor \(number)", fates) { spool, process in
+      for _ in 0..<gestures {
+        pause(upTo: 15_000)
+        if process.isDead { return }
+        let name = FileName(world.pick(names))
+        do {
+          guard let place = try spool.places(of: name).first(where: { $0.directory != .done }) else { continue }
+          let stays = place.directory == .hold || place.directory == .urgent
+          let home = stays ? place.directory : try spool.home(of: place)
+          let target = try spool.edit(place, to: home) { Array("# edited\n".utf8) + $0 }
+          world.tell("edited \(name.display): \(place.directory.rawValue) to \(target.directory.rawValue)")
+        } catch {
+          if !process.isDead { world.note("edit \(name.display): \(error)") }
+        }
+      }
+    }
+  }
+
+  func cancel(_ number: Int, gestures: Int) {
+    oracle.cancellers.insert("canceller \(number)")
+    start("canceller \(number)") { spool, process in
+      for _ in 0..<gestures {
+        pause(upTo: 20_000)
+        if process.isDead { return }
+        _ = try spool.perform(.cancel, FileName(world.pick(names)))
+      }
+    }
+  }
+
+  // MARK: the end
+
+  /// One worker that nothing disturbs brings all jobs to their ends.
+  func settle() {
+    start("settler", host: 1) { spool, process in
+      for _ in 0..<30 {
+        HostClock.current.wait(milliseconds: 200_000)
+        for (name, directory) in try spool.jobs(for: .release, in: [.hold]) {
+          _ = try spool.perform(.release, name, in: directory)
+        }
+        for directory in [Directory.cur, .urgent, .new, .partial] {
+          for name in try spool.list(directory) {
+            guard case .claimed(let claim) = try spool.claim(name, from: directory, now: spool.now(), isForced: true)
+            else { continue }
+            try claim.append(
+              .done(
+                spool.now(), attempts: 1, output: "o", fetched: 0, milliseconds: 0, existing: false, unproven: nil,
+                directory: nil))
+            try claim.finish()
+          }
+        }
+        let left = try [Directory.cur, .urgent, .new, .partial, .hold].flatMap { try spool.list($0) }
+        if left.isEmpty { return }
+      }
+    }
+  }
+}
+
+private enum GestureText {
+  static func text(_ outcome: GestureOutcome) -> String {
+    switch outcome {
+    case .moved(let from, let to): "\(from.directory.rawValue) to \(to.directory.rawValue)"
+    case .due: "due"
+    case .removed: "removed"
+    case .unchanged: "unchanged"
+    case .ambiguous: "ambiguous"
+    case .taken: "taken"
+    case .directory: "directory"
+    case .notFound: "not found"
+    case .restless: "restless"
+    }
+  }
+}

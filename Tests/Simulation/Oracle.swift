@@ -1,0 +1,168 @@
+import Glibc
+
+@testable import Spool
+
+/// What must be true of the jobs in a spool at any moment (INTERNALS.md, invariants 1 and 2).
+final class Oracle {
+  private let world: World
+  private let spool: SimulatedDisk.Inode
+  private var jobs: [Int: Job] = [:]
+  /// The processes that remove jobs for a person.
+  var cancellers: Set<String> = []
+
+  private struct Job {
+    /// Whoever dropped it knows that it is there.
+    var isAcknowledged = false
+    /// A person has removed it; nil where a power cut may have brought it back.
+    var isCancelled: Bool? = false
+  }
+
+  static let directories: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .done]
+
+  init(_ world: World, spool: SimulatedDisk.Inode) {
+    (self.world, self.spool) = (world, spool)
+    world.disk.onChange = { [unowned self] in look($0) }
+    world.disk.onWrite = { [unowned self] inode, offset in
+      // A journal only grows.
+      if offset < inode.bytes.count, let id = Self.id(in: inode.bytes) { blame(id, "has a line that was overwritten") }
+    }
+  }
+
+  /// The number has a fixed length, so that one that was cut is none.
+  static func text(_ id: Int) -> String { "url: http://h/\(1_000_000 + id)\n" }
+
+  private static let mark = Array("http://h/".utf8)
+
+  /// The number of the job that a text is of.
+  private static func id(in bytes: [UInt8]) -> Int? {
+    guard let found = bytes.firstRange(of: mark) else { return nil }
+    let number = Int(String(decoding: bytes[found.upperBound...].prefix { (0x30...0x39).contains($0) }, as: UTF8.self))
+    return number.flatMap { $0 > 1_000_000 ? $0 - 1_000_000 : nil }
+  }
+
+  // MARK: what the processes say
+
+  private struct Holder {
+    let process: Process
+    var lastSign: Int64
+  }
+
+  private var holders: [Int: Holder] = [:]
+
+  /// A worker has claimed the job, or gives a sign of life for it.
+  func hold(_ bytes: [UInt8], _ process: Process, from origin: Directory? = nil, lease: Int64) {
+    guard let id = Self.id(in: bytes) else { return }
+    if origin == .cur, let holder = holders[id], holder.process !== process, !holder.process.isDead,
+      world.disk.clock - holder.lastSign < (lease - 2) * 1_000_000_000
+    {
+      blame(id, "was taken from \(holder.process.name), which lives")
+    }
+    holders[id] = Holder(process: process, lastSign: world.disk.clock)
+  }
+
+  func letGo(_ bytes: [UInt8]) { if let id = Self.id(in: bytes) { holders[id] = nil } }
+
+  /// Whoever dropped the job was told that this failed.
+  func noteFailedDrop(_ id: Int) {
+    let places = places()[id] ?? []
+    for place in places where place.place.hasPrefix("new/") || place.place.hasPrefix("urgent/") {
+      blame(id, "is in \(place.place), although its drop has failed")
+    }
+  }
+
+  func acknowledge(_ id: Int) {
+    jobs[id, default: Job()].isAcknowledged = true
+    check()
+  }
+
+  private func look(_ changes: [SimulatedDisk.Change]) {
+    if changes.count == 1, let change = changes.first, change.inode == nil, let file = change.former,
+      cancellers.contains(world.currentName), let id = Self.id(in: file.bytes)
+    {
+      jobs[id, default: Job()].isCancelled = true
+      world.tell("job \(id) cancelled")
+    }
+    check()
+  }
+
+  /// After a power cut, a removal that was not made durable may be undone.
+  func powerWasCut() {
+    for id in jobs.keys where jobs[id]?.isCancelled == true { jobs[id]?.isCancelled = nil }
+    check()
+  }
+
+  /// The jobs, and where they are.
+  func places() -> [Int: [(place: String, inode: UInt64)]] {
+    var found: [Int: [(String, UInt64)]] = [:]
+    for directory in Self.directories {
+      guard let inode = spool.entries[Array(directory.rawValue.utf8)]?.inode else { continue }
+      for (name, entry) in inode.entries {
+        guard let id = Self.id(in: entry.inode.bytes) else { continue }
+        found[id, default: []].append(
+          ("\(directory.rawValue)/\(String(decoding: name, as: UTF8.self))", entry.inode.number))
+      }
+    }
+    return found
+  }
+
+  /// What is wrong at this moment.
+  private func wrongs() -> [Int: String] {
+    var wrongs: [Int: String] = [:]
+    let places = places()
+    for (id, job) in jobs {
+      let count = Set((places[id] ?? []).map(\.inode)).count
+      if job.isAcknowledged, job.isCancelled == false, count == 0 { wrongs[id] = "is lost" }
+      if job.isCancelled == true, count > 0 {
+        wrongs[id] = "is back after its cancellation: \(places[id]!.map(\.place).sorted())"
+      }
+    }
+    for (id, found) in places where Set(found.map(\.inode)).count > 1 {
+      wrongs[id] = "is there twice: \(found.map(\.place).sorted())"
+    }
+    return wrongs
+  }
+
+  /// Looks at all jobs. A process that has exchanged the names of two files may exchange them back with its next
+  /// change, before which nobody can take one of them.
+  func check(isLast: Bool = false) {
+    let wrongs = wrongs()
+    suspects = suspects.filter { wrongs[$0.key] != nil }
+    for (id, what) in wrongs.sorted(by: { $0.key < $1.key }) {
+      if isLast { blame(id, what) }
+      guard let name = suspects[id] else {
+        suspects[id] = world.currentName
+        continue
+      }
+      if name == world.currentName { blame(id, what) }
+    }
+  }
+
+  /// Who has made the change after which something was wrong with a job.
+  private var suspects: [Int: String] = [:]
+
+  /// When everything has come to its end.
+  func checkEnd() {
+    check(isLast: true)
+    for (id, found) in places().sorted(by: { $0.key < $1.key }) {
+      let isAtEnd = found.allSatisfy { $0.place.hasPrefix("done/") || $0.place.hasPrefix("failed/") }
+      // A power cut may tear the first line of a journal, and then nobody can tell who wrote it.
+      if world.boots == 1, let inode = found.first.flatMap({ file(at: $0.place) }),
+        inode.bytes.firstRange(of: Array("code=malformed".utf8)) != nil
+      {
+        blame(id, "was rejected")
+      }
+      if !isAtEnd { blame(id, "has not come to its end: \(found.map(\.place))") }
+    }
+  }
+
+  private func file(at place: String) -> SimulatedDisk.Inode? {
+    let parts = place.split(separator: "/", maxSplits: 1)
+    return spool.entries[Array(parts[0].utf8)]?.inode.entries[Array(parts[1].utf8)]?.inode
+  }
+
+  private var blamed: Set<Int> = []
+
+  private func blame(_ id: Int, _ what: String) {
+    if blamed.insert(id).inserted { world.blame("job \(id) \(what)") }
+  }
+}

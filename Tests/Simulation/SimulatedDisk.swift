@@ -1,0 +1,383 @@
+import Glibc
+
+@testable import Spool
+
+/// A file system in memory. What is seen and what a power cut leaves are kept apart.
+final class SimulatedDisk {
+  /// A file, directory or symbolic link.
+  final class Inode {
+    let number: UInt64
+    let type: mode_t
+    var permissions: mode_t
+    let owner = geteuid()
+    var bytes: [UInt8] = []
+    /// What is on the disk of ``bytes``.
+    var durableBytes: [UInt8] = []
+    /// By name; each has the number of its creation, in whose order it is listed.
+    var entries: [[UInt8]: (inode: Inode, order: UInt64)] = [:]
+    var durableEntries: [[UInt8]: Inode] = [:]
+    var links: UInt64 = 1
+    var modified: Int64
+    var changed: Int64
+
+    init(_ number: UInt64, _ type: mode_t, _ permissions: mode_t, at time: Int64) {
+      (self.number, self.type, self.permissions, modified, changed) = (number, type, permissions, time, time)
+      if type == S_IFDIR { links = 2 }
+    }
+  }
+
+  /// A name that a directory got or lost; `inode` is nil where it lost it.
+  struct Change {
+    let directory: Inode
+    let name: [UInt8]
+    let inode: Inode?
+    /// What had the name before.
+    var former: Inode?
+  }
+
+  /// open(2) calls it an open file description.
+  final class OpenFile {
+    let inode: Inode
+    let flags: Int32
+    let process: Int
+    var lock: Int32 = LOCK_UN
+    /// The next byte, or the last entry that was listed.
+    var position: UInt64 = 0
+
+    init(_ inode: Inode, _ flags: Int32, process: Int) {
+      (self.inode, self.flags, self.process) = (inode, flags, process)
+    }
+
+    var writes: Bool { flags & O_ACCMODE != O_RDONLY }
+  }
+
+  let root: Inode
+  private(set) var open: [Int32: OpenFile] = [:]
+  /// Calls that change names, oldest first, which a power cut can still undo. One call's changes stay together.
+  private var pending: [[Change]] = []
+  /// Nanoseconds since the epoch.
+  var clock: Int64 = 1_800_000_000_000_000_000
+  /// Bytes that still fit.
+  var room = 1 << 40
+  /// Whether a power cut keeps changes of names in their order, as a journal does. Otherwise each call's survive or not
+  /// for themselves, unless they are about one name.
+  var ordersNames = true
+  /// Called after the changes that one call makes in directories.
+  var onChange: ([Change]) -> Void = { _ in }
+  /// Called before bytes are written at an offset.
+  var onWrite: (Inode, Int) -> Void = { _, _ in }
+  /// Hears of changes of names, and of what a power cut does to them.
+  var onTrace: (String) -> Void = { _ in }
+  private var lastNumber: UInt64 = 1
+  private var lastOrder: UInt64 = 0
+
+  init() { root = Inode(1, S_IFDIR, 0o755, at: clock) }
+
+  // MARK: names
+
+  struct Failure: Error { let errno: Int32 }
+
+  private func fail(_ errno: Int32) -> Failure { Failure(errno: errno) }
+
+  private func directory(_ at: Int32, _ path: [UInt8]) throws(Failure) -> (Inode, [ArraySlice<UInt8>]) {
+    let parts = path.split(separator: 0x2F)
+    if path.first == 0x2F { return (root, parts) }
+    if path.isEmpty { throw fail(ENOENT) }
+    guard let start = open[at] else { throw fail(EBADF) }
+    guard start.inode.type == S_IFDIR else { throw fail(ENOTDIR) }
+    return (start.inode, parts)
+  }
+
+  /// The directory that the last part of a path is in, and that part; nil for a path of no parts, such as `.`.
+  private func parent(_ at: Int32, _ path: [UInt8]) throws(Failure) -> (directory: Inode, name: [UInt8]?) {
+    var (place, parts) = try directory(at, path)
+    parts.removeAll { $0.elementsEqual([0x2E]) }
+    guard let last = parts.popLast() else { return (place, nil) }
+    for part in parts {
+      guard place.type == S_IFDIR else { throw fail(place.type == S_IFLNK ? ENOENT : ENOTDIR) }
+      guard let next = place.entries[Array(part)]?.inode else { throw fail(ENOENT) }
+      place = next
+    }
+    // No link on the way leads anywhere here.
+    guard place.type == S_IFDIR else { throw fail(place.type == S_IFLNK ? ENOENT : ENOTDIR) }
+    if last.count > 255 { throw fail(ENAMETOOLONG) }
+    return (place, Array(last))
+  }
+
+  func find(_ at: Int32, _ path: [UInt8]) throws(Failure) -> Inode {
+    let (place, name) = try parent(at, path)
+    guard let name else { return place }
+    guard let inode = place.entries[name]?.inode else { throw fail(ENOENT) }
+    return inode
+  }
+
+  private func apply(_ wanted: [Change]) {
+    var changes = wanted
+    for index in changes.indices {
+      let change = changes[index]
+      let (directory, inode) = (change.directory, change.inode)
+      if let old = directory.entries.removeValue(forKey: change.name)?.inode {
+        old.links -= 1
+        changes[index].former = old
+      }
+      if let inode {
+        lastOrder += 1
+        directory.entries[change.name] = (inode, lastOrder)
+        inode.links += 1
+      }
+      (directory.modified, directory.changed) = (clock, clock)
+    }
+    pending.append(changes)
+    onTrace(Self.text(changes))
+    onChange(changes)
+  }
+
+  private func make(_ type: mode_t, _ permissions: mode_t, in directory: Inode, as name: [UInt8]) -> Inode {
+    lastNumber += 1
+    let inode = Inode(lastNumber, type, permissions & 0o7777, at: clock)
+    inode.links = 0
+    apply([Change(directory: directory, name: name, inode: inode)])
+    if type == S_IFDIR { inode.links += 1 }
+    return inode
+  }
+
+  func makeDirectory(_ at: Int32, _ path: [UInt8], _ permissions: mode_t) throws(Failure) {
+    let (place, name) = try parent(at, path)
+    guard let name, place.entries[name] == nil else { throw fail(EEXIST) }
+    _ = make(S_IFDIR, permissions, in: place, as: name)
+  }
+
+  func makeLink(_ target: [UInt8], _ at: Int32, _ path: [UInt8]) throws(Failure) {
+    let (place, name) = try parent(at, path)
+    guard let name, place.entries[name] == nil else { throw fail(EEXIST) }
+    make(S_IFLNK, 0o777, in: place, as: name).bytes = target
+  }
+
+  func link(_ at: Int32, _ from: [UInt8], _ toDirectory: Int32, _ to: [UInt8]) throws(Failure) {
+    let inode = try find(at, from)
+    let (place, name) = try parent(toDirectory, to)
+    guard let name, place.entries[name] == nil else { throw fail(EEXIST) }
+    if inode.type == S_IFDIR { throw fail(EPERM) }
+    inode.changed = clock
+    apply([Change(directory: place, name: name, inode: inode)])
+  }
+
+  func unlink(_ at: Int32, _ path: [UInt8]) throws(Failure) {
+    let (place, name) = try parent(at, path)
+    guard let name else { throw fail(EISDIR) }
+    guard let inode = place.entries[name]?.inode else { throw fail(ENOENT) }
+    if inode.type == S_IFDIR { throw fail(EISDIR) }
+    inode.changed = clock
+    apply([Change(directory: place, name: name, inode: nil)])
+  }
+
+  func rename(_ at: Int32, _ from: [UInt8], _ to: [UInt8], _ manner: RenameManner) throws(Failure) {
+    let (source, sourceName) = try parent(at, from)
+    let (target, targetName) = try parent(at, to)
+    guard let sourceName, let targetName else { throw fail(EBUSY) }
+    guard let inode = source.entries[sourceName]?.inode else { throw fail(ENOENT) }
+    let other = target.entries[targetName]?.inode
+    if manner == .withoutReplacing, other != nil { throw fail(EEXIST) }
+    if manner == .exchanging, other == nil { throw fail(ENOENT) }
+    if inode.type == S_IFDIR, contains(inode, target) { throw fail(EINVAL) }
+    if let other, other.type == S_IFDIR, contains(other, source) {
+      throw fail(manner == .exchanging ? EINVAL : ENOTEMPTY)
+    }
+    switch manner {
+    case .withoutReplacing: break
+    case .exchanging:
+      guard let other else { throw fail(ENOENT) }
+      for each in [inode, other] { each.changed = clock }
+      if other === inode { return }
+      return apply([
+        Change(directory: source, name: sourceName, inode: other),
+        Change(directory: target, name: targetName, inode: inode),
+      ])
+    case .replacing:
+      if other === inode { return }
+      if let other, (other.type == S_IFDIR) != (inode.type == S_IFDIR) {
+        throw fail(other.type == S_IFDIR ? EISDIR : ENOTDIR)
+      }
+      if let other, !other.entries.isEmpty { throw fail(ENOTEMPTY) }
+      other?.changed = clock
+    }
+    inode.changed = clock
+    apply([
+      Change(directory: source, name: sourceName, inode: nil),
+      Change(directory: target, name: targetName, inode: inode),
+    ])
+  }
+
+  private func contains(_ directory: Inode, _ other: Inode) -> Bool {
+    directory === other || directory.entries.values.contains { $0.inode.type == S_IFDIR && contains($0.inode, other) }
+  }
+
+  // MARK: open files
+
+  func open(_ at: Int32, _ path: [UInt8], _ flags: Int32, _ permissions: mode_t, process: Int) throws(Failure) -> Int32
+  {
+    let (place, name) = try parent(at, path)
+    let found = name.map { place.entries[$0]?.inode } ?? place
+    let inode: Inode
+    if let found {
+      if flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL { throw fail(EEXIST) }
+      if found.type == S_IFLNK { throw fail(flags & O_DIRECTORY != 0 ? ENOTDIR : ELOOP) }
+      if flags & O_DIRECTORY != 0, found.type != S_IFDIR { throw fail(ENOTDIR) }
+      if found.type == S_IFDIR, flags & (O_ACCMODE | O_CREAT) != O_RDONLY { throw fail(EISDIR) }
+      inode = found
+    } else {
+      guard flags & O_CREAT != 0, let name else { throw fail(ENOENT) }
+      if room <= 0 { throw fail(ENOSPC) }
+      inode = make(S_IFREG, permissions, in: place, as: name)
+    }
+    let file = OpenFile(inode, flags, process: process)
+    if flags & O_TRUNC != 0, file.writes, inode.type == S_IFREG { truncate(inode, to: 0) }
+    // The lowest that is free, as open(2) gives it, but none that a real file may have.
+    let number = (10_000...).first { open[Int32($0)] == nil }.map(Int32.init)!
+    open[number] = file
+    return number
+  }
+
+  func close(_ number: Int32) throws(Failure) {
+    if open.removeValue(forKey: number) == nil { throw fail(EBADF) }
+  }
+
+  func closeAll(of process: Int) { open = open.filter { $0.value.process != process } }
+
+  func file(_ number: Int32) throws(Failure) -> OpenFile {
+    guard let file = open[number] else { throw fail(EBADF) }
+    return file
+  }
+
+  /// flock(2), LOCK_NB.
+  func lock(_ number: Int32, _ operation: Int32) throws(Failure) {
+    let file = try file(number)
+    let wanted = operation & ~LOCK_NB
+    if wanted == file.lock { return }
+    // The old lock is given back first.
+    file.lock = LOCK_UN
+    let others = open.values.filter { $0 !== file && $0.inode === file.inode }.map(\.lock)
+    if wanted == LOCK_EX, others.contains(where: { $0 != LOCK_UN }) { throw fail(EWOULDBLOCK) }
+    if wanted == LOCK_SH, others.contains(LOCK_EX) { throw fail(EWOULDBLOCK) }
+    file.lock = wanted
+  }
+
+  /// F_SETLEASE with F_RDLCK.
+  func probeLease(_ number: Int32) throws(Failure) {
+    let file = try file(number)
+    guard file.inode.type == S_IFREG else { throw fail(EINVAL) }
+    if open.values.contains(where: { $0.inode === file.inode && $0.writes }) { throw fail(EAGAIN) }
+  }
+
+  func write(_ bytes: UnsafeRawBufferPointer, to file: OpenFile, at offset: Int) throws(Failure) -> Int {
+    guard file.writes else { throw fail(EBADF) }
+    let inode = file.inode
+    onWrite(inode, offset)
+    let growth = offset + bytes.count - inode.bytes.count
+    if growth > room { throw fail(ENOSPC) }
+    if growth > 0 {
+      room -= growth
+      inode.bytes += [UInt8](repeating: 0, count: growth)
+    }
+    inode.bytes.replaceSubrange(offset..<offset + bytes.count, with: bytes)
+    (inode.modified, inode.changed) = (clock, clock)
+    return bytes.count
+  }
+
+  func truncate(_ file: OpenFile, to length: Int) throws(Failure) {
+    guard file.writes, file.inode.type == S_IFREG else { throw fail(EINVAL) }
+    truncate(file.inode, to: length)
+  }
+
+  private func truncate(_ inode: Inode, to length: Int) {
+    let gone = inode.bytes.count - length
+    if gone > 0 { inode.bytes.removeLast(gone) } else { inode.bytes += [UInt8](repeating: 0, count: -gone) }
+    room += gone
+    (inode.modified, inode.changed) = (clock, clock)
+  }
+
+  /// The next entries, at most `most`.
+  func list(_ file: OpenFile, most: Int) throws(Failure) -> [(name: [UInt8], inode: Inode)] {
+    guard file.inode.type == S_IFDIR else { throw fail(ENOTDIR) }
+    let rest = file.inode.entries.filter { $0.value.order > file.position }.sorted { $0.value.order < $1.value.order }
+    let next = rest.prefix(most)
+    if let last = next.last { file.position = last.value.order }
+    return next.map { ($0.key, $0.value.inode) }
+  }
+
+  // MARK: power cuts
+
+  func sync(_ inode: Inode, _ extent: SyncExtent) {
+    inode.durableBytes = inode.bytes
+    // btrfs logs a file with its names, or a directory with its entries.
+    let isFlushed = { [ordersNames] (changes: [Change]) in
+      ordersNames || extent == .fileSystem || changes.contains { $0.inode === inode || $0.directory === inode }
+    }
+    // With a name comes what it was before.
+    var (names, flushed): (Set<[UInt8]>, [[Change]]) = ([], [])
+    for index in pending.indices.reversed() {
+      guard isFlushed(pending[index]) || !names.isDisjoint(with: Self.names(pending[index])) else { continue }
+      flushed.append(pending.remove(at: index))
+      names.formUnion(Self.names(flushed[flushed.count - 1]))
+    }
+    for changes in flushed.reversed() { Self.apply(changes, to: \.durableEntries) }
+  }
+
+  private static func names(_ changes: [Change]) -> [[UInt8]] {
+    changes.map { Array("\($0.directory.number)/".utf8) + $0.name }
+  }
+
+  private static func text(_ changes: [Change]) -> String {
+    changes.map { change in
+      let name = "\(change.directory.number)/\(String(decoding: change.name, as: UTF8.self))"
+      return change.inode.map { "\(name) = \($0.number)" } ?? "\(name) gone"
+    }.joined(separator: ", ")
+  }
+
+  private static func apply(_ changes: [Change], to entries: ReferenceWritableKeyPath<Inode, [[UInt8]: Inode]>) {
+    for change in changes { change.directory[keyPath: entries][change.name] = change.inode }
+  }
+
+  /// Closes all files, and loses some of what was not made durable.
+  func cutPower(_ random: inout some RandomNumberGenerator) {
+    open = [:]
+    let end = Int.random(in: 0...pending.count, using: &random)
+    var undone: Set<[UInt8]> = []
+    for (index, changes) in pending.enumerated() {
+      let names = Self.names(changes)
+      let isKept = ordersNames ? index < end : Bool.random(using: &random) && undone.isDisjoint(with: names)
+      onTrace("\(isKept ? "kept" : "lost"): \(Self.text(changes))")
+      if isKept {
+        Self.apply(changes, to: \.durableEntries)
+        continue
+      }
+      undone.formUnion(names)
+      // ext4, XFS and btrfs keep no length of a file that is newer than a name which they lose.
+      for inode in changes.compactMap(\.inode) { inode.bytes = inode.durableBytes }
+    }
+    pending = []
+    var seen: Set<UInt64> = []
+    settle(root, &seen, &random)
+  }
+
+  private func settle(_ inode: Inode, _ seen: inout Set<UInt64>, _ random: inout some RandomNumberGenerator) {
+    inode.links += 1
+    guard seen.insert(inode.number).inserted else { return }
+    inode.links = 1
+    if inode.type == S_IFREG, inode.bytes != inode.durableBytes {
+      let (now, durable) = (inode.bytes, inode.durableBytes)
+      let length = Int.random(in: min(now.count, durable.count)...max(now.count, durable.count), using: &random)
+      let source = Bool.random(using: &random) ? now : durable
+      inode.bytes = (0..<length).map { $0 < source.count ? source[$0] : $0 < now.count ? now[$0] : 0 }
+      inode.durableBytes = inode.bytes
+    }
+    guard inode.type == S_IFDIR else { return }
+    inode.links += 1
+    inode.entries = [:]
+    for (name, entry) in inode.durableEntries.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+      lastOrder += 1
+      inode.entries[name] = (entry, lastOrder)
+      settle(entry, &seen, &random)
+    }
+  }
+}

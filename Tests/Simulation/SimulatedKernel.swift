@@ -1,0 +1,222 @@
+import Glibc
+
+@testable import Spool
+
+/// The kernel of one simulated process. Each call is a step of the ``World``, at which another process may go on.
+final class SimulatedKernel: Kernel, @unchecked Sendable {
+  private let world: World
+  private let process: Process
+
+  init(_ world: World, _ process: Process) { (self.world, self.process) = (world, process) }
+
+  private var disk: SimulatedDisk { world.disk }
+
+  /// Makes a call, unless the process is dead: then each call fails.
+  private func step<Result: BinaryInteger>(
+    _ isChange: Bool = false, _ body: () throws(SimulatedDisk.Failure) -> Result
+  ) -> Result {
+    let error = world.step(process, isChange: isChange)
+    guard error == 0 else {
+      errno = error
+      return -1
+    }
+    do throws(SimulatedDisk.Failure) {
+      return try body()
+    } catch {
+      errno = error.errno
+      return -1
+    }
+  }
+
+  private func bytes(_ path: UnsafePointer<CChar>) -> [UInt8] { Array(String(cString: path).utf8) }
+
+  // MARK: names
+
+  func open(_ at: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32, _ mode: mode_t) -> Int32 {
+    step(flags & O_CREAT != 0) { () throws(SimulatedDisk.Failure) in
+      try disk.open(at, bytes(path), flags, mode, process: process.number)
+    }
+  }
+  func openBeneath(_ at: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 { open(at, path, flags, 0) }
+  func openUnnamed(_ at: Int32, _ directory: UnsafePointer<CChar>) -> Int32 { refuse(EOPNOTSUPP) }
+  func close(_ file: Int32) -> Int32 {
+    // Also of the dead: their files are closed already.
+    step { () throws(SimulatedDisk.Failure) in
+      try disk.close(file)
+      return 0
+    }
+  }
+  func makeDirectory(_ at: Int32, _ path: UnsafePointer<CChar>, _ mode: mode_t) -> Int32 {
+    step(true) { () throws(SimulatedDisk.Failure) in
+      try disk.makeDirectory(at, bytes(path), mode)
+      return 0
+    }
+  }
+  func rename(
+    _ at: Int32, _ from: UnsafePointer<CChar>, _ to: UnsafePointer<CChar>, _ manner: RenameManner
+  ) -> Int32 {
+    step(true) { () throws(SimulatedDisk.Failure) in
+      try disk.rename(at, bytes(from), bytes(to), manner)
+      return 0
+    }
+  }
+  func link(
+    _ at: Int32, _ from: UnsafePointer<CChar>, _ toDirectory: Int32, _ to: UnsafePointer<CChar>, follow: Bool
+  ) -> Int32 {
+    step(true) { () throws(SimulatedDisk.Failure) in
+      try disk.link(at, bytes(from), toDirectory, bytes(to))
+      return 0
+    }
+  }
+  func symbolicLink(_ target: UnsafePointer<CChar>, _ at: Int32, _ path: UnsafePointer<CChar>) -> Int32 {
+    step(true) { () throws(SimulatedDisk.Failure) in
+      try disk.makeLink(bytes(target), at, bytes(path))
+      return 0
+    }
+  }
+  func readLink(_ at: Int32, _ path: UnsafePointer<CChar>, _ buffer: UnsafeMutableBufferPointer<CChar>) -> Int {
+    step { () throws(SimulatedDisk.Failure) in
+      let inode = try disk.find(at, bytes(path))
+      guard inode.type == S_IFLNK else { throw SimulatedDisk.Failure(errno: EINVAL) }
+      for (index, byte) in inode.bytes.prefix(buffer.count).enumerated() { buffer[index] = CChar(bitPattern: byte) }
+      return min(inode.bytes.count, buffer.count)
+    }
+  }
+  func unlink(_ at: Int32, _ path: UnsafePointer<CChar>) -> Int32 {
+    step(true) { () throws(SimulatedDisk.Failure) in
+      try disk.unlink(at, bytes(path))
+      return 0
+    }
+  }
+  func status(_ at: Int32, _ path: UnsafePointer<CChar>, _ status: inout stat, ofServer: Bool) -> Int32 {
+    step { () throws(SimulatedDisk.Failure) in
+      status = Self.status(of: try disk.find(at, bytes(path)))
+      return 0
+    }
+  }
+  func mayChange(_ at: Int32, _ directory: UnsafePointer<CChar>) -> Int32 {
+    step { () throws(SimulatedDisk.Failure) in
+      _ = try disk.find(at, bytes(directory))
+      return 0
+    }
+  }
+
+  private static func status(of inode: SimulatedDisk.Inode) -> stat {
+    var status = stat()
+    status.st_dev = 7
+    status.st_ino = ino_t(inode.number)
+    status.st_mode = inode.type | inode.permissions
+    status.st_nlink = nlink_t(inode.links)
+    status.st_uid = inode.owner
+    status.st_size = off_t(inode.type == S_IFDIR ? 4096 : inode.bytes.count)
+    status.st_mtim = timespec(tv_sec: Int(inode.modified / 1_000_000_000), tv_nsec: Int(inode.modified % 1_000_000_000))
+    status.st_ctim = timespec(tv_sec: Int(inode.changed / 1_000_000_000), tv_nsec: Int(inode.changed % 1_000_000_000))
+    return status
+  }
+
+  // MARK: open files
+
+  func status(_ file: Int32, _ status: inout stat) -> Int32 {
+    step { () throws(SimulatedDisk.Failure) in
+      status = Self.status(of: try disk.file(file).inode)
+      return 0
+    }
+  }
+  func read(_ file: Int32, _ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int {
+    step { () throws(SimulatedDisk.Failure) in
+      let file = try disk.file(file)
+      if file.flags & O_ACCMODE == O_WRONLY { throw SimulatedDisk.Failure(errno: EBADF) }
+      let inode = file.inode
+      guard inode.type == S_IFREG else { throw SimulatedDisk.Failure(errno: EISDIR) }
+      let part = inode.bytes.dropFirst(Int(offset)).prefix(buffer.count)
+      buffer.copyBytes(from: part)
+      return part.count
+    }
+  }
+  func read(_ file: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int { refuse(EINVAL) }
+  func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Int {
+    step(true) { () throws(SimulatedDisk.Failure) in try disk.write(bytes, to: disk.file(file), at: Int(offset)) }
+  }
+  func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+    step(true) { () throws(SimulatedDisk.Failure) in
+      let file = try disk.file(file)
+      return try disk.write(bytes, to: file, at: file.inode.bytes.count)
+    }
+  }
+  func truncate(_ file: Int32, _ length: Int64) -> Int32 {
+    step(true) { () throws(SimulatedDisk.Failure) in
+      try disk.truncate(disk.file(file), to: Int(length))
+      return 0
+    }
+  }
+  func readEntries(_ directory: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
+    step { () throws(SimulatedDisk.Failure) in
+      var filled = 0
+      let most = world.random(1...8)
+      for entry in try disk.list(disk.file(directory), most: most) {
+        // struct linux_dirent64.
+        let length = (19 + entry.name.count + 1 + 7) / 8 * 8
+        let record = UnsafeMutableRawBufferPointer(rebasing: buffer[filled..<filled + length])
+        record.initializeMemory(as: UInt8.self, repeating: 0)
+        record.storeBytes(of: entry.inode.number, as: UInt64.self)
+        record.storeBytes(of: UInt16(length), toByteOffset: 16, as: UInt16.self)
+        record.storeBytes(of: UInt8(entry.inode.type >> 12), toByteOffset: 18, as: UInt8.self)
+        UnsafeMutableRawBufferPointer(rebasing: record[19...]).copyBytes(from: entry.name)
+        filled += length
+      }
+      return filled
+    }
+  }
+  func sync(_ file: Int32, _ extent: SyncExtent) -> Int32 {
+    step(true) { () throws(SimulatedDisk.Failure) in
+      disk.sync(try disk.file(file).inode, extent)
+      return 0
+    }
+  }
+  func forgetCache(_ file: Int32, _ length: Int64) -> Int32 { 0 }
+  func isCached(_ file: Int32, _ offset: Int64, _ length: Int64) -> Int32 { 1 }
+  func lock(_ file: Int32, _ operation: Int32) -> Int32 {
+    step { () throws(SimulatedDisk.Failure) in
+      try disk.lock(file, operation)
+      return 0
+    }
+  }
+  func probeLease(_ file: Int32) -> Int32 {
+    step { () throws(SimulatedDisk.Failure) in
+      try disk.probeLease(file)
+      return 0
+    }
+  }
+  func setDirect(_ file: Int32) -> Int32 { 0 }
+  func closeCopy(_ file: Int32) -> Int32 { 0 }
+  func touch(_ file: Int32) -> Int32 { setTimes(file, disk.clock / 1_000_000_000, Int(disk.clock % 1_000_000_000)) }
+  func setTimes(_ file: Int32, _ seconds: Int64, _ nanoseconds: Int) -> Int32 {
+    step(true) { () throws(SimulatedDisk.Failure) in
+      let inode = try disk.file(file).inode
+      (inode.modified, inode.changed) = (seconds * 1_000_000_000 + Int64(nanoseconds), disk.clock)
+      return 0
+    }
+  }
+  func setPermissions(_ file: Int32, _ mode: mode_t) -> Int32 {
+    step(true) { () throws(SimulatedDisk.Failure) in
+      try disk.file(file).inode.permissions = mode
+      return 0
+    }
+  }
+  func fileSystemType(_ file: Int32, _ type: inout UInt32) -> Int32 {
+    type = 0xEF53
+    return 0
+  }
+  func freeSpace(_ file: Int32, _ bytes: inout UInt64?) -> Int32 {
+    bytes = UInt64(max(0, disk.room))
+    return 0
+  }
+
+  func openInotify() -> Int32 { refuse(EMFILE) }
+  func addWatch(_ inotify: Int32, _ path: UnsafePointer<CChar>, _ mask: UInt32) -> Int32 { refuse(ENOSPC) }
+
+  private func refuse<Result: BinaryInteger>(_ error: Int32) -> Result {
+    errno = error
+    return -1
+  }
+}
