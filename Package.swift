@@ -120,7 +120,9 @@ let package = Package(
       ],
       path: "Tests/EndToEnd", swiftSettings: swiftSettings),
     .testTarget(
-      name: "SimulationTests", dependencies: ["Spool", "TestSupport"], path: "Tests/Simulation",
+      name: "SimulationTests",
+      dependencies: ["Spool", "TestSupport", .product(name: "SystemPackage", package: "swift-system")],
+      path: "Tests/Simulation",
       swiftSettings: optimized),
     .testTarget(
       name: "LyingServerTests", dependencies: ["LyingServer", "TestSupport", "spoolrun"],

@@ -1,4 +1,5 @@
 import Glibc
+import SystemPackage
 
 @testable import Spool
 
@@ -23,10 +24,11 @@ struct Play {
   private func start(
     _ name: String, host: Int = 1, _ fates: [Fate] = [], _ body: @escaping (Spool, Process) throws -> Void
   ) {
-    world.start(name, fates) { process, system in
+    world.start(name, on: host, fates) { process, system in
       do {
         let owner = WorkerID(host: "host\(host)", process: Int32(process.number), tag: UInt32(process.number))
         let spool = try Spool(Self.location, owner: owner, boot: "boot\(world.boots)", system: system, kind: kind)
+        try spool.learnClock()
         try body(spool, process)
       } catch {
         if !process.isDead { world.tell("ended by \(error)") }
@@ -204,7 +206,12 @@ struct Play {
           guard let place = try spool.places(of: name).first(where: { $0.directory != .done }) else { continue }
           let stays = place.directory == .hold || place.directory == .urgent
           let home = stays ? place.directory : try spool.home(of: place)
-          let target = try spool.edit(place, to: home) { Array("# edited\n".utf8) + $0 }
+          let target = try spool.edit(place, to: home) { (old) throws(SpoolError) in
+            // As `url` does: such a job is all but done.
+            let isDone = old.withUnsafeBytes { JobText($0) }.journal.publication.receipt != nil
+            if isDone { throw SpoolError(call: .rename, path: name.display, errno: Errno(rawValue: EALREADY)) }
+            return Array("# edited\n".utf8) + old
+          }
           world.tell("edited \(name.display): \(place.directory.rawValue) to \(target.directory.rawValue)")
         } catch {
           if !process.isDead { world.note("edit \(name.display): \(error)") }

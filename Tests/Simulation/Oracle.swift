@@ -62,10 +62,13 @@ final class Oracle {
 
   func letGo(_ bytes: [UInt8]) { if let id = Self.id(in: bytes) { holders[id] = nil } }
 
-  /// Whoever dropped the job was told that this failed.
+  /// Who has made the last name of each file.
+  private var movers: [UInt64: String] = [:]
+
+  /// Whoever dropped the job was told that this failed, so it is gone unless somebody has taken it or moved it.
   func noteFailedDrop(_ id: Int) {
     let places = places()[id] ?? []
-    for place in places where place.place.hasPrefix("new/") || place.place.hasPrefix("urgent/") {
+    for place in places where movers[place.inode] == world.currentName {
       blame(id, "is in \(place.place), although its drop has failed")
     }
   }
@@ -76,8 +79,9 @@ final class Oracle {
   }
 
   private func look(_ changes: [SimulatedDisk.Change]) {
+    for inode in changes.compactMap(\.inode) { movers[inode.number] = world.currentName }
     if changes.count == 1, let change = changes.first, change.inode == nil, let file = change.former,
-      cancellers.contains(world.currentName), let id = Self.id(in: file.bytes)
+      cancellers.contains(world.currentName), let id = Self.id(in: file.bytes), places()[id] == nil
     {
       jobs[id, default: Job()].isCancelled = true
       world.tell("job \(id) cancelled")

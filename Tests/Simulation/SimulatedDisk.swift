@@ -59,9 +59,18 @@ final class SimulatedDisk {
   var clock: Int64 = 1_800_000_000_000_000_000
   /// Bytes that still fit.
   var room = 1 << 40
-  /// Whether a power cut keeps changes of names in their order, as a journal does. Otherwise each call's survive or not
-  /// for themselves, unless they are about one name.
-  var ordersNames = true
+  /// What a power cut leaves of changes of names.
+  enum Keeping {
+    /// Those up to any moment, as a journal does.
+    case inOrder
+    /// Each call's for themselves, unless they are about one name, as on btrfs.
+    case any
+    /// All: another machine has the disk.
+    case all
+  }
+  var keeping = Keeping.inOrder
+  /// What renameat2(2) refuses here.
+  var unknownRenames: Set<RenameManner> = []
   /// Called after the changes that one call makes in directories.
   var onChange: ([Change]) -> Void = { _ in }
   /// Called before bytes are written at an offset.
@@ -172,6 +181,7 @@ final class SimulatedDisk {
   }
 
   func rename(_ at: Int32, _ from: [UInt8], _ to: [UInt8], _ manner: RenameManner) throws(Failure) {
+    if unknownRenames.contains(manner) { throw fail(EINVAL) }
     let (source, sourceName) = try parent(at, from)
     let (target, targetName) = try parent(at, to)
     guard let sourceName, let targetName else { throw fail(EBUSY) }
@@ -310,8 +320,8 @@ final class SimulatedDisk {
   func sync(_ inode: Inode, _ extent: SyncExtent) {
     inode.durableBytes = inode.bytes
     // btrfs logs a file with its names, or a directory with its entries.
-    let isFlushed = { [ordersNames] (changes: [Change]) in
-      ordersNames || extent == .fileSystem || changes.contains { $0.inode === inode || $0.directory === inode }
+    let isFlushed = { [keeping] (changes: [Change]) in
+      keeping != .any || extent == .fileSystem || changes.contains { $0.inode === inode || $0.directory === inode }
     }
     // With a name comes what it was before.
     var (names, flushed): (Set<[UInt8]>, [[Change]]) = ([], [])
@@ -341,11 +351,11 @@ final class SimulatedDisk {
   /// Closes all files, and loses some of what was not made durable.
   func cutPower(_ random: inout some RandomNumberGenerator) {
     open = [:]
-    let end = Int.random(in: 0...pending.count, using: &random)
+    let end = keeping == .all ? pending.count : Int.random(in: 0...pending.count, using: &random)
     var undone: Set<[UInt8]> = []
     for (index, changes) in pending.enumerated() {
       let names = Self.names(changes)
-      let isKept = ordersNames ? index < end : Bool.random(using: &random) && undone.isDisjoint(with: names)
+      let isKept = keeping != .any ? index < end : Bool.random(using: &random) && undone.isDisjoint(with: names)
       onTrace("\(isKept ? "kept" : "lost"): \(Self.text(changes))")
       if isKept {
         Self.apply(changes, to: \.durableEntries)

@@ -11,10 +11,17 @@ import Testing
 
   static func play(_ seed: UInt64) throws -> Outcome {
     let world = World(seed: seed)
-    let kind =
-      world.isChance(1, in: 3)
-      ? FileSystemKind(name: "nfs", sharing: .network, leases: .granted) : FileSystemKind(type: 0xEF53)
-    world.disk.ordersNames = world.isChance(1, in: 2)
+    let kind = world.pick([
+      FileSystemKind(type: 0xEF53), FileSystemKind(type: 0xEF53),
+      FileSystemKind(name: "nfs", sharing: .network, leases: .granted),
+      FileSystemKind(name: "sshfs", sharing: .program), FileSystemKind(name: "smb3", sharing: .network),
+    ])
+    if !kind.isLocal {
+      // Not `exchanging`: without it, a copy replaces a claim that a person may just have moved, a known hole.
+      world.disk.unknownRenames = world.pick([[], [.withoutReplacing]])
+      world.skew = Int64(world.pick([0, 3, -40, 7200, -7200]))
+    }
+    world.disk.keeping = kind.isLocal ? world.pick([.inOrder, .any]) : .all
     world.start("init") { _, system in
       do { try Spool.create(Play.location, system: system) } catch { world.blame("init: \(error)") }
     }

@@ -39,8 +39,12 @@ final class World: @unchecked Sendable {
   let disk = SimulatedDisk()
   var generator: SeededGenerator
   private var processes: [Process] = []
+  /// No two processes have the same number, and so no two workers the same name.
+  private var started = 0
   private var current: Process?
   private let allEnded = DispatchSemaphore(value: 0)
+  /// Seconds by which the clocks of other hosts than the first, which has the disk's, are ahead.
+  var skew: Int64 = 0
   /// What happened, for a person.
   private(set) var story: [String] = []
   /// Of the story, and the same for the same seed.
@@ -90,11 +94,12 @@ final class World: @unchecked Sendable {
   // MARK: processes
 
   /// Adds a process that does `body`, and begins with it when ``run()`` lets it.
-  func start(_ name: String, _ fates: [Fate] = [], _ body: @escaping (Process, System) -> Void) {
-    let process = Process(processes.count + 1, name)
+  func start(_ name: String, on host: Int = 1, _ fates: [Fate] = [], _ body: @escaping (Process, System) -> Void) {
+    started += 1
+    let process = Process(started, name)
     process.fates = fates
     processes.append(process)
-    let clock = SimulatedClock(self, process)
+    let clock = SimulatedClock(self, process, ahead: host == 1 ? 0 : skew)
     let system = System(kernel: SimulatedKernel(self, process))
     startThread {
       process.turn.wait()
@@ -194,10 +199,13 @@ final class World: @unchecked Sendable {
 struct SimulatedClock: Clock {
   private let world: World
   private let process: Process
+  private let ahead: Int64
 
-  init(_ world: World, _ process: Process) { (self.world, self.process) = (world, process) }
+  init(_ world: World, _ process: Process, ahead: Int64) {
+    (self.world, self.process, self.ahead) = (world, process, ahead)
+  }
 
-  func now() -> Int64 { world.disk.clock / 1_000_000_000 }
+  func now() -> Int64 { world.disk.clock / 1_000_000_000 + ahead }
   func secondsSinceBoot() -> Int64 { world.disk.clock / 1_000_000_000 - 1_700_000_000 }
   func wait(milliseconds: Int) { world.wait(process, milliseconds: milliseconds) }
 }

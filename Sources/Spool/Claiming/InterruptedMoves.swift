@@ -16,16 +16,19 @@ extension Spool {
       try removeDropped(job, status)
       return true
     case .new:
-      if try isUrgent(job, source, status) { return false }
+      if try isAlso(in: [.hold, .urgent], job, source, status) { return false }
+      try removeDouble(Path(.failed, job.fileName), of: status)
       return try !completeClaim(source, status)
     case .urgent:
+      if try isAlso(in: [.hold], job, source, status) { return false }
       try removeFormer(of: job, status)
       return try !completeClaim(source, status)
     case .partial:
-      if try isUrgent(job, source, status) { return false }
+      if try isAlso(in: [.hold, .urgent], job, source, status) { return false }
       try removeClaims(of: job, source, status)
       return true
-    case .hold, .standing, .done, .failed, .tmp, .workers, .files: return true
+    case .standing: return try !isAlso(in: [.hold], job, source, status)
+    case .hold, .done, .failed, .tmp, .workers, .files: return true
     }
   }
 
@@ -54,15 +57,21 @@ extension Spool {
     }
   }
 
-  /// The rename into `urgent/`, seen from the old name, which goes.
+  /// A person's move into `urgent/` or `hold/`, seen from the other name, which goes. If it was a move out of `hold/`,
+  /// the job stays paused.
   /// - Returns: whether it was so.
-  private func isUrgent(_ job: JobName, _ source: Path, _ status: FileStatus) throws(SpoolError) -> Bool {
-    guard let other = try self.status(.urgent, job.fileName), other.isSameFile(as: status) else { return false }
-    try system.unlink(root, source)
-    return true
+  private func isAlso(in directories: [Directory], _ job: JobName, _ source: Path, _ status: FileStatus)
+    throws(SpoolError) -> Bool
+  {
+    for directory in directories {
+      guard let other = try self.status(directory, job.fileName), other.isSameFile(as: status) else { continue }
+      try system.unlink(root, source)
+      return true
+    }
+    return false
   }
 
-  /// The same, seen from the new name.
+  /// A move into `urgent/`, seen from the new name.
   private func removeFormer(of job: JobName, _ status: FileStatus) throws(SpoolError) {
     for directory in [Directory.new, .partial] { try removeDouble(Path(directory, job.fileName), of: status) }
   }
@@ -75,7 +84,7 @@ extension Spool {
     }
   }
 
-  /// The same, seen from the name in `new/`.
+  /// A claim, seen from the name that the job was dropped by.
   /// - Returns: whether it was so; then `source` is gone.
   private func completeClaim(_ source: Path, _ status: FileStatus) throws(SpoolError) -> Bool {
     // A claim may have got a number. A file that was renamed to the claim's name already is not its own double.

@@ -75,18 +75,22 @@ extension Spool {
     // No worker takes either file until this is over. Where it sees no lock, the exchange shows that it was faster.
     _ = try fresh.lock()
     var lock = try system.open(root, place.path, Self.jobFlags)
-    _ = try lock.lock()
+    // Another edit lasts for milliseconds; a worker that is stopped may keep its lock.
+    for _ in 0..<100 {
+      if try lock.lock() { break }
+      HostClock.current.wait(milliseconds: 20)
+    }
     let now = try lock.status()
     guard now.isSameFile(as: found), now.size == found.size else { throw Self.hasMoved(place) }
     let target = JobPlace(directory: home ?? place.directory, name: place.name, inode: own.inode)
     do throws(SpoolError) {
-      try exchange(draft, place, expecting: found)
+      try exchange(draft, own, place, expecting: found)
     } catch  where error.isUnknownRename {
       try touch(lock)
       try replaceAsOwner(place, found, by: draft, target)
       return target
     }
-    if target.path != place.path { try bring(place, to: target, or: draft, own) }
+    if target.path != place.path { try bring(place, to: target, or: draft, found, instead: own) }
     return target
   }
 
@@ -94,27 +98,42 @@ extension Spool {
     SpoolError(call: .rename, path: place.display, errno: .noSuchFileOrDirectory)
   }
 
-  /// Exchanges the names of the file `draft` and of the job, or leaves both as they are.
-  private func exchange(_ draft: Path, _ place: JobPlace, expecting file: FileStatus) throws(SpoolError) {
+  /// Exchanges the names of the file `draft`, which is `own`, and of the job, or leaves both as they are.
+  private func exchange(_ draft: Path, _ own: FileStatus, _ place: JobPlace, expecting file: FileStatus)
+    throws(SpoolError)
+  {
     try system.exchange(root, draft, place.path)
     if try system.status(root, draft).isSameFile(as: file) { return }
     // The job had just moved, and another file has its name.
     do throws(SpoolError) {
       try system.exchange(root, draft, place.path)
+      if try !system.status(root, draft).isSameFile(as: own) {
+        // Ours has been moved on meanwhile, and a third file has come.
+        try system.exchange(root, draft, place.path)
+        try putBack(draft, at: place)
+      }
     } catch  where error.errno == .noSuchFileOrDirectory {
-      try moveNoReplace(draft, place.path)
+      try putBack(draft, at: place)
     }
     throw Self.hasMoved(place)
   }
 
+  /// Gives a job's file its name again, or one with a number.
+  private func putBack(_ file: Path, at place: JobPlace) throws(SpoolError) {
+    guard let job = JobName(place.job) else { return try moveNoReplace(file, place.path) }
+    _ = try moveNumbered(file, job, to: place.directory == .cur ? .partial : place.directory, hasData: false)
+  }
+
   /// Moves a job that has its new text on, or gives it the old one again.
-  private func bring(_ place: JobPlace, to target: JobPlace, or old: Path, _ file: FileStatus) throws(SpoolError) {
+  private func bring(
+    _ place: JobPlace, to target: JobPlace, or old: Path, _ found: FileStatus, instead file: FileStatus
+  ) throws(SpoolError) {
     do throws(SpoolError) {
       try moveNoReplace(place.path, target.path)
     } catch  where error.errno == .noSuchFileOrDirectory {
       // Somebody has moved it on, with its new text.
     } catch {
-      try exchange(old, place, expecting: file)
+      try exchange(old, found, place, expecting: file)
       throw error
     }
   }

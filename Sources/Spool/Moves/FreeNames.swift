@@ -116,7 +116,12 @@ extension Spool {
   }
 
   private func moveByLink(_ from: Path, _ to: Path, in directory: Int32) throws(SpoolError) {
-    try system.link(directory, from, directory, to)
+    do throws(SpoolError) {
+      try system.link(directory, from, directory, to)
+    } catch  where error.errno == .fileExists {
+      // The same move, which a crash cut.
+      guard try system.status(directory, from).isSameFile(as: system.status(directory, to)) else { throw error }
+    }
     // The job has moved, and its old name could not be removed. It must not be moved again because of that; the next
     // claim removes the old name.
     try? system.unlink(directory, from)
