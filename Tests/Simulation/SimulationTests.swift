@@ -31,11 +31,14 @@ import Testing
     let play = Play(world, oracle, kind)
     var jobs = 0
     for _ in 0..<world.random(1...3) {
+      // A command that stops between its link and its unlink may remove a name that has come back meanwhile: a known
+      // hole of file systems that cannot rename without replacing.
+      let peopleFreeze = world.disk.unknownRenames.isEmpty
       /// - Parameter calls: about as many as the process makes.
-      func fates(in calls: Int) -> [Fate] {
+      func fates(in calls: Int, freezes: Bool = true) -> [Fate] {
         var fates: [Fate] = []
         if world.isChance(1, in: 4) { fates.append(Fate(calls: world.random(1...calls), blow: .death)) }
-        for _ in 0..<world.random(0...3) {
+        for _ in 0..<world.random(0...3) where freezes {
           fates.append(Fate(calls: world.random(1...calls), blow: .freeze(world.pick([2, 10, 30, 130, 300]))))
         }
         if world.isChance(1, in: 6) {
@@ -52,9 +55,9 @@ import Testing
         let host = kind.isLocal ? 1 : world.random(1...2)
         play.work(number, host: host, passes: 6, fates(in: 400))
       }
-      for number in 0..<world.random(0...2) { play.steer(number, gestures: 8, fates(in: 100)) }
+      for number in 0..<world.random(0...2) { play.steer(number, gestures: 8, fates(in: 100, freezes: peopleFreeze)) }
       for number in 0..<world.random(0...1) { play.move(number, gestures: 8) }
-      for number in 0..<world.random(0...1) { play.edit(number, gestures: 5, fates(in: 100)) }
+      for number in 0..<world.random(0...1) { play.edit(number, gestures: 5, fates(in: 100, freezes: peopleFreeze)) }
       if world.isChance(1, in: 4) {
         jobs += 1
         play.write(jobs)

@@ -17,14 +17,16 @@ extension Spool {
       return true
     case .new:
       if try isAlso(in: [.hold, .urgent], job, source, status) { return false }
-      try removeDouble(Path(.failed, job.fileName), of: status)
+      if try isAtEnd(job, source, status, [.done]) { return false }
+      try removeFormer(of: job, status, in: [.failed, .partial])
       return try !completeClaim(source, status)
     case .urgent:
       if try isAlso(in: [.hold], job, source, status) { return false }
-      try removeFormer(of: job, status)
+      try removeFormer(of: job, status, in: [.new, .partial])
       return try !completeClaim(source, status)
     case .partial:
       if try isAlso(in: [.hold, .urgent], job, source, status) { return false }
+      if try isAtEnd(job, source, status, [.done, .failed]) { return false }
       try removeClaims(of: job, source, status)
       return true
     case .standing: return try !isAlso(in: [.hold], job, source, status)
@@ -34,8 +36,11 @@ extension Spool {
 
   /// A move from `cur/` by link and unlink: the file has its new name already, so the claim goes.
   /// - Returns: whether it was so.
-  private func completeMove(_ job: JobName, _ claim: Path, _ status: FileStatus) throws(SpoolError) -> Bool {
-    for directory in [Directory.done, .failed, .partial, .standing, .hold] {
+  private func completeMove(
+    _ job: JobName, _ claim: Path, _ status: FileStatus,
+    to directories: [Directory] = [.done, .failed, .partial, .standing, .hold]
+  ) throws(SpoolError) -> Bool {
+    for directory in directories {
       // The number may be any, see ``number(ofTry:)``.
       let stream = try stream(directory)
       while let name = try stream.next() {
@@ -49,12 +54,19 @@ extension Spool {
     return false
   }
 
+  /// The same after a person has moved the claim's name away. Where names are renamed without replacing, there is no such
+  /// moment, and a file with several names was dropped by ln(1).
+  private func isAtEnd(_ job: JobName, _ source: Path, _ status: FileStatus, _ ends: [Directory]) throws(SpoolError)
+    -> Bool
+  {
+    if kind.isLocal { return false }
+    return try completeMove(job, source, status, to: ends)
+  }
+
   /// The rename from `new/` or `urgent/` into `cur/`, cut by a power failure: btrfs can have made the second name
   /// durable and kept the first. The name that it was dropped by goes.
   private func removeDropped(_ job: JobName, _ status: FileStatus) throws(SpoolError) {
-    for directory in Directory.allCases where directory.takesDrops {
-      try removeDouble(Path(directory, job.fileName), of: status)
-    }
+    try removeFormer(of: job, status, in: Directory.allCases.filter(\.takesDrops))
   }
 
   /// A person's move into `urgent/` or `hold/`, seen from the other name, which goes. If it was a move out of `hold/`,
@@ -71,9 +83,9 @@ extension Spool {
     return false
   }
 
-  /// A move into `urgent/`, seen from the new name.
-  private func removeFormer(of job: JobName, _ status: FileStatus) throws(SpoolError) {
-    for directory in [Directory.new, .partial] { try removeDouble(Path(directory, job.fileName), of: status) }
+  /// A person's move, seen from the new name.
+  private func removeFormer(of job: JobName, _ status: FileStatus, in directories: [Directory]) throws(SpoolError) {
+    for directory in directories { try removeDouble(Path(directory, job.fileName), of: status) }
   }
 
   /// Removes `path` if it is another name of the file.
