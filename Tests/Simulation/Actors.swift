@@ -31,7 +31,7 @@ struct Play {
         try spool.learnClock()
         try body(spool, process)
       } catch {
-        if !process.isDead { world.tell("ended by \(error)") }
+        if !process.isDead { world.tell("ended", error) }
       }
     }
   }
@@ -109,7 +109,7 @@ struct Play {
         }
       } catch {
         if process.isDead { return }
-        world.tell("pass: \(error)")
+        world.tell("pass", error)
       }
     }
   }
@@ -145,7 +145,7 @@ struct Play {
       }
       if !process.isDead { world.tell("\(claim.job.display) moved on") }
     } catch {
-      if !process.isDead { world.tell("\(claim.job.display) left: \(error)") }
+      if !process.isDead { world.tell("\(claim.job.display) left", error) }
     }
   }
 
@@ -163,7 +163,7 @@ struct Play {
           if case .notFound = outcome { continue }
           world.tell("\(gesture.rawValue) \(name.display): \(GestureText.text(outcome))")
         } catch {
-          if !process.isDead { world.tell("\(gesture.rawValue) \(name.display): \(error)") }
+          if !process.isDead { world.tell("\(gesture.rawValue) \(name.display)", error) }
         }
       }
     }
@@ -189,7 +189,7 @@ struct Play {
           try spool.system.renameNoReplace(spool.root, place.path, path)
           world.tell("mv \(source.rawValue)/\(place.job.display) \(target.rawValue)\(isShort ? "" : " with its owner")")
         } catch {
-          if !process.isDead { world.tell("mv failed") }
+          if !process.isDead { world.tell("mv", error) }
         }
       }
     }
@@ -214,7 +214,7 @@ struct Play {
           }
           world.tell("edited \(name.display): \(place.directory.rawValue) to \(target.directory.rawValue)")
         } catch {
-          if !process.isDead { world.note("edit \(name.display): \(error)") }
+          if !process.isDead { world.tell("edit \(name.display)", error) }
         }
       }
     }

@@ -74,9 +74,10 @@ final class World: @unchecked Sendable {
 
   // MARK: the story
 
-  func tell(_ text: String) {
+  /// - Parameter error: what came of it; its text has names of files, so only the rest counts for ``hash``.
+  func tell(_ text: String, _ error: (any Error)? = nil) {
     for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-    note(text)
+    note(error.map { "\(text): \($0)" } ?? text)
   }
 
   /// For a person only: names of files have tags that no seed decides.

@@ -54,8 +54,8 @@ extension Spool {
     return false
   }
 
-  /// The same after a person has moved the claim's name away. Where names are renamed without replacing, there is no such
-  /// moment, and a file with several names was dropped by ln(1).
+  /// The same after a person has moved the claim's name away. Where names are renamed without replacing, there is no
+  /// such moment, and a file with several names was dropped by ln(1).
   private func isAtEnd(_ job: JobName, _ source: Path, _ status: FileStatus, _ ends: [Directory]) throws(SpoolError)
     -> Bool
   {
