@@ -85,7 +85,7 @@ import Testing
       getenv(name).map { String(cString: $0) }?.split(separator: "-").compactMap { UInt64($0) } ?? []
     }
     let wanted = numbers("SIMULATE")
-    let seeds = wanted.isEmpty ? 1...200 : wanted[0]...wanted[wanted.count - 1]
+    let seeds = wanted.isEmpty ? 1...80 : wanted[0]...wanted[wanted.count - 1]
     let end = numbers("SIMULATE_SECONDS").first.map { time(nil) + Int($0) }
     var (played, jobs, calls) = (0, 0, 0)
     for seed in seeds {
@@ -99,6 +99,6 @@ import Testing
   }
 
   @Test func `a seed plays the same story`() throws {
-    for seed in UInt64(1)...10 { #expect(try Self.play(seed).hash == Self.play(seed).hash, "seed \(seed)") }
+    for seed in UInt64(1)...5 { #expect(try Self.play(seed).hash == Self.play(seed).hash, "seed \(seed)") }
   }
 }

@@ -18,7 +18,7 @@ import Testing
     defer { close(keptOpen) }
     // A program of its own writes it: however busy the tests are, its pauses stay below the 10 s after which a job has
     // settled.
-    let script = #"for path in first mirror-1 mirror-2 mirror-3; do echo "url: $2$path" >>"$1"; sleep 4; done"#
+    let script = #"for path in first mirror-1 mirror-2 mirror-3; do echo "url: $2$path" >>"$1"; sleep 3; done"#
     let writer = try RunningCommand(["/bin/sh", "-c", script, "sh", job, server.url("/")])
     _ = try await writer.result()
     try await waitUntil("it has settled and ended") { spool.places(of: "a") == ["done/a"] }
