@@ -15,6 +15,7 @@ from server import AFTER
 # The exit status of a run whose spool failed (spoolrun.1). No run can be finished before: the large job takes twice as
 # long as the longest wait for the shutdown.
 STATUS = 74
+UNFIT = 78
 
 
 def shut_down_once(rig: Rig, kind: Kind, outcome: Outcome) -> None:
@@ -33,7 +34,9 @@ def shut_down_once(rig: Rig, kind: Kind, outcome: Outcome) -> None:
         shut_down(point)
         status = worker.wait(LIMIT)
     problems = [*dropper.errors]
-    if status != STATUS:
+    # It may still have been trying out the file system, and refuse one that does nothing right.
+    is_unfit = status == UNFIT and all(event["event"] == "printed" for event in worker.events())
+    if status != STATUS and not is_unfit:
         problems.append(f"the run ended with {status} when its disk went away")
     with rig.store.mounted(image, kind) as point:
         problems += examine(rig, point / "spool", image, promises)
