@@ -301,7 +301,8 @@ clean:
 	$(SWIFT) package clean
 
 .PHONY: all demo picture check check-contrib test test-tmpfs build-tests lint format model fuzz sanitize torture torture-quick \
-  crowd crowd-apart hosts hosts-quick hosts-table frames random random-self-test simulate simulate-self-test pairs soak soak-self-test peers \
+  crowd crowd-apart hosts hosts-quick hosts-table frames random random-self-test simulate simulate-self-test \
+  pairs soak soak-self-test peers \
   gestures realservers powercut powercut-setup powercut-self-test $(POWERCUT_KINDS:%=powercut-%) powercut-uml \
   bench bench-growth crash-rig setup setup-build setup-demo setup-test setup-package install uninstall \
   deb deb-test tarball clean

@@ -136,10 +136,7 @@ struct Play {
               retry: nil)))
         try claim.giveUp()
       default:
-        try claim.append(
-          .done(
-            spool.now(), attempts: 1, output: "o", fetched: 0, milliseconds: 0, existing: false, unproven: nil,
-            directory: nil))
+        try claim.append(Self.receipt(at: spool.now()))
         try claim.flush.run()
         try claim.finish()
       }
@@ -149,85 +146,74 @@ struct Play {
     }
   }
 
+  private static func receipt(at time: Timestamp) -> JournalLine {
+    .done(
+      time, attempts: 1, output: "o", fetched: 0, milliseconds: 0, existing: false, unproven: nil, directory: nil)
+  }
+
   // MARK: people
 
-  func steer(_ number: Int, gestures: Int, _ fates: [Fate] = []) {
-    start("person \(number)", fates) { spool, process in
+  /// A process that does `gesture` so many times. One that fails is not its last.
+  private func gesticulate(
+    _ name: String, _ gestures: Int, _ fates: [Fate] = [], _ gesture: @escaping (Spool) throws -> Void
+  ) {
+    start(name, fates) { spool, process in
       for _ in 0..<gestures {
         pause(upTo: 10_000)
         if process.isDead { return }
-        let gesture = world.pick([Gesture.hold, .release, .retry, .high, .normal, .low])
-        let name = FileName(world.pick(names + names.map { $0 + "~2" }))
-        do {
-          let outcome = try spool.perform(gesture, name)
-          if case .notFound = outcome { continue }
-          world.tell("\(gesture.rawValue) \(name.display): \(GestureText.text(outcome))")
-        } catch {
-          if !process.isDead { world.tell("\(gesture.rawValue) \(name.display)", error) }
-        }
+        do { try gesture(spool) } catch { if !process.isDead { world.tell("in vain", error) } }
       }
     }
   }
 
-  /// With mv(1), which is told not to replace anything, and touch(1).
+  func steer(_ number: Int, gestures: Int, _ fates: [Fate] = []) {
+    gesticulate("person \(number)", gestures, fates) { spool in
+      let gesture = world.pick([Gesture.hold, .release, .retry, .high, .normal, .low])
+      let name = FileName(world.pick(names + names.map { $0 + "~2" }))
+      let outcome = try spool.perform(gesture, name)
+      if case .notFound = outcome { return }
+      world.tell("\(gesture.rawValue) \(name.display): \(GestureText.text(outcome))")
+    }
+  }
+
+  /// With mv(1), which is told not to replace anything.
   func move(_ number: Int, gestures: Int) {
-    start("mover \(number)") { spool, process in
-      for _ in 0..<gestures {
-        pause(upTo: 10_000)
-        if process.isDead { return }
-        let (source, target) = world.pick([
-          (Directory.new, Directory.hold), (.cur, .hold), (.partial, .hold), (.hold, .new), (.failed, .new),
-          (.new, .urgent), (.partial, .urgent), (.done, .new), (.cur, .new), (.hold, .urgent),
-        ])
-        do {
-          guard let name = try spool.list(source).first(where: { _ in world.isChance(1, in: 2) }), !name.isData else {
-            continue
-          }
-          let place = JobPlace(directory: source, name: name, inode: 0)
-          let isShort = world.isChance(1, in: 2)
-          let path = Path(target, isShort ? place.job : name)
-          try spool.system.renameNoReplace(spool.root, place.path, path)
-          world.tell("mv \(source.rawValue)/\(place.job.display) \(target.rawValue)\(isShort ? "" : " with its owner")")
-        } catch {
-          if !process.isDead { world.tell("mv", error) }
-        }
+    gesticulate("mover \(number)", gestures) { spool in
+      let (source, target) = world.pick([
+        (Directory.new, Directory.hold), (.cur, .hold), (.partial, .hold), (.hold, .new), (.failed, .new),
+        (.new, .urgent), (.partial, .urgent), (.done, .new), (.cur, .new), (.hold, .urgent),
+      ])
+      guard let name = try spool.list(source).first(where: { _ in world.isChance(1, in: 2) }), !name.isData else {
+        return
       }
+      let place = JobPlace(directory: source, name: name, inode: 0)
+      let isShort = world.isChance(1, in: 2)
+      try spool.system.renameNoReplace(spool.root, place.path, Path(target, isShort ? place.job : name))
+      world.tell("mv \(source.rawValue)/\(place.job.display) \(target.rawValue)\(isShort ? "" : " with its owner")")
     }
   }
 
   /// As `url` does.
   func edit(_ number: Int, gestures: Int, _ fates: [Fate] = []) {
-    start("editor \(number)", fates) { spool, process in
-      for _ in 0..<gestures {
-        pause(upTo: 15_000)
-        if process.isDead { return }
-        let name = FileName(world.pick(names))
-        do {
-          guard let place = try spool.places(of: name).first(where: { $0.directory != .done }) else { continue }
-          let stays = place.directory == .hold || place.directory == .urgent
-          let home = stays ? place.directory : try spool.home(of: place)
-          let target = try spool.edit(place, to: home) { (old) throws(SpoolError) in
-            // As `url` does: such a job is all but done.
-            let isDone = old.withUnsafeBytes { JobText($0) }.journal.publication.receipt != nil
-            if isDone { throw SpoolError(call: .rename, path: name.display, errno: Errno(rawValue: EALREADY)) }
-            return Array("# edited\n".utf8) + old
-          }
-          world.tell("edited \(name.display): \(place.directory.rawValue) to \(target.directory.rawValue)")
-        } catch {
-          if !process.isDead { world.tell("edit \(name.display)", error) }
-        }
+    gesticulate("editor \(number)", gestures, fates) { spool in
+      let name = FileName(world.pick(names))
+      guard let place = try spool.places(of: name).first(where: { $0.directory != .done }) else { return }
+      let stays = place.directory == .hold || place.directory == .urgent
+      let home = stays ? place.directory : try spool.home(of: place)
+      let target = try spool.edit(place, to: home) { (old) throws(SpoolError) in
+        // Such a job is all but done.
+        let isDone = old.withUnsafeBytes { JobText($0) }.journal.publication.receipt != nil
+        if isDone { throw SpoolError(call: .rename, path: name.display, errno: .alreadyInProcess) }
+        return Array("# edited\n".utf8) + old
       }
+      world.tell("edited \(name.display): \(place.directory.rawValue) to \(target.directory.rawValue)")
     }
   }
 
   func cancel(_ number: Int, gestures: Int) {
     oracle.cancellers.insert("canceller \(number)")
-    start("canceller \(number)") { spool, process in
-      for _ in 0..<gestures {
-        pause(upTo: 20_000)
-        if process.isDead { return }
-        _ = try spool.perform(.cancel, FileName(world.pick(names)))
-      }
+    gesticulate("canceller \(number)", gestures) { spool in
+      _ = try spool.perform(.cancel, FileName(world.pick(names)))
     }
   }
 
@@ -245,10 +231,7 @@ struct Play {
           for name in try spool.list(directory) {
             guard case .claimed(let claim) = try spool.claim(name, from: directory, now: spool.now(), isForced: true)
             else { continue }
-            try claim.append(
-              .done(
-                spool.now(), attempts: 1, output: "o", fetched: 0, milliseconds: 0, existing: false, unproven: nil,
-                directory: nil))
+            try claim.append(Self.receipt(at: spool.now()))
             try claim.finish()
           }
         }

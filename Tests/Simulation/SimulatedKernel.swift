@@ -40,7 +40,6 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
   func openBeneath(_ at: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 { open(at, path, flags, 0) }
   func openUnnamed(_ at: Int32, _ directory: UnsafePointer<CChar>) -> Int32 { refuse(EOPNOTSUPP) }
   func close(_ file: Int32) -> Int32 {
-    // Also of the dead: their files are closed already.
     step { () throws(SimulatedDisk.Failure) in
       try disk.close(file)
       return 0

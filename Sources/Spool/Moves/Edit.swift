@@ -76,10 +76,7 @@ extension Spool {
     _ = try fresh.lock()
     var lock = try system.open(root, place.path, Self.jobFlags)
     // Another edit lasts for milliseconds; a worker that is stopped may keep its lock.
-    for _ in 0..<100 {
-      if try lock.lock() { break }
-      HostClock.current.wait(milliseconds: 20)
-    }
+    _ = try waited { () throws(SpoolError) in try lock.lock() }
     let now = try lock.status()
     guard now.isSameFile(as: found), now.size == found.size else { throw Self.hasMoved(place) }
     let target = JobPlace(directory: home ?? place.directory, name: place.name, inode: own.inode)
@@ -120,8 +117,8 @@ extension Spool {
 
   /// Gives a job's file its name again, or one with a number.
   private func putBack(_ file: Path, at place: JobPlace) throws(SpoolError) {
-    guard let job = JobName(place.job) else { return try moveNoReplace(file, place.path) }
-    _ = try moveNumbered(file, job, to: place.directory == .cur ? .partial : place.directory, hasData: false)
+    guard let job = JobName(place.name) else { return try moveNoReplace(file, place.path) }
+    _ = try moveNumbered(file, job, to: place.directory, hasData: false)
   }
 
   /// Moves a job that has its new text on, or gives it the old one again.

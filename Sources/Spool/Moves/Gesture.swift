@@ -204,8 +204,14 @@ extension Spool {
   /// - Returns: false if a process still does, as far as the kernel tells.
   @discardableResult
   func waitUntilUnlocked(_ place: JobPlace) throws(SpoolError) -> Bool {
+    try waited { () throws(SpoolError) in try isUnlocked(place) }
+  }
+
+  /// Waits, 2 s at most, for what another process has to let go of.
+  /// - Returns: whether it came true.
+  func waited(for condition: () throws(SpoolError) -> Bool) throws(SpoolError) -> Bool {
     for _ in 0..<100 {
-      if try isUnlocked(place) { return true }
+      if try condition() { return true }
       HostClock.current.wait(milliseconds: 20)
     }
     return false
