@@ -9,7 +9,7 @@ package struct Timestamp: Comparable, Hashable, Sendable, CustomStringConvertibl
   package init(seconds: Int64) { self.seconds = seconds }
 
   /// This host's wall clock.
-  package static func now() -> Timestamp { Timestamp(seconds: HostClock.current.now()) }
+  package static func now() -> Timestamp { Timestamp(seconds: Host.current.now()) }
 
   package static func < (left: Timestamp, right: Timestamp) -> Bool { left.seconds < right.seconds }
   /// A time beyond 64 bits wraps round; none is near.

@@ -9,7 +9,10 @@ extension Spool {
   /// The number for the `attempt`-th name: 2, 3, … and after the hundredth a random one. Without it, a person who drops
   /// one name over and over could make each move look through all that came of it, and end the worker with the last
   /// number.
-  static func number(ofTry attempt: Int) -> Int { attempt <= 100 ? attempt : .random(in: 101...999_999_999) }
+  static func number(ofTry attempt: Int) -> Int {
+    var random = HostRandom()
+    return attempt <= 100 ? attempt : .random(in: 101...999_999_999, using: &random)
+  }
 
   /// Whether an older job has this name, so that `NAME.part` is that job's; or a standing order has it.
   /// - Parameter source: the job that asks, where it was dropped.

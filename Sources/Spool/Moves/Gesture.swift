@@ -102,7 +102,7 @@ extension Spool {
         if let settled = all.first(where: { gesture.settled.contains($0.directory) }) { return .unchanged(settled) }
         misses += 1
         if misses >= Self.looks { return .notFound(elsewhere: all.first) }
-        HostClock.current.wait(milliseconds: 2)
+        Host.current.wait(milliseconds: 2)
         continue
       }
       if candidates.contains(where: { $0.inode != place.inode }) { return .ambiguous(candidates) }
@@ -212,7 +212,7 @@ extension Spool {
   func waited(for condition: () throws(SpoolError) -> Bool) throws(SpoolError) -> Bool {
     for _ in 0..<100 {
       if try condition() { return true }
-      HostClock.current.wait(milliseconds: 20)
+      Host.current.wait(milliseconds: 20)
     }
     return false
   }
