@@ -90,8 +90,8 @@ PLANTS = {
 }
 
 
-def build(work: Path, plants: dict[str, Plant] = PLANTS, targets: list[str] = TARGETS, what: str = "--product=spoolrun") -> Path:
-    """Builds the program, or what else the option says, with all mistakes. Returns the directory of what was built."""
+def build(work: Path, plants: dict[str, Plant] = PLANTS, targets: list[str] = TARGETS, *what: str) -> Path:
+    """Builds the program, or what else the options say, with all mistakes. Returns the directory of what was built."""
     source = work / "source"
     source.mkdir()
     for name in ("Package.swift", "Package.resolved"):
@@ -113,11 +113,12 @@ def build(work: Path, plants: dict[str, Plant] = PLANTS, targets: list[str] = TA
         places[0].write_text(texts[places[0]].replace(plant.old, plant.new))
     for target in targets:
         (source / "Sources" / target / "Planted.swift").write_text(SWITCH)
-    command = ["swift", "build", what, "--disable-automatic-resolution", "--skip-update"]
+    what = what or ("--product=spoolrun",)
+    command = ["swift", "build", *what, "--disable-automatic-resolution", "--skip-update"]
     built = subprocess.run(command, cwd=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if built.returncode != 0:
         raise SystemExit(f"random: the program with the mistakes does not build:\n{built.stdout[-3000:]}")
-    return source / ".build/debug"
+    return source / ".build" / ("release" if "release" in what else "debug")
 
 
 def self_test(options: argparse.Namespace, play: Callable[[argparse.Namespace], tuple[Tally, dict[str, int]]]) -> int:
