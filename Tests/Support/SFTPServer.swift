@@ -1,7 +1,22 @@
 import Glibc
 
-/// sshd(8) on 127.0.0.1 with one file. Its first session sends other bytes from one place on, and is cut.
+/// sshd(8) on 127.0.0.1 with one file. Its first session sends other bytes, and does not end well.
 package final class SFTPServer: Sendable {
+  /// How the first session ends.
+  package enum End: Sendable {
+    /// It is silent, after so many bytes of its answers, until ``SFTPServer/cut()``.
+    case silent(Int)
+    /// It is silent from the moment on in which the client closes the file.
+    case deaf
+
+    fileprivate var words: String {
+      switch self {
+      case .silent(let count): "silent \(count)"
+      case .deaf: "deaf 1000000000"
+      }
+    }
+  }
+
   package let port: UInt16
   /// The home directory of a client, which has the keys.
   package let home: String
@@ -13,14 +28,13 @@ package final class SFTPServer: Sendable {
   /// - Parameters:
   ///   - file: what every session but the first one sends.
   ///   - broken: what the first one sends.
-  ///   - count: the connection ends after so many bytes of its answers.
-  package init(file: [UInt8], first broken: [UInt8], cutAfter count: Int) async throws {
+  package init(file: [UInt8], first broken: [UInt8], _ end: End) async throws {
     directory = try TemporaryDirectory()
     (home, port) = ("\(directory.path)/home", try freePort())
     try writeFile("\(directory.path)/whole", file)
     try writeFile("\(directory.path)/broken", broken)
     try writeFile("\(directory.path)/session", Array(session.utf8))
-    try writeFile("\(directory.path)/settings", Array(settings(directory.path, port, cutAfter: count).utf8))
+    try writeFile("\(directory.path)/settings", Array(settings(directory.path, port, end).utf8))
     let made = try await runTool(
       ["/bin/sh", "-euc", "\(preparation)id -un", "sh", "\(port)"], directory: directory.path)
     user = String(made.output.filter { $0 != "\n" })
@@ -35,6 +49,9 @@ package final class SFTPServer: Sendable {
   }
 
   deinit { command.send(signal: SIGTERM) }
+
+  /// Kills the process that has the connection of the first session.
+  package func cut() throws { try writeFile("\(directory.path)/cut", []) }
 
   package var url: String { "sftp://\(user)@127.0.0.1:\(port)\(directory.path)/f" }
 
@@ -58,7 +75,7 @@ private let preparation = """
 
   """
 
-private func settings(_ directory: String, _ port: UInt16, cutAfter count: Int) -> String {
+private func settings(_ directory: String, _ port: UInt16, _ end: SFTPServer.End) -> String {
   """
   ListenAddress 127.0.0.1:\(port)
   HostKey \(directory)/host
@@ -68,17 +85,16 @@ private func settings(_ directory: String, _ port: UInt16, cutAfter count: Int) 
   StrictModes no
   UseDNS no
   PidFile none
-  Subsystem sftp exec /usr/bin/python3 \(directory)/session \(directory) \(count)
+  Subsystem sftp exec /usr/bin/python3 \(directory)/session \(directory) \(end.words)
 
   """
 }
 
-/// Runs Debian's SFTP server. The first session passes on only so many bytes, and then kills the process that has the
-/// connection.
+/// Runs Debian's SFTP server. For the first session it passes on what both say.
 private let session = """
-  import os, signal, subprocess, sys
+  import os, signal, subprocess, sys, threading, time
 
-  directory, count = sys.argv[1], int(sys.argv[2])
+  directory, end, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
   server = ["/usr/lib/openssh/sftp-server", "-e", "-l", "DEBUG3"]
   try:
       os.mkdir(directory + "/first")
@@ -88,10 +104,24 @@ private let session = """
       os.dup2(os.open(directory + "/log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
       os.execv(server[0], server)
   os.replace(directory + "/broken", directory + "/f")
-  answers = subprocess.Popen(server, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
-  while count > 0 and (some := os.read(answers.fileno(), min(count, 65536))):
+  first = subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+  def pass_requests():
+      while len(length := sys.stdin.buffer.read(4)) == 4:
+          request = sys.stdin.buffer.read(int.from_bytes(length, "big"))
+          # SSH_FXP_CLOSE.
+          if end == "deaf" and request[0] == 4:
+              return
+          first.stdin.write(length + request)
+          first.stdin.flush()
+      os._exit(0)
+
+  threading.Thread(target=pass_requests, daemon=True).start()
+  while count > 0 and (some := os.read(first.stdout.fileno(), min(count, 65536))):
       count -= len(some)
       while some:
           some = some[os.write(1, some):]
+  while not os.path.exists(directory + "/cut"):
+      time.sleep(0.01)
   os.kill(os.getppid(), signal.SIGKILL)
   """
