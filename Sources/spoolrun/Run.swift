@@ -9,6 +9,9 @@ internal import Transfer
 struct Run: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run",
+    // As a root with this name, the parser does not look for --generate-completion-script, which would parse the
+    // arguments twice more in each run. `Main` leaves that option to `Spoolrun`.
+    _superCommandName: "spoolrun",
     abstract: "Downloads the jobs of a spool (the default command).",
     discussion: """
       Keeps running and starts each job when it is dropped or when its next attempt is due. With --once, runs all jobs \

@@ -108,6 +108,7 @@ extension Spool {
       if candidates.contains(where: { $0.inode != place.inode }) { return .ambiguous(candidates) }
       last = place
       do throws(SpoolError) {
+        if try completeInterruptedMove(at: place) { continue }
         return try perform(gesture, at: place, name)
       } catch  where error.errno == .noSuchFileOrDirectory {
         // It has moved since the look: look again.
