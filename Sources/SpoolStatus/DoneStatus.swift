@@ -1,10 +1,9 @@
 package import Spool
+internal import SystemPackage
 
 /// What a receipt says of a job that is done.
 package struct DoneStatus: Sendable {
-  /// The job's name.
   package var name: FileName
-  /// When it was done.
   package var time: Timestamp
   /// The path of the payload below its root.
   package var output: String
@@ -16,7 +15,6 @@ package struct DoneStatus: Sendable {
   package var seconds: Int64?
   /// Its size, and how long and how fast it came.
   package var figures: PayloadFigures?
-  /// How many attempts it took.
   package var attempts: Int?
 
   /// - Returns: nil if there is no receipt in the file.
@@ -48,5 +46,66 @@ extension DoneStatus {
       ("size", .count(size)), ("fetched", .count(fetched)), ("seconds", .count(seconds)),
       ("attempts", .count(attempts)),
     ])
+  }
+}
+
+/// The size of a payload, and how long and how fast it came: the same wherever a job that is done is told of. Pure.
+package struct PayloadFigures: Sendable {
+  private let size: UInt64
+  /// Bytes that were received for it, and in how many milliseconds; nil if it was there already, or nobody knows.
+  private let transfer: (bytes: UInt64, milliseconds: Int64)?
+
+  /// - Parameter receipt: the fields of a `done:` line, or of the event `done`.
+  package init(size: UInt64, receipt: Fields) {
+    func number(_ field: String) -> Int64? { receipt[field].flatMap { decimal($0) }.map { Int64(clamping: $0) } }
+    self.size = size
+    // Versions before 0.3 wrote whole seconds only.
+    let milliseconds = number("milliseconds") ?? number("seconds").map { $0.multipliedReportingOverflow(by: 1000).0 }
+    if let milliseconds, let bytes = number("bytes-fetched"), bytes > 0 {
+      transfer = (UInt64(bytes), max(0, milliseconds))
+    } else {
+      transfer = nil
+    }
+  }
+
+  /// `48.0M in 5.31s, 9.04M/s`. The rate is what the other two give, waits between attempts included.
+  package var text: String {
+    guard let transfer else { return shortBytes(size) }
+    let bytes = min(transfer.bytes, size)
+    let part = bytes < size ? "\(shortBytes(size)), \(shortBytes(bytes)) of it" : shortBytes(size)
+    let rate = transfer.milliseconds > 0 ? ", \(shortRate(Double(bytes) * 1000 / Double(transfer.milliseconds)))" : ""
+    return "\(part) in \(shortDuration(milliseconds: transfer.milliseconds))\(rate)"
+  }
+}
+
+extension SnapshotReader {
+  /// How many receipts are shown, and how many are looked at for that: there may be a million, and to ask for the time
+  /// of so many takes seconds.
+  private static let recentShown = 5
+  private static let recentLookedAt = 20_000
+
+  /// The latest receipts, the last one first.
+  /// - Parameter done: the names in `done`.
+  /// - Returns: nil if there are too many to look at.
+  func recent(_ done: [FileName], in spool: Spool) throws(SpoolError) -> [DoneStatus]? {
+    guard done.count <= Self.recentLookedAt else { return nil }
+    var times: [(name: FileName, modified: Int64)] = []
+    for name in done {
+      guard let status = try spool.status(.done, name), status.isRegular else { continue }
+      times.append((name, status.modified))
+    }
+    var found: [DoneStatus] = []
+    let latest = first(Self.recentShown, of: times) {
+      ($0.modified, $1.name.bytes.count) > ($1.modified, $0.name.bytes.count)
+    }
+    for (name, _) in latest {
+      do throws(SpoolError) {
+        guard let bytes = try spool.jobContents(Path(.done, name)) else { continue }
+        if let status = bytes.withUnsafeBytes({ DoneStatus(name, $0) }) { found.append(status) }
+      } catch  where error.isUnreadable {
+        continue
+      }
+    }
+    return found
   }
 }

@@ -1,4 +1,5 @@
 package import Spool
+internal import SystemPackage
 
 /// What the spool knows about a standing order.
 package struct OrderStatus: Sendable {
@@ -24,11 +25,9 @@ package struct OrderStatus: Sendable {
   package var state: State
   /// When its list was last found sound; nil for never.
   package var checked: Timestamp?
-  /// How many entries the list had then.
   package var entries: Int?
   /// What of the list could not be used then.
   package var problems = ListProblems()
-  /// When its next check is due.
   package var next: Timestamp?
   /// Why the last check failed; nil if it did not.
   package var problem: JobStatus.Problem?
@@ -51,5 +50,46 @@ extension OrderStatus {
       ("problems", .count(problems.count)),
       ("error", problem?.json ?? .null),
     ])
+  }
+}
+
+extension OrderStatus {
+  /// - Parameter next: the time of modification of an order that waits.
+  init(_ name: FileName, _ state: State, _ text: JobText, next: Timestamp?) {
+    self.init(name, state)
+    let checks = text.journal.checks
+    checked = checks.lastTime
+    entries = checks.lastTime == nil ? nil : checks.entries
+    problems = checks.problems
+    self.next = next
+    problem = text.journal.attempts.lastFailure.map { JobStatus.Problem($0) }
+  }
+}
+
+extension SnapshotReader {
+  /// Adds the orders that wait for their next check, by their names.
+  func addOrders(_ names: [FileName], _ spool: Spool, limit: Int, _ snapshot: inout SpoolSnapshot) throws(SpoolError) {
+    snapshot.orderCount += max(0, names.count - limit)
+    let sorted = names.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+    for name in sorted.prefix(limit) {
+      do throws(SpoolError) {
+        guard let status = try spool.status(.standing, name), let text = try spool.job(.standing, name) else {
+          continue
+        }
+        let now = snapshot.time.seconds
+        let isDue = try spool.isDue(name, modified: status.modified, in: .standing, at: now)
+        let next = isDue ? now : status.modified
+        snapshot.add(OrderStatus(name, .waiting, text, next: Timestamp(seconds: next)))
+      } catch  where error.isUnreadable {
+        snapshot.add(OrderStatus(name, .waiting))
+      }
+    }
+  }
+}
+
+extension SpoolSnapshot {
+  mutating func add(_ order: OrderStatus) {
+    orders.append(order)
+    orderCount += 1
   }
 }

@@ -1,15 +1,12 @@
 /// Fits a name, a bar and figures into a number of columns. In a narrow window the bytes are left out first, then the
 /// rate, then the bar. What went wrong is left out last.
 struct BarLayout {
-  /// How far a total is known.
   enum Certainty {
     case exact
-    /// It is a guess.
     case estimate
     /// It is at least this: the size of something that runs is unknown.
     case least
 
-    /// In front of a total.
     var mark: String {
       switch self {
       case .exact: "/"
@@ -141,5 +138,88 @@ struct BarLayout {
       line.append(repeated(" ", inner - 3 - position))
     }
     line.append("]", .faint)
+  }
+}
+
+/// What the line of a total counts, and what went wrong.
+struct TotalLabel {
+  /// `3 of 5 jobs`
+  let count: String
+  /// `3/5`, where there is less room.
+  let shortCount: String
+  /// `1 failed`; shown as long as anything is.
+  let troubles: [(text: String, ink: Ink)]
+
+  /// From the longest to the shortest.
+  func variants(_ look: Look) -> [StyledLine] {
+    [count, shortCount].map { count in
+      var line = StyledLine(count, look, .bold)
+      for trouble in troubles {
+        line.append(", ")
+        line.append(trouble.text, trouble.ink)
+      }
+      return line
+    }
+  }
+
+  /// The longest one, for a sentence.
+  var text: String { ([count] + troubles.map(\.text)).joined(separator: ", ") }
+  /// The shortest one, what went wrong first: the end of it may be cut off.
+  var shortest: String { (troubles.map(\.text) + [shortCount]).joined(separator: ", ") }
+}
+
+/// The progress bar of `verify`. Pure.
+package struct VerifyPicture: Sendable {
+  /// What is known at one moment.
+  package struct Progress: Sendable {
+    package var files: Int
+    /// Receipts whose payload is being read or was.
+    package var begun = 0
+    /// Receipts that are done with.
+    package var ended = 0
+    /// Receipts among ``ended`` whose payload is not sound.
+    package var bad = 0
+    /// Bytes of the payloads that were begun.
+    package var known: UInt64 = 0
+    /// Bytes among ``known`` that were read.
+    package var read: UInt64 = 0
+
+    package init(files: Int) { self.files = files }
+  }
+
+  private var meter = RateMeter()
+  private var progress = Progress(files: 0)
+  private var turns = 0
+
+  package init() {}
+
+  /// Takes in the progress. `milliseconds` are of any clock that never jumps.
+  package mutating func update(_ progress: Progress, at milliseconds: Int64) {
+    self.progress = progress
+    turns += 1
+    meter.add(progress.read, at: milliseconds)
+  }
+
+  /// The size of payloads that were not begun is estimated: the mean of the others.
+  private var total: (bytes: UInt64, isEstimate: Bool)? {
+    let rest = progress.files - max(progress.begun, progress.ended)
+    if rest <= 0 { return (progress.known, false) }
+    guard progress.begun > 0 else { return nil }
+    let mean = Double(progress.known) / Double(progress.begun)
+    return (progress.known &+ UInt64(min(mean * Double(rest), 1e18)), true)
+  }
+
+  private var label: TotalLabel {
+    TotalLabel(
+      count: "\(progress.ended) of \(progress.files) files", shortCount: "\(progress.ended)/\(progress.files)",
+      troubles: progress.bad > 0 ? [("\(progress.bad) bad", .red)] : [])
+  }
+
+  package func line(width: Int, _ look: Look) -> StyledLine {
+    BarLayout(width: width, names: [], label: label, look: look).total(
+      BarLayout.Figures(
+        bytes: progress.read, total: total?.bytes, rate: meter.rate,
+        left: secondsLeft(progress.read, of: total?.bytes, rate: meter.rate),
+        certainty: total?.isEstimate == true ? .estimate : .exact, turn: turns))
   }
 }

@@ -1,12 +1,9 @@
 package import Spool
 
-/// What a spool contained at one time.
 package struct SpoolSnapshot: Sendable {
   /// The spool's path, as the person named it.
   package var location: String
-  /// When it was read.
   package var time: Timestamp
-  /// The number of jobs by state.
   package var counts: [JobState: Int] = [:]
   /// The jobs that were read, by state: only the names of waiting jobs beyond the first, none for done ones.
   package var jobs: [JobState: [JobStatus]] = [:]
@@ -16,7 +13,6 @@ package struct SpoolSnapshot: Sendable {
   package var unreadBegun = 0
   /// The number of receipts with `unproven=length` (spool(5)) among the first ``SnapshotReader/receiptsRead``.
   package var unproven = 0
-  /// The standing orders that were read, and the number of all.
   package var orders: [OrderStatus] = []
   /// Those that were not read included.
   package var orderCount = 0
@@ -31,13 +27,11 @@ package struct SpoolSnapshot: Sendable {
   /// Directories that this user may not read.
   package var unreadable: [Directory] = []
 
-  /// Of a spool without jobs.
   package init(location: String, time: Timestamp) {
     self.location = location
     self.time = time
   }
 
-  /// The number of jobs in a state.
   package func count(_ state: JobState) -> Int { counts[state] ?? 0 }
 
   /// The expected size of all running, retrying, interrupted and paused jobs, and of waiting ones that have data; nil
@@ -92,7 +86,6 @@ package struct SpoolSnapshot: Sendable {
 package struct RateBook: Sendable {
   private var meters: [FileName: RateMeter] = [:]
 
-  /// Of no snapshot yet.
   package init() {}
 
   /// Replaces the average rates from the journal by the growth of the data since the last snapshots.

@@ -1,3 +1,60 @@
+/// How text can be shown on an output.
+package struct Look: Sendable {
+  /// Whether colours may be used (https://no-color.org).
+  package var isColored: Bool
+  /// Replaces what was left out.
+  package var ellipsis: String
+
+  /// - Parameter isUnicode: whether the output can show characters beyond ASCII (locale(7)).
+  package init(isColored: Bool, isUnicode: Bool = true) {
+    self.isColored = isColored
+    ellipsis = isUnicode ? "…" : "~"
+  }
+}
+
+/// Select Graphic Rendition parameters (ECMA-48 section 8.3.117).
+package enum Ink: String, Sendable {
+  case bold = "1"
+  case faint = "2"
+  case red = "31"
+  case green = "32"
+  case yellow = "33"
+  case inverse = "7"
+}
+
+/// A line for a terminal. Its width does not include the colour codes.
+package struct StyledLine: Sendable {
+  /// With escape sequences for colors, if the terminal has colors.
+  package private(set) var text = ""
+  /// Columns on the terminal.
+  package private(set) var width = 0
+  private let isColored: Bool
+
+  package init(_ look: Look) { isColored = look.isColored }
+
+  /// - Parameter plain: text without control characters.
+  package init(_ plain: String, _ look: Look, _ ink: Ink? = nil) {
+    self.init(look)
+    append(plain, ink)
+  }
+
+  package mutating func append(_ plain: String, _ ink: Ink? = nil) {
+    width += displayWidth(plain)
+    if isColored, let ink, !plain.isEmpty {
+      text += "\u{1B}[\(ink.rawValue)m\(plain)\u{1B}[0m"
+    } else {
+      text += plain
+    }
+  }
+
+  /// The text without spaces at its end, which could wrap.
+  package var trimmed: String {
+    var text = text
+    while text.utf8.last == 0x20 { text.unicodeScalars.removeLast() }
+    return text
+  }
+}
+
 /// The columns that `text` takes on a terminal, by the rules of wcwidth(3): 0 for combining marks, 2 for East Asian
 /// wide and fullwidth characters (Unicode Standard Annex 11) and for emoji, 1 for all others. Emoji joined by U+200D
 /// count one by one, as on terminals that don't know the sequence.
@@ -76,4 +133,38 @@ private func prefix(of characters: [Character], columns: Int) -> [Character] {
 package func padded(_ text: String, to width: Int, left: Bool = false) -> String {
   let space = String(repeating: " ", count: max(0, width - displayWidth(text)))
   return left ? space + text : text + space
+}
+
+/// The last lines of a terminal, redrawn in place. Pure: it returns the bytes to write (ECMA-48), in one piece to avoid
+/// flicker.
+package struct LiveRegion: Sendable {
+  /// The widths of the lines that are on the screen.
+  private var drawn: [Int] = []
+
+  package init() {}
+
+  package var isEmpty: Bool { drawn.isEmpty }
+
+  /// - Parameters:
+  ///   - above: lines to print above the region, from where they scroll up.
+  ///   - columns: the window's current width. If it has become narrower, the terminal has wrapped the lines.
+  package mutating func draw(_ lines: [StyledLine], above: [String] = [], columns: Int) -> String {
+    var result = back(columns)
+    // These lines may wrap, so everything below them is erased first.
+    if !above.isEmpty { result += "\u{1B}[J" + above.map { $0 + "\n" }.joined() }
+    // Erases the whole row before the text, not the rest of it afterwards: some terminals treat cells that were erased
+    // after the text as text when they wrap lines again.
+    for line in lines { result += "\u{1B}[2K\(line.trimmed)\n" }
+    drawn = lines.map(\.width)
+    return result + "\u{1B}[J"
+  }
+
+  /// Erases the region and prints `above`.
+  package mutating func erase(above: [String] = [], columns: Int) -> String { draw([], above: above, columns: columns) }
+
+  /// Moves the cursor to the region's first row and column.
+  private func back(_ columns: Int) -> String {
+    let rows = drawn.reduce(0) { $0 + max(1, ($1 + columns - 1) / max(1, columns)) }
+    return rows == 0 ? "\r" : "\r\u{1B}[\(rows)A"
+  }
 }
