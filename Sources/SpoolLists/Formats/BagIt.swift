@@ -2,6 +2,33 @@ internal import Glibc
 internal import Spool
 internal import SystemPackage
 
+/// fetch.txt of a BagIt bag, with the digests of the manifest beside it.
+struct BagItList: LineFormat {
+  let manifest: BagManifest?
+
+  mutating func take(_ line: ListLine) throws(Defect) -> ListedJob? {
+    if line.content.isEmpty { return nil }
+    guard let item = BagItLine(line.text[...]) else {
+      throw Defect(line: line.number, reason: "must be a URL, a length or `-`, and a path, as in a bag's fetch.txt")
+    }
+    var job = ListedJob(line: line.number)
+    try job.request.add(url: item.url, line: line.number)
+    if item.size != "-" { try job.request.set(.size, String(item.size), line: line.number) }
+    guard item.path.begins(with: "data/") else {
+      throw Defect(line: line.number, reason: "a path that is not below data/: a bag fetches only its payload")
+    }
+    try job.request.place(at: item.path, line: line.number)
+    guard let manifest else { return job }
+    guard let digest = try manifest.digest(of: item.path) else {
+      throw Defect(line: line.number, reason: "`\(escaped(item.path))` is not in \(manifest.name)")
+    }
+    try job.request.declare(digest, line: line.number)
+    return job
+  }
+
+  mutating func finish() -> ListedJob? { nil }
+}
+
 /// The manifest of a bag: a digest and a path in each line (RFC 8493 section 2.1.3). Keeps only where each line is,
 /// so that a million of them take little memory.
 final class BagManifest: Sendable {
@@ -77,6 +104,35 @@ final class BagManifest: Sendable {
       let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
       if count >= 0 { return count }
       if errno != EINTR { throw SpoolError(call: .read, path: escaped(path), errno: Errno(rawValue: errno)) }
+    }
+  }
+}
+
+/// A line of fetch.txt: the URL, the length or `-`, the file's path in the bag (RFC 8493 section 2.2.3).
+struct BagItLine {
+  let url: Substring
+  let size: Substring
+  let path: String
+
+  init?(_ line: Substring) {
+    let parts = line.utf8.split(maxSplits: 2, whereSeparator: isBlank).map(Substring.init)
+    guard parts.count == 3, LineLooks.isURL(parts[0]),
+      parts[1] == "-" || parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) })
+    else { return nil }
+    (url, size) = (parts[0], parts[1])
+    path = Self.decoded(trimmed(parts[2]))
+  }
+
+  /// A path in a bag: line breaks and the percent sign itself are encoded, and nothing else (RFC 8493 section 2.1.3).
+  static func decoded(_ path: Substring) -> String {
+    let parts = path.split(at: "%", omittingEmptySubsequences: false)
+    return parts.dropFirst().reduce(into: String(parts[0])) { text, part in
+      switch part.utf8.prefix(2).map({ $0 | 0x20 }) {
+      case [0x32, 0x35]: text += "%" + part.dropFirstBytes(2)
+      case [0x30, 0x61]: text += "\n" + part.dropFirstBytes(2)
+      case [0x30, 0x64]: text += "\r" + part.dropFirstBytes(2)
+      default: text += "%" + part
+      }
     }
   }
 }
