@@ -10,7 +10,7 @@ import Testing
     for file in swift { try expectNarrow(file) { _ in true } }
   }
 
-  @Test(arguments: [".ci", "Benchmarks", "Models", "Sources", "Tests", "Torture", "contrib", "debian", "scripts"])
+  @Test(arguments: [".ci", "Benchmarks", "Sources", "Tests", "contrib", "debian", "scripts"])
   func `no comment has more than 120 columns`(folder: String) throws {
     // Commands and tables in other languages may be longer.
     let starts = ["#", "//", "/*", "* "]
