@@ -4,7 +4,11 @@ import Testing
 
 /// What the pages for developers name has to exist.
 @Suite struct NameTests {
-  @Test(arguments: ["docs/INTERNALS.md", "docs/TESTING.md", "CONTRIBUTING.md"])
+  private static let pages =
+    ["docs/INTERNALS.md", "docs/TESTING.md", "CONTRIBUTING.md"]
+    + SourceTree.files(below: "Sources", suffix: "README.md")
+
+  @Test(arguments: pages)
   func `types, members and paths that a page names exist`(page: String) throws {
     let (known, declared) = (try Self.words(), try Declarations(of: ["Sources", "Tests"]).members)
     for line in try SourceTree.lines(page) {
