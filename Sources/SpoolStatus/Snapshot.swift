@@ -34,6 +34,16 @@ package struct SpoolSnapshot: Sendable {
 
   package func count(_ state: JobState) -> Int { counts[state] ?? 0 }
 
+  mutating func add(_ job: JobStatus) {
+    counts[job.state, default: 0] += 1
+    jobs[job.state, default: []].append(job)
+  }
+
+  mutating func add(_ order: OrderStatus) {
+    orders.append(order)
+    orderCount += 1
+  }
+
   /// The expected size of all running, retrying, interrupted and paused jobs, and of waiting ones that have data; nil
   /// if one of them is not known.
   package var total: UInt64? { progress?.total }

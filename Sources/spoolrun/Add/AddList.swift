@@ -48,7 +48,7 @@ struct AddList {
       let (jobs, plan) = try check(spool, &account, progress)
       try spool.alone(within: nil, wait: { progress.update { "waiting until another command has added its jobs" } }) {
         var presence = try ListPresence(spool, ifNew: ifNew)
-        try drop(try settle(jobs, plan, spool, presence, &account, progress), spool, &presence, &account, progress)
+        try drop(try settle(jobs, plan, spool, &account, progress), spool, &presence, &account, progress)
       }
       progress.finish()
       Terminal.print(account.text)
@@ -93,10 +93,9 @@ struct AddList {
     return (jobs, plan)
   }
 
-  /// - Returns: the jobs with names of their own, without those that the spool has under their earlier names.
+  /// - Returns: the jobs with names of their own.
   private func settle(
-    _ jobs: CheckedJobs, _ plan: ListPlan, _ spool: Spool, _ presence: ListPresence, _ account: inout Account,
-    _ progress: ListProgress
+    _ jobs: CheckedJobs, _ plan: ListPlan, _ spool: Spool, _ account: inout Account, _ progress: ListProgress
   ) throws -> CheckedJobs {
     var settling = ListSettling(plan)
     guard settling.isNeeded else { return jobs }
@@ -104,15 +103,9 @@ struct AddList {
     var reader = try jobs.reader()
     while let job = try reader.next() {
       progress.update { "naming \(settled.count) of \(jobs.count), \(percentage(settled.count, jobs.count))" }
-      let (own, earlier) = try settling.settle(job)
-      if let earlier {
-        if try presence.has(earlier) {
-          account.known += 1
-          continue
-        }
-        account.marked.insert(settled.count)
-      }
-      try settled.append(own)
+      let own = try settling.settle(job)
+      if own != nil { account.marked.insert(settled.count) }
+      try settled.append(own ?? job)
     }
     return settled
   }

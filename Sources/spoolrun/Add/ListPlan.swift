@@ -139,7 +139,6 @@ struct ListPlan {
 struct ListSettling {
   private var outputs: ListNames
   private var names: ListNames
-  private var earlier = EarlierNames()
 
   /// Whether there is anything to do.
   var isNeeded: Bool { outputs.isAnyContested || names.isAnyContested }
@@ -150,13 +149,12 @@ struct ListSettling {
   }
 
   /// - Parameter job: each job of the list, in its order.
-  /// - Returns: the job as it is dropped, and as it was dropped before 0.2 had this rule; nil where that is the same.
+  /// - Returns: the job as it is dropped; nil where that is the same.
   /// - Throws: ``Defect`` with a line of the list.
-  mutating func settle(_ job: CheckedJob) throws(Defect) -> (job: CheckedJob, earlier: CheckedJob?) {
+  mutating func settle(_ job: CheckedJob) throws(Defect) -> CheckedJob? {
     let wanted = job.wanted.flatMap { outputs.isContested(Array($0.utf8)) ? $0 : nil }
-    guard wanted != nil || names.isContested(job.name.fileName.bytes) else { return (job, nil) }
+    guard wanted != nil || names.isContested(job.name.fileName.bytes) else { return nil }
     var request = job.request
-    let earlier = earlier.next(job, request, wanted)
     var texts = request.urls.map(\.text)
     if let wanted {
       let output = try Self.free(wanted, of: texts, in: &outputs, job.line) { Array($0.utf8) }
@@ -170,8 +168,7 @@ struct ListSettling {
     let name = try Self.free(like, of: texts, in: &names, job.line, limit: JobName.lengthWithoutNumber) {
       JobName(like: $0).fileName.bytes
     }
-    let settled = CheckedJob(text: Array(request.text.utf8), name: JobName(like: name), wanted: nil, line: job.line)
-    return (settled, earlier)
+    return CheckedJob(text: Array(request.text.utf8), name: JobName(like: name), wanted: nil, line: job.line)
   }
 
   private static func free(
@@ -182,34 +179,5 @@ struct ListSettling {
     let name = taken.isWanted(bytes(marked(.usual))) ? marked(.whole) : marked(.usual)
     if taken.give(bytes(name)) { return name }
     throw Defect(line: line, reason: "an earlier line asks for the same URLs and output, and is not the same")
-  }
-}
-
-/// The names that jobs of one list had before: numbers in the order of the list. A list that was added then must not be
-/// dropped again.
-private struct EarlierNames {
-  private var outputs: [ExactText: Int] = [:]
-  private var names: [JobName: Int] = [:]
-
-  mutating func next(_ job: CheckedJob, _ request: JobRequest, _ wanted: String?) -> CheckedJob {
-    var request = request
-    if let wanted {
-      let number = Self.count(wanted.exact, in: &outputs)
-      if number > 1 {
-        let slash = wanted.utf8.lastIndex(of: 0x2F).map { wanted.utf8.index(after: $0) } ?? wanted.startIndex
-        let name = FileName(String(wanted[slash...])).numbered(number, limit: FileName.maximumLength)
-        // Cut to size, a name may end in half a character.
-        request.output = .init(text: wanted[..<slash] + String(decoding: name.bytes, as: UTF8.self), number: job.line)
-      }
-    }
-    let number = Self.count(job.name, in: &names)
-    return CheckedJob(
-      text: Array(request.text.utf8), name: number > 1 ? job.name.numbered(number) : job.name, wanted: nil,
-      line: job.line)
-  }
-
-  private static func count<Key>(_ key: Key, in counts: inout [Key: Int]) -> Int {
-    counts[key, default: 0] += 1
-    return counts[key] ?? 1
   }
 }

@@ -116,12 +116,6 @@ struct ListPresence {
     return JobPresence.keys(of: job.request).contains { archivedJobs.contains(Self.print(name.fileName, $0)) }
   }
 
-  /// Whether the spool has the job under its very name.
-  func has(_ job: CheckedJob) throws(SpoolError) -> Bool {
-    if isArchived(job, as: job.name) { return true }
-    return try jobs?.job(named: job.name).map { Self.isSame(job, $0) } ?? false
-  }
-
   /// What to do with a job. One that can be dropped counts as present from now on.
   mutating func finding(of job: CheckedJob) throws(SpoolError) -> Finding {
     if let keys, JobPresence.keys(of: job.request).contains(where: { keys.contains(Fingerprint($0)) }) { return .known }

@@ -124,7 +124,7 @@ struct GetList {
     var settling = ListSettling(plan)
     var marked: [String] = []
     let files = try jobs.map { job in
-      var asked = try settling.settle(job).job.request
+      var asked = (try settling.settle(job) ?? job).request
       let last = try asked.urls.first.flatMap { url throws(Defect) in try Self.name(of: url.text) }
       guard let name = asked.outputText(named: last) else {
         throw Defect(line: job.line, reason: "the URL does not end in a file name: it needs an output")

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import Spool
+internal import SpoolStatus
 
 /// A receipt that `verify` looks at.
 enum ListedReceipt: Sendable {
@@ -96,7 +97,23 @@ struct DoneReceipt {
     var hasMoved = false
   }
 
-  static func read(_ listed: ListedReceipt, _ spool: Spool) throws -> DoneReceipt {
+  /// What `check` says of a receipt. An error, such as a disk that is not mounted, concerns only this job.
+  /// - Parameter trouble: is told the job's name and why its receipt, or what it is of, cannot be read.
+  static func answer(
+    _ listed: ListedReceipt, _ spool: Spool, check: (_ name: String, DoneReceipt) throws -> VerifyAnswer,
+    trouble: (_ name: String, _ reason: String, _ isError: Bool) -> VerifyAnswer
+  ) -> VerifyAnswer {
+    guard let name = listed.name?.display else { return VerifyAnswer(unreadable: listed) }
+    do {
+      return try check(name, try read(listed, spool))
+    } catch let missing as Missing {
+      return missing.hasMoved ? VerifyAnswer() : trouble(name, missing.text, false)
+    } catch {
+      return trouble(name, "\(error)", true)
+    }
+  }
+
+  private static func read(_ listed: ListedReceipt, _ spool: Spool) throws -> DoneReceipt {
     let job: JobText
     switch listed {
     case .named(let name), .listed(let name):
@@ -128,36 +145,32 @@ struct PayloadReader: Sendable {
   let isVerbose: Bool
   let progress: VerifyProgress
 
-  /// An error, such as a disk that is not mounted, concerns only this job.
   func answer(_ listed: ListedReceipt) -> VerifyAnswer {
-    guard let name = listed.name else { return VerifyAnswer(unreadable: listed) }
-    var isSound = false
-    var isWanted = true
-    let text: String
-    do {
-      let found = try DoneReceipt.read(listed, spool)
-      if let flaw = try flaw(found) {
-        text = flaw
-      } else {
-        isSound = true
-        isWanted = isVerbose || found.receipt.unproven != nil
-        text = sound(found)
-      }
-    } catch let missing as DoneReceipt.Missing {
-      if missing.hasMoved { return VerifyAnswer() }
-      text = missing.text
-    } catch {
-      text = "cannot be checked: \(error)"
+    DoneReceipt.answer(listed, spool) { name, found in
+      if let flaw = try flaw(found) { return VerifyAnswer(isGood: false, line: "\(name): \(flaw)") }
+      let isWanted = isVerbose || found.receipt.unproven != nil
+      return VerifyAnswer(line: isWanted ? "\(name): \(sound(found))" : nil)
+    } trouble: { name, reason, isError in
+      VerifyAnswer(isGood: false, line: "\(name): \(isError ? "cannot be checked: " : "")\(reason)")
     }
-    return VerifyAnswer(isGood: isSound, line: isWanted ? "\(name.display): \(text)" : nil)
   }
 
   /// What is wrong with the payload; nil if nothing is.
   private func flaw(_ found: DoneReceipt) throws(SpoolError) -> String? {
-    var tally = progress.begin(found.verified.size)
-    defer { progress.end(tally) }
+    let size = found.verified.size
+    var read: UInt64 = 0
+    progress.count { progress in
+      progress.begun += 1
+      progress.known &+= size
+    }
+    // A payload that has changed need not be read any further.
+    defer { progress.count { $0.read &+= size > read ? size - read : 0 } }
     let root = try OutputRoot(directory ?? found.receipt.directory, spool: spool)
-    switch try root.check(found.receipt, found.verified, note: { progress.read($0, &tally) }) {
+    let note = { (count: Int) in
+      read += UInt64(count)
+      progress.count { $0.read &+= UInt64(count) }
+    }
+    switch try root.check(found.receipt, found.verified, note: note) {
     case .missing: return "missing: \(escaped(found.output.text))"
     case .changed(let mismatch): return "changed: \(escaped(found.output.text)): \(mismatch.text)"
     case .present, .sound: return nil
@@ -191,21 +204,16 @@ struct SumList: Sendable {
   private let isForTerminal = isatty(STDOUT_FILENO) == 1
 
   func answer(_ listed: ListedReceipt) -> VerifyAnswer {
-    guard let name = listed.name else { return VerifyAnswer(unreadable: listed) }
-    do {
-      let found = try DoneReceipt.read(listed, spool)
+    DoneReceipt.answer(listed, spool) { name, found in
       guard let digest = found.verified.digests[format.algorithm] else {
-        return problem(name, "its receipt has no \(format.algorithm.rawValue)")
+        return Self.problem(name, "its receipt has no \(format.algorithm.rawValue)")
       }
       guard let line = SumLine(digest, path(found), style) else {
-        return problem(name, "the list cannot have a path with a line break")
+        return Self.problem(name, "the list cannot have a path with a line break")
       }
       return VerifyAnswer(line: shown(line.text))
-    } catch let missing as DoneReceipt.Missing {
-      if missing.hasMoved { return VerifyAnswer() }
-      return problem(name, missing.text)
-    } catch {
-      return problem(name, "cannot be read: \(error)")
+    } trouble: { name, reason, isError in
+      Self.problem(name, (isError ? "cannot be read: " : "") + reason)
     }
   }
 
@@ -219,7 +227,7 @@ struct SumList: Sendable {
     return controls ? escaped(line) : line
   }
 
-  private func problem(_ name: FileName, _ text: String) -> VerifyAnswer {
-    VerifyAnswer(isGood: false, problem: "\(name.display): \(text)")
+  private static func problem(_ name: String, _ text: String) -> VerifyAnswer {
+    VerifyAnswer(isGood: false, problem: "\(name): \(text)")
   }
 }

@@ -53,14 +53,13 @@ struct Verify: ParsableCommand {
     try NamedSpool.refuse(among: names, of: "verify", self.spool)
     let spool = try spool.open(for: .reading)
     let list: ReceiptList
-    let progress: VerifyProgress
-    var bar: VerifyBar?
+    let progress = VerifyProgress()
+    let bar = sums == nil ? VerifyBar(progress) : nil
     do throws(SpoolError) {
       list = try ReceiptList(spool, named: try wanted(spool))
-      progress = VerifyProgress(files: 0)
-      if sums == nil { bar = VerifyBar(progress) }
       // Only the bar wants it.
-      if bar != nil { progress.expect(try list.count()) }
+      let files = try bar == nil ? 0 : list.count()
+      progress.count { $0.files = files }
     } catch {
       throw ExitStatus.failure(error, "the receipts")
     }
@@ -68,7 +67,10 @@ struct Verify: ParsableCommand {
     let width = jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
     let calls = OrderedCalls({ list.next() }, width: width) { receipt in
       let answer = answer(receipt)
-      progress.note(isGood: answer.isGood)
+      progress.count { progress in
+        progress.ended += 1
+        if !answer.isGood { progress.bad += 1 }
+      }
       return answer
     }
     if !report(calls, bar) { throw ExitStatus.givenUp.code }
@@ -158,45 +160,8 @@ struct VerifyBar {
 
 /// How far `verify` is. Several threads count, one looks.
 final class VerifyProgress: Sendable {
-  struct Tally {
-    fileprivate let size: UInt64
-    fileprivate var read: UInt64 = 0
-  }
-
-  private let state: Mutex<VerifyPicture.Progress>
-
-  init(files: Int) { state = Mutex(VerifyPicture.Progress(files: files)) }
-
-  /// There are that many more receipts.
-  func expect(_ more: Int) { state.withLock { $0.files += more } }
+  private let state = Mutex(VerifyPicture.Progress(files: 0))
 
   var now: VerifyPicture.Progress { state.withLock { $0 } }
-
-  /// A payload is about to be read.
-  /// - Parameter size: in bytes, by its receipt.
-  func begin(_ size: UInt64) -> Tally {
-    state.withLock { state in
-      state.begun += 1
-      state.known &+= size
-    }
-    return Tally(size: size)
-  }
-
-  func read(_ count: Int, _ tally: inout Tally) {
-    tally.read += UInt64(count)
-    state.withLock { $0.read &+= UInt64(count) }
-  }
-
-  /// A payload need not be read any further.
-  func end(_ tally: Tally) {
-    let rest = tally.size > tally.read ? tally.size - tally.read : 0
-    state.withLock { $0.read &+= rest }
-  }
-
-  func note(isGood: Bool) {
-    state.withLock { state in
-      state.ended += 1
-      if !isGood { state.bad += 1 }
-    }
-  }
+  func count(_ change: (inout VerifyPicture.Progress) -> Void) { state.withLock { change(&$0) } }
 }
