@@ -60,19 +60,3 @@ package struct Mismatch: Sendable, Equatable {
     }
   }
 }
-
-extension Failure {
-  /// A payload that is not what was declared.
-  /// - Parameter reason: nil for one that goes by the mismatch.
-  package init(_ mismatch: Mismatch, reason: String? = nil) {
-    let code: FailureCode
-    let ownReason: String
-    switch mismatch.property {
-    case .size: (code, ownReason) = (.mismatchSize, "the data has the wrong size")
-    case .digest(let algorithm):
-      code = FailureCode(mismatchOf: algorithm)
-      ownReason = "the data does not have the declared \(algorithm.title)"
-    }
-    self.init(code, reason ?? ownReason, expected: mismatch.expected, found: mismatch.found)
-  }
-}

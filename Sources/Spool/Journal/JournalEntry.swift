@@ -21,10 +21,10 @@ struct JournalEntry {
   /// The offset of a `checkpoint:`, or `at=` of other lines, with the digests of the bytes before it.
   var mark: Mark? { Mark(at: key == .checkpoint ? word.flatMap { decimal($0) } : number("at"), fields) }
 
-  var failureCode: FailureCode? { fields["code"].flatMap { FailureCode(rawValue: $0) } }
+  var failureCode: FailureCode? { fields["code"].flatMap { FailureCode(label: $0) } }
 
   /// The status in `code=http-NNN`.
-  var httpStatus: Int? { fields["code"].flatMap { $0.begins(with: "http-") ? Int($0.dropFirst(5)) : nil } }
+  var httpStatus: Int? { fields["code"].flatMap { FailureCode.status(of: $0) } }
 
   /// What the answer was of, from a `response:`.
   var version: RemoteVersion? {

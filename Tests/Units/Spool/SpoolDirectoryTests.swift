@@ -158,7 +158,7 @@ import Testing
       .killsWorker,
     ]
     for code in FailureCode.allCases where code != .http {
-      #expect((code.ownClass == .permanent) == permanent.contains(code), "\(code)")
+      #expect((code.failureClass == .permanent) == permanent.contains(code), "\(code)")
       #expect(code.burnsAttempt == ![.diskFull, .noOutput, .noNetwork, .proxy].contains(code), "\(code)")
     }
   }
