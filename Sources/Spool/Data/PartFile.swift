@@ -11,7 +11,6 @@ package final class PartFile {
   package private(set) var length: UInt64
   /// The digests of all ``length`` bytes; see ``adopt(_:)``.
   private var digests: RunningDigests
-  /// What is computed beside CRC-32.
   package private(set) var algorithms: Set<DigestAlgorithm>
 
   /// Whether the call that opened it has made it, so that no other worker can have had it open before.
@@ -33,8 +32,9 @@ package final class PartFile {
   ) {
     self.spool = spool
     self.isNew = isNew
-    self.algorithms = algorithms
-    digests = RunningDigests(DigestStates(algorithms))
+    let states = DigestStates(algorithms)
+    self.algorithms = states.algorithms
+    digests = RunningDigests(states)
     self.file = file
     identity = status
     inode = status.inode
@@ -195,8 +195,7 @@ package final class PartFile {
   /// Computes these digests beside CRC-32 from now on. There must be no data yet.
   package func compute(_ algorithms: Set<DigestAlgorithm>) {
     precondition(length == 0)
-    self.algorithms = algorithms
-    digests = RunningDigests(DigestStates(algorithms))
+    adopt(.zero(algorithms))
   }
 
   /// The end of the data, with the digests of all before it; waits a few milliseconds for those that are computed on

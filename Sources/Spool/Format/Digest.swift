@@ -1,39 +1,28 @@
 internal import CNettle
 
 /// The digests by which a payload can be declared and verified. The raw value is the job's key and the field of
-/// records.
-///
-/// To add one: a case here, its kind in ``HashState``, its failure in ``FailureCode``, and its entries in the manual.
+/// records. A new one is a case, a row, and its entries in the manual.
 package enum DigestAlgorithm: String, CaseIterable, Sendable {
   case crc32, sha256, sha512, sha1, md5
 
-  /// The number of hexadecimal digits.
-  package var digits: Int {
+  /// `kind`: as Nettle computes it; nil for CRC-32, which is computed at once, by ``Checksum``.
+  private var row: (title: String, digits: Int, kind: Int32?) {
     switch self {
-    case .crc32: 8
-    case .md5: 32
-    case .sha1: 40
-    case .sha256: 64
-    case .sha512: 128
+    case .crc32: ("CRC-32", 8, nil)
+    case .md5: ("MD5", 32, Int32(SPOOLRUN_MD5))
+    case .sha1: ("SHA-1", 40, Int32(SPOOLRUN_SHA1))
+    case .sha256: ("SHA-256", 64, Int32(SPOOLRUN_SHA256))
+    case .sha512: ("SHA-512", 128, Int32(SPOOLRUN_SHA512))
     }
   }
 
   /// The name for people.
-  package var title: String {
-    switch self {
-    case .crc32: "CRC-32"
-    case .md5: "MD5"
-    case .sha1: "SHA-1"
-    case .sha256: "SHA-256"
-    case .sha512: "SHA-512"
-    }
-  }
+  package var title: String { row.title }
+  /// The number of hexadecimal digits.
+  package var digits: Int { row.digits }
+  var kind: Int32? { row.kind }
 
-  /// As cksfv, `rhash --crc32` and the like print it.
-  var isUpperCase: Bool { self == .crc32 }
-
-  /// A CRC-32 in base64 is as long as one in hexadecimal digits.
-  private var mayBeBase64: Bool { self != .crc32 }
+  package static let byStrength = allCases.sorted { $0.digits > $1.digits }
 
   /// What a value of the key has to be.
   package var wanted: String {
@@ -45,56 +34,51 @@ package enum DigestAlgorithm: String, CaseIterable, Sendable {
     self == .crc32
       ? "CRC-32, eight hexadecimal digits." : "\(title), \(digits) hexadecimal digits or base64."
   }
-
-  /// `text` in hexadecimal digits; nil where it is no value of this digest.
-  fileprivate func hexadecimalDigits(_ text: String) -> String? {
-    if text.utf8.count == digits {
-      return text.utf8.allSatisfy(isHexDigit) ? text : nil
-    }
-    return mayBeBase64 ? hexadecimalDigits(ofBase64: text) : nil
-  }
-
-  /// The same of a text that is in base64.
-  fileprivate func hexadecimalDigits(ofBase64 text: String) -> String? {
-    var bytes = [UInt8](repeating: 0, count: digits / 2 + 3)
-    let text = Array(text.utf8CString)
-    let count = spoolrun_base64(text.count - 1, text, bytes.count, &bytes)
-    return count * 2 == digits ? hexadecimal(bytes[..<count]) : nil
-  }
 }
 
 /// The digest of a payload.
 package struct Digest: Hashable, Sendable, CustomStringConvertible {
-  /// What computes it.
   package let algorithm: DigestAlgorithm
-  /// Hexadecimal digits, in the case that other tools print.
+  /// Hexadecimal digits, in the case that other tools print: cksfv and `rhash --crc32` in upper case.
   package let description: String
+
+  private init(_ algorithm: DigestAlgorithm, digits: String) {
+    self.algorithm = algorithm
+    description = algorithm == .crc32 ? digits.uppercased() : digits.lowercasedASCII
+  }
 
   /// - Parameter text: hexadecimal digits in either case, or base64 where that has another length; nil for any other.
   package init?(_ algorithm: DigestAlgorithm, _ text: String) {
-    guard let digits = algorithm.hexadecimalDigits(text) else { return nil }
-    self.algorithm = algorithm
-    description = algorithm.isUpperCase ? digits.uppercased() : digits.lowercasedASCII
+    if text.utf8.count == algorithm.digits {
+      guard text.utf8.allSatisfy(isHexDigit) else { return nil }
+      self.init(algorithm, digits: text)
+    } else {
+      // A CRC-32 in base64 is as long as one in hexadecimal digits.
+      if algorithm == .crc32 { return nil }
+      self.init(algorithm, base64: text)
+    }
   }
 
   /// - Parameter base64: with its padding (RFC 4648 section 4).
   package init?(_ algorithm: DigestAlgorithm, base64: String) {
-    guard let digits = algorithm.hexadecimalDigits(ofBase64: base64) else { return nil }
-    self.algorithm = algorithm
-    description = algorithm.isUpperCase ? digits.uppercased() : digits
+    var bytes = [UInt8](repeating: 0, count: algorithm.digits / 2 + 3)
+    let text = Array(base64.utf8CString)
+    let count = spoolrun_base64(text.count - 1, text, bytes.count, &bytes)
+    guard count * 2 == algorithm.digits else { return nil }
+    self.init(algorithm, digits: hexadecimal(bytes[..<count]))
   }
 
-  /// A CRC-32 as a digest.
-  package init(_ checksum: Checksum) {
-    algorithm = .crc32
-    description = "\(checksum)"
+  /// The digest of the bytes that `state` has taken in.
+  init(_ state: HashState) { self.init(state.algorithm, digits: hexadecimal(state.value[...])) }
+
+  /// Of a text in UTF-8.
+  init(_ algorithm: DigestAlgorithm, of text: String) {
+    var state = HashState(algorithm)
+    Array(text.utf8).withUnsafeBytes { state.update($0) }
+    self.init(state)
   }
 
-  /// - Parameter value: as many bytes as the algorithm gives.
-  init(_ algorithm: DigestAlgorithm, value: [UInt8]) {
-    self.algorithm = algorithm
-    description = hexadecimal(value[...])
-  }
+  package init(_ checksum: Checksum) { self.init(.crc32, digits: "\(checksum)") }
 }
 
 /// Digests of one payload, at most one by each algorithm.
@@ -122,10 +106,8 @@ package struct Digests: Hashable, Sendable {
     set { all = DigestAlgorithm.allCases.compactMap { $0 == algorithm ? newValue : self[$0] } }
   }
 
-  /// Whether there is no digest.
   package var isEmpty: Bool { all.isEmpty }
 
-  /// The algorithms of these digests.
   package var algorithms: Set<DigestAlgorithm> { Set(all.map(\.algorithm)) }
 
   /// Those by `algorithms`.
@@ -147,5 +129,68 @@ extension Fields {
   package consuming func with(_ digests: Digests) -> Fields {
     for digest in digests.all { add(digest.algorithm.rawValue, digest) }
     return self
+  }
+}
+
+/// What is known of a payload before its bytes are: the size and the digests that it must have.
+package struct Expectation: Sendable, Equatable {
+  /// Bytes of the whole; nil for any size.
+  package var size: UInt64?
+  /// All of these have to agree.
+  package var digests: Digests
+
+  /// Without arguments, any payload will do.
+  package init(size: UInt64? = nil, digests: Digests = Digests()) {
+    self.size = size
+    self.digests = digests
+  }
+
+  /// Whether a digest proves in the end that the bytes are right, wherever they come from.
+  package var provesContent: Bool { !digests.isEmpty }
+
+  /// Whether bytes of two mirrors may be joined: their validators cannot be compared, so only a digest shows a splice.
+  package var mayJoinMirrors: Bool { provesContent }
+
+  /// How a payload of `size` bytes differs; nil where it may be the right one.
+  package func mismatch(size found: UInt64) -> Mismatch? {
+    guard let size, size != found else { return nil }
+    return Mismatch(property: .size, expected: "\(size)", found: "\(found)")
+  }
+
+  /// How the payload that ends at `found` differs; nil where it is the right one. A digest that was not computed counts
+  /// as a mismatch.
+  package func mismatch(_ found: Mark) -> Mismatch? {
+    if let mismatch = mismatch(size: found.offset) { return mismatch }
+    let computed = found.digests
+    for digest in digests.all where computed[digest.algorithm] != digest {
+      return Mismatch(
+        property: .digest(digest.algorithm), expected: "\(digest)",
+        found: computed[digest.algorithm].map { "\($0)" } ?? "nothing")
+    }
+    return nil
+  }
+}
+
+/// In what a payload differs from what it must be.
+package struct Mismatch: Sendable, Equatable {
+  /// What differs.
+  package enum Property: Sendable, Equatable {
+    case size
+    case digest(DigestAlgorithm)
+  }
+
+  /// What differs.
+  package let property: Property
+  /// What it should be, as records show it.
+  package let expected: String
+  /// What it is, as records show it.
+  package let found: String
+
+  /// `expected 5 bytes, found 6`.
+  package var text: String {
+    switch property {
+    case .size: "expected \(expected) bytes, found \(found)"
+    case .digest(let algorithm): "expected \(algorithm.rawValue) \(expected), found \(found)"
+    }
   }
 }

@@ -98,9 +98,7 @@ package enum PayloadName {
   /// 64 hexadecimal digits that stand for `texts`: the SHA-256 of them, each with a NUL after it, which none of them
   /// contains.
   package static func fingerprint(of texts: [String]) -> String {
-    var states = DigestStates([.sha256])
-    for text in texts { (Array(text.utf8) + [0]).withUnsafeBytes { states.update($0) } }
-    return states.digests[.sha256]?.description ?? ""
+    Digest(.sha256, of: texts.map { "\($0)\0" }.joined()).description
   }
 }
 

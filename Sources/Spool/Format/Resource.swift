@@ -22,10 +22,8 @@ package struct Resource: Sendable, Hashable {
 
   /// What is recorded of a place whose path is secret: its origin, and a digest of all of it, by which it is compared.
   package static func hidden(_ place: String) -> String {
-    var digest = HashState(.sha256)
-    Array(place.utf8).withUnsafeBytes { digest?.update($0) }
     let origin = place.split(at: "/", maxSplits: 3, omittingEmptySubsequences: false).prefix(3)
-    return "\(origin.joined(separator: "/"))/#\(hexadecimal((digest?.value ?? [])[...].prefix(16)))"
+    return "\(origin.joined(separator: "/"))/#\(Digest(.sha256, of: place).description.prefix(32))"
   }
 
   /// No URL's path has a `#`.

@@ -15,8 +15,7 @@ package struct WorkerSeat: Hashable, Sendable {
   ///   - device: of the spool's directory (st_dev in stat(3type)), which each mount of a network file system has for
   ///     itself.
   init(boot: String, namespace: String, device: UInt64, isLocal: Bool) {
-    var checksum = Checksum()
-    Array("\(boot) \(namespace) \(device)".utf8).withUnsafeBytes { checksum.update($0) }
+    let checksum = Checksum(of: "\(boot) \(namespace) \(device)")
     self.isLocal = isLocal
     digits = hexadecimal(UInt64(checksum.value), digits: Self.length)
   }

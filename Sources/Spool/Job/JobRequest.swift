@@ -116,7 +116,7 @@ extension JobRequest {
 
   /// The digests to compute beside CRC-32: those that are declared, and those that are wanted for the receipt.
   package var computedDigests: Set<DigestAlgorithm> {
-    expected.digests.algorithms.union(digests ?? []).subtracting([.crc32])
+    expected.digests.algorithms.union(digests ?? []).union([.crc32])
   }
 
   /// Whether the payload may have come as this type.

@@ -36,7 +36,7 @@ package struct FailureRecord: Sendable {
   package var fields: Fields { facts(after: Fields("\(time)"), mark?.states) }
 
   /// What of it is for people: without the time, and without the states of digests.
-  package var facts: Fields { facts(after: Fields(), (mark?.checksum).map { DigestStates(crc32: $0) }) }
+  package var facts: Fields { facts(after: Fields(), mark?.states.narrowed(to: [])) }
 
   /// The same of a line that was read.
   package static func facts(of line: Fields) -> Fields {

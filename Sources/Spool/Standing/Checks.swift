@@ -53,9 +53,7 @@ extension Journal {
     package func isOf(url: String, format: EntryFormat?) -> Bool { list == Self.checksum(url, format) }
 
     private static func checksum(_ url: String, _ format: EntryFormat?) -> Checksum {
-      var checksum = Checksum()
-      Array("\(url)\n\(format?.rawValue ?? "")".utf8).withUnsafeBytes { checksum.update($0) }
-      return checksum
+      Checksum(of: "\(url)\n\(format?.rawValue ?? "")")
     }
   }
 
