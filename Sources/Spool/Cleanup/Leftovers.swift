@@ -66,14 +66,11 @@ extension Spool {
     return found
   }
 
-  /// Whether `name` in `failed/` is the record of something that is no job: it has a record's name, and one `failed:`
-  /// line alone. A job may have such a name, too.
+  /// Whether `name` in `failed/` is the record of something that is no job.
   func isRecord(_ name: FileName) throws(SpoolError) -> Bool {
     guard name.hasRecordSuffix, let bytes = try readableContents(Path(.failed, name)) else {
       return false
     }
-    let text = bytes.withUnsafeBytes { JobText($0) }
-    return bytes.starts(with: Array("failed: ".utf8)) && text.request.urls.isEmpty
-      && bytes.filter { $0 == 0x0A }.count == 1
+    return JobLines.isRecord(bytes)
   }
 }

@@ -8,12 +8,7 @@ extension JobText {
   /// in which a million jobs are dropped.
   static func saysHighPriority(_ bytes: [UInt8]) -> Bool {
     let wanted = "priority: \(Priority.high.rawValue)".utf8
-    var start = 0
-    while let end = bytes[start...].firstIndex(of: 0x0A) {
-      if bytes[start..<end].elementsEqual(wanted) { return true }
-      start = end + 1
-    }
-    return false
+    return bytes.withUnsafeBytes { JobLines($0).contains { $0.isComplete && $0.bytes.elementsEqual(wanted) } }
   }
 
   /// Whether the text itself shows that the job has high priority, wherever it is.
@@ -22,20 +17,12 @@ extension JobText {
   /// A job's text with another priority: the only `priority:` line is this one, and that the job came through `urgent/`
   /// does not count any more.
   static func settingPriority(_ priority: Priority, in bytes: [UInt8]) -> [UInt8] {
-    let own = Array("priority: \(priority.rawValue)\n".utf8)
-    let journal = JournalKey.allCases.map { Array("\($0.rawValue): ".utf8) }
-    var result: [UInt8] = []
-    var position: Int?
-    var start = 0
-    while let end = bytes[start...].firstIndex(of: 0x0A) {
-      let line = bytes[start...end]
-      start = end + 1
-      let content = line.drop(while: isBlank)
-      if content.starts(with: Array("priority:".utf8)) || line.starts(with: Array("urgent: ".utf8)) { continue }
-      if position == nil, journal.contains(where: { line.starts(with: $0) }) { position = result.count }
-      result += line
+    let kept = JobLines.kept(of: bytes) { line in
+      !line.isComplete || !line.sets(["priority"]) && line.journal?.key != .urgent
     }
-    result.insert(contentsOf: own, at: position ?? result.count)
-    return result + bytes[start...]
+    let position = kept.withUnsafeBytes { kept in
+      JobLines(kept).first { !$0.isComplete || $0.journal != nil }?.range.lowerBound ?? kept.count
+    }
+    return Array(kept[..<position]) + Array("priority: \(priority.rawValue)\n".utf8) + kept[position...]
   }
 }

@@ -104,18 +104,7 @@ extension JobText {
     for start in stride(from: 0, to: seen.count, by: Journal.Checks.mostInLine) {
       lines += JournalLine.seen(seen[start..<min(start + Journal.Checks.mostInLine, seen.count)]).text
     }
-    return requestLines(of: bytes) + Array(lines.utf8)
-  }
-
-  /// The complete lines of a text that are no journal's, wherever they are: a person may have added some at its end.
-  private static func requestLines(of bytes: [UInt8]) -> [UInt8] {
-    let heads = JournalKey.allCases.map { Array("\($0.rawValue): ".utf8) }
-    var kept: [UInt8] = []
-    for line in bytes.split(separator: 0x0A, omittingEmptySubsequences: false).dropLast() {
-      if line.contains(0) || heads.contains(where: { line.starts(with: $0) }) { continue }
-      kept += line
-      kept.append(0x0A)
-    }
-    return kept
+    // A person may have added lines of the request at the end.
+    return JobLines.kept(of: bytes) { $0.isComplete && !$0.hasZero && $0.journal == nil } + Array(lines.utf8)
   }
 }

@@ -47,7 +47,8 @@ import Testing
     let defaults = Array("digests: sha256\n".utf8).withUnsafeBytes { JobText($0, defaults: true) }
     #expect(defaults.defect == nil)
     #expect(parsed("https://h/a\n").request.inheriting(defaults.request).computedDigests == [.crc32, .sha256])
-    #expect(parsed("https://h/a\ndigests: md5\n").request.inheriting(defaults.request).computedDigests == [.crc32, .md5])
+    #expect(
+      parsed("https://h/a\ndigests: md5\n").request.inheriting(defaults.request).computedDigests == [.crc32, .md5])
     let wrong = Array("sha256: \(Self.sha256)\n".utf8).withUnsafeBytes { JobText($0, defaults: true) }
     #expect(wrong.defect?.reason.contains("belongs to one job") == true)
   }
@@ -86,7 +87,8 @@ import Testing
     let mark = mark(Array(repeating: 7, count: 100), [.sha256, .md5])
     let line = String(JournalLine.checkpoint(mark).text.dropLast())
     let other = try #require(marked(line.replacing("sha256/1", with: "sha256/2")))
-    #expect(other.offset == 100 && other.digests[.crc32] == mark.digests[.crc32] && other.states.algorithms == [.crc32, .md5])
+    #expect(
+      other.offset == 100 && other.digests[.crc32] == mark.digests[.crc32] && other.states.algorithms == [.crc32, .md5])
     #expect(other.narrowed(to: [.sha256]) == nil && other.narrowed(to: [.md5]) != nil)
     #expect(marked(line.replacing("checkpoint: 100", with: "checkpoint: 101"))?.states.algorithms == [.crc32])
     #expect(marked("checkpoint: 100 crc32=00000001 states=,:,/,x")?.states.algorithms == [.crc32])

@@ -152,7 +152,9 @@ import Testing
         digests: wanted)
     }
     let recovery = decide(boot: "b1", isTakenOver: false)
-    #expect(recovery.length == 700 && recovery.from.offset == from && recovery.from.states.algorithms == wanted.union([.crc32]))
+    #expect(
+      recovery.length == 700 && recovery.from.offset == from
+        && recovery.from.states.algorithms == wanted.union([.crc32]))
     let rebooted = decide(boot: "b2", isTakenOver: false)
     #expect(rebooted.length == 400 && rebooted.from.offset == min(from, 400))
     let takenOver = decide(boot: "b1", isTakenOver: true)
