@@ -14,20 +14,13 @@ extension Spool {
   private static let hooks = Path("hooks")
 
   /// Whether there may be hooks.
-  /// - Throws: ``SpoolError``.
   package func hasHooks() throws(SpoolError) -> Bool { try exists(Self.hooks) }
 
   /// The hook `name`; nil where there is none.
-  /// - Throws: ``SpoolError``.
   package func hook(_ name: String) throws(SpoolError) -> Hook? {
     let path = Path("hooks/\(name)")
     for (place, isProgram) in [(Self.hooks, false), (path, true)] {
-      let status: FileStatus
-      do throws(SpoolError) {
-        status = try system.status(root, place)
-      } catch  where error.errno == .noSuchFileOrDirectory {
-        return nil
-      }
+      guard let status = try system.statusIfPresent(root, place) else { return nil }
       guard isProgram ? status.isRegular : status.isDirectory else {
         return .refused("\(place.display) is not a \(isProgram ? "regular file" : "directory")")
       }

@@ -17,7 +17,6 @@ extension Spool {
 
   /// Notes which schemes a worker allows that starts now. Writes only if that has changed.
   /// - Parameter schemes: nil for the default ones.
-  /// - Throws: ``SpoolError``.
   package func noteAllowedSchemes(_ schemes: Set<String>?) throws(SpoolError) {
     guard try allowedSchemes() != schemes else { return }
     guard let schemes else { return try system.unlink(root, Self.schemesPath) }

@@ -67,7 +67,6 @@ extension HookLinks {
   package var urls: [JobRequest.Line] { request.urls }
   /// Added to those of the job; those of one name replace them.
   package var headers: [HeaderLine] { request.headers }
-  /// What the payload must be.
   package var expected: Expectation { request.expected }
 }
 

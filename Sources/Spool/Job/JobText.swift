@@ -11,9 +11,7 @@ package struct JobText: Sendable {
   /// The text of a job, or of its first lines, with ``offeredLine``.
   package static func offered(_ text: String) -> String { "\(offeredLine)\n\(text)" }
 
-  /// What the job asks for.
   package private(set) var request = JobRequest()
-  /// What happened to it.
   package private(set) var journal = Journal()
   /// The first defect; nil for a valid job.
   package private(set) var defect: Defect?
@@ -170,5 +168,66 @@ extension JobLine {
     guard isComplete, journal?.key == .checkpoint, case .success(.journal(_, let value)) = Result(catching: content)
     else { return false }
     return Fields(parsing: value) != nil
+  }
+}
+
+extension JobText {
+  /// The job's priority: `high` after it came through `urgent/`, else what it asks for.
+  package func priority(inheriting defaults: JobRequest) -> Priority {
+    journal.isUrgent ? .high : request.priority ?? defaults.priority ?? .normal
+  }
+
+  /// Whether a text that this program has written asks for high priority. To read all of it would take much of the time
+  /// in which a million jobs are dropped.
+  static func saysHighPriority(_ bytes: [UInt8]) -> Bool {
+    let wanted = "priority: \(Priority.high.rawValue)".utf8
+    return bytes.withUnsafeBytes { JobLines($0).contains { $0.isComplete && $0.bytes.elementsEqual(wanted) } }
+  }
+
+  /// Whether the text itself shows that the job has high priority, wherever it is.
+  var isMarkedUrgent: Bool { priority(inheriting: JobRequest()) == .high }
+
+  /// A job's text with another priority: the only `priority:` line is this one, and that the job came through `urgent/`
+  /// does not count any more.
+  static func settingPriority(_ priority: Priority, in bytes: [UInt8]) -> [UInt8] {
+    let kept = JobLines.kept(of: bytes) { line in
+      !line.isComplete || !line.sets(["priority"]) && line.journal?.key != .urgent
+    }
+    let position = kept.withUnsafeBytes { kept in
+      JobLines(kept).first { !$0.isComplete || $0.journal != nil }?.range.lowerBound ?? kept.count
+    }
+    return Array(kept[..<position]) + Array("priority: \(priority.rawValue)\n".utf8) + kept[position...]
+  }
+}
+
+extension JobText {
+  /// A standing order's text with its journal begun anew: what it asks for, its last check, and the keys of the entries
+  /// that need no job.
+  /// - Parameter bytes: the order's text with its journal.
+  package static func order(_ bytes: [UInt8], checked time: Timestamp, _ check: Journal.Check, seen: [String])
+    -> [UInt8]
+  {
+    var lines = JournalLine.checked(time, check).text
+    for start in stride(from: 0, to: seen.count, by: Journal.Checks.mostInLine) {
+      lines += JournalLine.seen(seen[start..<min(start + Journal.Checks.mostInLine, seen.count)]).text
+    }
+    // A person may have added lines of the request at the end.
+    return JobLines.kept(of: bytes) { $0.isComplete && !$0.hasZero && $0.journal == nil } + Array(lines.utf8)
+  }
+}
+
+extension JobRequest {
+  /// The bytes that the mirrors of one job may take: half of what its text may have.
+  private static let mirrorsLength = JobText.maximumRequest / 2
+
+  /// The first of these URLs, as many as one job has room for, but at least one.
+  package static func mirrors(_ urls: [String]) -> [String] {
+    var room = mirrorsLength
+    let count = urls.prefix { url in
+      // With `url: ` and the newline.
+      room -= url.utf8.count + 6
+      return room >= 0
+    }.count
+    return Array(urls.prefix(max(1, count)))
   }
 }

@@ -95,7 +95,6 @@ struct JobLine {
     case other
   }
 
-  /// What it says.
   func content() throws(InvalidValue) -> Content {
     let text = try decoded()
     let content = trimmed(text[...])

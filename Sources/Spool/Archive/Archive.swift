@@ -2,13 +2,10 @@ internal import Glibc
 internal import SystemPackage
 
 extension Spool {
-  /// The directory in `done/` that has the archives.
-  static let archiveName = FileName("archive")
   static let archive = Path(.done, archiveName)
 
   static func archive(_ name: FileName) -> Path { Path(archive.bytes + [0x2F] + name.bytes) }
 
-  /// Opens the directory of the archives.
   func openArchive() throws(SpoolError) -> OwnedFile {
     try system.open(root, Self.archive, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
   }
@@ -43,7 +40,6 @@ package final class ArchiveStream {
   /// - Parameters:
   ///   - since: receipts that were last modified earlier are left out, in seconds since the epoch.
   ///   - names: receipts of other names are left out; nil for all.
-  /// - Throws: ``SpoolError``.
   package convenience init(_ spool: Spool, since: Int64 = .min, named names: Set<FileName>? = nil) throws(SpoolError) {
     self.init(spool, try spool.archives(), since: since, named: names)
   }
@@ -163,5 +159,95 @@ private final class ArchiveLines {
   /// - Parameter line: nil for the one that was handed out last.
   func damage(_ reason: String, to line: Int? = nil) -> SpoolError {
     SpoolError(call: .read, path: "\(path.display) line \(line ?? number)", errno: .badMessage, reason: reason)
+  }
+}
+
+/// Writing archives. An archive is never changed: a new one takes its name, so that a crash leaves the old or the new
+/// one, and whoever reads it reads one of them to its end.
+extension Spool {
+  /// Makes the directory of the archives if there is none, and its name durable.
+  func provideArchive() throws(SpoolError) {
+    do throws(SpoolError) {
+      try system.makeDirectory(root, Self.archive)
+    } catch  where error.errno == .fileExists {
+      let status = try system.status(root, Self.archive)
+      // Whoever made it may have died before this.
+      if status.isDirectory { return try flush(.done).run() }
+      guard status.isRegular, let job = JobName(Self.archiveName) else {
+        throw SpoolError(call: .mkdir, path: Self.archive.display, errno: .fileExists)
+      }
+      // The receipt of a job of this name.
+      _ = try moveNumbered(Self.archive, job, to: .done, hasData: false)
+      try system.makeDirectory(root, Self.archive)
+    }
+    try flush(.done).run()
+  }
+
+  /// Locks the archives for this process, until the file is closed.
+  /// - Throws: ``SpoolError``, EWOULDBLOCK while another process has them.
+  func lockArchive() throws(SpoolError) -> SharedFile {
+    let path = Self.archive(FileName(".lock"))
+    var file = try system.create(root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    guard try file.lock() else {
+      throw SpoolError(call: .lock, path: path.display, errno: .wouldBlock, reason: "another clean --archive runs")
+    }
+    return file.shared()
+  }
+
+  /// Makes the names of the archives durable.
+  func flushArchive() throws(SpoolError) {
+    try openArchive().fsync()
+  }
+
+  /// Puts an archive that has more members in the place of the old one. Its contents are durable then, its name is not.
+  /// - Throws: ``SpoolError``; then the archive is as it was, or has these members.
+  func addToArchive(_ members: [UInt8], of month: ArchiveMonth) throws(SpoolError) {
+    let target = Self.archive(month.fileName)
+    let draft = Self.archive(FileName(".\(month.fileName.display):\(owner.retagged.text)"))
+    let file = try system.create(root, draft, O_RDWR | O_EXCL | O_NOFOLLOW).shared()
+    do throws(SpoolError) {
+      // Before the old archive is read: where a lock is not seen by all hosts, two processes may be here. If one
+      // removes the other's draft, the other's rename fails. If it finds no draft, it reads what the other has renamed.
+      try removeDrafts(besides: draft)
+      let length = try copyArchive(target, to: file)
+      var head: [UInt8] = []
+      if length == 0 { try Gzip.append(ArchivedReceipt.head, to: &head) }
+      try file.write(head, at: length)
+      try file.write(members, at: length + Int64(head.count))
+      try file.fsync()
+      let status = try file.status()
+      try file.close()
+      try system.rename(root, draft, target)
+      guard try system.status(root, target).isSameFile(as: status) else {
+        throw SpoolError(call: .rename, path: target.display, errno: .wouldBlock, reason: "another process replaced it")
+      }
+    } catch {
+      try? system.unlink(root, draft)
+      throw error
+    }
+  }
+
+  /// What processes left that were killed.
+  private func removeDrafts(besides own: Path) throws(SpoolError) {
+    let stream = DirectoryStream(try openArchive())
+    while let name = try stream.next() {
+      let path = Self.archive(name)
+      guard name.isIgnored, name.bytes.contains(0x3A), path != own else { continue }
+      try system.unlinkIfPresent(root, path)
+    }
+  }
+
+  /// - Returns: how many bytes were copied.
+  private func copyArchive(_ archive: Path, to file: SharedFile) throws(SpoolError) -> Int64 {
+    do throws(SpoolError) {
+      let old = try system.open(root, archive, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      let size = try old.status().size
+      try old.readBlocks(0..<UInt64(clamping: size)) { (bytes, offset) throws(SpoolError) in
+        try file.write(bytes, at: Int64(offset))
+      }
+      return size
+    } catch  where error.call == .open && error.errno == .noSuchFileOrDirectory {
+      return 0
+    }
   }
 }
