@@ -17,7 +17,9 @@ extension Spool {
   /// - Throws: ``SpoolError``.
   package func waits() throws(SpoolError) -> [WorkerReport.Wait] {
     let now = now()
-    return try workers().filter { isAlive($0.owner, beat: $0.beat, now: now) }.flatMap { $0.report?.waits ?? [] }
+    return try WorkerFiles(self).all().filter { isAlive($0.owner, beat: $0.beat, now: now) }.flatMap {
+      $0.report?.waits ?? []
+    }
   }
 
   /// Whether the worker `owner` may be alive. This looks at its heartbeat (the file's time, renewed every 30 s), and at

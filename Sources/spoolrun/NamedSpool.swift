@@ -25,7 +25,7 @@ enum NamedSpool {
   }
 
   private static func isJob(_ name: String) -> Bool {
-    let (owner, boot) = Spool.currentWorker()
+    let (owner, boot) = WorkerID.current()
     // A spool that cannot be opened is reported by the command itself.
     guard let spool = try? Spool(SpoolOpening.defaultLocation, owner: owner, boot: boot),
       let place = try? spool.splitClaim(Array(name.utf8))

@@ -29,7 +29,7 @@ enum SpoolOpening {
       throw ExitStatus.usage.code
     }
     let looked = use == .reading ? nil : try SpoolOwner.become(of: location)
-    let (owner, boot) = Spool.currentWorker(host: host)
+    let (owner, boot) = WorkerID.current(host: host)
     let (spool, objection): (Spool, String?)
     do throws(SpoolError) {
       spool = try Spool(location, owner: owner, boot: boot)

@@ -41,8 +41,9 @@ struct Archiver {
     try findCandidates()
     if candidates.isEmpty { return }
     if isDry { return try count() }
-    try spool.provideArchive()
-    let lock = try spool.lockArchive()
+    let archive = Archive(spool: spool)
+    try archive.provide()
+    let lock = try archive.lock()
     defer { reportMonths() }
     let stream = try spool.stream(.done)
     while let name = try stream.next() {
@@ -76,7 +77,7 @@ struct Archiver {
 
   private func reportMonths() {
     for (month, state) in months.sorted(by: { $0.key < $1.key }) where state.moved > 0 {
-      report(CleanupFinding(.archived, Spool.archive(month.fileName), count: state.moved))
+      report(CleanupFinding(.archived, Archive.path(month.fileName), count: state.moved))
     }
   }
 
@@ -127,12 +128,12 @@ struct Archiver {
       }
     } catch  where error.isDamage {
       months[month]?.isDamaged = true
-      return report(CleanupFinding(.damaged, Spool.archive(month.fileName), obstacle: error))
+      return report(CleanupFinding(.damaged, Archive.path(month.fileName), obstacle: error))
     }
     if known.isEmpty { return }
     // Whoever put the archive there may not have made it durable.
-    try spool.system.open(spool.root, Spool.archive(month.fileName), O_RDONLY | O_NOFOLLOW).fsync()
-    try spool.flushArchive()
+    try spool.system.open(spool.root, Archive.path(month.fileName), O_RDONLY | O_NOFOLLOW).fsync()
+    try Archive(spool: spool).flush()
     for receipt in known { try remove(receipt) }
   }
 
@@ -142,8 +143,10 @@ struct Archiver {
   private mutating func commit() throws(SpoolError) {
     let (members, receipts) = try batch.take()
     if receipts.isEmpty { return }
-    for (month, members) in members.sorted(by: { $0.key < $1.key }) { try spool.addToArchive(members, of: month) }
-    try spool.flushArchive()
+    for (month, members) in members.sorted(by: { $0.key < $1.key }) {
+      try Archive(spool: spool).add(members, of: month)
+    }
+    try Archive(spool: spool).flush()
     for receipt in receipts { try remove(receipt) }
   }
 

@@ -77,9 +77,9 @@ struct Cleanup {
     }
   }
 
-  /// What a worker left that died while it asked for the time, and ``Spool/shortageMark``.
+  /// What a worker left that died while it asked for the time, and ``ShortageMark``.
   private func isOwnMark(_ name: FileName) -> Bool {
-    name == Spool.shortageMark || name.bytes.starts(with: Array(".clock:".utf8))
+    name == ShortageMark.name || name.bytes.starts(with: Array(".clock:".utf8))
   }
 
   private func cleanFailed() throws(SpoolError) {

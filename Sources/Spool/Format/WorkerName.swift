@@ -62,7 +62,7 @@ package struct WorkerID: Hashable, Sendable {
   var retagged: WorkerID { WorkerID(host: host, process: process, tag: .random(in: 0...UInt32.max)) }
 
   /// Whether `host` is what claims name it by, and not only similar.
-  static func isClean(_ host: String) -> Bool { clean(host) == host }
+  package static func isClean(_ host: String) -> Bool { clean(host) == host }
 
   static func clean(_ host: String) -> String {
     let kept = host.utf8.prefix(40).map { byte in

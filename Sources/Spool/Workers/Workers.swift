@@ -54,9 +54,14 @@ package final class Presence {
   }
 }
 
-extension Spool {
+/// The files of all workers.
+package struct WorkerFiles {
+  private let spool: Spool
+
+  package init(_ spool: Spool) { self.spool = spool }
+
   /// A worker that has a file in `workers/`.
-  package struct SeenWorker: Sendable {
+  package struct Seen: Sendable {
     /// As its file's name says.
     package let owner: WorkerName
     /// Its last heartbeat, in seconds since the epoch, by the file system's clock.
@@ -68,35 +73,35 @@ extension Spool {
   private static let maximumReport = 1 << 16
 
   /// The workers that have a file in `workers/`, also those that have died since.
-  package func workers() throws(SpoolError) -> [SeenWorker] {
-    var found: [SeenWorker] = []
-    for name in try list(.workers) {
-      guard let owner = WorkerName(name.bytes), owner.isClean, let status = try status(.workers, name),
+  package func all() throws(SpoolError) -> [Seen] {
+    var found: [Seen] = []
+    for name in try spool.list(.workers) {
+      guard let owner = WorkerName(name.bytes), owner.isClean, let status = try spool.status(.workers, name),
         status.isRegular
       else { continue }
       // Another user's file may be closed to this one.
-      let bytes = (try? contents(Path(.workers, name), limit: Self.maximumReport)) ?? []
-      found.append(SeenWorker(owner: owner, beat: status.modified, report: WorkerReport(bytes)))
+      let bytes = (try? spool.contents(Path(.workers, name), limit: Self.maximumReport)) ?? []
+      found.append(Seen(owner: owner, beat: status.modified, report: WorkerReport(bytes)))
     }
     return found.sorted { $0.owner < $1.owner }
   }
 
   /// Removes the files of workers that have ended: their lock is free, and it proves that, or their lease is over.
-  package func sweepWorkers() throws(SpoolError) {
-    for name in try list(.workers) {
-      guard let owner = WorkerName(name.bytes), owner.isClean, owner.text != self.owner.text,
-        let status = try status(.workers, name), status.isRegular,
-        sharesLocks(with: owner) || isLeaseOver(since: status.modified, now: now())
+  package func sweep() throws(SpoolError) {
+    for name in try spool.list(.workers) {
+      guard let owner = WorkerName(name.bytes), owner.isClean, owner.text != spool.owner.text,
+        let status = try spool.status(.workers, name), status.isRegular,
+        spool.sharesLocks(with: owner) || spool.isLeaseOver(since: status.modified, now: spool.now())
       else { continue }
-      try sweepWorker(Path(.workers, name))
+      try sweep(Path(.workers, name))
     }
   }
 
-  private func sweepWorker(_ path: Path) throws(SpoolError) {
+  private func sweep(_ path: Path) throws(SpoolError) {
     do throws(SpoolError) {
-      var file = try system.open(root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-      guard try file.lock(), try system.status(root, path).isSameFile(as: file.status()) else { return }
-      try system.unlink(root, path)
+      var file = try spool.system.open(spool.root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      guard try file.lock(), try spool.system.status(spool.root, path).isSameFile(as: file.status()) else { return }
+      try spool.system.unlink(spool.root, path)
     } catch  where error.isGone || error.errno == .permissionDenied || error.errno == .notPermitted {
       // Another worker was faster, or it is another user's.
     }
