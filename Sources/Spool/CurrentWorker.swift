@@ -1,19 +1,16 @@
 internal import Glibc
 internal import SystemPackage
 
-extension Spool {
+extension WorkerID {
   /// This process as a worker of this host.
   /// - Parameter host: what claims name this host by; nil for its own name.
-  package static func currentWorker(host: String? = nil) -> (owner: WorkerID, boot: String) {
+  package static func current(host: String? = nil) -> (owner: WorkerID, boot: String) {
     (
       WorkerID(
         host: host ?? hostName(), process: getpid(), tag: UInt32(truncatingIfNeeded: Host.current.random()),
         namespace: processNamespace()), bootID()
     )
   }
-
-  /// Whether claims can name a host by `name` as it is.
-  package static func canName(host name: String) -> Bool { WorkerID.isClean(name) }
 
   private static func hostName() -> String {
     var host = [CChar](repeating: 0, count: 256)

@@ -8,26 +8,17 @@ package enum Hook: Sendable {
   case runnable(String)
   /// Why it is not run: another user could have written it, or it is no program.
   case refused(String)
-}
 
-extension Spool {
-  private static let hooks = Path("hooks")
+  private static let directory = Path("hooks")
 
   /// Whether there may be hooks.
-  /// - Throws: ``SpoolError``.
-  package func hasHooks() throws(SpoolError) -> Bool { try exists(Self.hooks) }
+  package static func mayExist(in spool: Spool) throws(SpoolError) -> Bool { try spool.exists(Self.directory) }
 
   /// The hook `name`; nil where there is none.
-  /// - Throws: ``SpoolError``.
-  package func hook(_ name: String) throws(SpoolError) -> Hook? {
+  package static func find(_ name: String, in spool: Spool) throws(SpoolError) -> Hook? {
     let path = Path("hooks/\(name)")
-    for (place, isProgram) in [(Self.hooks, false), (path, true)] {
-      let status: FileStatus
-      do throws(SpoolError) {
-        status = try system.status(root, place)
-      } catch  where error.errno == .noSuchFileOrDirectory {
-        return nil
-      }
+    for (place, isProgram) in [(Self.directory, false), (path, true)] {
+      guard let status = try spool.system.statusIfPresent(spool.root, place) else { return nil }
       guard isProgram ? status.isRegular : status.isDirectory else {
         return .refused("\(place.display) is not a \(isProgram ? "regular file" : "directory")")
       }
@@ -41,8 +32,8 @@ extension Spool {
         return .refused("\(place.display) is not executable: chmod +x it")
       }
     }
-    guard try isInPlace() else { return .refused("the spool's path now leads to another directory") }
+    guard try spool.isInPlace() else { return .refused("the spool's path now leads to another directory") }
     // Not by a descriptor of its own: an interpreter opens its script again, and looks at its name.
-    return .runnable(self.path(forChild: "hooks/\(name)"))
+    return .runnable(spool.path(forChild: "hooks/\(name)"))
   }
 }

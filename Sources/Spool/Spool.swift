@@ -6,6 +6,11 @@ internal import SystemPackage
 /// An open spool directory. All paths and renames of the protocol are in this module. Every path is resolved from this
 /// one open directory, so that directories that are removed and made again are found again.
 package final class Spool: Sendable {
+  /// Bytes of a job file with its journal; a longer file is no job.
+  package static let maximumJobFile = 16 << 20
+  /// The directory in `done/` that has the archives.
+  static let archiveName = FileName("archive")
+
   /// As the user named it.
   package let location: String
   /// This process, as the names of its claims say it.
@@ -22,7 +27,6 @@ package final class Spool: Sendable {
   let journalUser: UInt32
   /// The user that this process acts as (geteuid(2)).
   let user = geteuid()
-  /// The file system that it is on.
   package let kind: FileSystemKind
   /// See ``lease``.
   let agreedLease = Atomic(standardLease)
@@ -59,28 +63,25 @@ package final class Spool: Sendable {
       self.kind = kind
     } else {
       let kind = FileSystemKind(type: try directory.fileSystemType())
-      let mounted = kind.sharing == .program ? try Self.mountedType(of: root, system) : nil
+      let mounted = kind.sharing == .program ? try FileSystemKind.mountedType(of: root, system) : nil
       self.kind = mounted.map { kind.mounted(as: $0) } ?? kind
     }
     self.owner = owner.seated(boot: boot, device: identity.device, isLocal: self.kind.isLocal)
     var journalUser = identity.owner
     for directory in Directory.allCases where directory != .files && !directory.isOptional {
-      do throws(SpoolError) {
-        let status = try system.status(root, Path(directory))
-        guard status.isDirectory else {
-          throw SpoolError(call: .open, path: "\(escaped(location))/\(directory.rawValue)", errno: .notDirectory)
-        }
-        if directory == .cur { journalUser = status.owner }
-      } catch  where error.errno == .noSuchFileOrDirectory {
-        throw SpoolError(call: .open, path: "\(escaped(location))/\(directory.rawValue)", errno: .noSuchFileOrDirectory)
+      let status = try system.statusIfPresent(root, Path(directory))
+      guard let status, status.isDirectory else {
+        throw SpoolError(
+          call: .open, path: "\(escaped(location))/\(directory.rawValue)",
+          errno: status == nil ? .noSuchFileOrDirectory : .notDirectory)
       }
+      if directory == .cur { journalUser = status.owner }
     }
     self.journalUser = journalUser
     agreedLease.store(notedLease(), ordering: .relaxed)
   }
 
   /// Whether the spool's path still leads to the directory that is open.
-  /// - Throws: ``SpoolError``.
   package func isInPlace() throws(SpoolError) -> Bool {
     do throws(SpoolError) {
       // Through a link as well.
@@ -107,13 +108,9 @@ package final class Spool: Sendable {
   }
 
   /// Creates the directories of a spool. Existing directories are not changed.
-  /// - Throws: ``SpoolError``.
   package static func create(_ location: String, system: System = System()) throws(SpoolError) {
     func make(_ at: Int32, _ path: Path) throws(SpoolError) {
-      do throws(SpoolError) {
-        try system.makeDirectory(at, path)
-      } catch  where error.errno == .fileExists {
-      }
+      try system.makeDirectoryIfMissing(at, path)
     }
     try make(AT_FDCWD, Path(location))
     let root = try system.reach(Path(location)).file
@@ -133,7 +130,6 @@ package final class Spool: Sendable {
 
   /// Begins to read `directory`; gives ignored names as well. One that is optional and not there is empty. The archives
   /// in `done/` are left out.
-  /// - Throws: ``SpoolError``.
   package func stream(_ directory: Directory) throws(SpoolError) -> DirectoryStream {
     do throws(SpoolError) {
       let file = try system.open(root, Path(directory), O_RDONLY | O_DIRECTORY)
@@ -145,7 +141,6 @@ package final class Spool: Sendable {
 
   /// The names in `directory` without a leading dot. A file that moves meanwhile may be missed or listed twice
   /// (readdir(3)).
-  /// - Throws: ``SpoolError``.
   package func list(_ directory: Directory) throws(SpoolError) -> [FileName] {
     let stream = try stream(directory)
     var names: [FileName] = []
@@ -157,7 +152,6 @@ package final class Spool: Sendable {
 
   /// The status of a file; nil when there is none of that name, or can be none: a dropped file may have a name to which
   /// `.part` cannot be added.
-  /// - Throws: ``SpoolError``.
   package func status(_ directory: Directory, _ name: FileName) throws(SpoolError) -> FileStatus? {
     do throws(SpoolError) {
       return try system.status(root, Path(directory, name))
@@ -167,18 +161,12 @@ package final class Spool: Sendable {
   }
 
   /// When names in `directory` last changed, in seconds since the epoch; nil where there is no such directory.
-  /// - Throws: ``SpoolError``.
   package func modified(_ directory: Directory) throws(SpoolError) -> Int64? {
-    do throws(SpoolError) {
-      return try system.status(root, Path(directory)).modified
-    } catch  where error.errno == .noSuchFileOrDirectory {
-      return nil
-    }
+    try system.statusIfPresent(root, Path(directory))?.modified
   }
 
   /// What every change of the names in `directory` changes, whichever host makes it; nil where there is no such
   /// directory.
-  /// - Throws: ``SpoolError``.
   package func stamp(of directory: Directory) throws(SpoolError) -> FileStatus.Stamp? {
     do throws(SpoolError) {
       return try system.stampOfServer(root, Path(directory))
@@ -207,11 +195,9 @@ package final class Spool: Sendable {
   }
 
   /// The content of a small regular file, at most `limit` bytes; nil when there is none.
-  /// - Throws: ``SpoolError``.
   package func contents(_ path: Path, limit: Int) throws(SpoolError) -> [UInt8]? { try read(path, limit: limit)?.bytes }
 
   /// The text of a job or of a record, as far as it is believed; nil when there is no such regular file.
-  /// - Throws: ``SpoolError``.
   package func jobContents(_ path: Path) throws(SpoolError) -> [UInt8]? {
     try read(path, limit: Self.maximumJobFile).map { believed($0.bytes, of: $0.status) }
   }
@@ -246,12 +232,7 @@ package final class Spool: Sendable {
   }
 
   func exists(_ path: Path) throws(SpoolError) -> Bool {
-    do throws(SpoolError) {
-      _ = try system.status(root, path)
-      return true
-    } catch  where error.errno == .noSuchFileOrDirectory {
-      return false
-    }
+    try system.statusIfPresent(root, path) != nil
   }
 
   /// The keys that every job inherits.
@@ -269,4 +250,81 @@ package final class Spool: Sendable {
     if text.hasTornTail { throw Defect(line: nil, reason: "its last line does not end in a newline") }
     return text.request
   }
+}
+
+extension Spool {
+  /// Whether the spool's file system is gone, and not only one file of it. It may be mounted again.
+  package func isLost(_ error: SpoolError) -> Bool {
+    guard error.isOfLostMount(on: kind) else { return false }
+    do throws(SpoolError) {
+      // What a file system answers from its cache proves nothing.
+      _ = try stamp(of: .new)
+      _ = try stream(.new).next()
+      return false
+    } catch {
+      return error.isOfLostMount(on: kind)
+    }
+  }
+}
+
+extension Spool {
+  /// Whether `error`, which work on one file in `directory` met, leaves the other files alone: the directories that all
+  /// jobs pass through can be written to.
+  package func concernsOneFile(_ error: SpoolError, in directory: Directory) -> Bool {
+    guard error.mayConcernOneFile else { return false }
+    for directory in Set([directory, .cur, .tmp]) {
+      do throws(SpoolError) { try system.mayChange(root, Path(directory)) } catch {
+        guard directory.isOptional, error.errno == .noSuchFileOrDirectory else { return false }
+      }
+    }
+    return true
+  }
+}
+
+/// Directories that a spool of an older version lacks.
+extension Spool {
+  /// Makes `urgent/`, which spools of version 0.1 lack.
+  package func provideUrgent() throws(SpoolError) { try provide(.urgent) }
+
+  /// Makes a directory that spools of version 0.1 lack, and its name durable: what is put there is promised to last.
+  func provide(_ directory: Directory) throws(SpoolError) {
+    try provide(Path(directory))
+  }
+
+  func provide(_ directory: Path) throws(SpoolError) {
+    do throws(SpoolError) { try system.makeDirectory(root, directory) } catch  where error.errno == .fileExists {
+      // Whoever made it may have died before it was durable.
+      if hasFlushedNames.load(ordering: .relaxed) { return }
+    }
+    try self.directory.fsync()
+    hasFlushedNames.store(true, ordering: .relaxed)
+  }
+}
+
+extension Spool {
+  /// The lease of a spool that says nothing else, in seconds: two heartbeats.
+  package static let standardLease: Int64 = 60
+  /// The leases that workers may agree on, in seconds.
+  package static let leaseRange: ClosedRange<Int64> = 5...86_400
+  static let leasePath = Path("lease")
+
+  /// - Returns: nil if there is none.
+  /// - Throws: ``Defect`` for a file that says none; ``SpoolError``.
+  func readLease() throws -> Int64? {
+    guard let bytes = try contents(Self.leasePath, limit: 64) else { return nil }
+    let text = String(decoding: bytes, as: UTF8.self)
+    guard text.ends(with: "\n"), let seconds = duration(text.dropLast()).map({ Int64($0) }),
+      Self.leaseRange.contains(seconds)
+    else {
+      throw Defect(
+        line: nil,
+        reason: "its file lease contains no time from \(Self.leaseRange.lowerBound) s to a day: remove it, or write a"
+          + " number of seconds and a newline")
+    }
+    return seconds
+  }
+
+  /// The lease that is written down, for a process that only looks.
+  /// - Returns: ``standardLease`` where none is, or it cannot be read.
+  func notedLease() -> Int64 { (try? readLease()) ?? Self.standardLease }
 }

@@ -285,20 +285,9 @@ package final class SnapshotReader {
   private func isInterrupted(_ name: FileName) throws(SpoolError) -> Bool {
     do throws(SpoolError) {
       guard let bytes = try spool.jobContents(Path(.partial, name)) else { return false }
-      return Self.endsInInterruption(bytes)
+      return JournalScan.endsInInterruption(bytes)
     } catch  where error.isUnreadable {
       return false
-    }
-  }
-
-  static func endsInInterruption(_ bytes: [UInt8]) -> Bool {
-    let (interrupted, failed) = (Array("interrupted: ".utf8), Array("failed: ".utf8))
-    guard var end = bytes.lastIndex(of: 0x0A) else { return false }
-    while true {
-      let start = bytes[..<end].lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
-      if bytes[start..<end].starts(with: interrupted) { return true }
-      if start == 0 || bytes[start..<end].starts(with: failed) { return false }
-      end = start - 1
     }
   }
 }

@@ -51,7 +51,7 @@ extension SnapshotReader {
   /// The workers that have a file in `workers/`; nil if this user may not read it.
   func workers(of spool: Spool, now: Timestamp) throws(SpoolError) -> [WorkerStatus]? {
     do throws(SpoolError) {
-      return try spool.workers().map { worker in
+      return try WorkerFiles(spool).all().map { worker in
         WorkerStatus(
           name: escaped(worker.owner.text), isAlive: spool.isAlive(worker.owner, beat: worker.beat, now: now),
           beat: Timestamp(seconds: worker.beat), report: worker.report)
@@ -77,7 +77,9 @@ extension Spool {
   /// Why living workers start nothing, by what they say of themselves.
   package func waits() throws(SpoolError) -> [WorkerReport.Wait] {
     let now = now()
-    return try workers().filter { isAlive($0.owner, beat: $0.beat, now: now) }.flatMap { $0.report?.waits ?? [] }
+    return try WorkerFiles(self).all().filter { isAlive($0.owner, beat: $0.beat, now: now) }.flatMap {
+      $0.report?.waits ?? []
+    }
   }
 
   /// Whether the worker `owner` may be alive. This looks at its heartbeat (the file's time, renewed every 30 s), and at

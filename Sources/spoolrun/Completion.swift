@@ -87,7 +87,7 @@ enum JobNameCompletion {
 
   /// - Parameter words: the command line so far, with the program's name.
   private static func names(words: [String]) -> [String] {
-    let (owner, boot) = Spool.currentWorker()
+    let (owner, boot) = WorkerID.current()
     // A shell that completes has no place for an error.
     guard let spool = try? Spool(location(words), owner: owner, boot: boot) else { return [] }
     let found: [FileName]

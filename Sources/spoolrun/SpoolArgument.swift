@@ -28,7 +28,7 @@ enum SpoolOpening {
       throw ExitStatus.usage.code
     }
     let looked = use == .reading ? nil : try SpoolOwner.become(of: location)
-    let (owner, boot) = Spool.currentWorker(host: host)
+    let (owner, boot) = WorkerID.current(host: host)
     let (spool, objection): (Spool, String?)
     do throws(SpoolError) {
       spool = try Spool(location, owner: owner, boot: boot)
@@ -202,7 +202,7 @@ enum NamedSpool {
   }
 
   private static func isJob(_ name: String) -> Bool {
-    let (owner, boot) = Spool.currentWorker()
+    let (owner, boot) = WorkerID.current()
     // A spool that cannot be opened is reported by the command itself.
     guard let spool = try? Spool(SpoolOpening.defaultLocation, owner: owner, boot: boot),
       let place = try? spool.splitClaim(Array(name.utf8))

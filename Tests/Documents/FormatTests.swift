@@ -53,8 +53,8 @@ import Testing
       if line.hasPrefix(".It Cm ") { lists[lists.count - 1].append(String(line.dropFirst(7))) }
     }
     let anyHTTP = FailureCode.http.rawValue
-    let temporary = FailureCode.allCases.filter { $0 != .http && $0.ownClass == .temporary }.map(\.rawValue)
-    let permanent = FailureCode.allCases.filter { $0 != .http && $0.ownClass == .permanent }.map(\.rawValue)
+    let temporary = FailureCode.allCases.filter { $0 != .http && $0.failureClass == .temporary }.flatMap(\.labels)
+    let permanent = FailureCode.allCases.filter { $0 != .http && $0.failureClass == .permanent }.flatMap(\.labels)
     #expect(lists.map { $0.sorted() } == [(temporary + [anyHTTP]).sorted(), (permanent + [anyHTTP]).sorted()])
   }
 

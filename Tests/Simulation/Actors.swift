@@ -29,7 +29,8 @@ struct Play {
     world.start(name, on: host, fates) { process, system in
       do {
         let owner = WorkerID(host: "host\(host)", process: Int32(process.number), tag: UInt32(process.number))
-        let spool = try Spool(Self.location, owner: owner, boot: "boot\(world.boots)-\(host)", system: system, kind: kind)
+        let spool = try Spool(
+          Self.location, owner: owner, boot: "boot\(world.boots)-\(host)", system: system, kind: kind)
         try spool.learnClock()
         try body(spool, process)
       } catch {

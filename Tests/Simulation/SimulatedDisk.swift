@@ -222,10 +222,11 @@ final class SimulatedDisk {
       guard let other else { throw fail(ENOENT) }
       for each in [inode, other] { each.changed = clock }
       if other === inode { return }
-      return apply([
-        Change(directory: source, name: sourceName, inode: other),
-        Change(directory: target, name: targetName, inode: inode),
-      ], isRename: true)
+      return apply(
+        [
+          Change(directory: source, name: sourceName, inode: other),
+          Change(directory: target, name: targetName, inode: inode),
+        ], isRename: true)
     case .replacing:
       if other === inode { return }
       if let other, (other.type == S_IFDIR) != (inode.type == S_IFDIR) {
@@ -235,10 +236,11 @@ final class SimulatedDisk {
       other?.changed = clock
     }
     inode.changed = clock
-    apply([
-      Change(directory: source, name: sourceName, inode: nil),
-      Change(directory: target, name: targetName, inode: inode),
-    ], isRename: true)
+    apply(
+      [
+        Change(directory: source, name: sourceName, inode: nil),
+        Change(directory: target, name: targetName, inode: inode),
+      ], isRename: true)
   }
 
   private func contains(_ directory: Inode, _ other: Inode) -> Bool {
@@ -477,8 +479,12 @@ extension SimulatedDisk.Inode {
 
   private static func parts(of range: Range<Int>, outside written: Range<Int>) -> [Range<Int>] {
     var parts: [Range<Int>] = []
-    if range.lowerBound < written.lowerBound { parts.append(range.lowerBound..<min(range.upperBound, written.lowerBound)) }
-    if written.upperBound < range.upperBound { parts.append(max(range.lowerBound, written.upperBound)..<range.upperBound) }
+    if range.lowerBound < written.lowerBound {
+      parts.append(range.lowerBound..<min(range.upperBound, written.lowerBound))
+    }
+    if written.upperBound < range.upperBound {
+      parts.append(max(range.lowerBound, written.upperBound)..<range.upperBound)
+    }
     return parts
   }
 }

@@ -75,7 +75,9 @@ final class SimulatedFetcher: Fetcher {
   // MARK: the loop
 
   /// Milliseconds until something happens.
-  var untilNext: Int64 { process.isDead && !exchanges.isEmpty ? 0 : max(0, (exchanges.map(\.next).min() ?? .max / 2) - now) }
+  var untilNext: Int64 {
+    process.isDead && !exchanges.isEmpty ? 0 : max(0, (exchanges.map(\.next).min() ?? .max / 2) - now)
+  }
 
   func advance() {
     for exchange in exchanges {

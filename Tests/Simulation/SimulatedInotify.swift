@@ -39,7 +39,9 @@ final class SimulatedInotify {
 
   func closeAll(of process: Process) { instances = instances.filter { $0.value.process !== process } }
 
-  func addWatch(_ number: Int32, _ directory: SimulatedDisk.Inode, _ mask: UInt32) throws(SimulatedDisk.Failure) -> Int32 {
+  func addWatch(_ number: Int32, _ directory: SimulatedDisk.Inode, _ mask: UInt32) throws(SimulatedDisk.Failure)
+    -> Int32
+  {
     guard let instance = instances[number] else { throw SimulatedDisk.Failure(errno: EBADF) }
     if let known = instance.watches.firstIndex(where: { $0.directory === directory }) {
       instance.watches[known].mask = mask

@@ -188,9 +188,12 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
     }
   }
   func sync(_ file: Int32, _ extent: SyncExtent) -> Int32 {
-    step(true, onFate: { [disk] in
-      if let inode = try? disk.file(file).inode { disk.failToSync(inode, extent) }
-    }) { () throws(SimulatedDisk.Failure) in
+    step(
+      true,
+      onFate: { [disk] in
+        if let inode = try? disk.file(file).inode { disk.failToSync(inode, extent) }
+      }
+    ) { () throws(SimulatedDisk.Failure) in
       try disk.sync(try disk.file(file).inode, extent)
       return 0
     }

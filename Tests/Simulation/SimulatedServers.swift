@@ -193,7 +193,8 @@ final class SimulatedServers {
     switch resource.validator {
     case .strongETag: (tag, fields) = (etag, [("etag", etag)])
     case .weakETag: fields = [("etag", "W/\(etag)")]
-    case .lastModified: (tag, fields) = (modified, [("last-modified", modified), ("date", "Sun, 09 Feb 2025 00:00:00 GMT")])
+    case .lastModified:
+      (tag, fields) = (modified, [("last-modified", modified), ("date", "Sun, 09 Feb 2025 00:00:00 GMT")])
     case .none: break
     }
     let lies = areFaulty && world.isChance(1, in: 2)
@@ -207,7 +208,10 @@ final class SimulatedServers {
     if resource.hasRanges, isConditionMet, let first = request.rangeStart.map({ Int($0) }) {
       guard first < version.size, !lies || resource.lie != .nothingThere || first == 0 else {
         answer.status = 416
-        answer.fields = fields + [("content-range", "bytes */\(first > version.size ? version.size : first)"), ("content-length", "0")]
+        answer.fields =
+          fields + [
+            ("content-range", "bytes */\(first > version.size ? version.size : first)"), ("content-length", "0"),
+          ]
         return
       }
       range = first..<min(version.size, request.rangeEnd.map { Int($0) + 1 } ?? version.size)

@@ -159,7 +159,8 @@ struct WholeWorkers {
     for (id, found) in oracle.places() where found.contains(where: { $0.place.hasPrefix("done/") }) {
       checkPayload(id, "is done")
     }
-    for (id, requests) in servers.soundRequests.sorted(by: { $0.key < $1.key }) where requests > 40 + servers.resource(id).versions.map(\.size).max()! / 500 {
+    for (id, requests) in servers.soundRequests.sorted(by: { $0.key < $1.key })
+    where requests > 40 + servers.resource(id).versions.map(\.size).max()! / 500 {
       oracle.blame(id, "took \(requests) requests of a sound server")
     }
   }

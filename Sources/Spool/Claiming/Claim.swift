@@ -1,3 +1,4 @@
+internal import Glibc
 internal import SystemPackage
 
 /// A job that this worker owns: the locked file `cur/NAME:OWNER`. Its owner appends the journal and makes the next
@@ -9,7 +10,6 @@ package final class Claim {
   package private(set) var text: JobText
   /// The directory that the job was claimed from.
   package let origin: Directory
-  /// The spool that it was claimed in.
   package let spool: Spool
 
   var files: Files
@@ -21,7 +21,6 @@ package final class Claim {
   private var needsNewline: Bool
   /// A `requeued:` line that ``text`` does not know ends the file.
   package let isRequeueNoted: Bool
-  /// The priority that it was chosen with.
   package var priority = Priority.normal
   /// A time at which the job was there already: when its file was written, if it was dropped, or what its journal says;
   /// nil if nothing does.
@@ -134,12 +133,9 @@ package final class Claim {
   /// Bytes of the job file.
   package var length: Int64 { end }
 
-  /// The text with the journal.
-  /// - Throws: ``SpoolError``.
   package func contents() throws(SpoolError) -> [UInt8] { try file.read(limit: Int(end)) }
 
   /// Does what writes to the file, which keeps its time of modification.
-  /// - Throws: ``SpoolError``.
   package func keepingTime<Result>(_ body: () throws(SpoolError) -> Result) throws(SpoolError) -> Result {
     let modified = try file.status().modified
     let result = try body()
@@ -148,7 +144,6 @@ package final class Claim {
   }
 
   /// Whether this worker still has the lock: once a successor on another host has it, taking it again fails.
-  /// - Throws: ``SpoolError``.
   package func holdsLock() throws(SpoolError) -> Bool { try files.lock.tryLock() }
 
   /// Renews the claim's mtime, by which other workers see that this one lives.
@@ -185,7 +180,6 @@ package final class Claim {
   }
 
   /// Whether data of the job's name may be another job's.
-  /// - Throws: ``SpoolError``.
   package func hasNamesake() throws(SpoolError) -> Bool { try spool.hasNamesake(job, otherThan: identity.inode) }
 
   /// Takes another name within `cur/`, because the job's own is an older job's.
@@ -200,3 +194,162 @@ package final class Claim {
     files.rename(to: target)
   }
 }
+
+/// What came of the attempt to claim a job.
+package enum ClaimOutcome {
+  case claimed(Claim)
+  /// Another worker has it, or was faster: normal and silent.
+  case unavailable
+  /// It had gone before this worker tried, or a job of its name runs here.
+  case gone
+  /// Its owner has it at least until this second since the epoch.
+  case leased(until: Int64)
+  /// It may still be written; look again at this second since the epoch.
+  case unfinished(Unfinished, until: Int64)
+  /// Its next attempt is at this second since the epoch.
+  case notDue(Int64)
+  /// It is no valid job, and is in `failed/` under this name now, with a record of the reason.
+  case rejected(FileName, Defect)
+  /// The kernel does not allow this file to be examined, claimed or moved, so it stays where it is. For a file that is
+  /// not a valid job there is a record in `failed/`.
+  case barred(Defect)
+}
+
+/// A claim's file is replaced by a copy of this worker's own making: after a failed fsync, when the journal is long, or
+/// where the file is another user's.
+extension Claim {
+  /// Puts the job into a new inode: a failed fsync is never retried on its inode (fsync(2): the pages count as clean).
+  /// - Parameter failure: the fsync's; nil where one is only feared.
+  package func renew(after failure: SpoolError? = nil) throws(SpoolError) {
+    lostWrites = failure ?? lostWrites
+    // The new file would be a second job if a person took the old one away.
+    guard try ownership() == .ours else { return }
+    try replaceFile()
+    lostWrites = nil
+  }
+
+  /// Rewrites a long journal without the checkpoints that later ones supersede: a slow download writes one every few
+  /// seconds for weeks, and a file beyond ``Spool/maximumJobFile`` is no job.
+  ///
+  /// If that fails, the journal is not changed for now.
+  /// - Parameter limit: bytes of the job file up to which it is not changed.
+  /// - Throws: ``SpoolError`` where a flush failed, which the kernel reports only once.
+  package func compact(beyond limit: Int64) throws(SpoolError) {
+    guard end > max(limit, compactsBeyond) else { return }
+    // So that neither a failure nor little gain has it copied with each checkpoint.
+    compactsBeyond = end + max(limit, end) / 4
+    do throws(SpoolError) {
+      guard try ownership() == .ours else { return }
+      try replaceFile(by: JobText.compacted(file.read(limit: Int(end))))
+    } catch  where ![.fsync, .fdatasync].contains(error.call) {
+    }
+  }
+
+  /// Puts another text in the place of the file's, at once or not at all, even by a power cut.
+  /// - Throws: ``SpoolError``, ENOENT where the file has moved, ESTALE where it was changed.
+  package func rewrite(_ text: [UInt8]) throws(SpoolError) {
+    switch try ownership() {
+    case .ours: try replaceFile(by: text)
+    case .changed: throw SpoolError(call: .write, path: path.display, errno: .staleNFSFileHandle)
+    case .moved, .takenOver, .removed:
+      throw SpoolError(call: .rename, path: path.display, errno: .noSuchFileOrDirectory)
+    }
+  }
+
+  /// Replaces the file by a copy: another user's file may be changed or linked elsewhere while this worker appends to
+  /// it.
+  /// - Parameter text: what was judged to be a job; another user's file may have changed since. nil for the file's own
+  ///   content.
+  func replaceFile(by text: [UInt8]? = nil) throws(SpoolError) {
+    let system = spool.system
+    let bytes = if let text { text } else { try file.read(limit: Int(end)) }
+    var fresh = try system.create(spool.root, spool.temporary(job.fileName), O_RDWR | O_EXCL | O_NOFOLLOW)
+    do throws(SpoolError) {
+      try fresh.write(bytes, at: 0)
+      // Locked before it has the claim's name: a claim without its lock looks like a crashed worker's.
+      _ = try fresh.lock()
+      let status = try fresh.status()
+      try fresh.fdatasync()
+      // The names that led to the old file first. btrfs keeps no order between renames of different files: after a
+      // power cut the copy could be here, and the old file in `new/` again, a second job.
+      try spool.flush(.cur).run()
+      if origin != .cur { try spool.flush(origin).run() }
+      try takePlace(fresh.path)
+      fresh.path = path
+      let copy = fresh.shared()
+      (files, end) = (Files(file: copy, lock: copy, identity: status), Int64(bytes.count))
+    } catch {
+      try? system.unlink(spool.root, fresh.path)
+      throw error
+    }
+  }
+
+  /// Gives `copy` the claim's name.
+  private func takePlace(_ copy: Path) throws(SpoolError) {
+    do throws(SpoolError) {
+      // Not a rename over it: if a person has just moved the claim elsewhere, the copy would be a second job.
+      try spool.system.exchange(spool.root, copy, path)
+      // A file left in `tmp/` is removed later, as after a crash.
+      try? spool.system.unlink(spool.root, copy)
+    } catch  where error.isUnknownRename {
+      // Some network file systems cannot exchange. The file that a rename replaces must still be ours, after a copy and
+      // flushes that may have hung.
+      guard try ownership() == .ours else {
+        throw SpoolError(call: .rename, path: path.display, errno: .noSuchFileOrDirectory)
+      }
+      try spool.system.rename(spool.root, copy, path)
+    }
+  }
+}
+
+/// A worker that was frozen (SIGSTOP, a suspended machine) may have lost its claims to others, whatever locks it has.
+extension Claim {
+  /// Who had a claim that was taken over.
+  package enum FormerOwner: Sendable {
+    /// Its lock was free, or there was none.
+    case ended
+    /// It has the lock, and has given no sign of life for a lease. It may wake up, and go on where it was.
+    case mayWake
+  }
+
+  /// Whether this worker has given no sign of life for so long that another one may have the job. By this host's clock,
+  /// which goes on while the process is stopped and while the machine sleeps.
+  var isSilent: Bool {
+    // The times of files are in whole seconds.
+    secondsSinceBoot() - lastSign >= spool.lease - 1
+  }
+
+  /// To be called before a write or a publication: after a silence, makes sure that the job is still this worker's.
+  ///
+  /// No call of the kernel joins the check with what follows it. So a successor also continues in new inodes, which no
+  /// descriptor of this worker leads to.
+  /// - Throws: ``SpoolError``, ESTALE where the job is not this worker's any more.
+  package func confirmAfterSilence() throws(SpoolError) {
+    guard isSilent else { return }
+    guard try ownership() == .ours else {
+      throw SpoolError(call: .write, path: path.display, errno: .staleNFSFileHandle)
+    }
+    lastSign = secondsSinceBoot()
+    try spool.touch(file)
+  }
+}
+
+extension Spool {
+  /// Whether the owner of a claim has given no sign of life for a lease and still has its lock, so it was stopped and
+  /// has not died. Where locks are not seen by other hosts, this is not known of their workers.
+  package func isOwnerFrozen(of claim: FileName) throws(SpoolError) -> Bool {
+    let path = Path(.cur, claim)
+    do throws(SpoolError) {
+      guard let status = try status(.cur, claim), status.isRegular, isFrozen(path, status, now: now()) else {
+        return false
+      }
+      var file = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      return try !file.lock()
+    } catch  where error.isGone || error.isUnreadable {
+      return false
+    }
+  }
+}
+
+/// CLOCK_BOOTTIME (clock_gettime(2)).
+func secondsSinceBoot() -> Int64 { Host.current.milliseconds() / 1000 }

@@ -17,7 +17,6 @@ extension Claim {
   }
 
   /// Looks whether the file still has the claim's own name.
-  /// - Throws: ``SpoolError``.
   package func ownership() throws(SpoolError) -> Ownership {
     do throws(SpoolError) {
       let found = try spool.system.status(spool.root, path)

@@ -2,9 +2,6 @@ internal import Glibc
 internal import SystemPackage
 
 extension Spool {
-  /// Bytes of a job file with its journal; a longer file is no job.
-  package static let maximumJobFile = 16 << 20
-
   /// Takes the job `name` from `origin` (`new`, `urgent`, `partial`, `standing`, or `cur` for a take-over): lock,
   /// judge, rename to a name of our own, confirm.
   /// - Parameters:

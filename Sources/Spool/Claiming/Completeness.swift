@@ -29,10 +29,8 @@ extension Spool {
     }
   }
 
-  /// Whether a text ends in the line.
   package static func saysComplete(_ text: [UInt8]) -> Bool { text.ends(with: [0x0A] + completeLine) }
 
-  /// Whether the file ends in the line.
   func saysComplete(_ file: borrowing OwnedFile) throws(SpoolError) -> Bool {
     let line = [0x0A] + Self.completeLine
     let status = try file.status()

@@ -5,12 +5,6 @@ internal import SystemPackage
 /// How long a claim is its owner's without a heartbeat. All workers of a spool have to agree on it, so it is written
 /// into the spool.
 extension Spool {
-  /// The lease of a spool that says nothing else, in seconds: two heartbeats.
-  package static let standardLease: Int64 = 60
-  /// The leases that workers may agree on, in seconds.
-  package static let leaseRange: ClosedRange<Int64> = 5...86_400
-  private static let leasePath = Path("lease")
-
   /// Seconds without a heartbeat after which another host's claim may be taken over.
   package var lease: Int64 { agreedLease.load(ordering: .relaxed) }
 
@@ -42,22 +36,6 @@ extension Spool {
     agreedLease.store(lease, ordering: .relaxed)
   }
 
-  /// - Returns: nil if there is none.
-  /// - Throws: ``Defect`` for a file that says none; ``SpoolError``.
-  private func readLease() throws -> Int64? {
-    guard let bytes = try contents(Self.leasePath, limit: 64) else { return nil }
-    let text = String(decoding: bytes, as: UTF8.self)
-    guard text.ends(with: "\n"), let seconds = duration(text.dropLast()).map({ Int64($0) }),
-      Self.leaseRange.contains(seconds)
-    else {
-      throw Defect(
-        line: nil,
-        reason: "its file lease contains no time from \(Self.leaseRange.lowerBound) s to a day: remove it, or write a"
-          + " number of seconds and a newline")
-    }
-    return seconds
-  }
-
   /// Another worker may be first.
   private func writeLease(_ seconds: Int64) throws(SpoolError) {
     let temporary = temporary(FileName("lease"))
@@ -71,8 +49,4 @@ extension Spool {
     } catch  where error.errno == .fileExists {
     }
   }
-
-  /// The lease that is written down, for a process that only looks.
-  /// - Returns: ``standardLease`` where none is, or it cannot be read.
-  func notedLease() -> Int64 { (try? readLease()) ?? Self.standardLease }
 }

@@ -45,9 +45,7 @@ extension Spool {
       throw SpoolError(call: .create, path: path.display, errno: .fileExists)
     }
     let found = try contents(path, limit: JobText.maximumRequest) ?? []
-    // The worker may have died within the line.
-    let isRecord = zip(found, Array("failed: ".utf8)).allSatisfy { $0 == $1 } && found.count { $0 == 0x0A } <= 1
-    guard isRecord, try status(.failed, target) == nil else {
+    guard JobLines.isRecord(found, orBeginsOne: true), try status(.failed, target) == nil else {
       throw SpoolError(call: .create, path: path.display, errno: .fileExists)
     }
     let file = try system.create(root, path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_NONBLOCK)

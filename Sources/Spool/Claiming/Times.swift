@@ -16,7 +16,6 @@ extension Spool {
 
   /// Whether a file in `directory` with this time of modification may be claimed: only jobs in `partial` and orders in
   /// `standing` wait for a time.
-  /// - Throws: ``SpoolError``.
   package func isDue(_ name: FileName, modified: Int64, in directory: Directory, at now: Int64) throws(SpoolError)
     -> Bool
   {

@@ -41,8 +41,9 @@ struct Archiver {
     try findCandidates()
     if candidates.isEmpty { return }
     if isDry { return try count() }
-    try spool.provideArchive()
-    let lock = try spool.lockArchive()
+    let archive = Archive(spool: spool)
+    try archive.provide()
+    let lock = try archive.lock()
     defer { reportMonths() }
     let stream = try spool.stream(.done)
     while let name = try stream.next() {
@@ -76,7 +77,7 @@ struct Archiver {
 
   private func reportMonths() {
     for (month, state) in months.sorted(by: { $0.key < $1.key }) where state.moved > 0 {
-      report(CleanupFinding(.archived, Spool.archive(month.fileName), count: state.moved))
+      report(CleanupFinding(.archived, Archive.path(month.fileName), count: state.moved))
     }
   }
 
@@ -127,12 +128,12 @@ struct Archiver {
       }
     } catch  where error.isDamage {
       months[month]?.isDamaged = true
-      return report(CleanupFinding(.damaged, Spool.archive(month.fileName), obstacle: error))
+      return report(CleanupFinding(.damaged, Archive.path(month.fileName), obstacle: error))
     }
     if known.isEmpty { return }
     // Whoever put the archive there may not have made it durable.
-    try spool.system.open(spool.root, Spool.archive(month.fileName), O_RDONLY | O_NOFOLLOW).fsync()
-    try spool.flushArchive()
+    try spool.system.open(spool.root, Archive.path(month.fileName), O_RDONLY | O_NOFOLLOW).fsync()
+    try Archive(spool: spool).flush()
     for receipt in known { try remove(receipt) }
   }
 
@@ -142,8 +143,10 @@ struct Archiver {
   private mutating func commit() throws(SpoolError) {
     let (members, receipts) = try batch.take()
     if receipts.isEmpty { return }
-    for (month, members) in members.sorted(by: { $0.key < $1.key }) { try spool.addToArchive(members, of: month) }
-    try spool.flushArchive()
+    for (month, members) in members.sorted(by: { $0.key < $1.key }) {
+      try Archive(spool: spool).add(members, of: month)
+    }
+    try Archive(spool: spool).flush()
     for receipt in receipts { try remove(receipt) }
   }
 
@@ -169,5 +172,61 @@ extension ReadBuffer {
     do throws(SpoolError) { return try read(path, of: spool) } catch  where error.isGone || error.isNoRegularFile {
       return nil
     }
+  }
+}
+
+/// Receipts that were read and are archived together: so many that the price of writing an archive anew is shared among
+/// them, and so few that they fit into memory.
+struct ArchiveBatch {
+  /// A receipt as it was read.
+  struct Receipt {
+    let name: FileName
+    let inode: UInt64
+    let stamp: FileStatus.Stamp
+    let month: ArchiveMonth
+
+    init(_ name: FileName, _ status: FileStatus, _ month: ArchiveMonth) {
+      (self.name, inode, stamp, self.month) = (name, status.inode, status.stamp, month)
+    }
+  }
+
+  /// Bytes of lines, which are gzipped together, and of what comes of that.
+  private static let mostLines = 8 << 20
+  private static let mostMembers = 8 << 20
+
+  private var receipts: [Receipt] = []
+  private var lines: [ArchiveMonth: [UInt8]] = [:]
+  private var members: [ArchiveMonth: [UInt8]] = [:]
+  private var lineBytes = 0
+  private var memberBytes = 0
+
+  /// Whether it has to be written before more is added.
+  var isFull: Bool { memberBytes >= Self.mostMembers }
+
+  /// - Throws: ``SpoolError``, ENOMEM.
+  mutating func add(_ line: [UInt8], _ receipt: Receipt) throws(SpoolError) {
+    receipts.append(receipt)
+    lines[receipt.month, default: []] += line
+    lineBytes += line.count
+    if lineBytes >= Self.mostLines { try pack() }
+  }
+
+  /// Empties the batch.
+  /// - Returns: the members of gzipped files to add to each archive, and the receipts that are in them.
+  /// - Throws: ``SpoolError``, ENOMEM.
+  mutating func take() throws(SpoolError) -> (members: [ArchiveMonth: [UInt8]], receipts: [Receipt]) {
+    try pack()
+    defer { self = ArchiveBatch() }
+    return (members, receipts)
+  }
+
+  private mutating func pack() throws(SpoolError) {
+    for (month, lines) in lines {
+      let before = members[month]?.count ?? 0
+      try Gzip.append(lines, to: &members[month, default: []])
+      memberBytes += (members[month]?.count ?? 0) - before
+    }
+    lines = [:]
+    lineBytes = 0
   }
 }

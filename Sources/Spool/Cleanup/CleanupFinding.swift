@@ -32,7 +32,6 @@ package struct CleanupFinding: Sendable {
     case stale
     /// A record in `failed/` of something that is gone.
     case record
-    /// An old receipt.
     case receipt
     /// An archive that got receipts; ``CleanupFinding/count`` of them.
     case archived
@@ -48,7 +47,6 @@ package struct CleanupFinding: Sendable {
     case stuck
   }
 
-  /// What the file is.
   package let kind: Kind
   /// `DIRECTORY/NAME`, safe for a terminal.
   package let place: String

@@ -21,7 +21,6 @@ extension Spool {
   /// locked stays: while there was none, its job may have got the same name.
   /// - Parameter payload: of the job's payload. Data that is the same file is the job's own, even if a worker that was
   ///   frozen still has it locked.
-  /// - Throws: ``SpoolError``.
   package func removeData(of job: JobName, publishedAs payload: FileStatus? = nil) throws(SpoolError) {
     let path = Path(.partial, job.part)
     _ = try withIdleData(path, or: payload) { (_) throws(SpoolError) in try system.unlink(root, path) }
@@ -48,7 +47,6 @@ extension Spool {
   }
 
   /// Removes the data of a cancelled job, unless a worker uses it or another job has its name.
-  /// - Throws: ``SpoolError``.
   package func removeOrphanedData(of job: JobName) throws(SpoolError) {
     _ = try removeOrphan(Path(.partial, job.part), of: job.fileName)
     _ = try removeOrphan(Path(.failed, job.part), of: job.fileName)
@@ -66,14 +64,11 @@ extension Spool {
     return found
   }
 
-  /// Whether `name` in `failed/` is the record of something that is no job: it has a record's name, and one `failed:`
-  /// line alone. A job may have such a name, too.
+  /// Whether `name` in `failed/` is the record of something that is no job.
   func isRecord(_ name: FileName) throws(SpoolError) -> Bool {
     guard name.hasRecordSuffix, let bytes = try readableContents(Path(.failed, name)) else {
       return false
     }
-    let text = bytes.withUnsafeBytes { JobText($0) }
-    return bytes.starts(with: Array("failed: ".utf8)) && text.request.urls.isEmpty
-      && bytes.filter { $0 == 0x0A }.count == 1
+    return JobLines.isRecord(bytes)
   }
 }

@@ -7,26 +7,31 @@ extension Spool {
     // If the file system cannot be queried, the free space is unknown, which stops no job.
     do throws(SpoolError) { return try directory.freeSpace() } catch { return nil }
   }
+}
 
-  /// A file whose presence says that a run has reported a full disk. Without it, cron would mail the report each
-  /// minute. It is in `tmp/`, so it is removed after 36 hours, and the next run reports the disk again.
-  static let shortageMark = FileName(".disk-short")
+/// A file whose presence says that a run has reported a full disk. Without it, cron would mail the report each
+/// minute. It is in `tmp/`, so it is removed after 36 hours, and the next run reports the disk again.
+package struct ShortageMark {
+  static let name = FileName(".disk-short")
+  private let spool: Spool
+
+  package init(_ spool: Spool) { self.spool = spool }
 
   /// Notes that the disk is full.
   /// - Returns: whether it was not noted before; also true if it cannot be noted.
-  package func noteShortage() -> Bool {
+  package func leave() -> Bool {
     do throws(SpoolError) {
-      _ = try system.create(root, Path(.tmp, Self.shortageMark), O_WRONLY | O_EXCL | O_NOFOLLOW)
+      _ = try spool.system.create(spool.root, Path(.tmp, Self.name), O_WRONLY | O_EXCL | O_NOFOLLOW)
       return true
     } catch {
       return error.errno != .fileExists
     }
   }
 
-  /// Takes ``noteShortage()`` back when there is space again.
-  package func forgetShortage() {
+  /// Takes ``leave()`` back when there is space again.
+  package func remove() {
     // A mark that cannot be removed here is removed after 36 hours.
-    try? system.unlink(root, Path(.tmp, Self.shortageMark))
+    try? spool.system.unlink(spool.root, Path(.tmp, Self.name))
   }
 }
 

@@ -28,17 +28,11 @@ package final class OutputPlace {
   }
 
   /// The status of the file here; nil when there is none.
-  /// - Throws: ``SpoolError``.
   package func status() throws(SpoolError) -> FileStatus? {
-    do throws(SpoolError) {
-      return try spool.system.status(parent.number, name)
-    } catch  where error.errno == .noSuchFileOrDirectory {
-      return nil
-    }
+    try spool.system.statusIfPresent(parent.number, name)
   }
 
   /// Whether the file here is the data itself. On another file system its inode number alone proves nothing.
-  /// - Throws: ``SpoolError``.
   package func isSameFile(as part: PartFile) throws(SpoolError) -> Bool {
     let data = try part.file.status()
     return try status()?.isSameFile(as: data) ?? false
@@ -46,7 +40,6 @@ package final class OutputPlace {
 
   /// Gives the verified inode its final name, by its descriptor: the file at `partial/NAME.part` may be a successor's
   /// by now.
-  /// - Throws: ``SpoolError``.
   package func publish(_ part: PartFile, overwrite: Bool) throws(SpoolError) -> Publication {
     if overwrite {
       let temporary = try temporaryName(part.inode)
@@ -95,10 +88,7 @@ package final class OutputPlace {
   }
 
   private func removeIfPresent(_ path: Path) throws(SpoolError) {
-    do throws(SpoolError) {
-      try spool.system.unlink(parent.number, path)
-    } catch  where error.errno == .noSuchFileOrDirectory {
-    }
+    try spool.system.unlinkIfPresent(parent.number, path)
   }
 
   /// Removes the temporary name that an interrupted commit of the data with this inode left.
@@ -106,7 +96,6 @@ package final class OutputPlace {
 
   /// Removes the name of a payload that was published here, if it is still the file with this inode: nobody looks for
   /// it here any more.
-  /// - Throws: ``SpoolError``.
   package func withdraw(_ inode: UInt64) throws(SpoolError) {
     if let status = try status(), status.inode == inode { try removeIfPresent(name) }
   }
@@ -132,7 +121,6 @@ package final class OutputPlace {
 
   /// Begins the copy for an output root on another file system, under a temporary name there.
   /// - Parameter mode: of the payload; nil if only this user may read it.
-  /// - Throws: ``SpoolError``.
   package func beginCopy(of part: PartFile, _ mode: PayloadMode? = nil) throws(SpoolError) -> OutputCopy {
     let temporary = try temporaryName(part.inode)
     try removeIfPresent(temporary)
@@ -143,7 +131,6 @@ package final class OutputPlace {
 
   /// Gives a finished copy its final name.
   /// - Returns: false where another file has that name and `overwrite` is false.
-  /// - Throws: ``SpoolError``.
   package func publish(_ copy: OutputCopy, overwrite: Bool) throws(SpoolError) -> Bool {
     if overwrite {
       try spool.system.rename(parent.number, copy.target.path, name)
@@ -157,15 +144,98 @@ package final class OutputPlace {
     }
   }
 
-  /// Removes an unfinished copy.
-  /// - Throws: ``SpoolError``.
   package func discard(_ copy: OutputCopy) throws(SpoolError) { try removeIfPresent(copy.target.path) }
 
   /// Opens the file that is at the output, to read its checksum.
-  /// - Throws: ``SpoolError``.
   package func openExisting() throws(SpoolError) -> ExistingOutput {
     let file = try spool.system.open(parent.number, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
     let status = try file.status()
     return ExistingOutput(file: file.shared(), status: status)
   }
+}
+
+/// A payload that is being copied to another file system.
+package final class OutputCopy: Sendable {
+  let target: OwnedFile
+  private let source: SharedFile
+  private let length: UInt64
+
+  init(source: SharedFile, length: UInt64, target: consuming OwnedFile) {
+    self.source = source
+    self.length = length
+    self.target = target
+  }
+
+  /// Copies all and makes it durable; on any thread.
+  /// - Parameter algorithms: the digests to compute beside CRC-32.
+  /// - Returns: the end of what was read, whose digests have to be the verified ones.
+  package func run(_ algorithms: Set<DigestAlgorithm>) throws(SpoolError) -> Mark {
+    var states = DigestStates(algorithms)
+    try source.readBlocks(0..<length) { (bytes, offset) throws(SpoolError) in
+      states.update(bytes)
+      try target.write(bytes, at: Int64(offset))
+    }
+    try target.fdatasync()
+    return Mark(offset: length, states: states)
+  }
+
+  /// The new file's inode, by which a later run knows the copy.
+  package func inode() throws(SpoolError) -> UInt64 { try target.status().inode }
+}
+
+/// A file that has the name of an output already.
+package final class ExistingOutput {
+  /// The file's status when it was opened.
+  package let status: FileStatus
+  private let file: SharedFile
+
+  init(file: SharedFile, status: FileStatus) {
+    self.file = file
+    self.status = status
+  }
+
+  /// Reads all of it.
+  /// - Parameter algorithms: the digests to compute beside CRC-32.
+  package func reading(_ algorithms: Set<DigestAlgorithm>) -> ChecksumReading {
+    ChecksumReading(file: file, start: .zero(algorithms), end: UInt64(status.size))
+  }
+
+  package var flush: Flush { Flush(dataOf: file, status) }
+}
+
+/// A directory that is open, below an output root or the root itself.
+struct OpenDirectory: Sendable {
+  let file: SharedFile
+  /// Its status when it was opened. As long as it is open, no other directory has its inode's number.
+  let identity: FileStatus
+
+  init(_ file: SharedFile) throws(SpoolError) {
+    self.file = file
+    identity = try file.status()
+  }
+
+  var number: Int32 { file.number }
+  var path: Path { file.path }
+  /// Makes the names in it durable.
+  var flush: Flush { Flush(file, identity) }
+
+  func isSame(as other: OpenDirectory) -> Bool { identity.isSameFile(as: other.identity) }
+}
+
+/// The directories below an output root whose own entry is durable: this process has flushed it.
+final class DurableDirectories {
+  private struct Identity: Hashable {
+    let device: UInt64
+    let inode: UInt64
+
+    init(_ status: FileStatus) { (device, inode) = (status.device, status.inode) }
+  }
+
+  private var known: Set<Identity> = []
+
+  func contains(_ directory: FileStatus) -> Bool { known.contains(Identity(directory)) }
+  func insert(_ directory: FileStatus) { known.insert(Identity(directory)) }
+
+  /// For a directory that was just made: one that was removed may have had its inode's number.
+  func forget(_ directory: FileStatus) { known.remove(Identity(directory)) }
 }

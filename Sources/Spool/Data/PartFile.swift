@@ -11,7 +11,6 @@ package final class PartFile {
   package private(set) var length: UInt64
   /// The digests of all ``length`` bytes; see ``adopt(_:)``.
   private var digests: RunningDigests
-  /// What is computed beside CRC-32.
   package private(set) var algorithms: Set<DigestAlgorithm>
 
   /// Whether the call that opened it has made it, so that no other worker can have had it open before.
@@ -33,8 +32,9 @@ package final class PartFile {
   ) {
     self.spool = spool
     self.isNew = isNew
-    self.algorithms = algorithms
-    digests = RunningDigests(DigestStates(algorithms))
+    let states = DigestStates(algorithms)
+    self.algorithms = states.algorithms
+    digests = RunningDigests(states)
     self.file = file
     identity = status
     inode = status.inode
@@ -48,7 +48,6 @@ package final class PartFile {
   /// - Parameters:
   ///   - algorithms: the digests to compute beside CRC-32.
   /// - Returns: nil when another worker has the data, or when something of that name is not a file of ours.
-  /// - Throws: ``SpoolError``.
   package static func open(_ job: JobName, in spool: Spool, digests algorithms: Set<DigestAlgorithm> = [])
     throws(SpoolError) -> PartFile?
   {
@@ -115,7 +114,6 @@ package final class PartFile {
 
   /// An empty file that may take this one's place later. Until then it is in `tmp/`, where the clean-up finds it after
   /// a crash.
-  /// - Throws: ``SpoolError``.
   package func beginReplacement(owner: JobName) throws(SpoolError) -> PartFile {
     var fresh = try spool.system.create(spool.root, spool.temporary(owner.part), O_RDWR | O_EXCL | O_NOFOLLOW)
     do throws(SpoolError) {
@@ -173,7 +171,6 @@ package final class PartFile {
   }
 
   /// Cuts the data to `newLength` bytes. The digests are known again after ``adopt(_:)``, or at length 0.
-  /// - Throws: ``SpoolError``.
   package func truncate(to newLength: UInt64) throws(SpoolError) {
     if newLength != length {
       try file.truncate(to: Int64(newLength))
@@ -188,15 +185,12 @@ package final class PartFile {
     adopt(mark)
   }
 
-  /// Cuts the file to its data.
-  /// - Throws: ``SpoolError``.
   package func cutDisowned() throws(SpoolError) { try file.truncate(to: Int64(length)) }
 
   /// Computes these digests beside CRC-32 from now on. There must be no data yet.
   package func compute(_ algorithms: Set<DigestAlgorithm>) {
     precondition(length == 0)
-    self.algorithms = algorithms
-    digests = RunningDigests(DigestStates(algorithms))
+    adopt(.zero(algorithms))
   }
 
   /// The end of the data, with the digests of all before it; waits a few milliseconds for those that are computed on
@@ -206,7 +200,6 @@ package final class PartFile {
   /// The part of the page cache that has this file's pages.
   package var cache: DataCache { DataCache(file: file) }
 
-  /// Makes the data durable.
   package var flush: Flush { Flush(dataOf: file, identity) }
 
   /// Reads the data between `mark` and `end` to continue the digests; on any thread.
@@ -218,7 +211,6 @@ package final class PartFile {
 
   /// Sets the time of modification a little back, so that any later write changes it, even within a tick of the clock.
   /// - Returns: what ``stamp()`` returns as long as the file is not changed.
-  /// - Throws: ``SpoolError``.
   package func seal() throws(SpoolError) -> FileStatus.Stamp {
     // FAT counts in steps of two seconds.
     try file.setTimes(to: Timestamp.now().seconds - 2)
@@ -227,13 +219,11 @@ package final class PartFile {
 
   /// Gives the data the permissions that the payload is to have; nothing for nil. A later worker of the same user can
   /// still open it.
-  /// - Throws: ``SpoolError``.
   package func set(_ mode: PayloadMode?) throws(SpoolError) {
     if let mode { try file.setPermissions(mode.bits) }
   }
 
   /// Shows whether the file was changed.
-  /// - Throws: ``SpoolError``.
   package func stamp() throws(SpoolError) -> FileStatus.Stamp { try file.status().stamp }
 
   /// Takes the digests of the whole file, as ``ChecksumReading`` found it.
@@ -245,22 +235,16 @@ package final class PartFile {
 
   /// Whether the name is still this very file's.
   func isInPlace() throws(SpoolError) -> Bool {
-    do throws(SpoolError) {
-      return try spool.system.status(spool.root, path).isSameFile(as: identity)
-    } catch  where error.errno == .noSuchFileOrDirectory {
-      return false
-    }
+    try spool.system.statusIfPresent(spool.root, path)?.isSameFile(as: identity) == true
   }
 
   /// Removes the name, if it is still this file's: a successor's data stays.
-  /// - Throws: ``SpoolError``.
   package func remove() throws(SpoolError) {
     if try isInPlace() { try spool.system.unlink(spool.root, path) }
   }
 
   /// Moves data that is not what the job asked for to `failed/`, for a person to look at. It replaces earlier such
   /// data.
-  /// - Throws: ``SpoolError``.
   package func setAside(_ job: JobName) throws(SpoolError) {
     guard try isInPlace() else { return }
     try spool.system.rename(spool.root, path, Path(.failed, job.part))
@@ -269,4 +253,91 @@ package final class PartFile {
   /// Closes the file; nothing where it is closed.
   /// - Throws: ``SpoolError``: close(2) may be the last chance to hear of a failed write.
   package func close() throws(SpoolError) { try file.close() }
+}
+
+/// A copy of a job's data that takes its place.
+package struct PartCopy: Sendable {
+  /// The new file, for ``PartFile/replaced(by:)``.
+  package struct Result: Sendable {
+    let file: SharedFile
+    let status: FileStatus
+  }
+
+  let spool: Spool
+  let source: SharedFile
+  let temporary: Path
+  /// Bytes to copy.
+  let length: UInt64
+
+  /// Copies the data and gives the copy its name; on any thread, because gigabytes take minutes.
+  /// - Throws: ``SpoolError``, ESTALE where a successor on another host has put its own data there.
+  package func run() throws(SpoolError) -> Result {
+    let system = spool.system
+    var fresh = try system.create(spool.root, temporary, O_RDWR | O_EXCL | O_NOFOLLOW)
+    do throws(SpoolError) {
+      _ = try fresh.lock()
+      try source.readBlocks(0..<length) { (bytes, offset) throws(SpoolError) in
+        try fresh.write(bytes, at: Int64(offset))
+      }
+      // The checkpoint of these bytes must also be true of the new inode.
+      try fresh.fdatasync()
+      let status = try fresh.status()
+      let old = try source.status()
+      guard try system.status(spool.root, source.path).isSameFile(as: old) else {
+        throw SpoolError(call: .rename, path: source.path.display, errno: .staleNFSFileHandle)
+      }
+      try system.rename(spool.root, temporary, source.path)
+      fresh.path = source.path
+      return Result(file: fresh.shared(), status: status)
+    } catch {
+      try? system.unlink(spool.root, temporary)
+      throw error
+    }
+  }
+}
+
+/// A stretch of a file to run the digests over.
+package struct ChecksumReading: Sendable {
+  let file: SharedFile
+  let start: Mark
+  /// Where the stretch ends, in bytes from the file's start.
+  let end: UInt64
+  /// See ``PartFile/reading(from:to:rewritingFrom:)``.
+  var rewritingFrom: UInt64?
+
+  /// Reads the stretch; on any thread.
+  /// - Parameter note: called with the length of each block that was read, in bytes.
+  /// - Returns: the mark at its end.
+  /// - Throws: ``SpoolError``, EIO where the file is shorter.
+  package func run(_ note: (Int) -> Void = { _ in }) throws(SpoolError) -> Mark {
+    guard start.offset < end else { return start }
+    var states = start.states
+    try file.readBlocks(start.offset..<end) { (bytes, offset) throws(SpoolError) in
+      states.update(bytes)
+      note(bytes.count)
+      guard let rewritingFrom, rewritingFrom < offset + UInt64(bytes.count) else { return }
+      let known = rewritingFrom > offset ? Int(rewritingFrom - offset) : 0
+      try file.write(UnsafeRawBufferPointer(rebasing: bytes[known...]), at: Int64(offset) + Int64(known))
+    }
+    return Mark(offset: end, states: states)
+  }
+}
+
+/// The pages of a job's data in the page cache.
+package struct DataCache: Sendable {
+  let file: SharedFile
+
+  /// Gives back the cached pages before `offset`, which are on disk (posix_fadvise(2)). So a long download takes no
+  /// more of the machine's memory than a short one, pushes out nothing that others use, and writes to memory that it
+  /// has used before.
+  /// - Parameter offset: in bytes, greater than 0.
+  package func forget(before offset: UInt64) {
+    // A length of 0 would mean all.
+    precondition(offset > 0)
+    // Advice: reading works as well where it is not taken.
+    try? file.forgetCache(first: offset)
+  }
+
+  /// Whether it has all pages of `range`, which is not empty; false if that cannot be known.
+  package func has(_ range: Range<UInt64>) -> Bool { (try? file.isCached(range)) ?? false }
 }

@@ -1,23 +1,153 @@
-/// The digests of data while it grows. Whoever brings the bytes computes CRC-32 at once, while they are in its
-/// processor's cache. The other digests take several times as long, and get a thread.
+internal import Glibc
+
+/// The digests of data while it grows. CRC-32 is computed at once, while the bytes are in the processor's cache. The
+/// other digests take several times as long, and get a thread.
 final class RunningDigests {
-  private var crc32: Checksum
+  private var atOnce: [HashState]
   private let beside: HashingQueue?
 
   init(_ states: DigestStates) {
-    crc32 = states.crc32
-    beside = states.hashes.isEmpty ? nil : HashingQueue(states.hashes)
+    atOnce = states.all.filter { $0.algorithm == .crc32 }
+    let others = states.all.filter { $0.algorithm != .crc32 }
+    beside = others.isEmpty ? nil : HashingQueue(others)
   }
 
   /// - Parameter block: see ``PartFile/append(_:in:)``.
   func update(_ bytes: UnsafeRawBufferPointer, in block: Block?) {
     beside?.update(bytes, in: block)
-    crc32.update(bytes)
+    for index in atOnce.indices { atOnce[index].update(bytes) }
   }
 
   /// More bytes may have to wait.
   var isFull: Bool { beside?.isFull ?? false }
 
   /// Those of all bytes so far; waits for the thread.
-  var states: DigestStates { DigestStates(crc32: crc32, beside?.finish() ?? []) }
+  var states: DigestStates { DigestStates(atOnce + (beside?.finish() ?? [])) }
+}
+
+/// Memory for bytes that are about to be written and hashed. All of its holders may read it; only one that holds it
+/// alone may write to it (`isKnownUniquelyReferenced`).
+///
+/// `@unchecked Sendable`: that rule.
+package final class Block: @unchecked Sendable {
+  /// In bytes.
+  package static let size = 256 << 10
+
+  /// ``size`` bytes, at a page's boundary.
+  package let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: Block.size, alignment: 4096)
+
+  /// The memory has no defined content.
+  package init() {}
+
+  deinit { memory.deallocate() }
+}
+
+/// Computes digests on another thread than the one that brings the bytes. Blocks go over in order. A few wait at most;
+/// then whoever brings more waits too, so that a slow digest takes time and no memory.
+///
+/// `@unchecked Sendable`: `lock` guards all but `digests`, which the thread has from the time that `isRunning` is set
+/// until it is unset, and otherwise the one that brings the bytes.
+final class HashingQueue: @unchecked Sendable {
+  /// Blocks that may wait: 2 MiB, a few milliseconds of a digest.
+  private static let mostBlocks = 8
+  /// To hand fewer bytes over takes longer than to compute their digest.
+  private static let small = 32 << 10
+
+  private struct Piece {
+    /// What keeps `bytes` in memory.
+    let block: Block
+    let bytes: UnsafeRawBufferPointer
+  }
+
+  private var digests: [HashState]
+  private var waiting: [Piece] = []
+  private var isRunning = false
+  private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+  private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+  init(_ digests: [HashState]) {
+    self.digests = digests
+    pthread_mutex_init(lock, nil)
+    pthread_cond_init(changed, nil)
+  }
+
+  deinit {
+    pthread_cond_destroy(changed)
+    pthread_mutex_destroy(lock)
+    changed.deallocate()
+    lock.deallocate()
+  }
+
+  /// Takes bytes in; may wait until the thread has taken others.
+  /// - Parameter block: the memory that they are in; nil for other memory, from which they are copied.
+  func update(_ bytes: UnsafeRawBufferPointer, in block: Block? = nil) {
+    if let block {
+      if !takeSmall(bytes) { handOver(Piece(block: block, bytes: bytes)) }
+      return
+    }
+    var rest = bytes
+    while !rest.isEmpty {
+      let bytes = UnsafeRawBufferPointer(rebasing: rest.prefix(Block.size))
+      if !takeSmall(bytes) { handOver(copy(bytes)) }
+      rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(bytes.count))
+    }
+  }
+
+  /// Only a few blocks have room. Whoever stops now need not wait.
+  var isFull: Bool { withLock { waiting.count + 2 >= Self.mostBlocks } }
+
+  private func copy(_ bytes: UnsafeRawBufferPointer) -> Piece {
+    let block = Block()
+    block.memory.copyMemory(from: bytes)
+    return Piece(block: block, bytes: UnsafeRawBufferPointer(rebasing: block.memory[..<bytes.count]))
+  }
+
+  private func takeSmall(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    guard bytes.count <= Self.small || !Host.current.hasThreads, !(withLock { isRunning }) else { return false }
+    compute(bytes)
+    return true
+  }
+
+  private func handOver(_ piece: Piece) {
+    let wasRunning = withLock {
+      while waiting.count >= Self.mostBlocks { pthread_cond_wait(changed, lock) }
+      waiting.append(piece)
+      defer { isRunning = true }
+      return isRunning
+    }
+    if !wasRunning { BlockingThread.run { self.work() } }
+  }
+
+  private func compute(_ bytes: UnsafeRawBufferPointer) {
+    for index in digests.indices { digests[index].update(bytes) }
+  }
+
+  /// On the thread, until nothing waits.
+  private func work() {
+    while let piece = withLock({ next() }) {
+      withExtendedLifetime(piece.block) { compute(piece.bytes) }
+    }
+  }
+
+  private func next() -> Piece? {
+    // Whoever waits wants room for another piece, or the end.
+    pthread_cond_signal(changed)
+    if !waiting.isEmpty { return waiting.removeFirst() }
+    isRunning = false
+    return nil
+  }
+
+  /// Of all bytes so far; waits for them.
+  func finish() -> [HashState] {
+    withLock {
+      while isRunning { pthread_cond_wait(changed, lock) }
+    }
+    return digests
+  }
+
+  private func withLock<Result>(_ body: () -> Result) -> Result {
+    pthread_mutex_lock(lock)
+    defer { pthread_mutex_unlock(lock) }
+    return body()
+  }
 }

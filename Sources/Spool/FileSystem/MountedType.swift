@@ -1,14 +1,9 @@
 internal import Glibc
 internal import SystemPackage
 
-extension Spool {
-  /// The type of the spool's file system as proc_pid_mountinfo(5) has it, which tells those apart that fuse(4) serves,
-  /// such as `fuse.sshfs`.
-  /// - Returns: nil where /proc does not say it.
-  /// - Throws: ``SpoolError``.
-  func mountedType() throws(SpoolError) -> String? { try Self.mountedType(of: root, system) }
-
-  /// The type of the file system that an open directory is on.
+extension FileSystemKind {
+  /// The type of the file system that an open directory is on, as proc_pid_mountinfo(5) has it, which tells those apart
+  /// that fuse(4) serves, such as `fuse.sshfs`; nil where /proc does not say it.
   static func mountedType(of root: Int32, _ system: System) throws(SpoolError) -> String? {
     do throws(SpoolError) {
       // proc_pid_fdinfo(5): `mnt_id:` and the number of the mount.

@@ -11,7 +11,6 @@ extension Spool {
 
   /// Learns how far that clock is ahead of this host's. Takes no call where all changes go through this kernel.
   /// - Parameter host: reads this host's clock.
-  /// - Throws: ``SpoolError``.
   package func learnClock(host: () -> Timestamp = Timestamp.now) throws(SpoolError) {
     if kind.isLocal { return }
     let before = host()
@@ -31,7 +30,6 @@ extension Spool {
     }
   }
 
-  /// The times of a new file, and of the same file when it is touched.
   private func fileSystemTimes() throws(SpoolError) -> (made: Timestamp, touched: Timestamp) {
     let file = try system.create(root, temporary(FileName(".clock")), O_WRONLY | O_EXCL)
     defer { try? system.unlink(root, file.path) }
@@ -41,7 +39,6 @@ extension Spool {
   }
 
   /// The time by the clock that sets the times of this file system's files, which may be another machine's.
-  /// - Throws: ``SpoolError``.
   package func fileSystemTime() throws(SpoolError) -> Timestamp {
     let file = try system.create(root, temporary(FileName(".clock")), O_WRONLY | O_EXCL)
     let time = try file.status().modified

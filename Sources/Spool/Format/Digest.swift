@@ -1,100 +1,81 @@
+internal import CChecksum
 internal import CNettle
 
 /// The digests by which a payload can be declared and verified. The raw value is the job's key and the field of
-/// records.
-///
-/// To add one: a case here, its kind in ``HashState``, its failure in ``FailureCode``, and its entries in the manual.
+/// records. A new one is a case, a row, and its entries in the manual.
 package enum DigestAlgorithm: String, CaseIterable, Sendable {
   case crc32, sha256, sha512, sha1, md5
 
-  /// The number of hexadecimal digits.
-  package var digits: Int {
+  /// `kind`: as Nettle computes it; nil for CRC-32, which is computed at once, by ``Checksum``.
+  private var row: (title: String, digits: Int, kind: Int32?) {
     switch self {
-    case .crc32: 8
-    case .md5: 32
-    case .sha1: 40
-    case .sha256: 64
-    case .sha512: 128
+    case .crc32: ("CRC-32", 8, nil)
+    case .md5: ("MD5", 32, Int32(SPOOLRUN_MD5))
+    case .sha1: ("SHA-1", 40, Int32(SPOOLRUN_SHA1))
+    case .sha256: ("SHA-256", 64, Int32(SPOOLRUN_SHA256))
+    case .sha512: ("SHA-512", 128, Int32(SPOOLRUN_SHA512))
     }
   }
 
-  /// The name for people.
-  package var title: String {
-    switch self {
-    case .crc32: "CRC-32"
-    case .md5: "MD5"
-    case .sha1: "SHA-1"
-    case .sha256: "SHA-256"
-    case .sha512: "SHA-512"
-    }
-  }
+  package var title: String { row.title }
+  package var digits: Int { row.digits }
+  var kind: Int32? { row.kind }
 
-  /// As cksfv, `rhash --crc32` and the like print it.
-  var isUpperCase: Bool { self == .crc32 }
+  package static let byStrength = allCases.sorted { $0.digits > $1.digits }
 
-  /// A CRC-32 in base64 is as long as one in hexadecimal digits.
-  private var mayBeBase64: Bool { self != .crc32 }
-
-  /// What a value of the key has to be.
   package var wanted: String {
     self == .crc32 ? "8 hexadecimal digits, such as 1c291ca3" : "\(digits) hexadecimal digits, or the same in base64"
   }
 
-  /// One line of help for the key.
   var help: String {
     self == .crc32
       ? "CRC-32, eight hexadecimal digits." : "\(title), \(digits) hexadecimal digits or base64."
-  }
-
-  /// `text` in hexadecimal digits; nil where it is no value of this digest.
-  fileprivate func hexadecimalDigits(_ text: String) -> String? {
-    if text.utf8.count == digits {
-      return text.utf8.allSatisfy(isHexDigit) ? text : nil
-    }
-    return mayBeBase64 ? hexadecimalDigits(ofBase64: text) : nil
-  }
-
-  /// The same of a text that is in base64.
-  fileprivate func hexadecimalDigits(ofBase64 text: String) -> String? {
-    var bytes = [UInt8](repeating: 0, count: digits / 2 + 3)
-    let text = Array(text.utf8CString)
-    let count = spoolrun_base64(text.count - 1, text, bytes.count, &bytes)
-    return count * 2 == digits ? hexadecimal(bytes[..<count]) : nil
   }
 }
 
 /// The digest of a payload.
 package struct Digest: Hashable, Sendable, CustomStringConvertible {
-  /// What computes it.
   package let algorithm: DigestAlgorithm
-  /// Hexadecimal digits, in the case that other tools print.
+  /// Hexadecimal digits, in the case that other tools print: cksfv and `rhash --crc32` in upper case.
   package let description: String
+
+  private init(_ algorithm: DigestAlgorithm, digits: String) {
+    self.algorithm = algorithm
+    description = algorithm == .crc32 ? digits.uppercased() : digits.lowercasedASCII
+  }
 
   /// - Parameter text: hexadecimal digits in either case, or base64 where that has another length; nil for any other.
   package init?(_ algorithm: DigestAlgorithm, _ text: String) {
-    guard let digits = algorithm.hexadecimalDigits(text) else { return nil }
-    self.algorithm = algorithm
-    description = algorithm.isUpperCase ? digits.uppercased() : digits.lowercasedASCII
+    if text.utf8.count == algorithm.digits {
+      guard text.utf8.allSatisfy(isHexDigit) else { return nil }
+      self.init(algorithm, digits: text)
+    } else {
+      // A CRC-32 in base64 is as long as one in hexadecimal digits.
+      if algorithm == .crc32 { return nil }
+      self.init(algorithm, base64: text)
+    }
   }
 
   /// - Parameter base64: with its padding (RFC 4648 section 4).
   package init?(_ algorithm: DigestAlgorithm, base64: String) {
-    guard let digits = algorithm.hexadecimalDigits(ofBase64: base64) else { return nil }
-    self.algorithm = algorithm
-    description = algorithm.isUpperCase ? digits.uppercased() : digits
+    var bytes = [UInt8](repeating: 0, count: algorithm.digits / 2 + 3)
+    let text = Array(base64.utf8CString)
+    let count = spoolrun_base64(text.count - 1, text, bytes.count, &bytes)
+    guard count * 2 == algorithm.digits else { return nil }
+    self.init(algorithm, digits: hexadecimal(bytes[..<count]))
   }
 
-  /// A CRC-32 as a digest.
-  package init(_ checksum: Checksum) {
-    algorithm = .crc32
-    description = "\(checksum)"
+  /// The digest of the bytes that `state` has taken in.
+  init(_ state: HashState) { self.init(state.algorithm, digits: hexadecimal(state.value[...])) }
+
+  /// Of a text in UTF-8.
+  init(_ algorithm: DigestAlgorithm, of text: String) {
+    var state = HashState(algorithm)
+    Array(text.utf8).withUnsafeBytes { state.update($0) }
+    self.init(state)
   }
 
-  /// - Parameter value: as many bytes as the algorithm gives.
-  init(_ algorithm: DigestAlgorithm, value: [UInt8]) {
-    self.algorithm = algorithm
-    description = hexadecimal(value[...])
-  }
+  package init(_ checksum: Checksum) { self.init(.crc32, digits: "\(checksum)") }
 }
 
 /// Digests of one payload, at most one by each algorithm.
@@ -122,10 +103,8 @@ package struct Digests: Hashable, Sendable {
     set { all = DigestAlgorithm.allCases.compactMap { $0 == algorithm ? newValue : self[$0] } }
   }
 
-  /// Whether there is no digest.
   package var isEmpty: Bool { all.isEmpty }
 
-  /// The algorithms of these digests.
   package var algorithms: Set<DigestAlgorithm> { Set(all.map(\.algorithm)) }
 
   /// Those by `algorithms`.
@@ -148,4 +127,334 @@ extension Fields {
     for digest in digests.all { add(digest.algorithm.rawValue, digest) }
     return self
   }
+}
+
+/// What is known of a payload before its bytes are: the size and the digests that it must have.
+package struct Expectation: Sendable, Equatable {
+  /// Bytes of the whole; nil for any size.
+  package var size: UInt64?
+  /// All of these have to agree.
+  package var digests: Digests
+
+  /// Without arguments, any payload will do.
+  package init(size: UInt64? = nil, digests: Digests = Digests()) {
+    self.size = size
+    self.digests = digests
+  }
+
+  /// Whether a digest proves in the end that the bytes are right, wherever they come from.
+  package var provesContent: Bool { !digests.isEmpty }
+
+  /// Whether bytes of two mirrors may be joined: their validators cannot be compared, so only a digest shows a splice.
+  package var mayJoinMirrors: Bool { provesContent }
+
+  /// How a payload of `size` bytes differs; nil where it may be the right one.
+  package func mismatch(size found: UInt64) -> Mismatch? {
+    guard let size, size != found else { return nil }
+    return Mismatch(property: .size, expected: "\(size)", found: "\(found)")
+  }
+
+  /// How the payload that ends at `found` differs; nil where it is the right one. A digest that was not computed counts
+  /// as a mismatch.
+  package func mismatch(_ found: Mark) -> Mismatch? {
+    if let mismatch = mismatch(size: found.offset) { return mismatch }
+    let computed = found.digests
+    for digest in digests.all where computed[digest.algorithm] != digest {
+      return Mismatch(
+        property: .digest(digest.algorithm), expected: "\(digest)",
+        found: computed[digest.algorithm].map { "\($0)" } ?? "nothing")
+    }
+    return nil
+  }
+}
+
+/// In what a payload differs from what it must be.
+package struct Mismatch: Sendable, Equatable {
+  /// What differs.
+  package enum Property: Sendable, Equatable {
+    case size
+    case digest(DigestAlgorithm)
+  }
+
+  package let property: Property
+  /// What it should be, as records show it.
+  package let expected: String
+  package let found: String
+
+  /// `expected 5 bytes, found 6`.
+  package var text: String {
+    switch property {
+    case .size: "expected \(expected) bytes, found \(found)"
+    case .digest(let algorithm): "expected \(algorithm.rawValue) \(expected), found \(found)"
+    }
+  }
+}
+
+/// One line of a list of digests, as sha256sum(1), cksfv(1) and rhash(1) check it.
+package struct SumLine: Sendable, Equatable {
+  /// The format of the list.
+  package enum Style: Sendable {
+    /// `HEX  PATH`, as md5sum(1) and sha256sum(1) print it; for a CRC-32 `PATH HEX`, as cksfv(1) does.
+    case plain
+    /// `SHA256 (PATH) = HEX`, as the BSDs and `sha256sum --tag` print it.
+    case tagged
+  }
+
+  /// The line without its newline.
+  package let text: String
+
+  /// - Parameter path: of the file.
+  /// - Returns: nil for a path that a line of this style cannot have.
+  package init?(_ digest: Digest, _ path: String, _ style: Style) {
+    let path = Self.distinct(path)
+    guard digest.algorithm != .crc32 else {
+      // SFV knows no escapes.
+      if path.utf8.contains(where: { $0 == 0x0A || $0 == 0x0D }) { return nil }
+      text = style == .plain ? "\(path) \(digest)" : "\(digest.algorithm.tag) (\(path)) = \(digest)"
+      return
+    }
+    let escaped = Self.escaped(path)
+    let mark = escaped == path ? "" : "\\"
+    text = mark + (style == .plain ? "\(digest)  \(escaped)" : "\(digest.algorithm.tag) (\(escaped)) = \(digest)")
+  }
+
+  /// The same path, with `./` before what some reader takes for something else: `-` is standard input for sha256sum,
+  /// `;` begins a comment for cksfv, `#` one for rhash, which also drops `*`, blanks and a backslash.
+  private static func distinct(_ path: String) -> String {
+    guard let first = path.utf8.first, "-;#* \t\\".utf8.contains(first) else { return path }
+    return "./\(path)"
+  }
+
+  /// As GNU coreutils escape a name: a backslash at the start of the line shows it (sha256sum(1)).
+  private static func escaped(_ path: String) -> String {
+    var result = ""
+    for scalar in path.unicodeScalars {
+      switch scalar {
+      case "\\": result += "\\\\"
+      case "\n": result += "\\n"
+      case "\r": result += "\\r"
+      default: result.unicodeScalars.append(scalar)
+      }
+    }
+    return result
+  }
+}
+
+extension DigestAlgorithm {
+  /// The name in a tagged line.
+  fileprivate var tag: String { rawValue.uppercased() }
+}
+
+/// A running CRC-32 as zlib, cksfv and `rhash --crc32` compute it (ISO 3309, RFC 1952 section 8).
+package struct Checksum: Hashable, Sendable, CustomStringConvertible {
+  package private(set) var value: UInt32
+
+  package init() { value = 0 }
+  package init(value: UInt32) { self.value = value }
+
+  /// Of a text in UTF-8.
+  init(of text: String) {
+    self.init()
+    Array(text.utf8).withUnsafeBytes { update($0) }
+  }
+
+  /// Eight hexadecimal digits of either case, with nothing else; nil otherwise.
+  package init?(_ text: some StringProtocol) {
+    guard text.utf8.count == 8, text.utf8.allSatisfy(isHexDigit),
+      let value = UInt32(text, radix: 16)
+    else { return nil }
+    self.value = value
+  }
+
+  package mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    guard let base = bytes.baseAddress else { return }
+    value = spoolrun_crc32(value, base, bytes.count)
+  }
+
+  /// Upper case, as cksfv and `rhash --crc32` print it.
+  package var description: String { hexadecimal(UInt64(value), digits: 8).uppercased() }
+}
+
+/// A running digest.
+struct HashState: Sendable, Hashable {
+  private enum Running: Sendable {
+    case crc32(Checksum)
+    /// `length`: bytes taken in.
+    case nettle(spoolrun_digest, length: UInt64)
+  }
+
+  let algorithm: DigestAlgorithm
+  private var running: Running
+
+  /// Of no bytes.
+  init(_ algorithm: DigestAlgorithm) {
+    self.algorithm = algorithm
+    if let kind = algorithm.kind {
+      var digest = spoolrun_digest()
+      spoolrun_digest_init(&digest, kind)
+      running = .nettle(digest, length: 0)
+    } else {
+      running = .crc32(Checksum())
+    }
+  }
+
+  /// A CRC-32 is its own state.
+  init(_ checksum: Checksum) { (algorithm, running) = (.crc32, .crc32(checksum)) }
+
+  mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    guard let base = bytes.baseAddress else { return }
+    switch running {
+    case .crc32(var checksum):
+      checksum.update(bytes)
+      running = .crc32(checksum)
+    case .nettle(var digest, let length):
+      spoolrun_digest_update(&digest, bytes.count, base)
+      // A state from a journal may claim any length.
+      running = .nettle(digest, length: length &+ UInt64(bytes.count))
+    }
+  }
+
+  /// The digest of the bytes so far.
+  var value: [UInt8] {
+    switch running {
+    case .crc32(let checksum): return withUnsafeBytes(of: checksum.value.bigEndian) { Array($0) }
+    case .nettle(let digest, _):
+      return withUnsafePointer(to: digest) { digest in
+        [UInt8](unsafeUninitializedCapacity: Int(SPOOLRUN_LONGEST_DIGEST)) { value, count in
+          count = spoolrun_digest_value(digest, value.baseAddress)
+        }
+      }
+    }
+  }
+
+  // What waits in the context for a block to be full depends on how the bytes came, and counts for nothing.
+  static func == (left: HashState, right: HashState) -> Bool {
+    left.algorithm == right.algorithm && left.value == right.value
+  }
+
+  func hash(into hasher: inout Hasher) { hasher.combine(algorithm) }
+
+  /// The version of what ``saved`` writes. A state of another one is not read: the bytes are.
+  private static let version = "1"
+
+  /// `sha256/1:HEX`; nil for CRC-32, and where the library's state has another layout than is known here.
+  var saved: String? {
+    guard case .nettle(let digest, let length) = running else { return nil }
+    let state = withUnsafePointer(to: digest) { digest in
+      [UInt8](unsafeUninitializedCapacity: Int(SPOOLRUN_LONGEST_STATE)) { state, count in
+        count = spoolrun_digest_save(digest, length, state.baseAddress)
+      }
+    }
+    return state.isEmpty ? nil : "\(algorithm.rawValue)/\(Self.version):\(hexadecimal(state[...]))"
+  }
+
+  /// Reads what ``saved`` wrote.
+  /// - Parameter length: the number of bytes before the state.
+  init?(_ saved: Substring, length: UInt64) {
+    let parts = saved.split(at: ":", omittingEmptySubsequences: false)
+    let name = parts[0].split(at: "/", omittingEmptySubsequences: false)
+    guard parts.count == 2, name.count == 2, name[1] == Self.version,
+      let algorithm = DigestAlgorithm(rawValue: String(name[0])), let kind = algorithm.kind,
+      let state = bytes(ofHexadecimal: parts[1])
+    else { return nil }
+    var digest = spoolrun_digest()
+    guard spoolrun_digest_restore(&digest, kind, length, state.count, state) != 0 else { return nil }
+    self.algorithm = algorithm
+    running = .nettle(digest, length: length)
+  }
+}
+
+/// The digests of the bytes so far, while they grow: what a checkpoint carries so that no byte before it is read again.
+package struct DigestStates: Hashable, Sendable {
+  /// In the order of ``DigestAlgorithm``. CRC-32 is always there.
+  private(set) var all: [HashState]
+
+  /// Of no bytes yet.
+  package init(_ algorithms: Set<DigestAlgorithm> = []) {
+    all = DigestAlgorithm.allCases.filter { $0 == .crc32 || algorithms.contains($0) }.map { HashState($0) }
+  }
+
+  init(_ states: [HashState]) { all = states }
+
+  /// Those that a journal line carries; nil where there is no CRC-32. Others that cannot be read are left out.
+  /// - Parameter length: the number of bytes that they are of.
+  init?(_ fields: Fields, length: UInt64) {
+    guard let crc32 = fields[DigestAlgorithm.crc32.rawValue].flatMap({ Checksum($0) }) else { return nil }
+    let saved = fields[Self.field]?.split(at: ",") ?? []
+    let states = [HashState(crc32)] + saved.compactMap { HashState($0, length: length) }
+    all = DigestAlgorithm.allCases.compactMap { algorithm in states.first { $0.algorithm == algorithm } }
+  }
+
+  /// The field of journal lines from which all but the CRC-32 can be carried on.
+  static let field = "states"
+
+  package var algorithms: Set<DigestAlgorithm> { Set(all.map(\.algorithm)) }
+
+  /// These without those that are neither CRC-32 nor in `algorithms`; nil where one of `algorithms` is missing.
+  package func narrowed(to algorithms: Set<DigestAlgorithm>) -> DigestStates? {
+    if !algorithms.isSubset(of: self.algorithms) { return nil }
+    return DigestStates(all.filter { $0.algorithm == .crc32 || algorithms.contains($0.algorithm) })
+  }
+
+  package mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    for index in all.indices { all[index].update(bytes) }
+  }
+
+  /// The digests of all bytes so far.
+  package var digests: Digests { Digests(all.map { Digest($0) }) }
+}
+
+extension Fields {
+  /// This and the fields from which `states` can be read again.
+  package consuming func with(_ states: DigestStates?) -> Fields {
+    let saved = states?.all.compactMap(\.saved) ?? []
+    return self.with(DigestAlgorithm.crc32.rawValue, states?.all.first.map { Digest($0) })
+      .with(DigestStates.field, saved.isEmpty ? nil : saved.joined(separator: ","))
+  }
+}
+
+/// An offset in the data, with the digests of all bytes before it: what a checkpoint records. From here the digests can
+/// be carried on.
+package struct Mark: Sendable, Hashable {
+  /// In bytes.
+  package let offset: UInt64
+  package let states: DigestStates
+
+  /// The beginning of the data.
+  package static let zero = Mark.zero([])
+
+  /// The beginning of the data, for a reading that computes `algorithms` beside CRC-32.
+  package static func zero(_ algorithms: Set<DigestAlgorithm>) -> Mark {
+    Mark(offset: 0, states: DigestStates(algorithms))
+  }
+
+  package init(offset: UInt64, states: DigestStates) {
+    self.offset = offset
+    self.states = states
+  }
+
+  /// Without other digests than CRC-32.
+  package init(offset: UInt64, checksum: Checksum) {
+    self.init(offset: offset, states: DigestStates([HashState(checksum)]))
+  }
+
+  package var digests: Digests { states.digests }
+
+  /// This mark with the states of `algorithms` alone; nil where one of them is missing.
+  package func narrowed(to algorithms: Set<DigestAlgorithm>) -> Mark? {
+    states.narrowed(to: algorithms).map { Mark(offset: offset, states: $0) }
+  }
+
+  /// Reads it from a journal line, whose `offset` has been read already; nil where something is missing.
+  init?(at offset: UInt64?, _ fields: Fields) {
+    guard let offset, let states = DigestStates(fields, length: offset) else { return nil }
+    self.init(offset: offset, states: states)
+  }
+}
+
+/// nil where `text` is anything but pairs of hexadecimal digits.
+private func bytes(ofHexadecimal text: Substring) -> [UInt8]? {
+  let digits = text.utf8.compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
+  guard digits.count == text.utf8.count, digits.count % 2 == 0 else { return nil }
+  return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
 }

@@ -1,16 +1,13 @@
-/// Why an attempt or a job failed (spool.5, FAILURE CODES). Records contain the raw value, and `http-` with the status
-/// for ``http``.
+/// Why an attempt or a job failed (spool.5, FAILURE CODES). What a code means is in its ``row``; a new one is a case
+/// and a row here, and an entry in the manual.
+@dynamicMemberLookup
 package enum FailureCode: String, CaseIterable, Sendable {
-  // Temporary.
   case resolve, connect, tls, stalled, timeout, cut
   case shortBody = "short-body"
   case badResponse = "bad-response"
   case mismatchSize = "mismatch-size"
-  case mismatchChecksum = "mismatch-crc32"
-  case mismatchSHA256 = "mismatch-sha256"
-  case mismatchSHA512 = "mismatch-sha512"
-  case mismatchSHA1 = "mismatch-sha1"
-  case mismatchMD5 = "mismatch-md5"
+  /// Records have the algorithm behind `mismatch-` (``Failure/digest``).
+  case mismatchDigest = "mismatch-DIGEST"
   case otherKind = "other-kind"
   case badEntries = "bad-entries"
   case rejected, hook
@@ -23,9 +20,8 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case proxy
   case tooLargeHere = "too-large-here"
   case io
-  // Temporary for 408, 425, 429 and 5xx, else permanent.
+  /// Records have the status behind `http-` (``Failure/status``), which decides: ``row(status:)``.
   case http = "http-NNN"
-  // Permanent.
   case malformed
   case badOutput = "bad-output"
   case outputExists = "output-exists"
@@ -36,73 +32,189 @@ package enum FailureCode: String, CaseIterable, Sendable {
   /// Whether another attempt can succeed.
   package enum Class: String, Sendable { case temporary, permanent }
 
-  /// The class of every code but ``http``, whose status decides.
-  package var ownClass: Class {
+  /// Whose failure it is.
+  package enum Fault: Sendable {
+    /// This machine's network connection or its proxy fails, whatever the job and the host.
+    case network
+    /// The server cannot be reached, or serves nobody now.
+    case server
+    /// What the server says about this file, or how it sends it.
+    case resource
+    /// The job, its hooks, or this machine's disks.
+    case job
+  }
+
+  /// What may help at once, beside waiting.
+  package enum OtherWay: Sendable { case connection, addressFamily, request }
+
+  /// All that depends on a code.
+  package struct Row: Sendable {
+    /// See ``Failure/failureClass`` for what else decides.
+    package let failureClass: Class
+    package let fault: Fault
+    /// What a person may do.
+    package let advice: String
+    /// Whether an attempt that ends so counts against `attempts:`.
+    package var burnsAttempt = true
+    /// Whether a response broke off.
+    package var isCut = false
+    /// Whether the data is not what the job asked for.
+    package var isMismatch = false
+    /// Whether another server would fail with the same error now.
+    package var isOfAllServers = false
+    package var otherWay: OtherWay?
+    /// Whether it ends a standing order: its text has to be changed, its time is over, or it kills workers.
+    package var endsOrder = false
+    /// Whether it may be enough to wait. Otherwise attempts fail until somebody acts.
+    package var mayPassByItself = false
+    package var needsURL = false
+
+    fileprivate init(_ failureClass: Class, _ fault: Fault, _ advice: String, _ more: (inout Row) -> Void = { _ in }) {
+      (self.failureClass, self.fault, self.advice) = (failureClass, fault, advice)
+      more(&self)
+    }
+  }
+}
+
+extension FailureCode {
+  /// What the code means; of ``http``, what it means whatever the status.
+  package var row: Row {
     switch self {
-    case .malformed, .badOutput, .outputExists, .tooLarge, .expired, .redirect, .protocol, .encoded, .mismatch,
-      .unresolvable, .killsWorker:
-      .permanent
-    case .resolve, .connect, .tls, .stalled, .timeout, .cut, .shortBody, .badResponse, .mismatchSize,
-      .mismatchChecksum, .mismatchSHA256, .mismatchSHA512, .mismatchSHA1, .mismatchMD5, .otherKind, .badEntries,
-      .rejected, .hook, .resolveHook, .hookChanged, .deliver, .diskFull, .noOutput, .noNetwork, .proxy, .tooLargeHere,
-      .io, .http:
-      .temporary
+    case .resolve, .connect: Row(.temporary, .server, Self.unreached) { $0.mayPassByItself = true }
+    case .timeout: Row(.temporary, .resource, Self.unreached) { $0.mayPassByItself = true }
+    case .cut, .shortBody, .stalled:
+      Row(.temporary, .resource, Self.unreached) {
+        ($0.mayPassByItself, $0.isCut, $0.otherWay) = (true, true, .connection)
+      }
+    case .tls:
+      Row(
+        .temporary, .resource,
+        "The host's certificate is not trusted: check the link, the clock and the certificates of this machine."
+      ) { $0.otherWay = .addressFamily }
+    case .badResponse: Row(.temporary, .resource, Self.odd) { ($0.needsURL, $0.otherWay) = (true, .connection) }
+    case .redirect: Row(.permanent, .resource, Self.odd) { $0.needsURL = true }
+    case .encoded:
+      Row(
+        .permanent, .resource, "The file came encoded: write encoded: keep or encoded: decode into the job's file.")
+    case .otherKind:
+      Row(
+        .temporary, .resource,
+        "The server sent another file, perhaps a login page. If it is the right one, cancel the job and add it anew."
+      ) { $0.needsURL = true }
+    case .http: Row(.temporary, .resource, Self.refused) { ($0.needsURL, $0.otherWay) = (true, .request) }
+    case .mismatchSize, .mismatchDigest: Row(.temporary, .job, Self.differs) { $0.isMismatch = true }
+    case .mismatch: Row(.permanent, .job, Self.differs) { $0.isMismatch = true }
+    case .badEntries:
+      Row(.temporary, .job, "The list of the standing order cannot be read: check its link and its format.") {
+        $0.needsURL = true
+      }
+    case .rejected: Row(.temporary, .job, Self.unverified) { $0.isMismatch = true }
+    case .hookChanged: Row(.temporary, .job, Self.unverified) { ($0.isMismatch, $0.isOfAllServers) = (true, true) }
+    case .hook: Row(.temporary, .job, Self.unverified) { $0.isOfAllServers = true }
+    case .resolveHook: Row(.temporary, .job, Self.unresolved)
+    case .unresolvable: Row(.permanent, .job, Self.unresolved)
+    case .deliver:
+      Row(.temporary, .job, "The hook deliver did not take the file: see its output. Nothing is fetched again.")
+    case .diskFull:
+      Row(.temporary, .job, "The disk is full: make space.") { ($0.burnsAttempt, $0.isOfAllServers) = (false, true) }
+    case .noOutput:
+      Row(.temporary, .job, "The directory for the file cannot be written to: make it writable.") {
+        $0.burnsAttempt = false
+      }
+    case .noNetwork:
+      Row(.temporary, .network, "This machine has no network: the job goes on when it has one.") {
+        ($0.mayPassByItself, $0.burnsAttempt, $0.isOfAllServers) = (true, false, true)
+      }
+    case .proxy:
+      Row(.temporary, .network, "The proxy fails: check it, and how it is set.") {
+        ($0.burnsAttempt, $0.isOfAllServers) = (false, true)
+      }
+    case .tooLargeHere:
+      Row(.temporary, .job, "The file is larger than this file system or ulimit -f allows: raise the limit.") {
+        $0.isOfAllServers = true
+      }
+    case .io: Row(.temporary, .job, "The disk failed: see the kernel's log first.")
+    case .malformed:
+      Row(.permanent, .job, "The job's file is wrong: correct the line that the reason names.") { $0.endsOrder = true }
+    case .badOutput: Row(.permanent, .job, "The file cannot be put there: change output in the job's file.")
+    case .outputExists:
+      Row(
+        .permanent, .job, "Another file has the name: move it away, or write overwrite: yes into the job's file.")
+    case .tooLarge: Row(.permanent, .job, "The file is larger than max-size allows: raise it, or cancel the job.")
+    case .expired:
+      Row(.permanent, .job, "The job's time is over: change expires in its file, or cancel it.") {
+        $0.endsOrder = true
+      }
+    case .protocol:
+      Row(.permanent, .job, "The worker does not allow this kind of URL: see --protocols.") { $0.endsOrder = true }
+    case .killsWorker:
+      Row(.permanent, .job, "Workers died with this job: see their logs first.") { $0.endsOrder = true }
     }
   }
 
-  /// The code of data that has another digest than it should.
-  init(mismatchOf algorithm: DigestAlgorithm) {
-    switch algorithm {
-    case .crc32: self = .mismatchChecksum
-    case .md5: self = .mismatchMD5
-    case .sha1: self = .mismatchSHA1
-    case .sha256: self = .mismatchSHA256
-    case .sha512: self = .mismatchSHA512
+  /// What ``http`` means with this status (RFC 9110 section 15, RFC 6585 section 4).
+  package static func row(status: Int) -> Row {
+    let code = FailureCode.http.row
+    func row(_ failureClass: Class, _ fault: Fault, _ advice: String, needsURL: Bool) -> Row {
+      Row(failureClass, fault, advice) { row in
+        (row.needsURL, row.mayPassByItself, row.otherWay) = (needsURL, !needsURL, code.otherWay)
+      }
+    }
+    let busy = "The server was busy or broken: wait, or name another mirror."
+    return switch status {
+    case 401, 403, 407:
+      row(
+        .permanent, .resource,
+        "The server wants a login, or the link has expired: give the job a header or another link.", needsURL: true)
+    case 404, 410:
+      row(.permanent, .resource, "The file is not there: look for its new place.", needsURL: true)
+    case 408, 429, 503: row(.temporary, .server, busy, needsURL: false)
+    case 425, 500...: row(.temporary, .resource, busy, needsURL: false)
+    default: row(.permanent, .resource, Self.refused, needsURL: true)
     }
   }
 
-  /// Whether this machine's network connection or proxy fails, whatever the job and the host.
-  package var isOfLocalNetwork: Bool { self == .noNetwork || self == .proxy }
+  private static let unreached = "The host could not be reached, or broke off: wait, or name another mirror."
+  private static let odd = "The server does not answer as it should: open the link in a browser."
+  private static let refused = "The server refuses the request: open the link in a browser."
+  private static let differs = "The file is not what the job declares: check its digests and its size."
+  private static let unverified = "The hook verify did not accept the file: see its output."
+  private static let unresolved = "The hook resolve gave no link: see its output."
 
-  /// Whether no server was reached.
-  package var isOfReaching: Bool { self == .resolve || self == .connect }
+  package subscript<Value>(dynamicMember column: KeyPath<Row, Value>) -> Value { row[keyPath: column] }
+}
 
-  /// Whether it is about a server, so that the server could be reached.
-  package var isOfServer: Bool {
-    switch self {
-    case .http, .resolve, .connect, .tls, .stalled, .timeout, .cut, .shortBody, .badResponse, .otherKind, .redirect,
-      .encoded:
-      true
-    case .mismatchSize, .mismatchChecksum, .mismatchSHA256, .mismatchSHA512, .mismatchSHA1, .mismatchMD5, .mismatch,
-      .badEntries, .rejected, .hook, .resolveHook, .hookChanged, .deliver, .diskFull, .noOutput, .noNetwork, .proxy,
-      .tooLargeHere,
-      .io, .malformed, .badOutput, .outputExists, .tooLarge, .expired, .protocol, .unresolvable, .killsWorker:
-      false
-    }
+// MARK: in records
+
+extension FailureCode {
+  /// What records spell it as; ``http`` has the status in place of `NNN`.
+  package var labels: [String] {
+    self == .mismatchDigest ? DigestAlgorithm.allCases.map { label(digest: $0) } : [rawValue]
   }
 
-  /// Whether an attempt that ends with this failure counts against `attempts:`.
-  package var burnsAttempt: Bool { self != .diskFull && self != .noOutput && !isOfLocalNetwork }
+  private static let byLabel = Dictionary(
+    uniqueKeysWithValues: allCases.flatMap { code in code.labels.map { ($0, code) } })
 
-  /// Whether another server would fail with the same error now.
-  package var isOfAllServers: Bool {
-    isOfLocalNetwork || [.diskFull, .tooLargeHere, .hook, .hookChanged].contains(self)
+  fileprivate func label(status: Int = 0, digest: DigestAlgorithm? = nil) -> String {
+    if self == .http { return "http-\(status)" }
+    guard self == .mismatchDigest, let digest else { return rawValue }
+    return "mismatch-\(digest.rawValue)"
   }
 
-  /// Whether a response broke off.
-  package var isCut: Bool { self == .cut || self == .shortBody || self == .stalled }
+  /// nil for a text that is no code.
+  package init?(label: String) {
+    guard let code = Self.status(of: label) == nil ? Self.byLabel[label] : .http else { return nil }
+    self = code
+  }
 
-  /// Whether the data is not what the job asked for.
-  package var isMismatch: Bool {
-    switch self {
-    case .mismatchSize, .mismatch, .rejected, .hookChanged: true
-    case .mismatchChecksum, .mismatchSHA256, .mismatchSHA512, .mismatchSHA1, .mismatchMD5: true
-    case .http, .resolve, .connect, .tls, .stalled, .timeout, .cut, .shortBody, .badResponse, .otherKind, .redirect,
-      .badEntries, .hook, .resolveHook, .deliver, .diskFull, .noOutput, .noNetwork, .proxy, .tooLargeHere, .io,
-      .malformed,
-      .badOutput, .outputExists, .tooLarge, .expired, .protocol, .encoded, .unresolvable, .killsWorker:
-      false
-    }
+  /// The status in `http-NNN`; nil for other codes.
+  package static func status(of label: String) -> Int? {
+    label.begins(with: "http-") ? Int(label.dropFirst(5)) : nil
+  }
+
+  /// nil for a text that is no code.
+  package static func row(of label: String) -> Row? {
+    status(of: label).map { row(status: $0) } ?? byLabel[label]?.row
   }
 }
 
@@ -112,11 +224,12 @@ package struct Failure: Error, Sendable {
   package var code: FailureCode
   /// For ``FailureCode/http``: 100…999.
   package var status: Int?
+  /// For ``FailureCode/mismatchDigest``.
+  package var digest: DigestAlgorithm?
   /// For a person: what happened and what to do. Free of secrets and control bytes.
   package var reason: String
   /// What was expected; nil if the failure is no comparison.
   package var expected: String?
-  /// What was found instead.
   package var found: String?
   /// The number of the invalid line of the job file.
   package var line: Int?
@@ -145,18 +258,12 @@ package struct Failure: Error, Sendable {
     self.retryAfter = retryAfter
   }
 
-  /// The code as records spell it.
-  package var label: String {
-    if code == .http { return "http-\(status ?? 0)" }
-    return code.rawValue
-  }
+  package var label: String { code.label(status: status ?? 0, digest: digest) }
 
   /// Whether another attempt may succeed.
   package var failureClass: FailureCode.Class {
-    guard code == .http, let status else { return code.ownClass }
-    if mayPass || retryAfter != nil { return .temporary }
-    // Server errors (RFC 9110 section 15.6), too many requests (RFC 6585 section 4), or too early.
-    return status == 408 || status == 425 || status == 429 || status >= 500 ? .temporary : .permanent
+    guard code == .http, let status else { return code.failureClass }
+    return mayPass || retryAfter != nil ? .temporary : FailureCode.row(status: status).failureClass
   }
 
   /// Whether `status` normally refuses a file for good, but is also the answer to an expired link or login.
@@ -165,4 +272,103 @@ package struct Failure: Error, Sendable {
   }
   /// This many refusals in a row count as temporary.
   package static let mostRefusals = 2
+}
+
+extension Failure {
+  /// A payload that is not what was declared.
+  /// - Parameter reason: nil for one that goes by the mismatch.
+  package init(_ mismatch: Mismatch, reason: String? = nil) {
+    let (expected, found) = (mismatch.expected, mismatch.found)
+    switch mismatch.property {
+    case .size: self.init(.mismatchSize, reason ?? "the data has the wrong size", expected: expected, found: found)
+    case .digest(let algorithm):
+      self.init(
+        .mismatchDigest, reason ?? "the data does not have the declared \(algorithm.title)", expected: expected,
+        found: found)
+      digest = algorithm
+    }
+  }
+}
+
+/// A ``Failure`` as it goes into the journal.
+package struct FailureRecord: Sendable {
+  package let time: Timestamp
+  /// Counted from 1; 0 where the text was no job's.
+  package let attempt: Int
+  package let failure: Failure
+  /// How far the attempt's writes are trusted.
+  package let trust: Trust
+  /// The end of the data; nil where there is none.
+  package let mark: Mark?
+  /// Bytes that the attempt received.
+  package let fetched: UInt64
+  /// See ``Journal/Data/brokenFrom``.
+  package let broken: UInt64?
+  /// The time of the next attempt; nil when the job is given up.
+  package let retry: Timestamp?
+
+  /// - Parameter retry: nil when the job is given up.
+  package init(
+    time: Timestamp, attempt: Int, failure: Failure, trust: Trust = .sound, mark: Mark?, fetched: UInt64,
+    broken: UInt64? = nil, retry: Timestamp?
+  ) {
+    self.time = time
+    self.attempt = attempt
+    self.failure = failure
+    self.trust = trust
+    self.mark = mark
+    self.fetched = fetched
+    self.broken = broken
+    self.retry = retry
+  }
+
+  package var fields: Fields { facts(after: Fields("\(time)"), mark?.states) }
+
+  /// What of it is for people: without the time, and without the states of digests.
+  package var facts: Fields { facts(after: Fields(), mark?.states.narrowed(to: [])) }
+
+  /// The same of a line that was read.
+  package static func facts(of line: Fields) -> Fields {
+    line.named.filter { $0.key != DigestStates.field }.reduce(Fields()) { $0.with($1.key, $1.value) }
+  }
+
+  private func facts(after head: Fields, _ states: DigestStates?) -> Fields {
+    head.with("attempt", attempt).with("class", failure.failureClass.rawValue)
+      .with("code", failure.label).with("at", mark?.offset ?? 0).with(states)
+      .with("fetched", fetched > 0 ? fetched : nil).with("broken", broken).with("retry", retry)
+      .with("burned", failure.code.burnsAttempt ? nil : "no").with("lost", trust.isLost ? "yes" : nil)
+      .with("doubt", trust.isDoubtful ? "yes" : nil)
+      .with("expected", failure.expected).with("found", failure.found).with("line", failure.line)
+      .with("tried", failure.tried).with("reason", failure.reason)
+  }
+}
+
+/// How far what was written to a job's data is to be trusted (INTERNALS.md, invariant 4).
+package enum Trust: Sendable {
+  /// Every fsync(2) succeeded.
+  case sound
+  /// A worker died with the data. An fsync may have failed before it could record that, and the data was not written
+  /// again since.
+  case doubtful
+  /// An fsync failed: the kernel may have dropped what came after the last checkpoint, and counts it as written.
+  case lost(SpoolError)
+
+  /// Whether it is ``doubtful``.
+  package var isDoubtful: Bool { if case .doubtful = self { true } else { false } }
+  /// Whether it is ``lost(_:)``.
+  package var isLost: Bool { if case .lost = self { true } else { false } }
+
+  /// - Parameter error: what an fsync of the job's own file failed with.
+  package func joined(with error: SpoolError?) -> Trust {
+    guard !isLost, let error else { return self }
+    return .lost(error)
+  }
+}
+
+/// An fsync of a job's data failed.
+package struct LostWrites: Error, Sendable {
+  package let error: SpoolError
+
+  /// - Parameter error: what fsync(2) or fdatasync(2) returned.
+  package init(_ error: SpoolError) { self.error = error }
 }

@@ -13,7 +13,6 @@ package struct Fields: Sendable, Equatable {
   }
   init(words: [String]) { self.words = words }
 
-  /// The value of the first field with this key.
   package subscript(key: String) -> String? { named.first { $0.key == key }?.value }
 
   package static func == (left: Fields, right: Fields) -> Bool {
@@ -143,13 +142,5 @@ package struct Fields: Sendable, Equatable {
       return byte
     default: return nil
     }
-  }
-}
-
-extension [UInt8] {
-  /// Adds the text's UTF-8, as one block.
-  mutating func append(utf8Of text: String) {
-    var text = text
-    text.withUTF8 { append(contentsOf: $0) }
   }
 }

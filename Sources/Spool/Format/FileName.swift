@@ -1,3 +1,20 @@
+/// The directories of a spool (spool.5), in the order in which `spoolrun init` makes them.
+package enum Directory: String, CaseIterable, Sendable {
+  case tmp, new, urgent, cur, partial, done, failed, hold, standing, workers, files
+
+  /// Whether jobs are dropped here.
+  package var takesDrops: Bool { self == .new || self == .urgent }
+
+  /// Whether people and other programs write files into it, so that one may be half written.
+  package var isDroppedInto: Bool { takesDrops || self == .standing }
+
+  /// Whether what is in it is tried again at a time of its own.
+  var isScheduled: Bool { self == .partial || self == .standing }
+
+  /// Whether a spool may lack it, as those of version 0.1 do. It is made when it is needed.
+  package var isOptional: Bool { self == .urgent || self == .standing || self == .workers }
+}
+
 /// A directory entry's name: bytes from strangers, any but `/` and NUL (path_resolution(7)).
 package struct FileName: Hashable, Sendable {
   /// Bytes that a name may have (NAME_MAX, limits.h).
@@ -98,7 +115,6 @@ package struct Path: Hashable, Sendable {
     bytes += name.bytes
     self.bytes = bytes
   }
-  /// A directory of the spool, relative to it.
   package init(_ directory: Directory) { bytes = Array(directory.rawValue.utf8) }
   /// An entry of the directory that the path is relative to.
   package init(_ name: FileName) { bytes = name.bytes }
@@ -106,7 +122,6 @@ package struct Path: Hashable, Sendable {
   /// For terminals, logs and records: ``escaped(_:)``.
   package var display: String { escaped(bytes) }
 
-  /// The last component.
   var name: FileName? {
     guard let last = bytes.lastIndex(where: { $0 != 0x2F }) else { return nil }
     let start = bytes[...last].lastIndex(of: 0x2F).map { $0 + 1 } ?? 0
@@ -122,74 +137,76 @@ package struct Path: Hashable, Sendable {
   }
 }
 
-/// `bytes` as text that cannot control a terminal. Control characters (C0, DEL, C1), the backslash and whatever is no
-/// UTF-8 become `\xNN`; so do bidirectional overrides, which make a name look like another.
-package func escaped(_ bytes: some Sequence<UInt8>) -> String {
-  var result = ""
-  var decoder = UTF8()
-  let all = Array(bytes)
-  // Nearly every name: each error has one.
-  if all.allSatisfy({ 0x20...0x7E ~= $0 && $0 != 0x5C }) { return String(decoding: all, as: UTF8.self) }
-  var position = 0
-  func hex(_ byte: UInt8) { result += "\\x" + hexadecimal(UInt64(byte), digits: 2) }
-  while position < all.count {
-    var rest = all[position...].makeIterator()
-    decoder = UTF8()
-    switch decoder.decode(&rest) {
-    case .scalarValue(let scalar):
-      let length = UTF8.width(scalar)
-      if isUnsafeForDisplay(scalar) {
-        for byte in all[position..<position + length] { hex(byte) }
-      } else {
-        result.unicodeScalars.append(scalar)
-      }
-      position += length
-    case .emptyInput, .error:
-      hex(all[position])
-      position += 1
+/// A job's name: its file name, which carries no meaning.
+package struct JobName: Hashable, Sendable {
+  /// So that `NAME:HOST.PID.TAG` fits a directory entry of 255 bytes.
+  package static let maximumLength = 180
+
+  package let fileName: FileName
+
+  /// Why `name` cannot name a job; nil when it can.
+  package static func defect(of name: FileName) -> String? {
+    let bytes = name.bytes
+    if bytes.isEmpty { return "an empty name" }
+    if bytes.count > maximumLength {
+      return "its name has \(bytes.count) bytes, more than \(maximumLength)"
     }
+    if bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return "its name contains control bytes" }
+    if bytes.contains(0x2F) { return "its name contains a slash" }
+    if name.isData { return "its name ends in .part, which is a job's data" }
+    return nil
   }
-  return result
+
+  /// nil for what ``defect(of:)`` names, and for names with a leading dot, which every reader ignores.
+  package init?(_ name: FileName) {
+    guard Self.defect(of: name) == nil, name.bytes.first != 0x2E else { return nil }
+    fileName = name
+  }
+
+  /// For terminals, logs and records: ``escaped(_:)``.
+  package var display: String { fileName.display }
+
+  /// `NAME.part`, the data of the job.
+  package var part: FileName { fileName.data }
+
+  /// The name for the `number`-th job of one name: `NAME~2`; see ``FileName/numbered(_:limit:)``.
+  package func numbered(_ number: Int) -> JobName {
+    // A stem cut in the middle keeps no dot in front and no .part behind: the suffix ends it.
+    JobName(unchecked: fileName.numbered(number, limit: Self.maximumLength))
+  }
+
+  /// Whether `name` is what ``numbered(_:)`` gives for some number, or what it gave in 0.1, which added a second
+  /// number: `NAME~2~2`.
+  func isNumbered(as name: FileName) -> Bool {
+    guard let number = name.numbering?.number else { return false }
+    return numbered(number).fileName == name
+      || fileName.suffixed("~\(number)", limit: Self.maximumLength) == name
+  }
+
+  init(unchecked name: FileName) { fileName = name }
 }
 
-/// The same for text, by its UTF-8.
-package func escaped(_ string: some StringProtocol) -> String { escaped(Array(string.utf8)) }
+/// A file name in `cur/`: the job's and its owner's.
+package struct ClaimName: Sendable {
+  package let job: JobName
+  /// nil if the name has no owner's suffix, because a person put the file there.
+  package let owner: WorkerName?
 
-/// `text` in quotes, with a backslash before each `"` and `\`.
-/// - Parameter escape: what to write for a character that is unsafe to show (``isUnsafeForDisplay(_:)``).
-package func doubleQuoted(_ text: String, escape: (Unicode.Scalar) -> String) -> String {
-  var result = "\""
-  for scalar in text.unicodeScalars {
-    switch scalar {
-    case "\"": result += "\\\""
-    case "\\": result += "\\\\"
-    case _ where isUnsafeForDisplay(scalar): result += escape(scalar)
-    default: result.unicodeScalars.append(scalar)
+  /// Splits at the last colon, because a job's name may contain colons; nil for names that are ignored or not a job's.
+  package init?(_ name: FileName) {
+    let bytes = name.bytes
+    if let colon = bytes.lastIndex(of: 0x3A), let job = JobName(FileName(Array(bytes[..<colon]))),
+      let owner = WorkerName(bytes[(colon + 1)...])
+    {
+      (self.job, self.owner) = (job, owner)
+      return
     }
+    guard let job = JobName(name) else { return nil }
+    (self.job, owner) = (job, nil)
   }
-  return result + "\""
-}
 
-/// Characters that control a terminal, or change the direction of the text after them.
-package func isUnsafeForDisplay(_ scalar: Unicode.Scalar) -> Bool {
-  switch scalar.value {
-  case 0x00...0x1F, 0x5C, 0x7F...0x9F, 0x2028...0x202E, 0x2066...0x2069: true
-  default: false
-  }
-}
-
-/// Lower-case hexadecimal, zero-padded.
-package func hexadecimal(_ value: UInt64, digits: Int) -> String {
-  let text = String(value, radix: 16)
-  return String(repeating: "0", count: max(0, digits - text.count)) + text
-}
-
-/// Whether the byte is a hexadecimal digit, in either case.
-package func isHexDigit(_ byte: UInt8) -> Bool {
-  switch byte {
-  case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
-    UInt8(ascii: "A")...UInt8(ascii: "F"):
-    true
-  default: false
+  /// `NAME:HOST.PID.TAG`.
+  package static func fileName(_ job: JobName, _ owner: WorkerID) -> FileName {
+    FileName(job.fileName.bytes + [0x3A] + Array(owner.text.utf8))
   }
 }

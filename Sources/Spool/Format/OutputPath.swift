@@ -51,3 +51,123 @@ package struct OutputPath: Sendable, Hashable {
     return nil
   }
 }
+
+/// Names of payloads, decided before a job is dropped. Pure: the same input gives the same names each time.
+package enum PayloadName {
+  /// The names of payloads from several URLs, in the order of `wanted`. URLs that differ and would give the same name,
+  /// as those that differ only in their query do, get names that say which is which: `data.tar.gz` becomes
+  /// `data~1c291ca39f3bd42e.tar.gz`. The digits come from the URL alone, so the order of the URLs makes no difference,
+  /// and a query, which may hold secrets, is not shown. The same URL twice gets the same name.
+  /// - Parameter wanted: the name that each URL gives, or the path that ends in it, and the URL.
+  package static func distinct(_ wanted: [(name: String, url: String)]) -> [String] {
+    var urls: [ExactText: Set<ExactText>] = [:]
+    for (name, url) in wanted { urls[name.exact, default: []].insert(url.exact) }
+    var lengths: [ExactText: MarkLength] = [:]
+    for (name, group) in urls where group.count > 1 {
+      lengths[name] = MarkLength.allCases.first { length in
+        let marked = Set(group.map { Self.marked(name.text, of: [$0.text], length).exact })
+        return marked.count == group.count && marked.allSatisfy { urls[$0] == nil }
+      }
+    }
+    return wanted.map { name, url in
+      guard let group = urls[name.exact], group.count > 1 else { return name }
+      return marked(name, of: [url], lengths[name.exact] ?? .whole)
+    }
+  }
+
+  /// The digits that a mark has.
+  package enum MarkLength: Int, CaseIterable, Sendable {
+    /// Enough for a million URLs of one name.
+    case usual = 16
+    /// For a list that is made to be difficult.
+    case whole = 64
+  }
+
+  /// `path` with the first digits of ``fingerprint(of:)`` before the extension of its last name.
+  /// - Parameters:
+  ///   - texts: what distinguishes this file from others of the name: its URLs.
+  ///   - limit: the maximum of bytes of the last name, which is cut.
+  package static func marked(
+    _ path: String, of texts: [String], _ length: MarkLength, limit: Int = FileName.maximumLength
+  ) -> String {
+    marked(path, with: fingerprint(of: texts).prefix(length.rawValue), limit: limit)
+  }
+
+  /// `path` with these digits before the extension of its last name.
+  package static func marked(
+    _ path: String, with digits: some StringProtocol, limit: Int = FileName.maximumLength
+  ) -> String {
+    let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path.utf8.index(after: $0) } ?? path.startIndex
+    let (stem, suffix) = split(path[slash...])
+    let mark = "~" + digits
+    return path[..<slash] + cut(stem, to: max(1, limit - mark.utf8.count - suffix.utf8.count)) + mark + suffix
+  }
+
+  /// A name before its extension, and the extension with its dot: `.gz`, but `.tar.gz` as a whole. A long end after a
+  /// dot is no extension.
+  private static func split(_ name: Substring) -> (stem: Substring, suffix: Substring) {
+    func lastDot(in text: Substring) -> Substring.Index? {
+      guard let dot = text.utf8.lastIndex(of: UInt8(ascii: ".")), dot > text.startIndex,
+        text.utf8.distance(from: dot, to: text.endIndex) <= 16
+      else { return nil }
+      return dot
+    }
+    guard let dot = lastDot(in: name) else { return (name, "") }
+    let inner = name[..<dot]
+    if let outer = lastDot(in: inner), inner[outer...] == ".tar" { return (name[..<outer], name[outer...]) }
+    return (inner, name[dot...])
+  }
+
+  /// A name that somebody else chose, such as a server, made safe for a directory and a terminal (RFC 6266, section
+  /// 4.3): its last part, without control characters and those that change the direction of text, without dots and
+  /// dashes in front or blanks around, and cut to the length that a name may have.
+  /// - Returns: nil where nothing is left of it.
+  package static func cleaned(_ text: String) -> String? {
+    // Windows programs send paths with backslashes.
+    let last = text.utf8.split(omittingEmptySubsequences: false) { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }
+      .last.map { String(Substring($0)) }
+    var scalars = String.UnicodeScalarView()
+    for scalar in (last ?? "").unicodeScalars where !isUnsafeForDisplay(scalar) && scalar.value != 0xFFFD {
+      scalars.append(scalar)
+    }
+    let begun = scalars[...].drop { $0.properties.isWhitespace || $0 == "." || $0 == "-" }
+    let (stem, suffix) = split(Substring(begun))
+    var safe = (cut(stem, to: FileName.maximumLength - suffix.utf8.count) + suffix).unicodeScalars
+    while let end = safe.last, end.properties.isWhitespace { safe.removeLast() }
+    return safe.isEmpty ? nil : String(safe)
+  }
+
+  /// The first `count` bytes of `text`, or fewer, so that no character is cut.
+  private static func cut(_ text: Substring, to count: Int) -> String {
+    var length = 0
+    var scalars = String.UnicodeScalarView()
+    for scalar in text.unicodeScalars {
+      length += UTF8.width(scalar)
+      if length > count { break }
+      scalars.append(scalar)
+    }
+    return String(scalars)
+  }
+
+  /// 64 hexadecimal digits that stand for `texts`: the SHA-256 of them, each with a NUL after it, which none of them
+  /// contains.
+  package static func fingerprint(of texts: [String]) -> String {
+    Digest(.sha256, of: texts.map { "\($0)\0" }.joined()).description
+  }
+}
+
+extension JobName {
+  /// Leaves room for the number of a later job of this name.
+  package static let lengthWithoutNumber = maximumLength - 10
+
+  /// A name for a job, made of the last part of its output or URL: cut, without leading dots and dashes, because a name
+  /// with a leading dash would be parsed as an option.
+  /// - Parameter suffix: ASCII that distinguishes the job from others.
+  package init(like source: String, suffix: String = "") {
+    let last = source.utf8.split(separator: UInt8(ascii: "/")).last.map(Array.init) ?? []
+    let room = Self.lengthWithoutNumber - suffix.utf8.count
+    var bytes = Array(last.drop { $0 == 0x2E || $0 == 0x2D }.prefix(room))
+    if FileName(bytes).isData { bytes.removeLast(FileName.dataSuffix.count) }
+    self = JobName(FileName(bytes + Array(suffix.utf8))) ?? JobName(unchecked: FileName("job\(suffix)"))
+  }
+}

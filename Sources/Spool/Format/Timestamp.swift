@@ -41,28 +41,24 @@ package struct Timestamp: Comparable, Hashable, Sendable, CustomStringConvertibl
   }
 
   /// `2026-12-01T00:00:00Z` or `2026-12-01`; nil for anything else, and for days and hours that don't exist.
-  package init?(_ text: some StringProtocol) {
-    let bytes = Array(text.utf8)
-    guard bytes.count == 20 || bytes.count == 10 else { return nil }
-    let shape = Array("0000-00-00T00:00:00Z".utf8.prefix(bytes.count))
-    var numbers: [Int32] = [0]
-    for (byte, expected) in zip(bytes, shape) {
-      if expected == UInt8(ascii: "0") {
-        guard byte >= 0x30, byte <= 0x39 else { return nil }
-        numbers[numbers.count - 1] = numbers[numbers.count - 1] * 10 + Int32(byte - 0x30)
-      } else {
-        guard byte == expected else { return nil }
-        numbers.append(0)
-      }
+  package init?(_ text: some StringProtocol) { self.init(utf8: text.utf8) }
+
+  init?(utf8 text: some Collection<UInt8>) {
+    let bytes = Array(text)
+    guard bytes.count == 20 || bytes.count == 10,
+      zip(bytes, "0000-00-00T00:00:00Z".utf8).allSatisfy({ $1 == 0x30 ? 0x30...0x39 ~= $0 : $0 == $1 })
+    else { return nil }
+    func number(_ start: Int, _ length: Int) -> Int32 {
+      bytes.dropFirst(start).prefix(length).reduce(0) { $0 * 10 + Int32($1 - 0x30) }
     }
-    while numbers.count < 6 { numbers.append(0) }
+    let (year, month, day) = (number(0, 4), number(5, 2), number(8, 2))
+    let (hour, minute, second) = (number(11, 2), number(14, 2), number(17, 2))
+    let isLeapYear = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+    let days: Int32 = month == 2 ? (isLeapYear ? 29 : 28) : [4, 6, 9, 11].contains(month) ? 30 : 31
+    guard 1...12 ~= month, 1...days ~= day, hour < 24, minute < 60, second < 60 else { return nil }
     var parts = tm()
-    (parts.tm_year, parts.tm_mon, parts.tm_mday) = (numbers[0] - 1900, numbers[1] - 1, numbers[2])
-    (parts.tm_hour, parts.tm_min, parts.tm_sec) = (numbers[3], numbers[4], numbers[5])
-    let moment = Timestamp(seconds: Int64(timegm(&parts)))
-    // timegm(3) turns 31 February into a day in March: a moment that is written differently than it was read does not
-    // exist.
-    guard moment.description.utf8.prefix(bytes.count).elementsEqual(bytes) else { return nil }
-    self = moment
+    (parts.tm_year, parts.tm_mon, parts.tm_mday) = (year - 1900, month - 1, day)
+    (parts.tm_hour, parts.tm_min, parts.tm_sec) = (hour, minute, second)
+    seconds = Int64(timegm(&parts))
   }
 }

@@ -6,14 +6,13 @@ package struct HookLinks: Sendable {
   /// - Parameter isForURL: whether the job has a URL of its own, which the lines may be for.
   /// - Throws: ``Defect`` with the number of the line. It quotes nothing of the line.
   package init(_ output: [UInt8], isForURL: Bool) throws(Defect) {
-    let lines = output.split(separator: 0x0A, omittingEmptySubsequences: false)
-    for (index, line) in lines.enumerated() {
-      do throws(InvalidValue) {
-        try read(line, number: index + 1)
-      } catch {
-        throw Defect(line: index + 1, reason: error.reason)
+    request = try output.withUnsafeBytes { bytes in
+      Result { () throws(Defect) in
+        var request = JobRequest()
+        for line in JobLines(bytes) { try Self.read(line, into: &request) }
+        return request
       }
-    }
+    }.get()
     if !request.urls.isEmpty { return }
     if !isForURL { throw Defect(line: nil, reason: "no `url:` line, and the job has no URL") }
     // A dropper chose the job's URL, and must not get what the hook prints for another.
@@ -22,23 +21,19 @@ package struct HookLinks: Sendable {
     }
   }
 
-  private mutating func read(_ line: ArraySlice<UInt8>, number: Int) throws(InvalidValue) {
-    let text = try JobText.decoded(line, isFirst: number == 1)
-    let content = trimmed(text[...])
-    if content.isEmpty || content.utf8.first == UInt8(ascii: "#") { return }
-    let head = content.prefix(before: ":")
-    let rest = content[head.endIndex...]
-    let written: (key: JobKey, value: WrittenValue)
-    if rest.begins(with: "://") {
-      written = (.url, WrittenValue(text: String(content), line: number))
-    } else {
-      guard !rest.isEmpty, let (key, host) = JobKey.find(head), Self.isAllowed(key) else {
-        throw InvalidValue("neither a URL nor one of `url:`, `header:`, `size:` and the digests")
-      }
-      written = (key, WrittenValue(text: String(trimmed(rest.dropFirstBytes())), host: host, line: number))
+  private static func read(_ line: JobLine, into request: inout JobRequest) throws(Defect) {
+    let content: JobLine.Content
+    do throws(InvalidValue) { content = try line.content() } catch {
+      throw Defect(line: line.number, reason: error.reason)
     }
-    do throws(Defect) { try written.key.set(written.value, in: &request) } catch {
-      throw InvalidValue(error.reason)
+    switch content {
+    case .comment: return
+    case .url(let text): try JobKey.url.set(WrittenValue(text: String(text), line: line.number), in: &request)
+    case .setting(let name, let value):
+      guard let (key, host) = JobKey.find(name), isAllowed(key) else { fallthrough }
+      try key.set(WrittenValue(text: String(value), host: host, line: line.number), in: &request)
+    case .journal, .other:
+      throw Defect(line: line.number, reason: "neither a URL nor one of `url:`, `header:`, `size:` and the digests")
     }
   }
 
@@ -72,7 +67,6 @@ extension HookLinks {
   package var urls: [JobRequest.Line] { request.urls }
   /// Added to those of the job; those of one name replace them.
   package var headers: [HeaderLine] { request.headers }
-  /// What the payload must be.
   package var expected: Expectation { request.expected }
 }
 

@@ -13,7 +13,6 @@ package struct JobKey: Sendable {
   package let choices: [String]
   /// Whether it may be given several times.
   package let isRepeatable: Bool
-  /// Which files may have it.
   package let scope: Scope
   /// Whether it may be written as `name@HOST`.
   let mayNameHost: Bool
@@ -34,7 +33,6 @@ package struct JobKey: Sendable {
 
   /// How `spoolrun add` sets it.
   package enum OptionForm: Sendable {
-    /// As an argument without a name.
     case argument
     /// `--name VALUE`, and perhaps `-x VALUE`.
     case value(short: Character? = nil)
@@ -150,4 +148,269 @@ extension JobRequest {
     }
     return text
   }
+}
+
+/// How a key gets to its value in a request.
+///
+/// To write a job, every key looks for its value, and a list may have a million jobs. A key path copies the whole
+/// request for each look, so a stored field is read at its offset.
+struct RequestField<Value: Sendable>: Sendable {
+  let get: @Sendable (JobRequest) -> Value
+  let set: @Sendable (inout JobRequest, Value) -> Void
+
+  init(
+    get: @escaping @Sendable (JobRequest) -> Value, set: @escaping @Sendable (inout JobRequest, Value) -> Void
+  ) {
+    self.get = get
+    self.set = set
+  }
+
+  init(_ path: WritableKeyPath<JobRequest, Value> & Sendable) {
+    set = { request, value in request[keyPath: path] = value }
+    // Without an offset it is computed (MemoryLayout.offset(of:)).
+    guard let offset = MemoryLayout<JobRequest>.offset(of: path) else {
+      get = { request in request[keyPath: path] }
+      return
+    }
+    get = { request in withUnsafeBytes(of: request) { $0.load(fromByteOffset: offset, as: Value.self) } }
+  }
+}
+
+extension JobKey {
+  /// All keys, in the order in which help lists them and a job is written.
+  package static let all = ofJobs + network
+  package static let ofJobs = [url, resolve] + place + payload + handling
+
+  /// A first line without a key is a URL as well (spool(5), JOBS).
+  package static let url = JobKey(
+    "url", list: \.urls, .line, valueName: "url", option: .argument, scope: .job,
+    help: "URL of the file; several are mirrors of it.")
+
+  /// A job may have it in place of ``url``.
+  package static let resolve = JobKey(
+    "resolve", \.resolve, .line, valueName: "text", scope: .job,
+    help: "Ask the spool's hook `resolve` with this text for the URL before each attempt.")
+
+  private static let place = [output, root, mode]
+
+  /// Relative, and without `..`: ``OutputPath/defect(of:)``.
+  package static let output = JobKey(
+    "output", \.output, .outputPath, valueName: "path", option: .value(short: "o"), scope: .job,
+    help: "Path of the downloaded file below the output root, or its directory/. (default: the URL's last part)")
+
+  /// A name, not a path: only the spool's owner can make the links in `roots/`.
+  package static let root = JobKey(
+    "root", \.root, .rootName, valueName: "name", scope: .job,
+    help: "Output root, as a name in the spool's directory roots. (default: the worker's)")
+
+  /// chmod(2).
+  private static let mode = JobKey(
+    "mode", \.mode, .payloadMode, valueName: "mode",
+    help: "Permissions of the downloaded file in octal, such as 644. (default: 600)")
+
+  /// Of the payload, not of one response.
+  package static let size = JobKey(
+    "size", \.expected.size, .fileSize, valueName: "bytes", scope: .job, help: "Size in bytes.")
+
+  private static let payload =
+    [size]
+    + DigestAlgorithm.allCases.map { algorithm in
+      JobKey(
+        algorithm.rawValue,
+        RequestField(
+          get: { $0.expected.digests[algorithm] }, set: { $0.expected.digests[algorithm] = $1 }),
+        .digest(algorithm), valueName: "hex", scope: .job, help: algorithm.help)
+    }
+    + [
+      JobKey(
+        "type", \.types, .mediaTypes, valueName: "types",
+        help: "Media types that the server may send the file as, such as application/zip or 'image/*'."),
+      JobKey(
+        "encoded", \.encoded, .encodedBody, valueName: "way",
+        help: "What to do with a file in a Content-Encoding that nobody asked for: keep or decode it."),
+      JobKey(
+        "digests", \.digests, .digestNames, valueName: "names",
+        help: "Digests to compute for the receipt, such as 'sha256 md5'."),
+    ]
+
+  /// Sent to the origin of each URL, or only to the host that `header@HOST` names; dropped when a redirect leads away.
+  package static let header = JobKey(
+    "header", list: \.headers, .header, valueName: "field", mayNameHost: true,
+    help: "Header field to send, such as 'Authorization: Bearer …'; may be repeated.",
+    inheriting: { own, defaults in own.added(to: defaults) })
+
+  /// RFC 9110 section 10.1.5.
+  package static let userAgent = JobKey(
+    "user-agent", \.userAgent, .text, valueName: "text", help: "The User-Agent to send. (default: spoolrun/VERSION)")
+
+  /// RFC 9110 section 10.1.3.
+  package static let referer = JobKey(
+    "referer", \.referer, .pageURL, valueName: "url", help: "URL of the page that leads to the file, for Referer.")
+
+  /// The order of jobs that wait; a running job is not stopped for another, unless it is low.
+  package static let priority = JobKey(
+    "priority", \.priority, .priority, valueName: "class", help: "Which jobs start first: high, normal or low.")
+
+  private static let handling = [
+    header,
+    userAgent,
+    referer,
+    JobKey(
+      "overwrite", \.overwrite, .yesOrNo, valueName: "yes|no", option: .flag, help: "Replace an existing file."),
+    JobKey(
+      "attempts", \.attempts, .number(JobRequest.attemptRange), valueName: "n",
+      help: "Maximum number of attempts. (default: \(JobRequest.defaultAttempts))"),
+    JobKey(
+      "expires", \.expires, .date, valueName: "time", help: "Give up at this time, such as 2026-12-01T00:00:00Z."),
+    JobKey(
+      "timeout", \.timeout, .timeout, valueName: "time",
+      help: "Idle time and optionally total time, such as '60s 7d'."),
+    JobKey(
+      "max-size", \.maxSize, .largestSize, valueName: "size", help: "Refuse a larger file, such as 2G."),
+    JobKey(
+      "limit-rate", \.limitRate, .rate, valueName: "rate",
+      help: "Maximum bytes per second, such as 2M, or by the time of day, such as '2M 08:00-23:00, none'."),
+    JobKey(
+      "min-rate", \.minRate, .minimumRate, valueName: "rate",
+      help: "Minimum bytes per second, such as '1k over 5m'; 0 for none."),
+    JobKey(
+      "connections", \.connections, .number(JobRequest.connectionRange), valueName: "n",
+      help: "Number of connections, at most 32. (default: the worker's)"),
+    priority,
+  ]
+}
+
+extension JobKey {
+  /// The keys of `defaults` alone.
+  static let network = [
+    JobKey(
+      "netrc", \.network.netrc, .file, valueName: "yes|path", scope: .defaults,
+      help: "Use the logins in ~/.netrc, or in another file."),
+    JobKey(
+      "cookies", \.network.cookies, .file, valueName: "yes|path", scope: .defaults,
+      help: "Send the cookies that servers set during an attempt, and those in a file."),
+    JobKey("proxy", \.network.proxy, .proxyURL, valueName: "url", scope: .defaults, help: "Proxy for all transfers."),
+    JobKey("ip", \.network.ipVersion, .ipVersion, valueName: "4|6", scope: .defaults, help: "Version of IP to use."),
+    JobKey(
+      "cert", \.network.certificate, .file, valueName: "path", scope: .defaults,
+      help: "PEM file of the certificate to show to servers."),
+    JobKey(
+      "key", \.network.certificateKey, .file, valueName: "path", scope: .defaults,
+      help: "PEM file of the certificate's private key."),
+    JobKey(
+      "cacert", \.network.authorities, .file, valueName: "path", scope: .defaults,
+      help: "PEM file of the certificate authorities to trust."),
+  ]
+}
+
+extension ValueGrammar<String> {
+  /// With a port, because the port of a proxy has no default that all programs share.
+  static let proxyURL = ValueGrammar(
+    "SCHEME://HOST:PORT or SCHEME://USER:PASSWORD@HOST:PORT with the scheme http, https, socks5 or socks5h, and "
+      + "characters such as @ and / of the password as %40 and %2F",
+    read: { isProxy($0) ? $0 : nil }, write: { $0 })
+
+  private static func isProxy(_ text: String) -> Bool {
+    guard let mark = text.utf8.firstRange(of: "://".utf8),
+      ["http", "https", "socks5", "socks5h"].contains(text[..<mark.lowerBound].lowercasedASCII)
+    else { return false }
+    var rest = text[mark.upperBound...]
+    if rest.ends(with: "/") { rest = rest.dropLast() }
+    guard rest.utf8.allSatisfy({ 0x21...0x7E ~= $0 && !"/?#\\".utf8.contains($0) }) else { return false }
+    let parts = rest.split(at: "@", omittingEmptySubsequences: false)
+    guard let place = parts.last, parts.count <= 2, let colon = place.utf8.lastIndex(of: UInt8(ascii: ":")) else {
+      return false
+    }
+    let (host, port) = (place[..<colon], decimal(place[colon...].dropFirstBytes()) ?? 0)
+    let isAddress = host.begins(with: "[") && host.ends(with: "]") && host.count > 2
+    let isName = !host.isEmpty && host.prefix(before: ":[]").endIndex == host.endIndex
+    return (isName || isAddress) && (1...65_535).contains(port)
+  }
+}
+
+extension ValueGrammar<NetworkKeys.File> {
+  static let file = ValueGrammar(
+    read: { NetworkKeys.File($0.text, line: $0.line) }, write: { WrittenValue(text: $0.text) })
+}
+
+extension ValueGrammar<NetworkKeys.IPVersion> {
+  static let ipVersion = ValueGrammar(
+    "4 or 6", read: { NetworkKeys.IPVersion(rawValue: $0) }, write: { $0.rawValue })
+}
+
+extension JobRequest {
+  /// Whether it asks to watch a list, and so belongs into `standing`.
+  package var isStandingOrder: Bool { standing.every != nil }
+
+  /// Why a file with this request cannot be claimed from `origin`; nil where it can.
+  func misplacement(in origin: Directory) -> Defect? {
+    switch origin {
+    case .standing: orderDefect
+    case .new, .urgent: jobDefect
+    default: isStandingOrder ? orderDefect : jobDefect
+    }
+  }
+
+  /// Why the request is no job's.
+  package var jobDefect: Defect? {
+    if standing == StandingOrder() { return nil }
+    let keys = JobKey.ofOrders.map { "`\($0.name)`" }.joined(separator: ", ")
+    return Defect(line: nil, reason: "\(keys) belong to a standing order: its file goes into the directory standing")
+  }
+
+  /// Why the request is no standing order's.
+  package var orderDefect: Defect? {
+    if standing.every == nil { return Defect(line: nil, reason: "a standing order needs `every:`, such as every: 6h") }
+    if let resolve {
+      return Defect(line: resolve.number, reason: "resolve: belongs to a job, not to a standing order")
+    }
+    if let output, !output.isDirectory {
+      return Defect(line: output.number, reason: "output: of a standing order is a directory, with a slash at its end")
+    }
+    if expected != Expectation() {
+      return Defect(line: nil, reason: "`size` and digests belong to one file, not to a standing order")
+    }
+    return nil
+  }
+}
+
+extension JobKey {
+  /// The keys that only standing orders have.
+  package static let ofOrders = [
+    JobKey(
+      "every", \.standing.every, .interval, valueName: "time", scope: .job,
+      help: "Time from one look at the list to the next, such as 6h."),
+    JobKey(
+      "entries", \.standing.entries, .entryFormat, valueName: "format", scope: .job,
+      help: "What the list is: \(EntryFormat.listed). (default: by its looks)"),
+    JobKey(
+      "first", \.standing.first, .firstEntries, valueName: "n", scope: .job,
+      help: "How many of the entries that are there at first are fetched, or all. (default: 1)"),
+    JobKey(
+      "match", \.standing.match, .pattern, valueName: "glob", scope: .job,
+      help: "Only files of such names, such as '*.mp3'."),
+  ]
+}
+
+extension ValueGrammar<Int> {
+  static let interval = ValueGrammar(
+    "a time from 1s to 365d, such as 6h", read: { duration($0) }, write: { durationText($0) })
+
+  static let firstEntries = ValueGrammar(
+    "a number of entries, or all",
+    read: { text in
+      if text == "all" { return StandingOrder.all }
+      return decimal(text).flatMap { Int(exactly: $0) }.flatMap { $0 < StandingOrder.all ? $0 : nil }
+    },
+    write: { $0 == StandingOrder.all ? "all" : "\($0)" })
+}
+
+extension ValueGrammar<EntryFormat> {
+  static let entryFormat = ValueGrammar(
+    "one of \(EntryFormat.listed)", read: { EntryFormat(rawValue: $0) }, write: { $0.rawValue })
+}
+
+extension ValueGrammar<String> {
+  static let pattern = ValueGrammar(
+    "a pattern for names, such as *.mp3", read: { $0.utf8.count <= 255 ? $0 : nil }, write: { $0 })
 }

@@ -41,7 +41,6 @@ package struct JobRequest: Sendable, Equatable {
   package var encoded: EncodedBody?
   /// Digests to compute although the job declares none.
   package var digests: Set<DigestAlgorithm>?
-  /// Header fields to send.
   package var headers: [HeaderLine] = []
   /// The value of User-Agent; nil for the worker's own.
   package var userAgent: String?
@@ -57,11 +56,9 @@ package struct JobRequest: Sendable, Equatable {
   package var timeout: Timeout?
   /// The largest payload to accept, in bytes.
   package var maxSize: UInt64?
-  /// The maximum rate of the transfer.
   package var limitRate: RateRules?
   /// The rate below which a transfer counts as stalled.
   package var minRate: MinimumRate?
-  /// The number of connections for one transfer.
   package var connections: Int?
   /// Of `defaults` alone, and not inherited.
   package var network = NetworkKeys()
@@ -84,20 +81,6 @@ package struct JobRequest: Sendable, Equatable {
 }
 
 extension JobRequest {
-  /// The bytes that the mirrors of one job may take: half of what its text may have.
-  private static let mirrorsLength = JobText.maximumRequest / 2
-
-  /// The first of these URLs, as many as one job has room for, but at least one.
-  package static func mirrors(_ urls: [String]) -> [String] {
-    var room = mirrorsLength
-    let count = urls.prefix { url in
-      // With `url: ` and the newline.
-      room -= url.utf8.count + 6
-      return room >= 0
-    }.count
-    return Array(urls.prefix(max(1, count)))
-  }
-
   /// The path of the payload below the output root; nil where neither the job nor the URL names a file.
   /// - Parameter name: the last part of the first URL; nil where that is no file name.
   package func outputText(named name: String?) -> String? {
@@ -116,7 +99,7 @@ extension JobRequest {
 
   /// The digests to compute beside CRC-32: those that are declared, and those that are wanted for the receipt.
   package var computedDigests: Set<DigestAlgorithm> {
-    expected.digests.algorithms.union(digests ?? []).subtracting([.crc32])
+    expected.digests.algorithms.union(digests ?? []).union([.crc32])
   }
 
   /// Whether the payload may have come as this type.
@@ -177,4 +160,328 @@ package struct MinimumRate: Sendable, Equatable {
 
   /// For jobs without `min-rate:`.
   package static let `default` = MinimumRate(bytesPerSecond: 1024, seconds: 300)
+}
+
+/// How the worker reaches servers, and what is its own to show them: the keys that `defaults` alone may have (spool.5,
+/// JOB FORMAT). A job cannot have them, so that a stranger's job cannot spend what is the worker's.
+package struct NetworkKeys: Sendable, Equatable {
+  /// A version of the Internet Protocol.
+  package enum IPVersion: String, Sendable { case four = "4", six = "6" }
+
+  /// A file as `defaults` names it.
+  package struct File: Sendable, Equatable {
+    /// Its path, or a word that stands for one.
+    package let text: String
+    /// The number of the line, from 1; nil if it is not known.
+    package let line: Int?
+
+    package init(_ text: String, line: Int? = nil) { (self.text, self.line) = (text, line) }
+  }
+
+  /// `yes`, `no`, or the path of a file with logins (netrc(5)).
+  package var netrc: File?
+  /// `yes`, `no`, or the path of a file with cookies.
+  package var cookies: File?
+  /// The URL of a proxy for all schemes, perhaps with user name and password: not for showing.
+  package var proxy: String?
+  package var ipVersion: IPVersion?
+  /// The path of the worker's certificate, and that of its private key.
+  package var certificate, certificateKey: File?
+  /// The path of the certificate authorities to trust.
+  package var authorities: File?
+
+  package init() {}
+}
+
+/// The keys that make a job's file a standing order (spool.5, STANDING ORDERS). ``JobKey/ofOrders`` defines how each is
+/// read and written.
+package struct StandingOrder: Sendable, Equatable {
+  /// Seconds from one check of the list to the next. An order without it is none.
+  package var every: Int?
+  /// What the list is; nil where it is told by its looks.
+  package var entries: EntryFormat?
+  /// How many of the entries that are there at the first check count as new.
+  package var first: Int?
+  /// A pattern for the names of the files to fetch (glob(7)); nil for all.
+  package var match: String?
+
+  /// Of a job that is not a standing order.
+  package init() {}
+
+  /// The value of ``first`` for orders without `first:`.
+  package static let defaultFirst = 1
+  /// The value of ``first`` for all entries.
+  static let all = Int.max
+}
+
+/// The lists of files that an order can watch. The raw value is that of `entries:`.
+package enum EntryFormat: String, CaseIterable, Sendable {
+  /// RSS 2.0, with enclosures.
+  case rss
+  /// Atom (RFC 4287), with enclosures.
+  case atom
+  /// A docset feed of Dash and Zeal: one file, its version and its mirrors.
+  case docset
+  /// Jobs and URLs, as `spoolrun add --from` reads them.
+  case list
+  /// SHA256SUMS and its kin.
+  case sums
+  case metalink
+}
+
+extension EntryFormat {
+  static var listed: String { allCases.map(\.rawValue).joined(separator: ", ") }
+}
+
+/// Which waiting jobs start before others (spool.5, PRIORITY), the first to start first.
+package enum Priority: String, CaseIterable, Sendable, Comparable {
+  case high, normal, low
+
+  /// Whether jobs of `left` start before those of `right`.
+  package static func < (left: Priority, right: Priority) -> Bool { left.place < right.place }
+
+  private var place: Int {
+    switch self {
+    case .high: 0
+    case .normal: 1
+    case .low: 2
+    }
+  }
+}
+
+extension Directory {
+  init(forDropsOf priority: Priority?) { self = priority == .high ? .urgent : .new }
+}
+
+/// The permissions of a payload (chmod(2)). Its owner may always read and write it, because a later worker may have to
+/// continue with it; others may never write to it.
+package struct PayloadMode: Sendable, Equatable {
+  /// Of the payload.
+  package let bits: UInt32
+
+  private static let ofOwner: UInt32 = 0o600
+  private static let most: UInt32 = 0o775
+
+  /// - Parameter text: three octal digits, perhaps with a 0 before them.
+  /// - Returns: nil for anything else, and for permissions that it does not allow.
+  package init?(_ text: String) {
+    guard (3...4).contains(text.utf8.count), text.utf8.count == 3 || text.begins(with: "0"),
+      text.utf8.allSatisfy({ (0x30...0x37).contains($0) }), let bits = UInt32(text, radix: 8),
+      bits & Self.ofOwner == Self.ofOwner, bits & ~Self.most == 0
+    else { return nil }
+    self.bits = bits
+  }
+
+  /// What a file gets that a program creates as usual.
+  /// - Parameter mask: see umask(2).
+  package init(umask mask: UInt32) { bits = 0o666 & Self.most & ~mask | Self.ofOwner }
+
+  /// The same for the directories that are made for the payload: whoever may read it may search them.
+  package var ofDirectories: UInt32 { bits | (bits & 0o444) >> 2 }
+
+  package var text: String { String(bits, radix: 8) }
+}
+
+/// A header field to send, and the host to send it to.
+package struct HeaderLine: Sendable, Equatable {
+  /// The only host to send it to, in lower case; nil for the host of any URL.
+  package let host: String?
+  /// `Name: value`. Without a value it says that the field is not sent.
+  package let text: String
+  /// In lower case: fields are the same whatever their case (RFC 9110 section 5.1).
+  let name: String
+
+  /// The fields that only the worker may send, in lower case. They decide how a download resumes and where a message
+  /// ends, so that another value would corrupt a payload unnoticed.
+  package static let reserved: Set<String> = [
+    "accept-encoding", "connection", "content-length", "expect", "host", "if-range", "range", "te", "trailer",
+    "transfer-encoding", "upgrade",
+  ]
+
+  /// Checks a field line by RFC 9110 section 5: a token, a colon, a value. Control characters are refused for every
+  /// line of a job (``JobText``).
+  /// - Parameter host: as written behind the `@` of `header@HOST`.
+  /// - Throws: what is wrong. It never quotes the value, which may be a secret.
+  init(_ text: String, host: String? = nil) throws(InvalidValue) {
+    guard let colon = text.utf8.firstIndex(of: 0x3A), colon != text.utf8.startIndex else {
+      throw InvalidValue("needs a name, a colon and a value, such as Accept: text/plain")
+    }
+    let name = text[..<colon]
+    guard name.utf8.allSatisfy({ isAlphanumeric($0) || "!#$%&'*+-.^_`|~".utf8.contains($0) }) else {
+      throw InvalidValue("the name before the colon contains a character that HTTP forbids")
+    }
+    let field = name.lowercasedASCII
+    if Self.reserved.contains(field) { throw InvalidValue("\(field) is set by the worker") }
+    if let host {
+      guard !host.isEmpty, host.utf8.allSatisfy({ isAlphanumeric($0) || "-._".utf8.contains($0) }) else {
+        throw InvalidValue("needs an ASCII host name after the @, without a port, such as header@mirror.example")
+      }
+      // The line was `header@HOST:PORT: …`.
+      if name.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) {
+        throw InvalidValue("must name a host without a port: the field is sent to all ports of the host")
+      }
+    }
+    self.host = host?.lowercasedASCII
+    self.text = text
+    self.name = field
+  }
+
+  package static func == (one: HeaderLine, other: HeaderLine) -> Bool {
+    one.host == other.host && one.text.exact == other.text.exact
+  }
+
+  /// The same field for this host alone; nil if the host is an IPv6 address, or if the field is for another.
+  package func bound(to host: String) -> HeaderLine? {
+    if let own = self.host { return own == host ? self : nil }
+    do throws(InvalidValue) { return try HeaderLine(text, host: host) } catch { return nil }
+  }
+}
+
+extension [HeaderLine] {
+  /// These lines of a job behind those of `defaults` that they do not replace. A line replaces those of its name for
+  /// the same host, and a line for all hosts replaces all of its name.
+  func added(to defaults: [HeaderLine]) -> [HeaderLine] {
+    defaults.filter { old in !contains { $0.name == old.name && ($0.host == nil || $0.host == old.host) } } + self
+  }
+
+  /// The lines for a request to `host`, in lower case. One that names the host replaces those of its name that name
+  /// none.
+  func lines(for host: String) -> [String] {
+    let special = Set(filter { $0.host == host }.map(\.name))
+    return filter { $0.host == host || ($0.host == nil && !special.contains($0.name)) }.map(\.text)
+  }
+}
+
+private func isAlphanumeric(_ byte: UInt8) -> Bool {
+  (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+}
+
+/// The rate limit of a transfer by its priority and the time of day: the first clause that applies counts
+/// (spool.5, RATE LIMITS). If none applies, there is no limit.
+package struct RateRules: Sendable, Equatable {
+  /// `500k low 08:00-23:00`
+  package struct Clause: Sendable, Equatable {
+    /// nil for no limit.
+    package var bytesPerSecond: UInt64?
+    /// The only priority that it applies to; nil for all.
+    package var priority: Priority?
+    /// The only time of day that it applies to; nil for all.
+    package var hours: DayHours?
+  }
+
+  /// In the order of the text: the first that applies counts.
+  package let clauses: [Clause]
+
+  /// - Parameter clauses: the first that applies counts.
+  package init(_ clauses: [Clause]) { self.clauses = clauses }
+
+  /// The same limit for all, at any time.
+  package init(bytesPerSecond: UInt64) { clauses = [Clause(bytesPerSecond: bytesPerSecond)] }
+
+  /// The number of the clause that applies.
+  /// - Parameter minute: of the day, by the local clock.
+  package func clause(for priority: Priority, at minute: Int) -> Int? {
+    clauses.firstIndex { clause in
+      (clause.priority ?? priority) == priority && clause.hours?.contains(minute) ?? true
+    }
+  }
+
+  /// nil for no limit.
+  package func bytesPerSecond(for priority: Priority, at minute: Int) -> UInt64? {
+    clause(for: priority, at: minute).flatMap { clauses[$0].bytesPerSecond }
+  }
+}
+
+/// A part of each day, by the local clock.
+package struct DayHours: Sendable, Equatable {
+  /// Minutes of the day, from 0 to 1439.
+  package let start: Int
+  /// Not included. At or before the start, it is on the next day: `23:00-07:00`.
+  package let end: Int
+
+  /// Minutes of the day, from 0 to 1439.
+  package init(from start: Int, to end: Int) { (self.start, self.end) = (start, end) }
+
+  /// - Parameter minute: of the day, by the local clock.
+  package func contains(_ minute: Int) -> Bool {
+    start < end ? (start..<end).contains(minute) : minute >= start || minute < end
+  }
+}
+
+// MARK: text
+
+extension RateRules {
+  static let minimum: UInt64 = 1024
+
+  /// Reads `2M 08:00-23:00, none`: clauses with commas between. A clause is a rate or `none`, and perhaps a priority
+  /// and a time of day, in any order.
+  /// - Throws: what is wrong with it.
+  init(_ text: String) throws(InvalidValue) {
+    var clauses: [Clause] = []
+    for part in text.split(at: ",", omittingEmptySubsequences: false) { clauses.append(try Clause(part)) }
+    self.clauses = clauses
+  }
+
+  /// ``init(_:)`` reads the same from it.
+  package var text: String { clauses.map(\.text).joined(separator: ", ") }
+
+  /// What a person gave as an option.
+  /// - Throws: ``Defect``.
+  package static func read(_ text: String) throws(Defect) -> RateRules {
+    do throws(InvalidValue) { return try RateRules(text) } catch { throw Defect(line: nil, reason: error.reason) }
+  }
+}
+
+extension RateRules.Clause {
+  fileprivate init(_ text: Substring) throws(InvalidValue) {
+    var rate: UInt64??
+    for word in words(text) {
+      if rate == nil, word == "none" {
+        rate = .some(nil)
+      } else if priority == nil, let found = Priority(rawValue: String(word)) {
+        priority = found
+      } else if hours == nil, let found = DayHours(word) {
+        hours = found
+      } else if rate == nil, let found = byteCount(word), found >= RateRules.minimum {
+        rate = found
+      } else {
+        throw Self.invalid
+      }
+    }
+    guard let rate else { throw Self.invalid }
+    bytesPerSecond = rate
+  }
+
+  private static let invalid = InvalidValue(
+    "must be bytes per second, at least 1k, such as 500k or 2M; or clauses, such as `low 500k, 2M 08:00-23:00, none`")
+
+  fileprivate var text: String {
+    let words = [bytesPerSecond.map(byteCountText) ?? "none", priority?.rawValue, hours?.text]
+    return words.compactMap { $0 }.joined(separator: " ")
+  }
+}
+
+extension DayHours {
+  /// `HH:MM-HH:MM`; 24:00 is the end of the day.
+  fileprivate init?(_ text: Substring) {
+    let parts = text.split(at: "-", omittingEmptySubsequences: false)
+    guard parts.count == 2, let start = Self.minute(parts[0]), let end = Self.minute(parts[1]), start < 24 * 60
+    else { return nil }
+    self.init(from: start, to: end % (24 * 60))
+  }
+
+  private static func minute(_ text: Substring) -> Int? {
+    let parts = text.split(at: ":", omittingEmptySubsequences: false)
+    guard parts.count == 2, (1...2).contains(parts[0].utf8.count), parts[1].utf8.count == 2,
+      let hour = decimal(parts[0]), let minute = decimal(parts[1]), minute < 60, hour < 24 || hour == 24 && minute == 0
+    else { return nil }
+    return Int(hour * 60 + minute)
+  }
+
+  fileprivate var text: String { "\(Self.text(start))-\(end == 0 ? "24:00" : Self.text(end))" }
+
+  private static func text(_ minute: Int) -> String {
+    func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+    return "\(two(minute / 60)):\(two(minute % 60))"
+  }
 }

@@ -11,9 +11,7 @@ package struct JobText: Sendable {
   /// The text of a job, or of its first lines, with ``offeredLine``.
   package static func offered(_ text: String) -> String { "\(offeredLine)\n\(text)" }
 
-  /// What the job asks for.
   package private(set) var request = JobRequest()
-  /// What happened to it.
   package private(set) var journal = Journal()
   /// The first defect; nil for a valid job.
   package private(set) var defect: Defect?
@@ -33,29 +31,23 @@ package struct JobText: Sendable {
 
   /// - Parameter isDefaults: whether this is the file `defaults`, which has no keys of one job and no journal.
   package init(_ bytes: UnsafeRawBufferPointer, defaults isDefaults: Bool = false) {
-    var position = 0
-    var number = 0
     var inJournal = false
-    while position < bytes.count {
-      let rest = UnsafeRawBufferPointer(rebasing: bytes[position...])
-      guard let length = rest.firstIndex(of: 0x0A) else { break }
-      number += 1
-      let line = UnsafeRawBufferPointer(rebasing: rest[..<length])
-      let isJournal = read(line, number: number, inJournal: inJournal, isDefaults: isDefaults)
-      // A power cut can leave zeros in place of a journal line. That line, and all behind it, did not happen.
-      if inJournal, line.contains(0) { break }
+    for line in JobLines(bytes) {
+      // What a power cut left instead of a journal line, and all behind it, did not happen.
+      if !line.isComplete || inJournal && line.hasZero {
+        (hasTornTail, tailBeginsJournal) = (true, line.mayBeginJournal)
+        break
+      }
+      let isJournal = read(line, inJournal: inJournal, isDefaults: isDefaults)
       inJournal = inJournal || isJournal
-      position += length + 1
-      if !inJournal, position > Self.maximumRequest {
-        isTooLong = true
-        note(Defect(line: number, reason: "a job has at most 64 KiB"))
+      completeLength = line.range.upperBound
+      if !inJournal, completeLength > Self.maximumRequest {
+        (isTooLong, hasTornTail) = (true, completeLength < bytes.count)
+        note(Defect(line: line.number, reason: "a job has at most 64 KiB"))
         readLastLine(bytes)
         break
       }
     }
-    completeLength = position
-    hasTornTail = position < bytes.count
-    tailBeginsJournal = hasTornTail && Self.beginsJournal(bytes[position...])
     if !isDefaults { noteURLs() }
   }
 
@@ -66,20 +58,13 @@ package struct JobText: Sendable {
     origin.isDroppedInto ? tailBeginsJournal && !journal.isEmpty : tornTailIsJournal
   }
 
-  private static func beginsJournal(_ tail: Slice<UnsafeRawBufferPointer>) -> Bool {
-    let written = tail.prefix { $0 != 0 }
-    return JournalKey.allCases.contains { key in
-      let head = Array("\(key.rawValue): ".utf8)
-      return zip(written, head).allSatisfy { $0 == $1 }
-    }
-  }
-
   /// Why a job that is too long was given up is what its last line says.
   private mutating func readLastLine(_ bytes: UnsafeRawBufferPointer) {
-    guard bytes.last == 0x0A, let end = bytes.dropLast().lastIndex(of: 0x0A) else { return }
-    let line = UnsafeRawBufferPointer(rebasing: bytes[(end + 1)..<(bytes.count - 1)])
-    guard line.starts(with: "\(JournalKey.failed.rawValue): ".utf8) else { return }
-    _ = read(line, number: 0, inJournal: true, isDefaults: false)
+    guard bytes.last == 0x0A, let end = bytes.dropLast().lastIndex(of: 0x0A),
+      let line = JobLines(UnsafeRawBufferPointer(rebasing: bytes[(end + 1)...])).first(where: \.isComplete),
+      line.journal?.key == .failed
+    else { return }
+    _ = read(line, inJournal: true, isDefaults: false)
   }
 
   private mutating func note(_ defect: Defect) { self.defect = self.defect ?? defect }
@@ -106,62 +91,42 @@ package struct JobText: Sendable {
 
 extension JobText {
   /// Takes one line in; true when it is the journal's.
-  private mutating func read(_ line: UnsafeRawBufferPointer, number: Int, inJournal: Bool, isDefaults: Bool) -> Bool {
+  private mutating func read(_ line: JobLine, inJournal: Bool, isDefaults: Bool) -> Bool {
     do throws(InvalidValue) {
-      let text = try Self.decoded(line, isFirst: number == 1)
-      let content = trimmed(text[...])
-      if content.isEmpty || content.utf8.first == UInt8(ascii: "#") {
-        if content.utf8.elementsEqual(Self.offeredLine.utf8) { request.isOffered = true }
-        return false
+      switch try line.content() {
+      case .comment(let text):
+        if text.utf8.elementsEqual(Self.offeredLine.utf8) { request.isOffered = true }
+      case .journal(let key, let value):
+        if isDefaults {
+          try set(key.rawValue[...], value, line.number, isDefaults)
+        } else {
+          if let fields = Fields(parsing: value) { journal.apply(key, fields) }
+          return true
+        }
+      case .url(let text):
+        if isDefaults { throw InvalidValue("a URL is not allowed in `defaults`") }
+        bareURLs += 1
+        set(.url, WrittenValue(text: String(text), line: line.number))
+      case .setting(let key, let value): try set(key, value, line.number, isDefaults)
+      case .other: throw InvalidValue("neither a URL nor `key: value`")
       }
-      let head = content.prefix(before: ":")
-      let rest = content[head.endIndex...]
-      if !isDefaults, !rest.isEmpty, !Self.isOfURL(rest), let key = JournalKey(rawValue: String(head)) {
-        if let fields = Fields(parsing: trimmed(rest.dropFirstBytes())) { journal.apply(key, fields) }
-        return true
-      }
-      try readRequest(content, head, number, isDefaults)
     } catch {
       // In the journal it is a line of a later version.
-      if !inJournal { note(Defect(line: number, reason: error.reason)) }
+      if !inJournal { note(Defect(line: line.number, reason: error.reason)) }
     }
     return false
   }
 
-  /// Whether a URL continues like this behind its scheme.
-  private static func isOfURL(_ rest: Substring) -> Bool { rest.begins(with: "://") }
-
-  static func decoded(_ line: some Sequence<UInt8>, isFirst: Bool) throws(InvalidValue) -> String {
-    var bytes = Array(line)
-    if bytes.last == 0x0D { bytes.removeLast() }
-    // A byte order mark.
-    if isFirst, bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes.removeFirst(3) }
-    if bytes.contains(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }) {
-      throw InvalidValue("control bytes: a job is plain text")
-    }
-    guard let text = String(validating: bytes, as: UTF8.self) else { throw InvalidValue("not UTF-8") }
-    return text
-  }
-
-  /// Takes in a URL, or a key and its value.
-  /// - Parameter head: what `content` has before its first colon.
-  private mutating func readRequest(
-    _ content: Substring, _ head: Substring, _ number: Int, _ isDefaults: Bool
-  ) throws(InvalidValue) {
-    let rest = content[head.endIndex...]
-    if Self.isOfURL(rest) {
-      if isDefaults { throw InvalidValue("a URL is not allowed in `defaults`") }
-      bareURLs += 1
-      return set(.url, WrittenValue(text: String(content), line: number))
-    }
-    if rest.isEmpty { throw InvalidValue("neither a URL nor `key: value`") }
-    guard let (key, host) = JobKey.find(head) else {
+  private mutating func set(_ name: Substring, _ value: Substring, _ number: Int, _ isDefaults: Bool)
+    throws(InvalidValue)
+  {
+    guard let (key, host) = JobKey.find(name) else {
       let digests = DigestAlgorithm.allCases.map(\.rawValue).joined(separator: ", ")
       let isOtherSum =
-        ["checksum", "sum", "hash", "digest"].contains { head.lowercasedASCII == $0 }
-        || DigestAlgorithm(rawValue: head.lowercasedASCII.split(at: "-").joined()) != nil
+        ["checksum", "sum", "hash", "digest"].contains { name.lowercasedASCII == $0 }
+        || DigestAlgorithm(rawValue: name.lowercasedASCII.split(at: "-").joined()) != nil
       let hint = isOtherSum ? ": the keys for digests are \(digests)" : ""
-      throw InvalidValue("unknown key `\(escaped(head.prefix(40)))`\(hint)")
+      throw InvalidValue("unknown key `\(escaped(name.prefix(40)))`\(hint)")
     }
     if isDefaults, key.scope == .job {
       throw InvalidValue("`\(key.name)` belongs to one job and is not allowed in `defaults`")
@@ -169,7 +134,7 @@ extension JobText {
     if !isDefaults, key.scope == .defaults {
       throw InvalidValue("`\(key.name)` is the worker's own and is allowed in the spool's `defaults` only")
     }
-    set(key, WrittenValue(text: String(trimmed(rest.dropFirstBytes())), host: host, line: number))
+    set(key, WrittenValue(text: String(value), host: host, line: number))
   }
 
   /// A defect of a value counts behind the journal as well: a person may have added the line to a failed job.
@@ -184,15 +149,8 @@ extension JobText {
   package static func compacted(_ bytes: [UInt8]) -> [UInt8] {
     // Nothing behind a zero is read.
     if bytes.contains(0) { return bytes }
-    let head = Array("\(JournalKey.checkpoint.rawValue): ".utf8)
-    var checkpoints: [Range<Int>] = []
-    var start = 0
-    while let length = bytes[start...].firstIndex(of: 0x0A).map({ $0 + 1 - start }) {
-      let line = start..<start + length
-      if bytes[line].starts(with: head), isReadable(bytes[line].dropFirst(head.count).dropLast()) {
-        checkpoints.append(line)
-      }
-      start += length
+    let checkpoints = bytes.withUnsafeBytes { bytes in
+      JobLines(bytes).filter(\.isReadableCheckpoint).map(\.range)
     }
     var kept: [UInt8] = []
     var position = 0
@@ -202,11 +160,74 @@ extension JobText {
     }
     return kept + bytes[position...]
   }
+}
 
-  /// Whether a journal line with these fields counts. One that does not supersedes nothing.
-  private static func isReadable(_ fields: ArraySlice<UInt8>) -> Bool {
-    guard !fields.contains(where: { $0 < 0x20 || $0 == 0x7F }), let text = String(validating: fields, as: UTF8.self)
+extension JobLine {
+  /// Whether it counts as a checkpoint. One that does not supersedes nothing.
+  fileprivate var isReadableCheckpoint: Bool {
+    guard isComplete, journal?.key == .checkpoint, case .success(.journal(_, let value)) = Result(catching: content)
     else { return false }
-    return Fields(parsing: text[...]) != nil
+    return Fields(parsing: value) != nil
+  }
+}
+
+extension JobText {
+  /// The job's priority: `high` after it came through `urgent/`, else what it asks for.
+  package func priority(inheriting defaults: JobRequest) -> Priority {
+    journal.isUrgent ? .high : request.priority ?? defaults.priority ?? .normal
+  }
+
+  /// Whether a text that this program has written asks for high priority. To read all of it would take much of the time
+  /// in which a million jobs are dropped.
+  static func saysHighPriority(_ bytes: [UInt8]) -> Bool {
+    let wanted = "priority: \(Priority.high.rawValue)".utf8
+    return bytes.withUnsafeBytes { JobLines($0).contains { $0.isComplete && $0.bytes.elementsEqual(wanted) } }
+  }
+
+  /// Whether the text itself shows that the job has high priority, wherever it is.
+  var isMarkedUrgent: Bool { priority(inheriting: JobRequest()) == .high }
+
+  /// A job's text with another priority: the only `priority:` line is this one, and that the job came through `urgent/`
+  /// does not count any more.
+  static func settingPriority(_ priority: Priority, in bytes: [UInt8]) -> [UInt8] {
+    let kept = JobLines.kept(of: bytes) { line in
+      !line.isComplete || !line.sets(["priority"]) && line.journal?.key != .urgent
+    }
+    let position = kept.withUnsafeBytes { kept in
+      JobLines(kept).first { !$0.isComplete || $0.journal != nil }?.range.lowerBound ?? kept.count
+    }
+    return Array(kept[..<position]) + Array("priority: \(priority.rawValue)\n".utf8) + kept[position...]
+  }
+}
+
+extension JobText {
+  /// A standing order's text with its journal begun anew: what it asks for, its last check, and the keys of the entries
+  /// that need no job.
+  /// - Parameter bytes: the order's text with its journal.
+  package static func order(_ bytes: [UInt8], checked time: Timestamp, _ check: Journal.Check, seen: [String])
+    -> [UInt8]
+  {
+    var lines = JournalLine.checked(time, check).text
+    for start in stride(from: 0, to: seen.count, by: Journal.Checks.mostInLine) {
+      lines += JournalLine.seen(seen[start..<min(start + Journal.Checks.mostInLine, seen.count)]).text
+    }
+    // A person may have added lines of the request at the end.
+    return JobLines.kept(of: bytes) { $0.isComplete && !$0.hasZero && $0.journal == nil } + Array(lines.utf8)
+  }
+}
+
+extension JobRequest {
+  /// The bytes that the mirrors of one job may take: half of what its text may have.
+  private static let mirrorsLength = JobText.maximumRequest / 2
+
+  /// The first of these URLs, as many as one job has room for, but at least one.
+  package static func mirrors(_ urls: [String]) -> [String] {
+    var room = mirrorsLength
+    let count = urls.prefix { url in
+      // With `url: ` and the newline.
+      room -= url.utf8.count + 6
+      return room >= 0
+    }.count
+    return Array(urls.prefix(max(1, count)))
   }
 }

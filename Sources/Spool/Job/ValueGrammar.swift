@@ -3,7 +3,6 @@ struct WrittenValue: Sendable {
   let text: String
   /// What follows the `@` in the key, as in `header@HOST`.
   var host: String?
-  /// The number of the line that it is read from.
   var line: Int?
 }
 
@@ -175,19 +174,3 @@ extension ValueGrammar<MinimumRate> {
     },
     write: { "\(byteCountText($0.bytesPerSecond)) over \(durationText($0.seconds))" })
 }
-
-func words(_ text: some StringProtocol) -> [Substring] {
-  Substring(text).utf8.split(whereSeparator: isBlank).map(Substring.init)
-}
-
-/// `text` without blanks and tabs around it.
-package func trimmed(_ text: Substring) -> Substring {
-  // By bytes: a blank and a combining mark behind it are one character, which is no blank.
-  guard let first = text.utf8.firstIndex(where: { !isBlank($0) }),
-    let last = text.utf8.lastIndex(where: { !isBlank($0) })
-  else { return text[text.endIndex...] }
-  return text[first..<text.utf8.index(after: last)]
-}
-
-/// Whether it is a blank or a tab.
-package func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }

@@ -12,7 +12,6 @@ package struct Journal: Sendable, Equatable {
   package private(set) var data = Data()
   /// How many bytes were received.
   package private(set) var traffic = Traffic()
-  /// What earlier answers said.
   package private(set) var answers = Answers()
   /// How far the payload's publication went.
   package private(set) var publication = Publication()
@@ -44,7 +43,6 @@ package struct Journal: Sendable, Equatable {
 extension Journal {
   /// A worker that began with the job.
   package struct Start: Sendable, Equatable {
-    /// The host that the worker ran on.
     package let host: String
     /// ``WorkerID/text``.
     package let worker: String
@@ -62,9 +60,7 @@ extension Journal {
     package fileprivate(set) var failedDeliveries = 0
     /// The worker that had the job last.
     package fileprivate(set) var lastStart: Start?
-    /// When the first attempt began.
     package fileprivate(set) var firstStarted: Timestamp?
-    /// When the last attempt began.
     package fileprivate(set) var lastStarted: Timestamp?
     /// The last attempt has no end record: its worker may be alive or dead. A receipt ends it only in `done/`.
     package fileprivate(set) var isOpen = false
@@ -132,7 +128,6 @@ extension Journal {
     package fileprivate(set) var version: RemoteVersion?
     /// What the job asked for when ``version`` answered; nil where no line says it.
     package fileprivate(set) var source: DataSource?
-    /// What it asked for last.
     private var asked: DataSource?
     /// The inode that ``version`` was written to.
     package fileprivate(set) var part: UInt64?
@@ -263,6 +258,243 @@ extension Journal {
         .seen:
         break
       }
+    }
+  }
+}
+
+extension Journal {
+  /// A payload that was verified.
+  package struct Verified: Sendable, Equatable {
+    /// Bytes of the payload.
+    package let size: UInt64
+    package let digests: Digests
+    package let part: UInt64
+    /// Which property of the payload is not proven: `length`, if the body ended with the connection.
+    package let unproven: String?
+
+    /// - Parameter whole: the end of the payload.
+    package init(_ whole: Mark, part: UInt64, unproven: String? = nil) {
+      (size, digests) = (whole.offset, whole.digests)
+      self.part = part
+      self.unproven = unproven
+    }
+
+    fileprivate init?(_ entry: JournalEntry) {
+      guard let size = entry.number("size"), let part = entry.number("part") else { return nil }
+      (self.size, self.part) = (size, part)
+      digests = Digests(entry.fields)
+      if digests[.crc32] == nil { return nil }
+      unproven = entry.fields["unproven"]
+    }
+
+    /// What the payload must be to be still the same.
+    package var expectation: Expectation { Expectation(size: size, digests: digests) }
+  }
+
+  /// The fields of a `done:` line.
+  package struct Receipt: Sendable, Equatable {
+    /// The output's path below its root.
+    package let output: String
+    /// The output root, where it was not the spool's `files`.
+    package let directory: String?
+    /// As in ``Verified/unproven``.
+    package let unproven: String?
+  }
+
+  /// The fields of a `published:` line.
+  package struct Undelivered: Sendable, Equatable {
+    /// As in ``Receipt``.
+    package let output: String
+    /// As in ``Receipt``.
+    package let directory: String?
+  }
+
+  /// How far the payload's publication went.
+  package struct Publication: Sendable, Equatable {
+    /// What was verified since the job last began.
+    package fileprivate(set) var verified: Verified?
+    /// The same, also after the job came through `new/` again: its payload may have its final name.
+    package fileprivate(set) var own: Verified?
+    /// The receipt since the job last began.
+    package fileprivate(set) var receipt: Receipt?
+    /// When the last receipt was written.
+    package fileprivate(set) var receiptTime: Timestamp?
+    /// What has its final name, as far as a receipt or a `published:` line shows, until other data begins to come: a
+    /// job that came through `new/` again may stop before that.
+    package fileprivate(set) var published: Verified?
+    /// The payload that the hook `deliver` has not accepted yet. It has its final name.
+    package fileprivate(set) var undelivered: Undelivered?
+    package var awaitsDelivery: Bool { undelivered != nil }
+
+    mutating func apply(_ entry: JournalEntry) {
+      switch entry.key {
+      // The job may have been edited: what was verified for its old text proves nothing.
+      case .requeued: (verified, receipt) = (nil, nil)
+      case .started: (verified, own, receipt, undelivered) = (nil, nil, nil, nil)
+      case .response: published = nil
+      case .failed:
+        if entry.failureCode?.isMismatch == true { (verified, own, undelivered) = (nil, nil, nil) }
+      case .verified:
+        verified = Verified(entry) ?? verified
+        own = verified
+      case .published:
+        published = verified ?? published
+        undelivered = Undelivered(output: entry.fields["output"] ?? "", directory: entry.fields["directory"])
+      case .done:
+        undelivered = nil
+        guard let output = entry.fields["output"] else { return }
+        receipt = Receipt(output: output, directory: entry.fields["directory"], unproven: entry.fields["unproven"])
+        receiptTime = entry.time
+        published = verified
+      case .urgent, .relinked, .checkpoint, .cleared, .interrupted, .checked, .seen: break
+      }
+    }
+  }
+}
+
+extension Journal {
+  /// What a check of a standing order found.
+  package struct Check: Sendable, Equatable {
+    /// How many entries the list has.
+    package let entries: Int
+    /// How many of them became jobs.
+    package let new: Int
+    /// nil if the list is the same as at the last check.
+    package let version: ListVersion?
+    package let problems: ListProblems
+
+    /// - Parameter version: nil if the list is the same as at the last check.
+    package init(entries: Int, new: Int, version: ListVersion?, problems: ListProblems = ListProblems()) {
+      self.entries = entries
+      self.new = new
+      self.version = version
+      self.problems = problems
+    }
+  }
+
+  /// The version of a list, by which a server can say that it is unchanged (RFC 9110 section 13.1).
+  package struct ListVersion: Sendable, Equatable {
+    /// A CRC-32 of the URL that was asked, which may contain secrets, and of what its bytes are taken for. A version
+    /// counts for these only.
+    package let list: Checksum
+    /// As sent, also a weak one.
+    package let etag: String?
+    /// Last-Modified as sent.
+    package let modified: String?
+
+    /// - Parameter url: as it was asked; only a CRC-32 of it is kept.
+    package init(url: String, format: EntryFormat?, etag: String?, modified: String?) {
+      list = Self.checksum(url, format)
+      self.etag = etag
+      self.modified = modified
+    }
+
+    fileprivate init?(_ fields: Fields) {
+      guard let list = fields["list"].flatMap({ Checksum($0) }) else { return nil }
+      self.list = list
+      etag = fields["etag"]
+      modified = fields["modified"]
+    }
+
+    /// The conditions of a request for a newer version (RFC 9110 section 13.1). With an ETag the date does not count.
+    package var conditions: [String] {
+      if let etag { return ["If-None-Match: \(etag)"] }
+      return modified.map { ["If-Modified-Since: \($0)"] } ?? []
+    }
+
+    package func isOf(url: String, format: EntryFormat?) -> Bool { list == Self.checksum(url, format) }
+
+    private static func checksum(_ url: String, _ format: EntryFormat?) -> Checksum {
+      Checksum(of: "\(url)\n\(format?.rawValue ?? "")")
+    }
+  }
+
+  /// The checks of a standing order.
+  package struct Checks: Sendable, Equatable {
+    /// Of the last check that found the list sound.
+    package private(set) var lastTime: Timestamp?
+    /// How many entries the list had then.
+    package private(set) var entries = 0
+    /// What the server said of the list then; nil if it has no validator.
+    package private(set) var version: ListVersion?
+    /// What of the list could not be used then.
+    package private(set) var problems = ListProblems()
+    /// The entries that are known: the key (``FeedEntry/key``) of one that needs no job; and for one whose job was not
+    /// done yet, its key, a dot and its link (``FeedEntry/link(_:)``). Those of the list come first, in its order, then
+    /// those that left it, the last one first.
+    package private(set) var seen: [String] = []
+
+    /// Hexadecimal digits of a key: 64 bits are enough for the entries of all lists of a spool.
+    package static let keyLength = 16
+    /// Keys in one `seen:` line.
+    package static let mostInLine = 64
+
+    mutating func apply(_ entry: JournalEntry) {
+      switch entry.key {
+      case .checked:
+        lastTime = entry.time ?? lastTime
+        if entry.fields["unchanged"] == "yes" { return }
+        entries = entry.number("entries").flatMap { Int(exactly: $0) } ?? 0
+        version = ListVersion(entry.fields)
+        problems = entry.fields.problems
+      case .seen:
+        seen += entry.fields.words.filter {
+          $0.utf8.count == Self.keyLength || $0.utf8.count == 2 * Self.keyLength + 1
+        }
+      default: break
+      }
+    }
+  }
+}
+
+/// The keys with which the worker records what happened to a job (spool.5, JOURNAL).
+package enum JournalKey: String, CaseIterable, Sendable {
+  case requeued, urgent, relinked, started, response, checkpoint, cleared, interrupted, failed, verified, published
+  case done
+  // Of standing orders.
+  case checked, seen
+}
+
+/// One journal line as it is read. A field that is missing or cannot be read is nil, as in lines from another version.
+struct JournalEntry {
+  let key: JournalKey
+  let fields: Fields
+
+  /// The first word of most lines.
+  var time: Timestamp? { word.flatMap { Timestamp($0) } }
+
+  var word: String? { fields.words.first }
+
+  func number(_ name: String) -> UInt64? { fields[name].flatMap { decimal($0) } }
+
+  /// The offset of a `checkpoint:`, or `at=` of other lines, with the digests of the bytes before it.
+  var mark: Mark? { Mark(at: key == .checkpoint ? word.flatMap { decimal($0) } : number("at"), fields) }
+
+  var failureCode: FailureCode? { fields["code"].flatMap { FailureCode(label: $0) } }
+
+  /// The status in `code=http-NNN`.
+  var httpStatus: Int? { fields["code"].flatMap { FailureCode.status(of: $0) } }
+
+  /// What the answer was of, from a `response:`.
+  var version: RemoteVersion? {
+    guard let mirror = number("mirror"), mirror <= 1_000_000 else { return nil }
+    var version = RemoteVersion(
+      mirror: Int(mirror), size: number("size"), etag: fields["etag"], modified: fields["modified"],
+      ignoresIfRange: fields["if-range"] == "ignored",
+      resource: fields["resource"].map { Resource(place: $0, query: fields["query"].flatMap { Checksum($0) }) },
+      type: fields["type"], stated: Digests(fields))
+    (version.coding, version.isDecoded) = (fields["coding"], fields["decoded"] == "yes")
+    return version
+  }
+
+  /// Whether the line has what it cannot do without. A line that has not is skipped.
+  var isComplete: Bool {
+    switch key {
+    case .started: fields["worker"] != nil && fields["boot"] != nil
+    case .response: version != nil && number("at") != nil
+    case .requeued, .urgent, .relinked, .checkpoint, .cleared, .interrupted, .failed, .verified, .published, .done,
+      .checked, .seen:
+      true
     }
   }
 }

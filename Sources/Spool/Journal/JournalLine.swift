@@ -25,7 +25,6 @@ package enum JournalLine: Sendable {
   /// At most ``Journal/Checks/mostInLine`` keys of entries (``FeedEntry/key``).
   case seen(ArraySlice<String>)
 
-  /// What the line begins with.
   package var key: JournalKey {
     switch self {
     case .requeued: .requeued
@@ -45,7 +44,6 @@ package enum JournalLine: Sendable {
     }
   }
 
-  /// What follows the key.
   package var fields: Fields {
     switch self {
     case .requeued(let time), .urgent(let time), .cleared(let time): Fields("\(time)")
@@ -88,7 +86,6 @@ package enum JournalLine: Sendable {
     }
   }
 
-  /// The line with its newline.
   package var text: String { String(decoding: bytes, as: UTF8.self) }
 
   /// The same in UTF-8.

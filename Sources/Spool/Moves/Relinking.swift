@@ -43,27 +43,12 @@ package struct Relinking: Sendable {
     var result = Array((isNewlyOffered ? JobText.offered(lines.joined()) : lines.joined()).utf8)
     // A journal line without its newline did not happen.
     let end = text.hasTornTail && text.tornTailIsJournal ? text.completeLength : old.count
-    var kept = old[..<end].split(separator: 0x0A, omittingEmptySubsequences: false)
-    if kept.last?.isEmpty == true { kept.removeLast() }
-    for line in kept where JobText.key(of: line).map({ !replaced.contains($0) }) ?? true {
-      result += line + [0x0A]
-    }
+    result += JobLines.kept(of: Array(old[..<end])) { !$0.sets(replaced) }
+    if result.last != 0x0A { result.append(0x0A) }
     // Before its first attempt a job has nothing that the URLs could be compared with.
     if !text.journal.isEmpty {
       result += JournalLine.relinked(.now(), url: shownURL, isSame: isSame).text.utf8
     }
     return result
-  }
-}
-
-extension JobText {
-  /// The key that a line of a job's text sets, `url` for a bare URL; nil for a comment, or what is no such line.
-  fileprivate static func key(of line: ArraySlice<UInt8>) -> String? {
-    guard let text = try? decoded(line, isFirst: true) else { return nil }
-    let content = trimmed(text[...])
-    let head = content.prefix(before: ":")
-    let rest = content[head.endIndex...]
-    if content.utf8.first == UInt8(ascii: "#") || rest.isEmpty { return nil }
-    return rest.begins(with: "://") ? "url" : String(head)
   }
 }

@@ -15,21 +15,8 @@ extension Spool {
       try moveNoReplace(place.path, target.path)
     }
     guard let request else { return }
-    _ = try edit(isMovedFirst ? target : place, to: .new) { Array(request.utf8) + JobText.journalLines(of: $0) }
-  }
-}
-
-extension JobText {
-  /// The complete lines of a job's text that workers have written.
-  static func journalLines(of bytes: [UInt8]) -> [UInt8] {
-    let heads = JournalKey.allCases.map { Array("\($0.rawValue): ".utf8) }
-    var kept: [UInt8] = []
-    var start = 0
-    while let end = bytes[start...].firstIndex(of: 0x0A) {
-      let line = bytes[start...end]
-      if heads.contains(where: { line.starts(with: $0) }) { kept += line }
-      start = end + 1
+    _ = try edit(isMovedFirst ? target : place, to: .new) { old in
+      Array(request.utf8) + JobLines.kept(of: old) { $0.isComplete && $0.journal != nil }
     }
-    return kept
   }
 }

@@ -65,8 +65,7 @@ package struct FeedEntry: Sendable, Equatable {
       && end.dropFirst().allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
   }
 
-  /// Hexadecimal digits: 64 bits are enough for the entries of all lists of a spool.
-  package static let keyLength = 16
+  package static let keyLength = Journal.Checks.keyLength
 }
 
 /// The text is a native list (spoolrun.1, LISTS) in which a comment before each job says what only a standing order
@@ -110,12 +109,10 @@ extension FeedEntry {
 package struct ReadList: Sendable, Equatable {
   /// In the list's order.
   package var entries: [FeedEntry] = []
-  /// The rest.
   package var problems = ListProblems()
 
   private static let head = "# list: "
 
-  /// An empty list.
   package init() {}
 
   /// What is printed behind the entries; nil if nothing was left out.

@@ -9,7 +9,6 @@ package struct ListProblems: Error, Sendable {
   private static let mostReasons = 3
   private static let longestReason = 250
 
-  /// Nothing.
   package init() {}
 
   fileprivate init(_ count: Int, _ reasons: [String]) {
@@ -17,7 +16,6 @@ package struct ListProblems: Error, Sendable {
     self.count = count
   }
 
-  /// Adds one.
   package mutating func note(_ defect: Defect) {
     count += 1
     // A job of several lines is known to be wrong only when the next one begins.
@@ -30,7 +28,6 @@ package struct ListProblems: Error, Sendable {
   /// Adds one whose words say where it is.
   package mutating func note(_ reason: String) { note(Defect(line: nil, reason: reason)) }
 
-  /// Adds all that another one has.
   package mutating func add(_ other: ListProblems) {
     let sum = count + other.count
     for defect in other.named { note(defect) }

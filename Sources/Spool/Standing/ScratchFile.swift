@@ -8,7 +8,6 @@ package final class ScratchFile: Sendable {
   private let file: SharedFile
   private let spool: Spool
 
-  /// - Throws: ``SpoolError``.
   package init(_ spool: Spool) throws(SpoolError) {
     self.spool = spool
     file = try spool.system.create(
@@ -23,13 +22,10 @@ package final class ScratchFile: Sendable {
     try? file.close()
   }
 
-  /// - Throws: ``SpoolError``.
   package func write(_ bytes: [UInt8], at offset: Int64) throws(SpoolError) { try file.write(bytes, at: offset) }
 
   /// Makes it empty again.
-  /// - Throws: ``SpoolError``.
   package func clear() throws(SpoolError) { try file.truncate(to: 0) }
 
-  /// - Throws: ``SpoolError``.
   package func contents(limit: Int) throws(SpoolError) -> [UInt8] { try file.read(limit: limit) }
 }

@@ -124,9 +124,6 @@ extension DigestAlgorithm {
     self = found
   }
 
-  /// With the strongest first.
-  static let byStrength: [DigestAlgorithm] = [.sha512, .sha256, .sha1, .md5, .crc32]
-
   static var listed: String { allCases.map(\.rawValue).joined(separator: ", ") }
 }
 

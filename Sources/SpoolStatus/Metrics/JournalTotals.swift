@@ -13,7 +13,7 @@ package struct JournalTotals: Sendable, Equatable {
   /// The code in place of those that are none of spool.5's: any text may be in a file that was dropped.
   static let otherCode = "other"
   /// Codes but `http-NNN`.
-  static let codes = FailureCode.allCases.filter { $0 != .http }.map(\.rawValue)
+  static let codes = FailureCode.allCases.filter { $0 != .http }.flatMap(\.labels)
   private static let known = Set(codes)
 
   package init() {}

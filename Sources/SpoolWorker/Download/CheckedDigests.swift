@@ -6,20 +6,8 @@ extension Digests {
   init(_ stated: [StatedDigest]) {
     self.init()
     for digest in stated {
-      let algorithm = DigestAlgorithm(digest.algorithm)
+      guard let algorithm = DigestAlgorithm(rawValue: digest.algorithm.rawValue) else { continue }
       self[algorithm] = Digest(algorithm, base64: digest.base64)
-    }
-  }
-}
-
-extension DigestAlgorithm {
-  fileprivate init(_ algorithm: StatedDigest.Algorithm) {
-    switch algorithm {
-    case .sha256: self = .sha256
-    case .sha512: self = .sha512
-    case .sha1: self = .sha1
-    case .md5: self = .md5
-    case .crc32: self = .crc32
     }
   }
 }
@@ -30,12 +18,12 @@ extension JobRequest {
   /// server's.
   package func checkedDigests(of version: RemoteVersion?) -> Digests {
     guard let version, !expected.provesContent else { return Digests() }
-    let strongest = [DigestAlgorithm.sha512, .sha256, .sha1, .md5, .crc32].first { version.stated[$0] != nil }
+    let strongest = DigestAlgorithm.byStrength.first { version.stated[$0] != nil }
     return version.stated.only(strongest.map { [$0] } ?? [])
   }
 
-  /// The digests to compute beside CRC-32 for data of this version.
+  /// The digests to compute for data of this version.
   package func computedDigests(for version: RemoteVersion?) -> Set<DigestAlgorithm> {
-    computedDigests.union(checkedDigests(of: version).algorithms).subtracting([.crc32])
+    computedDigests.union(checkedDigests(of: version).algorithms)
   }
 }

@@ -195,7 +195,7 @@ struct FetchPolicy {
       return .again(.init("other-way", failure.reason, code: failure.label, fallback: fallback.rawValue))
     }
     // A way that leads to no server says nothing about the server that was reached before.
-    var failure = failure.code.isOfReaching ? answered ?? failure : failure
+    var failure = failure.code.fault == .server ? answered ?? failure : failure
     if !tried.isEmpty { failure.tried = tried.map(\.rawValue).joined(separator: ", ") }
     if wantsFraming {
       failure.reason += "; over HTTP/2 this server does not state the length of the body\(Self.declare)"
@@ -209,13 +209,12 @@ struct FetchPolicy {
     // The server asks for no request before its time.
     if failure.retryAfter != nil { return [] }
     let family: [Fallback] = circumstances.family == nil || manner.family != .any ? [] : [.otherFamily]
-    switch failure.code {
-    case .cut, .shortBody, .stalled, .badResponse:
-      return [circumstances.wasMultiplexed ? .http1 : .freshConnection] + family
-    case .tls: return family
+    switch failure.code.otherWay {
+    case .connection: return [circumstances.wasMultiplexed ? .http1 : .freshConnection] + family
+    case .addressFamily: return family
     // Some servers and the proxies in front of them fail on the field.
-    case .http where circumstances.wasConditional && refusesTheForm(failure.status): return [.unconditional]
-    default: return []
+    case .request: return circumstances.wasConditional && refusesTheForm(failure.status) ? [.unconditional] : []
+    case nil: return []
     }
   }
 

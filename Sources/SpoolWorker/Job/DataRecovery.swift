@@ -119,7 +119,7 @@ struct DataRecovery {
       return known
     }
     let found = try await read(part, from: recovery.from, to: mark.offset, rewritingFrom: recovery.rewritesFrom)
-    return found.checksum == mark.checksum ? found : nil
+    return found.digests[.crc32] == mark.digests[.crc32] ? found : nil
   }
 
   private func read(_ part: PartFile, from mark: Mark, to end: UInt64, rewritingFrom: UInt64? = nil) async throws

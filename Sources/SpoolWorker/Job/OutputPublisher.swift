@@ -64,7 +64,7 @@ struct OutputPublisher {
 
   private func findUndelivered() async throws -> FoundJob? {
     // Without the hook no job waits for its delivery longer than until its next attempt.
-    guard try claim.spool.hook(Hooks.Name.deliver.rawValue) != nil else { return nil }
+    guard try Hook.find(Hooks.Name.deliver.rawValue, in: claim.spool) != nil else { return nil }
     return try await runBlocking { [spool = claim.spool, output = plan.output.text, root, own = claim.fileName] in
       try spool.undelivered(output, in: root, besides: own)
     }

@@ -39,7 +39,7 @@ struct Verification {
   private func checkStated() async throws {
     let part = data.part
     let stated = data.request.checkedDigests(of: data.version)
-    let missing = stated.algorithms.subtracting(part.algorithms).subtracting([.crc32])
+    let missing = stated.algorithms.subtracting(part.algorithms)
     if !missing.isEmpty {
       // Only a later response stated them. The data is read once.
       let received = part.mark

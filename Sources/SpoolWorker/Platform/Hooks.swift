@@ -22,7 +22,7 @@ final class Hooks {
   let log: @WorkerLoop (Event) -> Void
   /// Whether the spool had no hooks at all when an attempt first wanted one. If they come later, they are for the next
   /// attempts.
-  private lazy var areMissing = (try? spool.hasHooks()) == false
+  private lazy var areMissing = (try? Hook.mayExist(in: spool)) == false
 
   init(spool: Spool, stop: ChildStop, log: @escaping @WorkerLoop (Event) -> Void) {
     (self.spool, self.stop, self.log) = (spool, stop, log)
@@ -38,7 +38,7 @@ final class Hooks {
   /// Whether there is a hook `name`, even if it cannot be run. ``run(_:job:_:)`` reports why.
   func has(_ name: Name) -> Bool {
     if areMissing { return false }
-    do throws(SpoolError) { return try spool.hook(name.rawValue) != nil } catch { return true }
+    do throws(SpoolError) { return try Hook.find(name.rawValue, in: spool) != nil } catch { return true }
   }
 
   /// How a hook ended.
@@ -72,7 +72,7 @@ final class Hooks {
       return .refused(reason)
     }
     do throws(SpoolError) {
-      switch try spool.hook(name.rawValue) {
+      switch try Hook.find(name.rawValue, in: spool) {
       case nil: return nil
       case .refused(let reason): return refused(reason)
       case .runnable(let path):

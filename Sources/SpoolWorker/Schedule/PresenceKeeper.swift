@@ -36,7 +36,7 @@ final class PresenceKeeper {
       if try presence?.beat(report) != true { presence = try Presence(of: spool, report) }
       if now - sweptAt >= spool.heartbeatInterval {
         sweptAt = now
-        try spool.sweepWorkers()
+        try WorkerFiles(spool).sweep()
       }
       problem = nil
       return false

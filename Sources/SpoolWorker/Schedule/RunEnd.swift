@@ -73,7 +73,7 @@ struct RunEnd {
   /// Whether to warn about the lack of space: if the run had no other result, and no earlier run has warned.
   private func isShortageNews(_ isForSpace: Bool) -> Bool {
     guard !stays, environment.space.kept > 0 else { return false }
-    if !isForSpace { spool.forgetShortage() }
-    return isForSpace && account.summary.done == 0 && account.summary.givenUp == 0 && spool.noteShortage()
+    if !isForSpace { ShortageMark(spool).remove() }
+    return isForSpace && account.summary.done == 0 && account.summary.givenUp == 0 && ShortageMark(spool).leave()
   }
 }

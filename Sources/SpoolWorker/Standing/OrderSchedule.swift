@@ -19,7 +19,7 @@ enum OrderSchedule {
   static func afterFailure(_ failure: Failure, failures: Int, every: Int, now: Timestamp, jitter: Double)
     -> RetryDecision
   {
-    if [.malformed, .protocol, .expired, .killsWorker].contains(failure.code) { return .giveUp }
+    if failure.code.endsOrder { return .giveUp }
     let doublings = failure.code.burnsAttempt ? min(max(failures - 1, 0), 10) : 0
     let delay = min(RetryDecision.shortestDelay << Int64(doublings), RetryDecision.longestDelay)
     let asked = min(Int64(failure.retryAfter ?? 0), RetryDecision.longestRetryAfter)

@@ -1,7 +1,7 @@
 /// A digest of the whole representation, as a server states it. Nothing shows that it is right.
 package struct StatedDigest: Hashable, Sendable {
   /// The algorithms that spoolrun can check.
-  package enum Algorithm: CaseIterable, Sendable {
+  package enum Algorithm: String, CaseIterable, Sendable {
     case sha256, sha512, sha1, md5, crc32
 
     /// Characters of a value in base64.

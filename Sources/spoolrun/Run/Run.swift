@@ -137,7 +137,7 @@ struct Run: ParsableCommand {
     if let lease, !(duration(lease).map { Spool.leaseRange.contains(Int64($0)) } ?? false) {
       throw ValidationError("--lease must be a time from 5s to 1d, such as 60s")
     }
-    if let hostID, !Spool.canName(host: hostID) {
+    if let hostID, !WorkerID.isClean(hostID) {
       throw ValidationError("--host-id must be 1 to 40 letters, digits, - and _")
     }
     options.protocols = AllowedSchemes.parse(protocols) ?? []

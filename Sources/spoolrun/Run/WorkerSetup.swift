@@ -23,7 +23,7 @@ struct AllowedSchemes {
   }
 
   /// If they cannot be known, the worker decides.
-  init(of spool: Spool) { self = (try? spool.allowedSchemes() ?? Self.standard).map(Self.init(names:)) ?? .all }
+  init(of spool: Spool) { self = (try? SchemeNote(spool).read() ?? Self.standard).map(Self.init(names:)) ?? .all }
 
   /// Notes for `add`, which refuses other schemes, what the spool's worker allows.
   static func note(_ schemes: Set<Scheme>, in spool: Spool, isVerbose: Bool) {
@@ -32,7 +32,7 @@ struct AllowedSchemes {
     let mask = umask(0o022)
     defer { umask(mask) }
     do throws(SpoolError) {
-      try spool.noteAllowedSchemes(names == standard ? nil : names)
+      try SchemeNote(spool).write(names == standard ? nil : names)
     } catch {
       // Only `add` needs it. What keeps jobs from running is reported where it does so.
       if isVerbose {

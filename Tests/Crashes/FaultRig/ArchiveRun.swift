@@ -7,7 +7,7 @@ enum ArchiveRun {
   /// - Returns: the exit status.
   static func run(_ location: String, age: Int64, _ system: System, say: (String) -> Void) -> Int32 {
     umask(0o077)
-    let (owner, boot) = Spool.currentWorker()
+    let (owner, boot) = WorkerID.current()
     var options = CleanupOptions()
     options.archive = age
     var isComplete = true

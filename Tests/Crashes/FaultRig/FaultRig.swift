@@ -46,7 +46,7 @@ struct FaultRig {
   private static func work(_ location: String, _ options: [String: String], _ system: System) -> Int32 {
     umask(0o077)
     let signals = spoolrun_stop_signals()
-    let (owner, boot) = Spool.currentWorker()
+    let (owner, boot) = WorkerID.current()
     var workerOptions = WorkerOptions()
     workerOptions.checkpointBytes = options["checkpoint"].flatMap { UInt64($0) } ?? 65_536
     workerOptions.longJournal = options["journal"].flatMap { Int64($0) } ?? workerOptions.longJournal

@@ -7,7 +7,7 @@ enum SteeringRun {
   /// - Returns: the exit status.
   static func run(_ location: String, change: String, _ system: System, say: (String) -> Void) -> Int32 {
     umask(0o077)
-    let (owner, boot) = Spool.currentWorker()
+    let (owner, boot) = WorkerID.current()
     let name = FileName("a")
     do throws(SpoolError) {
       let spool = try Spool(location, owner: owner, boot: boot, system: system)

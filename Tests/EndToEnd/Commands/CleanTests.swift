@@ -107,7 +107,7 @@ import Testing
     let scene = try Scene()
     for name in ["left", ".gitkeep", ".clock:host.1.0000000a"] { try writeFile(scene.spool.path("tmp/\(name)"), [1]) }
     mkdir(scene.spool.path("tmp/directory"), 0o700)
-    let (owner, boot) = Spool.currentWorker()
+    let (owner, boot) = WorkerID.current()
     let spool = try Spool(scene.spool.root, owner: owner, boot: boot)
     var options = CleanupOptions()
     #expect(options.staleAge == 36 * 3600)

@@ -40,7 +40,7 @@ private func checkJournal(_ version: RemoteVersion) throws(Violation) {
   try require(checked.isEmpty == version.stated.isEmpty, "a digest is not checked")
   try require(!checked.contradict(version.stated), "another digest than the stated one is checked")
   try require(
-    checked.algorithms.isSubset(of: request.computedDigests(for: version).union([.crc32])),
+    checked.algorithms.isSubset(of: request.computedDigests(for: version)),
     "what is not computed is checked")
 }
 

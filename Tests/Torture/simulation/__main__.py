@@ -217,14 +217,22 @@ PLANTS = {
 OF_CLAIMS = set(list(SPOOL)[:list(SPOOL).index("a copy has no lock")])
 
 
+def command(built: Path, what: str) -> list[str]:
+    return [str(built / "spoolrunPackageTests.xctest"), "--testing-library", "swift-testing", "--filter", f"SimulationTests.*{what}"]
+
+
 def play(built: Path, plant: str, seconds: int) -> tuple[int, str]:
     """Plays seeds. Returns how many, and the problem of the last one; an empty text for none."""
     environment = os.environ | {"PLANT": plant, "SIMULATE": "1-1000000", "SIMULATE_SECONDS": str(seconds)}
-    what = CLAIMS if plant in OF_CLAIMS else WHOLE
-    command = [built / "spoolrunPackageTests.xctest", "--testing-library", "swift-testing", "--filter", f"SimulationTests.*{what}"]
     try:
         ended = subprocess.run(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=seconds + 400
+            command(built, CLAIMS if plant in OF_CLAIMS else WHOLE),
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=seconds + 400,
         )
     except subprocess.TimeoutExpired:
         return 0, "does not end"
@@ -237,6 +245,33 @@ def play(built: Path, plant: str, seconds: int) -> tuple[int, str]:
     if ended.returncode in (0, 1) or not plant:
         raise SystemExit(f"simulation: the tests do not run:\n{ended.stdout[-3000:]}")
     return 0, crash[0] if crash else f"status {ended.returncode}"
+
+
+def night(hours: float) -> int:
+    """Plays new seeds of both plays, one process for each, and prints what is found."""
+    ends = time.monotonic() + hours * 3600
+    with tempfile.TemporaryDirectory(prefix="simulation-") as work:
+        built = build(Path(work), {}, [], *OPTIMISED)
+        seed, lives, cpu, found = int(time.time()) * 1_000_000, {CLAIMS: 0, WHOLE: 0}, 0.0, 0
+        while time.monotonic() < ends:
+            running = []
+            for what in (WHOLE, CLAIMS):
+                seconds = max(1, min(900, int(ends - time.monotonic())))
+                environment = os.environ | {"SIMULATE": f"{seed}-{seed + 999_999_999}", "SIMULATE_SECONDS": str(seconds)}
+                running.append((what, subprocess.Popen(command(built, what), env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)))
+                seed += 1_000_000_000
+            for what, process in running:
+                said = process.communicate(timeout=1800)[0].decode(errors="replace")
+                counts = re.search(r"(\d+) jobs, \d+ calls, ([\d.]+) s", said)
+                if counts:
+                    lives[what] += int(counts[1])
+                    cpu += float(counts[2])
+                if process.returncode != 0:
+                    found += 1
+                    print(said[-6000:], flush=True)
+            told = f"{lives[WHOLE]} lives with whole workers, {lives[CLAIMS]} of claims, {cpu:.0f} s of CPU, {found} findings"
+            print(f"simulation: {told}", flush=True)
+    return 1 if found else 0
 
 
 def check() -> int:
@@ -253,10 +288,12 @@ def check() -> int:
 def main() -> int:
     if sys.argv[1:] == ["--check"]:
         return check()
+    os.environ["SPOOLRUN_TESTS"] = "simulation"
+    if sys.argv[1:2] == ["--night"]:
+        return night(float(sys.argv[2]))
     missed = 0
     wanted = sys.argv[1:] or ["", *PLANTS]
     with tempfile.TemporaryDirectory(prefix="simulation-") as work:
-        os.environ["SPOOLRUN_TESTS"] = "simulation"
         built = build(Path(work), PLANTS, ["Spool", "SpoolWorker"], *OPTIMISED)
         print("| mistake | seeds | seconds | seen as |\n|---|---|---|---|")
         for plant in wanted:

@@ -102,8 +102,8 @@ import Testing
   }
 
   @Test func thisWorker() {
-    let (first, boot) = Spool.currentWorker()
-    let (second, _) = Spool.currentWorker()
+    let (first, boot) = WorkerID.current()
+    let (second, _) = WorkerID.current()
     #expect(first.text != second.text, "a tag for each")
     #expect(first.host == second.host && !first.host.contains("."))
     #expect(boot.count == 36 && boot != "unknown")
@@ -158,7 +158,7 @@ import Testing
       .killsWorker,
     ]
     for code in FailureCode.allCases where code != .http {
-      #expect((code.ownClass == .permanent) == permanent.contains(code), "\(code)")
+      #expect((code.failureClass == .permanent) == permanent.contains(code), "\(code)")
       #expect(code.burnsAttempt == ![.diskFull, .noOutput, .noNetwork, .proxy].contains(code), "\(code)")
     }
   }

@@ -3,7 +3,7 @@ import SpoolStatus
 import Testing
 
 @Suite struct AdviceTests {
-  @Test(arguments: FailureCode.allCases.map(\.rawValue) + ["http-404", "http-503", "http-302", "unknown", ""])
+  @Test(arguments: FailureCode.allCases.flatMap(\.labels) + ["http-404", "http-503", "http-302", "unknown", ""])
   func `there is advice for each code`(code: String) {
     let text = Advice(for: code).text
     #expect(text.hasSuffix(".") && text.count > 15 && text.count < 120, "\(text)")

@@ -11,7 +11,7 @@ struct HandmadeSpool {
 
   init() throws {
     directory = try TemporarySpool()
-    let (owner, boot) = Spool.currentWorker()
+    let (owner, boot) = WorkerID.current()
     own = owner
     spool = try Spool(directory.root, owner: owner, boot: boot)
   }

@@ -69,7 +69,7 @@ import Testing
 
   @Test func `members of any size are read as one text`() throws {
     let fixture = try Fixture()
-    try fixture.spool.provideArchive()
+    try Archive(spool: fixture.spool).provide()
     var all: [ArchivedReceipt] = []
     for count in [1, 3, 2000] {
       var lines: [UInt8] = []
@@ -81,7 +81,7 @@ import Testing
       }
       var members: [UInt8] = []
       try Gzip.append(lines, to: &members)
-      try fixture.spool.addToArchive(members, of: ArchiveMonth(Timestamp(seconds: 0)))
+      try Archive(spool: fixture.spool).add(members, of: ArchiveMonth(Timestamp(seconds: 0)))
     }
     var read: [ArchivedReceipt] = []
     let stream = try ArchiveStream(fixture.spool)
@@ -95,15 +95,15 @@ import Testing
   /// Where locks of other hosts are not seen, two may be at it.
   @Test func `of two that write one archive, the first one fails and nothing is lost`() throws {
     let fixture = try Fixture()
-    try fixture.spool.provideArchive()
+    try Archive(spool: fixture.spool).provide()
     let month = ArchiveMonth(Timestamp(seconds: 0))
     let other = try fixture.another(host: "beta")
     let probe = Probe.once(.fsync, "1970-01") {
-      #expect(throws: Never.self) { try other.addToArchive([2], of: month) }
+      #expect(throws: Never.self) { try Archive(spool: other).add([2], of: month) }
       return nil
     }
     let slow = try fixture.another(host: "gamma", hook: probe)
-    #expect(throws: SpoolError.self) { try slow.addToArchive([1], of: month) }
+    #expect(throws: SpoolError.self) { try Archive(spool: slow).add([1], of: month) }
     let files = names(in: fixture.files.path("done/archive"), isHiddenToo: true)
     #expect(files == ["1970-01.tsv.gz"])
     #expect(try readFile(fixture.files.path("done/archive/1970-01.tsv.gz")).last == 2)

@@ -55,7 +55,7 @@ import Testing
     let part = try opened(fixture)
     try part.append(bytes(100))
     #expect(try readFile(fixture.files.path(path)) == bytes(100))
-    #expect(part.mark.checksum.value == independentCRC32(bytes(100)))
+    #expect(part.mark.digests[.crc32] == Digest(Checksum(value: independentCRC32(bytes(100)))))
   }
 
   @Test(arguments: [Errno.noSpace, .ioError])
@@ -91,7 +91,7 @@ import Testing
     try part.truncate(to: 40)
     let mark = try part.reading(from: Mark.zero, to: 40).run()
     part.adopt(mark)
-    #expect(part.mark.checksum.value == independentCRC32(bytes(40)))
+    #expect(part.mark.digests[.crc32] == Digest(Checksum(value: independentCRC32(bytes(40)))))
     try part.append([1])
     #expect(try readFile(fixture.files.path(path)) == bytes(40) + [1])
     try part.truncate(to: 0)

@@ -111,13 +111,13 @@ import Testing
       149 22 0:43 / /mnt/f rw,nosuid - fuse bindfs rw,user_id=0
 
       """
-    #expect(Spool.mountedType(id: Array("147".utf8), in: Array(table.utf8)) == "fuse.sshfs")
+    #expect(FileSystemKind.mountedType(id: Array("147".utf8), in: Array(table.utf8)) == "fuse.sshfs")
     for (id, isMooseFS) in [("148", true), ("149", false)] {
-      let type = Spool.mountedType(id: Array(id.utf8), in: Array(table.utf8))
+      let type = FileSystemKind.mountedType(id: Array(id.utf8), in: Array(table.utf8))
       #expect(FileSystemKind.fuse.mounted(as: type ?? "").isMooseFS == isMooseFS, "\(type ?? "-")")
     }
-    #expect(Spool.mountedType(id: Array("22".utf8), in: Array(table.utf8)) == "ext4")
-    #expect(Spool.mountedType(id: Array("14".utf8), in: Array(table.utf8)) == nil)
-    #expect(Spool.mountedType(id: Array("1".utf8), in: Array("1 2 3 -".utf8)) == nil)
+    #expect(FileSystemKind.mountedType(id: Array("22".utf8), in: Array(table.utf8)) == "ext4")
+    #expect(FileSystemKind.mountedType(id: Array("14".utf8), in: Array(table.utf8)) == nil)
+    #expect(FileSystemKind.mountedType(id: Array("1".utf8), in: Array("1 2 3 -".utf8)) == nil)
   }
 }

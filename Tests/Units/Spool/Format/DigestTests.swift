@@ -33,12 +33,12 @@ import Testing
     let job = parsed("https://h/a\nmd5: kAFQmDzST7DWlj99KOF/cg==\nsha256: \(Self.sha256)\ndigests: sha512 md5 crc32\n")
     #expect(job.defect == nil)
     #expect(job.request.expected.digests.algorithms == [.md5, .sha256])
-    #expect(job.request.computedDigests == [.md5, .sha256, .sha512], "CRC-32 is computed anyway")
+    #expect(job.request.computedDigests == [.crc32, .md5, .sha256, .sha512], "CRC-32 is computed anyway")
     #expect(
       job.request.text
         == "url: https://h/a\nsha256: \(Self.sha256)\nmd5: 900150983cd24fb0d6963f7d28e17f72\n"
         + "digests: crc32 sha512 md5\n")
-    #expect(parsed("https://h/a\n").request.computedDigests == [])
+    #expect(parsed("https://h/a\n").request.computedDigests == [.crc32])
     #expect(parsed("https://h/a\nmd5: 900150983cd24fb0d6963f7d28e17f72\nmd5: \(Self.sha256)\n").defect?.line == 3)
     #expect(parsed("https://h/a\ndigests: sha256 sha224\n").defect?.reason.contains("names of digests") == true)
   }
@@ -46,8 +46,9 @@ import Testing
   @Test func defaultsOrderDigestsButDeclareNone() {
     let defaults = Array("digests: sha256\n".utf8).withUnsafeBytes { JobText($0, defaults: true) }
     #expect(defaults.defect == nil)
-    #expect(parsed("https://h/a\n").request.inheriting(defaults.request).computedDigests == [.sha256])
-    #expect(parsed("https://h/a\ndigests: md5\n").request.inheriting(defaults.request).computedDigests == [.md5])
+    #expect(parsed("https://h/a\n").request.inheriting(defaults.request).computedDigests == [.crc32, .sha256])
+    #expect(
+      parsed("https://h/a\ndigests: md5\n").request.inheriting(defaults.request).computedDigests == [.crc32, .md5])
     let wrong = Array("sha256: \(Self.sha256)\n".utf8).withUnsafeBytes { JobText($0, defaults: true) }
     #expect(wrong.defect?.reason.contains("belongs to one job") == true)
   }
@@ -74,11 +75,11 @@ import Testing
     let text = JournalLine.checkpoint(mark).text
     #expect(text.utf8.count < 1500)
     let read = try #require(marked(String(text.dropLast())))
-    #expect(read == mark && read.states.algorithms == [.sha256, .sha512, .sha1, .md5])
+    #expect(read == mark && read.states.algorithms == [.crc32, .sha256, .sha512, .sha1, .md5])
     #expect(read.digests == mark.digests)
-    #expect(read.narrowed(to: [.md5])?.states.algorithms == [.md5])
-    #expect(read.narrowed(to: [.md5])?.checksum == mark.checksum)
-    #expect(read.narrowed(to: [])?.states == DigestStates(crc32: mark.checksum))
+    #expect(read.narrowed(to: [.md5])?.states.algorithms == [.crc32, .md5])
+    #expect(read.narrowed(to: [.md5])?.digests[.crc32] == mark.digests[.crc32])
+    #expect(read.narrowed(to: [])?.digests == mark.digests.only([.crc32]))
   }
 
   /// What cannot be read, or is of another version, is left out; the rest of the line counts.
@@ -86,9 +87,10 @@ import Testing
     let mark = mark(Array(repeating: 7, count: 100), [.sha256, .md5])
     let line = String(JournalLine.checkpoint(mark).text.dropLast())
     let other = try #require(marked(line.replacing("sha256/1", with: "sha256/2")))
-    #expect(other.offset == 100 && other.checksum == mark.checksum && other.states.algorithms == [.md5])
+    #expect(
+      other.offset == 100 && other.digests[.crc32] == mark.digests[.crc32] && other.states.algorithms == [.crc32, .md5])
     #expect(other.narrowed(to: [.sha256]) == nil && other.narrowed(to: [.md5]) != nil)
-    #expect(marked(line.replacing("checkpoint: 100", with: "checkpoint: 101"))?.states.algorithms == [])
-    #expect(marked("checkpoint: 100 crc32=00000001 states=,:,/,x")?.states.algorithms == [])
+    #expect(marked(line.replacing("checkpoint: 100", with: "checkpoint: 101"))?.states.algorithms == [.crc32])
+    #expect(marked("checkpoint: 100 crc32=00000001 states=,:,/,x")?.states.algorithms == [.crc32])
   }
 }

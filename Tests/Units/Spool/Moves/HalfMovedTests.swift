@@ -71,7 +71,7 @@ import Testing
     let fixture = try Fixture()
     try writeFile(fixture.files.path("done/archive"), Array("http://host/a\n".utf8))
     fixture.spool.lacksNoReplace.store(lacksNoReplace, ordering: .relaxed)
-    try fixture.spool.provideArchive()
+    try Archive(spool: fixture.spool).provide()
     #expect(try fixture.text("done/archive~2") == "http://host/a\n")
     #expect(fileStatus(fixture.files.path("done/archive")).map { $0.st_mode & S_IFMT } == S_IFDIR)
   }

@@ -38,13 +38,13 @@ import Testing
       ("x-amz-checksum-crc32", "NSRBwg=="))
     var request = JobRequest()
     #expect(request.checkedDigests(of: all).algorithms == [.sha512])
-    #expect(request.computedDigests(for: all) == [.sha512])
+    #expect(request.computedDigests(for: all) == [.crc32, .sha512])
     request.digests = [.md5, .sha1]
     #expect(request.checkedDigests(of: all).algorithms == [.sha512])
-    #expect(request.computedDigests(for: all) == [.sha512, .sha1, .md5])
+    #expect(request.computedDigests(for: all) == [.crc32, .sha512, .sha1, .md5])
     #expect(JobRequest().checkedDigests(of: try version(("content-md5", Self.abcMD5))).algorithms == [.md5])
     #expect(JobRequest().checkedDigests(of: nil).isEmpty)
-    #expect(JobRequest().computedDigests(for: try version(("x-amz-checksum-crc32", "NSRBwg=="))) == [])
+    #expect(JobRequest().computedDigests(for: try version(("x-amz-checksum-crc32", "NSRBwg=="))) == [.crc32])
   }
 
   /// The job's word counts more than the server's.
@@ -52,7 +52,7 @@ import Testing
     var request = JobRequest()
     request.expected.digests = Digests(Digest(Checksum()))
     let all = try version(("content-md5", Self.abcMD5))
-    #expect(request.checkedDigests(of: all).isEmpty && request.computedDigests(for: all) == [])
+    #expect(request.checkedDigests(of: all).isEmpty && request.computedDigests(for: all) == [.crc32])
   }
 
   @Test func inTheJournal() throws {

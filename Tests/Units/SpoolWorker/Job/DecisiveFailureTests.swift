@@ -6,12 +6,12 @@ import Testing
 /// Which failure of several mirrors is that of the attempt.
 @Suite struct DecisiveFailureTests {
   private let dead = Failure(.connect, "dead")
-  private let wrong = Failure(.mismatchSHA256, "wrong", expected: "a", found: "b")
+  private let wrong = Failure(.mismatchDigest, "wrong", expected: "a", found: "b")
   private let gone = Failure(.badOutput, "gone")
 
   @Test func aMismatchIsRecorded() {
     for failures in [[wrong, dead], [dead, wrong], [wrong, gone], [wrong, dead, gone]] {
-      #expect(Download.decisive(failures)?.code == .mismatchSHA256)
+      #expect(Download.decisive(failures)?.code == .mismatchDigest)
     }
   }
 

@@ -76,7 +76,7 @@ import Testing
 
   @Test func permanentFailuresEndIt() {
     for code in FailureCode.allCases where code != .http {
-      #expect((delay(Failure(code, "")) == nil) == (code.ownClass == .permanent), "\(code)")
+      #expect((delay(Failure(code, "")) == nil) == (code.failureClass == .permanent), "\(code)")
     }
     for status in [400, 401, 403, 404, 410, 416, 451] { #expect(delay(Failure(.http, "", status: status)) == nil) }
     for status in [408, 425, 429, 500, 502, 503, 504] { #expect(delay(Failure(.http, "", status: status)) == 60) }

@@ -1,22 +1,23 @@
 internal import Glibc
 internal import SystemPackage
 
-extension Spool {
-  /// The directory in `done/` that has the archives.
-  static let archiveName = FileName("archive")
-  static let archive = Path(.done, archiveName)
+/// The archives of receipts in `done/archive/`. An archive is never changed: a new one takes its name, so that a crash
+/// leaves the old or the new one, and whoever reads it reads one of them to its end.
+struct Archive {
+  let spool: Spool
 
-  static func archive(_ name: FileName) -> Path { Path(archive.bytes + [0x2F] + name.bytes) }
+  static let directory = Path(.done, Spool.archiveName)
 
-  /// Opens the directory of the archives.
-  func openArchive() throws(SpoolError) -> OwnedFile {
-    try system.open(root, Self.archive, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+  static func path(_ name: FileName) -> Path { Path(directory.bytes + [0x2F] + name.bytes) }
+
+  private func open() throws(SpoolError) -> OwnedFile {
+    try spool.system.open(spool.root, Self.directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
   }
 
   /// The names of the archives, in their order. Other files in the directory are left alone.
-  func archives() throws(SpoolError) -> [FileName] {
+  func names() throws(SpoolError) -> [FileName] {
     do throws(SpoolError) {
-      let stream = DirectoryStream(try openArchive())
+      let stream = DirectoryStream(try open())
       var names: [FileName] = []
       while let name = try stream.next() {
         if !name.isIgnored, name.bytes.suffix(7).elementsEqual(".tsv.gz".utf8) { names.append(name) }
@@ -25,6 +26,92 @@ extension Spool {
     } catch  where error.errno == .noSuchFileOrDirectory || error.isNoRegularFile || error.errno == .notDirectory {
       // A receipt may have the name.
       return []
+    }
+  }
+
+  /// Makes the directory of the archives if there is none, and its name durable.
+  func provide() throws(SpoolError) {
+    do throws(SpoolError) {
+      try spool.system.makeDirectory(spool.root, Self.directory)
+    } catch  where error.errno == .fileExists {
+      let status = try spool.system.status(spool.root, Self.directory)
+      // Whoever made it may have died before this.
+      if status.isDirectory { return try spool.flush(.done).run() }
+      guard status.isRegular, let job = JobName(Spool.archiveName) else {
+        throw SpoolError(call: .mkdir, path: Self.directory.display, errno: .fileExists)
+      }
+      // The receipt of a job of this name.
+      _ = try spool.moveNumbered(Self.directory, job, to: .done, hasData: false)
+      try spool.system.makeDirectory(spool.root, Self.directory)
+    }
+    try spool.flush(.done).run()
+  }
+
+  /// Locks the archives for this process, until the file is closed.
+  /// - Throws: ``SpoolError``, EWOULDBLOCK while another process has them.
+  func lock() throws(SpoolError) -> SharedFile {
+    let path = Self.path(FileName(".lock"))
+    var file = try spool.system.create(spool.root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    guard try file.lock() else {
+      throw SpoolError(call: .lock, path: path.display, errno: .wouldBlock, reason: "another clean --archive runs")
+    }
+    return file.shared()
+  }
+
+  /// Makes the names of the archives durable.
+  func flush() throws(SpoolError) {
+    try open().fsync()
+  }
+
+  /// Puts an archive that has more members in the place of the old one. Its contents are durable then, its name is not.
+  /// - Throws: ``SpoolError``; then the archive is as it was, or has these members.
+  func add(_ members: [UInt8], of month: ArchiveMonth) throws(SpoolError) {
+    let target = Self.path(month.fileName)
+    let draft = Self.path(FileName(".\(month.fileName.display):\(spool.owner.retagged.text)"))
+    let file = try spool.system.create(spool.root, draft, O_RDWR | O_EXCL | O_NOFOLLOW).shared()
+    do throws(SpoolError) {
+      // Before the old archive is read: where a lock is not seen by all hosts, two processes may be here. If one
+      // removes the other's draft, the other's rename fails. If it finds no draft, it reads what the other has renamed.
+      try removeDrafts(besides: draft)
+      let length = try copy(target, to: file)
+      var head: [UInt8] = []
+      if length == 0 { try Gzip.append(ArchivedReceipt.head, to: &head) }
+      try file.write(head, at: length)
+      try file.write(members, at: length + Int64(head.count))
+      try file.fsync()
+      let status = try file.status()
+      try file.close()
+      try spool.system.rename(spool.root, draft, target)
+      guard try spool.system.status(spool.root, target).isSameFile(as: status) else {
+        throw SpoolError(call: .rename, path: target.display, errno: .wouldBlock, reason: "another process replaced it")
+      }
+    } catch {
+      try? spool.system.unlink(spool.root, draft)
+      throw error
+    }
+  }
+
+  /// What processes left that were killed.
+  private func removeDrafts(besides own: Path) throws(SpoolError) {
+    let stream = DirectoryStream(try open())
+    while let name = try stream.next() {
+      let path = Self.path(name)
+      guard name.isIgnored, name.bytes.contains(0x3A), path != own else { continue }
+      try spool.system.unlinkIfPresent(spool.root, path)
+    }
+  }
+
+  /// - Returns: how many bytes were copied.
+  private func copy(_ archive: Path, to file: SharedFile) throws(SpoolError) -> Int64 {
+    do throws(SpoolError) {
+      let old = try spool.system.open(spool.root, archive, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      let size = try old.status().size
+      try old.readBlocks(0..<UInt64(clamping: size)) { (bytes, offset) throws(SpoolError) in
+        try file.write(bytes, at: Int64(offset))
+      }
+      return size
+    } catch  where error.call == .open && error.errno == .noSuchFileOrDirectory {
+      return 0
     }
   }
 }
@@ -43,9 +130,8 @@ package final class ArchiveStream {
   /// - Parameters:
   ///   - since: receipts that were last modified earlier are left out, in seconds since the epoch.
   ///   - names: receipts of other names are left out; nil for all.
-  /// - Throws: ``SpoolError``.
   package convenience init(_ spool: Spool, since: Int64 = .min, named names: Set<FileName>? = nil) throws(SpoolError) {
-    self.init(spool, try spool.archives(), since: since, named: names)
+    self.init(spool, try Archive(spool: spool).names(), since: since, named: names)
   }
 
   /// Of these archives.
@@ -55,7 +141,7 @@ package final class ArchiveStream {
   }
 
   /// The path of the archive that the last receipt is from, safe for a terminal.
-  package var place: String { lines?.path.display ?? Spool.archive.display }
+  package var place: String { lines?.path.display ?? Archive.directory.display }
 
   /// The next receipt; nil at the end.
   /// - Throws: ``SpoolError``; EBADMSG, with file and line, where an archive is damaged. The next call goes on with the
@@ -82,7 +168,7 @@ package final class ArchiveStream {
   /// - Returns: nil if it has gone, or nothing in it can be wanted.
   private func open(_ name: FileName) throws(SpoolError) -> ArchiveLines? {
     do throws(SpoolError) {
-      let path = Spool.archive(name)
+      let path = Archive.path(name)
       let file = try spool.system.open(spool.root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
       let status = try file.status()
       // It is newer than all that is in it.

@@ -23,17 +23,11 @@ extension SpoolError {
   }
 }
 
-extension Spool {
-  /// Whether the spool's file system is gone, and not only one file of it. It may be mounted again.
-  package func isLost(_ error: SpoolError) -> Bool {
-    guard error.isOfLostMount(on: kind) else { return false }
-    do throws(SpoolError) {
-      // What a file system answers from its cache proves nothing.
-      _ = try stamp(of: .new)
-      _ = try stream(.new).next()
-      return false
-    } catch {
-      return error.isOfLostMount(on: kind)
-    }
+extension SpoolError {
+  /// Errors that a single file can cause: it is immutable or append-only (chattr(1)), a mount point, a running program,
+  /// or another user's in a sticky directory, or cannot be read.
+  var mayConcernOneFile: Bool {
+    // Not EROFS, which nearly always concerns all files: a single file that is mounted read-only says EBUSY to rename.
+    isUnreadable || [.notPermitted, .resourceBusy, .textFileBusy].contains(errno)
   }
 }

@@ -1,0 +1,167 @@
+/// Text from outside, such as a URL, a path or a header field, to be compared: it equals only the same bytes.
+///
+/// Swift compares strings by canonical equivalence, where é equals e with an accent, and cuts them between characters,
+/// where a `?` with an accent behind it is no `?`. To a server and to a file system these are different texts. So
+/// foreign text is compared as ``exact``, and cut by its `utf8` and by what is below (a test of the style looks).
+package struct ExactText: Hashable, Comparable, Sendable {
+  package let text: String
+
+  package static func == (one: ExactText, other: ExactText) -> Bool {
+    // Texts that are not equivalent are found out much faster.
+    one.text == other.text && one.text.utf8.elementsEqual(other.text.utf8)
+  }
+
+  package static func < (one: ExactText, other: ExactText) -> Bool {
+    one.text.utf8.lexicographicallyPrecedes(other.text.utf8)
+  }
+
+  /// Adds the bytes, and where they end.
+  package func hash(into hasher: inout Hasher) {
+    var text = text
+    text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    hasher.combine(0xFF as UInt8)
+  }
+}
+
+extension StringProtocol {
+  /// The text to be compared by its bytes.
+  package var exact: ExactText { ExactText(text: String(self)) }
+
+  /// Whether its first bytes are these.
+  @inlinable
+  package func begins(with start: some StringProtocol) -> Bool { utf8.starts(with: start.utf8) }
+
+  /// Whether its last bytes are these.
+  @inlinable
+  package func ends(with end: some StringProtocol) -> Bool { utf8.reversed().starts(with: end.utf8.reversed()) }
+
+  /// With ASCII letters in lower case, and all else as it is.
+  @inlinable
+  package var lowercasedASCII: String {
+    String(decoding: utf8.map { 0x41...0x5A ~= $0 ? $0 | 0x20 : $0 }, as: UTF8.self)
+  }
+
+  /// Up to the first of these ASCII characters, or all of it.
+  @inlinable
+  package func prefix(before stops: String) -> SubSequence {
+    self[..<(utf8.firstIndex { stops.utf8.contains($0) } ?? endIndex)]
+  }
+
+  /// Behind its first bytes.
+  /// - Parameter count: of bytes that end a character of UTF-8.
+  @inlinable
+  package func dropFirstBytes(_ count: Int = 1) -> SubSequence {
+    self[(utf8.index(startIndex, offsetBy: count, limitedBy: endIndex) ?? endIndex)...]
+  }
+
+  /// The parts between these ASCII characters.
+  @inlinable
+  package func split(
+    at separators: String, maxSplits: Int = .max, omittingEmptySubsequences: Bool = true
+  ) -> [SubSequence] {
+    utf8.split(maxSplits: maxSplits, omittingEmptySubsequences: omittingEmptySubsequences) {
+      separators.utf8.contains($0)
+    }.map { self[$0.startIndex..<$0.endIndex] }
+  }
+}
+
+/// `bytes` as text that cannot control a terminal. Control characters (C0, DEL, C1), the backslash and whatever is no
+/// UTF-8 become `\xNN`; so do bidirectional overrides, which make a name look like another.
+package func escaped(_ bytes: some Sequence<UInt8>) -> String {
+  var result = ""
+  var decoder = UTF8()
+  let all = Array(bytes)
+  // Nearly every name: each error has one.
+  if all.allSatisfy({ 0x20...0x7E ~= $0 && $0 != 0x5C }) { return String(decoding: all, as: UTF8.self) }
+  var position = 0
+  func hex(_ byte: UInt8) { result += "\\x" + hexadecimal(UInt64(byte), digits: 2) }
+  while position < all.count {
+    var rest = all[position...].makeIterator()
+    decoder = UTF8()
+    switch decoder.decode(&rest) {
+    case .scalarValue(let scalar):
+      let length = UTF8.width(scalar)
+      if isUnsafeForDisplay(scalar) {
+        for byte in all[position..<position + length] { hex(byte) }
+      } else {
+        result.unicodeScalars.append(scalar)
+      }
+      position += length
+    case .emptyInput, .error:
+      hex(all[position])
+      position += 1
+    }
+  }
+  return result
+}
+
+/// The same for text, by its UTF-8.
+package func escaped(_ string: some StringProtocol) -> String { escaped(Array(string.utf8)) }
+
+/// `text` in quotes, with a backslash before each `"` and `\`.
+/// - Parameter escape: what to write for a character that is unsafe to show (``isUnsafeForDisplay(_:)``).
+package func doubleQuoted(_ text: String, escape: (Unicode.Scalar) -> String) -> String {
+  var result = "\""
+  for scalar in text.unicodeScalars {
+    switch scalar {
+    case "\"": result += "\\\""
+    case "\\": result += "\\\\"
+    case _ where isUnsafeForDisplay(scalar): result += escape(scalar)
+    default: result.unicodeScalars.append(scalar)
+    }
+  }
+  return result + "\""
+}
+
+/// Characters that control a terminal, or change the direction of the text after them.
+package func isUnsafeForDisplay(_ scalar: Unicode.Scalar) -> Bool {
+  switch scalar.value {
+  case 0x00...0x1F, 0x5C, 0x7F...0x9F, 0x2028...0x202E, 0x2066...0x2069: true
+  default: false
+  }
+}
+
+/// Lower-case hexadecimal, zero-padded.
+package func hexadecimal(_ value: UInt64, digits: Int) -> String {
+  let text = String(value, radix: 16)
+  return String(repeating: "0", count: max(0, digits - text.count)) + text
+}
+
+/// Whether the byte is a hexadecimal digit, in either case.
+package func isHexDigit(_ byte: UInt8) -> Bool {
+  switch byte {
+  case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
+    UInt8(ascii: "A")...UInt8(ascii: "F"):
+    true
+  default: false
+  }
+}
+
+/// Two hexadecimal digits for each byte, in lower case.
+func hexadecimal(_ bytes: ArraySlice<UInt8>) -> String {
+  let digits = Array("0123456789abcdef".utf8)
+  return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+}
+
+func words(_ text: some StringProtocol) -> [Substring] {
+  Substring(text).utf8.split(whereSeparator: isBlank).map(Substring.init)
+}
+
+/// `text` without blanks and tabs around it.
+package func trimmed(_ text: Substring) -> Substring {
+  // By bytes: a blank and a combining mark behind it are one character, which is no blank.
+  guard let first = text.utf8.firstIndex(where: { !isBlank($0) }),
+    let last = text.utf8.lastIndex(where: { !isBlank($0) })
+  else { return text[text.endIndex...] }
+  return text[first..<text.utf8.index(after: last)]
+}
+
+package func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+
+extension [UInt8] {
+  /// Adds the text's UTF-8, as one block.
+  mutating func append(utf8Of text: String) {
+    var text = text
+    text.withUTF8 { append(contentsOf: $0) }
+  }
+}

@@ -1,0 +1,26 @@
+internal import SystemPackage
+
+/// What is there or not, without an error that says so.
+extension System {
+  /// The status of a file; nil if there is none.
+  func statusIfPresent(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus? {
+    do throws(SpoolError) { return try status(at, path) } catch  where error.errno == .noSuchFileOrDirectory {
+      return nil
+    }
+  }
+
+  func unlinkIfPresent(_ at: Int32, _ path: Path) throws(SpoolError) {
+    do throws(SpoolError) { try unlink(at, path) } catch  where error.errno == .noSuchFileOrDirectory {}
+  }
+
+  /// - Returns: whether it was missing.
+  @discardableResult
+  func makeDirectoryIfMissing(_ at: Int32, _ path: Path) throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      try makeDirectory(at, path)
+      return true
+    } catch  where error.errno == .fileExists {
+      return false
+    }
+  }
+}

@@ -1,0 +1,181 @@
+internal import Glibc
+internal import SystemPackage
+
+/// This worker's file in `workers/`: locked, and touched with each heartbeat. It holds no state of a job; if a person
+/// removes it, it is made again.
+package final class Presence {
+  private let spool: Spool
+  private let file: SharedFile
+  private let identity: FileStatus
+  private var written: [UInt8] = []
+
+  /// Makes the file.
+  /// - Throws: ``SpoolError``, EAGAIN if somebody examines it at this moment; try again later.
+  package init(of spool: Spool, _ report: WorkerReport) throws(SpoolError) {
+    self.spool = spool
+    try spool.provide(.workers)
+    let path = Path(.workers, FileName(spool.owner.text))
+    var file = try spool.system.create(spool.root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode: 0o644)
+    guard try file.lock() else {
+      throw SpoolError(call: .lock, path: path.display, errno: .resourceTemporarilyUnavailable)
+    }
+    identity = try file.status()
+    self.file = file.shared()
+    try write(Array(report.text.utf8))
+  }
+
+  /// Gives a sign of life, and says what is new.
+  /// - Returns: false if the file is gone, and has to be made again.
+  package func beat(_ report: WorkerReport) throws(SpoolError) -> Bool {
+    guard try isInPlace() else { return false }
+    let bytes = Array(report.text.utf8)
+    if bytes == written { try spool.touch(file) } else { try write(bytes) }
+    return true
+  }
+
+  package func end() throws(SpoolError) {
+    if try isInPlace() { try spool.system.unlink(spool.root, file.path) }
+    try file.close()
+  }
+
+  private func isInPlace() throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      return try spool.system.status(spool.root, file.path).isSameFile(as: identity)
+    } catch  where error.isGone {
+      return false
+    }
+  }
+
+  /// A reader may see some of the old lines behind the new ones for a moment.
+  private func write(_ bytes: [UInt8]) throws(SpoolError) {
+    try file.write(bytes, at: 0)
+    try file.truncate(to: Int64(bytes.count))
+    written = bytes
+  }
+}
+
+/// The files of all workers.
+package struct WorkerFiles {
+  private let spool: Spool
+
+  package init(_ spool: Spool) { self.spool = spool }
+
+  /// A worker that has a file in `workers/`.
+  package struct Seen: Sendable {
+    /// As its file's name says.
+    package let owner: WorkerName
+    /// Its last heartbeat, in seconds since the epoch, by the file system's clock.
+    package let beat: Int64
+    /// nil if it cannot be read, or the worker is about to write it.
+    package let report: WorkerReport?
+  }
+
+  private static let maximumReport = 1 << 16
+
+  /// The workers that have a file in `workers/`, also those that have died since.
+  package func all() throws(SpoolError) -> [Seen] {
+    var found: [Seen] = []
+    for name in try spool.list(.workers) {
+      guard let owner = WorkerName(name.bytes), owner.isClean, let status = try spool.status(.workers, name),
+        status.isRegular
+      else { continue }
+      // Another user's file may be closed to this one.
+      let bytes = (try? spool.contents(Path(.workers, name), limit: Self.maximumReport)) ?? []
+      found.append(Seen(owner: owner, beat: status.modified, report: WorkerReport(bytes)))
+    }
+    return found.sorted { $0.owner < $1.owner }
+  }
+
+  /// Removes the files of workers that have ended: their lock is free, and it proves that, or their lease is over.
+  package func sweep() throws(SpoolError) {
+    for name in try spool.list(.workers) {
+      guard let owner = WorkerName(name.bytes), owner.isClean, owner.text != spool.owner.text,
+        let status = try spool.status(.workers, name), status.isRegular,
+        spool.sharesLocks(with: owner) || spool.isLeaseOver(since: status.modified, now: spool.now())
+      else { continue }
+      try sweep(Path(.workers, name))
+    }
+  }
+
+  private func sweep(_ path: Path) throws(SpoolError) {
+    do throws(SpoolError) {
+      var file = try spool.system.open(spool.root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      guard try file.lock(), try spool.system.status(spool.root, path).isSameFile(as: file.status()) else { return }
+      try spool.system.unlink(spool.root, path)
+    } catch  where error.isGone || error.errno == .permissionDenied || error.errno == .notPermitted {
+      // Another worker was faster, or it is another user's.
+    }
+  }
+}
+
+/// What a worker says of itself, in its file in `workers/` (spool.5, WORKERS). It is for people and for `status`; no
+/// job depends on it.
+package struct WorkerReport: Sendable, Equatable {
+  /// Why jobs that could run wait.
+  package struct Wait: Sendable, Equatable {
+    /// `gate`, `space`, `output`, `proxy` or `network`.
+    package let cause: String
+    /// For a person.
+    package let reason: String
+
+    package init(_ cause: String, _ reason: String) { (self.cause, self.reason) = (cause, reason) }
+  }
+
+  /// When it started, by its host's clock.
+  package var started: Timestamp
+  package var program: String?
+  /// `once` or `watch`.
+  package var mode: String?
+  /// The limits that it was started with.
+  package var options = Fields()
+  package var runs = 0
+  /// Empty if no job waits for anything but its time.
+  package var waits: [Wait] = []
+  package var claims = 0
+  /// How often it tried to claim a job at the same time as another worker, and that one was faster.
+  package var lost = 0
+  /// How often a job that it had found was no longer there when it tried: others had done it, or a person had moved it.
+  package var missed = 0
+
+  package init(started: Timestamp) { self.started = started }
+
+  package var text: String {
+    var lines = [
+      ("started", Fields("\(started)").with("program", program).with("mode", mode)), ("options", options),
+      ("runs", Fields("\(runs)")),
+    ]
+    for wait in waits { lines.append(("waits", Fields(wait.cause).with("reason", wait.reason))) }
+    lines.append(("claims", Fields("\(claims)").with("lost", lost).with("missed", missed)))
+    return lines.map { "\($0): \($1.text)\n" }.joined()
+  }
+
+  /// Reads the content of such a file. Lines that are not known, or not complete, are skipped.
+  /// - Returns: nil if it does not say when the worker started.
+  package init?(_ bytes: [UInt8]) {
+    guard let end = bytes.lastIndex(of: 0x0A) else { return nil }
+    self.init(started: Timestamp(seconds: 0))
+    var isStarted = false
+    for line in String(decoding: bytes[..<end], as: UTF8.self).split(at: "\n") {
+      let key = line.prefix(before: ":")
+      guard key.endIndex < line.endIndex, let fields = Fields(parsing: line[key.endIndex...].dropFirstBytes()) else {
+        continue
+      }
+      let word = fields.words.first
+      switch key {
+      case "started":
+        guard let time = word.flatMap({ Timestamp($0) }) else { continue }
+        (started, isStarted) = (time, true)
+        (program, mode) = (fields["program"], fields["mode"])
+      case "options": options = fields
+      case "runs": runs = Self.count(word)
+      case "waits": if let word { waits.append(Wait(word, fields["reason"] ?? "")) }
+      case "claims":
+        (claims, lost, missed) = (Self.count(word), Self.count(fields["lost"]), Self.count(fields["missed"]))
+      default: break
+      }
+    }
+    if !isStarted { return nil }
+  }
+
+  private static func count(_ text: String?) -> Int { text.flatMap { decimal($0) }.map { Int(clamping: $0) } ?? 0 }
+}
