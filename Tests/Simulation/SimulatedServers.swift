@@ -4,8 +4,8 @@ import TestSupport
 @testable import Spool
 @testable import Transfer
 
-/// The servers of the simulated world. Each resource has versions, and a manner to serve them that a seed draws. As long
-/// as faults last, requests fail in every way in which the protocol can tell that they did.
+/// The servers of the simulated world. Each resource has versions, and a manner to serve them that a seed draws. As
+/// long as faults last, requests fail in every way in which the protocol can tell that they did.
 final class SimulatedServers {
   struct Version {
     /// Seconds of the world's time, from which on it is served.

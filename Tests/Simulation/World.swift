@@ -4,8 +4,8 @@ import TestSupport
 
 @testable import Spool
 
-/// A process of the simulated world. Once it is dead, its calls to the kernel fail and change nothing, and waits take no
-/// time, so that its code comes to an end.
+/// A process of the simulated world. Once it is dead, its calls to the kernel fail and change nothing, and waits take
+/// no time, so that its code comes to an end.
 final class Process: @unchecked Sendable {
   let number: Int
   let name: String

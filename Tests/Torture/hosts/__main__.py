@@ -141,7 +141,10 @@ def play(options: argparse.Namespace, key: str, work: Path) -> list[Outcome]:
     if options.table:
         with open(options.table.with_suffix(".lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            report.write(options.table, kind.name, report.section(stage.system, report.version(package), options.lease, outcomes))
+            for section in sorted({outcome.section for outcome in outcomes}):
+                rows = [outcome for outcome in outcomes if outcome.section == section]
+                name = f"{kind.name}, {section}" if section else kind.name
+                report.write(options.table, name, report.section(name, stage.system, report.version(package), options.lease, rows))
     return outcomes
 
 

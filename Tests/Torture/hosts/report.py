@@ -28,8 +28,8 @@ def table(outcomes: list[Outcome]) -> list[str]:
     return [*lines, ""]
 
 
-def section(system: SharedFileSystem, version: str, lease: int, outcomes: list[Outcome]) -> str:
-    lines = [f"## {system.name}", "", f"{version}; {time.strftime('%Y-%m-%d', time.gmtime())}."]
+def section(name: str, system: SharedFileSystem, version: str, lease: int, outcomes: list[Outcome]) -> str:
+    lines = [f"## {name}", "", f"{version}; {time.strftime('%Y-%m-%d', time.gmtime())}."]
     if system.options:
         lines[-1] += f" Options: `{system.options}`."
     lines.append("")

@@ -20,6 +20,8 @@ class Outcome:
     scenario: str
     columns: dict[str, str]
     problems: list[str] = field(default_factory=list)
+    # Of its file system's section in the table, where it has one of its own.
+    section: str = ""
 
 
 def speed(stage: Stage, hosts: int, jobs: int, workers_each: int = 1) -> Outcome:
@@ -168,8 +170,11 @@ def crowd(stage: Stage) -> Outcome:
     # What it still says is in its log by then.
     time.sleep(1)
     in_hand = victim.in_hand()
+    # Without those that are dropped when all is over.
+    left = stage.dropped - in_hand
     outcome = survived(stage, CUT, victim, others, in_hand, of=f"{CROWD} jobs, ")
-    pause = stage.origin.longest_pause(begun, stage.dropped - in_hand)
+    outcome.section = f"{CROWD:,} jobs"
+    pause = stage.origin.longest_pause(begun, left)
     outcome.columns["longest pause of the others"] = f"{pause:.0f} s"
     if pause > PAUSE:
         outcome.problems.append(f"the others stood still for {pause:.0f} s")
@@ -190,7 +195,12 @@ def survived(stage: Stage, fault: Fault, victim: Worker, others: list[Worker], i
         return not left - in_hand and all((stage.view / stage.spool / "done" / job).exists() for job in left)
 
     # What it had written already may have been enough, so it may have ended some of them.
-    stage.wait("all jobs done by the others", is_over, stage.lease + 150 + len(stage.dropped) / 20)
+    try:
+        stage.wait("all jobs done by the others", is_over, stage.lease + 150 + len(stage.dropped) / 20)
+    except TimeoutError:
+        # The next scenario needs that host.
+        fault.heal(stage, victim)
+        raise
     taken = [after for job in in_hand if (after := taken_after(job)) is not None]
     columns = {
         "in hand": str(len(in_hand)),
