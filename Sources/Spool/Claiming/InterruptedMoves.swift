@@ -6,31 +6,31 @@ extension Spool {
   /// - Parameters:
   ///   - source: where it was found, in `origin`.
   ///   - status: of the file.
-  /// - Returns: false where it was `source` that had to go: the job has moved on.
-  func completeInterruptedMove(_ job: JobName, _ origin: Directory, _ source: Path, _ status: FileStatus)
-    throws(SpoolError) -> Bool
-  {
+  /// - Returns: false where it was `source` that had to go, or may have to: the job has moved on, or is moving.
+  func completeInterruptedMove(
+    _ job: JobName, _ origin: Directory, _ source: Path, _ status: FileStatus, now: Timestamp
+  ) throws(SpoolError) -> Bool {
     switch origin {
     case .cur:
       if try completeMove(job, source, status) { return false }
       try removeDropped(job, status)
       return true
     case .new:
-      if try isAlso(in: [.hold, .urgent], job, source, status) { return false }
+      if try isAlso(in: [.hold, .urgent], job, source, status, now) { return false }
       if try isAtEnd(job, source, status, [.done]) { return false }
       try removeFormer(of: job, status, in: [.failed, .partial])
       return try !completeClaim(source, status)
     case .urgent:
-      if try isAlso(in: [.hold], job, source, status) { return false }
+      if try isAlso(in: [.hold], job, source, status, now) { return false }
       if try isAtEnd(job, source, status, [.done]) { return false }
       try removeFormer(of: job, status, in: [.new, .partial])
       return try !completeClaim(source, status)
     case .partial:
-      if try isAlso(in: [.hold, .urgent], job, source, status) { return false }
+      if try isAlso(in: [.hold, .urgent], job, source, status, now) { return false }
       if try isAtEnd(job, source, status, [.done, .failed]) { return false }
       try removeClaims(source, status)
       return true
-    case .standing: return try !isAlso(in: [.hold], job, source, status)
+    case .standing: return try !isAlso(in: [.hold], job, source, status, now)
     case .hold, .done, .failed, .tmp, .workers, .files: return true
     }
   }
@@ -91,13 +91,13 @@ extension Spool {
 
   /// A person's move into `urgent/` or `hold/`, seen from the other name, which goes. If it was a move out of `hold/`,
   /// the job stays paused.
-  /// - Returns: whether it was so.
-  private func isAlso(in directories: [Directory], _ job: JobName, _ source: Path, _ status: FileStatus)
-    throws(SpoolError) -> Bool
-  {
+  /// - Returns: whether it was so, or somebody is about to make such a move.
+  private func isAlso(
+    in directories: [Directory], _ job: JobName, _ source: Path, _ status: FileStatus, _ now: Timestamp
+  ) throws(SpoolError) -> Bool {
     for directory in directories {
       guard let other = try self.status(directory, job.fileName), other.isSameFile(as: status) else { continue }
-      try system.unlink(root, source)
+      if !Self.mayBeMoving(status, at: now) { try system.unlink(root, source) }
       return true
     }
     return false

@@ -79,7 +79,7 @@ extension Spool {
       return .refused(.notDue(status.modified))
     }
     if status.links > 1 {
-      guard try completeInterruptedMove(job, origin, source, status) else { return .refused(.unavailable) }
+      guard try completeInterruptedMove(job, origin, source, status, now: now) else { return .refused(.unavailable) }
       status = try file.status()
     }
     return .locked(

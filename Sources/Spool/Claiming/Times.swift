@@ -31,6 +31,12 @@ extension Spool {
     }
   }
 
+  /// Whether a file with several names may have got or lost one just now (link(2) sets the time of the last change).
+  /// Then whoever moves it is about to remove its former name, so nobody else may remove the other one.
+  static func mayBeMoving(_ status: FileStatus, at now: Timestamp) -> Bool {
+    status.changed > now.seconds - settlingTime && status.changed <= now.seconds + settlingTime
+  }
+
   /// Whether a file was changed just now: its times are at most ``settlingTime`` ago or ahead. A time further ahead was
   /// copied (`cp -p`), or set by a clock that is wrong.
   static func isYoung(_ status: FileStatus, at now: Timestamp) -> Bool { youth(of: status, at: now) != nil }

@@ -104,7 +104,7 @@ extension Spool {
   }
 
   /// Renames without replacing. Where RENAME_NOREPLACE is unknown, by link and unlink: link(2) refuses an existing name
-  /// everywhere; see ``completeInterruptedMove(_:_:_:_:)`` for a crash between the two. The rename first: FAT supports
+  /// everywhere; see ``completeInterruptedMove(_:_:_:_:now:)`` for a crash between the two. The rename first: FAT supports
   /// it, and no links.
   /// - Parameter directory: an open directory that both are relative to; nil for the spool's own.
   /// - Throws: ``SpoolError``, EEXIST where `to` exists.
@@ -146,6 +146,10 @@ extension Spool {
       isSame = false
     }
     guard isSame else { throw error }
+    // A claim has no other way to go. Any other name may be the one that somebody is moving the file to.
+    if !from.bytes.starts(with: Path(.cur).bytes + [0x2F]), Self.mayBeMoving(own, at: now()) {
+      throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory, reason: "it is being moved")
+    }
     try? system.unlink(directory, from)
   }
 }

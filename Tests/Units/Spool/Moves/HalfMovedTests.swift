@@ -17,11 +17,25 @@ import Testing
   /// Whichever way it went, the job stays paused.
   @Test(arguments: [Directory.new, .urgent, .partial]) func `between a waiting job and hold`(from: Directory) throws {
     let fixture = try halfMoved(from.rawValue, "hold")
-    guard case .unavailable = try fixture.spool.claim(FileName("a"), from: from, now: .now()) else {
-      Issue.record("claimed")
+    // Somebody may be about to remove either name.
+    for (now, left) in [(Timestamp.now(), ["hold/a", "\(from.rawValue)/a"]), (.now() + 11, ["hold/a"])] {
+      guard case .unavailable = try fixture.spool.claim(FileName("a"), from: from, now: now) else {
+        Issue.record("claimed")
+        return
+      }
+      #expect(fixture.files.places(of: "a").sorted() == left)
+    }
+  }
+
+  /// Two people move it at the same time: it keeps a name.
+  @Test func `a move that is under way is not taken for one that was cut`() throws {
+    let fixture = try halfMoved("new", "hold")
+    fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
+    guard case .restless = try fixture.spool.perform(.hold, FileName("a")) else {
+      Issue.record("moved")
       return
     }
-    #expect(fixture.files.places(of: "a") == ["hold/a"])
+    #expect(fixture.files.places(of: "a").sorted() == ["hold/a", "new/a"])
   }
 
   @Test func `a retry`() throws {
@@ -35,6 +49,7 @@ import Testing
 
   @Test func `the same command again completes it`() throws {
     let fixture = try halfMoved("new", "hold")
+    fixture.spool.clockOffset.store(11, ordering: .relaxed)
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
     guard case .moved = try fixture.spool.perform(.hold, FileName("a")) else {
       Issue.record("not moved")
