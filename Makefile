@@ -14,13 +14,14 @@ PROGRAM = $(RELEASE_BUILD)/release/spoolrun
 ENTRIES = $(RELEASE_BUILD)/release/spoolrun-entries
 # mandoc says this of manuals that are not installed on this machine.
 UNINSTALLED = 'STYLE: referenced manual not found'
-SCRIPTS = .ci/run Benchmarks/setup Torture/hosts/setup Torture/powercut/setup Torture/realservers/setup scripts/demo \
+SCRIPTS = .ci/run Benchmarks/setup Tests/Torture/hosts/setup Tests/Torture/powercut/setup \
+  Tests/Torture/realservers/setup scripts/demo \
   scripts/deb scripts/fuzz scripts/loopback scripts/sanitize scripts/setup scripts/tarball scripts/version \
   contrib/spoolrun-inotify contrib/lists/ena contrib/hooks/resolve contrib/hooks/deliver \
   contrib/hooks/failed-mail contrib/hooks/notify-ntfy contrib/hooks/healthchecks \
-  contrib/slurm/spoolrun.sbatch scripts/check-contrib Models/check debian/postinst debian/postrm debian/prerm
-PYTHON = Benchmarks Torture scripts/cpu.py scripts/nginx.py scripts/picture contrib/lists/zenodo contrib/lists/pooch \
-  contrib/lists/huggingface contrib/hooks/resolve-s3 contrib/hooks/resolve-oauth contrib/hooks/resolve-huggingface
+  contrib/slurm/spoolrun.sbatch scripts/check-contrib Tests/Models/check debian/postinst debian/postrm debian/prerm
+PYTHON = Benchmarks Tests/Torture scripts/cpu.py scripts/nginx.py scripts/picture contrib/lists/zenodo \
+  contrib/lists/pooch contrib/lists/huggingface contrib/hooks/resolve-s3 contrib/hooks/resolve-oauth contrib/hooks/resolve-huggingface
 
 # What `make install` puts below PREFIX, besides the programs. Distributions have other directories for some of it.
 MANUALS = man1/spoolrun.1 man5/spool.5 man7/spoolrun-log.7 man7/spoolrun-howto.7
@@ -98,7 +99,7 @@ check-contrib:
 # by smaller ones.
 MODEL ?= whole
 model: setup
-	Models/check $(MODEL)
+	Tests/Models/check $(MODEL)
 
 # Runs libFuzzer on each reader of bytes from outside, for SECONDS of CPU each.
 SECONDS ?= 60
@@ -112,60 +113,63 @@ sanitize: setup
 # Runs all rigs, which takes three hours, and prints a table. PARTS="crowd pairs" runs only these.
 PARTS ?=
 torture:
-	python3 -B Torture/torture.py $(PARTS)
+	python3 -B Tests/Torture/torture.py $(PARTS)
 
-# Runs other tools against the lying servers of the tests, and writes Torture/PEERS.md. README has a copy of its table.
+# Runs other tools against the lying servers of the tests, and writes Tests/Torture/PEERS.md. README has a copy of its
+# table.
 peers: setup all
 	Benchmarks/setup
 	$(SWIFT) build --product LyingServer
-	python3 -B Torture/peers --program $(PROGRAM) --server .build/debug/LyingServer
+	python3 -B Tests/Torture/peers --program $(PROGRAM) --server .build/debug/LyingServer
 
 # Kills, stops and replaces workers at random. CROWD="--jobs 10000 --seed 7" sets the number of jobs and the order.
 CROWD ?= --jobs 10000
 crowd: setup all
-	python3 -B Torture/endure/crowd.py --program $(PROGRAM) $(CROWD)
+	python3 -B Tests/Torture/endure/crowd.py --program $(PROGRAM) $(CROWD)
 
 # The same on two hosts that do not see each other's locks, as on some network file systems: each has a FUSE mount of
 # the spool. It needs root and /dev/fuse; without them it says so and does nothing.
 CROWD_APART ?= --jobs 2000 --locks apart
 crowd-apart: setup all
 	scripts/setup bindfs
-	python3 -B Torture/endure/crowd.py --program $(PROGRAM) $(CROWD_APART)
+	python3 -B Tests/Torture/endure/crowd.py --program $(PROGRAM) $(CROWD_APART)
 
 # Lets three hosts share a spool on each of several network file systems, and cuts one off, kills its mount or its
 # worker. It needs root, for namespaces, and /dev/fuse; without them it says so and does nothing.
-# HOSTS="--systems moosefs --parts speed,cut" plays less; Torture/HOSTS.md is written only by `make hosts-table`.
+# HOSTS="--systems moosefs --parts speed,cut" plays less; Tests/Torture/HOSTS.md is written only by
+# `make hosts-table`.
 HOSTS ?=
 hosts: setup all
-	Torture/hosts/setup
-	python3 -B Torture/hosts --program $(PROGRAM) $(HOSTS)
+	Tests/Torture/hosts/setup
+	python3 -B Tests/Torture/hosts --program $(PROGRAM) $(HOSTS)
 
 # A minute, most of it waiting.
 hosts-quick: setup all
-	Torture/hosts/setup bindfs moosefs
-	python3 -B Torture/hosts --program $(PROGRAM) --systems bindfs,moosefs --parts doctor,speed,cut --hosts 3 --lease 10
+	Tests/Torture/hosts/setup bindfs moosefs
+	python3 -B Tests/Torture/hosts --program $(PROGRAM) --systems bindfs,moosefs --parts doctor,speed,cut --hosts 3 \
+	  --lease 10
 
 hosts-table:
-	$(MAKE) hosts HOSTS='--table Torture/HOSTS.md $(HOSTS)'
+	$(MAKE) hosts HOSTS='--table Tests/Torture/HOSTS.md $(HOSTS)'
 
 # A proxy between nginx and the worker damages frames of HTTP/2 at random. FRAMES="--seed 7 --seeds 1" repeats one seed.
 # It needs Debian's Python, which has Debian's HPACK.
 FRAMES ?= --minutes 10
 frames: setup all
-	/usr/bin/python3 -B Torture/frames --program $(PROGRAM) $(FRAMES)
+	/usr/bin/python3 -B Tests/Torture/frames --program $(PROGRAM) $(FRAMES)
 
 # Runs jobs against a server that answers at random; a seed draws each trial. A trial that fails is reduced and printed.
-# `Torture/random --trial N` runs one trial.
+# `Tests/Torture/random --trial N` runs one trial.
 TRIALS ?= 2000
 SEED ?= 1
 random: setup all
-	python3 -B Torture/random --program $(PROGRAM) --trials $(TRIALS) --seed $(SEED)
+	python3 -B Tests/Torture/random --program $(PROGRAM) --trials $(TRIALS) --seed $(SEED)
 
 # The same with known mistakes in the program. Each has to be found.
 random-self-test: setup all
-	python3 -B Torture/random --self-test
+	python3 -B Tests/Torture/random --self-test
 
-# Plays seeds in the simulated world (TESTING.md); SIMULATE=N plays one and tells its story.
+# Plays seeds in the simulated world (docs/TESTING.md); SIMULATE=N plays one and tells its story.
 SIMULATE ?= $(shell date +%s)000000-99999999999999999
 SIMULATE_SECONDS ?= 600
 simulate: setup build-tests
@@ -174,7 +178,7 @@ simulate: setup build-tests
 
 # The same with known mistakes in the program. Each has to be found.
 simulate-self-test: setup
-	python3 -B Torture/simulation
+	python3 -B Tests/Torture/simulation
 
 # Makes two faults, one after the other; a seed draws each pair. CRASH_PAIR=77 in addition runs only that pair.
 CRASH_PAIRS ?= 10000
@@ -187,14 +191,14 @@ pairs: setup build-tests crash-rig
 GESTURES ?= 100000
 GESTURES_SEED ?= 1
 gestures: setup all
-	python3 -B Torture/endure/gestures.py --program $(PROGRAM) --gestures $(GESTURES) --seed $(GESTURES_SEED)
+	python3 -B Tests/Torture/endure/gestures.py --program $(PROGRAM) --gestures $(GESTURES) --seed $(GESTURES_SEED)
 
 # Downloads from servers and through proxies of the distribution. REALSERVERS="--servers 'apache,caddy h2'" tries only
 # these.
 REALSERVERS ?=
 realservers: setup all
-	Torture/realservers/setup
-	python3 -B Torture/realservers --program $(PROGRAM) $(REALSERVERS)
+	Tests/Torture/realservers/setup
+	python3 -B Tests/Torture/realservers --program $(PROGRAM) $(REALSERVERS)
 
 # Runs one worker for MINUTES, while jobs, server and network change at random. It needs root, for a network namespace;
 # without it it says so and does nothing. SOAK="--seed 7" sets the order. SOAK="--plant memory" makes the worker leak,
@@ -202,11 +206,11 @@ realservers: setup all
 MINUTES ?= 60
 SOAK ?=
 soak: setup all
-	python3 -B Torture/endure/soak.py --program $(PROGRAM) --minutes $(MINUTES) $(SOAK)
+	python3 -B Tests/Torture/endure/soak.py --program $(PROGRAM) --minutes $(MINUTES) $(SOAK)
 
 # Makes each of these mistakes in turn, for a minute each.
 soak-self-test: setup all
-	python3 -B Torture/endure/soak.py --program $(PROGRAM) --self-test
+	python3 -B Tests/Torture/endure/soak.py --program $(PROGRAM) --self-test
 
 # Crowd and soak for two minutes.
 torture-quick:
@@ -220,21 +224,21 @@ POWERCUT_KINDS = ext4 ext4-writeback xfs btrfs full-disks
 powercut: $(POWERCUT_KINDS:%=powercut-%) powercut-self-test
 
 $(POWERCUT_KINDS:%=powercut-%): powercut-%: powercut-setup
-	python3 -B Torture/powercut --program $(PROGRAM) --kinds $* --cuts $(CUTS)
+	python3 -B Tests/Torture/powercut --program $(PROGRAM) --kinds $* --cuts $(CUTS)
 
 powercut-self-test: powercut-setup
-	python3 -B Torture/powercut --program $(PROGRAM) --self-test --kinds xfs,ext4 --cuts 15 --interval 0.8
+	python3 -B Tests/Torture/powercut --program $(PROGRAM) --self-test --kinds xfs,ext4 --cuts 15 --interval 0.8
 
 powercut-setup: setup all
-	Torture/powercut/setup
+	Tests/Torture/powercut/setup
 
 # The same with User-Mode Linux, a kernel that is a process and can be killed: about six times a minute for each file
 # system.
 powercut-uml: CUTS = 20
 powercut-uml: setup all
-	Torture/powercut/setup user-mode-linux
-	python3 -B Torture/powercut --program $(PROGRAM) --uml --self-test --kinds ext4 --cuts 8
-	python3 -B Torture/powercut --program $(PROGRAM) --uml --cuts $(CUTS)
+	Tests/Torture/powercut/setup user-mode-linux
+	python3 -B Tests/Torture/powercut --program $(PROGRAM) --uml --self-test --kinds ext4 --cuts 8
+	python3 -B Tests/Torture/powercut --program $(PROGRAM) --uml --cuts $(CUTS)
 
 # ROWS="small medium" measures only these rows, QUICK=1 uses smaller sizes. With either, the figures are only printed,
 # not written to RESULTS.md; UPDATE=Benchmarks/RESULTS.md puts these rows into it. It measures on a file system in an
@@ -291,7 +295,7 @@ deb: setup-package all
 DEBIANS ?=
 deb-test: setup-package all
 	scripts/setup mmdebstrap systemd-container
-	python3 -B Torture/packages --build $(RELEASE_BUILD) $(DEBIANS)
+	python3 -B Tests/Torture/packages --build $(RELEASE_BUILD) $(DEBIANS)
 
 tarball: all
 	rm -f $(PACKAGES)/*.tar.gz

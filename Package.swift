@@ -12,6 +12,9 @@ let swiftSettings: [SwiftSetting] = [
 /// than the program under test.
 let optimized = swiftSettings + [.unsafeFlags(["-O"], .when(configuration: .debug))]
 
+/// The texts at the head of folders of a target; without names, that of the target itself.
+func readmes(_ folders: String...) -> [String] { folders.isEmpty ? ["README.md"] : folders.map { "\($0)/README.md" } }
+
 // libFuzzer comes with the compiler's -sanitize=fuzzer, and nothing that wants it links without (`make fuzz`).
 let fuzzing: [Target] =
   Context.environment["SPOOLRUN_FUZZ"] == nil
@@ -48,17 +51,20 @@ let package = Package(
       dependencies: [
         "CChecksum", "CLinux", "CNettle", "CZlib", .product(name: "SystemPackage", package: "swift-system"),
       ],
+      exclude: readmes("Archive", "Claiming", "Cleanup", "Data", "FileSystem", "Format", "Job", "Moves", "Workers"),
       swiftSettings: swiftSettings),
-    .target(name: "Transfer", dependencies: ["CCurl"], swiftSettings: swiftSettings),
+    .target(name: "Transfer", dependencies: ["CCurl"], exclude: readmes(), swiftSettings: swiftSettings),
     .target(
       name: "SpoolWorker",
       dependencies: [
         "CLinux", "Spool", "Transfer", .product(name: "SystemPackage", package: "swift-system"),
       ],
+      exclude: readmes("Download", "Platform", "Schedule", "Standing"),
       swiftSettings: swiftSettings),
     .target(
       name: "SpoolStatus",
       dependencies: ["Spool", "SpoolWorker", .product(name: "SystemPackage", package: "swift-system")],
+      exclude: readmes(),
       swiftSettings: swiftSettings),
     // The page that `report` writes.
     .target(
@@ -77,6 +83,7 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "SystemPackage", package: "swift-system"),
       ],
+      exclude: readmes(),
       swiftSettings: swiftSettings),
     // Reads the lists that standing orders watch, in a process of its own.
     .executableTarget(
@@ -121,7 +128,9 @@ let package = Package(
       path: "Tests/EndToEnd", swiftSettings: swiftSettings),
     .testTarget(
       name: "SimulationTests",
-      dependencies: ["Spool", "TestSupport", .product(name: "SystemPackage", package: "swift-system")],
+      dependencies: [
+        "Spool", "SpoolWorker", "TestSupport", "Transfer", .product(name: "SystemPackage", package: "swift-system"),
+      ],
       path: "Tests/Simulation",
       swiftSettings: optimized),
     .testTarget(
@@ -138,3 +147,8 @@ let package = Package(
       path: "Tests/Fuzz", exclude: ["CLibFuzzer", "Corpus", "Properties", "Rig"], swiftSettings: swiftSettings),
   ] + fuzzing,
   swiftLanguageModes: [.v6])
+
+// An optimised build of all tests takes a quarter of an hour, of this one a minute.
+if Context.environment["SPOOLRUN_TESTS"] == "simulation" {
+  package.targets.removeAll { $0.type == .test && $0.name != "SimulationTests" }
+}

@@ -116,6 +116,9 @@ CURLcode ccurl_set_debug_receiver(CURL *easy, curl_debug_callback function) {
 CURLcode ccurl_set_prerequest(CURL *easy, curl_prereq_callback function) {
   return library.easy_setopt(easy, CURLOPT_PREREQFUNCTION, function);
 }
+CURLcode ccurl_set_progress(CURL *easy, curl_xferinfo_callback function) {
+  return library.easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, function);
+}
 CURLcode ccurl_set_open_socket(CURL *easy, curl_opensocket_callback function) {
   return library.easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, function);
 }

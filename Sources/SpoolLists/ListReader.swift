@@ -89,3 +89,86 @@ package final class ListReader {
     }
   }
 }
+
+/// Tells a list's format by its looks.
+enum FormatGuess {
+  /// - Parameter head: the list's first bytes.
+  static func format(of head: [UInt8]) -> ListFormat {
+    var text =
+      ByteSource.isLittleEndian(head).map {
+        String(decoding: ByteSource.units(head, isLittle: $0), as: UTF16.self)
+      } ?? String(decoding: head, as: UTF8.self)
+    // A byte order mark.
+    if text.unicodeScalars.first == "\u{FEFF}" { text.unicodeScalars.removeFirst() }
+    // The last line may be cut.
+    if head.count == ByteSource.blockSize, let end = text.utf8.lastIndex(of: 0x0A) { text = String(text[...end]) }
+    let lines = text.split(at: "\r\n")
+    let begun = lines.drop { $0.utf8.allSatisfy(isBlank) || $0.begins(with: "#") }
+    guard let first = begun.first else { return .native }
+    if trimmed(first).begins(with: "<") { return .metalink }
+    if first.begins(with: ";") { return .sfv }
+    if LineLooks.isURL(first) { return formatOfURLs(lines, first) }
+    if ChecksumLine(first) != nil || first.begins(with: "-----BEGIN PGP") { return .sums }
+    // A long name has a line of its own.
+    if let name = ChecksumLine(gpg: first), name.value.isEmpty, let next = begun.dropFirst().first,
+      ChecksumLine.Rest(next)?.isLong == true
+    {
+      return .sums
+    }
+    return ChecksumLine(sfv: first) != nil && !first.utf8.contains(": ".utf8) ? .sfv : .native
+  }
+
+  private static func formatOfURLs(_ lines: [Substring], _ first: Substring) -> ListFormat {
+    if BagItLine(first) != nil { return .bagit }
+    // An option, or several URLs in a line.
+    let isAria2 = lines.contains { line in
+      if line.utf8.first.map(isBlank) == true { return LineLooks.isOption(line) }
+      return LineLooks.isURL(line) && line.split(at: "\t").count(where: LineLooks.isURL) > 1
+    }
+    return isAria2 ? .aria2 : .native
+  }
+}
+
+/// The names that the jobs of one list want, or the outputs, and which of them several want.
+///
+/// They are kept as fingerprints, so that a million names fit 32 MiB.
+package struct ListNames: Sendable {
+  private var wanted: Set<Fingerprint> = []
+  /// Those that the list itself gives, and that so cannot be changed.
+  private var fixed: Set<Fingerprint> = []
+  private var contested: Set<Fingerprint> = []
+  /// The names that came in place of contested ones.
+  private var given: Set<Fingerprint> = []
+
+  package init() {}
+
+  /// Takes note of a name that can be changed.
+  package mutating func want(_ name: [UInt8]) {
+    let print = Fingerprint(name)
+    if fixed.contains(print) || !wanted.insert(print).inserted { contested.insert(print) }
+  }
+
+  /// Takes note of a name that cannot be changed.
+  /// - Returns: whether no other such job has it.
+  package mutating func fix(_ name: [UInt8]) -> Bool {
+    let print = Fingerprint(name)
+    if wanted.contains(print) { contested.insert(print) }
+    return fixed.insert(print).inserted
+  }
+
+  /// Whether several jobs want a name, so that those for which it can be changed need others.
+  package var isAnyContested: Bool { !contested.isEmpty }
+
+  /// Whether several jobs want this name.
+  package func isContested(_ name: [UInt8]) -> Bool { contested.contains(Fingerprint(name)) }
+
+  /// Whether a job wants it, or has it from the list.
+  package func isWanted(_ name: [UInt8]) -> Bool {
+    let print = Fingerprint(name)
+    return wanted.contains(print) || fixed.contains(print)
+  }
+
+  /// Gives a name in place of a contested one.
+  /// - Returns: whether no other job has or wants it.
+  package mutating func give(_ name: [UInt8]) -> Bool { !isWanted(name) && given.insert(Fingerprint(name)).inserted }
+}

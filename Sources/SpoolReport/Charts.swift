@@ -75,3 +75,77 @@ enum Charts {
   /// More attempts of a job are not drawn.
   private static let mostAttempts = 200
 }
+
+/// Text that is safe in HTML, in content and in quoted attributes.
+struct HTMLText: ExpressibleByStringInterpolation, CustomStringConvertible {
+  private(set) var description: String
+
+  /// Takes literals as they are, escapes what is inserted as a `String`, and takes what is HTML already as it is.
+  struct StringInterpolation: StringInterpolationProtocol {
+    var text = ""
+
+    init(literalCapacity: Int, interpolationCount: Int) { text.reserveCapacity(literalCapacity * 2) }
+    mutating func appendLiteral(_ literal: String) { text += literal }
+    mutating func appendInterpolation(_ value: some StringProtocol) { text += HTMLText.escaped(value) }
+    mutating func appendInterpolation(_ value: some BinaryInteger) { text += "\(value)" }
+    mutating func appendInterpolation(_ value: HTMLText) { text += value.description }
+    mutating func appendInterpolation(_ values: [HTMLText]) { for value in values { text += value.description } }
+  }
+
+  /// Text that is HTML already.
+  init(html: String) { description = html }
+  init(stringLiteral value: String) { description = value }
+  init(stringInterpolation: StringInterpolation) { description = stringInterpolation.text }
+
+  static func += (left: inout HTMLText, right: HTMLText) { left.description += right.description }
+
+  /// Control characters, and those that change the direction of text, become visible; then the five characters of HTML
+  /// are written as references.
+  private static func escaped(_ text: some StringProtocol) -> String {
+    var result = ""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "&": result += "&amp;"
+      case "<": result += "&lt;"
+      case ">": result += "&gt;"
+      case "\"": result += "&quot;"
+      case "'": result += "&#39;"
+      // What was escaped once has its backslashes already.
+      case "\\": result += "\\"
+      case _ where isUnsafeForDisplay(scalar): result += "\\u{" + hexadecimal(UInt64(scalar.value), digits: 4) + "}"
+      default: result.unicodeScalars.append(scalar)
+      }
+    }
+    return result
+  }
+}
+
+/// Numbers and names as the report shows them.
+enum Shown {
+  /// The longest text of a stranger that is shown, in characters.
+  private static let longest = 300
+
+  static func name(_ name: FileName) -> String { name.display }
+  static func text(_ text: String) -> String { text.count > longest ? text.prefix(longest) + "…" : text }
+  static func bytes(_ bytes: UInt64) -> String { shortBytes(bytes) }
+  static func rate(_ rate: Double?) -> String { rate.map { shortRate($0) } ?? "–" }
+  static func seconds(_ seconds: Int64) -> String { shortDuration(seconds) }
+  /// `2026-11-21 03:00`, in UTC.
+  static func time(_ time: Timestamp) -> String {
+    let text = time.description
+    return "\(text.prefix(10)) \(text.dropFirst(11).prefix(5))"
+  }
+  /// `12,345`.
+  static func number(_ number: some BinaryInteger) -> String {
+    let digits = Array(String(number))
+    return digits.indices.reduce(into: "") { text, index in
+      if index > 0, (digits.count - index).isMultiple(of: 3) { text += "," }
+      text.append(digits[index])
+    }
+  }
+
+  /// `12 jobs`, `1 job`.
+  static func count(_ number: some BinaryInteger, _ noun: String) -> String {
+    "\(Self.number(number)) \(noun)\(number == 1 ? "" : "s")"
+  }
+}

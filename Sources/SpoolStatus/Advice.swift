@@ -22,3 +22,33 @@ package struct Advice: Sendable, Equatable {
     return needsURL ? command + " URL" : command
   }
 }
+
+/// Commands that a person can copy into a shell, whatever bytes the names have. Pure.
+enum ShellWords {
+  /// `spoolrun VERB --spool SPOOL NAME`.
+  static func command(_ verb: String, _ name: FileName, of spool: String) -> String {
+    let dashes = name.bytes.first == UInt8(ascii: "-") ? " --" : ""
+    return "spoolrun \(verb) --spool \(quoted(Array(spool.utf8)))\(dashes) \(quoted(name.bytes))"
+  }
+
+  /// One word, free of control characters.
+  static func quoted(_ bytes: [UInt8]) -> String {
+    let isPlain = bytes.allSatisfy { byte in
+      (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte & 0xDF) || Array("-._/".utf8).contains(byte)
+    }
+    let text = String(decoding: bytes, as: UTF8.self)
+    if isPlain, !bytes.isEmpty { return text }
+    if Array(text.utf8) == bytes, escaped(text) == text {
+      return "'" + text.split(at: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+    }
+    // As bash(1), zsh(1), ksh(1) and POSIX (2024) read it. Three octal digits end by themselves.
+    return "$'" + bytes.map(escape).joined() + "'"
+  }
+
+  private static func escape(_ byte: UInt8) -> String {
+    let isShown = (0x20...0x7E).contains(byte) && byte != UInt8(ascii: "'") && byte != UInt8(ascii: "\\")
+    if isShown { return String(UnicodeScalar(byte)) }
+    let digits = String(byte, radix: 8)
+    return "\\" + String(repeating: "0", count: 3 - digits.count) + digits
+  }
+}

@@ -87,3 +87,91 @@ package struct EventSentence {
     return (code, [StyledLine("  " + advice.text, look), StyledLine("  Then: \(command)", look)])
   }
 }
+
+/// Why a run ends while jobs are left: the event `waiting`. Pure.
+struct WaitingSentence {
+  private let fields: Fields
+  private let now: Timestamp?
+
+  /// - Parameter now: for a terminal, where times are told from now on; nil for a log.
+  init(_ fields: Fields, now: Timestamp?) { (self.fields, self.now) = (fields, now) }
+
+  var text: String {
+    let jobs =
+      (fields["jobs"] ?? fields["unsettled"]).map { $0 == "1" ? "1 job waits" : "\($0) jobs wait" } ?? "jobs wait"
+    let reasons = reasons
+    return reasons.isEmpty ? "\(jobs) for the next run" : "\(jobs): \(reasons.joined(separator: "; "))"
+  }
+
+  private var reasons: [String] {
+    var reasons: [String] = []
+    if let count = fields["unsettled"] {
+      reasons.append("\(count) changed a moment ago and may still be written (\(Spool.settlingTime) s)")
+    }
+    if let gate = fields["gate"] { reasons.append(gate) }
+    if let proxy = fields["proxy"] { reasons.append(proxy) }
+    if let problem = fields["output-root"] { reasons.append("no output root: \(problem)") }
+    if let kept = fields["min-free"] {
+      let needed = fields["needed"].map { "\(size($0))\(now == nil ? " bytes" : "") are needed, " } ?? ""
+      let free = size(fields["free"] ?? "?")
+      reasons.append("not enough disk space: \(needed)\(free) are free, --min-free keeps \(size(kept))")
+    }
+    if let next = fields["next"] { reasons.append("next attempt \(Timestamp.told(next, from: now))") }
+    return reasons
+  }
+
+  /// Bytes: exactly in a log.
+  private func size(_ bytes: String) -> String {
+    now == nil ? bytes : UInt64(bytes).map(shortBytes) ?? escaped(bytes)
+  }
+
+  /// The same among other results of the run: `2 try again, the first in 52s`.
+  var part: String {
+    guard let next = fields["next"], reasons.count == 1, let jobs = fields["jobs"] else { return text }
+    return (jobs == "1" ? "1 tries again " : "\(jobs) try again, the first ") + Timestamp.told(next, from: now)
+  }
+}
+
+/// The last line of a run on a terminal: what came of it. Pure.
+package struct RunClosing {
+  private let summary: RunSummary
+  private let seconds: Int64
+  private let waiting: Fields?
+  private let now: Timestamp
+  private let isOnce: Bool
+
+  /// - Parameters:
+  ///   - seconds: that the run took.
+  ///   - isOnce: whether it was to run what was due, and not to stay.
+  ///   - waiting: the fields of the event `waiting`; nil if there was none.
+  package init(_ summary: RunSummary, seconds: Int64, isOnce: Bool, waiting: Fields?, now: Timestamp) {
+    (self.summary, self.seconds, self.isOnce) = (summary, seconds, isOnce)
+    (self.waiting, self.now) = (waiting, now)
+  }
+
+  /// - Returns: nil if the line of the only job has said it all, or if there was none and the worker stayed.
+  package func line(_ look: Look) -> StyledLine? {
+    let (done, failed, cancelled) = (summary.done, summary.givenUp, summary.cancelled)
+    if done == 1, failed + cancelled + summary.waiting == 0 { return nil }
+    var parts: [(text: String, ink: Ink?)] = []
+    let figures = summary.gained > 0 ? " (\(shortBytes(summary.gained)) in \(shortDuration(seconds)))" : ""
+    if done > 0 { parts.append(("\(done) done\(figures)", .green)) }
+    if failed > 0 { parts.append(("\(failed) failed", .red)) }
+    if cancelled > 0 { parts.append(("\(cancelled) cancelled", nil)) }
+    if let waiting {
+      parts.append((WaitingSentence(waiting, now: now).part, .yellow))
+    } else if summary.waiting > 0 {
+      parts.append(("\(summary.waiting) left for the next run", .yellow))
+    }
+    if parts.isEmpty {
+      guard isOnce else { return nil }
+      parts = [("no job to run", nil)]
+    }
+    var line = StyledLine(look)
+    for (index, part) in parts.enumerated() {
+      if index > 0 { line.append(", ") }
+      line.append(part.text, part.ink)
+    }
+    return line
+  }
+}

@@ -28,7 +28,6 @@ struct JobColumns {
     }
   }
 
-  /// The order of the columns in a line.
   private static let order: [Column] = [.bytes, .percent, .rate, .left, .tries]
   private static let indent = 2
   private static let gap = 2

@@ -22,7 +22,6 @@ package struct JobStatus: Sendable {
   package struct Problem: Sendable, Equatable {
     /// A failure code of spool.5, `interrupted`, or `crashed`.
     package var code: String
-    /// For a person.
     package var reason: String
     /// When it was recorded.
     package var time: Timestamp?
@@ -35,9 +34,7 @@ package struct JobStatus: Sendable {
     }
   }
 
-  /// The job's name.
   package var name: FileName
-  /// Its state.
   package var state: JobState
   /// The directory that it was seen in.
   package var directory: Directory
@@ -53,9 +50,7 @@ package struct JobStatus: Sendable {
   package var attempts: Int?
   /// The number of attempts after which the job is given up.
   package var attemptLimit: Int?
-  /// When the next attempt is due.
   package var next: Timestamp?
-  /// Why it is not done.
   package var problem: Problem?
   /// The payload is in its place, and the hook `deliver` has not accepted it yet. Then ``attempts`` counts deliveries.
   package var awaitsDelivery = false
@@ -79,5 +74,173 @@ package struct JobStatus: Sendable {
   /// Seconds until a running job's transfer ends, at its present rate.
   package var secondsLeft: Int64? {
     state == .running ? SpoolStatus.secondsLeft(bytes ?? 0, of: total, rate: rate) : nil
+  }
+}
+
+/// What a job shares with others: its server, and its output. By its text alone, and only as exact as `status` needs
+/// it: the worker parses URLs with libcurl.
+package struct JobTarget: Sendable, Equatable {
+  /// Scheme, host and port of the first URL, in lower case; nil if there is none.
+  package let server: String?
+  /// The path of the payload, with the output root if the job names one; nil if it has none.
+  package let output: String?
+  /// The size that the job declares, in bytes.
+  package let size: UInt64?
+
+  package init(_ request: JobRequest) {
+    size = request.expected.size
+    let url = request.urls.first.map { URLText($0.text) }.flatMap { $0.scheme.isEmpty ? nil : $0 }
+    server = url.map { "\($0.scheme)\($0.host)".lowercasedASCII }
+    let last = url?.lastName.map { String($0) }
+    output = request.outputText(named: last).map { output in
+      (request.root.map { "\($0.text):" } ?? "") + output
+    }
+  }
+
+  /// The server's host, safe for a terminal.
+  var host: String? { server.map { escaped(URLText($0).host) } }
+}
+
+/// Why a job does not run now.
+package struct JobWait: Sendable, Equatable {
+  /// The raw value is that of the JSON.
+  package enum Cause: String, CaseIterable, Sendable {
+    case held
+    case time
+    case worker
+    /// What the workers wait for themselves: see ``WorkerReport/Wait``.
+    case gate, space, output, proxy, network
+    /// Somebody may still write it.
+    case unfinished
+    /// Another job has its output.
+    case order
+    /// Its server has as many transfers as `--per-host` allows.
+    case host
+    /// All slots are taken (`--jobs`).
+    case slots
+    /// It is of low priority, and leaves a slot free.
+    case priority
+    /// Its worker says what this version does not know.
+    case other
+  }
+
+  package let cause: Cause
+  package let reason: String
+
+  package init(_ cause: Cause, _ reason: String) { (self.cause, self.reason) = (cause, reason) }
+}
+
+extension JobWait {
+  var json: JSONText { .object([("cause", .string(cause.rawValue)), ("reason", .string(reason))]) }
+}
+
+extension JobWait {
+  /// In a table; nil for what the table says in other words.
+  var sentence: String? {
+    switch cause {
+    case .held, .time: nil
+    case .gate, .space, .output, .proxy, .other: "waits for \(awaited): \(reason)"
+    case .network: "waits for the network"
+    case .unfinished: "not complete: \(reason)"
+    case .slots: "waits for a slot: \(reason)"
+    case .worker, .order, .host, .priority: reason
+    }
+  }
+
+  private var awaited: String {
+    switch cause {
+    case .space: "room on the disk"
+    case .output: "the output root"
+    case .other: "its worker"
+    case .held, .time, .worker, .gate, .proxy, .network, .unfinished, .order, .host, .slots, .priority:
+      "the \(cause.rawValue)"
+    }
+  }
+}
+
+/// Derives a ``JobStatus`` from a job's text and the status of its data. Pure.
+struct JobReading {
+  let text: JobText
+  let defaults: JobRequest
+  /// Size and last change of the data; nil if there is none.
+  let data: (size: UInt64, modified: Int64)?
+  let now: Timestamp
+
+  /// Seconds without a byte after which the average rate of a transfer is meaningless.
+  static let quietAfter: Int64 = 5
+
+  func status(_ name: FileName, _ state: JobState, in directory: Directory) -> JobStatus {
+    let journal = text.journal
+    let request = text.request.inheriting(defaults)
+    var status = JobStatus(name, state, in: directory)
+    status.priority = text.priority(inheriting: defaults)
+    status.target = JobTarget(text.request)
+    status.bytes = data?.size
+    status.total = total
+    status.attemptLimit = request.attempts ?? JobRequest.defaultAttempts
+    status.awaitsDelivery = journal.publication.awaitsDelivery
+    let failures = status.awaitsDelivery ? journal.attempts.failedDeliveries : journal.attempts.failures
+    status.attempts = failures + (state == .running ? 1 : 0)
+    status.problem = problem(state)
+    if state == .running, !status.awaitsDelivery {
+      status.rate = rate
+      if let data, let started = journal.attempts.lastStarted,
+        now.seconds - max(data.modified, started.seconds) >= Self.quietAfter
+      {
+        status.quiet = now.seconds - max(data.modified, started.seconds)
+      }
+    }
+    return status
+  }
+
+  /// The expected size: the declared one, or that of what the server has if some of it is there.
+  var total: UInt64? {
+    text.request.inheriting(defaults).expected.size ?? (data == nil ? nil : text.journal.data.version?.size)
+  }
+
+  /// The bytes since the attempt began, divided by the time until the data's last change.
+  private var rate: Double? {
+    guard let data, let started = text.journal.attempts.lastStarted, let from = text.journal.traffic.grewFrom,
+      data.size >= from
+    else {
+      return nil
+    }
+    if now.seconds - data.modified >= Self.quietAfter { return 0 }
+    let seconds = data.modified - started.seconds
+    // Both times are whole seconds, so the rate of a shorter time would be far off.
+    guard seconds >= 2 else { return nil }
+    return Double(data.size - from) / Double(seconds)
+  }
+
+  private func problem(_ state: JobState) -> JobStatus.Problem? {
+    let journal = text.journal
+    // One that has not failed may wait for another job's output.
+    let isInterrupted = state == .interrupted || state == .retrying && journal.attempts.lastFailure == nil
+    if isInterrupted, let stop = journal.attempts.lastInterruption {
+      return .init(interruption: stop)
+    }
+    guard state != .paused, let failure = journal.attempts.lastFailure else { return nil }
+    // After `retry` the old failures no longer count.
+    if state == .running, journal.attempts.failures + journal.attempts.failedDeliveries == 0 { return nil }
+    return .init(failure)
+  }
+}
+
+extension JobStatus.Problem {
+  /// From the fields of an `interrupted:` line.
+  init(interruption: Fields) {
+    self.init(
+      code: "interrupted", reason: interruption["reason"] ?? "",
+      time: interruption.words.first.flatMap { Timestamp($0) })
+  }
+
+  /// From the fields of a `failed:` line.
+  init(_ failure: Fields) {
+    var reason = failure["reason"] ?? ""
+    if let line = failure["line"] { reason = "line \(line): \(reason)" }
+    if let expected = failure["expected"], let found = failure["found"] {
+      reason += " (expected \(expected), found \(found))"
+    }
+    self.init(code: failure["code"] ?? "failed", reason: reason, time: failure.words.first.flatMap { Timestamp($0) })
   }
 }

@@ -9,7 +9,6 @@ struct JobStory {
   let place: String
   let standing: JobStanding
   let text: JobText
-  /// The job's file.
   let bytes: [UInt8]
   /// Bytes of its data; nil if it has none.
   let data: UInt64?
@@ -129,7 +128,6 @@ struct JobStory {
 package struct JobStoryReader {
   private let spool: Spool
 
-  /// Reads `spool` anew at each call.
   package init(_ spool: Spool) { self.spool = spool }
 
   /// The lines that tell of the jobs of this name, with an empty one between two of them. If there is none, those of
@@ -138,7 +136,6 @@ package struct JobStoryReader {
   ///   - name: a job's name in any state, or one that is no job's, as in `failed`.
   ///   - directory: only jobs there; nil for all.
   /// - Returns: nil if there is none.
-  /// - Throws: ``SpoolError``.
   package func lines(of name: FileName, in directory: Directory?) throws(SpoolError) -> [String]? {
     // One look can miss a job that moves (INTERNALS.md, invariant 10).
     for _ in 0..<3 {
@@ -184,5 +181,68 @@ package struct JobStoryReader {
     JobStory(
       job: place.job, isJob: isJob, place: place.display, standing: standing,
       text: bytes.withUnsafeBytes { JobText($0) }, bytes: bytes, data: data, now: spool.now(), spool: spool.location)
+  }
+}
+
+/// What has become of one job that a command waits for.
+package enum JobStanding: Sendable, Equatable {
+  case absent
+  /// In `new`.
+  case waiting
+  /// In `cur`, and its worker seems to be alive.
+  case running(bytes: UInt64, total: UInt64?)
+  /// In `cur`, and its worker is gone; or in `partial`, and due.
+  case due
+  /// In `partial`, until the next attempt.
+  case retrying(at: Timestamp, JobStatus.Problem?)
+  case paused
+  case failed(JobStatus.Problem?)
+  case done
+}
+
+/// Looks at single jobs. It only reads, like ``SnapshotReader``.
+package struct StandingReader {
+  private let spool: Spool
+
+  package init(_ spool: Spool) { self.spool = spool }
+
+  package func standing(of job: JobName) throws(SpoolError) -> JobStanding {
+    // One look can miss a job that moves (INTERNALS.md, invariant 10).
+    for _ in 0..<3 {
+      for place in try spool.places(of: job.fileName).reversed() {
+        if let standing = try look(place, job) { return standing }
+      }
+    }
+    return .absent
+  }
+
+  /// - Returns: nil if it has moved.
+  func look(_ place: JobPlace, _ job: JobName) throws(SpoolError) -> JobStanding? {
+    guard let status = try spool.status(place.directory, place.name) else { return nil }
+    let now = spool.now()
+    switch place.directory {
+    case .new, .urgent: return .waiting
+    case .hold: return .paused
+    case .done: return .done
+    case .cur:
+      guard let claim = ClaimName(place.name),
+        claim.isAlive(modified: status.modified, in: spool, now: now)
+      else { return .due }
+      let data = try spool.status(.partial, job.part).map { UInt64(clamping: $0.size) }
+      guard let text = try spool.job(.cur, place.name) else { return nil }
+      return .running(bytes: data ?? 0, total: text.request.expected.size ?? text.journal.data.version?.size)
+    case .partial:
+      if Spool.isDue(status.modified, at: now.seconds) { return .due }
+      return .retrying(at: Timestamp(seconds: status.modified), try problem(place))
+    case .failed: return .failed(try problem(place))
+    case .tmp, .standing, .workers, .files: return nil
+    }
+  }
+
+  private func problem(_ place: JobPlace) throws(SpoolError) -> JobStatus.Problem? {
+    guard let attempts = try spool.job(place.directory, place.name)?.journal.attempts else { return nil }
+    if let failure = attempts.lastFailure { return JobStatus.Problem(failure) }
+    // One that has not failed may wait for another job's output.
+    return attempts.lastInterruption.map { JobStatus.Problem(interruption: $0) }
   }
 }

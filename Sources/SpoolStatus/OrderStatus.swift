@@ -24,11 +24,9 @@ package struct OrderStatus: Sendable {
   package var state: State
   /// When its list was last found sound; nil for never.
   package var checked: Timestamp?
-  /// How many entries the list had then.
   package var entries: Int?
   /// What of the list could not be used then.
   package var problems = ListProblems()
-  /// When its next check is due.
   package var next: Timestamp?
   /// Why the last check failed; nil if it did not.
   package var problem: JobStatus.Problem?
@@ -51,5 +49,18 @@ extension OrderStatus {
       ("problems", .count(problems.count)),
       ("error", problem?.json ?? .null),
     ])
+  }
+}
+
+extension OrderStatus {
+  /// - Parameter next: the time of modification of an order that waits.
+  init(_ name: FileName, _ state: State, _ text: JobText, next: Timestamp?) {
+    self.init(name, state)
+    let checks = text.journal.checks
+    checked = checks.lastTime
+    entries = checks.lastTime == nil ? nil : checks.entries
+    problems = checks.problems
+    self.next = next
+    problem = text.journal.attempts.lastFailure.map { JobStatus.Problem($0) }
   }
 }

@@ -1,3 +1,5 @@
+package import Spool
+
 /// Bytes in at most five columns, with three digits and the prefixes of `--limit-rate`: K is 1024 bytes, as for ls(1)
 /// `-h`.
 package func shortBytes(_ bytes: UInt64) -> String {
@@ -62,4 +64,44 @@ package func secondsLeft(_ bytes: UInt64, of total: UInt64?, rate: Double?) -> I
   if bytes >= total { return 0 }
   guard let rate, rate > 0 else { return nil }
   return Int64(min(Double(total - bytes) / rate, 1e12).rounded(.up))
+}
+
+extension Timestamp {
+  /// `in 52s` or `now` as seen from `now`, for a person who reads it at once; `at 2026-11-21T03:07:02Z` without it, for
+  /// a log.
+  package func told(from now: Timestamp?) -> String {
+    guard let now else { return "at \(self)" }
+    return self <= now ? "now" : "in \(shortDuration(seconds - now.seconds))"
+  }
+
+  /// The same for the text of a time.
+  static func told(_ text: String, from now: Timestamp?) -> String {
+    Timestamp(text)?.told(from: now) ?? "at \(escaped(text))"
+  }
+}
+
+/// The rate at which a number of bytes grows, from repeated looks at it.
+package struct RateMeter: Sendable {
+  private var looks: [(milliseconds: Int64, bytes: UInt64)] = []
+  /// Milliseconds over which a rate is averaged: the same wherever a job's rate is shown.
+  private static let window: Int64 = 5000
+
+  package init() {}
+
+  /// Adds a look. One with fewer bytes than the last starts the average again.
+  package mutating func add(_ bytes: UInt64, at milliseconds: Int64) {
+    if let last = looks.last {
+      if bytes < last.bytes { looks = [] }
+      if milliseconds <= last.milliseconds { return }
+    }
+    looks.append((milliseconds, bytes))
+    // Keeps one look from before the window, to compare with.
+    while looks.count > 2, looks[1].milliseconds <= milliseconds - Self.window { looks.removeFirst() }
+  }
+
+  /// Bytes per second; nil before the second look.
+  package var rate: Double? {
+    guard let first = looks.first, let last = looks.last, last.milliseconds > first.milliseconds else { return nil }
+    return Double(last.bytes - first.bytes) * 1000 / Double(last.milliseconds - first.milliseconds)
+  }
 }

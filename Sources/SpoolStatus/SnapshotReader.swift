@@ -3,11 +3,13 @@ internal import SystemPackage
 
 /// Reads a spool without changing it: it locks, writes and touches nothing. Jobs move meanwhile, so one may be missed
 /// or counted twice; a file that has gone before it is opened is left out.
-package struct SnapshotReader {
+package final class SnapshotReader {
   private let spool: Spool
   private let limit: Int
   private let receipts: Int
   private let now: Timestamp
+  private let defaults: JobRequest
+  private var snapshot: SpoolSnapshot
 
   /// - Parameters:
   ///   - limit: the maximum number of jobs of each state to read; the others are only counted.
@@ -18,22 +20,24 @@ package struct SnapshotReader {
     self.limit = limit
     self.receipts = receipts
     self.now = now ?? spool.now()
+    defaults = (try? spool.defaults()) ?? JobRequest()
+    snapshot = SpoolSnapshot(location: spool.location, time: self.now)
   }
 
   /// - Throws: ``SpoolError`` when a directory is gone, or cannot be read for another reason than a lack of permission.
   package func read() throws(SpoolError) -> SpoolSnapshot {
-    var snapshot = SpoolSnapshot(location: spool.location, time: now)
+    snapshot = SpoolSnapshot(location: spool.location, time: now)
     // In the order in which jobs move. `cur/` is read a second time for jobs that came from `partial/` meanwhile.
-    let orders = try list(.standing, &snapshot)
-    let paused = try list(.hold, &snapshot)
-    let waiting = try list(.new, &snapshot)
-    let urgent = try list(.urgent, &snapshot)
-    let claims = try list(.cur, &snapshot)
-    let partial = try list(.partial, &snapshot)
+    let orders = try list(.standing)
+    let paused = try list(.hold)
+    let waiting = try list(.new)
+    let urgent = try list(.urgent)
+    let claims = try list(.cur)
+    let partial = try list(.partial)
     let all = Set(claims)
-    let running = claims + (try list(.cur, &snapshot).filter { !all.contains($0) })
-    let failed = try list(.failed, &snapshot)
-    let done = try list(.done, &snapshot)
+    let running = claims + (try list(.cur).filter { !all.contains($0) })
+    let failed = try list(.failed)
+    let done = try list(.done)
     snapshot.unreadable = Array(Set(snapshot.unreadable)).sorted { $0.rawValue < $1.rawValue }
 
     for name in partial where name.isData {
@@ -41,23 +45,22 @@ package struct SnapshotReader {
     }
     let workers = try workers(of: spool, now: now)
     (snapshot.workers, snapshot.seesWorkers) = (workers ?? [], workers != nil)
-    let defaults = (try? spool.defaults()) ?? JobRequest()
 
-    try addOrders(orders, spool, limit: limit, &snapshot)
-    try addClaims(running, defaults, &snapshot)
-    try addPartial(partial.filter { !$0.isData }, defaults, &snapshot)
-    try addFailed(failed, defaults, &snapshot)
-    try add(.paused, .hold, smallest(paused, limit), defaults, &snapshot)
+    try addOrders(orders)
+    try addClaims(running)
+    try addPartial(partial.filter { !$0.isData })
+    try addFailed(failed)
+    try add(.paused, .hold, smallest(paused, limit))
     snapshot.counts[.paused, default: 0] += max(0, paused.count - limit)
     snapshot.counts[.waiting] = urgent.count + waiting.count
     let data = Set(partial.lazy.filter(\.isData).map(\.dataOwner))
     let begun = data.isEmpty ? [] : data.intersection(urgent + waiting)
-    addWaiting(smallest(urgent, limit), smallest(waiting, limit), begun: begun, defaults, &snapshot)
+    addWaiting(smallest(urgent, limit), smallest(waiting, limit), begun: begun)
     snapshot.counts[.done] = done.count
     for name in done.prefix(receipts) {
       if try spool.job(.done, name)?.journal.publication.receipt?.unproven != nil { snapshot.unproven += 1 }
     }
-    if receipts > 0 { snapshot.recent = try recent(done, in: spool) }
+    if receipts > 0 { snapshot.recent = try recent(done) }
     snapshot.free = spool.freeSpace()
     snapshot.explain()
     return snapshot
@@ -67,8 +70,7 @@ package struct SnapshotReader {
   package static let receiptsRead = 1000
 
   private func addWaiting(
-    _ urgent: [FileName], _ new: [FileName], begun: Set<FileName>, _ defaults: JobRequest,
-    _ snapshot: inout SpoolSnapshot
+    _ urgent: [FileName], _ new: [FileName], begun: Set<FileName>
   ) {
     let jobs = (urgent.map { JobStatus($0, .waiting, in: .urgent) } + new.map { JobStatus($0, .waiting) }).prefix(limit)
     let reading = WaitingReading(spool: spool, defaults: defaults, begun: begun, now: now)
@@ -81,7 +83,7 @@ package struct SnapshotReader {
 
   // MARK: listing
 
-  private func list(_ directory: Directory, _ snapshot: inout SpoolSnapshot) throws(SpoolError) -> [FileName] {
+  private func list(_ directory: Directory) throws(SpoolError) -> [FileName] {
     do throws(SpoolError) {
       return try spool.list(directory)
     } catch  where error.errno == .permissionDenied {
@@ -103,7 +105,7 @@ package struct SnapshotReader {
   }
 
   /// The first `count` elements in that order, without sorting all of them.
-  func first<Element>(_ count: Int, of all: [Element], by precedes: (Element, Element) -> Bool) -> [Element] {
+  private func first<Element>(_ count: Int, of all: [Element], by precedes: (Element, Element) -> Bool) -> [Element] {
     if all.count <= count { return all.sorted(by: precedes) }
     guard count > 0 else { return [] }
     var best = all.prefix(count).sorted(by: precedes)
@@ -121,7 +123,7 @@ package struct SnapshotReader {
   // MARK: by directory
 
   /// A claimed job is running if its worker may be alive. Otherwise it was interrupted.
-  private func addClaims(_ names: [FileName], _ defaults: JobRequest, _ snapshot: inout SpoolSnapshot)
+  private func addClaims(_ names: [FileName])
     throws(SpoolError)
   {
     var claims: [JobState: [(file: FileName, claim: ClaimName)]] = [:]
@@ -136,19 +138,18 @@ package struct SnapshotReader {
       let sorted = group.sorted { $0.claim.job.fileName.bytes.lexicographicallyPrecedes($1.claim.job.fileName.bytes) }
       snapshot.counts[state, default: 0] += max(0, group.count - limit)
       for (file, claim) in sorted.prefix(limit) {
-        guard var job = try details(.cur, file, claim.job.fileName, state, defaults, &snapshot) else { continue }
+        guard var job = try details(.cur, file, claim.job.fileName, state) else { continue }
         job.worker = claim.shownOwner
         if state == .interrupted {
           job.problem = .init(
             code: "crashed", reason: job.worker.map { "its worker \($0) is gone" } ?? "it has no worker")
         }
-        snapshot.counts[state, default: 0] += 1
-        snapshot.jobs[state, default: []].append(job)
+        snapshot.add(job)
       }
     }
   }
 
-  private func addPartial(_ names: [FileName], _ defaults: JobRequest, _ snapshot: inout SpoolSnapshot)
+  private func addPartial(_ names: [FileName])
     throws(SpoolError)
   {
     var groups: [JobState: [(name: FileName, due: Int64)]] = [:]
@@ -165,16 +166,15 @@ package struct SnapshotReader {
       snapshot.counts[state, default: 0] += max(0, group.count - limit)
       let next = first(limit, of: group) { ($0.due, $0.name.bytes.count) < ($1.due, $1.name.bytes.count) }
       for (name, due) in next {
-        guard var job = try details(.partial, name, name, state, defaults, &snapshot) else { continue }
+        guard var job = try details(.partial, name, name, state) else { continue }
         job.next = Timestamp(seconds: due)
-        snapshot.counts[state, default: 0] += 1
-        snapshot.jobs[state, default: []].append(job)
+        snapshot.add(job)
       }
     }
   }
 
   /// Adds the latest failures first. Data that was set aside and records of other entries do not count as jobs.
-  private func addFailed(_ names: [FileName], _ defaults: JobRequest, _ snapshot: inout SpoolSnapshot)
+  private func addFailed(_ names: [FileName])
     throws(SpoolError)
   {
     let all = Set(names)
@@ -192,23 +192,67 @@ package struct SnapshotReader {
     for job in latest {
       // The record of an entry that is not a regular file is in a separate file.
       let file = all.contains(job.name.record) ? job.name.record : job.name
-      guard let status = try details(.failed, file, job.name, .failed, defaults, &snapshot) else { continue }
-      snapshot.counts[.failed, default: 0] += 1
-      snapshot.jobs[.failed, default: []].append(status)
+      guard let status = try details(.failed, file, job.name, .failed) else { continue }
+      snapshot.add(status)
     }
   }
 
   private func add(
-    _ state: JobState, _ directory: Directory, _ names: [FileName], _ defaults: JobRequest,
-    _ snapshot: inout SpoolSnapshot
+    _ state: JobState, _ directory: Directory, _ names: [FileName]
   )
     throws(SpoolError)
   {
     for name in names {
-      guard let job = try details(directory, name, name, state, defaults, &snapshot) else { continue }
-      snapshot.counts[state, default: 0] += 1
-      snapshot.jobs[state, default: []].append(job)
+      guard let job = try details(directory, name, name, state) else { continue }
+      snapshot.add(job)
     }
+  }
+
+  /// Adds the orders that wait for their next check, by their names.
+  private func addOrders(_ names: [FileName]) throws(SpoolError) {
+    snapshot.orderCount += max(0, names.count - limit)
+    for name in smallest(names, limit) {
+      do throws(SpoolError) {
+        guard let status = try spool.status(.standing, name), let text = try spool.job(.standing, name) else {
+          continue
+        }
+        let isDue = try spool.isDue(name, modified: status.modified, in: .standing, at: now.seconds)
+        let next = isDue ? now : Timestamp(seconds: status.modified)
+        snapshot.add(OrderStatus(name, .waiting, text, next: next))
+      } catch  where error.isUnreadable {
+        snapshot.add(OrderStatus(name, .waiting))
+      }
+    }
+  }
+
+  /// How many receipts are shown, and how many are looked at for that: there may be a million, and to ask for the time
+  /// of so many takes seconds.
+  private static let recentShown = 5
+  private static let recentLookedAt = 20_000
+
+  /// The latest receipts, the last one first.
+  /// - Parameter done: the names in `done`.
+  /// - Returns: nil if there are too many to look at.
+  private func recent(_ done: [FileName]) throws(SpoolError) -> [DoneStatus]? {
+    guard done.count <= Self.recentLookedAt else { return nil }
+    var times: [(name: FileName, modified: Int64)] = []
+    for name in done {
+      guard let status = try spool.status(.done, name), status.isRegular else { continue }
+      times.append((name, status.modified))
+    }
+    var found: [DoneStatus] = []
+    let latest = first(Self.recentShown, of: times) {
+      ($0.modified, $1.name.bytes.count) > ($1.modified, $0.name.bytes.count)
+    }
+    for (name, _) in latest {
+      do throws(SpoolError) {
+        guard let bytes = try spool.jobContents(Path(.done, name)) else { continue }
+        if let status = bytes.withUnsafeBytes({ DoneStatus(name, $0) }) { found.append(status) }
+      } catch  where error.isUnreadable {
+        continue
+      }
+    }
+    return found
   }
 
   // MARK: one job
@@ -216,8 +260,7 @@ package struct SnapshotReader {
   /// Reads one job. Returns nil if it has moved on, or if it is a standing order, which is added to the snapshot; and
   /// only its name if this user may not read it.
   private func details(
-    _ directory: Directory, _ file: FileName, _ name: FileName, _ state: JobState, _ defaults: JobRequest,
-    _ snapshot: inout SpoolSnapshot
+    _ directory: Directory, _ file: FileName, _ name: FileName, _ state: JobState
   ) throws(SpoolError) -> JobStatus? {
     do throws(SpoolError) {
       guard let text = try spool.job(directory, file) else {
@@ -246,5 +289,53 @@ package struct SnapshotReader {
     } catch  where error.isUnreadable {
       return false
     }
+  }
+}
+
+/// Reads the jobs that wait in `new` and `urgent`.
+struct WaitingReading {
+  let spool: Spool
+  let defaults: JobRequest
+  /// Those that have data: a person has released them or tries them again.
+  let begun: Set<FileName>
+  let now: Timestamp
+
+  /// The job with what its text says; as it is if it has moved, or this user may not read it.
+  func details(_ job: JobStatus) -> JobStatus {
+    var job = job
+    if job.directory == .urgent { job.priority = .high }
+    do throws(SpoolError) {
+      guard let status = try spool.status(job.directory, job.name), status.isRegular,
+        let bytes = try spool.jobContents(Path(job.directory, job.name))
+      else { return job }
+      let text = bytes.withUnsafeBytes { JobText($0) }
+      if job.directory != .urgent { job.priority = text.priority(inheriting: defaults) }
+      job.target = JobTarget(text.request)
+      // Data of another user is not this job's: anybody may drop a job of its name, with any journal.
+      if begun.contains(job.name), let data = try spool.status(.partial, job.name.data), data.owner == status.owner {
+        let size = UInt64(clamping: data.size)
+        job.bytes = size
+        job.total = JobReading(text: text, defaults: defaults, data: (size, data.modified), now: now).total
+      }
+      if now.seconds - status.modified < Spool.settlingTime { job.waits = doubt(bytes) }
+      return job
+    } catch {
+      return job
+    }
+  }
+
+  /// Why a file that has changed a moment ago may not be complete. A process that has it open is not seen from here.
+  private func doubt(_ bytes: [UInt8]) -> JobWait? {
+    let doubt: Unfinished
+    if bytes.isEmpty {
+      doubt = .empty
+    } else if bytes.last != 0x0A {
+      doubt = .lacksNewline
+    } else if !spool.kind.leaseShowsAllWriters, !Spool.saysComplete(bytes) {
+      doubt = .unsettled
+    } else {
+      return nil
+    }
+    return JobWait(.unfinished, doubt.reason)
   }
 }

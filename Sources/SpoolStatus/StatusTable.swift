@@ -1,4 +1,4 @@
-internal import Spool
+package import Spool
 
 /// A ``SpoolSnapshot`` as a table for people. Pure.
 package struct StatusTable {
@@ -26,7 +26,6 @@ package struct StatusTable {
     self.limit = limit
   }
 
-  /// The lines of the table.
   package var lines: [StyledLine] {
     let rows = rows.flatMap(\.lines)
     if rows.isEmpty { return summary }
@@ -52,14 +51,7 @@ package struct StatusTable {
   package var rows: [TableRow] {
     let columns = columns
     let jobs = groups.flatMap { group($0, columns) }
-    let orders = OrderLines(
-      snapshot: snapshot, look: look, width: width, limit: limit(.running), selected: selected, isFiltered: isFiltered)
-    let rest =
-      isFiltered
-      ? []
-      : DoneLines(snapshot: snapshot, look: look, width: width).lines
-        + WorkerLines(snapshot: snapshot, look: look, width: width).lines
-    return jobs + orders.rows + rest.map { TableRow(lines: [$0]) }
+    return jobs + orders + (isFiltered ? [] : recent + workers).map { TableRow(lines: [$0]) }
   }
 
   private var groups: [JobState] {
@@ -135,6 +127,101 @@ package struct StatusTable {
     guard let first = waits.first, waits.allSatisfy({ $0 == first }) else { return nil }
     return first
   }
+
+  // MARK: standing orders
+
+  private var orders: [TableRow] {
+    if snapshot.orderCount == 0 || isFiltered && snapshot.orders.isEmpty { return [] }
+    let shown = snapshot.orders.prefix(limit(.running))
+    let names = shown.map { fitted($0.name.display, to: max(8, width / 2), ellipsis: look.ellipsis) }
+    let column = names.map { displayWidth($0) }.max() ?? 0
+    let count = isFiltered ? "\(snapshot.orders.count) of \(snapshot.orderCount)" : "\(snapshot.orderCount)"
+    var rows = [TableRow(lines: [line("standing orders (\(count))", .bold)])]
+    for (name, order) in zip(names, shown) {
+      let mark = order.subject == selected ? ">" : " "
+      let text = "\(mark) \(padded(name, to: column, left: false))  \(remark(order))"
+      let ink = order.subject == selected ? .inverse : ink(order)
+      rows.append(TableRow(lines: [line(text, ink)], subject: order.subject))
+    }
+    let more = (isFiltered ? snapshot.orders.count : snapshot.orderCount) - shown.count
+    if more > 0 { rows.append(TableRow(lines: [line("  \(look.ellipsis) and \(more) more", .faint)])) }
+    return rows
+  }
+
+  private func ink(_ order: OrderStatus) -> Ink? {
+    switch order.state {
+    case .failed: .red
+    case .checking: .green
+    case .waiting, .interrupted, .paused: order.problem == nil && order.problems.count == 0 ? nil : .yellow
+    }
+  }
+
+  private func remark(_ order: OrderStatus) -> String {
+    let now = snapshot.time
+    var parts: [String] = []
+    if order.state != .waiting { parts.append(order.state.rawValue) }
+    if let checked = order.checked {
+      let entries = order.entries.map { $0 == 1 ? " (1 entry)" : " (\($0) entries)" } ?? ""
+      parts.append("checked \(shortDuration(max(0, now.seconds - checked.seconds))) ago\(entries)")
+    } else {
+      parts.append("never checked")
+    }
+    if let next = order.next, order.state == .waiting {
+      parts.append(next <= now ? "due now" : "next in \(shortDuration(next.seconds - now.seconds))")
+    }
+    var text = parts.joined(separator: ", ")
+    if let problems = order.problems.text { text += "; \(problems)" }
+    if let problem = order.problem { text += "; \(escaped(problem.code)): \(escaped(problem.reason))" }
+    return text
+  }
+
+  // MARK: what was done lately
+
+  private var recent: [StyledLine] {
+    let jobs = snapshot.recent ?? []
+    if jobs.isEmpty { return [] }
+    let names = jobs.map { fitted($0.name.display, to: max(8, width / 2), ellipsis: look.ellipsis) }
+    let column = names.map { displayWidth($0) }.max() ?? 0
+    return [StyledLine("done (\(snapshot.count(.done)))", look, .bold)]
+      + zip(names, jobs).map { name, job in line("  \(padded(name, to: column))  \(remark(job))") }
+  }
+
+  private func remark(_ job: DoneStatus) -> String {
+    let figures = job.figures.map { "\($0.text), " } ?? ""
+    return figures + "\(shortDuration(max(0, snapshot.time.seconds - job.time.seconds))) ago"
+  }
+
+  // MARK: workers
+
+  private static let mostWorkers = 20
+
+  /// A line for each worker, and one for each reason why jobs wait.
+  private var workers: [StyledLine] {
+    let workers = snapshot.workers
+    if workers.isEmpty { return [] }
+    var lines = [line("workers (\(workers.count))", .bold)]
+    for worker in workers.prefix(Self.mostWorkers) {
+      lines.append(line("  \(worker.name)  \(remark(worker))", worker.isAlive ? nil : .yellow))
+      for wait in worker.report?.waits ?? [] {
+        lines.append(line("    waits: \(escaped(wait.cause)): \(escaped(wait.reason))", .yellow))
+      }
+    }
+    if workers.count > Self.mostWorkers {
+      lines.append(line("  \(look.ellipsis) and \(workers.count - Self.mostWorkers) more", .faint))
+    }
+    return lines
+  }
+
+  private func remark(_ worker: WorkerStatus) -> String {
+    let now = snapshot.time
+    var parts: [String] = []
+    if !worker.isAlive { parts.append("silent for \(shortDuration(max(0, now.seconds - worker.beat.seconds)))") }
+    if let report = worker.report {
+      parts.append(report.runs == 1 ? "runs 1 job" : "runs \(report.runs) jobs")
+      parts.append("started \(shortDuration(max(0, now.seconds - report.started.seconds))) ago")
+    }
+    return parts.joined(separator: ", ")
+  }
 }
 
 extension JobState {
@@ -144,6 +231,40 @@ extension JobState {
     case .running: .green
     case .retrying, .interrupted: .yellow
     case .paused, .waiting, .done: nil
+    }
+  }
+}
+
+/// What a line of the table is about, and can be selected for: a job or a standing order.
+package struct TableSubject: Hashable, Sendable {
+  /// The job's name, without its worker's.
+  package let name: FileName
+  /// Where it was when it was seen.
+  package let directory: Directory
+
+  /// A job that was seen there.
+  package init(_ name: FileName, in directory: Directory) { (self.name, self.directory) = (name, directory) }
+}
+
+/// A job with its remark, a heading, or another line of the table.
+package struct TableRow: Sendable {
+  /// As wide as the terminal at most.
+  package var lines: [StyledLine]
+  /// What can be selected; nil for other lines.
+  package var subject: TableSubject?
+}
+
+extension JobStatus {
+  var subject: TableSubject { TableSubject(name, in: directory) }
+}
+
+extension OrderStatus {
+  var subject: TableSubject {
+    switch state {
+    case .waiting: TableSubject(name, in: .standing)
+    case .checking, .interrupted: TableSubject(name, in: .cur)
+    case .paused: TableSubject(name, in: .hold)
+    case .failed: TableSubject(name, in: .failed)
     }
   }
 }

@@ -1,4 +1,6 @@
+internal import Glibc
 package import Spool
+internal import SystemPackage
 
 /// What the spool knows about a worker.
 package struct WorkerStatus: Sendable {
@@ -42,5 +44,51 @@ extension WorkerStatus {
     if numbers.contains(key) { return decimal(value).map { (key, .count($0)) } }
     if flags.contains(key) { return (key, .bool(value == "yes")) }
     return key == "directory" ? (key, .string(escaped(value))) : nil
+  }
+}
+
+extension SnapshotReader {
+  /// The workers that have a file in `workers/`; nil if this user may not read it.
+  func workers(of spool: Spool, now: Timestamp) throws(SpoolError) -> [WorkerStatus]? {
+    do throws(SpoolError) {
+      return try WorkerFiles(spool).all().map { worker in
+        WorkerStatus(
+          name: escaped(worker.owner.text), isAlive: spool.isAlive(worker.owner, beat: worker.beat, now: now),
+          beat: Timestamp(seconds: worker.beat), report: worker.report)
+      }
+    } catch  where error.errno == .permissionDenied {
+      return nil
+    }
+  }
+}
+
+extension ClaimName {
+  /// Whether the claim's worker may be alive.
+  /// - Parameter now: by the file system's clock.
+  func isAlive(modified: Int64, in spool: Spool, now: Timestamp) -> Bool {
+    owner.map { spool.isAlive($0, beat: modified, now: now) } ?? false
+  }
+
+  /// ``owner`` for display.
+  var shownOwner: String? { owner.map { escaped($0.text) } }
+}
+
+extension Spool {
+  /// Why living workers start nothing, by what they say of themselves.
+  package func waits() throws(SpoolError) -> [WorkerReport.Wait] {
+    let now = now()
+    return try WorkerFiles(self).all().filter { isAlive($0.owner, beat: $0.beat, now: now) }.flatMap {
+      $0.report?.waits ?? []
+    }
+  }
+
+  /// Whether the worker `owner` may be alive. This looks at its heartbeat (the file's time, renewed every 30 s), and at
+  /// the process if it would be seen from here. It does not ask for the lock.
+  /// - Parameter beat: in seconds since the epoch.
+  func isAlive(_ owner: WorkerName, beat: Int64, now: Timestamp) -> Bool {
+    guard !isLeaseOver(since: beat, now: now) else { return false }
+    guard let process = owner.process, sharesProcesses(with: owner) else { return true }
+    // EPERM: the process exists and belongs to another user (kill(2)).
+    return kill(process, 0) == 0 || errno == EPERM
   }
 }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Spool
+internal import Transfer
 
 /// The keys of a job that a command has options for.
 protocol JobKeySelection {
@@ -68,4 +69,54 @@ private struct OptionName: CodingKey {
 
   init(stringValue: String) { self.stringValue = stringValue }
   init?(intValue: Int) { nil }
+}
+
+/// What `add` and `subscribe` check before they open the spool. In `validate()`, its errors would come before that of
+/// an unknown option.
+enum GivenJob {
+  static func checked<Checked>(by command: String, _ check: () throws -> Checked) throws -> Checked {
+    try Libcurl.loadOrExit()
+    do { return try check() } catch let error as ValidationError {
+      throw ExitStatus.refusal(error.message, by: command)
+    }
+  }
+
+  static func refuse(expired request: JobRequest) throws {
+    if let expires = request.expires, expires <= .now() { throw ValidationError("--expires: \(expires) is past") }
+  }
+
+  static func parts(of urls: [String]) throws -> [URLParts] {
+    do { return try urls.map { try URLParts($0) } } catch let problem as URLProblem {
+      throw ValidationError("url: \(problem.reason)")
+    }
+  }
+
+  /// The name that `--name` gives; nil without it.
+  static func name(_ option: String?) throws -> JobName? {
+    guard let option else { return nil }
+    let name = FileName(RawArguments.bytes(of: [option])[0])
+    if let job = JobName(name) { return job }
+    throw ValidationError("--name: \(JobName.defect(of: name) ?? "its name starts with a dot")")
+  }
+}
+
+extension JobRequest {
+  /// What the arguments of a command ask for.
+  /// - Throws: ``Defect`` for a value that its key refuses, or that would be two lines of a job.
+  init(urls: [String], given: [(key: JobKey, text: String)]) throws(Defect) {
+    self.init()
+    for (key, text) in urls.map({ (JobKey.url, $0) }) + given {
+      if text.utf8.contains(where: { $0 == 0x0A || $0 == 0x0D }) {
+        throw Defect(line: nil, reason: "no value may contain a line break")
+      }
+      try set(key, text)
+    }
+  }
+
+  /// The job's text, read as a worker reads it.
+  func readBack() throws(Defect) -> JobRequest {
+    let parsed = Array(text.utf8).withUnsafeBytes { JobText($0) }
+    if let defect = parsed.defect { throw defect }
+    return parsed.request
+  }
 }

@@ -1,4 +1,8 @@
+internal import CLinux
 internal import Glibc
+internal import Spool
+internal import SpoolStatus
+internal import SpoolWorker
 internal import Synchronization
 internal import SystemPackage
 
@@ -17,6 +21,13 @@ enum Terminal {
       // open(2) returns the lowest free number. Without /dev/null there is nowhere to print a message.
       guard open("/dev/null", O_RDWR) == descriptor else { exit(ExitStatus.inputOutput.rawValue) }
     }
+  }
+
+  /// A descriptor that can be read when the process is told to end, signalfd(2).
+  static func stopSignals() throws(SpoolError) -> Int32 {
+    let signals = spoolrun_stop_signals()
+    if signals >= 0 { return signals }
+    throw SpoolError(call: .open, path: "signalfd", errno: Errno(rawValue: Glibc.errno))
   }
 
   static func print(_ line: String) { write(line + "\n", to: STDOUT_FILENO) }
@@ -51,4 +62,116 @@ enum Terminal {
     }
     return true
   }
+}
+
+extension Terminal {
+  struct Size: Equatable {
+    var columns: Int
+    var rows: Int
+  }
+
+  static func size(_ descriptor: Int32) -> Size? {
+    var (columns, rows): (Int32, Int32) = (0, 0)
+    guard spoolrun_terminal_size(descriptor, &columns, &rows) == 0 else { return nil }
+    // Some terminals don't know their size, such as a serial line.
+    return Size(
+      columns: columns > 0 ? Int(columns) : number("COLUMNS") ?? 80, rows: rows > 0 ? Int(rows) : number("LINES") ?? 24)
+  }
+
+  static func isCapable(_ descriptor: Int32) -> Bool {
+    isatty(descriptor) == 1 && !["", "dumb"].contains(variable("TERM"))
+  }
+
+  /// Colours are used on a terminal, unless the user has switched them off (https://no-color.org).
+  static func look(_ descriptor: Int32) -> Look {
+    Look(isColored: isCapable(descriptor) && variable("NO_COLOR").isEmpty, isUnicode: isUnicode)
+  }
+
+  /// Whether the locale's encoding is UTF-8, by the variables that setlocale(3) reads, in its order.
+  private static var isUnicode: Bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map { variable($0) }.first { !$0.isEmpty } ?? ""
+    return ["utf-8", "utf8"].contains { locale.lowercasedASCII.utf8.contains($0.utf8) }
+  }
+
+  private static func variable(_ name: String) -> String { getenv(name).map { String(cString: $0) } ?? "" }
+  private static func number(_ name: String) -> Int? { Int(variable(name)).flatMap { $0 > 0 ? $0 : nil } }
+
+  /// Milliseconds of CLOCK_MONOTONIC.
+  static func milliseconds() -> Int64 {
+    var clock = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &clock)
+    return Int64(clock.tv_sec) * 1000 + Int64(clock.tv_nsec) / 1_000_000
+  }
+}
+
+/// Who reads standard error.
+enum LogReader: Sendable, Equatable {
+  case terminal
+  /// The journal of systemd, which reads a priority at the beginning of each line (sd-daemon(3)).
+  case journal
+  /// A file or a pipe, such as that of cron, which mails all that is written.
+  case other
+
+  /// Who reads standard error of this process.
+  static let current: LogReader = {
+    if isatty(STDERR_FILENO) == 1 { return .terminal }
+    var status = stat()
+    guard let stream = getenv("JOURNAL_STREAM"), fstat(STDERR_FILENO, &status) == 0 else { return .other }
+    return isJournal(String(cString: stream), device: status.st_dev, inode: status.st_ino) ? .journal : .other
+  }()
+
+  /// The same; but a terminal gets only what a file would.
+  static var currentButTerminal: LogReader { current == .terminal ? .other : current }
+
+  /// Whether the file is the stream of the journal: `JOURNAL_STREAM` is its device and inode (systemd.exec(5)). A child
+  /// whose standard error leads elsewhere inherits the variable as well.
+  static func isJournal(_ stream: String, device: UInt, inode: UInt) -> Bool { stream == "\(device):\(inode)" }
+
+  /// The text as it is written to this reader: with the priority in front of each line if that is understood.
+  func text(_ text: String, _ priority: LogPriority) -> String {
+    guard self == .journal else { return text }
+    return text.split(at: "\n", omittingEmptySubsequences: false)
+      .map { "<\(priority.rawValue)>\($0)" }.joined(separator: "\n")
+  }
+}
+
+/// A priority of syslog(3), as the journal of systemd understands it.
+enum LogPriority: Int, Sendable {
+  case error = 3
+  case warning = 4
+  case info = 6
+  case debug = 7
+
+  init(_ level: Event.Level) {
+    switch level {
+    case .error: self = .error
+    case .warning: self = .warning
+    case .info: self = .info
+    case .debug: self = .debug
+    }
+  }
+}
+
+/// How far a long list is, in a line on standard error, if that is a terminal.
+final class ListProgress {
+  /// Milliseconds between two looks of the line; a list that takes less shows none.
+  private static let interval: Int64 = 200
+
+  private let isShown = Terminal.isCapable(STDERR_FILENO)
+  private let look = Terminal.look(STDERR_FILENO)
+  private var region = LiveRegion()
+  private var next = Terminal.milliseconds() + interval
+  private var calls = 0
+
+  func update(_ text: () -> String) {
+    calls += 1
+    guard isShown, calls.isMultiple(of: 64) else { return }
+    let now = Terminal.milliseconds()
+    guard now >= next, let size = Terminal.size(STDERR_FILENO) else { return }
+    next = now + Self.interval
+    let line = StyledLine(String(text().prefix(max(0, size.columns - 1))), look)
+    Terminal.write(region.draw([line], columns: size.columns), to: STDERR_FILENO)
+  }
+
+  func finish() { region.eraseOnStandardError() }
 }

@@ -4,13 +4,17 @@ import Testing
 
 /// What the pages for developers name has to exist.
 @Suite struct NameTests {
-  @Test(arguments: ["INTERNALS.md", "TESTING.md", "CONTRIBUTING.md"])
+  private static let pages =
+    ["docs/INTERNALS.md", "docs/TESTING.md", "CONTRIBUTING.md"]
+    + SourceTree.files(below: "Sources", suffix: "README.md")
+
+  @Test(arguments: pages)
   func `types, members and paths that a page names exist`(page: String) throws {
     let (known, declared) = (try Self.words(), try Declarations(of: ["Sources", "Tests"]).members)
     for line in try SourceTree.lines(page) {
       for match in line.matches(of: /`([^`]+)`/) {
         let quoted = match.1
-        if quoted.starts(with: /(Sources|Tests|Torture|Models|Benchmarks|scripts|man|contrib|docs)\//) {
+        if quoted.starts(with: /(Sources|Tests|Benchmarks|scripts|man|contrib|docs)\//) {
           // A command with its arguments, or a path alone.
           let path = quoted.prefix { $0 != " " }
           #expect(access("\(SourceTree.root)/\(path)", F_OK) == 0, "\(page): \(quoted)")
@@ -44,7 +48,7 @@ import Testing
   @Test(arguments: [("spool", 30), ("standing", 15)])
   func `functions that the models name exist`(model: String, count: Int) throws {
     let known = try Self.words()
-    let model = try SourceTree.lines("Models/\(model).pml").joined(separator: "\n")
+    let model = try SourceTree.lines("Tests/Models/\(model).pml").joined(separator: "\n")
     let names = model.matches(of: /\b([A-Z]\w*[a-z]\w*)\.([a-z]\w*)/)
     #expect(names.count > count)
     for name in names {

@@ -54,13 +54,3 @@ func slowServer() throws -> ScriptedServer {
     try reply.drip(body, piece: 4000, milliseconds: 70)
   }
 }
-
-/// Whether anybody listens at a port of 127.0.0.1 (proc_net_tcp(5)).
-func isListening(_ port: UInt16) -> Bool {
-  let place = "0100007F:" + String(UInt32(port) | 0x1_0000, radix: 16).dropFirst().uppercased()
-  let table = (try? readFile("/proc/net/tcp")) ?? []
-  return String(decoding: table, as: UTF8.self).split(separator: "\n").contains { line in
-    let words = line.split(separator: " ")
-    return words.count > 3 && words[1] == place && words[3] == "0A"
-  }
-}

@@ -13,6 +13,8 @@ struct Play {
   let names: [String]
   /// Pauses are so many times shorter: all that a person does in a minute happens within a second.
   let haste: Int
+  /// Lines that a dropped job has besides its URL.
+  var more: (Int) -> String = { _ in "" }
 
   init(_ world: World, _ oracle: Oracle, _ kind: FileSystemKind) {
     (self.world, self.oracle, self.kind) = (world, oracle, kind)
@@ -21,13 +23,14 @@ struct Play {
   }
 
   /// Opens the spool as a new process of this host, and does `body`. Errors are part of the play.
-  private func start(
+  func start(
     _ name: String, host: Int = 1, _ fates: [Fate] = [], _ body: @escaping (Spool, Process) throws -> Void
   ) {
     world.start(name, on: host, fates) { process, system in
       do {
         let owner = WorkerID(host: "host\(host)", process: Int32(process.number), tag: UInt32(process.number))
-        let spool = try Spool(Self.location, owner: owner, boot: "boot\(world.boots)", system: system, kind: kind)
+        let spool = try Spool(
+          Self.location, owner: owner, boot: "boot\(world.boots)-\(host)", system: system, kind: kind)
         try spool.learnClock()
         try body(spool, process)
       } catch {
@@ -36,8 +39,8 @@ struct Play {
     }
   }
 
-  private func pause(upTo milliseconds: Int) {
-    HostClock.current.wait(milliseconds: world.random(0...milliseconds) / haste)
+  func pause(upTo milliseconds: Int) {
+    Host.current.wait(milliseconds: world.random(0...milliseconds) / haste)
   }
 
   // MARK: droppers
@@ -48,7 +51,7 @@ struct Play {
         pause(upTo: 20_000)
         let priority: Priority? = world.isChance(1, in: 4) ? .high : nil
         do {
-          let place = try spool.drop(Oracle.text(id), as: JobName(FileName(world.pick(names)))!, priority)
+          let place = try spool.drop(Oracle.text(id) + more(id), as: JobName(FileName(world.pick(names)))!, priority)
           if process.isDead { return }
           world.tell("dropped \(id) as \(place.name.display)")
           oracle.acknowledge(id)
@@ -77,7 +80,7 @@ struct Play {
         }
       }
       // Nobody has it open now.
-      HostClock.current.wait(milliseconds: world.random(0...7000))
+      Host.current.wait(milliseconds: world.random(0...7000))
       if process.isDead { return }
       try spool.system.open(spool.root, path, O_WRONLY).write(Array(bytes[4...]), at: 4)
     }
@@ -223,7 +226,7 @@ struct Play {
   func settle() {
     start("settler", host: 1) { spool, process in
       for _ in 0..<30 {
-        HostClock.current.wait(milliseconds: 200_000)
+        Host.current.wait(milliseconds: 200_000)
         for (name, directory) in try spool.jobs(for: .release, in: [.hold]) {
           _ = try spool.perform(.release, name, in: directory)
         }

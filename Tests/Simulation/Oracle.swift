@@ -34,11 +34,27 @@ final class Oracle {
   private static let mark = Array("http://h/".utf8)
 
   /// The number of the job that a text is of.
-  private static func id(in bytes: [UInt8]) -> Int? {
-    guard let found = bytes.firstRange(of: mark) else { return nil }
-    let number = Int(String(decoding: bytes[found.upperBound...].prefix { (0x30...0x39).contains($0) }, as: UTF8.self))
+  static func id(in bytes: [UInt8]) -> Int? {
+    // Data and payloads are no texts, and long.
+    let found: Int? = bytes.prefix(2000).withUnsafeBytes { bytes in
+      (0..<max(0, bytes.count - mark.count)).first { start in
+        bytes[start] == mark[0] && bytes[start..<start + mark.count].elementsEqual(mark)
+      }
+    }
+    guard let found else { return nil }
+    let digits = bytes[(found + mark.count)...].prefix { (0x30...0x39).contains($0) }
+    let number = Int(String(decoding: digits, as: UTF8.self))
     return number.flatMap { $0 > 1_000_000 ? $0 - 1_000_000 : nil }
   }
+
+  /// The same, remembered: a file's first lines never change.
+  private func id(of inode: SimulatedDisk.Inode) -> Int? {
+    if let known = ids[inode.number] { return known }
+    let id = Self.id(in: inode.bytes)
+    ids[inode.number] = id
+    return id
+  }
+  private var ids: [UInt64: Int] = [:]
 
   // MARK: what the processes say
 
@@ -78,7 +94,11 @@ final class Oracle {
     check()
   }
 
+  /// Is asked about each change of names.
+  var onChange: ([SimulatedDisk.Change]) -> Void = { _ in }
+
   private func look(_ changes: [SimulatedDisk.Change]) {
+    onChange(changes)
     for inode in changes.compactMap(\.inode) { movers[inode.number] = world.currentName }
     if changes.count == 1, let change = changes.first, change.inode == nil, let file = change.former,
       cancellers.contains(world.currentName), let id = Self.id(in: file.bytes), places()[id] == nil
@@ -100,8 +120,8 @@ final class Oracle {
     var found: [Int: [(String, UInt64)]] = [:]
     for directory in Self.directories {
       guard let inode = spool.entries[Array(directory.rawValue.utf8)]?.inode else { continue }
-      for (name, entry) in inode.entries {
-        guard let id = Self.id(in: entry.inode.bytes) else { continue }
+      for (name, entry) in inode.entries where !name.suffix(5).elementsEqual(".part".utf8) {
+        guard let id = id(of: entry.inode) else { continue }
         found[id, default: []].append(
           ("\(directory.rawValue)/\(String(decoding: name, as: UTF8.self))", entry.inode.number))
       }
@@ -166,7 +186,7 @@ final class Oracle {
 
   private var blamed: Set<Int> = []
 
-  private func blame(_ id: Int, _ what: String) {
+  func blame(_ id: Int, _ what: String) {
     if blamed.insert(id).inserted { world.blame("job \(id) \(what)") }
   }
 }

@@ -13,9 +13,15 @@ final class SimulatedDisk {
     var bytes: [UInt8] = []
     /// What is on the disk of ``bytes``.
     var durableBytes: [UInt8] = []
+    /// Ranges that a failed flush has lost: they are read as they were written, and never get to the disk.
+    fileprivate var lost: [Range<Int>] = []
+    /// The next flush reports a failed write.
+    fileprivate var owesError = false
     /// By name; each has the number of its creation, in whose order it is listed.
     var entries: [[UInt8]: (inode: Inode, order: UInt64)] = [:]
     var durableEntries: [[UInt8]: Inode] = [:]
+    /// Of a directory.
+    fileprivate(set) unowned var parent: Inode?
     var links: UInt64 = 1
     var modified: Int64
     var changed: Int64
@@ -40,12 +46,14 @@ final class SimulatedDisk {
     let inode: Inode
     let flags: Int32
     let process: Int
+    /// Where it was opened.
+    let place: (directory: Inode, name: [UInt8])?
     var lock: Int32 = LOCK_UN
     /// The next byte, or the last entry that was listed.
     var position: UInt64 = 0
 
-    init(_ inode: Inode, _ flags: Int32, process: Int) {
-      (self.inode, self.flags, self.process) = (inode, flags, process)
+    init(_ inode: Inode, _ flags: Int32, process: Int, _ place: (Inode, [UInt8])?) {
+      (self.inode, self.flags, self.process, self.place) = (inode, flags, process, place)
     }
 
     var writes: Bool { flags & O_ACCMODE != O_RDONLY }
@@ -75,6 +83,8 @@ final class SimulatedDisk {
   var onChange: ([Change]) -> Void = { _ in }
   /// Called before bytes are written at an offset.
   var onWrite: (Inode, Int) -> Void = { _, _ in }
+  /// Hears what inotify(7) would tell of a name in a directory.
+  var onEvent: (Inode, Int32, [UInt8]) -> Void = { _, _, _ in }
   /// Hears of changes of names, and of what a power cut does to them.
   var onTrace: (String) -> Void = { _ in }
   private var lastNumber: UInt64 = 1
@@ -102,13 +112,19 @@ final class SimulatedDisk {
     var (place, parts) = try directory(at, path)
     parts.removeAll { $0.elementsEqual([0x2E]) }
     guard let last = parts.popLast() else { return (place, nil) }
+    let up = [0x2E, 0x2E] as [UInt8]
     for part in parts {
       guard place.type == S_IFDIR else { throw fail(place.type == S_IFLNK ? ENOENT : ENOTDIR) }
+      if part.elementsEqual(up) {
+        place = place.parent ?? place
+        continue
+      }
       guard let next = place.entries[Array(part)]?.inode else { throw fail(ENOENT) }
       place = next
     }
     // No link on the way leads anywhere here.
     guard place.type == S_IFDIR else { throw fail(place.type == S_IFLNK ? ENOENT : ENOTDIR) }
+    if last.elementsEqual(up) { return (place.parent ?? place, nil) }
     if last.count > 255 { throw fail(ENAMETOOLONG) }
     return (place, Array(last))
   }
@@ -120,7 +136,8 @@ final class SimulatedDisk {
     return inode
   }
 
-  private func apply(_ wanted: [Change]) {
+  /// - Parameter isRename: whether names move, and do not come and go.
+  private func apply(_ wanted: [Change], isRename: Bool = false) {
     var changes = wanted
     for index in changes.indices {
       let change = changes[index]
@@ -133,12 +150,19 @@ final class SimulatedDisk {
         lastOrder += 1
         directory.entries[change.name] = (inode, lastOrder)
         inode.links += 1
+        if inode.type == S_IFDIR { inode.parent = directory }
       }
       (directory.modified, directory.changed) = (clock, clock)
     }
     pending.append(changes)
     onTrace(Self.text(changes))
     onChange(changes)
+    for change in changes {
+      let came = isRename ? IN_MOVED_TO : IN_CREATE
+      let went = isRename ? IN_MOVED_FROM : IN_DELETE
+      let isDirectory = (change.inode ?? change.former)?.type == S_IFDIR
+      onEvent(change.directory, Int32((change.inode == nil ? went : came)) | (isDirectory ? IN_ISDIR : 0), change.name)
+    }
   }
 
   private func make(_ type: mode_t, _ permissions: mode_t, in directory: Inode, as name: [UInt8]) -> Inode {
@@ -162,8 +186,7 @@ final class SimulatedDisk {
     make(S_IFLNK, 0o777, in: place, as: name).bytes = target
   }
 
-  func link(_ at: Int32, _ from: [UInt8], _ toDirectory: Int32, _ to: [UInt8]) throws(Failure) {
-    let inode = try find(at, from)
+  func link(_ inode: Inode, _ toDirectory: Int32, _ to: [UInt8]) throws(Failure) {
     let (place, name) = try parent(toDirectory, to)
     guard let name, place.entries[name] == nil else { throw fail(EEXIST) }
     if inode.type == S_IFDIR { throw fail(EPERM) }
@@ -199,10 +222,11 @@ final class SimulatedDisk {
       guard let other else { throw fail(ENOENT) }
       for each in [inode, other] { each.changed = clock }
       if other === inode { return }
-      return apply([
-        Change(directory: source, name: sourceName, inode: other),
-        Change(directory: target, name: targetName, inode: inode),
-      ])
+      return apply(
+        [
+          Change(directory: source, name: sourceName, inode: other),
+          Change(directory: target, name: targetName, inode: inode),
+        ], isRename: true)
     case .replacing:
       if other === inode { return }
       if let other, (other.type == S_IFDIR) != (inode.type == S_IFDIR) {
@@ -212,10 +236,11 @@ final class SimulatedDisk {
       other?.changed = clock
     }
     inode.changed = clock
-    apply([
-      Change(directory: source, name: sourceName, inode: nil),
-      Change(directory: target, name: targetName, inode: inode),
-    ])
+    apply(
+      [
+        Change(directory: source, name: sourceName, inode: nil),
+        Change(directory: target, name: targetName, inode: inode),
+      ], isRename: true)
   }
 
   private func contains(_ directory: Inode, _ other: Inode) -> Bool {
@@ -240,7 +265,7 @@ final class SimulatedDisk {
       if room <= 0 { throw fail(ENOSPC) }
       inode = make(S_IFREG, permissions, in: place, as: name)
     }
-    let file = OpenFile(inode, flags, process: process)
+    let file = OpenFile(inode, flags, process: process, name.map { (place, $0) })
     if flags & O_TRUNC != 0, file.writes, inode.type == S_IFREG { truncate(inode, to: 0) }
     // The lowest that is free, as open(2) gives it, but none that a real file may have.
     let number = (10_000...).first { open[Int32($0)] == nil }.map(Int32.init)!
@@ -249,10 +274,22 @@ final class SimulatedDisk {
   }
 
   func close(_ number: Int32) throws(Failure) {
-    if open.removeValue(forKey: number) == nil { throw fail(EBADF) }
+    guard let file = open.removeValue(forKey: number) else { throw fail(EBADF) }
+    if file.writes { tell(IN_CLOSE_WRITE, of: file) }
   }
 
-  func closeAll(of process: Int) { open = open.filter { $0.value.process != process } }
+  func closeAll(of process: Int) {
+    for (number, file) in open.sorted(by: { $0.key < $1.key }) where file.process == process {
+      open[number] = nil
+      if file.writes { tell(IN_CLOSE_WRITE, of: file) }
+    }
+  }
+
+  /// If its name is still the one that it was opened by.
+  func tell(_ event: Int32, of file: OpenFile) {
+    guard let place = file.place, place.directory.entries[place.name]?.inode === file.inode else { return }
+    onEvent(place.directory, event, place.name)
+  }
 
   func file(_ number: Int32) throws(Failure) -> OpenFile {
     guard let file = open[number] else { throw fail(EBADF) }
@@ -290,6 +327,7 @@ final class SimulatedDisk {
       inode.bytes += [UInt8](repeating: 0, count: growth)
     }
     inode.bytes.replaceSubrange(offset..<offset + bytes.count, with: bytes)
+    if !inode.lost.isEmpty { inode.keepLost(outside: offset..<offset + bytes.count) }
     (inode.modified, inode.changed) = (clock, clock)
     return bytes.count
   }
@@ -317,8 +355,18 @@ final class SimulatedDisk {
 
   // MARK: power cuts
 
-  func sync(_ inode: Inode, _ extent: SyncExtent) {
-    inode.durableBytes = inode.bytes
+  /// Whether a power cut leaves the file's bytes, and this name of it.
+  func isDurable(_ name: [UInt8], in directory: Inode) -> Bool {
+    guard let inode = directory.entries[name]?.inode else { return false }
+    return inode.durableBytes == inode.bytes && (keeping == .all || directory.durableEntries[name] === inode)
+  }
+
+  func sync(_ inode: Inode, _ extent: SyncExtent) throws(Failure) {
+    if inode.owesError, extent != .fileSystem {
+      inode.owesError = false
+      throw fail(EIO)
+    }
+    if extent == .fileSystem { for each in files() { each.flush() } } else { inode.flush() }
     // btrfs logs a file with its names, or a directory with its entries.
     let isFlushed = { [keeping] (changes: [Change]) in
       keeping != .any || extent == .fileSystem || changes.contains { $0.inode === inode || $0.directory === inode }
@@ -331,6 +379,23 @@ final class SimulatedDisk {
       names.formUnion(Self.names(flushed[flushed.count - 1]))
     }
     for changes in flushed.reversed() { Self.apply(changes, to: \.durableEntries) }
+  }
+
+  /// A flush has failed: the pages count as clean, and what was in them never gets to the disk.
+  func failToSync(_ inode: Inode, _ extent: SyncExtent) {
+    guard extent == .fileSystem else { return inode.losePages() }
+    for each in files() where each.bytes != each.durableBytes {
+      each.losePages()
+      each.owesError = true
+    }
+  }
+
+  /// All files that have a name.
+  private func files() -> [Inode] {
+    func below(_ directory: Inode) -> [Inode] {
+      directory.entries.values.flatMap { $0.inode.type == S_IFDIR ? below($0.inode) : [$0.inode] }
+    }
+    return below(root).sorted { $0.number < $1.number }
   }
 
   private static func names(_ changes: [Change]) -> [[UInt8]] {
@@ -389,5 +454,37 @@ final class SimulatedDisk {
       inode.entries[name] = (entry, lastOrder)
       settle(entry, &seen, &random)
     }
+  }
+}
+
+extension SimulatedDisk.Inode {
+  /// Its bytes get to the disk, but for those that are lost.
+  fileprivate func flush() {
+    var disk = bytes
+    for range in lost {
+      for index in range where index < disk.count { disk[index] = index < durableBytes.count ? durableBytes[index] : 0 }
+    }
+    durableBytes = disk
+  }
+
+  fileprivate func losePages() {
+    let differs = bytes.indices.filter { $0 >= durableBytes.count || bytes[$0] != durableBytes[$0] }
+    if let first = differs.first, let last = differs.last { lost.append(first..<last + 1) }
+  }
+
+  /// What is written again can get to the disk.
+  fileprivate func keepLost(outside written: Range<Int>) {
+    lost = lost.flatMap { Self.parts(of: $0, outside: written) }
+  }
+
+  private static func parts(of range: Range<Int>, outside written: Range<Int>) -> [Range<Int>] {
+    var parts: [Range<Int>] = []
+    if range.lowerBound < written.lowerBound {
+      parts.append(range.lowerBound..<min(range.upperBound, written.lowerBound))
+    }
+    if written.upperBound < range.upperBound {
+      parts.append(max(range.lowerBound, written.upperBound)..<range.upperBound)
+    }
+    return parts
   }
 }

@@ -13,10 +13,13 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
 
   /// Makes a call, unless the process is dead: then each call fails.
   private func step<Result: BinaryInteger>(
-    _ isChange: Bool = false, _ body: () throws(SimulatedDisk.Failure) -> Result
+    _ isChange: Bool = false, onFate: () -> Void = {}, call: String = #function,
+    _ body: () throws(SimulatedDisk.Failure) -> Result
   ) -> Result {
+    if world.tracesCalls { world.note("\(call)") }
     let error = world.step(process, isChange: isChange)
     guard error == 0 else {
+      if !process.isDead { onFate() }
       errno = error
       return -1
     }
@@ -41,7 +44,7 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
   func openUnnamed(_ at: Int32, _ directory: UnsafePointer<CChar>) -> Int32 { refuse(EOPNOTSUPP) }
   func close(_ file: Int32) -> Int32 {
     step { () throws(SimulatedDisk.Failure) in
-      try disk.close(file)
+      if !world.inotify.close(file) { try disk.close(file) }
       return 0
     }
   }
@@ -63,9 +66,22 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
     _ at: Int32, _ from: UnsafePointer<CChar>, _ toDirectory: Int32, _ to: UnsafePointer<CChar>, follow: Bool
   ) -> Int32 {
     step(true) { () throws(SimulatedDisk.Failure) in
-      try disk.link(at, bytes(from), toDirectory, bytes(to))
+      let from = bytes(from)
+      if let number = Self.descriptor(in: from) {
+        let inode = try disk.file(number).inode
+        // linkat(2): the last name is gone.
+        if inode.links == 0 { throw SimulatedDisk.Failure(errno: ENOENT) }
+        try disk.link(inode, toDirectory, bytes(to))
+      } else {
+        try disk.link(disk.find(at, from), toDirectory, bytes(to))
+      }
       return 0
     }
+  }
+  /// The number in `/proc/self/fd/NUMBER`.
+  private static func descriptor(in path: [UInt8]) -> Int32? {
+    let directory = Array("/proc/self/fd/".utf8)
+    return path.starts(with: directory) ? Int32(String(decoding: path[directory.count...], as: UTF8.self)) : nil
   }
   func symbolicLink(_ target: UnsafePointer<CChar>, _ at: Int32, _ path: UnsafePointer<CChar>) -> Int32 {
     step(true) { () throws(SimulatedDisk.Failure) in
@@ -132,7 +148,12 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
       return part.count
     }
   }
-  func read(_ file: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int { refuse(EINVAL) }
+  func read(_ file: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
+    step { () throws(SimulatedDisk.Failure) in
+      guard let count = try world.inotify.read(file, buffer) else { throw SimulatedDisk.Failure(errno: EINVAL) }
+      return count
+    }
+  }
   func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Int {
     step(true) { () throws(SimulatedDisk.Failure) in try disk.write(bytes, to: disk.file(file), at: Int(offset)) }
   }
@@ -167,8 +188,13 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
     }
   }
   func sync(_ file: Int32, _ extent: SyncExtent) -> Int32 {
-    step(true) { () throws(SimulatedDisk.Failure) in
-      disk.sync(try disk.file(file).inode, extent)
+    step(
+      true,
+      onFate: { [disk] in
+        if let inode = try? disk.file(file).inode { disk.failToSync(inode, extent) }
+      }
+    ) { () throws(SimulatedDisk.Failure) in
+      try disk.sync(try disk.file(file).inode, extent)
       return 0
     }
   }
@@ -193,6 +219,7 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
     step(true) { () throws(SimulatedDisk.Failure) in
       let inode = try disk.file(file).inode
       (inode.modified, inode.changed) = (seconds * 1_000_000_000 + Int64(nanoseconds), disk.clock)
+      disk.tell(IN_ATTRIB, of: try disk.file(file))
       return 0
     }
   }
@@ -211,8 +238,19 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
     return 0
   }
 
-  func openInotify() -> Int32 { refuse(EMFILE) }
-  func addWatch(_ inotify: Int32, _ path: UnsafePointer<CChar>, _ mask: UInt32) -> Int32 { refuse(ENOSPC) }
+  func openInotify() -> Int32 {
+    step { () throws(SimulatedDisk.Failure) in
+      guard let number = world.inotify.open(process) else { throw SimulatedDisk.Failure(errno: EMFILE) }
+      return number
+    }
+  }
+  func addWatch(_ inotify: Int32, _ path: UnsafePointer<CChar>, _ mask: UInt32) -> Int32 {
+    step { () throws(SimulatedDisk.Failure) in
+      let directory = try disk.find(AT_FDCWD, bytes(path))
+      guard directory.type == S_IFDIR else { throw SimulatedDisk.Failure(errno: ENOTDIR) }
+      return try world.inotify.addWatch(inotify, directory, mask)
+    }
+  }
 
   private func refuse<Result: BinaryInteger>(_ error: Int32) -> Result {
     errno = error

@@ -5,11 +5,14 @@ import Testing
 @testable import Spool
 
 /// Processes of one host or several, with the real code of the spool, in a world that a seed plays.
-@Suite struct SimulationTests {
+@Suite(.serialized) struct SimulationTests {
   /// What one seed came to.
   struct Outcome { let problems: [String]; let story: [String]; let hash: UInt64; let calls: Int; let jobs: Int }
 
-  static func play(_ seed: UInt64) throws -> Outcome {
+  /// - Parameter isWhole: whether workers are whole, with transfers, or only what they do with claims.
+  static func play(_ seed: UInt64, isWhole: Bool) throws -> Outcome {
+    Watchdog.look(seed)
+    defer { alarm(0) }
     let world = World(seed: seed)
     let kind = world.pick([
       FileSystemKind(type: 0xEF53), FileSystemKind(type: 0xEF53),
@@ -28,7 +31,9 @@ import Testing
     world.run()
     let spool = world.disk.root.entries[Array("spool".utf8)]!.inode
     let oracle = Oracle(world, spool: spool)
-    let play = Play(world, oracle, kind)
+    var play = Play(world, oracle, kind)
+    let whole = isWhole ? WholeWorkers(play, spool: spool) : nil
+    if let whole { play.more = { whole.more($0) } }
     var jobs = 0
     for _ in 0..<world.random(1...3) {
       // A command that stops between its link and its unlink may remove a name that has come back meanwhile: a known
@@ -53,7 +58,12 @@ import Testing
       }
       for number in 1...world.random(1...3) {
         let host = kind.isLocal ? 1 : world.random(1...2)
-        play.work(number, host: host, passes: 6, fates(in: 400))
+        if let whole {
+          let stays = world.isChance(1, in: 3) ? world.pick([5000, 100_000, 4_000_000]) : nil
+          whole.work(number, host: host, stays: stays, fates(in: world.pick([300, 1500])))
+        } else {
+          play.work(number, host: host, passes: 6, fates(in: 400))
+        }
       }
       for number in 0..<world.random(0...2) { play.steer(number, gestures: 8, fates(in: 100, freezes: peopleFreeze)) }
       for number in 0..<world.random(0...1) { play.move(number, gestures: 8) }
@@ -65,40 +75,70 @@ import Testing
       if world.isChance(1, in: 3) { play.cancel(1, gestures: 3) }
       if world.isChance(1, in: 2) {
         world.start("power") { _, _ in
-          HostClock.current.wait(milliseconds: world.random(1...40_000))
+          Host.current.wait(milliseconds: world.random(1...40_000))
           world.cutPower()
         }
       }
       world.run()
-      if world.wasCut { oracle.powerWasCut() }
+      if world.wasCut {
+        oracle.powerWasCut()
+        whole?.powerWasCut()
+      }
     }
-    play.settle()
-    world.run()
+    if let whole {
+      whole.settle()
+    } else {
+      play.settle()
+      world.run()
+    }
     oracle.checkEnd()
     return Outcome(problems: world.problems, story: world.story, hash: world.hash, calls: world.calls, jobs: jobs)
   }
 
+  private static func numbers(_ name: String) -> [UInt64] {
+    getenv(name).map { String(cString: $0) }?.split(separator: "-").compactMap { UInt64($0) } ?? []
+  }
+
   /// SIMULATE=N plays that seed and tells its story; SIMULATE=N-M plays those until one fails, for SIMULATE_SECONDS at
   /// most.
-  @Test func `no job is lost, or there twice`() throws {
-    func numbers(_ name: String) -> [UInt64] {
-      getenv(name).map { String(cString: $0) }?.split(separator: "-").compactMap { UInt64($0) } ?? []
-    }
-    let wanted = numbers("SIMULATE")
-    let seeds = wanted.isEmpty ? 1...80 : wanted[0]...wanted[wanted.count - 1]
-    let end = numbers("SIMULATE_SECONDS").first.map { time(nil) + Int($0) }
+  private func playSeeds(_ usual: ClosedRange<UInt64>, isWhole: Bool) throws {
+    let wanted = Self.numbers("SIMULATE")
+    let seeds = wanted.isEmpty ? usual : wanted[0]...wanted[wanted.count - 1]
+    let end = Self.numbers("SIMULATE_SECONDS").first.map { time(nil) + Int($0) }
     var (played, jobs, calls) = (0, 0, 0)
     for seed in seeds {
-      let outcome = try Self.play(seed)
+      let outcome = try Self.play(seed, isWhole: isWhole)
       (played, jobs, calls) = (played + 1, jobs + outcome.jobs, calls + outcome.calls)
       if wanted.count == 1 { print(outcome.story.joined(separator: "\n")) }
       #expect(outcome.problems == [], "seed \(seed):\n\(outcome.story.suffix(60).joined(separator: "\n"))")
       if !outcome.problems.isEmpty || end.map({ time(nil) >= $0 }) ?? false { break }
     }
-    print("simulation: \(played) seeds, \(jobs) jobs, \(calls) calls")
+    let seconds = Double(clock()) / Double(CLOCKS_PER_SEC)
+    print("simulation: \(played) seeds, \(jobs) jobs, \(calls) calls, \(seconds) s of CPU")
   }
 
+  @Test func `no claim is lost, or there twice`() throws { try playSeeds(1...60, isWhole: false) }
+
+  @Test func `whole workers lose nothing, and publish nothing wrong`() throws { try playSeeds(1...40, isWhole: true) }
+
   @Test func `a seed plays the same story`() throws {
-    for seed in UInt64(1)...5 { #expect(try Self.play(seed).hash == Self.play(seed).hash, "seed \(seed)") }
+    for seed in UInt64(1)...5 {
+      for isWhole in [false, true] {
+        let hashes = try [1, 2].map { _ in try Self.play(seed, isWhole: isWhole).hash }
+        #expect(hashes[0] == hashes[1], "seed \(seed)")
+      }
+    }
+  }
+}
+
+/// Ends the process if a seed takes minutes: threads that wait for each other would take for ever.
+private enum Watchdog {
+  private nonisolated(unsafe) static var seed: UInt64 = 0
+  private static let patience: UInt32 = 240
+
+  static func look(_ seed: UInt64) {
+    Self.seed = seed
+    signal(SIGALRM) { _ in fatalError("the simulation of seed \(Watchdog.seed) does not end") }
+    alarm(patience)
   }
 }

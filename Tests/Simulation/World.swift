@@ -4,19 +4,47 @@ import TestSupport
 
 @testable import Spool
 
-/// A process of the simulated world: a thread that runs only when it is its turn.
+/// A process of the simulated world. Once it is dead, its calls to the kernel fail and change nothing, and waits take
+/// no time, so that its code comes to an end.
 final class Process: @unchecked Sendable {
   let number: Int
   let name: String
-  let turn = DispatchSemaphore(value: 0)
+  /// Its host. The disk's own is 1.
+  let host: Int
   var isDead = false
-  var hasEnded = false
-  /// It does nothing before this time.
-  var wakes: Int64 = 0
+  /// It got a signal to stop.
+  private(set) var isTold = false
+  /// The thread that notices it.
+  var listener: SimulatedThread?
   /// What happens to it at one of its calls.
   var fates: [Fate] = []
+  /// It is stopped until this time.
+  fileprivate var frozenUntil: Int64 = 0
+  /// Nanoseconds that it has waited since it is dead.
+  fileprivate var ghostTime: Int64 = 0
+  private var ghostCalls = 0
 
-  init(_ number: Int, _ name: String) { (self.number, self.name) = (number, name) }
+  init(_ number: Int, _ name: String, on host: Int = 1) { (self.number, self.name, self.host) = (number, name, host) }
+
+  func tellToStop() {
+    isTold = true
+    listener?.wakes = 0
+  }
+
+  fileprivate func countGhostCall() {
+    ghostCalls += 1
+    precondition(ghostCalls < 1_000_000, "\(name) is dead and does not end")
+  }
+}
+
+/// A thread of a process, which runs only when it is its turn.
+final class SimulatedThread: @unchecked Sendable {
+  let process: Process
+  fileprivate let turn = DispatchSemaphore(value: 0)
+  /// It does nothing before this time.
+  fileprivate var wakes: Int64 = 0
+
+  fileprivate init(_ process: Process) { self.process = process }
 }
 
 /// What happens to a process at its n-th call from now.
@@ -37,14 +65,18 @@ struct Fate {
 /// the kernel, so the same seed plays the same story.
 final class World: @unchecked Sendable {
   let disk = SimulatedDisk()
+  private(set) lazy var inotify = SimulatedInotify(self)
   var generator: SeededGenerator
   private var processes: [Process] = []
+  private var threads: [SimulatedThread] = []
   /// No two processes have the same number, and so no two workers the same name.
   private var started = 0
-  private var current: Process?
+  private var current: SimulatedThread?
   private let allEnded = DispatchSemaphore(value: 0)
   /// Seconds by which the clocks of other hosts than the first, which has the disk's, are ahead.
   var skew: Int64 = 0
+  /// Whether the story tells of each call.
+  let tracesCalls = getenv("SIMULATE_CALLS") != nil
   /// What happened, for a person.
   private(set) var story: [String] = []
   /// Of the story, and the same for the same seed.
@@ -62,6 +94,7 @@ final class World: @unchecked Sendable {
     generator = SeededGenerator(seed: seed)
     rest = [1, 3, 12].randomElement(using: &generator)!
     disk.onTrace = { [unowned self] in note($0) }
+    disk.onEvent = { [unowned self] in inotify.tell($0, $1, $2) }
   }
 
   // MARK: chance
@@ -82,7 +115,7 @@ final class World: @unchecked Sendable {
 
   /// For a person only: names of files have tags that no seed decides.
   func note(_ text: String) {
-    story.append("\(disk.clock / 1_000_000 % 1_000_000_000) \(current?.name ?? "world"): \(text)")
+    story.append("\(disk.clock / 1_000_000 % 1_000_000_000) \(current?.process.name ?? "world"): \(text)")
   }
 
   func blame(_ text: String) {
@@ -90,23 +123,36 @@ final class World: @unchecked Sendable {
     problems.append(text)
   }
 
-  var currentName: String { current?.name ?? "" }
+  var currentName: String { current?.process.name ?? "" }
 
   // MARK: processes
 
   /// Adds a process that does `body`, and begins with it when ``run()`` lets it.
   func start(_ name: String, on host: Int = 1, _ fates: [Fate] = [], _ body: @escaping (Process, System) -> Void) {
     started += 1
-    let process = Process(started, name)
+    let process = Process(started, name, on: host)
     process.fates = fates
     processes.append(process)
-    let clock = SimulatedClock(self, process, ahead: host == 1 ? 0 : skew)
     let system = System(kernel: SimulatedKernel(self, process))
-    startThread {
-      process.turn.wait()
-      HostClock.$current.withValue(clock) { body(process, system) }
-      process.hasEnded = true
+    startThread(process) {
+      body(process, system)
+      // Its other threads end with it.
+      process.isDead = true
       self.disk.closeAll(of: process.number)
+      self.inotify.closeAll(of: process)
+    }
+  }
+
+  /// Adds a thread to a process.
+  func startThread(_ process: Process, _ body: @escaping () -> Void) {
+    let thread = SimulatedThread(process)
+    threads.append(thread)
+    let host = SimulatedHost(self, process, ahead: process.host == 1 ? 0 : skew)
+    beginThread {
+      thread.turn.wait()
+      Host.$current.withValue(host, operation: body)
+    } atEnd: {
+      self.threads.removeAll { $0 === thread }
       self.goOn()
     }
   }
@@ -116,6 +162,7 @@ final class World: @unchecked Sendable {
     wasCut = false
     goOn()
     allEnded.wait()
+    precondition(threads.isEmpty)
     processes = []
     current = nil
   }
@@ -138,31 +185,41 @@ final class World: @unchecked Sendable {
     next.turn.signal()
   }
 
-  private func next() -> Process? {
-    let living = processes.filter { !$0.hasEnded }
-    if living.isEmpty { return nil }
-    // Those that are dead still have to end.
-    if let dead = living.first(where: \.isDead) { return dead }
-    let ready = living.filter { $0.wakes <= disk.clock }
+  private func next() -> SimulatedThread? {
+    if threads.isEmpty { return nil }
+    // Those that are dead still have to end, one after the other: one of their threads may wait for another.
+    if let dead = threads.firstIndex(where: \.process.isDead) {
+      let thread = threads.remove(at: dead)
+      threads.append(thread)
+      return thread
+    }
+    let ready = threads.filter { $0.readyAt <= disk.clock }
     if !ready.isEmpty { return pick(ready) }
-    disk.clock = living.map(\.wakes).min()!
-    return living.first { $0.wakes <= disk.clock }
+    let first = threads.map(\.readyAt).min()!
+    if first == .max { print(story.suffix(100).joined(separator: "\n")) }
+    precondition(first < .max, "all wait for each other")
+    disk.clock = first
+    return threads.first { $0.readyAt <= disk.clock }
   }
 
-  private func letOthersRun(_ process: Process) {
-    guard let next = next(), next !== process else { return }
+  private func letOthersRun() {
+    guard let thread = current, let next = next(), next !== thread else { return }
     current = next
     next.turn.signal()
-    process.turn.wait()
+    thread.turn.wait()
   }
 
   /// Before a call.
   /// - Returns: the error that it has; 0 for none.
   func step(_ process: Process, isChange: Bool) -> Int32 {
-    if process.isDead { return EIO }
+    if process.isDead {
+      process.countGhostCall()
+      return EIO
+    }
     calls += 1
     disk.clock += Int64(random(5_000...300_000))
-    if isChance(1, in: rest) { letOthersRun(process) }
+    if isChance(1, in: rest) { letOthersRun() }
+    if process.isDead { return EIO }
     let error = meetFate(process, isChange)
     return process.isDead ? EIO : error
   }
@@ -174,7 +231,8 @@ final class World: @unchecked Sendable {
     case .death: kill(process)
     case .freeze(let seconds):
       tell("FROZEN for \(seconds) s")
-      wait(process, milliseconds: seconds * 1000)
+      process.frozenUntil = disk.clock + Int64(seconds) * 1_000_000_000
+      letOthersRun()
       tell("goes on")
     case .failure(let errno):
       guard isChange else { return 0 }
@@ -190,14 +248,33 @@ final class World: @unchecked Sendable {
     disk.closeAll(of: process.number)
   }
 
+  /// The current thread of `process` waits, until somebody wakes it at the latest.
   func wait(_ process: Process, milliseconds: Int) {
-    if process.isDead { return }
-    process.wakes = disk.clock + Int64(milliseconds) * 1_000_000
-    letOthersRun(process)
+    guard !process.isDead else {
+      process.countGhostCall()
+      process.ghostTime += Int64(max(1, milliseconds)) * 1_000_000
+      return letOthersRun()
+    }
+    guard let thread = current else { return }
+    thread.wakes = disk.clock + Int64(milliseconds) * 1_000_000
+    letOthersRun()
   }
+
+  /// The thread that runs now.
+  var thread: SimulatedThread? { current }
+
+  func wake(_ thread: SimulatedThread?) { thread?.wakes = 0 }
+
+  /// Nanoseconds since the epoch, as this process sees them.
+  func time(of process: Process) -> Int64 { disk.clock + process.ghostTime }
 }
 
-struct SimulatedClock: Clock {
+extension SimulatedThread {
+  fileprivate var readyAt: Int64 { max(wakes, process.frozenUntil) }
+}
+
+/// The host of a simulated process.
+struct SimulatedHost: HostServices {
   private let world: World
   private let process: Process
   private let ahead: Int64
@@ -206,20 +283,36 @@ struct SimulatedClock: Clock {
     (self.world, self.process, self.ahead) = (world, process, ahead)
   }
 
-  func now() -> Int64 { world.disk.clock / 1_000_000_000 + ahead }
-  func secondsSinceBoot() -> Int64 { world.disk.clock / 1_000_000_000 - 1_700_000_000 }
+  func now() -> Int64 { world.time(of: process) / 1_000_000_000 + ahead }
+  func milliseconds() -> Int64 { world.time(of: process) / 1_000_000 - 1_700_000_000_000 }
+  func asleepMilliseconds() -> Int64 { 0 }
   func wait(milliseconds: Int) { world.wait(process, milliseconds: milliseconds) }
+  let hasThreads = false
+  func runOnThread(_ body: @escaping @Sendable () -> Void) { world.startThread(process, body) }
+  func random() -> UInt64 { world.generator.next() }
 }
 
-private func startThread(_ body: @escaping () -> Void) {
-  final class Box { let body: () -> Void; init(_ body: @escaping () -> Void) { self.body = body } }
+/// - Parameter atEnd: is called when all that `body` had is released: what is released may call the kernel.
+private func beginThread(_ body: @escaping () -> Void, atEnd: @escaping () -> Void) {
+  final class Box {
+    private var body: (() -> Void)?
+    let atEnd: () -> Void
+
+    init(_ body: @escaping () -> Void, _ atEnd: @escaping () -> Void) { (self.body, self.atEnd) = (body, atEnd) }
+
+    func run() {
+      body?()
+      body = nil
+      atEnd()
+    }
+  }
   var thread = pthread_t()
   let code = pthread_create(
     &thread, nil,
     { box in
-      Unmanaged<Box>.fromOpaque(box!).takeRetainedValue().body()
+      Unmanaged<Box>.fromOpaque(box!).takeRetainedValue().run()
       return nil
-    }, Unmanaged.passRetained(Box(body)).toOpaque())
+    }, Unmanaged.passRetained(Box(body, atEnd)).toOpaque())
   precondition(code == 0, "no thread")
   pthread_detach(thread)
 }

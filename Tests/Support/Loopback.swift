@@ -96,3 +96,13 @@ func acceptConnection(_ listener: Int32) -> Int32 {
 func makeNonBlocking(_ descriptor: Int32) {
   _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
 }
+
+/// Whether anybody listens at a port of 127.0.0.1 (proc_net_tcp(5)).
+package func isListening(_ port: UInt16) -> Bool {
+  let place = "0100007F:" + String(UInt32(port) | 0x1_0000, radix: 16).dropFirst().uppercased()
+  let table = (try? readFile("/proc/net/tcp")) ?? []
+  return String(decoding: table, as: UTF8.self).split(separator: "\n").contains { line in
+    let words = line.split(separator: " ")
+    return words.count > 3 && words[1] == place && words[3] == "0A"
+  }
+}

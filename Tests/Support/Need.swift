@@ -84,6 +84,13 @@ package struct Need: Sendable {
   package static let squid = Need(
     name: "squid, which scripts/setup installs, and leave to change groups for root",
     trial: #"command -v squid; test "$(id -u)" != 0 || setpriv --regid=61001 --clear-groups true"#)
+  /// ``SFTPServer``.
+  package static let sftp = Need(
+    name: "sshd and ssh-keygen, which scripts/setup installs, an account of the user, and mounts for root",
+    trial: """
+      command -v ssh-keygen; test -x /usr/sbin/sshd; test -x /usr/lib/openssh/sftp-server; id -un
+      test "$(id -u)" != 0 || unshare --mount sh -euc 'mount -t tmpfs none /run'
+      """)
   /// ``NginxRig``.
   package static let nginx = Need(
     name: "openssl and nginx, which scripts/setup installs", trial: "command -v openssl; command -v nginx")

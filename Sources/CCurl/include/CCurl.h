@@ -39,6 +39,7 @@ CURLcode ccurl_set_list(CURL *easy, CURLoption option, struct curl_slist *list);
 CURLcode ccurl_set_receiver(CURL *easy, CURLoption option, curl_write_callback function);
 CURLcode ccurl_set_debug_receiver(CURL *easy, curl_debug_callback function);
 CURLcode ccurl_set_prerequest(CURL *easy, curl_prereq_callback function);
+CURLcode ccurl_set_progress(CURL *easy, curl_xferinfo_callback function);
 CURLcode ccurl_set_open_socket(CURL *easy, curl_opensocket_callback function);
 CURLcode ccurl_set_close_socket(CURL *easy, curl_closesocket_callback function);
 

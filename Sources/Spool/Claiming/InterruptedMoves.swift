@@ -22,15 +22,30 @@ extension Spool {
       return try !completeClaim(source, status)
     case .urgent:
       if try isAlso(in: [.hold], job, source, status) { return false }
+      if try isAtEnd(job, source, status, [.done]) { return false }
       try removeFormer(of: job, status, in: [.new, .partial])
       return try !completeClaim(source, status)
     case .partial:
       if try isAlso(in: [.hold, .urgent], job, source, status) { return false }
       if try isAtEnd(job, source, status, [.done, .failed]) { return false }
-      try removeClaims(of: job, source, status)
+      try removeClaims(source, status)
       return true
     case .standing: return try !isAlso(in: [.hold], job, source, status)
     case .hold, .done, .failed, .tmp, .workers, .files: return true
+    }
+  }
+
+  /// The same for a gesture, which has no claim.
+  /// - Returns: whether it was `place` that had to go: the job has moved on, and must not be moved back.
+  func completeInterruptedMove(at place: JobPlace) throws(SpoolError) -> Bool {
+    guard let job = JobName(place.job), let status = try self.status(place.directory, place.name),
+      status.inode == place.inode, status.isRegular, status.links > 1
+    else { return false }
+    switch place.directory {
+    case .cur: return try completeMove(job, place.path, status)
+    case .new, .urgent: return try isAtEnd(job, place.path, status, [.done])
+    case .partial, .hold, .standing: return try isAtEnd(job, place.path, status, [.done, .failed])
+    case .done, .failed, .tmp, .workers, .files: return false
     }
   }
 
@@ -64,9 +79,14 @@ extension Spool {
   }
 
   /// The rename from `new/` or `urgent/` into `cur/`, cut by a power failure: btrfs can have made the second name
-  /// durable and kept the first. The name that it was dropped by goes.
+  /// durable and kept the first. The name that it was dropped by goes: the claim may have got a number.
   private func removeDropped(_ job: JobName, _ status: FileStatus) throws(SpoolError) {
-    try removeFormer(of: job, status, in: Directory.allCases.filter(\.takesDrops))
+    for directory in Directory.allCases where directory.takesDrops {
+      for name in try list(directory)
+      where name == job.fileName || JobName(name)?.isNumbered(as: job.fileName) ?? false {
+        try removeDouble(Path(directory, name), of: status)
+      }
+    }
   }
 
   /// A person's move into `urgent/` or `hold/`, seen from the other name, which goes. If it was a move out of `hold/`,
@@ -108,13 +128,9 @@ extension Spool {
     return false
   }
 
-  /// A move from `cur/` to `partial/`, seen from the new name: the claim goes.
-  private func removeClaims(of job: JobName, _ source: Path, _ status: FileStatus) throws(SpoolError) {
-    for name in try list(.cur) where ClaimName(name)?.job == job && Path(.cur, name) != source {
-      if let other = try self.status(.cur, name), other.isSameFile(as: status) {
-        try system.unlink(root, Path(.cur, name))
-      }
-    }
+  /// A move from `cur/` to `partial/`, seen from the new name, which may have a number: the claim goes.
+  private func removeClaims(_ source: Path, _ status: FileStatus) throws(SpoolError) {
+    for name in try list(.cur) where Path(.cur, name) != source { try removeDouble(Path(.cur, name), of: status) }
   }
 
   /// The rename of new data from `tmp/` to its place, cut by a power failure: btrfs can have made the new name durable

@@ -103,7 +103,7 @@ final class HashingQueue: @unchecked Sendable {
   }
 
   private func takeSmall(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    guard bytes.count <= Self.small, !(withLock { isRunning }) else { return false }
+    guard bytes.count <= Self.small || !Host.current.hasThreads, !(withLock { isRunning }) else { return false }
     compute(bytes)
     return true
   }

@@ -49,5 +49,5 @@ extension Spool {
 
 extension Timestamp {
   /// This host's wall clock.
-  package static func now() -> Timestamp { Timestamp(seconds: HostClock.current.now()) }
+  package static func now() -> Timestamp { Timestamp(seconds: Host.current.now()) }
 }

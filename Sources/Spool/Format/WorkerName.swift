@@ -59,7 +59,9 @@ package struct WorkerID: Hashable, Sendable {
   }
 
   /// The same worker with another tag, which cannot be guessed.
-  var retagged: WorkerID { WorkerID(host: host, process: process, tag: .random(in: 0...UInt32.max)) }
+  var retagged: WorkerID {
+    WorkerID(host: host, process: process, tag: UInt32(truncatingIfNeeded: Host.current.random()))
+  }
 
   /// Whether `host` is what claims name it by, and not only similar.
   package static func isClean(_ host: String) -> Bool { clean(host) == host }

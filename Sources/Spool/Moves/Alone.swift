@@ -26,7 +26,7 @@ extension Spool {
       var file = try system.open(root, Path(.tmp), O_RDONLY | O_DIRECTORY)
       while try !file.lock(), limit.map({ waited < $0 }) ?? true {
         wait()
-        HostClock.current.wait(milliseconds: interval)
+        Host.current.wait(milliseconds: interval)
         waited += interval
       }
       return file.shared()

@@ -20,6 +20,7 @@ extension Spool {
     _ place: JobPlace, to home: Directory? = nil, modified: Int64? = nil,
     _ change: ([UInt8]) throws(SpoolError) -> [UInt8]
   ) throws(SpoolError) -> JobPlace {
+    if try completeInterruptedMove(at: place) { throw Self.hasMoved(place) }
     let idle = try stop(place)
     do throws(SpoolError) {
       // The worker that ran it may still write its last line. What a dropper still writes would go to the old file.

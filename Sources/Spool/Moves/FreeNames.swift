@@ -9,7 +9,10 @@ extension Spool {
   /// The number for the `attempt`-th name: 2, 3, … and after the hundredth a random one. Without it, a person who drops
   /// one name over and over could make each move look through all that came of it, and end the worker with the last
   /// number.
-  static func number(ofTry attempt: Int) -> Int { attempt <= 100 ? attempt : .random(in: 101...999_999_999) }
+  static func number(ofTry attempt: Int) -> Int {
+    var random = HostRandom()
+    return attempt <= 100 ? attempt : .random(in: 101...999_999_999, using: &random)
+  }
 
   /// Whether an older job has this name, so that `NAME.part` is that job's; or a standing order has it.
   /// - Parameter source: the job that asks, where it was dropped.
@@ -112,6 +115,9 @@ extension Spool {
     } catch  where error.isUnknownRename {
       if directory == nil { lacksNoReplace.store(true, ordering: .relaxed) }
       try moveByLink(from, to, in: directory ?? root)
+    } catch  where error.errno == .fileExists {
+      // The kernel looks for the new name before the file system can say that it knows no such rename.
+      try completeMoveByLink(from, to, in: directory ?? root, or: error)
     }
   }
 
@@ -119,11 +125,27 @@ extension Spool {
     do throws(SpoolError) {
       try system.link(directory, from, directory, to)
     } catch  where error.errno == .fileExists {
-      // The same move, which a crash cut.
-      guard try system.status(directory, from).isSameFile(as: system.status(directory, to)) else { throw error }
+      return try completeMoveByLink(from, to, in: directory, or: error)
     }
     // The job has moved, and its old name could not be removed. It must not be moved again because of that; the next
     // claim removes the old name.
+    try? system.unlink(directory, from)
+  }
+
+  /// The same move, which a crash cut between link and unlink.
+  /// - Throws: `error`, where another file has the new name, or `from` is that name.
+  private func completeMoveByLink(_ from: Path, _ to: Path, in directory: Int32, or error: SpoolError)
+    throws(SpoolError)
+  {
+    guard from != to else { throw error }
+    let own = try system.status(directory, from)
+    let isSame: Bool
+    do throws(SpoolError) {
+      isSame = try system.status(directory, to).isSameFile(as: own)
+    } catch let failure where failure.errno == .noSuchFileOrDirectory {
+      isSame = false
+    }
+    guard isSame else { throw error }
     try? system.unlink(directory, from)
   }
 }

@@ -102,12 +102,13 @@ extension Spool {
         if let settled = all.first(where: { gesture.settled.contains($0.directory) }) { return .unchanged(settled) }
         misses += 1
         if misses >= Self.looks { return .notFound(elsewhere: all.first) }
-        HostClock.current.wait(milliseconds: 2)
+        Host.current.wait(milliseconds: 2)
         continue
       }
       if candidates.contains(where: { $0.inode != place.inode }) { return .ambiguous(candidates) }
       last = place
       do throws(SpoolError) {
+        if try completeInterruptedMove(at: place) { continue }
         return try perform(gesture, at: place, name)
       } catch  where error.errno == .noSuchFileOrDirectory {
         // It has moved since the look: look again.
@@ -212,7 +213,7 @@ extension Spool {
   func waited(for condition: () throws(SpoolError) -> Bool) throws(SpoolError) -> Bool {
     for _ in 0..<100 {
       if try condition() { return true }
-      HostClock.current.wait(milliseconds: 20)
+      Host.current.wait(milliseconds: 20)
     }
     return false
   }

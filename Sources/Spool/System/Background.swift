@@ -10,10 +10,11 @@ final class Background<Failure: Error>: @unchecked Sendable {
 
   init(_ body: @escaping @Sendable () throws(Failure) -> Void) {
     sem_init(bell, 0, 0)
-    BlockingThread.run {
+    let run: @Sendable () -> Void = {
       do throws(Failure) { try body() } catch { self.result.withLock { $0 = .failure(error) } }
       sem_post(self.bell)
     }
+    if Host.current.hasThreads { BlockingThread.run(run) } else { run() }
   }
 
   deinit {

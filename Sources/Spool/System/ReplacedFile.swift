@@ -50,7 +50,7 @@ package enum ReplacedFile {
   }
 
   private static func replace(_ target: Path, by bytes: [UInt8], _ system: System) throws(SpoolError) {
-    let tag = hexadecimal(UInt64.random(in: 0...UInt64(UInt32.max)), digits: 8)
+    let tag = hexadecimal(Host.current.random() & 0xFFFF_FFFF, digits: 8)
     // With a leading dot, so that programs that look for files with an ending do not take it.
     let name = target.name?.bytes ?? []
     let draft = Path(target.bytes.dropLast(name.count) + [0x2E] + name.prefix(100) + Array(".\(tag)".utf8))

@@ -186,7 +186,7 @@ extension WorkerID {
   package static func current(host: String? = nil) -> (owner: WorkerID, boot: String) {
     (
       WorkerID(
-        host: host ?? hostName(), process: getpid(), tag: UInt32.random(in: 0...UInt32.max),
+        host: host ?? hostName(), process: getpid(), tag: UInt32(truncatingIfNeeded: Host.current.random()),
         namespace: processNamespace()), bootID()
     )
   }

@@ -10,7 +10,6 @@ package enum EntryList {
   /// - Parameters:
   ///   - format: nil where it is told by the list's looks.
   ///   - name: bytes of the list's own, which may say what its digests are; empty if it has none.
-  /// - Throws: ``Defect``.
   package static func read(contents: [UInt8], _ format: EntryFormat?, name: [UInt8] = []) throws -> ReadList {
     try read(ByteSource(contents), TextDecoder(contents), format, name)
   }

@@ -84,3 +84,251 @@ final class FeedReader: XMLReader.Receiver {
     (vocabulary, namespaces) = (kind.2(), kind.1.namespaces)
   }
 }
+
+/// What the elements of one kind of feed mean. Paths are the names of the open elements, from the outermost; an element
+/// of another namespace, such as those for iTunes, is the empty name.
+protocol FeedVocabulary {
+  /// The namespaces that its elements may be in.
+  static var namespaces: Set<String> { get }
+  /// The name of the outermost element.
+  static var root: String { get }
+
+  mutating func begin(_ attributes: [String: String], _ path: [String])
+  /// Whether the text of the element at `path` is wanted.
+  func wantsText(_ path: [String]) -> Bool
+  /// The element at `path` has ended.
+  /// - Parameter text: its text, if it is wanted, without white space around it.
+  /// - Returns: the entries of the item that is complete with it; nil if none is.
+  mutating func end(_ text: String, _ path: [String], line: Int) throws(Defect) -> [FeedEntry]?
+}
+
+/// RSS 2.0 and its forerunners 0.91 and 0.92. An item's enclosures are alternatives. Its length attribute is often
+/// wrong, so it is not the file's size.
+struct RSS: FeedVocabulary {
+  static let namespaces: Set<String> = ["", "http://backend.userland.com/rss2"]
+  static let root = "rss"
+
+  private var item = EnclosingItem()
+  private static let itemPath = ["rss", "channel", "item"]
+
+  mutating func begin(_ attributes: [String: String], _ path: [String]) {
+    if path == Self.itemPath { item = EnclosingItem() }
+    if path == Self.itemPath + ["enclosure"], let url = attributes["url"] { item.add(url, attributes["type"]) }
+  }
+
+  func wantsText(_ path: [String]) -> Bool {
+    path == Self.itemPath + ["guid"] || path == Self.itemPath + ["pubDate"]
+  }
+
+  mutating func end(_ text: String, _ path: [String], line: Int) -> [FeedEntry]? {
+    if path == Self.itemPath + ["guid"] { item.identity = text }
+    if path == Self.itemPath + ["pubDate"] { item.date = FeedDate.rss(text) }
+    return path == Self.itemPath ? item.entries : nil
+  }
+}
+
+/// RSS 1.0 and 0.90, whose items are beside the channel and known by `rdf:about`, with enclosures of the module
+/// mod_enclosure (purl.oclc.org/net/rss_2.0/enc), or as RSS 2.0 has them.
+struct RDF: FeedVocabulary {
+  static let namespaces: Set<String> = [
+    "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://purl.org/rss/1.0/",
+    "http://my.netscape.com/rdf/simple/0.9/", "http://purl.oclc.org/net/rss_2.0/enc#",
+    "http://purl.org/dc/elements/1.1/",
+  ]
+  static let root = "RDF"
+
+  private var item = EnclosingItem()
+  private static let itemPath = ["RDF", "item"]
+
+  mutating func begin(_ attributes: [String: String], _ path: [String]) {
+    if path == Self.itemPath {
+      item = EnclosingItem()
+      item.identity = attributes["about"]?.trimmedAsXML ?? ""
+    }
+    if path == Self.itemPath + ["enclosure"], let url = attributes["resource"] ?? attributes["url"] {
+      item.add(url, attributes["type"])
+    }
+  }
+
+  func wantsText(_ path: [String]) -> Bool { path == Self.itemPath + ["date"] }
+
+  mutating func end(_ text: String, _ path: [String], line: Int) -> [FeedEntry]? {
+    if wantsText(path) { item.date = FeedDate.atom(text) }
+    return path == Self.itemPath ? item.entries : nil
+  }
+}
+
+/// Atom (RFC 4287). An entry's links with `rel="enclosure"` are alternatives.
+struct Atom: FeedVocabulary {
+  static let namespaces: Set<String> = ["http://www.w3.org/2005/Atom"]
+  static let root = "feed"
+
+  private var item = EnclosingItem()
+  private static let itemPath = ["feed", "entry"]
+
+  mutating func begin(_ attributes: [String: String], _ path: [String]) {
+    if path == Self.itemPath { item = EnclosingItem() }
+    if path == Self.itemPath + ["link"], attributes["rel"] == "enclosure", let url = attributes["href"] {
+      item.add(url, attributes["type"])
+    }
+  }
+
+  func wantsText(_ path: [String]) -> Bool {
+    path.count == 3 && path.starts(with: Self.itemPath) && ["id", "published", "updated"].contains(path[2])
+  }
+
+  mutating func end(_ text: String, _ path: [String], line: Int) -> [FeedEntry]? {
+    if wantsText(path) {
+      switch path[2] {
+      case "id": item.identity = text
+      case "published": item.date = FeedDate.atom(text) ?? item.date
+      default: item.date = item.date ?? FeedDate.atom(text)
+      }
+    }
+    return path == Self.itemPath ? item.entries : nil
+  }
+}
+
+/// A docset feed of Dash and Zeal: one docset with its version, and URLs that are mirrors.
+struct Docset: FeedVocabulary {
+  static let namespaces: Set<String> = [""]
+  static let root = "entry"
+
+  private var version = ""
+  private var urls: [String] = []
+
+  mutating func begin(_ attributes: [String: String], _ path: [String]) {}
+
+  func wantsText(_ path: [String]) -> Bool { path == ["entry", "version"] || path == ["entry", "url"] }
+
+  mutating func end(_ text: String, _ path: [String], line: Int) throws(Defect) -> [FeedEntry]? {
+    switch path {
+    case ["entry", "version"]: version = text
+    case ["entry", "url"]: if !text.isEmpty { urls.append(text) }
+    case ["entry"]:
+      guard !version.isEmpty else { throw Defect(line: line, reason: "a docset feed without a version") }
+      guard let first = urls.first else { throw Defect(line: line, reason: "a docset feed without a url") }
+      let name = URLText(first).place.split(at: "/").last.map { String($0) } ?? first
+      var entry = FeedEntry(identity: "\(name) \(version)", urls: urls)
+      entry.replaces = true
+      return [entry]
+    default: break
+    }
+    return nil
+  }
+}
+
+/// An item with enclosures, while it is read.
+private struct EnclosingItem {
+  var identity = ""
+  var date: Timestamp?
+  private var enclosures: [(url: String, rank: Int)] = []
+
+  private static let pictures: Set<String> = ["jpg", "jpeg", "png", "gif", "webp"]
+  private static let media: Set<String> = [
+    "mp3", "m4a", "m4b", "aac", "ogg", "oga", "opus", "flac", "wav", "mp4", "m4v", "mkv", "webm", "mov",
+  ]
+
+  mutating func add(_ url: String, _ type: String?) {
+    let url = url.trimmedAsXML
+    if !url.isEmpty { enclosures.append((url, Self.rank(url, type?.trimmedAsXML.lowercasedASCII ?? ""))) }
+  }
+
+  /// Sound and film come before other files, and pictures, which are covers mostly, behind them.
+  private static func rank(_ url: String, _ type: String) -> Int {
+    let place = url.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+    let name = place.split(separator: UInt8(ascii: "/")).last ?? place
+    let end = name.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).dropFirst().last
+    let suffix = end.map { Substring($0).lowercasedASCII } ?? ""
+    if type.begins(with: "audio/") || type.begins(with: "video/") { return 0 }
+    if type.begins(with: "image/") { return 2 }
+    return media.contains(suffix) ? 0 : pictures.contains(suffix) ? 2 : 1
+  }
+
+  /// One for each enclosure, the best first. Without an identity of its own, the item is known by its first URL.
+  var entries: [FeedEntry] {
+    let identity = identity.isEmpty ? enclosures.first?.url ?? "" : identity
+    let order = enclosures.indices.sorted { (enclosures[$0].rank, $0) < (enclosures[$1].rank, $1) }
+    return order.map { FeedEntry(identity: identity, date: date, urls: [enclosures[$0].url]) }
+  }
+}
+
+enum EntryLimit {
+  /// A list with more entries is refused.
+  static let most = 100_000
+
+  static func tooMany(_ line: Int) -> Defect { Defect(line: line, reason: "more than \(most) entries") }
+}
+
+/// Dates as feeds have them.
+enum FeedDate {
+  /// RFC 822 section 5 as RSS uses it: `Sat, 07 Sep 2002 09:42:31 GMT`, also without the day of the week and the
+  /// seconds; nil for anything else.
+  static func rss(_ text: String) -> Timestamp? {
+    var words = text.split(at: " \t,\r\n")
+    if let first = words.first, first.utf8.first.map({ 0x61...0x7A ~= $0 | 0x20 }) == true { words.removeFirst() }
+    guard words.count >= 4, let day = number(words[0]), var year = number(words[2]),
+      let month = months.firstIndex(of: words[1].prefix(3).lowercasedASCII),
+      let time = Self.time(words[3]), let offset = words.count > 4 ? Self.offset(words[4]) : 0
+    else { return nil }
+    // RFC 822 had two digits.
+    if words[2].utf8.count == 2 { year += year < 70 ? 2000 : 1900 }
+    return moment(year, month + 1, day, time, offset)
+  }
+
+  /// RFC 3339: `2003-12-13T18:30:02.25+01:00`; nil for anything else.
+  static func atom(_ text: String) -> Timestamp? {
+    let bytes = Array(text.utf8)
+    guard bytes.count >= 20, bytes[4] == 0x2D, bytes[7] == 0x2D, bytes[10] | 0x20 == 0x74,
+      let year = number(text.prefix(4)), let month = number(text.dropFirst(5).prefix(2)),
+      let day = number(text.dropFirst(8).prefix(2)), (1...12).contains(month),
+      let time = Self.time(text.dropFirst(11).prefix(8))
+    else { return nil }
+    let rest = text.dropFirst(19)
+    let zone = rest.begins(with: ".") ? Substring(rest.utf8.dropFirst().drop { 0x30...0x39 ~= $0 }) : rest
+    guard let offset = zone.lowercasedASCII == "z" ? 0 : Self.offset(Substring(zone.split(at: ":").joined())) else {
+      return nil
+    }
+    return moment(year, month, day, time, offset)
+  }
+
+  private static let months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+
+  /// Hours from UTC.
+  private static let zones = [
+    "UT": 0, "GMT": 0, "UTC": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8,
+    "PDT": -7,
+  ]
+
+  private static func number(_ text: Substring) -> Int? {
+    guard (1...4).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+    return Int(text)
+  }
+
+  /// `09:42` or `09:42:31` in seconds. A leap second counts as the one after it.
+  private static func time(_ text: Substring) -> Int? {
+    let parts = text.split(at: ":", omittingEmptySubsequences: false).map(number)
+    guard (2...3).contains(parts.count), let hours = parts[0], let minutes = parts[1],
+      let seconds = parts.count == 3 ? parts[2] : 0, hours < 25, minutes < 60, seconds < 61
+    else { return nil }
+    return hours * 3600 + minutes * 60 + seconds
+  }
+
+  /// `+0100` or a name, in seconds.
+  private static func offset(_ text: Substring) -> Int? {
+    if let hours = zones[text.uppercased()] { return hours * 3600 }
+    guard text.utf8.count == 5, let sign = ["+": 1, "-": -1][String(text.prefix(1))],
+      let hours = number(text.dropFirst().prefix(2)), let minutes = number(text.suffix(2)), minutes < 60
+    else { return nil }
+    return sign * (hours * 3600 + minutes * 60)
+  }
+
+  private static func moment(_ year: Int, _ month: Int, _ day: Int, _ time: Int, _ offset: Int) -> Timestamp? {
+    func padded(_ value: Int, _ width: Int) -> String {
+      String(repeating: "0", count: max(0, width - "\(value)".utf8.count)) + "\(value)"
+    }
+    // Refuses days that do not exist.
+    guard let midnight = Timestamp("\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))") else { return nil }
+    return midnight + Int64(time - offset)
+  }
+}

@@ -68,7 +68,6 @@ final class MetalinkReader: XMLReader.Receiver {
   private var isFile: Bool { path == ["metalink", "file"] || path == ["metalink", "files", "file"] }
 }
 
-/// One file of a Metalink.
 private struct MetalinkFile {
   /// nil if it has none.
   let name: String?

@@ -2,7 +2,6 @@ package import Spool
 
 /// A job as a list asks for it. Its URLs are not checked yet.
 package struct ListedJob: Sendable, Equatable {
-  /// What the entry asks for.
   package var request: JobRequest
   /// The directory below the output root in which the list puts it, apart from `output:`; nil for none.
   package var directory: String?
@@ -63,7 +62,6 @@ package struct ListOptions: Sendable {
 protocol LineFormat: Sendable {
   /// - Throws: ``Defect`` with the line's number.
   mutating func take(_ line: ListLine) throws(Defect) -> ListedJob?
-  /// The last job, when there are no more lines.
   mutating func finish() throws(Defect) -> ListedJob?
 }
 

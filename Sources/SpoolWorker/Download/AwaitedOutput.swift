@@ -19,7 +19,8 @@ struct AwaitedOutput: Equatable {
   ///   - next: when the other job runs next; nil for now.
   init(_ output: String, of other: FileName, now: Timestamp, next: Timestamp? = nil) {
     (self.output, self.other) = (output, other)
-    until = min(max(next ?? now, now) + .random(in: Self.pause), now + Self.longestPause)
+    var random = HostRandom()
+    until = min(max(next ?? now, now) + .random(in: Self.pause, using: &random), now + Self.longestPause)
   }
 
   /// For the journal.

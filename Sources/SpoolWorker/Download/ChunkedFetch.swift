@@ -27,7 +27,7 @@ final class ChunkedFetch {
 
   private let data: PartData
   private let window: ChunkWindow
-  private let engine: TransferEngine
+  private let engine: any Fetcher
   private let template: FetchRequest
   private let log: (String, Fields) -> Void
   private var sources: [Source]
@@ -53,7 +53,7 @@ final class ChunkedFetch {
   ///     job.
   init(
     _ data: PartData, to end: UInt64, _ share: MemoryBudget.Share, first: ChunkPlan.Estimate, mirrors: [MirrorURL],
-    engine: TransferEngine, template: FetchRequest,
+    engine: any Fetcher, template: FetchRequest,
     log: @escaping (String, Fields) -> Void
   ) {
     self.data = data

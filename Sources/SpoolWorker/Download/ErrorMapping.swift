@@ -74,7 +74,8 @@ extension Failure {
     guard !isLoopback, code == .resolve || code == .connect else { return }
     // Not EHOSTUNREACH, which concerns one host only.
     let isUnreachable = [.networkUnreachable, .networkDown].contains(Errno(rawValue: failure.osErrno))
-    if isUnreachable ? !NetworkPresence.hasRoute() : !NetworkPresence.hasAddress() {
+    let network = WorkerLoop.executor.surroundings
+    if isUnreachable ? !network.hasRoute() : !network.hasAddress() {
       self.code = .noNetwork
       reason = "no network: \(reason)"
     }

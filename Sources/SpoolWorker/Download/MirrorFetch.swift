@@ -9,7 +9,7 @@ final class MirrorFetch {
   private let mirror: MirrorURL
   /// Mirrors that may be used too if there are several connections.
   private let others: [MirrorURL]
-  private let engine: TransferEngine
+  private let engine: any Fetcher
   private let template: RequestTemplate
   private let options: WorkerOptions
   private let memory: MemoryBudget
@@ -22,7 +22,7 @@ final class MirrorFetch {
   private(set) var fetched: UInt64 = 0
 
   init(
-    _ mirror: MirrorURL, with others: [MirrorURL], _ data: PartData, engine: TransferEngine, id: UInt64,
+    _ mirror: MirrorURL, with others: [MirrorURL], _ data: PartData, engine: any Fetcher, id: UInt64,
     options: WorkerOptions, memory: MemoryBudget, log: @escaping (String, Fields) -> Void
   ) {
     self.data = data

@@ -16,12 +16,11 @@ package struct RemoteName {
   /// Seconds for the whole question.
   private static let limit = 60
 
-  private let engine: TransferEngine
+  private let engine: any Fetcher
 
   /// - Throws: if libcurl cannot be set up.
   private init(_ options: TransferOptions) throws(TransferError) {
-    engine = try TransferEngine(options)
-    WorkerLoop.executor.driver = EngineDriver(engine)
+    engine = try WorkerLoop.executor.surroundings.makeFetcher(options)
   }
 
   /// The output of a job that is to have the server's name, below the directory that the job names.

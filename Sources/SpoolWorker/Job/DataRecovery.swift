@@ -1,4 +1,3 @@
-internal import Glibc
 internal import Spool
 
 /// Opens a job's data and does what ``Recovery`` decides: cuts, copies, reads it again.
@@ -80,7 +79,7 @@ struct DataRecovery {
     // A killed process closes its files one by one, so the claim's lock may be free before the data's.
     for _ in 0..<Self.lockTries {
       guard try mayBeOwnData() else { break }
-      await runBlocking { _ = usleep(50_000) }
+      await runBlocking { Host.current.wait(milliseconds: 50) }
       if let part = try openOnce() { return (part, false) }
     }
     // Whoever still has it is frozen, and has lost the job to a worker that this one follows.

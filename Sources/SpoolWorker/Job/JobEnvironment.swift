@@ -29,7 +29,7 @@ final class JobEnvironment {
   }
   let spool: Spool
   private let spoolFileSystem: FileSystem?
-  private(set) var startedEngine: TransferEngine?
+  private(set) var startedEngine: (any Fetcher)?
   /// Dirty bytes above which the whole file system is not flushed for the sake of a few files.
   private static let littleDirty: UInt64 = 64 << 20
 
@@ -57,15 +57,13 @@ final class JobEnvironment {
   var isFar: Bool { (startedEngine?.lastWait ?? 0) > 0.005 }
 
   /// The engine of all transfers; created for the first one.
-  func engine() throws(TransferError) -> TransferEngine {
+  func engine() throws(TransferError) -> any Fetcher {
     if let startedEngine { return startedEngine }
     spoolrun_keep_freed_memory()
-    let engine = try TransferEngine(
-      TransferEngine.Options(
-        protocols: options.protocols, network: options.network, userAgent: options.userAgent))
+    let engine = try WorkerLoop.executor.surroundings.makeFetcher(
+      TransferOptions(protocols: options.protocols, network: options.network, userAgent: options.userAgent))
     startedEngine = engine
     shareRates()
-    WorkerLoop.executor.driver = EngineDriver(engine)
     return engine
   }
 

@@ -45,10 +45,10 @@ final class GroupCommit {
     while !waiting.isEmpty {
       let requests = waiting
       waiting = []
-      var flushes: [Flush.Target: Flush] = [:]
-      for flush in requests.lazy.flatMap(\.flushes) { flushes[flush.target] = flush }
+      var targets: Set<Flush.Target> = []
+      let flushes = requests.flatMap(\.flushes).filter { targets.insert($0.target).inserted }
       let syncsAll = !hasFailed && flushes.count >= Self.leastForFileSystem && isLittleDirty()
-      let round = Round(flushes: Array(flushes.values), fileSystems: syncsAll ? fileSystems() : [])
+      let round = Round(flushes: flushes, fileSystems: syncsAll ? fileSystems() : [])
       let outcome = await runBlocking { round.run() }
       // The kernel reports such an error only once (errseq), perhaps for a file whose request comes later. So from now
       // on each file is flushed by itself.
@@ -76,7 +76,8 @@ final class GroupCommit {
 
     func run() -> Outcome {
       var outcome = Outcome()
-      for (device, flushes) in Dictionary(grouping: flushes, by: \.device) {
+      let byDevice = Dictionary(grouping: flushes, by: \.device)
+      for (device, flushes) in byDevice.sorted(by: { $0.key < $1.key }) {
         if let fileSystem = fileSystems.first(where: { $0.device == device }) {
           do throws(SpoolError) {
             try fileSystem.sync()

@@ -32,7 +32,7 @@ final class LateAnswers<Key: Hashable, Value: Sendable> {
     guard asked.count < Self.most else { return nil }
     let answer = Answer<Value>()
     asked[key] = answer
-    BlockingThread.run { answer.give(question()) }
+    if Host.current.hasThreads { BlockingThread.run { answer.give(question()) } } else { answer.give(question()) }
     return answer
   }
 }

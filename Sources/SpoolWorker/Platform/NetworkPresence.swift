@@ -2,6 +2,7 @@ internal import CLinux
 internal import Glibc
 
 /// Whether this machine has a network connection, to distinguish a missing network from a dead server.
+/// ``LoopSurroundings`` asks it.
 enum NetworkPresence {
   /// Whether an interface other than loopback is up and running and has an IPv4 address, or an IPv6 address that is not
   /// link-local.

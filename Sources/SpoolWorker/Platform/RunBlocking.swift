@@ -9,7 +9,7 @@ func runBlocking<Value: Sendable, Failure: Error>(
   _ body: @escaping @Sendable () throws(Failure) -> Value
 ) async throws(Failure) -> Value {
   let result = await withCheckedContinuation { continuation in
-    BlockingThread.run { continuation.resume(returning: Result(catching: body)) }
+    Host.current.runOnThread { continuation.resume(returning: Result(catching: body)) }
   }
   return try result.get()
 }

@@ -1,15 +1,20 @@
 internal import CLinux
 internal import Glibc
 
-/// The signals that tell a worker to stop, as a signalfd(2).
+/// The signals that tell a worker to stop.
 struct StopSignals {
+  /// Readable when one arrived.
   let descriptor: Int32
-
-  init(_ descriptor: Int32) { self.descriptor = descriptor }
-
   /// Whether one arrived since the last call.
-  func arrived() -> Bool {
-    var info = signalfd_siginfo()
-    return read(descriptor, &info, MemoryLayout<signalfd_siginfo>.size) > 0
+  let arrived: () -> Bool
+
+  /// - Parameter descriptor: a signalfd(2).
+  init(_ descriptor: Int32) {
+    self.init(descriptor) {
+      var info = signalfd_siginfo()
+      return read(descriptor, &info, MemoryLayout<signalfd_siginfo>.size) > 0
+    }
   }
+
+  init(_ descriptor: Int32, arrived: @escaping () -> Bool) { (self.descriptor, self.arrived) = (descriptor, arrived) }
 }

@@ -1,22 +1,78 @@
 internal import CLinux
 internal import Glibc
+internal import Spool
 internal import Synchronization
+internal import Transfer
 
-/// What the loop's thread waits in when no task can continue: libcurl's poll, or poll(2).
-protocol LoopDriver: AnyObject {
-  /// Returns after `milliseconds`, or once one of `descriptors` is readable or a transfer can go on.
+/// What the process of a loop has around it: where its thread waits when no task can continue, and the network. A test
+/// puts a simulated world in its place.
+protocol LoopSurroundings: AnyObject {
+  /// Returns after `milliseconds`, after ``ring()``, or once one of `descriptors` is readable or a transfer can go on.
   /// - Returns: those of `descriptors` that are readable.
   func wait(milliseconds: Int32, descriptors: [Int32]) -> [Int32]
   /// Moves the transfers on. Tasks that this resumes run when it has returned.
   func advance()
+  /// Ends the current wait, or the next one; on any thread.
+  func ring()
+  /// The one that the loop drives from now on.
+  func makeFetcher(_ options: TransferOptions) throws(TransferError) -> any Fetcher
+  /// See ``NetworkPresence``.
+  func hasAddress() -> Bool
+  func hasRoute() -> Bool
+  @WorkerLoop func watchNetwork() -> NetworkWatch?
+}
+
+/// Waits in libcurl's poll, or in poll(2) as long as there is no transfer to drive.
+///
+/// `@unchecked Sendable`: ``ring()`` only uses the descriptor. Everything else is used on the loop's thread.
+final class LinuxSurroundings: LoopSurroundings, @unchecked Sendable {
+  private let wakeDescriptor = spoolrun_eventfd()
+  private var engine: TransferEngine?
+
+  func wait(milliseconds: Int32, descriptors: [Int32]) -> [Int32] {
+    let descriptors = [wakeDescriptor] + descriptors
+    var readable: [Int32]
+    if let engine {
+      readable = engine.wait(milliseconds: milliseconds, descriptors: descriptors)
+    } else {
+      var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+      _ = poll(&polled, UInt(polled.count), milliseconds)
+      readable = polled.filter { $0.revents != 0 }.map(\.fd)
+    }
+    if readable.first == wakeDescriptor {
+      var count: UInt64 = 0
+      _ = read(wakeDescriptor, &count, 8)
+      readable.removeFirst()
+    }
+    return readable
+  }
+
+  func advance() { engine?.advance() }
+
+  func ring() {
+    var one: UInt64 = 1
+    // If the counter is full (EAGAIN), the loop wakes up anyway.
+    _ = write(wakeDescriptor, &one, 8)
+  }
+
+  func makeFetcher(_ options: TransferOptions) throws(TransferError) -> any Fetcher {
+    let engine = try TransferEngine(options)
+    self.engine = engine
+    return engine
+  }
+
+  func hasAddress() -> Bool { NetworkPresence.hasAddress() }
+  func hasRoute() -> Bool { NetworkPresence.hasRoute() }
+  @WorkerLoop func watchNetwork() -> NetworkWatch? { NetworkWatch() }
 }
 
 /// The actor that a worker runs on: one thread, which also drives libcurl. So jobs need no locks.
 @globalActor
 package actor WorkerLoop {
-  /// There is one worker in a process, and one loop.
+  /// There is one worker in a process, and one loop: ``executor``.
   package static let shared = WorkerLoop()
-  static let executor = LoopExecutor()
+  /// A test that simulates several processes gives each its own.
+  @TaskLocal static var executor = LoopExecutor(LinuxSurroundings())
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { Self.executor.asUnownedSerialExecutor() }
 
@@ -38,7 +94,7 @@ package actor WorkerLoop {
   @WorkerLoop static func wakeUp() { executor.wakeUp() }
 }
 
-/// Runs the actor's jobs on one thread and waits with a ``LoopDriver`` in between. It is a task executor as well,
+/// Runs the actor's jobs on one thread and waits in its ``LoopSurroundings`` in between. It is a task executor as well,
 /// because a resumed continuation would otherwise return to the loop via one of libdispatch's threads.
 ///
 /// `@unchecked Sendable`: a mutex protects the queue. Everything else is used on the loop's thread only, by ``run(_:)``
@@ -50,14 +106,14 @@ final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
   }
 
   private let queue = Mutex(Queue())
-  private let wakeDescriptor = spoolrun_eventfd()
   private var pausing: (deadline: Int64, continuation: CheckedContinuation<Void, Never>)?
   private var isWokenUp = false
 
-  /// Set by the worker; nil while there is no transfer to drive.
-  var driver: (any LoopDriver)?
+  let surroundings: any LoopSurroundings
   /// Descriptors that become readable when the paused task should continue.
   var watched: [Int32] = []
+
+  init(_ surroundings: any LoopSurroundings) { self.surroundings = surroundings }
 
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
@@ -65,13 +121,7 @@ final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
       queue.jobs.append(job)
       return queue.isWaiting
     }
-    if isWaiting { ring() }
-  }
-
-  private func ring() {
-    var one: UInt64 = 1
-    // If the counter is full (EAGAIN), the loop wakes up anyway.
-    _ = write(wakeDescriptor, &one, 8)
+    if isWaiting { surroundings.ring() }
   }
 
   func run<Result: Sendable>(_ body: @escaping @WorkerLoop @Sendable () async -> Result) -> Result {
@@ -105,22 +155,13 @@ final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
     if isIdle {
       let timeout = pausing.map { isWokenUp ? 0 : max(0, $0.deadline - Self.milliseconds()) } ?? 60_000
       // Only the paused task reads these descriptors. Without one they would stay readable and the wait would spin.
-      let descriptors = pausing == nil ? [wakeDescriptor] : [wakeDescriptor] + watched
-      if let driver {
-        readable = driver.wait(milliseconds: Int32(clamping: timeout), descriptors: descriptors)
-      } else {
-        var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-        _ = poll(&polled, UInt(polled.count), Int32(clamping: timeout))
-        readable = polled.filter { $0.revents != 0 }.map(\.fd)
-      }
+      let descriptors = pausing == nil ? [] : watched
+      readable = surroundings.wait(milliseconds: Int32(clamping: timeout), descriptors: descriptors)
       // Before the transfers go on: the tasks that they resume need not wake this thread.
       queue.withLock { $0.isWaiting = false }
-      var count: UInt64 = 0
-      if readable.contains(wakeDescriptor) { _ = read(wakeDescriptor, &count, 8) }
-      driver?.advance()
+      surroundings.advance()
     }
-    let isWatchedReadable = readable.contains { $0 != wakeDescriptor }
-    if let pausing, isWokenUp || pausing.deadline <= Self.milliseconds() || isWatchedReadable {
+    if let pausing, isWokenUp || pausing.deadline <= Self.milliseconds() || !readable.isEmpty {
       self.pausing = nil
       isWokenUp = false
       pausing.continuation.resume()
@@ -140,15 +181,6 @@ final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
 
   func wakeUp() { isWokenUp = true }
 
-  /// CLOCK_BOOTTIME: continues while the machine sleeps, and never jumps.
-  static func milliseconds() -> Int64 { clock(CLOCK_BOOTTIME) }
-
-  /// How long the machine has slept since it booted: what CLOCK_MONOTONIC does not count.
-  static func asleepMilliseconds() -> Int64 { clock(CLOCK_BOOTTIME) - clock(CLOCK_MONOTONIC) }
-
-  private static func clock(_ id: clockid_t) -> Int64 {
-    var clock = timespec()
-    clock_gettime(id, &clock)
-    return Int64(clock.tv_sec) * 1000 + Int64(clock.tv_nsec) / 1_000_000
-  }
+  /// CLOCK_BOOTTIME.
+  static func milliseconds() -> Int64 { Host.current.milliseconds() }
 }

@@ -7,7 +7,7 @@ struct ClaimClock {
   private let spool: Spool
   private var cached: (time: Timestamp, at: Int64)?
   /// How long the machine has slept since it booted, and when this was seen to grow, in milliseconds.
-  private var asleep = LoopExecutor.asleepMilliseconds()
+  private var asleep = Host.current.asleepMilliseconds()
   private var wokeAt: Int64 = .min / 2
   /// In milliseconds.
   private static let validity: Int64 = 1000
@@ -19,7 +19,7 @@ struct ClaimClock {
 
   /// Whether the machine has just slept. Then all its workers seem to have been silent for as long.
   mutating func hasJustWoken() -> Bool {
-    let (now, asleep) = (LoopExecutor.milliseconds(), LoopExecutor.asleepMilliseconds())
+    let (now, asleep) = (LoopExecutor.milliseconds(), Host.current.asleepMilliseconds())
     if asleep - self.asleep > 1000 { (self.asleep, wokeAt) = (asleep, now) }
     return now - wokeAt < Self.waking * 1000
   }

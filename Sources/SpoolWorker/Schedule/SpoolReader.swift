@@ -63,8 +63,11 @@ struct SpoolReader {
   /// Where other hosts may share the spool, each worker has an order of its own for jobs of about the same age, so that
   /// they do not race for the same ones.
   private func delay(of name: FileName) -> Int64 {
-    // Each process has other hash values.
-    spool.kind.isLocal ? 0 : Int64(name.hashValue.magnitude % UInt(Self.spread))
+    if spool.kind.isLocal { return 0 }
+    // FNV-1a.
+    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+    for byte in Array(spool.owner.text.utf8) + name.bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    return Int64(hash >> 32) % Self.spread
   }
 
   /// Seconds.

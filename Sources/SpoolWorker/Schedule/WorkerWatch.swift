@@ -15,7 +15,7 @@ extension Worker {
     prepare()
     keepPresence()
     let watch = try SpoolWatch(spool)
-    let links = NetworkWatch()
+    let links = WorkerLoop.executor.surroundings.watchNetwork()
     WorkerLoop.executor.watched = [watch.descriptor, links?.descriptor].compactMap(\.self)
     noteLimit(of: watch)
     log(Event("watching", .info))
@@ -23,7 +23,7 @@ extension Worker {
     await run(stopSignals: stopSignals, survivesErrors: true) { () throws(SpoolError) in
       if self.successor != nil { return self.isBusy ? Self.tickInterval : nil }
       let now = LoopExecutor.milliseconds()
-      if links?.hasNews() == true, NetworkPresence.hasAddress() { self.dispatcher.networkCame() }
+      if links?.hasNews() == true, WorkerLoop.executor.surroundings.hasAddress() { self.dispatcher.networkCame() }
       do throws(SpoolError) {
         try self.attend(watch, &outage, at: now)
       } catch {

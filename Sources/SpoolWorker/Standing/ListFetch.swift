@@ -15,7 +15,7 @@ final class ListFetch: RunningTransfer {
   private let known: Journal.ListVersion?
   private let environment: JobEnvironment
   private let id: UInt64
-  private var engine: TransferEngine?
+  private var engine: (any Fetcher)?
   private var isStopped = false
   /// Bytes received over the network.
   private(set) var fetched: UInt64 = 0

@@ -32,7 +32,8 @@ extension Attempt {
   /// What a failure of the job, or of the standing order, leads to.
   /// - Parameter failures: how often it has failed, including this time.
   func retryDecision(after failure: Failure, failures: Int) -> RetryDecision {
-    let jitter = Double.random(in: 0...1)
+    var random = HostRandom()
+    let jitter = Double.random(in: 0...1, using: &random)
     var request = claim.text.request
     if let every = request.standing.every {
       return OrderSchedule.afterFailure(

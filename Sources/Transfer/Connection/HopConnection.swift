@@ -1,3 +1,5 @@
+internal import CCurl
+
 /// The connection that a hop's request goes over: whether it may be used, and what its TLS messages show. Its identity
 /// is the exchange's in the table of sockets.
 final class HopConnection {
@@ -17,7 +19,7 @@ final class HopConnection {
   private(set) var mustBeFresh = false
   /// libcurl was about to send this hop's request a second time.
   private(set) var wasRepeated = false
-  /// The connection that this hop's request went to; over TLS only.
+  /// The connection that this hop's request went to; over TLS and SSH only.
   private var entered: OpenSockets.Connection?
   /// Whether the connection made for the next request speaks HTTP/2; nil if none was made, or the TLS library does not
   /// show it.
@@ -31,6 +33,7 @@ final class HopConnection {
 
   /// The connection is ready for the request of a hop (CURLOPT_PREREQFUNCTION(3)), or for the one that brings a login.
   func send(over connection: OpenSockets.Connection, _ scheme: Scheme) -> Decision {
+    if scheme.channel == .ssh { entered = connection }
     guard scheme.isHTTP else { return .goesOut }
     switch scheme.channel {
     case .plain:
@@ -69,9 +72,17 @@ final class HopConnection {
   /// The next hop has another URL.
   func beginNextURL() { wasRepeated = false }
 
+  /// Opens a socket for this hop alone.
+  func open(_ address: curl_sockaddr) -> curl_socket_t { sockets.open(address, for: self) }
+
+  /// Ends the connection of this hop, over SSH: a server that is silent would keep libcurl waiting for its answer to
+  /// each goodbye.
+  func cut() { sockets.cut(entered, of: self) }
+
   /// Lets others have the connection of this hop.
   func leave() {
     if let entered { sockets.leave(entered, self) }
+    sockets.forget(self)
     (entered, negotiatedHTTP2) = (nil, nil)
   }
 

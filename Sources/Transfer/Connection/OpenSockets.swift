@@ -14,14 +14,31 @@ final class OpenSockets {
   /// The open socket of each connection that has had a request. Its ports do not change before it is closed.
   private var known: [Connection: Int32] = [:]
 
-  func open(_ address: curl_sockaddr) -> curl_socket_t {
+  /// Who opened a socket for itself, as long as it uses it.
+  private var openers: [Int32: ObjectIdentifier] = [:]
+
+  func open(_ address: curl_sockaddr, for opener: AnyObject? = nil) -> curl_socket_t {
     let descriptor = socket(address.family, address.socktype | Int32(SOCK_CLOEXEC.rawValue), address.protocol)
-    if descriptor >= 0 { descriptors.insert(descriptor) }
+    if descriptor >= 0 {
+      descriptors.insert(descriptor)
+      openers[descriptor] = opener.map { ObjectIdentifier($0) }
+    }
     return descriptor
   }
 
+  /// Shuts down what this user has opened, and the connection.
+  func cut(_ connection: Connection?, of user: AnyObject) {
+    for descriptor in descriptors {
+      let isItsEnd = connection.map { isEnd(descriptor, of: $0) } ?? false
+      if isItsEnd || openers[descriptor] == ObjectIdentifier(user) { shutdown(descriptor, Int32(SHUT_RDWR)) }
+    }
+  }
+
+  func forget(_ user: AnyObject) { openers = openers.filter { $0.value != ObjectIdentifier(user) } }
+
   func close(_ descriptor: curl_socket_t) -> Int32 {
     descriptors.remove(descriptor)
+    openers[descriptor] = nil
     // Its number, and its ports, may be another connection's next.
     known = known.filter { $0.value != descriptor }
     if let port = port(descriptor, getsockname) { shareable = shareable.filter { $0.localPort != port } }

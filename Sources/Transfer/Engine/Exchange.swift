@@ -116,9 +116,11 @@ final class Exchange {
   }
 
   /// Gives the handle back when no transfer is on it any more.
-  func releaseHandle() -> EasyHandle? {
+  /// - Parameter isEnded: libcurl is done with it, and may use the connection again.
+  func releaseHandle(isEnded: Bool) -> EasyHandle? {
     guard let handle else { return nil }
     self.handle = nil
+    if !isEnded, url.scheme.channel == .ssh { connection.cut() }
     connection.leave()
     return handle
   }
@@ -168,14 +170,19 @@ final class Exchange {
 
   /// The next bytes of the body.
   func receive(body: UnsafeRawBufferPointer) -> BodyAnswer {
-    guard verdict == nil else { return .stop }
+    guard verdict == nil else { return stop() }
     let now = noteActivity()
     if !route.isRedirected, mustWait {
       timing.pause(at: now)
       return .pause
     }
     shared.allowance.take(body.count)
-    return take(body) ? .taken : .stop
+    return take(body) ? .taken : stop()
+  }
+
+  private func stop() -> BodyAnswer {
+    if url.scheme.channel == .ssh { connection.cut() }
+    return .stop
   }
 
   /// Whether no more of the body may be taken for now.
@@ -254,6 +261,13 @@ final class Exchange {
   func checkTimeouts(now: Milliseconds, share: Double?) {
     guard verdict == nil else { return }
     verdict = timing.end(at: now, host: url.host, hasAll: sink.hasAll, share: share)
+  }
+
+  /// The same while libcurl waits for an SSH server and lets nobody else do anything. The rate limits are not known
+  /// here.
+  func checkWait() {
+    checkTimeouts(now: monotonicMilliseconds(), share: 0)
+    if verdict != nil { connection.cut() }
   }
 
   /// To be called while the exchange still has its handle.

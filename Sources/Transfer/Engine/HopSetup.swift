@@ -154,6 +154,19 @@ extension Exchange {
     // Without a file of known hosts libcurl trusts every host.
     guard let home = getenv("HOME") else { return setup.fail(CURLE_SSH) }
     setup.string(CURLOPT_SSH_KNOWNHOSTS, String(cString: home) + "/.ssh/known_hosts")
+    let this = Unmanaged.passUnretained(self).toOpaque()
+    setup.openSocket { this, _, address in
+      guard let address else { return curl_socket_t(-1) }
+      return Exchange.from(this).connection.open(address.pointee)
+    }
+    setup.pointer(CURLOPT_OPENSOCKETDATA, this)
+    // libcurl waits for the server to close the file, within curl_multi_perform(3) and curl_multi_remove_handle(3).
+    setup.progress { this, _, _, _, _ in
+      Exchange.from(this).checkWait()
+      return 0
+    }
+    setup.pointer(CURLOPT_XFERINFODATA, this)
+    setup.flag(CURLOPT_NOPROGRESS, false)
   }
 
   private func setCallbacks(_ setup: inout EasyOptions, _ handle: EasyHandle) {

@@ -241,7 +241,7 @@ package final class TransferEngine {
 
   /// Takes the handle from libcurl, which closes the connection if a transfer was on it.
   private func release(_ exchange: Exchange, reusable: Bool) {
-    guard let handle = exchange.releaseHandle() else { return }
+    guard let handle = exchange.releaseHandle(isEnded: reusable) else { return }
     let code = curl_multi_remove_handle(multi, handle.pointer)
     // A reset keeps the last errno (CURLINFO_OS_ERRNO(3)), so a handle that failed is not used again.
     if reusable, code == CURLM_OK { pool.put(handle, bufferSize: options.bufferSize) }

@@ -46,5 +46,8 @@ struct EasyOptions {
   mutating func prerequest(_ function: @escaping curl_prereq_callback) {
     if code == CURLE_OK { code = ccurl_set_prerequest(easy, function) }
   }
+  mutating func progress(_ function: @escaping curl_xferinfo_callback) {
+    if code == CURLE_OK { code = ccurl_set_progress(easy, function) }
+  }
   mutating func fail(_ reason: CURLcode) { if code == CURLE_OK { code = reason } }
 }

@@ -59,18 +59,6 @@ import Testing
     #expect(again.output == "0 added, 6 already there\n", "\(again)")
   }
 
-  @Test func `a list that was added with numbers is not added again`() async throws {
-    try spool.drop("x", "url: http://h/x?v=1\n")
-    try spool.drop("x~2", "url: http://h/x?v=2\noutput: x~2\n")
-    try spool.drop("x~3", "url: http://h/3\noutput: d/x\n")
-    let list = try file("http://h/x?v=1\n\nhttp://h/x?v=2\n\nhttp://h/3\noutput: d/x\n")
-    for options in [[], ["--new"]] {
-      let result = try await spoolrun(["add", "--spool", spool.root, "--from", list] + options)
-      #expect(result.output == "0 added, 3 already there\n", "\(result)")
-    }
-    #expect(spool.names("new").count == 3)
-  }
-
   @Test func `the same URL and output in two ways is refused`() async throws {
     let result = try await add("--from", file("http://h/a\n\nhttp://h/a\nattempts: 3\n"))
     #expect(result.exitStatus == 64 && result.errors.contains(":3: an earlier line asks for the same"), "\(result)")

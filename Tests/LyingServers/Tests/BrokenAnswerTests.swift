@@ -61,6 +61,23 @@ import Testing
     #expect(commands.contains { $0.hasPrefix("REST ") }, "not from its start: \(commands)")
   }
 
+  /// The connection ends within the wrong bytes, at least 4 KB or 224 KB behind the last right one.
+  @Test(.enabled("needs sshd") { try await Need.sftp.isMet() }, arguments: [520_000, 300_000])
+  func noWrongTailOfSFTPIsPublished(good: Int) async throws {
+    let junk = (0..<Self.file.count - good).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 13) }
+    let server = try await SFTPServer(file: Self.file, first: Self.file.prefix(good) + junk, .silent(700_000))
+    let spool = try TemporarySpool()
+    try spool.drop("job", "url: \(server.url)\ncrc32: \(hex8(independentCRC32(Self.file)))\n")
+    let worker = try startSpoolrun(
+      ["--once", "--protocols", "sftp", spool.root], environment: ["HOME": server.home])
+    try await waitUntil("two blocks are written") { spool.length("partial/job.part") >= 524_288 }
+    try server.cut()
+    let result = try await worker.result()
+    #expect(try spool.payload("f") == Self.file, "\(result)")
+    let offsets = try server.offsets
+    #expect((1...UInt64(good)).contains(offsets.min() ?? 0), "not from its start: \(offsets)")
+  }
+
   /// The server breaks off at the same place with the same junk.
   @Test func anAnswerThatEndsAlikeConfirmsNothing() async throws {
     let server = try Self.server(.errorPage, breaks: 2, good: 1000)

@@ -42,4 +42,81 @@ import Testing
     }
     #expect(fixture.files.places(of: "a") == ["hold/a"])
   }
+
+  // MARK: where the new name has a number
+
+  private static let claim = "cur/a:alpha.7.00000009"
+
+  /// A file with two names.
+  private func double(_ one: String, _ other: String, kind: FileSystemKind? = nil) throws -> Fixture {
+    let fixture = try Fixture(kind: kind)
+    try writeFile(fixture.files.path(one), Array("http://host/a\n".utf8))
+    try #require(link(fixture.files.path(one), fixture.files.path(other)) == 0)
+    return fixture
+  }
+
+  /// The kernel refuses a new name that exists before it asks the file system, which would refuse the rename.
+  @Test func `a claim that has its new name already keeps it`() throws {
+    let fixture = try Fixture()
+    try fixture.drop("http://host/a\n", as: "a")
+    let claim = try fixture.claim("a")
+    let name = try #require(fixture.files.names("cur").first)
+    try #require(link(fixture.files.path("cur/\(name)"), fixture.files.path("partial/a")) == 0)
+    try claim.park(until: .now())
+    #expect(fixture.files.names("partial") == ["a"] && fixture.files.names("cur") == [])
+  }
+
+  /// Its receipt makes way for the archives by a move to its own name, which is taken.
+  @Test(arguments: [true, false]) func `a receipt by the name of the archives stays`(lacksNoReplace: Bool) throws {
+    let fixture = try Fixture()
+    try writeFile(fixture.files.path("done/archive"), Array("http://host/a\n".utf8))
+    fixture.spool.lacksNoReplace.store(lacksNoReplace, ordering: .relaxed)
+    try Archive(spool: fixture.spool).provide()
+    #expect(try fixture.text("done/archive~2") == "http://host/a\n")
+    #expect(fileStatus(fixture.files.path("done/archive")).map { $0.st_mode & S_IFMT } == S_IFDIR)
+  }
+
+  @Test func `a claim of a job that waits by a number goes`() throws {
+    let fixture = try double(Self.claim, "partial/a~4")
+    #expect(try fixture.claim("a~4", from: .partial).isOpen)
+    #expect(fixture.files.names("cur").count == 1 && fixture.files.names("partial") == [])
+  }
+
+  /// Of a rename from `new/` that a power cut left half made.
+  @Test func `the name that a numbered claim was dropped by goes`() throws {
+    let fixture = try double("cur/a~2:alpha.7.00000009", "new/a")
+    #expect(try fixture.claim("a~2:alpha.7.00000009", from: .cur).isOpen)
+    #expect(fixture.files.names("new") == [] && fixture.files.names("cur").count == 1)
+  }
+
+  @Test(arguments: Gesture.allCases) func `no command takes back a claim that is done`(gesture: Gesture) throws {
+    let fixture = try double(Self.claim, "done/a~4")
+    _ = try fixture.spool.perform(gesture, FileName("a"))
+    // What of this does not apply to running jobs leaves the claim to whoever takes it over.
+    let left = gesture.sources.contains(.cur) ? [] : [Self.claim]
+    #expect(files(of: fixture) == left + ["done/a~4"], "\(gesture)")
+  }
+
+  @Test func `no new URL takes it back either`() throws {
+    let fixture = try double(Self.claim, "done/a~4")
+    let relinking = Relinking(to: ["https://host/b"], shownURL: "https://host/b", isSame: false) { _ in nil }
+    guard case .notFound = try fixture.spool.relink(FileName("a"), in: nil, relinking) else {
+      throw Unexpected(description: "relinked")
+    }
+    #expect(files(of: fixture) == ["done/a~4"])
+  }
+
+  /// A person has moved the claim's name meanwhile.
+  @Test(arguments: [("hold", Gesture.release), ("urgent", .hold), ("partial", .hold), ("new", .high)])
+  func `a job that is done does not run again`(directory: String, gesture: Gesture) throws {
+    let fixture = try double("\(directory)/a", "done/a~4", kind: FileSystemKind(name: "sshfs", sharing: .program))
+    _ = try fixture.spool.perform(gesture, FileName("a"))
+    #expect(files(of: fixture) == ["done/a~4"])
+  }
+
+  private func files(of fixture: Fixture) -> [String] {
+    ["new", "urgent", "cur", "partial", "hold", "failed", "done"].flatMap { directory in
+      fixture.files.names(directory).map { "\(directory)/\($0)" }
+    }
+  }
 }

@@ -1,0 +1,64 @@
+internal import CLinux
+internal import Glibc
+
+/// What a process has of its host besides the ``Kernel`` of its files: clocks, threads, chance. A test puts a simulated
+/// host in its place.
+package protocol HostServices: Sendable {
+  /// Seconds since the epoch, by the wall clock.
+  func now() -> Int64
+  /// CLOCK_BOOTTIME (clock_gettime(2)), in milliseconds: it also counts the time that the machine slept, and never
+  /// jumps.
+  func milliseconds() -> Int64
+  /// How much of it the machine slept: what CLOCK_MONOTONIC does not count.
+  func asleepMilliseconds() -> Int64
+  /// Blocks the thread.
+  func wait(milliseconds: Int)
+  /// Whether a thread may wait for another one. Where it may not, a thread does the other one's work itself.
+  var hasThreads: Bool { get }
+  /// Runs `body` on another thread, for which no thread waits.
+  func runOnThread(_ body: @escaping @Sendable () -> Void)
+  func random() -> UInt64
+}
+
+/// This host.
+package struct Host: HostServices {
+  /// That of this thread or task.
+  @TaskLocal package static var current: any HostServices = Host()
+
+  package func now() -> Int64 { Int64(Self.time(of: CLOCK_REALTIME).tv_sec) }
+
+  package func milliseconds() -> Int64 { Self.milliseconds(of: CLOCK_BOOTTIME) }
+
+  package func asleepMilliseconds() -> Int64 {
+    Self.milliseconds(of: CLOCK_BOOTTIME) - Self.milliseconds(of: CLOCK_MONOTONIC)
+  }
+
+  package func wait(milliseconds: Int) { usleep(UInt32(milliseconds * 1000)) }
+
+  package let hasThreads = true
+
+  package func runOnThread(_ body: @escaping @Sendable () -> Void) { BlockingThread.run(body) }
+
+  package func random() -> UInt64 {
+    var generator = SystemRandomNumberGenerator()
+    return generator.next()
+  }
+
+  private static func time(of id: clockid_t) -> timespec {
+    var time = timespec()
+    clock_gettime(id, &time)
+    return time
+  }
+
+  private static func milliseconds(of id: clockid_t) -> Int64 {
+    let time = time(of: id)
+    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+  }
+}
+
+/// The chance of ``Host/current``.
+package struct HostRandom: RandomNumberGenerator {
+  package init() {}
+
+  package func next() -> UInt64 { Host.current.random() }
+}

@@ -1,0 +1,115 @@
+package import Spool
+
+package struct SpoolSnapshot: Sendable {
+  /// The spool's path, as the person named it.
+  package var location: String
+  package var time: Timestamp
+  package var counts: [JobState: Int] = [:]
+  /// The jobs that were read, by state: only the names of waiting jobs beyond the first, none for done ones.
+  package var jobs: [JobState: [JobStatus]] = [:]
+  /// The size of the data of all jobs that have begun and are not done.
+  package var stored: UInt64 = 0
+  /// How many of the waiting jobs have data and were not read.
+  package var unreadBegun = 0
+  /// The number of receipts with `unproven=length` (spool(5)) among the first ``SnapshotReader/receiptsRead``.
+  package var unproven = 0
+  package var orders: [OrderStatus] = []
+  /// Those that were not read included.
+  package var orderCount = 0
+  /// The workers, also those that have died and were not noticed by others yet.
+  package var workers: [WorkerStatus] = []
+  /// Bytes that are free for the data of jobs; nil if that is not known.
+  package var free: UInt64?
+  /// Whether this user may see the workers.
+  package var seesWorkers = true
+  /// The latest receipts, the last one first; nil if there are too many to look at.
+  package var recent: [DoneStatus]?
+  /// Directories that this user may not read.
+  package var unreadable: [Directory] = []
+
+  package init(location: String, time: Timestamp) {
+    self.location = location
+    self.time = time
+  }
+
+  package func count(_ state: JobState) -> Int { counts[state] ?? 0 }
+
+  mutating func add(_ job: JobStatus) {
+    counts[job.state, default: 0] += 1
+    jobs[job.state, default: []].append(job)
+  }
+
+  mutating func add(_ order: OrderStatus) {
+    orders.append(order)
+    orderCount += 1
+  }
+
+  /// The expected size of all running, retrying, interrupted and paused jobs, and of waiting ones that have data; nil
+  /// if one of them is not known.
+  package var total: UInt64? { progress?.total }
+
+  /// ``total``, with the bytes that these jobs have so far.
+  package var progress: (bytes: UInt64, total: UInt64)? {
+    var sum: (bytes: UInt64, total: UInt64) = (0, 0)
+    if unreadBegun > 0 { return nil }
+    for job in jobs[.waiting] ?? [] {
+      guard let bytes = job.bytes else { continue }
+      guard let total = job.total else { return nil }
+      sum.bytes &+= bytes
+      sum.total &+= total
+    }
+    for state in [JobState.running, .retrying, .interrupted, .paused] {
+      let known = jobs[state] ?? []
+      guard known.count == count(state) else { return nil }
+      for job in known {
+        // A job without data and size has not begun: like most waiting jobs, it does not count.
+        if job.bytes == nil, job.total == nil { continue }
+        guard let total = job.total else { return nil }
+        sum.bytes &+= UInt64(clamping: job.bytes ?? 0)
+        sum.total &+= total
+      }
+    }
+    return sum
+  }
+
+  /// Bytes per second of all running jobs; nil if no rate is known.
+  package var rate: Double? {
+    let rates = (jobs[.running] ?? []).compactMap(\.rate)
+    return rates.isEmpty ? nil : rates.reduce(0, +)
+  }
+
+  /// Seconds until all running jobs have their data; nil if a size or the rate is not known.
+  package var secondsLeft: Int64? {
+    let running = jobs[.running] ?? []
+    guard !running.isEmpty, running.count == count(.running) else { return nil }
+    var (bytes, total): (UInt64, UInt64) = (0, 0)
+    for job in running {
+      guard let size = job.total else { return nil }
+      bytes &+= min(job.bytes ?? 0, size)
+      total &+= size
+    }
+    return SpoolStatus.secondsLeft(bytes, of: total, rate: rate)
+  }
+}
+
+/// Computes the rates of running jobs from one snapshot to the next.
+package struct RateBook: Sendable {
+  private var meters: [FileName: RateMeter] = [:]
+
+  package init() {}
+
+  /// Replaces the average rates from the journal by the growth of the data since the last snapshots.
+  package mutating func apply(to snapshot: inout SpoolSnapshot, at milliseconds: Int64) {
+    let running = snapshot.jobs[.running] ?? []
+    var kept: [FileName: RateMeter] = [:]
+    snapshot.jobs[.running] = running.map { job in
+      guard let bytes = job.bytes else { return job }
+      var (job, meter) = (job, meters[job.name] ?? RateMeter())
+      meter.add(bytes, at: milliseconds)
+      kept[job.name] = meter
+      if let rate = meter.rate { job.rate = rate }
+      return job
+    }
+    meters = kept
+  }
+}

@@ -1,0 +1,170 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Spool
+internal import SpoolWorker
+internal import SystemPackage
+internal import Transfer
+
+struct Add: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "add",
+    abstract: "Drops a job into a spool.",
+    discussion: """
+      Several URLs are mirrors of one file, in order of preference. The job is written to tmp and then renamed into \
+      new, so workers see it only when it is complete. Prints the job's name. In a terminal, and when the job did not \
+      get the name that it should have, says on standard error what was done. \
+      With --from, drops a job for each entry of a list.
+      """)
+
+  @OptionGroup var spool: SpoolOption
+
+  @Argument(help: ArgumentHelp(JobKey.url.help, valueName: JobKey.url.valueName))
+  var urls: [String] = []
+
+  @OptionGroup var list: ListArguments
+
+  @OptionGroup var job: JobOptions<AllJobKeys>
+
+  @Flag(help: "Ask the server for the name of the file (one HEAD request), and write it into the job.")
+  var remoteName = false
+
+  @Option(help: "The job's name. (default: the last name of the output, else of the URL)")
+  var name: String?
+
+  @Flag(help: "Drop nothing if the spool has the job already, in any state.")
+  var new = false
+
+  func run() throws {
+    // Each file that is made has a mode of its own.
+    umask(0o027)
+    if let file = list.from {
+      if !urls.isEmpty { throw ExitStatus.refusal("either a list by --from, or URLs", by: "add") }
+      if name != nil || remoteName {
+        throw ExitStatus.refusal("--name and --remote-name are for one file", by: "add")
+      }
+      return try list.command(file, job).run(in: spool.open(for: .dropping), ifNew: new)
+    }
+    let (request, name) = try GivenJob.checked(by: "add") {
+      var request = try jobRequest()
+      if remoteName { request = try namedByServer(request) }
+      return (request, try jobName(request))
+    }
+    let spool = try spool.open(for: .dropping)
+    try JobDrop(spool: spool, request: request, name: name).run(ifNew: new)
+  }
+
+  /// The job's request, checked by the reader that a worker uses.
+  private func jobRequest() throws -> JobRequest {
+    try list.refuseWithoutFile()
+    if urls.isEmpty, job.text(JobKey.resolve.name) == nil { throw ValidationError("no URL, and no list by --from") }
+    let request: JobRequest
+    do throws(Defect) {
+      request = try JobRequest(urls: urls, given: job.given)
+      _ = try request.readBack()
+    } catch {
+      throw ValidationError(error.reason)
+    }
+    try GivenJob.refuse(expired: request)
+    let parts = try GivenJob.parts(of: urls)
+    let isNamedByURL = request.output?.isDirectory ?? true
+    if remoteName {
+      if urls.isEmpty { throw ValidationError("--remote-name asks a URL, and there is none") }
+      if isNamedByURL { return request }
+      throw ValidationError("--remote-name asks for the name that --output gives already: use --output DIR/")
+    }
+    if request.outputText(named: parts.first?.lastPathSegment) == nil {
+      throw ValidationError("the URL does not end in a file name: use --output PATH, or --remote-name")
+    }
+    // wget and curl take several URLs for several files. As mirrors, all but one would never be fetched.
+    if isNamedByURL, Set(parts.map(\.lastPathSegment?.exact)).count > 1 {
+      throw ValidationError(
+        "the URLs end in different names: run `add` once per file, or use --output PATH if they are mirrors of one")
+    }
+    return request
+  }
+
+  /// The name of the job's file: `--name`, or else made of its output or URL.
+  private func jobName(_ request: JobRequest) throws -> JobName {
+    let last = urls.first.flatMap { try? URLParts($0) }?.lastPathSegment
+    return try GivenJob.name(name) ?? JobName(like: request.outputText(named: last) ?? "")
+  }
+
+  /// The request with the name that the server gives.
+  private func namedByServer(_ request: JobRequest) throws -> JobRequest {
+    // A server is not asked by a scheme that the spool's worker refuses.
+    try AllowedSchemes(of: spool.open(for: .dropping)).check(request.urls.map(\.text))
+    var named = request
+    do {
+      let (defaults, network) = try networkDefaults()
+      // The person has written the scheme. Redirects lead to http and https only.
+      let options = TransferOptions(protocols: Set(Scheme.allCases), network: network)
+      named.output = try RemoteName.output(of: request.inheriting(defaults), options) { Terminal.error($0) }
+    } catch let failure as Failure {
+      Terminal.error("--remote-name: \(failure.label): \(failure.reason); nothing was dropped")
+      throw ExitStatus.givenUp.code
+    } catch {
+      Terminal.error("--remote-name: the spool's defaults: \(error); nothing was dropped")
+      throw ExitStatus.configuration.code
+    }
+    return named
+  }
+
+  /// The server may want to know who asks. Who may only drop jobs cannot read the defaults.
+  private func networkDefaults() throws(Defect) -> (JobRequest, NetworkOptions) {
+    guard let spool = try? spool.open(for: .dropping), let defaults = try? spool.defaults() else {
+      return (JobRequest(), NetworkOptions())
+    }
+    return (defaults, try defaults.networkOptions(of: spool) { _ in })
+  }
+}
+
+/// Drops one checked job, and says what it did: the job's name on standard output, and the rest on standard error.
+struct JobDrop {
+  let spool: Spool
+  let request: JobRequest
+  /// The name that it should get.
+  let name: JobName
+
+  /// - Parameter ifNew: whether to drop nothing if the spool has the job already.
+  func run(ifNew: Bool) throws {
+    try AllowedSchemes(of: spool).check(request.urls.map(\.text))
+    do {
+      if ifNew { try spool.alone(within: nil) { try dropIfNew() } } else { try drop() }
+    } catch let error as SpoolError {
+      throw ExitStatus.failure(error, "the job cannot be dropped")
+    }
+  }
+
+  private func dropIfNew() throws(SpoolError) {
+    if let finding = try JobPresence(spool: spool).find(request, as: name) { tell(finding) } else { try drop() }
+  }
+
+  private func drop() throws(SpoolError) { tell(try spool.drop(request.text, as: try freeName(), request.priority)) }
+
+  /// The name that the job will have in `done`, too.
+  private func freeName() throws(SpoolError) -> JobName {
+    do throws(SpoolError) {
+      return try spool.nameInNoState(like: name)
+    } catch  where error.errno == .permissionDenied {
+      // A user who may only drop jobs. The worker changes the name if it is taken.
+      return name
+    }
+  }
+
+  /// The rest is said in a terminal, and if the job got another name.
+  private func tell(_ drop: (name: JobName, directory: Directory)) {
+    let dropped = drop.name
+    Terminal.print(dropped.display)
+    guard dropped != name || Terminal.isErrorTerminal else { return }
+    let why = dropped == name ? "" : ", because the name \(name.display) is taken"
+    let output = JobPlan.output(of: request).map { "; output: \(escaped($0))" } ?? ""
+    Terminal.error("\(dropped.display): \(drop.directory.rawValue)\(why)\(output)")
+  }
+
+  private func tell(_ finding: JobPresence.Finding) {
+    let name = finding.job.display
+    Terminal.print(name)
+    let doubt = finding.isSame ? "" : " with another URL or output; to drop this one too, use --name"
+    Terminal.error("\(name): already there, as \(finding.place)\(doubt); nothing is dropped")
+  }
+}

@@ -1,0 +1,254 @@
+internal import ArgumentParser
+internal import Spool
+internal import SpoolLists
+internal import SystemPackage
+internal import Transfer
+
+/// `spoolrun add --from`: reads and checks the whole list, then drops its jobs.
+struct AddList {
+  /// What messages call the list.
+  let title: String
+  /// nil for standard input.
+  let path: [UInt8]?
+  let options: ListOptions
+  /// What holds for all jobs of the list that don't set it.
+  let request: JobRequest
+  /// The directory below the output root for all of them, without a slash behind; nil for none.
+  let directory: String?
+
+  private struct Account {
+    var added = 0
+    var known = 0
+    var taken = 0
+    /// An earlier entry of the list asks for the same.
+    var repeated = 0
+    var leftOut = 0
+    /// Those among the jobs that got other names than they want, by their position, because others of the list want
+    /// the same.
+    var marked: Set<Int> = []
+    /// How many of the added ones did not get the name that they want, and one of these.
+    var renamed = (count: 0, example: "")
+
+    var text: String {
+      var parts = ["\(added) added"]
+      if known > 0 { parts.append("\(known) already there") }
+      if taken > 0 { parts.append("\(taken) skipped because another job has the name") }
+      if repeated > 0 { parts.append("\(repeated) in the list twice") }
+      if leftOut > 0 { parts.append("\(leftOut) left out") }
+      return parts.joined(separator: ", ")
+    }
+  }
+
+  /// - Parameter ifNew: whether to skip each job that the spool has already, as `--new` says.
+  func run(in spool: Spool, ifNew: Bool) throws {
+    let progress = ListProgress()
+    defer { progress.finish() }
+    do {
+      var account = Account()
+      let (jobs, plan) = try check(spool, &account, progress)
+      try spool.alone(within: nil, wait: { progress.update { "waiting until another command has added its jobs" } }) {
+        var presence = try ListPresence(spool, ifNew: ifNew)
+        try drop(try settle(jobs, plan, spool, &account, progress), spool, &presence, &account, progress)
+      }
+      progress.finish()
+      Terminal.print(account.text)
+      if account.renamed.count > 0 {
+        Terminal.error(
+          "\(account.renamed.count) of them have a mark in their names, such as \(account.renamed.example), because "
+            + "others have the same: `ls \(escaped(spool.location))/new` shows them", .info)
+      }
+    } catch let problems as ListProblems {
+      progress.finish()
+      ListComplaint(title: title, problems: problems).refuse(leavesOut: options.ignoresUnknown, "nothing is dropped")
+      throw ExitStatus.usage.code
+    } catch let defect as Defect {
+      progress.finish()
+      Terminal.error("\(title)\(defect.line.map { ":\($0)" } ?? ""): \(defect.reason); nothing is dropped")
+      throw ExitStatus.usage.code
+    } catch let error as SpoolError {
+      progress.finish()
+      throw ExitStatus.failure(error, "the jobs cannot be dropped")
+    }
+  }
+
+  private func check(
+    _ spool: Spool, _ account: inout Account, _ progress: ListProgress
+  ) throws -> (jobs: CheckedJobs, plan: ListPlan) {
+    let schemes = AllowedSchemes(of: spool)
+    try schemes.check(options.base.map { ["\($0)x"] } ?? [])
+    var plan = ListPlan(request, directory: directory, schemes: schemes)
+    let list: ListReader
+    do { list = try ListReader(path, options) } catch let error as SpoolError where error.call == .open {
+      Terminal.error("\(error.path): \(error.errno)")
+      throw ExitStatus.noSpool.code
+    }
+    let jobs = try CheckedJobs(spool)
+    let tally = try plan.read(list, leavesOut: options.ignoresUnknown) { job in
+      try jobs.append(job)
+      progress.update { "checking \(title): \(jobs.count)" }
+    }
+    (account.repeated, account.leftOut) = (tally.repeated, tally.problems.count)
+    progress.finish()
+    ListComplaint(title: title, problems: tally.problems).tellWhatIsLeftOut()
+    return (jobs, plan)
+  }
+
+  /// - Returns: the jobs with names of their own.
+  private func settle(
+    _ jobs: CheckedJobs, _ plan: ListPlan, _ spool: Spool, _ account: inout Account, _ progress: ListProgress
+  ) throws -> CheckedJobs {
+    var settling = ListSettling(plan)
+    guard settling.isNeeded else { return jobs }
+    let settled = try CheckedJobs(spool)
+    var reader = try jobs.reader()
+    while let job = try reader.next() {
+      progress.update { "naming \(settled.count) of \(jobs.count), \(percentage(settled.count, jobs.count))" }
+      let own = try settling.settle(job)
+      if own != nil { account.marked.insert(settled.count) }
+      try settled.append(own ?? job)
+    }
+    return settled
+  }
+
+  private func drop(
+    _ jobs: CheckedJobs, _ spool: Spool, _ presence: inout ListPresence, _ account: inout Account,
+    _ progress: ListProgress
+  ) throws(SpoolError) {
+    let group = try GroupDrop(spool)
+    var reader = try jobs.reader()
+    var done = 0
+    while let job = try reader.next() {
+      done += 1
+      progress.update { "dropping \(done) of \(jobs.count), \(percentage(done, jobs.count))" }
+      switch try presence.finding(of: job) {
+      case .free(let name):
+        try group.drop(job.text, as: name)
+        account.added += 1
+        if account.marked.contains(done - 1) || name != job.name {
+          account.renamed = (account.renamed.count + 1, name.display)
+        }
+      case .known: account.known += 1
+      case .taken: account.taken += 1
+      }
+    }
+    try group.finish()
+  }
+}
+
+private func percentage(_ part: Int, _ whole: Int) -> String { "\(part * 100 / max(1, whole))%" }
+
+extension ListFormat: ExpressibleByArgument {}
+
+struct ListArguments: ParsableArguments {
+  @Option(
+    help: ArgumentHelp("Drop a job for each entry of a list; - for standard input.", valueName: "file"),
+    completion: .file())
+  var from: String?
+
+  @Option(help: ArgumentHelp("The list's format. (default: by its looks)", valueName: "format"))
+  var format: ListFormat?
+
+  @Option(help: ArgumentHelp("The URL that the files of a list of checksums are below.", valueName: "url"))
+  var base: String?
+
+  @Flag(help: "Skip lines and options of a list that have no meaning here, instead of refusing the list.")
+  var ignoreUnknown = false
+
+  /// Refuses options that mean nothing without a list.
+  func refuseWithoutFile() throws {
+    if format != nil || base != nil || ignoreUnknown {
+      throw ValidationError("--format, --base and --ignore-unknown are for a list: add --from FILE")
+    }
+  }
+
+  func command(_ file: String, _ job: JobOptions<AllJobKeys>) throws -> AddList {
+    try GivenJob.checked(by: "add") {
+      var request = JobRequest()
+      for (key, text) in job.given where key.name != "output" {
+        if key.scope == .job, key.name != "root" {
+          throw ValidationError("--\(key.name) belongs to one file: it cannot be given for a list")
+        }
+        do throws(Defect) { try request.set(key, text) } catch { throw ValidationError(error.reason) }
+      }
+      return AddList(
+        title: Self.title(file), path: Self.path(file), options: try options(), request: request,
+        directory: try job.text("output").map(Self.directory))
+    }
+  }
+
+  /// What messages call a list.
+  static func title(_ file: String) -> String { path(file).map { escaped($0) } ?? "standard input" }
+
+  /// nil for standard input.
+  static func path(_ file: String) -> [UInt8]? { file == "-" ? nil : RawArguments.bytes(of: [file])[0] }
+
+  func options() throws -> ListOptions {
+    ListOptions(format: format, base: try base.map(Self.checked), ignoresUnknown: ignoreUnknown)
+  }
+
+  /// The URL that files are below.
+  private static func checked(_ base: String) throws -> String {
+    if base.prefix(before: "?#").endIndex < base.endIndex {
+      throw ValidationError("--base: must end in a path, not in a query or fragment")
+    }
+    // A directory of an FTP server is no URL of a file.
+    do throws(URLProblem) { _ = try URLParts(base.ends(with: "/") ? base + "x" : base) } catch {
+      throw ValidationError("--base: \(error.reason)")
+    }
+    return base
+  }
+
+  private static func directory(_ text: String) throws -> String {
+    guard text.ends(with: "/"), text != "/" else {
+      throw ValidationError("--output must be a directory for a list, with a slash at the end, such as sets/")
+    }
+    let path = String(Substring(text.utf8.dropLast()))
+    if let reason = OutputPath.defect(of: path) { throw ValidationError("--output: \(reason)") }
+    return path
+  }
+}
+
+/// What to say of the lines of a list that cannot be used.
+struct ListComplaint {
+  /// What messages call the list.
+  let title: String
+  let problems: ListProblems
+
+  /// A line for each reason: `list:3,7: reason`.
+  private var reasons: [String] {
+    var reasons: [(text: String, lines: [Int])] = []
+    for defect in problems.named {
+      let lines = defect.line.map { [$0] } ?? []
+      if let known = reasons.firstIndex(where: { $0.text == defect.reason }) {
+        reasons[known].lines += lines
+      } else {
+        reasons.append((defect.reason, lines))
+      }
+    }
+    return reasons.map { text, lines in
+      "\(title)\(lines.isEmpty ? "" : ":")\(lines.map { "\($0)" }.joined(separator: ",")): \(text)"
+    }
+  }
+
+  /// Says why the list is refused.
+  /// - Parameters:
+  ///   - leavesOut: whether what cannot be used is left out: then nothing is left.
+  ///   - consequence: what comes of it, such as `nothing is dropped`.
+  func refuse(leavesOut: Bool, _ consequence: String) {
+    if problems.count == 1 {
+      return Terminal.error("\(reasons[0]);\(leavesOut ? "" : " --ignore-unknown leaves it out;") \(consequence)")
+    }
+    for reason in reasons { Terminal.error(reason) }
+    let more = problems.count > problems.named.count ? ", these and more" : ""
+    let advice = leavesOut ? "nothing else is in it" : "--ignore-unknown leaves them out"
+    Terminal.error("\(title): \(problems.count) entries cannot be used\(more); \(advice); \(consequence)")
+  }
+
+  /// Says that a list was taken without what cannot be used.
+  func tellWhatIsLeftOut() {
+    guard let first = reasons.first else { return }
+    let count = problems.count
+    Terminal.error(
+      "\(first); \(count == 1 ? "this is left out" : "this and others are left out, \(count) in all")", .warning)
+  }
+}

@@ -1,0 +1,183 @@
+internal import Spool
+internal import SpoolLists
+internal import Transfer
+
+struct ListTally {
+  /// Those that an earlier line asks for as well.
+  var repeated = 0
+  var problems = ListProblems()
+}
+
+/// Turns the jobs of a list into those that are dropped: checks them, and gives each an output and a name.
+struct ListPlan {
+  /// The keys that apply to all jobs of the list that do not set them.
+  private let options: JobRequest
+  private let hasOptions: Bool
+  /// The directory below the output root for all of them, without a slash at the end; nil for none.
+  private let directory: String?
+  /// Those that the spool's worker allows.
+  private let schemes: AllowedSchemes
+  /// Whether a job may name an output root.
+  private let takesRoots: Bool
+  private let now = Timestamp.now()
+  private var seen = ListNames()
+  private(set) var outputs = ListNames()
+  private(set) var names = ListNames()
+
+  init(_ options: JobRequest, directory: String?, schemes: AllowedSchemes, takesRoots: Bool = true) {
+    self.takesRoots = takesRoots
+    self.options = options
+    hasOptions = options != JobRequest()
+    self.directory = directory
+    self.schemes = schemes
+  }
+
+  /// Reads a list to its end.
+  /// - Parameters:
+  ///   - leavesOut: whether the list is taken without what cannot be used, if anything is left of it.
+  ///   - take: gets each job that can be used.
+  /// - Throws: ``ListProblems`` where the list is refused; ``Defect`` where it cannot be read to its end.
+  mutating func read(_ list: ListReader, leavesOut: Bool, _ take: (CheckedJob) throws -> Void) throws -> ListTally {
+    var tally = ListTally()
+    var isEmpty = true
+    while let listed = try list.next() {
+      let job: CheckedJob?
+      do throws(Defect) { job = try self.job(listed) } catch {
+        list.leaveOut(error)
+        continue
+      }
+      isEmpty = false
+      if let job { try take(job) } else { tally.repeated += 1 }
+    }
+    tally.problems = list.problems
+    if tally.problems.count > 0, isEmpty || !leavesOut { throw tally.problems }
+    return tally
+  }
+
+  /// The output and the name are those that the job wants; others may want them, too.
+  /// - Returns: nil where an earlier line asks for the same.
+  /// - Throws: ``Defect`` with a line of the list.
+  mutating func job(_ listed: ListedJob) throws(Defect) -> CheckedJob? {
+    var request = listed.request
+    if hasOptions {
+      request = request.inheriting(options)
+      request.root = request.root ?? options.root
+    }
+    if !takesRoots, let root = request.root {
+      throw Defect(line: root.number, reason: "root: `get` puts all files into one directory")
+    }
+    let parts = try urls(of: request)
+    if let expires = request.expires, expires <= now {
+      throw Defect(line: listed.line, reason: "expires: \(expires) is past")
+    }
+    let directory = directory ?? listed.directory
+    var text = request.text
+    guard seen.fix(Array("\(directory ?? "")\n\(text)".utf8)) else { return nil }
+    let output = try output(of: request, parts, directory, listed.line)
+    if directory != nil || request.output?.isDirectory == true {
+      request.setOutput(output.path, number: listed.line)
+      text = request.text
+    }
+    // Everything else was checked when it was read.
+    if text.utf8.count + (output.isFixed ? 0 : Self.room(for: output.path)) > JobText.maximumRequest {
+      throw Defect(line: listed.line, reason: "a job has at most 64 KiB")
+    }
+    let name = JobName(like: output.path)
+    names.want(name.fileName.bytes)
+    return CheckedJob(
+      text: Array(text.utf8), name: name, wanted: output.isFixed ? nil : output.path, line: listed.line)
+  }
+
+  /// The bytes that a job may grow by when its output gets a mark.
+  private static func room(for path: String) -> Int { path.utf8.count + 128 }
+
+  private func urls(of request: JobRequest) throws(Defect) -> [URLParts] {
+    var parts: [URLParts] = []
+    for url in request.urls {
+      do throws(URLProblem) { parts.append(try URLParts(url.text)) } catch {
+        throw Defect(line: url.number, reason: "url: \(error.reason)")
+      }
+      if let reason = parts.last.flatMap({ schemes.refusal(of: $0.scheme) }) {
+        throw Defect(line: url.number, reason: reason)
+      }
+    }
+    return parts
+  }
+
+  /// Where the payload should go. An output that the list names is taken as it is. One that the URL gives may still be
+  /// changed.
+  private mutating func output(
+    of request: JobRequest, _ parts: [URLParts], _ directory: String?, _ line: Int
+  ) throws(Defect) -> (path: String, isFixed: Bool) {
+    let parent = directory.map { $0 + "/" } ?? ""
+    let isNamedByURL = request.output?.isDirectory ?? true
+    guard let own = request.outputText(named: parts.first?.lastPathSegment) else {
+      throw Defect(line: line, reason: "the URL does not end in a file name: it needs an output")
+    }
+    let path = parent + own
+    if let reason = OutputPath.defect(of: path) {
+      let advice = directory != nil && self.directory == nil ? "; -o DIR/ takes the place of the list's directory" : ""
+      throw Defect(line: line, reason: "the output `\(escaped(path.prefix(80)))` \(reason)\(advice)")
+    }
+    if !isNamedByURL {
+      guard outputs.fix(Array(path.utf8)) else {
+        throw Defect(line: line, reason: "an earlier line has the output `\(escaped(path))`, but is another job")
+      }
+      return (path, true)
+    }
+    if Set(parts.map(\.lastPathSegment?.exact)).count > 1 {
+      throw Defect(
+        line: line, reason: "the URLs end in different names: if they are mirrors of one file, name its output")
+    }
+    outputs.want(Array(path.utf8))
+    return (path, false)
+  }
+}
+
+/// Gives jobs of a list that want the same name, or the same output, names of their own, when all of the list is known.
+/// The names come from the URLs (``PayloadName/marked(_:of:_:limit:)``), so the order of the list makes no difference.
+struct ListSettling {
+  private var outputs: ListNames
+  private var names: ListNames
+
+  /// Whether there is anything to do.
+  var isNeeded: Bool { outputs.isAnyContested || names.isAnyContested }
+
+  init(_ plan: ListPlan) {
+    outputs = plan.outputs
+    names = plan.names
+  }
+
+  /// - Parameter job: each job of the list, in its order.
+  /// - Returns: the job as it is dropped; nil where that is the same.
+  /// - Throws: ``Defect`` with a line of the list.
+  mutating func settle(_ job: CheckedJob) throws(Defect) -> CheckedJob? {
+    let wanted = job.wanted.flatMap { outputs.isContested(Array($0.utf8)) ? $0 : nil }
+    guard wanted != nil || names.isContested(job.name.fileName.bytes) else { return nil }
+    var request = job.request
+    var texts = request.urls.map(\.text)
+    if let wanted {
+      let output = try Self.free(wanted, of: texts, in: &outputs, job.line) { Array($0.utf8) }
+      request.output = .init(text: output, number: job.line)
+    } else {
+      // One URL may be wanted in several places.
+      texts.append("\(request.root?.text ?? ""):\(job.wanted ?? request.output?.text ?? "")")
+    }
+    // What the job wants is cut to that length already.
+    let like = wanted ?? job.wanted ?? request.output?.text ?? ""
+    let name = try Self.free(like, of: texts, in: &names, job.line, limit: JobName.lengthWithoutNumber) {
+      JobName(like: $0).fileName.bytes
+    }
+    return CheckedJob(text: Array(request.text.utf8), name: JobName(like: name), wanted: nil, line: job.line)
+  }
+
+  private static func free(
+    _ wanted: String, of texts: [String], in taken: inout ListNames, _ line: Int, limit: Int = FileName.maximumLength,
+    _ bytes: (String) -> [UInt8]
+  ) throws(Defect) -> String {
+    let marked = { PayloadName.marked(wanted, of: texts, $0, limit: limit) }
+    let name = taken.isWanted(bytes(marked(.usual))) ? marked(.whole) : marked(.usual)
+    if taken.give(bytes(name)) { return name }
+    throw Defect(line: line, reason: "an earlier line asks for the same URLs and output, and is not the same")
+  }
+}

@@ -1,0 +1,198 @@
+internal import CLinux
+internal import Glibc
+internal import Spool
+
+/// The command line as the kernel passed it. File names are bytes; in the strings that ArgumentParser gets, U+FFFD
+/// replaces what is not UTF-8.
+enum RawArguments {
+  /// The program's name and its arguments; empty if the caller of execve(2) passed neither.
+  static let all: [[UInt8]] = {
+    var arguments: [[UInt8]] = []
+    while var next = spoolrun_argument(Int32(arguments.count)) {
+      var bytes: [UInt8] = []
+      while next.pointee != 0 {
+        bytes.append(UInt8(bitPattern: next.pointee))
+        next += 1
+      }
+      arguments.append(bytes)
+    }
+    return arguments
+  }()
+
+  /// The bytes of each of `arguments`, which are on the command line in this order, perhaps after `--option=`.
+  static func bytes(of arguments: [String]) -> [[UInt8]] {
+    var rest = all[...]
+    return arguments.map { argument in
+      guard argument.unicodeScalars.contains("\u{FFFD}"),
+        let index = rest.firstIndex(where: { isDecoded(value($0, argument), as: argument) })
+      else { return Array(argument.utf8) }
+      defer { rest = rest[(index + 1)...] }
+      return value(rest[index], argument)
+    }
+  }
+
+  /// What follows `--option=`, unless the whole is `argument`.
+  private static func value(_ bytes: [UInt8], _ argument: String) -> [UInt8] {
+    guard bytes.starts(with: "--".utf8), !isDecoded(bytes, as: argument),
+      let equals = bytes.firstIndex(of: UInt8(ascii: "="))
+    else { return bytes }
+    return Array(bytes[(equals + 1)...])
+  }
+
+  private static func isDecoded(_ bytes: [UInt8], as argument: String) -> Bool {
+    String(decoding: bytes, as: UTF8.self).exact == argument.exact
+  }
+}
+
+/// Text that is not UTF-8. Names of jobs and of lists are taken as the bytes that they are. Anything else, such as a
+/// path or a URL, would become another one: U+FFFD would take the place of such bytes.
+enum UnreadableText {
+  /// Options whose values are taken as bytes.
+  private static let options: Set = ["--name", "--from"]
+  /// Commands whose arguments are names of jobs.
+  private static let commands: Set = [
+    "hold", "release", "retry", "prioritise", "prioritize", "cancel", "verify", "status",
+  ]
+  /// Options of these commands with a value that is no name of a job.
+  private static let paths: Set = ["--spool", "--directory", "-d", "--textfile"]
+
+  /// Exits with status 64 if an argument or SPOOLRUN_SPOOL is not UTF-8 and would be taken for text.
+  /// - Parameter arguments: without the program's name.
+  static func refuse(in arguments: [[UInt8]]) {
+    if let index = first(in: arguments) { exit(of: escaped(arguments[index])) }
+    refuse(variable: "SPOOLRUN_SPOOL")
+  }
+
+  /// Exits with status 64 if this variable of the environment is not UTF-8.
+  static func refuse(variable name: String) {
+    if let value = getenv(name), String(validatingCString: value) == nil { exit(of: name) }
+  }
+
+  private static func exit(of what: String) -> Never {
+    Terminal.error(
+      "\(what): not UTF-8 text, as all but the names of jobs and lists must be; a symbolic link can give a path such"
+        + " a name")
+    Glibc.exit(ExitStatus.usage.rawValue)
+  }
+
+  /// The place of the first argument that is refused; nil if there is none.
+  static func first(in arguments: [[UInt8]]) -> Int? {
+    let texts = arguments.map { String(decoding: $0, as: UTF8.self) }
+    let command = texts.first { !$0.begins(with: "-") } ?? ""
+    return arguments.indices.first { index in
+      if Array(texts[index].utf8) == arguments[index] { return false }
+      let before = index > 0 ? texts[index - 1] : ""
+      if options.contains(before) { return false }
+      if texts[index].begins(with: "--") {
+        // In `--option=VALUE`.
+        return !options.contains { texts[index].begins(with: "\($0)=") }
+      }
+      // The job's name, and not its new URL.
+      if command == "url", !texts[index].utf8.contains("://".utf8) { return paths.contains(before) }
+      return !commands.contains(command) || paths.contains(before)
+    }
+  }
+}
+
+/// A job's name may begin with a dash. ArgumentParser would parse it as options: `hold -dash` would be `-d -a -s -h`,
+/// which prints the help and exits with status 0.
+enum DashedName {
+  /// The one-letter options of all commands. `-h` is not among them: it is accepted only by itself.
+  static let letters = Set("vwjody".unicodeScalars)
+
+  /// Exits with status 64 if an argument before `--` begins with a single dash and has a letter that is no option.
+  /// The value of `-j` may follow it directly.
+  /// - Parameter arguments: without the program's name.
+  static func refuse(in arguments: [String]) {
+    guard let name = first(in: arguments) else { return }
+    Terminal.error(
+      "\(escaped(name)): unknown option; write `--` before a name that begins with a dash, and `=` before such a value")
+    exit(ExitStatus.usage.rawValue)
+  }
+
+  static func first(in arguments: [String]) -> String? {
+    arguments.prefix { $0 != "--" }.first { argument in
+      guard argument.begins(with: "-"), !argument.begins(with: "--"), !["-", "-h"].contains(argument) else {
+        return false
+      }
+      return argument.unicodeScalars.dropFirst().prefix { $0 != "j" }.contains { !letters.contains($0) }
+    }
+  }
+}
+
+/// What a person may have meant by a word that is no command.
+enum Suggestion {
+  /// What the commands are called elsewhere. A word may belong to several commands; the first one that exists counts.
+  private static let synonyms: [(command: String, words: Set<String>)] = [
+    ("get", ["download", "fetch", "wget", "curl"]),
+    ("add", ["download", "fetch", "drop", "enqueue", "submit", "put", "push"]),
+    ("subscribe", ["feed", "follow", "rss", "mirror"]),
+    ("hold", ["pause", "suspend", "stop", "freeze"]),
+    ("release", ["resume", "unpause", "continue", "unhold", "thaw"]),
+    ("retry", ["rerun", "redo", "restart", "requeue", "again"]),
+    ("prioritise", ["priority", "urgent", "bump", "raise", "promote", "nice", "renice", "hurry"]),
+    ("cancel", ["rm", "remove", "delete", "del", "abort", "kill", "drop"]),
+    ("status", ["ls", "list", "show", "info", "jobs", "queue", "ps", "stat", "top", "watch"]),
+    ("verify", ["check", "test", "validate"]),
+    ("clean", ["gc", "purge", "prune", "sweep", "cleanup"]),
+    ("init", ["create", "new", "mkspool"]),
+    ("run", ["start", "work", "worker", "daemon", "serve"]),
+  ]
+
+  /// The command that is most like `word`; nil if none is.
+  static func command(for word: String, among commands: [String]) -> String? {
+    let word = word.lowercasedASCII
+    if commands.contains(word) { return word }
+    if let other = synonyms.first(where: { $0.words.contains(word) && commands.contains($0.command) }) {
+      return other.command
+    }
+    // One mistake in a short word, two in a longer one: any two words of four letters are four mistakes apart.
+    let most = word.utf8.count <= 4 ? 1 : 2
+    let near = commands.map { (command: $0, distance: distance(word, $0)) }.filter { $0.distance <= most }
+    return near.min { $0.distance < $1.distance }?.command
+  }
+
+  /// The number of letters to insert, remove, replace, or exchange with their neighbour (optimal string alignment).
+  static func distance(_ left: String, _ right: String) -> Int {
+    let (left, right) = (Array(left.utf8), Array(right.utf8))
+    var rows = [Array(0...right.count)]
+    for i in left.indices {
+      var row = [i + 1]
+      for j in right.indices {
+        var best = min(rows[i][j + 1] + 1, row[j] + 1, rows[i][j] + (left[i] == right[j] ? 0 : 1))
+        if i > 0, j > 0, left[i] == right[j - 1], left[i - 1] == right[j] { best = min(best, rows[i - 1][j - 1] + 1) }
+        row.append(best)
+      }
+      rows.append(row)
+    }
+    return rows[left.count][right.count]
+  }
+
+  /// For a URL in the place of a command or a spool. It is not quoted, because it may contain a password.
+  static let forURL =
+    "this is a URL, not a spool: `spoolrun get URL` downloads it into the current directory, `spoolrun add URL` "
+    + "drops it into a spool"
+
+  /// What is wrong with the first argument if it is neither a command nor a spool, and what to write instead; nil if
+  /// nothing is known to be wrong. Without this, the word would be the spool of the default command.
+  static func complaint(about arguments: [String], commands: [String]) -> String? {
+    guard let word = arguments.first, !word.begins(with: "-"), !commands.contains(word) else { return nil }
+    if word.utf8.contains("://".utf8) { return forURL }
+    guard !word.utf8.contains(0x2F), access(word, F_OK) != 0, let command = command(for: word, among: commands) else {
+      return nil
+    }
+    return "\(escaped(word)): no such command, and no spool of this name; did you mean `spoolrun \(command)`?"
+  }
+}
+
+/// `--spool SPOOL` may be before the name of each command.
+enum LeadingSpool {
+  /// The arguments with a leading `--spool SPOOL` moved behind the command's name. Before it, ArgumentParser would take
+  /// it for an option of the default command, and the command's name for its spool.
+  static func moved(in arguments: [String], commands: [String]) -> [String] {
+    guard let first = arguments.first else { return arguments }
+    let length = first == "--spool" ? 2 : first.begins(with: "--spool=") ? 1 : 0
+    guard length > 0, arguments.count > length, commands.contains(arguments[length]) else { return arguments }
+    return [arguments[length]] + arguments[..<length] + arguments[(length + 1)...]
+  }
+}

@@ -1,0 +1,92 @@
+internal import Spool
+internal import SystemPackage
+
+/// Makes sure that the spool has the job of one file, ready to run.
+struct GetOrder {
+  enum Outcome: Equatable {
+    /// The job waits, or runs.
+    case ordered
+    /// The file is there, and its receipt fits.
+    case isThere
+    /// The reason why nothing was ordered.
+    case refused(String)
+  }
+
+  let spool: Spool
+  let item: GetItem
+  private let request: JobRequest
+
+  init(spool: Spool, item: GetItem) {
+    self.spool = spool
+    self.item = item
+    request = item.request
+  }
+
+  /// Drops the job, or takes up the one that an earlier command left, with what this command asks for.
+  func place() throws(SpoolError) -> Outcome {
+    do throws(OutputRootProblem) {
+      _ = try CurrentOutputRoot(item.directory, spool: spool, reach: item.reach)
+    } catch {
+      return .refused("\(error)")
+    }
+    try spool.offerOutputRoot(item.directory, as: item.root)
+    for _ in 0..<20 {
+      do throws(SpoolError) {
+        if let outcome = try tryPlacing() { return outcome }
+      } catch  where error.errno == .noSuchFileOrDirectory {
+        // The job has moved since it was seen.
+        continue
+      }
+    }
+    return .refused("its job \(item.job.display) keeps moving: try again")
+  }
+
+  /// - Returns: nil to look again.
+  private func tryPlacing() throws(SpoolError) -> Outcome? {
+    guard let place = try spool.places(of: item.job.fileName).last(where: { $0.directory != .standing }) else {
+      if let outcome = try checkArchived() { return outcome }
+      _ = try spool.drop(request.text, as: item.job)
+      return .ordered
+    }
+    guard let old = try spool.job(place.directory, place.name) else { return nil }
+    let news = old.request.text.exact == request.text.exact ? nil : request.text
+    switch place.directory {
+    case .done:
+      if let outcome = try check(old) { return outcome }
+    case .new, .urgent, .cur:
+      if news == nil { return .ordered }
+    case .partial:
+      if news == nil {
+        _ = try spool.perform(.retry, item.job.fileName, in: .partial)
+        return .ordered
+      }
+    case .hold, .failed, .tmp, .standing, .workers, .files: break
+    }
+    try spool.requeue(place, as: item.job, asking: news)
+    return .ordered
+  }
+
+  /// The same as ``check(_:)``, by the last receipt of the job that was archived.
+  private func checkArchived() throws(SpoolError) -> Outcome? {
+    let archive = try ArchiveStream(spool, named: [item.job.fileName])
+    var last: ArchivedReceipt?
+    while let receipt = try archive.next() { last = receipt }
+    return try last.flatMap { (last) throws(SpoolError) in try check(last.bytes.withUnsafeBytes { JobText($0) }) }
+  }
+
+  /// Compares the file with the receipt of a job that is done.
+  /// - Returns: nil to fetch the file, or to let the worker compare it with what is declared now.
+  private func check(_ job: JobText) throws(SpoolError) -> Outcome? {
+    if request.overwrite == true { return nil }
+    guard let receipt = job.journal.publication.receipt, let verified = job.journal.publication.verified else {
+      return nil
+    }
+    switch try OutputRoot(item.directory, spool: spool).check(receipt, verified) {
+    case .missing: return nil
+    case .changed(let mismatch):
+      return .refused(
+        "is there, but has changed since it was fetched (\(mismatch.text)): remove it, or use --overwrite")
+    case .present, .sound: return job.request.expected == request.expected ? .isThere : nil
+    }
+  }
+}

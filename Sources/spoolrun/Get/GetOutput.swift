@@ -1,0 +1,186 @@
+internal import Glibc
+internal import Spool
+internal import SpoolStatus
+internal import SpoolWorker
+internal import Synchronization
+
+/// What `spoolrun get` shows on standard error: progress bars, each file that is done, and at the end those that are
+/// not.
+final class GetOutput: Sendable {
+  private struct State {
+    /// The jobs that are done, and about which the person knows.
+    var told: Set<FileName> = []
+    /// Bytes that this command has fetched.
+    var gained: UInt64 = 0
+  }
+
+  private let bars: StatusBars?
+  private let printer: EventPrinter
+  private let isVerbose: Bool
+  /// The files as the person named them, by their jobs.
+  private let names: [FileName: String]
+  private let look = Terminal.look(STDERR_FILENO)
+  private let began = Terminal.milliseconds()
+  private let state = Mutex(State())
+
+  init(_ items: [GetItem], of spool: Spool, _ progress: ProgressMode, isVerbose: Bool) {
+    let bars = StatusBars(progress, .text)
+    (self.bars, self.isVerbose) = (bars, isVerbose)
+    names = Dictionary(items.map { ($0.job.fileName, $0.shown) }) { first, _ in first }
+    printer = EventPrinter(of: spool.location, isVerbose: isVerbose, format: .text, reader: .currentButTerminal) {
+      if let bars { bars.print($0) } else { Terminal.log($0) }
+    }
+  }
+
+  /// Whether the person wants to know of what succeeds.
+  private var isTalkative: Bool { isVerbose || Terminal.isErrorTerminal }
+
+  func update(_ progress: WorkerProgress) { bars?.update(progress) }
+  func finishBars() { bars?.finish() }
+
+  /// The progress of a worker, with the names that the person knows.
+  func update(fromWorker progress: WorkerProgress) {
+    var progress = progress
+    progress.running = progress.running.map {
+      JobProgress(id: $0.id, name: names[$0.name].map { FileName($0) } ?? $0.name, bytes: $0.bytes, total: $0.total)
+    }
+    update(progress)
+  }
+
+  /// Prints what concerns the spool, and each file that is done. Other results are printed at the end.
+  func report(_ event: Event) {
+    let isOfOneJob = ["done", "failed", "rejected", "stopping", "waiting", "unfinished"].contains(event.name)
+    if isVerbose || !isOfOneJob { printer.print(event) }
+    if event.name == "done", let job = event.job {
+      tellDone(job, EventSentence(event, of: "", now: nil, look).figures)
+    }
+  }
+
+  func add(gained bytes: UInt64) { state.withLock { $0.gained &+= bytes } }
+
+  func sayThatAnotherWorkerRuns() {
+    if isTalkative { say("a worker has this spool: following its progress") }
+  }
+
+  /// - Parameter figures: of the file, with a space in front, if they are known.
+  func tellDone(_ job: FileName, _ figures: String = "") {
+    guard isTalkative, state.withLock({ $0.told.insert(job).inserted }) else { return }
+    let line = GetEnd.done.line(now: nil, look)
+    say("\(escaped(names[job] ?? job.display)): \(line.text)\(figures)")
+  }
+
+  private func say(_ line: String) {
+    if let bars { bars.print("spoolrun: \(line)") } else { Terminal.error(line) }
+  }
+
+  // MARK: the end
+
+  /// Tells how the files ended, if that has not been told.
+  func tell(_ items: [GetItem], _ ends: [GetEnd]) {
+    let isTerminal = Terminal.isErrorTerminal
+    let now = isTerminal ? Timestamp.now() : nil
+    for (item, end) in zip(items, ends) {
+      if end == .done {
+        tellDone(item.job.fileName)
+        continue
+      }
+      Terminal.error("\(escaped(item.shown)): \(end.line(now: now, look).text)")
+      if isTerminal, let advice = end.advice { Terminal.log("  \(advice)") }
+    }
+    if let now, items.count > 1 { close(ends, now) }
+  }
+
+  private func close(_ ends: [GetEnd], _ now: Timestamp) {
+    var summary = RunSummary()
+    summary.done = ends.count { $0.status == .success }
+    summary.givenUp = ends.count { $0.status == .givenUp }
+    summary.waiting = ends.count { $0.status == .waiting }
+    summary.gained = state.withLock { $0.gained }
+    let times = ends.compactMap { if case .retrying(let next, _) = $0 { next } else { nil } }
+    let waiting = times.min().map { Fields().with("jobs", times.count).with("next", $0) }
+    let seconds = (Terminal.milliseconds() - began + 500) / 1000
+    let closing = RunClosing(summary, seconds: seconds, isOnce: true, waiting: waiting, now: now)
+    if let line = closing.line(look) { Terminal.log("spoolrun: \(line.text)") }
+  }
+}
+
+/// How one file of `spoolrun get` ended, as far as this command goes.
+enum GetEnd: Equatable {
+  case done
+  case isThere
+  /// The reason why nothing was ordered.
+  case refused(String)
+  case failed(JobStatus.Problem?)
+  case retrying(at: Timestamp, JobStatus.Problem?)
+  /// The person has stopped the command, and with it the transfer.
+  case stopped
+  /// The person has stopped the command, and a worker goes on with the job.
+  case goesOn
+  case paused
+  case cancelled
+  /// It is due, and the worker of this command could not run it.
+  case left
+
+  /// nil while there is something to wait for.
+  init?(_ standing: JobStanding) {
+    switch standing {
+    case .waiting, .running, .due: return nil
+    case .absent: self = .cancelled
+    case .retrying(let next, let problem): self = .retrying(at: next, problem)
+    case .paused: self = .paused
+    case .failed(let problem): self = .failed(problem)
+    case .done: self = .done
+    }
+  }
+
+  var status: ExitStatus {
+    switch self {
+    case .done, .isThere: .success
+    case .refused, .failed, .cancelled: .givenUp
+    case .retrying, .stopped, .goesOn, .paused, .left: .waiting
+    }
+  }
+
+  /// What to tell the person.
+  /// - Parameter now: for a terminal, where times are told from now on; nil for a log.
+  func line(now: Timestamp?, _ look: Look) -> StyledLine {
+    var line = StyledLine(look)
+    let again = "the same command goes on where it stopped"
+    func append(_ problem: JobStatus.Problem?, _ ink: Ink) {
+      line.append(problem.map { "\(escaped($0.code)): \(escaped($0.reason))" } ?? "the attempt failed", ink)
+    }
+    switch self {
+    case .done: line.append("done", .green)
+    case .isThere: line.append("is there already, and is what its receipt says")
+    case .refused(let reason): line.append(reason, .red)
+    case .failed(let problem) where problem?.code == FailureCode.outputExists.rawValue:
+      line.append("exists, and nothing shows that it is this file", .red)
+      line.append(": remove it, or use --overwrite")
+    case .failed(let problem): append(problem, .red)
+    case .retrying(let next, let problem):
+      append(problem, .yellow)
+      // Data that does not match is set aside.
+      let isMismatch = problem?.code.begins(with: "mismatch") ?? false
+      line.append("; \(isMismatch ? "the same command fetches it again" : again)")
+      line.append("; a worker of the spool does so \(next.told(from: now))")
+    case .stopped: line.append("stopped; \(again)")
+    case .goesOn: line.append("a worker of the spool goes on with it; the same command follows it again")
+    case .paused: line.append("somebody has paused its job; the same command releases it")
+    case .cancelled: line.append("somebody has cancelled its job")
+    case .left: line.append("could not be fetched now; \(again)", .yellow)
+    }
+    return line
+  }
+
+  /// What a person can do about a failure; nil if it may be enough to wait, or if ``line(now:_:)`` says it.
+  var advice: String? {
+    switch self {
+    case .failed(let problem?) where problem.code != FailureCode.outputExists.rawValue:
+      return Advice(for: problem.code).text + " The same command tries again."
+    case .retrying(_, let problem?):
+      let advice = Advice(for: problem.code)
+      return advice.isUrgent ? advice.text : nil
+    default: return nil
+    }
+  }
+}

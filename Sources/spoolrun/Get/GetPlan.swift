@@ -1,0 +1,220 @@
+internal import ArgumentParser
+internal import CLinux
+internal import Glibc
+internal import Spool
+internal import SpoolLists
+internal import SystemPackage
+internal import Transfer
+
+struct GetPlan {
+  let urls: [String]
+  let list: ListArguments
+  let output: String?
+  let given: [(key: JobKey, text: String)]
+
+  func items() throws -> [GetItem] {
+    try Libcurl.loadOrExit()
+    let place = GetPlace(output, isDirectory: isDirectory)
+    do { if list.from == nil { try list.refuseWithoutFile() } } catch let error as ValidationError {
+      throw refusal(error.message)
+    }
+    let wanted = try list.from.map { try listed($0, place) } ?? place.name.map { [try file($0, urls)] } ?? files()
+    let perFile = given.first { $0.key.scope == .job }
+    if wanted.count > 1, let perFile { throw refusal("--\(perFile.key.name) is for one file: get each by itself") }
+    if let expires = wanted.compactMap(\.asked.expires).min(), expires <= .now() {
+      throw refusal("--expires: \(expires) is past")
+    }
+    // Nothing is made for a command that is refused.
+    let directory = try absolute(place.directory)
+    return wanted.map { name, asked in
+      GetItem(asked: asked, directory: directory, name: name, shown: place.shown(name))
+    }
+  }
+
+  private func listed(_ file: String, _ place: GetPlace) throws -> [(name: String, asked: JobRequest)] {
+    guard urls.isEmpty else { throw refusal("either a list by --from, or URLs") }
+    guard place.name == nil else { throw refusal("--output: for a list it names a directory: use --output DIR/") }
+    do {
+      return try GetList(list: list, given: given).files(file)
+    } catch let problems as ListProblems {
+      ListComplaint(title: ListArguments.title(file), problems: problems).refuse(
+        leavesOut: list.ignoreUnknown, "nothing is fetched")
+      throw ExitStatus.usage.code
+    } catch let defect as Defect {
+      let line = defect.line.map { "\(ListArguments.title(file)):\($0): " } ?? ""
+      throw refusal("\(line)\(defect.reason)")
+    } catch let error as ValidationError {
+      throw refusal(error.message)
+    } catch let error as SpoolError {
+      Terminal.error("\(error)")
+      throw ExitStatus.noSpool.code
+    }
+  }
+
+  /// A file for each URL, by the name that the URL gives.
+  private func files() throws -> [(name: String, asked: JobRequest)] {
+    if urls.isEmpty, given.contains(where: { $0.key.name == JobKey.resolve.name }) {
+      throw refusal("--resolve without a URL gives no name: use --output FILE")
+    }
+    if urls.isEmpty { throw refusal("name the URL of a file, or a list with --from") }
+    let names = try urls.map { url in
+      do throws(Defect) {
+        if let name = try GetList.name(of: url) { return name }
+      } catch {
+        throw refusal(error.reason)
+      }
+      throw refusal("the URL does not end in a file name: use --output FILE")
+    }
+    var seen: Set<ExactText> = []
+    return try zip(PayloadName.distinct(zip(names, urls).map { (name: $0, url: $1) }), urls)
+      .filter { seen.insert($0.0.exact).inserted }.map { try file($0, [$1]) }
+  }
+
+  /// One file, checked by the reader that a worker uses.
+  private func file(_ name: String, _ urls: [String]) throws -> (name: String, asked: JobRequest) {
+    do throws(Defect) {
+      let names = try urls.map { url throws(Defect) in try GetList.name(of: url) }
+      let asked = try JobRequest(urls: urls, given: given)
+      // Only the URL can give a name with blanks around it.
+      let name = names.first??.exact == name.exact ? name : String(trimmed(name[...]))
+      var placed = asked
+      placed.setOutput(name)
+      _ = try placed.readBack()
+      return (name, asked)
+    } catch {
+      throw refusal(error.reason)
+    }
+  }
+
+  /// The real path of a directory, made when it is missing: then no link of the path can lead a payload elsewhere.
+  private func absolute(_ directory: String) throws -> String {
+    makeDirectories(above: directory, mode: 0o777)
+    _ = mkdir(directory, 0o777)
+    do throws(Errno) { return try realPath(directory) } catch {
+      let hint = error.rawValue == EILSEQ ? ": its path is not UTF-8; use a symbolic link to it, as --output LINK/" : ""
+      Terminal.error("\(escaped(directory)): \(error)\(hint)")
+      throw ExitStatus.cannotCreate.code
+    }
+  }
+
+  private func refusal(_ reason: String) -> any Error { ExitStatus.refusal(reason, by: "get") }
+}
+
+/// The files of a list, for `spoolrun get --from`.
+struct GetList {
+  let list: ListArguments
+  let given: [(key: JobKey, text: String)]
+
+  /// The path of each file below the person's directory, and what the list asks for. Strangers choose these paths, so
+  /// no directory among them is entered here: the worker does that, by the rules of `output:`.
+  /// - Parameter file: the list; `-` for standard input.
+  /// - Throws: ``ListProblems``; ``Defect`` with the line of the list, or of nothing for an option; ``SpoolError``
+  ///   where it cannot be read; `ValidationError`.
+  func files(_ file: String) throws -> [(name: String, asked: JobRequest)] {
+    var options = JobRequest()
+    for (key, text) in given {
+      if key.scope == .job { throw Defect(line: nil, reason: "--\(key.name) is for one file") }
+      try options.set(key, text)
+    }
+    let reader = try ListReader(ListArguments.path(file), list.options())
+    var plan = ListPlan(options, directory: nil, schemes: .all, takesRoots: false)
+    var jobs: [CheckedJob] = []
+    let tally = try plan.read(reader, leavesOut: list.ignoreUnknown) { jobs.append($0) }
+    ListComplaint(title: ListArguments.title(file), problems: tally.problems).tellWhatIsLeftOut()
+    var settling = ListSettling(plan)
+    var marked: [String] = []
+    let files = try jobs.map { job in
+      var asked = (try settling.settle(job) ?? job).request
+      let last = try asked.urls.first.flatMap { url throws(Defect) in try Self.name(of: url.text) }
+      guard let name = asked.outputText(named: last) else {
+        throw Defect(line: job.line, reason: "the URL does not end in a file name: it needs an output")
+      }
+      if let wanted = job.wanted, let given = asked.output?.text, given.exact != wanted.exact { marked.append(name) }
+      let isOfURL = asked.output?.isDirectory ?? true
+      asked.output = nil
+      return (name: isOfURL ? name : String(trimmed(name[...])), asked: asked)
+    }
+    tell(marked)
+    return files
+  }
+
+  private func tell(_ marked: [String]) {
+    guard let example = marked.last else { return }
+    Terminal.error(
+      "\(marked.count) of the files get a mark in their names, such as \(escaped(example)), because others of the list "
+        + "have the same", .info)
+  }
+
+  /// The file name that a URL ends in; nil if it ends in none.
+  static func name(of url: String) throws(Defect) -> String? {
+    do throws(URLProblem) { return try URLParts(url).lastPathSegment } catch {
+      throw Defect(line: nil, reason: "url: \(error.reason)")
+    }
+  }
+}
+
+struct GetItem {
+  /// The URLs, of which several are mirrors, and what is said of the file, without its place.
+  let asked: JobRequest
+  /// The absolute path of the file's directory, without links.
+  let directory: String
+  /// The file's name there; from a list it may be a path.
+  let name: String
+  /// The file as the person named it.
+  let shown: String
+  /// The file's permissions if nobody has said any.
+  var usualMode: PayloadMode?
+
+  /// The job's name: it depends on URL, or else the text of `resolve:`, and file, so that the same command continues
+  /// the same job.
+  var job: JobName {
+    let source = asked.urls.first?.text ?? asked.resolve.map { "resolve: \($0.text)" } ?? ""
+    return JobName(like: name, suffix: "-" + PayloadName.fingerprint(of: [source, path]).prefix(16))
+  }
+
+  /// The name in the spool's `roots` for the directory.
+  var root: String { Spool.rootName(of: directory) }
+
+  private var path: String { directory == "/" ? "/\(name)" : "\(directory)/\(name)" }
+
+  var reach: OutputReach { name.utf8.contains(UInt8(ascii: "/")) ? .below : .directly }
+
+  var request: JobRequest {
+    var request = asked
+    request.setOutput(name)
+    request.root = JobRequest.Line(text: root, number: 0)
+    request.mode = request.mode ?? usualMode
+    return request
+  }
+}
+
+/// Where `-o` puts files: pure but for the question whether something is a directory.
+struct GetPlace: Equatable {
+  /// As the person named it; `.` for the current one.
+  let directory: String
+  /// nil where the URL gives the name.
+  let name: String?
+
+  /// - Parameters:
+  ///   - output: of `-o`: `DIR/`, an existing `DIR`, or `FILE`; nil without it.
+  ///   - isDirectory: whether a path leads to an existing directory.
+  init(_ output: String?, isDirectory: (String) -> Bool) {
+    guard let output, !output.isEmpty else {
+      (directory, name) = (".", nil)
+      return
+    }
+    let slash = output.utf8.lastIndex(of: UInt8(ascii: "/"))
+    if slash == output.utf8.index(before: output.endIndex) || isDirectory(output) {
+      (directory, name) = (output, nil)
+      return
+    }
+    let parent = slash.map { String(output[..<$0]) }
+    directory = parent.map { $0.isEmpty ? "/" : $0 } ?? "."
+    name = slash.map { String(output[output.utf8.index(after: $0)...]) } ?? output
+  }
+
+  /// The path of a file in it, as a person would write it.
+  func shown(_ name: String) -> String {
+    directory == "." ? name : directory.ends(with: "/") ? directory + name : "\(directory)/\(name)"
+  }
+}

@@ -1,0 +1,103 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Spool
+
+struct Clean: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "clean",
+    abstract: "Removes files that no job needs.",
+    discussion: """
+      Removes data whose job is gone, files in tmp older than 36 hours and records of entries that are gone; with \
+      --keep-done also old receipts. Never removes a job or a payload. Lists receipts whose payload is missing, but \
+      keeps them until they are old, too.
+
+      With --archive, moves old receipts into gzipped files in done/archive, one for each month, which zgrep can \
+      search. verify, report, status NAME and add --new still know them.
+      """)
+
+  @Flag(help: "Print what would be removed and change nothing.")
+  var dryRun = false
+
+  @Option(help: ArgumentHelp("Remove receipts older than this, such as 30d. (default: keep all)", valueName: "age"))
+  var keepDone: String?
+
+  @Option(
+    help: ArgumentHelp("Archive receipts older than this, such as 30d. (default: archive none)", valueName: "age"))
+  var archive: String?
+
+  @OptionGroup var spool: SpoolArgument
+
+  func validate() throws {
+    for (option, age) in [("--keep-done", keepDone), ("--archive", archive)] {
+      guard let age, Self.seconds(age) == nil else { continue }
+      throw ValidationError("\(option) needs a number and a unit (s, m, h or d), from 1s to 36525d, such as 30d")
+    }
+  }
+
+  /// Parses `30d` or `12h`, up to 100 years. The unit is required, because some would read a bare 30 as days and others
+  /// as seconds. Zero is refused, because it would remove all receipts.
+  private static func seconds(_ text: String) -> Int64? {
+    let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
+    guard let unit = text.last.flatMap({ units[$0] }) else { return nil }
+    let digits = text.dropLast()
+    guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int64(digits),
+      (1...3_155_760_000 / unit).contains(number)
+    else { return nil }
+    return number * unit
+  }
+
+  func run() throws {
+    umask(0o077)
+    let spool = try self.spool.open()
+    var options = CleanupOptions()
+    options.isDry = dryRun
+    options.grace = 0
+    options.keepDone = keepDone.flatMap(Self.seconds)
+    options.archive = archive.flatMap(Self.seconds)
+    options.readsJobs = true
+    let progress = ListProgress()
+    defer { progress.finish() }
+    var isComplete = true
+    do throws(SpoolError) {
+      try spool.cleanUp(options) { looked, all in
+        progress.update { "archiving \(looked) of \(all) receipts" }
+      } report: { finding in
+        progress.finish()
+        guard let obstacle = finding.obstacle else { return Terminal.print(sentence(finding)) }
+        isComplete = false
+        Terminal.error(problem(finding, obstacle))
+      }
+    } catch {
+      progress.finish()
+      Terminal.error("\(escaped(spool.location)): \(error)")
+      throw error.isBusy ? ExitStatus.waiting.code : ExitStatus(error).code
+    }
+    if !isComplete { throw ExitStatus.inputOutput.code }
+  }
+
+  private func problem(_ finding: CleanupFinding, _ obstacle: SpoolError) -> String {
+    switch finding.kind {
+    case .damaged: "\(obstacle): receipts of this month stay in done until the file is repaired or moved away"
+    default: "\(finding.place) cannot be removed: \(obstacle)"
+    }
+  }
+
+  private func sentence(_ finding: CleanupFinding) -> String {
+    let verb = dryRun ? "would remove" : "removed"
+    return switch finding.kind {
+    case .orphan: "\(verb) \(finding.place): \(finding.bytes) bytes, their job is gone"
+    case .unpublished: "\(verb) \(finding.place): \(finding.bytes) bytes, their job failed with output-exists"
+    case .root: "\(verb) \(finding.place): the directory that it leads to is gone"
+    case .stale: "\(verb) \(finding.place): older than 36 hours"
+    case .record: "\(verb) \(finding.place): the entry that it describes is gone"
+    case .receipt: "\(verb) \(finding.place): a receipt older than \(keepDone ?? "")"
+    case .archived: "\(dryRun ? "would archive" : "archived") \(receipts(finding.count)) in \(finding.place)"
+    case .missing: "\(finding.place): its payload is missing: \(finding.output ?? "")"
+    case .stuck, .damaged: finding.place
+    case .noReceipt: "\(finding.place): no receipt"
+    case .stray: "\(finding.place): workers ignore this file: move it to new, or remove it"
+    }
+  }
+
+  private func receipts(_ count: Int) -> String { count == 1 ? "1 receipt" : "\(count) receipts" }
+}

@@ -1,0 +1,76 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Spool
+internal import SystemPackage
+
+struct Doctor: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "doctor",
+    abstract: "Tries whether workers can use the file system of a spool.",
+    discussion: """
+      Prints what the file system can do, and whether it is fit, fit with limits, or unfit. Harmless to workers that \
+      run. With --peer, also tries what another mount of the same spool shows, as another host would have it.
+      """)
+
+  @Option(
+    help: ArgumentHelp("The same spool on another mount, to try the two together.", valueName: "dir"),
+    completion: .directory)
+  var peer: String?
+
+  @OptionGroup var spool: SpoolArgument
+
+  func run() throws {
+    umask(0o077)
+    let spool = try self.spool.open(for: .dropping)
+    let traits: FileSystemTraits
+    do throws(SpoolError) { traits = try spool.tryFileSystem() } catch {
+      throw ExitStatus.failure(error, "\(escaped(spool.location)): its file system cannot be tried")
+    }
+    Terminal.print("\(escaped(spool.location)): \(traits.type)")
+    Self.print(traits.lines)
+    var fitness = Fitness(limits: traits.limits, obstacles: traits.obstacles)
+    if let peer, fitness.obstacles.isEmpty {
+      let other = try SpoolOpening.open(peer, for: .reading)
+      let found: PeerTraits
+      do throws(SpoolError) { found = try spool.tryPeer(other) } catch {
+        throw ExitStatus.failure(error, "\(escaped(peer)): cannot be tried")
+      }
+      Terminal.print("\(escaped(peer)):")
+      Self.print(found.lines)
+      fitness.limits += found.limits
+      fitness.obstacles += found.obstacles
+    }
+    for line in fitness.lines { Terminal.print(line) }
+    if !fitness.obstacles.isEmpty { throw ExitStatus.configuration.code }
+  }
+
+  private static func print(_ lines: [(name: String, value: String)]) {
+    for line in lines {
+      Terminal.print("  \(line.name)\(String(repeating: " ", count: max(1, 16 - line.name.count)))\(line.value)")
+    }
+  }
+}
+
+struct Init: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "init",
+    abstract: "Creates a spool directory.",
+    discussion: "Leaves existing files and directories unchanged, so it is safe to run again.")
+
+  @OptionGroup var spool: SpoolArgument
+
+  func run() throws {
+    umask(0o077)
+    let location = spool.location ?? SpoolOpening.defaultLocation
+    try SpoolOwner.become(of: location)
+    do throws(SpoolError) {
+      try Spool.create(location)
+    } catch {
+      let hint = error.errno == .noSuchFileOrDirectory ? ": its parent directory must exist" : ""
+      Terminal.error("\(escaped(location)) cannot be created: \(error)\(hint)")
+      throw ExitStatus.cannotCreate.code
+    }
+    let traits = try Fitness.traits(for: SpoolOpening.open(location, for: .changing), isVerbose: true)
+    for limit in traits?.limits ?? [] { Terminal.error("\(escaped(location)): \(limit)") }
+  }
+}

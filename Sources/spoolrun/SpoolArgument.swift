@@ -1,0 +1,212 @@
+internal import ArgumentParser
+internal import CLinux
+internal import Glibc
+internal import Spool
+internal import SystemPackage
+
+/// Finds and opens the spool of a command.
+enum SpoolOpening {
+  /// The spool named by SPOOLRUN_SPOOL, else `spool` in the current directory.
+  static var defaultLocation: String { environmentLocation ?? "spool" }
+
+  private static var environmentLocation: String? {
+    guard let value = getenv("SPOOLRUN_SPOOL"), value.pointee != 0 else { return nil }
+    return String(cString: value)
+  }
+
+  /// - Parameters:
+  ///   - named: the spool on the command line; nil if there is none.
+  ///   - use: root changes another user's spool only as that user.
+  ///   - mayBeCommand: whether `named` is in the position of a command.
+  ///   - host: what claims name this host by; nil for its own name.
+  static func open(_ named: String?, for use: SpoolUse, mayBeCommand: Bool = false, host: String? = nil) throws
+    -> Spool
+  {
+    let location = named ?? defaultLocation
+    if mayBeCommand, location.utf8.contains("://".utf8) {
+      Terminal.error(Suggestion.forURL)
+      throw ExitStatus.usage.code
+    }
+    let looked = use == .reading ? nil : try SpoolOwner.become(of: location)
+    let (owner, boot) = WorkerID.current(host: host)
+    let (spool, objection): (Spool, String?)
+    do throws(SpoolError) {
+      spool = try Spool(location, owner: owner, boot: boot)
+      objection = try Self.objection(to: spool, for: use, looked)
+    } catch {
+      let place = escaped(location)
+      switch error.errno {
+      case .noSuchFileOrDirectory, .notDirectory:
+        let origin = named == nil && environmentLocation == nil ? ", and no other was named" : ""
+        // Perhaps a misspelled command, such as `spoolrun statsu`.
+        let isPath = location.utf8.contains(0x2F) || access(location, F_OK) == 0
+        let doubt = mayBeCommand && !isPath ? "; there is no command of this name either" : ""
+        let advice = "create one with `spoolrun init \(place)`\(doubt)"
+        Terminal.error("\(place): no spool there\(origin) (\(error.path): \(error.errno)); \(advice)")
+        throw ExitStatus.noSpool.code
+      case .permissionDenied:
+        let whose = looked.map { " (as user \($0.st_uid), its owner)" } ?? ""
+        Terminal.error("\(place): \(error.errno)\(whose): \(obstacle(location))")
+        throw ExitStatus.noSpool.code
+      default:
+        Terminal.error("\(place): \(error)")
+        throw ExitStatus.inputOutput.code
+      }
+    }
+    guard let objection else { return spool }
+    Terminal.error("\(escaped(location)): \(objection)")
+    throw ExitStatus.noSpool.code
+  }
+
+  /// Why the spool that is open must not be used so: only now is it certain which one that is.
+  private static func objection(to spool: Spool, for use: SpoolUse, _ looked: stat?) throws(SpoolError) -> String? {
+    if let looked,
+      !spool.isDirectory(device: UInt64(looked.st_dev), inode: UInt64(looked.st_ino), owner: looked.st_uid)
+    {
+      return "another spool has taken its place at this moment: try again"
+    }
+    return use == .changing ? try spool.stranger() : nil
+  }
+
+  /// Why `location` cannot be entered.
+  private static func obstacle(_ location: String) -> String {
+    var status = stat()
+    guard stat(location, &status) == 0 else { return "a directory above the spool cannot be entered" }
+    return status.st_uid == geteuid()
+      ? "the spool's mode does not let its owner read and enter it" : "the spool belongs to another user"
+  }
+}
+
+struct SpoolOption: ParsableArguments {
+  @Option(
+    help: ArgumentHelp("The spool directory. (default: $SPOOLRUN_SPOOL, else spool)", valueName: "spool"),
+    completion: .directory)
+  var spool: String?
+
+  func open(for use: SpoolUse = .changing) throws -> Spool { try SpoolOpening.open(spool, for: use) }
+}
+
+/// The spool as an argument, or with --spool as in the commands whose arguments are names of jobs.
+struct SpoolArgument: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp("The spool directory. (default: $SPOOLRUN_SPOOL, else spool)", valueName: "spool"),
+    completion: .directory)
+  var place: String?
+
+  @OptionGroup var option: SpoolOption
+
+  func validate() throws {
+    if place != nil, option.spool != nil { throw ValidationError("the spool is named twice") }
+  }
+
+  var location: String? { place ?? option.spool }
+
+  func open(for use: SpoolUse = .changing, mayBeCommand: Bool = false, host: String? = nil) throws -> Spool {
+    try SpoolOpening.open(location, for: use, mayBeCommand: mayBeCommand && place != nil, host: host)
+  }
+}
+
+func isDirectory(_ path: String) -> Bool {
+  var status = stat()
+  return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+}
+
+enum SpoolUse {
+  /// It creates no file, so root may stay root.
+  case reading
+  /// What users may do whom the spool's owner lets drop jobs.
+  case dropping
+  /// It runs or moves jobs: only the spool's owner does.
+  case changing
+}
+
+/// Root works on another user's spool as that user. Files that root leaves there could not be read by the owner's
+/// workers. And a spool's owner must not be able to make root write, or run a hook.
+enum SpoolOwner {
+  /// Makes this process the spool's owner, for good, if it is root and the spool belongs to somebody else. Must be
+  /// called before the process has threads or files of its own.
+  /// - Returns: what root has looked at: the path may lead elsewhere when it is opened. nil if this is not root.
+  @discardableResult
+  static func become(of location: String) throws -> stat? {
+    var status = stat()
+    // If it does not exist, its opening reports that.
+    guard geteuid() == 0, stat(location, &status) == 0 else { return nil }
+    if status.st_uid == 0 { return status }
+    guard let account = Account(status.st_uid, group: status.st_gid) else {
+      throw refusal(status.st_uid, "getpwuid")
+    }
+    // The groups first: only root may change them.
+    guard account.takeGroups() else { throw refusal(status.st_uid, "setgroups") }
+    guard setgid(account.group) == 0 else { throw refusal(status.st_uid, "setgid") }
+    guard setuid(status.st_uid) == 0 else { throw refusal(status.st_uid, "setuid") }
+    // setuid(2) of root sets the saved user id as well, so the process cannot become root again.
+    guard setuid(0) != 0, geteuid() == status.st_uid else { throw refusal(status.st_uid, "setuid") }
+    // sftp's known hosts, and the shell of a gate.
+    setenv("HOME", account.home, 1)
+    for variable in ["USER", "LOGNAME"] {
+      if let name = account.name { setenv(variable, name, 1) } else { unsetenv(variable) }
+    }
+    return status
+  }
+
+  private static func refusal(_ user: uid_t, _ call: String) -> any Error {
+    let reason = Errno(rawValue: errno)
+    Terminal.error("cannot become user \(user), the spool's owner: \(call): \(reason); run spoolrun as that user")
+    return ExitStatus.inputOutput.code
+  }
+
+  private struct Account {
+    /// nil for a user without an account.
+    let name: String?
+    let group: gid_t
+    let home: String
+
+    /// - Parameter group: for a user without an account.
+    /// - Returns: nil if the accounts cannot be read; errno says why.
+    init?(_ user: uid_t, group: gid_t) {
+      errno = 0
+      guard let entry = getpwuid(user) else {
+        // getpwuid(3): these mean that there is no such user.
+        guard [0, ENOENT, ESRCH, EBADF, EPERM].contains(errno) else { return nil }
+        (name, self.group, home) = (nil, group, "/")
+        return
+      }
+      name = String(cString: entry.pointee.pw_name)
+      self.group = entry.pointee.pw_gid
+      home = String(cString: entry.pointee.pw_dir)
+    }
+
+    func takeGroups() -> Bool {
+      if let name { return initgroups(name, group) == 0 }
+      return setgroups(0, nil) == 0
+    }
+  }
+}
+
+/// A spool where a command expects the names of jobs: `spoolrun hold SPOOL NAME`, as with the commands that take a
+/// spool there.
+enum NamedSpool {
+  /// Call this before the command changes anything.
+  /// - Parameter option: the spool of `--spool`; with it, all names are those of jobs.
+  static func refuse(among names: [String], of command: String, _ option: SpoolOption) throws {
+    guard option.spool == nil, let name = names.first(where: { isSpool($0) && !isJob($0) }) else { return }
+    let place = escaped(name)
+    Terminal.error(
+      "\(place) is a spool, and no job of this name is there: `spoolrun \(command) --spool \(place)` names a spool; "
+        + "nothing is done")
+    throw ExitStatus.usage.code
+  }
+
+  static func isSpool(_ path: String) -> Bool {
+    [Directory.new, .cur, .tmp].allSatisfy { isDirectory("\(path)/\($0.rawValue)") }
+  }
+
+  private static func isJob(_ name: String) -> Bool {
+    let (owner, boot) = WorkerID.current()
+    // A spool that cannot be opened is reported by the command itself.
+    guard let spool = try? Spool(SpoolOpening.defaultLocation, owner: owner, boot: boot),
+      let place = try? spool.splitClaim(Array(name.utf8))
+    else { return false }
+    return (try? spool.places(of: place.1).isEmpty) == false
+  }
+}

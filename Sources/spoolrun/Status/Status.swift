@@ -1,0 +1,208 @@
+internal import ArgumentParser
+internal import CLinux
+internal import Glibc
+internal import Spool
+internal import SpoolStatus
+internal import SystemPackage
+
+struct Status: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status",
+    abstract: "Shows the jobs of a spool and their progress.",
+    discussion: """
+      With names of jobs, tells what has happened to each of them, and what comes next.
+
+      Only reads the spool, so it works whether or not a worker runs. Without --watch, rates are averages since the \
+      attempt began. With --watch in a terminal, keys hold, release, retry or cancel a job; the key ? shows them all.
+      """)
+
+  @Flag(help: "Print one JSON object.")
+  var json = false
+
+  @Flag(help: "Print metrics for Prometheus, as OpenMetrics.")
+  var metrics = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Write metrics to FILE (- for standard output), for node_exporter's textfile collector.", valueName: "file"),
+    completion: .file(extensions: ["prom"]))
+  var textfile: String?
+
+  @Flag(name: .shortAndLong, help: "Refresh each second, until interrupted.")
+  var watch = false
+
+  @Flag(help: "List all jobs, however many there are.")
+  var all = false
+
+  @Argument(
+    help: ArgumentHelp(
+      "The spool directory (default: $SPOOLRUN_SPOOL, else spool), and jobs to tell of, as name or directory/name.",
+      valueName: "spool-or-name"),
+    completion: JobNameCompletion.kind)
+  var arguments: [String] = []
+
+  @OptionGroup var option: SpoolOption
+
+  func validate() throws {
+    if metrics || textfile != nil, json || watch || all {
+      throw ValidationError("--metrics and --textfile do not go with --json, --watch and --all")
+    }
+    if !named.jobs.isEmpty, metrics || textfile != nil || json || watch || all {
+      throw ValidationError("names of jobs do not go with options other than --spool")
+    }
+  }
+
+  /// The arguments: a spool first, unless --spool names it or the first is what a job of the default spool is called.
+  private var named: (spool: String?, jobs: [String]) {
+    guard let first = arguments.first, option.spool == nil else { return (option.spool, arguments) }
+    let parents = first.split(at: "/", omittingEmptySubsequences: false).dropLast()
+    let mayBeJob = parents.last.map { Directory(rawValue: String($0)) != nil } ?? true
+    let isJob = mayBeJob && !isDirectory(first) && isDirectory(SpoolOpening.defaultLocation)
+    return isJob ? (nil, arguments) : (first, Array(arguments.dropFirst()))
+  }
+
+  private var output: StatusOutput { StatusOutput(json: json, all: all) }
+
+  func run() throws {
+    let named = named
+    // With keys, it can do what the commands do. Whoever may read it may still watch it.
+    let spool = try SpoolOpening.open(named.spool, for: watch && output.hasKeys ? .dropping : .reading)
+    // Whoever may not write to the spool sees it by this host's clock.
+    try? spool.learnClock()
+    do {
+      if !named.jobs.isEmpty {
+        try tell(of: named.jobs, in: spool)
+      } else if metrics || textfile != nil {
+        try writeMetrics(of: spool)
+      } else if watch {
+        try output.watch(spool)
+      } else {
+        let snapshot = try SnapshotReader(spool, limit: output.readLimit).read()
+        Terminal.write(output.text(snapshot), to: STDOUT_FILENO)
+        // The numbers are incomplete.
+        if !snapshot.unreadable.isEmpty {
+          throw SpoolError(call: .list, path: snapshot.unreadable[0].rawValue, errno: .permissionDenied)
+        }
+      }
+    } catch let error as SpoolError {
+      throw ExitStatus.failure(error, escaped(spool.location))
+    }
+  }
+
+  /// The first name may be meant for a spool.
+  private func doubt(of name: [UInt8]) -> String {
+    option.spool == nil && named.spool == nil && arguments.first.map { Array($0.utf8) } == name
+      ? ", and no spool of this name" : ""
+  }
+
+  /// If this throws, the file is as it was.
+  private func writeMetrics(of spool: Spool) throws(SpoolError) {
+    var memory = CounterMemory()
+    guard let textfile, textfile != "-" else {
+      let metrics = try MetricsReader(spool).read(&memory)
+      Terminal.write(metrics.text(textfile == nil ? .openMetrics : .text), to: STDOUT_FILENO)
+      return
+    }
+    // A file of metrics has some hundred lines.
+    let last = try ReplacedFile.read(textfile, limit: 1 << 20).map { String(decoding: $0, as: UTF8.self) }
+    memory = last.flatMap { CounterMemory($0, of: spool.location) } ?? memory
+    let metrics = try MetricsReader(spool).read(&memory)
+    try ReplacedFile.write(Array((metrics.text(.text) + memory.text(of: spool.location)).utf8), to: textfile)
+  }
+
+  private func tell(of jobs: [String], in spool: Spool) throws {
+    let reader = JobStoryReader(spool)
+    var isFirst = true
+    var isComplete = true
+    for bytes in RawArguments.bytes(of: jobs) {
+      let (directory, name) = try spool.splitClaim(bytes)
+      if let lines = try reader.lines(of: name, in: directory) {
+        Terminal.write((isFirst ? "" : "\n") + lines.map { $0 + "\n" }.joined(), to: STDOUT_FILENO)
+        isFirst = false
+      } else {
+        Terminal.error("\(escaped(bytes)): no such job in \(escaped(spool.location))\(doubt(of: bytes))")
+        isComplete = false
+      }
+    }
+    if !isComplete { throw ExitStatus.givenUp.code }
+  }
+}
+
+struct StatusOutput {
+  let json: Bool
+  let all: Bool
+
+  /// How many jobs of each state are read without --all.
+  private static let mostRead = 1000
+
+  /// The maximum number of jobs of each state to read.
+  var readLimit: Int { all ? .max : Self.mostRead }
+
+  private var hasWindow: Bool { !json && Terminal.isCapable(STDOUT_FILENO) }
+
+  /// Whether a watch would take keys.
+  var hasKeys: Bool { hasWindow && WatchTerminal.hasKeys }
+
+  func watch(_ spool: Spool) throws(SpoolError) {
+    let series = SnapshotSeries(spool, limit: readLimit)
+    guard hasWindow else { return try printEachSecond(series) }
+    var session = try WatchSession(series)
+    for line in try session.run() { Terminal.print(line.trimmed) }
+  }
+
+  /// Until a signal arrives, or the reader closes its end. Where there is no window, or for programs.
+  private func printEachSecond(_ series: consuming SnapshotSeries) throws(SpoolError) {
+    let signals = try Terminal.stopSignals()
+    while true {
+      let snapshot = try series.next()
+      let next = Terminal.milliseconds() + 1000
+      guard Terminal.write(text(snapshot) + (json ? "" : "\n"), to: STDOUT_FILENO) else { return }
+      var polled = pollfd(fd: signals, events: Int16(POLLIN), revents: 0)
+      if poll(&polled, 1, Int32(max(0, next - Terminal.milliseconds()))) > 0 { return }
+    }
+  }
+
+  /// One picture of the spool, with the newline at its end.
+  func text(_ snapshot: SpoolSnapshot) -> String {
+    if json { return snapshot.json(limit: readLimit) + "\n" }
+    let size = Terminal.size(STDOUT_FILENO)
+    // Lines for a pipe are not cut.
+    let table = StatusTable(
+      snapshot, Terminal.look(STDOUT_FILENO), width: size.map { $0.columns - 1 } ?? 10_000, limit: listLimit)
+    var lines = table.lines
+    // The prompt takes a row.
+    if let size, lines.count >= size.rows { lines += [StyledLine(Terminal.look(STDOUT_FILENO))] + table.summary }
+    return lines.map { $0.trimmed + "\n" }.joined()
+  }
+
+  /// Users look for running and failed jobs first.
+  private func listLimit(_ state: JobState) -> Int {
+    if all { return .max }
+    switch state {
+    case .running: return 50
+    case .failed: return 20
+    case .retrying, .interrupted, .paused, .waiting, .done: return 10
+    }
+  }
+}
+
+/// One look at the spool after the other, with rates from the growth between them.
+struct SnapshotSeries {
+  private(set) var spool: Spool
+  /// The maximum number of jobs of each state to read.
+  private let limit: Int
+  private var rates = RateBook()
+
+  init(_ spool: Spool, limit: Int) {
+    self.spool = spool
+    self.limit = limit
+  }
+
+  mutating func next() throws(SpoolError) -> SpoolSnapshot {
+    // The spool was removed and created again, or replaced.
+    if try !spool.isInPlace(), let next = try spool.reopened() { spool = next }
+    var snapshot = try SnapshotReader(spool, limit: limit).read()
+    rates.apply(to: &snapshot, at: Terminal.milliseconds())
+    return snapshot
+  }
+}

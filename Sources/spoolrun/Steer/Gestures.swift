@@ -1,0 +1,281 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Spool
+
+/// Performs a gesture on each of its jobs.
+private struct GestureRun {
+  let gesture: Gesture
+  let spool: Spool
+  let isVerbose: Bool
+  /// Whether each of the jobs was found, and could be moved.
+  var isComplete = true
+
+  mutating func run(names: [String]) throws(SpoolError) {
+    for bytes in RawArguments.bytes(of: names) {
+      let (directory, name) = try spool.splitClaim(bytes)
+      if let outcome = try perform(name, in: directory) { note(outcome, bytes: bytes) }
+    }
+  }
+
+  /// The number of jobs in `directories` at the moment.
+  func count(all directories: [Directory]) throws(SpoolError) -> Int {
+    Set(try spool.jobs(for: gesture, in: directories).map(\.name)).count
+  }
+
+  /// Performs the gesture on all jobs in `directories`, including those that move between them meanwhile. Repeats until
+  /// two scans in a row find nothing to do, because a single scan can miss names (INTERNALS.md, invariant 10).
+  mutating func run(all directories: [Directory]) throws(SpoolError) {
+    var finished: Set<FileName> = []
+    var quietScans = 0
+    for _ in 0..<20 where quietScans < 2 {
+      var isQuiet = true
+      for (name, directory) in try spool.jobs(for: gesture, in: directories) {
+        let key = FileName(Path(directory, name).bytes)
+        if finished.contains(key) { continue }
+        guard let outcome = try perform(name, in: directory) else {
+          finished.insert(key)
+          continue
+        }
+        switch outcome {
+        case .notFound:
+          // It has moved: the next scan finds it in its new place.
+          isQuiet = false
+          continue
+        case .moved, .removed, .restless: isQuiet = false
+        default: finished.insert(key)
+        }
+        note(outcome, bytes: key.bytes)
+      }
+      quietScans = isQuiet ? quietScans + 1 : 0
+    }
+  }
+
+  /// - Returns: nil, after a message, if the kernel does not let this one file be moved or removed (chattr(1)).
+  private mutating func perform(_ name: FileName, in directory: Directory?) throws(SpoolError) -> GestureOutcome? {
+    do throws(SpoolError) {
+      return try spool.perform(gesture, name, in: directory)
+    } catch  where gesture.directories.allSatisfy({ spool.concernsOneFile(error, in: $0) }) {
+      fail("\(gesture.command): \(error)")
+      return nil
+    }
+  }
+
+  private mutating func note(_ outcome: GestureOutcome, bytes: [UInt8]) {
+    let report = GestureReport(outcome, of: gesture, name: bytes)
+    if report.isProblem { fail(report.text) } else if isVerbose { Terminal.print(report.text) }
+  }
+
+  mutating func fail(_ message: String) {
+    isComplete = false
+    Terminal.error(message)
+  }
+}
+
+struct GestureOptions: ParsableArguments {
+  @OptionGroup var spool: SpoolOption
+
+  @Flag(name: .shortAndLong, help: "Print each move.")
+  var verbose = false
+
+  @Argument(
+    help: ArgumentHelp("Jobs, as name, directory/name or the path of their file.", valueName: "name"),
+    completion: JobNameCompletion.kind)
+  var names: [String] = []
+
+  /// - Parameters:
+  ///   - chosen: the directories that a flag such as `--all` selects; nil without such a flag.
+  ///   - confirm: asks whether to go on with so many jobs; nil to ask nobody.
+  func run(_ gesture: Gesture, all chosen: [Directory]?, confirm: ((Int) -> Bool)? = nil) throws {
+    try NamedSpool.refuse(among: names, of: gesture.command, spool)
+    var run = GestureRun(gesture: gesture, spool: try spool.open(), isVerbose: verbose)
+    do throws(SpoolError) {
+      if let chosen {
+        let count = try confirm == nil ? 0 : run.count(all: chosen)
+        if let confirm, count > 0, !confirm(count) { run.fail("nothing is changed") } else { try run.run(all: chosen) }
+      } else {
+        try run.run(names: names)
+      }
+    } catch {
+      throw ExitStatus.failure(error, gesture.command)
+    }
+    if !run.isComplete { throw ExitStatus.givenUp.code }
+  }
+
+  func validate(flags: Int, _ spelling: String) throws {
+    if flags > 1 { throw ValidationError("--all and --failed cannot be used together") }
+    if flags == 0, names.isEmpty {
+      throw ValidationError("Name jobs, or use \(spelling). Write `--` before a name that begins with a dash.")
+    }
+    if flags == 1, !names.isEmpty {
+      throw ValidationError("names and \(spelling) cannot be used together; name the spool with --spool")
+    }
+  }
+}
+
+struct Hold: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "hold",
+    abstract: "Pauses jobs.",
+    discussion: "Moves waiting and running jobs to hold. A transfer stops within a second; its data is kept.")
+
+  @OptionGroup var options: GestureOptions
+
+  @Flag(help: "Pause all jobs that wait or run.")
+  var all = false
+
+  func validate() throws { try options.validate(flags: all ? 1 : 0, "--all") }
+  func run() throws { try options.run(.hold, all: all ? Gesture.hold.sourcesOfAll : nil) }
+}
+
+struct Release: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "release",
+    abstract: "Resumes paused jobs.",
+    discussion: "Moves paused jobs to new. They continue from the data that they have.")
+
+  @OptionGroup var options: GestureOptions
+
+  @Flag(help: "Resume all paused jobs.")
+  var all = false
+
+  func validate() throws { try options.validate(flags: all ? 1 : 0, "--all") }
+  func run() throws { try options.run(.release, all: all ? Gesture.release.sourcesOfAll : nil) }
+}
+
+struct Retry: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "retry",
+    abstract: "Retries failed jobs.",
+    discussion: """
+      A failed job gets its full number of attempts again and continues from the data that it has. A job that waits \
+      for its next attempt becomes due now.
+      """)
+
+  @OptionGroup var options: GestureOptions
+
+  @Flag(help: "Retry all jobs that failed or wait for another attempt.")
+  var all = false
+
+  @Flag(help: "Retry all jobs that failed.")
+  var failed = false
+
+  func validate() throws { try options.validate(flags: (all ? 1 : 0) + (failed ? 1 : 0), "--all or --failed") }
+  func run() throws { try options.run(.retry, all: all ? Gesture.retry.sourcesOfAll : failed ? [.failed] : nil) }
+}
+
+struct Cancel: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "cancel",
+    abstract: "Removes jobs and their data.",
+    discussion: "A running transfer stops within a second. Finished jobs and their payloads are kept.")
+
+  @OptionGroup var options: GestureOptions
+
+  @Flag(help: "Cancel all jobs that are not done.")
+  var all = false
+
+  @Flag(help: "Cancel all jobs that failed.")
+  var failed = false
+
+  @Flag(name: .shortAndLong, help: "Do not ask before --all or --failed in a terminal.")
+  var yes = false
+
+  func validate() throws { try options.validate(flags: (all ? 1 : 0) + (failed ? 1 : 0), "--all or --failed") }
+  func run() throws {
+    let confirm: ((Int) -> Bool)? =
+      yes || !Question.canBeAsked
+      ? nil
+      : { Question.ask("cancel \($0) \($0 == 1 ? "job, and remove its" : "jobs, and remove their") data?") }
+    try options.run(
+      .cancel, all: all ? Gesture.cancel.sourcesOfAll : failed ? [.failed] : nil, confirm: confirm)
+  }
+}
+
+/// What to say of a gesture's outcome.
+struct GestureReport {
+  /// Without control characters.
+  let text: String
+  /// Whether the job is not as the gesture would make it.
+  let isProblem: Bool
+
+  /// - Parameter name: the job, as the person named it.
+  init(_ outcome: GestureOutcome, of gesture: Gesture, name: [UInt8]) {
+    let name = escaped(name)
+    switch outcome {
+    case .moved(let from, let to): (text, isProblem) = ("\(from.display) -> \(to.display)", false)
+    case .due(let place): (text, isProblem) = ("\(place.display): next attempt now", false)
+    case .removed(let place): (text, isProblem) = ("\(place.display) removed", false)
+    case .unchanged(let place): (text, isProblem) = ("\(place.display): nothing to \(gesture.command)", false)
+    case .ambiguous(let places):
+      let all = places.map(\.display).joined(separator: ", ")
+      (text, isProblem) = ("\(name): several jobs have this name: \(all); name the directory as well", true)
+    case .taken(let place, let other):
+      (text, isProblem) = ("\(place.display) cannot be moved: \(other.display) has the same name", true)
+    case .directory(let place):
+      (text, isProblem) = ("\(place.display) is a directory, not a job: remove it with rm -r", true)
+    case .notFound(let elsewhere):
+      let place = elsewhere.map { "\(name): nothing to \(gesture.command): it is \($0.display)" }
+      (text, isProblem) = (place ?? "\(name): no such job", true)
+    case .restless(let place): (text, isProblem) = ("\(place.display) keeps moving: try again", true)
+    }
+  }
+}
+
+struct Prioritise: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "prioritise", abstract: "Lets waiting jobs start before or after others.",
+    discussion: """
+      With --high, which is the default, moves jobs to urgent: they start before all others, and one that waits for \
+      its next attempt starts now. With --normal or --low, writes the priority into the job.
+      """)
+
+  /// The American one is accepted, too.
+  static let otherSpelling = "prioritize"
+
+  enum Level: String, EnumerableFlag {
+    case high, normal, low
+
+    static func help(for value: Level) -> ArgumentHelp? {
+      switch value {
+      case .high: "Start before all others that wait."
+      case .normal: "Start in the order of age."
+      case .low: "Start only when no other job can."
+      }
+    }
+
+    var gesture: Gesture {
+      switch self {
+      case .high: .high
+      case .normal: .normal
+      case .low: .low
+      }
+    }
+  }
+
+  @OptionGroup var options: GestureOptions
+
+  @Flag var level = Level.high
+
+  func validate() throws {
+    if options.names.isEmpty { throw ValidationError("Name jobs. Write `--` before a name that begins with a dash.") }
+  }
+
+  func run() throws { try options.run(level.gesture, all: nil) }
+
+  static func spelled(in arguments: [String]) -> [String] {
+    guard arguments.first == otherSpelling else { return arguments }
+    return [configuration.commandName ?? "prioritise"] + arguments.dropFirst()
+  }
+}
+
+/// A question before something that cannot be undone.
+enum Question {
+  /// Whether there is a person to ask.
+  static var canBeAsked: Bool { isatty(STDIN_FILENO) == 1 && Terminal.isErrorTerminal }
+
+  /// - Returns: whether the answer begins with `y`. The end of the input is no answer.
+  static func ask(_ text: String) -> Bool {
+    Terminal.write("spoolrun: \(text) [y/N] ", to: STDERR_FILENO)
+    return readLine().map { $0.lowercasedASCII.begins(with: "y") } ?? false
+  }
+}

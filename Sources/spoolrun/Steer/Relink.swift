@@ -1,0 +1,78 @@
+internal import ArgumentParser
+internal import Spool
+internal import SpoolWorker
+internal import Transfer
+
+struct Relink: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "url",
+    abstract: "Gives a job another URL.",
+    discussion: """
+      For a link that has expired. The job may wait, run, be paused or have failed; unless it is paused, it starts \
+      again, with its full number of attempts. It continues from its data if the new URL leads to the same file as \
+      far as can be seen, and otherwise fetches the whole file. Several URLs are mirrors.
+      """)
+
+  @OptionGroup var spool: SpoolOption
+
+  @Flag(help: "The new URL leads to the same file: continue from the data if size and validator are the same.")
+  var same = false
+
+  @Flag(name: .shortAndLong, help: "Print the move.")
+  var verbose = false
+
+  @Argument(
+    help: ArgumentHelp("The job, as name, directory/name or the path of its file.", valueName: "name"),
+    completion: JobNameCompletion.kind)
+  var name: String
+
+  @Argument(help: ArgumentHelp("The new URL; several are mirrors.", valueName: "url"))
+  var urls: [String]
+
+  func run() throws {
+    try NamedSpool.refuse(among: [name], of: "url", self.spool)
+    try Libcurl.loadOrExit()
+    let parts = try parts()
+    let spool = try spool.open()
+    let allowed = AllowedSchemes(of: spool)
+    if let refusal = parts.lazy.compactMap({ allowed.refusal(of: $0.scheme) }).first {
+      Terminal.error(refusal)
+      throw ExitStatus.usage.code
+    }
+    let relinking = Relinking(to: urls, shownURL: parts[0].redacted, isSame: same) { JobPlan.output(of: $0) }
+    let outcome: RelinkOutcome
+    do throws(SpoolError) {
+      let (directory, job) = try spool.splitClaim(RawArguments.bytes(of: [name])[0])
+      outcome = try spool.relink(job, in: directory, relinking)
+    } catch {
+      throw ExitStatus.failure(error, "url")
+    }
+    try tell(outcome)
+  }
+
+  private func parts() throws -> [URLParts] {
+    do {
+      return try urls.map { try URLParts($0) }
+    } catch let problem as URLProblem {
+      throw ExitStatus.refusal("url: \(problem.reason)", by: "url")
+    }
+  }
+
+  private func tell(_ outcome: RelinkOutcome) throws {
+    switch outcome {
+    case .relinked(let from, let to):
+      if verbose { Terminal.print("\(from.display) -> \(to.display)") }
+      return
+    case .refused(let place, let reason): Terminal.error("\(place.display): \(reason); nothing is changed")
+    case .ambiguous(let places):
+      let all = places.map(\.display).joined(separator: ", ")
+      Terminal.error("\(escaped(name)): several jobs have this name: \(all); name the directory as well")
+    case .taken(let place, let other):
+      Terminal.error("\(place.display) cannot be changed: \(other.display) has the same name")
+    case .notFound(let elsewhere):
+      let place = elsewhere.map { ": it is \($0.display)" } ?? ": no such job"
+      Terminal.error("\(escaped(name))\(place); nothing is changed")
+    }
+    throw ExitStatus.givenUp.code
+  }
+}

@@ -1,0 +1,233 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Spool
+internal import SpoolStatus
+
+/// A receipt that `verify` looks at.
+enum ListedReceipt: Sendable {
+  /// In `done`, or so the command line says.
+  case named(FileName)
+  /// In `done` when its names were listed. It may be archived since.
+  case listed(FileName)
+  /// In an archive.
+  case archived(ArchivedReceipt)
+  /// An archive that cannot be read any further, and why.
+  case unreadable(String)
+
+  /// Of its job; nil for what is none.
+  var name: FileName? {
+    switch self {
+    case .named(let name), .listed(let name): name
+    case .archived(let receipt): receipt.name
+    case .unreadable: nil
+    }
+  }
+}
+
+/// The receipts of a spool: first those in `done`, in the order of their names, then those in the archives.
+final class ReceiptList {
+  private let spool: Spool
+  private var names: ArraySlice<FileName>
+  /// nil for all.
+  private var wanted: Set<FileName>?
+  private var archive: ArchiveStream?
+  private var isOver = false
+
+  /// - Parameter names: only these; nil for all.
+  init(_ spool: Spool, named names: [FileName]?) throws(SpoolError) {
+    self.spool = spool
+    guard let names else {
+      self.names = try spool.list(.done).sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }[...]
+      return
+    }
+    var wanted: Set<FileName> = []
+    for name in names where try spool.status(.done, name) == nil { wanted.insert(name) }
+    if !wanted.isEmpty {
+      // A name that no archive has is looked for in `done` all the same, and said to be missing there.
+      let archive = try ArchiveStream(spool, named: wanted)
+      var known: Set<FileName> = []
+      while let receipt = try archive.next() { known.insert(receipt.name) }
+      wanted = known
+    }
+    self.names = names.filter { !wanted.contains($0) }[...]
+    self.wanted = wanted
+  }
+
+  /// How many there are: reads the archives.
+  func count() throws(SpoolError) -> Int {
+    var count = names.count
+    if wanted?.isEmpty == true { return count }
+    let archive = try ArchiveStream(spool, named: wanted)
+    while true {
+      do throws(SpoolError) {
+        if try archive.next() == nil { return count }
+        count += 1
+      } catch  where error.isDamage {
+        // It is said when it is read to be verified.
+      }
+    }
+  }
+
+  func next() -> ListedReceipt? {
+    if let name = names.popFirst() { return wanted == nil ? .listed(name) : .named(name) }
+    if isOver || wanted?.isEmpty == true { return nil }
+    do throws(SpoolError) {
+      // Not before: what moves there meanwhile is read twice rather than not at all.
+      if archive == nil { archive = try ArchiveStream(spool, named: wanted) }
+      if let receipt = try archive?.next() { return .archived(receipt) }
+      isOver = true
+      return nil
+    } catch {
+      isOver = archive == nil
+      return .unreadable("\(error)")
+    }
+  }
+}
+
+/// The receipt of a job in `done`, or in an archive.
+struct DoneReceipt {
+  let receipt: Journal.Receipt
+  let verified: Journal.Verified
+  let output: OutputPath
+
+  /// Why a job has no receipt that can be used, for a person.
+  struct Missing: Error {
+    let text: String
+    /// Whether it was there when `done` was listed.
+    var hasMoved = false
+  }
+
+  /// What `check` says of a receipt. An error, such as a disk that is not mounted, concerns only this job.
+  /// - Parameter trouble: is told the job's name and why its receipt, or what it is of, cannot be read.
+  static func answer(
+    _ listed: ListedReceipt, _ spool: Spool, check: (_ name: String, DoneReceipt) throws -> VerifyAnswer,
+    trouble: (_ name: String, _ reason: String, _ isError: Bool) -> VerifyAnswer
+  ) -> VerifyAnswer {
+    guard let name = listed.name?.display else { return VerifyAnswer(unreadable: listed) }
+    do {
+      return try check(name, try read(listed, spool))
+    } catch let missing as Missing {
+      return missing.hasMoved ? VerifyAnswer() : trouble(name, missing.text, false)
+    } catch {
+      return trouble(name, "\(error)", true)
+    }
+  }
+
+  private static func read(_ listed: ListedReceipt, _ spool: Spool) throws -> DoneReceipt {
+    let job: JobText
+    switch listed {
+    case .named(let name), .listed(let name):
+      guard JobName(name) != nil, let found = try spool.job(.done, name) else {
+        var missing = Missing(text: "no such receipt in done")
+        if case .listed = listed { missing.hasMoved = try spool.status(.done, name) == nil }
+        throw missing
+      }
+      job = found
+    case .archived(let receipt): job = receipt.bytes.withUnsafeBytes { JobText($0) }
+    case .unreadable(let reason): throw Missing(text: reason)
+    }
+    let publication = job.journal.publication
+    guard let receipt = publication.receipt, let verified = publication.verified,
+      let output = OutputPath(receipt.output)
+    else {
+      throw Missing(text: "no receipt: the job file says neither `verified:` nor `done:`")
+    }
+    return DoneReceipt(receipt: receipt, verified: verified, output: output)
+  }
+}
+
+/// Reads payloads again and compares them with their receipts. On any thread.
+struct PayloadReader: Sendable {
+  let spool: Spool
+  /// Where the payloads are; nil for the directory that each receipt names.
+  let directory: String?
+  /// Whether sound payloads have a line as well.
+  let isVerbose: Bool
+  let progress: VerifyProgress
+
+  func answer(_ listed: ListedReceipt) -> VerifyAnswer {
+    DoneReceipt.answer(listed, spool) { name, found in
+      if let flaw = try flaw(found) { return VerifyAnswer(isGood: false, line: "\(name): \(flaw)") }
+      let isWanted = isVerbose || found.receipt.unproven != nil
+      return VerifyAnswer(line: isWanted ? "\(name): \(sound(found))" : nil)
+    } trouble: { name, reason, isError in
+      VerifyAnswer(isGood: false, line: "\(name): \(isError ? "cannot be checked: " : "")\(reason)")
+    }
+  }
+
+  /// What is wrong with the payload; nil if nothing is.
+  private func flaw(_ found: DoneReceipt) throws(SpoolError) -> String? {
+    let size = found.verified.size
+    var read: UInt64 = 0
+    progress.count { progress in
+      progress.begun += 1
+      progress.known &+= size
+    }
+    // A payload that has changed need not be read any further.
+    defer { progress.count { $0.read &+= size > read ? size - read : 0 } }
+    let root = try OutputRoot(directory ?? found.receipt.directory, spool: spool)
+    let note = { (count: Int) in
+      read += UInt64(count)
+      progress.count { $0.read &+= UInt64(count) }
+    }
+    switch try root.check(found.receipt, found.verified, note: note) {
+    case .missing: return "missing: \(escaped(found.output.text))"
+    case .changed(let mismatch): return "changed: \(escaped(found.output.text)): \(mismatch.text)"
+    case .present, .sound: return nil
+    }
+  }
+
+  private func sound(_ found: DoneReceipt) -> String {
+    let digests = Fields().with(found.verified.digests).text
+    let unproven = found.receipt.unproven.map { " unproven=\(escaped($0))" } ?? ""
+    return "sound: \(escaped(found.output.text)) size=\(found.verified.size) \(digests)\(unproven)"
+  }
+}
+
+/// The digests that `verify --sums` prints.
+enum SumFormat: String, ExpressibleByArgument, CaseIterable, Sendable {
+  case sha256, sha512, sha1, md5, sfv
+
+  init?(argument: String) { self.init(rawValue: argument == "crc32" ? "sfv" : argument) }
+
+  var algorithm: DigestAlgorithm { DigestAlgorithm(rawValue: rawValue) ?? .crc32 }
+}
+
+/// Makes lines for sha256sum(1), cksfv(1) and the like from receipts. Reads no payload. On any thread.
+struct SumList: Sendable {
+  let spool: Spool
+  /// The directory that all paths are relative to; nil for `files`, and then other payloads have absolute paths.
+  let directory: String?
+  let format: SumFormat
+  let style: SumLine.Style
+  /// A terminal gets no bytes that control it. A file gets names as they are.
+  private let isForTerminal = isatty(STDOUT_FILENO) == 1
+
+  func answer(_ listed: ListedReceipt) -> VerifyAnswer {
+    DoneReceipt.answer(listed, spool) { name, found in
+      guard let digest = found.verified.digests[format.algorithm] else {
+        return Self.problem(name, "its receipt has no \(format.algorithm.rawValue)")
+      }
+      guard let line = SumLine(digest, path(found), style) else {
+        return Self.problem(name, "the list cannot have a path with a line break")
+      }
+      return VerifyAnswer(line: shown(line.text))
+    } trouble: { name, reason, isError in
+      Self.problem(name, (isError ? "cannot be read: " : "") + reason)
+    }
+  }
+
+  private func path(_ found: DoneReceipt) -> String {
+    guard directory == nil, let place = found.receipt.directory else { return found.output.text }
+    return "\(place)/\(found.output.text)"
+  }
+
+  private func shown(_ line: String) -> String {
+    let controls = isForTerminal && line.unicodeScalars.contains { $0 != "\\" && isUnsafeForDisplay($0) }
+    return controls ? escaped(line) : line
+  }
+
+  private static func problem(_ name: String, _ text: String) -> VerifyAnswer {
+    VerifyAnswer(isGood: false, problem: "\(name): \(text)")
+  }
+}

@@ -1,0 +1,167 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Spool
+internal import SpoolStatus
+internal import Synchronization
+
+struct Verify: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "verify",
+    abstract: "Checks downloaded files against their receipts.",
+    discussion: """
+      Reads each downloaded file again and compares its size and all digests that the receipt has. Prints a \
+      line for each file that is missing or has changed; with -v also for those that are sound. Exits with status 1 \
+      if a file is missing, has changed or cannot be checked.
+
+      With --sums, reads no file and prints the receipts' digests as sha256sum, cksfv and the like do, with paths \
+      relative to the output root. Exits with status 1 if a receipt does not have the digest.
+      """)
+
+  @OptionGroup var spool: SpoolOption
+
+  @Option(name: .shortAndLong, help: "Where the files are, if they have been moved. (default: as the receipt says)")
+  var directory: String?
+
+  @Option(
+    name: [.customShort("j", allowingJoined: true), .long],
+    help: ArgumentHelp("Read at most N files in parallel. (default: the number of processors)", valueName: "n"))
+  var jobs: Int?
+
+  @Option(help: ArgumentHelp("Print digests of this kind, and read no file.", valueName: "format"))
+  var sums: SumFormat?
+
+  @Flag(help: "With --sums, print lines as sha256sum --tag does.")
+  var tag = false
+
+  @Flag(name: .shortAndLong, help: "Print sound files as well.")
+  var verbose = false
+
+  @Argument(
+    help: "Jobs in done, as name, done/name or the path of the receipt. (default: all)",
+    completion: JobNameCompletion.kind)
+  var names: [String] = []
+
+  /// Milliseconds between two pictures of the bar.
+  private static let interval: Int64 = 200
+
+  func validate() throws {
+    if let jobs, !(1...1000).contains(jobs) { throw ValidationError("--jobs must be from 1 to 1000") }
+    if tag, sums == nil { throw ValidationError("--tag belongs to --sums") }
+  }
+
+  func run() throws {
+    try NamedSpool.refuse(among: names, of: "verify", self.spool)
+    let spool = try spool.open(for: .reading)
+    let list: ReceiptList
+    let progress = VerifyProgress()
+    let bar = sums == nil ? VerifyBar(progress) : nil
+    do throws(SpoolError) {
+      list = try ReceiptList(spool, named: try wanted(spool))
+      // Only the bar wants it.
+      let files = try bar == nil ? 0 : list.count()
+      progress.count { $0.files = files }
+    } catch {
+      throw ExitStatus.failure(error, "the receipts")
+    }
+    let answer = answers(spool, progress)
+    let width = jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+    let calls = OrderedCalls({ list.next() }, width: width) { receipt in
+      let answer = answer(receipt)
+      progress.count { progress in
+        progress.ended += 1
+        if !answer.isGood { progress.bad += 1 }
+      }
+      return answer
+    }
+    if !report(calls, bar) { throw ExitStatus.givenUp.code }
+  }
+
+  /// nil for all.
+  private func wanted(_ spool: Spool) throws(SpoolError) -> [FileName]? {
+    if names.isEmpty { return nil }
+    return try RawArguments.bytes(of: names).map { (bytes) throws(SpoolError) in
+      let (directory, name) = try spool.split(bytes)
+      return directory == .done ? name : FileName(bytes)
+    }
+  }
+
+  private func answers(_ spool: Spool, _ progress: VerifyProgress) -> @Sendable (ListedReceipt) -> VerifyAnswer {
+    if let sums {
+      return SumList(spool: spool, directory: directory, format: sums, style: tag ? .tagged : .plain).answer
+    }
+    return PayloadReader(spool: spool, directory: directory, isVerbose: verbose, progress: progress).answer
+  }
+
+  /// - Returns: whether all is good.
+  private func report(_ calls: OrderedCalls<ListedReceipt, VerifyAnswer>, _ bar: consuming VerifyBar?) -> Bool {
+    var bar = bar
+    var isGood = true
+    var nextPicture = Terminal.milliseconds() + Self.interval
+    while !calls.isOver {
+      for answer in calls.take(within: Int(Self.interval)) {
+        if answer.hasText { bar?.erase() }
+        if let line = answer.line { Terminal.print(line) }
+        if let problem = answer.problem { Terminal.error(problem) }
+        isGood = isGood && answer.isGood
+      }
+      guard Terminal.milliseconds() >= nextPicture else { continue }
+      nextPicture = Terminal.milliseconds() + Self.interval
+      bar?.draw()
+    }
+    bar?.erase()
+    return isGood
+  }
+}
+
+struct VerifyAnswer: Sendable {
+  var isGood = true
+  /// For standard output; nil for nothing.
+  var line: String?
+  /// For standard error; nil for nothing.
+  var problem: String?
+
+  init(isGood: Bool = true, line: String? = nil, problem: String? = nil) {
+    (self.isGood, self.line, self.problem) = (isGood, line, problem)
+  }
+
+  /// What is no receipt.
+  init(unreadable listed: ListedReceipt) {
+    isGood = false
+    if case .unreadable(let reason) = listed { problem = reason }
+  }
+
+  var hasText: Bool { line != nil || problem != nil }
+}
+
+/// The progress bar of `verify`, on standard error.
+struct VerifyBar {
+  private var picture = VerifyPicture()
+  private var region = LiveRegion()
+  private let look = Terminal.look(STDERR_FILENO)
+  private let progress: VerifyProgress
+
+  /// nil if standard error is no terminal on which the cursor can be moved.
+  init?(_ progress: VerifyProgress) {
+    guard Terminal.isCapable(STDERR_FILENO) else { return nil }
+    self.progress = progress
+  }
+
+  mutating func draw() {
+    guard let size = Terminal.size(STDERR_FILENO) else { return }
+    picture.update(progress.now, at: Terminal.milliseconds())
+    // The last column stays empty: terminals differ in where the cursor is after a full line.
+    let line = picture.line(width: size.columns - 1, look)
+    Terminal.write(region.draw([line], columns: size.columns), to: STDERR_FILENO)
+  }
+
+  /// To be called before anything else is printed.
+  mutating func erase() { region.eraseOnStandardError() }
+}
+
+/// How far `verify` is. Several threads count, one looks.
+final class VerifyProgress: Sendable {
+  private let state = Mutex(VerifyPicture.Progress(files: 0))
+
+  var now: VerifyPicture.Progress { state.withLock { $0 } }
+  func count(_ change: (inout VerifyPicture.Progress) -> Void) { state.withLock { change(&$0) } }
+}

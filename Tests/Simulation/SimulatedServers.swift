@@ -1,0 +1,258 @@
+import SystemPackage
+import TestSupport
+
+@testable import Spool
+@testable import Transfer
+
+/// The servers of the simulated world. Each resource has versions, and a manner to serve them that a seed draws. As
+/// long as faults last, requests fail in every way in which the protocol can tell that they did.
+final class SimulatedServers {
+  struct Version {
+    /// Seconds of the world's time, from which on it is served.
+    let since: Int64
+    let size: Int
+    let number: UInt64
+  }
+
+  enum Validator: CaseIterable { case strongETag, weakETag, lastModified, none }
+
+  /// What a server does wrong with a resource, at some requests as long as servers are faulty.
+  enum Lie: CaseIterable {
+    case none
+    /// It sends the range of the new version, whatever If-Range says.
+    case ignoresIfRange
+    /// It sends another range than it was asked for, and says so.
+    case otherRange
+    /// It sends more than the range that it states.
+    case surplus
+    /// It sends a page that asks for a login.
+    case page
+    /// It says that there is nothing behind the data.
+    case nothingThere
+    /// It sends wrong bytes. Only a declared digest shows that.
+    case damage
+  }
+
+  struct Resource {
+    let id: Int
+    let versions: [Version]
+    let validator: Validator
+    let hasRanges: Bool
+    /// Without it, the end of the connection ends the body.
+    let tellsLength: Bool
+    let lie: Lie
+    /// Whether its job declares the digest, if it is dropped by a program that can.
+    let hasDigest: Bool
+  }
+
+  private let world: World
+  private var resources: [Int: Resource] = [:]
+  private var declared: Set<Int> = []
+  /// Whether servers and networks fail.
+  var areFaulty = true
+  /// Until these times, hosts cannot be reached.
+  private var outages: [String: Int64] = [:]
+  /// Requests of each resource since ``areFaulty`` is false.
+  private(set) var soundRequests: [Int: Int] = [:]
+  /// How often something of a sort was drawn.
+  private let badness: Int
+
+  init(_ world: World) {
+    self.world = world
+    badness = world.pick([2, 4, 10, 1000])
+  }
+
+  // MARK: resources
+
+  private var now: Int64 { world.disk.clock / 1_000_000_000 }
+
+  func resource(_ id: Int) -> Resource {
+    if let known = resources[id] { return known }
+    var versions = [Version(since: 0, size: size(), number: 1)]
+    while versions.count < 4, world.isChance(1, in: 3) {
+      let last = versions[versions.count - 1]
+      // Often as long as the one before.
+      versions.append(
+        Version(
+          since: max(last.since, now) + Int64(world.pick([1, 20, 100, 4000])),
+          size: world.isChance(2, in: 3) ? last.size : size(), number: last.number + 1))
+    }
+    let hasDigest = versions.count == 1 && world.isChance(1, in: 4)
+    let lie = world.isChance(1, in: 2) ? .none : world.pick(Lie.allCases)
+    let resource = Resource(
+      id: id, versions: versions, validator: world.pick(Validator.allCases), hasRanges: !world.isChance(1, in: 5),
+      tellsLength: !world.isChance(1, in: 8), lie: lie == .damage && !hasDigest ? .none : lie, hasDigest: hasDigest)
+    resources[id] = resource
+    return resource
+  }
+
+  /// The digest that a job declares; nil if it declares none.
+  func declaredDigest(_ id: Int) -> String? {
+    let resource = resource(id)
+    guard resource.hasDigest else { return nil }
+    declared.insert(id)
+    var checksum = Checksum()
+    Self.bytes(resource, resource.versions[0], 0..<resource.versions[0].size).withUnsafeBytes { checksum.update($0) }
+    return "\(checksum)"
+  }
+
+  private func size() -> Int { world.random(0...world.pick([10, 3000, 40_000, 300_000])) }
+
+  func version(of resource: Resource) -> Version { resource.versions.last { $0.since <= now }! }
+
+  /// Bytes of a version: those of two versions differ in one block only, wherever it lies.
+  static func bytes(_ resource: Resource, _ version: Version, _ range: Range<Int>) -> [UInt8] {
+    let blocks = max(1, (version.size + blockSize - 1) / blockSize)
+    let own = Int(UInt64(resource.id) &* 7919 &+ version.number &* 31) % blocks
+    return range.map { index in
+      let block = index / blockSize
+      let seed = UInt64(resource.id) << 32 ^ UInt64(block) << 8 ^ (block == own ? version.number : 0)
+      var value = (seed ^ UInt64(index % blockSize) << 48) &* 0x9E37_79B9_7F4A_7C15
+      value ^= value >> 29
+      return UInt8(truncatingIfNeeded: (value &* 0xBF58_476D_1CE4_E5B9) >> 40)
+    }
+  }
+
+  private static let blockSize = 300
+
+  /// The version that a payload is; nil if it is none.
+  func version(_ id: Int, is bytes: [UInt8]) -> Version? {
+    let resource = resource(id)
+    return resource.versions.first { $0.size == bytes.count && Self.bytes(resource, $0, 0..<$0.size) == bytes }
+  }
+
+  // MARK: answers
+
+  /// What becomes of a request.
+  struct Answer {
+    enum End { case complete, cut, shortBody, stall }
+
+    /// Milliseconds until it begins.
+    var wait: Int
+    /// No answer comes.
+    var failure: TransferFailure.Code?
+    var status = 200
+    var fields: [(String, String)] = []
+    var body: [UInt8] = []
+    var end = End.complete
+    /// Milliseconds between pieces of a few kilobytes.
+    var interval = 1
+    var pieceSize = 16_384
+  }
+
+  func answer(_ request: FetchRequest, host: String, id: Int) -> Answer {
+    var answer = Answer(wait: world.random(1...world.pick([5, 300, 3000])))
+    answer.interval = world.random(0...world.pick([1, 20, 2000]))
+    answer.pieceSize = world.pick([100, 1000, 8000, 16_384])
+    guard id > 0 else {
+      (answer.status, answer.fields) = (404, [("content-length", "0")])
+      return answer
+    }
+    if !areFaulty { soundRequests[id, default: 0] += 1 }
+    if areFaulty, let failure = fault(host, &answer) {
+      answer.failure = failure
+      return answer
+    }
+    if answer.status != 200 { return answer }
+    serve(request, resource(id), &answer)
+    if areFaulty, !answer.body.isEmpty, isBad() { spoil(&answer) }
+    return answer
+  }
+
+  private func isBad() -> Bool { world.isChance(1, in: badness) }
+
+  /// - Returns: how the request fails before there is an answer; it may set another status.
+  private func fault(_ host: String, _ answer: inout Answer) -> TransferFailure.Code? {
+    if let end = outages[host], now < end { return .connect }
+    guard isBad() else { return nil }
+    switch world.random(1...9) {
+    case 1:
+      outages[host] = now + Int64(world.pick([5, 600, 260_000]))
+      return .connect
+    case 2: return .resolve
+    case 3: return .tls
+    case 4: return .stalled
+    case 5: return .cut
+    case 6:
+      (answer.status, answer.fields) = (503, [("retry-after", "\(world.pick([1, 60, 7200]))")])
+    case 7: (answer.status, answer.fields) = (429, world.isChance(1, in: 2) ? [("retry-after", "30")] : [])
+    case 8: answer.status = world.pick([500, 502, 408])
+    default: answer.status = 202
+    }
+    answer.fields.append(("content-length", "0"))
+    return nil
+  }
+
+  private func serve(_ request: FetchRequest, _ resource: Resource, _ answer: inout Answer) {
+    let version = version(of: resource)
+    var range = 0..<version.size
+    let etag = "\"\(resource.id)-\(version.number)\""
+    let modified = "Mon, 0\(version.number) Jan 2024 00:00:00 GMT"
+    var fields: [(String, String)] = []
+    var tag: String?
+    switch resource.validator {
+    case .strongETag: (tag, fields) = (etag, [("etag", etag)])
+    case .weakETag: fields = [("etag", "W/\(etag)")]
+    case .lastModified:
+      (tag, fields) = (modified, [("last-modified", modified), ("date", "Sun, 09 Feb 2025 00:00:00 GMT")])
+    case .none: break
+    }
+    let lies = areFaulty && world.isChance(1, in: 2)
+    // Instead of a first answer it could not be told from the file.
+    if lies, resource.lie == .page, request.rangeStart ?? 0 > 0 {
+      answer.body = Array("<html>Please log in.</html>".utf8)
+      answer.fields = [("content-type", "text/html"), ("content-length", "\(answer.body.count)")]
+      return
+    }
+    let isConditionMet = request.ifRange.map { $0 == tag || lies && resource.lie == .ignoresIfRange } ?? true
+    if resource.hasRanges, isConditionMet, let first = request.rangeStart.map({ Int($0) }) {
+      guard first < version.size, !lies || resource.lie != .nothingThere || first == 0 else {
+        answer.status = 416
+        answer.fields =
+          fields + [
+            ("content-range", "bytes */\(first > version.size ? version.size : first)"), ("content-length", "0"),
+          ]
+        return
+      }
+      range = first..<min(version.size, request.rangeEnd.map { Int($0) + 1 } ?? version.size)
+      if lies, resource.lie == .otherRange { range = world.random(0...first)..<range.upperBound }
+      answer.status = 206
+      fields.append(("content-range", "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(version.size)"))
+    }
+    if resource.tellsLength || answer.status == 206 { fields.append(("content-length", "\(range.count)")) }
+    answer.fields = fields
+    answer.body = Self.bytes(resource, version, range)
+    if lies, resource.lie == .surplus, answer.status == 206 {
+      answer.fields.removeAll { $0.0 == "content-length" }
+      answer.body += [UInt8](repeating: 7, count: world.random(1...5000))
+    }
+    if lies, resource.lie == .damage, declared.contains(resource.id), !answer.body.isEmpty {
+      answer.body[world.random(0...answer.body.count - 1)] ^= 1
+    }
+  }
+
+  /// What can happen to a body so that it shows.
+  private func spoil(_ answer: inout Answer) {
+    let hasLength = answer.fields.contains { $0.0 == "content-length" }
+    // The end of the connection would be the end of the file.
+    guard hasLength else {
+      answer.end = .stall
+      return
+    }
+    let whole = answer.body
+    let length = world.random(0...max(0, whole.count - 1))
+    answer.end = world.pick([.cut, .shortBody, .stall])
+    answer.body = Array(whole[..<length])
+    guard world.isChance(1, in: 3) else { return }
+    // An error page, or something of the same length. One that fills the answer up could not be told from a whole one.
+    let most = min(whole.count - length - 1, world.pick([1, 50, 5000, 60_000]))
+    if most <= 0 { return }
+    let count = world.random(1...most)
+    switch world.random(1...3) {
+    case 1: answer.body += (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 60) }
+    case 2: answer.body += [UInt8](repeating: 0, count: count)
+    default: answer.body += whole[..<min(count, whole.count)]
+    }
+    answer.body = Array(answer.body.prefix(whole.count - 1))
+  }
+}

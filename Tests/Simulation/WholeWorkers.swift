@@ -1,0 +1,171 @@
+import Glibc
+import SystemPackage
+import TestSupport
+
+@testable import Spool
+@testable import SpoolWorker
+@testable import Transfer
+
+/// Whole workers of the simulated world: the scheduler, transfers, recovery and commits, with simulated servers.
+struct WholeWorkers {
+  let play: Play
+  let servers: SimulatedServers
+  /// The options of all workers that the seed draws once.
+  private let chunkSize: UInt64
+  private let checkpointBytes: UInt64
+  private let connections: Int
+
+  private var world: World { play.world }
+  private var oracle: Oracle { play.oracle }
+  private var files: SimulatedDisk.Inode? { spool.entries[Array("files".utf8)]?.inode }
+  private let spool: SimulatedDisk.Inode
+
+  init(_ play: Play, spool: SimulatedDisk.Inode) {
+    self.play = play
+    self.spool = spool
+    servers = SimulatedServers(play.world)
+    chunkSize = UInt64(play.world.pick([1000, 16_384, 100_000]))
+    checkpointBytes = UInt64(play.world.pick([1000, 20_000, 1 << 20]))
+    connections = play.world.pick([1, 1, 2, 4])
+    oracle.onChange = { [self] in look($0) }
+  }
+
+  /// Lines of a job besides its URL.
+  func more(_ id: Int) -> String {
+    var lines = world.isChance(1, in: 3) ? "connections: \(world.random(1...4))\n" : ""
+    if let digest = servers.declaredDigest(id) { lines += "crc32: \(digest)\n" }
+    return lines
+  }
+
+  // MARK: workers
+
+  /// - Parameter stays: whether it watches until it is told to stop after so many milliseconds; nil for `--once`.
+  func work(_ number: Int, host: Int = 1, stays: Int? = nil, _ fates: [Fate] = []) {
+    let name = "worker \(number)"
+    play.start(name, host: host, fates) { spool, process in
+      if let stays {
+        world.startThread(process) {
+          Host.current.wait(milliseconds: stays)
+          process.tellToStop()
+        }
+      } else {
+        play.pause(upTo: 20_000)
+      }
+      process.listener = world.thread
+      let executor = LoopExecutor(SimulatedSurroundings(world, process, servers))
+      let options = options()
+      let world = world
+      let end = WorkerLoop.$executor.withValue(executor) {
+        WorkerLoop.run { () async -> String in
+          do {
+            let worker = try Worker(spool, options) { event in
+              if !process.isDead { world.note("\(event.name) \(event.job?.display ?? "") \(event.fields.text)") }
+            }
+            worker.signals = StopSignals(SimulatedSurroundings.stopSignals) { process.isDead || process.isTold }
+            let summary =
+              if stays != nil { try await worker.watch(stopSignals: -1) } else { await worker.runOnce() }
+            return "\(summary.done) done, \(summary.waiting) wait, \(summary.givenUp) given up"
+              + (summary.spoolError.map { "; \($0.call) \($0.errno)" } ?? "")
+          } catch {
+            world.note("\(error)")
+            return "failed"
+          }
+        }
+      }
+      if !process.isDead { world.tell("ended: \(end)") }
+    }
+  }
+
+  private func options() -> WorkerOptions {
+    var options = WorkerOptions()
+    options.jobs = world.random(1...4)
+    options.perHost = world.random(1...4)
+    options.connections = connections
+    options.maxMemory = 8 << 20
+    (options.chunkSize, options.checkpointBytes) = (chunkSize, checkpointBytes)
+    options.entriesProgram = nil
+    return options
+  }
+
+  // MARK: what must be true
+
+  private func payload(_ id: Int) -> [UInt8] { Array("\(1_000_000 + id)".utf8) }
+
+  private func look(_ changes: [SimulatedDisk.Change]) {
+    for change in changes {
+      guard let inode = change.inode, inode.type == S_IFREG else { continue }
+      if change.directory === files, let number = Int(String(decoding: change.name, as: UTF8.self)) {
+        check(number - 1_000_000, inode, "is published")
+      }
+      if change.directory === spool.entries[Array("done".utf8)]?.inode, let id = Oracle.id(in: inode.bytes),
+        world.currentName.hasPrefix("worker")
+      {
+        checkDone(id, inode)
+      }
+    }
+  }
+
+  /// What is in `done/` is durable, with its payload.
+  private func checkDone(_ id: Int, _ receipt: SimulatedDisk.Inode) {
+    guard let files else { return }
+    if files.entries[payload(id)] == nil { oracle.blame(id, "is done without a payload") }
+    if !world.disk.isDurable(payload(id), in: files) { oracle.blame(id, "is done, and its payload is not durable") }
+    if receipt.durableBytes != receipt.bytes { oracle.blame(id, "is done, and its receipt is not durable") }
+  }
+
+  private func check(_ id: Int, _ inode: SimulatedDisk.Inode, _ what: String) {
+    if servers.version(id, is: inode.bytes) != nil { return }
+    let resource = servers.resource(id)
+    let differences = resource.versions.map { version in
+      let right = SimulatedServers.bytes(resource, version, 0..<version.size)
+      let first = zip(right, inode.bytes).enumerated().first { $0.element.0 != $0.element.1 }?.offset
+      return "version \(version.number) of \(version.size) bytes: \(first.map { "differs at \($0)" } ?? "a prefix")"
+    }
+    oracle.blame(id, "\(what) with \(inode.bytes.count) wrong bytes, \(resource.validator): \(differences)")
+  }
+
+  func powerWasCut() {
+    for (id, found) in oracle.places() where found.contains(where: { $0.place.hasPrefix("done/") }) {
+      checkPayload(id, "is done after a power cut")
+    }
+  }
+
+  private func checkPayload(_ id: Int, _ what: String) {
+    guard let entry = files?.entries[payload(id)] else { return oracle.blame(id, "\(what), without its payload") }
+    check(id, entry.inode, what)
+  }
+
+  // MARK: the end
+
+  /// When faults end, every job comes to its end.
+  func settle() {
+    servers.areFaulty = false
+    world.disk.room = 1 << 40
+    for round in 1...30 {
+      play.start("releaser") { spool, _ in
+        for (name, directory) in try spool.jobs(for: .release, in: [.hold]) {
+          _ = try spool.perform(.release, name, in: directory)
+        }
+        for (name, directory) in try spool.jobs(for: .retry, in: [.failed]) {
+          _ = try spool.perform(.retry, name, in: directory)
+        }
+      }
+      world.run()
+      work(1000 + round)
+      world.run()
+      if isSettled { break }
+      world.disk.clock += Int64(world.pick([100, 3000, 90_000])) * 1_000_000_000
+    }
+    for (id, found) in oracle.places() where found.contains(where: { $0.place.hasPrefix("done/") }) {
+      checkPayload(id, "is done")
+    }
+    for (id, requests) in servers.soundRequests.sorted(by: { $0.key < $1.key })
+    where requests > 40 + servers.resource(id).versions.map(\.size).max()! / 500 {
+      oracle.blame(id, "took \(requests) requests of a sound server")
+    }
+  }
+
+  private var isSettled: Bool {
+    oracle.places().values.allSatisfy { $0.allSatisfy { $0.place.hasPrefix("done/") } }
+  }
+}

@@ -1,0 +1,272 @@
+"""Mistakes that the simulated world (TESTING.md) has to find, and how soon it does. Each is inactive until PLANT names it."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "Tests/Torture/random"))
+
+from plants import Plant, build  # noqa: E402
+
+# Within so many seconds each has to be found.
+LIMIT = 600
+OPTIMISED = ["--product=spoolrunPackageTests", "-c", "release", "-Xswiftc", "-enable-testing"]
+# The tests that play.
+CLAIMS = "no.claim"
+WHOLE = "whole"
+
+SPOOL = {
+        "a drop's name is not made durable": (
+            "        try flush(target.directory).run()",
+            '        if !planted("a drop\'s name is not made durable") { try flush(target.directory).run() }',
+        ),
+        "a drop's text is not made durable": (
+            "      try file.fsync()\n      let target = try enter(\n",
+            '      if !planted("a drop\'s text is not made durable") { try file.fsync() }\n      let target = try enter(\n',
+        ),
+        "a move replaces": (
+            "    do throws(SpoolError) {\n      try system.renameNoReplace(directory ?? root, from, to)",
+            '    do throws(SpoolError) {\n      if planted("a move replaces") { return try system.rename(directory ?? root, from, to) }\n'
+            "      try system.renameNoReplace(directory ?? root, from, to)",
+        ),
+        "a claim's lock is ignored": (
+            "    let isFree = try file.lock()\n    // Under",
+            '    let isFree = try file.lock() || planted("a claim\'s lock is ignored")\n    // Under',
+        ),
+        "a claim replaces another of this worker": (
+            "    if namesInHand.contains(name) { return true }\n    return try status(.cur, name) != nil",
+            '    if planted("a claim replaces another of this worker") { return false }\n'
+            "    if namesInHand.contains(name) { return true }\n    return try status(.cur, name) != nil",
+        ),
+        "a claim takes whatever has the name now": (
+            "      found.isSameFile(as: candidate.status)\n    else {",
+            '      planted("a claim takes whatever has the name now") || found.isSameFile(as: candidate.status)\n    else {',
+        ),
+        "a claim is opened for writing by its name alone": (
+            "    guard status.isSameFile(as: locked.status), status.size == locked.status.size else { return false }",
+            '    guard planted("a claim is opened for writing by its name alone")\n'
+            "      || status.isSameFile(as: locked.status) && status.size == locked.status.size else { return false }",
+        ),
+        "a file that lacks its end is judged at once": (
+            "      if origin.isDroppedInto, Self.isYoung",
+            '      if origin.isDroppedInto, !planted("a file that lacks its end is judged at once"), Self.isYoung',
+        ),
+        "an edit does not look at what it has exchanged": (
+            "    if try system.status(root, draft).isSameFile(as: file) { return }",
+            '    if planted("an edit does not look at what it has exchanged") { return }\n'
+            "    if try system.status(root, draft).isSameFile(as: file) { return }",
+        ),
+        "an edit does not look at what it has locked": (
+            "    guard now.isSameFile(as: found), now.size == found.size else { throw Self.hasMoved(place) }",
+            '    guard planted("an edit does not look at what it has locked")\n'
+            "      || now.isSameFile(as: found) && now.size == found.size else { throw Self.hasMoved(place) }",
+        ),
+        "an edit's text is not made durable": (
+            "    try fresh.fsync()\n",
+            '    if !planted("an edit\'s text is not made durable") { try fresh.fsync() }\n',
+        ),
+        "a failed drop leaves its job": (
+            "      try? removeDouble(file.path, of: status)\n      throw error.ofSpace",
+            '      if !planted("a failed drop leaves its job") { try? removeDouble(file.path, of: status) }\n      throw error.ofSpace',
+        ),
+        "hold and release replace": (
+            "{ () throws(SpoolError) in try moveNoReplace(place.path, target.path) }",
+            '{ () throws(SpoolError) in\n      if planted("hold and release replace") { return try system.rename(root, place.path, target.path) }\n'
+            "      try moveNoReplace(place.path, target.path)\n    }",
+        ),
+        "a claim's lease is ignored": (
+            "    if origin == .cur, !isNamed, let end = try endOfLease(source, file.status(), now: now) {",
+            '    if !planted("a claim\'s lease is ignored"), origin == .cur, !isNamed,\n      let end = try endOfLease(source, file.status(), now: now)\n    {',
+        ),
+        "half a move is taken for a whole one": (
+            "    if status.links > 1 {\n      guard try completeInterruptedMove",
+            '    if status.links > 1, !planted("half a move is taken for a whole one") {\n      guard try completeInterruptedMove',
+        ),
+        "a copy replaces what has the claim's name": (
+            "      try spool.system.exchange(spool.root, copy, path)",
+            '      if planted("a copy replaces what has the claim\'s name") { return try spool.system.rename(spool.root, copy, path) }\n'
+            "      try spool.system.exchange(spool.root, copy, path)",
+        ),
+        "a copy is made of a claim that is gone": (
+            "    guard try ownership() == .ours else { return }\n    try replaceFile()",
+            '    if !planted("a copy is made of a claim that is gone") { guard try ownership() == .ours else { return } }\n    try replaceFile()',
+        ),
+        "a copy has no lock": (
+            "      _ = try fresh.lock()\n      let status = try fresh.status()\n      try fresh.fdatasync()",
+            '      if !planted("a copy has no lock") { _ = try fresh.lock() }\n'
+            "      let status = try fresh.status()\n      try fresh.fdatasync()",
+        ),
+        "a copy's former names are not flushed": (
+            "      try spool.flush(.cur).run()\n      if origin != .cur { try spool.flush(origin).run() }\n      try takePlace",
+            '      if !planted("a copy\'s former names are not flushed") {\n        try spool.flush(.cur).run()\n'
+            "        if origin != .cur { try spool.flush(origin).run() }\n      }\n      try takePlace",
+        ),
+        "two jobs have one name": (
+            "      if !candidate.isNamed, try isTaken(candidate.job, source) || isOfEntry(candidate) {",
+            '      if !candidate.isNamed, !planted("two jobs have one name"), try isTaken(candidate.job, source) || isOfEntry(candidate) {',
+        ),
+        "a worker that slept goes on": (
+            "    guard isSilent else { return }",
+            '    guard isSilent, !planted("a worker that slept goes on") else { return }',
+        ),
+}
+WORKER = {
+        "validator": (
+            "return answer.etag == etag ? nil", 'return planted("validator") || answer.etag == etag ? nil',
+        ),
+        "another range": (
+            "    guard first == plan.offset else {", '    guard planted("another range") || first == plan.offset else {',
+        ),
+        "surplus": ("if let statedEnd, data.position", 'if let statedEnd, !planted("surplus"), data.position'),
+        "surplus of a piece": (
+            "    if position > statedEnd {", '    if position > statedEnd, !planted("surplus of a piece") {',
+        ),
+        "tail": ("guard floor < end else {", 'guard floor < end, !planted("tail") else {'),
+        "replace": ("case .dropped: try discardData()", 'case .dropped: if !planted("replace") { try discardData() }'),
+        "new data is not beside the old": (
+            "    case .kept: try beginBeside()", '    case .kept: if !planted("new data is not beside the old") { try beginBeside() }',
+        ),
+        "other-kind": ("if let oddity, !comesAgain", 'if let oddity, !planted("other-kind"), !comesAgain'),
+        "nothing there": (
+            "    guard size == plan.offset else { return .startOver",
+            '    guard planted("nothing there") || size == plan.offset else { return .startOver',
+        ),
+        "a confirmed length": (
+            "    if let known = version?.size, known != size { return .startOver(\"the size has changed\") }",
+            '    if planted("a confirmed length") { return .complete }\n'
+            "    if let known = version?.size, known != size { return .startOver(\"the size has changed\") }",
+        ),
+        "a cut is taken for the end": (
+            "    case .failed(let failure):\n      return try next(.failed(mirror.failure",
+            '    case .failed where planted("a cut is taken for the end"): return false\n'
+            "    case .failed(let failure):\n      return try next(.failed(mirror.failure",
+        ),
+        "declared digest": (
+            "digests: data.request.expected.digests)", 'digests: planted("declared digest") ? Digests() : data.request.expected.digests)',
+        ),
+        "reboot": ("start.boot == boot &&", '(start.boot == boot || planted("reboot")) &&'),
+        "a payload is not durable": (
+            "    try await part.makeDurable(durable)\n    let verified",
+            '    if !planted("a payload is not durable") { try await part.makeDurable(durable) }\n    let verified',
+        ),
+        "a payload's name is not durable": (
+            "    try await durable(place.unsynced)", '    if !planted("a payload\'s name is not durable") { try await durable(place.unsynced) }',
+        ),
+        "a receipt is not durable": (
+            "    try await claim.makeDurable(durable)\n    try claim.confirmAfterSilence()\n    if let part",
+            '    if !planted("a receipt is not durable") { try await claim.makeDurable(durable) }\n'
+            "    try claim.confirmAfterSilence()\n    if let part",
+        ),
+        "a checkpoint without a flush": (
+            "        try flush.run()\n        if mark.offset > kept", '        if !planted("a checkpoint without a flush") { try flush.run() }\n        if mark.offset > kept',
+        ),
+        "a checkpoint of data that is gone": (
+            "    guard data.generation == generation else { return }",
+            '    guard planted("a checkpoint of data that is gone") || data.generation == generation else { return }',
+        ),
+        "data of a sleeping worker is continued in place": (
+            "    if recovery.needsNewInode || part.isShared {",
+            '    if recovery.needsNewInode, !planted("data of a sleeping worker is continued in place") {',
+        ),
+        "doubtful data is not written again": (
+            "    if isDoubtful { recovery.rewritesFrom = mark.offset }",
+            '    if isDoubtful, !planted("doubtful data is not written again") { recovery.rewritesFrom = mark.offset }',
+        ),
+        "lost writes are forgotten": (
+            "      throw LostWrites(error)", '      if !planted("lost writes are forgotten") { throw LostWrites(error) }',
+        ),
+        "a doubt is forgotten": (
+            "    doubt = known.brokenFrom.flatMap { TailDoubt",
+            '    doubt = planted("a doubt is forgotten") ? nil : known.brokenFrom.flatMap { TailDoubt',
+        ),
+        "the noted end of the data is forgotten": (
+            "    let length = min(length, journal.data.end ?? length)",
+            '    let length = planted("the noted end of the data is forgotten") ? length : min(length, journal.data.end ?? length)',
+        ),
+        "a piece that broke off": (
+            "        chunks[chunk].brokenFrom = isBroken ? request.lowerBound : nil",
+            '        chunks[chunk].brokenFrom = isBroken && !planted("a piece that broke off") ? request.lowerBound : nil',
+        ),
+        "two answers are not compared": (
+            "    if !known.isEmpty, try !agrees", '    if !known.isEmpty, !planted("two answers are not compared"), try !agrees',
+        ),
+        "an answer that breaks off alike": (
+            "    if isBroken { self.doubt?.endAlike() } else { self.doubt = nil }",
+            '    if isBroken, !planted("an answer that breaks off alike") { self.doubt?.endAlike() } else { self.doubt = nil }',
+        ),
+        "a discarded checkpoint counts": (
+            "    if let durable = marks.durable, durable.offset > offset {",
+            '    if !planted("a discarded checkpoint counts"), let durable = marks.durable, durable.offset > offset {',
+        ),
+        "a foreign file is trusted": (
+            "      (recovery.verifies, recovery.confirmation) = (mark, nil)",
+            '      if !planted("a foreign file is trusted") { (recovery.verifies, recovery.confirmation) = (mark, nil) }',
+        ),
+}
+PLANTS = {
+    name: Plant(module, old, new, set())
+    for module, plants in (("Spool", SPOOL), ("SpoolWorker", WORKER))
+    for name, (old, new) in plants.items()
+}
+# Their mistakes show without transfers.
+OF_CLAIMS = set(list(SPOOL)[:list(SPOOL).index("a copy has no lock")])
+
+
+def play(built: Path, plant: str, seconds: int) -> tuple[int, str]:
+    """Plays seeds. Returns how many, and the problem of the last one; an empty text for none."""
+    environment = os.environ | {"PLANT": plant, "SIMULATE": "1-1000000", "SIMULATE_SECONDS": str(seconds)}
+    what = CLAIMS if plant in OF_CLAIMS else WHOLE
+    command = [built / "spoolrunPackageTests.xctest", "--testing-library", "swift-testing", "--filter", f"SimulationTests.*{what}"]
+    try:
+        ended = subprocess.run(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=seconds + 400
+        )
+    except subprocess.TimeoutExpired:
+        return 0, "does not end"
+    seeds = re.search(r"simulation: (\d+) seeds", ended.stdout)
+    problem = re.search(r'outcome\.problems → \["(.*?)"[],]', ended.stdout)
+    if seeds:
+        return int(seeds[1]), problem[1] if problem else ""
+    # A mistake may well have the program stop at one of its own checks, or a seed go on for ever.
+    crash = re.search(r"(?:Fatal error|error:|Simulation of seed).*", ended.stdout)
+    if ended.returncode in (0, 1) or not plant:
+        raise SystemExit(f"simulation: the tests do not run:\n{ended.stdout[-3000:]}")
+    return 0, crash[0] if crash else f"status {ended.returncode}"
+
+
+def check() -> int:
+    """Whether each mistake still fits in one place."""
+    bad = 0
+    for name, plant in PLANTS.items():
+        texts = [file.read_text() for file in (ROOT / "Sources" / plant.module).rglob("*.swift")]
+        if sum(text.count(plant.old) for text in texts) != 1:
+            print(f"simulation: the mistake {name!r} must fit in one place", file=sys.stderr)
+            bad += 1
+    return 1 if bad else 0
+
+
+def main() -> int:
+    if sys.argv[1:] == ["--check"]:
+        return check()
+    missed = 0
+    wanted = sys.argv[1:] or ["", *PLANTS]
+    with tempfile.TemporaryDirectory(prefix="simulation-") as work:
+        os.environ["SPOOLRUN_TESTS"] = "simulation"
+        built = build(Path(work), PLANTS, ["Spool", "SpoolWorker"], *OPTIMISED)
+        print("| mistake | seeds | seconds | seen as |\n|---|---|---|---|")
+        for plant in wanted:
+            start = time.monotonic()
+            seeds, problem = play(built, plant, LIMIT if plant else 60)
+            missed += bool(problem) != bool(plant)
+            seen = problem or ("MISSED" if plant else "–")
+            print(f"| {plant or 'none'} | {seeds} | {time.monotonic() - start:.0f} | {seen} |", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
