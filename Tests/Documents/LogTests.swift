@@ -47,7 +47,7 @@ import Testing
     var found: Set<String> = []
     let files = filesBelow("\(SourceTree.root)/Sources/SpoolWorker").map { "SpoolWorker/\($0)" }
     // The report of a worker in `workers/` is no event.
-    for file in files + ["Spool/Format/Failure.swift"]
+    for file in files + ["Spool/Journal/FailureRecord.swift"]
     where file.hasSuffix(".swift") && !file.hasSuffix("WorkerPresence.swift") {
       let text = try SourceTree.lines("Sources/\(file)").joined(separator: "\n")
       for match in text.matches(of: /\.with\(\s*"([a-z0-9-]+)",/) { found.insert(String(match.1)) }

@@ -46,3 +46,8 @@ extension Spool {
     return Timestamp(seconds: time)
   }
 }
+
+extension Timestamp {
+  /// This host's wall clock.
+  package static func now() -> Timestamp { Timestamp(seconds: Host.current.now()) }
+}

@@ -33,7 +33,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   package enum Class: String, Sendable { case temporary, permanent }
 
   /// Whose failure it is.
-  package enum Fault: Sendable {
+  package enum Blame: Sendable {
     /// This machine's network connection or its proxy fails, whatever the job and the host.
     case network
     /// The server cannot be reached, or serves nobody now.
@@ -51,7 +51,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   package struct Row: Sendable {
     /// See ``Failure/failureClass`` for what else decides.
     package let failureClass: Class
-    package let fault: Fault
+    package let blame: Blame
     /// What a person may do.
     package let advice: String
     /// Whether an attempt that ends so counts against `attempts:`.
@@ -69,8 +69,8 @@ package enum FailureCode: String, CaseIterable, Sendable {
     package var mayPassByItself = false
     package var needsURL = false
 
-    fileprivate init(_ failureClass: Class, _ fault: Fault, _ advice: String, _ more: (inout Row) -> Void = { _ in }) {
-      (self.failureClass, self.fault, self.advice) = (failureClass, fault, advice)
+    fileprivate init(_ failureClass: Class, _ blame: Blame, _ advice: String, _ more: (inout Row) -> Void = { _ in }) {
+      (self.failureClass, self.blame, self.advice) = (failureClass, blame, advice)
       more(&self)
     }
   }
@@ -155,8 +155,8 @@ extension FailureCode {
   /// What ``http`` means with this status (RFC 9110 section 15, RFC 6585 section 4).
   package static func row(status: Int) -> Row {
     let code = FailureCode.http.row
-    func row(_ failureClass: Class, _ fault: Fault, _ advice: String, needsURL: Bool) -> Row {
-      Row(failureClass, fault, advice) { row in
+    func row(_ failureClass: Class, _ blame: Blame, _ advice: String, needsURL: Bool) -> Row {
+      Row(failureClass, blame, advice) { row in
         (row.needsURL, row.mayPassByItself, row.otherWay) = (needsURL, !needsURL, code.otherWay)
       }
     }
@@ -288,87 +288,4 @@ extension Failure {
       digest = algorithm
     }
   }
-}
-
-/// A ``Failure`` as it goes into the journal.
-package struct FailureRecord: Sendable {
-  package let time: Timestamp
-  /// Counted from 1; 0 where the text was no job's.
-  package let attempt: Int
-  package let failure: Failure
-  /// How far the attempt's writes are trusted.
-  package let trust: Trust
-  /// The end of the data; nil where there is none.
-  package let mark: Mark?
-  /// Bytes that the attempt received.
-  package let fetched: UInt64
-  /// See ``Journal/Data/brokenFrom``.
-  package let broken: UInt64?
-  /// The time of the next attempt; nil when the job is given up.
-  package let retry: Timestamp?
-
-  /// - Parameter retry: nil when the job is given up.
-  package init(
-    time: Timestamp, attempt: Int, failure: Failure, trust: Trust = .sound, mark: Mark?, fetched: UInt64,
-    broken: UInt64? = nil, retry: Timestamp?
-  ) {
-    self.time = time
-    self.attempt = attempt
-    self.failure = failure
-    self.trust = trust
-    self.mark = mark
-    self.fetched = fetched
-    self.broken = broken
-    self.retry = retry
-  }
-
-  package var fields: Fields { facts(after: Fields("\(time)"), mark?.states) }
-
-  /// What of it is for people: without the time, and without the states of digests.
-  package var facts: Fields { facts(after: Fields(), mark?.states.narrowed(to: [])) }
-
-  /// The same of a line that was read.
-  package static func facts(of line: Fields) -> Fields {
-    line.named.filter { $0.key != DigestStates.field }.reduce(Fields()) { $0.with($1.key, $1.value) }
-  }
-
-  private func facts(after head: Fields, _ states: DigestStates?) -> Fields {
-    head.with("attempt", attempt).with("class", failure.failureClass.rawValue)
-      .with("code", failure.label).with("at", mark?.offset ?? 0).with(states)
-      .with("fetched", fetched > 0 ? fetched : nil).with("broken", broken).with("retry", retry)
-      .with("burned", failure.code.burnsAttempt ? nil : "no").with("lost", trust.isLost ? "yes" : nil)
-      .with("doubt", trust.isDoubtful ? "yes" : nil)
-      .with("expected", failure.expected).with("found", failure.found).with("line", failure.line)
-      .with("tried", failure.tried).with("reason", failure.reason)
-  }
-}
-
-/// How far what was written to a job's data is to be trusted (INTERNALS.md, invariant 4).
-package enum Trust: Sendable {
-  /// Every fsync(2) succeeded.
-  case sound
-  /// A worker died with the data. An fsync may have failed before it could record that, and the data was not written
-  /// again since.
-  case doubtful
-  /// An fsync failed: the kernel may have dropped what came after the last checkpoint, and counts it as written.
-  case lost(SpoolError)
-
-  /// Whether it is ``doubtful``.
-  package var isDoubtful: Bool { if case .doubtful = self { true } else { false } }
-  /// Whether it is ``lost(_:)``.
-  package var isLost: Bool { if case .lost = self { true } else { false } }
-
-  /// - Parameter error: what an fsync of the job's own file failed with.
-  package func joined(with error: SpoolError?) -> Trust {
-    guard !isLost, let error else { return self }
-    return .lost(error)
-  }
-}
-
-/// An fsync of a job's data failed.
-package struct LostWrites: Error, Sendable {
-  package let error: SpoolError
-
-  /// - Parameter error: what fsync(2) or fdatasync(2) returned.
-  package init(_ error: SpoolError) { self.error = error }
 }

@@ -8,9 +8,6 @@ package struct Timestamp: Comparable, Hashable, Sendable, CustomStringConvertibl
   /// - Parameter seconds: since the epoch.
   package init(seconds: Int64) { self.seconds = seconds }
 
-  /// This host's wall clock.
-  package static func now() -> Timestamp { Timestamp(seconds: Host.current.now()) }
-
   package static func < (left: Timestamp, right: Timestamp) -> Bool { left.seconds < right.seconds }
   /// A time beyond 64 bits wraps round; none is near.
   package static func + (left: Timestamp, seconds: Int64) -> Timestamp {

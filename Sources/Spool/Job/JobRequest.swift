@@ -214,25 +214,6 @@ package struct StandingOrder: Sendable, Equatable {
   static let all = Int.max
 }
 
-/// The lists of files that an order can watch. The raw value is that of `entries:`.
-package enum EntryFormat: String, CaseIterable, Sendable {
-  /// RSS 2.0, with enclosures.
-  case rss
-  /// Atom (RFC 4287), with enclosures.
-  case atom
-  /// A docset feed of Dash and Zeal: one file, its version and its mirrors.
-  case docset
-  /// Jobs and URLs, as `spoolrun add --from` reads them.
-  case list
-  /// SHA256SUMS and its kin.
-  case sums
-  case metalink
-}
-
-extension EntryFormat {
-  static var listed: String { allCases.map(\.rawValue).joined(separator: ", ") }
-}
-
 /// Which waiting jobs start before others (spool.5, PRIORITY), the first to start first.
 package enum Priority: String, CaseIterable, Sendable, Comparable {
   case high, normal, low

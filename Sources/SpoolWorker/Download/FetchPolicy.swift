@@ -195,7 +195,7 @@ struct FetchPolicy {
       return .again(.init("other-way", failure.reason, code: failure.label, fallback: fallback.rawValue))
     }
     // A way that leads to no server says nothing about the server that was reached before.
-    var failure = failure.code.fault == .server ? answered ?? failure : failure
+    var failure = failure.code.blame == .server ? answered ?? failure : failure
     if !tried.isEmpty { failure.tried = tried.map(\.rawValue).joined(separator: ", ") }
     if wantsFraming {
       failure.reason += "; over HTTP/2 this server does not state the length of the body\(Self.declare)"

@@ -13,7 +13,7 @@ enum Connectivity: Equatable, Sendable {
     switch failure.code {
     case .noNetwork: self = .noNetwork
     case .proxy: self = failure.proxy.map { .noProxy($0, reason: failure.reason) } ?? .unknown
-    case let code: self = [.server, .resource].contains(code.fault) ? .open : .unknown
+    case let code: self = [.server, .resource].contains(code.blame) ? .open : .unknown
     }
   }
 

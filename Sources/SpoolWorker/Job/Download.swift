@@ -92,7 +92,7 @@ final class Download: RunningTransfer {
   nonisolated static func decisive(_ failures: [Failure]) -> Failure? {
     let temporary = failures.filter { $0.failureClass == .temporary }
     guard
-      var decisive = failures.last(where: \.code.isMismatch) ?? temporary.last(where: { $0.code.fault != .server })
+      var decisive = failures.last(where: \.code.isMismatch) ?? temporary.last(where: { $0.code.blame != .server })
         ?? temporary.last ?? failures.last
     else { return nil }
     // Each server may ask to wait.

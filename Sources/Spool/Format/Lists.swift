@@ -1,3 +1,20 @@
+/// The lists of files that an order can watch. The raw value is that of `entries:`.
+package enum EntryFormat: String, CaseIterable, Sendable {
+  /// RSS 2.0, with enclosures.
+  case rss
+  /// Atom (RFC 4287), with enclosures.
+  case atom
+  /// A docset feed of Dash and Zeal: one file, its version and its mirrors.
+  case docset
+  /// Jobs and URLs, as `spoolrun add --from` reads them.
+  case list
+  /// SHA256SUMS and its kin.
+  case sums
+  case metalink
+
+  static var listed: String { allCases.map(\.rawValue).joined(separator: ", ") }
+}
+
 /// What of a list could not be used, or was read in spite of a mistake: how much it is, and the first of it in words.
 package struct ListProblems: Error, Sendable {
   /// Lines, entries, or mistakes.
