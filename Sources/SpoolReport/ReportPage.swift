@@ -233,7 +233,7 @@ struct ReportTable {
 
 /// The style of the page. Colours have a contrast of at least 4.5 for text and 3 for drawings (WCAG 1.4.3, 1.4.11), in
 /// both schemes. No colour says anything that a text does not.
-enum ReportStyle {
+private enum ReportStyle {
   static let css = """
     :root{color-scheme:light dark;--page:#fff;--card:#f5f7f9;--text:#1b1f24;--faint:#57606a;--line:#d0d7de;\
     --bar:#0b5cad;--good:#1a7f37;--bad:#b42318}

@@ -304,7 +304,7 @@ package final class SnapshotReader {
 }
 
 /// Reads the jobs that wait in `new` and `urgent`.
-struct WaitingReading {
+private struct WaitingReading {
   let spool: Spool
   let defaults: JobRequest
   /// Those that have data: a person has released them or tries them again.

@@ -128,7 +128,7 @@ struct Status: ParsableCommand {
   }
 }
 
-struct StatusOutput {
+private struct StatusOutput {
   let json: Bool
   let all: Bool
 

@@ -85,7 +85,7 @@ final class ReceiptList {
 }
 
 /// The receipt of a job in `done`, or in an archive.
-struct DoneReceipt {
+private struct DoneReceipt {
   let receipt: Journal.Receipt
   let verified: Journal.Verified
   let output: OutputPath

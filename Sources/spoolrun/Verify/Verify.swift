@@ -134,7 +134,7 @@ struct VerifyAnswer: Sendable {
 }
 
 /// The progress bar of `verify`, on standard error.
-struct VerifyBar {
+private struct VerifyBar {
   private var picture = VerifyPicture()
   private var region = LiveRegion()
   private let look = Terminal.look(STDERR_FILENO)
