@@ -43,7 +43,7 @@ package final class SnapshotReader {
     for name in partial where name.isData {
       if let status = try status(.partial, name) { snapshot.stored &+= UInt64(clamping: status.size) }
     }
-    let workers = try workers(of: spool, now: now)
+    let workers = try readWorkers()
     (snapshot.workers, snapshot.seesWorkers) = (workers ?? [], workers != nil)
 
     try addOrders(orders)
@@ -253,6 +253,19 @@ package final class SnapshotReader {
       }
     }
     return found
+  }
+
+  /// The workers that have a file in `workers/`; nil if this user may not read it.
+  private func readWorkers() throws(SpoolError) -> [WorkerStatus]? {
+    do throws(SpoolError) {
+      return try spool.workers().map { worker in
+        WorkerStatus(
+          name: escaped(worker.owner.text), isAlive: spool.isAlive(worker.owner, beat: worker.beat, now: now),
+          beat: Timestamp(seconds: worker.beat), report: worker.report)
+      }
+    } catch  where error.errno == .permissionDenied {
+      return nil
+    }
   }
 
   // MARK: one job
