@@ -89,7 +89,7 @@ package struct EventSentence {
 }
 
 /// Why a run ends while jobs are left: the event `waiting`. Pure.
-struct WaitingSentence {
+private struct WaitingSentence {
   private let fields: Fields
   private let now: Timestamp?
 

@@ -244,3 +244,30 @@ extension JobStatus.Problem {
     self.init(code: failure["code"] ?? "failed", reason: reason, time: failure.words.first.flatMap { Timestamp($0) })
   }
 }
+
+extension JobStatus {
+  var json: JSONText {
+    .object([
+      ("name", .string(name.display)),
+      ("state", .string(state.rawValue)),
+      ("bytes", .count(bytes)),
+      ("total", .count(total)),
+      ("rate", .rate(rate)),
+      ("left", .count(secondsLeft)),
+      ("attempts", .count(attempts)),
+      ("attempt-limit", .count(attemptLimit)),
+      ("next", .optional(next)),
+      ("worker", .optional(worker)),
+      ("priority", .optional(priority?.rawValue)),
+      ("waits", waits?.json ?? .null),
+      ("delivery", .optional(awaitsDelivery ? "waiting" : nil)),
+      ("error", problem?.json ?? .null),
+    ])
+  }
+}
+
+extension JobStatus.Problem {
+  var json: JSONText {
+    .object([("code", .string(code)), ("reason", .string(reason)), ("time", .optional(time))])
+  }
+}

@@ -1,7 +1,7 @@
 package import Spool
 
 /// What one job asks for, what has happened to it, and what comes next, in plain words. Pure.
-struct JobStory {
+private struct JobStory {
   let job: FileName
   /// Whether it is a job, and not something else in `failed`.
   var isJob = true

@@ -43,7 +43,7 @@ package final class SnapshotReader {
     for name in partial where name.isData {
       if let status = try status(.partial, name) { snapshot.stored &+= UInt64(clamping: status.size) }
     }
-    let workers = try workers(of: spool, now: now)
+    let workers = try readWorkers()
     (snapshot.workers, snapshot.seesWorkers) = (workers ?? [], workers != nil)
 
     try addOrders(orders)
@@ -255,6 +255,19 @@ package final class SnapshotReader {
     return found
   }
 
+  /// The workers that have a file in `workers/`; nil if this user may not read it.
+  private func readWorkers() throws(SpoolError) -> [WorkerStatus]? {
+    do throws(SpoolError) {
+      return try WorkerFiles(spool).all().map { worker in
+        WorkerStatus(
+          name: escaped(worker.owner.text), isAlive: spool.isAlive(worker.owner, beat: worker.beat, now: now),
+          beat: Timestamp(seconds: worker.beat), report: worker.report)
+      }
+    } catch  where error.errno == .permissionDenied {
+      return nil
+    }
+  }
+
   // MARK: one job
 
   /// Reads one job. Returns nil if it has moved on, or if it is a standing order, which is added to the snapshot; and
@@ -293,7 +306,7 @@ package final class SnapshotReader {
 }
 
 /// Reads the jobs that wait in `new` and `urgent`.
-struct WaitingReading {
+private struct WaitingReading {
   let spool: Spool
   let defaults: JobRequest
   /// Those that have data: a person has released them or tries them again.

@@ -1,7 +1,7 @@
 internal import Spool
 
 /// Why the jobs of a spool wait, from what its workers say and what its running jobs take. Pure.
-struct WaitReasons {
+private struct WaitReasons {
   private let now: Timestamp
   /// The workers that take any job, and may be alive.
   private let serving: [WorkerReport]

@@ -261,7 +261,7 @@ enum EntryLimit {
 }
 
 /// Dates as feeds have them.
-enum FeedDate {
+private enum FeedDate {
   /// RFC 822 section 5 as RSS uses it: `Sat, 07 Sep 2002 09:42:31 GMT`, also without the day of the week and the
   /// seconds; nil for anything else.
   static func rss(_ text: String) -> Timestamp? {

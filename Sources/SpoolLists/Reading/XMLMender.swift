@@ -276,7 +276,7 @@ struct XMLMender {
 }
 
 /// A start tag in the text of a feed, with its mistakes.
-struct XMLStartTag {
+private struct XMLStartTag {
   struct Attribute {
     let name: [UInt8]
     /// Where its value is.

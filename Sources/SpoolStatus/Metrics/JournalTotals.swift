@@ -63,7 +63,7 @@ package struct JournalTotals: Sendable, Equatable {
 }
 
 /// The bytes that a job received over the network, in all its lives: as ``Journal/Traffic`` and the receipt count them.
-struct ScannedTraffic {
+private struct ScannedTraffic {
   /// In lives that a `requeued:` has ended.
   private var former: UInt64 = 0
   private var fetched: UInt64 = 0

@@ -141,24 +141,6 @@ package struct WatchScreen: Sendable {
   }
 }
 
-/// How `status --watch` orders the jobs of each state.
-package enum WatchSort: String, CaseIterable, Sendable {
-  /// As the worker takes them, and the latest failures first.
-  case turn
-  case name, size, rate, attempts
-
-  /// Whether `one` is before `other`; equal ones keep their order.
-  func precedes(_ one: JobStatus, _ other: JobStatus) -> Bool {
-    switch self {
-    case .turn: false
-    case .name: one.name.bytes.lexicographicallyPrecedes(other.name.bytes)
-    case .size: (one.total ?? one.bytes ?? 0) > (other.total ?? other.bytes ?? 0)
-    case .rate: (one.rate ?? -1) > (other.rate ?? -1)
-    case .attempts: (one.attempts ?? 0) > (other.attempts ?? 0)
-    }
-  }
-}
-
 extension SpoolSnapshot {
   /// The same with the jobs and orders that match `filter`, in this order. The numbers still count all.
   package func arranged(by sort: WatchSort, matching filter: String) -> SpoolSnapshot {

@@ -119,7 +119,7 @@ struct Add: ParsableCommand {
 }
 
 /// Drops one checked job, and says what it did: the job's name on standard output, and the rest on standard error.
-struct JobDrop {
+private struct JobDrop {
   let spool: Spool
   let request: JobRequest
   /// The name that it should get.

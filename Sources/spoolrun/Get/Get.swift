@@ -103,7 +103,7 @@ struct Get: ParsableCommand {
 }
 
 /// The spool of the person who runs `spoolrun get`.
-enum PersonalSpool {
+private enum PersonalSpool {
   /// By the XDG Base Directory Specification, section 3: `$XDG_STATE_HOME/spoolrun`, where a relative path does not
   /// count, or else `~/.local/state/spoolrun`; nil without a home directory.
   static func location(_ variable: (String) -> String?) -> String? {

@@ -101,7 +101,7 @@ struct GetPlan {
 }
 
 /// The files of a list, for `spoolrun get --from`.
-struct GetList {
+private struct GetList {
   let list: ListArguments
   let given: [(key: JobKey, text: String)]
 
@@ -189,7 +189,7 @@ struct GetItem {
 }
 
 /// Where `-o` puts files: pure but for the question whether something is a directory.
-struct GetPlace: Equatable {
+private struct GetPlace: Equatable {
   /// As the person named it; `.` for the current one.
   let directory: String
   /// nil where the URL gives the name.

@@ -260,7 +260,7 @@ struct Run: ParsableCommand {
 }
 
 /// What a run shows on standard error: the log, the progress bars below it, and on a terminal what came of it.
-struct RunOutput: Sendable {
+private struct RunOutput: Sendable {
   private let bars: StatusBars?
   private let printer: EventPrinter
   private let hasClosing: Bool

@@ -162,11 +162,3 @@ final class StatusBars: Sendable {
     return true
   }
 }
-
-extension LiveRegion {
-  /// Erases what is on standard error, if anything is.
-  mutating func eraseOnStandardError() {
-    guard !isEmpty, let size = Terminal.size(STDERR_FILENO) else { return }
-    Terminal.write(erase(columns: size.columns), to: STDERR_FILENO)
-  }
-}

@@ -128,7 +128,7 @@ struct Status: ParsableCommand {
   }
 }
 
-struct StatusOutput {
+private struct StatusOutput {
   let json: Bool
   let all: Bool
 
@@ -183,26 +183,5 @@ struct StatusOutput {
     case .failed: return 20
     case .retrying, .interrupted, .paused, .waiting, .done: return 10
     }
-  }
-}
-
-/// One look at the spool after the other, with rates from the growth between them.
-struct SnapshotSeries {
-  private(set) var spool: Spool
-  /// The maximum number of jobs of each state to read.
-  private let limit: Int
-  private var rates = RateBook()
-
-  init(_ spool: Spool, limit: Int) {
-    self.spool = spool
-    self.limit = limit
-  }
-
-  mutating func next() throws(SpoolError) -> SpoolSnapshot {
-    // The spool was removed and created again, or replaced.
-    if try !spool.isInPlace(), let next = try spool.reopened() { spool = next }
-    var snapshot = try SnapshotReader(spool, limit: limit).read()
-    rates.apply(to: &snapshot, at: Terminal.milliseconds())
-    return snapshot
   }
 }

@@ -236,3 +236,24 @@ final class WatchTerminal {
     return read(changes, &info, size) == size ? Int32(info.ssi_signo) : 0
   }
 }
+
+/// One look at the spool after the other, with rates from the growth between them.
+struct SnapshotSeries {
+  private(set) var spool: Spool
+  /// The maximum number of jobs of each state to read.
+  private let limit: Int
+  private var rates = RateBook()
+
+  init(_ spool: Spool, limit: Int) {
+    self.spool = spool
+    self.limit = limit
+  }
+
+  mutating func next() throws(SpoolError) -> SpoolSnapshot {
+    // The spool was removed and created again, or replaced.
+    if try !spool.isInPlace(), let next = try spool.reopened() { spool = next }
+    var snapshot = try SnapshotReader(spool, limit: limit).read()
+    rates.apply(to: &snapshot, at: Terminal.milliseconds())
+    return snapshot
+  }
+}

@@ -269,7 +269,7 @@ struct Prioritise: ParsableCommand {
 }
 
 /// A question before something that cannot be undone.
-enum Question {
+private enum Question {
   /// Whether there is a person to ask.
   static var canBeAsked: Bool { isatty(STDIN_FILENO) == 1 && Terminal.isErrorTerminal }
 

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Glibc
 internal import Spool
 internal import SpoolStatus
+internal import Synchronization
 
 /// A receipt that `verify` looks at.
 enum ListedReceipt: Sendable {
@@ -85,7 +86,7 @@ final class ReceiptList {
 }
 
 /// The receipt of a job in `done`, or in an archive.
-struct DoneReceipt {
+private struct DoneReceipt {
   let receipt: Journal.Receipt
   let verified: Journal.Verified
   let output: OutputPath
@@ -230,4 +231,32 @@ struct SumList: Sendable {
   private static func problem(_ name: String, _ text: String) -> VerifyAnswer {
     VerifyAnswer(isGood: false, problem: "\(name): \(text)")
   }
+}
+
+struct VerifyAnswer: Sendable {
+  var isGood = true
+  /// For standard output; nil for nothing.
+  var line: String?
+  /// For standard error; nil for nothing.
+  var problem: String?
+
+  init(isGood: Bool = true, line: String? = nil, problem: String? = nil) {
+    (self.isGood, self.line, self.problem) = (isGood, line, problem)
+  }
+
+  /// What is no receipt.
+  init(unreadable listed: ListedReceipt) {
+    isGood = false
+    if case .unreadable(let reason) = listed { problem = reason }
+  }
+
+  var hasText: Bool { line != nil || problem != nil }
+}
+
+/// How far `verify` is. Several threads count, one looks.
+final class VerifyProgress: Sendable {
+  private let state = Mutex(VerifyPicture.Progress(files: 0))
+
+  var now: VerifyPicture.Progress { state.withLock { $0 } }
+  func count(_ change: (inout VerifyPicture.Progress) -> Void) { state.withLock { change(&$0) } }
 }

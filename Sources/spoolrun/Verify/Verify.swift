@@ -113,28 +113,8 @@ struct Verify: ParsableCommand {
   }
 }
 
-struct VerifyAnswer: Sendable {
-  var isGood = true
-  /// For standard output; nil for nothing.
-  var line: String?
-  /// For standard error; nil for nothing.
-  var problem: String?
-
-  init(isGood: Bool = true, line: String? = nil, problem: String? = nil) {
-    (self.isGood, self.line, self.problem) = (isGood, line, problem)
-  }
-
-  /// What is no receipt.
-  init(unreadable listed: ListedReceipt) {
-    isGood = false
-    if case .unreadable(let reason) = listed { problem = reason }
-  }
-
-  var hasText: Bool { line != nil || problem != nil }
-}
-
 /// The progress bar of `verify`, on standard error.
-struct VerifyBar {
+private struct VerifyBar {
   private var picture = VerifyPicture()
   private var region = LiveRegion()
   private let look = Terminal.look(STDERR_FILENO)
@@ -156,12 +136,4 @@ struct VerifyBar {
 
   /// To be called before anything else is printed.
   mutating func erase() { region.eraseOnStandardError() }
-}
-
-/// How far `verify` is. Several threads count, one looks.
-final class VerifyProgress: Sendable {
-  private let state = Mutex(VerifyPicture.Progress(files: 0))
-
-  var now: VerifyPicture.Progress { state.withLock { $0 } }
-  func count(_ change: (inout VerifyPicture.Progress) -> Void) { state.withLock { change(&$0) } }
 }
