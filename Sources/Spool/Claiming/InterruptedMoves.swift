@@ -55,18 +55,24 @@ extension Spool {
     _ job: JobName, _ claim: Path, _ status: FileStatus,
     to directories: [Directory] = [.done, .failed, .partial, .standing, .hold]
   ) throws(SpoolError) -> Bool {
-    for directory in directories {
-      // The number may be any, see ``number(ofTry:)``.
-      let stream = try stream(directory)
-      while let name = try stream.next() {
-        guard name == job.fileName || job.isNumbered(as: name), let other = try self.status(directory, name),
-          other.isSameFile(as: status)
-        else { continue }
-        try system.unlink(root, claim)
-        return true
-      }
+    for directory in directories where try !names(of: status, like: job, in: directory).isEmpty {
+      try system.unlink(root, claim)
+      return true
     }
     return false
+  }
+
+  /// The names of the file in a directory. They may have any number, see ``number(ofTry:)``, or none.
+  private func names(of status: FileStatus, like job: JobName, in directory: Directory) throws(SpoolError) -> [FileName]
+  {
+    let stream = try stream(directory)
+    var names: [FileName] = []
+    while let name = try stream.next() {
+      let isLike =
+        name == job.fileName || job.isNumbered(as: name) || JobName(name)?.isNumbered(as: job.fileName) ?? false
+      if isLike, try self.status(directory, name)?.isSameFile(as: status) ?? false { names.append(name) }
+    }
+    return names
   }
 
   /// The same after a person has moved the claim's name away. Where names are renamed without replacing, there is no
@@ -81,12 +87,7 @@ extension Spool {
   /// The rename from `new/` or `urgent/` into `cur/`, cut by a power failure: btrfs can have made the second name
   /// durable and kept the first. The name that it was dropped by goes: the claim may have got a number.
   private func removeDropped(_ job: JobName, _ status: FileStatus) throws(SpoolError) {
-    for directory in Directory.allCases where directory.takesDrops {
-      for name in try list(directory)
-      where name == job.fileName || JobName(name)?.isNumbered(as: job.fileName) ?? false {
-        try removeDouble(Path(directory, name), of: status)
-      }
-    }
+    try removeFormer(of: job, status, in: Directory.allCases.filter(\.takesDrops))
   }
 
   /// A person's move into `urgent/` or `hold/`, seen from the other name, which goes. If it was a move out of `hold/`,
@@ -95,8 +96,7 @@ extension Spool {
   private func isAlso(
     in directories: [Directory], _ job: JobName, _ source: Path, _ status: FileStatus, _ now: Timestamp
   ) throws(SpoolError) -> Bool {
-    for directory in directories {
-      guard let other = try self.status(directory, job.fileName), other.isSameFile(as: status) else { continue }
+    for directory in directories where try !names(of: status, like: job, in: directory).isEmpty {
       if !Self.mayBeMoving(status, at: now) { try system.unlink(root, source) }
       return true
     }
@@ -105,7 +105,11 @@ extension Spool {
 
   /// A person's move, seen from the new name.
   private func removeFormer(of job: JobName, _ status: FileStatus, in directories: [Directory]) throws(SpoolError) {
-    for directory in directories { try removeDouble(Path(directory, job.fileName), of: status) }
+    for directory in directories {
+      for name in try names(of: status, like: job, in: directory) {
+        try removeDouble(Path(directory, name), of: status)
+      }
+    }
   }
 
   /// Removes `path` if it is another name of the file.

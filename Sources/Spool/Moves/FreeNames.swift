@@ -127,9 +127,16 @@ extension Spool {
     } catch  where error.errno == .fileExists {
       return try completeMoveByLink(from, to, in: directory, or: error)
     }
-    // The job has moved, and its old name could not be removed. It must not be moved again because of that; the next
-    // claim removes the old name.
-    try? system.unlink(directory, from)
+    do throws(SpoolError) { try system.unlink(directory, from) } catch  where error.errno == .noSuchFileOrDirectory {
+      // Somebody else has moved it elsewhere at the same moment, and was faster. Or the move was completed for us, and
+      // the new name is the only one.
+      guard let status = try? system.status(directory, to), status.links > 1 else { return }
+      try? system.unlink(directory, to)
+      throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory)
+    } catch {
+      // The job has moved, and its old name could not be removed. It must not be moved again because of that; the next
+      // claim removes the old name.
+    }
   }
 
   /// The same move, which a crash cut between link and unlink.
