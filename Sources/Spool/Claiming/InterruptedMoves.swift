@@ -26,7 +26,7 @@ extension Spool {
       try removeFormer(of: job, status, in: [.new, .partial])
       return try !completeClaim(source, status)
     case .partial:
-      if try isAlso(in: [.hold, .urgent], job, source, status, now) { return false }
+      if try isAlso(in: [.hold, .urgent, .new], job, source, status, now) { return false }
       if try isAtEnd(job, source, status, [.done, .failed]) { return false }
       try removeClaims(source, status)
       return true
@@ -90,7 +90,7 @@ extension Spool {
     try removeFormer(of: job, status, in: Directory.allCases.filter(\.takesDrops))
   }
 
-  /// A person's move into `urgent/` or `hold/`, seen from the other name, which goes. If it was a move out of `hold/`,
+  /// A person's move into one of these directories, seen from the other name, which goes. If it was a move out of `hold/`,
   /// the job stays paused.
   /// - Returns: whether it was so, or somebody is about to make such a move.
   private func isAlso(
