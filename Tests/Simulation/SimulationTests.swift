@@ -119,6 +119,12 @@ import Testing
 
   @Test func `no claim is lost, or there twice`() throws { try playSeeds(1...60, isWhole: false) }
 
+  @Test(arguments: [557, 3024, 6481] as [UInt64]) func `a seed that found a mistake stays without one`(
+    _ seed: UInt64
+  ) throws {
+    #expect(try Self.play(seed, isWhole: false).problems == [])
+  }
+
   @Test func `whole workers lose nothing, and publish nothing wrong`() throws { try playSeeds(1...40, isWhole: true) }
 
   @Test func `a seed plays the same story`() throws {

@@ -58,6 +58,23 @@ import Testing
     #expect(fixture.files.places(of: "a") == ["hold/a"])
   }
 
+  /// A worker gives the job up between the two steps.
+  @Test func `of two moves at the same moment one counts`() throws {
+    let places = Mutex<[String]>([])
+    let fixture = try Fixture(
+      hook: Probe.once(.unlink, "new/a") {
+        let places = places.withLock { $0 }
+        _ = link(places[0], places[1])
+        _ = unlink(places[0])
+        return nil
+      })
+    places.withLock { $0 = ["new/a", "failed/a~2"].map { fixture.files.path($0) } }
+    try writeFile(fixture.files.path("new/a"), Array("http://host/a\n".utf8))
+    fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
+    _ = try fixture.spool.perform(.hold, FileName("a"))
+    #expect(files(of: fixture) == ["failed/a~2"])
+  }
+
   // MARK: where the new name has a number
 
   private static let claim = "cur/a:alpha.7.00000009"
