@@ -90,8 +90,8 @@ extension Spool {
     try removeFormer(of: job, status, in: Directory.allCases.filter(\.takesDrops))
   }
 
-  /// A person's move into one of these directories, seen from the other name, which goes. If it was a move out of `hold/`,
-  /// the job stays paused.
+  /// A person's move into one of these directories, seen from the other name, which goes. If it was a move out of
+  /// `hold/`, the job stays paused.
   /// - Returns: whether it was so, or somebody is about to make such a move.
   private func isAlso(
     in directories: [Directory], _ job: JobName, _ source: Path, _ status: FileStatus, _ now: Timestamp

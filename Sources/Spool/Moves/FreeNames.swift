@@ -104,8 +104,8 @@ extension Spool {
   }
 
   /// Renames without replacing. Where RENAME_NOREPLACE is unknown, by link and unlink: link(2) refuses an existing name
-  /// everywhere; see ``completeInterruptedMove(_:_:_:_:now:)`` for a crash between the two. The rename first: FAT supports
-  /// it, and no links.
+  /// everywhere; see ``completeInterruptedMove(_:_:_:_:now:)`` for a crash between the two. The rename first: FAT
+  /// supports it, and no links.
   /// - Parameter directory: an open directory that both are relative to; nil for the spool's own.
   /// - Throws: ``SpoolError``, EEXIST where `to` exists.
   func moveNoReplace(_ from: Path, _ to: Path, in directory: Int32? = nil) throws(SpoolError) {
