@@ -184,6 +184,10 @@ HOURS ?= 5
 simulate-night: setup build-tests
 	python3 -B Tests/Torture/simulation --night $(HOURS)
 
+# Lists the lines of the program's decisions that SIMULATE_SECONDS of seeds do not reach.
+simulate-coverage: setup
+	python3 -B Tests/Torture/simulation --coverage $(SIMULATE_SECONDS)
+
 # The same with known mistakes in the program. Each has to be found. MISTAKES="'tail' 'reboot'" tries only these.
 MISTAKES ?=
 simulate-self-test: setup build-tests
@@ -315,7 +319,7 @@ clean:
 
 .PHONY: all demo picture check check-contrib test test-tmpfs build-tests lint format model fuzz sanitize torture torture-quick \
   crowd crowd-apart hosts hosts-quick hosts-table frames random random-self-test \
-  simulate simulate-night simulate-self-test \
+  simulate simulate-coverage simulate-night simulate-self-test \
   pairs soak soak-self-test peers \
   gestures realservers powercut powercut-setup powercut-self-test $(POWERCUT_KINDS:%=powercut-%) powercut-uml \
   bench bench-growth crash-rig setup setup-build setup-demo setup-test setup-package install uninstall \

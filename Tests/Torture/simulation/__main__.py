@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,8 @@ from plants import Plant, build  # noqa: E402
 # Within so many seconds each has to be found.
 LIMIT = 600
 OPTIMISED = ["--product=spoolrunPackageTests", "-c", "release", "-Xswiftc", "-enable-testing"]
+# Files of which `--coverage` tells what seeds do not reach: those that have one of these.
+DECISIONS = re.compile(r"^(?:package )?(?:struct Recovery|enum ResponseVerdict|struct Ending|struct TailDoubt|struct RetryDecision)\b|func take\(_ name: FileName, from origin", re.M)
 # The tests that play.
 CLAIMS = "no.claim"
 WHOLE = "whole"
@@ -274,6 +277,37 @@ def night(hours: float) -> int:
     return 1 if found else 0
 
 
+def tool(name: str) -> str:
+    """One of the toolchain's own: another version cannot read what its programs write."""
+    return str(Path(shutil.which("swift") or "swift").resolve().parent / name)
+
+
+def coverage(seconds: int) -> int:
+    """Plays seeds of both plays, and prints how often lines of the decisions were seen, and those that never were."""
+    scratch = ROOT / ".build/simulation-coverage"
+    options = ["--product=spoolrunPackageTests", "--enable-code-coverage", "--scratch-path", str(scratch)]
+    subprocess.run(["swift", "build", *options], cwd=ROOT, check=True)
+    built = scratch / "debug"
+    with tempfile.TemporaryDirectory(prefix="simulation-") as work:
+        for what in (CLAIMS, WHOLE):
+            environment = os.environ | {"SIMULATE": "1-1000000", "SIMULATE_SECONDS": str(seconds), "LLVM_PROFILE_FILE": f"{work}/{what}.profraw"}
+            subprocess.run(command(built, what), env=environment, check=True, stdout=subprocess.DEVNULL, timeout=2 * seconds + 600)
+        merged = f"{work}/merged"
+        subprocess.run([tool("llvm-profdata"), "merge", "-o", merged, f"{work}/{CLAIMS}.profraw", f"{work}/{WHOLE}.profraw"], check=True)
+        show = [tool("llvm-cov"), "show", str(built / "spoolrunPackageTests.xctest"), f"-instr-profile={merged}"]
+        for module in ("Spool", "SpoolWorker"):
+            for file in sorted((ROOT / "Sources" / module).rglob("*.swift")):
+                if not DECISIONS.search(file.read_text()):
+                    continue
+                said = subprocess.run([*show, str(file)], check=True, stdout=subprocess.PIPE, text=True, errors="replace").stdout
+                lines = re.findall(r"^ *(\d+)\| *([\d.]+[kMG]?)\|(.*)$", said, re.M)
+                never = [(number, text) for number, count, text in lines if count == "0"]
+                print(f"{file.relative_to(ROOT)}: {len(lines)} lines, {len(never)} never seen")
+                for number, text in never:
+                    print(f"  {number}: {text.strip()}")
+    return 0
+
+
 def check() -> int:
     """Whether each mistake still fits in one place."""
     bad = 0
@@ -289,6 +323,8 @@ def main() -> int:
     if sys.argv[1:] == ["--check"]:
         return check()
     os.environ["SPOOLRUN_TESTS"] = "simulation"
+    if sys.argv[1:2] == ["--coverage"]:
+        return coverage(int(sys.argv[2]))
     if sys.argv[1:2] == ["--night"]:
         return night(float(sys.argv[2]))
     missed = 0
