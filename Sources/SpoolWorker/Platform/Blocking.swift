@@ -1,6 +1,20 @@
 internal import Spool
 internal import Synchronization
 
+/// Runs a call that may block for long (fsync, reading a large file, waiting for a program) on another thread, so that
+/// no transfer waits for it.
+///
+/// Not on the global executor: libdispatch keeps its threads when the work is done, and writes a line to syslog for
+/// each thread that may not get the priority it wants, which only root may.
+func runBlocking<Value: Sendable, Failure: Error>(
+  _ body: @escaping @Sendable () throws(Failure) -> Value
+) async throws(Failure) -> Value {
+  let result = await withCheckedContinuation { continuation in
+    Host.current.runOnThread { continuation.resume(returning: Result(catching: body)) }
+  }
+  return try result.get()
+}
+
 /// Questions that a network file system may answer late. Each is asked on a thread, and the loop waits for a moment.
 ///
 /// MooseFS keeps a file that was being written locked for up to two minutes after its host was lost. Whoever reads it
@@ -50,5 +64,34 @@ private final class Answer<Value: Sendable>: Sendable {
   func value(within patience: Int64) -> Value? {
     if patience > 0 { _ = bell.wait(milliseconds: patience) }
     return given.withLock { $0 }
+  }
+}
+
+/// Lets so many in at a time, in the order in which they came.
+@WorkerLoop
+final class Turnstile {
+  private var free: Int
+  private var waiting: [(id: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
+
+  nonisolated init(_ places: Int) { free = places }
+
+  /// Waits for a place.
+  /// - Returns: false if ``sendAway(_:)`` was called first; then it has no place to ``leave()``.
+  func enter(_ id: UInt64) async -> Bool {
+    if free > 0 {
+      free -= 1
+      return true
+    }
+    return await withCheckedContinuation { waiting.append((id, $0)) }
+  }
+
+  func leave() {
+    if waiting.isEmpty { free += 1 } else { waiting.removeFirst().continuation.resume(returning: true) }
+  }
+
+  /// Ends the wait of `id`, if it waits.
+  func sendAway(_ id: UInt64) {
+    guard let index = waiting.firstIndex(where: { $0.id == id }) else { return }
+    waiting.remove(at: index).continuation.resume(returning: false)
   }
 }
