@@ -291,3 +291,187 @@ extension ChunkPlan.Estimate {
     wait = Int64(1000 * (piece.times?.wait ?? 0))
   }
 }
+
+/// Receives the response for one chunk: judges the head by the same rules as for a resumed transfer, then takes the
+/// body.
+final class ChunkSink: FetchSink {
+  private let data: PartData
+  private let window: ChunkWindow
+  private let request: ChunkPlan.Request
+  private let plan: ResumePlan
+  private let mirror: MirrorURL
+  /// The file offset at which the response ends, as it states, and the offset of the next byte.
+  private var statedEnd: UInt64 = 0
+  private var position: UInt64
+
+  /// Why the response was refused.
+  private(set) var refusal: Refusal?
+  enum Refusal {
+    /// It belongs to another version, or is not the requested range.
+    case differs(String)
+    /// It is the whole of the same version: the server does not support If-Range.
+    case ignoresIfRange
+    /// This connection gets no data from this mirror.
+    case failed(Failure)
+    /// More bytes came than the response had stated, or others than another response had, so none of them is trusted.
+    case lied(FetchPolicy.Outcome)
+    /// The data cannot be written.
+    case broken(any Error)
+  }
+
+  init(_ data: PartData, _ window: ChunkWindow, _ request: ChunkPlan.Request, plan: ResumePlan, mirror: MirrorURL) {
+    self.data = data
+    self.window = window
+    self.request = request
+    self.plan = plan
+    self.mirror = mirror
+    position = request.range.lowerBound
+  }
+
+  func accept(_ response: Response) -> Bool {
+    let asked = ResponseVerdict.Asked(
+      mirror.parts, mirror: mirror.number, plan: plan, version: data.version, request: data.request)
+    switch ResponseVerdict.judge(response, asked) {
+    case .append:
+      // The verdict guarantees a valid range from the plan's offset on. It may end early, but not late (RFC 9110
+      // section 15.3.7).
+      if plan.offset == request.range.lowerBound, case .range(_, let last, _) = response.content,
+        last < request.range.upperBound
+      {
+        statedEnd = last + 1
+        return true
+      }
+      refusal = .differs("the range ends behind \(request.range.upperBound - 1)")
+    case .replace(let whole, _) where whole.ignoresIfRange: refusal = .ignoresIfRange
+    case .replace: refusal = .differs("the file has changed, or there are no ranges")
+    case .startOver(let reason), .useless(let reason), .askUnbounded(let reason), .askHTTP1(let reason),
+      .askDecoded(let reason):
+      refusal = .differs(reason)
+    case .complete: refusal = .differs("the file ends at \(plan.offset)")
+    case .fail(let failure):
+      let isOther = failure.code.isMismatch || failure.code == .otherKind
+      refusal = isOther ? .differs(failure.reason) : .failed(failure)
+    }
+    return false
+  }
+
+  var isFull: Bool { data.isFull }
+
+  var hasAll: Bool { statedEnd > 0 && position >= statedEnd }
+
+  /// Whether the response ended before its end. It may also have been stopped just after an error page had come.
+  var isBroken: Bool { !hasAll }
+
+  func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    position += UInt64(bytes.count)
+    if position > statedEnd {
+      refusal = .lied(.useless("\(mirror.parts.host) sent more than the range that it stated"))
+      return false
+    }
+    do {
+      try window.take(bytes, on: request.connection, host: mirror.parts.host)
+      return true
+    } catch is ChunkWindow.Difference {
+      refusal = .lied(.differs("two answers differ before \(position)"))
+    } catch let failure as Failure where failure.code == .badResponse {
+      refusal = .failed(failure)
+    } catch {
+      refusal = .broken(error)
+    }
+    return false
+  }
+}
+
+/// Puts the bytes of several connections in order: appends those that belong at the end of the data, and keeps early
+/// ones. Used on the loop's thread only.
+final class ChunkWindow {
+  private let data: PartData
+  var plan: ChunkPlan
+  private var kept: [UInt64: EarlyBytes] = [:]
+  /// Why bytes could not be appended. The other connections, which still run, must not append after the gap.
+  private var broken: (any Error)?
+  /// Called within a libcurl callback when the window has room for new requests.
+  var onAdvance: () -> Void = {}
+  /// Called within a libcurl callback for each connection whose bytes are no longer needed.
+  var onSuperfluous: (Int) -> Void = { _ in }
+
+  init(_ data: PartData, plan: ChunkPlan) {
+    self.data = data
+    self.plan = plan
+  }
+
+  /// - Throws: an error that ends the whole transfer, or ``Failure`` `bad-response` if more came than was requested.
+  func take(_ bytes: UnsafeRawBufferPointer, on connection: Int, host: String) throws {
+    if let broken { throw broken }
+    guard let delivery = plan.receive(bytes.count, on: connection, now: LoopExecutor.milliseconds()) else {
+      throw Failure(.badResponse, "\(host) sent more than the range that it was asked for")
+    }
+    let known = UnsafeRawBufferPointer(rebasing: bytes[..<delivery.skipped])
+    if !known.isEmpty, try !agrees(known, at: delivery.start) { throw Difference() }
+    let fresh = UnsafeRawBufferPointer(rebasing: bytes[delivery.skipped...])
+    switch delivery.place {
+    case .nowhere: return
+    case .early(let chunk):
+      let bytes = kept[chunk.lowerBound] ?? EarlyBytes(capacity: chunk.count)
+      kept[chunk.lowerBound] = bytes
+      bytes.append(fresh)
+    case .atEnd:
+      try append(fresh, at: delivery.offset, host)
+      if delivery.completes { try advance(host) }
+    }
+    guard delivery.completes else { return }
+    for other in plan.superfluous { onSuperfluous(other) }
+  }
+
+  /// Two responses differ.
+  struct Difference: Error {}
+
+  /// Whether bytes from the file offset `start` on are those that another response has brought.
+  private func agrees(_ bytes: UnsafeRawBufferPointer, at start: UInt64) throws -> Bool {
+    guard start >= data.length, let chunk = plan.start(ofChunkAt: start) else {
+      return try data.agreement(of: bytes, at: start) == bytes.count
+    }
+    return kept[chunk]?.agree(with: bytes, at: Int(start - chunk)) ?? false
+  }
+
+  private func advance(_ host: String) throws {
+    while plan.advance() {
+      guard let head = plan.head, let early = kept.removeValue(forKey: head) else { continue }
+      try append(early.bytes, at: head, host)
+    }
+    onAdvance()
+  }
+
+  private func append(_ bytes: UnsafeRawBufferPointer, at offset: UInt64, _ host: String) throws {
+    // A crash loses no data; joining bytes in the wrong order would corrupt it.
+    precondition(data.length == offset, "a chunk out of order")
+    do {
+      try data.append(bytes, host: host)
+    } catch {
+      broken = error
+      throw error
+    }
+  }
+}
+
+/// The early bytes of one chunk.
+private final class EarlyBytes {
+  private let memory: UnsafeMutableRawBufferPointer
+  private var count = 0
+
+  /// The kernel allocates the pages when they are written to.
+  init(capacity: Int) { memory = .allocate(byteCount: capacity, alignment: 16) }
+
+  deinit { memory.deallocate() }
+
+  func append(_ more: UnsafeRawBufferPointer) {
+    UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: more)
+    count += more.count
+  }
+
+  func agree(with bytes: UnsafeRawBufferPointer, at offset: Int) -> Bool {
+    self.bytes[offset..<min(count, offset + bytes.count)].elementsEqual(bytes)
+  }
+
+  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[..<count]) }
+}

@@ -1,5 +1,6 @@
-internal import Spool
+package import Spool
 internal import SystemPackage
+internal import Transfer
 
 /// The data of a running attempt: the claim, the data file, and the version that the data is a prefix of. Used on the
 /// loop's thread only.
@@ -63,7 +64,6 @@ final class PartData {
   /// Releases the reserved space.
   func leaveSpace() { space.leave(self) }
 
-  /// The growing data.
   private var growing: PartFile { beside ?? part }
 
   /// Bytes of the whole; nil if neither the job nor the server states it.
@@ -309,5 +309,178 @@ final class PartData {
     try claim.compact(beyond: longJournal)
     try claim.append(.checkpoint(mark))
     marks.add(durable: mark, isOfGrowing: beside == nil)
+  }
+}
+
+/// The marks that an attempt knows: those from which a checksum can continue when the data is cut, and the last durable
+/// one.
+struct KnownMarks {
+  /// The start of the attempt, and the last two checkpoints, which are ``Journal/farBack`` apart.
+  private var marks: [Mark]
+  /// The last durable mark. Without one, cutting the data needs no durable journal line.
+  private(set) var durable: Mark?
+  private var lastBegun = LoopExecutor.milliseconds()
+
+  /// - Parameter earlier: see ``Journal/Data/earlierMark``.
+  init(start: Mark, earlier: Mark? = nil, durable: Mark?) {
+    marks = [start] + [earlier, durable].compactMap { $0 }
+    self.durable = durable
+  }
+
+  /// The growing data is replaced by other data.
+  mutating func forget() { marks = [] }
+
+  mutating func cut(to mark: Mark) { marks.removeAll { $0.offset > mark.offset } }
+
+  /// The last mark at or before `offset`.
+  func last(before offset: UInt64) -> Mark? {
+    marks.filter { $0.offset <= offset }.max { $0.offset < $1.offset }
+  }
+
+  mutating func forgetDurable() { durable = nil }
+
+  mutating func cutDurable(to mark: Mark) { durable = mark }
+
+  /// - Parameter isOfGrowing: whether it is a mark of the growing data.
+  mutating func add(durable mark: Mark, isOfGrowing: Bool) {
+    durable = mark
+    guard isOfGrowing else { return }
+    if marks.count == 3, mark.offset < marks[2].offset + Journal.farBack { marks.removeLast() }
+    marks = marks.prefix(1) + marks.dropFirst().suffix(1) + [mark]
+  }
+
+  mutating func noteCheckpointBegun() { lastBegun = LoopExecutor.milliseconds() }
+
+  /// - Parameter length: of the data, in bytes.
+  func isCheckpointDue(at length: UInt64, _ options: WorkerOptions) -> Bool {
+    let fresh = length - (durable.map { min($0.offset, length) } ?? 0)
+    if fresh == 0 { return false }
+    return fresh >= options.checkpointBytes
+      || LoopExecutor.milliseconds() - lastBegun >= options.checkpointMilliseconds
+  }
+}
+
+/// The end of data that an answer left which broke off: its last bytes may be an error page or a filled buffer. They
+/// are asked for once more, and believed only where both answers agree (INTERNALS.md, invariant 5). Pure. Offsets are
+/// in bytes from the file's start.
+struct TailDoubt: Equatable {
+  /// The number of bytes that have to agree. At first as many are asked for, but no more than half of the answer: a
+  /// server that breaks off all its answers early would bring nothing else.
+  static let least: UInt64 = 64 << 10
+
+  /// Where the answer began: the bytes before are not in doubt.
+  let floor: UInt64
+  /// The end of the data.
+  let end: UInt64
+  /// The next byte to compare, with which the next request begins.
+  private(set) var position: UInt64
+  /// All bytes from here to ``position`` agree.
+  private var agreedFrom: UInt64
+  private var window: UInt64
+  /// How many bytes have to agree before one that differs.
+  private var enough = Self.least
+
+  /// - Returns: nil if there is nothing in doubt.
+  init?(from floor: UInt64, to end: UInt64) {
+    guard floor < end else { return nil }
+    (self.floor, self.end) = (floor, end)
+    position = Self.begin(from: floor, to: end)
+    window = end - position
+    agreedFrom = position
+  }
+
+  /// Where the request begins that compares the end of an answer.
+  static func begin(from floor: UInt64, to end: UInt64) -> UInt64 { end - min(least, (end - floor + 1) / 2) }
+
+  /// Notes that `count` more bytes agree.
+  mutating func agree(_ count: Int) { position += UInt64(count) }
+
+  /// Everything agrees, if this answer does not break off here as well.
+  var isSettled: Bool { position >= end }
+
+  /// Notes that an answer agreed and broke off at the same place: it may have the same junk. The next one has to begin
+  /// elsewhere.
+  mutating func endAlike() {
+    // Nothing further back is left to ask for, so fewer bytes have to do.
+    if agreedFrom == floor { enough = min(enough, (end - floor) / 4) }
+    position = agreedFrom + (end - agreedFrom + 1) / 2
+    agreedFrom = position
+  }
+
+  /// Notes that the byte at ``position`` differs.
+  /// - Returns: where the data is to be cut. nil if too few bytes before it agree, for junk can agree by chance; then
+  ///   ``position`` is further back, twice as far from the end.
+  mutating func differ() -> UInt64? {
+    if agreedFrom == floor || position - agreedFrom >= enough { return position }
+    window *= 2
+    position = max(floor, end - min(end, window))
+    agreedFrom = position
+    return nil
+  }
+}
+
+extension PartData {
+  /// Notes the end of an answer that began at `start`.
+  func noteEnd(ofAnswerFrom start: UInt64, isBroken: Bool) {
+    guard let doubt else {
+      if isBroken { self.doubt = TailDoubt(from: start, to: length) }
+      return
+    }
+    // What was compared before an answer broke off stays compared.
+    guard doubt.isSettled else { return }
+    if isBroken { self.doubt?.endAlike() } else { self.doubt = nil }
+  }
+
+  /// The offset of the next byte that a response has to send.
+  var position: UInt64 { doubt?.position ?? length }
+
+  /// Compares the bytes from ``position`` on with the data, as far as it is in doubt.
+  /// - Returns: how many agree; nil if one differs.
+  func compare(_ bytes: UnsafeRawBufferPointer) throws(SpoolError) -> Int? {
+    guard var doubt else { return 0 }
+    let count = Int(min(UInt64(bytes.count), doubt.end - doubt.position))
+    let agreed = try agreement(of: UnsafeRawBufferPointer(rebasing: bytes[..<count]), at: doubt.position)
+    doubt.agree(agreed)
+    // A byte behind it shows that this answer has not broken off there.
+    self.doubt = doubt.isSettled && agreed < bytes.count ? nil : doubt
+    return agreed == count ? count : nil
+  }
+
+  /// Cuts off the end of the data after a byte differed.
+  /// - Returns: the number of bytes; nil if more has to be asked for first, further back.
+  func cutAfterDifference() async throws -> UInt64? {
+    guard let floor = doubt?.floor, let offset = doubt?.differ() else { return nil }
+    let count = length - offset
+    try await cutBack(to: offset)
+    // The answer that differed may have broken off at the same place, and its junk may agree in the first bytes.
+    doubt = TailDoubt(from: floor, to: offset)
+    return count
+  }
+}
+
+extension Digests {
+  /// Those that a server states, as far as they are in base64.
+  init(_ stated: [StatedDigest]) {
+    self.init()
+    for digest in stated {
+      guard let algorithm = DigestAlgorithm(rawValue: digest.algorithm.rawValue) else { continue }
+      self[algorithm] = Digest(algorithm, base64: digest.base64)
+    }
+  }
+}
+
+extension JobRequest {
+  /// The digest that the server states of this version and that the data has to have: the strongest one, as weaker ones
+  /// beside it are often stale. None if the job declares a digest, because the job's word counts more than the
+  /// server's.
+  package func checkedDigests(of version: RemoteVersion?) -> Digests {
+    guard let version, !expected.provesContent else { return Digests() }
+    let strongest = DigestAlgorithm.byStrength.first { version.stated[$0] != nil }
+    return version.stated.only(strongest.map { [$0] } ?? [])
+  }
+
+  /// The digests to compute for data of this version.
+  package func computedDigests(for version: RemoteVersion?) -> Set<DigestAlgorithm> {
+    computedDigests.union(checkedDigests(of: version).algorithms)
   }
 }

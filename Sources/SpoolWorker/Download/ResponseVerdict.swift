@@ -1,6 +1,51 @@
 package import Spool
 package import Transfer
 
+/// How the next request continues the existing data.
+package struct ResumePlan: Equatable {
+  /// How a partial response is recognized as the rest of the same version.
+  package enum Comparison: Equatable {
+    /// The response must have the validator that the data was fetched with.
+    case validator
+    /// Only the response's size must agree; a declared checksum proves the content.
+    case size
+  }
+
+  /// 0 without ``last`` requests the whole representation, without a Range.
+  package var offset: UInt64
+  /// The last byte to request (inclusive); nil for all from ``offset`` on.
+  package var last: UInt64?
+  /// The value of `If-Range`, verbatim.
+  package var ifRange: String?
+  /// How a partial response is recognized as the rest of the same version.
+  package var comparison: Comparison
+
+  /// The whole of the same version is compared with the data, which it does not replace.
+  package var comparesWhole = false
+
+  /// Requests the whole file.
+  package static let fresh = ResumePlan(offset: 0, ifRange: nil, comparison: .validator)
+
+  /// - Parameters:
+  ///   - length: of the trusted data, in bytes.
+  ///   - version: the version that it is a prefix of; nil if it is not known.
+  ///   - mirror: the number of the job's URL to request, counted from 1.
+  ///   - hasChecksum: whether the job declares a CRC-32, which would show a splice.
+  package static func decide(length: UInt64, version: RemoteVersion?, mirror: Int, hasChecksum: Bool) -> ResumePlan {
+    guard length > 0, let version else { return .fresh }
+    // Longer than the whole, so it is not a prefix.
+    if let size = version.size, length > size { return .fresh }
+    if mirror != version.mirror, hasChecksum {
+      // Another server's validators mean nothing to this one.
+      return ResumePlan(offset: length, ifRange: nil, comparison: .size)
+    }
+    if let validator = version.ifRange {
+      return ResumePlan(offset: length, ifRange: version.ignoresIfRange ? nil : validator, comparison: .validator)
+    }
+    return hasChecksum ? ResumePlan(offset: length, ifRange: nil, comparison: .size) : .fresh
+  }
+}
+
 /// What a response allows, decided before one byte of its body is written (INTERNALS.md, invariant 5).
 package enum ResponseVerdict {
   /// What happens to the existing data when a body from offset 0 is taken.
@@ -74,7 +119,6 @@ package enum ResponseVerdict {
   }
 }
 
-/// Judges one response.
 private struct Judge {
   let response: Response
   let asked: ResponseVerdict.Asked
@@ -285,5 +329,120 @@ private struct Judge {
       Failure.isRefusal(status: refusal.status) && (asked.dataLength > 0 || isElsewhere)
       && asked.answers.refusals < Failure.mostRefusals
     return .fail(Failure(refusal, from: asked.url, mayPass: mayPass))
+  }
+}
+
+/// Recognizes responses that are probably not the file: the page of a captive portal (RFC 8910), a proxy's notice, a
+/// "not found" page with status 200. These are not new versions of the file, even if they are well-formed.
+enum AnswerKind {
+  /// A text that is the same for the same response. It shows whether a response that was not accepted comes again.
+  static func text(_ answer: RemoteVersion) -> String {
+    let validator = answer.etag.map { "ETag \($0)" } ?? answer.modified.map { "of \($0)" } ?? "no validator"
+    let size = answer.size.map { "\($0) bytes" } ?? "no size"
+    return "\(answer.type ?? "no type"), \(size), \(validator), \(answer.placeText)"
+  }
+
+  /// Why a complete response is probably not a new version of the file that the data is part of; nil if it may be one.
+  /// - Parameter dataLength: the length of the data, in bytes.
+  static func oddity(of answer: RemoteVersion, beside version: RemoteVersion, dataLength: UInt64) -> String? {
+    if version.etag ?? version.modified != nil, answer.etag == nil, answer.modified == nil {
+      return "no validator, but the data has one"
+    }
+    if let type = answer.type, let before = version.type, type != before { return "\(type) instead of \(before)" }
+    if let size = answer.size, size < dataLength / 2 {
+      return "\(size) bytes in total, but \(dataLength) are here already"
+    }
+    return nil
+  }
+
+  /// Why the first response to a job is probably not the file: a redirect led to a page of another host, but the URL's
+  /// file name is not that of a page.
+  /// - Parameters:
+  ///   - url: the URL that answered.
+  ///   - asked: the job's URL.
+  static func oddity(of answer: RemoteVersion, from url: URLParts, asked: URLParts) -> String? {
+    guard url.host != asked.host, isPage(answer.type), let name = asked.lastPathSegment,
+      let dot = name.utf8.lastIndex(of: UInt8(ascii: ".")), dot != name.startIndex
+    else { return nil }
+    let suffix = name[dot...].dropFirstBytes().lowercasedASCII
+    let isOfPage =
+      suffix.begins(with: "htm") || ["xhtml", "php", "asp", "aspx", "jsp", "cgi", "pl", "cfm"].contains(suffix)
+    return isOfPage || suffix.isEmpty ? nil : "a page of \(url.host), to which it redirects"
+  }
+
+  static func isPage(_ type: String?) -> Bool { type == "text/html" || type == "application/xhtml+xml" }
+}
+
+extension RemoteVersion {
+  /// The version that a response belongs to. The caller sets the size.
+  package init(_ response: Response, mirror: Int) {
+    self.init(
+      mirror: mirror, size: nil, etag: response.etag,
+      modified: response.isLastModifiedStrong ? response.lastModified : nil,
+      resource: Resource(response.url), type: response.mediaType,
+      stated: Digests(response.digests))
+  }
+
+  /// For a person. Of a secret path it has a digest.
+  var placeText: String { resource?.place ?? "mirror \(mirror)" }
+}
+
+extension Resource {
+  /// Of a URL, without a request.
+  init(_ url: URLParts) {
+    self.init(place: url.isPathSecret ? Self.hidden(url.place) : url.place, query: url.query)
+  }
+}
+
+/// Recognizes responses whose Content-Encoding only repeats the file's suffix. Apache's `AddEncoding x-gzip .gz` and
+/// some object stores send it with the bytes of the stored file: the file is what is wanted, and nothing is unpacked.
+enum StoredCoding {
+  /// The suffixes of files that are stored in a coding (RFC 9110 section 8.4.1, and what servers send).
+  private static let suffixes: [String: [String]] = [
+    "gzip": ["gz", "tgz", "svgz", "gzip"], "compress": ["z", "taz"], "br": ["br"], "zstd": ["zst", "tzst"],
+    "bzip2": ["bz2", "tbz", "tbz2"], "xz": ["xz", "txz"],
+  ]
+
+  /// Whether the body is the stored file in spite of its coding: its name has the coding's suffix, and the response
+  /// states the file's length. What a server packs while it sends has no length in advance.
+  /// - Parameter asked: the job's URL. The response's own counts as well.
+  static func isOfFile(_ response: Response, asked: URLParts) -> Bool {
+    guard let coding = response.coding?.lowercasedASCII, isLengthStated(response) else { return false }
+    let known = suffixes[coding.begins(with: "x-") ? String(coding.dropFirstBytes(2)) : coding] ?? []
+    return [asked, response.url].contains { url in
+      let parts = url.lastPathSegment?.lowercasedASCII.split(at: ".", omittingEmptySubsequences: false) ?? []
+      return parts.count > 1 && known.contains(String(parts[parts.count - 1]))
+    }
+  }
+
+  private static func isLengthStated(_ response: Response) -> Bool {
+    switch response.content {
+    case .whole: response.bodyLength != nil
+    case .range(_, _, let total): total != nil
+    case .unknownRange, .nothingThere, .refused: false
+    }
+  }
+}
+
+extension ResponseVerdict.Asked {
+  /// What becomes of a body in a coding that was not asked for; nil if it is taken as it is.
+  /// - Parameters:
+  ///   - size: of the whole body; nil if it is not known.
+  ///   - isOdd: it may not be the file.
+  func verdict(on coding: String, size: UInt64?, isOdd: Bool = false) -> ResponseVerdict? {
+    let reason = "\(url.host) sent Content-Encoding \(escaped(coding.prefix(40))), which was not requested"
+    switch request.encoded {
+    case .keep: return nil
+    case .decode: return .askDecoded(reason)
+    case nil: break
+    }
+    // A digest shows in the end what it is. A size does so only if it is stated: what a server packs while it sends it
+    // has none.
+    let declared = request.expected.size
+    if let declared, size == declared { return nil }
+    if hasChecksum, size == nil || declared == nil { return nil }
+    let advice = "add `encoded: keep` to the job to save it as it comes, or `encoded: decode`"
+    // Another answer may follow if this one is odd, or if the file came without a coding before.
+    return .fail(Failure(isOdd || dataLength > 0 ? .badResponse : .encoded, "\(reason): \(advice)"))
   }
 }

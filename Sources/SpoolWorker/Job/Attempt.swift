@@ -73,3 +73,443 @@ extension Claim {
   /// Whether the last attempt has no end record, because its worker was killed, even if the job was moved since.
   var isTakenOver: Bool { origin == .cur || text.journal.attempts.isOpen }
 }
+
+extension Attempt {
+  /// All steps of an attempt that succeeds.
+  func takeToDone() async throws -> AttemptEnd {
+    if let end = try await finishRecordedFailure() { return end }
+    let isRequeued = try begin()
+    if claim.isStandingOrder { return try await checkOrder() }
+    let request = claim.text.request.bounded(by: environment.options)
+    if let failure = probation.failure(attempts: request.attempts) { throw failure }
+    let plan = try JobPlan(request, protocols: environment.options.protocols)
+    let commit = try Commit(claim, plan, environment, account) { [unowned self] whole in
+      try await deliver(plan, whole)
+    }
+
+    // A job that came through new/ again may have been edited, so what was verified for its old text does not count.
+    if !isRequeued, let whole = try await commit.finishInterrupted() { return await succeed(plan, whole) }
+    // What is fetched already is still delivered.
+    if let expires = request.expires, expires <= claim.spool.now(), !claim.text.journal.publication.awaitsDelivery {
+      throw Failure(.expired, "the job expired at \(expires)")
+    }
+    if let whole = try await commit.acceptExisting() { return await succeed(plan, whole) }
+    try commit.checkRoom()
+
+    let resolver = LinkResolver(plan, of: claim, attempt: account.number, environment, hooks)
+    let resolved = try await resolve(plan, resolver)
+    let data = try await recoverData(resolved)
+    try await fetch(resolved, resolver, data)
+    // The rest is disk work, so another transfer may have the connection.
+    reached(.transferred)
+    try await commit.publish(data.part, unproven: data.isLengthUnproven ? "length" : nil)
+    return await succeed(plan, data.part.mark)
+  }
+
+  /// Counts the attempt and makes sure that the claim's file lacks no line.
+  /// - Returns: whether the job came through `new/` again, so that its history does not count.
+  private func begin() throws(SpoolError) -> Bool {
+    let journal = claim.text.journal
+    let isRequeued = claim.origin.takesDrops && !journal.isEmpty
+    account.number = (isRequeued ? 0 : journal.attempts.failures) + 1
+    // A failed fsync has lost journal lines, or may have done so in a worker that died before it recorded the failure.
+    if claim.isTakenOver || journal.data.lostWrites { try claim.renew() }
+    // Otherwise the claim already contains this line.
+    if isRequeued, !claim.isRequeueNoted { try claim.append(.requeued(.now())) }
+    if probation.deaths > 0 { log(Event("suspected", .info, job: name, Fields().with("deaths", probation.deaths))) }
+    return isRequeued
+  }
+
+  /// Opens the data of earlier attempts, and cuts off what cannot be trusted.
+  private func recoverData(_ plan: JobPlan) async throws -> PartData {
+    let recovered = try await DataRecovery(claim, plan, environment).run()
+    let data = recovered.data
+    // Before anything can fail, because the data has reserved disk space.
+    self.data = data
+    trust = .sound
+    // Bytes fetched by a worker that was killed before it recorded them.
+    account.fetched += recovered.unrecorded
+    account.lengthAtStart = data.part.length
+    // The journal names the data's inode, so a change of inode is journaled.
+    if let version = data.version, claim.text.journal.data.part != data.part.inode { try data.begin(version) }
+    return data
+  }
+
+  private func fetch(_ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData) async throws {
+    let verification = Verification(plan, data, environment, hooks)
+    let download = Download(plan, resolver, data, environment, account, checkpointer, verification, requests: id << 6) {
+      [unowned self] in
+      probation.begin(at: LoopExecutor.milliseconds())
+    }
+    self.download = download
+    defer { self.download = nil }
+    checkpointer.isAllowed = true
+    defer { checkpointer.isAllowed = false }
+    let (began, before) = (LoopExecutor.milliseconds(), account.fetched)
+    try await orStopped { try await download.run() }
+    account.transfer = (account.fetched - before, LoopExecutor.milliseconds() - began)
+    // A later checkpoint would write after the receipt, or, after the move, to another file that has reused the
+    // descriptor's number.
+    checkpointer.isAllowed = false
+    await checkpointer.finish()
+    if let stopped { throw stopped }
+  }
+
+  func clear() {
+    log(Event("cleared", .info, job: name, Fields().with("deaths", probation.deaths)))
+    reached(.cleared)
+  }
+}
+
+/// Performs what ``Ending`` decides.
+extension Attempt {
+  func end(_ cause: Ending.Cause) async -> AttemptEnd {
+    await checkpointer.finish()
+    var ending = Ending.decide(cause, ownership, fullTrust)
+    while true {
+      do {
+        return try await perform(ending, cause)
+      } catch {
+        // A person can move or remove the job between any two steps. Then the attempt ends because of that, and the
+        // error is no failure.
+        let next = Ending.decide(cause, ownership, fullTrust)
+        guard ending.needsClaim, !next.needsClaim else { return AttemptEnd(.waiting, problem: error) }
+        ending = next
+      }
+    }
+  }
+
+  /// The trust in the data and in the job's own file.
+  private var fullTrust: Trust { trust.joined(with: claim.lostWrites) }
+
+  /// nil after the claim's last move.
+  private var ownership: Claim.Ownership? {
+    guard claim.isOpen else { return nil }
+    // If the ownership cannot be determined, the attempt ends with its first error.
+    do throws(SpoolError) { return try claim.ownership() } catch { return .ours }
+  }
+
+  private func perform(_ ending: Ending, _ cause: Ending.Cause) async throws -> AttemptEnd {
+    switch ending {
+    case .fail(let failure): return try await fail(failure)
+    case .park(let reason): return try park(reason)
+    case .wait(let awaited): return try wait(for: awaited)
+    case .letGo(let loss): return try letGo(loss)
+    case .remove: return try remove()
+    case .doubtDone: return AttemptEnd(.done, problem: cause.error)
+    case .leaveReceipt: return AttemptEnd(.waiting, problem: cause.error)
+    }
+  }
+
+  // MARK: failure
+
+  private func fail(_ failure: Failure) async throws -> AttemptEnd {
+    try data?.dropData(after: failure.code)
+    // Data of an earlier attempt, from before `max-size` was lowered.
+    if data == nil, failure.code == .tooLarge { try claim.spool.removeData(of: claim.job) }
+    let record = try write(failure)
+    account.connectivity = Connectivity(record.failure)
+    // Before the job appears in its new directory, where another worker may claim it: a claim without data starts from
+    // 0.
+    try closeData()
+    let job = name
+    if let retry = record.retry { try claim.park(until: retry) } else { try claim.giveUp() }
+    log(Event("failed", record.eventLevel, job: job, record.facts))
+    guard let retry = record.retry else {
+      await tellGivenUp(job, record.facts)
+      return AttemptEnd(.givenUp)
+    }
+    var end = AttemptEnd(.waiting)
+    end.retry = retry
+    end.isOrder = claim.isStandingOrder
+    return end
+  }
+
+  /// Journals the failure and the time of the next attempt.
+  private func write(_ failure: Failure) throws(SpoolError) -> FailureRecord {
+    let journal = claim.origin.takesDrops ? Journal() : claim.text.journal
+    let failure = RetryDecision.believed(failure, mismatches: journal.attempts.mismatches)
+    // Deliveries have attempts of their own.
+    let number = failure.code == .deliver ? journal.attempts.failedDeliveries + 1 : account.number
+    let decision = retryDecision(after: failure, failures: number)
+    let mark = data.flatMap { $0.part.length > 0 ? $0.part.mark : nil }
+    let record = FailureRecord(
+      time: claim.spool.now(), attempt: number, failure: failure, trust: fullTrust, mark: mark,
+      fetched: account.fetched, broken: mark.flatMap { _ in data?.doubt?.floor }, retry: decision.next)
+    try append(record)
+    return record
+  }
+
+  private func append(_ record: FailureRecord) throws(SpoolError) {
+    do throws(SpoolError) {
+      try claim.append(.failed(record))
+    } catch {
+      guard error.isLackOfSpace, claim.lostWrites == nil else { throw error }
+      // There is no space even for the record. The move and its mtime need none, and the log has the facts. But later
+      // attempts must not trust data that a failed fsync lost, so that data is cut off.
+      if record.trust.isLost { try data?.cutToCheckpoint() }
+    }
+  }
+
+  /// Moves a job whose failure is recorded, if a crash came between the record and the move.
+  func finishRecordedFailure() async throws -> AttemptEnd? {
+    let journal = claim.text.journal
+    guard claim.origin == .cur, journal.attempts.endsInFailure else { return nil }
+    let spool = claim.spool
+    if let data = try spool.status(.partial, claim.job.part), data.size == 0 { try spool.removeData(of: claim.job) }
+    let job = name
+    let record = journal.attempts.lastFailure ?? Fields()
+    let retry = record["retry"].flatMap { Timestamp($0) }
+    if let retry { try claim.park(until: retry) } else { try claim.giveUp() }
+    // The worker that wrote the record died before it logged the failure.
+    var facts = Fields()
+    for (key, value) in FailureRecord.facts(of: record).named { facts = facts.with(key, escaped(value)) }
+    log(Event("failed", retry == nil ? .error : .warning, job: job, facts))
+    if retry != nil { return AttemptEnd(.waiting) }
+    await tellGivenUp(job, record)
+    return AttemptEnd(.givenUp)
+  }
+
+  // MARK: no failure
+
+  private func park(_ reason: String) throws -> AttemptEnd {
+    let mark = try noteInterrupted(reason)
+    try closeData()
+    let job = name
+    try claim.park(until: claim.spool.now())
+    log(Event("parked", .info, job: job, Fields().with("at", mark.offset).with("reason", reason)))
+    return AttemptEnd(.waiting)
+  }
+
+  private func letGo(_ loss: Ending.Loss) throws -> AttemptEnd {
+    switch loss {
+    case .takenOver:
+      let mark = lastMark
+      releaseData()
+      log(Event("taken-over", .info, job: name, Fields().with("at", mark.offset)))
+    case .moved:
+      let mark = try noteLoss("moved away from cur")
+      try closeData()
+      log(Event("held", .info, job: name, Fields().with("at", mark.offset)))
+    case .changed:
+      _ = try noteLoss("its file was changed")
+      try closeData()
+      // The job stays in cur/ without an owner. The next worker that claims it reads its new text.
+      let reason = "its file was changed while it ran: the job starts again with its new text"
+      log(Event("changed", .warning, job: name, Fields().with("reason", reason)))
+    }
+    return AttemptEnd(.moved)
+  }
+
+  private func noteLoss(_ reason: String) throws(SpoolError) -> Mark {
+    do throws(SpoolError) {
+      // Whoever moved it may have said when it is due.
+      return try claim.keepingTime { () throws(SpoolError) in try noteInterrupted(reason) }
+    } catch  where error.isGone {
+      // A successor on another host has written to the journal, so this worker must not write to it any more.
+      return lastMark
+    }
+  }
+
+  private func remove() throws -> AttemptEnd {
+    try data?.part.remove()
+    try closeData()
+    try claim.spool.removeOrphanedData(of: claim.job)
+    log(Event("cancelled", .info, job: name))
+    return AttemptEnd(.cancelled)
+  }
+
+  private var lastMark: Mark {
+    data?.part.mark ?? claim.text.journal.data.softMark ?? Mark.zero
+  }
+
+  /// Journals the length of the data, if the attempt did anything.
+  func noteInterrupted(_ reason: String) throws(SpoolError) -> Mark {
+    let mark = lastMark
+    let hasLostWrites = fullTrust.isLost
+    let broken = data == nil ? claim.text.journal.data.brokenFrom : data?.doubt?.floor
+    // An order has no data, and a check without its end would count as the death of a worker.
+    guard data != nil || hasLostWrites || claim.isStandingOrder else { return mark }
+    do throws(SpoolError) {
+      try claim.append(
+        .interrupted(
+          .now(), attempt: account.number, mark: mark, fetched: account.fetched, broken: broken,
+          lostWrites: hasLostWrites, reason: reason))
+    } catch  where error.isLackOfSpace {
+      // The move needs no space. Without the line the next attempt only has to read more of the data, but it must not
+      // find data that a failed fsync lost.
+      if hasLostWrites { try data?.cutToCheckpoint() }
+    }
+    return mark
+  }
+
+  func closeData() throws(SpoolError) {
+    // Empty data is removed: there is nothing to resume from.
+    if let part = data?.part, part.length == 0 { try part.remove() }
+    releaseData()
+  }
+
+  private func releaseData() {
+    // Closing only releases the lock. Only checkpoints are promised to be durable, and they already are.
+    try? data?.part.close()
+    account.lengthAtEnd = data?.part.length ?? 0
+    data?.leaveSpace()
+    data = nil
+  }
+}
+
+extension FailureRecord {
+  /// A proxy's failure is told once for all jobs: `proxy-failed`.
+  fileprivate var eventLevel: Event.Level {
+    if retry == nil { return .error }
+    return failure.proxy == nil ? .warning : .info
+  }
+}
+
+/// What the worker does to a running attempt, a few times a second.
+extension Attempt {
+  /// Stops the attempt. The first reason counts.
+  func stop(_ reason: JobStop) {
+    switch reason {
+    case .shutdown, .cancelled, .notOurs, .outranked: hookStop.request()
+    // The `failed` hook may still have to run.
+    case .noSpace, .noOutput, .outputAwaited, .failed: break
+    }
+    guard stopped == nil else {
+      download?.stop()
+      return
+    }
+    stopped = reason
+    if case .outranked = reason { download?.windDown() } else { download?.stop() }
+    environment.deliveries.sendAway(id)
+  }
+
+  /// Checks whether the job is still ours, whether the claim needs a heartbeat, and whether a checkpoint is due.
+  func tick() {
+    guard claim.isOpen else { return }
+    let now = LoopExecutor.milliseconds()
+    do throws(SpoolError) {
+      if stopped == nil {
+        let ownership = try claim.ownership()
+        if ownership != .ours { return stop(.notOurs(ownership)) }
+      }
+      // Also after a stop: a copy or a hook may run longer than the lease.
+      if now - lastHeartbeat >= claim.spool.heartbeatInterval {
+        lastHeartbeat = now
+        try claim.heartbeat()
+      }
+      if stopped != nil {
+        download?.tick()
+        return
+      }
+      try data?.writePending()
+      if checkpointer.isAllowed, probation.isOver(at: now) {
+        try claim.append(.cleared(.now()))
+        clear()
+      }
+    } catch {
+      return stop(.failed(error))
+    }
+    // Fetched again from 0: all of it is growth.
+    if let data { account.lengthAtStart = min(account.lengthAtStart, data.part.length) }
+    if account.connectivity == .unknown, gained > 0 {
+      account.connectivity = .open
+      reached(.answered)
+    }
+    download?.tick()
+    if let data { checkpointer.beginIfDue(data) }
+  }
+
+  func checkpointFailed(_ failure: Checkpointer.Problem) {
+    switch failure {
+    case .lostWrites(let error):
+      trust = .lost(error)
+      stop(.failed(error))
+    case .other(let error): stop(.failed(error))
+    }
+  }
+
+  var progress: JobProgress {
+    JobProgress(id: id, name: name, bytes: data?.part.length, total: data?.total)
+  }
+
+  /// Bytes after the last checkpoint, which may be in the page cache only.
+  var undurable: UInt64 { data?.undurable ?? 0 }
+
+  /// Bytes by which the data has grown since the job was claimed.
+  var gained: UInt64 {
+    let length = data?.part.length ?? account.lengthAtEnd
+    return length > account.lengthAtStart ? length - account.lengthAtStart : 0
+  }
+}
+
+/// The steps of an attempt in which hooks take part.
+extension Attempt {
+  /// - Returns: the plan with the links that the hook `resolve` says; `plan` itself for a job that asks for none.
+  func resolve(_ plan: JobPlan, _ resolver: LinkResolver?) async throws -> JobPlan {
+    guard let resolver else { return plan }
+    return try await orStopped { try await resolver.ask() }
+  }
+
+  /// - Returns: when the hook `deliver` accepted the payload; nil if there is no hook.
+  func deliver(_ plan: JobPlan, _ whole: Mark) async throws -> Timestamp? {
+    let delivery = PayloadDelivery(claim, plan, environment, hooks, id: id)
+    guard delivery.isWanted else { return nil }
+    // Another transfer may have the connection while the hook runs.
+    reached(.transferred)
+    return try await orStopped { try await delivery.run(whole) }
+  }
+
+  /// Reports a job that is done.
+  func succeed(_ plan: JobPlan, _ whole: Mark) async -> AttemptEnd {
+    // Another transfer may have the connection while the hook runs.
+    reached(.transferred)
+    log(
+      Event(
+        "done", .info, job: name,
+        Fields().with("output", plan.output.text).with("directory", environment.directory(of: plan))
+          .with("size", whole.offset).with("attempt", account.number)
+          .with("fetched", account.fetched).with("bytes-fetched", account.fetchedInAll)
+          .with("seconds", account.seconds).with("milliseconds", account.milliseconds).with("rate", account.rate)
+          .with(whole.digests)))
+    await environment.tellDone(name, plan, whole, account, hooks)
+    return AttemptEnd(.done)
+  }
+
+  /// Runs the `failed` hook for a job that is given up.
+  func tellGivenUp(_ job: FileName, _ record: Fields) async {
+    reached(.transferred)
+    let first = claim.origin.takesDrops ? nil : claim.text.journal.attempts.firstStarted
+    let seconds = max(0, Timestamp.now().seconds - (first ?? account.began).seconds)
+    await environment.tellFailed(job, record, of: claim.text.request, seconds: seconds, hooks)
+  }
+
+  /// Runs a step that a stop of the attempt ends. The step only knows that it was stopped; this attempt knows why.
+  func orStopped<Result>(_ step: @WorkerLoop () async throws -> Result) async throws -> Result {
+    do {
+      if let stopped { throw stopped }
+      return try await step()
+    } catch {
+      throw stopped ?? error
+    }
+  }
+}
+
+/// An attempt that ends because another job has its output.
+extension Attempt {
+  /// Puts the job back, without a failure.
+  func wait(for awaited: AwaitedOutput) throws -> AttemptEnd {
+    let job = name
+    if data == nil {
+      try claim.wait(for: awaited)
+    } else {
+      _ = try noteInterrupted(awaited.reason)
+      try closeData()
+      try claim.park(until: awaited.until)
+    }
+    log(Event("waits-for-output", .info, job: job, awaited.facts))
+    var end = AttemptEnd(.waiting)
+    end.retry = awaited.until
+    return end
+  }
+}

@@ -241,3 +241,172 @@ struct Commit {
     return mark
   }
 }
+
+/// A payload that a job has published and that its text, which was changed before the job was done, does not ask for.
+extension Commit {
+  /// Takes it back, if the file at the output is still exactly what the journal says that this job verified.
+  /// - Returns: false for any other file, and for the payload of a job that was done.
+  /// - Throws: ``OutputRootProblem``, ``SpoolError``.
+  func withdrawEarlierPayload() async throws -> Bool {
+    guard let own = claim.text.journal.publication.own, try !wasDone(own),
+      let (place, _) = try await verifiedOutput(own, own.digests.algorithms)
+    else { return false }
+    try claim.checkLock()
+    try claim.checkOwnership()
+    try place.withdraw(own.part)
+    return true
+  }
+
+  /// No job is done without a receipt. Its data has its own name until the job is about to move to `done/`.
+  private func wasDone(_ own: Journal.Verified) throws(SpoolError) -> Bool {
+    let journal = claim.text.journal
+    if journal.publication.published == nil { return false }
+    let data = try claim.spool.status(.partial, claim.job.part)
+    return data.map { $0.inode != own.part && $0.inode != journal.data.part } ?? true
+  }
+}
+
+/// A commit that a crash interrupted: the journal has `verified:`, and the inode that it names is still the data, or
+/// already the output.
+extension Commit {
+  /// Completes it.
+  /// - Returns: the payload's size and digests; nil if there was no such commit.
+  /// - Throws: a mismatch if the inode's content has changed; what ``publish(_:unproven:)`` throws.
+  func finishInterrupted() async throws -> Mark? {
+    let journal = claim.text.journal
+    guard let verified = journal.publication.verified, isOfPlan else { return nil }
+    // Data that still has a second name would be taken for another job's.
+    let root = try outputs.opened()
+    try root.removeTemporaries(beside: plan.output, of: [verified.part] + (journal.data.part.map { [$0] } ?? []))
+    if let (place, mark) = try await verifiedOutput(verified, digests(verified)) {
+      try await sync(place)
+      try await finish(mark, existing: false, unproven: verified.unproven, mayHaveReceipt: true)
+      return mark
+    }
+    // A second fsync of this inode would not bring back what the failed one lost.
+    if journal.data.lostWrites { return nil }
+    return try await publishVerified(verified, root)
+  }
+
+  private func digests(_ verified: Journal.Verified) -> Set<DigestAlgorithm> {
+    plan.request.computedDigests.union(verified.digests.algorithms)
+  }
+
+  /// The file at the output, if it is what was verified.
+  /// - Parameter digests: those to compute, at least the verified ones.
+  /// - Returns: its place, its size and digests; nil for any other file.
+  func verifiedOutput(_ verified: Journal.Verified, _ digests: Set<DigestAlgorithm>) async throws -> (
+    OutputPlace, Mark
+  )? {
+    guard let status = try outputs.opened().status(plan.output), status.isRegular, status.inode == verified.part,
+      status.size == verified.size
+    else { return nil }
+    // Another file may have the same inode number, for example on another file system, or somebody may have changed
+    // this one. So the whole file is read; it is rarely needed.
+    let place = try outputs.place(plan.output, plan.request.mode)
+    let existing = try place.openExisting()
+    let mark = try await runBlocking { [reading = existing.reading(digests)] in try reading.run() }
+    guard existing.status.inode == verified.part, verified.expectation.mismatch(mark) == nil else { return nil }
+    return (place, mark)
+  }
+
+  /// - Returns: nil unless the data is the verified inode.
+  private func publishVerified(_ verified: Journal.Verified, _ root: OutputRoot) async throws -> Mark? {
+    guard var part = try PartFile.open(claim.job, in: spool, own: verified.part, removeTemporary: { _ in }),
+      part.inode == verified.part, part.length == verified.size
+    else { return nil }
+    try checkRoom()
+    // Where flock(2) does not exclude other hosts, another file may have this inode number by now. So the whole file is
+    // read here, too.
+    let mark = try await runBlocking {
+      [reading = part.reading(from: .zero(digests(verified)), to: part.length)] in
+      try reading.run()
+    }
+    if let mismatch = verified.expectation.mismatch(mark) {
+      // Somebody has changed it by its final name, and has it now.
+      if try root.status(plan.output)?.inode == verified.part { return nil }
+      try part.setAside(claim.job)
+      account.hasSetAside = true
+      throw Failure(mismatch, reason: "the data is not what was verified")
+    }
+    if part.isShared {
+      // A hook has moved the payload, which is somebody else's now.
+      let copy = part.rebuilding(to: part.length, owner: claim.job)
+      part = part.replaced(by: try await runBlocking { () throws(SpoolError) in try copy.run() })
+    }
+    part.adopt(mark)
+    try await publish(part, unproven: verified.unproven)
+    return mark
+  }
+}
+
+/// The job that has published the file at a claimed job's output, as far as receipts and journals show.
+@WorkerLoop
+struct OutputPublisher {
+  let claim: Claim
+  let plan: JobPlan
+  /// The output root, as receipts name it.
+  let root: String?
+
+  /// Why the job cannot publish to its output, which is another file.
+  /// - Parameter mismatch: in what the file differs from what the job declares.
+  /// - Returns: ``JobStop/outputAwaited(_:)`` if the file may go when its job has delivered it; otherwise the failure.
+  func conflict(_ mismatch: Mismatch? = nil) async -> any Error {
+    // If nobody can be found, the output is taken all the same.
+    let publisher = (try? await find()) ?? nil
+    if let publisher, let awaited = try? awaited(publisher) { return JobStop.outputAwaited(awaited) }
+    let whose = publisher.map { ", as the output of \($0.place.display)" } ?? ""
+    return Failure(
+      .outputExists, "\(escaped(plan.output.text)) exists already\(whose): remove it, or set `overwrite: yes`",
+      expected: mismatch?.expected, found: mismatch?.found)
+  }
+
+  /// - Throws: ``JobStop/outputAwaited(_:)`` if a job has published the file and has still to deliver it;
+  ///   ``SpoolError``.
+  func waitForDelivery() async throws {
+    guard let other = try await findUndelivered(), let awaited = try awaited(other) else { return }
+    throw JobStop.outputAwaited(awaited)
+  }
+
+  /// nil if the job has delivered the file, or does not run until a person wants it to.
+  private func awaited(_ other: FoundJob) throws(SpoolError) -> AwaitedOutput? {
+    // Two that have published it, and find another file there, would wait for each other.
+    guard other.text.journal.publication.awaitsDelivery, !claim.text.journal.publication.awaitsDelivery else {
+      return nil
+    }
+    return try claim.spool.nextRun(of: other.place).map {
+      AwaitedOutput(plan.output.text, of: other.place.job, now: claim.spool.now(), next: $0)
+    }
+  }
+
+  /// The payload of a job with the same URLs and header lines that was still running when this one was dropped. To
+  /// fetch it again could only give the same file, or a newer one that the dropper did not ask for.
+  func sharedPayload() async throws -> Journal.Verified? {
+    guard let known = claim.knownSince, let other = try await find() else { return nil }
+    let publication = other.text.journal.publication
+    // What is not delivered is not done.
+    guard publication.awaitsDelivery || publication.receiptTime.map({ known <= $0 }) == true,
+      other.text.request.urls.map(\.text.exact) == plan.request.urls.map(\.text.exact),
+      other.text.request.resolve?.text.exact == plan.request.resolve?.text.exact,
+      // Without its credentials, the job might not get the file.
+      other.text.request.headers == claim.text.request.headers
+    else { return nil }
+    return publication.published
+  }
+
+  /// What waits for its delivery is later than what is done: it has replaced that.
+  private func find() async throws -> FoundJob? {
+    if let other = try await findUndelivered() { return other }
+    return try await runBlocking { [spool = claim.spool, output = plan.output.text, root, job = claim.job] in
+      try spool.publisher(of: output, in: root, like: job)
+    }
+  }
+
+  private func findUndelivered() async throws -> FoundJob? {
+    // Without the hook no job waits for its delivery longer than until its next attempt.
+    guard try Hook.find(Hooks.Name.deliver.rawValue, in: claim.spool) != nil else { return nil }
+    return try await runBlocking { [spool = claim.spool, output = plan.output.text, root, own = claim.fileName] in
+      try spool.undelivered(output, in: root, besides: own)
+    }
+  }
+}

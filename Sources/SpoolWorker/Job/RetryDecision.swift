@@ -44,3 +44,83 @@ enum RetryDecision: Equatable {
     return .wait(until: next)
   }
 }
+
+/// How jobs are treated during whose attempts workers died, as each of them may be the cause. Other jobs always go
+/// first. After two deaths a job runs alone. After more it is given up.
+enum Suspicion {
+  /// The number of deaths from which a job runs alone, so that only this job is suspected of the next death.
+  private static let alone = 2
+  /// No job is given up with fewer deaths, because power cuts count as deaths, too.
+  private static let fewest = 3
+
+  /// How many deaths count.
+  /// - Parameter isByLease: whether only the end of its lease tells that the last worker died. It was most likely lost
+  ///   with its host, or cut off, and its jobs should not wait behind a long backlog. If a job is the cause, the second
+  ///   death says so.
+  static func counted(_ deaths: Int, isByLease: Bool) -> Int { isByLease && deaths == 1 ? 0 : deaths }
+
+  static func wantsToBeAlone(_ deaths: Int) -> Bool { deaths >= alone }
+
+  /// - Parameter attempts: the job's own `attempts:`.
+  static func failure(_ deaths: Int, attempts: Int?) -> Failure? {
+    guard deaths >= max(fewest, attempts ?? JobRequest.defaultAttempts) else { return nil }
+    let advice = "find the cause, for example lack of memory (journalctl, dmesg), then run spoolrun retry"
+    return Failure(.killsWorker, "\(deaths) workers in a row died while they ran this job: \(advice)")
+  }
+}
+
+/// The time that a job that may have killed workers has to run before it is cleared.
+struct Probation {
+  /// How many workers died during attempts of the job.
+  let deaths: Int
+  private let period: Int64
+  /// In milliseconds of the loop's clock; nil before the attempt begins, and if there were no deaths.
+  private var endsAt: Int64?
+
+  /// - Parameter period: in milliseconds.
+  init(deaths: Int, period: Int64) {
+    self.deaths = deaths
+    self.period = period
+  }
+
+  /// The failure that the job is given up with, if too many workers died.
+  /// - Parameter attempts: the job's own `attempts:`.
+  func failure(attempts: Int?) -> Failure? { Suspicion.failure(deaths, attempts: attempts) }
+
+  mutating func begin(at now: Int64) {
+    if deaths > 0, endsAt == nil { endsAt = now + period }
+  }
+
+  /// Whether the job is to be cleared now. Returns true once.
+  mutating func isOver(at now: Int64) -> Bool {
+    guard let endsAt, now >= endsAt else { return false }
+    self.endsAt = .max
+    return true
+  }
+}
+
+/// What an attempt showed about this machine's connection to servers.
+enum Connectivity: Equatable, Sendable {
+  case unknown
+  /// A server answered, or could be asked.
+  case open
+  case noNetwork
+  /// The proxy cannot be reached, or refuses to serve us: its `HOST:PORT`, and what happened.
+  case noProxy(String, reason: String)
+
+  init(_ failure: Failure) {
+    switch failure.code {
+    case .noNetwork: self = .noNetwork
+    case .proxy: self = failure.proxy.map { .noProxy($0, reason: failure.reason) } ?? .unknown
+    case let code: self = [.server, .resource].contains(code.blame) ? .open : .unknown
+    }
+  }
+
+  /// Whether the job fails for as long as this does not change.
+  var isBarred: Bool {
+    switch self {
+    case .noNetwork, .noProxy: true
+    case .unknown, .open: false
+    }
+  }
+}

@@ -7,7 +7,6 @@ package struct Event: Sendable {
 
   /// Its name in the log (spoolrun-log.7).
   package let name: String
-  /// How important it is.
   package let level: Level
   /// The job's name as bytes; nil if the event concerns the whole spool.
   package let job: FileName?
@@ -20,5 +19,34 @@ package struct Event: Sendable {
     self.level = level
     self.job = job
     self.fields = fields
+  }
+}
+
+/// A field of the log's events (spoolrun-log.7). What type a field has in JSON is decided here alone.
+package enum EventField: String, CaseIterable, Sendable {
+  case at, attempt, broken, bytes, connections, count, deaths, entries, fetched, free, jobs, line, needed, new, rate
+  case relinked, seconds, size
+  case bytesFetched = "bytes-fetched"
+  case minFree = "min-free"
+  case milliseconds, status, unsettled
+
+  case burned, `class`, code, crc32, data, directory, doubt
+  case expected, file, fitness, found, gate, hook, kind, limits, lost, md5
+  case next, other, output
+  case outputRoot = "output-root"
+  case proxy, reason, retry, sha1, sha256, sha512, states, text, tried, type, unchanged, url, way
+
+  /// Whether it is a number: bytes, an offset, a count, a position, seconds or a status. Digests are texts, even those
+  /// that have decimal digits only; so are values that are numbers or texts, such as what was expected.
+  package var isNumber: Bool {
+    switch self {
+    case .at, .attempt, .broken, .bytes, .bytesFetched, .connections, .count, .deaths, .entries, .fetched, .free, .jobs,
+      .line, .milliseconds, .minFree, .needed, .new, .rate, .relinked, .seconds, .size, .status, .unsettled:
+      true
+    case .burned, .class, .code, .crc32, .data, .directory, .doubt, .expected, .file, .fitness, .found, .gate, .hook,
+      .kind, .limits, .lost, .md5, .next, .other, .output, .outputRoot, .proxy, .reason, .retry, .sha1, .sha256,
+      .sha512, .states, .text, .tried, .type, .unchanged, .url, .way:
+      false
+    }
   }
 }

@@ -163,7 +163,6 @@ final class Dispatcher {
     }
   }
 
-  /// Notes what an attempt showed about its proxy.
   private func noteProxy(_ end: AttemptEnd, of id: UInt64) {
     switch end.connectivity {
     case .unknown, .noNetwork: break

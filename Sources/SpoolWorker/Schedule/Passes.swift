@@ -46,3 +46,97 @@ struct Passes: Equatable {
     return others[turn]
   }
 }
+
+/// When the whole spool is read again, whatever inotify reports.
+///
+/// Where inotify cannot see what other hosts do, the worker looks between these passes whether a directory has changed
+/// (``DirectoryChanges``), and reads the spool if one has.
+///
+/// Times are milliseconds of the loop's clock.
+struct Rescan {
+  /// Between two passes if nothing is known to have changed.
+  private let interval: Int64
+  let isBlind: Bool
+  private var nextPass: Int64 = 0
+  private var nextLook: Int64
+
+  /// Between two passes where inotify sees all.
+  static let standardInterval: Int64 = 60_000
+  /// Between two looks. A job that another host drops has to start within 2 s.
+  static let lookInterval: Int64 = 1500
+  static let standard = Rescan(isBlind: false, interval: nil)
+
+  /// - Parameters:
+  ///   - isBlind: whether inotify does not report all changes.
+  ///   - interval: nil for the standard.
+  init(isBlind: Bool, interval: Int64?) {
+    self.isBlind = isBlind
+    self.interval = interval ?? (isBlind ? 10_000 : Self.standardInterval)
+    nextLook = isBlind ? 0 : .max
+  }
+
+  func isPassDue(at now: Int64) -> Bool { now >= nextPass }
+  func isLookDue(at now: Int64) -> Bool { now >= nextLook }
+
+  /// Until the next pass or look.
+  func untilNext(at now: Int64) -> Int64 { max(0, min(nextPass, nextLook) - now) }
+
+  /// A pass is requested now.
+  /// - Parameter took: how long the reading of the last one took. Where passes may follow closely, they take at most a
+  ///   tenth of the time.
+  mutating func passes(at now: Int64, took: Int64) {
+    guard isBlind else {
+      nextPass = now + interval
+      return
+    }
+    let pause = min(10 * took, Self.standardInterval)
+    nextPass = now + max(interval, pause)
+    nextLook = now + max(Self.lookInterval, pause)
+  }
+
+  /// The directories are looked at now.
+  mutating func looks(at now: Int64) { nextLook = now + Self.lookInterval }
+}
+
+extension WorkerOptions {
+  /// For a spool on such a file system.
+  func rescan(on kind: FileSystemKind) -> Rescan { Rescan(isBlind: !kind.isLocal, interval: rescan) }
+}
+
+/// Whether names in the directories of a spool have changed between two looks at their times, which take a call each:
+/// for changes by other hosts, which inotify does not report.
+///
+/// Changes by this worker count as well. They cannot be told from others, and a pass over names that are known is
+/// cheap.
+struct DirectoryChanges {
+  /// A directory at the last look.
+  private struct Seen {
+    let stamp: FileStatus.Stamp?
+    /// When ``stamp`` was first seen, in milliseconds.
+    let since: Int64
+    /// Whether any further change would have given it another stamp.
+    var isSettled: Bool
+  }
+
+  private var seen: [Directory: Seen] = [:]
+
+  /// Where jobs and standing orders appear that may run. A touched file changes no directory: `spoolrun retry` touches
+  /// the directory as well (``Spool/perform(_:_:in:)``), and what a person touches is found by a pass.
+  static let directories: [Directory] = [.new, .urgent, .partial, .standing]
+  /// Milliseconds in which two changes may get the same time: network file systems count at least in seconds.
+  private static let tick: Int64 = 1000
+
+  /// - Parameters:
+  ///   - stamp: nil where there is no such directory.
+  ///   - now: in milliseconds, before the names are read again.
+  /// - Returns: whether they have to be.
+  mutating func note(_ stamp: FileStatus.Stamp?, of directory: Directory, at now: Int64) -> Bool {
+    guard let last = seen[directory], last.stamp == stamp else {
+      seen[directory] = Seen(stamp: stamp, since: now, isSettled: false)
+      return true
+    }
+    // What was changed after the last reading, in the same tick, did not change the stamp.
+    seen[directory]?.isSettled = now - last.since >= Self.tick
+    return !last.isSettled
+  }
+}

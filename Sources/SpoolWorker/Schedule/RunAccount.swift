@@ -93,3 +93,213 @@ final class RunAccount {
   /// See ``WaitingJobs/recount(in:)``.
   func recountWaiting(in spool: Spool) throws(SpoolError) -> Timestamp? { try waiting.recount(in: spool) }
 }
+
+/// At the end of a run, counts the jobs that still wait and logs why: for exit status 75.
+@WorkerLoop
+struct RunEnd {
+  private let spool: Spool
+  private let environment: JobEnvironment
+  private let account: RunAccount
+  private let scheduler: Scheduler
+  /// What kept the remaining jobs from starting.
+  var obstacle: Admission.Obstacle?
+  /// The worker ran until it was stopped, and has reported a lack of space when it occurred.
+  var stays = false
+  /// The worker was told to stop, and has logged that.
+  var isStopping = false
+
+  init(_ spool: Spool, _ environment: JobEnvironment, _ account: RunAccount, _ scheduler: Scheduler) {
+    self.spool = spool
+    self.environment = environment
+    self.account = account
+    self.scheduler = scheduler
+  }
+
+  func tell() {
+    guard account.summary.spoolError == nil, account.summary.obstacle == nil else { return }
+    do throws(SpoolError) {
+      let next = try account.recountWaiting(in: spool)
+      let obstacle = try isAnyCandidateLeft() ? obstacle : nil
+      let unsettled = stays ? 0 : try account.recountUnsettled(in: spool)
+      account.summary.waiting = account.waiting.count + unsettled + (obstacle == nil ? 0 : 1)
+      tell(obstacle, next: next, unsettled: unsettled)
+    } catch {
+      account.summary.spoolError = error
+    }
+  }
+
+  /// Whether the jobs that could not start still exist. Jobs that wait for space are not in the backlog, but were seen
+  /// a moment ago.
+  private func isAnyCandidateLeft() throws(SpoolError) -> Bool {
+    for candidate in scheduler.backlog.candidates {
+      if try spool.status(candidate.origin, candidate.name) != nil { return true }
+    }
+    return scheduler.backlog.isEmpty
+  }
+
+  /// - Parameter unsettled: how many dropped files were left because they may still be written.
+  private func tell(_ obstacle: Admission.Obstacle?, next: Timestamp?, unsettled: Int) {
+    // Jobs that were parked for lack of space, or for a stop, are due at once.
+    let isDue = next.map { $0 <= spool.now() } ?? false
+    let kept = environment.space.kept
+    var isForSpace = kept > 0 && isDue && !isStopping
+    let waiting = account.waiting.count
+    var fields = Fields().with("jobs", waiting > 0 ? waiting : nil).with("next", isDue ? nil : next)
+    switch obstacle {
+    case nil: break
+    case .proxy: break
+    case .gate(let reason): fields = fields.with("gate", reason)
+    case .space: isForSpace = true
+    case .output(let reason):
+      isForSpace = false
+      fields = fields.with("output-root", reason)
+    }
+    fields = fields.with("proxy", scheduler.slots.proxies.reason).with("unsettled", unsettled > 0 ? unsettled : nil)
+    if isForSpace {
+      fields = fields.with("needed", scheduler.spaceWait.least).with("free", spool.freeSpace()).with("min-free", kept)
+    }
+    let isNews = isShortageNews(isForSpace)
+    if account.summary.waiting > 0, !isStopping {
+      environment.log(Event("waiting", isNews ? .warning : .info, fields))
+    }
+  }
+
+  /// Whether to warn about the lack of space: if the run had no other result, and no earlier run has warned.
+  private func isShortageNews(_ isForSpace: Bool) -> Bool {
+    guard !stays, environment.space.kept > 0 else { return false }
+    if !isForSpace { ShortageMark(spool).remove() }
+    return isForSpace && account.summary.done == 0 && account.summary.givenUp == 0 && ShortageMark(spool).leave()
+  }
+}
+
+/// Keeps this worker's file in `workers/`: when it is made, written and touched. A worker can do without it, so no
+/// error of it ends anything.
+final class PresenceKeeper {
+  private var presence: Presence?
+  private var said: WorkerReport?
+  /// In milliseconds of the loop's clock.
+  private var beatAt: Int64 = .min / 2
+  private var lookedAt: Int64 = .min / 2
+  private var sweptAt: Int64 = .min / 2
+  private(set) var problem: SpoolError?
+  /// Milliseconds between two changes of what the file says.
+  private static let pause: Int64 = 1000
+
+  init() {}
+
+  /// Whether it is time to say what is new.
+  func isDue(at now: Int64) -> Bool { now - lookedAt >= Self.pause }
+
+  /// Milliseconds until the next heartbeat, which comes when it ``isDue(at:)`` to say something: whoever waited less
+  /// would not sleep at all until then.
+  func untilBeat(at now: Int64, in spool: Spool) -> Int64 {
+    max(0, beatAt + spool.heartbeatInterval - now, lookedAt + Self.pause - now)
+  }
+
+  private func isBeatDue(at now: Int64, in spool: Spool) -> Bool { now - beatAt >= spool.heartbeatInterval }
+
+  /// - Returns: whether there is a ``problem`` that is new.
+  func say(_ report: WorkerReport, in spool: Spool, at now: Int64) -> Bool {
+    lookedAt = now
+    guard isBeatDue(at: now, in: spool) || report != said else { return false }
+    (beatAt, said) = (now, report)
+    let isKnown = problem != nil
+    do throws(SpoolError) {
+      if try presence?.beat(report) != true { presence = try Presence(of: spool, report) }
+      if now - sweptAt >= spool.heartbeatInterval {
+        sweptAt = now
+        try WorkerFiles(spool).sweep()
+      }
+      problem = nil
+      return false
+    } catch {
+      problem = error
+      return !isKnown
+    }
+  }
+
+  /// Removes the file. If that fails, another worker does it.
+  func end() {
+    try? presence?.end()
+    presence = nil
+  }
+}
+
+/// The jobs that a run has put back for another attempt, in bounded memory: if a host is down, these may be a million
+/// jobs.
+struct WaitingJobs {
+  /// No more jobs than this are counted.
+  static let mostCounted = 10_000
+  /// The remaining jobs wait until they are due, which takes about a minute.
+  static let mostForNetwork = 1000
+
+  private var names: Set<FileName> = []
+  private var areMore = false
+  private var forNetwork: [FileName: Directory] = [:]
+
+  /// The number of waiting jobs: exact up to ``mostCounted``, and never 0 if there are more.
+  var count: Int { names.count + (areMore ? 1 : 0) }
+
+  /// The number of jobs that failed for lack of a network: exact up to ``mostForNetwork``.
+  var countForNetwork: Int { forNetwork.count }
+
+  /// A job may fail and come back within one run. Only its state at the end counts.
+  mutating func ended(_ name: FileName, isWaiting: Bool) {
+    if !isWaiting {
+      names.remove(name)
+    } else if names.count < Self.mostCounted {
+      names.insert(name)
+    } else if !names.contains(name) {
+      areMore = true
+    }
+  }
+
+  /// - Parameter directory: where it waits.
+  mutating func failed(_ name: FileName, wantsNetwork: Bool, in directory: Directory = .partial) {
+    if !wantsNetwork {
+      forNetwork[name] = nil
+    } else if forNetwork.count < Self.mostForNetwork {
+      forNetwork[name] = directory
+    }
+  }
+
+  /// Removes the jobs that no longer wait, because they were paused, cancelled, or claimed by another worker.
+  /// - Returns: the time of the first next attempt; nil if no job waits for one.
+  mutating func recount(in spool: Spool) throws(SpoolError) -> Timestamp? {
+    var first: Int64?
+    var left: Set<FileName> = []
+    for name in names {
+      switch try Self.standing(name, in: spool) {
+      case .gone: continue
+      case .waits: break
+      case .waitsUntil(let due): first = min(first ?? due, due)
+      }
+      left.insert(name)
+    }
+    names = left
+    return first.map { Timestamp(seconds: $0) }
+  }
+
+  private enum Standing {
+    case gone
+    case waits
+    /// In seconds since the epoch.
+    case waitsUntil(Int64)
+  }
+
+  private static func standing(_ name: FileName, in spool: Spool) throws(SpoolError) -> Standing {
+    for directory in [Directory.partial, .standing] {
+      if let status = try spool.status(directory, name) { return .waitsUntil(status.modified) }
+    }
+    for directory in [Directory.new, .urgent] where try spool.status(directory, name) != nil { return .waits }
+    // It may still be in cur/, because even its move failed.
+    guard let job = JobName(name) else { return .gone }
+    return try spool.status(.cur, ClaimName.fileName(job, spool.owner)) != nil ? .waits : .gone
+  }
+
+  /// Returns the jobs that failed for lack of a network, once.
+  mutating func takeThoseForNetwork() -> [Candidate] {
+    defer { forNetwork = [:] }
+    return forNetwork.map { Candidate(name: $0.key, origin: $0.value, modified: 0, isForced: true) }
+  }
+}

@@ -60,7 +60,6 @@ struct Scheduler {
     return true
   }
 
-  /// Requests a pass over everything.
   mutating func requestPass() {
     passes.request()
     isFresh = true
@@ -304,4 +303,91 @@ struct Scheduler {
 
   mutating func beginTelling() { slots.beginTelling() }
   mutating func endTelling() { slots.endTelling() }
+}
+
+/// What is left to do, as far as is known.
+extension Scheduler {
+  /// Whether there is no job to start.
+  var hasNoCandidates: Bool { backlog.isEmpty && slots.outputs.count == 0 }
+
+  /// Whether nothing is left to do, according to a pass that began after the last job's end.
+  var isSettled: Bool {
+    backlog.isEmpty && passes.areSettled && isFresh && !backlog.isSomethingPassedOver && !slots.outputs.hasPassedOver
+  }
+
+  /// Whether all remaining jobs wait for space.
+  var onlySpaceIsWantedFor: Bool { backlog.isEmpty && isFresh && passes.areSettled && !spaceWait.isEmpty }
+
+  /// Why no job may start, if all that are left wait for a proxy that fails.
+  func proxyObstacle(at now: Int64) -> String? {
+    guard slots.areIdle, passes.areSettled, !hasNoCandidates else { return nil }
+    let free = slots.free(at: now)
+    return backlog.areHeldBack(by: free) && slots.outputs.areHeldBack(by: free) ? slots.proxies.reason : nil
+  }
+
+  /// Whether there may be more jobs than those in the backlog.
+  var areMore: Bool { passes.areRunning || backlog.isSomethingPassedOver || slots.outputs.hasPassedOver }
+}
+
+/// The claims of other workers, and when their leases end. They are looked at then, without a pass over everything.
+struct HeldClaims: Equatable {
+  private var ends: [FileName: (candidate: Candidate, end: Int64)] = [:]
+  /// Maximum number of claims that are remembered; a pass finds the others.
+  private static let most = 1000
+
+  /// - Parameter end: in seconds since the epoch.
+  mutating func note(_ candidate: Candidate, until end: Int64) {
+    if ends.count < Self.most || ends[candidate.name] != nil { ends[candidate.name] = (candidate, end) }
+  }
+
+  /// When the first lease ends, in seconds since the epoch; nil if there is none.
+  var next: Int64? { ends.values.lazy.map(\.end).min() }
+
+  /// The claims whose lease has ended by `time`. They are forgotten.
+  mutating func takeEnded(by time: Int64) -> [Candidate] {
+    let ended = ends.values.filter { $0.end <= time }.map(\.candidate)
+    for candidate in ended { ends[candidate.name] = nil }
+    return ended
+  }
+
+  static func == (left: HeldClaims, right: HeldClaims) -> Bool {
+    left.ends.mapValues(\.end) == right.ends.mapValues(\.end)
+  }
+}
+
+/// Jobs found since the last pass that do not fit on the disk.
+struct SpaceWait {
+  /// After this many jobs there is a pause, because checking all jobs of a long backlog would block the transfers.
+  static let most = 1000
+  /// In milliseconds.
+  static let pause: Int64 = 1000
+
+  /// The smallest number of bytes that one of them needs; nil if there are none.
+  private(set) var least: UInt64?
+  private var told: Set<FileName> = []
+  private var inVain = 0
+  private var pausesUntil: Int64 = 0
+
+  var isEmpty: Bool { least == nil }
+
+  /// Whether more candidates may be checked at this time, in milliseconds.
+  func mayGoOn(at time: Int64) -> Bool { time >= pausesUntil }
+
+  /// Whether candidates were checked recently: during the pause and for as long after it.
+  func isGoingOn(at time: Int64) -> Bool { time < pausesUntil + Self.pause }
+
+  /// - Returns: whether it is new since there last was space.
+  mutating func add(_ name: FileName, needing bytes: UInt64, at time: Int64) -> Bool {
+    least = min(least ?? bytes, bytes)
+    inVain += 1
+    if inVain >= Self.most { (inVain, pausesUntil) = (0, time + Self.pause) }
+    // Then all are reported again. This bounds the memory, because other users can create any number of jobs.
+    if told.count >= 10 * Self.most { told = [] }
+    return told.insert(name).inserted
+  }
+
+  /// Forgets them, because the next pass finds them again.
+  mutating func removeAll() { least = nil }
+
+  mutating func spaceCame() { told = [] }
 }

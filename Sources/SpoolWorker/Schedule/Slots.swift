@@ -107,3 +107,171 @@ extension Slots {
 extension WorkerOptions {
   var limits: Slots.Limits { Slots.Limits(jobs: jobs, perHost: perHost, commits: Self.mostCommits) }
 }
+
+/// For which jobs there is a slot now.
+struct FreeSlots {
+  /// Maximum number of parallel transfers from one host.
+  let perHost: Int
+  /// The number of running transfers by host.
+  let running: [String: Int]
+  /// The proxies that no job may use now: see ``ProxyWait``.
+  var closed: Set<String> = []
+
+  /// Whether the host of the job has a free slot, and its proxy may be used.
+  func areFree(for peek: Peek) -> Bool {
+    guard let host = peek.host else { return true }
+    return load(of: host) < perHost && !waitsForProxy(peek)
+  }
+
+  func waitsForProxy(_ peek: Peek) -> Bool { peek.proxy.map { closed.contains($0) } ?? false }
+
+  /// The same with another limit.
+  func within(perHost: Int) -> FreeSlots { FreeSlots(perHost: perHost, running: running, closed: closed) }
+
+  func load(of host: String) -> Int { running[host] ?? 0 }
+}
+
+/// The outputs of the running jobs, and the jobs that wait until one of these ends. Two jobs with one output would
+/// fetch the same bytes beside each other, and only one of them could publish.
+struct OutputWait {
+  /// The maximum number of jobs that wait here. More are found again by a pass.
+  static let most = 1000
+
+  private var outputs: [UInt64: ExactText] = [:]
+  private var uses: [ExactText: Int] = [:]
+  /// By output, each oldest first from `start`.
+  private var waiting: [ExactText: (choices: [Choice], start: Int)] = [:]
+  /// Outputs for which jobs wait, and which perhaps no job has now.
+  private var free: [ExactText] = []
+  private(set) var count = 0
+  /// Whether more jobs have to wait than fit here. A pass finds them again when none is left here.
+  var hasPassedOver = false
+
+  /// Lets a job wait here if a running one has its output.
+  /// - Returns: whether it has to wait.
+  mutating func mustWait(_ choice: Choice) -> Bool {
+    guard let output = choice.peek.output, uses[output] != nil else { return false }
+    guard count < Self.most else {
+      hasPassedOver = true
+      return true
+    }
+    waiting[output, default: ([], 0)].choices.append(choice)
+    count += 1
+    return true
+  }
+
+  mutating func started(_ id: UInt64, _ choice: Choice) {
+    guard let output = choice.peek.output else { return }
+    outputs[id] = output
+    uses[output, default: 0] += 1
+  }
+
+  mutating func ended(_ id: UInt64) {
+    guard let output = outputs.removeValue(forKey: id), let number = uses[output] else { return }
+    uses[output] = number > 1 ? number - 1 : nil
+    if number == 1, waiting[output] != nil { free.append(output) }
+  }
+
+  /// The next job that may start because the running one with its output has ended. The others wait until this one has
+  /// ended, or turns out to be gone: then a later call returns the next one.
+  mutating func next(_ slots: FreeSlots) -> Candidate? {
+    free.removeAll { uses[$0] != nil || waiting[$0] == nil }
+    for output in free {
+      guard var queue = waiting[output] else { continue }
+      let choice = queue.choices[queue.start]
+      guard slots.areFree(for: choice.peek) else { continue }
+      queue.start += 1
+      count -= 1
+      waiting[output] = queue.start < queue.choices.count ? queue : nil
+      return choice.candidate
+    }
+    return nil
+  }
+
+  /// All jobs that wait, in no particular order.
+  var candidates: [Candidate] { waiting.values.flatMap { $0.choices[$0.start...] }.map(\.candidate) }
+
+  /// Whether all jobs here that come first wait for a proxy.
+  func areHeldBack(by slots: FreeSlots) -> Bool {
+    waiting.values.allSatisfy { slots.waitsForProxy($0.choices[$0.start].peek) }
+  }
+
+  /// Forgets the jobs in these directories, because a pass finds them again.
+  mutating func forget(_ directories: [Directory]) {
+    waiting = waiting.compactMapValues { queue in
+      let left = queue.choices[queue.start...].filter { !directories.contains($0.candidate.origin) }
+      return left.isEmpty ? nil : (left, 0)
+    }
+    count = waiting.values.reduce(0) { $0 + $1.choices.count }
+  }
+}
+
+/// The proxies that cannot be reached, or refuse to serve us. Each job that needs one would fail with the same error,
+/// so only one job at a time tries, after a pause that grows. Pure.
+///
+/// Times are milliseconds of the loop's clock.
+struct ProxyWait {
+  private struct FailingProxy {
+    let reason: String
+    var pause = ProxyWait.shortestPause
+    /// When a job may try the proxy.
+    var until: Int64
+    /// The job that tries it.
+    var probe: UInt64?
+  }
+
+  static let shortestPause: Int64 = 15_000
+  static let longestPause: Int64 = 300_000
+
+  /// By the proxy's `HOST:PORT`.
+  private var failing: [String: FailingProxy] = [:]
+
+  /// The proxies that no job may use now.
+  func closed(at now: Int64) -> Set<String> {
+    Set(failing.lazy.filter { $0.value.probe != nil || now < $0.value.until }.map(\.key))
+  }
+
+  /// What is wrong with the proxies that fail.
+  var reason: String? {
+    failing.isEmpty ? nil : failing.sorted { $0.key < $1.key }.map(\.value.reason).joined(separator: "; ")
+  }
+
+  mutating func started(_ id: UInt64, proxy: String?) {
+    if let proxy { failing[proxy]?.probe = id }
+  }
+
+  /// Notes that a job failed because of its proxy. Jobs that had started before the first of them failed are no probes.
+  /// - Returns: whether the proxy had not failed before.
+  mutating func failed(_ id: UInt64, proxy: String, _ reason: String, at now: Int64) -> Bool {
+    guard let known = failing[proxy] else {
+      failing[proxy] = FailingProxy(reason: reason, until: now + Self.shortestPause)
+      return true
+    }
+    if known.probe == id {
+      let pause = min(2 * known.pause, Self.longestPause)
+      failing[proxy] = FailingProxy(reason: reason, pause: pause, until: now + pause)
+    }
+    return false
+  }
+
+  /// Notes that a job got past its proxy. Only a probe shows that the proxy serves us again; others may have been
+  /// served before it failed.
+  /// - Returns: the proxy, if it had failed.
+  mutating func passed(_ id: UInt64) -> String? {
+    guard let proxy = proxy(triedBy: id) else { return nil }
+    failing[proxy] = nil
+    return proxy
+  }
+
+  /// A probe that has shown nothing leaves its turn to the next job.
+  mutating func ended(_ id: UInt64) {
+    if let proxy = proxy(triedBy: id) { failing[proxy]?.probe = nil }
+  }
+
+  /// Lets a job try each proxy at once, because the network has changed.
+  mutating func tryAtOnce(at now: Int64) {
+    for proxy in failing.keys { failing[proxy]?.until = now }
+  }
+
+  private func proxy(triedBy id: UInt64) -> String? { failing.first { $0.value.probe == id }?.key }
+}

@@ -1,5 +1,63 @@
 internal import Spool
 internal import SystemPackage
+internal import Transfer
+
+/// A job that a worker found and may run.
+struct Candidate: Equatable {
+  let name: FileName
+  let origin: Directory
+  /// Its mtime in seconds since the epoch, or the current time if the mtime is in the future.
+  let modified: Int64
+  /// It may run before it is due.
+  var isForced = false
+  /// Seconds by which it counts as younger than it is: see ``SpoolReader``.
+  var delay: Int64 = 0
+  /// Those that its mtime has beyond the seconds.
+  var nanoseconds = 0
+
+  /// Whether it comes before another one.
+  func isBefore(_ other: Candidate) -> Bool {
+    let (left, right) = (modified + delay, other.modified + other.delay)
+    if (left, nanoseconds) != (right, other.nanoseconds) { return (left, nanoseconds) < (right, other.nanoseconds) }
+    // At the same time, shorter names first: a job before its `~2`, job-9 before job-10.
+    let (name, otherName) = (name.bytes, other.name.bytes)
+    return name.count == otherName.count ? name.lexicographicallyPrecedes(otherName) : name.count < otherName.count
+  }
+}
+
+/// The parts of a candidate's text that the schedule needs.
+struct Peek: Equatable {
+  /// Scheme, host and port of its first URL, or `resolve` where a hook has to say it; nil for a job that opens no
+  /// connection, such as a malformed one.
+  let host: String?
+  /// How many workers died during attempts of the job; 0 if it has already waited for other jobs.
+  var deaths = 0
+  /// Bytes that it still has to receive; nil if that is not known, or it needs none.
+  var needed: UInt64?
+  /// `HOST:PORT` of the proxy for its first URL; nil for a direct connection.
+  var proxy: String?
+  /// ``JobPlan/rootAndOutput(of:)``
+  var output: ExactText?
+  var priority = Priority.normal
+  /// It has waited for a day.
+  var isAged = false
+}
+
+/// A candidate that was chosen to start.
+struct Choice: Equatable {
+  let candidate: Candidate
+  let peek: Peek
+
+  /// The same job after it was put into `partial/`.
+  var parked: Choice {
+    var parked = Candidate(name: candidate.name, origin: .partial, modified: candidate.modified)
+    parked.nanoseconds = candidate.nanoseconds
+    return Choice(candidate: parked, peek: peek)
+  }
+
+  /// Empty for a job that opens no connection.
+  var host: String { peek.host ?? "" }
+}
 
 /// Reads the directories that contain jobs in pieces, so that the first jobs start before the rest is read.
 struct SpoolReader {
@@ -72,4 +130,134 @@ struct SpoolReader {
 
   /// Seconds.
   static let spread: Int64 = 30
+}
+
+/// Reads claims in `cur/`, without standing still with a network file system.
+@WorkerLoop
+final class ClaimReader {
+  enum Reading {
+    /// What the claim says; nil for one that is gone or cannot be read.
+    case text(JobText?)
+    /// The file system has not answered yet. Ask again later.
+    case late
+  }
+
+  /// Milliseconds that the loop waits for a claim.
+  static let patience: Int64 = 200
+  /// Seconds after which a claim that could not be read is asked for again.
+  static let pause: Int64 = 2
+
+  private let spool: Spool
+  private let late = LateAnswers<FileName, JobText?>()
+
+  init(_ spool: Spool) { self.spool = spool }
+
+  /// - Parameter patience: milliseconds that the loop may wait.
+  func read(_ claim: FileName, patience: Int64 = patience) -> Reading {
+    // Threads cost more than a call that never waits for another host.
+    if spool.kind.isLocal { return .text(Self.text(of: claim, in: spool)) }
+    let answer = late.answer(to: claim, patience: patience) { [spool] in Self.text(of: claim, in: spool) }
+    return answer.map { .text($0) } ?? .late
+  }
+
+  /// Who cannot read it, cannot do more with the error: the claim that follows reports it.
+  private nonisolated static func text(of claim: FileName, in spool: Spool) -> JobText? {
+    do throws(SpoolError) { return try spool.job(.cur, claim) } catch { return nil }
+  }
+}
+
+/// Reads from a job's text what the schedule needs, in one go.
+@WorkerLoop
+struct PeekReader {
+  private let spool: Spool
+  private let environment: JobEnvironment
+  private let claims: ClaimReader
+  private let began = LoopExecutor.milliseconds()
+
+  init(_ spool: Spool, _ environment: JobEnvironment, _ claims: ClaimReader) {
+    self.spool = spool
+    self.environment = environment
+    self.claims = claims
+  }
+
+  /// - Returns: nil for a claim that cannot be read yet.
+  func peek(at candidate: Candidate) throws(SpoolError) -> Peek? {
+    let found: JobText?
+    if candidate.origin == .cur {
+      guard case .text(let text) = claims.read(candidate.name) else { return nil }
+      found = text
+    } else {
+      found = try? spool.job(candidate.origin, candidate.name)
+    }
+    // If the job cannot be read or has no URL, the claim handles that.
+    guard let text = found else { return Peek(host: nil) }
+    let url = text.request.urls.first.flatMap { try? URLParts($0.text) }
+    guard let host = Self.host(of: text.request, url) else { return Peek(host: nil) }
+    // A job that was dropped starts over, whatever its journal says.
+    let isOrder = text.request.isStandingOrder
+    return Peek(
+      host: host, deaths: try deaths(candidate, text), needed: isOrder ? nil : try needed(candidate, text),
+      proxy: url.flatMap { environment.proxies.name(for: $0) },
+      output: isOrder ? nil : JobPlan.rootAndOutput(of: text.request, url),
+      priority: isOrder ? .normal : priority(candidate, text),
+      isAged: !isOrder && spool.now().seconds - candidate.modified >= Self.day)
+  }
+
+  private func deaths(_ candidate: Candidate, _ text: JobText) throws(SpoolError) -> Int {
+    if candidate.origin.takesDrops || hasWaited(candidate) { return 0 }
+    let attempts = text.journal.attempts
+    let all = attempts.deaths(askedBy: spool.owner)
+    guard candidate.origin == .cur, let owner = ClaimName(candidate.name)?.owner else { return all }
+    let deaths = Suspicion.counted(all, isByLease: !spool.sharesLocks(with: owner))
+    guard deaths > 0, try spool.isOwnerFrozen(of: candidate.name) else { return deaths }
+    return attempts.deaths(askedBy: spool.owner, isLastFrozen: true)
+  }
+
+  /// Jobs whose URL only the hook `resolve` knows count as of one server.
+  private static func host(of request: JobRequest, _ url: URLParts?) -> String? {
+    if request.urls.isEmpty { return request.resolve == nil ? nil : "resolve" }
+    return url.map { "\($0.scheme)://\($0.host):\($0.port)" }
+  }
+
+  private static let day: Int64 = 86_400
+
+  private func priority(_ candidate: Candidate, _ text: JobText) -> Priority {
+    if candidate.origin == .urgent { return .high }
+    let priority = text.priority(inheriting: environment.options.defaults)
+    // A dead worker's claim may need only its last move.
+    let needsMove = text.journal.attempts.endsInFailure || text.journal.publication.verified != nil
+    return candidate.origin == .cur && needsMove ? min(priority, .normal) : priority
+  }
+
+  /// Whether the job has waited long enough for others to go first, even if there are always others: since this worker
+  /// started, and since the last heartbeat of the worker that had the job.
+  private func hasWaited(_ candidate: Candidate) -> Bool {
+    let probation = environment.options.probation
+    guard LoopExecutor.milliseconds() - began >= probation else { return false }
+    return (spool.now().seconds - candidate.modified) * 1000 >= probation
+  }
+
+  /// Bytes that a job still needs, by its text and its journal. Also nil if it needs no space, because the claim will
+  /// give it up or find that the payload exists.
+  private func needed(_ candidate: Candidate, _ text: JobText) throws(SpoolError) -> UInt64? {
+    // A dead worker's claim may need only its last move.
+    guard environment.space.kept > 0, candidate.origin != .cur, let job = JobName(candidate.name), text.defect == nil
+    else { return nil }
+    let request = text.request.bounded(by: environment.options)
+    if let expires = request.expires, expires <= spool.now() { return nil }
+    // For a job that was dropped, the size in the journal may be that of another URL.
+    guard let size = (candidate.origin.takesDrops ? nil : text.journal.data.version?.size) ?? request.expected.size
+    else {
+      return nil
+    }
+    guard let plan = try? JobPlan(request, protocols: environment.options.protocols) else { return nil }
+    // If the output cannot be examined, the claim reports it.
+    if request.expected.provesContent, request.overwrite != true {
+      do { if try environment.outputs(of: plan).opened().status(plan.output) != nil { return nil } } catch {
+        return nil
+      }
+    }
+    let length = UInt64(clamping: try spool.status(.partial, job.part)?.size ?? 0)
+    return size > length ? size - length : 0
+  }
 }

@@ -1,4 +1,5 @@
 package import Spool
+internal import Transfer
 
 /// A worker: runs the jobs of a spool that are due, several at once up to a limit. All its state that outlives it is in
 /// the spool.
@@ -167,7 +168,6 @@ package final class Worker {
 
   func prepare() { StartSweep(spool, environment.options.fileSystem, log: environment.log).run() }
 
-  /// Reads `defaults` again.
   func readDefaults() {
     switch defaults.read() {
     case .unchanged: break
@@ -186,4 +186,270 @@ package final class Worker {
   }
 
   func log(_ event: Event) { environment.log(event) }
+}
+
+/// What this worker says of itself in `workers/`.
+extension Worker {
+  /// Says what is new, and gives a sign of life if it is time. To be called a few times a second while jobs run.
+  func keepPresence() {
+    let (presence, now) = (account.presence, LoopExecutor.milliseconds())
+    guard presence.isDue(at: now), presence.say(report(), in: spool, at: now), let problem = presence.problem else {
+      return
+    }
+    log(Event("no-presence", .info, Fields().with("reason", "\(problem)")))
+  }
+
+  private func report() -> WorkerReport {
+    let options = environment.options
+    var report = WorkerReport(started: account.began)
+    report.program = options.userAgent
+    report.mode = admission.stays ? "watch" : "once"
+    report.options = Fields().with("jobs", options.jobs).with("per-host", options.perHost)
+      .with("connections", options.connections).with("max-connections", options.maxConnections)
+      .with("min-free", options.minFree > 0 ? options.minFree : nil).with("max-size", options.maxSize)
+      .with("limit-rate", options.limitRate == nil ? nil : "yes").with("gate", options.gate == nil ? nil : "yes")
+      .with("directory", options.directory.map { escaped($0) }).with("only", options.only?.count)
+    report.runs = dispatcher.attempts.count
+    report.waits = waits
+    (report.claims, report.lost, report.missed) = account.claims
+    return report
+  }
+
+  /// Why jobs that could run wait.
+  var waits: [WorkerReport.Wait] {
+    var waits: [WorkerReport.Wait] = []
+    switch obstacle ?? (dispatcher.scheduler.backlog.isEmpty ? nil : admission.lastObstacle) {
+    case nil: break
+    case .gate(let reason): waits.append(.init("gate", reason))
+    case .space:
+      let free = spool.freeSpace().map { "\($0) bytes are free" } ?? "not enough is free"
+      waits.append(.init("space", "\(free), --min-free keeps \(environment.space.kept)"))
+    case .output(let reason): waits.append(.init("output", reason))
+    case .proxy(let reason): waits.append(.init("proxy", reason))
+    }
+    let count = account.waiting.countForNetwork
+    if count > 0 { waits.append(.init("network", "\(count) jobs wait for the network")) }
+    return waits
+  }
+}
+
+/// What this worker tells the service manager that has started it.
+extension Worker {
+  /// Tells what is new. To be called in each turn of the loop, so that a loop that hangs gives no sign of life.
+  /// - Returns: `most`, or the milliseconds until something is due, if that is sooner.
+  func tellServiceManager(_ stage: ServiceNews.Stage, most: Int64) -> Int64 {
+    guard let manager = environment.options.serviceManager else { return most }
+    let now = LoopExecutor.milliseconds()
+    if let problem = manager.tell(stage, stage == .stopping ? "stopping" : activity, at: now) {
+      log(Event("no-service-manager", .warning, Fields().with("reason", problem)))
+    }
+    return min(most, manager.untilDue(at: now))
+  }
+
+  /// What it does, for a person.
+  private var activity: String {
+    let (progress, summary) = (progress(), account.summary)
+    var parts = [
+      "\(progress.running.count) running",
+      "\(progress.moreWait && progress.waiting > 0 ? "at least " : "")\(progress.waiting) waiting",
+    ]
+    for (count, what) in [(summary.waiting, "to retry"), (summary.done, "done"), (summary.givenUp, "failed")]
+    where count > 0 {
+      parts.append("\(count) \(what)")
+    }
+    return parts.joined(separator: ", ")
+  }
+}
+
+extension WorkerOptions {
+  /// Lets the worker tell the service manager that the environment names, if any, how it is.
+  package mutating func takeServiceManager() { serviceManager = ServiceManager() }
+}
+
+/// What this worker reports while it runs.
+extension Worker {
+  /// Milliseconds between two reports while nothing runs.
+  private static let idleInterval: Int64 = 1000
+
+  /// Reports the progress if it is time.
+  func reportProgress() {
+    let isRunning = !dispatcher.scheduler.slots.areIdle
+    guard let onProgress, isRunning || progressReported.isRunning || admission.stays else { return }
+    let now = LoopExecutor.milliseconds()
+    let interval = isRunning ? 190 : Self.idleInterval
+    if isRunning == progressReported.isRunning, now - progressReported.at < interval { return }
+    progressReported = (now, isRunning)
+    onProgress(progress())
+  }
+
+  /// Milliseconds until a worker that stays reports again that nothing runs.
+  var untilReport: Int64 {
+    guard onProgress != nil, admission.stays, !progressReported.isRunning else { return .max }
+    return progressReported.at + Self.idleInterval - LoopExecutor.milliseconds()
+  }
+
+  /// What runs and waits now.
+  package func progress() -> WorkerProgress {
+    let attempts = dispatcher.attempts
+    let scheduler = dispatcher.scheduler
+    // A pass also finds the claims of the jobs that run.
+    let running = Set(attempts.map(\.name))
+    let waiting = (scheduler.backlog.candidates + scheduler.slots.outputs.candidates).count { candidate in
+      candidate.origin != .cur || !(ClaimName(candidate.name).map { running.contains($0.job.fileName) } ?? false)
+    }
+    var progress = WorkerProgress(
+      running: attempts.map(\.progress), waiting: waiting, summary: account.summary,
+      gained: attempts.reduce(account.summary.gained) { $0 &+ $1.gained })
+    progress.moreWait = scheduler.areMore
+    if attempts.isEmpty {
+      progress.waits = waits
+      progress.untilNext = scheduler.nextDue.map { max(0, $0 - spool.now().seconds) }
+    }
+    return progress
+  }
+}
+
+/// Reads the spool's `defaults` again while a worker runs. If they are wrong, those that were read before stay.
+@WorkerLoop
+struct LiveDefaults {
+  private let spool: Spool
+  private let environment: JobEnvironment
+  /// What was wrong with them when they were last read, and has been reported.
+  private var problem: String?
+
+  /// What a look at them found.
+  enum Outcome {
+    case unchanged
+    case changed
+    /// Servers are reached differently from now on.
+    case changedNetwork
+  }
+
+  init(_ spool: Spool, _ environment: JobEnvironment) {
+    self.spool = spool
+    self.environment = environment
+  }
+
+  mutating func read() -> Outcome {
+    let current = environment.options.defaults
+    let found: JobRequest
+    var network: NetworkOptions?
+    var warnings: [String] = []
+    do {
+      found = try spool.defaults()
+      if found.network != current.network { network = try found.networkOptions(of: spool) { warnings.append($0) } }
+    } catch let error as SpoolError where spool.isLost(error) {
+      // That is reported for the whole spool.
+      return .unchanged
+    } catch {
+      let reason = "\(error)"
+      if reason != problem {
+        environment.log(Event("defaults-invalid", .error, Fields().with("reason", reason)))
+      }
+      problem = reason
+      return .unchanged
+    }
+    let wasWrong = problem != nil
+    problem = nil
+    if found == current, !wasWrong { return .unchanged }
+    environment.options.defaults = found
+    if var network {
+      network.authorities = environment.options.authorities ?? network.authorities
+      environment.use(network)
+    }
+    let facts = Fields().with("reason", warnings.isEmpty ? nil : warnings.joined(separator: "; "))
+    environment.log(Event("defaults-read", wasWrong || !warnings.isEmpty ? .warning : .info, facts))
+    return network == nil ? .changed : .changedNetwork
+  }
+}
+
+extension JobEnvironment {
+  /// Reaches servers differently from the next request on.
+  fileprivate func use(_ network: NetworkOptions) {
+    options.network = network
+    startedEngine?.use(network)
+  }
+}
+
+/// Prepares a spool for a worker: says what its file system can do, makes `urgent/` if an older version left the spool
+/// without it, and removes files that no job needs and that have not changed for 36 hours. Errors are only logged,
+/// because the worker does not depend on this.
+struct StartSweep {
+  private let spool: Spool
+  private let fileSystem: FileSystemTraits?
+  private let log: (Event) -> Void
+
+  /// - Parameter fileSystem: nil if it was not tried.
+  init(_ spool: Spool, _ fileSystem: FileSystemTraits?, log: @escaping (Event) -> Void) {
+    self.spool = spool
+    self.fileSystem = fileSystem
+    self.log = log
+  }
+
+  func run() {
+    if let fileSystem {
+      let limits = fileSystem.limits.isEmpty ? nil : fileSystem.limits.joined(separator: "; ")
+      let facts = Fields().with("type", fileSystem.type).with("fitness", limits == nil ? "fit" : "fit with limits")
+      log(Event("file-system", .info, facts.with("limits", limits)))
+    }
+    do throws(SpoolError) { try spool.provideUrgent() } catch {
+      log(Event("urgent-missing", .warning, Fields().with("reason", "\(error)")))
+    }
+    do throws(SpoolError) {
+      try spool.cleanUp(CleanupOptions()) { finding in
+        if let obstacle = finding.obstacle {
+          return log(Event("sweep-failed", .warning, Fields().with("reason", "\(obstacle)")))
+        }
+        let facts = Fields().with("file", finding.place).with("kind", finding.kind.rawValue)
+        log(Event("swept", .info, facts.with("bytes", UInt64(finding.bytes))))
+      }
+    } catch {
+      log(Event("sweep-failed", .warning, Fields().with("reason", "\(error)")))
+    }
+  }
+}
+
+/// Loads libcurl on another thread while a worker starts, which takes as long as all else before the first request.
+/// Only if there seems to be work: most runs from cron find nothing to do.
+package struct LibcurlAhead {
+  private let hasBegun: Bool
+  /// Names to look at in each directory: a job that is not due says nothing of those behind it.
+  private static let most = 16
+
+  /// Begins if a job seems to be due.
+  package init(for spool: Spool) {
+    hasBegun = Self.seemsNeeded(in: spool)
+    if hasBegun { BlockingThread.run { Self.start() } }
+  }
+
+  /// Waits for the thread. To be called before the process exits: libraries that are being set up must not be torn down
+  /// at the same time.
+  package func finish() { if hasBegun { Self.start() } }
+
+  /// Whoever needs libcurl finds what is wrong with it.
+  private static func start() { _ = Result { () throws(TransferError) in try Libcurl.start() } }
+
+  /// Not in `cur/`: another worker may be running what is there.
+  private static func seemsNeeded(in spool: Spool) -> Bool {
+    let directories: [Directory] = [.partial, .new, .urgent]
+    return directories.contains { directory in
+      do throws(SpoolError) {
+        return try hasDueJob(in: directory, of: spool)
+      } catch {
+        // The worker's own look reports it.
+        return false
+      }
+    }
+  }
+
+  private static func hasDueJob(in directory: Directory, of spool: Spool) throws(SpoolError) -> Bool {
+    var reader = SpoolReader(spool)
+    try reader.begin(directory)
+    let now = spool.now()
+    for _ in 0..<most {
+      guard let name = try reader.next(directory) else { return false }
+      if case .candidate = try reader.look(directory, name, at: now) { return true }
+    }
+    return false
+  }
 }

@@ -1,4 +1,5 @@
 internal import Spool
+internal import SystemPackage
 internal import Transfer
 
 /// Fetches the list of a standing order, if it has changed since the last check. It is small, so it is not resumed.
@@ -111,4 +112,154 @@ final class ListFetch: RunningTransfer {
       return sink.isUnchanged ? nil : try sink.finish(result.response)
     }
   }
+}
+
+/// Receives a list into a file.
+final class ListSink: FetchSink {
+  private let file: ScratchFile
+  private let mirror: MirrorURL
+  private let isConditional: Bool
+  private var length: UInt64 = 0
+  private var expected: UInt64?
+  private var buffer: [UInt8] = []
+  private var lastByte: UInt8?
+  private var firstByte: UInt8?
+  private(set) var isUnchanged = false
+  private(set) var refusal: Failure?
+  private(set) var error: SpoolError?
+
+  private static let bufferSize = 256 << 10
+  /// Bytes of a list; a longer one is refused.
+  private static let longest: UInt64 = 64 << 20
+
+  init(_ file: ScratchFile, _ mirror: MirrorURL, isConditional: Bool) {
+    self.file = file
+    self.mirror = mirror
+    self.isConditional = isConditional
+  }
+
+  var hasAll: Bool { expected.map { length + UInt64(buffer.count) >= $0 } ?? false }
+
+  func accept(_ response: Response) -> Bool {
+    switch response.content {
+    case .whole:
+      expected = response.statedEnd
+      // The list's reader inflates it.
+      if let coding = response.coding, !response.isDecoded, !["gzip", "x-gzip"].contains(coding.lowercasedASCII) {
+        let reason = "\(mirror.parts.host) sent the list with Content-Encoding: \(escaped(coding.prefix(40)))"
+        return refuse(Failure(.encoded, reason), response)
+      }
+      if let expected, expected > Self.longest { return refuse(tooLong) }
+      return true
+    case .refused(.http(status: 304, logins: _)) where isConditional:
+      isUnchanged = true
+      return true
+    case .refused(let reason): return refuse(Failure(reason, from: mirror.parts, mayPass: false), response)
+    case .range, .unknownRange, .nothingThere:
+      return refuse(
+        Failure(.badResponse, "\(mirror.parts.host) sent a part of the list, which was not requested"), response)
+    }
+  }
+
+  func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    if isUnchanged { return true }
+    if length + UInt64(buffer.count + bytes.count) > Self.longest { return refuse(tooLong) }
+    firstByte = firstByte ?? bytes.first
+    lastByte = bytes.last ?? lastByte
+    buffer += bytes
+    return buffer.count < Self.bufferSize || flush()
+  }
+
+  private var tooLong: Failure {
+    Failure(.badEntries, "\(mirror.parts.host): the list is longer than \(Self.longest >> 20) MiB")
+  }
+
+  private func refuse(_ failure: Failure, _ response: Response? = nil) -> Bool {
+    refusal = failure
+    refusal?.retryAfter = response?.retryAfter
+    return false
+  }
+
+  private func flush() -> Bool {
+    do throws(SpoolError) {
+      try file.write(buffer, at: Int64(length))
+    } catch {
+      self.error = error
+      return false
+    }
+    length += UInt64(buffer.count)
+    buffer.removeAll(keepingCapacity: true)
+    return true
+  }
+
+  /// - Returns: why the list may have been cut; nil if it is whole, as far as the transfer shows.
+  func finish(_ response: Response?) throws(SpoolError) -> Failure? {
+    guard flush() else { throw error ?? SpoolError(call: .write, path: "tmp", errno: .ioError) }
+    guard let response, response.ending != .announced || response.isDecoded, expected == nil else { return nil }
+    // XML and gzip show their own end. A line that was cut looks like another one.
+    let showsEnd = firstByte == UInt8(ascii: "<") || firstByte == 0x1F || lastByte == UInt8(ascii: "\n")
+    if showsEnd { return nil }
+    return Failure(.shortBody, "\(mirror.parts.host) closed the connection within the last line of the list")
+  }
+}
+
+/// Runs `spoolrun-entries`, which reads a list in a process of its own and prints its entries.
+struct EntriesProgram {
+  /// Seconds until it is killed. It limits its own CPU time to less.
+  private static let timeLimit = 120
+  /// Bytes that it may print, as it limits them itself.
+  private static let outputLimit = 64 << 20
+
+  let path: String?
+  let stop: ChildStop
+
+  /// What can be read of the list in `file`.
+  /// - Parameter name: the list's own; nil if its URL ends in none.
+  /// - Throws: `bad-entries` with what is wrong with the list; ``SpoolError``.
+  func read(_ file: ScratchFile, _ format: EntryFormat?, name: String?, in spool: Spool) async throws -> ReadList {
+    let output = try ScratchFile(spool)
+    // The program opens them by their names.
+    defer { withExtendedLifetime((file, output)) {} }
+    guard let path else { throw Failure(.badEntries, "spoolrun-entries cannot be found: /proc is not mounted") }
+    let outcome: ChildProcess.Outcome
+    do throws(Errno) {
+      let options = format.map { ["--entries", $0.rawValue] } ?? []
+      let title = name.map { ["--name", $0] } ?? []
+      outcome = try await ChildProcess(
+        arguments: [path] + options + title + [file.path, output.path],
+        // A list that is too much for it is no crash to be looked into.
+        environment: [.init("SWIFT_BACKTRACE", "enable=no")], seconds: Self.timeLimit, stop: stop,
+        kept: spool.descriptor(for: output.path)
+      ).run()
+    } catch {
+      throw Failure(.badEntries, "\(escaped(path)) cannot be run: \(error)")
+    }
+    switch outcome.end {
+    case .exited(0): break
+    case .stopped: throw JobStop.cancelled
+    // EX_DATAERR: the program's message is about the list.
+    case .exited(65): throw Failure(.badEntries, Self.message(outcome.output))
+    case .signalled:
+      throw Failure(
+        .badEntries,
+        "spoolrun-entries was \(outcome.description): the list takes more than 256 MiB of memory or 30 s of CPU")
+    default: throw Failure(.badEntries, "spoolrun-entries: \(outcome.reason)")
+    }
+    let text = try output.contents(limit: Self.outputLimit)
+    do throws(Defect) {
+      return try await runBlocking { () throws(Defect) in try ReadList(text) }
+    } catch {
+      throw Failure(.badEntries, "spoolrun-entries printed something else than entries: \(error)")
+    }
+  }
+
+  /// The program has escaped what it quotes, but may have been taken over.
+  private static func message(_ output: [UInt8]) -> String {
+    let text = String(decoding: output.prefix(400), as: UTF8.self)
+    return String(text.unicodeScalars.map { $0 != "\\" && isUnsafeForDisplay($0) ? " " : Character($0) }).trimmedBlanks
+  }
+}
+
+extension String {
+  fileprivate var trimmedBlanks: String { String(trimmed(self[...])) }
 }

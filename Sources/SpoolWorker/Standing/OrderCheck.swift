@@ -1,4 +1,5 @@
 internal import Spool
+internal import Transfer
 
 /// A standing order is a claimed file like a job. Its attempt looks at its list, drops a job for each new entry, and
 /// records that, instead of fetching a payload; then the order goes back to `standing`.
@@ -55,5 +56,134 @@ extension Attempt {
       let jobs = try OrderedJobs(spool, of: order)
       return NewEntries.settled(seen) { jobs.state(of: $0, isOpen: $1) }
     }
+  }
+}
+
+/// Fetches the list of a standing order as part of an attempt, which may be stopped.
+extension Attempt {
+  /// - Returns: the file that has the list, unless that is unchanged.
+  func fetchList(_ request: JobRequest, _ mirrors: [MirrorURL]) async throws -> (ListFetch.Outcome, ScratchFile) {
+    guard let first = mirrors.first else { throw Failure(.malformed, "a standing order needs a URL") }
+    try noteCheckStarted(first.parts)
+    let file = try ScratchFile(claim.spool)
+    let fetch = ListFetch(request, mirrors, known: claim.text.journal.checks.version, environment, id: id << 6)
+    download = fetch
+    defer {
+      account.fetched += fetch.fetched
+      download = nil
+    }
+    do {
+      if let stopped { throw stopped }
+      return (try await fetch.run(into: file), file)
+    } catch {
+      // The fetch only knows that it was stopped; this attempt knows why.
+      throw stopped ?? error
+    }
+  }
+
+  private func noteCheckStarted(_ url: URLParts) throws(SpoolError) {
+    let spool = claim.spool
+    try claim.append(
+      .started(
+        .now(), attempt: account.number, worker: spool.owner, boot: spool.boot, mirror: 1, url: url.redacted,
+        afterFreeze: claim.formerOwner == .mayWake))
+    probation.begin(at: LoopExecutor.milliseconds())
+    let fields = Fields().with("attempt", account.number).with("at", 0).with("url", url.redacted)
+    log(Event("started", .info, job: name, fields))
+  }
+}
+
+/// When a standing order's list is looked at. Pure.
+enum OrderSchedule {
+  /// The time of the next check.
+  /// - Parameters:
+  ///   - began: when this check began.
+  ///   - every: seconds from one check to the next.
+  static func next(after began: Timestamp, every: Int, now: Timestamp) -> Timestamp {
+    max(began + Int64(every), now + 1)
+  }
+
+  /// What a failed check leads to. An order waits as long as a job does after a temporary failure, however often the
+  /// check has failed; after a failure that a job would not survive, it waits for at least its own interval. It is
+  /// given up only if its text has to be changed, if its time is over, or if it kills workers.
+  /// - Parameters:
+  ///   - failures: the number of checks that failed in a row, including this one.
+  ///   - jitter: random, from 0 to 1.
+  static func afterFailure(_ failure: Failure, failures: Int, every: Int, now: Timestamp, jitter: Double)
+    -> RetryDecision
+  {
+    if failure.code.endsOrder { return .giveUp }
+    let doublings = failure.code.burnsAttempt ? min(max(failures - 1, 0), 10) : 0
+    let delay = min(RetryDecision.shortestDelay << Int64(doublings), RetryDecision.longestDelay)
+    let asked = min(Int64(failure.retryAfter ?? 0), RetryDecision.longestRetryAfter)
+    let least = failure.failureClass == .permanent ? Int64(every) : 0
+    return .wait(until: now + max(Int64(Double(delay) * (0.8 + 0.4 * jitter)), asked, least))
+  }
+}
+
+extension Attempt {
+  /// What a failure of the job, or of the standing order, leads to.
+  /// - Parameter failures: how often it has failed, including this time.
+  func retryDecision(after failure: Failure, failures: Int) -> RetryDecision {
+    var random = HostRandom()
+    let jitter = Double.random(in: 0...1, using: &random)
+    var request = claim.text.request
+    if let every = request.standing.every {
+      return OrderSchedule.afterFailure(
+        failure, failures: failures, every: every, now: claim.spool.now(), jitter: jitter)
+    }
+    request = request.inheriting(environment.options.defaults)
+    // What is published is delivered, however late.
+    if failure.code == .deliver { request.expires = nil }
+    return RetryDecision.decide(failure, failures: failures, request: request, now: claim.spool.now(), jitter: jitter)
+  }
+}
+
+/// Journals a check of a standing order. If the entries have changed, or the journal has grown, the order's file is
+/// written anew: so its length is bounded.
+struct OrderRecord {
+  let claim: Claim
+  let began: Timestamp
+
+  private var checks: Journal.Checks { claim.text.journal.checks }
+
+  /// Bytes of an order's file, apart from the keys of its entries, beyond which its journal begins anew.
+  private static let longest: Int64 = 64 << 10
+  /// Bytes for each key.
+  private static let keyLength: Int64 = 40
+
+  /// The server says that the list is the same.
+  /// - Parameter seen: as in ``Journal/Checks/seen``.
+  func writeUnchanged(seen: [String]) throws(SpoolError) -> Journal.Check {
+    let check = Journal.Check(entries: checks.entries, new: 0, version: nil)
+    if isLong(seen) || seen != checks.seen {
+      let whole = Journal.Check(entries: checks.entries, new: 0, version: checks.version, problems: checks.problems)
+      try rewrite(whole, seen)
+    } else {
+      try claim.append(.checked(began, check))
+    }
+    return check
+  }
+
+  /// - Parameters:
+  ///   - entries: how many the list has.
+  ///   - dropped: how many jobs were dropped for the new ones.
+  ///   - problems: what of the list could not be used.
+  func write(
+    _ entries: Int, _ new: NewEntries, dropped: Int, _ version: Journal.ListVersion, problems: ListProblems
+  ) throws(SpoolError) -> Journal.Check {
+    let check = Journal.Check(entries: entries, new: dropped, version: version, problems: problems)
+    if !new.files.isEmpty || new.seen != checks.seen || isLong(new.seen) {
+      try rewrite(check, new.seen)
+    } else {
+      try claim.append(.checked(began, check))
+    }
+    return check
+  }
+
+  private func isLong(_ seen: [String]) -> Bool { claim.length > Self.longest + Int64(seen.count) * Self.keyLength }
+
+  private func rewrite(_ check: Journal.Check, _ seen: [String]) throws(SpoolError) {
+    try claim.rewrite(JobText.order(try claim.contents(), checked: began, check, seen: seen))
   }
 }

@@ -102,3 +102,109 @@ extension FetchRequest: CustomStringConvertible, CustomReflectable {
   package var description: String { "fetch \(id)" }
   package var customMirror: Mirror { Mirror(self, children: ["id": id]) }
 }
+
+/// The header fields of a request.
+package enum RequestFields {
+  /// Why `line` is no `Name: value` (RFC 9110, 5.1 and 5.5); nil if it is one. Never quotes the value. The caller
+  /// decides which names are allowed.
+  package static func problem(in line: String) -> String? {
+    guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")) else {
+      return "header has no colon"
+    }
+    let name = line.utf8[..<colon]
+    guard !name.isEmpty, name.allSatisfy(isTokenByte) else { return "header name is not a valid token" }
+    guard isFieldValue(String(line[line.utf8.index(after: colon)...])) else {
+      return "header value has a control character"
+    }
+    return nil
+  }
+
+  /// The lines for libcurl (CURLOPT_HTTPHEADER(3)).
+  static func lines(for request: FetchRequest, withCredentials: Bool) -> [String] {
+    var lines = ["Accept-Encoding: identity"]
+    // Not CURLOPT_RANGE or CURLOPT_RESUME_FROM_LARGE: libcurl would judge the answer, which the sink does.
+    if let start = request.rangeStart {
+      lines.append("Range: bytes=\(start)-\(request.rangeEnd.map { "\($0)" } ?? "")")
+    }
+    if let validator = request.ifRange { lines.append("If-Range: \(validator)") }
+    lines += request.conditions
+    // libcurl takes "Name:" for a field that it must not send (CURLOPT_HTTPHEADER(3)).
+    return withCredentials ? lines + request.headers : lines
+  }
+
+  /// No control character but the tab (RFC 9110, 5.5).
+  static func isFieldValue(_ text: String) -> Bool {
+    text.utf8.allSatisfy { $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7f) }
+  }
+
+}
+
+/// A byte of a token (RFC 9110, 5.6.2).
+func isTokenByte(_ byte: UInt8) -> Bool {
+  switch byte {
+  case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+    UInt8(ascii: "a")...UInt8(ascii: "z"):
+    true
+  default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+  }
+}
+
+/// The least rate of a server; a slower transfer counts as stalled.
+package struct RateFloor: Sendable, Equatable {
+  /// Bytes of the body per second, on average.
+  package var bytesPerSecond: UInt64
+  /// Seconds that the average is taken over.
+  package var seconds: Int
+
+  /// - Parameter seconds: that the average is taken over.
+  package init(bytesPerSecond: UInt64, seconds: Int) {
+    self.bytesPerSecond = bytesPerSecond
+    self.seconds = seconds
+  }
+
+  /// Bytes per second below which the server is too slow.
+  /// - Parameter share: what the rate limits leave to the transfer, in bytes per second; nil without a limit. Half of
+  ///   it is fast enough: another connection would hardly be faster.
+  func least(share: Double?) -> Double { min(Double(bytesPerSecond), share.map { $0 / 2 } ?? .infinity) }
+}
+
+/// How fast a server was over the latest stretch of its own time: the time between two requests, and the time that we
+/// pause it, do not count. Pure: times come from outside, in milliseconds.
+package struct Pace: Sendable {
+  /// Samples in a stretch.
+  private static let resolution: Milliseconds = 20
+
+  private let stretch: Milliseconds
+  private var bytes: UInt64 = 0
+  /// Counted time up to ``runningSince``.
+  private var counted: Milliseconds = 0
+  private var runningSince: Milliseconds?
+  /// Oldest first; of the samples that are a stretch old or older, only the youngest.
+  private var samples: [(time: Milliseconds, bytes: UInt64)] = [(0, 0)]
+
+  /// - Parameter seconds: the length of the stretch.
+  package init(over seconds: Int) { stretch = Milliseconds(max(1, seconds)) * 1000 }
+
+  /// The server's time runs from `now` on, if it does not run yet.
+  mutating func run(at now: Milliseconds) { runningSince = runningSince ?? now }
+
+  /// The server's time stops at `now`.
+  mutating func rest(at now: Milliseconds) {
+    counted = time(at: now)
+    runningSince = nil
+  }
+
+  mutating func take(_ count: Int) { bytes += UInt64(count) }
+
+  /// Bytes per second over the latest stretch; nil until one has passed.
+  mutating func rate(at now: Milliseconds) -> Double? {
+    let time = time(at: now)
+    if time - samples[samples.count - 1].time >= max(1, stretch / Self.resolution) { samples.append((time, bytes)) }
+    while samples.count > 1, time - samples[1].time >= stretch { samples.removeFirst() }
+    let elapsed = time - samples[0].time
+    guard elapsed >= stretch else { return nil }
+    return Double(bytes - samples[0].bytes) * 1000 / Double(elapsed)
+  }
+
+  private func time(at now: Milliseconds) -> Milliseconds { counted + (runningSince.map { now - $0 } ?? 0) }
+}

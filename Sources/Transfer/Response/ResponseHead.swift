@@ -90,3 +90,148 @@ extension ResponseHead {
     return .length(length)
   }
 }
+
+/// Puts the head of the final HTTP response together from the lines that libcurl delivers. Pure.
+package struct HeadReader {
+  /// What one line completes.
+  package enum Event {
+    case nothing
+    case head(ResponseHead)
+    /// The reason why this cannot be the head of an HTTP response, or not one for us.
+    case malformed(String)
+  }
+
+  /// For all lines of one request together: interim responses, the head, trailers.
+  static let limit = 256 * 1024
+
+  private var size = 0
+  private var status: Int?
+  private var fields: [(name: String, value: String)] = []
+  private var isComplete = false
+  private var folds = 0
+  /// Servers do not fold at all any more; 256 KiB of folds would keep the loop busy for a minute.
+  private static let mostFolds = 100
+
+  /// Before the first status line.
+  package init() {}
+
+  /// Takes one line with its line end.
+  package mutating func take(_ line: UnsafeRawBufferPointer) -> Event {
+    size += line.count
+    guard size <= Self.limit else { return .malformed("more than 256 KiB of header fields") }
+    guard !isComplete else { return .nothing }  // a trailer field
+
+    var length = line.count
+    if length > 0, line[length - 1] == UInt8(ascii: "\n") { length -= 1 }
+    if length > 0, line[length - 1] == UInt8(ascii: "\r") { length -= 1 }
+    let bytes = UnsafeRawBufferPointer(rebasing: line[..<length])
+
+    if bytes.starts(with: "HTTP/".utf8) {
+      guard let code = Self.status(of: bytes) else { return .malformed("no status in the status line") }
+      // Other 1xx are interim; no request asks for another protocol (RFC 9110, 15.2.2).
+      guard code != 101 else { return .malformed("switch of protocols that was not requested") }
+      (status, fields) = (code, [])
+      return .nothing
+    }
+    guard let status else { return .malformed("no status line") }
+    if bytes.isEmpty {
+      guard status >= 200 else {
+        self.status = nil
+        return .nothing
+      }
+      isComplete = true
+      return .head(ResponseHead(status: status, fields: fields))
+    }
+    addField(bytes)
+    return folds > Self.mostFolds ? .malformed("more than \(Self.mostFolds) folded lines of header fields") : .nothing
+  }
+
+  private mutating func addField(_ line: UnsafeRawBufferPointer) {
+    if line.first == 0x20 || line.first == 0x09 {  // obsolete folding (RFC 9112, 5.2)
+      guard let last = fields.indices.last else { return }
+      // Trimmed again, as either part may be empty. This reads the whole value each time, hence the limit.
+      folds += 1
+      fields[last].value = trimmed(fields[last].value + " " + trimmed(String(decoding: line, as: UTF8.self)))
+      return
+    }
+    guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return }
+    let name = String(unsafeUninitializedCapacity: colon) { name in
+      for index in 0..<colon { name.initializeElement(at: index, to: lowercasedASCII(line[index])) }
+      return colon
+    }
+    let value = UnsafeRawBufferPointer(rebasing: trimmed(line[(colon + 1)...]))
+    fields.append((name, name == "location" ? percentEncoded(value) : String(decoding: value, as: UTF8.self)))
+  }
+
+  /// `HTTP/1.1 206 Partial Content`, `HTTP/2 206 `
+  private static func status(of line: UnsafeRawBufferPointer) -> Int? {
+    let words = line.split(separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
+    guard words.count >= 2, words[1].count == 3, let code = decimal(words[1]), code >= 100
+    else { return nil }
+    return Int(code)
+  }
+}
+
+/// How a login is presented to an HTTP server (RFC 9110, 11).
+enum LoginManner {
+  /// With the request, by Basic (RFC 7617).
+  case atOnce
+  /// Only after the server has asked, by the best scheme that it names: Digest (RFC 7616), which does not show the
+  /// password, or Basic. libcurl answers the server by itself, within the hop.
+  case whenAsked
+
+  /// Over TLS nobody else reads it, and some servers answer 404, or lead to a page, where there is no login.
+  init(for scheme: Scheme) { self = scheme.channel == .tls ? .atOnce : .whenAsked }
+
+  /// The other way, if a refusal shows that this one does not fit; nil otherwise.
+  /// - Parameter schemes: those that the server names.
+  func other(after status: Int, naming schemes: [String]) -> LoginManner? {
+    switch self {
+    case .atOnce: status == 401 && schemes.contains { lowercasedASCII($0) == "digest" } ? .whenAsked : nil
+    case .whenAsked: [401, 403, 404].contains(status) && schemes.isEmpty ? .atOnce : nil
+    }
+  }
+
+  /// CURLOPT_HTTPAUTH(3), whose values are macros with casts: CURLAUTH_BASIC is 1, CURLAUTH_DIGEST is 2.
+  var schemes: Int {
+    switch self {
+    case .atOnce: 1
+    case .whenAsked: 1 | 2
+    }
+  }
+}
+
+extension ResponseHead {
+  /// The schemes by which the server takes a login (WWW-Authenticate; RFC 9110, 11.6.1), at most five. Pure.
+  var loginSchemes: [String] {
+    var schemes: [String] = []
+    for member in values("www-authenticate").flatMap(Self.splitOutsideQuotes) {
+      let text = trimmed(member)
+      let name = text.prefix(while: isTokenByte)
+      // `realm="x"` continues the challenge before it.
+      let rest = text[name.endIndex...]
+      guard 1...20 ~= name.count, rest.isEmpty || isBlank(rest[rest.startIndex]), trimmed(rest).first != 0x3D else {
+        continue
+      }
+      let scheme = String(decoding: name, as: UTF8.self)
+      if !schemes.contains(scheme), schemes.count < 5 { schemes.append(scheme) }
+    }
+    return schemes
+  }
+
+  private static func splitOutsideQuotes(_ value: String) -> [ArraySlice<UInt8>] {
+    var (isQuoted, isEscaped) = (false, false)
+    return Array(value.utf8).split { byte in
+      if isEscaped {
+        isEscaped = false
+      } else if byte == UInt8(ascii: "\"") {
+        isQuoted.toggle()
+      } else if byte == UInt8(ascii: "\\") {
+        isEscaped = isQuoted
+      }
+      return byte == UInt8(ascii: ",") && !isQuoted
+    }
+  }
+}
+
+private func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }

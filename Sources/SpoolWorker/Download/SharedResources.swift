@@ -1,0 +1,210 @@
+internal import Glibc
+internal import Spool
+internal import Transfer
+
+/// Collects the pieces of at most 16 KiB that libcurl delivers into blocks that start and end at multiples of their
+/// size. Writing 1 GiB in blocks takes less than half the time of writing the pieces at their odd offsets, where each
+/// write touches a page of the page cache that the previous one has touched.
+final class BlockBuffer {
+  static let size = Block.size
+
+  /// Writes bytes. They are in the block, unless there is none.
+  typealias Write<Failure: Error> = (UnsafeRawBufferPointer, Block?) throws(Failure) -> Void
+
+  private let pool: BlockPool
+  private var block: Block?
+  /// Bytes not yet written.
+  private(set) var count = 0
+
+  init(_ pool: BlockPool = BlockPool()) { self.pool = pool }
+
+  deinit { giveBack() }
+
+  /// Takes bytes and writes complete blocks.
+  /// - Parameters:
+  ///   - offset: the file offset of the first byte not yet written.
+  ///   - isEnd: whether `bytes` are the last ones.
+  /// - Throws: what `write` throws. The bytes not yet written are dropped then, because nothing may be written after a
+  ///   gap.
+  func take<Failure: Error>(
+    _ bytes: UnsafeRawBufferPointer, at offset: UInt64, isEnd: Bool,
+    write: Write<Failure>
+  ) throws(Failure) {
+    var rest = bytes
+    var offset = offset + UInt64(count)
+    while !rest.isEmpty {
+      let room = Self.size - Int(offset % UInt64(Self.size))
+      // Complete blocks, and a body smaller than a block, need no copy.
+      let isDirect = count == 0 && (rest.count >= room || isEnd)
+      let length =
+        isDirect && isEnd
+        ? rest.count : isDirect ? room + (rest.count - room) / Self.size * Self.size : min(rest.count, room)
+      let piece = UnsafeRawBufferPointer(rebasing: rest[..<length])
+      if isDirect {
+        try write(piece, nil)
+      } else {
+        gather(piece)
+        if length == room { try flush(write) }
+      }
+      offset += UInt64(length)
+      rest = UnsafeRawBufferPointer(rebasing: rest[length...])
+    }
+  }
+
+  private func gather(_ bytes: UnsafeRawBufferPointer) {
+    // The digests may still need what was written.
+    if count == 0, !isKnownUniquelyReferenced(&block) { giveBack() }
+    let block = self.block ?? pool.take()
+    self.block = block
+    UnsafeMutableRawBufferPointer(rebasing: block.memory[count...]).copyMemory(from: bytes)
+    count += bytes.count
+  }
+
+  /// Releases the memory: a job in its commit needs none.
+  func giveBack() {
+    if let block { pool.give(block) }
+    block = nil
+  }
+
+  /// Drops the bytes not yet written.
+  func drop() { count = 0 }
+
+  /// Writes the remaining bytes.
+  func flush<Failure: Error>(_ write: Write<Failure>) throws(Failure) {
+    guard count > 0, let block else { return }
+    let bytes = UnsafeRawBufferPointer(rebasing: block.memory[..<count])
+    count = 0
+    try write(bytes, block)
+  }
+}
+
+/// Reuses memory for blocks. Returning pages to the kernel and getting them back costs as much as writing to them.
+final class BlockPool {
+  private static let most = 16
+  private var free: [Block] = []
+
+  /// A block that nobody else holds: of those that nobody reads any more, the one that came back last, which is most
+  /// likely to be in a cache.
+  func take() -> Block {
+    for index in free.indices.reversed() where isKnownUniquelyReferenced(&free[index]) { return free.remove(at: index) }
+    return Block()
+  }
+
+  /// Takes a block back, even if somebody still reads it.
+  func give(_ block: Block) {
+    if free.count < Self.most { free.append(block) }
+  }
+}
+
+/// Free space on the spool's disk. Each running transfer has reserved what it still has to receive. Otherwise two
+/// transfers that fit one at a time would fill the disk together, and neither could continue. Used on the loop's thread
+/// only.
+final class DiskSpace {
+  /// Why there is no space for the bytes still to come.
+  struct Shortage {
+    let needed: UInt64
+    /// Bytes free now, less what others have reserved.
+    let free: UInt64
+    let kept: UInt64
+
+    var reason: String { "\(needed) bytes still to come, \(free) free, --min-free keeps \(kept)" }
+  }
+
+  /// Fewer bytes than this are written without a question to the file system, unless some are to be kept free. If there
+  /// is no space for them, the write says so.
+  static let asked: UInt64 = 1 << 20
+
+  /// Bytes to keep free (`--min-free`).
+  let kept: UInt64
+  private let spool: Spool
+  /// The bytes that each running transfer still has to receive, as far as is known.
+  private var takers: [ObjectIdentifier: () -> UInt64] = [:]
+
+  init(_ spool: Spool, kept: UInt64) {
+    self.spool = spool
+    self.kept = kept
+  }
+
+  /// - Parameter stillToCome: in bytes; called whenever another transfer needs space.
+  func enter(_ taker: AnyObject, stillToCome: @escaping () -> UInt64) {
+    takers[ObjectIdentifier(taker)] = stillToCome
+  }
+  func leave(_ taker: AnyObject) { takers[ObjectIdentifier(taker)] = nil }
+
+  /// The free bytes, if they are fewer than ``kept``.
+  var freeIfShort: UInt64? {
+    guard kept > 0, let free = spool.freeSpace(), free < kept else { return nil }
+    return free
+  }
+
+  /// - Parameters:
+  ///   - needed: bytes still to come; there is always space for 0, see also ``asked``.
+  ///   - taker: the transfer that needs them, whose own reservation does not count.
+  /// - Returns: nil if there is enough space, or the file system does not tell.
+  func shortage(of needed: UInt64, for taker: AnyObject? = nil) -> Shortage? {
+    guard needed > 0, needed >= Self.asked || kept > 0, let free = spool.freeSpace() else { return nil }
+    var rest = free
+    let own = taker.map { ObjectIdentifier($0) }
+    for (other, stillToCome) in takers where other != own { rest -= min(rest, stillToCome()) }
+    guard rest < kept || needed > rest - kept else { return nil }
+    return Shortage(needed: needed, free: rest, kept: kept)
+  }
+}
+
+extension WorkerOptions {
+  /// The rates that transfers share at this moment.
+  var sharedRates: [SharedRate] { limitRate?.sharedRates(at: LocalTime.minuteOfDay()) ?? [] }
+}
+
+extension RateRules {
+  /// The rates that transfers share at this minute of the day: one for each clause that applies to any.
+  func sharedRates(at minute: Int) -> [SharedRate] {
+    let priorities = Dictionary(grouping: Priority.allCases) { clause(for: $0, at: minute) }
+    return clauses.indices.compactMap { index in
+      guard let members = priorities[index], let rate = clauses[index].bytesPerSecond else { return nil }
+      return SharedRate(of: Set(members.map(\.rateClass)), bytesPerSecond: rate)
+    }
+  }
+}
+
+extension Priority {
+  /// What the engine calls jobs of this priority: see ``SharedRate``.
+  var rateClass: Int {
+    switch self {
+    case .high: 0
+    case .normal: 1
+    case .low: 2
+    }
+  }
+}
+
+enum LocalTime {
+  /// The minute of the day by the local clock, from 0 to 1439.
+  static func minuteOfDay() -> Int {
+    var (now, parts) = (time(nil), tm())
+    localtime_r(&now, &parts)
+    return Int(parts.tm_hour) * 60 + Int(parts.tm_min)
+  }
+}
+
+/// The rate limit of one job, which changes with the time of day and with `defaults`.
+@WorkerLoop
+struct JobRate {
+  private let priority: Priority
+  private let own: RateRules?
+  private let inherited: () -> RateRules?
+
+  /// - Parameter inherited: what `defaults` says now.
+  init(_ claim: Claim, inherited: @escaping () -> RateRules?) {
+    (own, priority) = (claim.text.request.limitRate, claim.priority)
+    self.inherited = inherited
+  }
+
+  /// ``TransferEngine/limit(group:to:of:)``
+  var rateClass: Int { priority.rateClass }
+
+  /// At this moment; nil for no limit.
+  var bytesPerSecond: UInt64? {
+    (own ?? inherited())?.bytesPerSecond(for: priority, at: LocalTime.minuteOfDay())
+  }
+}

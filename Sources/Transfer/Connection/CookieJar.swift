@@ -1,0 +1,151 @@
+internal import CCurl
+internal import Glibc
+
+/// The cookies of a group of fetches: those of a file, and those that servers set (RFC 6265). libcurl keeps them, and
+/// sends each only to the hosts, paths and channels that it is for. They go with the jar.
+///
+/// It has to outlive the handles that it is attached to.
+final class CookieJar {
+  /// Bytes of `Set-Cookie` lines after which a server is up to no good: the jar is not used any more.
+  private static let limit = 1 << 20
+
+  private let share: UnsafeMutableRawPointer
+  private var bytesSet = 0
+
+  /// - Parameter file: see ``CookieFile``.
+  /// - Returns: nil if there is no memory.
+  init?(file: String?) {
+    guard let share = ccurl_share_cookies() else { return nil }
+    self.share = share
+    guard let file else { return }
+    guard let handle = EasyHandle() else { return nil }
+    var setup = EasyOptions(handle)
+    attach(&setup)
+    for cookie in CookieFile.cookies(in: file) { setup.bytes(CURLOPT_COOKIELIST, cookie) }
+    if setup.code != CURLE_OK { return nil }
+  }
+
+  deinit { ccurl_share_cleanup(share) }
+
+  /// Has a transfer send and take cookies. Its handle must not be used for another one.
+  func attach(_ setup: inout EasyOptions) {
+    setup.pointer(CURLOPT_SHARE, share)
+    // No file: it turns libcurl's cookies on.
+    setup.string(CURLOPT_COOKIEFILE, "")
+  }
+
+  func note(_ line: UnsafeRawBufferPointer) {
+    let name = "set-cookie:".utf8
+    guard line.count > name.count, zip(line, name).allSatisfy({ lowercasedASCII($0) == $1 }) else { return }
+    bytesSet += line.count
+  }
+
+  var isUsable: Bool { bytesSet <= Self.limit }
+}
+
+/// The cookies of all groups of fetches that run.
+struct CookieJars {
+  private var jars: [FetchRequest.ID: CookieJar] = [:]
+
+  /// The jar of a request.
+  /// - Returns: nil if it uses no cookies.
+  /// - Throws: if there is no memory.
+  mutating func jar(for request: FetchRequest, _ use: NetworkOptions.CookieUse) throws(TransferFailure) -> CookieJar? {
+    guard case .session(let file) = use else { return nil }
+    if let jar = request.group.flatMap({ jars[$0] }) { return jar }
+    guard let jar = CookieJar(file: file) else { throw TransferFailure(code: .outOfMemory, message: "out of memory") }
+    if let group = request.group { jars[group] = jar }
+    return jar
+  }
+
+  mutating func remove(_ group: FetchRequest.ID) { jars[group] = nil }
+}
+
+/// A file with cookies in Netscape's format, as curl and browsers' extensions write it: domain, whether its subdomains
+/// count, path, whether it is for TLS alone, expiry, name, value.
+package enum CookieFile {
+  /// What a file is found to be.
+  package enum Verdict: Equatable {
+    /// Every line is a cookie, a comment or blank.
+    case valid
+    /// There is no cookie.
+    case empty
+    /// The number of a line that is none, from 1, and why.
+    case defect(line: Int, String)
+  }
+
+  private struct Problem: Error {
+    let reason: String
+  }
+
+  /// Looks at each line of the file's contents.
+  package static func check(_ text: [UInt8]) -> Verdict {
+    var isEmpty = true
+    for (number, line) in numbered(text) {
+      do throws(Problem) {
+        if try cookie(line) != nil { isEmpty = false }
+      } catch {
+        return .defect(line: number, error.reason)
+      }
+    }
+    return isEmpty ? .empty : .valid
+  }
+
+  /// The cookies of a file, each as a line that libcurl reads as it is meant. libcurl would drop those whose expiry is
+  /// empty, or before 1970, without a word.
+  /// - Parameter path: of the file. One that cannot be read has none.
+  static func cookies(in path: String) -> [[UInt8]] {
+    guard let file = fopen(path, "re") else { return [] }
+    defer { fclose(file) }
+    var text: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    while true {
+      let count = fread(&buffer, 1, buffer.count, file)
+      if count == 0 { break }
+      text += buffer[..<count]
+    }
+    // Lines that are none were refused when the file was looked at; it may have changed since.
+    return numbered(text).compactMap { _, line in
+      do throws(Problem) { return try cookie(line) } catch { return nil }
+    }
+  }
+
+  private static func numbered(_ text: [UInt8]) -> [(Int, ArraySlice<UInt8>)] {
+    let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+    let lines = text.dropFirst(text.starts(with: mark) ? mark.count : 0)
+      .split(separator: 0x0A, omittingEmptySubsequences: false)
+    return lines.enumerated().map { ($0 + 1, $1.last == 0x0D ? $1.dropLast() : $1) }
+  }
+
+  /// - Returns: nil for a comment and a blank line.
+  private static func cookie(_ line: ArraySlice<UInt8>) throws(Problem) -> [UInt8]? {
+    let isComment = line.first == UInt8(ascii: "#") && !line.starts(with: "#HttpOnly_".utf8)
+    if isComment || line.allSatisfy({ $0 == 0x20 || $0 == 0x09 }) { return nil }
+    // A value may be empty, and its tab left out.
+    var fields = line.split(separator: 0x09, omittingEmptySubsequences: false).map(Array.init)
+    guard fields.count == 7 || fields.count == 6 else {
+      throw Problem(reason: "it has not 7 fields with tabs between them")
+    }
+    guard !fields[0].isEmpty, !fields[5].isEmpty else { throw Problem(reason: "it has no domain, or no name") }
+    let (includesSubdomains, isForTLS) = (fields[1].map(uppercasedASCII), fields[3].map(uppercasedASCII))
+    guard ["TRUE", "FALSE"].contains(where: { includesSubdomains.elementsEqual($0.utf8) }) else {
+      throw Problem(reason: "its second field is neither TRUE nor FALSE")
+    }
+    (fields[1], fields[3]) = (includesSubdomains, isForTLS)
+    if fields[2].isEmpty { fields[2] = [UInt8(ascii: "/")] }
+    fields[4] = try expiry(fields[4])
+    return Array(fields.joined(separator: [0x09]))
+  }
+
+  /// Seconds since 1970; 0 for a cookie of the session, for which exporters write nothing, -1 or a word.
+  private static func expiry(_ field: [UInt8]) throws(Problem) -> [UInt8] {
+    let session = [UInt8(ascii: "0")]
+    if field.isEmpty || field.first == UInt8(ascii: "-") { return session }
+    if field.map(lowercasedASCII).elementsEqual("session".utf8) { return session }
+    let parts = field.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.allSatisfy({ decimal($0) != nil }) else {
+      throw Problem(reason: "its fifth field, the expiry, is no number of seconds since 1970")
+    }
+    return Array(parts[0])
+  }
+}

@@ -1,0 +1,166 @@
+internal import CCurl
+
+/// How one protocol answers the request of one hop. Decides on what libcurl delivers; `Exchange` performs it.
+protocol Backend {
+  /// A line of the head, or of an FTP server's replies.
+  mutating func take(line: UnsafeRawBufferPointer, from handle: EasyHandle) -> BackendEvent
+  /// The first bytes of the body are here, and there was no response before.
+  func beginBody(of handle: EasyHandle) -> BackendEvent
+  /// The response where libcurl ended the hop without one; nil if `code` is a failure (libcurl-errors(3)).
+  func response(at code: CURLcode, of handle: EasyHandle) -> Response?
+  /// libcurl makes another request of this hop. Returns whether it thereby answers a server that asked for a login.
+  mutating func beginsAgain() -> Bool
+  /// How the end of an HTTP body is found; nil in other protocols, and before the head.
+  var framing: ResponseHead.Framing? { get }
+}
+
+enum BackendEvent {
+  case nothing
+  case response(Response)
+  /// The value of Location, and whether the response sets cookies.
+  case redirect(to: String, setsCookies: Bool)
+  /// The same once more, with the login in another manner.
+  case again(LoginManner)
+  case failed(TransferFailure)
+}
+
+/// The backend that answers for a URL.
+/// - Parameters:
+///   - proxy: the one that the hop goes through.
+///   - login: how the hop presents a login; nil without one.
+func backend(for url: URLParts, request: FetchRequest, proxy: Proxy?, login: LoginManner?) -> any Backend {
+  url.scheme.isHTTP
+    ? HTTPBackend(url: url, proxy: proxy, login: login, isDecoding: request.decodes)
+    : FileBackend(url: url, offset: request.rangeStart ?? 0)
+}
+
+/// HTTP: the head makes the response.
+struct HTTPBackend: Backend {
+  private let url: URLParts
+  private let proxy: Proxy?
+  private let login: LoginManner?
+  /// libcurl decodes the body.
+  private let isDecoding: Bool
+  private var reader = HeadReader()
+  private(set) var framing: ResponseHead.Framing?
+  /// A 401 that libcurl may answer with the login. If it does not, this is the response.
+  private var challenge: Response?
+  private var challenges = 0
+  /// A server that calls every answer stale (RFC 7616, 3.3) would ask for ever.
+  private static let mostChallenges = 4
+
+  init(url: URLParts, proxy: Proxy?, login: LoginManner?, isDecoding: Bool) {
+    self.url = url
+    self.proxy = proxy
+    self.login = login
+    self.isDecoding = isDecoding
+  }
+
+  mutating func beginsAgain() -> Bool {
+    guard challenge != nil else { return false }
+    (challenge, reader, framing) = (nil, HeadReader(), nil)
+    return true
+  }
+
+  mutating func take(line: UnsafeRawBufferPointer, from handle: EasyHandle) -> BackendEvent {
+    switch reader.take(line) {
+    case .nothing: return .nothing
+    case .malformed(let reason): return badResponse(reason)
+    case .head(var head):
+      head.isMultiplexed = handle.isMultiplexed
+      return receive(head)
+    }
+  }
+
+  private mutating func receive(_ head: ResponseHead) -> BackendEvent {
+    let isRedirect = [301, 302, 303, 307, 308].contains(head.status)
+    if isRedirect, let target = head.first("location"), !target.isEmpty {
+      return .redirect(to: target, setsCookies: head.first("set-cookie") != nil)
+    }
+    // Over TLS the answer comes from the server behind the tunnel, not from the proxy.
+    if head.status == 407, url.scheme.channel == .plain, let proxy, proxy.isHTTP {
+      return .failed(proxy.refusal(head.status))
+    }
+    let framing = head.framing
+    if case .invalid(let reason) = framing { return badResponse(reason) }
+    if let other = login?.other(after: head.status, naming: head.loginSchemes) { return .again(other) }
+    self.framing = framing
+    var response = Response(head, from: url, now: unixSeconds())
+    if isDecoding, response.coding != nil {
+      (response.isDecoded, response.bodyLength) = (true, nil)
+      // It is that of the bytes before they are decoded: libcurl compares it.
+      if case .length = framing { self.framing = nil }
+    }
+    if head.status == 401, login == .whenAsked, challenges < Self.mostChallenges {
+      challenges += 1
+      challenge = response
+      return .nothing
+    }
+    return .response(response)
+  }
+
+  func beginBody(of handle: EasyHandle) -> BackendEvent {
+    challenge.map { .response($0) } ?? badResponse("body without a head")
+  }
+
+  /// If the hop fails, it may be on the way to the answer.
+  func response(at code: CURLcode, of handle: EasyHandle) -> Response? { code == CURLE_OK ? challenge : nil }
+
+  private func badResponse(_ reason: String) -> BackendEvent {
+    .failed(TransferFailure(code: .badResponse, message: "\(reason) from \(url.host)"))
+  }
+}
+
+/// FTP and SFTP: there is no head. The first byte of the body shows that the file is being sent, and libcurl knows its
+/// size.
+struct FileBackend: Backend {
+  private let url: URLParts
+  /// The first byte asked for.
+  private let offset: UInt64
+  let framing: ResponseHead.Framing? = nil
+
+  init(url: URLParts, offset: UInt64) {
+    self.url = url
+    self.offset = offset
+  }
+
+  func take(line: UnsafeRawBufferPointer, from handle: EasyHandle) -> BackendEvent { .nothing }
+
+  func beginsAgain() -> Bool { false }
+
+  func beginBody(of handle: EasyHandle) -> BackendEvent { .response(body(of: handle)) }
+
+  private func body(of handle: EasyHandle) -> Response {
+    let length = handle.contentLength
+    var response = Response(url: url, content: content(length: length))
+    response.bodyLength = length
+    response.ending = length == nil ? .reply : .announced
+    return response
+  }
+
+  /// - Parameter length: bytes that libcurl expects, from ``offset`` on; nil if the server has no SIZE (RFC 3659, 4).
+  private func content(length: UInt64?) -> Response.Content {
+    guard offset > 0 else { return .whole }
+    guard let length, length > 0 else { return .unknownRange("the size of the file is not known") }
+    let end = offset + length
+    return .range(first: offset, last: end - 1, total: end)
+  }
+
+  func response(at code: CURLcode, of handle: EasyHandle) -> Response? {
+    let content: Response.Content
+    switch code {
+    case CURLE_OK:
+      guard offset > 0 else { return body(of: handle) }
+      // libcurl asks for nothing if the offset is the file's size.
+      content = .nothingThere(size: offset)
+    // The file is shorter, or the server cannot start at an offset.
+    case CURLE_BAD_DOWNLOAD_RESUME, CURLE_FTP_COULDNT_USE_REST: content = .nothingThere(size: nil)
+    case CURLE_LOGIN_DENIED: content = .refused(.login)
+    case CURLE_REMOTE_ACCESS_DENIED: content = .refused(.access)
+    case CURLE_REMOTE_FILE_NOT_FOUND: content = .refused(.noSuchFile)
+    case CURLE_FTP_COULDNT_RETR_FILE: content = .refused(.unavailable)
+    default: return nil
+    }
+    return Response(url: url, content: content)
+  }
+}

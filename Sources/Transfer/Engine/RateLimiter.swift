@@ -1,0 +1,213 @@
+/// Keeps the rate limits: those that classes of fetches share, and that of each group of fetches. They may change while
+/// fetches run. Knows allowances, not fetches; times come from outside.
+struct RateLimiter {
+  /// Fetches of one group share one allowance.
+  typealias Group = UInt64
+
+  /// One running fetch.
+  struct Member {
+    let allowance: RateAllowance
+    /// Bytes per second for its group; nil if the group has no limit.
+    let rate: UInt64?
+    let rateClass: Int
+    let isPaused: Bool
+  }
+
+  /// A shared rate, and what fetches owe it.
+  private struct Pool {
+    let rate: SharedRate
+    /// Bytes, 0 or less, that fetches took beyond their share and did not pay back before they ended.
+    var debt = 0.0
+
+    /// - Returns: the rate that is left to deal once the debt is paid with what came since `began`.
+    mutating func payDebt(from began: Milliseconds, to now: Milliseconds, within elapsed: Milliseconds) -> Double {
+      let rate = Double(self.rate.bytesPerSecond)
+      let left = debt + rate * Double(now - began) / 1000
+      debt = min(0, left)
+      return min(rate, max(0, left) * 1000 / Double(elapsed))
+    }
+  }
+
+  /// One deal covers this time at most: a pause without fetches saves nothing up.
+  private static let longestDeal = RateDealer.interval * 4
+
+  /// A fetch takes its share of the first one that covers its class.
+  private var pools: [Pool]
+  /// The limits of groups: bytes per second, and the class that decides which rate they share.
+  private var groups: [Group: (rate: UInt64?, rateClass: Int)] = [:]
+  private var lastDeal: Milliseconds = 0
+  /// For each group that took more than its own rate and has no running fetch: when all is paid back.
+  private var paidUp: [Group: Milliseconds] = [:]
+
+  /// - Parameter common: bytes per second of all fetches together; nil without a limit.
+  init(common: UInt64?) { pools = common.map { [Pool(rate: SharedRate(bytesPerSecond: $0))] } ?? [] }
+
+  var isLimited: Bool { !pools.isEmpty || groups.values.contains { $0.rate != nil } }
+  var nextDeal: Milliseconds { lastDeal + RateDealer.interval }
+
+  // MARK: the limits
+
+  /// Sets all shared rates. Of those that stay, the debts stay.
+  mutating func share(_ rates: [SharedRate]) {
+    pools = rates.map { rate in pools.first { $0.rate == rate } ?? Pool(rate: rate) }
+  }
+
+  var sharedRates: [SharedRate] { pools.map(\.rate) }
+
+  /// Sets the rate of a group in bytes per second, nil for the rates of its requests, and its class; nil for a group
+  /// that is no more.
+  mutating func limit(_ group: Group, to rate: UInt64?, of rateClass: Int?) {
+    groups[group] = rateClass.map { (rate, $0) }
+  }
+
+  func isKnown(_ group: Group) -> Bool { groups[group] != nil }
+  func rate(of group: Group?) -> UInt64? { group.flatMap { groups[$0]?.rate } }
+  func rateClass(of group: Group?) -> Int { group.flatMap { groups[$0]?.rateClass } ?? 0 }
+
+  private func pool(of rateClass: Int) -> Int? { pools.firstIndex { $0.rate.covers(rateClass) } }
+
+  /// Gives and takes allowances as the limits are now. One without a limit never waits.
+  func adjust(_ member: Member) {
+    let allowance = member.allowance
+    allowance.own = member.rate.map { _ in allowance.own ?? 0 }
+    allowance.shared = pool(of: member.rateClass).map { _ in allowance.shared ?? 0 }
+  }
+
+  // MARK: begin and end of fetches
+
+  /// The allowance of a new group. It is empty until the first deal, which comes within an interval, and below 0 if the
+  /// group took too much before.
+  mutating func newAllowance(rate: UInt64?, rateClass: Int, group: Group?, at now: Milliseconds) -> RateAllowance {
+    var own = rate.map { _ in 0.0 }
+    if let rate, let group, let paidUp = paidUp.removeValue(forKey: group) {
+      // The first deal pays for the time since the last one.
+      let unpaid = paidUp - max(lastDeal, now - Self.longestDeal)
+      own = -Double(max(0, unpaid)) * Double(rate) / 1000
+    }
+    return RateAllowance(shared: pool(of: rateClass).map { _ in 0 }, own: own)
+  }
+
+  /// Remembers what the last fetch of a group owes when it ends.
+  mutating func noteDebt(of member: Member, group: Group?, at now: Milliseconds) {
+    if let pool = pool(of: member.rateClass) { pools[pool].debt += min(0, member.allowance.shared ?? 0) }
+    guard let rate = member.rate, let own = member.allowance.own, own < 0, let group else { return }
+    paidUp = paidUp.filter { $0.value > now }
+    // Nothing was paid since the last deal.
+    paidUp[group] = lastDeal + Milliseconds(-own * 1000 / Double(rate))
+  }
+
+  // MARK: dealing
+
+  /// Renews what each group may receive.
+  /// - Returns: false if the last deal is too recent for another one.
+  mutating func deal(to members: [Member], at now: Milliseconds) -> Bool {
+    guard now - lastDeal >= RateDealer.interval else { return false }
+    let (began, elapsed) = (lastDeal, min(now - lastDeal, Self.longestDeal))
+    lastDeal = now
+    let groups = Self.groups(of: members)
+    for group in groups { adjust(group[0]) }
+    for index in pools.indices {
+      let sharers = groups.filter { pool(of: $0[0].rateClass) == index }
+      let dealt = pools[index].payDebt(from: began, to: now, within: elapsed)
+      var allowances = sharers.map { (allowance: $0[0].allowance.shared ?? 0, isWaiting: Self.isWaiting($0)) }
+      RateDealer.deal(rate: dealt, elapsed: elapsed, to: &allowances)
+      for (group, share) in zip(sharers, allowances) { group[0].allowance.shared = share.allowance }
+    }
+    for group in groups {
+      guard let rate = group[0].rate else { continue }
+      var single = [(allowance: group[0].allowance.own ?? 0, isWaiting: Self.isWaiting(group))]
+      RateDealer.deal(rate: Double(rate), elapsed: elapsed, to: &single)
+      group[0].allowance.own = single[0].allowance
+    }
+    return true
+  }
+
+  private static func isWaiting(_ group: [Member]) -> Bool { group.contains(where: \.isPaused) }
+
+  /// What the limits let through of one fetch of each group, in bytes per second; nil without a limit.
+  func shares(of members: [Member]) -> [ObjectIdentifier: Double?] {
+    let groups = Self.groups(of: members)
+    let sharers = Dictionary(grouping: groups) { pool(of: $0[0].rateClass) }.mapValues(\.count)
+    return Dictionary(
+      uniqueKeysWithValues: groups.map { group in
+        let pool = pool(of: group[0].rateClass)
+        let rates = [
+          group[0].rate.map { Double($0) },
+          pool.map { Double(pools[$0].rate.bytesPerSecond) / Double(sharers[$0] ?? 1) },
+        ]
+        let share = rates.compactMap { $0 }.min().map { $0 / Double(group.count) }
+        return (ObjectIdentifier(group[0].allowance), share)
+      })
+  }
+
+  /// Members that share an allowance.
+  private static func groups(of members: [Member]) -> [[Member]] {
+    Array(Dictionary(grouping: members) { ObjectIdentifier($0.allowance) }.values)
+  }
+}
+
+/// What one fetch, or a group of fetches together, may still receive before it pauses, in bytes. Below 0 it took more
+/// than its share and pays that back first, so the rate holds on average for pieces of any size.
+final class RateAllowance {
+  /// Of the rate that all fetches share; nil without such a limit.
+  var shared: Double?
+  /// Of the group's own rate; nil without such a limit.
+  var own: Double?
+
+  init(shared: Double? = nil, own: Double? = nil) {
+    self.shared = shared
+    self.own = own
+  }
+
+  var isExhausted: Bool { (shared ?? 1) <= 0 || (own ?? 1) <= 0 }
+
+  func take(_ bytes: Int) {
+    if let shared { self.shared = shared - Double(bytes) }
+    if let own { self.own = own - Double(bytes) }
+  }
+}
+
+/// Deals out a common rate: an equal share to each, and what a slow one cannot use to those that wait. Pure.
+enum RateDealer {
+  /// Milliseconds between two deals. Short enough for an even stream, long enough to cost nothing.
+  static let interval: Milliseconds = 50
+  /// Shares that an idle fetch may save up; the others get the rest.
+  private static let savedShares = 2.0
+
+  /// - Parameters:
+  ///   - rate: bytes per second for all together.
+  ///   - elapsed: milliseconds since the last deal.
+  ///   - allowances: the allowance of each, and whether it waits for one.
+  static func deal(rate: Double, elapsed: Milliseconds, to allowances: inout [(allowance: Double, isWaiting: Bool)]) {
+    guard !allowances.isEmpty else { return }
+    let share = rate * Double(elapsed) / 1000 / Double(allowances.count)
+    var left = 0.0
+    for index in allowances.indices {
+      allowances[index].allowance += share
+      let most = share * savedShares
+      if allowances[index].allowance > most {
+        left += allowances[index].allowance - most
+        allowances[index].allowance = most
+      }
+    }
+    let waiting = allowances.indices.filter { allowances[$0].isWaiting }
+    for index in waiting { allowances[index].allowance += left / Double(waiting.count) }
+  }
+}
+
+/// A rate limit that fetches of some classes share.
+package struct SharedRate: Sendable, Equatable {
+  /// The classes of fetches that share it (``TransferEngine/limit(group:to:of:)``); nil for all. A fetch that nobody
+  /// put into a class has class 0.
+  package let classes: Set<Int>?
+  /// Of all of them together, on average.
+  package let bytesPerSecond: UInt64
+
+  /// - Parameter classes: nil for all.
+  package init(of classes: Set<Int>? = nil, bytesPerSecond: UInt64) {
+    self.classes = classes
+    self.bytesPerSecond = bytesPerSecond
+  }
+
+  func covers(_ rateClass: Int) -> Bool { classes?.contains(rateClass) ?? true }
+}

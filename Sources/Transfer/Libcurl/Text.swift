@@ -1,0 +1,81 @@
+internal import Glibc
+
+/// `1*DIGIT` as a number; nil for anything else, a sign or a blank included, and on overflow.
+func decimal(_ digits: some Collection<UInt8>) -> UInt64? {
+  guard !digits.isEmpty else { return nil }
+  var value: UInt64 = 0
+  for digit in digits {
+    guard UInt8(ascii: "0")...UInt8(ascii: "9") ~= digit else { return nil }
+    let (tens, overflow) = value.multipliedReportingOverflow(by: 10)
+    let (next, carry) = tens.addingReportingOverflow(UInt64(digit - UInt8(ascii: "0")))
+    guard !overflow, !carry else { return nil }
+    value = next
+  }
+  return value
+}
+
+/// The lower-case form of an ASCII letter; every other byte unchanged.
+func lowercasedASCII(_ byte: UInt8) -> UInt8 {
+  UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte ? byte | 0x20 : byte
+}
+
+/// The same for each letter of a text.
+func lowercasedASCII(_ text: some StringProtocol) -> String {
+  String(decoding: text.utf8.map(lowercasedASCII), as: UTF8.self)
+}
+
+/// `bytes` as text; where they are no UTF-8, with percent escapes for those beyond ASCII, as a URL has them.
+func percentEncoded(_ bytes: some Collection<UInt8>) -> String {
+  if let text = String(validating: bytes, as: UTF8.self) { return text }
+  return bytes.reduce(into: "") { text, byte in
+    if byte < 0x80 {
+      text.unicodeScalars.append(Unicode.Scalar(byte))
+    } else {
+      text += "%" + String(byte, radix: 16, uppercase: true)
+    }
+  }
+}
+
+/// The upper-case form of an ASCII letter; every other byte unchanged.
+func uppercasedASCII(_ byte: UInt8) -> UInt8 {
+  UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte ? byte & ~0x20 : byte
+}
+
+/// Without the blanks and tabs around it (OWS, RFC 9110, 5.6.3).
+func trimmed(_ text: some StringProtocol) -> String { String(decoding: trimmed(Substring(text).utf8), as: UTF8.self) }
+
+/// The same for bytes.
+func trimmed<Bytes: BidirectionalCollection<UInt8>>(_ bytes: Bytes) -> Bytes.SubSequence {
+  var rest = bytes[...]
+  while let byte = rest.first, byte == 0x20 || byte == 0x09 { rest.removeFirst() }
+  while let byte = rest.last, byte == 0x20 || byte == 0x09 { rest.removeLast() }
+  return rest
+}
+
+/// Backslash escapes for everything but printable ASCII: the texts of libcurl and OpenSSL may quote what a server sent.
+func printable(_ text: String) -> String {
+  guard !text.utf8.allSatisfy({ 0x20...0x7e ~= $0 }) else { return text }
+  return text.utf8.reduce(into: "") { result, byte in
+    if 0x20...0x7e ~= byte {
+      result.unicodeScalars.append(Unicode.Scalar(byte))
+    } else {
+      result += byte < 16 ? "\\x0" : "\\x"
+      result += String(byte, radix: 16)
+    }
+  }
+}
+
+/// A time of ``monotonicMilliseconds()``, or a span, in milliseconds.
+typealias Milliseconds = Int64
+
+/// Does not count the time that the machine slept, in which no server could send anything.
+func monotonicMilliseconds() -> Milliseconds {
+  var time = timespec()
+  // Fails only for a clock that the system does not have; every Linux has this one (clock_gettime(2)).
+  let result = clock_gettime(CLOCK_MONOTONIC, &time)
+  precondition(result == 0, "clock_gettime")
+  return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+}
+
+/// Seconds since 1970-01-01T00:00:00Z (time(2)), to compare with the dates in header fields.
+func unixSeconds() -> Int64 { Int64(time(nil)) }

@@ -1,0 +1,297 @@
+internal import CCurl
+internal import Glibc
+
+/// A URL taken apart by libcurl's own parser (libcurl-url(3)), so that what is checked is what is fetched.
+/// Needs no engine.
+package struct URLParts: Sendable {
+  /// In lower case.
+  package let scheme: Scheme
+  /// ASCII in lower case; IPv6 addresses in brackets.
+  package let host: String
+  /// The scheme's default if the URL names none.
+  package let port: UInt16
+  /// `scheme://host[:port]`, and with it the path unless that is secret too: what may be shown. No user information,
+  /// query or fragment; ASCII without control bytes.
+  package var redacted: String { isPathSecret ? origin : place }
+  /// `scheme://host[:port]/path`: the resource, to compare with others. Must not be shown: see ``redacted``.
+  package let place: String
+  /// The path may contain secrets, as in links that a server made for one person.
+  package let isPathSecret: Bool
+  private let origin: String
+  /// The last segment of the path with its percent escapes decoded; an encoded slash ends a segment, too. It stays
+  /// encoded if it is not UTF-8. nil if it cannot be a file name: empty, `.`, `..`, or with a control character.
+  package let lastPathSegment: String?
+
+  /// `scheme://host[:port]/`.
+  let root: String
+  /// The URL for libcurl, without user information and fragment. Contains the query, so it must not be shown.
+  let requestText: String
+  let user: String?
+  let password: String?
+  /// Whether it has a user name or a password.
+  package var hasLogin: Bool { (user ?? password) != nil }
+
+  /// - Parameters:
+  ///   - text: an absolute URL; characters beyond ASCII get percent-encoded.
+  ///   - isPathSecret: whether nothing but the origin may be shown, neither of this URL nor of those that redirects
+  ///     lead to.
+  /// - Throws: also if libcurl cannot be loaded.
+  package init(_ text: String, isPathSecret: Bool = false) throws(URLProblem) {
+    try self.init(text, relativeTo: nil, isPathSecret: isPathSecret)
+  }
+
+  /// The text after the question mark; nil if there is none. May contain secrets.
+  package var query: String? {
+    let text = requestText.utf8
+    return text.firstIndex(of: UInt8(ascii: "?")).map { String(requestText[text.index(after: $0)...]) }
+  }
+
+  /// Same scheme, host and port (RFC 6454, 4).
+  package func hasSameOrigin(as other: URLParts) -> Bool {
+    scheme == other.scheme && host == other.host && port == other.port
+  }
+
+  /// The target of a redirect (RFC 9110, 10.2.2). User information in it is dropped: a server does not choose
+  /// credentials.
+  package func resolving(_ location: String) throws(URLProblem) -> URLParts {
+    try URLParts(location, relativeTo: requestText, isPathSecret: isPathSecret)
+  }
+
+  /// The URL that a reference in this resource leads to (RFC 3986 section 5), without user information. Contains the
+  /// query, so it must not be shown.
+  package func absolute(_ reference: String) throws(URLProblem) -> String { try resolving(reference).requestText }
+
+  private init(_ text: String, relativeTo base: String?, isPathSecret: Bool) throws(URLProblem) {
+    self.isPathSecret = isPathSecret
+    let handle = try URLHandle()
+    if let base {
+      try handle.set(CURLUPART_URL, base, allowingSpace: true)
+    } else {
+      try Self.checkForm(text)
+    }
+    guard !text.utf8.contains(0) else { throw URLProblem(reason: "control character in the URL") }
+    // Servers do send blanks in Location; they become %20.
+    try handle.set(CURLUPART_URL, text, allowingSpace: base != nil)
+
+    let writtenScheme = try handle.required(CURLUPART_SCHEME)
+    scheme = try Self.scheme(writtenScheme.utf8)
+    var components = try Components(handle)
+    if components.host.utf8.contains(where: { $0 >= 0x80 }) {
+      // One form everywhere: for limits, logins and cookies, and to the server.
+      try handle.set(CURLUPART_HOST, Self.asciiHost(components.host))
+      components = try Components(handle)
+    }
+    (user, password) = try Self.takeLogin(from: handle, text)
+    if base == nil, "\(writtenScheme)://\(components.text)".utf8.elementsEqual(text.utf8) {
+      requestText = text
+    } else {
+      requestText = try Self.readAgain(handle, allowingSpace: base != nil)
+      components = try Components(handle)
+    }
+
+    host = try Self.host(components.host)
+    guard let port = UInt16(components.port), port > 0 else {
+      throw URLProblem(reason: "port is not between 1 and 65535")
+    }
+    self.port = port
+
+    lastPathSegment = Self.fileName(inPath: components.path)
+    let shownPort = try handle.part(CURLUPART_PORT, CURLU_NO_DEFAULT_PORT)
+    origin = "\(scheme)://\(host)\(shownPort.map { ":" + $0 } ?? "")"
+    root = origin + "/"
+    place = origin + components.path
+    guard place.utf8.allSatisfy({ 0x21...0x7e ~= $0 }) else {
+      throw URLProblem(reason: "control character in the URL")
+    }
+    if scheme.listsDirectories { try Self.checkNamesFile(components.path) }
+  }
+
+  /// Removes user information and fragment from a URL that was read.
+  /// - Returns: the user information.
+  private static func takeLogin(from handle: borrowing URLHandle, _ text: String) throws(URLProblem) -> (
+    user: String?, password: String?
+  ) {
+    // Nothing else begins user information or a fragment; the base of a redirect has neither.
+    guard text.utf8.contains(where: { $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: "#") }) else { return (nil, nil) }
+    let user = try handle.part(CURLUPART_USER, CURLU_URLDECODE)
+    let password = try handle.part(CURLUPART_PASSWORD, CURLU_URLDECODE)
+    for secret in [CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS, CURLUPART_FRAGMENT] {
+      try handle.remove(secret)
+    }
+    return (user, password)
+  }
+
+  /// Has libcurl read its own text of a URL again, as the engine will: it decodes `%30` to `0`, but sees 0.0.0.0 in it
+  /// only the next time.
+  private static func readAgain(_ handle: borrowing URLHandle, allowingSpace: Bool) throws(URLProblem) -> String {
+    try handle.set(CURLUPART_URL, handle.required(CURLUPART_URL), allowingSpace: allowingSpace)
+    return try handle.required(CURLUPART_URL)
+  }
+
+  /// What libcurl has read behind the scheme, but for user information and fragment.
+  private struct Components {
+    let host: String
+    /// The scheme's default if the URL names none.
+    let port: String
+    let path: String
+    /// These as the URL names them. libcurl's own text of a URL is put together byte by byte.
+    let text: String
+
+    init(_ handle: borrowing URLHandle) throws(URLProblem) {
+      host = try handle.required(CURLUPART_HOST)
+      port = try handle.required(CURLUPART_PORT, CURLU_DEFAULT_PORT)
+      path = try handle.part(CURLUPART_PATH) ?? "/"
+      let named = try handle.part(CURLUPART_PORT)
+      let query = try handle.part(CURLUPART_QUERY)
+      text = "\(host)\(named.map { ":" + $0 } ?? "")\(path)\(query.map { "?" + $0 } ?? "")"
+    }
+  }
+
+  private static let unknownScheme = URLProblem(
+    reason: "the scheme is not one of \(Scheme.allCases.map(\.rawValue).joined(separator: ", "))")
+
+  private static func scheme(_ bytes: some Collection<UInt8>) throws(URLProblem) -> Scheme {
+    guard let scheme = Scheme(rawValue: String(decoding: bytes.map(lowercasedASCII), as: UTF8.self)) else {
+      throw unknownScheme
+    }
+    return scheme
+  }
+
+  /// A directory comes as a listing, and a path with type=a or type=d as text.
+  private static func checkNamesFile(_ path: String) throws(URLProblem) {
+    let end = path.utf8.suffix(7).map(lowercasedASCII)
+    guard end.last != UInt8(ascii: "/"), end != Array(";type=a".utf8), end != Array(";type=d".utf8) else {
+      throw URLProblem(reason: "the path does not name a file")
+    }
+  }
+
+  /// libcurl accepts `http:/host`, `http:///host` and a missing scheme, and guesses the rest; a job must have the
+  /// complete URL.
+  private static func checkForm(_ text: String) throws(URLProblem) {
+    for byte in text.utf8 where byte <= 0x20 || byte == 0x7f {
+      throw URLProblem(
+        reason: byte == 0x20 ? "blank in the URL: write %20" : "control character in the URL")
+    }
+    guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")),
+      text.utf8[colon...].starts(with: "://".utf8)
+    else { throw URLProblem(reason: "no scheme: a URL begins with http:// or https://") }
+    _ = try scheme(text.utf8[..<colon])
+    let authority = text.utf8[colon...].dropFirst(3)
+    guard let first = authority.first, !"/?#".utf8.contains(first) else {
+      throw URLProblem(reason: "no host in the URL")
+    }
+  }
+
+  private static func host(_ text: String) throws(URLProblem) -> String {
+    let bytes = text.utf8.map(lowercasedASCII)
+    guard !bytes.isEmpty, bytes.allSatisfy({ 0x21...0x7e ~= $0 }) else {
+      throw URLProblem(reason: "host name is not valid")
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// The form of a host name beyond ASCII that DNS has (RFC 5890, 2.3.2.1).
+  private static func asciiHost(_ host: String) throws(URLProblem) -> String {
+    var ascii = [CChar](repeating: 0, count: 256)
+    if let problem = ccurl_ascii_host(host, &ascii, ascii.count) {
+      let why = printable(String(cString: problem))
+      throw URLProblem(reason: "host name beyond ASCII, and its xn-- form, which is needed, cannot be found: \(why)")
+    }
+    let bytes = ascii.prefix { $0 != 0 }.map { lowercasedASCII(UInt8(bitPattern: $0)) }
+    // Some characters become slashes and the like, which would end the host.
+    guard
+      bytes.allSatisfy({ (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || [0x2D, 0x2E, 0x5F].contains($0) })
+    else { throw URLProblem(reason: "host name is not valid") }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private static func fileName(inPath path: String) -> String? {
+    let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
+    let segment = path.utf8[(slash.map { path.utf8.index(after: $0) } ?? path.startIndex)...]
+    let last = percentDecoded(segment).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).last ?? []
+    // The general category Cc is these two blocks, and does not change (Unicode 4.8).
+    let name = String(validating: last, as: UTF8.self) ?? encoded(last)
+    guard !name.isEmpty, name != ".", name != "..",
+      !name.unicodeScalars.contains(where: { $0.value < 0x20 || 0x7F...0x9F ~= $0.value })
+    else { return nil }
+    return name
+  }
+
+  /// ASCII as it is, and other bytes percent-encoded, as in the URL.
+  private static func encoded(_ bytes: some Collection<UInt8>) -> String {
+    bytes.reduce(into: "") { name, byte in
+      if byte < 0x80 {
+        name.unicodeScalars.append(Unicode.Scalar(byte))
+      } else {
+        name += "%" + String(byte, radix: 16, uppercase: true)
+      }
+    }
+  }
+
+  private static func percentDecoded(_ text: some Collection<UInt8>) -> [UInt8] {
+    if !text.contains(UInt8(ascii: "%")) { return Array(text) }
+    var result: [UInt8] = []
+    var rest = text[...]
+    while let byte = rest.popFirst() {
+      let digits = rest.prefix(2)
+      if byte == UInt8(ascii: "%"), digits.count == 2, digits.allSatisfy(isHexDigit),
+        let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
+      {
+        result.append(value)
+        rest = rest.dropFirst(2)
+      } else {
+        result.append(byte)
+      }
+    }
+    return result
+  }
+
+  private static func isHexDigit(_ byte: UInt8) -> Bool {
+    UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
+      || UInt8(ascii: "a")...UInt8(ascii: "f") ~= lowercasedASCII(byte)
+  }
+}
+
+/// Printing the parts must not print the secrets in them.
+extension URLParts: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  package var description: String { redacted }
+  package var debugDescription: String { redacted }
+  package var customMirror: Mirror { Mirror(self, children: ["redacted": redacted]) }
+}
+
+/// The scheme of a URL that can be fetched: the one place that knows what each protocol has.
+package enum Scheme: String, Sendable, CaseIterable, CustomStringConvertible {
+  case http, https, ftp, ftps, sftp
+
+  package var description: String { rawValue }
+
+  /// HTTP (RFC 9110): the answer has a status and header fields. FTP and SFTP have no validators, conditions or
+  /// redirects.
+  var isHTTP: Bool { self == .http || self == .https }
+
+  /// What protects the connection.
+  enum Channel { case plain, tls, ssh }
+  var channel: Channel {
+    switch self {
+    case .http, .ftp: .plain
+    case .https, .ftps: .tls
+    case .sftp: .ssh
+    }
+  }
+
+  /// Whether nobody in between can read what is sent.
+  package var isEncrypted: Bool { channel != .plain }
+
+  /// A request can name the last byte that it wants, so several connections can share one file. FTP and SFTP send from
+  /// an offset to the end.
+  package var hasBoundedRanges: Bool { isHTTP }
+
+  /// A path that ends in a slash is a directory, which comes as a listing.
+  var listsDirectories: Bool { !isHTTP }
+
+  /// The environment variables that name its proxy, by precedence (curl(1), ENVIRONMENT).
+  var proxyVariables: [String] {
+    // A CGI program gets the field `Proxy:` of any client in HTTP_PROXY.
+    self == .http ? ["http_proxy"] : ["\(self)_proxy", "\(self)_proxy".uppercased()]
+  }
+}

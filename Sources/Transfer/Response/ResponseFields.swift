@@ -1,0 +1,403 @@
+/// A `Content-Disposition` field of a response (RFC 6266). Pure.
+package struct ContentDisposition: Equatable, Sendable {
+  /// The name that the server proposes, as it says it: perhaps a path, or with control characters; nil if it proposes
+  /// none that can be read. `filename*` counts before `filename` (section 4.3).
+  package let filename: String?
+
+  /// Nil for what is no such field: a type, and parameters, each at most once (section 4.1).
+  package init?(_ field: String) {
+    var rest = Array(field.utf8)[...]
+    guard Self.token(&rest) != nil else { return nil }
+    var parameters: [String: [UInt8]] = [:]
+    while true {
+      Self.skipBlanks(&rest)
+      if rest.isEmpty { break }
+      guard rest.popFirst() == UInt8(ascii: ";") else { return nil }
+      Self.skipBlanks(&rest)
+      // Some servers end the field with a semicolon.
+      if rest.isEmpty { break }
+      guard let name = Self.token(&rest) else { return nil }
+      Self.skipBlanks(&rest)
+      guard rest.popFirst() == UInt8(ascii: "=") else { return nil }
+      Self.skipBlanks(&rest)
+      guard let value = Self.value(&rest) else { return nil }
+      let key = String(decoding: name.map(lowercasedASCII), as: UTF8.self)
+      guard parameters.updateValue(value, forKey: key) == nil else { return nil }
+    }
+    filename =
+      parameters["filename*"].flatMap { Self.extended($0) }
+      ?? parameters["filename"].map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  private static func skipBlanks(_ rest: inout ArraySlice<UInt8>) {
+    rest = rest.drop { $0 == 0x20 || $0 == 0x09 }
+  }
+
+  /// A token (RFC 9110, 5.6.2); nil if there is none.
+  private static func token(_ rest: inout ArraySlice<UInt8>) -> [UInt8]? {
+    let token = rest.prefix { $0 > 0x20 && $0 < 0x7F && !"\"(),/:;<=>?@[\\]{}".utf8.contains($0) }
+    rest = rest[token.endIndex...]
+    return token.isEmpty ? nil : Array(token)
+  }
+
+  /// A quoted string (RFC 9110, 5.6.4), without its quotes; or what servers write instead of one, up to the semicolon.
+  private static func value(_ rest: inout ArraySlice<UInt8>) -> [UInt8]? {
+    guard rest.first == UInt8(ascii: "\"") else {
+      var value = rest.prefix { $0 != UInt8(ascii: ";") }
+      rest = rest[value.endIndex...]
+      while value.last == 0x20 || value.last == 0x09 { value.removeLast() }
+      return value.isEmpty ? nil : Array(value)
+    }
+    rest.removeFirst()
+    var value: [UInt8] = []
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "\"") { return value }
+      if byte == UInt8(ascii: "\\") {
+        guard let next = rest.popFirst() else { return nil }
+        value.append(next)
+      } else {
+        value.append(byte)
+      }
+    }
+    return nil
+  }
+
+  /// `UTF-8'language'percent-encoded` (RFC 8187, 3.2.1), or the same in ISO-8859-1, which RFC 5987 required; nil for
+  /// anything else.
+  private static func extended(_ value: [UInt8]) -> String? {
+    let parts = value.split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
+    guard parts.count == 3, let bytes = percentDecoded(parts[2]) else { return nil }
+    switch String(decoding: parts[0].map(lowercasedASCII), as: UTF8.self) {
+    case "utf-8": return String(validating: bytes, as: UTF8.self)
+    case "iso-8859-1": return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+    default: return nil
+    }
+  }
+
+  private static func percentDecoded(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+    var result: [UInt8] = []
+    var rest = text
+    while let byte = rest.popFirst() {
+      guard byte == UInt8(ascii: "%") else {
+        guard byte > 0x20, byte < 0x7F else { return nil }
+        result.append(byte)
+        continue
+      }
+      let digits = rest.prefix(2).compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
+      guard digits.count == 2 else { return nil }
+      result.append(UInt8(digits[0] << 4 | digits[1]))
+      rest = rest.dropFirst(2)
+    }
+    return result
+  }
+}
+
+/// A `Content-Range` field with the unit `bytes` (RFC 9110, 14.4).
+///
+/// | field | first | last | total |
+/// |---|---|---|---|
+/// | `bytes 0-99/100` | 0 | 99 | 100 |
+/// | `bytes 0-99/*` | 0 | 99 | unknown |
+/// | `bytes */100` (with status 416) | none | none | 100 |
+package struct ContentRange: Equatable, Sendable {
+  /// First byte of the range, counted from 0; nil for an unsatisfied range.
+  package let first: UInt64?
+  /// Last byte of the range, itself included; nil for an unsatisfied range.
+  package let last: UInt64?
+  /// Length of the whole representation in bytes; nil if the server says `*`.
+  package let total: UInt64?
+
+  /// Nil for what the grammar does not allow, for numbers that no file reaches (off_t), and for contradictions (last
+  /// before first, range beyond total). A resumed file depends on this field, so nothing is guessed.
+  package init?(_ field: String) {
+    let bytes = Array(field.utf8)
+    let unit = Array("bytes ".utf8)
+    guard bytes.count > unit.count,
+      zip(bytes, unit).allSatisfy({ lowercasedASCII($0) == $1 })
+    else { return nil }
+    let parts = bytes[unit.count...].split(
+      separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    guard parts.count == 2 else { return nil }
+
+    let star = [UInt8(ascii: "*")]
+    func position(_ digits: ArraySlice<UInt8>) -> UInt64? { decimal(digits).flatMap { $0 < Int64.max ? $0 : nil } }
+    let total = position(parts[1])
+    guard total != nil || parts[1].elementsEqual(star) else { return nil }
+
+    if parts[0].elementsEqual(star) {
+      guard total != nil else { return nil }
+      (first, last) = (nil, nil)
+    } else {
+      let ends = parts[0].split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+      guard ends.count == 2, let first = position(ends[0]), let last = position(ends[1]),
+        last >= first
+      else { return nil }
+      if let total, last >= total { return nil }
+      (self.first, self.last) = (first, last)
+    }
+    self.total = total
+  }
+}
+
+/// The three date formats of HTTP (RFC 9110, 5.6.7), as seconds since 1970-01-01T00:00:00Z.
+///
+/// | format | example |
+/// |---|---|
+/// | IMF-fixdate | `Sun, 06 Nov 1994 08:49:37 GMT` |
+/// | rfc850-date, obsolete | `Sunday, 06-Nov-94 08:49:37 GMT` |
+/// | asctime-date, obsolete | `Sun Nov  6 08:49:37 1994` |
+///
+/// curl_getdate(3) would read these too, but also `1994` and `next week`; a date decides here whether data may
+/// be joined, so only the grammar counts. The name of the weekday is not compared with the date.
+package enum HTTPDate {
+  /// - Parameter now: seconds since 1970; only places the two-digit year of an rfc850-date.
+  /// - Returns: nil if `text` is none of the three formats or no day of the calendar.
+  package static func parse(_ text: String, now: Int64) -> Int64? {
+    guard text.utf8.count <= 40 else { return nil }
+    let bytes = Array(text.utf8)
+    if bytes.count == 29, bytes[3] == 0x2C { return fixdate(bytes) }
+    let words = bytes.split(separator: 0x20, omittingEmptySubsequences: false)
+    switch words.count {
+    case 6:  // Sun Nov  6 08:49:37 1994
+      guard words[2].isEmpty else { return nil }
+      return asctime(words[0], month: words[1], day: words[3], time: words[4], year: words[5])
+    case 5:  // Sun Nov 16 08:49:37 1994
+      return asctime(words[0], month: words[1], day: words[2], time: words[3], year: words[4])
+    case 4:  // Sunday, 06-Nov-94 08:49:37 GMT
+      guard words[0].last == 0x2C, isDayName(words[0].dropLast(), full: true), words[3].elementsEqual("GMT".utf8)
+      else { return nil }
+      let date = words[1].split(separator: 0x2D, omittingEmptySubsequences: false)
+      guard date.count == 3, let short = number(date[2], digits: 2) else { return nil }
+      func inCentury(_ century: Int64) -> Int64? {
+        seconds(
+          year: century * 100 + short, month: date[1], day: number(date[0], digits: 2),
+          time: words[2])
+      }
+      // "More than 50 years in the future" means the most recent past year with those two digits.
+      let fiftyYears: Int64 = 50 * 31_556_952
+      let thisYear = 1970 + now / 31_556_952
+      let candidates = [1, 0, -1].compactMap { inCentury(thisYear / 100 + $0) }
+      return candidates.first { $0 <= now + fiftyYears }
+    default: return nil
+    }
+  }
+
+  /// `Sun, 06 Nov 1994 08:49:37 GMT`: what nearly every server sends, always of this length.
+  private static func fixdate(_ text: [UInt8]) -> Int64? {
+    guard isDayName(text[..<3], full: false), text[4] == 0x20, text[7] == 0x20, text[11] == 0x20, text[16] == 0x20,
+      text[25...].elementsEqual(" GMT".utf8)
+    else { return nil }
+    return seconds(
+      year: number(text[12..<16], digits: 4), month: text[8..<11], day: number(text[5..<7], digits: 2),
+      time: text[17..<25])
+  }
+
+  private static func asctime(
+    _ name: Bytes, month: Bytes, day: Bytes, time: Bytes, year: Bytes
+  ) -> Int64? {
+    guard isDayName(name, full: false) else { return nil }
+    return seconds(
+      year: number(year, digits: 4), month: month,
+      day: number(day, digits: day.count == 1 ? 1 : 2),
+      time: time)
+  }
+
+  private typealias Bytes = ArraySlice<UInt8>
+
+  private static let dayNames = [
+    "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
+  ].map { Array($0.utf8) }
+  private static let monthNames = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+  ].map { Array($0.utf8) }
+
+  private static func isDayName(_ text: Bytes, full: Bool) -> Bool {
+    dayNames.contains { text == (full ? $0[...] : $0[..<3]) }
+  }
+
+  private static func number(_ text: Bytes, digits: Int) -> Int64? {
+    guard text.count == digits, let value = decimal(text) else { return nil }
+    return Int64(value)
+  }
+
+  private static func seconds(
+    year: Int64?, month: Bytes, day: Int64?, time: Bytes
+  ) -> Int64? {
+    let start = time.startIndex
+    guard let year, year >= 1, let day,
+      let index = monthNames.firstIndex(where: { month == $0[...] }),
+      time.count == 8, time[start + 2] == 0x3A, time[start + 5] == 0x3A,
+      let hour = number(time.prefix(2), digits: 2), hour < 24,
+      let minute = number(time[(start + 3)..<(start + 5)], digits: 2), minute < 60,
+      let second = number(time.suffix(2), digits: 2), second <= 60  // 60: a leap second
+    else { return nil }
+    let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0
+    let lengths: [Int64] = [31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+    guard 1...lengths[index] ~= day else { return nil }
+
+    let past = year - 1
+    var days = past * 365 + past / 4 - past / 100 + past / 400 - 719_162  // 1970-01-01 is day 0
+    days += lengths[..<index].reduce(0, +) + day - 1
+    return days * 86_400 + hour * 3_600 + minute * 60 + second
+  }
+}
+
+/// The `Retry-After` field: a number of seconds or a date (RFC 9110, 10.2.3).
+package enum RetryAfter {
+  /// - Parameters:
+  ///   - sent: the answer's Date field. A date is relative to that, because either clock may be wrong, and the server's
+  ///     is one.
+  ///   - now: seconds since 1970, to which a date is relative where there is no such field.
+  /// - Returns: seconds to wait, 0 for a date that has passed, at most `Int32.max` (the caller has a limit of its own
+  ///   anyway); nil if the field is neither form.
+  package static func seconds(_ field: String, sent: String? = nil, now: Int64) -> Int? {
+    let limit = Int64(Int32.max)
+    if !field.isEmpty, field.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) {
+      return Int(min(decimal(field.utf8) ?? UInt64(limit), UInt64(limit)))
+    }
+    guard let date = HTTPDate.parse(field, now: now) else { return nil }
+    let sent = sent.flatMap { HTTPDate.parse($0, now: now) } ?? now
+    return Int(max(0, min(date - sent, limit)))
+  }
+}
+
+/// A digest of the whole representation, as a server states it. Nothing shows that it is right.
+package struct StatedDigest: Hashable, Sendable {
+  /// The algorithms that spoolrun can check.
+  package enum Algorithm: String, CaseIterable, Sendable {
+    case sha256, sha512, sha1, md5, crc32
+
+    /// Characters of a value in base64.
+    fileprivate var length: Int {
+      switch self {
+      case .crc32: 8
+      case .md5: 24
+      case .sha1: 28
+      case .sha256: 44
+      case .sha512: 88
+      }
+    }
+  }
+
+  package let algorithm: Algorithm
+  /// As sent: base64 with its padding (RFC 4648, 4). Only its length and its characters are checked.
+  package let base64: String
+
+  fileprivate init?(_ algorithm: Algorithm?, _ base64: String) {
+    guard let algorithm, base64.utf8.count == algorithm.length, base64.utf8.allSatisfy(isBase64) else { return nil }
+    self.algorithm = algorithm
+    self.base64 = base64
+  }
+}
+
+extension ResponseHead {
+  /// The digests of the whole representation that the fields state, at most one by each algorithm. Two that contradict
+  /// each other state nothing. An ETag is never taken for one. Pure.
+  ///
+  /// For a response without Content-Encoding, because fields differ in whether they are of what is encoded.
+  /// - Parameter isWhole: whether the body is the whole representation.
+  func statedDigests(isWhole: Bool) -> [StatedDigest] {
+    // Of the representation, whatever part of it the body is (RFC 9530, 3; RFC 3230, 4.3.2).
+    var found = byteSequences("repr-digest") + list("digest", Self.instanceDigests)
+    if !isDecodedByStore { found += list("x-goog-hash", ["md5": .md5]) }
+    // Of the body itself (RFC 9530, 2; RFC 1864), or perhaps of a part of an upload.
+    if isWhole { found += byteSequences("content-digest") + single("content-md5", .md5) + amazonChecksums }
+    if found.isEmpty { return [] }
+    return StatedDigest.Algorithm.allCases.compactMap { algorithm in
+      let values = Set(found.filter { $0.algorithm == algorithm })
+      return values.count == 1 ? values.first : nil
+    }
+  }
+
+  /// RFC 3230, 4.1.1, and RFC 5843; in lower case.
+  private static let instanceDigests: [String: StatedDigest.Algorithm] = [
+    "sha-256": .sha256, "sha-512": .sha512, "sha": .sha1, "md5": .md5,
+  ]
+
+  /// Google's store decodes a file that was stored with a Content-Encoding, as no coding was requested. Its hash is of
+  /// the encoded file.
+  private var isDecodedByStore: Bool {
+    members("x-goog-stored-content-encoding").contains { !["", "identity"].contains(lowercasedASCII($0)) }
+  }
+
+  /// The checksum of an upload in parts may be one of the parts' checksums. Then it has a suffix, which no base64 has,
+  /// or its type says so.
+  private var amazonChecksums: [StatedDigest] {
+    if values("x-amz-checksum-type").contains(where: { lowercasedASCII($0) != "full_object" }) { return [] }
+    return Self.amazonFields.flatMap { single($0, $1) }
+  }
+
+  private static let amazonFields: [(String, StatedDigest.Algorithm)] = [
+    ("x-amz-checksum-sha256", .sha256), ("x-amz-checksum-sha512", .sha512), ("x-amz-checksum-sha1", .sha1),
+    ("x-amz-checksum-md5", .md5), ("x-amz-checksum-crc32", .crc32),
+  ]
+
+  private func single(_ name: String, _ algorithm: StatedDigest.Algorithm) -> [StatedDigest] {
+    values(name).compactMap { StatedDigest(algorithm, $0) }
+  }
+
+  /// A list of `NAME=BASE64`.
+  private func list(_ name: String, _ algorithms: [String: StatedDigest.Algorithm]) -> [StatedDigest] {
+    members(name).compactMap { member in
+      let parts = member.utf8.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+        .map { String(decoding: $0, as: UTF8.self) }
+      return parts.count == 2 ? StatedDigest(algorithms[lowercasedASCII(parts[0])], parts[1]) : nil
+    }
+  }
+
+  /// A dictionary of byte sequences. One that is malformed states nothing, as a whole (RFC 8941, 4.2).
+  private func byteSequences(_ name: String) -> [StatedDigest] {
+    guard let members = ByteSequences(values(name)) else { return [] }
+    return members.values.compactMap { key, value in StatedDigest(Self.instanceDigests[key], value) }
+  }
+}
+
+/// A Dictionary whose values are Byte Sequences (RFC 8941, 3.2 and 3.3.5).
+private struct ByteSequences {
+  /// What is between the colons. Of several members with one key the last one counts.
+  private(set) var values: [String: String] = [:]
+
+  /// - Parameter lines: the values of all fields of one name.
+  /// - Returns: nil for anything else, as for values of other types.
+  init?(_ lines: [String]) {
+    guard !lines.isEmpty else { return nil }
+    var rest = Array(lines.joined(separator: ",").utf8)[...]
+    while true {
+      guard let (key, value) = Self.member(&rest) else { return nil }
+      values[key] = value
+      if rest.isEmpty { return }
+      guard rest.popFirst() == UInt8(ascii: ",") else { return nil }
+    }
+  }
+
+  /// Takes `KEY=:BASE64:` with the blanks around it. Parameters have no meaning here.
+  private static func member(_ rest: inout ArraySlice<UInt8>) -> (key: String, value: String)? {
+    skipBlanks(&rest)
+    let key = rest.prefix { isLowerCase($0) || isDigit($0) || "_-.*".utf8.contains($0) }
+    guard let first = key.first, isLowerCase(first) || first == UInt8(ascii: "*") else { return nil }
+    rest = rest.dropFirst(key.count)
+    guard rest.starts(with: "=:".utf8) else { return nil }
+    rest = rest.dropFirst(2)
+    let value = rest.prefix(while: isBase64)
+    rest = rest.dropFirst(value.count)
+    guard rest.popFirst() == UInt8(ascii: ":") else { return nil }
+    if rest.first == UInt8(ascii: ";") {
+      let parameters = rest.prefix { $0 != UInt8(ascii: ",") }
+      // A comma in a string would end it too early.
+      if parameters.contains(UInt8(ascii: "\"")) { return nil }
+      rest = rest.dropFirst(parameters.count)
+    }
+    skipBlanks(&rest)
+    return (String(decoding: key, as: UTF8.self), String(decoding: value, as: UTF8.self))
+  }
+
+  private static func skipBlanks(_ rest: inout ArraySlice<UInt8>) { rest = rest.drop { $0 == 0x20 || $0 == 0x09 } }
+}
+
+private func isLowerCase(_ byte: UInt8) -> Bool { UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte }
+private func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
+
+/// A character of base64 or its padding.
+private func isBase64(_ byte: UInt8) -> Bool {
+  isLowerCase(byte) || isDigit(byte) || UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte || "+/=".utf8.contains(byte)
+}
