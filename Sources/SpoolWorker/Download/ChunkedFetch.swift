@@ -294,7 +294,7 @@ extension ChunkPlan.Estimate {
 
 /// Receives the response for one chunk: judges the head by the same rules as for a resumed transfer, then takes the
 /// body.
-final class ChunkSink: FetchSink {
+private final class ChunkSink: FetchSink {
   private let data: PartData
   private let window: ChunkWindow
   private let request: ChunkPlan.Request

@@ -245,7 +245,7 @@ extension PartData {
 }
 
 /// Receives one response: judges the head, then takes the body. Called on libcurl's thread, which is the loop's.
-final class PartSink: FetchSink {
+private final class PartSink: FetchSink {
   private let data: PartData
   private let plan: ResumePlan
   private let mirror: MirrorURL

@@ -133,7 +133,7 @@ final class PartData {
 
   /// Starts over in a file beside the data. The data is kept until the new file is longer, because the server may fail
   /// before it has sent as much again.
-  func beginBeside() throws(SpoolError) {
+  private func beginBeside() throws(SpoolError) {
     try abandonBeside()
     generation += 1
     beside = try part.beginReplacement(owner: claim.job)
@@ -214,7 +214,7 @@ final class PartData {
 
   /// Cuts the data to 0 bytes. This comes before its journal line: in the other order, a crash in between would leave
   /// old bytes under a new validator.
-  func discardData() throws(SpoolError) {
+  private func discardData() throws(SpoolError) {
     try abandonBeside()
     generation += 1
     marks.forget()
@@ -314,7 +314,7 @@ final class PartData {
 
 /// The marks that an attempt knows: those from which a checksum can continue when the data is cut, and the last durable
 /// one.
-struct KnownMarks {
+private struct KnownMarks {
   /// The start of the attempt, and the last two checkpoints, which are ``Journal/farBack`` apart.
   private var marks: [Mark]
   /// The last durable mark. Without one, cutting the data needs no durable journal line.

@@ -334,7 +334,7 @@ private struct Judge {
 
 /// Recognizes responses that are probably not the file: the page of a captive portal (RFC 8910), a proxy's notice, a
 /// "not found" page with status 200. These are not new versions of the file, even if they are well-formed.
-enum AnswerKind {
+private enum AnswerKind {
   /// A text that is the same for the same response. It shows whether a response that was not accepted comes again.
   static func text(_ answer: RemoteVersion) -> String {
     let validator = answer.etag.map { "ETag \($0)" } ?? answer.modified.map { "of \($0)" } ?? "no validator"
@@ -396,7 +396,7 @@ extension Resource {
 
 /// Recognizes responses whose Content-Encoding only repeats the file's suffix. Apache's `AddEncoding x-gzip .gz` and
 /// some object stores send it with the bytes of the stored file: the file is what is wanted, and nothing is unpacked.
-enum StoredCoding {
+private enum StoredCoding {
   /// The suffixes of files that are stored in a coding (RFC 9110 section 8.4.1, and what servers send).
   private static let suffixes: [String: [String]] = [
     "gzip": ["gz", "tgz", "svgz", "gzip"], "compress": ["z", "taz"], "br": ["br"], "zstd": ["zst", "tzst"],

@@ -178,7 +178,7 @@ extension Priority {
   }
 }
 
-enum LocalTime {
+private enum LocalTime {
   /// The minute of the day by the local clock, from 0 to 1439.
   static func minuteOfDay() -> Int {
     var (now, parts) = (time(nil), tm())

@@ -76,7 +76,7 @@ extension Claim {
 
 extension Attempt {
   /// All steps of an attempt that succeeds.
-  func takeToDone() async throws -> AttemptEnd {
+  private func takeToDone() async throws -> AttemptEnd {
     if let end = try await finishRecordedFailure() { return end }
     let isRequeued = try begin()
     if claim.isStandingOrder { return try await checkOrder() }
@@ -252,7 +252,7 @@ extension Attempt {
   }
 
   /// Moves a job whose failure is recorded, if a crash came between the record and the move.
-  func finishRecordedFailure() async throws -> AttemptEnd? {
+  private func finishRecordedFailure() async throws -> AttemptEnd? {
     let journal = claim.text.journal
     guard claim.origin == .cur, journal.attempts.endsInFailure else { return nil }
     let spool = claim.spool
@@ -324,7 +324,7 @@ extension Attempt {
   }
 
   /// Journals the length of the data, if the attempt did anything.
-  func noteInterrupted(_ reason: String) throws(SpoolError) -> Mark {
+  private func noteInterrupted(_ reason: String) throws(SpoolError) -> Mark {
     let mark = lastMark
     let hasLostWrites = fullTrust.isLost
     let broken = data == nil ? claim.text.journal.data.brokenFrom : data?.doubt?.floor
@@ -343,7 +343,7 @@ extension Attempt {
     return mark
   }
 
-  func closeData() throws(SpoolError) {
+  private func closeData() throws(SpoolError) {
     // Empty data is removed: there is nothing to resume from.
     if let part = data?.part, part.length == 0 { try part.remove() }
     releaseData()
@@ -420,7 +420,7 @@ extension Attempt {
     if let data { checkpointer.beginIfDue(data) }
   }
 
-  func checkpointFailed(_ failure: Checkpointer.Problem) {
+  private func checkpointFailed(_ failure: Checkpointer.Problem) {
     switch failure {
     case .lostWrites(let error):
       trust = .lost(error)
@@ -477,7 +477,7 @@ extension Attempt {
   }
 
   /// Runs the `failed` hook for a job that is given up.
-  func tellGivenUp(_ job: FileName, _ record: Fields) async {
+  private func tellGivenUp(_ job: FileName, _ record: Fields) async {
     reached(.transferred)
     let first = claim.origin.takesDrops ? nil : claim.text.journal.attempts.firstStarted
     let seconds = max(0, Timestamp.now().seconds - (first ?? account.began).seconds)
@@ -485,7 +485,7 @@ extension Attempt {
   }
 
   /// Runs a step that a stop of the attempt ends. The step only knows that it was stopped; this attempt knows why.
-  func orStopped<Result>(_ step: @WorkerLoop () async throws -> Result) async throws -> Result {
+  private func orStopped<Result>(_ step: @WorkerLoop () async throws -> Result) async throws -> Result {
     do {
       if let stopped { throw stopped }
       return try await step()

@@ -182,7 +182,7 @@ struct Commit {
   }
 
   /// Whether the job still asks for what its data is. A person may have edited it since.
-  var isOfPlan: Bool {
+  private var isOfPlan: Bool {
     claim.text.journal.data.source.map { plan.asks(for: $0) } ?? !claim.origin.takesDrops
   }
 
@@ -247,7 +247,7 @@ extension Commit {
   /// Takes it back, if the file at the output is still exactly what the journal says that this job verified.
   /// - Returns: false for any other file, and for the payload of a job that was done.
   /// - Throws: ``OutputRootProblem``, ``SpoolError``.
-  func withdrawEarlierPayload() async throws -> Bool {
+  private func withdrawEarlierPayload() async throws -> Bool {
     guard let own = claim.text.journal.publication.own, try !wasDone(own),
       let (place, _) = try await verifiedOutput(own, own.digests.algorithms)
     else { return false }
@@ -295,7 +295,7 @@ extension Commit {
   /// The file at the output, if it is what was verified.
   /// - Parameter digests: those to compute, at least the verified ones.
   /// - Returns: its place, its size and digests; nil for any other file.
-  func verifiedOutput(_ verified: Journal.Verified, _ digests: Set<DigestAlgorithm>) async throws -> (
+  private func verifiedOutput(_ verified: Journal.Verified, _ digests: Set<DigestAlgorithm>) async throws -> (
     OutputPlace, Mark
   )? {
     guard let status = try outputs.opened().status(plan.output), status.isRegular, status.inode == verified.part,
@@ -342,7 +342,7 @@ extension Commit {
 
 /// The job that has published the file at a claimed job's output, as far as receipts and journals show.
 @WorkerLoop
-struct OutputPublisher {
+private struct OutputPublisher {
   let claim: Claim
   let plan: JobPlan
   /// The output root, as receipts name it.

@@ -176,7 +176,7 @@ struct ChildProcess: Sendable {
 }
 
 /// What a child process writes: its output for the log, and perhaps its standard output apart from that.
-struct ChildPipes {
+private struct ChildPipes {
   private struct Stream {
     let descriptor: Int32
     let limit: Int

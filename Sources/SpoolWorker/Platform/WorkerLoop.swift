@@ -25,7 +25,7 @@ protocol LoopSurroundings: AnyObject {
 /// Waits in libcurl's poll, or in poll(2) as long as there is no transfer to drive.
 ///
 /// `@unchecked Sendable`: ``ring()`` only uses the descriptor. Everything else is used on the loop's thread.
-final class LinuxSurroundings: LoopSurroundings, @unchecked Sendable {
+private final class LinuxSurroundings: LoopSurroundings, @unchecked Sendable {
   private let wakeDescriptor = spoolrun_eventfd()
   private var engine: TransferEngine?
 
@@ -211,7 +211,7 @@ final class NetworkWatch {
 
 /// Whether this machine has a network connection, to distinguish a missing network from a dead server.
 /// ``LoopSurroundings`` asks it.
-enum NetworkPresence {
+private enum NetworkPresence {
   /// Whether an interface other than loopback is up and running and has an IPv4 address, or an IPv6 address that is not
   /// link-local.
   static func hasAddress() -> Bool {

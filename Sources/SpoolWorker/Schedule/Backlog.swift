@@ -352,7 +352,7 @@ extension PrioritisedBacklog.Next {
 
 /// Keeps jobs of higher priority from starving the others: after nine of them in a row, a job of lower priority that
 /// has waited for a day starts first. Pure.
-struct Turns {
+private struct Turns {
   static let inARow = 9
 
   /// How many jobs of higher priority have started since the last one of this priority.

@@ -141,7 +141,7 @@ struct Claimer {
 /// The time by which a claim is judged. Only the age of another host's claim and of a file that may still be written
 /// needs the file system's own clock to the second. Reading that clock means writing a file; for the rest it is enough
 /// what ``Spool/now()`` knows of it.
-struct ClaimClock {
+private struct ClaimClock {
   private let spool: Spool
   private var cached: (time: Timestamp, at: Int64)?
   /// How long the machine has slept since it booted, and when this was seen to grow, in milliseconds.
@@ -179,7 +179,7 @@ struct ClaimClock {
 
 /// The outputs of the jobs that other workers of the spool run. Their claims are in `cur/`. Each is read once.
 @WorkerLoop
-struct OtherWorkers {
+private struct OtherWorkers {
   private let spool: Spool
   private let claims: ClaimReader
   private let own: [UInt8]

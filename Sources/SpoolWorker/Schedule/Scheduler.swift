@@ -330,7 +330,7 @@ extension Scheduler {
 }
 
 /// The claims of other workers, and when their leases end. They are looked at then, without a pass over everything.
-struct HeldClaims: Equatable {
+private struct HeldClaims: Equatable {
   private var ends: [FileName: (candidate: Candidate, end: Int64)] = [:]
   /// Maximum number of claims that are remembered; a pass finds the others.
   private static let most = 1000

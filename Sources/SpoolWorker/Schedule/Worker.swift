@@ -237,7 +237,7 @@ extension Worker {
 extension Worker {
   /// Tells what is new. To be called in each turn of the loop, so that a loop that hangs gives no sign of life.
   /// - Returns: `most`, or the milliseconds until something is due, if that is sooner.
-  func tellServiceManager(_ stage: ServiceNews.Stage, most: Int64) -> Int64 {
+  private func tellServiceManager(_ stage: ServiceNews.Stage, most: Int64) -> Int64 {
     guard let manager = environment.options.serviceManager else { return most }
     let now = LoopExecutor.milliseconds()
     if let problem = manager.tell(stage, stage == .stopping ? "stopping" : activity, at: now) {
@@ -272,7 +272,7 @@ extension Worker {
   private static let idleInterval: Int64 = 1000
 
   /// Reports the progress if it is time.
-  func reportProgress() {
+  private func reportProgress() {
     let isRunning = !dispatcher.scheduler.slots.areIdle
     guard let onProgress, isRunning || progressReported.isRunning || admission.stays else { return }
     let now = LoopExecutor.milliseconds()
@@ -283,7 +283,7 @@ extension Worker {
   }
 
   /// Milliseconds until a worker that stays reports again that nothing runs.
-  var untilReport: Int64 {
+  private var untilReport: Int64 {
     guard onProgress != nil, admission.stays, !progressReported.isRunning else { return .max }
     return progressReported.at + Self.idleInterval - LoopExecutor.milliseconds()
   }
@@ -311,7 +311,7 @@ extension Worker {
 
 /// Reads the spool's `defaults` again while a worker runs. If they are wrong, those that were read before stay.
 @WorkerLoop
-struct LiveDefaults {
+private struct LiveDefaults {
   private let spool: Spool
   private let environment: JobEnvironment
   /// What was wrong with them when they were last read, and has been reported.
@@ -374,7 +374,7 @@ extension JobEnvironment {
 /// Prepares a spool for a worker: says what its file system can do, makes `urgent/` if an older version left the spool
 /// without it, and removes files that no job needs and that have not changed for 36 hours. Errors are only logged,
 /// because the worker does not depend on this.
-struct StartSweep {
+private struct StartSweep {
   private let spool: Spool
   private let fileSystem: FileSystemTraits?
   private let log: (Event) -> Void

@@ -115,7 +115,7 @@ final class ListFetch: RunningTransfer {
 }
 
 /// Receives a list into a file.
-final class ListSink: FetchSink {
+private final class ListSink: FetchSink {
   private let file: ScratchFile
   private let mirror: MirrorURL
   private let isConditional: Bool

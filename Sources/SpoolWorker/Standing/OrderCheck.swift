@@ -62,7 +62,8 @@ extension Attempt {
 /// Fetches the list of a standing order as part of an attempt, which may be stopped.
 extension Attempt {
   /// - Returns: the file that has the list, unless that is unchanged.
-  func fetchList(_ request: JobRequest, _ mirrors: [MirrorURL]) async throws -> (ListFetch.Outcome, ScratchFile) {
+  private func fetchList(_ request: JobRequest, _ mirrors: [MirrorURL]) async throws -> (ListFetch.Outcome, ScratchFile)
+  {
     guard let first = mirrors.first else { throw Failure(.malformed, "a standing order needs a URL") }
     try noteCheckStarted(first.parts)
     let file = try ScratchFile(claim.spool)
@@ -141,7 +142,7 @@ extension Attempt {
 
 /// Journals a check of a standing order. If the entries have changed, or the journal has grown, the order's file is
 /// written anew: so its length is bounded.
-struct OrderRecord {
+private struct OrderRecord {
   let claim: Claim
   let began: Timestamp
 

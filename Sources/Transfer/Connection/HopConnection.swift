@@ -114,7 +114,7 @@ final class HopConnection {
 }
 
 /// The application protocol that a TLS handshake chooses.
-enum TLSHandshake {
+private enum TLSHandshake {
   /// Whether the server chooses HTTP/2 by this message (ALPN, RFC 7301); nil if the message does not decide.
   ///
   /// The choice is in the ServerHello of TLS 1.2 and in the EncryptedExtensions of TLS 1.3 (RFC 8446, 4 and 4.3.1),

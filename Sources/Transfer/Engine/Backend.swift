@@ -35,7 +35,7 @@ func backend(for url: URLParts, request: FetchRequest, proxy: Proxy?, login: Log
 }
 
 /// HTTP: the head makes the response.
-struct HTTPBackend: Backend {
+private struct HTTPBackend: Backend {
   private let url: URLParts
   private let proxy: Proxy?
   private let login: LoginManner?
@@ -113,7 +113,7 @@ struct HTTPBackend: Backend {
 
 /// FTP and SFTP: there is no head. The first byte of the body shows that the file is being sent, and libcurl knows its
 /// size.
-struct FileBackend: Backend {
+private struct FileBackend: Backend {
   private let url: URLParts
   /// The first byte asked for.
   private let offset: UInt64

@@ -49,7 +49,7 @@ final class Exchange {
   // MARK: Begin and end of a hop
 
   /// The next hop begins, on this handle.
-  func beginHop(_ handle: EasyHandle) {
+  private func beginHop(_ handle: EasyHandle) {
     self.handle = handle
     proxy = options.network.proxies.proxy(for: url)
     backend = Transfer.backend(for: url, request: request, proxy: proxy, login: login)
@@ -129,7 +129,7 @@ final class Exchange {
   // MARK: Called by libcurl
 
   /// The connection is ready and the request goes out (CURLOPT_PREREQFUNCTION(3)). False stops the transfer.
-  func requestStarts(over ports: OpenSockets.Connection) -> Bool {
+  private func requestStarts(over ports: OpenSockets.Connection) -> Bool {
     let isRepetition = timing.requestWasSent && !backend.beginsAgain()
     let decision =
       isRepetition
@@ -266,7 +266,7 @@ final class Exchange {
 
   /// The same while libcurl waits for an SSH server and lets nobody else do anything. The rate limits are not known
   /// here.
-  func checkWait() {
+  private func checkWait() {
     checkTimeouts(now: monotonicMilliseconds(), share: 0)
     if verdict != nil { connection.cut() }
   }

@@ -130,7 +130,7 @@ private func answerFailure(of hop: HopFacts, with code: CURLcode) -> TransferFai
   }
 }
 
-func isTLSFailure(_ code: CURLcode) -> Bool {
+private func isTLSFailure(_ code: CURLcode) -> Bool {
   [
     CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
     CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS,
@@ -178,7 +178,7 @@ extension Proxy {
 ///
 /// What the proxy reports of one host (no such host, no connection, not allowed) counts as that host's failure, as it
 /// would without the proxy. Otherwise a job for a host that is gone would be tried for ever.
-func proxyFailure(_ facts: ProxyFacts, of hop: HopFacts, with code: CURLcode) -> TransferFailure? {
+private func proxyFailure(_ facts: ProxyFacts, of hop: HopFacts, with code: CURLcode) -> TransferFailure? {
   let name = facts.proxy.name
   func proxy(_ message: String, osErrno: Int32 = 0) -> TransferFailure {
     TransferFailure(code: .proxy, message: message, osErrno: osErrno, proxy: name)

@@ -170,7 +170,7 @@ package final class TransferEngine {
     if code != CURLM_OK { failAll(code) }
   }
 
-  func finishCancelled() {
+  private func finishCancelled() {
     for exchange in cancelledInCallback { finish(exchange, .cancelled) }
     cancelledInCallback = []
   }
@@ -283,11 +283,11 @@ extension TransferEngine {
     for entry in running.values { limiter.adjust(rateMember(entry.exchange)) }
   }
 
-  var isRateLimited: Bool {
+  private var isRateLimited: Bool {
     limiter.isLimited || running.values.contains { $0.exchange.request.bytesPerSecond != nil }
   }
 
-  func rateMember(_ exchange: Exchange) -> RateLimiter.Member {
+  private func rateMember(_ exchange: Exchange) -> RateLimiter.Member {
     RateLimiter.Member(
       allowance: exchange.allowance, rate: rate(of: exchange.request),
       rateClass: limiter.rateClass(of: exchange.request.group),
@@ -312,7 +312,7 @@ extension TransferEngine {
   }
 
   /// Renews what each group may receive, and resumes those that have something again.
-  func dealRates() {
+  private func dealRates() {
     guard !running.isEmpty, isRateLimited else { return }
     let exchanges = running.values.map(\.exchange)
     guard limiter.deal(to: exchanges.map { rateMember($0) }, at: monotonicMilliseconds()) else { return }

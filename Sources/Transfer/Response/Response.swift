@@ -86,7 +86,7 @@ package struct Response: Sendable {
   }
 
   /// Whether the body is the whole file.
-  var hasWhole: Bool {
+  private var hasWhole: Bool {
     switch content {
     case .whole: true
     case .range(let first, let last, let total): first == 0 && last + 1 == total
@@ -179,7 +179,7 @@ extension Response {
 }
 
 /// The codings that a response's Content-Encoding may name.
-enum ContentCoding {
+private enum ContentCoding {
   /// Those of IANA's registry (RFC 9110, 18.6) but `identity`, and those that servers use without being there.
   private static let names: Set<String> = [
     "aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "pack200-gzip", "x-compress", "x-gzip",

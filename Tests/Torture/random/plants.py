@@ -48,13 +48,10 @@ PLANTS = {
         "SpoolWorker", "total != size { return .startOver", 'total != size, !planted("total") { return .startOver', {"splice", "junk", "cut"}
     ),
     "multipart": Plant(
-        "Transfer", '{ $0.lowercased().hasPrefix("multipart', '{ !planted("multipart") && $0.lowercased().hasPrefix("multipart', {"junk"}
+        "Transfer", '{ $0.starts(with: "multipart', '{ !planted("multipart") && $0.starts(with: "multipart', {"junk"}
     ),
     "encoding": Plant(
-        "Transfer",
-        'filter { !["", "identity"].contains($0.lowercased())',
-        'filter { !["", "identity"].contains($0.lowercased()) && !planted("encoding")',
-        {"junk"},
+        "Transfer", "filter(ContentCoding.isOne)", 'filter { ContentCoding.isOne($0) && !planted("encoding") }', {"junk"}
     ),
     "replace": Plant(
         "SpoolWorker", "case .dropped: try discardData()", 'case .dropped: if !planted("replace") { try discardData() }', {"splice", "junk", "stuck"}
@@ -65,7 +62,7 @@ PLANTS = {
         "SpoolWorker", "if response.ending == .stream, asked", 'if response.ending == .stream, !planted("stream"), asked', {"cut"}
     ),
     "other-kind": Plant(
-        "SpoolWorker", "if let oddity, asked.answers", 'if let oddity, !planted("other-kind"), asked.answers', {"page"}
+        "SpoolWorker", "if let oddity, !comesAgain", 'if let oddity, !planted("other-kind"), !comesAgain', {"page"}
     ),
     "crc32": Plant(
         "SpoolWorker", "digests: data.request.expected.digests)", 'digests: planted("crc32") ? Digests() : data.request.expected.digests)', {"declared"}
