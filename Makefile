@@ -111,7 +111,7 @@ fuzz: setup
 sanitize: setup
 	scripts/sanitize
 
-# Runs all rigs, which takes three hours, and prints a table. PARTS="crowd pairs" runs only these.
+# Runs all rigs, which takes five hours or more, and prints a table. PARTS="crowd pairs" runs only these.
 PARTS ?=
 torture:
 	python3 -B Tests/Torture/torture.py $(PARTS)

@@ -24,6 +24,8 @@ PARTS = {
     "hosts": r"[^:]+: (LEFT OUT|doctor|drop|clock|worker|host|mount|\d+ jobs)",
     "random": r" *\d+  |\d+ trials",
     "random-self-test": r"(seen|MISSED|ok|FAILED) ",
+    "simulate-night": r"simulation: |✘",
+    "simulate-self-test": r"\| ",
     "pairs": r"crash matrix: pairs",
     "powercut": r"(ok|FAILED|seen|MISSED) ",
     "powercut-uml": r"(ok|FAILED|seen|MISSED) ",
@@ -32,7 +34,7 @@ PARTS = {
 }
 BESIDE = "soak"
 # More than when it runs alone.
-VARIABLES = {"random": ["TRIALS=100000"]}
+VARIABLES = {"random": ["TRIALS=100000"], "simulate-night": ["HOURS=1"]}
 
 
 @dataclass

@@ -27,6 +27,8 @@ class NFS(SharedFileSystem):
             subprocess.run(["mount", "-t", "nfsd", "nfsd", "/proc/fs/nfsd"], check=True)
         # After its start, a server waits for clients of its last run.
         Path("/proc/fs/nfsd/nfsv4gracetime").write_text("10")
+        # So long does it keep what a lost client has open or delegated, and others wait (spoolrun(1), SEVERAL HOSTS).
+        Path("/proc/fs/nfsd/nfsv4leasetime").write_text("15")
         subprocess.run(["exportfs", "-i", "-o", "rw,no_root_squash,fsid=0,sync,no_subtree_check", f"*:{shared}"], check=True)
         subprocess.run(["rpc.mountd", "--no-nfs-version", "3"], check=True)
         subprocess.run(["rpc.nfsd", "--no-nfs-version", "3", "--nfs-version", "4.2", "4"], check=True)
