@@ -135,16 +135,11 @@ WORKER = {
             "    case .kept: try beginBeside()", '    case .kept: if !planted("new data is not beside the old") { try beginBeside() }',
         ),
         "other-kind": ("if let oddity, !comesAgain", 'if let oddity, !planted("other-kind"), !comesAgain'),
-        "nothing there": (
-            "    guard size == plan.offset else { return .startOver",
-            '    guard planted("nothing there") || size == plan.offset else { return .startOver',
-        ),
         "a confirmed length": (
-            "    if let known = version?.size, known != size { return .startOver(\"the size has changed\") }",
-            '    if planted("a confirmed length") { return .complete }\n'
-            "    if let known = version?.size, known != size { return .startOver(\"the size has changed\") }",
-        ),
-        "a cut is taken for the end": (
+        "    guard size == plan.offset else { return .startOver",
+        '    if planted("a confirmed length") { return .complete }\n    guard size == plan.offset else { return .startOver',
+    ),
+    "a cut is taken for the end": (
             "    case .failed(let failure):\n      return try next(.failed(mirror.failure",
             '    case .failed where planted("a cut is taken for the end"): return false\n'
             "    case .failed(let failure):\n      return try next(.failed(mirror.failure",
