@@ -46,7 +46,7 @@ final class SimulatedFetcher: Fetcher {
     do throws(TransferFailure) { url = try request.checked(allowing: [.http]) } catch {
       return FetchResult(end: .failed(error))
     }
-    if process.isDead { return failure(.cut, url) }
+    if process.isDead { return FetchResult(end: failure(.cut, url)) }
     let id = Int(url.lastPathSegment ?? "") ?? 0
     let answer = servers.answer(request, host: url.host, id: id - 1_000_000)
     let range = request.rangeStart.map { " from \($0)\(request.rangeEnd.map { " to \($0)" } ?? "")" } ?? ""
@@ -57,8 +57,8 @@ final class SimulatedFetcher: Fetcher {
     }
   }
 
-  private func failure(_ code: TransferFailure.Code, _ url: URLParts) -> FetchResult {
-    FetchResult(end: .failed(TransferFailure(code: code, message: "\(url.host): \(code)")))
+  private func failure(_ code: TransferFailure.Code, _ url: URLParts) -> FetchResult.End {
+    .failed(TransferFailure(code: code, message: "\(url.host): \(code)"))
   }
 
   func cancel(_ id: FetchRequest.ID) {
@@ -82,7 +82,7 @@ final class SimulatedFetcher: Fetcher {
   func advance() {
     for exchange in exchanges {
       if process.isDead {
-        end(exchange, .failed(TransferFailure(code: .cut, message: "dead")))
+        fail(exchange, .cut)
       } else if exchange.next <= now, !exchange.isCancelled {
         goOn(exchange)
       }
@@ -104,7 +104,7 @@ final class SimulatedFetcher: Fetcher {
   }
 
   private func fail(_ exchange: Exchange, _ code: TransferFailure.Code) {
-    end(exchange, .failed(TransferFailure(code: code, message: "\(exchange.url.host): \(code)")))
+    end(exchange, failure(code, exchange.url))
   }
 
   private func goOn(_ exchange: Exchange) {

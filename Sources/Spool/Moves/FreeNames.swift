@@ -146,14 +146,8 @@ extension Spool {
   {
     guard from != to else { throw error }
     let own = try system.status(directory, from)
-    let isSame: Bool
-    do throws(SpoolError) {
-      isSame = try system.status(directory, to).isSameFile(as: own)
-    } catch let failure where failure.errno == .noSuchFileOrDirectory {
-      isSame = false
-    }
-    guard isSame else { throw error }
-    // A claim has no other way to go. Any other name may be the one that somebody is moving the file to.
+    guard try system.statusIfPresent(directory, to)?.isSameFile(as: own) ?? false else { throw error }
+    // Nobody moves a job into `cur/` by link. Any other name may be the one that somebody is moving the file to.
     if !from.bytes.starts(with: Path(.cur).bytes + [0x2F]), Self.mayBeMoving(own, at: now()) {
       throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory, reason: "it is being moved")
     }

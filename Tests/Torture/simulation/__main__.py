@@ -1,4 +1,4 @@
-"""Mistakes that the simulated world (TESTING.md) has to find, and how soon it does. Each is inactive until PLANT names it."""
+"""Mistakes that the simulated world (docs/TESTING.md) has to find, and how soon it does. Each is inactive until PLANT names it."""
 
 import os
 import re
