@@ -64,16 +64,19 @@ struct Play {
     }
   }
 
-  /// As by cp(1) or an editor: a file in `new/` that is whole only after a while.
+  /// As by cp(1) or an editor, perhaps another user's: a file in `new/` that is whole only after a while.
   func write(_ id: Int) {
     start("writer \(id)") { spool, process in
       pause(upTo: 20_000)
+      if world.isChance(1, in: 2) { process.user = 4711 }
       let bytes = Array(Oracle.text(id).utf8)
-      let path = Path(.new, FileName("w\(id)"))
+      let staysOpen = world.isChance(1, in: 2)
+      // What it opens once more by its name must be its own file.
+      let path = Path(.new, FileName(staysOpen ? world.pick(names) : "w\(id)"))
       do {
         let file = try spool.system.create(spool.root, path, O_WRONLY | O_EXCL)
         try file.write(Array(bytes[..<4]), at: 0)
-        if world.isChance(1, in: 2) {
+        if staysOpen {
           pause(upTo: 30_000)
           if !process.isDead { try file.write(Array(bytes[4...]), at: 4) }
           return

@@ -9,7 +9,7 @@ final class SimulatedDisk {
     let number: UInt64
     let type: mode_t
     var permissions: mode_t
-    let owner = geteuid()
+    fileprivate(set) var owner = geteuid()
     var bytes: [UInt8] = []
     /// What is on the disk of ``bytes``.
     var durableBytes: [UInt8] = []
@@ -249,8 +249,9 @@ final class SimulatedDisk {
 
   // MARK: open files
 
-  func open(_ at: Int32, _ path: [UInt8], _ flags: Int32, _ permissions: mode_t, process: Int) throws(Failure) -> Int32
-  {
+  func open(
+    _ at: Int32, _ path: [UInt8], _ flags: Int32, _ permissions: mode_t, process: Int, user: uid_t = geteuid()
+  ) throws(Failure) -> Int32 {
     let (place, name) = try parent(at, path)
     let found = name.map { place.entries[$0]?.inode } ?? place
     let inode: Inode
@@ -264,6 +265,7 @@ final class SimulatedDisk {
       guard flags & O_CREAT != 0, let name else { throw fail(ENOENT) }
       if room <= 0 { throw fail(ENOSPC) }
       inode = make(S_IFREG, permissions, in: place, as: name)
+      inode.owner = user
     }
     let file = OpenFile(inode, flags, process: process, name.map { (place, $0) })
     if flags & O_TRUNC != 0, file.writes, inode.type == S_IFREG { truncate(inode, to: 0) }
@@ -442,8 +444,12 @@ final class SimulatedDisk {
     if inode.type == S_IFREG, inode.bytes != inode.durableBytes {
       let (now, durable) = (inode.bytes, inode.durableBytes)
       let length = Int.random(in: min(now.count, durable.count)...max(now.count, durable.count), using: &random)
-      let source = Bool.random(using: &random) ? now : durable
-      inode.bytes = (0..<length).map { $0 < source.count ? source[$0] : $0 < now.count ? now[$0] : 0 }
+      // Each block for itself: ext4 writes a length that ends in an old block without waiting for the bytes.
+      let block = [1 << 20, 1024, 64].randomElement(using: &random)!
+      inode.bytes = stride(from: 0, to: length, by: block).flatMap { start in
+        let source = Bool.random(using: &random) ? now : durable
+        return (start..<min(start + block, length)).map { $0 < source.count ? source[$0] : 0 }
+      }
       inode.durableBytes = inode.bytes
     }
     guard inode.type == S_IFDIR else { return }

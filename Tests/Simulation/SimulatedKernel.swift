@@ -37,7 +37,7 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
 
   func open(_ at: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32, _ mode: mode_t) -> Int32 {
     step(flags & O_CREAT != 0) { () throws(SimulatedDisk.Failure) in
-      try disk.open(at, bytes(path), flags, mode, process: process.number)
+      try disk.open(at, bytes(path), flags, mode, process: process.number, user: process.user)
     }
   }
   func openBeneath(_ at: Int32, _ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 { open(at, path, flags, 0) }

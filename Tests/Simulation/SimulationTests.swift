@@ -68,7 +68,7 @@ import Testing
       for number in 0..<world.random(0...2) { play.steer(number, gestures: 8, fates(in: 100, freezes: peopleFreeze)) }
       for number in 0..<world.random(0...1) { play.move(number, gestures: 8) }
       for number in 0..<world.random(0...1) { play.edit(number, gestures: 5, fates(in: 100, freezes: peopleFreeze)) }
-      if world.isChance(1, in: 4) {
+      for _ in 0..<world.random(0...2) {
         jobs += 1
         play.write(jobs)
       }
@@ -99,22 +99,23 @@ import Testing
     getenv(name).map { String(cString: $0) }?.split(separator: "-").compactMap { UInt64($0) } ?? []
   }
 
-  /// SIMULATE=N plays that seed and tells its story; SIMULATE=N-M plays those until one fails, for SIMULATE_SECONDS at
-  /// most.
+  private static var secondsOfCPU: Double { Double(clock()) / Double(CLOCKS_PER_SEC) }
+
+  /// SIMULATE=N plays that seed and tells its story; SIMULATE=N-M plays those until one fails, for SIMULATE_SECONDS of
+  /// CPU at most.
   private func playSeeds(_ usual: ClosedRange<UInt64>, isWhole: Bool) throws {
     let wanted = Self.numbers("SIMULATE")
     let seeds = wanted.isEmpty ? usual : wanted[0]...wanted[wanted.count - 1]
-    let end = Self.numbers("SIMULATE_SECONDS").first.map { time(nil) + Int($0) }
+    let end = Self.numbers("SIMULATE_SECONDS").first.map { Self.secondsOfCPU + Double($0) }
     var (played, jobs, calls) = (0, 0, 0)
     for seed in seeds {
       let outcome = try Self.play(seed, isWhole: isWhole)
       (played, jobs, calls) = (played + 1, jobs + outcome.jobs, calls + outcome.calls)
       if wanted.count == 1 { print(outcome.story.joined(separator: "\n")) }
       #expect(outcome.problems == [], "seed \(seed):\n\(outcome.story.suffix(60).joined(separator: "\n"))")
-      if !outcome.problems.isEmpty || end.map({ time(nil) >= $0 }) ?? false { break }
+      if !outcome.problems.isEmpty || end.map({ Self.secondsOfCPU >= $0 }) ?? false { break }
     }
-    let seconds = Double(clock()) / Double(CLOCKS_PER_SEC)
-    print("simulation: \(played) seeds, \(jobs) jobs, \(calls) calls, \(seconds) s of CPU")
+    print("simulation: \(played) seeds, \(jobs) jobs, \(calls) calls, \(Self.secondsOfCPU) s of CPU")
   }
 
   @Test func `no claim is lost, or there twice`() throws { try playSeeds(1...60, isWhole: false) }

@@ -11,6 +11,8 @@ final class Process: @unchecked Sendable {
   let name: String
   /// Its host. The disk's own is 1.
   let host: Int
+  /// Owns the files that it makes.
+  var user = geteuid()
   var isDead = false
   /// It got a signal to stop.
   private(set) var isTold = false

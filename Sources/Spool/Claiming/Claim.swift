@@ -289,6 +289,12 @@ extension Claim {
     do throws(SpoolError) {
       // Not a rename over it: if a person has just moved the claim elsewhere, the copy would be a second job.
       try spool.system.exchange(spool.root, copy, path)
+      let old = try spool.system.status(spool.root, copy)
+      guard old.isSameFile(as: files.identity), old.links <= files.identity.links else {
+        // A move by link and unlink has begun, and goes on with the old file.
+        try spool.system.exchange(spool.root, copy, path)
+        throw SpoolError(call: .rename, path: path.display, errno: .noSuchFileOrDirectory)
+      }
       // A file left in `tmp/` is removed later, as after a crash.
       try? spool.system.unlink(spool.root, copy)
     } catch  where error.isUnknownRename {

@@ -101,7 +101,7 @@ extension Spool {
     throws(SpoolError)
   {
     try system.exchange(root, draft, place.path)
-    if try system.status(root, draft).isSameFile(as: file) { return }
+    if isMovedByNobody(try system.status(root, draft), file) { return }
     // The job had just moved, and another file has its name.
     do throws(SpoolError) {
       try system.exchange(root, draft, place.path)
@@ -114,6 +114,12 @@ extension Spool {
       try putBack(draft, at: place)
     }
     throw Self.hasMoved(place)
+  }
+
+  /// Whether the file that has just lost its name is the one that was seen before, and no move by link and unlink has
+  /// begun: that would go on with the old text.
+  private func isMovedByNobody(_ now: FileStatus, _ before: FileStatus) -> Bool {
+    now.isSameFile(as: before) && now.links <= before.links
   }
 
   /// Gives a job's file its name again, or one with a number.
@@ -147,7 +153,7 @@ extension Spool {
     let claim = Path(.cur, ClaimName.fileName(job, owner))
     try system.rename(root, place.path, claim)
     do throws(SpoolError) {
-      guard try system.status(root, claim).isSameFile(as: file) else { throw Self.hasMoved(place) }
+      guard isMovedByNobody(try system.status(root, claim), file) else { throw Self.hasMoved(place) }
       if target.path != place.path, try exists(target.path) {
         throw SpoolError(call: .rename, path: target.display, errno: .fileExists)
       }

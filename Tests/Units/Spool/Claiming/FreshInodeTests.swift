@@ -35,6 +35,21 @@ import Testing
     #expect(try claim.ownership() == .moved)
   }
 
+  /// A gesture by link and unlink has made its link just before the replacement: it moves the old file on.
+  @Test func `a fresh inode gives way to half a move`() throws {
+    let files = Mutex<TemporarySpool?>(nil)
+    let hook = Probe.once(.rename, "tmp/a:") { [own] in
+      _ = files.withLock { link($0?.path(own) ?? "", $0?.path("hold/a") ?? "") }
+      return nil
+    }
+    let (fixture, claim) = try claimed(hook: hook)
+    files.withLock { $0 = fixture.files }
+    let inode = fileStatus(fixture.files.path(own))?.st_ino
+    #expect(throws: SpoolError.self) { try claim.replaceFile() }
+    #expect(fileStatus(fixture.files.path(own))?.st_ino == inode)
+    #expect(fileStatus(fixture.files.path("hold/a"))?.st_ino == inode && fixture.files.names("tmp") == [])
+  }
+
   /// Some file systems have no RENAME_EXCHANGE.
   @Test(arguments: [Errno.invalidArgument, .noFunction])
   func aFreshInodeWithoutExchange(errno: Errno) throws {

@@ -8,7 +8,7 @@ import Testing
 /// Changing a job's text while others move it: the change happens or it does not, and the job stays one job.
 @Suite struct EditTests {
   /// What somebody else does at the name of the job, between any two calls of the command.
-  enum Intrusion: String, CaseIterable { case move, remove, replace, claim, edit }
+  enum Intrusion: String, CaseIterable { case move, halfMove, remove, replace, claim, edit }
 
   /// What a command does to a job, where the job is, and where it is afterwards.
   enum Change: String, CaseIterable {
@@ -59,11 +59,21 @@ import Testing
     return try #require(try fixture.spool.places(of: FileName("x")).first)
   }
 
+  private func elsewhere(_ place: JobPlace) -> Path { Path(place.directory == .hold ? .new : .hold, FileName("x")) }
+
+  /// Who has made the link of half a move goes on: with the file that it has linked, or not at all.
+  private func completeHalfMove(_ fixture: Fixture, from place: JobPlace) {
+    let (old, new) = (fixture.files.path(place.path.display), fixture.files.path(elsewhere(place).display))
+    guard let moved = fileStatus(new) else { return }
+    if fileStatus(old)?.st_ino == moved.st_ino { unlink(old) } else if moved.st_nlink > 1 { unlink(new) }
+  }
+
   private func intrude(_ intrusion: Intrusion, _ fixture: Fixture, _ other: Spool, at place: JobPlace) throws {
     guard fileStatus(fixture.files.path(place.path.display)) != nil else { return }
-    let elsewhere = Path(place.directory == .hold ? .new : .hold, FileName("x"))
+    let elsewhere = elsewhere(place)
     switch intrusion {
     case .move: try? other.moveNoReplace(place.path, elsewhere)
+    case .halfMove: link(fixture.files.path(place.path.display), fixture.files.path(elsewhere.display))
     case .remove: unlink(fixture.files.path(place.path.display))
     case .replace:
       try writeFile(fixture.files.path("tmp/theirs"), Array("https://host/other\n".utf8))
@@ -110,6 +120,7 @@ import Testing
     }
     isArmed.turnOn()
     try change.perform(fixture.spool, at: place)
+    if intrusion == .halfMove { completeHalfMove(fixture, from: place) }
     let (mine, theirs) = (
       try files(fixture.files, with: "# mine"), try files(fixture.files, with: "https://host/other")
     )
