@@ -106,10 +106,11 @@ struct Play {
       do {
         for name in try spool.list(directory) {
           if process.isDead { return }
+          let begun = world.disk.clock
           guard case .claimed(let claim) = try spool.claim(name, from: directory, now: spool.now()) else { continue }
           world.tell("claimed \(name.display.prefix { $0 != ":" }) from \(directory.rawValue)")
           let text = (try? claim.contents()) ?? []
-          oracle.hold(text, process, from: directory, lease: spool.lease)
+          oracle.hold(text, process, from: directory, since: begun, lease: spool.lease)
           run(claim, text, spool, process)
           if !process.isDead { oracle.letGo(text) }
         }

@@ -22,6 +22,7 @@ final class Oracle {
   init(_ world: World, spool: SimulatedDisk.Inode) {
     (self.world, self.spool) = (world, spool)
     world.disk.onChange = { [unowned self] in look($0) }
+    world.onDeath = { [unowned self] in excuse($0) }
     world.disk.onWrite = { [unowned self] inode, offset in
       // A journal only grows.
       if offset < inode.bytes.count, let id = Self.id(in: inode.bytes) { blame(id, "has a line that was overwritten") }
@@ -66,14 +67,17 @@ final class Oracle {
   private var holders: [Int: Holder] = [:]
 
   /// A worker has claimed the job, or gives a sign of life for it.
-  func hold(_ bytes: [UInt8], _ process: Process, from origin: Directory? = nil, lease: Int64) {
+  /// - Parameter since: when it began to; nil for now. It may have slept since.
+  func hold(
+    _ bytes: [UInt8], _ process: Process, from origin: Directory? = nil, since: Int64? = nil, lease: Int64
+  ) {
     guard let id = Self.id(in: bytes) else { return }
     if origin == .cur, let holder = holders[id], holder.process !== process, !holder.process.isDead,
       world.disk.clock - holder.lastSign < (lease - 2) * 1_000_000_000
     {
       blame(id, "was taken from \(holder.process.name), which lives")
     }
-    holders[id] = Holder(process: process, lastSign: world.disk.clock)
+    holders[id] = Holder(process: process, lastSign: since ?? world.disk.clock)
   }
 
   func letGo(_ bytes: [UInt8]) { if let id = Self.id(in: bytes) { holders[id] = nil } }
@@ -133,14 +137,14 @@ final class Oracle {
   private func wrongs() -> [Int: String] {
     var wrongs: [Int: String] = [:]
     let places = places()
-    for (id, job) in jobs {
+    for (id, job) in jobs where !excused.contains(id) {
       let count = Set((places[id] ?? []).map(\.inode)).count
       if job.isAcknowledged, job.isCancelled == false, count == 0 { wrongs[id] = "is lost" }
       if job.isCancelled == true, count > 0 {
         wrongs[id] = "is back after its cancellation: \(places[id]!.map(\.place).sorted())"
       }
     }
-    for (id, found) in places where Set(found.map(\.inode)).count > 1 {
+    for (id, found) in places where Set(found.map(\.inode)).count > 1 && !excused.contains(id) {
       wrongs[id] = "is there twice: \(found.map(\.place).sorted())"
     }
     return wrongs
@@ -155,11 +159,22 @@ final class Oracle {
       if isLast { blame(id, what) }
       guard let name = suspects[id] else {
         suspects[id] = world.currentName
+        if ["editor", "person"].contains(where: world.currentName.hasPrefix) { exchanged[id] = world.currentName }
         continue
       }
       if name == world.currentName { blame(id, what) }
     }
   }
+
+  /// A command that gives a job another text may exchange it with another job, which has just got its name. If the
+  /// command dies before it has exchanged them back, or the power is cut before that is durable, that job is lost: a
+  /// known hole.
+  private func excuse(_ dead: Process?) {
+    for (id, name) in exchanged where dead == nil || dead?.name == name && suspects[id] == name { excused.insert(id) }
+    if dead == nil { exchanged = [:] }
+  }
+  private var exchanged: [Int: String] = [:]
+  private var excused: Set<Int> = []
 
   /// Who has made the change after which something was wrong with a job.
   private var suspects: [Int: String] = [:]

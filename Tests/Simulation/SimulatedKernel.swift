@@ -13,11 +13,11 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
 
   /// Makes a call, unless the process is dead: then each call fails.
   private func step<Result: BinaryInteger>(
-    _ isChange: Bool = false, onFate: () -> Void = {}, call: String = #function,
+    _ isChange: Bool = false, _ kind: Fate.Kind = .any, onFate: () -> Void = {}, call: String = #function,
     _ body: () throws(SimulatedDisk.Failure) -> Result
   ) -> Result {
     if world.tracesCalls { world.note("\(call)") }
-    let error = world.step(process, isChange: isChange)
+    let error = world.step(process, isChange: isChange, kind)
     guard error == 0 else {
       if !process.isDead { onFate() }
       errno = error
@@ -57,7 +57,7 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
   func rename(
     _ at: Int32, _ from: UnsafePointer<CChar>, _ to: UnsafePointer<CChar>, _ manner: RenameManner
   ) -> Int32 {
-    step(true) { () throws(SimulatedDisk.Failure) in
+    step(true, .rename) { () throws(SimulatedDisk.Failure) in
       try disk.rename(at, bytes(from), bytes(to), manner)
       return 0
     }
@@ -164,7 +164,7 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
     }
   }
   func truncate(_ file: Int32, _ length: Int64) -> Int32 {
-    step(true) { () throws(SimulatedDisk.Failure) in
+    step(true, .truncate) { () throws(SimulatedDisk.Failure) in
       try disk.truncate(disk.file(file), to: Int(length))
       return 0
     }
@@ -188,8 +188,10 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
     }
   }
   func sync(_ file: Int32, _ extent: SyncExtent) -> Int32 {
-    step(
-      true,
+    // A slow disk: other threads and processes go on meanwhile.
+    if !process.isDead, world.isChance(1, in: 20) { world.wait(process, milliseconds: world.pick([3, 300, 10_000])) }
+    return step(
+      true, .sync,
       onFate: { [disk] in
         if let inode = try? disk.file(file).inode { disk.failToSync(inode, extent) }
       }

@@ -82,7 +82,8 @@ final class SimulatedServers {
     let resource = Resource(
       id: id, versions: versions,
       // Without a validator nothing is continued, and most lies are about that.
-      validator: lie == .none ? world.pick(Validator.allCases) : world.pick([.strongETag, .strongETag, .lastModified]),
+      validator: lie == .none && world.isChance(1, in: 2)
+        ? world.pick(Validator.allCases) : world.pick([.strongETag, .strongETag, .lastModified]),
       hasRanges: lie != .none || !world.isChance(1, in: 4),
       tellsLength: !world.isChance(1, in: 8), lie: lie == .damage && !hasDigest ? .none : lie, hasDigest: hasDigest)
     resources[id] = resource
@@ -211,10 +212,9 @@ final class SimulatedServers {
     if resource.hasRanges, isConditionMet, let first = request.rangeStart.map({ Int($0) }) {
       guard first < version.size, !lies || resource.lie != .nothingThere || first == 0 else {
         answer.status = 416
-        answer.fields =
-          fields + [
-            ("content-range", "bytes */\(first > version.size ? version.size : first)"), ("content-length", "0"),
-          ]
+        // The lie may state the length that is there, or the true one.
+        let total = first > version.size ? version.size : world.pick([first, version.size])
+        answer.fields = fields + [("content-range", "bytes */\(total)"), ("content-length", "0")]
         return
       }
       range = first..<min(version.size, request.rangeEnd.map { Int($0) + 1 } ?? version.size)

@@ -15,7 +15,7 @@ import Testing
     defer { alarm(0) }
     let world = World(seed: seed)
     let kind = world.pick([
-      FileSystemKind(type: 0xEF53), FileSystemKind(type: 0xEF53),
+      FileSystemKind(type: 0xEF53), FileSystemKind(type: 0xEF53), FileSystemKind(type: 0xEF53),
       FileSystemKind(name: "nfs", sharing: .network, leases: .granted),
       FileSystemKind(name: "sshfs", sharing: .program), FileSystemKind(name: "smb3", sharing: .network),
     ])
@@ -41,14 +41,16 @@ import Testing
       let peopleFreeze = world.disk.unknownRenames.isEmpty
       /// - Parameter calls: about as many as the process makes.
       func fates(in calls: Int, freezes: Bool = true) -> [Fate] {
+        func fate(_ blow: Fate.Blow) -> Fate {
+          let kind = world.pick([.any, .any] + Fate.Kind.allCases)
+          return Fate(blow, at: kind, after: world.random(1...(kind == .any ? calls : max(2, calls / 50))))
+        }
         var fates: [Fate] = []
-        if world.isChance(1, in: 4) { fates.append(Fate(calls: world.random(1...calls), blow: .death)) }
+        if world.isChance(1, in: 4) { fates.append(fate(.death)) }
         for _ in 0..<world.random(0...3) where freezes {
-          fates.append(Fate(calls: world.random(1...calls), blow: .freeze(world.pick([2, 10, 30, 130, 300]))))
+          fates.append(fate(.freeze(world.pick([2, 10, 30, 130, 300]))))
         }
-        if world.isChance(1, in: 6) {
-          fates.append(Fate(calls: world.random(1...calls), blow: .failure(world.pick([ENOSPC, EIO, EDQUOT]))))
-        }
+        if world.isChance(1, in: 4) { fates.append(fate(.failure(world.pick([ENOSPC, EIO, EDQUOT])))) }
         return fates
       }
       let count = world.random(1...3)
@@ -75,7 +77,16 @@ import Testing
       if world.isChance(1, in: 3) { play.cancel(1, gestures: 3) }
       if world.isChance(1, in: 2) {
         world.start("power") { _, _ in
-          Host.current.wait(milliseconds: world.random(1...40_000))
+          if isWhole, world.isChance(1, in: 2) {
+            // Soon after a checkpoint, when there is something to lose.
+            let (last, until) = (world.checkpoints + world.random(1...4), Host.current.milliseconds() + 60_000)
+            while world.checkpoints < last, Host.current.milliseconds() < until {
+              Host.current.wait(milliseconds: 200)
+            }
+            Host.current.wait(milliseconds: world.random(0...2000))
+          } else {
+            Host.current.wait(milliseconds: world.random(1...40_000))
+          }
           world.cutPower()
         }
       }

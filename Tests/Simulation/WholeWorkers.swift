@@ -14,7 +14,6 @@ struct WholeWorkers {
   private let chunkSize: UInt64
   private let checkpointBytes: UInt64
   private let connections: Int
-
   private var world: World { play.world }
   private var oracle: Oracle { play.oracle }
   private var files: SimulatedDisk.Inode? { spool.entries[Array("files".utf8)]?.inode }
@@ -59,6 +58,7 @@ struct WholeWorkers {
         WorkerLoop.run { () async -> String in
           do {
             let worker = try Worker(spool, options) { event in
+              if event.name == "checkpoint" { world.checkpoints += 1 }
               if !process.isDead { world.note("\(event.name) \(event.job?.display ?? "") \(event.fields.text)") }
             }
             worker.signals = StopSignals(SimulatedSurroundings.stopSignals) { process.isDead || process.isTold }

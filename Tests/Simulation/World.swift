@@ -49,8 +49,11 @@ final class SimulatedThread: @unchecked Sendable {
   fileprivate init(_ process: Process) { self.process = process }
 }
 
-/// What happens to a process at its n-th call from now.
+/// What happens to a process at its n-th call of a kind from now.
 struct Fate {
+  /// Those of few kinds make the difference after a crash.
+  enum Kind: CaseIterable { case any, sync, truncate, rename }
+
   enum Blow {
     case death
     /// It is stopped, as by SIGSTOP, for so many seconds.
@@ -59,8 +62,13 @@ struct Fate {
     case failure(Int32)
   }
 
+  let kind: Kind
   var calls: Int
   let blow: Blow
+
+  init(_ blow: Blow, at kind: Kind = .any, after calls: Int) {
+    (self.kind, self.calls, self.blow) = (kind, calls, blow)
+  }
 }
 
 /// A disk, its clock, and processes of which one runs at a time. A seed decides which one goes on after each call to
@@ -88,6 +96,10 @@ final class World: @unchecked Sendable {
   /// Whether the power was cut in the last ``run()``.
   private(set) var wasCut = false
   private(set) var calls = 0
+  /// Of the data of all jobs.
+  var checkpoints = 0
+  /// Is told who dies; nil for all, by a power cut.
+  var onDeath: (Process?) -> Void = { _ in }
 
   /// A process makes about so many calls before another one's turn.
   private let rest: Int
@@ -172,6 +184,7 @@ final class World: @unchecked Sendable {
   /// All processes die, and the disk loses some of what was not made durable.
   func cutPower() {
     tell("POWER CUT")
+    onDeath(nil)
     for process in processes { process.isDead = true }
     disk.cutPower(&generator)
     boots += 1
@@ -213,7 +226,7 @@ final class World: @unchecked Sendable {
 
   /// Before a call.
   /// - Returns: the error that it has; 0 for none.
-  func step(_ process: Process, isChange: Bool) -> Int32 {
+  func step(_ process: Process, isChange: Bool, _ kind: Fate.Kind = .any) -> Int32 {
     if process.isDead {
       process.countGhostCall()
       return EIO
@@ -222,12 +235,14 @@ final class World: @unchecked Sendable {
     disk.clock += Int64(random(5_000...300_000))
     if isChance(1, in: rest) { letOthersRun() }
     if process.isDead { return EIO }
-    let error = meetFate(process, isChange)
+    let error = meetFate(process, isChange, kind)
     return process.isDead ? EIO : error
   }
 
-  private func meetFate(_ process: Process, _ isChange: Bool) -> Int32 {
-    for index in process.fates.indices { process.fates[index].calls -= 1 }
+  private func meetFate(_ process: Process, _ isChange: Bool, _ kind: Fate.Kind) -> Int32 {
+    for index in process.fates.indices where process.fates[index].kind == .any || process.fates[index].kind == kind {
+      process.fates[index].calls -= 1
+    }
     guard let index = process.fates.firstIndex(where: { $0.calls <= 0 }) else { return 0 }
     switch process.fates.remove(at: index).blow {
     case .death: kill(process)
@@ -246,6 +261,7 @@ final class World: @unchecked Sendable {
 
   func kill(_ process: Process) {
     tell("KILLED \(process.name)")
+    onDeath(process)
     process.isDead = true
     disk.closeAll(of: process.number)
   }

@@ -110,6 +110,8 @@ extension Spool {
         try system.exchange(root, draft, place.path)
         try putBack(draft, at: place)
       }
+      // The first exchange may be durable by now.
+      try flush(place.directory).run()
     } catch  where error.errno == .noSuchFileOrDirectory {
       try putBack(draft, at: place)
     }

@@ -60,9 +60,18 @@ SPOOL = {
             '      if origin.isDroppedInto, !planted("a file that lacks its end is judged at once"), Self.isYoung',
         ),
         "an edit does not look at what it has exchanged": (
-            "    if try system.status(root, draft).isSameFile(as: file) { return }",
+            "    if isMovedByNobody(try system.status(root, draft), file) { return }",
             '    if planted("an edit does not look at what it has exchanged") { return }\n'
-            "    if try system.status(root, draft).isSameFile(as: file) { return }",
+            "    if isMovedByNobody(try system.status(root, draft), file) { return }",
+        ),
+        "an edit overlooks half a move": (
+            "    now.isSameFile(as: before) && now.links <= before.links",
+            '    now.isSameFile(as: before) && (planted("an edit overlooks half a move") || now.links <= before.links)',
+        ),
+        "a copy overlooks half a move": (
+            "      guard old.isSameFile(as: files.identity), old.links <= files.identity.links else {",
+            '      guard planted("a copy overlooks half a move")\n'
+            "        || old.isSameFile(as: files.identity) && old.links <= files.identity.links else {",
         ),
         "an edit does not look at what it has locked": (
             "    guard now.isSameFile(as: found), now.size == found.size else { throw Self.hasMoved(place) }",
@@ -91,9 +100,9 @@ SPOOL = {
             '    if status.links > 1, !planted("half a move is taken for a whole one") {\n      guard try completeInterruptedMove',
         ),
         "a copy replaces what has the claim's name": (
-            "      try spool.system.exchange(spool.root, copy, path)",
+            "      try spool.system.exchange(spool.root, copy, path)\n      let old",
             '      if planted("a copy replaces what has the claim\'s name") { return try spool.system.rename(spool.root, copy, path) }\n'
-            "      try spool.system.exchange(spool.root, copy, path)",
+            "      try spool.system.exchange(spool.root, copy, path)\n      let old",
         ),
         "a copy is made of a claim that is gone": (
             "    guard try ownership() == .ours else { return }\n    try replaceFile()",
