@@ -28,7 +28,7 @@ package final class Spool: Sendable {
   /// The user that this process acts as (geteuid(2)).
   let user = geteuid()
   package let kind: FileSystemKind
-  /// See ``lease``.
+  /// See ``Leases``.
   let agreedLease = Atomic(standardLease)
   /// See ``now()``.
   let clockOffset = Atomic<Int64>(0)
@@ -39,8 +39,11 @@ package final class Spool: Sendable {
   let lacksNoReplace = Atomic(false)
   /// See ``provide(_:)``.
   let hasFlushedNames = Atomic(false)
-  /// Those of this process's claims.
-  let namesInHand = NamesInHand()
+  /// The names in `cur/` by which this process has claims.
+  ///
+  /// A person may remove the file of a claim and drop another job of its name before the worker notices. If that one
+  /// got the same name in `cur/`, each of the two claims would move and rename the other's file.
+  let namesInHand = Mutex(Set<FileName>())
   /// Claims of other workers whose times say nothing.
   let sights = Mutex(ClaimSights())
 
@@ -78,7 +81,8 @@ package final class Spool: Sendable {
       if directory == .cur { journalUser = status.owner }
     }
     self.journalUser = journalUser
-    agreedLease.store(notedLease(), ordering: .relaxed)
+    // A process that only looks takes the usual one where none is noted, or the note cannot be read.
+    if let noted = try? readLease() { agreedLease.store(noted, ordering: .relaxed) }
   }
 
   /// Whether the spool's path still leads to the directory that is open.
@@ -116,16 +120,6 @@ package final class Spool: Sendable {
     let root = try system.reach(Path(location)).file
     for directory in Directory.allCases { try make(root.number, Path(directory)) }
     try root.fsync()
-  }
-
-  /// The path of a program in the directory of this one; nil where /proc does not say where that is.
-  package static func path(ofProgramBeside name: String) -> String? {
-    do throws(SpoolError) {
-      let path = try System().readLink(AT_FDCWD, Path("/proc/self/exe"))
-      return path.lastIndex(of: 0x2F).map { String(decoding: path[...$0], as: UTF8.self) + name }
-    } catch {
-      return nil
-    }
   }
 
   /// Begins to read `directory`; gives ignored names as well. One that is optional and not there is empty. The archives
@@ -188,10 +182,13 @@ package final class Spool: Sendable {
     FileSystem(directory, try directory.status(), kind)
   }
 
+  /// The name of this worker with another tag, which cannot be guessed.
+  var scratchOwner: String { owner.tagged(UInt32(truncatingIfNeeded: Host.current.random())).text }
+
   /// A new name in `tmp/` that cannot be guessed. Other users may write there (spool.5, SEVERAL USERS), and see this
   /// worker's tag in the names of its claims, so the name has another tag.
   func temporary(_ name: FileName) -> Path {
-    Path(.tmp, FileName(name.bytes + [0x3A] + Array(owner.retagged.text.utf8)))
+    Path(.tmp, FileName(name.bytes + [0x3A] + Array(scratchOwner.utf8)))
   }
 
   /// The content of a small regular file, at most `limit` bytes; nil when there is none.
@@ -211,11 +208,19 @@ package final class Spool: Sendable {
     believesJournal(of: file) ? text : text.withUnsafeBytes { JournalScan.request(in: $0) }
   }
 
+  /// To open what may be a job's file, and may be a pipe, a terminal or a link.
+  static let jobFlags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+
   /// Opens a text that a worker, perhaps on another host, may be writing to.
   func openText(_ path: Path) throws(SpoolError) -> OwnedFile {
-    let file = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    let file = try system.open(root, path, O_RDONLY | Self.jobFlags)
     if kind.isMooseFS { try file.readPastCache() }
     return file
+  }
+
+  /// The bytes of a job's file; nil where there is none, or this user may not read it.
+  package func readableContents(_ path: Path) throws(SpoolError) -> [UInt8]? {
+    do throws(SpoolError) { return try jobContents(path) } catch  where error.isUnreadable { return nil }
   }
 
   private func read(_ path: Path, limit: Int) throws(SpoolError) -> (bytes: [UInt8], status: FileStatus)? {
@@ -283,11 +288,8 @@ extension Spool {
 
 /// Directories that a spool of an older version lacks.
 extension Spool {
-  /// Makes `urgent/`, which spools of version 0.1 lack.
-  package func provideUrgent() throws(SpoolError) { try provide(.urgent) }
-
   /// Makes a directory that spools of version 0.1 lack, and its name durable: what is put there is promised to last.
-  func provide(_ directory: Directory) throws(SpoolError) {
+  package func provide(_ directory: Directory) throws(SpoolError) {
     try provide(Path(directory))
   }
 
@@ -298,6 +300,67 @@ extension Spool {
     }
     try self.directory.fsync()
     hasFlushedNames.store(true, ordering: .relaxed)
+  }
+}
+
+/// Moves that replace nothing.
+extension Spool {
+  /// Renames without replacing. Where RENAME_NOREPLACE is unknown, by link and unlink: link(2) refuses an existing name
+  /// everywhere; see ``JobMoves`` for a crash between the two. The rename first: FAT supports it, and no links.
+  /// - Parameter directory: an open directory that both are relative to; nil for the spool's own.
+  /// - Throws: ``SpoolError``, EEXIST where `to` exists.
+  func moveNoReplace(_ from: Path, _ to: Path, in directory: Int32? = nil) throws(SpoolError) {
+    if directory == nil, lacksNoReplace.load(ordering: .relaxed) { return try moveByLink(from, to, in: root) }
+    do throws(SpoolError) {
+      try system.renameNoReplace(directory ?? root, from, to)
+    } catch  where error.isUnknownRename {
+      if directory == nil { lacksNoReplace.store(true, ordering: .relaxed) }
+      try moveByLink(from, to, in: directory ?? root)
+    } catch  where error.errno == .fileExists {
+      // The kernel looks for the new name before the file system can say that it knows no such rename.
+      try completeMoveByLink(from, to, in: directory ?? root, or: error)
+    }
+  }
+
+  private func moveByLink(_ from: Path, _ to: Path, in directory: Int32) throws(SpoolError) {
+    do throws(SpoolError) {
+      try system.link(directory, from, directory, to)
+    } catch  where error.errno == .fileExists {
+      return try completeMoveByLink(from, to, in: directory, or: error)
+    }
+    do throws(SpoolError) { try system.unlink(directory, from) } catch  where error.errno == .noSuchFileOrDirectory {
+      // Somebody else has moved it elsewhere at the same moment, and was faster. Or the move was completed for us, and
+      // the new name is the only one.
+      guard let status = try? system.status(directory, to), status.links > 1 else { return }
+      try? system.unlink(directory, to)
+      throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory)
+    } catch {
+      // The job has moved, and its old name could not be removed. It must not be moved again because of that; the next
+      // claim removes the old name.
+    }
+  }
+
+  /// The same move, which a crash cut between link and unlink.
+  /// - Throws: `error`, where another file has the new name, or `from` is that name.
+  private func completeMoveByLink(_ from: Path, _ to: Path, in directory: Int32, or error: SpoolError)
+    throws(SpoolError)
+  {
+    guard from != to else { throw error }
+    let own = try system.status(directory, from)
+    guard try system.statusIfPresent(directory, to)?.isSameFile(as: own) ?? false else { throw error }
+    // Nobody moves a job into `cur/` by link. Any other name may be the one that somebody is moving the file to.
+    if !from.bytes.starts(with: Path(.cur).bytes + [0x2F]), own.mayBeMoving(at: now()) {
+      throw SpoolError(call: .rename, path: from.display, errno: .noSuchFileOrDirectory, reason: "it is being moved")
+    }
+    try? system.unlink(directory, from)
+  }
+}
+
+extension Spool {
+  /// Bytes that this user can still write beside the data; nil if the file system does not tell.
+  package func freeSpace() -> UInt64? {
+    // If the file system cannot be queried, the free space is unknown, which stops no job.
+    do throws(SpoolError) { return try directory.freeSpace() } catch { return nil }
   }
 }
 
@@ -323,22 +386,6 @@ extension Spool {
     }
     return seconds
   }
-
-  /// The lease that is written down, for a process that only looks.
-  /// - Returns: ``standardLease`` where none is, or it cannot be read.
-  func notedLease() -> Int64 { (try? readLease()) ?? Self.standardLease }
-}
-
-/// The names in `cur/` by which this process has claims.
-///
-/// A person may remove the file of a claim and drop another job of its name before the worker notices. If that one got
-/// the same name in `cur/`, each of the two claims would move and rename the other's file.
-final class NamesInHand: Sendable {
-  private let names = Mutex(Set<FileName>())
-
-  func insert(_ name: FileName) { _ = names.withLock { $0.insert(name) } }
-  func remove(_ name: FileName) { _ = names.withLock { $0.remove(name) } }
-  func contains(_ name: FileName) -> Bool { names.withLock { $0.contains(name) } }
 }
 
 /// For how long claims have not changed, as this worker has seen it: where each host sets the times of files by its own

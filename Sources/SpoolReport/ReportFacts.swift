@@ -325,7 +325,7 @@ package struct ReportReader {
       // A receipt is the last that is written to a job.
       let from = directory == .done ? since?.seconds ?? .min : .min
       let most = directory.takesDrops ? Self.waitingRead : .max
-      try spool.eachJob(in: directory, modifiedSince: from, reading: most) { (file) throws(SpoolError) in
+      try JobSearch(spool).eachJob(in: directory, modifiedSince: from, reading: most) { (file) throws(SpoolError) in
         if directory != .done, !seen.insert(file.status.inode).inserted { return }
         if directory == .done, seen.contains(file.status.inode) { return }
         if directory == .done { receipts.insert(file.name, file.bytes) }

@@ -106,7 +106,7 @@ private struct WaitingSentence {
   private var reasons: [String] {
     var reasons: [String] = []
     if let count = fields["unsettled"] {
-      reasons.append("\(count) changed a moment ago and may still be written (\(Spool.settlingTime) s)")
+      reasons.append("\(count) changed a moment ago and may still be written (\(FileStatus.settlingTime) s)")
     }
     if let gate = fields["gate"] { reasons.append(gate) }
     if let proxy = fields["proxy"] { reasons.append(proxy) }

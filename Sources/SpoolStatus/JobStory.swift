@@ -140,7 +140,7 @@ package struct JobStoryReader {
     // One look can miss a job that moves (INTERNALS.md, invariant 10).
     for _ in 0..<3 {
       var lines: [String] = []
-      for place in try spool.places(of: name, in: directory.map { [$0] }) {
+      for place in try JobSearch(spool).places(of: name, in: directory.map { [$0] }) {
         guard let story = try story(place) else { continue }
         lines += (lines.isEmpty ? [] : [""]) + story.lines
       }
@@ -209,7 +209,7 @@ package struct StandingReader {
   package func standing(of job: JobName) throws(SpoolError) -> JobStanding {
     // One look can miss a job that moves (INTERNALS.md, invariant 10).
     for _ in 0..<3 {
-      for place in try spool.places(of: job.fileName).reversed() {
+      for place in try JobSearch(spool).places(of: job.fileName).reversed() {
         if let standing = try look(place, job) { return standing }
       }
     }
@@ -229,10 +229,10 @@ package struct StandingReader {
         claim.isAlive(modified: status.modified, in: spool, now: now)
       else { return .due }
       let data = try spool.status(.partial, job.part).map { UInt64(clamping: $0.size) }
-      guard let text = try spool.job(.cur, place.name) else { return nil }
+      guard let text = try JobSearch(spool).job(.cur, place.name) else { return nil }
       return .running(bytes: data ?? 0, total: text.request.expected.size ?? text.journal.data.version?.size)
     case .partial:
-      if Spool.isDue(status.modified, at: now.seconds) { return .due }
+      if Claims.isDue(status.modified, at: now.seconds) { return .due }
       return .retrying(at: Timestamp(seconds: status.modified), try problem(place))
     case .failed: return .failed(try problem(place))
     case .tmp, .standing, .workers, .files: return nil
@@ -240,7 +240,7 @@ package struct StandingReader {
   }
 
   private func problem(_ place: JobPlace) throws(SpoolError) -> JobStatus.Problem? {
-    guard let attempts = try spool.job(place.directory, place.name)?.journal.attempts else { return nil }
+    guard let attempts = try JobSearch(spool).job(place.directory, place.name)?.journal.attempts else { return nil }
     if let failure = attempts.lastFailure { return JobStatus.Problem(failure) }
     // One that has not failed may wait for another job's output.
     return attempts.lastInterruption.map { JobStatus.Problem(interruption: $0) }

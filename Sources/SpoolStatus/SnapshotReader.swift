@@ -58,7 +58,7 @@ package final class SnapshotReader {
     addWaiting(smallest(urgent, limit), smallest(waiting, limit), begun: begun)
     snapshot.counts[.done] = done.count
     for name in done.prefix(receipts) {
-      if try spool.job(.done, name)?.journal.publication.receipt?.unproven != nil { snapshot.unproven += 1 }
+      if try JobSearch(spool).job(.done, name)?.journal.publication.receipt?.unproven != nil { snapshot.unproven += 1 }
     }
     if receipts > 0 { snapshot.recent = try recent(done) }
     snapshot.free = spool.freeSpace()
@@ -159,7 +159,7 @@ package final class SnapshotReader {
       // change, even when the attempt has become due. Only the few other files have to be read.
       let isAhead = status.modified > min(now.seconds, status.changed)
       let state: JobState = isAhead ? .retrying : try isInterrupted(name) ? .interrupted : .retrying
-      let isDue = Spool.isDue(status.modified, at: now.seconds)
+      let isDue = Claims.isDue(status.modified, at: now.seconds)
       groups[state, default: []].append((name, isDue ? min(status.modified, now.seconds) : status.modified))
     }
     for (state, group) in groups {
@@ -213,10 +213,11 @@ package final class SnapshotReader {
     snapshot.orderCount += max(0, names.count - limit)
     for name in smallest(names, limit) {
       do throws(SpoolError) {
-        guard let status = try spool.status(.standing, name), let text = try spool.job(.standing, name) else {
+        guard let status = try spool.status(.standing, name), let text = try JobSearch(spool).job(.standing, name)
+        else {
           continue
         }
-        let isDue = try spool.isDue(name, modified: status.modified, in: .standing, at: now.seconds)
+        let isDue = try Claims(spool).isDue(name, modified: status.modified, in: .standing, at: now.seconds)
         let next = isDue ? now : Timestamp(seconds: status.modified)
         snapshot.add(OrderStatus(name, .waiting, text, next: next))
       } catch  where error.isUnreadable {
@@ -260,7 +261,7 @@ package final class SnapshotReader {
     do throws(SpoolError) {
       return try WorkerFiles(spool).all().map { worker in
         WorkerStatus(
-          name: escaped(worker.owner.text), isAlive: spool.isAlive(worker.owner, beat: worker.beat, now: now),
+          name: escaped(worker.owner.text), isAlive: Leases(spool).isAlive(worker.owner, beat: worker.beat, now: now),
           beat: Timestamp(seconds: worker.beat), report: worker.report)
       }
     } catch  where error.errno == .permissionDenied {
@@ -276,7 +277,7 @@ package final class SnapshotReader {
     _ directory: Directory, _ file: FileName, _ name: FileName, _ state: JobState
   ) throws(SpoolError) -> JobStatus? {
     do throws(SpoolError) {
-      guard let text = try spool.job(directory, file) else {
+      guard let text = try JobSearch(spool).job(directory, file) else {
         // It is gone, or no regular file.
         return try spool.status(directory, file) == nil ? nil : JobStatus(name, state, in: directory)
       }
@@ -330,7 +331,7 @@ private struct WaitingReading {
         job.bytes = size
         job.total = JobReading(text: text, defaults: defaults, data: (size, data.modified), now: now).total
       }
-      if now.seconds - status.modified < Spool.settlingTime { job.waits = doubt(bytes) }
+      if now.seconds - status.modified < FileStatus.settlingTime { job.waits = doubt(bytes) }
       return job
     } catch {
       return job
@@ -344,7 +345,7 @@ private struct WaitingReading {
       doubt = .empty
     } else if bytes.last != 0x0A {
       doubt = .lacksNewline
-    } else if !spool.kind.leaseShowsAllWriters, !Spool.saysComplete(bytes) {
+    } else if !spool.kind.leaseShowsAllWriters, !JobText.saysComplete(bytes) {
       doubt = .unsettled
     } else {
       return nil

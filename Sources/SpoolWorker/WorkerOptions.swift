@@ -53,7 +53,7 @@ package struct WorkerOptions: Sendable {
   /// What the spool's file system can do, for the log; nil if it was not tried.
   package var fileSystem: FileSystemTraits?
   /// The program that reads the lists of standing orders; nil if its place is not known.
-  package var entriesProgram = Spool.path(ofProgramBeside: "spoolrun-entries")
+  package var entriesProgram = System.path(ofProgramBeside: "spoolrun-entries")
 
   /// No transfer starts while this many jobs are in their commit, because each has four open descriptors.
   static let mostCommits = 200

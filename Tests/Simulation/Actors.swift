@@ -51,7 +51,8 @@ struct Play {
         pause(upTo: 20_000)
         let priority: Priority? = world.isChance(1, in: 4) ? .high : nil
         do {
-          let place = try spool.drop(Oracle.text(id) + more(id), as: JobName(FileName(world.pick(names)))!, priority)
+          let place = try Drops(spool).drop(
+            Oracle.text(id) + more(id), as: JobName(FileName(world.pick(names)))!, priority)
           if process.isDead { return }
           world.tell("dropped \(id) as \(place.name.display)")
           oracle.acknowledge(id)
@@ -106,11 +107,13 @@ struct Play {
       do {
         for name in try spool.list(directory) {
           if process.isDead { return }
-          let begun = world.disk.clock
-          guard case .claimed(let claim) = try spool.claim(name, from: directory, now: spool.now()) else { continue }
-          world.tell("claimed \(name.display.prefix { $0 != ":" }) from \(directory.rawValue)")
-          let text = (try? claim.contents()) ?? []
-          oracle.hold(text, process, from: directory, since: begun, lease: spool.lease)
+            let begun = world.disk.clock
+            guard case .claimed(let claim) = try Claims(spool).claim(name, from: directory, now: spool.now()) else {
+              continue
+            }
+            world.tell("claimed \(name.display.prefix { $0 != ":" }) from \(directory.rawValue)")
+            let text = (try? claim.contents()) ?? []
+            oracle.hold(text, process, from: directory, since: begun, lease: Leases(spool).length)
           run(claim, text, spool, process)
           if !process.isDead { oracle.letGo(text) }
         }
@@ -129,7 +132,7 @@ struct Play {
         pause(upTo: 20_000)
         if process.isDead { return }
         try claim.heartbeat()
-        oracle.hold(text, process, lease: spool.lease)
+        oracle.hold(text, process, lease: Leases(spool).length)
       }
       switch world.random(1...4) {
       case 1:
@@ -177,7 +180,7 @@ struct Play {
     gesticulate("person \(number)", gestures, fates) { spool in
       let gesture = world.pick([Gesture.hold, .release, .retry, .high, .normal, .low])
       let name = FileName(world.pick(names + names.map { $0 + "~2" }))
-      let outcome = try spool.perform(gesture, name)
+      let outcome = try Steering(spool).perform(gesture, name)
       if case .notFound = outcome { return }
       world.tell("\(gesture.rawValue) \(name.display): \(GestureText.text(outcome))")
     }
@@ -204,10 +207,10 @@ struct Play {
   func edit(_ number: Int, gestures: Int, _ fates: [Fate] = []) {
     gesticulate("editor \(number)", gestures, fates) { spool in
       let name = FileName(world.pick(names))
-      guard let place = try spool.places(of: name).first(where: { $0.directory != .done }) else { return }
+      guard let place = try JobSearch(spool).places(of: name).first(where: { $0.directory != .done }) else { return }
       let stays = place.directory == .hold || place.directory == .urgent
-      let home = stays ? place.directory : try spool.home(of: place)
-      let target = try spool.edit(place, to: home) { (old) throws(SpoolError) in
+      let home = stays ? place.directory : try Steering(spool).home(of: place)
+      let target = try JobEditor(spool).edit(place, to: home) { (old) throws(SpoolError) in
         // Such a job is all but done.
         let isDone = old.withUnsafeBytes { JobText($0) }.journal.publication.receipt != nil
         if isDone { throw SpoolError(call: .rename, path: name.display, errno: .alreadyInProcess) }
@@ -220,7 +223,7 @@ struct Play {
   func cancel(_ number: Int, gestures: Int) {
     oracle.cancellers.insert("canceller \(number)")
     gesticulate("canceller \(number)", gestures) { spool in
-      _ = try spool.perform(.cancel, FileName(world.pick(names)))
+      _ = try Steering(spool).perform(.cancel, FileName(world.pick(names)))
     }
   }
 
@@ -231,12 +234,14 @@ struct Play {
     start("settler", host: 1) { spool, process in
       for _ in 0..<30 {
         Host.current.wait(milliseconds: 200_000)
-        for (name, directory) in try spool.jobs(for: .release, in: [.hold]) {
-          _ = try spool.perform(.release, name, in: directory)
+        for (name, directory) in try Steering(spool).jobs(for: .release, in: [.hold]) {
+          _ = try Steering(spool).perform(.release, name, in: directory)
         }
         for directory in [Directory.cur, .urgent, .new, .partial] {
           for name in try spool.list(directory) {
-            guard case .claimed(let claim) = try spool.claim(name, from: directory, now: spool.now(), isForced: true)
+            guard
+              case .claimed(let claim) = try Claims(spool).claim(
+                name, from: directory, now: spool.now(), isForced: true)
             else { continue }
             try claim.append(Self.receipt(at: spool.now()))
             try claim.finish()

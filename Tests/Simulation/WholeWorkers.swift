@@ -143,11 +143,11 @@ struct WholeWorkers {
     world.disk.room = 1 << 40
     for round in 1...30 {
       play.start("releaser") { spool, _ in
-        for (name, directory) in try spool.jobs(for: .release, in: [.hold]) {
-          _ = try spool.perform(.release, name, in: directory)
+        for (name, directory) in try Steering(spool).jobs(for: .release, in: [.hold]) {
+          _ = try Steering(spool).perform(.release, name, in: directory)
         }
-        for (name, directory) in try spool.jobs(for: .retry, in: [.failed]) {
-          _ = try spool.perform(.retry, name, in: directory)
+        for (name, directory) in try Steering(spool).jobs(for: .retry, in: [.failed]) {
+          _ = try Steering(spool).perform(.retry, name, in: directory)
         }
       }
       world.run()

@@ -41,7 +41,7 @@ struct Archive {
         throw SpoolError(call: .mkdir, path: Self.directory.display, errno: .fileExists)
       }
       // The receipt of a job of this name.
-      _ = try spool.moveNumbered(Self.directory, job, to: .done, hasData: false)
+      _ = try JobMoves(spool).moveNumbered(Self.directory, job, to: .done, hasData: false)
       try spool.system.makeDirectory(spool.root, Self.directory)
     }
     try spool.flush(.done).run()
@@ -67,7 +67,7 @@ struct Archive {
   /// - Throws: ``SpoolError``; then the archive is as it was, or has these members.
   func add(_ members: [UInt8], of month: ArchiveMonth) throws(SpoolError) {
     let target = Self.path(month.fileName)
-    let draft = Self.path(FileName(".\(month.fileName.display):\(spool.owner.retagged.text)"))
+    let draft = Self.path(FileName(".\(month.fileName.display):\(spool.scratchOwner)"))
     let file = try spool.system.create(spool.root, draft, O_RDWR | O_EXCL | O_NOFOLLOW).shared()
     do throws(SpoolError) {
       // Before the old archive is read: where a lock is not seen by all hosts, two processes may be here. If one

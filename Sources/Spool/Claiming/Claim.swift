@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Synchronization
 internal import SystemPackage
 
 /// A job that this worker owns: the locked file `cur/NAME:OWNER`. Its owner appends the journal and makes the next
@@ -81,9 +82,12 @@ package final class Claim {
   deinit { takeInHand(nil) }
 
   private func takeInHand(_ name: FileName?) {
-    if let nameInHand { spool.namesInHand.remove(nameInHand) }
+    let former = nameInHand
     nameInHand = name
-    if let name { spool.namesInHand.insert(name) }
+    spool.namesInHand.withLock { names in
+      if let former { names.remove(former) }
+      if let name { names.insert(name) }
+    }
   }
 
   var path: Path { file.path }
@@ -174,18 +178,20 @@ package final class Claim {
   package func finish() throws(SpoolError) { try move(to: .done) }
 
   private func move(to directory: Directory) throws(SpoolError) {
-    job = try spool.moveNumbered(path, job, to: directory, hasData: !isStandingOrder)
+    job = try JobMoves(spool).moveNumbered(path, job, to: directory, hasData: !isStandingOrder)
     takeInHand(nil)
     try files.close()
   }
 
   /// Whether data of the job's name may be another job's.
-  package func hasNamesake() throws(SpoolError) -> Bool { try spool.hasNamesake(job, otherThan: identity.inode) }
+  package func hasNamesake() throws(SpoolError) -> Bool {
+    try JobSearch(spool).hasNamesake(job, otherThan: identity.inode)
+  }
 
   /// Takes another name within `cur/`, because the job's own is an older job's.
   /// - Throws: ``SpoolError``, ENOENT where the file has moved.
   package func renumber() throws(SpoolError) {
-    let renamed = try spool.freeName(like: job)
+    let renamed = try JobSearch(spool).freeName(like: job)
     let name = ClaimName.fileName(renamed, spool.owner)
     let target = Path(.cur, name)
     try spool.system.rename(spool.root, path, target)
@@ -322,7 +328,7 @@ extension Claim {
   /// which goes on while the process is stopped and while the machine sleeps.
   var isSilent: Bool {
     // The times of files are in whole seconds.
-    secondsSinceBoot() - lastSign >= spool.lease - 1
+    secondsSinceBoot() - lastSign >= Leases(spool).length - 1
   }
 
   /// To be called before a write or a publication: after a silence, makes sure that the job is still this worker's.
@@ -337,23 +343,6 @@ extension Claim {
     }
     lastSign = secondsSinceBoot()
     try spool.touch(file)
-  }
-}
-
-extension Spool {
-  /// Whether the owner of a claim has given no sign of life for a lease and still has its lock, so it was stopped and
-  /// has not died. Where locks are not seen by other hosts, this is not known of their workers.
-  package func isOwnerFrozen(of claim: FileName) throws(SpoolError) -> Bool {
-    let path = Path(.cur, claim)
-    do throws(SpoolError) {
-      guard let status = try status(.cur, claim), status.isRegular, isFrozen(path, status, now: now()) else {
-        return false
-      }
-      var file = try system.open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-      return try !file.lock()
-    } catch  where error.isGone || error.isUnreadable {
-      return false
-    }
   }
 }
 

@@ -50,7 +50,7 @@ extension Claim {
   /// - Returns: nil if it is nowhere. Another job of its name does not count.
   private func find(isReversed: Bool = false) throws(SpoolError) -> Ownership? {
     let directories: [Directory] = [.new, .urgent, .cur, .partial, .standing, .failed, .done]
-    var places = try spool.places(of: job.fileName, in: isReversed ? directories.reversed() : directories)
+    var places = try JobSearch(spool).places(of: job.fileName, in: isReversed ? directories.reversed() : directories)
     for name in try spool.list(.hold) where name == job.fileName || ClaimName(name)?.job == job {
       guard let status = try spool.status(.hold, name) else { continue }
       places.append(JobPlace(directory: .hold, name: name, inode: status.inode))
@@ -58,7 +58,7 @@ extension Claim {
     var isMoved = false
     for place in places {
       // This worker has not written to a job that it may not read.
-      let journal = (try? spool.job(place.directory, place.name))?.journal
+      let journal = (try? JobSearch(spool).job(place.directory, place.name))?.journal
       if try isDoneByOthers(at: place) { return .takenOver }
       if place.directory == .cur && place.name != path.name || isOthers(journal) {
         if try isTakenOver(at: place) { return .takenOver }

@@ -1,7 +1,8 @@
 internal import Glibc
+internal import Synchronization
 internal import SystemPackage
 
-extension Spool {
+extension Claims {
   /// Takes the job `name` from `origin` (`new`, `urgent`, `partial`, `standing`, or `cur` for a take-over): lock,
   /// judge, rename to a name of our own, confirm.
   /// - Parameters:
@@ -13,7 +14,7 @@ extension Spool {
   {
     do throws(SpoolError) {
       return try take(name, from: origin, now: now, isForced: isForced)
-    } catch  where concernsOneFile(error, in: origin) {
+    } catch  where spool.concernsOneFile(error, in: origin) {
       return .barred(Defect(line: nil, reason: "cannot be taken: \(error)"))
     }
   }
@@ -34,7 +35,7 @@ extension Spool {
       // Another worker has moved it, or on another host has replaced and so removed the file that is open here.
       return .unavailable
     } catch  where error.isLeased {
-      return origin.isDroppedInto ? .unfinished(.inUse, until: now.seconds + Self.settlingTime) : .unavailable
+      return origin.isDroppedInto ? .unfinished(.inUse, until: now.seconds + FileStatus.settlingTime) : .unavailable
     } catch  where error.call == .open && (error.isNoRegularFile || error.errno == .permissionDenied) {
       // By the claim's name it has just taken the place of a regular file: the next scan handles it.
       return error.path == source.display ? try refuse(name, from: origin, error, now: now) : .unavailable
@@ -48,13 +49,13 @@ extension Spool {
     let source = Path(origin, name)
     let found: FileStatus?
     do throws(SpoolError) {
-      found = try status(origin, name)
+      found = try spool.status(origin, name)
     } catch  where error.errno == .permissionDenied && origin.takesDrops {
       // Another user's file system may be mounted there (fuse(4)).
       return .barred(Defect(line: nil, reason: "cannot be examined: \(error.errno)"))
     }
     guard let status = found else { return .unavailable }
-    if origin == .cur, let end = try endOfLease(source, status, now: now) { return .leased(until: end) }
+    if origin == .cur, let end = try Leases(spool).endOfLease(source, status, now: now) { return .leased(until: end) }
     guard status.isRegular else { return try rejectNoFile(source, origin) }
     // A regular file has just taken the name. The next scan handles it.
     guard error.errno == .permissionDenied else { return .unavailable }
@@ -72,14 +73,14 @@ extension Spool {
     case .refused(let outcome): return outcome
     case .locked(let locked): candidate = locked
     }
-    if try isTouched(candidate) { return .unfinished(.empty, until: now.seconds + Self.settlingTime) }
+    if try isTouched(candidate) { return .unfinished(.empty, until: now.seconds + FileStatus.settlingTime) }
     let judgement = try judge(candidate.lock, candidate.status, origin, now: now)
     if let unfinished = unfinished(candidate, judgement, now: now) {
-      return .unfinished(unfinished, until: Self.endOfRest(of: candidate.status, at: now))
+      return .unfinished(unfinished, until: candidate.status.endOfRest(at: now))
     }
     guard let text = judgement.text else { return .unavailable }
     if mayBeWritten(candidate, judgement) { candidate.isOurs = false }
-    if let defect = judgement.defect, candidate.status.size > Self.maximumJobFile, let name = source.name {
+    if let defect = judgement.defect, candidate.status.size > Spool.maximumJobFile, let name = source.name {
       guard try openForWriting(&candidate, at: source) else { return .unavailable }
       // Such a file is neither written to, because it may be any file, nor copied. Its record is a separate file.
       if !candidate.isOurs { return try reject(name, from: origin, defect) }
@@ -92,14 +93,14 @@ extension Spool {
   /// It goes when the job comes back.
   private func isTouched(_ candidate: LockedJob) throws(SpoolError) -> Bool {
     guard candidate.origin.isScheduled, candidate.status.size == 0 else { return false }
-    return try list(.cur).contains { ClaimName($0)?.job == candidate.job }
+    return try spool.list(.cur).contains { ClaimName($0)?.job == candidate.job }
   }
 
   /// Whether a dropper may still write the file.
   private func unfinished(_ candidate: LockedJob, _ judgement: Judgement, now: Timestamp) -> Unfinished? {
-    if let lease = candidate.lease, Self.isYoung(candidate.status, at: now) {
+    if let lease = candidate.lease, candidate.status.isYoung(at: now) {
       // This user may not ask for leases on the file, so its age decides.
-      if lease == .unknown, kind.isLocal { return .young }
+      if lease == .unknown, spool.kind.isLocal { return .young }
       if mayBeWritten(candidate, judgement) { return .unsettled }
     }
     if judgement.text != nil { return nil }
@@ -110,9 +111,9 @@ extension Spool {
   private func mayBeWritten(_ candidate: LockedJob, _ judgement: Judgement) -> Bool {
     guard candidate.origin.isDroppedInto else { return false }
     // By the claim's name, it has not been examined as a dropped file is.
-    guard let lease = candidate.lease else { return kind.leases != .both }
-    if lease == .granted && kind.leaseShowsAllWriters || lease == .unknown && kind.isLocal { return false }
-    return !Self.saysComplete(judgement.bytes)
+    guard let lease = candidate.lease else { return spool.kind.leases != .both }
+    if lease == .granted && spool.kind.leaseShowsAllWriters || lease == .unknown && spool.kind.isLocal { return false }
+    return !JobText.saysComplete(judgement.bytes)
   }
 
   /// Gives the job a name that no older job has, and renames it to the claim's name.
@@ -124,11 +125,11 @@ extension Spool {
     if candidate.origin.takesDrops {
       candidate.job = Self.withoutOwner(candidate.job, text)
       // Also before the rename: a worker that takes the claim over uses the data of that name.
-      if !candidate.isNamed, try isTaken(candidate.job, source) || isOfEntry(candidate) {
-        candidate.job = try freeName(like: candidate.job)
+      if !candidate.isNamed, try JobSearch(spool).isTaken(candidate.job, source) || isOfEntry(candidate) {
+        candidate.job = try JobSearch(spool).freeName(like: candidate.job)
       }
     }
-    let name = ClaimName.fileName(candidate.job, owner)
+    let name = ClaimName.fileName(candidate.job, spool.owner)
     let target = Path(.cur, name)
     // Asked before the file is opened for writing or gets another time: a worker that watches would look again without
     // end.
@@ -140,12 +141,12 @@ extension Spool {
     if !candidate.isNamed {
       // Before the rename: with the time of its last change, a claim would look like a dead worker's to other hosts. A
       // file that is not ours gets its time when it is replaced; a frozen worker's, before others take it as well.
-      if candidate.isOurs || candidate.formerOwner == .mayWake { try touch(candidate.lock) }
+      if candidate.isOurs || candidate.formerOwner == .mayWake { try spool.touch(candidate.lock) }
       do throws(SpoolError) {
-        try system.rename(root, source, target)
+        try spool.system.rename(spool.root, source, target)
       } catch  where error.isImmovable {
         // Something else may have taken the name, and cannot be moved: the next scan sees what it is.
-        if try system.status(root, source).isSameFile(as: candidate.status) { throw error }
+        if try spool.system.status(spool.root, source).isSameFile(as: candidate.status) { throw error }
         return .unavailable
       }
     }
@@ -156,14 +157,14 @@ extension Spool {
   /// Whether another user's job has a name that the jobs of a standing order have: the order would take it for the one
   /// that it has dropped.
   private func isOfEntry(_ candidate: LockedJob) -> Bool {
-    !believesJournal(of: candidate.status) && FeedEntry.isKeyed(candidate.job)
+    !spool.believesJournal(of: candidate.status) && FeedEntry.isKeyed(candidate.job)
   }
 
   /// Whether this worker has another claim of this name. rename(2) would replace it, so it comes first, also if a
   /// person has removed its file. It may be the candidate, which this process let go of when the spool failed under it.
   private func isOurs(_ name: FileName) throws(SpoolError) -> Bool {
-    if namesInHand.contains(name) { return true }
-    return try status(.cur, name) != nil
+    if spool.namesInHand.withLock({ $0.contains(name) }) { return true }
+    return try spool.status(.cur, name) != nil
   }
 
   /// Makes sure that the file which has the claim's name is the one that was locked and judged.
@@ -172,7 +173,7 @@ extension Spool {
   {
     let (target, source) = (candidate.lock.path, candidate.source)
     // The name may have passed to another file between open and rename: that one is neither locked nor read.
-    guard let found = try status(.cur, ClaimName.fileName(candidate.job, owner)),
+    guard let found = try spool.status(.cur, ClaimName.fileName(candidate.job, spool.owner)),
       found.isSameFile(as: candidate.status)
     else {
       let outcome = try claim(candidate.job, target, candidate.origin, now: now, isForced: true, isNamed: true)
@@ -183,7 +184,7 @@ extension Spool {
     }
     let files = Claim.Files(file: candidate.writable ?? candidate.lock, lock: candidate.lock, identity: found)
     let claim = Claim(
-      spool: self, job: candidate.job, origin: candidate.origin, files, text: text,
+      spool: spool, job: candidate.job, origin: candidate.origin, files, text: text,
       isRequeueNoted: candidate.isRequeueNoted, formerOwner: candidate.formerOwner,
       knownSince: candidate.origin.takesDrops ? Timestamp(seconds: candidate.foundChanged) : text.journal.knownSince)
     if !candidate.isOurs { try claim.replaceFile(by: judgement.bytes) }
@@ -221,7 +222,7 @@ extension Spool {
   /// over.
   private func giveBack(_ claim: Path, _ source: Path) throws(SpoolError) {
     do throws(SpoolError) {
-      try moveNoReplace(claim, source)
+      try spool.moveNoReplace(claim, source)
     } catch  where error.isGone || error.errno == .fileExists {
     }
   }

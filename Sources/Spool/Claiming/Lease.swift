@@ -4,62 +4,66 @@ internal import SystemPackage
 
 /// How long a claim is its owner's without a heartbeat. All workers of a spool have to agree on it, so it is written
 /// into the spool.
-extension Spool {
+package struct Leases {
+  let spool: Spool
+
+  package init(_ spool: Spool) { self.spool = spool }
+
   /// Seconds without a heartbeat after which another host's claim may be taken over.
-  package var lease: Int64 { agreedLease.load(ordering: .relaxed) }
+  package var length: Int64 { spool.agreedLease.load(ordering: .relaxed) }
 
   /// Whether a lease has passed without a heartbeat.
   /// - Parameter beat: the last one, in seconds since the epoch.
-  package func isLeaseOver(since beat: Int64, now: Timestamp) -> Bool { beat + lease <= now.seconds }
+  package func isOver(since beat: Int64, now: Timestamp) -> Bool { beat + length <= now.seconds }
 
   /// Milliseconds between two heartbeats of a claim.
-  package var heartbeatInterval: Int64 { min(30_000, lease * 500) }
+  package var heartbeatInterval: Int64 { min(30_000, length * 500) }
 
   /// Agrees with the other workers of the spool on the lease: the first one writes it down.
   ///
   /// Where all workers run under one kernel, it is only written if somebody asks for one.
   /// - Parameter wanted: in seconds; nil for that of the others.
   /// - Throws: ``Defect`` if the others have another one; ``SpoolError``.
-  package func agreeOnLease(_ wanted: Int64?) throws {
-    var noted = try readLease()
-    if noted == nil, wanted != nil || !kind.isLocal {
-      try writeLease(wanted ?? Self.standardLease)
-      noted = try readLease()
+  package func agree(on wanted: Int64?) throws {
+    var noted = try spool.readLease()
+    if noted == nil, wanted != nil || !spool.kind.isLocal {
+      try write(wanted ?? Spool.standardLease)
+      noted = try spool.readLease()
     }
-    let lease = noted ?? Self.standardLease
+    let lease = noted ?? Spool.standardLease
     if let wanted, wanted != lease {
       throw Defect(
         line: nil,
         reason: "its workers have agreed on a lease of \(lease) s: use --lease \(lease)s, or stop all of its workers on"
           + " all hosts, remove its file lease, and start them with another")
     }
-    agreedLease.store(lease, ordering: .relaxed)
+    spool.agreedLease.store(lease, ordering: .relaxed)
   }
 
   /// Another worker may be first.
-  private func writeLease(_ seconds: Int64) throws(SpoolError) {
-    let temporary = temporary(FileName("lease"))
+  private func write(_ seconds: Int64) throws(SpoolError) {
+    let temporary = spool.temporary(FileName("lease"))
     // Users who may drop jobs may read it, as far as the umask allows.
-    let file = try system.create(root, temporary, O_WRONLY | O_EXCL | O_NOFOLLOW, mode: 0o644)
-    defer { try? system.unlink(root, temporary) }
+    let file = try spool.system.create(spool.root, temporary, O_WRONLY | O_EXCL | O_NOFOLLOW, mode: 0o644)
+    defer { try? spool.system.unlink(spool.root, temporary) }
     try file.write(Array("\(seconds)\n".utf8), at: 0)
     try file.fsync()
     do throws(SpoolError) {
-      try moveNoReplace(temporary, Self.leasePath)
+      try spool.moveNoReplace(temporary, Spool.leasePath)
     } catch  where error.errno == .fileExists {
     }
   }
 }
 
 /// What a worker may conclude from a lock, from a heartbeat, and from a process id.
-extension Spool {
+extension Leases {
   /// Whether a lock that the worker `owner` let go of, and that this worker can take, proves that `owner` has ended, so
   /// that nobody has to wait for its lease.
   package func sharesLocks(with owner: WorkerName) -> Bool {
-    guard owner.host == self.owner.host else { return false }
+    guard owner.host == spool.owner.host else { return false }
     // A claim that was made through a mount of this directory, such as by bindfs, says so.
-    if kind.isLocal { return owner.seat?.isLocal ?? true }
-    return owner.seat != nil && owner.seat == self.owner.seat
+    if spool.kind.isLocal { return owner.seat?.isLocal ?? true }
+    return owner.seat != nil && owner.seat == spool.owner.seat
   }
 
   /// Until when a claim is without doubt another worker's, whose locks prove nothing here: its last heartbeat and the
@@ -70,14 +74,95 @@ extension Spool {
     guard let owner = ClaimName(claim)?.owner, !sharesLocks(with: owner),
       let end = endOfLease(since: status.modified, now: now)
     else { return nil }
-    if kind.timesAreOfHosts { _ = silence(of: claim, status) }
+    if spool.kind.timesAreOfHosts { _ = silence(of: claim, status) }
     return end
   }
 
+  /// Whether the worker `owner` may be alive. This looks at its heartbeat (the file's time, renewed every 30 s), and at
+  /// the process if it would be seen from here. It does not ask for the lock.
+  /// - Parameter beat: in seconds since the epoch.
+  package func isAlive(_ owner: WorkerName, beat: Int64, now: Timestamp) -> Bool {
+    guard !isOver(since: beat, now: now) else { return false }
+    guard let process = owner.process, sharesProcesses(with: owner) else { return true }
+    // EPERM: the process exists and belongs to another user (kill(2)).
+    return kill(process, 0) == 0 || errno == EPERM
+  }
+
   /// Whether the worker `owner` would be found by its process id if it lived.
-  package func sharesProcesses(with owner: WorkerName) -> Bool {
-    if let seat = owner.seat { return seat == self.owner.seat }
-    return kind.isLocal && owner.host == self.owner.host
+  func sharesProcesses(with owner: WorkerName) -> Bool {
+    if let seat = owner.seat { return seat == spool.owner.seat }
+    return spool.kind.isLocal && owner.host == spool.owner.host
+  }
+
+  /// Until when a claim is another worker's without doubt.
+  /// - Returns: in seconds since the epoch; nil if it may be taken over once its lock is free.
+  func endOfLease(_ claim: Path, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Int64? {
+    // Where both workers have the same locks, the lock decides. flock(2) alone proves nothing across hosts: on some
+    // file systems it succeeds for everyone.
+    if claim.name.flatMap({ ClaimName($0)?.owner }).map(sharesLocks) == true { return nil }
+    return try restOfLease(claim, status, now: now)
+  }
+
+  /// - Returns: nil if the lease has ended.
+  func restOfLease(_ claim: Path, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Int64? {
+    if isOver(since: status.modified, now: now) { return nil }
+    if let end = endOfLease(since: status.modified, now: now) { return end }
+    try beginLease(claim)
+    return now.seconds + length
+  }
+
+  /// - Parameter beat: the last heartbeat, in seconds since the epoch.
+  /// - Returns: nil if the lease has ended, or if the heartbeat is from the future and proves nothing.
+  func endOfLease(since beat: Int64, now: Timestamp) -> Int64? {
+    isOver(since: beat, now: now) || beat > now.seconds + length ? nil : beat + length
+  }
+
+  /// Whether the owner of a locked claim has given no sign of life for a lease. This worker itself may have been busy
+  /// for as long.
+  func isFrozen(_ claim: Path, _ status: FileStatus, now: Timestamp) -> Bool {
+    guard let name = claim.name, let owner = ClaimName(name)?.owner, owner.text != spool.owner.text else {
+      return false
+    }
+    return spool.kind.timesAreOfHosts
+      ? silence(of: name, status) >= length : isOver(since: status.modified, now: now)
+  }
+
+  /// Until when the owner of a claim that it has locked is not taken for frozen.
+  /// - Returns: in seconds since the epoch; nil if it may be.
+  func restOfSilence(_ claim: FileName, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> Int64? {
+    guard spool.kind.timesAreOfHosts else { return try restOfLease(Path(.cur, claim), status, now: now) }
+    let silence = silence(of: claim, status)
+    return silence >= length ? nil : now.seconds + length - silence
+  }
+
+  /// Seconds since this worker first saw the claim as it is.
+  func silence(of claim: FileName, _ status: FileStatus) -> Int64 {
+    spool.sights.withLock { $0.silence(of: claim, status.stamp, at: secondsSinceBoot()) }
+  }
+
+  /// Begins the lease now: a heartbeat from the future, by a clock that was wrong, proves no life until then, and a
+  /// living owner renews it.
+  private func beginLease(_ claim: Path) throws(SpoolError) {
+    do throws(SpoolError) {
+      try spool.touch(spool.system.open(spool.root, claim, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY))
+    } catch  where error.isGone {
+    }
+  }
+
+  /// Whether the owner of a claim has given no sign of life for a lease and still has its lock, so it was stopped and
+  /// has not died. Where locks are not seen by other hosts, this is not known of their workers.
+  package func isOwnerFrozen(of claim: FileName) throws(SpoolError) -> Bool {
+    let path = Path(.cur, claim)
+    do throws(SpoolError) {
+      guard let status = try spool.status(.cur, claim), status.isRegular, isFrozen(path, status, now: spool.now())
+      else {
+        return false
+      }
+      var file = try spool.system.open(spool.root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      return try !file.lock()
+    } catch  where error.isGone || error.isUnreadable {
+      return false
+    }
   }
 }
 
@@ -87,22 +172,18 @@ extension Spool {
 package struct WatchSign: Sendable {
   private let file: SharedFile
 
-  fileprivate init(_ file: SharedFile) { self.file = file }
-}
-
-extension Spool {
   /// - Returns: nil if somebody asks at this moment; try again later.
   /// - Throws: ``SpoolError``, also where the file system has no such locks.
-  package func giveWatchSign() throws(SpoolError) -> WatchSign? {
-    var file = try system.open(root, Path(.new), O_RDONLY | O_DIRECTORY)
+  package init?(for spool: Spool) throws(SpoolError) {
+    var file = try spool.system.open(spool.root, Path(.new), O_RDONLY | O_DIRECTORY)
     guard try file.lockShared() else { return nil }
-    return WatchSign(file.shared())
+    self.file = file.shared()
   }
 
   /// Whether a worker of this host watches the spool and will see what is dropped.
-  package func isWatched() -> Bool {
+  package static func isGiven(for spool: Spool) -> Bool {
     do throws(SpoolError) {
-      var file = try system.open(root, Path(.new), O_RDONLY | O_DIRECTORY)
+      var file = try spool.system.open(spool.root, Path(.new), O_RDONLY | O_DIRECTORY)
       return try !file.lock()
     } catch {
       // Nobody can have given a sign here.

@@ -33,7 +33,7 @@ struct LockedJob {
   }
 }
 
-extension Spool {
+extension Claims {
   /// What came of the attempt to lock a job's file.
   enum Locking {
     case locked(LockedJob)
@@ -53,11 +53,11 @@ extension Spool {
   ) throws(SpoolError) -> Locking {
     var file: OwnedFile
     do throws(SpoolError) {
-      file = try system.open(root, source, O_RDONLY | Self.jobFlags)
+      file = try spool.system.open(spool.root, source, O_RDONLY | Spool.jobFlags)
     } catch  where error.errno == .noSuchFileOrDirectory {
       return .refused(.gone)
     }
-    if origin == .cur, !isNamed, let end = try endOfLease(source, file.status(), now: now) {
+    if origin == .cur, !isNamed, let end = try Leases(spool).endOfLease(source, file.status(), now: now) {
       // Not even tried: where other hosts do not see locks, that of the owner could be lost.
       return .refused(.leased(until: end))
     }
@@ -66,12 +66,12 @@ extension Spool {
     // Under the lock, so that no worker's lease is in the way of another one that opens the file for writing.
     let lease = isDropped && isFree ? file.askLease() : nil
     var status = try file.status()
-    if isDropped, !isFree || lease == .refused && kind.leases != .granted {
-      return .refused(.unfinished(.inUse, until: Self.endOfRest(of: status, at: now)))
+    if isDropped, !isFree || lease == .refused && spool.kind.leases != .granted {
+      return .refused(.unfinished(.inUse, until: status.endOfRest(at: now)))
     }
     if !isFree, origin != .cur || isNamed { return .refused(.unavailable) }
     guard status.isRegular else { return .refused(isNamed ? .unavailable : try rejectNoFile(source, origin)) }
-    guard isFree || isFrozen(source, status, now: now) else {
+    guard isFree || Leases(spool).isFrozen(source, status, now: now) else {
       return .refused(try lockedOutcome(source, status, now: now))
     }
     // Another worker may have claimed and parked it since it was found.
@@ -79,17 +79,17 @@ extension Spool {
       return .refused(.notDue(status.modified))
     }
     if status.links > 1 {
-      guard try completeInterruptedMove(job, origin, source, status, now: now) else { return .refused(.unavailable) }
+      guard try JobMoves(spool).completeInterruptedMove(job, origin, source, status, now: now) else {
+        return .refused(.unavailable)
+      }
       status = try file.status()
     }
     return .locked(
       LockedJob(
         job: job, lock: file.shared(), status: status, foundChanged: status.changed, origin: origin, source: source,
         isNamed: isNamed, formerOwner: isFree ? .ended : .mayWake, lease: lease,
-        isOurs: isFree && status.owner == user && status.links == 1))
+        isOurs: isFree && status.owner == spool.user && status.links == 1))
   }
-
-  static let jobFlags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
 
   /// Opens the locked file for writing, unless it is open so already or is not this worker's. If it may not be written
   /// to, or another program has a lease on it at this moment (EWOULDBLOCK), it is not this worker's: a copy takes its
@@ -100,7 +100,7 @@ extension Spool {
     guard locked.isOurs, locked.writable == nil else { return true }
     var file: OwnedFile
     do throws(SpoolError) {
-      file = try system.open(root, path, O_RDWR | Self.jobFlags)
+      file = try spool.system.open(spool.root, path, O_RDWR | Spool.jobFlags)
     } catch
       where [.permissionDenied, .notPermitted, .readOnlyFileSystem, .textFileBusy, .wouldBlock].contains(error.errno)
     {
@@ -130,8 +130,8 @@ extension Spool {
 
   /// What to tell of a claim that another worker has locked.
   private func lockedOutcome(_ claim: Path, _ status: FileStatus, now: Timestamp) throws(SpoolError) -> ClaimOutcome {
-    guard let name = claim.name, let owner = ClaimName(name)?.owner, owner.text != self.owner.text,
-      let end = try restOfSilence(name, status, now: now)
+    guard let name = claim.name, let owner = ClaimName(name)?.owner, owner.text != spool.owner.text,
+      let end = try Leases(spool).restOfSilence(name, status, now: now)
     else { return .unavailable }
     return .leased(until: end)
   }

@@ -2,7 +2,7 @@ internal import Glibc
 internal import SystemPackage
 
 /// What is no job goes to `failed/`.
-extension Spool {
+extension Claims {
   /// Moves a file that is not a job to `failed/` unchanged, with a record beside it: nothing that was dropped is
   /// deleted or ignored in silence.
   func reject(_ name: FileName, from origin: Directory, _ defect: Defect) throws(SpoolError) -> ClaimOutcome {
@@ -13,15 +13,15 @@ extension Spool {
       do throws(SpoolError) {
         // The record first: what has moved is not looked at again, and would have none.
         try writeRecord(of: defect, beside: target)
-        try moveNoReplace(Path(origin, name), Path(.failed, target))
+        try spool.moveNoReplace(Path(origin, name), Path(.failed, target))
         return .rejected(target, defect)
       } catch  where error.call == .rename && error.isImmovable {
         return .barred(Defect(line: nil, reason: "\(defect.reason); and it cannot be moved: \(error.errno)"))
       } catch  where error.errno == .noSuchFileOrDirectory {
         return .unavailable
-      } catch  where error.errno == .fileExists && attempt < Self.mostTries {
+      } catch  where error.errno == .fileExists && attempt < JobSearch.mostTries {
         attempt += 1
-        target = name.numbered(Self.number(ofTry: attempt), limit: FileName.maximumLength)
+        target = name.numbered(JobSearch.number(ofTry: attempt), limit: FileName.maximumLength)
       }
     }
   }
@@ -40,15 +40,15 @@ extension Spool {
     let path = Path(.failed, target.record)
     // A thing that is no job is here by the name that a stranger gave it: a pipe would never open, a link leads
     // elsewhere.
-    let own = try system.status(root, Path(.failed)).owner
-    if let other = try status(.failed, target.record), !other.isRegular || other.owner != own {
+    let own = try spool.system.status(spool.root, Path(.failed)).owner
+    if let other = try spool.status(.failed, target.record), !other.isRegular || other.owner != own {
       throw SpoolError(call: .create, path: path.display, errno: .fileExists)
     }
-    let found = try contents(path, limit: JobText.maximumRequest) ?? []
-    guard JobLines.isRecord(found, orBeginsOne: true), try status(.failed, target) == nil else {
+    let found = try spool.contents(path, limit: JobText.maximumRequest) ?? []
+    guard JobLines.isRecord(found, orBeginsOne: true), try spool.status(.failed, target) == nil else {
       throw SpoolError(call: .create, path: path.display, errno: .fileExists)
     }
-    let file = try system.create(root, path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_NONBLOCK)
+    let file = try spool.system.create(spool.root, path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_NONBLOCK)
     try file.write(Array(Self.record(of: defect).text.utf8), at: 0)
   }
 }

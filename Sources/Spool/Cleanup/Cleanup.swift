@@ -1,7 +1,14 @@
 internal import Glibc
 internal import SystemPackage
 
-extension Spool {
+/// One clean-up of a spool. Directories are read as streams, and only the names of leftovers are kept.
+package struct Cleanup {
+  let spool: Spool
+  let options: CleanupOptions
+  /// The time by this host's clock.
+  let now: Timestamp
+  let report: (CleanupFinding) -> Void
+
   /// Removes what no job needs: data and records whose job is gone, old files in `tmp/`, old receipts if asked to.
   /// Never a job, never a payload. Archives old receipts if asked to.
   /// - Parameters:
@@ -9,32 +16,24 @@ extension Spool {
   ///   - report: called for each finding, after the removal.
   /// - Throws: ``SpoolError``, EWOULDBLOCK while another process archives receipts; what a single file causes is
   ///   reported as ``CleanupFinding/Kind/stuck``.
-  package func cleanUp(
-    _ options: CleanupOptions, archived: (Int, Int) -> Void = { _, _ in }, report: (CleanupFinding) -> Void
+  package static func run(
+    in spool: Spool, _ options: CleanupOptions, archived: (Int, Int) -> Void = { _, _ in },
+    report: (CleanupFinding) -> Void
   ) throws(SpoolError) {
     try withoutActuallyEscaping(report) { (report) throws(SpoolError) in
-      let cleanup = Cleanup(spool: self, options: options, now: .now(), report: report)
+      let cleanup = Cleanup(spool: spool, options: options, now: .now(), report: report)
       if options.archive != nil {
         // First, so that the rest has fewer receipts to read.
         try withoutActuallyEscaping(archived) { (archived) throws(SpoolError) in
-          var archiver = Archiver(self, isOld: cleanup.isToArchive, progress: archived, report: report)
+          var archiver = Archiver(spool, isOld: cleanup.isToArchive, progress: archived, report: report)
           try archiver.run(isDry: options.isDry)
         }
       }
       try cleanup.run()
     }
   }
-}
 
-/// One clean-up of a spool. Directories are read as streams, and only the names of leftovers are kept.
-struct Cleanup {
-  let spool: Spool
-  let options: CleanupOptions
-  /// The time by this host's clock.
-  let now: Timestamp
-  let report: (CleanupFinding) -> Void
-
-  func run() throws(SpoolError) {
+  private func run() throws(SpoolError) {
     try cleanPartial()
     try cleanTemporaries()
     try cleanFailed()
@@ -89,7 +88,7 @@ struct Cleanup {
     while let name = try stream.next() {
       if !name.isIgnored, name.isData || name.hasRecordSuffix || name.hasLongRecord { names.append(name) }
     }
-    let leftovers = try spool.leftovers(in: names)
+    let leftovers = try JobSearch(spool).leftovers(in: names)
     let records = leftovers.isEmpty ? [] : Set(names.map(\.record))
     for name in names where leftovers.contains(name) {
       let path = Path(.failed, name)
@@ -100,7 +99,7 @@ struct Cleanup {
         let status = try spool.status(.failed, name)
       {
         // It is written before its subject is moved here, perhaps just now.
-        let grace = max(options.grace, Spool.settlingTime)
+        let grace = max(options.grace, FileStatus.settlingTime)
         guard try isOlder(path, than: grace, sinceRename: false) else { continue }
         try remove(path, in: .failed, CleanupFinding(.record, path, bytes: status.size))
       }
@@ -110,7 +109,7 @@ struct Cleanup {
   /// Whether a receipt is old enough to be archived, and not so old that it is removed.
   func isToArchive(_ receipt: FileStatus) -> Bool {
     guard let age = options.archive else { return false }
-    let seconds = now.seconds - Spool.lastChange(receipt, countsRenames: false, at: now)
+    let seconds = now.seconds - receipt.lastChange(countsRenames: false, at: now)
     return seconds >= age && options.keepDone.map { seconds < $0 } ?? true
   }
 
@@ -123,7 +122,7 @@ struct Cleanup {
       if let age = options.keepDone { isOld = try isOlder(path, than: age, sinceRename: false) }
       guard isOld || options.readsJobs else { continue }
       if options.isDry, try spool.status(.done, name).map(isToArchive) ?? false { continue }
-      guard let job = JobName(name) == nil ? nil : try spool.job(.done, name),
+      guard let job = JobName(name) == nil ? nil : try JobSearch(spool).job(.done, name),
         let receipt = job.journal.publication.receipt
       else {
         if try spool.status(.done, name) != nil { report(CleanupFinding(.noReceipt, path)) }
@@ -167,12 +166,12 @@ struct Cleanup {
     let now = time ?? now
     guard let status = try spool.system.statusIfPresent(spool.root, path) else { return false }
     // `cp -p` gives a new file an old time of modification, but not of change.
-    return Spool.lastChange(status, countsRenames: sinceRename, at: now) <= now.seconds - seconds
+    return status.lastChange(countsRenames: sinceRename, at: now) <= now.seconds - seconds
   }
 
   private func removeOrphan(_ path: Path, of name: FileName, in directory: Directory) throws(SpoolError) {
     do throws(SpoolError) {
-      if let bytes = try spool.removeOrphan(path, of: name.dataOwner, isDry: options.isDry) {
+      if let bytes = try JobData(spool).removeOrphan(path, of: name.dataOwner, isDry: options.isDry) {
         report(CleanupFinding(.orphan, path, bytes: bytes))
       }
     } catch  where spool.concernsOneFile(error, in: directory) {
@@ -200,7 +199,7 @@ extension Cleanup {
     // The look that costs little; the one that counts is under the lock of the data.
     guard try isUnpublishable(job) else { return }
     do throws(SpoolError) {
-      let bytes = try spool.withIdleData(path) { (status) throws(SpoolError) -> Int64? in
+      let bytes = try JobData(spool).withIdleData(path) { (status) throws(SpoolError) -> Int64? in
         // A worker that claims the job from now on finds the data locked, and takes another name.
         guard try isUnpublishable(job) else { return nil }
         if !options.isDry { try spool.system.unlink(spool.root, path) }
@@ -213,10 +212,10 @@ extension Cleanup {
   }
 
   private func isUnpublishable(_ job: FileName) throws(SpoolError) -> Bool {
-    let places = try spool.places(of: job).filter { $0.directory != .done }
+    let places = try JobSearch(spool).places(of: job).filter { $0.directory != .done }
     guard let place = places.first, places.count == 1, place.directory == .failed else { return false }
     do throws(SpoolError) {
-      let attempts = try spool.job(.failed, place.name)?.journal.attempts
+      let attempts = try JobSearch(spool).job(.failed, place.name)?.journal.attempts
       return attempts?.endsInFailure == true && attempts?.lastFailure?["code"] == FailureCode.outputExists.rawValue
     } catch  where error.isUnreadable {
       return false
@@ -228,11 +227,11 @@ extension Cleanup {
   func cleanRoots() throws(SpoolError) {
     var gone = try goneRoots()
     if gone.isEmpty { return }
-    try spool.forEachJob(in: Spool.jobDirectories.filter { $0 != .done }) { text in
+    try JobSearch(spool).forEachJob(in: JobSearch.directories.filter { $0 != .done }) { text in
       if let root = text.request.root { gone.remove(root.text) }
     }
     for name in gone.sorted() {
-      let path = Path("\(Spool.roots)/\(name)")
+      let path = Path("\(NamedRoots.directory)/\(name)")
       do throws(SpoolError) {
         if !options.isDry { try spool.system.unlink(spool.root, path) }
         report(CleanupFinding(.root, path))
@@ -246,12 +245,13 @@ extension Cleanup {
   private func goneRoots() throws(SpoolError) -> Set<String> {
     var gone: Set<String> = []
     do throws(SpoolError) {
-      let stream = DirectoryStream(try spool.system.open(spool.root, Path(Spool.roots), O_RDONLY | O_DIRECTORY))
+      let stream = DirectoryStream(
+        try spool.system.open(spool.root, Path(NamedRoots.directory), O_RDONLY | O_DIRECTORY))
       while let entry = try stream.next() {
         guard let name = String(validating: entry.bytes, as: UTF8.self), try isOwnRoot(name) else { continue }
         do throws(SpoolError) {
           // Through the link.
-          _ = try spool.system.status(spool.root, Path("\(Spool.roots)/\(name)/."))
+          _ = try spool.system.status(spool.root, Path("\(NamedRoots.directory)/\(name)/."))
         } catch  where error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory {
           gone.insert(name)
         } catch {
@@ -265,7 +265,7 @@ extension Cleanup {
 
   private func isOwnRoot(_ name: String) throws(SpoolError) -> Bool {
     do throws(SpoolError) {
-      return try Spool.rootName(of: spool.outputRoot(named: name)) == name
+      return try NamedRoots.name(for: NamedRoots(spool).target(of: name)) == name
     } catch  where error.errno == .invalidArgument || error.errno == .noSuchFileOrDirectory {
       return false
     }

@@ -1,4 +1,4 @@
-/// What ``Spool/cleanUp(_:report:)`` may remove.
+/// What ``Cleanup/run(in:_:archived:report:)`` may remove.
 package struct CleanupOptions: Sendable {
   /// Report what would be removed, and remove nothing.
   package var isDry = false

@@ -48,6 +48,11 @@ package final class OutputRoot {
     }
   }
 
+  /// Bytes that this user can still write there; nil if the file system does not tell, which stops no job.
+  package func freeSpace() -> UInt64? {
+    do throws(SpoolError) { return try root.file.freeSpace() } catch { return nil }
+  }
+
   /// Makes sure that a file can be made at `output`, or its first directory that is missing.
   /// - Throws: ``SpoolError``: EROFS, EACCES, or EPERM for an immutable directory.
   package func checkWritable(_ output: OutputPath) throws(SpoolError) {
@@ -217,29 +222,13 @@ package final class CurrentOutputRoot {
   private func checkApart(_ place: OutputPlace) throws(SpoolError) {
     let directories = place.chain.dropFirst()
     if directories.isEmpty { return }
-    let own = try spool.ownDirectories()
+    let own = try NamedRoots(spool).ownDirectories()
     for directory in directories {
       guard !own.contains(where: { $0.isSameFile(as: directory.identity) }) else {
         throw SpoolError(
           call: .open, path: "\(directory.path.display) (a directory of the spool itself)", errno: .improperLink)
       }
     }
-  }
-}
-
-extension Spool {
-  /// The directory of the output roots that jobs may name, each a link to an absolute path. It is optional. Only the
-  /// spool's owner can write to it; whoever may drop jobs can choose among its links, and name no other directory.
-  static let roots = "roots"
-
-  /// The spool and its directories that contain no payloads.
-  func ownDirectories() throws(SpoolError) -> [FileStatus] {
-    var found = [try directory.status()]
-    let names = Directory.allCases.filter { $0 != .files }.map { Path($0) } + [Path("hooks"), Path(Self.roots)]
-    for name in names {
-      if let status = try system.statusIfPresent(root, name) { found.append(status) }
-    }
-    return found
   }
 }
 
@@ -256,7 +245,7 @@ extension OutputRoot {
     let name = location.map { escaped($0) } ?? "files"
     let chain = try ancestors(of: root.number)
     // By open directories, so that links and bind mounts do not matter.
-    let own = try spool.ownDirectories()
+    let own = try NamedRoots(spool).ownDirectories()
     let isOfSpool = own.contains { $0.isSameFile(as: chain[0]) }
     if reach == .below || isOfSpool, try ancestors(of: spool.root).contains(where: { $0.isSameFile(as: chain[0]) }) {
       return "the output root \(name) contains the spool: a job's output could become a job, or the spool's defaults"
@@ -289,23 +278,41 @@ extension OutputRoot {
   }
 }
 
-extension Spool {
+/// The output roots that jobs may name: links in `roots/`, each to an absolute path. The directory is optional. Only
+/// the spool's owner can write to it; whoever may drop jobs can choose among its links, and name no other directory.
+package struct NamedRoots {
+  let spool: Spool
+
+  package init(_ spool: Spool) { self.spool = spool }
+
+  static let directory = "roots"
+
+  /// The spool and its directories that contain no payloads.
+  func ownDirectories() throws(SpoolError) -> [FileStatus] {
+    var found = [try spool.directory.status()]
+    let names = Directory.allCases.filter { $0 != .files }.map { Path($0) } + [Path("hooks"), Path(Self.directory)]
+    for name in names {
+      if let status = try spool.system.statusIfPresent(spool.root, name) { found.append(status) }
+    }
+    return found
+  }
+
   /// The directory that the link `roots/NAME` leads to; the link itself where the directory's path is not UTF-8.
   /// - Throws: ``SpoolError``: ENOENT where there is no such link, EINVAL where it is no link to an absolute path.
-  func outputRoot(named name: String) throws(SpoolError) -> String {
-    let path = Path("\(Self.roots)/\(name)")
-    let target = try system.readLink(root, path)
+  func target(of name: String) throws(SpoolError) -> String {
+    let path = Path("\(Self.directory)/\(name)")
+    let target = try spool.system.readLink(spool.root, path)
     guard target.first == UInt8(ascii: "/") else {
       throw SpoolError(call: .open, path: path.display, errno: .invalidArgument)
     }
     if let text = String(validating: target, as: UTF8.self) { return text }
-    do throws(Errno) { return "\(try realPath(location))/\(Self.roots)/\(name)" } catch {
+    do throws(Errno) { return "\(try realPath(spool.location))/\(Self.directory)/\(name)" } catch {
       throw SpoolError(call: .open, path: path.display, errno: error)
     }
   }
 
   /// The name in `roots` that `spoolrun get` gives to a directory.
-  package static func rootName(of directory: String) -> String {
+  package static func name(for directory: String) -> String {
     String(PayloadName.fingerprint(of: [directory]).prefix(16))
   }
 
@@ -314,15 +321,15 @@ extension Spool {
   ///   - directory: an absolute path.
   ///   - name: the link's name in `roots`, without a slash.
   /// - Throws: ``SpoolError``, EEXIST where the name leads elsewhere.
-  package func offerOutputRoot(_ directory: String, as name: String) throws(SpoolError) {
-    try provide(Path(Self.roots))
-    let path = Path("\(Self.roots)/\(name)")
+  package func offer(_ directory: String, as name: String) throws(SpoolError) {
+    try spool.provide(Path(Self.directory))
+    let path = Path("\(Self.directory)/\(name)")
     do throws(SpoolError) {
-      try system.symbolicLink(Path(directory), root, path)
+      try spool.system.symbolicLink(Path(directory), spool.root, path)
       // The job that names it lasts, too.
-      try system.open(root, Path(Self.roots), O_RDONLY | O_DIRECTORY).fsync()
+      try spool.system.open(spool.root, Path(Self.directory), O_RDONLY | O_DIRECTORY).fsync()
     } catch  where error.errno == .fileExists {
-      if try outputRoot(named: name).exact != directory.exact { throw error }
+      if try target(of: name).exact != directory.exact { throw error }
     }
   }
 }
@@ -332,7 +339,7 @@ extension CurrentOutputRoot {
   /// home directory does.
   package convenience init(named name: String, for output: OutputPath, spool: Spool) throws(OutputRootProblem) {
     let location: String
-    do throws(SpoolError) { location = try spool.outputRoot(named: name) } catch { throw .missing(error) }
+    do throws(SpoolError) { location = try NamedRoots(spool).target(of: name) } catch { throw .missing(error) }
     try self.init(location, spool: spool, reach: output.parents.isEmpty ? .directly : .below)
   }
 }

@@ -95,10 +95,23 @@ package final class PartFile {
     guard try file.lock() || isOwnersFrozen else { return nil }
     var status = try file.status()
     if status.isRegular, status.links > 1 {
-      try spool.removeTemporaryNames(of: job.part, status)
+      try removeTemporaryNames(of: job.part, status, in: spool)
       status = try file.status()
     }
     return Found(file: file.shared(), status: status, isNew: isNew)
+  }
+
+  /// The rename of new data from `tmp/` to its place, cut by a power failure: btrfs can have made the new name durable
+  /// and kept the first, which goes.
+  /// - Parameter status: of the file that has the name `data` in `partial/`.
+  private static func removeTemporaryNames(of data: FileName, _ status: FileStatus, in spool: Spool)
+    throws(SpoolError)
+  {
+    let stream = try spool.stream(.tmp)
+    while let name = try stream.next() {
+      guard name.bytes.starts(with: data.bytes + [0x3A]) else { continue }
+      try spool.system.unlink(spool.root, Path(.tmp, name), of: status)
+    }
   }
 
   /// A new inode with the first `length` bytes of this one, which takes its name. This one is left behind: a failed

@@ -3,7 +3,7 @@ internal import Glibc
 package import SystemPackage
 
 /// What the file system of a spool can do, as far as the protocol depends on it: found out by
-/// ``Spool/tryFileSystem()``.
+/// ``FileSystemTrial``.
 package struct FileSystemTraits: Sendable, Equatable {
   /// flock(2) on two descriptors of one file.
   package enum Locks: Sendable, Equatable {
@@ -82,14 +82,14 @@ extension FileSystemTraits {
   package var limits: [String] {
     var found: [String] = []
     if !showsWriters {
-      let settling = Spool.settlingTime
+      let settling = FileStatus.settlingTime
       found.append(
         "nobody can see whether a program still writes a file: a dropped job starts when it has not changed for"
           + " \(settling) s")
     } else if kind.leases == .granted {
       found.append(
         "the server may leave open whether a program still writes a file: then a dropped job starts when it has not"
-          + " changed for \(Spool.settlingTime) s")
+          + " changed for \(FileStatus.settlingTime) s")
     }
     if !kind.isLocal {
       found.append("changes by others are not reported: the spool is read again every few seconds (--rescan)")
@@ -145,20 +145,22 @@ extension FileSystemTraits {
 }
 
 /// Tries a file system with two files in `tmp/`, which no worker looks at.
-struct FileSystemTrial {
+package struct FileSystemTrial {
   private let spool: Spool
   private let system: System
   private let one: Path
   private let other: Path
 
-  init(_ spool: Spool) {
+  package init(_ spool: Spool) {
     self.spool = spool
     system = spool.system
     one = spool.temporary(FileName("trial"))
     other = spool.temporary(FileName("trial"))
   }
 
-  func run() throws(SpoolError) -> FileSystemTraits {
+  /// Harmless to workers.
+  /// - Throws: ``SpoolError`` where it cannot be tried, such as on a full disk.
+  package func run() throws(SpoolError) -> FileSystemTraits {
     var traits = FileSystemTraits(
       kind: spool.kind, type: try FileSystemKind.mountedType(of: spool.root, spool.system) ?? spool.kind.name)
     do throws(SpoolError) {
@@ -263,12 +265,6 @@ struct FileSystemTrial {
   private static let unsupported: Set<Errno> = [
     .invalidArgument, .noFunction, .notSupported, .notSupportedOnSocket, .notPermitted, .isDirectory,
   ]
-}
-
-extension Spool {
-  /// Tries what the spool's file system can do. Harmless to workers.
-  /// - Throws: ``SpoolError`` where it cannot be tried, such as on a full disk.
-  package func tryFileSystem() throws(SpoolError) -> FileSystemTraits { try FileSystemTrial(self).run() }
 }
 
 extension Timestamp {

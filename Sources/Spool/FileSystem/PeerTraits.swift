@@ -3,7 +3,7 @@ internal import Glibc
 internal import Synchronization
 internal import SystemPackage
 
-/// What two mounts of one spool show each other. Found out by ``Spool/tryPeer(_:)``.
+/// What two mounts of one spool show each other. Found out by ``PeerTrial``.
 package struct PeerTraits: Sendable, Equatable {
   /// Whether the directories of the two have different times, so they are two spools.
   package var areTwoSpools = false
@@ -87,14 +87,15 @@ package struct PeerTraits: Sendable, Equatable {
 }
 
 /// Tries what two mounts of one spool show each other, with files in `tmp/`, which no worker looks at.
-struct PeerTrial {
+package struct PeerTrial {
   private let here: Spool
   private let there: Spool
   private static let races = 20
 
-  init(_ here: Spool, _ there: Spool) { (self.here, self.there) = (here, there) }
+  package init(_ here: Spool, _ there: Spool) { (self.here, self.there) = (here, there) }
 
-  func run() throws(SpoolError) -> PeerTraits {
+  /// Harmless to workers; takes at most about a minute.
+  package func run() throws(SpoolError) -> PeerTraits {
     var traits = PeerTraits()
     let path = name()
     let file = try here.system.create(here.root, path, O_RDWR | O_EXCL | O_NOFOLLOW)
@@ -217,10 +218,4 @@ struct PeerTrial {
     try here.system.unlink(here.root, path)
     return try wait { () throws(SpoolError) in try !isSeen(path, by: there) }
   }
-}
-
-extension Spool {
-  /// Tries what this spool and the same spool on another mount show each other. Harmless to workers; takes at most
-  /// about a minute.
-  package func tryPeer(_ peer: Spool) throws(SpoolError) -> PeerTraits { try PeerTrial(self, peer).run() }
 }

@@ -231,3 +231,21 @@ extension JobRequest {
     return Array(urls.prefix(max(1, count)))
   }
 }
+
+/// The line by which a dropper says that it has written all of a job.
+///
+/// Where nobody can see for sure who still writes a file (``FileSystemKind/leases``), a job that ends in it need not
+/// settle, and needs no copy. To readers it is a comment.
+extension JobText {
+  static let completeLine = Array("# complete\n".utf8)
+
+  /// A job's text as this program drops it: with the line where that makes a difference.
+  static func finished(_ text: [UInt8], on kind: FileSystemKind) -> [UInt8] {
+    kind.leases == .both || text.last != 0x0A || saysComplete(text) ? text : text + completeLine
+  }
+
+  package static func saysComplete(_ text: [UInt8]) -> Bool {
+    let end = [0x0A] + completeLine
+    return text.suffix(end.count).elementsEqual(end)
+  }
+}

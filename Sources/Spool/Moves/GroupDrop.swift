@@ -37,8 +37,8 @@ package final class GroupDrop {
     self.spool = spool
     self.confirm = confirm
     self.groupSize = groupSize ?? Self.standardSize
-    isForeign = try spool.isForeignDrop()
-    suffix = Array(":\(spool.owner.retagged.text).".utf8)
+    isForeign = try Drops(spool).isForeignDrop()
+    suffix = Array(":\(spool.scratchOwner).".utf8)
     fileSystem = flushesEach ? nil : try spool.fileSystem()
   }
 
@@ -57,7 +57,7 @@ package final class GroupDrop {
     try undoing { () throws(SpoolError) in
       count += 1
       let path = Path(.tmp, FileName(name.fileName.bytes + suffix + Array("\(count)".utf8)))
-      let file = try spool.temporaryDrop(of: text, for: name, at: path, isForeign: isForeign)
+      let file = try Drops(spool).temporaryDrop(of: text, for: name, at: path, isForeign: isForeign)
       group.append(WrittenJob(path: file.path, name: name, isUrgent: JobText.saysHighPriority(text)))
       try setTime(of: file)
       if fileSystem == nil { try file.fsync() }
@@ -102,7 +102,7 @@ package final class GroupDrop {
     let jobs = group
     group = []
     entering = Background { [spool, isForeign, fileSystem] () throws(SpoolError) in
-      try spool.enter(jobs, isForeign: isForeign, after: fileSystem)
+      try WrittenJob.enter(jobs, spool, isForeign: isForeign, after: fileSystem)
     }
   }
 
@@ -114,7 +114,7 @@ package final class GroupDrop {
   /// Removes the files of the group if `body` fails. The group before it is in `new/` then, or its files are removed.
   private func undoing(_ body: () throws(SpoolError) -> Void) throws(SpoolError) {
     do throws(SpoolError) { try body() } catch {
-      spool.remove(group)
+      WrittenJob.remove(group, spool)
       group = []
       // The earlier group's error says no less, but the caller gets one only.
       try? settle()
@@ -129,30 +129,28 @@ private struct WrittenJob: Sendable {
   let name: JobName
   /// Whether it goes to `urgent/` instead, if this user may drop there.
   let isUrgent: Bool
-}
 
-extension Spool {
   /// Moves the jobs to `new/`, in order, once they are durable.
   /// - Parameter fileSystem: to flush first; nil where the jobs are durable already.
   /// - Throws: ``SpoolError``; nothing is left of the jobs that are not moved.
-  fileprivate func enter(
-    _ jobs: [WrittenJob], isForeign: Bool, after fileSystem: FileSystem?
+  static func enter(
+    _ jobs: [WrittenJob], _ spool: Spool, isForeign: Bool, after fileSystem: FileSystem?
   ) throws(SpoolError) {
     var moved = 0
     do throws(SpoolError) {
       try fileSystem?.sync()
       for job in jobs {
-        _ = try enter(
+        _ = try Drops(spool).enter(
           job.path, as: job.name, into: Directory(forDropsOf: job.isUrgent ? .high : nil), isForeign: isForeign)
         moved += 1
       }
     } catch {
-      remove(jobs[moved...])
+      remove(jobs[moved...], spool)
       throw error
     }
   }
 
-  fileprivate func remove(_ jobs: some Sequence<WrittenJob>) {
-    for job in jobs { try? system.unlink(root, job.path) }
+  static func remove(_ jobs: some Sequence<WrittenJob>, _ spool: Spool) {
+    for job in jobs { try? spool.system.unlink(spool.root, job.path) }
   }
 }

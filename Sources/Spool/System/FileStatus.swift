@@ -81,3 +81,44 @@ package struct FileStatus: Sendable {
     device == other.device && inode == other.inode
   }
 }
+
+/// What the times of files mean. The clock that set them may be wrong: a dropper's, another host's, or this host's
+/// earlier.
+extension FileStatus {
+  /// Seconds for which a file must not have changed where leases cannot show writers. A file without its last newline
+  /// is left alone as long.
+  package static let settlingTime: Int64 = 10
+
+  /// Whether a file with several names may have got or lost one just now (link(2) sets the time of the last change).
+  /// Then whoever moves it is about to remove its former name, so nobody else may remove the other one.
+  func mayBeMoving(at now: Timestamp) -> Bool {
+    changed > now.seconds - Self.settlingTime && changed <= now.seconds + Self.settlingTime
+  }
+
+  /// Whether a file was changed just now: its times are at most ``settlingTime`` ago or ahead. A time further ahead was
+  /// copied (`cp -p`), or set by a clock that is wrong.
+  func isYoung(at now: Timestamp) -> Bool { youth(at: now) != nil }
+
+  /// When a file that was changed just now was changed last, in seconds since the epoch; nil if it is not young.
+  private func youth(at now: Timestamp) -> Int64? {
+    [modified, changed].filter {
+      $0 > now.seconds - Self.settlingTime && $0 <= now.seconds + Self.settlingTime
+    }.max()
+  }
+
+  /// When a file that may still be written has not changed for ``settlingTime``, in seconds since the epoch. One that
+  /// is old already, and in use, is looked at again after as long.
+  func endOfRest(at now: Timestamp) -> Int64 {
+    (youth(at: now) ?? now.seconds) + Self.settlingTime
+  }
+
+  /// When a file was last changed, in seconds since the epoch. A time more than a day ahead cannot be true and does not
+  /// count; now where none is left.
+  /// - Parameter countsRenames: whether the time of the last change of its name or mode counts as well as that of its
+  ///   content.
+  package func lastChange(countsRenames: Bool, at now: Timestamp) -> Int64 {
+    let latest = now.seconds + 86_400
+    if modified > latest { return changed > latest ? now.seconds : changed }
+    return countsRenames && changed <= latest ? max(modified, changed) : modified
+  }
+}

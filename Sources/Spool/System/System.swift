@@ -12,6 +12,16 @@ package struct System: Sendable {
 
   init(hook: (any CallHook)? = nil, kernel: any Kernel) { (self.hook, self.kernel) = (hook, kernel) }
 
+  /// The path of a program in the directory of this one; nil where /proc does not say where that is.
+  package static func path(ofProgramBeside name: String) -> String? {
+    do throws(SpoolError) {
+      let path = try System().readLink(AT_FDCWD, Path("/proc/self/exe"))
+      return path.lastIndex(of: 0x2F).map { String(decoding: path[...$0], as: UTF8.self) + name }
+    } catch {
+      return nil
+    }
+  }
+
   /// Makes a system call, and repeats it on EINTR.
   /// - Parameters:
   ///   - path: what the call is about, escaped for display; two paths with a space between them where it takes two.

@@ -86,12 +86,18 @@ package struct WorkerFiles {
     return found.sorted { $0.owner < $1.owner }
   }
 
+  /// Why living workers start nothing, by what they say of themselves.
+  package func waits() throws(SpoolError) -> [WorkerReport.Wait] {
+    let (leases, now) = (Leases(spool), spool.now())
+    return try all().filter { leases.isAlive($0.owner, beat: $0.beat, now: now) }.flatMap { $0.report?.waits ?? [] }
+  }
+
   /// Removes the files of workers that have ended: their lock is free, and it proves that, or their lease is over.
   package func sweep() throws(SpoolError) {
     for name in try spool.list(.workers) {
       guard let owner = WorkerName(name.bytes), owner.isClean, owner.text != spool.owner.text,
         let status = try spool.status(.workers, name), status.isRegular,
-        spool.sharesLocks(with: owner) || spool.isLeaseOver(since: status.modified, now: spool.now())
+        Leases(spool).sharesLocks(with: owner) || Leases(spool).isOver(since: status.modified, now: spool.now())
       else { continue }
       try sweep(Path(.workers, name))
     }

@@ -43,7 +43,7 @@ package struct MetricsReader {
     /// The inodes of jobs that were counted: one that moves meanwhile has the same in the next directory.
     var seen: Set<UInt64> = []
 
-    mutating func add(_ file: Spool.JobFile, data: UInt64? = nil) {
+    mutating func add(_ file: JobFile, data: UInt64? = nil) {
       if seen.insert(file.status.inode).inserted { totals.add(job: file.bytes, data: data) }
     }
   }
@@ -54,14 +54,14 @@ package struct MetricsReader {
     var jobs = Jobs()
     // In the order in which jobs move.
     for directory in [Directory.hold, .new, .urgent] {
-      try spool.eachJob(in: directory, reading: Self.waitingRead) { file in
+      try JobSearch(spool).eachJob(in: directory, reading: Self.waitingRead) { file in
         jobs.add(file)
         guard directory != .hold else { return }
         jobs.oldestWaiting = min(jobs.oldestWaiting ?? .max, file.lastChange(at: now))
       }
     }
     for directory in [Directory.cur, .partial, .cur, .failed] {
-      try spool.eachJob(in: directory) { (file) throws(SpoolError) in
+      try JobSearch(spool).eachJob(in: directory) { (file) throws(SpoolError) in
         let name = directory == .cur ? ClaimName(file.name)?.job.fileName : file.name
         let data =
           try directory == .failed
@@ -74,7 +74,7 @@ package struct MetricsReader {
     }
     let (from, until) = (memory.before, max(memory.before, now.seconds - CounterMemory.settlingTime))
     var seen = SeenReceipts()
-    try spool.eachJob(in: .done, modifiedSince: from) { file in
+    try JobSearch(spool).eachJob(in: .done, modifiedSince: from) { file in
       seen.insert(file.name, file.bytes)
       memory.lastDone = max(memory.lastDone ?? .min, file.status.modified)
       if file.status.modified < until { memory.settled.add(job: file.bytes) } else { jobs.add(file) }

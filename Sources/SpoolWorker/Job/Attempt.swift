@@ -28,14 +28,20 @@ final class Attempt {
   var probation: Probation
   var lastHeartbeat = LoopExecutor.milliseconds()
   private let note: (Milestone) -> Void
+  private let checkOrder: @WorkerLoop (Attempt) async throws -> AttemptEnd
 
   /// - Parameters:
   ///   - id: unique among the worker's attempts; the ids of its requests derive from it.
+  ///   - checkOrder: makes the attempt of a standing order.
   ///   - note: called at each milestone.
-  init(_ claim: Claim, id: UInt64, _ environment: JobEnvironment, note: @escaping (Milestone) -> Void) {
+  init(
+    _ claim: Claim, id: UInt64, _ environment: JobEnvironment,
+    checkOrder: @escaping @WorkerLoop (Attempt) async throws -> AttemptEnd, note: @escaping (Milestone) -> Void
+  ) {
     self.claim = claim
     self.id = id
     self.environment = environment
+    self.checkOrder = checkOrder
     self.note = note
     trust = claim.isTakenOver ? .doubtful : .sound
     probation = Probation(
@@ -79,7 +85,7 @@ extension Attempt {
   private func takeToDone() async throws -> AttemptEnd {
     if let end = try await finishRecordedFailure() { return end }
     let isRequeued = try begin()
-    if claim.isStandingOrder { return try await checkOrder() }
+    if claim.isStandingOrder { return try await checkOrder(self) }
     let request = claim.text.request.bounded(by: environment.options)
     if let failure = probation.failure(attempts: request.attempts) { throw failure }
     let plan = try JobPlan(request, protocols: environment.options.protocols)
@@ -206,7 +212,7 @@ extension Attempt {
   private func fail(_ failure: Failure) async throws -> AttemptEnd {
     try data?.dropData(after: failure.code)
     // Data of an earlier attempt, from before `max-size` was lowered.
-    if data == nil, failure.code == .tooLarge { try claim.spool.removeData(of: claim.job) }
+    if data == nil, failure.code == .tooLarge { try JobData(claim.spool).removeData(of: claim.job) }
     let record = try write(failure)
     account.connectivity = Connectivity(record.failure)
     // Before the job appears in its new directory, where another worker may claim it: a claim without data starts from
@@ -223,6 +229,22 @@ extension Attempt {
     end.retry = retry
     end.isOrder = claim.isStandingOrder
     return end
+  }
+
+  /// What a failure of the job, or of the standing order, leads to.
+  /// - Parameter failures: how often it has failed, including this time.
+  private func retryDecision(after failure: Failure, failures: Int) -> RetryDecision {
+    var random = HostRandom()
+    let jitter = Double.random(in: 0...1, using: &random)
+    var request = claim.text.request
+    if let every = request.standing.every {
+      return RetryDecision.ofOrder(
+        failure, failures: failures, every: every, now: claim.spool.now(), jitter: jitter)
+    }
+    request = request.inheriting(environment.options.defaults)
+    // What is published is delivered, however late.
+    if failure.code == .deliver { request.expires = nil }
+    return RetryDecision.decide(failure, failures: failures, request: request, now: claim.spool.now(), jitter: jitter)
   }
 
   /// Journals the failure and the time of the next attempt.
@@ -256,7 +278,9 @@ extension Attempt {
     let journal = claim.text.journal
     guard claim.origin == .cur, journal.attempts.endsInFailure else { return nil }
     let spool = claim.spool
-    if let data = try spool.status(.partial, claim.job.part), data.size == 0 { try spool.removeData(of: claim.job) }
+    if let data = try spool.status(.partial, claim.job.part), data.size == 0 {
+      try JobData(spool).removeData(of: claim.job)
+    }
     let job = name
     let record = journal.attempts.lastFailure ?? Fields()
     let retry = record["retry"].flatMap { Timestamp($0) }
@@ -314,7 +338,7 @@ extension Attempt {
   private func remove() throws -> AttemptEnd {
     try data?.part.remove()
     try closeData()
-    try claim.spool.removeOrphanedData(of: claim.job)
+    try JobData(claim.spool).removeOrphanedData(of: claim.job)
     log(Event("cancelled", .info, job: name))
     return AttemptEnd(.cancelled)
   }
@@ -394,7 +418,7 @@ extension Attempt {
         if ownership != .ours { return stop(.notOurs(ownership)) }
       }
       // Also after a stop: a copy or a hook may run longer than the lease.
-      if now - lastHeartbeat >= claim.spool.heartbeatInterval {
+      if now - lastHeartbeat >= Leases(claim.spool).heartbeatInterval {
         lastHeartbeat = now
         try claim.heartbeat()
       }

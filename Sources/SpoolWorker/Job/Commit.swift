@@ -161,13 +161,13 @@ struct Commit {
     if let part {
       try part.remove()
     } else {
-      try spool.removeData(of: claim.job, publishedAs: outputs.opened().status(plan.output))
+      try JobData(spool).removeData(of: claim.job, publishedAs: outputs.opened().status(plan.output))
     }
     // Before the move, because a job that is done is not processed again. If this fails, the sweep removes the file
     // later. Data that was replaced by a response of another kind stays for a person to examine, until `spoolrun clean`
     // or the sweep removes it.
     if !claim.text.journal.isEmpty || account.hasSetAside, !claim.text.journal.answers.mayHaveReplacedKind {
-      try? spool.removeSetAside(of: claim.job)
+      try? JobData(spool).removeSetAside(of: claim.job)
     }
     try moveToDone()
     try await durable(spool.flush(.done), spool.flush(.cur))
@@ -374,7 +374,7 @@ private struct OutputPublisher {
     guard other.text.journal.publication.awaitsDelivery, !claim.text.journal.publication.awaitsDelivery else {
       return nil
     }
-    return try claim.spool.nextRun(of: other.place).map {
+    return try JobSearch(claim.spool).nextRun(of: other.place).map {
       AwaitedOutput(plan.output.text, of: other.place.job, now: claim.spool.now(), next: $0)
     }
   }
@@ -398,7 +398,7 @@ private struct OutputPublisher {
   private func find() async throws -> FoundJob? {
     if let other = try await findUndelivered() { return other }
     return try await runBlocking { [spool = claim.spool, output = plan.output.text, root, job = claim.job] in
-      try spool.publisher(of: output, in: root, like: job)
+      try JobSearch(spool).publisher(of: output, in: root, like: job)
     }
   }
 
@@ -406,7 +406,7 @@ private struct OutputPublisher {
     // Without the hook no job waits for its delivery longer than until its next attempt.
     guard try Hook.find(Hooks.Name.deliver.rawValue, in: claim.spool) != nil else { return nil }
     return try await runBlocking { [spool = claim.spool, output = plan.output.text, root, own = claim.fileName] in
-      try spool.undelivered(output, in: root, besides: own)
+      try JobSearch(spool).undelivered(output, in: root, besides: own)
     }
   }
 }

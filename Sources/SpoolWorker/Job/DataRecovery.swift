@@ -30,7 +30,7 @@ struct DataRecovery {
     var (part, isHeld) = try await open()
     let unrecorded = journal.traffic.unrecordedFrom.map { part.length > $0 ? part.length - $0 : 0 } ?? 0
     let sharesLocks =
-      journal.attempts.lastStart.map { WorkerName($0.worker.utf8).map(spool.sharesLocks) ?? false } ?? true
+      journal.attempts.lastStart.map { WorkerName($0.worker.utf8).map(Leases(spool).sharesLocks) ?? false } ?? true
     var recovery = Recovery.decide(
       length: part.length, inode: part.inode, isNew: part.isNew, journal: journal, host: spool.owner.host,
       boot: spool.boot, isTakenOver: claim.isTakenOver || isHeld,

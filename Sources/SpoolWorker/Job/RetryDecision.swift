@@ -43,6 +43,23 @@ enum RetryDecision: Equatable {
     if let expires = request.expires, next >= expires { return .giveUp }
     return .wait(until: next)
   }
+
+  /// What a failed check leads to. An order waits as long as a job does after a temporary failure, however often the
+  /// check has failed; after a failure that a job would not survive, it waits for at least its own interval. It is
+  /// given up only if its text has to be changed, if its time is over, or if it kills workers.
+  /// - Parameters:
+  ///   - failures: the number of checks that failed in a row, including this one.
+  ///   - jitter: random, from 0 to 1.
+  static func ofOrder(_ failure: Failure, failures: Int, every: Int, now: Timestamp, jitter: Double)
+    -> RetryDecision
+  {
+    if failure.code.endsOrder { return .giveUp }
+    let doublings = failure.code.burnsAttempt ? min(max(failures - 1, 0), 10) : 0
+    let delay = min(shortestDelay << Int64(doublings), longestDelay)
+    let asked = min(Int64(failure.retryAfter ?? 0), longestRetryAfter)
+    let least = failure.failureClass == .permanent ? Int64(every) : 0
+    return .wait(until: now + max(Int64(Double(delay) * (0.8 + 0.4 * jitter)), asked, least))
+  }
 }
 
 /// How jobs are treated during whose attempts workers died, as each of them may be the cause. Other jobs always go

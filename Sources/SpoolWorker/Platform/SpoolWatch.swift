@@ -56,7 +56,7 @@ final class SpoolWatch {
       if let watch = try watch(directory, UInt32(mask)) { directories[watch] = directory }
     }
     // Without it, `spoolrun get` runs a worker of its own beside this one.
-    do throws(SpoolError) { sign = try spool.giveWatchSign() ?? sign } catch { sign = nil }
+    do throws(SpoolError) { sign = try WatchSign(for: spool) ?? sign } catch { sign = nil }
   }
 
   private func watch(_ directory: Directory?, _ mask: UInt32) throws(SpoolError) -> Int32? {

@@ -45,7 +45,7 @@ struct Claimer {
     if candidate.origin == .cur, clock.hasJustWoken() { return .due(at: spool.now().seconds + ClaimClock.waking) }
     let outcome: ClaimOutcome
     do throws(SpoolError) {
-      outcome = try spool.claim(
+      outcome = try Claims(spool).claim(
         candidate.name, from: candidate.origin, now: try clock.now(for: candidate), isForced: candidate.isForced)
     } catch {
       guard error.isLackOfSpace else { throw error }
@@ -165,7 +165,7 @@ private struct ClaimClock {
   mutating func now(for candidate: Candidate) throws(SpoolError) -> Timestamp {
     let now = spool.now()
     if candidate.origin == .partial || candidate.origin == .standing { return now }
-    if candidate.origin == .cur, let owner = ClaimName(candidate.name)?.owner, spool.sharesLocks(with: owner) {
+    if candidate.origin == .cur, let owner = ClaimName(candidate.name)?.owner, Leases(spool).sharesLocks(with: owner) {
       return now
     }
     // Old by any clock that is not wrong by hours.

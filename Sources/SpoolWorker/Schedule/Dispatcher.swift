@@ -150,7 +150,8 @@ final class Dispatcher {
   private func begin(_ claim: Claim, _ choice: Choice) {
     let id = nextID
     nextID += 1
-    let attempt = Attempt(claim, id: id, environment) { [unowned self] milestone in
+    let attempt = Attempt(claim, id: id, environment, checkOrder: { try await OrderCheck($0).run() }) {
+      [unowned self] milestone in
       scheduler.reached(milestone, id)
       if milestone == .answered { notePassed(id) }
       WorkerLoop.wakeUp()

@@ -121,7 +121,7 @@ struct DirectoryChanges {
   private var seen: [Directory: Seen] = [:]
 
   /// Where jobs and standing orders appear that may run. A touched file changes no directory: `spoolrun retry` touches
-  /// the directory as well (``Spool/perform(_:_:in:)``), and what a person touches is found by a pass.
+  /// the directory as well (``Steering/perform(_:_:in:)``), and what a person touches is found by a pass.
   static let directories: [Directory] = [.new, .urgent, .partial, .standing]
   /// Milliseconds in which two changes may get the same time: network file systems count at least in seconds.
   private static let tick: Int64 = 1000

@@ -193,10 +193,10 @@ final class PresenceKeeper {
   /// Milliseconds until the next heartbeat, which comes when it ``isDue(at:)`` to say something: whoever waited less
   /// would not sleep at all until then.
   func untilBeat(at now: Int64, in spool: Spool) -> Int64 {
-    max(0, beatAt + spool.heartbeatInterval - now, lookedAt + Self.pause - now)
+    max(0, beatAt + Leases(spool).heartbeatInterval - now, lookedAt + Self.pause - now)
   }
 
-  private func isBeatDue(at now: Int64, in spool: Spool) -> Bool { now - beatAt >= spool.heartbeatInterval }
+  private func isBeatDue(at now: Int64, in spool: Spool) -> Bool { now - beatAt >= Leases(spool).heartbeatInterval }
 
   /// - Returns: whether there is a ``problem`` that is new.
   func say(_ report: WorkerReport, in spool: Spool, at now: Int64) -> Bool {
@@ -206,7 +206,7 @@ final class PresenceKeeper {
     let isKnown = problem != nil
     do throws(SpoolError) {
       if try presence?.beat(report) != true { presence = try Presence(of: spool, report) }
-      if now - sweptAt >= spool.heartbeatInterval {
+      if now - sweptAt >= Leases(spool).heartbeatInterval {
         sweptAt = now
         try WorkerFiles(spool).sweep()
       }

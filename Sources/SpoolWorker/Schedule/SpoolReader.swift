@@ -100,7 +100,7 @@ struct SpoolReader {
       return .candidate(Candidate(name: name, origin: directory, modified: 0))
     }
     guard let status = found else { return .nothing }
-    if try !spool.isDue(name, modified: status.modified, in: directory, at: now.seconds) {
+    if try !Claims(spool).isDue(name, modified: status.modified, in: directory, at: now.seconds) {
       return .later(status.modified)
     }
     // An order that is due takes little, and would otherwise wait behind each older job. A time in the future would put
@@ -112,7 +112,7 @@ struct SpoolReader {
       name: name, origin: directory, modified: modified, delay: delay,
       nanoseconds: modified == status.modified ? status.modifiedNanoseconds : 0)
     // Not even opened: on a network file system that would take several round trips, for each claim in each pass.
-    if directory == .cur, let end = spool.endOfLease(of: name, status, now: now) {
+    if directory == .cur, let end = Leases(spool).endOfLease(of: name, status, now: now) {
       return .held(candidate, until: end)
     }
     return .candidate(candidate)
@@ -162,7 +162,7 @@ final class ClaimReader {
 
   /// Who cannot read it, cannot do more with the error: the claim that follows reports it.
   private nonisolated static func text(of claim: FileName, in spool: Spool) -> JobText? {
-    do throws(SpoolError) { return try spool.job(.cur, claim) } catch { return nil }
+    do throws(SpoolError) { return try JobSearch(spool).job(.cur, claim) } catch { return nil }
   }
 }
 
@@ -187,7 +187,7 @@ struct PeekReader {
       guard case .text(let text) = claims.read(candidate.name) else { return nil }
       found = text
     } else {
-      found = try? spool.job(candidate.origin, candidate.name)
+      found = try? JobSearch(spool).job(candidate.origin, candidate.name)
     }
     // If the job cannot be read or has no URL, the claim handles that.
     guard let text = found else { return Peek(host: nil) }
@@ -208,8 +208,8 @@ struct PeekReader {
     let attempts = text.journal.attempts
     let all = attempts.deaths(askedBy: spool.owner)
     guard candidate.origin == .cur, let owner = ClaimName(candidate.name)?.owner else { return all }
-    let deaths = Suspicion.counted(all, isByLease: !spool.sharesLocks(with: owner))
-    guard deaths > 0, try spool.isOwnerFrozen(of: candidate.name) else { return deaths }
+    let deaths = Suspicion.counted(all, isByLease: !Leases(spool).sharesLocks(with: owner))
+    guard deaths > 0, try Leases(spool).isOwnerFrozen(of: candidate.name) else { return deaths }
     return attempts.deaths(askedBy: spool.owner, isLastFrozen: true)
   }
 

@@ -392,11 +392,11 @@ private struct StartSweep {
       let facts = Fields().with("type", fileSystem.type).with("fitness", limits == nil ? "fit" : "fit with limits")
       log(Event("file-system", .info, facts.with("limits", limits)))
     }
-    do throws(SpoolError) { try spool.provideUrgent() } catch {
+    do throws(SpoolError) { try spool.provide(.urgent) } catch {
       log(Event("urgent-missing", .warning, Fields().with("reason", "\(error)")))
     }
     do throws(SpoolError) {
-      try spool.cleanUp(CleanupOptions()) { finding in
+      try Cleanup.run(in: spool, CleanupOptions()) { finding in
         if let obstacle = finding.obstacle {
           return log(Event("sweep-failed", .warning, Fields().with("reason", "\(obstacle)")))
         }

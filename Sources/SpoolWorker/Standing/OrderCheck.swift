@@ -6,13 +6,20 @@ internal import Transfer
 ///
 /// The jobs are durable before the record: after a crash between the two, the next check finds the same entries new,
 /// and the jobs by their names.
-extension Attempt {
-  func checkOrder() async throws -> AttemptEnd {
+@WorkerLoop
+struct OrderCheck {
+  let attempt: Attempt
+  private var claim: Claim { attempt.claim }
+  private var environment: JobEnvironment { attempt.environment }
+
+  init(_ attempt: Attempt) { self.attempt = attempt }
+
+  func run() async throws -> AttemptEnd {
     let began = claim.spool.now()
     // What the jobs inherit goes for the list, too: header fields, time-outs, rates.
     let request = claim.text.request.bounded(by: environment.options)
     guard let every = request.standing.every else { throw Failure(.malformed, "a standing order needs `every:`") }
-    if let failure = probation.failure(attempts: nil) { throw failure }
+    if let failure = attempt.probation.failure(attempts: nil) { throw failure }
     if let expires = request.expires, expires <= began { throw Failure(.expired, "the order expired at \(expires)") }
     let mirrors = try MirrorURL.all(of: request, environment.options.protocols)
     let (list, file) = try await fetchList(request, mirrors)
@@ -24,29 +31,37 @@ extension Attempt {
     case .unchanged:
       checked = try record.writeUnchanged(seen: try await settled(before.seen))
     case .fetched(let version, let name):
-      let program = EntriesProgram(path: environment.options.entriesProgram, stop: hookStop)
+      let program = EntriesProgram(path: environment.options.entriesProgram, stop: attempt.hookStop)
       var list = try await program.read(file, request.standing.entries, name: name, in: claim.spool)
-      if let stopped { throw stopped }
+      if let stopped = attempt.stopped { throw stopped }
       let outcome = try await OrderDrop(claim, environment).drop(list.entries, lists: mirrors.map(\.parts))
       relinked = outcome.relinked
       list.problems.add(outcome.new.problems)
       checked = try record.write(
         list.entries.count, outcome.new, dropped: outcome.dropped, version, problems: list.problems)
     }
-    let next = OrderSchedule.next(after: began, every: every, now: claim.spool.now())
-    let order = name
+    let next = Self.next(after: began, every: every, now: claim.spool.now())
+    let order = attempt.name
     try claim.park(until: next)
     if checked.problems.isNews(after: before.problems) {
       let problems = Fields().with("count", checked.problems.count).with("reason", checked.problems.text)
-      log(Event("list-problems", .warning, job: order, problems))
+      attempt.log(Event("list-problems", .warning, job: order, problems))
     }
-    log(
+    attempt.log(
       Event(
         "checked", .info, job: order,
         Fields().with("entries", checked.entries).with("new", checked.new)
           .with("relinked", relinked > 0 ? relinked : nil)
           .with("unchanged", checked.version == nil ? "yes" : nil).with("next", next)))
     return AttemptEnd(checkedUntil: next, hasDropped: checked.new + relinked > 0)
+  }
+
+  /// The time of the next check.
+  /// - Parameters:
+  ///   - began: when this check began.
+  ///   - every: seconds from one check to the next.
+  nonisolated static func next(after began: Timestamp, every: Int, now: Timestamp) -> Timestamp {
+    max(began + Int64(every), now + 1)
   }
 
   /// What is remembered of a list that has not changed.
@@ -57,28 +72,27 @@ extension Attempt {
       return NewEntries.settled(seen) { jobs.state(of: $0, isOpen: $1) }
     }
   }
-}
 
-/// Fetches the list of a standing order as part of an attempt, which may be stopped.
-extension Attempt {
+  // MARK: the list, fetched by an attempt that may be stopped
+
   /// - Returns: the file that has the list, unless that is unchanged.
   private func fetchList(_ request: JobRequest, _ mirrors: [MirrorURL]) async throws -> (ListFetch.Outcome, ScratchFile)
   {
     guard let first = mirrors.first else { throw Failure(.malformed, "a standing order needs a URL") }
     try noteCheckStarted(first.parts)
     let file = try ScratchFile(claim.spool)
-    let fetch = ListFetch(request, mirrors, known: claim.text.journal.checks.version, environment, id: id << 6)
-    download = fetch
+    let fetch = ListFetch(request, mirrors, known: claim.text.journal.checks.version, environment, id: attempt.id << 6)
+    attempt.download = fetch
     defer {
-      account.fetched += fetch.fetched
-      download = nil
+      attempt.account.fetched += fetch.fetched
+      attempt.download = nil
     }
     do {
-      if let stopped { throw stopped }
+      if let stopped = attempt.stopped { throw stopped }
       return (try await fetch.run(into: file), file)
     } catch {
       // The fetch only knows that it was stopped; this attempt knows why.
-      throw stopped ?? error
+      throw attempt.stopped ?? error
     }
   }
 
@@ -86,57 +100,11 @@ extension Attempt {
     let spool = claim.spool
     try claim.append(
       .started(
-        .now(), attempt: account.number, worker: spool.owner, boot: spool.boot, mirror: 1, url: url.redacted,
+        .now(), attempt: attempt.account.number, worker: spool.owner, boot: spool.boot, mirror: 1, url: url.redacted,
         afterFreeze: claim.formerOwner == .mayWake))
-    probation.begin(at: LoopExecutor.milliseconds())
-    let fields = Fields().with("attempt", account.number).with("at", 0).with("url", url.redacted)
-    log(Event("started", .info, job: name, fields))
-  }
-}
-
-/// When a standing order's list is looked at. Pure.
-enum OrderSchedule {
-  /// The time of the next check.
-  /// - Parameters:
-  ///   - began: when this check began.
-  ///   - every: seconds from one check to the next.
-  static func next(after began: Timestamp, every: Int, now: Timestamp) -> Timestamp {
-    max(began + Int64(every), now + 1)
-  }
-
-  /// What a failed check leads to. An order waits as long as a job does after a temporary failure, however often the
-  /// check has failed; after a failure that a job would not survive, it waits for at least its own interval. It is
-  /// given up only if its text has to be changed, if its time is over, or if it kills workers.
-  /// - Parameters:
-  ///   - failures: the number of checks that failed in a row, including this one.
-  ///   - jitter: random, from 0 to 1.
-  static func afterFailure(_ failure: Failure, failures: Int, every: Int, now: Timestamp, jitter: Double)
-    -> RetryDecision
-  {
-    if failure.code.endsOrder { return .giveUp }
-    let doublings = failure.code.burnsAttempt ? min(max(failures - 1, 0), 10) : 0
-    let delay = min(RetryDecision.shortestDelay << Int64(doublings), RetryDecision.longestDelay)
-    let asked = min(Int64(failure.retryAfter ?? 0), RetryDecision.longestRetryAfter)
-    let least = failure.failureClass == .permanent ? Int64(every) : 0
-    return .wait(until: now + max(Int64(Double(delay) * (0.8 + 0.4 * jitter)), asked, least))
-  }
-}
-
-extension Attempt {
-  /// What a failure of the job, or of the standing order, leads to.
-  /// - Parameter failures: how often it has failed, including this time.
-  func retryDecision(after failure: Failure, failures: Int) -> RetryDecision {
-    var random = HostRandom()
-    let jitter = Double.random(in: 0...1, using: &random)
-    var request = claim.text.request
-    if let every = request.standing.every {
-      return OrderSchedule.afterFailure(
-        failure, failures: failures, every: every, now: claim.spool.now(), jitter: jitter)
-    }
-    request = request.inheriting(environment.options.defaults)
-    // What is published is delivered, however late.
-    if failure.code == .deliver { request.expires = nil }
-    return RetryDecision.decide(failure, failures: failures, request: request, now: claim.spool.now(), jitter: jitter)
+    attempt.probation.begin(at: LoopExecutor.milliseconds())
+    let fields = Fields().with("attempt", attempt.account.number).with("at", 0).with("url", url.redacted)
+    attempt.log(Event("started", .info, job: attempt.name, fields))
   }
 }
 

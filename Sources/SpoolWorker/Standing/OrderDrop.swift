@@ -45,7 +45,7 @@ struct OrderDrop {
     }
     let relinked = new.relinked
     let (dropped, changed) = try await runBlocking { () throws(SpoolError) in
-      let dropped = try spool.dropMissing(texts, confirm: confirm)
+      let dropped = try Drops(spool).dropMissing(texts, confirm: confirm)
       if !relinked.isEmpty { try confirm() }
       var changed = 0
       for file in relinked where try Self.relink(file, of: order, lists, spool) { changed += 1 }
@@ -62,7 +62,7 @@ struct OrderDrop {
       to: file.urls, shownURL: shown, isSame: false, isOffered: file.isInTheClear(besides: lists)
     ) { JobPlan.output(of: $0) }
     let name = OrderJobs.name(of: order, file.key).fileName
-    if case .relinked = try spool.relink(name, in: nil, relinking) { return true }
+    if case .relinked = try Steering(spool).relink(name, in: nil, relinking) { return true }
     return false
   }
 
@@ -76,7 +76,7 @@ struct OrderDrop {
     if found.isEmpty { return [] }
     let (spool, root) = (claim.spool, OutputPath(found[0].path).flatMap { outputs(for: $0)?.location })
     return try await runBlocking { () throws(SpoolError) in
-      let published = try spool.published(in: root, named: Set(found.map(\.path.exact)))
+      let published = try JobSearch(spool).published(in: root, named: Set(found.map(\.path.exact)))
       let there = found.filter { file, path, size in
         !file.replaces
           && published[path.exact, default: []].contains(Published(link: file.link, size: UInt64(clamping: size)))
@@ -103,7 +103,7 @@ struct OrderedJobs {
   init(_ spool: Spool, of order: JobName) throws(SpoolError) {
     (self.spool, self.order) = (spool, order)
     let names = OrderJobs.name(of: order, String(repeating: "0", count: FeedEntry.keyLength)).fileName.bytes
-    stuck = try spool.stuckJobs(below: Array(names.dropLast(FeedEntry.keyLength)))
+    stuck = try JobSearch(spool).stuckJobs(below: Array(names.dropLast(FeedEntry.keyLength)))
   }
 
   /// - Parameter isOpen: whether it was not done at the last check.
@@ -111,7 +111,7 @@ struct OrderedJobs {
     if let links = stuck[key] { return .stuck(links) }
     if !isOpen { return .underway }
     do {
-      guard let place = try spool.place(of: OrderJobs.name(of: order, key)) else { return .gone }
+      guard let place = try JobSearch(spool).place(of: OrderJobs.name(of: order, key)) else { return .gone }
       return place.directory == .done ? .done : .underway
     } catch {
       // The next check looks again.

@@ -129,7 +129,7 @@ private struct JobDrop {
   func run(ifNew: Bool) throws {
     try AllowedSchemes(of: spool).check(request.urls.map(\.text))
     do {
-      if ifNew { try spool.alone(within: nil) { try dropIfNew() } } else { try drop() }
+      if ifNew { try Drops(spool).alone(within: nil) { try dropIfNew() } } else { try drop() }
     } catch let error as SpoolError {
       throw ExitStatus.failure(error, "the job cannot be dropped")
     }
@@ -139,12 +139,14 @@ private struct JobDrop {
     if let finding = try JobPresence(spool: spool).find(request, as: name) { tell(finding) } else { try drop() }
   }
 
-  private func drop() throws(SpoolError) { tell(try spool.drop(request.text, as: try freeName(), request.priority)) }
+  private func drop() throws(SpoolError) {
+    tell(try Drops(spool).drop(request.text, as: try freeName(), request.priority))
+  }
 
   /// The name that the job will have in `done`, too.
   private func freeName() throws(SpoolError) -> JobName {
     do throws(SpoolError) {
-      return try spool.nameInNoState(like: name)
+      return try JobSearch(spool).nameInNoState(like: name)
     } catch  where error.errno == .permissionDenied {
       // A user who may only drop jobs. The worker changes the name if it is taken.
       return name

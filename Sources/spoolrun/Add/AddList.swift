@@ -46,7 +46,9 @@ struct AddList {
     do {
       var account = Account()
       let (jobs, plan) = try check(spool, &account, progress)
-      try spool.alone(within: nil, wait: { progress.update { "waiting until another command has added its jobs" } }) {
+      try Drops(spool).alone(
+        within: nil, wait: { progress.update { "waiting until another command has added its jobs" } }
+      ) {
         var presence = try ListPresence(spool, ifNew: ifNew)
         try drop(try settle(jobs, plan, spool, &account, progress), spool, &presence, &account, progress)
       }

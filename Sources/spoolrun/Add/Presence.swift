@@ -23,10 +23,10 @@ struct JobPresence {
   /// Looks for the name first, which is quick, and then reads the jobs in all states and the archives.
   /// - Throws: ``SpoolError``, EACCES for a user who may only drop jobs.
   func find(_ request: JobRequest, as name: JobName) throws(SpoolError) -> Finding? {
-    if let (place, text) = try spool.job(named: name) {
+    if let (place, text) = try JobSearch(spool).job(named: name) {
       return Finding(place, isSame: text.map { Self.isSame(request, $0.request) } == true)
     }
-    if let found = try spool.firstJob(where: { Self.isSame(request, $0.request) }) {
+    if let found = try JobSearch(spool).firstJob(where: { Self.isSame(request, $0.request) }) {
       return Finding(found.place, isSame: true)
     }
     return try findArchived(request, as: name)
@@ -83,7 +83,9 @@ struct ListPresence {
   init(_ spool: Spool, ifNew: Bool) throws(SpoolError) {
     if ifNew {
       var keys: Set<Fingerprint> = []
-      try spool.forEachJob { text in for key in JobPresence.keys(of: text.request) { keys.insert(Fingerprint(key)) } }
+      try JobSearch(spool).forEachJob { text in
+        for key in JobPresence.keys(of: text.request) { keys.insert(Fingerprint(key)) }
+      }
       self.keys = keys
     }
     do throws(SpoolError) {

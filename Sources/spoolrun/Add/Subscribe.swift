@@ -38,12 +38,12 @@ struct Subscribe: ParsableCommand {
     let spool = try spool.open()
     try AllowedSchemes(of: spool).check(urls)
     do throws(SpoolError) {
-      if let known = try spool.standingOrder(of: urls[0]) {
+      if let known = try JobSearch(spool).standingOrder(of: urls[0]) {
         let order = known.directory == .cur ? ClaimName(known.name)?.job.fileName ?? known.name : known.name
         Terminal.print(order.display)
         return Terminal.error("\(order.display): already there, as \(known.display); nothing is changed")
       }
-      let order = try spool.subscribe(request.text, as: name)
+      let order = try Drops(spool).subscribe(request.text, as: name)
       Terminal.print(order.display)
       guard order != name || Terminal.isErrorTerminal else { return }
       let why = order == name ? "" : ", because the name \(name.display) is taken"

@@ -205,9 +205,9 @@ enum NamedSpool {
     let (owner, boot) = WorkerID.current()
     // A spool that cannot be opened is reported by the command itself.
     guard let spool = try? Spool(SpoolOpening.defaultLocation, owner: owner, boot: boot),
-      let place = try? spool.splitClaim(Array(name.utf8))
+      let place = try? JobSearch(spool).splitClaim(Array(name.utf8))
     else { return false }
-    return (try? spool.places(of: place.1).isEmpty) == false
+    return (try? JobSearch(spool).places(of: place.1).isEmpty) == false
   }
 }
 
@@ -227,10 +227,10 @@ enum JobNameCompletion {
     guard let spool = try? Spool(location(words), owner: owner, boot: boot) else { return [] }
     let found: [FileName]
     if let gesture = words.lazy.compactMap({ word in Gesture.allCases.first { $0.command == word } }).first {
-      found = ((try? spool.jobs(for: gesture, in: gesture.sources)) ?? []).map(\.name)
+      found = ((try? Steering(spool).jobs(for: gesture, in: gesture.sources)) ?? []).map(\.name)
     } else if words.contains("url") {
       // All that are not done.
-      found = ((try? spool.jobs(for: .cancel, in: Gesture.cancel.sources)) ?? []).map(\.name)
+      found = ((try? Steering(spool).jobs(for: .cancel, in: Gesture.cancel.sources)) ?? []).map(\.name)
     } else if words.contains("status") {
       found = [Directory.done, .new, .urgent, .partial, .hold, .failed].flatMap { (try? spool.list($0)) ?? [] }
     } else {

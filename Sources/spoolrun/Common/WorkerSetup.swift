@@ -98,7 +98,7 @@ struct Fitness {
   static func traits(for spool: Spool, isVerbose: Bool) throws -> FileSystemTraits? {
     let place = escaped(spool.location)
     let traits: FileSystemTraits
-    do throws(SpoolError) { traits = try spool.tryFileSystem() } catch {
+    do throws(SpoolError) { traits = try FileSystemTrial(spool).run() } catch {
       if isVerbose { Terminal.error("\(place): its file system cannot be tried: \(error)", .warning) }
       return nil
     }
@@ -119,7 +119,7 @@ extension WorkerOptions {
     fileSystem = try Fitness.traits(for: spool, isVerbose: isVerbose)
     let place = escaped(spool.location)
     do {
-      try spool.agreeOnLease(lease.flatMap { duration($0) }.map { Int64($0) })
+      try Leases(spool).agree(on: lease.flatMap { duration($0) }.map { Int64($0) })
     } catch let error as SpoolError {
       // Without a wish, a worker can run in a spool that it cannot write to now, such as one on a full disk.
       if lease != nil || isVerbose { Terminal.error("\(place): the lease cannot be agreed on: \(error)", .warning) }

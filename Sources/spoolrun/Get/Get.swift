@@ -78,7 +78,7 @@ struct Get: ParsableCommand {
   /// - Returns: how the items ended for which nothing was ordered, by their number.
   private func order(_ items: [GetItem], in spool: Spool) throws -> [Int: GetEnd] {
     var ends: [Int: GetEnd] = [:]
-    try spool.alone {
+    try Drops(spool).alone {
       for (number, item) in items.enumerated() {
         switch try GetOrder(spool: spool, item: item).place() {
         case .ordered: break

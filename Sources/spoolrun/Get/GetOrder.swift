@@ -29,7 +29,7 @@ struct GetOrder {
     } catch {
       return .refused("\(error)")
     }
-    try spool.offerOutputRoot(item.directory, as: item.root)
+    try NamedRoots(spool).offer(item.directory, as: item.root)
     for _ in 0..<20 {
       do throws(SpoolError) {
         if let outcome = try tryPlacing() { return outcome }
@@ -43,12 +43,13 @@ struct GetOrder {
 
   /// - Returns: nil to look again.
   private func tryPlacing() throws(SpoolError) -> Outcome? {
-    guard let place = try spool.places(of: item.job.fileName).last(where: { $0.directory != .standing }) else {
+    guard let place = try JobSearch(spool).places(of: item.job.fileName).last(where: { $0.directory != .standing })
+    else {
       if let outcome = try checkArchived() { return outcome }
-      _ = try spool.drop(request.text, as: item.job)
+      _ = try Drops(spool).drop(request.text, as: item.job)
       return .ordered
     }
-    guard let old = try spool.job(place.directory, place.name) else { return nil }
+    guard let old = try JobSearch(spool).job(place.directory, place.name) else { return nil }
     let news = old.request.text.exact == request.text.exact ? nil : request.text
     switch place.directory {
     case .done:
@@ -57,12 +58,12 @@ struct GetOrder {
       if news == nil { return .ordered }
     case .partial:
       if news == nil {
-        _ = try spool.perform(.retry, item.job.fileName, in: .partial)
+        _ = try Steering(spool).perform(.retry, item.job.fileName, in: .partial)
         return .ordered
       }
     case .hold, .failed, .tmp, .standing, .workers, .files: break
     }
-    try spool.requeue(place, as: item.job, asking: news)
+    try Steering(spool).requeue(place, as: item.job, asking: news)
     return .ordered
   }
 

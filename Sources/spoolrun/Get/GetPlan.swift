@@ -173,7 +173,7 @@ struct GetItem {
   }
 
   /// The name in the spool's `roots` for the directory.
-  var root: String { Spool.rootName(of: directory) }
+  var root: String { NamedRoots.name(for: directory) }
 
   private var path: String { directory == "/" ? "/\(name)" : "\(directory)/\(name)" }
 

@@ -49,7 +49,7 @@ struct GetRun {
     var growth = FollowedGrowth()
     while true {
       var progress = WorkerProgress(running: [], waiting: 0, summary: RunSummary(), gained: 0)
-      var hasOther = spool.isWatched()
+      var hasOther = WatchSign.isGiven(for: spool)
       for (number, item) in items.enumerated() where ends[number] == nil {
         let standing = try StandingReader(spool).standing(of: item.job)
         ends[number] = GetEnd(standing)
@@ -70,7 +70,7 @@ struct GetRun {
       if hasOther {
         if !hasSaidWhoRuns { output.sayThatAnotherWorkerRuns() }
         hasSaidWhoRuns = true
-        if progress.running.isEmpty { progress.waits = try spool.waits() }
+        if progress.running.isEmpty { progress.waits = try WorkerFiles(spool).waits() }
         output.update(progress)
         if !isStopped(within: Self.interval) { continue }
       } else if runs == Self.mostRuns {

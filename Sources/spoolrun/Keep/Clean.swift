@@ -59,7 +59,7 @@ struct Clean: ParsableCommand {
     defer { progress.finish() }
     var isComplete = true
     do throws(SpoolError) {
-      try spool.cleanUp(options) { looked, all in
+      try Cleanup.run(in: spool, options) { looked, all in
         progress.update { "archiving \(looked) of \(all) receipts" }
       } report: { finding in
         progress.finish()

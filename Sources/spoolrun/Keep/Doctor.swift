@@ -23,7 +23,7 @@ struct Doctor: ParsableCommand {
     umask(0o077)
     let spool = try self.spool.open(for: .dropping)
     let traits: FileSystemTraits
-    do throws(SpoolError) { traits = try spool.tryFileSystem() } catch {
+    do throws(SpoolError) { traits = try FileSystemTrial(spool).run() } catch {
       throw ExitStatus.failure(error, "\(escaped(spool.location)): its file system cannot be tried")
     }
     Terminal.print("\(escaped(spool.location)): \(traits.type)")
@@ -32,7 +32,7 @@ struct Doctor: ParsableCommand {
     if let peer, fitness.obstacles.isEmpty {
       let other = try SpoolOpening.open(peer, for: .reading)
       let found: PeerTraits
-      do throws(SpoolError) { found = try spool.tryPeer(other) } catch {
+      do throws(SpoolError) { found = try PeerTrial(spool, other).run() } catch {
         throw ExitStatus.failure(error, "\(escaped(peer)): cannot be tried")
       }
       Terminal.print("\(escaped(peer)):")

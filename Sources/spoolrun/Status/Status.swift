@@ -115,7 +115,7 @@ struct Status: ParsableCommand {
     var isFirst = true
     var isComplete = true
     for bytes in RawArguments.bytes(of: jobs) {
-      let (directory, name) = try spool.splitClaim(bytes)
+      let (directory, name) = try JobSearch(spool).splitClaim(bytes)
       if let lines = try reader.lines(of: name, in: directory) {
         Terminal.write((isFirst ? "" : "\n") + lines.map { $0 + "\n" }.joined(), to: STDOUT_FILENO)
         isFirst = false

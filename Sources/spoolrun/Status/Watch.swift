@@ -69,7 +69,7 @@ struct WatchSession {
         return false
       case .redraw: draw(isNew: true)
       case .perform(let gesture, let subject):
-        let (text, isProblem) = series.spool.perform(gesture, subject)
+        let (text, isProblem) = perform(gesture, subject)
         keys.say(text, isProblem: isProblem)
         hasChanged = true
       case .tell(let subject): tell(of: subject)
@@ -80,6 +80,33 @@ struct WatchSession {
     }
     draw()
     return hasChanged
+  }
+
+  /// Performs a gesture on the job that a person has selected, as the command does.
+  /// - Returns: what came of it, and whether that is a problem.
+  private func perform(_ gesture: Gesture, _ subject: TableSubject) -> (text: String, isProblem: Bool) {
+    func refused(_ reason: String) -> (String, Bool) {
+      ("\(gesture.command) \(subject.name.display): this user may look at the spool, not change it (\(reason))", true)
+    }
+    do throws(SpoolError) {
+      if let stranger = try series.spool.stranger() { return refused(stranger) }
+      var outcome = try Steering(series.spool).perform(gesture, subject.name, in: subject.directory)
+      // A worker may have moved it since the picture was drawn. In other directories there may be another job of its
+      // name.
+      if [.new, .urgent, .cur, .partial].contains(subject.directory) {
+        for directory in [Directory.cur, .partial] {
+          guard case .notFound(nil) = outcome else { break }
+          outcome = try Steering(series.spool).perform(gesture, subject.name, in: directory)
+        }
+      }
+      let report = GestureReport(outcome, of: gesture, name: subject.name.bytes)
+      return (report.text, report.isProblem)
+    } catch {
+      guard [.permissionDenied, .notPermitted, .readOnlyFileSystem].contains(error.errno) else {
+        return ("\(gesture.command) \(subject.name.display): \(error)", true)
+      }
+      return refused("\(error)")
+    }
   }
 
   private mutating func tell(of subject: TableSubject) {
@@ -103,35 +130,6 @@ struct WatchSession {
     else {
       isOver = true
       return
-    }
-  }
-}
-
-extension Spool {
-  /// Performs a gesture on the job that a person has selected, as the command does.
-  /// - Returns: what came of it, and whether that is a problem.
-  fileprivate func perform(_ gesture: Gesture, _ subject: TableSubject) -> (text: String, isProblem: Bool) {
-    func refused(_ reason: String) -> (String, Bool) {
-      ("\(gesture.command) \(subject.name.display): this user may look at the spool, not change it (\(reason))", true)
-    }
-    do throws(SpoolError) {
-      if let stranger = try stranger() { return refused(stranger) }
-      var outcome = try perform(gesture, subject.name, in: subject.directory)
-      // A worker may have moved it since the picture was drawn. In other directories there may be another job of its
-      // name.
-      if [.new, .urgent, .cur, .partial].contains(subject.directory) {
-        for directory in [Directory.cur, .partial] {
-          guard case .notFound(nil) = outcome else { break }
-          outcome = try perform(gesture, subject.name, in: directory)
-        }
-      }
-      let report = GestureReport(outcome, of: gesture, name: subject.name.bytes)
-      return (report.text, report.isProblem)
-    } catch {
-      guard [.permissionDenied, .notPermitted, .readOnlyFileSystem].contains(error.errno) else {
-        return ("\(gesture.command) \(subject.name.display): \(error)", true)
-      }
-      return refused("\(error)")
     }
   }
 }

@@ -12,14 +12,14 @@ private struct GestureRun {
 
   mutating func run(names: [String]) throws(SpoolError) {
     for bytes in RawArguments.bytes(of: names) {
-      let (directory, name) = try spool.splitClaim(bytes)
+      let (directory, name) = try JobSearch(spool).splitClaim(bytes)
       if let outcome = try perform(name, in: directory) { note(outcome, bytes: bytes) }
     }
   }
 
   /// The number of jobs in `directories` at the moment.
   func count(all directories: [Directory]) throws(SpoolError) -> Int {
-    Set(try spool.jobs(for: gesture, in: directories).map(\.name)).count
+    Set(try Steering(spool).jobs(for: gesture, in: directories).map(\.name)).count
   }
 
   /// Performs the gesture on all jobs in `directories`, including those that move between them meanwhile. Repeats until
@@ -29,7 +29,7 @@ private struct GestureRun {
     var quietScans = 0
     for _ in 0..<20 where quietScans < 2 {
       var isQuiet = true
-      for (name, directory) in try spool.jobs(for: gesture, in: directories) {
+      for (name, directory) in try Steering(spool).jobs(for: gesture, in: directories) {
         let key = FileName(Path(directory, name).bytes)
         if finished.contains(key) { continue }
         guard let outcome = try perform(name, in: directory) else {
@@ -53,7 +53,7 @@ private struct GestureRun {
   /// - Returns: nil, after a message, if the kernel does not let this one file be moved or removed (chattr(1)).
   private mutating func perform(_ name: FileName, in directory: Directory?) throws(SpoolError) -> GestureOutcome? {
     do throws(SpoolError) {
-      return try spool.perform(gesture, name, in: directory)
+      return try Steering(spool).perform(gesture, name, in: directory)
     } catch  where gesture.directories.allSatisfy({ spool.concernsOneFile(error, in: $0) }) {
       fail("\(gesture.command): \(error)")
       return nil

@@ -42,8 +42,8 @@ struct Relink: ParsableCommand {
     let relinking = Relinking(to: urls, shownURL: parts[0].redacted, isSame: same) { JobPlan.output(of: $0) }
     let outcome: RelinkOutcome
     do throws(SpoolError) {
-      let (directory, job) = try spool.splitClaim(RawArguments.bytes(of: [name])[0])
-      outcome = try spool.relink(job, in: directory, relinking)
+      let (directory, job) = try JobSearch(spool).splitClaim(RawArguments.bytes(of: [name])[0])
+      outcome = try Steering(spool).relink(job, in: directory, relinking)
     } catch {
       throw ExitStatus.failure(error, "url")
     }

@@ -118,7 +118,7 @@ private struct DoneReceipt {
     let job: JobText
     switch listed {
     case .named(let name), .listed(let name):
-      guard JobName(name) != nil, let found = try spool.job(.done, name) else {
+      guard JobName(name) != nil, let found = try JobSearch(spool).job(.done, name) else {
         var missing = Missing(text: "no such receipt in done")
         if case .listed = listed { missing.hasMoved = try spool.status(.done, name) == nil }
         throw missing

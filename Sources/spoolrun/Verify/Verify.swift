@@ -80,7 +80,7 @@ struct Verify: ParsableCommand {
   private func wanted(_ spool: Spool) throws(SpoolError) -> [FileName]? {
     if names.isEmpty { return nil }
     return try RawArguments.bytes(of: names).map { (bytes) throws(SpoolError) in
-      let (directory, name) = try spool.split(bytes)
+      let (directory, name) = try JobSearch(spool).split(bytes)
       return directory == .done ? name : FileName(bytes)
     }
   }

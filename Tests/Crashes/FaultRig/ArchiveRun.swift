@@ -13,7 +13,7 @@ enum ArchiveRun {
     var isComplete = true
     do throws(SpoolError) {
       let spool = try Spool(location, owner: owner, boot: boot, system: system)
-      try spool.cleanUp(options) { finding in
+      try Cleanup.run(in: spool, options) { finding in
         say("\(finding.kind.rawValue) \(finding.place) \(finding.count)")
         if finding.obstacle != nil { isComplete = false }
       }

@@ -14,12 +14,14 @@ enum SteeringRun {
       switch change {
       case "url":
         let relinking = Relinking(to: ["https://host/new"], shownURL: "https://host/new", isSame: false) { _ in nil }
-        guard case .relinked = try spool.relink(name, in: nil, relinking) else { return 1 }
+        guard case .relinked = try Steering(spool).relink(name, in: nil, relinking) else { return 1 }
       case "get":
-        guard let job = JobName(name), let place = try spool.place(of: job) else { return 1 }
-        try spool.requeue(place, as: job, asking: "https://host/new\n# mine\n")
+        guard let job = JobName(name), let place = try JobSearch(spool).place(of: job) else { return 1 }
+        try Steering(spool).requeue(place, as: job, asking: "https://host/new\n# mine\n")
       default:
-        guard let gesture = Gesture(rawValue: change), case .moved = try spool.perform(gesture, name) else { return 1 }
+        guard let gesture = Gesture(rawValue: change), case .moved = try Steering(spool).perform(gesture, name) else {
+          return 1
+        }
       }
       return 0
     } catch {

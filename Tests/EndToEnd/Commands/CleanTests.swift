@@ -111,10 +111,10 @@ import Testing
     let spool = try Spool(scene.spool.root, owner: owner, boot: boot)
     var options = CleanupOptions()
     #expect(options.staleAge == 36 * 3600)
-    try spool.cleanUp(options) { finding in Issue.record("\(finding)") }
+    try Cleanup.run(in: spool, options) { finding in Issue.record("\(finding)") }
     options.staleAge = 0
     var places: [String] = []
-    try spool.cleanUp(options) { finding in places.append(finding.place) }
+    try Cleanup.run(in: spool, options) { finding in places.append(finding.place) }
     #expect(places.sorted() == ["tmp/.clock:host.1.0000000a", "tmp/left"])
     #expect(scene.exists("tmp/.gitkeep") && scene.exists("tmp/directory"))
   }
@@ -144,7 +144,7 @@ import Testing
     let spool = scene.spool
     mkdir(spool.path("roots"), 0o700)
     func link(_ target: String, _ name: String? = nil) -> String {
-      let name = name ?? Spool.rootName(of: target)
+      let name = name ?? NamedRoots.name(for: target)
       #expect(symlink(target, spool.path("roots/\(name)")) == 0)
       return name
     }

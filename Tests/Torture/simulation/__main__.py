@@ -25,12 +25,12 @@ WHOLE = "whole"
 
 SPOOL = {
         "a drop's name is not made durable": (
-            "        try flush(target.directory).run()",
-            '        if !planted("a drop\'s name is not made durable") { try flush(target.directory).run() }',
+            "        try spool.flush(target.directory).run()",
+            '        if !planted("a drop\'s name is not made durable") { try spool.flush(target.directory).run() }',
         ),
         "a drop's text is not made durable": (
-            "      try file.fsync()\n      let target = try enter(\n",
-            '      if !planted("a drop\'s text is not made durable") { try file.fsync() }\n      let target = try enter(\n',
+            "      try file.fsync()\n      let target",
+            '      if !planted("a drop\'s text is not made durable") { try file.fsync() }\n      let target',
         ),
         "a move replaces": (
             "    do throws(SpoolError) {\n      try system.renameNoReplace(directory ?? root, from, to)",
@@ -42,9 +42,9 @@ SPOOL = {
             '    let isFree = try file.lock() || planted("a claim\'s lock is ignored")\n    // Under',
         ),
         "a claim replaces another of this worker": (
-            "    if namesInHand.contains(name) { return true }\n    return try status(.cur, name) != nil",
+            "    if spool.namesInHand.withLock({ $0.contains(name) }) { return true }\n    return try spool.status(.cur, name) != nil",
             '    if planted("a claim replaces another of this worker") { return false }\n'
-            "    if namesInHand.contains(name) { return true }\n    return try status(.cur, name) != nil",
+            "    if spool.namesInHand.withLock({ $0.contains(name) }) { return true }\n    return try spool.status(.cur, name) != nil",
         ),
         "a claim takes whatever has the name now": (
             "      found.isSameFile(as: candidate.status)\n    else {",
@@ -56,13 +56,13 @@ SPOOL = {
             "      || status.isSameFile(as: locked.status) && status.size == locked.status.size else { return false }",
         ),
         "a file that lacks its end is judged at once": (
-            "      if origin.isDroppedInto, Self.isYoung",
-            '      if origin.isDroppedInto, !planted("a file that lacks its end is judged at once"), Self.isYoung',
+            "      if origin.isDroppedInto, status.isYoung",
+            '      if origin.isDroppedInto, !planted("a file that lacks its end is judged at once"), status.isYoung',
         ),
         "an edit does not look at what it has exchanged": (
-            "    if isMovedByNobody(try system.status(root, draft), file) { return }",
+            "    if isMovedByNobody(try spool.system.status(spool.root, draft), file) { return }",
             '    if planted("an edit does not look at what it has exchanged") { return }\n'
-            "    if isMovedByNobody(try system.status(root, draft), file) { return }",
+            "    if isMovedByNobody(try spool.system.status(spool.root, draft), file) { return }",
         ),
         "an edit overlooks half a move": (
             "    now.isSameFile(as: before) && now.links <= before.links",
@@ -83,21 +83,21 @@ SPOOL = {
             '    if !planted("an edit\'s text is not made durable") { try fresh.fsync() }\n',
         ),
         "a failed drop leaves its job": (
-            "      try? removeDouble(file.path, of: status)\n      throw error.ofSpace",
-            '      if !planted("a failed drop leaves its job") { try? removeDouble(file.path, of: status) }\n      throw error.ofSpace',
+            "      try? spool.system.unlink(spool.root, file.path, of: status)\n      throw error.ofSpace",
+            '      if !planted("a failed drop leaves its job") { try? spool.system.unlink(spool.root, file.path, of: status) }\n      throw error.ofSpace',
         ),
         "hold and release replace": (
-            "{ () throws(SpoolError) in try moveNoReplace(place.path, target.path) }",
-            '{ () throws(SpoolError) in\n      if planted("hold and release replace") { return try system.rename(root, place.path, target.path) }\n'
-            "      try moveNoReplace(place.path, target.path)\n    }",
+            "{ () throws(SpoolError) in try spool.moveNoReplace(place.path, target.path) }",
+            '{ () throws(SpoolError) in\n      if planted("hold and release replace") { return try spool.system.rename(spool.root, place.path, target.path) }\n'
+            "      try spool.moveNoReplace(place.path, target.path)\n    }",
         ),
         "a claim's lease is ignored": (
-            "    if origin == .cur, !isNamed, let end = try endOfLease(source, file.status(), now: now) {",
-            '    if !planted("a claim\'s lease is ignored"), origin == .cur, !isNamed,\n      let end = try endOfLease(source, file.status(), now: now)\n    {',
+            "    if origin == .cur, !isNamed, let end = try Leases(spool).endOfLease(source, file.status(), now: now) {",
+            '    if !planted("a claim\'s lease is ignored"), origin == .cur, !isNamed,\n      let end = try Leases(spool).endOfLease(source, file.status(), now: now)\n    {',
         ),
         "half a move is taken for a whole one": (
-            "    if status.links > 1 {\n      guard try completeInterruptedMove",
-            '    if status.links > 1, !planted("half a move is taken for a whole one") {\n      guard try completeInterruptedMove',
+            "    if status.links > 1 {\n      guard try JobMoves(spool).completeInterruptedMove",
+            '    if status.links > 1, !planted("half a move is taken for a whole one") {\n      guard try JobMoves(spool).completeInterruptedMove',
         ),
         "a copy replaces what has the claim's name": (
             "      try spool.system.exchange(spool.root, copy, path)\n      let old",
@@ -119,8 +119,8 @@ SPOOL = {
             "        if origin != .cur { try spool.flush(origin).run() }\n      }\n      try takePlace",
         ),
         "two jobs have one name": (
-            "      if !candidate.isNamed, try isTaken(candidate.job, source) || isOfEntry(candidate) {",
-            '      if !candidate.isNamed, !planted("two jobs have one name"), try isTaken(candidate.job, source) || isOfEntry(candidate) {',
+            "      if !candidate.isNamed, try JobSearch(spool).isTaken(candidate.job, source) || isOfEntry(candidate) {",
+            '      if !candidate.isNamed, !planted("two jobs have one name"), try JobSearch(spool).isTaken(candidate.job, source) || isOfEntry(candidate) {',
         ),
         "a worker that slept goes on": (
             "    guard isSilent else { return }",

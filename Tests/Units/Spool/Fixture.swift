@@ -31,12 +31,12 @@ struct Fixture {
 
   /// Drops a job that can be claimed at once: no child of another test has it open for writing.
   func drop(_ text: String, as name: String) throws {
-    _ = try whileNothingStarts { try spool.drop(text, as: jobName(name)) }
+    _ = try whileNothingStarts { try Drops(spool).drop(text, as: jobName(name)) }
   }
 
   /// Claims a job from `new`, `partial` or `cur`, with the real time unless told otherwise.
   func outcome(_ name: String, from origin: Directory = .new, secondsLater: Int64 = 0) throws -> ClaimOutcome {
-    try spool.claim(FileName(name), from: origin, now: .now() + secondsLater)
+    try Claims(spool).claim(FileName(name), from: origin, now: .now() + secondsLater)
   }
 
   func claim(_ name: String, from origin: Directory = .new, secondsLater: Int64 = 0) throws -> Claim {

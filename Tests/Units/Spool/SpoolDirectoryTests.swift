@@ -113,8 +113,8 @@ import Testing
     let hook = Probe()
     let fixture = try Fixture(hook: hook)
     let job = try jobName("a")
-    #expect(try fixture.spool.drop("https://h/a\n", as: job).name.display == "a")
-    #expect(try fixture.spool.drop("https://h/b\n", as: job).name.display == "a~2")
+    #expect(try Drops(fixture.spool).drop("https://h/a\n", as: job).name.display == "a")
+    #expect(try Drops(fixture.spool).drop("https://h/b\n", as: job).name.display == "a~2")
     #expect(try fixture.text("new/a") == "https://h/a\n" && fixture.text("new/a~2") == "https://h/b\n")
     #expect(fixture.files.names("tmp") == [])
     // Durable before it shows, and its name after.
@@ -132,7 +132,7 @@ import Testing
     let tmp = fixture.files.path("tmp")
     try #require(chown(tmp, 61_001, 61_001) == 0 && chmod(tmp, 0o3733) == 0)
     for number in 1...1000 { try writeFile(fixture.files.path(number == 1 ? "new/a" : "new/a~\(number)"), []) }
-    let (name, _) = try fixture.spool.drop("https://h/a\n", as: try jobName("a"))
+    let (name, _) = try Drops(fixture.spool).drop("https://h/a\n", as: try jobName("a"))
     #expect(try fixture.text("new/\(name.display)") == "https://h/a\n")
     #expect(hook.count(.rename) < 200)
   }
@@ -141,7 +141,7 @@ import Testing
   func aFailedDropLeavesNothing(kind: Call.Kind) throws {
     let fixture = try Fixture(hook: Probe { $0.kind == kind ? .fail(.noSpace) : nil })
     let job = try jobName("a")
-    #expect(throws: SpoolError.self) { try fixture.spool.drop("https://h/a\n", as: job) }
+    #expect(throws: SpoolError.self) { try Drops(fixture.spool).drop("https://h/a\n", as: job) }
     #expect(fixture.files.names("tmp") == [] && fixture.files.names("new") == [])
   }
 

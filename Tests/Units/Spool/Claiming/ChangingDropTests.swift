@@ -24,7 +24,7 @@ import Testing
     }
     try fixture.files.drop("x", Self.job)
     try #require(link(dropped, other) == 0, "two names: then the worker makes a copy")
-    let claim = try fixture.another(hook: hook).claim(FileName("x"), from: .new, now: .now()).claim()
+    let claim = try Claims(fixture.another(hook: hook)).claim(FileName("x"), from: .new, now: .now()).claim()
     try claim.append(.requeued(.now()))
     try claim.giveUp()
     let text = try fixture.text("failed/x")
@@ -72,13 +72,13 @@ import Testing
     let owner = WorkerID(host: "alpha", process: 42, tag: 1)
     let spool = try Spool(files.root, owner: owner, boot: "boot-1", system: System(hook: hook))
     try files.drop("x", Self.job)
-    var outcome = try spool.claim(FileName("x"), from: .new, now: .now())
+    var outcome = try Claims(spool).claim(FileName("x"), from: .new, now: .now())
     #expect(openings.current >= opening && files.names("cur") == [])
     #expect(try readFile(victim) == Array(Self.job.utf8))
     if substitute == .fifo, opening == 2 {
       // A pipe can be opened, and is not what was locked.
       #expect(outcome.label == "unavailable")
-      outcome = try spool.claim(FileName("x"), from: .new, now: .now())
+      outcome = try Claims(spool).claim(FileName("x"), from: .new, now: .now())
     }
     if substitute == .none {
       #expect(outcome.label == "unavailable")
@@ -100,11 +100,11 @@ import Testing
     let owner = WorkerID(host: "alpha", process: 42, tag: 1)
     let spool = try Spool(files.root, owner: owner, boot: "boot-1", system: System(hook: hook))
     try files.drop("x", Self.job)
-    #expect(try spool.claim(FileName("x"), from: .new, now: .now()).label == "unavailable")
+    #expect(try Claims(spool).claim(FileName("x"), from: .new, now: .now()).label == "unavailable")
     let fixture = try Fixture()
     try fixture.files.drop("x", Self.job)
     let barred = try fixture.another(hook: Probe.once(.rename, "new/x ") { .fail(.permissionDenied) })
-    #expect(try barred.claim(FileName("x"), from: .new, now: .now()).label.hasPrefix("barred: "))
+    #expect(try Claims(barred).claim(FileName("x"), from: .new, now: .now()).label.hasPrefix("barred: "))
     let refused = Switch()
     let closed = try fixture.another(
       hook: Probe { call in
@@ -113,7 +113,7 @@ import Testing
       })
     refused.turnOn()
     #expect(throws: SpoolError.self, "then jobs cannot be claimed at all") {
-      try closed.claim(FileName("x"), from: .new, now: .now())
+      try Claims(closed).claim(FileName("x"), from: .new, now: .now())
     }
   }
 
@@ -131,7 +131,7 @@ import Testing
     let owner = WorkerID(host: "alpha", process: 42, tag: 1)
     let spool = try Spool(files.root, owner: owner, boot: "boot-1", system: System(hook: hook))
     for place in [path, other] { try writeFile(place, Array(Self.job.utf8)) }
-    let claim = try spool.claim(FileName("x"), from: origin, now: .now(), isForced: true).claim()
+    let claim = try Claims(spool).claim(FileName("x"), from: origin, now: .now(), isForced: true).claim()
     #expect(files.names("cur") == ["x:alpha.42.00000001"] && files.names("tmp") == ["x"])
     try claim.giveUp()
     #expect(try readFile(files.path("failed/x")) == Array(Self.job.utf8))
@@ -148,7 +148,7 @@ import Testing
         guard call.kind == .open, call.path == "new/x" else { return nil }
         return openings.next() == 2 ? .fail(.textFileBusy) : nil
       })
-    let claim = try spool.claim(FileName("x"), from: .new, now: .now()).claim()
+    let claim = try Claims(spool).claim(FileName("x"), from: .new, now: .now()).claim()
     try claim.giveUp()
     #expect(try fixture.text("failed/x") == Self.job)
   }
@@ -158,7 +158,7 @@ import Testing
     let fixture = try Fixture()
     try fixture.files.drop("x", Self.job)
     let spool = try fixture.another(hook: Probe.once(.open, "new/x") { .fail(.wouldBlock) })
-    guard case .unfinished = try spool.claim(FileName("x"), from: .new, now: .now()) else {
+    guard case .unfinished = try Claims(spool).claim(FileName("x"), from: .new, now: .now()) else {
       throw Unexpected(description: "not left alone")
     }
   }
@@ -175,7 +175,7 @@ import Testing
         if $0.kind == .open && $0.path == "new/x" { isOpen.turnOn() }
         return isOpen.isOn && $0.kind == call ? .fail(.staleNFSFileHandle) : nil
       })
-    let outcome = try spool.claim(FileName("x"), from: .new, now: .now())
+    let outcome = try Claims(spool).claim(FileName("x"), from: .new, now: .now())
     #expect(["unavailable", "unfinished"].contains(outcome.label))
     #expect(fixture.files.names("new") == ["x"])
   }
@@ -187,7 +187,7 @@ import Testing
     try #require(mkdir(fixture.files.path("new/x"), 0o700) == 0)
     let spool = try fixture.another(hook: Probe { $0.kind == .rename ? .fail(errno) : nil })
     for _ in 1...2 {
-      guard case .barred(let defect) = try spool.claim(FileName("x"), from: .new, now: .now()) else {
+      guard case .barred(let defect) = try Claims(spool).claim(FileName("x"), from: .new, now: .now()) else {
         throw Unexpected(description: "not barred")
       }
       #expect(defect.reason.contains("not a regular file") && defect.reason.contains("cannot be moved"))
@@ -201,7 +201,7 @@ import Testing
     try fixture.files.drop("x", Self.job)
     let spool = try fixture.another(
       hook: Probe { [.open, .stat].contains($0.kind) && $0.path == "new/x" ? .fail(.permissionDenied) : nil })
-    guard case .barred = try spool.claim(FileName("x"), from: .new, now: .now()) else {
+    guard case .barred = try Claims(spool).claim(FileName("x"), from: .new, now: .now()) else {
       throw Unexpected(description: "not barred")
     }
   }

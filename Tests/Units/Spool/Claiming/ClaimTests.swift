@@ -188,11 +188,11 @@ import Testing
     defer { close(other) }
     #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
     let claimed = claim.job
-    try fixture.spool.removeData(of: claimed)
+    try JobData(fixture.spool).removeData(of: claimed)
     try claim.finish()
     #expect(fixture.files.names("done") == ["a", "a~2"] && fixture.files.names("partial") == ["a.part"])
     #expect(flock(other, LOCK_UN) == 0)
-    try fixture.spool.removeData(of: claimed)
+    try JobData(fixture.spool).removeData(of: claimed)
     #expect(fixture.files.names("partial") == [])
   }
 

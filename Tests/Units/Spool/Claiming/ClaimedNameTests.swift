@@ -55,8 +55,8 @@ import Testing
       claims.append(try fixture.claim("a~2"))
       #expect(claims.last?.job.display == expected)
     }
-    #expect(try fixture.spool.drop(url, as: jobName("a~2")).name.display == "a~2")
-    #expect(try fixture.spool.drop(url, as: jobName("a~2")).name.display == "a~5")
+    #expect(try Drops(fixture.spool).drop(url, as: jobName("a~2")).name.display == "a~2")
+    #expect(try Drops(fixture.spool).drop(url, as: jobName("a~2")).name.display == "a~5")
   }
 
   /// However many jobs had a name, the next one gets another, with few looks: neither a dropper nor cron ends a worker.
@@ -82,7 +82,7 @@ import Testing
     #expect(again.job == claim.job)
     try again.finish()
     #expect(fixture.files.names("done") == [claim.job.display])
-    #expect(try fixture.spool.drop(url, as: claim.job).name == claim.job)
+    #expect(try Drops(fixture.spool).drop(url, as: claim.job).name == claim.job)
   }
 
   /// `mv cur/a:* hold/` leaves the owner's suffix on. Only the job's own journal tells it from a name with a colon.

@@ -35,7 +35,7 @@ import Testing
         group.addTask {
           var claimed: [String] = []
           for number in 0..<40 {
-            if case .claimed(let claim) = try worker.claim(FileName("job-\(number)"), from: .new, now: .now()) {
+            if case .claimed(let claim) = try Claims(worker).claim(FileName("job-\(number)"), from: .new, now: .now()) {
               claimed.append(claim.job.display)
               try claim.finish()
             }
@@ -71,7 +71,7 @@ import Testing
       let hook = Probe { _ in
         guard countdown.subtract(1, ordering: .relaxed).newValue == 0 else { return nil }
         do {
-          let outcome = try second.claim(FileName("a"), from: .new, now: .now())
+          let outcome = try Claims(second).claim(FileName("a"), from: .new, now: .now())
           taken.withLock { $0 = outcome.label }
           if case .claimed(let claim) = outcome { try claim.finish() }
         } catch {
@@ -83,7 +83,7 @@ import Testing
         files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
       try files.drop("a", url)
       countdown.store(site, ordering: .relaxed)
-      let outcome = try first.claim(FileName("a"), from: .new, now: .now())
+      let outcome = try Claims(first).claim(FileName("a"), from: .new, now: .now())
       let other = taken.withLock { $0 }
       #expect(["claimed", "unavailable", "unfinished"].contains(other), "site \(site): \(other)")
       #expect((outcome.label == "claimed") != (other == "claimed"), "site \(site): \(outcome.label), \(other)")
@@ -102,12 +102,13 @@ import Testing
       files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
     try files.drop("a", "https://host/old\n")
     try writeFile(files.path("tmp/other"), Array("https://host/new\n".utf8))
-    let claim = try spool.claim(FileName("a"), from: .new, now: .now()).claim()
+    let claim = try Claims(spool).claim(FileName("a"), from: .new, now: .now()).claim()
     #expect(claim.text.request.urls.map(\.text) == ["https://host/new"])
     #expect(try claim.ownership() == .ours)
     let rival = try Spool(files.root, owner: WorkerID(host: "alpha", process: 43, tag: 2), boot: "b")
     #expect(
-      try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "leased", "it is locked")
+      try Claims(rival).claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "leased",
+      "it is locked")
   }
 
   /// A child has the worker's open files between its fork and its exec, and with them their locks, whatever the worker
@@ -123,11 +124,11 @@ import Testing
           return nil
         }))
     try files.drop("a", url)
-    let claim = try spool.claim(FileName("a"), from: .new, now: .now()).claim()
+    let claim = try Claims(spool).claim(FileName("a"), from: .new, now: .now()).claim()
     let part = try #require(try PartFile.open(claim.job, in: spool))
     try part.close()
     try claim.park(until: .now())
-    let again = try spool.claim(FileName("a"), from: .partial, now: .now()).claim()
+    let again = try Claims(spool).claim(FileName("a"), from: .partial, now: .now()).claim()
     #expect(try PartFile.open(again.job, in: spool) != nil)
     #expect(copies.count >= 4)
   }
@@ -177,7 +178,8 @@ import Testing
     try fixture.claim("a").park(until: due)
     #expect(try fixture.outcome("a", from: .partial).label == "not due until \(due.seconds)")
     #expect(fixture.files.places(of: "a") == ["partial/a"])
-    #expect(try fixture.spool.claim(FileName("a"), from: .partial, now: .now(), isForced: true).label == "claimed")
+    #expect(
+      try Claims(fixture.spool).claim(FileName("a"), from: .partial, now: .now(), isForced: true).label == "claimed")
   }
 
   /// A hard link or somebody else's file could be changed while we append to it: we go on with a copy of our own.
@@ -194,7 +196,7 @@ import Testing
     #expect(try fixture.text("cur/a:alpha.42.00000001").hasPrefix(url + "requeued: "))
     let rival = try fixture.another()
     #expect(
-      try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "leased",
+      try Claims(rival).claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "leased",
       "the copy is locked")
     #expect(fixture.files.names("tmp") == ["other-name"])
   }

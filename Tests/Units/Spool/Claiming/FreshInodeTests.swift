@@ -107,7 +107,7 @@ import Testing
     try claim.append(mark(offset + 1))
     #expect(try claim.ownership() == .ours)
     #expect(
-      try fixture.another().claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "leased")
+      try Claims(fixture.another()).claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now()).label == "leased")
     #expect(try fixture.text(own) == kept + "checkpoint: \(offset + 1) crc32=00000000\n")
   }
 }

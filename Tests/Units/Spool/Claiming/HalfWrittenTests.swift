@@ -32,11 +32,11 @@ import Testing
     let status = try #require(fileStatus(fixture.files.path("new/a")))
     let changed = Int64(status.st_ctim.tv_sec)
     func outcome(_ seconds: Int64) throws -> ClaimOutcome {
-      try fixture.spool.claim(FileName("a"), from: .new, now: Timestamp(seconds: changed + seconds))
+      try Claims(fixture.spool).claim(FileName("a"), from: .new, now: Timestamp(seconds: changed + seconds))
     }
     #expect(try outcome(0).label == "unfinished")
-    #expect(try outcome(Spool.settlingTime - 1).label == "unfinished")
-    let claim = try outcome(Spool.settlingTime).claim()
+    #expect(try outcome(FileStatus.settlingTime - 1).label == "unfinished")
+    let claim = try outcome(FileStatus.settlingTime).claim()
     // Later still, they write to a file that is nobody's.
     let late = try #require(fileStatus(fixture.files.path("cur/a:alpha.42.00000001")))
     #expect(late.st_ino != status.st_ino)
@@ -67,11 +67,11 @@ import Testing
     #expect(try fixture.outcome("complete").label == "claimed")
     try writeFile(fixture.files.path("new/a"), text)
     let status = try #require(fileStatus(fixture.files.path("new/a")))
-    let settled = Timestamp(seconds: Int64(status.st_ctim.tv_sec) + Spool.settlingTime)
+    let settled = Timestamp(seconds: Int64(status.st_ctim.tv_sec) + FileStatus.settlingTime)
     guard case .unfinished(.unsettled, settled.seconds) = try fixture.outcome("a") else {
       throw Unexpected(description: "not unsettled")
     }
-    let claim = try fixture.spool.claim(FileName("a"), from: .new, now: settled).claim()
+    let claim = try Claims(fixture.spool).claim(FileName("a"), from: .new, now: settled).claim()
     #expect(claim.identity.inode != status.st_ino, "its writer may be late")
     let local = try Fixture(hook: refusing)
     try writeFile(local.files.path("new/a"), text)
@@ -127,10 +127,10 @@ import Testing
     #expect(try fixture.outcome("a").label == "unfinished")
     let changed = Int64(try #require(fileStatus(fixture.files.path("new/a"))).st_ctim.tv_sec)
     func label(_ seconds: Int64) throws -> String {
-      try fixture.spool.claim(FileName("a"), from: .new, now: Timestamp(seconds: changed + seconds)).label
+      try Claims(fixture.spool).claim(FileName("a"), from: .new, now: Timestamp(seconds: changed + seconds)).label
     }
-    #expect(try label(Spool.settlingTime - 1) == "unfinished")
-    #expect(try label(Spool.settlingTime) == "claimed")
+    #expect(try label(FileStatus.settlingTime - 1) == "unfinished")
+    #expect(try label(FileStatus.settlingTime) == "claimed")
   }
 
   /// Kept from elsewhere, or of a clock that is wrong: it says nothing of a writer. A little ahead a clock may be.
@@ -140,8 +140,8 @@ import Testing
     try writeFile(fixture.files.path("new/a"), text)
     try setModificationTime(fixture.files.path("new/a"), secondsFromNow: ahead)
     let changed = Int64(try #require(fileStatus(fixture.files.path("new/a"))).st_ctim.tv_sec)
-    let later = Timestamp(seconds: changed + Spool.settlingTime)
-    let label = try fixture.spool.claim(FileName("a"), from: .new, now: later).label
+    let later = Timestamp(seconds: changed + FileStatus.settlingTime)
+    let label = try Claims(fixture.spool).claim(FileName("a"), from: .new, now: later).label
     #expect(label == (ahead == 9 ? "unfinished" : "claimed"))
   }
 
@@ -150,15 +150,16 @@ import Testing
     let fixture = try Fixture()
     try writeFile(fixture.files.path("new/a"), Array(cut.utf8))
     let changed = Int64(try #require(fileStatus(fixture.files.path("new/a"))).st_ctim.tv_sec)
-    let young = try fixture.spool.claim(
-      FileName("a"), from: .new, now: Timestamp(seconds: changed + Spool.settlingTime - 1))
-    guard case .unfinished(_, changed + Spool.settlingTime) = young else {
+    let young = try Claims(fixture.spool).claim(
+      FileName("a"), from: .new, now: Timestamp(seconds: changed + FileStatus.settlingTime - 1))
+    guard case .unfinished(_, changed + FileStatus.settlingTime) = young else {
       throw Unexpected(description: "not looked at again when it has rested: \(young)")
     }
     #expect(fixture.files.places(of: "a") == ["new/a"])
     #expect(try fixture.text("new/a") == cut)
 
-    let old = try fixture.spool.claim(FileName("a"), from: .new, now: Timestamp(seconds: changed + Spool.settlingTime))
+    let old = try Claims(fixture.spool).claim(
+      FileName("a"), from: .new, now: Timestamp(seconds: changed + FileStatus.settlingTime))
     #expect(old.defect?.reason.contains(cut.isEmpty ? "empty" : "newline") == true, "\(old.label)")
     #expect(fixture.files.places(of: "a") == ["failed/a"])
     let failed = try #require(try fixture.files.lines("failed/a").last)

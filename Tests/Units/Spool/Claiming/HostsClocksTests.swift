@@ -27,7 +27,7 @@ import Testing
     let rival = try fixture.another(host: "beta", kind: gluster)
     for _ in 0..<2 {
       // The first look at a time from the future sets it to now.
-      #expect(try rival.claim(name, from: .cur, now: .now() + rival.lease).label == "leased")
+      #expect(try Claims(rival).claim(name, from: .cur, now: .now() + Leases(rival).length).label == "leased")
     }
     #expect(try claim.ownership() == .ours)
   }
@@ -39,7 +39,7 @@ import Testing
     try writeFile(fixture.files.path("cur/\(name.display)"), Array("https://host/a\n".utf8))
     let spool = fixture.spool
     let status = try #require(try spool.status(.cur, name))
-    #expect(spool.endOfLease(of: name, status, now: .now()) == status.modified + spool.lease)
+    #expect(Leases(spool).endOfLease(of: name, status, now: .now()) == status.modified + Leases(spool).length)
     let later = secondsSinceBoot() + 50
     #expect(spool.sights.withLock { $0.silence(of: name, status.stamp, at: later) } >= 50)
   }

@@ -10,26 +10,26 @@ import Testing
 
   @Test func theFirstWorkerWritesItDown() throws {
     let fixture = try Fixture()
-    #expect(fixture.spool.lease == 60)
-    try fixture.spool.agreeOnLease(7)
-    #expect(fixture.spool.lease == 7 && note(fixture) == "7\n" && fixture.files.names("tmp") == [])
-    #expect(fixture.spool.heartbeatInterval == 3500)
+    #expect(Leases(fixture.spool).length == 60)
+    try Leases(fixture.spool).agree(on: 7)
+    #expect(Leases(fixture.spool).length == 7 && note(fixture) == "7\n" && fixture.files.names("tmp") == [])
+    #expect(Leases(fixture.spool).heartbeatInterval == 3500)
     let other = try fixture.another(host: "beta")
-    #expect(other.lease == 7, "also for those who only look")
-    try other.agreeOnLease(nil)
-    try other.agreeOnLease(7)
-    #expect(throws: Defect.self) { try other.agreeOnLease(60) }
+    #expect(Leases(other).length == 7, "also for those who only look")
+    try Leases(other).agree(on: nil)
+    try Leases(other).agree(on: 7)
+    #expect(throws: Defect.self) { try Leases(other).agree(on: 60) }
     #expect(note(fixture) == "7\n")
   }
 
   @Test func alsoTheStandardOneWhereHostsMayShare() throws {
     let local = try Fixture()
-    try local.spool.agreeOnLease(nil)
+    try Leases(local.spool).agree(on: nil)
     #expect(note(local) == nil)
     let shared = try Fixture(kind: .fuse)
-    try shared.spool.agreeOnLease(nil)
+    try Leases(shared.spool).agree(on: nil)
     #expect(note(shared) == "60\n")
-    #expect(throws: Defect.self) { try shared.another().agreeOnLease(300) }
+    #expect(throws: Defect.self) { try Leases(shared.another()).agree(on: 300) }
   }
 
   /// On SSHFS, link(2) says EPERM where another host has just made the name.
@@ -45,8 +45,8 @@ import Testing
         default: return nil
         }
       })
-    try worker.agreeOnLease(7)
-    #expect(worker.lease == 7)
+    try Leases(worker).agree(on: 7)
+    #expect(Leases(worker).length == 7)
   }
 
   /// Two workers start at the same time, with different ideas.
@@ -58,7 +58,7 @@ import Testing
         return nil
       })
     files.path = fixture.files.path("lease")
-    let defect = #expect(throws: Defect.self) { try fixture.spool.agreeOnLease(7) }
+    let defect = #expect(throws: Defect.self) { try Leases(fixture.spool).agree(on: 7) }
     #expect(defect?.reason.contains("9 s") == true)
     #expect(note(fixture) == "9\n" && fixture.files.names("tmp") == [])
   }
@@ -67,8 +67,8 @@ import Testing
   func whatIsNoLease(text: String) throws {
     let fixture = try Fixture()
     try writeFile(fixture.files.path("lease"), Array(text.utf8))
-    #expect(throws: Defect.self) { try fixture.spool.agreeOnLease(nil) }
-    #expect(try fixture.another().lease == 60, "status goes on")
+    #expect(throws: Defect.self) { try Leases(fixture.spool).agree(on: nil) }
+    #expect(try Leases(fixture.another()).length == 60, "status goes on")
   }
 }
 

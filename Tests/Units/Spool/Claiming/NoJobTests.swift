@@ -66,7 +66,7 @@ import Testing
     try writeFile(fixture.files.path("tmp/x"), text)
     let target = Path(.new, FileName(name))
     try fixture.spool.system.rename(fixture.spool.root, Path("tmp/x"), target)
-    let outcome = try fixture.spool.claim(FileName(name), from: .new, now: .now())
+    let outcome = try Claims(fixture.spool).claim(FileName(name), from: .new, now: .now())
     #expect(outcome.defect?.reason.contains("its name") == true, "\(outcome.label)")
     let failed = try fixture.spool.list(.failed)
     #expect(failed.count == 2 && fixture.files.names("new") == [])
@@ -82,7 +82,7 @@ import Testing
     for name in [longest, [0xff, 0xfe], Array("a:b\u{202e}".utf8)] {
       try fixture.files.drop("plain", "https://host/a\n")
       try fixture.spool.system.rename(fixture.spool.root, Path("new/plain"), Path(.new, FileName(name)))
-      let claim = try fixture.spool.claim(FileName(name), from: .new, now: .now()).claim()
+      let claim = try Claims(fixture.spool).claim(FileName(name), from: .new, now: .now()).claim()
       try claim.giveUp()
       #expect(try fixture.spool.status(.failed, FileName(name)) != nil)
     }
@@ -95,7 +95,7 @@ import Testing
     try #require(truncate(path, 1 << 30) == 0)
     let reads = Probe()
     let spool = try fixture.another(hook: reads)
-    let outcome = try spool.claim(FileName("x"), from: .new, now: .now() + 3600)
+    let outcome = try Claims(spool).claim(FileName("x"), from: .new, now: .now() + 3600)
     #expect(outcome.defect?.reason.contains("1073741824 bytes: a job has at most 64 KiB") == true, "\(outcome.label)")
     #expect(fixture.files.names("failed") == ["x"])
     #expect(reads.count(.read) <= 2, "not read as a whole")
@@ -119,7 +119,7 @@ import Testing
     #expect(outcome.defect?.line == nil)
     #expect(fixture.files.names("failed") == ["x"])
     #expect(try fixture.files.lines("failed/x").last?["reason"]?.contains("64 KiB") == true)
-    let text = try #require(try fixture.spool.job(.failed, FileName("x")))
+    let text = try #require(try JobSearch(fixture.spool).job(.failed, FileName("x")))
     #expect(text.journal.attempts.lastFailure?["reason"]?.contains("64 KiB") == true, "`status` says it")
   }
 
@@ -197,7 +197,7 @@ import Testing
     let part = try #require(try PartFile.open(job, in: fixture.spool))
     try part.append([1, 2, 3])
     try part.setAside(job)
-    try fixture.spool.removeSetAside(of: job)
+    try JobData(fixture.spool).removeSetAside(of: job)
     #expect(try fixture.spool.status(.failed, name) != nil)
     #expect(fixture.files.names("failed").count == 2)
   }

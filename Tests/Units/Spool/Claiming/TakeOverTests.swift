@@ -28,8 +28,9 @@ import Testing
     try fixture.files.drop("a", job)
     let claim = try fixture.claim("a")
     let rival = try fixture.another(host: host)
-    for later in [0, rival.lease - 2] {
-      #expect(try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + later).label == "leased")
+    for later in [0, Leases(rival).length - 2] {
+      #expect(
+        try Claims(rival).claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + later).label == "leased")
     }
     #expect(try claim.ownership() == .ours)
   }
@@ -41,7 +42,8 @@ import Testing
     try fixture.files.drop("a", job)
     let claim = try fixture.claim("a")
     let rival = try fixture.another(host: host)
-    let taken = try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + rival.lease).claim()
+    let taken = try Claims(rival).claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + Leases(rival).length)
+      .claim()
     #expect(taken.formerOwner == .mayWake && taken.text.request.urls.count == 1)
     let names = fixture.files.names("cur")
     #expect(names == ["a:\(rival.owner.text)"] && fixture.files.names("tmp") == [])
@@ -51,7 +53,7 @@ import Testing
     try claim.append(.checkpoint(Mark(offset: 1, checksum: Checksum())))
     #expect(try fixture.text("cur/\(names[0])") == text && text.hasPrefix(job))
     // It knows.
-    claim.lastSign -= fixture.spool.lease
+    claim.lastSign -= Leases(fixture.spool).length
     let line = JournalLine.checkpoint(Mark(offset: 2, checksum: Checksum()))
     #expect(#expect(throws: SpoolError.self) { try claim.append(line) }?.isGone == true)
     #expect(#expect(throws: SpoolError.self) { try claim.heartbeat() }?.isGone == true)
@@ -79,7 +81,7 @@ import Testing
     try #require(unlink(fixture.files.path("cur/\(name)")) == 0)
     try writeFile(fixture.files.path("done/a"), Array(receipt.utf8))
     #expect(try claim.ownership() == .removed, "it was never silent")
-    claim.lastSign -= fixture.spool.lease
+    claim.lastSign -= Leases(fixture.spool).length
     #expect(try claim.ownership() == (isOwn ? .takenOver : .removed))
   }
 
@@ -98,8 +100,9 @@ import Testing
       try writeFile(payload, [])
     }
     let rival = try fixture.another(host: "beta")
-    let taken = try rival.claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + rival.lease).claim()
-    try rival.removeData(of: taken.job, publishedAs: try rival.system.status(AT_FDCWD, Path(payload)))
+    let taken = try Claims(rival).claim(FileName("a:alpha.42.00000001"), from: .cur, now: .now() + Leases(rival).length)
+      .claim()
+    try JobData(rival).removeData(of: taken.job, publishedAs: try rival.system.status(AT_FDCWD, Path(payload)))
     #expect(fixture.files.names("partial") == (isPublished ? [] : ["a.part"]))
     try part.close()
   }
@@ -133,13 +136,13 @@ import Testing
     try leave(name, in: fixture)
     try setModificationTime(fixture.files.path("cur/\(name)"), secondsFromNow: -1_000_000)
     let beat = Int64(try #require(fileStatus(fixture.files.path("cur/\(name)"))).st_mtim.tv_sec)
-    let early = try fixture.spool.claim(
-      FileName(name), from: .cur, now: Timestamp(seconds: beat + fixture.spool.lease - 1))
+    let early = try Claims(fixture.spool).claim(
+      FileName(name), from: .cur, now: Timestamp(seconds: beat + Leases(fixture.spool).length - 1))
     #expect(early.label == (hasLease ? "leased" : "claimed"))
     if hasLease {
       #expect(fixture.files.names("cur") == [name])
-      let late = try fixture.spool.claim(
-        FileName(name), from: .cur, now: Timestamp(seconds: beat + fixture.spool.lease))
+      let late = try Claims(fixture.spool).claim(
+        FileName(name), from: .cur, now: Timestamp(seconds: beat + Leases(fixture.spool).length))
       #expect(late.label == "claimed")
     }
     #expect(fixture.files.names("cur") == ["a:alpha.42.00000001"])
@@ -151,9 +154,9 @@ import Testing
     let name = "a:beta.1.00000009"
     try leave(name, in: fixture)
     try setModificationTime(fixture.files.path("cur/\(name)"), to: 1_000_000)
-    let outcome = try fixture.spool.claim(FileName(name), from: .cur, now: Timestamp(seconds: 1_000_010))
+    let outcome = try Claims(fixture.spool).claim(FileName(name), from: .cur, now: Timestamp(seconds: 1_000_010))
     guard case .leased(let end) = outcome else { throw Unexpected(description: outcome.label) }
-    #expect(end == 1_000_000 + fixture.spool.lease)
+    #expect(end == 1_000_000 + Leases(fixture.spool).length)
   }
 
   /// A clock was a year ahead, or is: the lease begins when somebody sees it.
@@ -163,8 +166,8 @@ import Testing
     try leave(name, in: fixture)
     try setModificationTime(fixture.files.path("cur/\(name)"), secondsFromNow: 365 * 86_400)
     #expect(try fixture.outcome(name, from: .cur).label == "leased")
-    #expect(try fixture.outcome(name, from: .cur, secondsLater: fixture.spool.lease - 20).label == "leased")
-    #expect(try fixture.outcome(name, from: .cur, secondsLater: fixture.spool.lease + 20).label == "claimed")
+    #expect(try fixture.outcome(name, from: .cur, secondsLater: Leases(fixture.spool).length - 20).label == "leased")
+    #expect(try fixture.outcome(name, from: .cur, secondsLater: Leases(fixture.spool).length + 20).label == "claimed")
   }
 
   /// Further ahead than any wait: a clock was wrong when the attempt failed.

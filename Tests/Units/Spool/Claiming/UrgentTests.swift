@@ -61,10 +61,10 @@ import Testing
     let spool = try fixture.another()
     #expect(try spool.list(.urgent) == [] && spool.modified(.urgent) == nil)
     let name = try #require(JobName(FileName("a")))
-    #expect(try spool.drop(url, as: name).directory == .new)
+    #expect(try Drops(spool).drop(url, as: name).directory == .new)
     #expect(fixture.files.names("").contains("urgent") == false)
-    #expect(try spool.drop(url, as: name, .high).directory == .urgent)
-    guard case .moved(_, let to) = try spool.perform(.high, FileName("a"), in: .new) else {
+    #expect(try Drops(spool).drop(url, as: name, .high).directory == .urgent)
+    guard case .moved(_, let to) = try Steering(spool).perform(.high, FileName("a"), in: .new) else {
       // The other one of its name is in its way.
       #expect(fixture.files.places(of: "a") == ["new/a", "urgent/a"])
       return
@@ -92,7 +92,7 @@ import Testing
     let fixture = try Fixture()
     try writeFile(fixture.files.path("\(from)/a"), Array((url + "started: x\nurgent: y\n").utf8))
     try setModificationTime(fixture.files.path("\(from)/a"), to: 1_790_000_000)
-    guard case .moved(_, let place) = try fixture.spool.perform(.low, FileName("a")) else {
+    guard case .moved(_, let place) = try Steering(fixture.spool).perform(.low, FileName("a")) else {
       Issue.record("not moved")
       return
     }
@@ -107,7 +107,7 @@ import Testing
     let fixture = try Fixture()
     try moved(fixture, "a", url)
     try fixture.files.drop("a", "https://host/other\n")
-    guard case .taken(_, let other) = try fixture.spool.perform(.low, FileName("a"), in: .urgent) else {
+    guard case .taken(_, let other) = try Steering(fixture.spool).perform(.low, FileName("a"), in: .urgent) else {
       Issue.record("not refused")
       return
     }
@@ -121,7 +121,7 @@ import Testing
     for place in ["hold/a", "failed/b", "done/c", "partial/d.part"] {
       try writeFile(fixture.files.path(place), Array(url.utf8))
       let name = FileName(String(place.split(separator: "/")[1]))
-      guard case .notFound = try fixture.spool.perform(gesture, name) else {
+      guard case .notFound = try Steering(fixture.spool).perform(gesture, name) else {
         Issue.record("\(place)")
         return
       }

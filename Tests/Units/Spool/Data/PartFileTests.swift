@@ -277,8 +277,8 @@ import Testing
       #expect(fixture.files.names("partial") == [])
       #expect(try readFile(fixture.files.path("failed/a.part")) == [value])
     }
-    try fixture.spool.removeSetAside(of: job)
-    try fixture.spool.removeSetAside(of: job)
+    try JobData(fixture.spool).removeSetAside(of: job)
+    try JobData(fixture.spool).removeSetAside(of: job)
     #expect(fixture.files.names("failed") == [])
   }
 

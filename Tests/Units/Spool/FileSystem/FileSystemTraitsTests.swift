@@ -13,7 +13,7 @@ import Testing
 
   @Test func aLocalOneIsFit() throws {
     let fixture = try Fixture()
-    let traits = try fixture.spool.tryFileSystem()
+    let traits = try FileSystemTrial(fixture.spool).run()
     #expect(traits.obstacles == [] && traits.limits == [])
     #expect(traits.kind.isLocal && traits.showsWriters && traits.locks == .exclude)
     #expect(traits.renamesWithoutReplacing && traits.links && traits.takesColons)
@@ -51,14 +51,14 @@ import Testing
         armed.isOn && call.kind == lacking.call && seen.next() == lacking.number ? .fail(lacking.errno) : nil
       })
     armed.turnOn()
-    let traits = try fixture.spool.tryFileSystem()
+    let traits = try FileSystemTrial(fixture.spool).run()
     #expect(lacking.found(traits), "\(traits)")
     #expect(names(fixture) == [])
   }
 
   @Test func withoutAnyMoveThatReplacesNothing() throws {
     let fixture = try Fixture(hook: Probe { [.rename, .link].contains($0.kind) ? .fail(.invalidArgument) : nil })
-    #expect(try fixture.spool.tryFileSystem().obstacles.first?.contains("without replacing") == true)
+    #expect(try FileSystemTrial(fixture.spool).run().obstacles.first?.contains("without replacing") == true)
   }
 
   /// Such a call costs three round trips on a network file system, and each job makes one.
@@ -78,7 +78,7 @@ import Testing
   /// A full disk says nothing about what the file system can do.
   @Test func whatCannotBeTriedIsNotUnfit() throws {
     let fixture = try Fixture(hook: Probe { $0.kind == .create ? .fail(.noSpace) : nil })
-    #expect(throws: SpoolError.self) { try fixture.spool.tryFileSystem() }
+    #expect(throws: SpoolError.self) { try FileSystemTrial(fixture.spool).run() }
   }
 
   @Test(arguments: [

@@ -14,7 +14,7 @@ import Testing
   /// Two spools of one process on a local file system are as two mounts that share everything.
   @Test func oneFileSystemIsFit() throws {
     let fixture = try Fixture()
-    let traits = try fixture.spool.tryPeer(fixture.another(host: "beta"))
+    let traits = try PeerTrial(fixture.spool, fixture.another(host: "beta")).run()
     #expect(traits.obstacles == [] && traits.limits == [], "\(traits)")
     #expect(traits.races == 20 && traits.doubles == 0 && traits.losses == 0)
     #expect(TestSupport.names(in: fixture.files.path("tmp"), isHiddenToo: true) == [])

@@ -139,8 +139,8 @@ import Testing
       "standing order",
       { one, other in
         let fixture = try Fixture()
-        _ = try fixture.spool.subscribe("url: http://h/\(one)\nevery: 1h\n", as: jobName("a"))
-        return try fixture.spool.standingOrder(of: "http://h/\(other)") != nil
+        _ = try Drops(fixture.spool).subscribe("url: http://h/\(one)\nevery: 1h\n", as: jobName("a"))
+        return try JobSearch(fixture.spool).standingOrder(of: "http://h/\(other)") != nil
       }
     ),
     (
@@ -148,9 +148,9 @@ import Testing
       { one, other in
         let fixture = try Fixture()
         let name = try jobName("a")
-        _ = try fixture.spool.dropMissing([("url: http://h/\(one)\n", name)]) {}
+        _ = try Drops(fixture.spool).dropMissing([("url: http://h/\(one)\n", name)]) {}
         try fixture.files.move("new/a", "done/a")
-        return try fixture.spool.dropMissing([("url: http://h/\(other)\n", name)]) {} == 0
+        return try Drops(fixture.spool).dropMissing([("url: http://h/\(other)\n", name)]) {} == 0
       }
     ),
     (
@@ -159,7 +159,7 @@ import Testing
         let fixture = try Fixture()
         try writeFile(
           fixture.files.path("done/a"), Array("http://h/\ndone: 2026-01-01T00:00:00Z output=\(one) \n".utf8))
-        return try fixture.spool.publisher(of: other, in: nil, like: jobName("b")) != nil
+        return try JobSearch(fixture.spool).publisher(of: other, in: nil, like: jobName("b")) != nil
       }
     ),
     (

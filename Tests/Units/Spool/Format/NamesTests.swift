@@ -64,7 +64,7 @@ import Testing
       .seated(boot: "b", device: .max, isLocal: false)
     #expect(ClaimName.fileName(long, seated).bytes.count <= 255)
     #expect(
-      seated.text.utf8.count == owner.text.utf8.count + 9 && seated.retagged.text.utf8.count == owner.text.utf8.count)
+      seated.text.utf8.count == owner.text.utf8.count + 9 && seated.tagged(7).text.utf8.count == owner.text.utf8.count)
   }
 
   @Test(

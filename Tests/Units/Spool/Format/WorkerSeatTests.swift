@@ -40,16 +40,23 @@ import Testing
     }
     let (local, shared) = (try spool(FileSystemKind(name: "ext4", sharing: .local)), try spool(.fuse))
     let old = try #require(WorkerName("worker-0.1.00000009".utf8))
-    #expect(try local.sharesLocks(with: name(local.owner)) && local.sharesProcesses(with: name(local.owner)))
-    #expect(try shared.sharesLocks(with: name(shared.owner)) && shared.sharesProcesses(with: name(shared.owner)))
-    #expect(try !local.sharesLocks(with: name(shared.owner)) && !shared.sharesLocks(with: name(local.owner)))
-    #expect(local.sharesLocks(with: old) && local.sharesProcesses(with: old), "as version 0.1 named it")
-    #expect(!shared.sharesLocks(with: old) && !shared.sharesProcesses(with: old))
+    #expect(
+      try Leases(local).sharesLocks(with: name(local.owner)) && Leases(local).sharesProcesses(with: name(local.owner)))
+    #expect(
+      try Leases(shared).sharesLocks(with: name(shared.owner))
+        && Leases(shared).sharesProcesses(with: name(shared.owner)))
+    #expect(
+      try !Leases(local).sharesLocks(with: name(shared.owner)) && !Leases(shared).sharesLocks(with: name(local.owner)))
+    #expect(Leases(local).sharesLocks(with: old) && Leases(local).sharesProcesses(with: old), "as version 0.1 named it")
+    #expect(!Leases(shared).sharesLocks(with: old) && !Leases(shared).sharesProcesses(with: old))
     let before = (local: try spool(local.kind, boot: "boot-0"), shared: try spool(.fuse, boot: "boot-0"))
     #expect(
-      try local.sharesLocks(with: name(before.local.owner)) && !local.sharesProcesses(with: name(before.local.owner)))
-    #expect(try !shared.sharesLocks(with: name(before.shared.owner)))
+      try Leases(local).sharesLocks(with: name(before.local.owner))
+        && !Leases(local).sharesProcesses(with: name(before.local.owner)))
+    #expect(try !Leases(shared).sharesLocks(with: name(before.shared.owner)))
     let elsewhere = try #require(WorkerName(shared.owner.text.replacing("worker-0", with: "worker-1").utf8))
-    #expect(!shared.sharesLocks(with: elsewhere) && shared.sharesProcesses(with: elsewhere), "named with --host-id")
+    #expect(
+      !Leases(shared).sharesLocks(with: elsewhere) && Leases(shared).sharesProcesses(with: elsewhere),
+      "named with --host-id")
   }
 }

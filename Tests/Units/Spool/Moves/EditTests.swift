@@ -25,12 +25,12 @@ import Testing
 
     func perform(_ spool: Spool, at place: JobPlace) throws {
       switch self {
-      case .url: _ = try spool.relink(place.job, in: nil, EditTests.relinking)
-      case .low: _ = try spool.perform(.low, place.job)
-      case .normal: _ = try spool.perform(.normal, place.job)
+      case .url: _ = try Steering(spool).relink(place.job, in: nil, EditTests.relinking)
+      case .low: _ = try Steering(spool).perform(.low, place.job)
+      case .normal: _ = try Steering(spool).perform(.normal, place.job)
       case .get:
         do throws(SpoolError) {
-          try spool.requeue(place, as: JobName(unchecked: place.job), asking: "https://host/new\n# mine\n")
+          try Steering(spool).requeue(place, as: JobName(unchecked: place.job), asking: "https://host/new\n# mine\n")
         } catch  where error.errno == .noSuchFileOrDirectory {
           // `get` looks again.
         }
@@ -56,7 +56,7 @@ import Testing
     let name = origin == .cur ? "x:alpha.7.00000009" : "x"
     let path = fixture.files.path("\(origin.rawValue)/\(name)")
     try writeFile(path, Array(Self.text.utf8))
-    return try #require(try fixture.spool.places(of: FileName("x")).first)
+    return try #require(try JobSearch(fixture.spool).places(of: FileName("x")).first)
   }
 
   private func elsewhere(_ place: JobPlace) -> Path { Path(place.directory == .hold ? .new : .hold, FileName("x")) }
@@ -79,14 +79,14 @@ import Testing
       try writeFile(fixture.files.path("tmp/theirs"), Array("https://host/other\n".utf8))
       try? other.moveNoReplace(place.path, elsewhere)
       try? other.moveNoReplace(Path(.tmp, FileName("theirs")), place.path)
-    case .claim: _ = try other.claim(FileName("x"), from: place.directory, now: .now(), isForced: true)
+    case .claim: _ = try Claims(other).claim(FileName("x"), from: place.directory, now: .now(), isForced: true)
     case .edit:
       // As long as the first one has the job in hand, the second one waits, here in vain.
       let job = open(fixture.files.path(place.path.display), O_RDONLY)
       defer { close(job) }
       guard flock(job, LOCK_EX | LOCK_NB) == 0 else { return }
       flock(job, LOCK_UN)
-      _ = try other.perform(.low, FileName("x"))
+      _ = try Steering(other).perform(.low, FileName("x"))
     }
   }
 
@@ -164,7 +164,7 @@ import Testing
       hook: Probe { call in !exchanges && isExchange(call) ? .fail(.invalidArgument) : nil })
     _ = try put(fixture, in: .failed)
     try writeFile(fixture.files.path("new/x"), Array("https://host/other\n".utf8))
-    guard case .taken = try fixture.spool.relink(FileName("x"), in: .failed, Self.relinking) else {
+    guard case .taken = try Steering(fixture.spool).relink(FileName("x"), in: .failed, Self.relinking) else {
       throw Unexpected(description: "not taken")
     }
     #expect(try fixture.text("failed/x") == Self.text && fixture.text("new/x") == "https://host/other\n")
@@ -201,9 +201,9 @@ import Testing
   @Test func `a drop whose last flush fails is no drop`() throws {
     let fixture = try Fixture(
       hook: Probe { $0.kind == .fsync && !$0.path.hasPrefix("tmp/") ? .fail(.ioError) : nil })
-    #expect(throws: SpoolError.self) { try fixture.spool.drop("https://host/a\n", as: jobName("a")) }
+    #expect(throws: SpoolError.self) { try Drops(fixture.spool).drop("https://host/a\n", as: jobName("a")) }
     #expect(throws: SpoolError.self) {
-      try fixture.spool.subscribe("list: https://host/feed\nurl: https://host/feed\n", as: jobName("b"))
+      try Drops(fixture.spool).subscribe("list: https://host/feed\nurl: https://host/feed\n", as: jobName("b"))
     }
     for directory in ["tmp", "new", "standing"] { #expect(fixture.files.names(directory) == []) }
   }

@@ -19,7 +19,7 @@ import Testing
     let fixture = try halfMoved(from.rawValue, "hold")
     // Somebody may be about to remove either name.
     for (now, left) in [(Timestamp.now(), ["hold/a", "\(from.rawValue)/a"]), (.now() + 11, ["hold/a"])] {
-      guard case .unavailable = try fixture.spool.claim(FileName("a"), from: from, now: now) else {
+      guard case .unavailable = try Claims(fixture.spool).claim(FileName("a"), from: from, now: now) else {
         Issue.record("claimed")
         return
       }
@@ -31,7 +31,7 @@ import Testing
   @Test func `a move that is under way is not taken for one that was cut`() throws {
     let fixture = try halfMoved("new", "hold")
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
-    guard case .restless = try fixture.spool.perform(.hold, FileName("a")) else {
+    guard case .restless = try Steering(fixture.spool).perform(.hold, FileName("a")) else {
       Issue.record("moved")
       return
     }
@@ -40,7 +40,7 @@ import Testing
 
   @Test func `a retry`() throws {
     let fixture = try halfMoved("failed", "new")
-    guard case .claimed = try fixture.spool.claim(FileName("a"), from: .new, now: .now()) else {
+    guard case .claimed = try Claims(fixture.spool).claim(FileName("a"), from: .new, now: .now()) else {
       Issue.record("not claimed")
       return
     }
@@ -51,7 +51,7 @@ import Testing
     let fixture = try halfMoved("new", "hold")
     fixture.spool.clockOffset.store(11, ordering: .relaxed)
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
-    guard case .moved = try fixture.spool.perform(.hold, FileName("a")) else {
+    guard case .moved = try Steering(fixture.spool).perform(.hold, FileName("a")) else {
       Issue.record("not moved")
       return
     }
@@ -71,7 +71,7 @@ import Testing
     places.withLock { $0 = ["new/a", "failed/a~2"].map { fixture.files.path($0) } }
     try writeFile(fixture.files.path("new/a"), Array("http://host/a\n".utf8))
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
-    _ = try fixture.spool.perform(.hold, FileName("a"))
+    _ = try Steering(fixture.spool).perform(.hold, FileName("a"))
     #expect(files(of: fixture) == ["failed/a~2"])
   }
 
@@ -123,7 +123,7 @@ import Testing
 
   @Test(arguments: Gesture.allCases) func `no command takes back a claim that is done`(gesture: Gesture) throws {
     let fixture = try double(Self.claim, "done/a~4")
-    _ = try fixture.spool.perform(gesture, FileName("a"))
+    _ = try Steering(fixture.spool).perform(gesture, FileName("a"))
     // What of this does not apply to running jobs leaves the claim to whoever takes it over.
     let left = gesture.sources.contains(.cur) ? [] : [Self.claim]
     #expect(files(of: fixture) == left + ["done/a~4"], "\(gesture)")
@@ -132,7 +132,7 @@ import Testing
   @Test func `no new URL takes it back either`() throws {
     let fixture = try double(Self.claim, "done/a~4")
     let relinking = Relinking(to: ["https://host/b"], shownURL: "https://host/b", isSame: false) { _ in nil }
-    guard case .notFound = try fixture.spool.relink(FileName("a"), in: nil, relinking) else {
+    guard case .notFound = try Steering(fixture.spool).relink(FileName("a"), in: nil, relinking) else {
       throw Unexpected(description: "relinked")
     }
     #expect(files(of: fixture) == ["done/a~4"])
@@ -142,7 +142,7 @@ import Testing
   @Test(arguments: [("hold", Gesture.release), ("urgent", .hold), ("partial", .hold), ("new", .high)])
   func `a job that is done does not run again`(directory: String, gesture: Gesture) throws {
     let fixture = try double("\(directory)/a", "done/a~4", kind: FileSystemKind(name: "sshfs", sharing: .program))
-    _ = try fixture.spool.perform(gesture, FileName("a"))
+    _ = try Steering(fixture.spool).perform(gesture, FileName("a"))
     #expect(files(of: fixture) == ["done/a~4"])
   }
 

@@ -23,7 +23,7 @@ import Testing
     }
     let spool = try Spool(
       files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
-    #expect(try spool.place(of: jobName("a"))?.display == "done/a")
+    #expect(try JobSearch(spool).place(of: jobName("a"))?.display == "done/a")
     #expect(claims.current == 2 && parked.current >= 2)
   }
 }

@@ -23,13 +23,13 @@ import Testing
     let frozen = try fixture.another(
       host: "beta",
       hook: Probe.once(.rename, " new/order-\(count - 1)") {
-        #expect(throws: Never.self) { _ = try successor.dropMissing(jobs) {} }
+        #expect(throws: Never.self) { _ = try Drops(successor).dropMissing(jobs) {} }
         for name in fixture.files.names("new") {
           #expect(rename(fixture.files.path("new/\(name)"), fixture.files.path("done/\(name)")) == 0)
         }
         return nil
       })
-    #expect(throws: SpoolError.self) { _ = try frozen.dropMissing(jobs) {} }
+    #expect(throws: SpoolError.self) { _ = try Drops(frozen).dropMissing(jobs) {} }
     #expect(fixture.files.names("new") == [] && fixture.files.names("tmp") == [])
     #expect(fixture.files.names("done").count == count)
   }
@@ -39,7 +39,7 @@ import Testing
     let fixture = try Fixture()
     let written = Mutex(0)
     #expect(throws: SpoolError.self) {
-      _ = try fixture.spool.dropMissing(try jobs(count)) { () throws(SpoolError) in
+      _ = try Drops(fixture.spool).dropMissing(try jobs(count)) { () throws(SpoolError) in
         written.withLock { $0 = fixture.files.names("tmp").count }
         throw SpoolError(call: .rename, path: "cur/order", errno: .noSuchFileOrDirectory)
       }
@@ -52,10 +52,10 @@ import Testing
   @Test func `a job of the name for another file is of another list`() throws {
     let fixture = try Fixture()
     let name = try #require(JobName(FileName("order-0")))
-    #expect(try fixture.spool.dropMissing([("url: http://h/a.mp3?sig=1\n", name)]) {} == 1)
+    #expect(try Drops(fixture.spool).dropMissing([("url: http://h/a.mp3?sig=1\n", name)]) {} == 1)
     #expect(rename(fixture.files.path("new/order-0"), fixture.files.path("done/order-0")) == 0)
-    #expect(try fixture.spool.dropMissing([("url: http://h/a.mp3?sig=2\n", name)]) {} == 0, "another signature")
-    #expect(try fixture.spool.dropMissing([("url: http://h/b.mp3?sig=1\n", name)]) {} == 1)
+    #expect(try Drops(fixture.spool).dropMissing([("url: http://h/a.mp3?sig=2\n", name)]) {} == 0, "another signature")
+    #expect(try Drops(fixture.spool).dropMissing([("url: http://h/b.mp3?sig=1\n", name)]) {} == 1)
     #expect(fixture.files.names("new") == ["order-0"])
   }
 
@@ -65,7 +65,7 @@ import Testing
     let name = fixture.files.path("tmp/order-0:a.b.c.d")
     try #require(mkdir(name, 0o700) == 0)
     try writeFile("\(name)/x", [])
-    #expect(try fixture.spool.dropMissing(try jobs(1)) {} == 1)
+    #expect(try Drops(fixture.spool).dropMissing(try jobs(1)) {} == 1)
     #expect(fixture.files.names("new") == ["order-0"])
   }
 
@@ -83,21 +83,21 @@ import Testing
       try #require(chmod(path, what == "unreadable" ? 0 : 0o640) == 0)
     }
     try #require(chown(path, 61_002, 0) == 0)
-    #expect(try fixture.spool.dropMissing([(Self.text, jobName(name))]) {} == 1)
+    #expect(try Drops(fixture.spool).dropMissing([(Self.text, jobName(name))]) {} == 1)
     #expect(Set(fixture.files.names("new")) == [name, "\(name)~2"])
     guard what != "a directory" else { return }
     // When a worker has it, it has another name.
     #expect(unlink(fixture.files.path("new/\(name)~2")) == 0)
     let claim = try fixture.claim(name, secondsLater: 60)
     #expect(claim.job.fileName.display == "\(name)~2")
-    #expect(try fixture.spool.dropMissing([(Self.text, jobName(name))]) {} == 1)
+    #expect(try Drops(fixture.spool).dropMissing([(Self.text, jobName(name))]) {} == 1)
   }
 
   @Test func `only what is missing is dropped, and other files in tmp stay`() throws {
     let fixture = try Fixture()
-    _ = try fixture.spool.dropMissing(try jobs(2)) {}
+    _ = try Drops(fixture.spool).dropMissing(try jobs(2)) {}
     try writeFile(fixture.files.path("tmp/order-2:alpha.1.0000000a"), Array(Self.text.utf8))
-    #expect(try fixture.spool.dropMissing(try jobs(3)) {} == 1)
+    #expect(try Drops(fixture.spool).dropMissing(try jobs(3)) {} == 1)
     #expect(Set(fixture.files.names("new")) == ["order-0", "order-1", "order-2"])
     #expect(fixture.files.names("tmp") == ["order-2:alpha.1.0000000a"], "a claim's copy")
   }

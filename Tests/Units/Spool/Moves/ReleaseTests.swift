@@ -19,7 +19,7 @@ import Testing
     }
     let spool = try Spool(
       files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "b", system: System(hook: hook))
-    guard case .moved = try spool.perform(.release, FileName("a")) else {
+    guard case .moved = try Steering(spool).perform(.release, FileName("a")) else {
       return #expect(Bool(false), "released")
     }
     // More than three where another test forks meanwhile: its child has the file open until it executes a program.
@@ -35,7 +35,7 @@ import Testing
     let text = "https://host/a\n# complete\nrequeued: 2026-01-01T00:00:00Z\n"
     try writeFile(fixture.files.path("\(origin.rawValue)/a"), Array(text.utf8))
     if origin == .new { #expect(try fixture.outcome("a").label == "unfinished") }
-    guard case .moved(_, let to) = try fixture.spool.perform(gesture, FileName("a")) else {
+    guard case .moved(_, let to) = try Steering(fixture.spool).perform(gesture, FileName("a")) else {
       throw Unexpected(description: "not moved")
     }
     #expect(fixture.files.names("hold") == [] && fixture.files.names("tmp") == [])

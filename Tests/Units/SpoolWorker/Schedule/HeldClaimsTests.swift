@@ -39,7 +39,7 @@ import Testing
       case .later, .nothing: return "not seen"
       }
     }
-    let lease = fixture.spool.lease
+    let lease = Leases(fixture.spool).length
     #expect(try look("a:beta.1.00000009", secondsAgo: 0) == "a:beta.1.00000009 for \(lease) s")
     #expect(try look("a:beta.1.00000009", secondsAgo: lease - 1) == "a:beta.1.00000009 for 1 s")
     #expect(try look("a:beta.1.00000009", secondsAgo: lease) == "a:beta.1.00000009")

@@ -12,7 +12,7 @@ import Testing
     let fixture = try Fixture()
     let dead = fixture.files.path("workers/beta.1.00000001")
     let keeper = PresenceKeeper()
-    for second in 0...fixture.spool.heartbeatInterval / 1000 {
+    for second in 0...Leases(fixture.spool).heartbeatInterval / 1000 {
       var report = WorkerReport(started: Timestamp(seconds: 1))
       report.runs = Int(second)
       #expect(!keeper.say(report, in: fixture.spool, at: second * 1000))
@@ -33,7 +33,7 @@ import Testing
     let report = WorkerReport(started: Timestamp(seconds: 1))
     #expect(!keeper.say(report, in: fixture.spool, at: 0))
     // Something else wakes it shortly before its heartbeat.
-    let woken = fixture.spool.heartbeatInterval - before
+    let woken = Leases(fixture.spool).heartbeatInterval - before
     #expect(keeper.isDue(at: woken) && !keeper.say(report, in: fixture.spool, at: woken))
     let due = woken + keeper.untilBeat(at: woken, in: fixture.spool)
     #expect(due > woken && keeper.isDue(at: due))

@@ -180,9 +180,9 @@ import Transfer
   private let now = Timestamp(seconds: 1_000_000)
 
   @Test func `the next check`() {
-    #expect(OrderSchedule.next(after: now, every: 60, now: now + 5) == now + 60)
+    #expect(OrderCheck.next(after: now, every: 60, now: now + 5) == now + 60)
     // A check that took longer than the interval.
-    #expect(OrderSchedule.next(after: now, every: 1, now: now + 5) == now + 6)
+    #expect(OrderCheck.next(after: now, every: 1, now: now + 5) == now + 6)
   }
 
   @Test(arguments: [
@@ -193,12 +193,12 @@ import Transfer
   ])
   func `a failed check is tried again, more and more rarely`(failure: Failure, failures: Int, every: Int, wait: Int) {
     #expect(
-      OrderSchedule.afterFailure(failure, failures: failures, every: every, now: now, jitter: 0.5)
+      RetryDecision.ofOrder(failure, failures: failures, every: every, now: now, jitter: 0.5)
         == .wait(until: now + Int64(wait)))
   }
 
   @Test(arguments: [FailureCode.malformed, .protocol, .expired, .killsWorker])
   func `an order that cannot go on is given up`(code: FailureCode) {
-    #expect(OrderSchedule.afterFailure(Failure(code, ""), failures: 1, every: 1, now: now, jitter: 0) == .giveUp)
+    #expect(RetryDecision.ofOrder(Failure(code, ""), failures: 1, every: 1, now: now, jitter: 0) == .giveUp)
   }
 }

@@ -13,7 +13,7 @@ package struct Published: Sendable, Equatable {
 }
 
 /// Finding the job that a payload is from.
-extension Spool {
+extension JobSearch {
   /// The finished job whose receipt names this payload. If there are very many receipts, only some are read.
   /// - Parameters:
   ///   - output: the path below the output root.
@@ -58,7 +58,7 @@ extension Spool {
   package func stuckJobs(below prefix: [UInt8]) throws(SpoolError) -> [String: Set<String>] {
     var found: [String: Set<String>] = [:]
     for directory in [Directory.failed, .partial] {
-      let stream = try stream(directory)
+      let stream = try spool.stream(directory)
       while let name = try stream.next() {
         guard name.bytes.starts(with: prefix), !name.isData, let text = try read(directory, name)?.text,
           directory == .failed || text.journal.attempts.lastFailure != nil
@@ -94,8 +94,8 @@ extension Spool {
   /// - Throws: ``SpoolError``.
   package func nextRun(of place: JobPlace) throws(SpoolError) -> Timestamp? {
     switch place.directory {
-    case .new, .urgent, .cur: now()
-    case .partial: try status(.partial, place.name).map { Timestamp(seconds: $0.modified) } ?? now()
+    case .new, .urgent, .cur: spool.now()
+    case .partial: try spool.status(.partial, place.name).map { Timestamp(seconds: $0.modified) } ?? spool.now()
     case .hold, .done, .failed, .standing, .tmp, .workers, .files: nil
     }
   }

@@ -13,9 +13,9 @@ package struct KnownJobs {
   package init(_ spool: Spool) throws(SpoolError) {
     self.spool = spool
     // Against the order in which a job moves, and in it: a job that moves meanwhile is seen by one of the two. Of two
-    // jobs of one name, the one that is done counts, as for ``Spool/place(of:)``.
-    let once = Spool.jobDirectories.reversed() + [.standing]
-    for directory in once + Spool.jobDirectories.dropFirst() + [.standing] {
+    // jobs of one name, the one that is done counts, as for ``JobSearch/place(of:)``.
+    let once = JobSearch.directories.reversed() + [.standing]
+    for directory in once + JobSearch.directories.dropFirst() + [.standing] {
       let stream = try spool.stream(directory)
       while let name = try stream.next() {
         if name.isIgnored { continue }
@@ -37,7 +37,7 @@ package struct KnownJobs {
     guard let directory = directories[name.fileName.hashValue] else { return nil }
     if let bytes = try spool.readableContents(Path(directory, name.fileName)) { return .whereItWas(bytes) }
     // It has moved, or is claimed and so has its owner's name as well.
-    return try spool.job(named: name).map { .found($0.text) }
+    return try JobSearch(spool).job(named: name).map { .found($0.text) }
   }
 
   /// Takes note of a job that was dropped since.

@@ -1,20 +1,20 @@
 internal import Glibc
 internal import SystemPackage
 
-extension Spool {
-  /// One of the files that ``eachJob(in:modifiedSince:_:)`` reads.
-  package struct JobFile {
-    /// Its name in the directory.
-    package let name: FileName
-    /// As it was before it was read.
-    package let status: FileStatus
-    /// Its content, valid only within the call; empty if it was not read.
-    package let bytes: UnsafeRawBufferPointer
+/// One of the files that ``JobSearch/eachJob(in:modifiedSince:reading:_:)`` reads.
+package struct JobFile {
+  /// Its name in the directory.
+  package let name: FileName
+  /// As it was before it was read.
+  package let status: FileStatus
+  /// Its content, valid only within the call; empty if it was not read.
+  package let bytes: UnsafeRawBufferPointer
 
-    /// When it was last written or renamed, in seconds since the epoch, as far as that can be true.
-    package func lastChange(at now: Timestamp) -> Int64 { Spool.lastChange(status, countsRenames: true, at: now) }
-  }
+  /// When it was last written or renamed, in seconds since the epoch, as far as that can be true.
+  package func lastChange(at now: Timestamp) -> Int64 { status.lastChange(countsRenames: true, at: now) }
+}
 
+extension JobSearch {
   /// Hands each job's file in `directory` to `body`, in the directory's order; in `failed/` also records. Files that
   /// are no regular ones, have gone, or are closed to this user, and the data of jobs, are left out. The cost of a file
   /// is that of a stat, and of an open and a read if it is handed over.
@@ -26,15 +26,15 @@ extension Spool {
     in directory: Directory, modifiedSince: Int64 = .min, reading most: Int = .max,
     _ body: (JobFile) throws(SpoolError) -> Void
   ) throws(SpoolError) {
-    let stream = try stream(directory)
+    let stream = try spool.stream(directory)
     let buffer = ReadBuffer()
     var count = 0
     while let name = try stream.next() {
       if name.isIgnored || name.isData { continue }
       let path = Path(directory, name)
       do throws(SpoolError) {
-        if modifiedSince > .min, try system.status(root, path).modified < modifiedSince { continue }
-        let status = count < most ? try buffer.read(path, of: self) : try buffer.pass(path, of: self)
+        if modifiedSince > .min, try spool.system.status(spool.root, path).modified < modifiedSince { continue }
+        let status = count < most ? try buffer.read(path, of: spool) : try buffer.pass(path, of: spool)
         guard let status else { continue }
         count += 1
         try body(JobFile(name: name, status: status, bytes: buffer.bytes))

@@ -76,7 +76,12 @@ package enum GestureOutcome: Sendable {
   case restless(JobPlace)
 }
 
-extension Spool {
+/// What a person does to jobs by commands: moves that ask no worker.
+package struct Steering {
+  let spool: Spool
+
+  package init(_ spool: Spool) { self.spool = spool }
+
   /// How often to look for a job that is not found, and how often to try one that moves.
   private static let looks = 3
   private static let grasps = 50
@@ -93,7 +98,7 @@ extension Spool {
     var misses = 0
     var last: JobPlace?
     for _ in 0..<Self.grasps {
-      let all = try places(of: name, in: directory.map { [$0] })
+      let all = try JobSearch(spool).places(of: name, in: directory.map { [$0] })
       var candidates: [JobPlace] = []
       for place in all where gesture.sources.contains(place.directory) {
         if try isJob(place.name, in: place.directory, for: gesture) { candidates.append(place) }
@@ -108,7 +113,7 @@ extension Spool {
       if candidates.contains(where: { $0.inode != place.inode }) { return .ambiguous(candidates) }
       last = place
       do throws(SpoolError) {
-        if try completeInterruptedMove(at: place) { continue }
+        if try JobMoves(spool).completeInterruptedMove(at: place) { continue }
         return try perform(gesture, at: place, name)
       } catch  where error.errno == .noSuchFileOrDirectory {
         // It has moved since the look: look again.
@@ -123,16 +128,16 @@ extension Spool {
   private func perform(_ gesture: Gesture, at place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {
     switch (gesture, place.directory) {
     case (.retry, .partial), (.retry, .standing):
-      try touch(place)
+      try JobEditor(spool).touch(place)
       return .due(place)
     case (.hold, _): return try move(place, to: .hold, name)
     case (.release, _):
       // The worker that ran it may still write its last line: without the wait, the next claim would find it locked.
-      try waitUntilUnlocked(place)
-      try sayComplete(place)
+      try JobEditor(spool).waitUntilUnlocked(place)
+      try JobEditor(spool).sayComplete(place)
       return try move(place, to: home(of: place), name)
     case (.retry, _):
-      try sayComplete(place)
+      try JobEditor(spool).sayComplete(place)
       return try move(place, to: home(of: place), name)
     case (.cancel, _): return try remove(place, name)
     case (.high, _): return try makeUrgent(place, name)
@@ -144,7 +149,7 @@ extension Spool {
   /// One rename that replaces nothing.
   func move(_ place: JobPlace, to directory: Directory, _ name: FileName) throws(SpoolError) -> GestureOutcome {
     let target = JobPlace(directory: directory, name: name, inode: place.inode)
-    return try moving(place, to: target) { () throws(SpoolError) in try moveNoReplace(place.path, target.path) }
+    return try moving(place, to: target) { () throws(SpoolError) in try spool.moveNoReplace(place.path, target.path) }
   }
 
   /// What comes of a move that `body` makes.
@@ -155,33 +160,24 @@ extension Spool {
       try body()
       return .moved(from: place, to: target)
     } catch  where error.errno == .fileExists {
-      guard let other = try places(of: target.name, in: [target.directory]).first else {
+      guard let other = try JobSearch(spool).places(of: target.name, in: [target.directory]).first else {
         throw SpoolError(call: .rename, path: place.display, errno: .noSuchFileOrDirectory)
       }
       return .taken(place, by: other)
     }
   }
 
-  /// The directory as well, for workers of other hosts: they look at its time.
-  func touch(_ place: JobPlace) throws(SpoolError) {
-    try system.open(root, place.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY).touch()
-    if kind.isLocal { return }
-    do throws(SpoolError) {
-      try system.open(root, Path(place.directory), O_RDONLY | O_DIRECTORY).touch()
-    } catch  where [.permissionDenied, .notPermitted].contains(error.errno) {
-      // Another user's directory: they find the job with their next pass.
-    }
-  }
-
   private func remove(_ place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {
     do throws(SpoolError) {
-      if place.directory == .failed, try status(.failed, name)?.isDirectory == false { try removeRecord(of: name) }
-      try system.unlink(root, place.path)
+      if place.directory == .failed, try spool.status(.failed, name)?.isDirectory == false {
+        try removeRecord(of: name)
+      }
+      try spool.system.unlink(spool.root, place.path)
     } catch  where error.errno == .isDirectory {
       return .directory(place)
     }
     // A worker that runs the job removes the data itself, and holds the lock until then.
-    if let job = JobName(name) { try removeOrphanedData(of: job) }
+    if let job = JobName(name) { try JobData(spool).removeOrphanedData(of: job) }
     return .removed(place)
   }
 
@@ -189,45 +185,14 @@ extension Spool {
   /// something else by this name.
   private func removeRecord(of name: FileName) throws(SpoolError) {
     let record = name.record
-    guard record != name, try isRecord(record) else { return }
+    guard record != name, try JobSearch(spool).isRecord(record) else { return }
     // A record's name has only the first bytes of a long name, so several may share it.
-    if name.hasLongRecord, try list(.failed).contains(where: { $0 != name && $0 != record && $0.record == record }) {
+    if name.hasLongRecord,
+      try spool.list(.failed).contains(where: { $0 != name && $0 != record && $0.record == record })
+    {
       return
     }
-    do throws(SpoolError) {
-      try system.unlink(root, Path(.failed, record))
-    } catch  where error.errno == .noSuchFileOrDirectory {
-    }
-  }
-
-  /// Waits, 2 s at most, until no process has the job's lock or has it open for writing: in `new/` it would seem
-  /// unfinished.
-  /// - Returns: false if a process still does, as far as the kernel tells.
-  @discardableResult
-  func waitUntilUnlocked(_ place: JobPlace) throws(SpoolError) -> Bool {
-    try waited { () throws(SpoolError) in try isUnlocked(place) }
-  }
-
-  /// Waits, 2 s at most, for what another process has to let go of.
-  /// - Returns: whether it came true.
-  func waited(for condition: () throws(SpoolError) -> Bool) throws(SpoolError) -> Bool {
-    for _ in 0..<100 {
-      if try condition() { return true }
-      Host.current.wait(milliseconds: 20)
-    }
-    return false
-  }
-
-  private func isUnlocked(_ place: JobPlace) throws(SpoolError) -> Bool {
-    do throws(SpoolError) {
-      guard try self.status(place.directory, place.name)?.isRegular ?? false else { return true }
-      var file = try system.open(root, place.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-      return try file.lock() && (kind.leases == .granted || file.askLease() != .refused)
-    } catch  where error.isLeased {
-      return false
-    } catch  where error.errno == .permissionDenied {
-      return true
-    }
+    try spool.system.unlinkIfPresent(spool.root, Path(.failed, record))
   }
 
   /// Whether it is a job: data and records are in the same directories.
@@ -236,15 +201,15 @@ extension Spool {
     case (.partial, .retry):
       // A symbolic link, for example, waits for no attempt, and cannot be opened.
       guard !name.isData else { return false }
-      return try status(.partial, name)?.isRegular ?? false
+      return try spool.status(.partial, name)?.isRegular ?? false
     case (_, .normal), (_, .low):
-      guard !name.isData, let status = try status(directory, name) else { return false }
-      return status.isRegular && status.size <= Self.maximumJobFile
+      guard !name.isData, let status = try spool.status(directory, name) else { return false }
+      return status.isRegular && status.size <= Spool.maximumJobFile
     case (.partial, _): return !name.isData
     case (.failed, .retry):
       // A thing that is no regular file would be rejected again.
-      guard JobName(name) != nil, try status(.failed, name)?.isRegular ?? false else { return false }
-      return try !isRecord(name)
+      guard JobName(name) != nil, try spool.status(.failed, name)?.isRegular ?? false else { return false }
+      return try !JobSearch(spool).isRecord(name)
     default: return true
     }
   }
@@ -257,18 +222,18 @@ extension Spool {
   )] {
     var jobs: [(FileName, Directory)] = []
     for directory in directories {
-      let names = try list(directory)
+      let names = try spool.list(directory)
       switch directory {
       case .cur:
         for name in names {
           guard let claim = ClaimName(name) else { continue }
-          if gesture == .cancel, try isStandingOrder(.cur, name) { continue }
+          if gesture == .cancel, try JobSearch(spool).isStandingOrder(.cur, name) { continue }
           jobs.append((claim.job.fileName, .cur))
         }
       case .failed where gesture == .cancel:
-        let dropped = try leftovers(in: names)
+        let dropped = try JobSearch(spool).leftovers(in: names)
         for name in names where !dropped.contains(name) {
-          if try !isStandingOrder(.failed, name) { jobs.append((name, .failed)) }
+          if try !JobSearch(spool).isStandingOrder(.failed, name) { jobs.append((name, .failed)) }
         }
       case .failed, .partial:
         for name in names where JobName(name) != nil {
@@ -276,11 +241,66 @@ extension Spool {
         }
       case .hold where gesture == .cancel:
         for name in names where JobName(name) != nil {
-          if try !isStandingOrder(.hold, name) { jobs.append((name, .hold)) }
+          if try !JobSearch(spool).isStandingOrder(.hold, name) { jobs.append((name, .hold)) }
         }
       default: jobs += names.filter { JobName($0) != nil }.map { ($0, directory) }
       }
     }
     return jobs
+  }
+
+  /// Where a file goes when it is to be worked on again.
+  func home(of place: JobPlace) throws(SpoolError) -> Directory {
+    guard try JobSearch(spool).isStandingOrder(place.directory, place.name) else { return .new }
+    try spool.provide(.standing)
+    return .standing
+  }
+
+  /// Puts a job into `new` again, from any directory, as a person would. It keeps its journal and its data.
+  /// - Parameters:
+  ///   - request: what it asks for from now on; nil for what it asked for before.
+  /// - Throws: ``SpoolError``: ENOENT if it has moved since it was seen, EEXIST if another job has its name.
+  package func requeue(_ place: JobPlace, as job: JobName, asking request: String? = nil) throws(SpoolError) {
+    let target = JobPlace(directory: .new, name: job.fileName, inode: place.inode)
+    // In `done`, a receipt under another request would promise what nobody has verified.
+    let isMovedFirst = request == nil || place.directory == .done
+    if isMovedFirst, place != target {
+      try JobEditor(spool).waitUntilUnlocked(place)
+      if request == nil { try JobEditor(spool).sayComplete(place) }
+      try spool.moveNoReplace(place.path, target.path)
+    }
+    guard let request else { return }
+    _ = try JobEditor(spool).edit(isMovedFirst ? target : place, to: .new) { old in
+      Array(request.utf8) + JobLines.kept(of: old) { $0.isComplete && $0.journal != nil }
+    }
+  }
+}
+
+/// Giving a job that waits another priority.
+extension Steering {
+  /// Moves a waiting job to `urgent/`.
+  /// - Throws: ``SpoolError``, ENOENT if the job has moved.
+  private func makeUrgent(_ place: JobPlace, _ name: FileName) throws(SpoolError) -> GestureOutcome {
+    try spool.provide(.urgent)
+    try JobEditor(spool).sayComplete(place)
+    return try move(place, to: .urgent, name)
+  }
+
+  /// Writes the priority into a job's text. It keeps its times: in `new/` its age, in `partial/` its next attempt. A
+  /// job in `urgent/` goes to `new/`.
+  /// - Throws: ``SpoolError``, ENOENT if the job has moved.
+  private func setPriority(_ priority: Priority, of place: JobPlace, _ name: FileName) throws(SpoolError)
+    -> GestureOutcome
+  {
+    let target = JobPlace(
+      directory: place.directory == .urgent ? .new : place.directory, name: name, inode: place.inode)
+    guard let modified = try spool.status(place.directory, place.name)?.modified else {
+      throw SpoolError(call: .rename, path: place.display, errno: .noSuchFileOrDirectory)
+    }
+    return try moving(place, to: target) { () throws(SpoolError) in
+      _ = try JobEditor(spool).edit(place, to: target.directory, modified: modified) {
+        JobText.settingPriority(priority, in: $0)
+      }
+    }
   }
 }

@@ -1,7 +1,12 @@
 internal import Glibc
 internal import SystemPackage
 
-extension Spool {
+/// The data of jobs by its name, for those who have not opened it: removing it, or moving it along with its job.
+package struct JobData {
+  let spool: Spool
+
+  package init(_ spool: Spool) { self.spool = spool }
+
   /// Removes data whose job is gone, unless a process has its lock.
   /// - Parameters:
   ///   - path: `partial/NAME.part`, or the data set aside as `failed/NAME.part`.
@@ -11,8 +16,8 @@ extension Spool {
     try withIdleData(path) { (status) throws(SpoolError) in
       // First the lock, then the check: a worker that claims a job of this name from now on finds the data locked, and
       // takes another name.
-      if try isJobPresent(job) { return nil }
-      if !isDry { try system.unlink(root, path) }
+      if try JobSearch(spool).isJobPresent(job) { return nil }
+      if !isDry { try spool.system.unlink(spool.root, path) }
       return status.size
     }
   }
@@ -23,7 +28,7 @@ extension Spool {
   ///   frozen still has it locked.
   package func removeData(of job: JobName, publishedAs payload: FileStatus? = nil) throws(SpoolError) {
     let path = Path(.partial, job.part)
-    _ = try withIdleData(path, or: payload) { (_) throws(SpoolError) in try system.unlink(root, path) }
+    _ = try withIdleData(path, or: payload) { (_) throws(SpoolError) in try spool.system.unlink(spool.root, path) }
   }
 
   /// Calls `body` with the data's status while the data is locked.
@@ -33,11 +38,13 @@ extension Spool {
     _ path: Path, or known: FileStatus? = nil, _ body: (FileStatus) throws(SpoolError) -> Result?
   ) throws(SpoolError) -> Result? {
     do throws(SpoolError) {
-      guard try system.status(root, path).isRegular else { return nil }
-      var file = try system.open(root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      guard try spool.system.status(spool.root, path).isRegular else { return nil }
+      var file = try spool.system.open(spool.root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
       let isFree = try file.lock()
       let status = try file.status()
-      guard isFree || known?.isSameFile(as: status) == true, try system.status(root, path).isSameFile(as: status) else {
+      guard isFree || known?.isSameFile(as: status) == true,
+        try spool.system.status(spool.root, path).isSameFile(as: status)
+      else {
         return nil
       }
       return try body(status)
@@ -52,23 +59,9 @@ extension Spool {
     _ = try removeOrphan(Path(.failed, job.part), of: job.fileName)
   }
 
-  /// The entries of `failed/` that are no jobs of their own: data set aside, and records of what is no job.
-  func leftovers(in names: [FileName]) throws(SpoolError) -> Set<FileName> {
-    let all = Set(names)
-    var found: Set<FileName> = []
-    for name in names {
-      // Something was dropped as `x.part`: that is no job's name, so it has a record.
-      if name.isData, !all.contains(name.record) { found.insert(name) }
-      if try isRecord(name) { found.insert(name) }
-    }
-    return found
-  }
-
-  /// Whether `name` in `failed/` is the record of something that is no job.
-  func isRecord(_ name: FileName) throws(SpoolError) -> Bool {
-    guard name.hasRecordSuffix, let bytes = try readableContents(Path(.failed, name)) else {
-      return false
-    }
-    return JobLines.isRecord(bytes)
+  /// Removes the data that was set aside after a mismatch, when the job has got the right data.
+  /// - Throws: ``SpoolError``.
+  package func removeSetAside(of job: JobName) throws(SpoolError) {
+    try spool.system.unlinkIfPresent(spool.root, Path(.failed, job.part))
   }
 }

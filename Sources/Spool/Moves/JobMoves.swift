@@ -1,7 +1,59 @@
 internal import SystemPackage
 
+/// Moves of a job's file that a claim, a gesture or a crash has begun: to a name that is free, with the job's data, and
+/// to their end.
+struct JobMoves {
+  let spool: Spool
+
+  init(_ spool: Spool) { self.spool = spool }
+
+  /// Renames the job file at `path` into `directory`, numbered where its name is taken: nothing there is ever replaced.
+  /// The job's data goes along.
+  /// - Parameter hasData: whether data of its name is its own; a standing order has none.
+  /// - Returns: the name that the job got.
+  func moveNumbered(_ path: Path, _ job: JobName, to directory: Directory, hasData: Bool) throws(SpoolError) -> JobName
+  {
+    var (target, owner) = (job, job)
+    while true {
+      // A job that is done has no data, and data of its name may be another worker's.
+      if target != owner, directory != .done, hasData { try moveData(of: owner, to: target) }
+      owner = target
+      do throws(SpoolError) {
+        try spool.moveNoReplace(path, Path(directory, target.fileName))
+        return target
+      } catch  where error.errno == .fileExists {
+        if try !removeTouched(Path(directory, target.fileName), in: directory) {
+          target = try JobSearch(spool).freeName(like: job)
+        }
+      }
+    }
+  }
+
+  /// Removes the empty file that touch(1) makes where a job waits for its next attempt while that attempt runs.
+  /// - Returns: whether that is what was there, and nobody writes to it.
+  private func removeTouched(_ path: Path, in directory: Directory) throws(SpoolError) -> Bool {
+    guard directory.isScheduled else { return false }
+    do throws(SpoolError) {
+      let file = try spool.openText(path)
+      let status = try file.status()
+      guard status.isRegular, status.size == 0, status.links == 1, file.askLease() != .refused else { return false }
+      try spool.system.unlink(spool.root, path, of: status)
+      return true
+    } catch  where error.isGone || error.isUnreadable {
+      return false
+    }
+  }
+
+  private func moveData(of job: JobName, to target: JobName) throws(SpoolError) {
+    let path = Path(.partial, job.part)
+    _ = try JobData(spool).withIdleData(path) { (_) throws(SpoolError) in
+      try spool.moveNoReplace(path, Path(.partial, target.part))
+    }
+  }
+}
+
 /// Moves that a crash cut between their two steps: the file has two names, and the older one goes.
-extension Spool {
+extension JobMoves {
   /// Completes the move of a claimed, locked file that has several names.
   /// - Parameters:
   ///   - source: where it was found, in `origin`.
@@ -38,7 +90,7 @@ extension Spool {
   /// The same for a gesture, which has no claim.
   /// - Returns: whether it was `place` that had to go: the job has moved on, and must not be moved back.
   func completeInterruptedMove(at place: JobPlace) throws(SpoolError) -> Bool {
-    guard let job = JobName(place.job), let status = try self.status(place.directory, place.name),
+    guard let job = JobName(place.job), let status = try spool.status(place.directory, place.name),
       status.inode == place.inode, status.isRegular, status.links > 1
     else { return false }
     switch place.directory {
@@ -56,21 +108,21 @@ extension Spool {
     to directories: [Directory] = [.done, .failed, .partial, .standing, .hold]
   ) throws(SpoolError) -> Bool {
     for directory in directories where try !names(of: status, like: job, in: directory).isEmpty {
-      try system.unlink(root, claim)
+      try spool.system.unlink(spool.root, claim)
       return true
     }
     return false
   }
 
-  /// The names of the file in a directory. They may have any number, see ``number(ofTry:)``, or none.
+  /// The names of the file in a directory. They may have any number, see ``JobSearch/number(ofTry:)``, or none.
   private func names(of status: FileStatus, like job: JobName, in directory: Directory) throws(SpoolError) -> [FileName]
   {
-    let stream = try stream(directory)
+    let stream = try spool.stream(directory)
     var names: [FileName] = []
     while let name = try stream.next() {
       let isLike =
         name == job.fileName || job.isNumbered(as: name) || JobName(name)?.isNumbered(as: job.fileName) ?? false
-      if isLike, try self.status(directory, name)?.isSameFile(as: status) ?? false { names.append(name) }
+      if isLike, try spool.status(directory, name)?.isSameFile(as: status) ?? false { names.append(name) }
     }
     return names
   }
@@ -80,7 +132,7 @@ extension Spool {
   private func isAtEnd(_ job: JobName, _ source: Path, _ status: FileStatus, _ ends: [Directory]) throws(SpoolError)
     -> Bool
   {
-    if kind.isLocal { return false }
+    if spool.kind.isLocal { return false }
     return try completeMove(job, source, status, to: ends)
   }
 
@@ -97,7 +149,7 @@ extension Spool {
     in directories: [Directory], _ job: JobName, _ source: Path, _ status: FileStatus, _ now: Timestamp
   ) throws(SpoolError) -> Bool {
     for directory in directories where try !names(of: status, like: job, in: directory).isEmpty {
-      if !Self.mayBeMoving(status, at: now) { try system.unlink(root, source) }
+      if !status.mayBeMoving(at: now) { try spool.system.unlink(spool.root, source) }
       return true
     }
     return false
@@ -107,16 +159,8 @@ extension Spool {
   private func removeFormer(of job: JobName, _ status: FileStatus, in directories: [Directory]) throws(SpoolError) {
     for directory in directories {
       for name in try names(of: status, like: job, in: directory) {
-        try removeDouble(Path(directory, name), of: status)
+        try spool.system.unlink(spool.root, Path(directory, name), of: status)
       }
-    }
-  }
-
-  /// Removes `path` if it is another name of the file.
-  func removeDouble(_ path: Path, of status: FileStatus) throws(SpoolError) {
-    do throws(SpoolError) {
-      if try system.status(root, path).isSameFile(as: status) { try system.unlink(root, path) }
-    } catch  where error.errno == .noSuchFileOrDirectory {
     }
   }
 
@@ -124,9 +168,9 @@ extension Spool {
   /// - Returns: whether it was so; then `source` is gone.
   private func completeClaim(_ source: Path, _ status: FileStatus) throws(SpoolError) -> Bool {
     // A claim may have got a number. A file that was renamed to the claim's name already is not its own double.
-    for name in try list(.cur) where Path(.cur, name) != source {
-      guard let other = try self.status(.cur, name), other.isSameFile(as: status) else { continue }
-      try system.unlink(root, source)
+    for name in try spool.list(.cur) where Path(.cur, name) != source {
+      guard let other = try spool.status(.cur, name), other.isSameFile(as: status) else { continue }
+      try spool.system.unlink(spool.root, source)
       return true
     }
     return false
@@ -134,16 +178,8 @@ extension Spool {
 
   /// A move from `cur/` to `partial/`, seen from the new name, which may have a number: the claim goes.
   private func removeClaims(_ source: Path, _ status: FileStatus) throws(SpoolError) {
-    for name in try list(.cur) where Path(.cur, name) != source { try removeDouble(Path(.cur, name), of: status) }
-  }
-
-  /// The rename of new data from `tmp/` to its place, cut by a power failure: btrfs can have made the new name durable
-  /// and kept the first, which goes.
-  /// - Parameter status: of the file that has the name `data` in `partial/`.
-  func removeTemporaryNames(of data: FileName, _ status: FileStatus) throws(SpoolError) {
-    let stream = try stream(.tmp)
-    while let name = try stream.next() {
-      if name.bytes.starts(with: data.bytes + [0x3A]) { try removeDouble(Path(.tmp, name), of: status) }
+    for name in try spool.list(.cur) where Path(.cur, name) != source {
+      try spool.system.unlink(spool.root, Path(.cur, name), of: status)
     }
   }
 }

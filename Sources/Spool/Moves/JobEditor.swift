@@ -5,7 +5,11 @@ internal import SystemPackage
 ///
 /// The new text is first a complete, durable file in `tmp/`. One exchange of names then gives it the job's name. The
 /// job keeps its place: after any failure or crash it has the old text or the new one.
-extension Spool {
+struct JobEditor {
+  let spool: Spool
+
+  init(_ spool: Spool) { self.spool = spool }
+
   /// Seconds until a job that was taken from its worker is due, should the command that took it die.
   private static let stopTime: Int64 = 60
 
@@ -20,7 +24,7 @@ extension Spool {
     _ place: JobPlace, to home: Directory? = nil, modified: Int64? = nil,
     _ change: ([UInt8]) throws(SpoolError) -> [UInt8]
   ) throws(SpoolError) -> JobPlace {
-    if try completeInterruptedMove(at: place) { throw Self.hasMoved(place) }
+    if try JobMoves(spool).completeInterruptedMove(at: place) { throw Self.hasMoved(place) }
     let idle = try stop(place)
     do throws(SpoolError) {
       // The worker that ran it may still write its last line. What a dropper still writes would go to the old file.
@@ -29,7 +33,7 @@ extension Spool {
           call: .open, path: idle.display, errno: .textFileBusy, reason: "a process still writes it, or has locked it")
       }
       return try replaceText(of: idle, to: home, modified: modified) { (old) throws(SpoolError) in
-        finished(try change(old))
+        JobText.finished(try change(old), on: spool.kind)
       }
     } catch {
       if idle != place, error.errno != .noSuchFileOrDirectory { try? touch(idle) }
@@ -41,11 +45,11 @@ extension Spool {
   /// that no worker takes it before it is changed.
   private func stop(_ place: JobPlace) throws(SpoolError) -> JobPlace {
     guard place.directory == .cur else { return place }
-    let directory: Directory = try isStandingOrder(.cur, place.name) ? .standing : .partial
+    let directory: Directory = try JobSearch(spool).isStandingOrder(.cur, place.name) ? .standing : .partial
     let idle = JobPlace(directory: directory, name: place.job, inode: place.inode)
     // Before the rename: a job that is due is taken at once.
-    try system.open(root, place.path, Self.jobFlags).setTimes(to: now().seconds + Self.stopTime)
-    try moveNoReplace(place.path, idle.path)
+    try spool.system.open(spool.root, place.path, Spool.jobFlags).setTimes(to: spool.now().seconds + Self.stopTime)
+    try spool.moveNoReplace(place.path, idle.path)
     return idle
   }
 
@@ -57,25 +61,26 @@ extension Spool {
     of place: JobPlace, to home: Directory? = nil, modified: Int64? = nil,
     by text: ([UInt8]) throws(SpoolError) -> [UInt8]
   ) throws(SpoolError) -> JobPlace {
-    let found = try system.status(root, place.path)
+    let found = try spool.system.status(spool.root, place.path)
     // A second name in the spool is a move that is not over.
-    if found.links > 1, try places(of: place.name).contains(where: { $0.inode == found.inode && $0.path != place.path })
+    if found.links > 1,
+      try JobSearch(spool).places(of: place.name).contains(where: { $0.inode == found.inode && $0.path != place.path })
     {
       throw Self.hasMoved(place)
     }
-    guard found.inode == place.inode, let old = try contents(place.path, limit: Self.maximumJobFile),
+    guard found.inode == place.inode, let old = try spool.contents(place.path, limit: Spool.maximumJobFile),
       old.count == found.size
     else { throw Self.hasMoved(place) }
-    var fresh = try system.create(root, temporary(place.name), O_WRONLY | O_EXCL | O_NOFOLLOW)
+    var fresh = try spool.system.create(spool.root, spool.temporary(place.name), O_WRONLY | O_EXCL | O_NOFOLLOW)
     let (draft, own) = (fresh.path, try fresh.status())
     // By its inode: the name may lead to another job's file that could not be put back.
-    defer { for file in [own, found] { try? removeDouble(draft, of: file) } }
-    try fresh.write(try text(believed(old, of: found)), at: 0)
+    defer { for file in [own, found] { try? spool.system.unlink(spool.root, draft, of: file) } }
+    try fresh.write(try text(spool.believed(old, of: found)), at: 0)
     if let modified { try fresh.setTimes(to: modified) }
     try fresh.fsync()
     // No worker takes either file until this is over. Where it sees no lock, the exchange shows that it was faster.
     _ = try fresh.lock()
-    var lock = try system.open(root, place.path, Self.jobFlags)
+    var lock = try spool.system.open(spool.root, place.path, Spool.jobFlags)
     // Another edit lasts for milliseconds; a worker that is stopped may keep its lock.
     _ = try waited { () throws(SpoolError) in try lock.lock() }
     let now = try lock.status()
@@ -84,7 +89,7 @@ extension Spool {
     do throws(SpoolError) {
       try exchange(draft, own, place, expecting: found)
     } catch  where error.isUnknownRename {
-      try touch(lock)
+      try spool.touch(lock)
       try replaceAsOwner(place, found, by: draft, target)
       return target
     }
@@ -100,18 +105,18 @@ extension Spool {
   private func exchange(_ draft: Path, _ own: FileStatus, _ place: JobPlace, expecting file: FileStatus)
     throws(SpoolError)
   {
-    try system.exchange(root, draft, place.path)
-    if isMovedByNobody(try system.status(root, draft), file) { return }
+    try spool.system.exchange(spool.root, draft, place.path)
+    if isMovedByNobody(try spool.system.status(spool.root, draft), file) { return }
     // The job had just moved, and another file has its name.
     do throws(SpoolError) {
-      try system.exchange(root, draft, place.path)
-      if try !system.status(root, draft).isSameFile(as: own) {
+      try spool.system.exchange(spool.root, draft, place.path)
+      if try !spool.system.status(spool.root, draft).isSameFile(as: own) {
         // Ours has been moved on meanwhile, and a third file has come.
-        try system.exchange(root, draft, place.path)
+        try spool.system.exchange(spool.root, draft, place.path)
         try putBack(draft, at: place)
       }
       // The first exchange may be durable by now.
-      try flush(place.directory).run()
+      try spool.flush(place.directory).run()
     } catch  where error.errno == .noSuchFileOrDirectory {
       try putBack(draft, at: place)
     }
@@ -126,8 +131,8 @@ extension Spool {
 
   /// Gives a job's file its name again, or one with a number.
   private func putBack(_ file: Path, at place: JobPlace) throws(SpoolError) {
-    guard let job = JobName(place.name) else { return try moveNoReplace(file, place.path) }
-    _ = try moveNumbered(file, job, to: place.directory, hasData: false)
+    guard let job = JobName(place.name) else { return try spool.moveNoReplace(file, place.path) }
+    _ = try JobMoves(spool).moveNumbered(file, job, to: place.directory, hasData: false)
   }
 
   /// Moves a job that has its new text on, or gives it the old one again.
@@ -135,7 +140,7 @@ extension Spool {
     _ place: JobPlace, to target: JobPlace, or old: Path, _ found: FileStatus, instead file: FileStatus
   ) throws(SpoolError) {
     do throws(SpoolError) {
-      try moveNoReplace(place.path, target.path)
+      try spool.moveNoReplace(place.path, target.path)
     } catch  where error.errno == .noSuchFileOrDirectory {
       // Somebody has moved it on, with its new text.
     } catch {
@@ -152,18 +157,85 @@ extension Spool {
     guard let job = JobName(place.name) else {
       throw SpoolError(call: .rename, path: place.display, errno: .invalidArgument)
     }
-    let claim = Path(.cur, ClaimName.fileName(job, owner))
-    try system.rename(root, place.path, claim)
+    let claim = Path(.cur, ClaimName.fileName(job, spool.owner))
+    try spool.system.rename(spool.root, place.path, claim)
     do throws(SpoolError) {
-      guard isMovedByNobody(try system.status(root, claim), file) else { throw Self.hasMoved(place) }
-      if target.path != place.path, try exists(target.path) {
+      guard isMovedByNobody(try spool.system.status(spool.root, claim), file) else { throw Self.hasMoved(place) }
+      if target.path != place.path, try spool.exists(target.path) {
         throw SpoolError(call: .rename, path: target.display, errno: .fileExists)
       }
-      try system.rename(root, draft, claim)
+      try spool.system.rename(spool.root, draft, claim)
     } catch {
-      try? moveNoReplace(claim, place.path)
+      try? spool.moveNoReplace(claim, place.path)
       throw error
     }
-    try moveNoReplace(claim, target.path)
+    try spool.moveNoReplace(claim, target.path)
+  }
+
+  /// Has a job that a person is about to put back say that it is complete, where that makes a difference, so that it
+  /// need not settle. A file that this user may not rewrite, or that is no job's, is left as it is.
+  /// - Throws: ``SpoolError``, ENOENT when it has moved.
+  func sayComplete(_ place: JobPlace) throws(SpoolError) {
+    guard spool.kind.leases != .both, JobName(place.name) != nil,
+      let status = try spool.status(place.directory, place.name), status.isRegular,
+      status.links == 1, status.size <= Spool.maximumJobFile
+    else { return }
+    do throws(SpoolError) {
+      if try saysComplete(spool.openText(place.path)) { return }
+      try replaceText(of: place, modified: status.modified) { JobText.finished($0, on: spool.kind) }
+    } catch  where error.isUnreadable || error.errno == .notPermitted || error.isLackOfSpace {
+    }
+  }
+
+  private func saysComplete(_ file: borrowing OwnedFile) throws(SpoolError) -> Bool {
+    let line = [0x0A] + JobText.completeLine
+    let status = try file.status()
+    guard status.isRegular, status.size >= line.count else { return false }
+    var tail = [UInt8](repeating: 0, count: line.count)
+    let count = try tail.withUnsafeMutableBufferPointer { (buffer) throws(SpoolError) in
+      try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: status.size - Int64(line.count))
+    }
+    return count == line.count && tail == line
+  }
+
+  /// The directory as well, for workers of other hosts: they look at its time.
+  func touch(_ place: JobPlace) throws(SpoolError) {
+    try spool.system.open(spool.root, place.path, O_RDONLY | Spool.jobFlags).touch()
+    if spool.kind.isLocal { return }
+    do throws(SpoolError) {
+      try spool.system.open(spool.root, Path(place.directory), O_RDONLY | O_DIRECTORY).touch()
+    } catch  where [.permissionDenied, .notPermitted].contains(error.errno) {
+      // Another user's directory: they find the job with their next pass.
+    }
+  }
+
+  /// Waits, 2 s at most, until no process has the job's lock or has it open for writing: in `new/` it would seem
+  /// unfinished.
+  /// - Returns: false if a process still does, as far as the kernel tells.
+  @discardableResult
+  func waitUntilUnlocked(_ place: JobPlace) throws(SpoolError) -> Bool {
+    try waited { () throws(SpoolError) in try isUnlocked(place) }
+  }
+
+  /// Waits, 2 s at most, for what another process has to let go of.
+  /// - Returns: whether it came true.
+  func waited(for condition: () throws(SpoolError) -> Bool) throws(SpoolError) -> Bool {
+    for _ in 0..<100 {
+      if try condition() { return true }
+      Host.current.wait(milliseconds: 20)
+    }
+    return false
+  }
+
+  private func isUnlocked(_ place: JobPlace) throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      guard try spool.status(place.directory, place.name)?.isRegular ?? false else { return true }
+      var file = try spool.system.open(spool.root, place.path, O_RDONLY | Spool.jobFlags)
+      return try file.lock() && (spool.kind.leases == .granted || file.askLease() != .refused)
+    } catch  where error.isLeased {
+      return false
+    } catch  where error.errno == .permissionDenied {
+      return true
+    }
   }
 }

@@ -1,0 +1,227 @@
+internal import Glibc
+internal import SystemPackage
+
+/// Where a job file is: a directory of the spool and its name there, which in `cur/` ends in the owner.
+package struct JobPlace: Hashable, Sendable {
+  /// The directory that the job is in: its state.
+  package let directory: Directory
+  /// The file's name there; in `cur` with the owner's.
+  package let name: FileName
+  /// Distinguishes one job that was seen twice while it moved from two jobs of one name.
+  let inode: UInt64
+
+  /// `DIRECTORY/NAME`, safe for a terminal.
+  package var display: String { path.display }
+
+  /// The name of its job.
+  package var job: FileName { directory == .cur ? ClaimName(name)?.job.fileName ?? name : name }
+
+  var path: Path { Path(directory, name) }
+}
+
+/// A job that a search found.
+package struct FoundJob: Sendable {
+  /// Where it was when it was read.
+  package let place: JobPlace
+  /// Its text with its journal.
+  package let text: JobText
+}
+
+/// Finding jobs by their names in any state, and by what they ask for.
+package struct JobSearch {
+  let spool: Spool
+
+  package init(_ spool: Spool) { self.spool = spool }
+
+  /// Splits what a person calls a job: `NAME`, `DIRECTORY/NAME`, or the path of its file, as a shell completes it.
+  /// Anything else is returned as a name, which no job has.
+  /// - Throws: ``SpoolError``.
+  package func split(_ bytes: [UInt8]) throws(SpoolError) -> (directory: Directory?, name: FileName) {
+    let whole: (Directory?, FileName) = (nil, FileName(bytes))
+    guard let slash = bytes.lastIndex(of: 0x2F) else { return whole }
+    let outer = bytes[..<slash].lastIndex(of: 0x2F)
+    let middle = bytes[(outer.map { $0 + 1 } ?? 0)..<slash]
+    guard let directory = Directory(rawValue: String(decoding: middle, as: UTF8.self)) else { return whole }
+    if let outer, try !isRoot(Array(bytes[..<outer])) { return whole }
+    return (directory, FileName(Array(bytes[(slash + 1)...])))
+  }
+
+  /// The same, and a claim's file name in `cur` for its job. A job's own name may look like a claim's, so this applies
+  /// only if such a file exists.
+  /// - Throws: ``SpoolError``.
+  package func splitClaim(_ bytes: [UInt8]) throws(SpoolError) -> (directory: Directory?, name: FileName) {
+    let (directory, name) = try split(bytes)
+    if directory == .cur, name.isEntry, let claim = ClaimName(name), try spool.status(.cur, name) != nil {
+      return (directory, claim.job.fileName)
+    }
+    return (directory, name)
+  }
+
+  /// Whether a path leads to this spool.
+  private func isRoot(_ path: [UInt8]) throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      // Through a link as well.
+      return try spool.system.status(AT_FDCWD, Path(path + Array("/.".utf8)))
+        .isSameFile(as: spool.directory.status())
+    } catch  where [.noSuchFileOrDirectory, .notDirectory, .permissionDenied].contains(error.errno) {
+      return false
+    }
+  }
+
+  /// The directories that contain jobs, in the order in which a job passes through them: a job that moves during a look
+  /// is seen twice rather than not at all.
+  static let directories: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .done]
+
+  /// The places of the jobs of this name, by one look: a job that moves meanwhile may be missed or seen twice.
+  /// - Throws: ``SpoolError``.
+  package func places(of name: FileName, in directories: [Directory]? = nil) throws(SpoolError) -> [JobPlace] {
+    var places: [JobPlace] = []
+    for directory in directories ?? Self.directories + [.standing] {
+      let names = directory == .cur ? try spool.list(.cur).filter { ClaimName($0)?.job.fileName == name } : [name]
+      for name in names {
+        guard let status = try spool.status(directory, name) else { continue }
+        // The archives.
+        if directory == .done, name == Spool.archiveName, status.isDirectory { continue }
+        places.append(JobPlace(directory: directory, name: name, inode: status.inode))
+      }
+    }
+    return places
+  }
+
+  /// Whether there is a job of this name, other than a done one. Looks in the order in which a job moves, and in
+  /// reverse: a job that moves in either direction is seen by one of the two.
+  func isJobPresent(_ name: FileName) throws(SpoolError) -> Bool {
+    let directories = Self.directories.filter { $0 != .done }
+    // This look settles nearly all cases: `new/` may be long, and is listed only after it.
+    if try !places(of: name, in: directories).isEmpty { return true }
+    // Moved out of cur/ with its owner's suffix left on.
+    for directory in [Directory.hold, .new, .urgent] {
+      if try spool.list(directory).contains(where: { ClaimName($0)?.job.fileName == name }) { return true }
+    }
+    if try !places(of: name, in: directories).isEmpty { return true }
+    return try !places(of: name, in: directories.reversed()).isEmpty
+  }
+
+  /// The text of a job, for readers without a claim: `verify`, `status`.
+  /// - Returns: nil where no regular file has the name.
+  /// - Throws: ``SpoolError``.
+  package func job(_ directory: Directory, _ name: FileName) throws(SpoolError) -> JobText? {
+    guard let bytes = try spool.jobContents(Path(directory, name)) else { return nil }
+    return bytes.withUnsafeBytes { JobText($0) }
+  }
+
+  /// Where the job or standing order of this name is, whatever its state; nil where there is none. Claims count by
+  /// their job's name.
+  /// - Throws: ``SpoolError``, EACCES for a user who may only drop.
+  package func place(of name: JobName) throws(SpoolError) -> JobPlace? {
+    // The most likely places first, which need no directory to be read. A job that moves meanwhile is found by one
+    // of the two looks behind; one that has moved several times may have ended during the last of them.
+    for directories in [
+      [.done, .new, .urgent, .partial, .failed, .hold, .standing], Self.directories + [.standing],
+      [.standing] + Self.directories.reversed(), [.partial, .failed, .done],
+    ] {
+      if let place = try places(of: name.fileName, in: directories).first { return place }
+    }
+    return nil
+  }
+
+  /// The job of this name, whatever its state; nil where there is none.
+  /// - Returns: its text as well, unless it is no regular file, or this user may not read it.
+  /// - Throws: ``SpoolError``, EACCES for a user who may only drop.
+  package func job(named name: JobName) throws(SpoolError) -> (place: JobPlace, text: JobText?)? {
+    var last: JobPlace?
+    while let place = try place(of: name) {
+      if let found = try read(place.directory, place.name) { return (found.place, found.text) }
+      // Otherwise it has moved since it was seen.
+      if place == last { return (place, nil) }
+      last = place
+    }
+    return nil
+  }
+
+  /// Reads all jobs, as ``firstJob(in:limit:besides:where:)`` does.
+  /// - Throws: ``SpoolError``.
+  package func forEachJob(in directories: [Directory]? = nil, _ body: (JobText) -> Void) throws(SpoolError) {
+    _ = try firstJob(in: directories) { text in
+      body(text)
+      return false
+    }
+  }
+
+  /// The first job for which `matches` is true. Reads the jobs one after the other, in the order in which a job moves,
+  /// so a job that moves on meanwhile is seen twice rather than not at all. Files that this user may not read are left
+  /// out.
+  /// - Parameters:
+  ///   - directories: where to look; nil for all states.
+  ///   - limit: the maximum number of files to read.
+  ///   - own: the name of a file that is not read.
+  /// - Throws: ``SpoolError``.
+  package func firstJob(
+    in directories: [Directory]? = nil, limit: Int = .max, besides own: FileName? = nil,
+    where matches: (JobText) -> Bool
+  ) throws(SpoolError) -> FoundJob? {
+    var left = limit
+    for directory in directories ?? Self.directories {
+      let stream = try spool.stream(directory)
+      while left > 0, let name = try stream.next() {
+        if name.isIgnored || name.isData || name == own { continue }
+        left -= 1
+        if let found = try read(directory, name), matches(found.text) { return found }
+      }
+    }
+    return nil
+  }
+
+  /// - Returns: nil where no regular file has the name, or this user may not read it.
+  func read(_ directory: Directory, _ name: FileName) throws(SpoolError) -> FoundJob? {
+    do throws(SpoolError) {
+      guard let status = try spool.status(directory, name), status.isRegular, let text = try job(directory, name) else {
+        return nil
+      }
+      return FoundJob(place: JobPlace(directory: directory, name: name, inode: status.inode), text: text)
+    } catch  where error.isUnreadable {
+      return nil
+    }
+  }
+}
+
+/// Files that are no jobs of their own, or no ordinary ones.
+extension JobSearch {
+  /// The standing order with this URL, whether it waits, is held or was given up; nil if there is none.
+  /// - Throws: ``SpoolError``.
+  package func standingOrder(of url: String) throws(SpoolError) -> JobPlace? {
+    try firstJob(in: [.standing, .cur, .hold, .failed]) { text in
+      text.request.isStandingOrder && text.request.urls.contains { $0.text.exact == url.exact }
+    }?.place
+  }
+
+  /// Whether the file is a standing order, as far as this user may read it.
+  func isStandingOrder(_ directory: Directory, _ name: FileName) throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      let bytes = try spool.contents(Path(directory, name), limit: JobText.maximumRequest) ?? []
+      return bytes.withUnsafeBytes { JobText($0) }.request.isStandingOrder
+    } catch  where error.isUnreadable {
+      return false
+    }
+  }
+
+  /// The entries of `failed/` that are no jobs of their own: data set aside, and records of what is no job.
+  func leftovers(in names: [FileName]) throws(SpoolError) -> Set<FileName> {
+    let all = Set(names)
+    var found: Set<FileName> = []
+    for name in names {
+      // Something was dropped as `x.part`: that is no job's name, so it has a record.
+      if name.isData, !all.contains(name.record) { found.insert(name) }
+      if try isRecord(name) { found.insert(name) }
+    }
+    return found
+  }
+
+  /// Whether `name` in `failed/` is the record of something that is no job.
+  func isRecord(_ name: FileName) throws(SpoolError) -> Bool {
+    guard name.hasRecordSuffix, let bytes = try spool.readableContents(Path(.failed, name)) else {
+      return false
+    }
+    return JobLines.isRecord(bytes)
+  }
+}
