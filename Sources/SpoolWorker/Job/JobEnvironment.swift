@@ -21,6 +21,8 @@ final class JobEnvironment {
   var undurable: () -> UInt64 = { 0 }
   /// Where jobs wait for their turn to run the hook `deliver`.
   let deliveries: Turnstile
+  /// What the workers of the spool may do together.
+  private(set) lazy var limits = SpoolLimits(self)
   private(set) lazy var memory = MemoryBudget(limit: options.connectionMemory)
   /// Makes files of several jobs durable together.
   private(set) lazy var durable = GroupCommit { [unowned self] in
@@ -47,7 +49,7 @@ final class JobEnvironment {
   }
 
   /// Sets the rates that transfers share now. To be called a few times a second.
-  func shareRates() { startedEngine?.share(options.sharedRates) }
+  func shareRates() { startedEngine?.share(limits.sharedRates()) }
 
   /// Sets the limits of a job's requests: see ``TransferEngine/limit(group:to:of:)``.
   func limit(_ requests: UInt64, to rate: UInt64?, of rateClass: Int?) {

@@ -42,6 +42,15 @@ struct Backlog {
     read += 1
   }
 
+  /// Adds a candidate that was chosen, before all others of its host.
+  mutating func putBack(_ choice: Choice) {
+    guard let host = choice.peek.host, choice.peek.deaths == 0 else { return add(choice.candidate, choice.peek) }
+    var queue = byHost.removeValue(forKey: host) ?? ([], 0)
+    queue.choices.replaceSubrange(0..<queue.start, with: [choice])
+    byHost[host] = (queue.choices, 0)
+    read += 1
+  }
+
   mutating func removeAll(where isUnwanted: (Candidate) -> Bool) {
     unread.removeAll(where: isUnwanted)
     byHost = byHost.compactMapValues { queue in
@@ -247,6 +256,14 @@ struct PrioritisedBacklog {
     case .normal: normal.add(candidate, peek)
     case .low:
       if low.count < Self.horizon { low.add(candidate, peek) } else { passOver(.low) }
+    }
+  }
+
+  mutating func putBack(_ choice: Choice) {
+    switch choice.peek.priority {
+    case .high: high.putBack(choice)
+    case .normal: normal.putBack(choice)
+    case .low: low.putBack(choice)
     }
   }
 

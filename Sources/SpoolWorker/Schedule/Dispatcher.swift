@@ -89,6 +89,7 @@ final class Dispatcher {
   /// - Throws: ``SpoolError`` that affects all jobs.
   func turn() throws(SpoolError) {
     mayStartMore = false
+    defer { if !mayStartMore { environment.limits.giveSpareBack() } }
     scheduler.beginTurn()
     try lookout.lookForUrgent(&scheduler)
     while let reading = scheduler.nextReading() { try lookout.perform(reading, &scheduler) }
@@ -98,6 +99,11 @@ final class Dispatcher {
       case .look(let candidate): try lookout.look(at: candidate, &scheduler)
       case .search(let count): try lookout.search(count, &scheduler)
       case .start(let choice):
+        let now = LoopExecutor.milliseconds()
+        guard environment.limits.take(choice, at: now) else {
+          scheduler.putBack(choice, until: now + SpoolLimits.pause)
+          continue
+        }
         try start(choice)
         mayStartMore = environment.isFar
         if mayStartMore { return }
@@ -152,11 +158,13 @@ final class Dispatcher {
     nextID += 1
     let attempt = Attempt(claim, id: id, environment) { [unowned self] milestone in
       scheduler.reached(milestone, id)
+      if milestone == .transferred { environment.limits.ended(id) }
       if milestone == .answered { notePassed(id) }
       WorkerLoop.wakeUp()
     }
     running[id] = Running(attempt: attempt, firstName: attempt.name)
     scheduler.started(id, choice)
+    environment.limits.started(id, choice.peek.priority)
     WorkerLoop.start {
       let end = await attempt.run()
       self.ended(id, end)
@@ -182,6 +190,7 @@ final class Dispatcher {
   private func ended(_ id: UInt64, _ end: AttemptEnd) {
     noteProxy(end, of: id)
     scheduler.ended(id)
+    environment.limits.ended(id)
     guard let ended = running.removeValue(forKey: id) else { return }
     let attempt = ended.attempt
     if let problem = end.problem { claimer.noteBroken(problem, job: attempt.name) }

@@ -232,6 +232,12 @@ struct Scheduler {
     return nil
   }
 
+  /// Puts a chosen job back before all others of its host, none of which may start until then: see ``SpoolLimits``.
+  mutating func putBack(_ choice: Choice, until time: Int64) {
+    backlog.putBack(choice)
+    slots.fill(choice.host, until: time)
+  }
+
   mutating func looked(at candidate: Candidate, _ peek: Peek) { backlog.add(candidate, peek) }
 
   /// Leaves a job that a search found to a later pass, unless there might be a free slot for it.

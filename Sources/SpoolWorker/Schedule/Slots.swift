@@ -27,6 +27,8 @@ struct Slots {
   private var byHost: [String: Int] = [:]
   private var transfers: [UInt64: Transfer] = [:]
   private var running: Set<UInt64> = []
+  /// Hosts from which the spool's workers together have all transfers that they may have, and when to look again.
+  private var full: [String: Int64] = [:]
   /// The outputs that running jobs have, and the jobs that wait for these.
   var outputs = OutputWait()
   var proxies = ProxyWait()
@@ -52,13 +54,22 @@ struct Slots {
 
   /// The slots of hosts and proxies, at this time in milliseconds.
   func free(at now: Int64) -> FreeSlots {
-    FreeSlots(perHost: limits.perHost, running: byHost, closed: proxies.closed(at: now))
+    FreeSlots(
+      perHost: limits.perHost, running: byHost, full: Set(full.lazy.filter { now < $0.value }.map(\.key)),
+      closed: proxies.closed(at: now))
   }
+
+  /// No job of the host may start until then, because other workers have its slots.
+  mutating func fill(_ host: String, until time: Int64) { full[host] = time }
+
+  /// Milliseconds until the next look for a slot that other workers have.
+  func untilFree(at now: Int64) -> Int64 { full.values.min().map { max(0, $0 - now) } ?? .max }
 
   mutating func start(_ id: UInt64, host: String, isAlone: Bool, _ priority: Priority = .normal) {
     running.insert(id)
     transfers[id] = Transfer(host: host, priority: priority)
     byHost[host, default: 0] += 1
+    full[host] = nil
     if isAlone { alone = id }
   }
 
@@ -96,7 +107,7 @@ extension Slots {
   /// The job of low priority that started last, of those without which a job for this host could start; nil if one
   /// could start anyway, or if there is none.
   func youngestLow(inTheWayOf host: String) -> UInt64? {
-    let isHostFull = (byHost[host] ?? 0) >= limits.perHost
+    let isHostFull = (byHost[host] ?? 0) >= limits.perHost || full[host] != nil
     guard isHostFull || transfers.count >= limits.jobs || alone != nil else { return nil }
     return transfers.filter { _, transfer in
       transfer.priority == .low && !transfer.isBeingParked && (!isHostFull || transfer.host == host)
@@ -114,19 +125,23 @@ struct FreeSlots {
   let perHost: Int
   /// The number of running transfers by host.
   let running: [String: Int]
+  /// Hosts of which other workers have the slots.
+  var full: Set<String> = []
   /// The proxies that no job may use now: see ``ProxyWait``.
   var closed: Set<String> = []
 
   /// Whether the host of the job has a free slot, and its proxy may be used.
   func areFree(for peek: Peek) -> Bool {
     guard let host = peek.host else { return true }
-    return load(of: host) < perHost && !waitsForProxy(peek)
+    return load(of: host) < perHost && !full.contains(host) && !waitsForProxy(peek)
   }
 
   func waitsForProxy(_ peek: Peek) -> Bool { peek.proxy.map { closed.contains($0) } ?? false }
 
   /// The same with another limit.
-  func within(perHost: Int) -> FreeSlots { FreeSlots(perHost: perHost, running: running, closed: closed) }
+  func within(perHost: Int) -> FreeSlots {
+    FreeSlots(perHost: perHost, running: running, full: full, closed: closed)
+  }
 
   func load(of host: String) -> Int { running[host] ?? 0 }
 }
