@@ -300,6 +300,9 @@ extension JobKey {
     JobKey(
       "cacert", \.network.authorities, .file, valueName: "path", scope: .defaults,
       help: "PEM file of the certificate authorities to trust."),
+    JobKey(
+      "allow-private", \.network.allowsPrivate, .yesOrNo, valueName: "yes|no", scope: .defaults,
+      help: "Whether to connect to private addresses."),
   ]
 }
 

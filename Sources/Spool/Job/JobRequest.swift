@@ -191,6 +191,8 @@ package struct NetworkKeys: Sendable, Equatable {
   package var authorities: File?
 
   package init() {}
+  /// Whether servers may have private addresses; nil for yes.
+  package var allowsPrivate: Bool?
 }
 
 /// The keys that make a job's file a standing order (spool.5, STANDING ORDERS). ``JobKey/ofOrders`` defines how each is

@@ -58,6 +58,8 @@ package struct TransferFailure: Error, Equatable, Sendable {
     /// The URL or a header line of the request is malformed.
     case badURL
     case badResponse
+    /// The host has private addresses only, which are not allowed.
+    case privateAddress
     /// More came than the answer announced.
     case surplus
     /// The body is in a coding that libcurl cannot decode.
