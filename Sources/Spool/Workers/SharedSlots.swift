@@ -3,13 +3,14 @@ internal import SystemPackage
 
 /// What the workers of a spool may do together, as far as they see each other's locks: transfers from one server, and
 /// bytes per second. All of it is in locks on ranges of one file, `servers/.slots`, which belong to the open file
-/// (fcntl(2), F_OFD_SETLK): a worker that dies gives its own back. The file has no content, and is never renamed or
-/// removed while workers run.
+/// (fcntl(2), F_OFD_SETLK): a worker that dies gives its own back. The file is never renamed or removed while workers
+/// run. Its content, 16 bytes for each hash of a server, says when a server with a pace may be asked next.
 ///
 /// | bytes | lock | meaning |
 /// |---|---|---|
 /// | `hosts`: 1024 for each hash of a server | exclusive | a transfer from that server |
 /// | `limits` + N | shared | a worker starts at most N transfers from one server |
+/// | `turns` + a hash of a server | exclusive | its turn is being taken |
 /// | `seats` + S | exclusive | a worker has the seat S |
 /// | `transfers` of a class: 4096 for each seat | exclusive, from the first on | a transfer of that worker |
 /// | `rates` of a class + R | shared | a worker's transfers of that class get R bytes per second |
@@ -24,6 +25,7 @@ package final class SharedSlots {
   private static let highestRate: UInt64 = 1 << 50
 
   private static let limits: Int64 = 1 << 43
+  private static let turns: Int64 = 1 << 43 + 1 << 20
   private static let seats: Int64 = 1 << 44
   private static func transfers(_ rateClass: Int) -> Int64 { 1 << 45 + Int64(rateClass) << 32 }
   private static func rates(_ rateClass: Int) -> Int64 { 1 << 52 + Int64(rateClass) << 51 }
@@ -87,11 +89,14 @@ package final class SharedSlots {
     try file.unlock(Self.byte(Self.start(of: server) + Int64(slot)))
   }
 
-  /// Two servers with one hash have their slots together. FNV-1a, because `hashValue` is another one in each process.
+  /// Two servers with one hash have their slots together.
   private static func start(of server: String) -> Int64 {
-    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-    for byte in server.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-    return Int64((hash ^ hash >> 32) & 0xFFFF_FFFF) * Int64(most)
+    Int64((hash(server) ^ hash(server) >> 32) & 0xFFFF_FFFF) * Int64(most)
+  }
+
+  /// FNV-1a, because `hashValue` is another one in each process.
+  private static func hash(_ server: String) -> UInt64 {
+    server.utf8.reduce(0xCBF2_9CE4_8422_2325) { hash, byte in (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
   }
 
   /// Lets the others see how many transfers from one server this worker starts at most.
@@ -117,6 +122,55 @@ package final class SharedSlots {
     }
     return found
   }
+
+  // MARK: paces
+
+  /// Takes the turn for a request to `server`, and notes when the next one is.
+  /// - Parameters:
+  ///   - interval: milliseconds between two requests.
+  ///   - now: milliseconds since the epoch.
+  /// - Returns: nil if the request may be sent; else milliseconds until it may be asked again.
+  package func turn(at server: String, every interval: Int64, now: Int64) throws(SpoolError) -> Int64? {
+    let lock = Self.byte(Self.turns + Self.place(of: server))
+    guard try file.tryLock(lock) else { return 5 }
+    do throws(SpoolError) {
+      let wait = try untilTurn(at: server, every: interval, now: now)
+      if wait == 0 { try note(Turn(server: Self.hash(server), next: now + interval), at: Self.place(of: server)) }
+      try file.unlock(lock)
+      return wait == 0 ? nil : wait
+    } catch {
+      // The error that came first says more.
+      try? file.unlock(lock)
+      throw error
+    }
+  }
+
+  /// Milliseconds until the next turn, at most `interval`.
+  package func untilTurn(at server: String, every interval: Int64, now: Int64) throws(SpoolError) -> Int64 {
+    var turn = Turn(server: 0, next: 0)
+    let size = MemoryLayout<Turn>.size
+    let offset = Self.place(of: server) * Int64(size)
+    let count = try withUnsafeMutableBytes(of: &turn) { (bytes) throws(SpoolError) in
+      try file.read(into: bytes, at: offset)
+    }
+    // What is further ahead was written with another pace, or by another clock.
+    guard count == size, turn.server == Self.hash(server), (0...interval).contains(turn.next - now) else { return 0 }
+    return turn.next - now
+  }
+
+  private func note(_ turn: Turn, at place: Int64) throws(SpoolError) {
+    try withUnsafeBytes(of: turn) { (bytes) throws(SpoolError) in
+      try file.write(bytes, at: place * Int64(MemoryLayout<Turn>.size))
+    }
+  }
+
+  /// As the file has it: whose turn is next, and when, in milliseconds since the epoch.
+  private struct Turn {
+    var server: UInt64
+    var next: Int64
+  }
+
+  private static func place(of server: String) -> Int64 { Int64(hash(server) & 0xFFFF) }
 
   // MARK: rates
 

@@ -32,7 +32,7 @@ final class JobEnvironment {
   }
   let spool: Spool
   private let spoolFileSystem: FileSystem?
-  private(set) var startedEngine: (any Fetcher)?
+  private(set) var startedEngine: PacedFetcher?
   /// Dirty bytes above which the whole file system is not flushed for the sake of a few files.
   private static let littleDirty: UInt64 = 64 << 20
 
@@ -63,8 +63,10 @@ final class JobEnvironment {
   func engine() throws(TransferError) -> any Fetcher {
     if let startedEngine { return startedEngine }
     spoolrun_keep_freed_memory()
-    let engine = try WorkerLoop.executor.surroundings.makeFetcher(
-      TransferOptions(protocols: options.protocols, network: options.network, userAgent: options.userAgent))
+    let engine = PacedFetcher(
+      try WorkerLoop.executor.surroundings.makeFetcher(
+        TransferOptions(protocols: options.protocols, network: options.network, userAgent: options.userAgent))
+    ) { [unowned self] in limits.turn(at: $0) }
     startedEngine = engine
     shareRates()
     return engine

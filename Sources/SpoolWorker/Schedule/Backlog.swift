@@ -274,7 +274,7 @@ struct PrioritisedBacklog {
     switch peek.priority {
     case .high: high.count < Self.horizon
     case .normal: slots.areFree(for: peek)
-    case .low: low.count < Self.horizon && slots.within(perHost: limits.forLow.perHost).areFree(for: peek)
+    case .low: low.count < Self.horizon && slots.within(limits.forLow).areFree(for: peek)
     }
   }
 
@@ -336,8 +336,8 @@ struct PrioritisedBacklog {
   mutating func nextLow(_ slots: Slots, _ free: FreeSlots) -> Choice? {
     let limits = slots.limits.forLow
     guard slots.areFree(within: limits) else { return nil }
-    if case .run(let choice) = low.next(free.within(perHost: limits.perHost)) { return choice }
-    return low.nextSuspect(free.within(perHost: limits.perHost), isIdle: slots.areIdle)
+    if case .run(let choice) = low.next(free.within(limits)) { return choice }
+    return low.nextSuspect(free.within(limits), isIdle: slots.areIdle)
   }
 
   mutating func started(_ priority: Priority) { turns.started(priority) }

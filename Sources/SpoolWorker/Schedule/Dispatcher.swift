@@ -91,6 +91,7 @@ final class Dispatcher {
     mayStartMore = false
     defer { if !mayStartMore { environment.limits.giveSpareBack() } }
     scheduler.beginTurn()
+    scheduler.use(environment.options.defaults.servers.perHost)
     try lookout.lookForUrgent(&scheduler)
     while let reading = scheduler.nextReading() { try lookout.perform(reading, &scheduler) }
     guard scheduler.hasNoCandidates || admission.mayStart() && loadLibcurl() else { return }
@@ -100,8 +101,8 @@ final class Dispatcher {
       case .search(let count): try lookout.search(count, &scheduler)
       case .start(let choice):
         let now = LoopExecutor.milliseconds()
-        guard environment.limits.take(choice, at: now) else {
-          scheduler.putBack(choice, until: now + SpoolLimits.pause)
+        if let wait = environment.limits.take(choice, at: now) {
+          scheduler.putBack(choice, until: now + wait)
           continue
         }
         try start(choice)

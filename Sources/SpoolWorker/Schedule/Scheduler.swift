@@ -265,8 +265,12 @@ struct Scheduler {
     requestPass()
   }
 
+  /// `defaults` may have changed.
+  mutating func use(_ rules: [ServerRule<Int>]) { slots.use(rules) }
+
   /// How many milliseconds to wait for the next event, at most `most`.
   func untilNextStep(at now: Int64, most: Int64) -> Int64 {
+    let most = min(most, slots.untilFree(at: now))
     guard passes.areOthersRunning, slots.areFree, spaceWait.mayGoOn(at: now) else { return most }
     return min(most, max(0, nextSearch - now))
   }

@@ -30,6 +30,9 @@ final class SpoolLimits {
   private var waits: [String: Int64] = [:]
   /// Whether the other workers have given no sign of life for a lease, and when that was looked at.
   private var silence = (isThere: false, at: Int64.min / 2)
+  /// When the next job, and the next request, of a server with a pace may start, by what this worker has started.
+  private var nextStart: [String: Int64] = [:]
+  private var nextRequest: [String: Int64] = [:]
   private var others = SharedSlots.Others()
   private var lookedAt: Int64 = .min / 2
 
@@ -41,19 +44,31 @@ final class SpoolLimits {
 
   /// Takes a slot for a job that is about to be claimed.
   /// - Parameter now: in milliseconds of the loop's clock.
-  /// - Returns: false if the spool's workers have as many transfers from its server as they may.
-  func take(_ choice: Choice, at now: Int64) -> Bool {
+  /// - Returns: nil if it may be claimed; else milliseconds to wait, because the spool's workers have as many transfers
+  ///   from its server as they may, or its pace wants a pause.
+  func take(_ choice: Choice, at now: Int64) -> Int64? {
     keepTaken()
-    guard let server = choice.peek.host, let slots = opened() else { return true }
+    guard let server = choice.peek.host else { return nil }
+    let slots = opened()
+    if let wait = untilTurn(server, at: now) { return wait }
+    guard let slots, isSlotTaken(of: server, choice.peek.priority, slots, at: now) else {
+      return slots == nil ? nil : Self.pause
+    }
+    return nil
+  }
+
+  private func isSlotTaken(of server: String, _ priority: Priority, _ slots: SharedSlots, at now: Int64) -> Bool {
     do throws(SpoolError) {
-      let lowest = try slots.lowestLimit(below: environment.options.perHost)
-      let limit = choice.peek.priority == .low ? max(1, lowest - 1) : lowest
+      let limits = environment.options.limits
+      let own = limits.ownMost(of: server)
+      let lowest = if let own { own } else { try slots.lowestLimit(below: limits.perHost) }
+      let limit = priority == .low ? max(1, lowest - 1) : lowest
       if let index = spare.firstIndex(where: { $0.server == server && $0.number < limit }) {
         taken = spare.remove(at: index)
         return true
       }
-      let own = (Array(held.values) + spare).filter { $0.server == server }.map(\.number)
-      if let number = try slots.take(of: server, limit: limit, except: Set(own)) {
+      let inHand = (Array(held.values) + spare).filter { $0.server == server }.map(\.number)
+      if let number = try slots.take(of: server, limit: limit, except: Set(inHand)) {
         taken = Slot(server: server, number: number)
         waits[server] = nil
         return true
@@ -110,6 +125,48 @@ final class SpoolLimits {
     } catch {
       fail(error)
     }
+  }
+
+  // MARK: paces
+
+  /// How long before the turn of its first request a job may start, in milliseconds.
+  private static let head: Int64 = 100
+
+  private func pace(of server: String) -> Int64? {
+    let rules = environment.options.defaults.servers.pace
+    return rules.isEmpty ? nil : rules.value(for: hostName(of: server))?.milliseconds
+  }
+
+  /// Milliseconds until a job of this server may start, so that its first request does not wait long; nil for none.
+  private func untilTurn(_ server: String, at now: Int64) -> Int64? {
+    guard let pace = pace(of: server) else { return nil }
+    let wall = Host.current.wallMilliseconds()
+    // If the file cannot be read, the request finds out.
+    let shared = try? slots?.untilTurn(at: server, every: pace, now: wall)
+    let wait = max(shared ?? 0, min(pace, (nextStart[server] ?? now) - now)) - Self.head
+    if wait > 0 { return wait }
+    if nextStart.count > Self.mostWaits { nextStart = [:] }
+    nextStart[server] = max(now, nextStart[server] ?? now) + pace
+    return nil
+  }
+
+  /// Takes the turn of a request to this server.
+  /// - Returns: nil if it may be sent now; else when to ask again, in milliseconds of the loop's clock.
+  func turn(at server: String) -> Int64? {
+    guard let pace = pace(of: server) else { return nil }
+    let now = LoopExecutor.milliseconds()
+    if let next = nextRequest[server], next > now, next <= now + pace { return next }
+    if let slots = opened() {
+      do throws(SpoolError) {
+        let wait = try slots.turn(at: server, every: pace, now: Host.current.wallMilliseconds())
+        if let wait { return now + wait }
+      } catch {
+        fail(error)
+      }
+    }
+    if nextRequest.count > Self.mostWaits { nextRequest = [:] }
+    nextRequest[server] = now + pace
+    return nil
   }
 
   private func opened() -> SharedSlots? {

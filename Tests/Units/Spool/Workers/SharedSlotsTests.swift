@@ -59,6 +59,20 @@ import Testing
     #expect(try workers[1].others().transfers == [0, 1, 0])
   }
 
+  @Test func turnsOfAServer() throws {
+    let (one, other) = (try SharedSlots(of: spool), try SharedSlots(of: spool))
+    let now: Int64 = 1_800_000_000_000
+    #expect(try one.turn(at: "http://a:80", every: 500, now: now) == nil)
+    #expect(try other.turn(at: "http://a:80", every: 500, now: now + 100) == 400)
+    #expect(try other.untilTurn(at: "http://a:80", every: 500, now: now + 200) == 300)
+    #expect(try other.turn(at: "http://b:80", every: 500, now: now + 100) == nil)
+    #expect(try other.turn(at: "http://a:80", every: 500, now: now + 500) == nil)
+    #expect(try one.turn(at: "http://a:80", every: 500, now: now + 501) == 499)
+    // The pace was slower when that was written, or a clock was wrong.
+    #expect(try one.turn(at: "http://a:80", every: 100, now: now + 502) == nil)
+    #expect(try one.turn(at: "http://a:80", every: 500, now: now - 86_400_000) == nil)
+  }
+
   @Test func aDirectoryThatCannotBeMade() throws {
     try writeFile(fixture.files.path("servers"), [])
     #expect(throws: SpoolError.self) { try SharedSlots(of: spool) }
