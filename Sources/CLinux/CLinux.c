@@ -53,6 +53,20 @@ int spoolrun_probe_read_lease(int descriptor) {
   return fcntl(descriptor, F_SETLEASE, F_UNLCK);
 }
 
+int spoolrun_lock_range(int descriptor, int type, int64_t start, int64_t length) {
+  struct flock lock = {.l_type = (short)type, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
+  return fcntl(descriptor, F_OFD_SETLK, &lock);
+}
+
+int spoolrun_find_range_lock(int descriptor, int64_t *start, int64_t *length) {
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = *start, .l_len = *length};
+  if (fcntl(descriptor, F_OFD_GETLK, &lock) < 0) return -1;
+  if (lock.l_type == F_UNLCK) return 0;
+  *start = lock.l_start;
+  *length = lock.l_len;
+  return 1;
+}
+
 int spoolrun_set_direct(int descriptor) {
   int flags = fcntl(descriptor, F_GETFL);
   return flags < 0 ? -1 : fcntl(descriptor, F_SETFL, flags | O_DIRECT);

@@ -13,7 +13,8 @@ private struct WaitReasons {
   private let transfers: [ExactText: Int]
   /// By output, the names of the running jobs.
   private let outputs: [ExactText: String]
-  /// In all workers together; nil if one does not say.
+  /// The slots of all workers together, and the lowest limit for one host, which counts for all; nil if one does not
+  /// say.
   private let limits: (slots: Int?, perHost: Int?)
   private let runs: Int
   /// Bytes that a job may take; nil if no limit is known.
@@ -36,16 +37,18 @@ private struct WaitReasons {
     outputs = Dictionary(
       running.compactMap { job in (job.target?.output?.exact).map { ($0, job.name.display) } },
       uniquingKeysWith: { first, _ in first })
-    limits = (Self.sum("jobs", serving, isPartlyKnown), Self.sum("per-host", serving, isPartlyKnown))
+    limits = (
+      Self.values("jobs", serving, isPartlyKnown)?.reduce(0, +), Self.values("per-host", serving, isPartlyKnown)?.min()
+    )
     runs = serving.reduce(0) { $0 + $1.runs }
     let kept = isPartlyKnown ? nil : serving.compactMap { $0.options["min-free"].flatMap { decimal($0) } }.min()
     room = snapshot.free.flatMap { free in kept.map { free > $0 ? free - $0 : 0 } }
   }
 
-  private static func sum(_ option: String, _ workers: [WorkerReport], _ isPartlyKnown: Bool) -> Int? {
-    let values = workers.map { $0.options[option].flatMap { decimal($0) } }
-    if isPartlyKnown || values.isEmpty || values.contains(nil) { return nil }
-    return values.reduce(0) { $0 + Int(clamping: min($1 ?? 0, 1 << 32)) }
+  private static func values(_ option: String, _ workers: [WorkerReport], _ isPartlyKnown: Bool) -> [Int]? {
+    let values = workers.compactMap { $0.options[option].flatMap { decimal($0) } }
+    if isPartlyKnown || values.isEmpty || values.count < workers.count { return nil }
+    return values.map { Int(clamping: min($0, 1 << 32)) }
   }
 
   /// - Returns: nil if the job runs, or nothing is seen that it waits for.
@@ -88,9 +91,7 @@ private struct WaitReasons {
   /// A job of low priority never takes the last slot of several.
   private func limits(isLow: Bool) -> (slots: Int?, perHost: Int?) {
     guard isLow else { return limits }
-    return (
-      limits.slots.map { max(1, $0 - max(1, serving.count)) }, limits.perHost.map { max(1, $0 - max(1, serving.count)) }
-    )
+    return (limits.slots.map { max(1, $0 - max(1, serving.count)) }, limits.perHost.map { max(1, $0 - 1) })
   }
 }
 

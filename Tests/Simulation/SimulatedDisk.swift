@@ -49,6 +49,7 @@ final class SimulatedDisk {
     /// Where it was opened.
     let place: (directory: Inode, name: [UInt8])?
     var lock: Int32 = LOCK_UN
+    var ranges: [(range: Range<Int64>, lock: RangeLock)] = []
     /// The next byte, or the last entry that was listed.
     var position: UInt64 = 0
 
@@ -309,6 +310,30 @@ final class SimulatedDisk {
     if wanted == LOCK_EX, others.contains(where: { $0 != LOCK_UN }) { throw fail(EWOULDBLOCK) }
     if wanted == LOCK_SH, others.contains(LOCK_EX) { throw fail(EWOULDBLOCK) }
     file.lock = wanted
+  }
+
+  /// fcntl(2), F_OFD_SETLK.
+  func lockRange(_ number: Int32, _ lock: RangeLock, _ range: Range<Int64>) throws(Failure) {
+    let file = try file(number)
+    if lock != .none, !file.writes { throw fail(EBADF) }
+    let inTheWay = try rangeLocks(besides: number).contains {
+      $0.range.overlaps(range) && (lock == .exclusive || lock == .shared && $0.lock == .exclusive)
+    }
+    if inTheWay { throw fail(EAGAIN) }
+    file.ranges = file.ranges.flatMap { held in
+      [
+        (held.range.lowerBound, min(held.range.upperBound, range.lowerBound)),
+        (max(held.range.lowerBound, range.upperBound), held.range.upperBound),
+      ].filter { $0.0 < $0.1 }.map { ($0.0..<$0.1, held.lock) }
+    }
+    if lock != .none { file.ranges.append((range, lock)) }
+  }
+
+  /// What other open files have locked of the file.
+  func rangeLocks(besides number: Int32) throws(Failure) -> [(range: Range<Int64>, lock: RangeLock)] {
+    let file = try file(number)
+    return open.sorted { $0.key < $1.key }.filter { $0.value !== file && $0.value.inode === file.inode }
+      .flatMap(\.value.ranges)
   }
 
   /// F_SETLEASE with F_RDLCK.

@@ -208,6 +208,22 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
       return 0
     }
   }
+  func lockRange(_ file: Int32, _ lock: RangeLock, _ range: Range<Int64>) -> Int32 {
+    step { () throws(SimulatedDisk.Failure) in
+      try disk.lockRange(file, lock, range)
+      return 0
+    }
+  }
+  func findLock(_ file: Int32, _ range: inout Range<Int64>) -> Int32 {
+    let wanted = range
+    var found: Range<Int64>?
+    let result: Int32 = step { () throws(SimulatedDisk.Failure) in
+      found = try disk.rangeLocks(besides: file).first { $0.range.overlaps(wanted) }?.range
+      return found == nil ? 0 : 1
+    }
+    if let found { range = found }
+    return result
+  }
   func probeLease(_ file: Int32) -> Int32 {
     step { () throws(SimulatedDisk.Failure) in
       try disk.probeLease(file)

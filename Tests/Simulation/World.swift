@@ -302,6 +302,7 @@ struct SimulatedHost: HostServices {
   }
 
   func now() -> Int64 { world.time(of: process) / 1_000_000_000 + ahead }
+  func wallMilliseconds() -> Int64 { world.time(of: process) / 1_000_000 + ahead * 1000 }
   func milliseconds() -> Int64 { world.time(of: process) / 1_000_000 - 1_700_000_000_000 }
   func asleepMilliseconds() -> Int64 { 0 }
   func wait(milliseconds: Int) { world.wait(process, milliseconds: milliseconds) }

@@ -30,6 +30,9 @@ package final class ScriptedServer: Sendable {
     "http://127.0.0.1:\(port)\(path)"
   }
 
+  /// How many connections were made to it so far.
+  package var connections: Int { core.state.withLock { $0.connections } }
+
   /// All requests so far, in order of arrival.
   package var requests: [ServerRequest] {
     core.state.withLock { $0.requests }

@@ -34,6 +34,13 @@ int spoolrun_rename_exchange(int directory, const char *one, const char *other);
 /// fcntl(2) F_SETLEASE with F_RDLCK, released at once: 0 if no process has the file open for writing.
 int spoolrun_probe_read_lease(int descriptor);
 
+/// fcntl(2) F_OFD_SETLK: `type` is F_RDLCK, F_WRLCK or F_UNLCK. EAGAIN if another open file has a lock in the way.
+int spoolrun_lock_range(int descriptor, int type, int64_t start, int64_t length);
+
+/// fcntl(2) F_OFD_GETLK with F_WRLCK: 1 if another open file has a lock on some of these bytes, whose bytes they are
+/// then; else 0, or -1 with errno.
+int spoolrun_find_range_lock(int descriptor, int64_t *start, int64_t *length);
+
 /// fcntl(2) F_SETFL: adds O_DIRECT to the descriptor's flags. 0, or -1 with errno.
 int spoolrun_set_direct(int descriptor);
 

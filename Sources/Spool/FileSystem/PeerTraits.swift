@@ -53,7 +53,7 @@ package struct PeerTraits: Sendable, Equatable {
     if !locksAreSeen {
       found.append(
         "locks are not seen by the other: workers of other hosts are told alive by their heartbeats alone, so give each"
-          + " host its own name")
+          + " host its own name; --per-host and --limit-rate hold for each host by itself")
     }
     if !writersAreSeen {
       found.append("the other does not see whether a program still writes a file")

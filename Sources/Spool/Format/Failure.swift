@@ -27,6 +27,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case outputExists = "output-exists"
   case tooLarge = "too-large"
   case expired, redirect, `protocol`, encoded, mismatch, unresolvable
+  case privateAddress = "private-address"
   case killsWorker = "kills-worker"
 
   /// Whether another attempt can succeed.
@@ -147,6 +148,11 @@ extension FailureCode {
       }
     case .protocol:
       Row(.permanent, .job, "The worker does not allow this kind of URL: see --protocols.") { $0.endsOrder = true }
+    case .privateAddress:
+      Row(
+        .permanent, .resource,
+        "The link leads into a private network: correct it, or write allow-private: yes into the spool's defaults."
+      ) { $0.needsURL = true }
     case .killsWorker:
       Row(.permanent, .job, "Workers died with this job: see their logs first.") { $0.endsOrder = true }
     }

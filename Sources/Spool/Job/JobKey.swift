@@ -178,7 +178,7 @@ struct RequestField<Value: Sendable>: Sendable {
 
 extension JobKey {
   /// All keys, in the order in which help lists them and a job is written.
-  package static let all = ofJobs + network
+  package static let all = ofJobs + network + ofServers
   package static let ofJobs = [url, resolve] + place + payload + handling
 
   /// A first line without a key is a URL as well (spool(5), JOBS).
@@ -300,6 +300,21 @@ extension JobKey {
     JobKey(
       "cacert", \.network.authorities, .file, valueName: "path", scope: .defaults,
       help: "PEM file of the certificate authorities to trust."),
+    JobKey(
+      "allow-private", \.network.allowsPrivate, .yesOrNo, valueName: "yes|no", scope: .defaults,
+      help: "Whether to connect to private addresses."),
+  ]
+}
+
+extension JobKey {
+  /// The keys of `defaults` alone that say how much is asked of servers.
+  private static let ofServers = [
+    JobKey(
+      "per-host", list: \.servers.perHost, .rule("per-host", .number(1...1000)), valueName: "n", scope: .defaults,
+      mayNameHost: true, help: "Maximum number of transfers from one server."),
+    JobKey(
+      "pace", list: \.servers.pace, .rule("pace", .pace), valueName: "pace", scope: .defaults, mayNameHost: true,
+      help: "Maximum number of requests to one server, such as 90/min."),
   ]
 }
 

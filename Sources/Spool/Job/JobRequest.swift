@@ -62,6 +62,8 @@ package struct JobRequest: Sendable, Equatable {
   package var connections: Int?
   /// Of `defaults` alone, and not inherited.
   package var network = NetworkKeys()
+  /// Of `defaults` alone, and not inherited.
+  package var servers = ServerKeys()
   /// Which jobs start first; nil for that of `defaults`, or normal.
   package var priority: Priority?
   /// Of standing orders alone.
@@ -189,8 +191,61 @@ package struct NetworkKeys: Sendable, Equatable {
   package var certificate, certificateKey: File?
   /// The path of the certificate authorities to trust.
   package var authorities: File?
+  /// Whether servers may have private addresses; nil for yes.
+  package var allowsPrivate: Bool?
 
   package init() {}
+}
+
+/// How much is asked of servers: keys that `defaults` alone may have.
+package struct ServerKeys: Sendable, Equatable {
+  /// The most transfers at once.
+  package var perHost: [ServerRule<Int>] = []
+  package var pace: [ServerRule<RequestPace>] = []
+
+  package init() {}
+}
+
+/// A value for one host, or for all others.
+package struct ServerRule<Value: Sendable & Equatable>: Sendable, Equatable {
+  /// In lower case; nil for all that no other rule names.
+  package let host: String?
+  package let value: Value
+}
+
+extension [ServerRule<Int>] {
+  package func value(for host: String) -> Int? { rule(for: host, self) }
+}
+
+extension [ServerRule<RequestPace>] {
+  package func value(for host: String) -> RequestPace? { rule(for: host, self) }
+}
+
+/// The last rule counts, as with other programs' lists of settings.
+private func rule<Value>(for host: String, _ rules: [ServerRule<Value>]) -> Value? {
+  (rules.last { $0.host == host } ?? rules.last { $0.host == nil })?.value
+}
+
+/// How often one server may be asked.
+package struct RequestPace: Sendable, Equatable {
+  /// As it was written: `90/min`.
+  let text: String
+  /// Between two requests, rounded up.
+  package let milliseconds: Int64
+
+  private static let units: [String: Int64] = [
+    "s": 1000, "sec": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000,
+  ]
+
+  /// - Returns: nil unless the text is a number and a unit of time, such as `90/min`.
+  package init?(_ text: String) {
+    let parts = text.split(at: "/", omittingEmptySubsequences: false)
+    guard parts.count == 2, let count = decimal(parts[0]).flatMap({ Int64(exactly: $0) }), (1...1000).contains(count),
+      let unit = Self.units[String(parts[1])]
+    else { return nil }
+    self.text = text
+    milliseconds = (unit + count - 1) / count
+  }
 }
 
 /// The keys that make a job's file a standing order (spool.5, STANDING ORDERS). ``JobKey/ofOrders`` defines how each is
@@ -294,9 +349,7 @@ package struct HeaderLine: Sendable, Equatable {
     let field = name.lowercasedASCII
     if Self.reserved.contains(field) { throw InvalidValue("\(field) is set by the worker") }
     if let host {
-      guard !host.isEmpty, host.utf8.allSatisfy({ isAlphanumeric($0) || "-._".utf8.contains($0) }) else {
-        throw InvalidValue("needs an ASCII host name after the @, without a port, such as header@mirror.example")
-      }
+      try checkHost(host, "header")
       // The line was `header@HOST:PORT: …`.
       if name.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) {
         throw InvalidValue("must name a host without a port: the field is sent to all ports of the host")
@@ -315,6 +368,13 @@ package struct HeaderLine: Sendable, Equatable {
   package func bound(to host: String) -> HeaderLine? {
     if let own = self.host { return own == host ? self : nil }
     do throws(InvalidValue) { return try HeaderLine(text, host: host) } catch { return nil }
+  }
+}
+
+/// - Parameter host: as written behind the `@` of `key@HOST`.
+func checkHost(_ host: String, _ key: String) throws(InvalidValue) {
+  guard !host.isEmpty, host.utf8.allSatisfy({ isAlphanumeric($0) || "-._".utf8.contains($0) }) else {
+    throw InvalidValue("needs an ASCII host name after the @, without a port, such as \(key)@mirror.example")
   }
 }
 

@@ -119,6 +119,24 @@ extension ValueGrammar<Int> {
   }
 }
 
+extension ValueGrammar {
+  /// A value that may be for one host alone.
+  static func rule<Inner>(_ key: String, _ inner: ValueGrammar<Inner>) -> ValueGrammar<ServerRule<Inner>>
+  where Value == ServerRule<Inner> {
+    ValueGrammar<ServerRule<Inner>>(
+      read: { (written) throws(InvalidValue) in
+        if let host = written.host { try checkHost(host, key) }
+        return ServerRule(host: written.host?.lowercasedASCII, value: try inner.read(written))
+      }, write: { WrittenValue(text: inner.write($0.value).text, host: $0.host) })
+  }
+}
+
+extension ValueGrammar<RequestPace> {
+  static let pace = ValueGrammar(
+    "a number from 1 to 1000 and a unit of time, such as 2/s, 90/min or 1000/h", read: { RequestPace($0) },
+    write: \.text)
+}
+
 extension ValueGrammar<Timestamp> {
   static let date = ValueGrammar(
     "a date in UTC, such as 2026-12-01T00:00:00Z", read: { Timestamp($0) }, write: { "\($0)" })

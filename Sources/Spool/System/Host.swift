@@ -6,6 +6,8 @@ internal import Glibc
 package protocol HostServices: Sendable {
   /// Seconds since the epoch, by the wall clock.
   func now() -> Int64
+  /// The same in milliseconds.
+  func wallMilliseconds() -> Int64
   /// CLOCK_BOOTTIME (clock_gettime(2)), in milliseconds: it also counts the time that the machine slept, and never
   /// jumps.
   func milliseconds() -> Int64
@@ -26,6 +28,8 @@ package struct Host: HostServices {
   @TaskLocal package static var current: any HostServices = Host()
 
   package func now() -> Int64 { Int64(Self.time(of: CLOCK_REALTIME).tv_sec) }
+
+  package func wallMilliseconds() -> Int64 { Self.milliseconds(of: CLOCK_REALTIME) }
 
   package func milliseconds() -> Int64 { Self.milliseconds(of: CLOCK_BOOTTIME) }
 

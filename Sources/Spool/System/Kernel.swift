@@ -55,6 +55,11 @@ protocol Kernel: AnyObject, Sendable {
   func isCached(_ file: Int32, _ offset: Int64, _ length: Int64) -> Int32
   /// flock(2).
   func lock(_ file: Int32, _ operation: Int32) -> Int32
+  /// fcntl(2) F_OFD_SETLK.
+  func lockRange(_ file: Int32, _ lock: RangeLock, _ range: Range<Int64>) -> Int32
+  /// fcntl(2) F_OFD_GETLK: 1 if another open file has a lock on some of these bytes, whose `range` is then that lock's,
+  /// else 0.
+  func findLock(_ file: Int32, _ range: inout Range<Int64>) -> Int32
   /// fcntl(2) F_SETLEASE with F_RDLCK, given back at once.
   func probeLease(_ file: Int32) -> Int32
   /// fcntl(2) F_SETFL with O_DIRECT.
@@ -80,6 +85,9 @@ protocol Kernel: AnyObject, Sendable {
 
 /// What becomes of a file that has the new name already.
 enum RenameManner: Sendable { case replacing, withoutReplacing, exchanging }
+
+/// What becomes of a range of a file.
+enum RangeLock: Sendable { case exclusive, shared, none }
 
 /// What is to be durable.
 enum SyncExtent: Sendable { case data, file, fileSystem }
@@ -155,6 +163,22 @@ final class LinuxKernel: Kernel {
   }
   func isCached(_ file: Int32, _ offset: Int64, _ length: Int64) -> Int32 { spoolrun_is_cached(file, offset, length) }
   func lock(_ file: Int32, _ operation: Int32) -> Int32 { flock(file, operation) }
+  func lockRange(_ file: Int32, _ lock: RangeLock, _ range: Range<Int64>) -> Int32 {
+    let type =
+      switch lock {
+      case .exclusive: F_WRLCK
+      case .shared: F_RDLCK
+      case .none: F_UNLCK
+      }
+    return spoolrun_lock_range(file, type, range.lowerBound, Int64(range.count))
+  }
+  func findLock(_ file: Int32, _ range: inout Range<Int64>) -> Int32 {
+    var (start, length) = (range.lowerBound, Int64(range.count))
+    let found = spoolrun_find_range_lock(file, &start, &length)
+    // A length of 0 is up to the end of all files.
+    if found == 1 { range = start..<(length > 0 ? start + length : .max) }
+    return found
+  }
   func probeLease(_ file: Int32) -> Int32 { spoolrun_probe_read_lease(file) }
   func setDirect(_ file: Int32) -> Int32 { spoolrun_set_direct(file) }
   func closeCopy(_ file: Int32) -> Int32 { spoolrun_close_copy(file) }

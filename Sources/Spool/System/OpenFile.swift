@@ -158,6 +158,29 @@ extension OpenFile where Self: ~Copyable {
     }
   }
 
+  /// Locks `range` for this open file (fcntl(2), F_OFD_SETLK), whether or not it has some of it already. The lock ends
+  /// with the open file.
+  /// - Returns: false if another open file has a lock in the way.
+  func tryLock(_ range: Range<Int64>, _ lock: RangeLock = .exclusive) throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      try system.call(.lock, path.display) { _ in Int(system.kernel.lockRange(number, lock, range)) }
+      return true
+    } catch  where error.errno == .resourceTemporarilyUnavailable || error.errno == .permissionDenied {
+      return false
+    }
+  }
+
+  func unlock(_ range: Range<Int64>) throws(SpoolError) {
+    try system.call(.lock, path.display) { _ in Int(system.kernel.lockRange(number, .none, range)) }
+  }
+
+  /// A range in `range` that another open file has locked, as far as it is in there; not always the first.
+  func lockOfAnother(in range: Range<Int64>) throws(SpoolError) -> Range<Int64>? {
+    var found = range
+    let isFound = try system.call(.lock, path.display) { _ in Int(system.kernel.findLock(number, &found)) }
+    return isFound == 1 ? found.clamped(to: range) : nil
+  }
+
   /// Reads past the page cache from now on, where the file system can (INTERNALS.md, "File systems"). Not by open(2): a
   /// program that serves the file system would see the flag, and some pass it on to a file system that wants aligned
   /// reads.

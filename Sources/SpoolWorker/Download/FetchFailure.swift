@@ -63,6 +63,7 @@ extension Failure {
       case .shortBody: .shortBody
       case .redirect: .redirect
       case .protocolNotEnabled: .protocol
+      case .privateAddress: .privateAddress
       case .badURL: .malformed
       case .badResponse, .surplus: .badResponse
       case .undecodable: .encoded

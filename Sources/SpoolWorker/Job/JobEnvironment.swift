@@ -21,6 +21,8 @@ final class JobEnvironment {
   var undurable: () -> UInt64 = { 0 }
   /// Where jobs wait for their turn to run the hook `deliver`.
   let deliveries: Turnstile
+  /// What the workers of the spool may do together.
+  private(set) lazy var limits = SpoolLimits(self)
   private(set) lazy var memory = MemoryBudget(limit: options.connectionMemory)
   /// Makes files of several jobs durable together.
   private(set) lazy var durable = GroupCommit { [unowned self] in
@@ -30,7 +32,7 @@ final class JobEnvironment {
   }
   let spool: Spool
   private let spoolFileSystem: FileSystem?
-  private(set) var startedEngine: (any Fetcher)?
+  private(set) var startedEngine: PacedFetcher?
   /// Dirty bytes above which the whole file system is not flushed for the sake of a few files.
   private static let littleDirty: UInt64 = 64 << 20
 
@@ -47,7 +49,7 @@ final class JobEnvironment {
   }
 
   /// Sets the rates that transfers share now. To be called a few times a second.
-  func shareRates() { startedEngine?.share(options.sharedRates) }
+  func shareRates() { startedEngine?.share(limits.sharedRates()) }
 
   /// Sets the limits of a job's requests: see ``TransferEngine/limit(group:to:of:)``.
   func limit(_ requests: UInt64, to rate: UInt64?, of rateClass: Int?) {
@@ -61,8 +63,10 @@ final class JobEnvironment {
   func engine() throws(TransferError) -> any Fetcher {
     if let startedEngine { return startedEngine }
     spoolrun_keep_freed_memory()
-    let engine = try WorkerLoop.executor.surroundings.makeFetcher(
-      TransferOptions(protocols: options.protocols, network: options.network, userAgent: options.userAgent))
+    let engine = PacedFetcher(
+      try WorkerLoop.executor.surroundings.makeFetcher(
+        TransferOptions(protocols: options.protocols, network: options.network, userAgent: options.userAgent))
+    ) { [unowned self] in limits.turn(at: $0) }
     startedEngine = engine
     shareRates()
     return engine

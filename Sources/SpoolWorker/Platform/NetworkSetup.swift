@@ -21,6 +21,7 @@ package struct NetworkSetup {
   package init(_ keys: NetworkKeys, directory: String, home: String?) throws(Defect) {
     (self.directory, self.home) = (directory, home)
     options = NetworkOptions(proxy: keys.proxy)
+    options.refusesPrivate = keys.allowsPrivate == false
     switch keys.ipVersion {
     case .four: options.addressFamily = .ipv4
     case .six: options.addressFamily = .ipv6

@@ -42,6 +42,15 @@ struct Backlog {
     read += 1
   }
 
+  /// Adds a candidate that was chosen, before all others of its host.
+  mutating func putBack(_ choice: Choice) {
+    guard let host = choice.peek.host, choice.peek.deaths == 0 else { return add(choice.candidate, choice.peek) }
+    var queue = byHost.removeValue(forKey: host) ?? ([], 0)
+    queue.choices.replaceSubrange(0..<queue.start, with: [choice])
+    byHost[host] = (queue.choices, 0)
+    read += 1
+  }
+
   mutating func removeAll(where isUnwanted: (Candidate) -> Bool) {
     unread.removeAll(where: isUnwanted)
     byHost = byHost.compactMapValues { queue in
@@ -250,6 +259,14 @@ struct PrioritisedBacklog {
     }
   }
 
+  mutating func putBack(_ choice: Choice) {
+    switch choice.peek.priority {
+    case .high: high.putBack(choice)
+    case .normal: normal.putBack(choice)
+    case .low: low.putBack(choice)
+    }
+  }
+
   mutating func passOver(_ priority: Priority) { passedOver.insert(priority) }
 
   /// Whether there is room for a job that a search has found, and perhaps a slot.
@@ -257,7 +274,7 @@ struct PrioritisedBacklog {
     switch peek.priority {
     case .high: high.count < Self.horizon
     case .normal: slots.areFree(for: peek)
-    case .low: low.count < Self.horizon && slots.within(perHost: limits.forLow.perHost).areFree(for: peek)
+    case .low: low.count < Self.horizon && slots.within(limits.forLow).areFree(for: peek)
     }
   }
 
@@ -319,8 +336,8 @@ struct PrioritisedBacklog {
   mutating func nextLow(_ slots: Slots, _ free: FreeSlots) -> Choice? {
     let limits = slots.limits.forLow
     guard slots.areFree(within: limits) else { return nil }
-    if case .run(let choice) = low.next(free.within(perHost: limits.perHost)) { return choice }
-    return low.nextSuspect(free.within(perHost: limits.perHost), isIdle: slots.areIdle)
+    if case .run(let choice) = low.next(free.within(limits)) { return choice }
+    return low.nextSuspect(free.within(limits), isIdle: slots.areIdle)
   }
 
   mutating func started(_ priority: Priority) { turns.started(priority) }

@@ -89,7 +89,9 @@ final class Dispatcher {
   /// - Throws: ``SpoolError`` that affects all jobs.
   func turn() throws(SpoolError) {
     mayStartMore = false
+    defer { if !mayStartMore { environment.limits.giveSpareBack() } }
     scheduler.beginTurn()
+    scheduler.use(environment.options.defaults.servers.perHost)
     try lookout.lookForUrgent(&scheduler)
     while let reading = scheduler.nextReading() { try lookout.perform(reading, &scheduler) }
     guard scheduler.hasNoCandidates || admission.mayStart() && loadLibcurl() else { return }
@@ -98,6 +100,11 @@ final class Dispatcher {
       case .look(let candidate): try lookout.look(at: candidate, &scheduler)
       case .search(let count): try lookout.search(count, &scheduler)
       case .start(let choice):
+        let now = LoopExecutor.milliseconds()
+        if let wait = environment.limits.take(choice, at: now) {
+          scheduler.putBack(choice, until: now + wait)
+          continue
+        }
         try start(choice)
         mayStartMore = environment.isFar
         if mayStartMore { return }
@@ -153,11 +160,13 @@ final class Dispatcher {
     let attempt = Attempt(claim, id: id, environment, checkOrder: { try await OrderCheck($0).run() }) {
       [unowned self] milestone in
       scheduler.reached(milestone, id)
+      if milestone == .transferred { environment.limits.ended(id) }
       if milestone == .answered { notePassed(id) }
       WorkerLoop.wakeUp()
     }
     running[id] = Running(attempt: attempt, firstName: attempt.name)
     scheduler.started(id, choice)
+    environment.limits.started(id, choice.peek.priority)
     WorkerLoop.start {
       let end = await attempt.run()
       self.ended(id, end)
@@ -183,6 +192,7 @@ final class Dispatcher {
   private func ended(_ id: UInt64, _ end: AttemptEnd) {
     noteProxy(end, of: id)
     scheduler.ended(id)
+    environment.limits.ended(id)
     guard let ended = running.removeValue(forKey: id) else { return }
     let attempt = ended.attempt
     if let problem = end.problem { claimer.noteBroken(problem, job: attempt.name) }

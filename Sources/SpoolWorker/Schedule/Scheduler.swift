@@ -232,6 +232,12 @@ struct Scheduler {
     return nil
   }
 
+  /// Puts a chosen job back before all others of its host, none of which may start until then: see ``SpoolLimits``.
+  mutating func putBack(_ choice: Choice, until time: Int64) {
+    backlog.putBack(choice)
+    slots.fill(choice.host, until: time)
+  }
+
   mutating func looked(at candidate: Candidate, _ peek: Peek) { backlog.add(candidate, peek) }
 
   /// Leaves a job that a search found to a later pass, unless there might be a free slot for it.
@@ -259,8 +265,12 @@ struct Scheduler {
     requestPass()
   }
 
+  /// `defaults` may have changed.
+  mutating func use(_ rules: [ServerRule<Int>]) { slots.use(rules) }
+
   /// How many milliseconds to wait for the next event, at most `most`.
   func untilNextStep(at now: Int64, most: Int64) -> Int64 {
+    let most = min(most, slots.untilFree(at: now))
     guard passes.areOthersRunning, slots.areFree, spaceWait.mayGoOn(at: now) else { return most }
     return min(most, max(0, nextSearch - now))
   }

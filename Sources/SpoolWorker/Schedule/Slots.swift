@@ -9,9 +9,30 @@ struct Slots {
     var perHost: Int
     /// Maximum number of jobs past their transfer; at this number no other starts.
     var commits: Int
+    /// Those of `defaults` on transfers from one server.
+    var rules: [ServerRule<Int>] = []
+    /// How many slots of each server stay free.
+    private(set) var spare = 0
 
     /// The limits for a job of low priority, which never takes the last slot of several.
-    var forLow: Limits { Limits(jobs: max(1, jobs - 1), perHost: max(1, perHost - 1), commits: commits) }
+    var forLow: Limits {
+      var limits = self
+      (limits.jobs, limits.spare) = (max(1, jobs - 1), 1)
+      return limits
+    }
+
+    init(jobs: Int, perHost: Int, commits: Int) { (self.jobs, self.perHost, self.commits) = (jobs, perHost, commits) }
+
+    /// The most transfers from this server. What `defaults` say of its host takes the place of ``perHost``.
+    func most(of server: String) -> Int { max(1, (ownMost(of: server) ?? perHost) - spare) }
+
+    /// What `defaults` say; nil for nothing.
+    func ownMost(of server: String) -> Int? {
+      if rules.isEmpty { return nil }
+      let name = hostName(of: server)
+      if let rule = rules.last(where: { $0.host == name }) { return rule.value }
+      return rules.value(for: name).map { min($0, perHost) }
+    }
   }
 
   /// A job that has a slot.
@@ -22,11 +43,13 @@ struct Slots {
     var isBeingParked = false
   }
 
-  let limits: Limits
+  private(set) var limits: Limits
   /// Transfers by host, and by job. A job in its commit no longer counts.
   private var byHost: [String: Int] = [:]
   private var transfers: [UInt64: Transfer] = [:]
   private var running: Set<UInt64> = []
+  /// Hosts from which the spool's workers together have all transfers that they may have, and when to look again.
+  private var full: [String: Int64] = [:]
   /// The outputs that running jobs have, and the jobs that wait for these.
   var outputs = OutputWait()
   var proxies = ProxyWait()
@@ -52,13 +75,24 @@ struct Slots {
 
   /// The slots of hosts and proxies, at this time in milliseconds.
   func free(at now: Int64) -> FreeSlots {
-    FreeSlots(perHost: limits.perHost, running: byHost, closed: proxies.closed(at: now))
+    FreeSlots(
+      limits: limits, running: byHost, full: Set(full.lazy.filter { now < $0.value }.map(\.key)),
+      closed: proxies.closed(at: now))
   }
+
+  mutating func use(_ rules: [ServerRule<Int>]) { limits.rules = rules }
+
+  /// No job of the host may start until then, because other workers have its slots.
+  mutating func fill(_ host: String, until time: Int64) { full[host] = time }
+
+  /// Milliseconds until the next look for a slot that other workers have.
+  func untilFree(at now: Int64) -> Int64 { full.values.lazy.filter { $0 > now }.min().map { $0 - now } ?? .max }
 
   mutating func start(_ id: UInt64, host: String, isAlone: Bool, _ priority: Priority = .normal) {
     running.insert(id)
     transfers[id] = Transfer(host: host, priority: priority)
     byHost[host, default: 0] += 1
+    full[host] = nil
     if isAlone { alone = id }
   }
 
@@ -96,7 +130,7 @@ extension Slots {
   /// The job of low priority that started last, of those without which a job for this host could start; nil if one
   /// could start anyway, or if there is none.
   func youngestLow(inTheWayOf host: String) -> UInt64? {
-    let isHostFull = (byHost[host] ?? 0) >= limits.perHost
+    let isHostFull = (byHost[host] ?? 0) >= limits.most(of: host) || full[host] != nil
     guard isHostFull || transfers.count >= limits.jobs || alone != nil else { return nil }
     return transfers.filter { _, transfer in
       transfer.priority == .low && !transfer.isBeingParked && (!isHostFull || transfer.host == host)
@@ -105,28 +139,43 @@ extension Slots {
 }
 
 extension WorkerOptions {
-  var limits: Slots.Limits { Slots.Limits(jobs: jobs, perHost: perHost, commits: Self.mostCommits) }
+  var limits: Slots.Limits {
+    var limits = Slots.Limits(jobs: jobs, perHost: perHost, commits: Self.mostCommits)
+    limits.rules = defaults.servers.perHost
+    return limits
+  }
+}
+
+/// The host of a server as ``Peek/host`` has it.
+func hostName(of server: String) -> String {
+  let bytes = server.utf8
+  let start = bytes.firstRange(of: "://".utf8)?.upperBound ?? bytes.startIndex
+  let end = bytes.lastIndex(of: UInt8(ascii: ":")).flatMap { $0 > start ? $0 : nil } ?? bytes.endIndex
+  return String(server[start..<end])
 }
 
 /// For which jobs there is a slot now.
 struct FreeSlots {
-  /// Maximum number of parallel transfers from one host.
-  let perHost: Int
+  let limits: Slots.Limits
   /// The number of running transfers by host.
   let running: [String: Int]
+  /// Hosts of which other workers have the slots.
+  var full: Set<String> = []
   /// The proxies that no job may use now: see ``ProxyWait``.
   var closed: Set<String> = []
 
   /// Whether the host of the job has a free slot, and its proxy may be used.
   func areFree(for peek: Peek) -> Bool {
     guard let host = peek.host else { return true }
-    return load(of: host) < perHost && !waitsForProxy(peek)
+    return load(of: host) < limits.most(of: host) && !full.contains(host) && !waitsForProxy(peek)
   }
 
   func waitsForProxy(_ peek: Peek) -> Bool { peek.proxy.map { closed.contains($0) } ?? false }
 
-  /// The same with another limit.
-  func within(perHost: Int) -> FreeSlots { FreeSlots(perHost: perHost, running: running, closed: closed) }
+  /// The same with other limits.
+  func within(_ limits: Slots.Limits) -> FreeSlots {
+    FreeSlots(limits: limits, running: running, full: full, closed: closed)
+  }
 
   func load(of host: String) -> Int { running[host] ?? 0 }
 }

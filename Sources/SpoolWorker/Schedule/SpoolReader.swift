@@ -43,6 +43,11 @@ struct Peek: Equatable {
   var isAged = false
 }
 
+extension URLParts {
+  /// Scheme, host and port, which have one limit of transfers and one pace.
+  var server: String { "\(scheme)://\(host):\(port)" }
+}
+
 /// A candidate that was chosen to start.
 struct Choice: Equatable {
   let candidate: Candidate
@@ -216,7 +221,7 @@ struct PeekReader {
   /// Jobs whose URL only the hook `resolve` knows count as of one server.
   private static func host(of request: JobRequest, _ url: URLParts?) -> String? {
     if request.urls.isEmpty { return request.resolve == nil ? nil : "resolve" }
-    return url.map { "\($0.scheme)://\($0.host):\($0.port)" }
+    return url?.server
   }
 
   private static let day: Int64 = 86_400

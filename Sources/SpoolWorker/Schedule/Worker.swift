@@ -112,7 +112,7 @@ package final class Worker {
       }
       guard let wait else { return }
       reportProgress()
-      await WorkerLoop.pause(milliseconds: max(0, min(wait, untilNews, untilReport)))
+      await WorkerLoop.pause(milliseconds: max(0, min(wait, untilNews, untilReport, untilTurn)))
       tick()
     }
   }
@@ -120,8 +120,12 @@ package final class Worker {
   /// Milliseconds until the next check, which also gives the worker's sign of life.
   func untilTick(at now: Int64) -> Int64 { max(0, lastTick + Self.tickInterval - now) }
 
+  /// Milliseconds until a request may go whose server has a pace.
+  private var untilTurn: Int64 { environment.startedEngine?.untilTurn(at: LoopExecutor.milliseconds()) ?? .max }
+
   private func tick() {
     let now = LoopExecutor.milliseconds()
+    environment.startedEngine?.letGo(at: now)
     guard untilTick(at: now) == 0 else { return }
     lastTick = now
     environment.shareRates()

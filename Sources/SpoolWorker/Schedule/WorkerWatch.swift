@@ -33,7 +33,9 @@ extension Worker {
       let scheduler = self.dispatcher.scheduler
       if self.dispatcher.canGoOn { return 0 }
       if !scheduler.slots.areIdle { return self.untilNextTurn(Self.tickInterval) }
-      if !scheduler.backlog.isEmpty || !scheduler.spaceWait.isEmpty { return 2000 }
+      if !scheduler.backlog.isEmpty || !scheduler.spaceWait.isEmpty {
+        return min(2000, scheduler.slots.untilFree(at: now))
+      }
       self.rest()
       let beat = max(self.account.presence.untilBeat(at: now, in: spool), self.untilTick(at: now))
       return min(scheduler.untilPass(at: now), outage.nextLook - now, scheduler.untilDue(at: spool.now().seconds), beat)

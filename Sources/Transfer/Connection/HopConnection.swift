@@ -73,7 +73,7 @@ final class HopConnection {
   /// The next hop has another URL.
   func beginNextURL() { wasRepeated = false }
 
-  /// Opens a socket for this hop alone.
+  /// Opens a socket for this hop.
   func open(_ address: curl_sockaddr) -> curl_socket_t { sockets.open(address, for: self) }
 
   /// Ends the connection of this hop, over SSH: a server that is silent would keep libcurl waiting for its answer to

@@ -14,6 +14,8 @@ package struct NetworkOptions: Sendable {
   package var certificate, certificateKey: String?
   /// Certificates to trust instead of the system's, PEM (CURLOPT_CAINFO(3)); also those of a proxy.
   package var authorities: String?
+  /// Whether no connection is made to a ``PrivateAddress``. What a proxy connects to is the proxy's own.
+  package var refusesPrivate = false
   package let proxies: ProxyRules
 
   /// Which cookies requests send.

@@ -21,6 +21,8 @@ final class Exchange {
   private(set) var proxy: Proxy?
   private var backend: any Backend
   private var errnoAtRequest = 0
+  /// The private addresses that the current hop was not let to, and whether it had others.
+  private var refused = (addresses: [String](), isPartial: false)
 
   private var response: Response?
   private var bytesReceived: UInt64 = 0
@@ -52,6 +54,7 @@ final class Exchange {
   private func beginHop(_ handle: EasyHandle) {
     self.handle = handle
     proxy = options.network.proxies.proxy(for: url)
+    refused = ([], false)
     backend = Transfer.backend(for: url, request: request, proxy: proxy, login: login)
   }
 
@@ -74,6 +77,7 @@ final class Exchange {
     if response == nil, let response = backend.response(at: code, of: handle) {
       return .finished(offer(response) ? .complete : verdict ?? .refused)
     }
+    if code != CURLE_OK, !refused.addresses.isEmpty, !refused.isPartial { return .finished(.failed(refusal)) }
     return .finished(outcome(of: facts(handle), with: code))
   }
 
@@ -128,8 +132,33 @@ final class Exchange {
 
   // MARK: Called by libcurl
 
+  private var refusesPrivate: Bool { options.network.refusesPrivate && proxy == nil }
+
+  /// Opens a socket of this hop (CURLOPT_OPENSOCKETFUNCTION(3)); libcurl goes on with the next address if it gets none.
+  private func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
+    if refusesPrivate, let text = PrivateAddress.text(ifIn: address) {
+      refused.addresses.append(text)
+      return curl_socket_t(-1)
+    }
+    refused.isPartial = true
+    return connection.open(address.pointee)
+  }
+
+  /// All addresses of the host are private.
+  private var refusal: TransferFailure {
+    TransferFailure(
+      code: .privateAddress,
+      message: "\(url.host) leads to the private address \(refused.addresses.first ?? ""): `allow-private: no`")
+  }
+
   /// The connection is ready and the request goes out (CURLOPT_PREREQFUNCTION(3)). False stops the transfer.
-  private func requestStarts(over ports: OpenSockets.Connection) -> Bool {
+  private func requestStarts(to address: UnsafePointer<CChar>?, over ports: OpenSockets.Connection) -> Bool {
+    // The connection may be from before private addresses were refused.
+    if refusesPrivate, let address, PrivateAddress.contains(address) {
+      refused.addresses.append(String(cString: address))
+      verdict = .failed(refusal)
+      return false
+    }
     let isRepetition = timing.requestWasSent && !backend.beginsAgain()
     let decision =
       isRepetition
@@ -373,13 +402,13 @@ extension Exchange {
       case .ipv6: CURL_IPRESOLVE_V6
       }
     setup.long(CURLOPT_IPRESOLVE, Int(family))
-    // The connection outlives the exchange, so these callbacks get the table, which lives as long as the engine.
-    let table = Unmanaged.passUnretained(sockets).toOpaque()
-    setup.openSocket { table, _, address in
-      guard let table, let address else { return curl_socket_t(-1) }
-      return Unmanaged<OpenSockets>.fromOpaque(table).takeUnretainedValue().open(address.pointee)
+    setup.openSocket { this, _, address in
+      guard let address else { return curl_socket_t(-1) }
+      return Exchange.from(this).openSocket(address)
     }
-    setup.pointer(CURLOPT_OPENSOCKETDATA, table)
+    setup.pointer(CURLOPT_OPENSOCKETDATA, Unmanaged.passUnretained(self).toOpaque())
+    // The connection outlives the exchange, so this callback gets the table, which lives as long as the engine.
+    let table = Unmanaged.passUnretained(sockets).toOpaque()
     setup.closeSocket { table, descriptor in
       guard let table else { return close(descriptor) }
       return Unmanaged<OpenSockets>.fromOpaque(table).takeUnretainedValue().close(descriptor)
@@ -434,11 +463,6 @@ extension Exchange {
     guard let home = getenv("HOME") else { return setup.fail(CURLE_SSH) }
     setup.string(CURLOPT_SSH_KNOWNHOSTS, String(cString: home) + "/.ssh/known_hosts")
     let this = Unmanaged.passUnretained(self).toOpaque()
-    setup.openSocket { this, _, address in
-      guard let address else { return curl_socket_t(-1) }
-      return Exchange.from(this).connection.open(address.pointee)
-    }
-    setup.pointer(CURLOPT_OPENSOCKETDATA, this)
     // libcurl waits for the server to close the file, within curl_multi_perform(3) and curl_multi_remove_handle(3).
     setup.progress { this, _, _, _, _ in
       Exchange.from(this).checkWait()
@@ -452,8 +476,8 @@ extension Exchange {
     let this = Unmanaged.passUnretained(self).toOpaque()
     setup.pointer(CURLOPT_PRIVATE, this)
     setup.pointer(CURLOPT_ERRORBUFFER, handle.errorBuffer)
-    setup.prerequest { this, _, _, remotePort, localPort in
-      Exchange.from(this).requestStarts(over: .init(localPort: localPort, remotePort: remotePort))
+    setup.prerequest { this, address, _, remotePort, localPort in
+      Exchange.from(this).requestStarts(to: address, over: .init(localPort: localPort, remotePort: remotePort))
         ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
     }
     setup.pointer(CURLOPT_PREREQDATA, this)

@@ -47,9 +47,11 @@ struct RateLimiter {
 
   // MARK: the limits
 
-  /// Sets all shared rates. Of those that stay, the debts stay.
+  /// Sets all shared rates. What fetches of the same classes owe stays.
   mutating func share(_ rates: [SharedRate]) {
-    pools = rates.map { rate in pools.first { $0.rate == rate } ?? Pool(rate: rate) }
+    pools = rates.map { rate in
+      Pool(rate: rate, debt: pools.first { $0.rate.classes == rate.classes }?.debt ?? 0)
+    }
   }
 
   var sharedRates: [SharedRate] { pools.map(\.rate) }
@@ -209,5 +211,5 @@ package struct SharedRate: Sendable, Equatable {
     self.bytesPerSecond = bytesPerSecond
   }
 
-  func covers(_ rateClass: Int) -> Bool { classes?.contains(rateClass) ?? true }
+  package func covers(_ rateClass: Int) -> Bool { classes?.contains(rateClass) ?? true }
 }

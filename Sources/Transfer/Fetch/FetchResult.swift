@@ -35,6 +35,9 @@ package struct FetchResult: Sendable {
   package var times: Times?
   /// For the next request over this connection; nil if no request was sent.
   package var pace: Pace?
+
+  /// Of a fetch that was cancelled before it began.
+  package static let unbegun = FetchResult(end: .cancelled)
 }
 
 /// Why a fetch failed. Holds no secrets and no control characters.
@@ -55,6 +58,8 @@ package struct TransferFailure: Error, Equatable, Sendable {
     /// Too many redirects, or one that must not be followed.
     case redirect
     case protocolNotEnabled
+    /// The host has private addresses only, which are not allowed.
+    case privateAddress
     /// The URL or a header line of the request is malformed.
     case badURL
     case badResponse

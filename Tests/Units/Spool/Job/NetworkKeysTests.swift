@@ -10,7 +10,7 @@ import Testing
 
   private static let lines = [
     "netrc: yes", "cookies: /home/a/cookies.txt", "proxy: socks5h://user:s3cret@proxy.example:1080", "ip: 6",
-    "cert: a.pem", "key: a.key", "cacert: ca.pem",
+    "cert: a.pem", "key: a.key", "cacert: ca.pem", "allow-private: no",
   ]
 
   @Test func eachIsReadAndWritten() {

@@ -150,3 +150,9 @@ import Testing
     #expect(seen.count == 3000 && Set(seen).count == 3000)
   }
 }
+
+extension FreeSlots {
+  fileprivate init(perHost: Int, running: [String: Int]) {
+    self.init(limits: Slots.Limits(jobs: 100, perHost: perHost, commits: 1), running: running)
+  }
+}

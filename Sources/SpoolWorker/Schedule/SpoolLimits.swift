@@ -1,0 +1,235 @@
+internal import Spool
+internal import Transfer
+
+/// The limits of a worker that hold for all workers of its spool together, as far as these see each other's locks:
+/// transfers from one server, and rates. Where there are no such locks, the worker keeps its limits by itself.
+@WorkerLoop
+final class SpoolLimits {
+  private struct Slot {
+    let server: String
+    let number: Int
+  }
+
+  /// Milliseconds between two looks for a slot that other workers have.
+  static let pause: Int64 = 1000
+  /// Milliseconds between two looks for signs of life.
+  private static let longPause: Int64 = 10_000
+  private static let mostWaits = 10_000
+
+  private unowned let environment: JobEnvironment
+  private var slots: SharedSlots?
+  private var isAlone = false
+  /// The slots that transfers have, and the classes of all transfers.
+  private var held: [UInt64: Slot] = [:]
+  private var running: [UInt64: Int] = [:]
+  /// The slot that the next transfer gets.
+  private var taken: Slot?
+  /// Slots of transfers that have just ended, for the next jobs of the same servers.
+  private var spare: [Slot] = []
+  /// Since when other workers have had all slots of a server.
+  private var waits: [String: Int64] = [:]
+  /// Whether the other workers have given no sign of life for a lease, and when that was looked at.
+  private var silence = (isThere: false, at: Int64.min / 2)
+  /// When the next job, and the next request, of a server with a pace may start, by what this worker has started.
+  private var nextStart: [String: Int64] = [:]
+  private var nextRequest: [String: Int64] = [:]
+  private var others = SharedSlots.Others()
+  private var lookedAt: Int64 = .min / 2
+
+  private var spool: Spool { environment.spool }
+
+  init(_ environment: JobEnvironment) { self.environment = environment }
+
+  // MARK: slots of servers
+
+  /// Takes a slot for a job that is about to be claimed.
+  /// - Parameter now: in milliseconds of the loop's clock.
+  /// - Returns: nil if it may be claimed; else milliseconds to wait, because the spool's workers have as many transfers
+  ///   from its server as they may, or its pace wants a pause.
+  func take(_ choice: Choice, at now: Int64) -> Int64? {
+    keepTaken()
+    guard let server = choice.peek.host else { return nil }
+    let slots = opened()
+    if let wait = untilTurn(server, at: now) { return wait }
+    guard let slots, isSlotTaken(of: server, choice.peek.priority, slots, at: now) else {
+      return slots == nil ? nil : Self.pause
+    }
+    return nil
+  }
+
+  private func isSlotTaken(of server: String, _ priority: Priority, _ slots: SharedSlots, at now: Int64) -> Bool {
+    do throws(SpoolError) {
+      let limits = environment.options.limits
+      let own = limits.ownMost(of: server)
+      let lowest = if let own { own } else { try slots.lowestLimit(below: limits.perHost) }
+      let limit = priority == .low ? max(1, lowest - 1) : lowest
+      if let index = spare.firstIndex(where: { $0.server == server && $0.number < limit }) {
+        taken = spare.remove(at: index)
+        return true
+      }
+      let inHand = (Array(held.values) + spare).filter { $0.server == server }.map(\.number)
+      if let number = try slots.take(of: server, limit: limit, except: Set(inHand)) {
+        taken = Slot(server: server, number: number)
+        waits[server] = nil
+        return true
+      }
+      return try areHoldersSilent(server, at: now)
+    } catch {
+      fail(error)
+      return true
+    }
+  }
+
+  /// Whether other workers have had the slots of this server for a lease, and are silent for as long. A worker that was
+  /// stopped keeps its slots, but not its jobs.
+  private func areHoldersSilent(_ server: String, at now: Int64) throws(SpoolError) -> Bool {
+    if waits.count > Self.mostWaits { waits = [:] }
+    let since = waits[server] ?? now
+    waits[server] = since
+    guard now - since >= spool.lease * 1000 else { return false }
+    if now - silence.at >= Self.longPause {
+      let (own, time) = (spool.owner.text, spool.now().seconds)
+      silence = (
+        try WorkerFiles(spool).all().allSatisfy { $0.owner.text == own || time - $0.beat > spool.lease }, now
+      )
+    }
+    return silence.isThere
+  }
+
+  /// The job for which a slot was taken runs.
+  func started(_ id: UInt64, _ priority: Priority) {
+    held[id] = taken
+    taken = nil
+    running[id] = priority.rateClass
+    if running.count == 1 { environment.shareRates() }
+  }
+
+  /// The job needs its connection no longer.
+  func ended(_ id: UInt64) {
+    running[id] = nil
+    if let slot = held.removeValue(forKey: id) { spare.append(slot) }
+  }
+
+  /// A slot whose job could not be claimed is for the next one.
+  private func keepTaken() {
+    if let slot = taken { spare.append(slot) }
+    taken = nil
+  }
+
+  /// Leaves slots that no job has needed to other workers.
+  func giveSpareBack() {
+    keepTaken()
+    guard let slots, !spare.isEmpty else { return }
+    do throws(SpoolError) {
+      while let slot = spare.popLast() { try slots.give(slot.number, of: slot.server) }
+    } catch {
+      fail(error)
+    }
+  }
+
+  // MARK: paces
+
+  /// How long before the turn of its first request a job may start, in milliseconds.
+  private static let head: Int64 = 100
+
+  private func pace(of server: String) -> Int64? {
+    let rules = environment.options.defaults.servers.pace
+    return rules.isEmpty ? nil : rules.value(for: hostName(of: server))?.milliseconds
+  }
+
+  /// Milliseconds until a job of this server may start, so that its first request does not wait long; nil for none.
+  private func untilTurn(_ server: String, at now: Int64) -> Int64? {
+    guard let pace = pace(of: server) else { return nil }
+    let wall = Host.current.wallMilliseconds()
+    // If the file cannot be read, the request finds out.
+    let shared = try? slots?.untilTurn(at: server, every: pace, now: wall)
+    let wait = max(shared ?? 0, min(pace, (nextStart[server] ?? now) - now)) - Self.head
+    if wait > 0 { return wait }
+    if nextStart.count > Self.mostWaits { nextStart = [:] }
+    nextStart[server] = max(now, nextStart[server] ?? now) + pace
+    return nil
+  }
+
+  /// Takes the turn of a request to this server.
+  /// - Returns: nil if it may be sent now; else when to ask again, in milliseconds of the loop's clock.
+  func turn(at server: String) -> Int64? {
+    guard let pace = pace(of: server) else { return nil }
+    let now = LoopExecutor.milliseconds()
+    if let next = nextRequest[server], next > now, next <= now + pace { return next }
+    if let slots = opened() {
+      do throws(SpoolError) {
+        let wait = try slots.turn(at: server, every: pace, now: Host.current.wallMilliseconds())
+        if let wait { return now + wait }
+      } catch {
+        fail(error)
+      }
+    }
+    if nextRequest.count > Self.mostWaits { nextRequest = [:] }
+    nextRequest[server] = now + pace
+    return nil
+  }
+
+  private func opened() -> SharedSlots? {
+    guard slots == nil, !isAlone else { return slots }
+    do throws(SpoolError) {
+      slots = try SharedSlots(of: spool)
+      try slots?.say(limit: environment.options.perHost)
+    } catch {
+      fail(error)
+    }
+    return slots
+  }
+
+  private func fail(_ error: SpoolError) {
+    (slots, isAlone, held, spare, taken) = (nil, true, [:], [], nil)
+    others = SharedSlots.Others()
+    environment.log(Event("own-limits", .info, Fields().with("reason", "\(error)")))
+  }
+
+  // MARK: rates
+
+  /// The rates that this worker's transfers share now. To be called a few times a second.
+  func sharedRates() -> [SharedRate] {
+    let own = environment.options.sharedRates
+    guard let slots else { return own }
+    var counts = [Int](repeating: 0, count: SharedSlots.classes)
+    for rateClass in running.values { counts[rateClass] += 1 }
+    let now = LoopExecutor.milliseconds()
+    // Elsewhere, each look is a question to a server.
+    if spool.kind.isLocal || now - lookedAt >= Self.pause {
+      lookedAt = now
+      do throws(SpoolError) {
+        try slots.say(
+          transfers: counts,
+          rates: counts.indices.map { rateClass in own.first { $0.covers(rateClass) }?.bytesPerSecond })
+        others = running.isEmpty ? SharedSlots.Others() : try slots.others()
+      } catch {
+        fail(error)
+      }
+    }
+    return RateShare.rates(own, running: counts, others)
+  }
+}
+
+/// A worker's part of the rates that hold for all workers of its spool. Pure.
+enum RateShare {
+  /// - Parameters:
+  ///   - own: what the worker was told.
+  ///   - running: its transfers, by class.
+  static func rates(_ own: [SharedRate], running: [Int], _ others: SharedSlots.Others) -> [SharedRate] {
+    let classes = running.indices
+    let ofNobody = classes.filter { rateClass in !own.contains { $0.covers(rateClass) } }
+    // Classes with one rate are most likely one clause of the worker that said so.
+    let foreign = Dictionary(grouping: ofNobody) { others.rates[$0] }.compactMap { rate, classes in
+      rate.map { SharedRate(of: Set(classes), bytesPerSecond: $0) }
+    }
+    return (own + foreign.sorted { $0.bytesPerSecond < $1.bytesPerSecond }).map { pool in
+      let covered = classes.filter { pool.covers($0) }
+      let rate = covered.compactMap { others.rates[$0] }.reduce(pool.bytesPerSecond, min)
+      // A worker that has no transfer yet is about to begin one.
+      let mine = max(1, covered.reduce(0) { $0 + running[$1] })
+      let all = mine + covered.reduce(0) { $0 + others.transfers[$1] }
+      return SharedRate(of: pool.classes, bytesPerSecond: max(1, UInt64(Double(rate) * Double(mine) / Double(all))))
+    }
+  }
+}

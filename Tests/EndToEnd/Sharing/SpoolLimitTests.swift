@@ -1,0 +1,85 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// Limits hold for all workers of a spool together: runs from cron may overlap.
+@Suite struct SpoolLimitTests {
+  @Test(.timeLimit(.minutes(5))) func fourRunsAtOnce() async throws {
+    let (files, size, rate) = (24, 100_000, 500_000.0)
+    let gauge = Gauge()
+    let body = [UInt8](repeating: 7, count: size)
+    let server = try ScriptedServer { _, reply in
+      gauge.enter()
+      defer { gauge.leave() }
+      try reply.respond("200 OK", body: body)
+    }
+    let spool = try TemporarySpool()
+    for number in 0..<files { try spool.drop("\(number)", server.url("/\(number)") + "\n") }
+    let began = ContinuousClock.now
+    let workers = try (0..<4).map { _ in
+      try startSpoolrun(["--once", "--per-host", "4", "--limit-rate", "500k", spool.root])
+    }
+    for worker in workers { #expect(try await worker.result().status == .exited(0)) }
+    let seconds = (ContinuousClock.now - began) / .seconds(1)
+    #expect(spool.names("done").count == files && gauge.total == files)
+    #expect(gauge.most <= 4)
+    #expect(Double(files * size) / seconds <= 1.05 * rate, "\(seconds) s")
+  }
+
+  /// Holds each request until the gate opens.
+  private func holding(_ gate: Gate) throws -> ScriptedServer {
+    try ScriptedServer { _, reply in
+      if !gate.isOpen { try reply.stall(until: gate) }
+      try reply.respond("200 OK", body: [1])
+    }
+  }
+
+  @Test func theSlotsOfAKilledWorkerAreFree() async throws {
+    let gate = try Gate()
+    let (busy, idle) = (try holding(gate), try simpleServer())
+    let spool = try TemporarySpool()
+    for number in 0..<6 { try spool.drop("\(number)", "\(busy.url("/\(number)"))\n\(patient)") }
+    let first = try startSpoolrun(["--once", "--per-host", "2", spool.root])
+    try await waitUntil("the first worker has both slots") { busy.requests.count == 2 }
+    try spool.drop("z", "\(idle.url("/z"))\n")
+    let second = try startSpoolrun(["--once", "--jobs", "8", spool.root])
+    defer { second.send(signal: SIGKILL) }
+    // It has looked at all jobs then, and claims none of the busy server.
+    try await waitUntil("the second one runs what it may") { spool.places(of: "z") == ["done/z"] }
+    #expect(busy.requests.count == 2 && spool.names("cur").count == 2)
+    first.send(signal: SIGKILL)
+    _ = try await first.result()
+    // The lowest limit was that of the first worker.
+    try await waitUntil("the second one has the slots") { busy.requests.count == 6 }
+    gate.open()
+    #expect(try await second.result().status == .exited(0))
+    #expect(spool.names("done").count == 7)
+  }
+
+  /// A worker that was stopped keeps its slots, as it keeps all that is open. Its jobs are taken over after the lease.
+  @Test func theSlotsOfAStoppedWorker() async throws {
+    let gate = try Gate()
+    let busy = try holding(gate)
+    let spool = try TemporarySpool()
+    for number in 0..<2 { try spool.drop("\(number)", "\(busy.url("/\(number)"))\n\(patient)") }
+    let options = ["--once", "--lease", "5s", "--per-host", "1", spool.root]
+    let first = try startSpoolrun(options)
+    defer { first.send(signal: SIGKILL) }
+    try await waitUntil("the first worker has the slot") { busy.requests.count == 1 }
+    first.send(signal: SIGSTOP)
+    gate.open()
+    #expect(try await spoolrun(options).status == .exited(0))
+    #expect(busy.requests.count >= 2)
+  }
+
+  /// A spool where the directory cannot be made goes on as one of version 0.2.
+  @Test func withoutSharedSlots() async throws {
+    let server = try simpleServer()
+    let spool = try TemporarySpool()
+    try writeFile(spool.path("servers"), [])
+    try spool.drop("a", "\(server.url("/a"))\n")
+    let result = try await spoolrun("--once", "-v", spool.root)
+    #expect(result.status == .exited(0) && result.errors.contains(" own-limits reason="), "\(result)")
+    #expect(spool.names("done") == ["a"])
+  }
+}
