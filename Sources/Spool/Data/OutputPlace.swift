@@ -6,14 +6,13 @@ package final class OutputPlace {
   /// The directories from the output root to the output's own.
   let chain: [OpenDirectory]
   let name: Path
-  private let durable: DurableDirectories
-  private let spool: Spool
+  private let root: OutputRoot
+  private var spool: Spool { root.spool }
 
-  init(chain: [OpenDirectory], name: Path, durable: DurableDirectories, spool: Spool) {
+  init(chain: [OpenDirectory], name: Path, below root: OutputRoot) {
     self.chain = chain
     self.name = name
-    self.durable = durable
-    self.spool = spool
+    self.root = root
   }
 
   var parent: OpenDirectory { chain[chain.count - 1] }
@@ -106,7 +105,7 @@ package final class OutputPlace {
   /// in a process.
   package var unsynced: [Flush] {
     var flushes = [parent.flush]
-    for (child, parent) in zip(chain.dropFirst(), chain).reversed() where !durable.contains(child.identity) {
+    for (child, parent) in zip(chain.dropFirst(), chain).reversed() where !root.durable.contains(child.identity.file) {
       flushes.append(parent.flush)
     }
     return flushes
@@ -114,7 +113,7 @@ package final class OutputPlace {
 
   /// Remembers that the entries which ``unsynced`` named are durable now.
   package func noteSynced() {
-    for child in chain.dropFirst() { durable.insert(child.identity) }
+    for child in chain.dropFirst() { root.durable.insert(child.identity.file) }
   }
 
   // MARK: on another file system
@@ -124,7 +123,7 @@ package final class OutputPlace {
   package func beginCopy(of part: PartFile, _ mode: PayloadMode? = nil) throws(SpoolError) -> OutputCopy {
     let temporary = try temporaryName(part.inode)
     try removeIfPresent(temporary)
-    let target = try spool.system.create(parent.number, temporary, O_RDWR | O_EXCL | O_NOFOLLOW)
+    let target = try spool.system.createNew(parent.number, temporary)
     if let mode { try target.setPermissions(mode.bits) }
     return OutputCopy(source: part.file, length: part.length, target: target)
   }
@@ -148,7 +147,7 @@ package final class OutputPlace {
 
   /// Opens the file that is at the output, to read its checksum.
   package func openExisting() throws(SpoolError) -> ExistingOutput {
-    let file = try spool.system.open(parent.number, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    let file = try spool.system.open(parent.number, name, O_RDONLY | Spool.jobFlags)
     let status = try file.status()
     return ExistingOutput(file: file.shared(), status: status)
   }
@@ -220,22 +219,4 @@ struct OpenDirectory: Sendable {
   var flush: Flush { Flush(file, identity) }
 
   func isSame(as other: OpenDirectory) -> Bool { identity.isSameFile(as: other.identity) }
-}
-
-/// The directories below an output root whose own entry is durable: this process has flushed it.
-final class DurableDirectories {
-  private struct Identity: Hashable {
-    let device: UInt64
-    let inode: UInt64
-
-    init(_ status: FileStatus) { (device, inode) = (status.device, status.inode) }
-  }
-
-  private var known: Set<Identity> = []
-
-  func contains(_ directory: FileStatus) -> Bool { known.contains(Identity(directory)) }
-  func insert(_ directory: FileStatus) { known.insert(Identity(directory)) }
-
-  /// For a directory that was just made: one that was removed may have had its inode's number.
-  func forget(_ directory: FileStatus) { known.remove(Identity(directory)) }
 }

@@ -13,7 +13,8 @@ package final class OutputRoot {
   let root: OpenDirectory
   /// The directory that ``root``'s path is relative to.
   var base: Int32 { location == nil ? spool.root : AT_FDCWD }
-  private let durable = DurableDirectories()
+  /// The directories below it whose own entry is durable: this process has flushed it.
+  var durable: Set<[UInt64]> = []
 
   /// - Parameter location: an absolute path, or nil for `files` in the spool.
   /// - Throws: ``SpoolError``, ENOENT where there is no such directory.
@@ -88,7 +89,7 @@ package final class OutputRoot {
         chain.append(try make(Path(name), in: parent, mode))
       }
     }
-    return OutputPlace(chain: chain, name: Path(output.name), durable: durable, spool: spool)
+    return OutputPlace(chain: chain, name: Path(output.name), below: self)
   }
 
   private func enter(_ output: OutputPath, _ depth: Int, in parent: OpenDirectory) throws(SpoolError) -> OpenDirectory {
@@ -117,7 +118,7 @@ package final class OutputRoot {
     // Not by mkdir(2): the umask would take the permissions away.
     if isNew, let mode { try made.file.setPermissions(mode.ofDirectories) }
     // A directory that was removed may have had this inode's number.
-    durable.forget(made.identity)
+    durable.remove(made.identity.file)
     return made
   }
 
