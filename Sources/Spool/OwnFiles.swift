@@ -65,7 +65,7 @@ package struct SchemeNote {
     guard let schemes else { return try spool.system.unlink(spool.root, Self.schemesPath) }
     let temporary = spool.temporary(FileName("protocols"))
     // Users who may drop jobs may read it, as far as the umask allows.
-    let file = try spool.system.create(spool.root, temporary, O_WRONLY | O_EXCL | O_NOFOLLOW, mode: 0o644)
+    let file = try spool.system.createNew(spool.root, temporary, mode: 0o644)
     try file.write(Array((schemes.sorted().joined(separator: ",") + "\n").utf8), at: 0)
     try spool.system.rename(spool.root, temporary, Self.schemesPath)
   }
@@ -83,7 +83,7 @@ package struct ShortageMark {
   /// - Returns: whether it was not noted before; also true if it cannot be noted.
   package func leave() -> Bool {
     do throws(SpoolError) {
-      _ = try spool.system.create(spool.root, Path(.tmp, Self.name), O_WRONLY | O_EXCL | O_NOFOLLOW)
+      _ = try spool.system.createNew(spool.root, Path(.tmp, Self.name))
       return true
     } catch {
       return error.errno != .fileExists
@@ -107,8 +107,8 @@ package final class ScratchFile: Sendable {
 
   package init(_ spool: Spool) throws(SpoolError) {
     self.spool = spool
-    file = try spool.system.create(
-      spool.root, spool.temporary(FileName("standing")), O_RDWR | O_EXCL | O_NOFOLLOW
+    file = try spool.system.createNew(
+      spool.root, spool.temporary(FileName("standing"))
     ).shared()
     path = spool.path(forChild: String(decoding: file.path.bytes, as: UTF8.self))
   }

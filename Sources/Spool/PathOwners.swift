@@ -91,7 +91,6 @@ extension Spool {
   /// Why this process may not work here, or move jobs; nil if it may. Only the user that the open directory belongs to
   /// may: whoever owns it can replace any file in it, and lead what is written through it elsewhere. A directory that
   /// root has made for a user, as for a volume of a container, is that user's.
-  /// - Throws: ``SpoolError``.
   package func stranger() throws(SpoolError) -> String? {
     if identity.owner == user || user != 0 && identity.owner == 0 && journalUser == user { return nil }
     if user != 0, !kind.isLocal, try ownerOfNewFile() == identity.owner { return nil }
@@ -100,7 +99,7 @@ extension Spool {
 
   /// A network file system may show another user as the owner of all that this one makes.
   private func ownerOfNewFile() throws(SpoolError) -> UInt32 {
-    let file = try system.create(root, temporary(FileName(".owner")), O_RDWR | O_EXCL | O_NOFOLLOW)
+    let file = try system.createNew(root, temporary(FileName(".owner")))
     defer { try? system.unlink(root, file.path) }
     return try file.status().owner
   }

@@ -31,7 +31,7 @@ extension Spool {
   }
 
   private func fileSystemTimes() throws(SpoolError) -> (made: Timestamp, touched: Timestamp) {
-    let file = try system.create(root, temporary(FileName(".clock")), O_WRONLY | O_EXCL)
+    let file = try system.createNew(root, temporary(FileName(".clock")))
     defer { try? system.unlink(root, file.path) }
     let made = try file.status().modified
     try file.touch()
@@ -40,7 +40,7 @@ extension Spool {
 
   /// The time by the clock that sets the times of this file system's files, which may be another machine's.
   package func fileSystemTime() throws(SpoolError) -> Timestamp {
-    let file = try system.create(root, temporary(FileName(".clock")), O_WRONLY | O_EXCL)
+    let file = try system.createNew(root, temporary(FileName(".clock")))
     let time = try file.status().modified
     try system.unlink(root, file.path)
     return Timestamp(seconds: time)

@@ -35,7 +35,7 @@ package struct ReportPage {
       <html lang="en"><head><meta charset="utf-8"><title>spoolrun: \(place)</title>
       <meta name="viewport" content="width=device-width,initial-scale=1"><meta name="color-scheme" content="light dark">
       <meta http-equiv="Content-Security-Policy" content="default-src 'none';style-src 'unsafe-inline'">
-      <meta name="referrer" content="no-referrer"><style>\(HTMLText(html: ReportStyle.css))</style></head><body>
+      <meta name="referrer" content="no-referrer"><style>\(HTMLText(html: Self.css))</style></head><body>
       <header><h1>Downloads of \(place)</h1><p class="faint">\(period)</p>
       <nav aria-label="Sections"><ul>\(links)</ul></nav></header>
       <main>
@@ -185,8 +185,8 @@ extension String {
 
 /// The style of the page. Colours have a contrast of at least 4.5 for text and 3 for drawings (WCAG 1.4.3, 1.4.11), in
 /// both schemes. No colour says anything that a text does not.
-private enum ReportStyle {
-  static let css = """
+extension ReportPage {
+  private static let css = """
     :root{color-scheme:light dark;--page:#fff;--card:#f5f7f9;--text:#1b1f24;--faint:#57606a;--line:#d0d7de;\
     --bar:#0b5cad;--good:#1a7f37;--bad:#b42318}
     @media(prefers-color-scheme:dark){:root{--page:#0d1117;--card:#161b22;--text:#e6edf3;--faint:#9ba5b0;\

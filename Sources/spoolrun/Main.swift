@@ -17,7 +17,7 @@ enum Main {
     UnreadableText.refuse(in: Array(RawArguments.all.dropFirst()))
     let commands = Spoolrun.commandNames
     let given = Prioritise.spelled(
-      in: LeadingSpool.moved(
+      in: movingSpool(
         in: Array(arguments.dropFirst()), commands: commands + [Prioritise.otherSpelling]))
     DashedName.refuse(in: given)
     if let script = CompletionScript.asked(given) { return Terminal.print(script) }
@@ -28,6 +28,15 @@ enum Main {
     // Returns only on success. Otherwise the command has exited with its own status.
     if let run = defaultCommand(given, commands) { perform(run) } else { Spoolrun.main(given) }
     if Terminal.hasOutputFailed { exit(ExitStatus.inputOutput.rawValue) }
+  }
+
+  /// The arguments with a leading `--spool SPOOL` moved behind the command's name. Before it, ArgumentParser would take
+  /// it for an option of the default command, and the command's name for its spool.
+  private static func movingSpool(in arguments: [String], commands: [String]) -> [String] {
+    guard let first = arguments.first else { return arguments }
+    let length = first == "--spool" ? 2 : first.begins(with: "--spool=") ? 1 : 0
+    guard length > 0, arguments.count > length, commands.contains(arguments[length]) else { return arguments }
+    return [arguments[length]] + arguments[..<length] + arguments[(length + 1)...]
   }
 
   /// The default command with these arguments; nil for any other command, and for anything wrong. The parser takes half

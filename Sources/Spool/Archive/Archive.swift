@@ -51,7 +51,7 @@ struct Archive {
   /// - Throws: ``SpoolError``, EWOULDBLOCK while another process has them.
   func lock() throws(SpoolError) -> SharedFile {
     let path = Self.path(FileName(".lock"))
-    var file = try spool.system.create(spool.root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    var file = try spool.system.create(spool.root, path, O_RDWR | Spool.jobFlags)
     guard try file.lock() else {
       throw SpoolError(call: .lock, path: path.display, errno: .wouldBlock, reason: "another clean --archive runs")
     }
@@ -68,7 +68,7 @@ struct Archive {
   func add(_ members: [UInt8], of month: ArchiveMonth) throws(SpoolError) {
     let target = Self.path(month.fileName)
     let draft = Self.path(FileName(".\(month.fileName.display):\(spool.scratchOwner)"))
-    let file = try spool.system.create(spool.root, draft, O_RDWR | O_EXCL | O_NOFOLLOW).shared()
+    let file = try spool.system.createNew(spool.root, draft).shared()
     do throws(SpoolError) {
       // Before the old archive is read: where a lock is not seen by all hosts, two processes may be here. If one
       // removes the other's draft, the other's rename fails. If it finds no draft, it reads what the other has renamed.
@@ -104,7 +104,7 @@ struct Archive {
   /// - Returns: how many bytes were copied.
   private func copy(_ archive: Path, to file: SharedFile) throws(SpoolError) -> Int64 {
     do throws(SpoolError) {
-      let old = try spool.system.open(spool.root, archive, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      let old = try spool.system.open(spool.root, archive, O_RDONLY | Spool.jobFlags)
       let size = try old.status().size
       try old.readBlocks(0..<UInt64(clamping: size)) { (bytes, offset) throws(SpoolError) in
         try file.write(bytes, at: Int64(offset))
@@ -169,7 +169,7 @@ package final class ArchiveStream {
   private func open(_ name: FileName) throws(SpoolError) -> ArchiveLines? {
     do throws(SpoolError) {
       let path = Archive.path(name)
-      let file = try spool.system.open(spool.root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      let file = try spool.system.open(spool.root, path, O_RDONLY | Spool.jobFlags)
       let status = try file.status()
       // It is newer than all that is in it.
       guard status.isRegular, since == .min || status.modified >= since else { return nil }

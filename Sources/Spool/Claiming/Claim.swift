@@ -269,7 +269,7 @@ extension Claim {
   func replaceFile(by text: [UInt8]? = nil) throws(SpoolError) {
     let system = spool.system
     let bytes = if let text { text } else { try file.read(limit: Int(end)) }
-    var fresh = try system.create(spool.root, spool.temporary(job.fileName), O_RDWR | O_EXCL | O_NOFOLLOW)
+    var fresh = try system.createNew(spool.root, spool.temporary(job.fileName))
     do throws(SpoolError) {
       try fresh.write(bytes, at: 0)
       // Locked before it has the claim's name: a claim without its lock looks like a crashed worker's.

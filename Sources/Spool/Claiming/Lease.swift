@@ -44,7 +44,7 @@ package struct Leases {
   private func write(_ seconds: Int64) throws(SpoolError) {
     let temporary = spool.temporary(FileName("lease"))
     // Users who may drop jobs may read it, as far as the umask allows.
-    let file = try spool.system.create(spool.root, temporary, O_WRONLY | O_EXCL | O_NOFOLLOW, mode: 0o644)
+    let file = try spool.system.createNew(spool.root, temporary, mode: 0o644)
     defer { try? spool.system.unlink(spool.root, temporary) }
     try file.write(Array("\(seconds)\n".utf8), at: 0)
     try file.fsync()
@@ -144,7 +144,7 @@ extension Leases {
   /// living owner renews it.
   private func beginLease(_ claim: Path) throws(SpoolError) {
     do throws(SpoolError) {
-      try spool.touch(spool.system.open(spool.root, claim, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY))
+      try spool.touch(spool.system.open(spool.root, claim, O_RDONLY | Spool.jobFlags))
     } catch  where error.isGone {
     }
   }
@@ -158,7 +158,7 @@ extension Leases {
       else {
         return false
       }
-      var file = try spool.system.open(spool.root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      var file = try spool.system.open(spool.root, path, O_RDONLY | Spool.jobFlags)
       return try !file.lock()
     } catch  where error.isGone || error.isUnreadable {
       return false

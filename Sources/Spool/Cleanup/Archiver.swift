@@ -5,13 +5,6 @@ internal import SystemPackage
 /// removed before an archive that has it is durable. One that an earlier run has archived, and not removed, is known by
 /// its name and its bytes.
 struct Archiver {
-  private struct Month {
-    /// Receipts that were removed from `done/` in this run, or would be.
-    var moved = 0
-    /// Its archive gets no more receipts.
-    var isDamaged = false
-  }
-
   private let spool: Spool
   private let isOld: (FileStatus) -> Bool
   private let report: (CleanupFinding) -> Void
@@ -21,8 +14,11 @@ struct Archiver {
   private var candidates: Set<Int> = []
   private var looked = 0
   private var batch = ArchiveBatch()
-  /// Those whose archive was read in this run.
-  private var months: [ArchiveMonth: Month] = [:]
+  /// How many receipts were removed from `done/` in this run, or would be, by months. Those whose archive was read have
+  /// a count.
+  private var moved: [ArchiveMonth: Int] = [:]
+  /// Those whose archive gets no more receipts.
+  private var damaged: Set<ArchiveMonth> = []
   /// Names of receipts that are archived and cannot be removed.
   private var stuck: Set<FileName> = []
   private let buffer = ReadBuffer()
@@ -70,14 +66,14 @@ struct Archiver {
   private mutating func count() throws(SpoolError) {
     let stream = try spool.stream(.done)
     while let name = try stream.next() {
-      if isCandidate(name), let found = try read(name) { months[found.month, default: Month()].moved += 1 }
+      if isCandidate(name), let found = try read(name) { moved[found.month, default: 0] += 1 }
     }
     reportMonths()
   }
 
   private func reportMonths() {
-    for (month, state) in months.sorted(by: { $0.key < $1.key }) where state.moved > 0 {
-      report(CleanupFinding(.archived, Archive.path(month.fileName), count: state.moved))
+    for (month, count) in moved.sorted(by: { $0.key < $1.key }) where count > 0 {
+      report(CleanupFinding(.archived, Archive.path(month.fileName), count: count))
     }
   }
 
@@ -87,13 +83,13 @@ struct Archiver {
     looked += 1
     progress(looked, candidates.count)
     guard let found = try read(name) else { return }
-    if months[found.month] == nil {
-      months[found.month] = Month()
+    if moved[found.month] == nil {
+      moved[found.month] = 0
       try settle(found.month)
       // It may be one of those that were archived already.
       if try spool.status(.done, name) == nil { return }
     }
-    if months[found.month]?.isDamaged == true || stuck.contains(name) { return }
+    if damaged.contains(found.month) || stuck.contains(name) { return }
     try batch.add(found.line, ArchiveBatch.Receipt(name, found.status, found.month))
   }
 
@@ -127,7 +123,7 @@ struct Archiver {
         known.append(ArchiveBatch.Receipt(receipt.name, status, month))
       }
     } catch  where error.isDamage {
-      months[month]?.isDamaged = true
+      damaged.insert(month)
       return report(CleanupFinding(.damaged, Archive.path(month.fileName), obstacle: error))
     }
     if known.isEmpty { return }
@@ -157,7 +153,7 @@ struct Archiver {
       let status = try spool.system.status(spool.root, path)
       guard status.inode == receipt.inode, status.stamp == receipt.stamp else { return }
       try spool.system.unlink(spool.root, path)
-      months[receipt.month]?.moved += 1
+      moved[receipt.month, default: 0] += 1
     } catch  where error.errno == .noSuchFileOrDirectory {
     } catch  where spool.concernsOneFile(error, in: .done) {
       stuck.insert(receipt.name)

@@ -3,42 +3,47 @@ internal import SystemPackage
 
 /// One clean-up of a spool. Directories are read as streams, and only the names of leftovers are kept.
 package struct Cleanup {
+  /// Report what would be removed, and remove nothing.
+  package var isDry = false
+  /// Seconds after which a file in `tmp/` is abandoned, as in a maildir.
+  package var staleAge: Int64 = 36 * 3600
+  /// Seconds for which data without a job is left alone: its job may be in a person's editor.
+  package var grace: Int64 = 36 * 3600
+  /// Seconds after which a receipt is removed; nil: never.
+  package var keepDone: Int64?
+  /// Seconds after which a receipt is archived; nil: never.
+  package var archive: Int64?
+  /// Whether to read jobs too: receipts, to look for their payloads; failed jobs, whose data cannot be published; and,
+  /// where output roots are gone, all that may name them. A worker that starts has no time for that.
+  package var readsJobs = false
+
   let spool: Spool
-  let options: CleanupOptions
   /// The time by this host's clock.
-  let now: Timestamp
+  let now = Timestamp.now()
   let report: (CleanupFinding) -> Void
+
+  /// Unless told otherwise, it keeps all receipts, and reads no jobs.
+  /// - Parameter report: called for each finding, after the removal.
+  package init(_ spool: Spool, report: @escaping (CleanupFinding) -> Void) {
+    (self.spool, self.report) = (spool, report)
+  }
 
   /// Removes what no job needs: data and records whose job is gone, old files in `tmp/`, old receipts if asked to.
   /// Never a job, never a payload. Archives old receipts if asked to.
-  /// - Parameters:
-  ///   - archived: called with how many of the receipts to archive were looked at, and how many there are.
-  ///   - report: called for each finding, after the removal.
+  /// - Parameter archived: called with how many of the receipts to archive were looked at, and how many there are.
   /// - Throws: ``SpoolError``, EWOULDBLOCK while another process archives receipts; what a single file causes is
   ///   reported as ``CleanupFinding/Kind/stuck``.
-  package static func run(
-    in spool: Spool, _ options: CleanupOptions, archived: (Int, Int) -> Void = { _, _ in },
-    report: (CleanupFinding) -> Void
-  ) throws(SpoolError) {
-    try withoutActuallyEscaping(report) { (report) throws(SpoolError) in
-      let cleanup = Cleanup(spool: spool, options: options, now: .now(), report: report)
-      if options.archive != nil {
-        // First, so that the rest has fewer receipts to read.
-        try withoutActuallyEscaping(archived) { (archived) throws(SpoolError) in
-          var archiver = Archiver(spool, isOld: cleanup.isToArchive, progress: archived, report: report)
-          try archiver.run(isDry: options.isDry)
-        }
-      }
-      try cleanup.run()
+  package func run(archived: @escaping (Int, Int) -> Void = { _, _ in }) throws(SpoolError) {
+    if archive != nil {
+      // First, so that the rest has fewer receipts to read.
+      var archiver = Archiver(spool, isOld: isToArchive, progress: archived, report: report)
+      try archiver.run(isDry: isDry)
     }
-  }
-
-  private func run() throws(SpoolError) {
     try cleanPartial()
     try cleanTemporaries()
     try cleanFailed()
-    if options.readsJobs || options.keepDone != nil { try cleanDone() }
-    if options.readsJobs {
+    if readsJobs || keepDone != nil { try cleanDone() }
+    if readsJobs {
       try cleanRoots()
       for name in try spool.list(.cur) where ClaimName(name) == nil { report(CleanupFinding(.stray, Path(.cur, name))) }
     }
@@ -50,26 +55,26 @@ package struct Cleanup {
       guard !name.isIgnored, name.isData else { continue }
       let path = Path(.partial, name)
       // Two looks that cost little and settle nearly all; the one that counts is under the lock of the data.
-      guard try isOlder(path, than: options.grace), try spool.status(.partial, name.dataOwner) == nil else { continue }
+      guard try isOlder(path, than: grace), try spool.status(.partial, name.dataOwner) == nil else { continue }
       try removeOrphan(path, of: name, in: .partial)
-      if options.readsJobs { try removeUnpublished(path, of: name.dataOwner) }
+      if readsJobs { try removeUnpublished(path, of: name.dataOwner) }
     }
   }
 
   private func cleanTemporaries() throws(SpoolError) {
     let stream = try spool.stream(.tmp)
     var time = now
-    var isTimeKnown = options.isDry
+    var isTimeKnown = isDry
     while let name = try stream.next() {
       // A leading dot is ignored here as everywhere, but for a worker's own files.
       guard !name.isIgnored || isOwnMark(name) else { continue }
       let path = Path(.tmp, name)
-      guard try isOlder(path, than: options.staleAge, at: time) else { continue }
+      guard try isOlder(path, than: staleAge, at: time) else { continue }
       if !isTimeKnown {
         // Old by our clock: ask the one that stamped it, which may be another machine's.
         time = try spool.fileSystemTime()
         isTimeKnown = true
-        guard try isOlder(path, than: options.staleAge, at: time) else { continue }
+        guard try isOlder(path, than: staleAge, at: time) else { continue }
       }
       guard let status = try spool.status(.tmp, name), !status.isDirectory else { continue }
       try remove(path, in: .tmp, CleanupFinding(.stale, path, bytes: status.size))
@@ -93,13 +98,13 @@ package struct Cleanup {
     for name in names where leftovers.contains(name) {
       let path = Path(.failed, name)
       if name.isData {
-        guard try isOlder(path, than: options.grace) else { continue }
+        guard try isOlder(path, than: grace) else { continue }
         try removeOrphan(path, of: name, in: .failed)
       } else if !records.contains(name), try spool.status(.failed, name.recordSubject) == nil,
         let status = try spool.status(.failed, name)
       {
         // It is written before its subject is moved here, perhaps just now.
-        let grace = max(options.grace, FileStatus.settlingTime)
+        let grace = max(grace, FileStatus.settlingTime)
         guard try isOlder(path, than: grace, sinceRename: false) else { continue }
         try remove(path, in: .failed, CleanupFinding(.record, path, bytes: status.size))
       }
@@ -108,9 +113,9 @@ package struct Cleanup {
 
   /// Whether a receipt is old enough to be archived, and not so old that it is removed.
   func isToArchive(_ receipt: FileStatus) -> Bool {
-    guard let age = options.archive else { return false }
+    guard let age = archive else { return false }
     let seconds = now.seconds - receipt.lastChange(countsRenames: false, at: now)
-    return seconds >= age && options.keepDone.map { seconds < $0 } ?? true
+    return seconds >= age && keepDone.map { seconds < $0 } ?? true
   }
 
   private func cleanDone() throws(SpoolError) {
@@ -119,9 +124,9 @@ package struct Cleanup {
       let path = Path(.done, name)
       // The receipt is the last that was written to the file.
       var isOld = false
-      if let age = options.keepDone { isOld = try isOlder(path, than: age, sinceRename: false) }
-      guard isOld || options.readsJobs else { continue }
-      if options.isDry, try spool.status(.done, name).map(isToArchive) ?? false { continue }
+      if let age = keepDone { isOld = try isOlder(path, than: age, sinceRename: false) }
+      guard isOld || readsJobs else { continue }
+      if isDry, try spool.status(.done, name).map(isToArchive) ?? false { continue }
       guard let job = JobName(name) == nil ? nil : try JobSearch(spool).job(.done, name),
         let receipt = job.journal.publication.receipt
       else {
@@ -171,7 +176,7 @@ package struct Cleanup {
 
   private func removeOrphan(_ path: Path, of name: FileName, in directory: Directory) throws(SpoolError) {
     do throws(SpoolError) {
-      if let bytes = try JobData(spool).removeOrphan(path, of: name.dataOwner, isDry: options.isDry) {
+      if let bytes = try JobData(spool).removeOrphan(path, of: name.dataOwner, isDry: isDry) {
         report(CleanupFinding(.orphan, path, bytes: bytes))
       }
     } catch  where spool.concernsOneFile(error, in: directory) {
@@ -182,7 +187,7 @@ package struct Cleanup {
   /// Removes the file and reports it as `finding`, unless it was gone already.
   func remove(_ path: Path, in directory: Directory, _ finding: CleanupFinding) throws(SpoolError) {
     do throws(SpoolError) {
-      if !options.isDry { try spool.system.unlink(spool.root, path) }
+      if !isDry { try spool.system.unlink(spool.root, path) }
       report(finding)
     } catch  where error.errno == .noSuchFileOrDirectory {
     } catch  where spool.concernsOneFile(error, in: directory) {
@@ -202,7 +207,7 @@ extension Cleanup {
       let bytes = try JobData(spool).withIdleData(path) { (status) throws(SpoolError) -> Int64? in
         // A worker that claims the job from now on finds the data locked, and takes another name.
         guard try isUnpublishable(job) else { return nil }
-        if !options.isDry { try spool.system.unlink(spool.root, path) }
+        if !isDry { try spool.system.unlink(spool.root, path) }
         return status.size
       }
       if let bytes { report(CleanupFinding(.unpublished, path, bytes: bytes)) }
@@ -233,7 +238,7 @@ extension Cleanup {
     for name in gone.sorted() {
       let path = Path("\(NamedRoots.directory)/\(name)")
       do throws(SpoolError) {
-        if !options.isDry { try spool.system.unlink(spool.root, path) }
+        if !isDry { try spool.system.unlink(spool.root, path) }
         report(CleanupFinding(.root, path))
       } catch  where error.errno == .noSuchFileOrDirectory {
       } catch  where error.errno == .notPermitted || error.errno == .permissionDenied {

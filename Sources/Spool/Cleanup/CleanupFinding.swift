@@ -1,23 +1,3 @@
-/// What ``Cleanup/run(in:_:archived:report:)`` may remove.
-package struct CleanupOptions: Sendable {
-  /// Report what would be removed, and remove nothing.
-  package var isDry = false
-  /// Seconds after which a file in `tmp/` is abandoned, as in a maildir.
-  package var staleAge: Int64 = 36 * 3600
-  /// Seconds for which data without a job is left alone: its job may be in a person's editor.
-  package var grace: Int64 = 36 * 3600
-  /// Seconds after which a receipt is removed; nil: never.
-  package var keepDone: Int64?
-  /// Seconds after which a receipt is archived; nil: never.
-  package var archive: Int64?
-  /// Whether to read jobs too: receipts, to look for their payloads; failed jobs, whose data cannot be published; and,
-  /// where output roots are gone, all that may name them. A worker that starts has no time for that.
-  package var readsJobs = false
-
-  /// Keeps all receipts, and reads no jobs.
-  package init() {}
-}
-
 /// Something that a clean-up removed, or found and left alone.
 package struct CleanupFinding: Sendable {
   /// What a file is, and whether it is removed.

@@ -39,7 +39,7 @@ package struct JobData {
   ) throws(SpoolError) -> Result? {
     do throws(SpoolError) {
       guard try spool.system.status(spool.root, path).isRegular else { return nil }
-      var file = try spool.system.open(spool.root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      var file = try spool.system.open(spool.root, path, O_RDWR | Spool.jobFlags)
       let isFree = try file.lock()
       let status = try file.status()
       guard isFree || known?.isSameFile(as: status) == true,
@@ -60,7 +60,6 @@ package struct JobData {
   }
 
   /// Removes the data that was set aside after a mismatch, when the job has got the right data.
-  /// - Throws: ``SpoolError``.
   package func removeSetAside(of job: JobName) throws(SpoolError) {
     try spool.system.unlinkIfPresent(spool.root, Path(.failed, job.part))
   }

@@ -83,7 +83,7 @@ package final class PartFile {
 
   private static func lock(_ job: JobName, in spool: Spool, isOwnersFrozen: Bool) throws(SpoolError) -> Found? {
     let path = Path(.partial, job.part)
-    let flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+    let flags = O_RDWR | Spool.jobFlags
     var isNew = true
     var file: OwnedFile
     do throws(SpoolError) {
@@ -128,7 +128,7 @@ package final class PartFile {
   /// An empty file that may take this one's place later. Until then it is in `tmp/`, where the clean-up finds it after
   /// a crash.
   package func beginReplacement(owner: JobName) throws(SpoolError) -> PartFile {
-    var fresh = try spool.system.create(spool.root, spool.temporary(owner.part), O_RDWR | O_EXCL | O_NOFOLLOW)
+    var fresh = try spool.system.createNew(spool.root, spool.temporary(owner.part))
     do throws(SpoolError) {
       // Locked before it has the data's name, as those who open the data expect.
       _ = try fresh.lock()
@@ -286,7 +286,7 @@ package struct PartCopy: Sendable {
   /// - Throws: ``SpoolError``, ESTALE where a successor on another host has put its own data there.
   package func run() throws(SpoolError) -> Result {
     let system = spool.system
-    var fresh = try system.create(spool.root, temporary, O_RDWR | O_EXCL | O_NOFOLLOW)
+    var fresh = try system.createNew(spool.root, temporary)
     do throws(SpoolError) {
       _ = try fresh.lock()
       try source.readBlocks(0..<length) { (bytes, offset) throws(SpoolError) in

@@ -172,7 +172,7 @@ package struct FileSystemTrial {
     defer { for path in [one, other] { try? system.unlink(spool.root, path) } }
     traits.leases = try leases()
     traits.locks = try locks()
-    _ = try system.create(spool.root, other, O_RDWR | O_EXCL | O_NOFOLLOW)
+    _ = try system.createNew(spool.root, other)
     traits.renamesWithoutReplacing = try renamesWithoutReplacing()
     traits.exchangesNames = try works { () throws(SpoolError) in try system.exchange(spool.root, one, other) }
     traits.links = try canLink()
@@ -184,7 +184,7 @@ package struct FileSystemTrial {
 
   private func readClocks(_ traits: inout FileSystemTraits) throws(SpoolError) {
     let before = Timestamp.now()
-    let file = try system.create(spool.root, one, O_RDWR | O_EXCL | O_NOFOLLOW)
+    let file = try system.createNew(spool.root, one)
     let made = Timestamp(seconds: try file.status().modified)
     traits.clockOffset = made.offset(from: before, to: .now())
     try file.touch()
@@ -241,7 +241,7 @@ package struct FileSystemTrial {
       return false
     }
     // It replaced the other file. That one is made again for what follows.
-    _ = try system.create(spool.root, one, O_RDWR | O_EXCL | O_NOFOLLOW)
+    _ = try system.createNew(spool.root, one)
     return false
   }
 

@@ -98,7 +98,7 @@ package struct PeerTrial {
   package func run() throws(SpoolError) -> PeerTraits {
     var traits = PeerTraits()
     let path = name()
-    let file = try here.system.create(here.root, path, O_RDWR | O_EXCL | O_NOFOLLOW)
+    let file = try here.system.createNew(here.root, path)
     defer { try? here.system.unlink(here.root, path) }
     if try !isSeen(path, by: there) { traits.areTwoSpools = try !haveCommonTimes() }
     if traits.areTwoSpools { return traits }
@@ -188,7 +188,7 @@ package struct PeerTrial {
   private func race(_ traits: inout PeerTraits) throws(SpoolError) {
     for _ in 0..<Self.races {
       let (source, ours, theirs) = (name(), name(), name())
-      _ = try here.system.create(here.root, source, O_RDWR | O_EXCL | O_NOFOLLOW)
+      _ = try here.system.createNew(here.root, source)
       guard try wait(until: { () throws(SpoolError) in try isSeen(source, by: there) }) != nil else { continue }
       let other = Background { [there] () throws(SpoolError) in
         try there.system.rename(there.root, source, theirs)
@@ -213,7 +213,7 @@ package struct PeerTrial {
 
   private func goneAfter() throws(SpoolError) -> Int64? {
     let path = name()
-    _ = try here.system.create(here.root, path, O_RDWR | O_EXCL | O_NOFOLLOW)
+    _ = try here.system.createNew(here.root, path)
     _ = try wait { () throws(SpoolError) in try isSeen(path, by: there) }
     try here.system.unlink(here.root, path)
     return try wait { () throws(SpoolError) in try !isSeen(path, by: there) }

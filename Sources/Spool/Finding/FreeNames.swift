@@ -65,7 +65,6 @@ extension JobSearch {
   }
 
   /// `name`, or `NAME~2` and so on where a job has it in any state.
-  /// - Throws: ``SpoolError``.
   package func nameInNoState(like name: JobName) throws(SpoolError) -> JobName {
     try place(of: name) == nil ? name : freeName(like: name)
   }

@@ -35,7 +35,6 @@ package struct JobSearch {
 
   /// Splits what a person calls a job: `NAME`, `DIRECTORY/NAME`, or the path of its file, as a shell completes it.
   /// Anything else is returned as a name, which no job has.
-  /// - Throws: ``SpoolError``.
   package func split(_ bytes: [UInt8]) throws(SpoolError) -> (directory: Directory?, name: FileName) {
     let whole: (Directory?, FileName) = (nil, FileName(bytes))
     guard let slash = bytes.lastIndex(of: 0x2F) else { return whole }
@@ -48,7 +47,6 @@ package struct JobSearch {
 
   /// The same, and a claim's file name in `cur` for its job. A job's own name may look like a claim's, so this applies
   /// only if such a file exists.
-  /// - Throws: ``SpoolError``.
   package func splitClaim(_ bytes: [UInt8]) throws(SpoolError) -> (directory: Directory?, name: FileName) {
     let (directory, name) = try split(bytes)
     if directory == .cur, name.isEntry, let claim = ClaimName(name), try spool.status(.cur, name) != nil {
@@ -73,7 +71,6 @@ package struct JobSearch {
   static let directories: [Directory] = [.new, .urgent, .cur, .partial, .hold, .failed, .done]
 
   /// The places of the jobs of this name, by one look: a job that moves meanwhile may be missed or seen twice.
-  /// - Throws: ``SpoolError``.
   package func places(of name: FileName, in directories: [Directory]? = nil) throws(SpoolError) -> [JobPlace] {
     var places: [JobPlace] = []
     for directory in directories ?? Self.directories + [.standing] {
@@ -104,7 +101,6 @@ package struct JobSearch {
 
   /// The text of a job, for readers without a claim: `verify`, `status`.
   /// - Returns: nil where no regular file has the name.
-  /// - Throws: ``SpoolError``.
   package func job(_ directory: Directory, _ name: FileName) throws(SpoolError) -> JobText? {
     guard let bytes = try spool.jobContents(Path(directory, name)) else { return nil }
     return bytes.withUnsafeBytes { JobText($0) }
@@ -140,7 +136,6 @@ package struct JobSearch {
   }
 
   /// Reads all jobs, as ``firstJob(in:limit:besides:where:)`` does.
-  /// - Throws: ``SpoolError``.
   package func forEachJob(in directories: [Directory]? = nil, _ body: (JobText) -> Void) throws(SpoolError) {
     _ = try firstJob(in: directories) { text in
       body(text)
@@ -155,7 +150,6 @@ package struct JobSearch {
   ///   - directories: where to look; nil for all states.
   ///   - limit: the maximum number of files to read.
   ///   - own: the name of a file that is not read.
-  /// - Throws: ``SpoolError``.
   package func firstJob(
     in directories: [Directory]? = nil, limit: Int = .max, besides own: FileName? = nil,
     where matches: (JobText) -> Bool
@@ -188,7 +182,6 @@ package struct JobSearch {
 /// Files that are no jobs of their own, or no ordinary ones.
 extension JobSearch {
   /// The standing order with this URL, whether it waits, is held or was given up; nil if there is none.
-  /// - Throws: ``SpoolError``.
   package func standingOrder(of url: String) throws(SpoolError) -> JobPlace? {
     try firstJob(in: [.standing, .cur, .hold, .failed]) { text in
       text.request.isStandingOrder && text.request.urls.contains { $0.text.exact == url.exact }

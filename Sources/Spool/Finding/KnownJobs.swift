@@ -32,7 +32,6 @@ package struct KnownJobs {
   }
 
   /// The job of this name; nil where there is none.
-  /// - Throws: ``SpoolError``.
   package func job(named name: JobName) throws(SpoolError) -> KnownJob? {
     guard let directory = directories[name.fileName.hashValue] else { return nil }
     if let bytes = try spool.readableContents(Path(directory, name.fileName)) { return .whereItWas(bytes) }

@@ -1,17 +1,5 @@
 internal import SystemPackage
 
-/// A payload as a receipt has it.
-package struct Published: Sendable, Equatable {
-  /// ``FeedEntry/link(_:)`` of a URL that its job asked for.
-  let link: String
-  let size: UInt64
-
-  /// - Parameters:
-  ///   - link: ``FeedEntry/link(_:)`` of a URL.
-  ///   - size: in bytes.
-  package init(link: String, size: UInt64) { (self.link, self.size) = (link, size) }
-}
-
 /// Finding the job that a payload is from.
 extension JobSearch {
   /// The finished job whose receipt names this payload. If there are very many receipts, only some are read.
@@ -19,7 +7,6 @@ extension JobSearch {
   ///   - output: the path below the output root.
   ///   - root: the output root, as in ``Journal/Receipt/directory``.
   ///   - job: a job with the same output, whose name is likely to be similar.
-  /// - Throws: ``SpoolError``.
   package func publisher(of output: String, in root: String?, like job: JobName) throws(SpoolError) -> FoundJob? {
     func isPublisher(_ text: JobText) -> Bool {
       text.journal.publication.receipt.map { ($0.output.exact, $0.directory?.exact) == (output.exact, root?.exact) }
@@ -36,17 +23,17 @@ extension JobSearch {
   /// - Parameters:
   ///   - root: the output root, as in ``Journal/Receipt/directory``.
   ///   - outputs: paths below it.
-  /// - Throws: ``SpoolError``.
+  /// - Returns: by output, ``FeedEntry/link(_:)`` of each URL that its job asked for, and its bytes.
   package func published(in root: String?, named outputs: Set<ExactText>) throws(SpoolError)
-    -> [ExactText: [Published]]
+    -> [ExactText: [(link: String, size: UInt64)]]
   {
-    var found: [ExactText: [Published]] = [:]
+    var found: [ExactText: [(link: String, size: UInt64)]] = [:]
     try forEachJob(in: [.done]) { text in
       guard let receipt = text.journal.publication.receipt, receipt.directory?.exact == root?.exact,
         outputs.contains(receipt.output.exact), let size = text.journal.publication.verified?.size
       else { return }
       found[receipt.output.exact, default: []] += text.request.urls.map {
-        Published(link: FeedEntry.link($0.text), size: size)
+        (FeedEntry.link($0.text), size)
       }
     }
     return found
@@ -54,7 +41,6 @@ extension JobSearch {
 
   /// The jobs that were given up, or wait after a failure, by the rest of their names, with the links of their URLs.
   /// - Parameter prefix: what their names begin with.
-  /// - Throws: ``SpoolError``.
   package func stuckJobs(below prefix: [UInt8]) throws(SpoolError) -> [String: Set<String>] {
     var found: [String: Set<String>] = [:]
     for directory in [Directory.failed, .partial] {
@@ -76,7 +62,6 @@ extension JobSearch {
   ///   - output: the path below the output root.
   ///   - root: the output root, as in ``Journal/Receipt/directory``.
   ///   - own: the name in `cur` of the job that asks. It does not count.
-  /// - Throws: ``SpoolError``.
   package func undelivered(_ output: String, in root: String?, besides own: FileName?) throws(SpoolError) -> FoundJob? {
     // In the order in which a job moves, and `cur` again for one that has left `partial` since.
     for directory in [Directory.new, .urgent, .cur, .partial, .cur, .hold, .failed] {
@@ -91,7 +76,6 @@ extension JobSearch {
   }
 
   /// When a job that was found runs next, as far as its place tells; nil if that is up to a person.
-  /// - Throws: ``SpoolError``.
   package func nextRun(of place: JobPlace) throws(SpoolError) -> Timestamp? {
     switch place.directory {
     case .new, .urgent, .cur: spool.now()

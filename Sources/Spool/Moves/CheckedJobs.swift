@@ -28,23 +28,26 @@ package struct CheckedJob: Sendable {
 /// Jobs that are to be dropped when all of them are known: a list of any length is refused or taken as a whole. They
 /// are in a file of the spool that has no name, and goes with the process.
 package final class CheckedJobs {
-  fileprivate static let bufferSize = 256 << 10
+  private static let bufferSize = 256 << 10
 
-  fileprivate let file: OwnedFile
+  private let file: OwnedFile
+  /// What is to be written.
   private var buffer: [UInt8] = []
-  fileprivate private(set) var written: Int64 = 0
+  private var written: Int64 = 0
+  /// What was read, up to `offset`; `position` is where the next job begins in it.
+  private var block: [UInt8] = []
+  private var position = 0
+  private var offset: Int64 = 0
   /// The number of jobs.
   package private(set) var count = 0
 
-  /// - Throws: ``SpoolError``.
   package init(_ spool: Spool) throws(SpoolError) {
     let path = spool.temporary(FileName(".list"))
-    file = try spool.system.create(spool.root, path, O_RDWR | O_EXCL | O_NOFOLLOW)
+    file = try spool.system.createNew(spool.root, path)
     try spool.system.unlink(spool.root, path)
     buffer.reserveCapacity(Self.bufferSize)
   }
 
-  /// - Throws: ``SpoolError``.
   package func append(_ job: CheckedJob) throws(SpoolError) {
     let wanted = job.wanted.map { Array($0.utf8) } ?? []
     let head = RecordHead(
@@ -58,15 +61,51 @@ package final class CheckedJobs {
     if buffer.count >= Self.bufferSize { try write() }
   }
 
-  fileprivate func write() throws(SpoolError) {
+  private func write() throws(SpoolError) {
     try file.write(buffer, at: written)
     written += Int64(buffer.count)
     buffer.removeAll(keepingCapacity: true)
   }
 
-  /// Reads them in their order, when all are appended.
-  /// - Throws: ``SpoolError``.
-  package func reader() throws(SpoolError) -> CheckedJobReader { try CheckedJobReader(self) }
+  /// To be called when all are appended: ``next()`` gives the first one again.
+  package func rewind() throws(SpoolError) {
+    try write()
+    (block, position, offset) = ([], 0, 0)
+  }
+
+  /// nil at the end.
+  package func next() throws(SpoolError) -> CheckedJob? {
+    let size = MemoryLayout<RecordHead>.size
+    guard try fill(size) else { return nil }
+    let head = block.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: position, as: RecordHead.self) }
+    guard try fill(size + head.length) else { return nil }
+    let name = position + size
+    let text = name + Int(head.name)
+    let wanted = text + Int(head.text)
+    position = wanted + Int(head.wanted)
+    return CheckedJob(
+      text: Array(block[text..<wanted]), name: JobName(unchecked: FileName(Array(block[name..<text]))),
+      wanted: wanted == position ? nil : String(decoding: block[wanted..<position], as: UTF8.self),
+      line: Int(head.line))
+  }
+
+  /// Reads on until `count` bytes are there.
+  /// - Returns: false where the file has ended.
+  private func fill(_ count: Int) throws(SpoolError) -> Bool {
+    while block.count - position < count {
+      let wanted = Int(min(Int64(Self.bufferSize), written - offset))
+      guard wanted > 0 else { return false }
+      var more = [UInt8](repeating: 0, count: wanted)
+      let got = try more.withUnsafeMutableBufferPointer { (bytes) throws(SpoolError) in
+        try file.read(into: UnsafeMutableRawBufferPointer(bytes), at: offset)
+      }
+      guard got > 0 else { throw SpoolError(call: .read, path: file.path.display, errno: .ioError) }
+      block = Array(block[position...]) + more[..<got]
+      position = 0
+      offset += Int64(got)
+    }
+    return true
+  }
 }
 
 /// What is in the file before the bytes of a job: the lengths of its parts. An output is not empty, so 0 is for none.
@@ -77,52 +116,4 @@ private struct RecordHead {
   let line: Int64
 
   var length: Int { Int(name) + Int(text) + Int(wanted) }
-}
-
-/// Reads ``CheckedJobs``.
-package struct CheckedJobReader {
-  private let jobs: CheckedJobs
-  private var buffer: [UInt8] = []
-  private var position = 0
-  private var offset: Int64 = 0
-
-  fileprivate init(_ jobs: CheckedJobs) throws(SpoolError) {
-    self.jobs = jobs
-    try jobs.write()
-  }
-
-  /// nil at the end.
-  /// - Throws: ``SpoolError``.
-  package mutating func next() throws(SpoolError) -> CheckedJob? {
-    let size = MemoryLayout<RecordHead>.size
-    guard try fill(size) else { return nil }
-    let head = buffer.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: position, as: RecordHead.self) }
-    guard try fill(size + head.length) else { return nil }
-    let name = position + size
-    let text = name + Int(head.name)
-    let wanted = text + Int(head.text)
-    position = wanted + Int(head.wanted)
-    return CheckedJob(
-      text: Array(buffer[text..<wanted]), name: JobName(unchecked: FileName(Array(buffer[name..<text]))),
-      wanted: wanted == position ? nil : String(decoding: buffer[wanted..<position], as: UTF8.self),
-      line: Int(head.line))
-  }
-
-  /// Reads on until `count` bytes are there.
-  /// - Returns: false where the file has ended.
-  private mutating func fill(_ count: Int) throws(SpoolError) -> Bool {
-    while buffer.count - position < count {
-      let wanted = Int(min(Int64(CheckedJobs.bufferSize), jobs.written - offset))
-      guard wanted > 0 else { return false }
-      var block = [UInt8](repeating: 0, count: wanted)
-      let got = try block.withUnsafeMutableBufferPointer { (bytes) throws(SpoolError) in
-        try jobs.file.read(into: UnsafeMutableRawBufferPointer(bytes), at: offset)
-      }
-      guard got > 0 else { throw SpoolError(call: .read, path: jobs.file.path.display, errno: .ioError) }
-      buffer = Array(buffer[position...]) + block[..<got]
-      position = 0
-      offset += Int64(got)
-    }
-    return true
-  }
 }

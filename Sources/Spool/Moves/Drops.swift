@@ -64,8 +64,8 @@ package struct Drops {
     -> OwnedFile
   {
     do throws(SpoolError) {
-      let file = try spool.system.create(
-        spool.root, path, O_WRONLY | O_EXCL | O_NOFOLLOW, mode: isForeign ? 0o640 : 0o600)
+      let file = try spool.system.createNew(
+        spool.root, path, mode: isForeign ? 0o640 : 0o600)
       try file.write(JobText.finished(text, on: spool.kind), at: 0)
       return file
     } catch {

@@ -21,7 +21,9 @@ package final class GroupDrop {
   private var time = timespec()
   /// The jobs so far. Two may have one name.
   private var count = 0
-  private var group: [WrittenJob] = []
+  /// Whole jobs in `tmp/`, the names that they are to have in `new/`, and whether they go to `urgent/` instead, if this
+  /// user may drop there.
+  private var group: [(path: Path, name: JobName, isUrgent: Bool)] = []
   /// The group before it, on its way to `new/`.
   private var entering: Background<SpoolError>?
 
@@ -29,7 +31,6 @@ package final class GroupDrop {
   ///   - groupSize: the number of jobs that share a flush; nil for the usual one.
   ///   - flushesEach: flush each job by itself.
   ///   - confirm: called when a group is written; if it throws, the group is not dropped.
-  /// - Throws: ``SpoolError``.
   package init(
     _ spool: Spool, groupSize: Int? = nil, flushesEach: Bool = false,
     confirm: @escaping @Sendable () throws(SpoolError) -> Void = {}
@@ -58,7 +59,7 @@ package final class GroupDrop {
       count += 1
       let path = Path(.tmp, FileName(name.fileName.bytes + suffix + Array("\(count)".utf8)))
       let file = try Drops(spool).temporaryDrop(of: text, for: name, at: path, isForeign: isForeign)
-      group.append(WrittenJob(path: file.path, name: name, isUrgent: JobText.saysHighPriority(text)))
+      group.append((file.path, name, JobText.saysHighPriority(text)))
       try setTime(of: file)
       if fileSystem == nil { try file.fsync() }
     }
@@ -81,7 +82,6 @@ package final class GroupDrop {
   }
 
   /// Drops what is left, and makes all of it durable.
-  /// - Throws: ``SpoolError``.
   package func finish() throws(SpoolError) {
     try enter()
     try settle()
@@ -102,7 +102,7 @@ package final class GroupDrop {
     let jobs = group
     group = []
     entering = Background { [spool, isForeign, fileSystem] () throws(SpoolError) in
-      try WrittenJob.enter(jobs, spool, isForeign: isForeign, after: fileSystem)
+      try Self.enter(jobs, spool, isForeign: isForeign, after: fileSystem)
     }
   }
 
@@ -114,27 +114,20 @@ package final class GroupDrop {
   /// Removes the files of the group if `body` fails. The group before it is in `new/` then, or its files are removed.
   private func undoing(_ body: () throws(SpoolError) -> Void) throws(SpoolError) {
     do throws(SpoolError) { try body() } catch {
-      WrittenJob.remove(group, spool)
+      Self.remove(group.map(\.path), spool)
       group = []
       // The earlier group's error says no less, but the caller gets one only.
       try? settle()
       throw error
     }
   }
-}
-
-/// A whole job in `tmp/`, and the name that it is to have in `new/`.
-private struct WrittenJob: Sendable {
-  let path: Path
-  let name: JobName
-  /// Whether it goes to `urgent/` instead, if this user may drop there.
-  let isUrgent: Bool
 
   /// Moves the jobs to `new/`, in order, once they are durable.
   /// - Parameter fileSystem: to flush first; nil where the jobs are durable already.
   /// - Throws: ``SpoolError``; nothing is left of the jobs that are not moved.
-  static func enter(
-    _ jobs: [WrittenJob], _ spool: Spool, isForeign: Bool, after fileSystem: FileSystem?
+  private static func enter(
+    _ jobs: [(path: Path, name: JobName, isUrgent: Bool)], _ spool: Spool, isForeign: Bool,
+    after fileSystem: FileSystem?
   ) throws(SpoolError) {
     var moved = 0
     do throws(SpoolError) {
@@ -145,12 +138,12 @@ private struct WrittenJob: Sendable {
         moved += 1
       }
     } catch {
-      remove(jobs[moved...], spool)
+      remove(jobs[moved...].map(\.path), spool)
       throw error
     }
   }
 
-  static func remove(_ jobs: some Sequence<WrittenJob>, _ spool: Spool) {
-    for job in jobs { try? spool.system.unlink(spool.root, job.path) }
+  private static func remove(_ files: [Path], _ spool: Spool) {
+    for file in files { try? spool.system.unlink(spool.root, file) }
   }
 }

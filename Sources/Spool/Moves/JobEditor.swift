@@ -71,7 +71,7 @@ struct JobEditor {
     guard found.inode == place.inode, let old = try spool.contents(place.path, limit: Spool.maximumJobFile),
       old.count == found.size
     else { throw Self.hasMoved(place) }
-    var fresh = try spool.system.create(spool.root, spool.temporary(place.name), O_WRONLY | O_EXCL | O_NOFOLLOW)
+    var fresh = try spool.system.createNew(spool.root, spool.temporary(place.name))
     let (draft, own) = (fresh.path, try fresh.status())
     // By its inode: the name may lead to another job's file that could not be put back.
     defer { for file in [own, found] { try? spool.system.unlink(spool.root, draft, of: file) } }

@@ -21,7 +21,6 @@ extension Steering {
   /// - Parameters:
   ///   - directory: of several jobs of one name, the one in this directory.
   ///   - relinking: what it gets.
-  /// - Throws: ``SpoolError``.
   package func relink(_ name: FileName, in directory: Directory?, _ relinking: Relinking) throws(SpoolError)
     -> RelinkOutcome
   {

@@ -89,7 +89,6 @@ package struct Steering {
   /// Does `gesture` to the job `name`, without a claim and without asking a worker. A worker that has the job notices
   /// that its file is gone.
   /// - Parameter directory: of several jobs of one name, the one in this directory.
-  /// - Throws: ``SpoolError``.
   package func perform(_ gesture: Gesture, _ name: FileName, in directory: Directory? = nil) throws(SpoolError)
     -> GestureOutcome
   {
@@ -216,7 +215,6 @@ package struct Steering {
 
   /// The jobs that `gesture` applies to, by name, with the directory that each was found in.
   /// - Parameter directories: which of ``Gesture/sources`` to look in.
-  /// - Throws: ``SpoolError``.
   package func jobs(for gesture: Gesture, in directories: [Directory]) throws(SpoolError) -> [(
     name: FileName, directory: Directory
   )] {

@@ -80,6 +80,9 @@ package struct FileStatus: Sendable {
   package func isSameFile(as other: FileStatus) -> Bool {
     device == other.device && inode == other.inode
   }
+
+  /// The same for all those that have the file's place in a set.
+  var file: [UInt64] { [device, inode] }
 }
 
 /// What the times of files mean. The clock that set them may be wrong: a dropper's, another host's, or this host's

@@ -19,6 +19,12 @@ extension System {
     return OwnedFile(Int32(number), path, self)
   }
 
+  /// A new file, open for reading and writing.
+  /// - Throws: ``SpoolError``, EEXIST where something has the name.
+  func createNew(_ at: Int32, _ path: Path, mode: mode_t = 0o600) throws(SpoolError) -> OwnedFile {
+    try create(at, path, O_RDWR | O_EXCL | O_NOFOLLOW, mode: mode)
+  }
+
   /// openat(2) with O_TMPFILE: a file without a name in `directory`.
   func openUnnamed(_ at: Int32, _ directory: Path) throws(SpoolError) -> OwnedFile {
     let number = try call(.create, directory.display) { _ in

@@ -5,7 +5,6 @@ internal import SystemPackage
 /// A file outside of a spool that is written as a whole.
 package enum ReplacedFile {
   /// The content of the regular file at `path`, at most `limit` bytes; nil if there is no file.
-  /// - Throws: ``SpoolError``.
   package static func read(_ path: String, limit: Int, system: System = System()) throws(SpoolError) -> [UInt8]? {
     do throws(SpoolError) {
       let file = try system.open(AT_FDCWD, Path(path), O_RDONLY | O_NONBLOCK | O_NOCTTY)
@@ -54,7 +53,7 @@ package enum ReplacedFile {
     // With a leading dot, so that programs that look for files with an ending do not take it.
     let name = target.name?.bytes ?? []
     let draft = Path(target.bytes.dropLast(name.count) + [0x2E] + name.prefix(100) + Array(".\(tag)".utf8))
-    let file = try system.create(AT_FDCWD, draft, O_WRONLY | O_EXCL | O_NOFOLLOW, mode: 0o666).shared()
+    let file = try system.createNew(AT_FDCWD, draft, mode: 0o666).shared()
     do throws(SpoolError) {
       try file.write(bytes, at: 0)
       try file.fsync()

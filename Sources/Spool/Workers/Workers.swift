@@ -15,7 +15,7 @@ package final class Presence {
     self.spool = spool
     try spool.provide(.workers)
     let path = Path(.workers, FileName(spool.owner.text))
-    var file = try spool.system.create(spool.root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode: 0o644)
+    var file = try spool.system.create(spool.root, path, O_RDWR | Spool.jobFlags, mode: 0o644)
     guard try file.lock() else {
       throw SpoolError(call: .lock, path: path.display, errno: .resourceTemporarilyUnavailable)
     }
@@ -105,7 +105,7 @@ package struct WorkerFiles {
 
   private func sweep(_ path: Path) throws(SpoolError) {
     do throws(SpoolError) {
-      var file = try spool.system.open(spool.root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+      var file = try spool.system.open(spool.root, path, O_RDWR | Spool.jobFlags)
       guard try file.lock(), try spool.system.status(spool.root, path).isSameFile(as: file.status()) else { return }
       try spool.system.unlink(spool.root, path)
     } catch  where error.isGone || error.errno == .permissionDenied || error.errno == .notPermitted {

@@ -153,7 +153,7 @@ final class DiskSpace {
 
 extension WorkerOptions {
   /// The rates that transfers share at this moment.
-  var sharedRates: [SharedRate] { limitRate?.sharedRates(at: LocalTime.minuteOfDay()) ?? [] }
+  var sharedRates: [SharedRate] { limitRate?.sharedRates(at: minuteOfDay()) ?? [] }
 }
 
 extension RateRules {
@@ -178,13 +178,11 @@ extension Priority {
   }
 }
 
-private enum LocalTime {
-  /// The minute of the day by the local clock, from 0 to 1439.
-  static func minuteOfDay() -> Int {
-    var (now, parts) = (time(nil), tm())
-    localtime_r(&now, &parts)
-    return Int(parts.tm_hour) * 60 + Int(parts.tm_min)
-  }
+/// The minute of the day by the local clock, from 0 to 1439.
+private func minuteOfDay() -> Int {
+  var (now, parts) = (time(nil), tm())
+  localtime_r(&now, &parts)
+  return Int(parts.tm_hour) * 60 + Int(parts.tm_min)
 }
 
 /// The rate limit of one job, which changes with the time of day and with `defaults`.
@@ -205,6 +203,6 @@ struct JobRate {
 
   /// At this moment; nil for no limit.
   var bytesPerSecond: UInt64? {
-    (own ?? inherited())?.bytesPerSecond(for: priority, at: LocalTime.minuteOfDay())
+    (own ?? inherited())?.bytesPerSecond(for: priority, at: minuteOfDay())
   }
 }

@@ -3,12 +3,6 @@ internal import Spool
 /// Opens a job's data and does what ``Recovery`` decides: cuts, copies, reads it again.
 @WorkerLoop
 struct DataRecovery {
-  struct Result {
-    let data: PartData
-    /// Bytes that a killed worker fetched and did not record.
-    let unrecorded: UInt64
-  }
-
   private let claim: Claim
   private let plan: JobPlan
   private let environment: JobEnvironment
@@ -25,7 +19,8 @@ struct DataRecovery {
     self.environment = environment
   }
 
-  func run() async throws -> Result {
+  /// - Returns: also the bytes that a killed worker fetched and did not record.
+  func run() async throws -> (data: PartData, unrecorded: UInt64) {
     let journal = claim.text.journal
     var (part, isHeld) = try await open()
     let unrecorded = journal.traffic.unrecordedFrom.map { part.length > $0 ? part.length - $0 : 0 } ?? 0
@@ -69,7 +64,7 @@ struct DataRecovery {
       claim: claim, request: plan.request, part: part, version: part.length > 0 ? journal.data.version : nil,
       isOfOtherSource: journal.data.source.map { !plan.asks(for: $0) } ?? true,
       space: environment.space, blocks: environment.blocks)
-    return Result(data: data, unrecorded: unrecorded)
+    return (data, unrecorded)
   }
 
   /// Opens the job's data file, or creates it. If another job has the name, this job gets another one.

@@ -4,11 +4,6 @@ internal import Spool
 /// next one. So a single job never waits, and under load a job waits for at most two rounds.
 @WorkerLoop
 final class GroupCommit {
-  private struct Request {
-    let flushes: [Flush]
-    let continuation: CheckedContinuation<Void, any Error>
-  }
-
   /// From this number of files on, syncfs(2) instead of an fsync(2) for each: it commits the file system's own journal
   /// once for any number of files, but also writes the dirty data of other programs.
   private static let leastForFileSystem = 4
@@ -16,7 +11,7 @@ final class GroupCommit {
   private let fileSystems: () -> [FileSystem]
   /// Whether there is so little dirty data that flushing all of it delays nobody.
   private let isLittleDirty: () -> Bool
-  private var waiting: [Request] = []
+  private var waiting: [(flushes: [Flush], continuation: CheckedContinuation<Void, any Error>)] = []
   private var isRunning = false
   private var hasFailed = false
 
@@ -33,7 +28,7 @@ final class GroupCommit {
 
   func callAsFunction(_ flushes: [Flush]) async throws {
     try await withCheckedThrowingContinuation { continuation in
-      waiting.append(Request(flushes: flushes, continuation: continuation))
+      waiting.append((flushes, continuation))
       if !isRunning {
         isRunning = true
         WorkerLoop.start { await self.runRounds() }

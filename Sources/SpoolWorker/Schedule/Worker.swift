@@ -399,15 +399,14 @@ private struct StartSweep {
     do throws(SpoolError) { try spool.provide(.urgent) } catch {
       log(Event("urgent-missing", .warning, Fields().with("reason", "\(error)")))
     }
-    do throws(SpoolError) {
-      try Cleanup.run(in: spool, CleanupOptions()) { finding in
-        if let obstacle = finding.obstacle {
-          return log(Event("sweep-failed", .warning, Fields().with("reason", "\(obstacle)")))
-        }
-        let facts = Fields().with("file", finding.place).with("kind", finding.kind.rawValue)
-        log(Event("swept", .info, facts.with("bytes", UInt64(finding.bytes))))
+    let cleanup = Cleanup(spool) { [self] finding in
+      if let obstacle = finding.obstacle {
+        return log(Event("sweep-failed", .warning, Fields().with("reason", "\(obstacle)")))
       }
-    } catch {
+      let facts = Fields().with("file", finding.place).with("kind", finding.kind.rawValue)
+      log(Event("swept", .info, facts.with("bytes", UInt64(finding.bytes))))
+    }
+    do throws(SpoolError) { try cleanup.run() } catch {
       log(Event("sweep-failed", .warning, Fields().with("reason", "\(error)")))
     }
   }

@@ -15,17 +15,10 @@ struct OrderDrop {
     request = claim.text.request
   }
 
-  /// What came of a list.
-  struct Outcome {
-    let new: NewEntries
-    /// How many jobs were dropped. The other new entries have one already.
-    let dropped: Int
-    let relinked: Int
-  }
-
   /// - Parameter lists: the URLs of the list.
-  /// - Throws: ``SpoolError``.
-  func drop(_ entries: [FeedEntry], lists: [URLParts]) async throws -> Outcome {
+  func drop(_ entries: [FeedEntry], lists: [URLParts]) async throws
+    -> (new: NewEntries, dropped: Int, relinked: Int)
+  {
     let spool = claim.spool
     let checks = claim.text.journal.checks
     let known = checks.lastTime == nil ? nil : checks.seen
@@ -51,7 +44,7 @@ struct OrderDrop {
       for file in relinked where try Self.relink(file, of: order, lists, spool) { changed += 1 }
       return (dropped, changed)
     }
-    return Outcome(new: new, dropped: dropped, relinked: changed)
+    return (new, dropped, changed)
   }
 
   private nonisolated static func relink(
@@ -79,7 +72,7 @@ struct OrderDrop {
       let published = try JobSearch(spool).published(in: root, named: Set(found.map(\.path.exact)))
       let there = found.filter { file, path, size in
         !file.replaces
-          && published[path.exact, default: []].contains(Published(link: file.link, size: UInt64(clamping: size)))
+          && published[path.exact, default: []].contains { $0 == (file.link, UInt64(clamping: size)) }
       }
       return Set(there.map(\.file.key))
     }

@@ -10,7 +10,8 @@ final class Exchange {
   let sink: any FetchSink
   /// What the fetch began with; those of the engine may change.
   let options: TransferOptions
-  let shared: GroupShare
+  /// What all fetches of a group share: what the rate limits still allow, and the cookies, if any.
+  let shared: (allowance: RateAllowance, jar: CookieJar?)
 
   private(set) var route: Route
   let connection: HopConnection
@@ -30,7 +31,8 @@ final class Exchange {
   private(set) var verdict: FetchResult.End?
 
   init(
-    _ request: FetchRequest, url: URLParts, sink: any FetchSink, options: TransferOptions, shared: GroupShare,
+    _ request: FetchRequest, url: URLParts, sink: any FetchSink, options: TransferOptions,
+    shared: (allowance: RateAllowance, jar: CookieJar?),
     sockets: OpenSockets, now: Milliseconds
   ) {
     self.request = request
@@ -529,12 +531,4 @@ package struct TransferOptions: Sendable {
     self.bufferSize = bufferSize
     self.bytesPerSecond = bytesPerSecond
   }
-}
-
-/// What all fetches of a group share.
-struct GroupShare {
-  /// What the rate limits still allow.
-  let allowance: RateAllowance
-  /// nil without cookies.
-  let jar: CookieJar?
 }

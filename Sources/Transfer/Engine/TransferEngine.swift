@@ -69,7 +69,7 @@ package final class TransferEngine {
     let now = monotonicMilliseconds()
     let allowance = allowance(of: request, at: now)
     let exchange = Exchange(
-      request, url: url, sink: sink, options: options, shared: GroupShare(allowance: allowance, jar: jar),
+      request, url: url, sink: sink, options: options, shared: (allowance, jar),
       sockets: sockets, now: now)
     return await withCheckedContinuation { continuation in
       running[request.id] = Running(exchange: exchange, continuation: continuation)

@@ -102,8 +102,8 @@ struct AddList {
     var settling = ListSettling(plan)
     guard settling.isNeeded else { return jobs }
     let settled = try CheckedJobs(spool)
-    var reader = try jobs.reader()
-    while let job = try reader.next() {
+    try jobs.rewind()
+    while let job = try jobs.next() {
       progress.update { "naming \(settled.count) of \(jobs.count), \(percentage(settled.count, jobs.count))" }
       let own = try settling.settle(job)
       if own != nil { account.marked.insert(settled.count) }
@@ -117,9 +117,9 @@ struct AddList {
     _ progress: ListProgress
   ) throws(SpoolError) {
     let group = try GroupDrop(spool)
-    var reader = try jobs.reader()
+    try jobs.rewind()
     var done = 0
-    while let job = try reader.next() {
+    while let job = try jobs.next() {
       done += 1
       progress.update { "dropping \(done) of \(jobs.count), \(percentage(done, jobs.count))" }
       switch try presence.finding(of: job) {

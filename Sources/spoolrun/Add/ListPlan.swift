@@ -2,12 +2,6 @@ internal import Spool
 internal import SpoolLists
 internal import Transfer
 
-struct ListTally {
-  /// Those that an earlier line asks for as well.
-  var repeated = 0
-  var problems = ListProblems()
-}
-
 /// Turns the jobs of a list into those that are dropped: checks them, and gives each an output and a name.
 struct ListPlan {
   /// The keys that apply to all jobs of the list that do not set them.
@@ -36,9 +30,12 @@ struct ListPlan {
   /// - Parameters:
   ///   - leavesOut: whether the list is taken without what cannot be used, if anything is left of it.
   ///   - take: gets each job that can be used.
+  /// - Returns: also how many jobs an earlier line asks for as well.
   /// - Throws: ``ListProblems`` where the list is refused; ``Defect`` where it cannot be read to its end.
-  mutating func read(_ list: ListReader, leavesOut: Bool, _ take: (CheckedJob) throws -> Void) throws -> ListTally {
-    var tally = ListTally()
+  mutating func read(_ list: ListReader, leavesOut: Bool, _ take: (CheckedJob) throws -> Void) throws
+    -> (repeated: Int, problems: ListProblems)
+  {
+    var repeated = 0
     var isEmpty = true
     while let listed = try list.next() {
       let job: CheckedJob?
@@ -47,11 +44,10 @@ struct ListPlan {
         continue
       }
       isEmpty = false
-      if let job { try take(job) } else { tally.repeated += 1 }
+      if let job { try take(job) } else { repeated += 1 }
     }
-    tally.problems = list.problems
-    if tally.problems.count > 0, isEmpty || !leavesOut { throw tally.problems }
-    return tally
+    if list.problems.count > 0, isEmpty || !leavesOut { throw list.problems }
+    return (repeated, list.problems)
   }
 
   /// The output and the name are those that the job wants; others may want them, too.

@@ -184,15 +184,3 @@ enum Suggestion {
     return "\(escaped(word)): no such command, and no spool of this name; did you mean `spoolrun \(command)`?"
   }
 }
-
-/// `--spool SPOOL` may be before the name of each command.
-enum LeadingSpool {
-  /// The arguments with a leading `--spool SPOOL` moved behind the command's name. Before it, ArgumentParser would take
-  /// it for an option of the default command, and the command's name for its spool.
-  static func moved(in arguments: [String], commands: [String]) -> [String] {
-    guard let first = arguments.first else { return arguments }
-    let length = first == "--spool" ? 2 : first.begins(with: "--spool=") ? 1 : 0
-    guard length > 0, arguments.count > length, commands.contains(arguments[length]) else { return arguments }
-    return [arguments[length]] + arguments[..<length] + arguments[(length + 1)...]
-  }
-}

@@ -63,6 +63,15 @@ enum Terminal {
     }
     return true
   }
+
+  /// Whether there is a person to ask.
+  static var canAsk: Bool { isatty(STDIN_FILENO) == 1 && isErrorTerminal }
+
+  /// - Returns: whether the answer begins with `y`. The end of the input is no answer.
+  static func ask(_ text: String) -> Bool {
+    write("spoolrun: \(text) [y/N] ", to: STDERR_FILENO)
+    return readLine().map { $0.lowercasedASCII.begins(with: "y") } ?? false
+  }
 }
 
 extension Terminal {

@@ -7,13 +7,6 @@ internal import Synchronization
 /// What `spoolrun get` shows on standard error: progress bars, each file that is done, and at the end those that are
 /// not.
 final class GetOutput: Sendable {
-  private struct State {
-    /// The jobs that are done, and about which the person knows.
-    var told: Set<FileName> = []
-    /// Bytes that this command has fetched.
-    var gained: UInt64 = 0
-  }
-
   private let bars: StatusBars?
   private let printer: EventPrinter
   private let isVerbose: Bool
@@ -21,7 +14,10 @@ final class GetOutput: Sendable {
   private let names: [FileName: String]
   private let look = Terminal.look(STDERR_FILENO)
   private let began = Terminal.milliseconds()
-  private let state = Mutex(State())
+  /// The jobs that are done, and about which the person knows.
+  private let told = Mutex<Set<FileName>>([])
+  /// Bytes that this command has fetched.
+  private let gained = Mutex<UInt64>(0)
 
   init(_ items: [GetItem], of spool: Spool, _ progress: ProgressMode, isVerbose: Bool) {
     let bars = StatusBars(progress, .text)
@@ -56,7 +52,7 @@ final class GetOutput: Sendable {
     }
   }
 
-  func add(gained bytes: UInt64) { state.withLock { $0.gained &+= bytes } }
+  func add(gained bytes: UInt64) { gained.withLock { $0 &+= bytes } }
 
   func sayThatAnotherWorkerRuns() {
     if isTalkative { say("a worker has this spool: following its progress") }
@@ -64,7 +60,7 @@ final class GetOutput: Sendable {
 
   /// - Parameter figures: of the file, with a space in front, if they are known.
   func tellDone(_ job: FileName, _ figures: String = "") {
-    guard isTalkative, state.withLock({ $0.told.insert(job).inserted }) else { return }
+    guard isTalkative, told.withLock({ $0.insert(job).inserted }) else { return }
     let line = GetEnd.done.line(now: nil, look)
     say("\(escaped(names[job] ?? job.display)): \(line.text)\(figures)")
   }
@@ -95,7 +91,7 @@ final class GetOutput: Sendable {
     summary.done = ends.count { $0.status == .success }
     summary.givenUp = ends.count { $0.status == .givenUp }
     summary.waiting = ends.count { $0.status == .waiting }
-    summary.gained = state.withLock { $0.gained }
+    summary.gained = gained.withLock { $0 }
     let times = ends.compactMap { if case .retrying(let next, _) = $0 { next } else { nil } }
     let waiting = times.min().map { Fields().with("jobs", times.count).with("next", $0) }
     let seconds = (Terminal.milliseconds() - began + 500) / 1000

@@ -49,24 +49,22 @@ struct Clean: ParsableCommand {
   func run() throws {
     umask(0o077)
     let spool = try self.spool.open()
-    var options = CleanupOptions()
-    options.isDry = dryRun
-    options.grace = 0
-    options.keepDone = keepDone.flatMap(Self.seconds)
-    options.archive = archive.flatMap(Self.seconds)
-    options.readsJobs = true
     let progress = ListProgress()
     defer { progress.finish() }
     var isComplete = true
+    var cleanup = Cleanup(spool) { finding in
+      progress.finish()
+      guard let obstacle = finding.obstacle else { return Terminal.print(sentence(finding)) }
+      isComplete = false
+      Terminal.error(problem(finding, obstacle))
+    }
+    cleanup.isDry = dryRun
+    cleanup.grace = 0
+    cleanup.keepDone = keepDone.flatMap(Self.seconds)
+    cleanup.archive = archive.flatMap(Self.seconds)
+    cleanup.readsJobs = true
     do throws(SpoolError) {
-      try Cleanup.run(in: spool, options) { looked, all in
-        progress.update { "archiving \(looked) of \(all) receipts" }
-      } report: { finding in
-        progress.finish()
-        guard let obstacle = finding.obstacle else { return Terminal.print(sentence(finding)) }
-        isComplete = false
-        Terminal.error(problem(finding, obstacle))
-      }
+      try cleanup.run { looked, all in progress.update { "archiving \(looked) of \(all) receipts" } }
     } catch {
       progress.finish()
       Terminal.error("\(escaped(spool.location)): \(error)")

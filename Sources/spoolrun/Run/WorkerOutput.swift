@@ -14,12 +14,6 @@ enum ProgressMode: String, ExpressibleByArgument, CaseIterable, Sendable { case 
 /// Prints a worker's events: failures only by default, also finished jobs on a terminal and in the journal of a
 /// service, every step with `-v`.
 final class EventPrinter: Sendable {
-  private struct State {
-    /// The failure codes for which a person has been told what to do.
-    var advised: Set<String> = []
-    var waiting: Fields?
-  }
-
   private let isVerbose: Bool
   private let format: LogFormat
   /// Who reads the lines. On a terminal a user also sees which jobs are done, why a job that was just dropped does not
@@ -30,7 +24,9 @@ final class EventPrinter: Sendable {
   private let spool: String
   private let look: Look
   private let write: @Sendable (String) -> Void
-  private let state = Mutex(State())
+  /// The failure codes for which a person has been told what to do.
+  private let advised = Mutex<Set<String>>([])
+  private let lastWaiting = Mutex<Fields?>(nil)
 
   /// - Parameter write: receives each text, which may have several lines.
   init(
@@ -42,10 +38,10 @@ final class EventPrinter: Sendable {
   }
 
   /// The fields of the last event `waiting`.
-  var waiting: Fields? { state.withLock { $0.waiting } }
+  var waiting: Fields? { lastWaiting.withLock { $0 } }
 
   func print(_ event: Event) {
-    if event.name == "waiting" { state.withLock { $0.waiting = event.fields } }
+    if event.name == "waiting" { lastWaiting.withLock { $0 = event.fields } }
     guard isVerbose || event.level == .warning || event.level == .error || isExpected(event) else { return }
     // The last line of the run says it.
     if !isVerbose, format == .text, reader == .terminal, event.name == "waiting" { return }
@@ -79,7 +75,7 @@ final class EventPrinter: Sendable {
     let sentence = EventSentence(event, of: spool, now: isTerminal ? .now() : nil, look)
     let text = "spoolrun: \(sentence.line.text)"
     guard isTerminal, let advice = sentence.advice,
-      state.withLock({ $0.advised.insert(advice.code).inserted })
+      advised.withLock({ $0.insert(advice.code).inserted })
     else { return text }
     return ([text] + advice.lines.map(\.text)).joined(separator: "\n")
   }

@@ -183,9 +183,9 @@ struct Cancel: ParsableCommand {
   func validate() throws { try options.validate(flags: (all ? 1 : 0) + (failed ? 1 : 0), "--all or --failed") }
   func run() throws {
     let confirm: ((Int) -> Bool)? =
-      yes || !Question.canBeAsked
+      yes || !Terminal.canAsk
       ? nil
-      : { Question.ask("cancel \($0) \($0 == 1 ? "job, and remove its" : "jobs, and remove their") data?") }
+      : { Terminal.ask("cancel \($0) \($0 == 1 ? "job, and remove its" : "jobs, and remove their") data?") }
     try options.run(
       .cancel, all: all ? Gesture.cancel.sourcesOfAll : failed ? [.failed] : nil, confirm: confirm)
   }
@@ -265,17 +265,5 @@ struct Prioritise: ParsableCommand {
   static func spelled(in arguments: [String]) -> [String] {
     guard arguments.first == otherSpelling else { return arguments }
     return [configuration.commandName ?? "prioritise"] + arguments.dropFirst()
-  }
-}
-
-/// A question before something that cannot be undone.
-private enum Question {
-  /// Whether there is a person to ask.
-  static var canBeAsked: Bool { isatty(STDIN_FILENO) == 1 && Terminal.isErrorTerminal }
-
-  /// - Returns: whether the answer begins with `y`. The end of the input is no answer.
-  static func ask(_ text: String) -> Bool {
-    Terminal.write("spoolrun: \(text) [y/N] ", to: STDERR_FILENO)
-    return readLine().map { $0.lowercasedASCII.begins(with: "y") } ?? false
   }
 }

@@ -1,12 +1,9 @@
-internal import CLinux
-internal import Glibc
 internal import Spool
 internal import Synchronization
 
 /// Makes a call for each item of a sequence, several at a time, and hands the results over in the order of the items.
 ///
-/// `@unchecked Sendable`: the semaphore's memory never changes, sem_post(3) is safe from any thread, and the sequence
-/// is asked under the lock.
+/// `@unchecked Sendable`: the sequence is asked under the lock.
 final class OrderedCalls<Item: Sendable, Value: Sendable>: @unchecked Sendable {
   private struct State {
     /// How many items there were so far, and whether these are all.
@@ -21,7 +18,7 @@ final class OrderedCalls<Item: Sendable, Value: Sendable>: @unchecked Sendable {
   private let state = Mutex(State())
   private let items: () -> Item?
   private let call: @Sendable (Item) -> Value
-  private let bell = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+  private let bell = Bell()
 
   /// - Parameters:
   ///   - items: the next item, on any thread but one at a time; nil at the end.
@@ -29,19 +26,13 @@ final class OrderedCalls<Item: Sendable, Value: Sendable>: @unchecked Sendable {
   init(_ items: @escaping () -> Item?, width: Int, _ call: @escaping @Sendable (Item) -> Value) {
     self.items = items
     self.call = call
-    sem_init(bell, 0, 0)
     for _ in 0..<width where BlockingThread.begin({ self.work() }) { state.withLock { $0.threads += 1 } }
   }
 
-  deinit {
-    sem_destroy(bell)
-    bell.deallocate()
-  }
-
   private func work() {
-    while callNext() { sem_post(bell) }
+    while callNext() { bell.ring() }
     // Whoever waits for a result may wait in vain.
-    sem_post(bell)
+    bell.ring()
   }
 
   /// - Returns: whether there was an item left.
@@ -69,13 +60,9 @@ final class OrderedCalls<Item: Sendable, Value: Sendable>: @unchecked Sendable {
       _ = callNext()
       return state.withLock { ready(&$0) }
     }
-    var until = timespec()
-    clock_gettime(CLOCK_REALTIME, &until)
-    until.tv_nsec += milliseconds % 1000 * 1_000_000
-    until.tv_sec += milliseconds / 1000 + until.tv_nsec / 1_000_000_000
-    until.tv_nsec %= 1_000_000_000
+    let until = Host.current.milliseconds() + Int64(milliseconds)
     // Each result rings; those that were taken with an earlier one have rung in vain.
-    while sem_timedwait(bell, &until) == 0 {
+    while bell.wait(milliseconds: max(0, until - Host.current.milliseconds())) {
       let values = state.withLock { ready(&$0) }
       if !values.isEmpty || isOver { return values }
     }

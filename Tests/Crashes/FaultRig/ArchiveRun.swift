@@ -5,18 +5,18 @@ internal import Spool
 enum ArchiveRun {
   /// - Parameter age: seconds after which a receipt is archived.
   /// - Returns: the exit status.
-  static func run(_ location: String, age: Int64, _ system: System, say: (String) -> Void) -> Int32 {
+  static func run(_ location: String, age: Int64, _ system: System, say: @escaping (String) -> Void) -> Int32 {
     umask(0o077)
     let (owner, boot) = WorkerID.current()
-    var options = CleanupOptions()
-    options.archive = age
     var isComplete = true
     do throws(SpoolError) {
       let spool = try Spool(location, owner: owner, boot: boot, system: system)
-      try Cleanup.run(in: spool, options) { finding in
+      var cleanup = Cleanup(spool) { finding in
         say("\(finding.kind.rawValue) \(finding.place) \(finding.count)")
         if finding.obstacle != nil { isComplete = false }
       }
+      cleanup.archive = age
+      try cleanup.run()
     } catch {
       say("\(error)")
       return error.isBusy ? 75 : 74

@@ -109,12 +109,13 @@ import Testing
     mkdir(scene.spool.path("tmp/directory"), 0o700)
     let (owner, boot) = WorkerID.current()
     let spool = try Spool(scene.spool.root, owner: owner, boot: boot)
-    var options = CleanupOptions()
-    #expect(options.staleAge == 36 * 3600)
-    try Cleanup.run(in: spool, options) { finding in Issue.record("\(finding)") }
-    options.staleAge = 0
+    let usual = Cleanup(spool) { finding in Issue.record("\(finding)") }
+    #expect(usual.staleAge == 36 * 3600)
+    try usual.run()
     var places: [String] = []
-    try Cleanup.run(in: spool, options) { finding in places.append(finding.place) }
+    var cleanup = Cleanup(spool) { finding in places.append(finding.place) }
+    cleanup.staleAge = 0
+    try cleanup.run()
     #expect(places.sorted() == ["tmp/.clock:host.1.0000000a", "tmp/left"])
     #expect(scene.exists("tmp/.gitkeep") && scene.exists("tmp/directory"))
   }
