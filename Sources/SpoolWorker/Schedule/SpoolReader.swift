@@ -34,8 +34,14 @@ struct Peek: Equatable {
   var deaths = 0
   /// Bytes that it still has to receive; nil if that is not known, or it needs none.
   var needed: UInt64?
-  /// `HOST:PORT` of the proxy for its first URL; nil for a direct connection.
-  var proxy: String?
+  /// What it needs to fetch from each of its URLs; empty for one that may need no transfer, and so never waits for a
+  /// server.
+  var ways: [ServerRests.Way] = []
+  /// When a person made it due, in milliseconds of the loop's clock; nil if nobody did. It need not wait for what
+  /// failed before that.
+  var wantedAt: Int64?
+  /// See ``ServerRests/isAway(_:_:at:)``.
+  var patience = ServerRests.Patience.endless
   /// ``JobPlan/rootAndOutput(of:)``
   var output: ExactText?
   var priority = Priority.normal
@@ -55,8 +61,21 @@ struct Choice: Equatable {
     return Choice(candidate: parked, peek: peek)
   }
 
-  /// Empty for a job that opens no connection.
-  var host: String { peek.host ?? "" }
+  /// The server that it begins with, if it does not rest; empty for a job that opens no connection.
+  var host: String { way.first ?? peek.host ?? "" }
+  /// How it begins, as far as the schedule knows.
+  var way: ServerRests.Way = []
+
+  /// What it has in common with the jobs that it can wait behind.
+  var queue: String {
+    // A person's job must not wait behind those that do.
+    if peek.wantedAt != nil { return "wanted \(candidate.name.display)" }
+    switch peek.ways.count {
+    case 0: return "\(candidate.origin) \(peek.host ?? "")"
+    case 1: return peek.ways[0][0]
+    default: return peek.ways.map { $0.joined(separator: " ") }.joined(separator: ",")
+    }
+  }
 }
 
 /// Reads the directories that contain jobs in pieces, so that the first jobs start before the rest is read.
@@ -193,14 +212,34 @@ struct PeekReader {
     guard let text = found else { return Peek(host: nil) }
     let url = text.request.urls.first.flatMap { try? URLParts($0.text) }
     guard let host = Self.host(of: text.request, url) else { return Peek(host: nil) }
+    // A dead worker's claim may need only its last move. If it needs more, its attempt waits for the server.
+    let isOver = text.request.expires.map { $0 <= spool.now() } ?? false
+    let needsServer = candidate.origin != .cur && text.request.resolve == nil && !isOver
+    let others = needsServer ? text.request.urls.dropFirst().compactMap { try? URLParts($0.text) } : []
+    let parts = needsServer ? [url].compactMap(\.self) + others : []
     // A job that was dropped starts over, whatever its journal says.
     let isOrder = text.request.isStandingOrder
     return Peek(
       host: host, deaths: try deaths(candidate, text), needed: isOrder ? nil : try needed(candidate, text),
-      proxy: url.flatMap { environment.proxies.name(for: $0) },
+      ways: parts.map { environment.way(to: $0) }, wantedAt: wantedAt(candidate, text),
+      patience: isOrder ? .endless : patience(candidate, text),
       output: isOrder ? nil : JobPlan.rootAndOutput(of: text.request, url),
       priority: isOrder ? .normal : priority(candidate, text),
       isAged: !isOrder && spool.now().seconds - candidate.modified >= Self.day)
+  }
+
+  private func wantedAt(_ candidate: Candidate, _ text: JobText) -> Int64? {
+    guard candidate.origin == .partial, !environment.servers.rests.isEmpty,
+      let planned = text.journal.attempts.lastFailure?["retry"].flatMap({ Timestamp($0) }),
+      candidate.modified < planned.seconds
+    else { return nil }
+    return LoopExecutor.milliseconds() - (spool.now().seconds - candidate.modified) * 1000
+  }
+
+  private func patience(_ candidate: Candidate, _ text: JobText) -> ServerRests.Patience {
+    // A drop may have kept an old time. The attempt knows better.
+    let known = candidate.origin.takesDrops ? candidate.modified : text.journal.knownSince?.seconds
+    return environment.patience(of: text.request, knownSince: known)
   }
 
   private func deaths(_ candidate: Candidate, _ text: JobText) throws(SpoolError) -> Int {
@@ -216,7 +255,7 @@ struct PeekReader {
   /// Jobs whose URL only the hook `resolve` knows count as of one server.
   private static func host(of request: JobRequest, _ url: URLParts?) -> String? {
     if request.urls.isEmpty { return request.resolve == nil ? nil : "resolve" }
-    return url.map { "\($0.scheme)://\($0.host):\($0.port)" }
+    return url.map(\.server)
   }
 
   private static let day: Int64 = 86_400

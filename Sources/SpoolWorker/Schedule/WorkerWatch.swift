@@ -34,6 +34,7 @@ extension Worker {
       if self.dispatcher.canGoOn { return 0 }
       if !scheduler.slots.areIdle { return self.untilNextTurn(Self.tickInterval) }
       if !scheduler.backlog.isEmpty || !scheduler.spaceWait.isEmpty { return 2000 }
+      if !self.environment.servers.rests.isEmpty { return 2000 }
       self.rest()
       let beat = max(self.account.presence.untilBeat(at: now, in: spool), self.untilTick(at: now))
       return min(scheduler.untilPass(at: now), outage.nextLook - now, scheduler.untilDue(at: spool.now().seconds), beat)

@@ -67,7 +67,7 @@ extension Attempt {
     guard let first = mirrors.first else { throw Failure(.malformed, "a standing order needs a URL") }
     try noteCheckStarted(first.parts)
     let file = try ScratchFile(claim.spool)
-    let fetch = ListFetch(request, mirrors, known: claim.text.journal.checks.version, environment, id: id << 6)
+    let fetch = ListFetch(request, mirrors, of: claim, environment, attempt: id)
     download = fetch
     defer {
       account.fetched += fetch.fetched
@@ -110,15 +110,13 @@ enum OrderSchedule {
   /// - Parameters:
   ///   - failures: the number of checks that failed in a row, including this one.
   ///   - jitter: random, from 0 to 1.
-  static func afterFailure(_ failure: Failure, failures: Int, every: Int, now: Timestamp, jitter: Double)
-    -> RetryDecision
-  {
+  static func afterFailure(
+    _ failure: Failure, failures: Int, deferrals: Int = 0, every: Int, now: Timestamp, jitter: Double
+  ) -> RetryDecision {
     if failure.code.endsOrder { return .giveUp }
-    let doublings = failure.code.burnsAttempt ? min(max(failures - 1, 0), 10) : 0
-    let delay = min(RetryDecision.shortestDelay << Int64(doublings), RetryDecision.longestDelay)
-    let asked = min(Int64(failure.retryAfter ?? 0), RetryDecision.longestRetryAfter)
-    let least = failure.failureClass == .permanent ? Int64(every) : 0
-    return .wait(until: now + max(Int64(Double(delay) * (0.8 + 0.4 * jitter)), asked, least))
+    let delay = RetryDecision.delay(failure, failures: failures, deferrals: deferrals, jitter: jitter)
+    let least = failure.rest == nil && failure.failureClass == .permanent ? Int64(every) : 0
+    return .wait(until: now + max(delay, least))
   }
 }
 
@@ -129,14 +127,16 @@ extension Attempt {
     var random = HostRandom()
     let jitter = Double.random(in: 0...1, using: &random)
     var request = claim.text.request
+    let (now, deferrals) = (claim.spool.now(), claim.deferrals)
     if let every = request.standing.every {
       return OrderSchedule.afterFailure(
-        failure, failures: failures, every: every, now: claim.spool.now(), jitter: jitter)
+        failure, failures: failures, deferrals: deferrals, every: every, now: now, jitter: jitter)
     }
     request = request.inheriting(environment.options.defaults)
     // What is published is delivered, however late.
     if failure.code == .deliver { request.expires = nil }
-    return RetryDecision.decide(failure, failures: failures, request: request, now: claim.spool.now(), jitter: jitter)
+    return RetryDecision.decide(
+      failure, failures: failures, deferrals: deferrals, request: request, now: now, jitter: jitter)
   }
 }
 
