@@ -32,6 +32,8 @@ package struct EventSentence {
     case "unfinished": line.append("not started: \(fields["reason"] ?? "it is not finished")")
     case "stopping": line.append("stopping: the next run resumes the transfers")
     case "proxy-failed": line.append("\(fields["reason"] ?? "a proxy fails"): the jobs that need it wait", .yellow)
+    case "server-rests": line.append("\(fields["reason"] ?? "a server rests"): its jobs wait", .yellow)
+    case "server-back": line.append("\(fields["server"] ?? "the server") serves again")
     case "proxy-back": line.append("the proxy \(fields["proxy"] ?? "") serves again")
     case "data-lost":
       line.append("data-lost: \(fields["reason"] ?? ""); fetching again from byte \(fields["at"] ?? "?")", .yellow)
@@ -109,7 +111,7 @@ private struct WaitingSentence {
       reasons.append("\(count) changed a moment ago and may still be written (\(FileStatus.settlingTime) s)")
     }
     if let gate = fields["gate"] { reasons.append(gate) }
-    if let proxy = fields["proxy"] { reasons.append(proxy) }
+    for key in ["proxy", "server"] { if let reason = fields[key] { reasons.append(reason) } }
     if let problem = fields["output-root"] { reasons.append("no output root: \(problem)") }
     if let kept = fields["min-free"] {
       let needed = fields["needed"].map { "\(size($0))\(now == nil ? " bytes" : "") are needed, " } ?? ""

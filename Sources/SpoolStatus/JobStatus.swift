@@ -109,7 +109,7 @@ package struct JobWait: Sendable, Equatable {
     case time
     case worker
     /// What the workers wait for themselves: see ``WorkerReport/Wait``.
-    case gate, space, output, proxy, network
+    case gate, space, output, proxy, server, network
     /// Somebody may still write it.
     case unfinished
     /// Another job has its output.
@@ -143,7 +143,7 @@ extension JobWait {
     case .network: "waits for the network"
     case .unfinished: "not complete: \(reason)"
     case .slots: "waits for a slot: \(reason)"
-    case .worker, .order, .host, .priority: reason
+    case .worker, .server, .order, .host, .priority: reason
     }
   }
 
@@ -152,7 +152,7 @@ extension JobWait {
     case .space: "room on the disk"
     case .output: "the output root"
     case .other: "its worker"
-    case .held, .time, .worker, .gate, .proxy, .network, .unfinished, .order, .host, .slots, .priority:
+    case .held, .time, .worker, .gate, .proxy, .server, .network, .unfinished, .order, .host, .slots, .priority:
       "the \(cause.rawValue)"
     }
   }

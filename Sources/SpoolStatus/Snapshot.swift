@@ -18,6 +18,8 @@ package struct SpoolSnapshot: Sendable {
   package var orderCount = 0
   /// The workers, also those that have died and were not noticed by others yet.
   package var workers: [WorkerStatus] = []
+  /// The servers that rest, those with the most jobs first.
+  package var servers: [ServerStatus] = []
   /// Bytes that are free for the data of jobs; nil if that is not known.
   package var free: UInt64?
   /// Whether this user may see the workers.
@@ -145,6 +147,7 @@ extension SpoolSnapshot {
       ("recent", recent.map { .array($0.map(\.json)) } ?? .null),
       ("orders", .array(orders.prefix(limit).map(\.json))),
       ("workers", .array(workers.map(\.json))),
+      ("servers", .array(servers.prefix(limit).map(\.json))),
       ("unproven", .count(unproven)),
       ("unreadable", .array(unreadable.map { .string($0.rawValue) })),
     ]).text

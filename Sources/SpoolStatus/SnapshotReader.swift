@@ -62,6 +62,9 @@ package final class SnapshotReader {
     }
     if receipts > 0 { snapshot.recent = try recent(done) }
     snapshot.free = spool.freeSpace()
+    snapshot.servers = try readServers()
+    snapshot.countByServer()
+    snapshot.servers.sort { ($1.jobs, $0.note.server) < ($0.jobs, $1.note.server) }
     snapshot.explain()
     return snapshot
   }
@@ -266,6 +269,15 @@ package final class SnapshotReader {
       }
     } catch  where error.errno == .permissionDenied {
       return nil
+    }
+  }
+
+  /// None if this user may not read their files.
+  private func readServers() throws(SpoolError) -> [ServerStatus] {
+    do throws(SpoolError) { return try ServerFiles(spool).all().compactMap { ServerStatus($0) } } catch
+      where error.errno == .permissionDenied
+    {
+      return []
     }
   }
 

@@ -26,6 +26,8 @@ package struct StatusTable {
     self.limit = limit
   }
 
+  private static let mostServers = 5
+
   package var lines: [StyledLine] {
     let rows = rows.flatMap(\.lines)
     if rows.isEmpty { return summary }
@@ -37,6 +39,12 @@ package struct StatusTable {
     var lines = counts
     for directory in snapshot.unreadable {
       lines.append(line("\(directory.rawValue): this user may not read it", .yellow))
+    }
+    for server in snapshot.servers.prefix(Self.mostServers) {
+      lines.append(line(server.line(now: snapshot.time), .yellow))
+    }
+    if snapshot.servers.count > Self.mostServers {
+      lines.append(line("\(snapshot.servers.count - Self.mostServers) more servers rest", .faint))
     }
     if snapshot.unproven > 0 {
       lines.append(line("\(snapshot.unproven) done, but perhaps incomplete: see spoolrun verify", .yellow))

@@ -10,6 +10,8 @@ private struct WaitReasons {
   /// The worker's own reason, if no worker can start a job.
   private let obstacle: JobWait?
   private let isNetworkAwaited: Bool
+  /// What is said of the servers that rest.
+  private let rests: [ExactText: String]
   private let transfers: [ExactText: Int]
   /// By output, the names of the running jobs.
   private let outputs: [ExactText: String]
@@ -32,6 +34,8 @@ private struct WaitReasons {
       stopped.isEmpty || stopped.count < serving.count || isPartlyKnown
       ? nil : JobWait(JobWait.Cause(rawValue: stopped[0].cause) ?? .other, escaped(stopped[0].reason))
     isNetworkAwaited = serving.contains { $0.waits.contains { $0.cause == "network" } }
+    rests = Dictionary(
+      snapshot.servers.map { ($0.note.shown.exact, $0.sentence(now: snapshot.time)) }, uniquingKeysWith: { $1 })
     let running = snapshot.jobs[.running] ?? []
     transfers = Dictionary(running.compactMap { $0.target?.server?.exact }.map { ($0, 1) }, uniquingKeysWith: +)
     outputs = Dictionary(
@@ -60,6 +64,7 @@ private struct WaitReasons {
     }
     if let next = job.next, next > now { return time(next, job) }
     if !mayHaveWorker { return JobWait(.worker, "no worker runs") }
+    if let rest = (job.target?.server?.exact).flatMap({ rests[$0] }) { return JobWait(.server, rest) }
     if let obstacle { return obstacle }
     // As the reader has found it.
     if let wait = job.waits { return wait }

@@ -6,6 +6,8 @@ package struct WorkerOptions: Sendable {
   package var jobs = 8
   /// Maximum number of parallel transfers from one scheme, host and port.
   package var perHost = 4
+  /// Seconds for which a server may answer nobody before its jobs are given up, unless they say otherwise.
+  package var patience = JobRequest.defaultPatience
   /// Connections per transfer, unless the job says otherwise.
   package var connections = 1
   /// Maximum connections per transfer, whatever the job says.

@@ -25,7 +25,7 @@ final class Site: Sendable {
     server = try ScriptedServer { request, reply in
       switch request.target.prefix(while: { $0 != "?" }) {
       case "/gone.iso": try reply.respond("404 Not Found", body: [])
-      case "/busy.iso": try reply.respond("503 Service Unavailable", body: [])
+      case "/busy.iso": try reply.respond("500 Internal Server Error", body: [])
       case "/pub/SHA256SUMS": try reply.respond("200 OK", body: Array("\(Site.digest)  new.tar\n".utf8))
       case "/cut.tar": try Site.cut(request, reply, isMended)
       default: try reply.respond("200 OK", ["ETag: \"1\""], body: Site.payload)
@@ -54,7 +54,7 @@ final class Site: Sendable {
       try reply.send(payload[..<(size / 2)])
       return try reply.finish()
     }
-    guard isMended.isOpen else { return try reply.respond("503 Service Unavailable", body: []) }
+    guard isMended.isOpen else { return try reply.respond("500 Internal Server Error", body: []) }
     try reply.respond(
       "206 Partial Content", ["ETag: \"1\"", "Content-Range: bytes \(start)-\(size - 1)/\(size)"],
       body: payload[start...])

@@ -107,13 +107,13 @@ struct Play {
       do {
         for name in try spool.list(directory) {
           if process.isDead { return }
-            let begun = world.disk.clock
-            guard case .claimed(let claim) = try Claims(spool).claim(name, from: directory, now: spool.now()) else {
-              continue
-            }
-            world.tell("claimed \(name.display.prefix { $0 != ":" }) from \(directory.rawValue)")
-            let text = (try? claim.contents()) ?? []
-            oracle.hold(text, process, from: directory, since: begun, lease: Leases(spool).length)
+          let begun = world.disk.clock
+          guard case .claimed(let claim) = try Claims(spool).claim(name, from: directory, now: spool.now()) else {
+            continue
+          }
+          world.tell("claimed \(name.display.prefix { $0 != ":" }) from \(directory.rawValue)")
+          let text = (try? claim.contents()) ?? []
+          oracle.hold(text, process, from: directory, since: begun, lease: Leases(spool).length)
           run(claim, text, spool, process)
           if !process.isDead { oracle.letGo(text) }
         }

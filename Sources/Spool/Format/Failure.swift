@@ -28,6 +28,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case tooLarge = "too-large"
   case expired, redirect, `protocol`, encoded, mismatch, unresolvable
   case privateAddress = "private-address"
+  case serverAway = "server-away"
   case killsWorker = "kills-worker"
 
   /// Whether another attempt can succeed.
@@ -146,6 +147,10 @@ extension FailureCode {
       Row(.permanent, .job, "The job's time is over: change expires in its file, or cancel it.") {
         $0.endsOrder = true
       }
+    case .serverAway:
+      Row(.permanent, .server, "The server has answered nobody for so long: check the link, then try again.") {
+        $0.needsURL = true
+      }
     case .protocol:
       Row(.permanent, .job, "The worker does not allow this kind of URL: see --protocols.") { $0.endsOrder = true }
     case .privateAddress:
@@ -248,6 +253,10 @@ package struct Failure: Error, Sendable {
   package var tried: String?
   /// `HOST:PORT` of the proxy, for ``FailureCode/proxy``.
   package var proxy: String?
+  /// Seconds for which its server rests now. Then the failure is the server's, and counts against no job.
+  package var rest: Int64?
+  /// Whether the job's patience with its server is over.
+  package var isServerAway = false
 
   /// - Parameter retryAfter: seconds that the server asked to wait.
   package init(
@@ -265,6 +274,11 @@ package struct Failure: Error, Sendable {
   }
 
   package var label: String { code.label(status: status ?? 0, digest: digest) }
+
+  package var blame: FailureCode.Blame { status.map { FailureCode.row(status: $0) }?.blame ?? code.blame }
+
+  /// Whether an attempt that ends so counts against `attempts:`.
+  package var burnsAttempt: Bool { rest == nil && code.burnsAttempt }
 
   /// Whether another attempt may succeed.
   package var failureClass: FailureCode.Class {

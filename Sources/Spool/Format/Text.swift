@@ -165,3 +165,8 @@ extension [UInt8] {
     text.withUTF8 { append(contentsOf: $0) }
   }
 }
+
+extension Sequence where Element == UInt8 {
+  /// FNV-1a: `hashValue` is another one in each process.
+  package var stableHash: UInt64 { reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 } }
+}

@@ -261,6 +261,9 @@ extension JobKey {
       "attempts", \.attempts, .number(JobRequest.attemptRange), valueName: "n",
       help: "Maximum number of attempts. (default: \(JobRequest.defaultAttempts))"),
     JobKey(
+      "patience", \.patience, .interval, valueName: "time",
+      help: "Give up when the server has answered nobody for so long, such as 2d. (default: 5d)"),
+    JobKey(
       "expires", \.expires, .date, valueName: "time", help: "Give up at this time, such as 2026-12-01T00:00:00Z."),
     JobKey(
       "timeout", \.timeout, .timeout, valueName: "time",

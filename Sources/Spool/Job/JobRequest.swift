@@ -52,6 +52,8 @@ package struct JobRequest: Sendable, Equatable {
   package var attempts: Int?
   /// The time at which the job is given up.
   package var expires: Timestamp?
+  /// Seconds for which a server may answer nobody before the job is given up.
+  package var patience: Int?
   /// When a transfer that stalls is given up.
   package var timeout: Timeout?
   /// The largest payload to accept, in bytes.
@@ -74,6 +76,8 @@ package struct JobRequest: Sendable, Equatable {
   /// A job without any key: not valid, as it has no URL.
   package init() {}
 
+  /// For jobs without `patience:`.
+  package static let defaultPatience = 5 * 86_400
   /// For jobs without `attempts:`.
   package static let defaultAttempts = 12
   /// The values of `attempts:`.

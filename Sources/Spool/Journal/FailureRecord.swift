@@ -44,7 +44,7 @@ package struct FailureRecord: Sendable {
     head.with("attempt", attempt).with("class", failure.failureClass.rawValue)
       .with("code", failure.label).with("at", mark?.offset ?? 0).with(states)
       .with("fetched", fetched > 0 ? fetched : nil).with("broken", broken).with("retry", retry)
-      .with("burned", failure.code.burnsAttempt ? nil : "no").with("lost", trust.isLost ? "yes" : nil)
+      .with("burned", failure.burnsAttempt ? nil : "no").with("lost", trust.isLost ? "yes" : nil)
       .with("doubt", trust.isDoubtful ? "yes" : nil)
       .with("expected", failure.expected).with("found", failure.found).with("line", failure.line)
       .with("tried", failure.tried).with("reason", failure.reason)

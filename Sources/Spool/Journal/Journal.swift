@@ -54,6 +54,10 @@ extension Journal {
   package struct Attempts: Sendable, Equatable {
     /// Attempts that count against `attempts:`, since the job last came through `new/`.
     package fileprivate(set) var failures = 0
+    /// Failures of its servers in a row, which do not count.
+    package fileprivate(set) var deferrals = 0
+    /// When the first of them was.
+    package fileprivate(set) var deferredSince: Timestamp?
     /// Failures because the data was not what the job declares.
     package fileprivate(set) var mismatches = 0
     /// How often the payload could not be delivered since it was published.
@@ -85,7 +89,8 @@ extension Journal {
     fileprivate mutating func apply(_ entry: JournalEntry) {
       switch entry.key {
       case .requeued:
-        (failures, mismatches, failedDeliveries, firstStarted, openStarts) = (0, 0, 0, nil, 0)
+        (failures, deferrals, mismatches, failedDeliveries) = (0, 0, 0, 0)
+        (deferredSince, firstStarted, openStarts) = (nil, nil, 0)
       case .started:
         let (worker, boot) = (entry.fields["worker"] ?? "", entry.fields["boot"] ?? "")
         // A worker writes this line for each mirror, and when it begins again by itself. One that was frozen has not
@@ -101,6 +106,10 @@ extension Journal {
       case .failed:
         (lastFailure, openStarts, isOpen) = (entry.fields, 0, entry.fields["doubt"] == "yes")
         // Attempt 0 is none: the text was no job's.
+        let label = entry.fields["code"] ?? ""
+        let isDeferral = entry.fields["burned"] == "no" && FailureCode.row(of: label)?.burnsAttempt ?? false
+        deferredSince = isDeferral ? deferredSince ?? entry.time : nil
+        deferrals = isDeferral ? deferrals + 1 : 0
         if entry.failureCode == .deliver {
           failedDeliveries += 1
         } else if entry.fields["burned"] != "no", entry.fields["attempt"] != "0" {
@@ -113,7 +122,8 @@ extension Journal {
       case .done: openStarts = 0
       case .checked:
         (failures, lastFailure, openStarts, isOpen) = (0, nil, 0, false)
-      case .urgent, .relinked, .response, .checkpoint, .verified, .seen: break
+      case .response: (deferrals, deferredSince) = (0, nil)
+      case .urgent, .relinked, .checkpoint, .verified, .seen: break
       }
     }
   }

@@ -91,12 +91,8 @@ package final class SharedSlots {
 
   /// Two servers with one hash have their slots together.
   private static func start(of server: String) -> Int64 {
-    Int64((hash(server) ^ hash(server) >> 32) & 0xFFFF_FFFF) * Int64(most)
-  }
-
-  /// FNV-1a, because `hashValue` is another one in each process.
-  private static func hash(_ server: String) -> UInt64 {
-    server.utf8.reduce(0xCBF2_9CE4_8422_2325) { hash, byte in (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    let hash = server.utf8.stableHash
+    return Int64((hash ^ hash >> 32) & 0xFFFF_FFFF) * Int64(most)
   }
 
   /// Lets the others see how many transfers from one server this worker starts at most.
@@ -135,7 +131,7 @@ package final class SharedSlots {
     guard try file.tryLock(lock) else { return 5 }
     do throws(SpoolError) {
       let wait = try untilTurn(at: server, every: interval, now: now)
-      if wait == 0 { try note(Turn(server: Self.hash(server), next: now + interval), at: Self.place(of: server)) }
+      if wait == 0 { try note(Turn(server: server.utf8.stableHash, next: now + interval), at: Self.place(of: server)) }
       try file.unlock(lock)
       return wait == 0 ? nil : wait
     } catch {
@@ -154,7 +150,9 @@ package final class SharedSlots {
       try file.read(into: bytes, at: offset)
     }
     // What is further ahead was written with another pace, or by another clock.
-    guard count == size, turn.server == Self.hash(server), (0...interval).contains(turn.next - now) else { return 0 }
+    guard count == size, turn.server == server.utf8.stableHash, (0...interval).contains(turn.next - now) else {
+      return 0
+    }
     return turn.next - now
   }
 
@@ -170,7 +168,7 @@ package final class SharedSlots {
     var next: Int64
   }
 
-  private static func place(of server: String) -> Int64 { Int64(hash(server) & 0xFFFF) }
+  private static func place(of server: String) -> Int64 { Int64(server.utf8.stableHash & 0xFFFF) }
 
   // MARK: rates
 

@@ -119,7 +119,7 @@ package struct WorkerFiles {
 package struct WorkerReport: Sendable, Equatable {
   /// Why jobs that could run wait.
   package struct Wait: Sendable, Equatable {
-    /// `gate`, `space`, `output`, `proxy` or `network`.
+    /// `gate`, `space`, `output`, `proxy`, `server` or `network`.
     package let cause: String
     /// For a person.
     package let reason: String

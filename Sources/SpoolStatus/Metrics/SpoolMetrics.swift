@@ -55,7 +55,7 @@ package struct SpoolMetrics: Sendable {
   }
 
   /// Causes that a worker may name in its file (spool.5, WORKERS).
-  private static let causes = ["gate", "space", "output", "proxy", "network"]
+  private static let causes = ["gate", "space", "output", "proxy", "server", "network"]
 
   private var places: [MetricFamily] {
     let alive = snapshot.workers.filter(\.isAlive)
@@ -72,6 +72,11 @@ package struct SpoolMetrics: Sendable {
         name: "spoolrun_waiting_workers", kind: .gauge,
         help: "Workers that could run jobs, but wait for something else, by its kind.",
         samples: Self.causes.map { cause in sample(count(waits.count { $0 == cause }), ("cause", cause)) }),
+      MetricFamily(
+        name: "spoolrun_resting_servers", kind: .gauge, help: "Servers and proxies that rest, by the cause.",
+        samples: ["asked", "broken", "unreachable"].map { cause in
+          sample(count(snapshot.servers.count { $0.note.rest?.cause == cause }), ("cause", cause))
+        }),
       MetricFamily(
         name: "spoolrun_free_bytes", kind: .gauge, unit: "bytes",
         help: "Space that is free for this user, in the spool and in the output root.",

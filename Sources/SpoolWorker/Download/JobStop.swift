@@ -16,6 +16,8 @@ enum JobStop: Error {
   case outranked
   /// Another job has published a file at the output, and has still to deliver it.
   case outputAwaited(AwaitedOutput)
+  /// Its server, or each of its mirrors, rests.
+  case serverRests(ServerWait)
   case failed(SpoolError)
 }
 
@@ -31,6 +33,14 @@ extension Claim {
     let ownership = try self.ownership()
     guard ownership == .ours else { throw JobStop.notOurs(ownership) }
   }
+}
+
+/// A server that rests, for which a job waits without a failure.
+struct ServerWait: Equatable {
+  /// As in ``ServerRests``.
+  let key: String
+  let reason: String
+  let until: Timestamp
 }
 
 /// An output for which a job waits, because another job has it.
@@ -64,19 +74,19 @@ struct AwaitedOutput: Equatable {
 }
 
 extension Claim {
-  /// Parks the job until another one is done with its output. The first time its journal says so: what the other one
-  /// publishes later may be what this job is for (``OutputPublisher/sharedPayload()``).
-  func wait(for awaited: AwaitedOutput) throws(SpoolError) {
+  /// Parks the job without a failure. The first time its journal says so. It is known from then on: what another job
+  /// publishes later may be what this one is for (``OutputPublisher/sharedPayload()``).
+  func park(until due: Timestamp, first reason: String) throws(SpoolError) {
     if text.journal.knownSince == nil {
       let mark = text.journal.data.softMark ?? .zero
       do throws(SpoolError) {
         let broken = text.journal.data.brokenFrom
         try append(
-          .interrupted(.now(), attempt: 1, mark: mark, fetched: 0, broken: broken, reason: awaited.reason))
+          .interrupted(.now(), attempt: 1, mark: mark, fetched: 0, broken: broken, reason: reason))
       } catch  where error.isLackOfSpace {
         // The move needs no space.
       }
     }
-    try park(until: awaited.until)
+    try park(until: due)
   }
 }

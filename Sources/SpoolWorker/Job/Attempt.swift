@@ -9,8 +9,6 @@ final class Attempt {
     case cleared
     /// It no longer needs its connection.
     case transferred
-    /// Bytes come, so the server can be reached.
-    case answered
   }
 
   let claim: Claim
@@ -58,16 +56,12 @@ final class Attempt {
   /// ``Ending``.
   func run() async -> AttemptEnd {
     defer { data?.leaveSpace() }
-    var end: AttemptEnd
     do {
-      end = try await takeToDone()
+      return try await takeToDone()
     } catch {
       if let loss = error as? LostWrites { trust = .lost(loss.error) }
-      end = await self.end(Ending.Cause(error))
+      return await self.end(Ending.Cause(error))
     }
-    end.connectivity =
-      account.connectivity == .unknown && account.fetched > 0 ? .open : account.connectivity
-    return end
   }
 
   func reached(_ milestone: Milestone) { note(milestone) }
@@ -76,6 +70,10 @@ final class Attempt {
 }
 
 extension Claim {
+  /// Failures of its servers in a row.
+  var deferrals: Int { origin.takesDrops ? 0 : text.journal.attempts.deferrals }
+  var deferredSince: Timestamp? { origin.takesDrops ? nil : text.journal.attempts.deferredSince }
+
   /// Whether the last attempt has no end record, because its worker was killed, even if the job was moved since.
   var isTakenOver: Bool { origin == .cur || text.journal.attempts.isOpen }
 }
@@ -104,6 +102,8 @@ extension Attempt {
 
     let resolver = LinkResolver(plan, of: claim, attempt: account.number, environment, hooks)
     let resolved = try await resolve(plan, resolver)
+    let patience = environment.patience(of: request, knownSince: claim.knownSince?.seconds)
+    if let wait = try environment.servers.wait(id, of: resolved.mirrors, patience) { throw JobStop.serverRests(wait) }
     let data = try await recoverData(resolved)
     try await fetch(resolved, resolver, data)
     // The rest is disk work, so another transfer may have the connection.
@@ -143,7 +143,7 @@ extension Attempt {
 
   private func fetch(_ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData) async throws {
     let verification = Verification(plan, data, environment, hooks)
-    let download = Download(plan, resolver, data, environment, account, checkpointer, verification, requests: id << 6) {
+    let download = Download(plan, resolver, data, environment, account, checkpointer, verification, attempt: id) {
       [unowned self] in
       probation.begin(at: LoopExecutor.milliseconds())
     }
@@ -200,6 +200,7 @@ extension Attempt {
     case .fail(let failure): return try await fail(failure)
     case .park(let reason): return try park(reason)
     case .wait(let awaited): return try wait(for: awaited)
+    case .rest(let wait): return try rest(wait)
     case .letGo(let loss): return try letGo(loss)
     case .remove: return try remove()
     case .doubtDone: return AttemptEnd(.done, problem: cause.error)
@@ -214,20 +215,21 @@ extension Attempt {
     // Data of an earlier attempt, from before `max-size` was lowered.
     if data == nil, failure.code == .tooLarge { try JobData(claim.spool).removeData(of: claim.job) }
     let record = try write(failure)
-    account.connectivity = Connectivity(record.failure)
     // Before the job appears in its new directory, where another worker may claim it: a claim without data starts from
     // 0.
     try closeData()
     let job = name
     if let retry = record.retry { try claim.park(until: retry) } else { try claim.giveUp() }
-    log(Event("failed", record.eventLevel, job: job, record.facts))
+    let isNews = environment.servers.isNews(record.failure)
+    log(Event("failed", isNews ? record.eventLevel : .info, job: job, record.facts))
     guard let retry = record.retry else {
-      await tellGivenUp(job, record.facts)
+      if isNews { await tellGivenUp(job, record.facts) }
       return AttemptEnd(.givenUp)
     }
     var end = AttemptEnd(.waiting)
     end.retry = retry
     end.isOrder = claim.isStandingOrder
+    end.awaited = environment.servers.awaited(after: record.failure, of: claim.text.request)
     return end
   }
 
@@ -237,14 +239,16 @@ extension Attempt {
     var random = HostRandom()
     let jitter = Double.random(in: 0...1, using: &random)
     var request = claim.text.request
+    let (now, deferrals) = (claim.spool.now(), claim.deferrals)
     if let every = request.standing.every {
       return RetryDecision.ofOrder(
-        failure, failures: failures, every: every, now: claim.spool.now(), jitter: jitter)
+        failure, failures: failures, deferrals: deferrals, every: every, now: now, jitter: jitter)
     }
     request = request.inheriting(environment.options.defaults)
     // What is published is delivered, however late.
     if failure.code == .deliver { request.expires = nil }
-    return RetryDecision.decide(failure, failures: failures, request: request, now: claim.spool.now(), jitter: jitter)
+    return RetryDecision.decide(
+      failure, failures: failures, deferrals: deferrals, request: request, now: now, jitter: jitter)
   }
 
   /// Journals the failure and the time of the next attempt.
@@ -383,10 +387,10 @@ extension Attempt {
 }
 
 extension FailureRecord {
-  /// A proxy's failure is told once for all jobs: `proxy-failed`.
+  /// A failure of a proxy or a server is told once for all jobs: `proxy-failed`, `server-rests`.
   fileprivate var eventLevel: Event.Level {
     if retry == nil { return .error }
-    return failure.proxy == nil ? .warning : .info
+    return failure.proxy == nil && failure.rest == nil ? .warning : .info
   }
 }
 
@@ -397,7 +401,7 @@ extension Attempt {
     switch reason {
     case .shutdown, .cancelled, .notOurs, .outranked: hookStop.request()
     // The `failed` hook may still have to run.
-    case .noSpace, .noOutput, .outputAwaited, .failed: break
+    case .noSpace, .noOutput, .outputAwaited, .serverRests, .failed: break
     }
     guard stopped == nil else {
       download?.stop()
@@ -436,10 +440,6 @@ extension Attempt {
     }
     // Fetched again from 0: all of it is growth.
     if let data { account.lengthAtStart = min(account.lengthAtStart, data.part.length) }
-    if account.connectivity == .unknown, gained > 0 {
-      account.connectivity = .open
-      reached(.answered)
-    }
     download?.tick()
     if let data { checkpointer.beginIfDue(data) }
   }
@@ -519,13 +519,30 @@ extension Attempt {
   }
 }
 
-/// An attempt that ends because another job has its output.
+/// An attempt that ends because another job has its output, or its server rests.
 extension Attempt {
+  /// Puts the job back, without a failure.
+  func rest(_ wait: ServerWait) throws -> AttemptEnd {
+    let (job, mark) = (name, lastMark)
+    if data == nil {
+      try claim.park(until: wait.until, first: wait.reason)
+    } else {
+      _ = try noteInterrupted(wait.reason)
+      try closeData()
+      try claim.park(until: wait.until)
+    }
+    let facts = Fields().with("at", mark.offset).with("retry", wait.until).with("reason", wait.reason)
+    log(Event("parked", .info, job: job, facts))
+    var end = AttemptEnd(.waiting)
+    (end.retry, end.isOrder, end.awaited) = (wait.until, claim.isStandingOrder, [wait.key])
+    return end
+  }
+
   /// Puts the job back, without a failure.
   func wait(for awaited: AwaitedOutput) throws -> AttemptEnd {
     let job = name
     if data == nil {
-      try claim.wait(for: awaited)
+      try claim.park(until: awaited.until, first: awaited.reason)
     } else {
       _ = try noteInterrupted(awaited.reason)
       try closeData()

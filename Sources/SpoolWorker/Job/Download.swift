@@ -24,16 +24,19 @@ final class Download: RunningTransfer {
   private let rate: JobRate
   /// Asks for links again that have expired; nil if the job does not ask for links.
   private let resolver: LinkResolver?
+  private let attempt: UInt64
   /// The id of the job's first request; the ids after it, one for each connection, are reserved for the job.
   private let requests: UInt64
   private let started: () -> Void
   private var fetch: MirrorFetch?
+  /// The mirror that was asked, until its first bytes come, and the length of the data then.
+  private var asked: (mirror: MirrorURL, length: UInt64)?
   private var isStopped = false
 
   /// - Parameter started: called before the first request to each mirror.
   init(
     _ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData, _ environment: JobEnvironment,
-    _ account: AttemptAccount, _ checkpointer: Checkpointer, _ verification: Verification, requests: UInt64,
+    _ account: AttemptAccount, _ checkpointer: Checkpointer, _ verification: Verification, attempt: UInt64,
     started: @escaping () -> Void
   ) {
     self.plan = plan
@@ -42,7 +45,8 @@ final class Download: RunningTransfer {
     self.environment = environment
     self.account = account
     self.checkpointer = checkpointer
-    self.requests = requests
+    self.attempt = attempt
+    requests = attempt << 6
     self.started = started
     self.verification = verification
     rate = JobRate(data.claim) { [unowned environment] in environment.options.defaults.limitRate }
@@ -62,8 +66,12 @@ final class Download: RunningTransfer {
 
   /// To be called a few times a second.
   func tick() {
-    if fetch != nil { limitRate() }
-    fetch?.tick()
+    guard let fetch else { return }
+    limitRate()
+    fetch.tick()
+    guard let asked, data.length > asked.length else { return }
+    environment.servers.answered(attempt, asked.mirror)
+    self.asked = nil
   }
 
   private func limitRate() { environment.limit(requests, to: rate.bytesPerSecond, of: rate.rateClass) }
@@ -92,20 +100,31 @@ final class Download: RunningTransfer {
   nonisolated static func decisive(_ failures: [Failure]) -> Failure? {
     let temporary = failures.filter { $0.failureClass == .temporary }
     guard
-      var decisive = failures.last(where: \.code.isMismatch) ?? temporary.last(where: { $0.code.blame != .server })
+      var decisive = failures.last(where: \.code.isMismatch)
+        ?? temporary.last(where: { $0.rest == nil && $0.code.blame != .server })
         ?? temporary.last ?? failures.last
     else { return nil }
-    // Each server may ask to wait.
+    // Each server may ask to wait, and the job goes on with the first that may be asked.
     if decisive.failureClass == .temporary { decisive.retryAfter = failures.compactMap(\.retryAfter).max() }
+    if decisive.rest != nil { decisive.rest = failures.compactMap(\.rest).min() }
+    decisive.isServerAway = failures.allSatisfy(\.isServerAway)
     return decisive
   }
 
-  /// Leaves a mirror that makes no progress, or whose data is not what the job declares, for the next one.
+  /// Leaves a mirror that makes no progress, or whose data is not what the job declares, for the next one, and leaves
+  /// out those whose server rests.
   /// - Returns: the failure of each mirror; empty when the data is whole and verified.
   private func tryMirrors() async throws -> [Failure] {
     let mirrors = plan.mirrors
     var failures: [Failure] = []
+    let claim = data.claim
+    let patience = environment.patience(of: plan.request, knownSince: claim.knownSince?.seconds)
+    if let wait = try environment.servers.wait(attempt, of: mirrors, patience) { throw JobStop.serverRests(wait) }
     for (index, mirror) in mirrors.enumerated() {
+      if let rest = environment.servers.obstacle(attempt, mirror, patience) {
+        failures.append(rest)
+        continue
+      }
       do {
         try begin(mirror)
         // After a mismatch each mirror has to send all of the data alone, so that a wrong mirror cannot spoil the data
@@ -115,6 +134,7 @@ final class Download: RunningTransfer {
         try await verification.run()
         return []
       } catch let failure as Failure {
+        let failure = environment.servers.judged(failure, of: attempt, mirror, claim, patience)
         if failure.code.isOfAllServers { throw failure }
         failures.append(failure)
         if index + 1 < mirrors.count { try await leave(mirror, failure) }
@@ -141,13 +161,15 @@ final class Download: RunningTransfer {
       options: environment.options, memory: environment.memory
     ) { [unowned self] in log($0, $1) }
     self.fetch = fetch
+    asked = (mirror, data.length)
     limitRate()
     defer {
       account.fetched += fetch.fetched
-      self.fetch = nil
+      (self.fetch, asked) = (nil, nil)
     }
     try await fetch.run()
     if isStopped { throw JobStop.cancelled }
+    environment.servers.answered(attempt, mirror)
   }
 
   private func leave(_ mirror: MirrorURL, _ failure: Failure) async throws {

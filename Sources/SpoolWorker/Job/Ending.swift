@@ -8,6 +8,8 @@ enum Ending {
   case park(reason: String)
   /// Put the job back until another job is done with its output.
   case wait(AwaitedOutput)
+  /// Put the job back until its server may be asked.
+  case rest(ServerWait)
   /// Leave the job where it is; it is no longer this worker's.
   case letGo(Loss)
   /// A person removed the job: remove its data, too.
@@ -72,6 +74,9 @@ enum Ending {
     case .outputAwaited(let awaited):
       if case .lost(let error) = trust { return .fail(Failure(error)) }
       return .wait(awaited)
+    case .serverRests(let wait):
+      if case .lost(let error) = trust { return .fail(Failure(error)) }
+      return .rest(wait)
     }
     // The next attempt has to know that a failed fsync lost data.
     if case .lost(let error) = trust { return .fail(Failure(error)) }
@@ -81,7 +86,7 @@ enum Ending {
   /// Whether this ending writes to or moves the claim's file.
   var needsClaim: Bool {
     switch self {
-    case .fail, .park, .wait: true
+    case .fail, .park, .wait, .rest: true
     case .letGo, .remove, .doubtDone, .leaveReceipt: false
     }
   }
@@ -130,7 +135,8 @@ struct AttemptEnd {
   var hasDropped = false
   /// It is a standing order, which waits in `standing`.
   var isOrder = false
-  var connectivity = Connectivity.unknown
+  /// It waits for a network, or for these servers or proxies to come back.
+  var awaited: [String] = []
   /// The spool failed: the job cannot be moved, or its last move may not be durable.
   var problem: (any Error)?
 
@@ -164,7 +170,6 @@ final class AttemptAccount {
   var transfer: (bytes: UInt64, milliseconds: Int64)?
   /// Data of a mirror was set aside because it was not what the job declares.
   var hasSetAside = false
-  var connectivity = Connectivity.unknown
   /// The length of the data when the attempt opened it, and when it closed it.
   var lengthAtStart: UInt64 = 0
   var lengthAtEnd: UInt64 = 0

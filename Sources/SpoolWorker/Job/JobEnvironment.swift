@@ -23,6 +23,9 @@ final class JobEnvironment {
   let deliveries: Turnstile
   /// What the workers of the spool may do together.
   private(set) lazy var limits = SpoolLimits(self)
+  private(set) lazy var servers = Servers(
+    spool, perHost: options.perHost, log: log, keepsNotes: options.only == nil
+  ) { [unowned self] in way(to: $0) }
   private(set) lazy var memory = MemoryBudget(limit: options.connectionMemory)
   /// Makes files of several jobs durable together.
   private(set) lazy var durable = GroupCommit { [unowned self] in
@@ -122,11 +125,17 @@ extension SpoolError {
   }
 }
 
-/// What a person hears about proxies, once for each outage.
 extension JobEnvironment {
-  func tellProxyFailed(_ proxy: String, _ reason: String) {
-    log(Event("proxy-failed", .warning, Fields().with("proxy", proxy).with("reason", reason)))
+  /// - Parameter known: since when there is the job, in seconds since the epoch.
+  func patience(of request: JobRequest, knownSince known: Int64?) -> ServerRests.Patience {
+    let now = LoopExecutor.milliseconds()
+    let since = known.map { now - max(0, spool.now().seconds - $0) * 1000 } ?? now
+    let seconds = request.patience ?? options.defaults.patience ?? options.patience
+    return ServerRests.Patience(since: since, milliseconds: Int64(seconds) * 1000)
   }
 
-  func tellProxyBack(_ proxy: String) { log(Event("proxy-back", .warning, Fields().with("proxy", proxy))) }
+  /// What a job needs to fetch from a URL.
+  func way(to url: URLParts) -> ServerRests.Way {
+    [url.server] + (proxies.name(for: url).map { [ServerRests.proxy($0)] } ?? [])
+  }
 }

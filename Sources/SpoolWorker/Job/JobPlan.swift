@@ -81,6 +81,7 @@ extension JobRequest {
     var result = inheriting(options.defaults)
     result.maxSize = [result.maxSize, options.maxSize].compactMap { $0 }.min()
     result.connections = result.connections.map { min($0, options.maxConnections) }
+    result.patience = result.patience ?? options.patience
     return result
   }
 

@@ -26,22 +26,34 @@ enum RetryDecision: Equatable {
 
   /// - Parameters:
   ///   - failures: the number of attempts that count, including this one.
+  ///   - deferrals: failures of its servers in a row before this one.
   ///   - jitter: random, from 0 to 1, so that jobs that failed together are not retried together.
-  static func decide(_ failure: Failure, failures: Int, request: JobRequest, now: Timestamp, jitter: Double)
-    -> RetryDecision
-  {
-    if failure.failureClass == .permanent { return .giveUp }
-    if failure.code.burnsAttempt, failures >= request.attempts ?? JobRequest.defaultAttempts { return .giveUp }
-    // A full disk, a missing network or a proxy says nothing about the server, so the delay does not grow.
+  static func decide(
+    _ failure: Failure, failures: Int, deferrals: Int = 0, request: JobRequest, now: Timestamp, jitter: Double
+  ) -> RetryDecision {
+    if failure.rest == nil || failure.isServerAway, failure.failureClass == .permanent { return .giveUp }
+    if failure.burnsAttempt, failures >= request.attempts ?? JobRequest.defaultAttempts { return .giveUp }
+    let next = now + delay(failure, failures: failures, deferrals: deferrals, jitter: jitter)
+    if let expires = request.expires, next >= expires { return .giveUp }
+    return .wait(until: next)
+  }
+
+  /// Seconds until the next attempt.
+  static func delay(_ failure: Failure, failures: Int, deferrals: Int, jitter: Double) -> Int64 {
+    let spread = 0.8 + 0.4 * jitter
+    if let rest = failure.rest {
+      // While others are served, what a server says to one job again and again is about that job.
+      let own =
+        deferrals < freeDeferrals ? 0 : min(shortestDelay << Int64(min(deferrals - freeDeferrals, 10)), longestDelay)
+      return max(rest, Int64(Double(own) * spread), min(Int64(failure.retryAfter ?? 0), longestRetryAfter), 1)
+    }
+    // A full disk or a missing network says nothing about the server, so the delay does not grow.
     let doublings = failure.code.burnsAttempt ? min(max(failures - 1, 0), 10) : 0
     let delay = min(shortestDelay << Int64(doublings), longestDelay)
     // Retry-After (RFC 9110 section 10.2.3) only extends the delay: a server that says one second each time would use
     // up all attempts within seconds.
     let asked = min(Int64(failure.retryAfter ?? 0), longestRetryAfter)
-    let seconds = max(Int64(Double(delay) * (0.8 + 0.4 * jitter)), asked)
-    let next = now + seconds
-    if let expires = request.expires, next >= expires { return .giveUp }
-    return .wait(until: next)
+    return max(Int64(Double(delay) * spread), asked)
   }
 
   /// What a failed check leads to. An order waits as long as a job does after a temporary failure, however often the
@@ -50,16 +62,17 @@ enum RetryDecision: Equatable {
   /// - Parameters:
   ///   - failures: the number of checks that failed in a row, including this one.
   ///   - jitter: random, from 0 to 1.
-  static func ofOrder(_ failure: Failure, failures: Int, every: Int, now: Timestamp, jitter: Double)
-    -> RetryDecision
-  {
+  static func ofOrder(
+    _ failure: Failure, failures: Int, deferrals: Int = 0, every: Int, now: Timestamp, jitter: Double
+  ) -> RetryDecision {
     if failure.code.endsOrder { return .giveUp }
-    let doublings = failure.code.burnsAttempt ? min(max(failures - 1, 0), 10) : 0
-    let delay = min(shortestDelay << Int64(doublings), longestDelay)
-    let asked = min(Int64(failure.retryAfter ?? 0), longestRetryAfter)
-    let least = failure.failureClass == .permanent ? Int64(every) : 0
-    return .wait(until: now + max(Int64(Double(delay) * (0.8 + 0.4 * jitter)), asked, least))
+    let delay = delay(failure, failures: failures, deferrals: deferrals, jitter: jitter)
+    let least = failure.rest == nil && failure.failureClass == .permanent ? Int64(every) : 0
+    return .wait(until: now + max(delay, least))
   }
+
+  /// So many failures of its servers in a row make a job wait only until these may be asked.
+  static let freeDeferrals = 3
 }
 
 /// How jobs are treated during whose attempts workers died, as each of them may be the cause. Other jobs always go
@@ -113,31 +126,5 @@ struct Probation {
     guard let endsAt, now >= endsAt else { return false }
     self.endsAt = .max
     return true
-  }
-}
-
-/// What an attempt showed about this machine's connection to servers.
-enum Connectivity: Equatable, Sendable {
-  case unknown
-  /// A server answered, or could be asked.
-  case open
-  case noNetwork
-  /// The proxy cannot be reached, or refuses to serve us: its `HOST:PORT`, and what happened.
-  case noProxy(String, reason: String)
-
-  init(_ failure: Failure) {
-    switch failure.code {
-    case .noNetwork: self = .noNetwork
-    case .proxy: self = failure.proxy.map { .noProxy($0, reason: failure.reason) } ?? .unknown
-    case let code: self = [.server, .resource].contains(code.blame) ? .open : .unknown
-    }
-  }
-
-  /// Whether the job fails for as long as this does not change.
-  var isBarred: Bool {
-    switch self {
-    case .noNetwork, .noProxy: true
-    case .unknown, .open: false
-    }
   }
 }

@@ -34,7 +34,7 @@ package enum EventField: String, CaseIterable, Sendable {
   case expected, file, fitness, found, gate, hook, kind, limits, lost, md5
   case next, other, output
   case outputRoot = "output-root"
-  case proxy, reason, retry, sha1, sha256, sha512, states, text, tried, type, unchanged, url, way
+  case proxy, reason, retry, server, sha1, sha256, sha512, states, text, tried, type, unchanged, url, way
 
   /// Whether it is a number: bytes, an offset, a count, a position, seconds or a status. Digests are texts, even those
   /// that have decimal digits only; so are values that are numbers or texts, such as what was expected.
@@ -44,8 +44,8 @@ package enum EventField: String, CaseIterable, Sendable {
       .line, .milliseconds, .minFree, .needed, .new, .rate, .relinked, .seconds, .size, .status, .unsettled:
       true
     case .burned, .class, .code, .crc32, .data, .directory, .doubt, .expected, .file, .fitness, .found, .gate, .hook,
-      .kind, .limits, .lost, .md5, .next, .other, .output, .outputRoot, .proxy, .reason, .retry, .sha1, .sha256,
-      .sha512, .states, .text, .tried, .type, .unchanged, .url, .way:
+      .kind, .limits, .lost, .md5, .next, .other, .output, .outputRoot, .proxy, .reason, .retry, .server, .sha1,
+      .sha256, .sha512, .states, .text, .tried, .type, .unchanged, .url, .way:
       false
     }
   }

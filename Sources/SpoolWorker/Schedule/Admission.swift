@@ -11,8 +11,8 @@ final class Admission {
     case space
     /// Why there is no output root.
     case output(String)
-    /// Why no proxy serves the jobs that are left.
-    case proxy(String)
+    /// All jobs that are left wait for servers or proxies that rest.
+    case servers
   }
 
   /// Whether the worker runs until it is stopped. Then a shortage of disk space is a warning at once, not at the end of

@@ -15,7 +15,7 @@ struct Backlog {
 
   /// Newest first, so that the oldest is removed from the end.
   private var unread: [Candidate] = []
-  /// Each host's candidates, oldest first from `start`.
+  /// Each queue's candidates (``Choice/queue``), oldest first from `start`.
   private var byHost: [String: (choices: [Choice], start: Int)] = [:]
   private var read = 0
   /// Candidates that open no connection.
@@ -36,9 +36,9 @@ struct Backlog {
   /// Adds a candidate whose text has been read, after those of the same host.
   mutating func add(_ candidate: Candidate, _ peek: Peek) {
     let choice = Choice(candidate: candidate, peek: peek)
-    guard let host = peek.host else { return hostless.append(choice) }
+    guard peek.host != nil else { return hostless.append(choice) }
     if peek.deaths > 0 { return suspects.append(choice) }
-    byHost[host, default: ([], 0)].choices.append(choice)
+    byHost[choice.queue, default: ([], 0)].choices.append(choice)
     read += 1
   }
 
@@ -74,10 +74,10 @@ struct Backlog {
   /// Whether no candidate is known that may run in parallel with others.
   var hasOnlySuspects: Bool { unread.isEmpty && read == 0 && hostless.isEmpty }
 
-  /// Whether all candidates have been looked at and wait for a proxy.
+  /// Whether all candidates have been looked at and wait for servers that rest.
   func areHeldBack(by slots: FreeSlots) -> Bool {
-    unread.isEmpty && hostless.isEmpty && suspects.allSatisfy { slots.waitsForProxy($0.peek) }
-      && byHost.keys.allSatisfy { slots.waitsForProxy(first($0).peek) }
+    unread.isEmpty && hostless.isEmpty && suspects.allSatisfy { slots.isHeldBack($0.peek) }
+      && byHost.keys.allSatisfy { slots.isHeldBack(first($0).peek) }
   }
 
   /// The next candidate with a free slot, or the candidate to read first.
@@ -128,7 +128,7 @@ struct Backlog {
   }
 
   private func isBefore(_ left: String, _ right: String, _ slots: FreeSlots) -> Bool {
-    let (leftLoad, rightLoad) = (slots.load(of: left), slots.load(of: right))
+    let (leftLoad, rightLoad) = (slots.load(of: first(left).host), slots.load(of: first(right).host))
     if leftLoad != rightLoad { return leftLoad < rightLoad }
     return first(left).candidate.isBefore(first(right).candidate)
   }
@@ -205,7 +205,7 @@ struct PrioritisedBacklog {
 
   var isSomethingPassedOver: Bool { !passedOver.isEmpty }
 
-  /// Whether all candidates have been looked at and wait for a proxy.
+  /// Whether all candidates have been looked at and wait for servers that rest.
   func areHeldBack(by slots: FreeSlots) -> Bool {
     high.areHeldBack(by: slots) && normal.areHeldBack(by: slots) && low.areHeldBack(by: slots)
   }
@@ -353,7 +353,7 @@ struct PrioritisedBacklog {
   /// The youngest running job of low priority whose slot one of high priority needs; nil if enough are being parked.
   private func outranked(_ slots: Slots, _ free: FreeSlots) -> UInt64? {
     guard high.readCount > 0, slots.hasLow, slots.beingParked < high.readCount else { return nil }
-    let blocked = high.firsts.filter { !free.waitsForProxy($0.peek) }
+    let blocked = high.firsts.filter { !free.isHeldBack($0.peek) }
     return blocked.compactMap { slots.youngestLow(inTheWayOf: $0.host) }.max()
   }
 }

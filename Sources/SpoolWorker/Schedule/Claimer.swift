@@ -96,7 +96,7 @@ struct Claimer {
   private mutating func putBackForOutput(_ claim: Claim) throws(SpoolError) -> Outcome? {
     guard let awaited = try others.awaited(by: claim) else { return nil }
     do throws(SpoolError) {
-      try claim.wait(for: awaited)
+      try claim.park(until: awaited.until, first: awaited.reason)
     } catch  where error.isGone {
       return .unavailable
     }

@@ -41,6 +41,7 @@ final class Dispatcher {
     let claims = ClaimReader(spool)
     lookout = Lookout(spool, environment, claims)
     claimer = Claimer(spool, environment, account, claims)
+    environment.servers.cameBack = { [unowned self] in scheduler.force(account.take(awaiting: $0)) }
   }
 
   /// The running attempts, in the order of their start.
@@ -77,10 +78,7 @@ final class Dispatcher {
   }
 
   /// Retries jobs that failed for lack of a network at once, not when they are due.
-  func networkCame() {
-    scheduler.tryProxies(at: LoopExecutor.milliseconds())
-    scheduler.force(account.takeThoseForNetwork())
-  }
+  func networkCame() { environment.servers.networkChanged() }
 
   // MARK: a turn
 
@@ -90,12 +88,13 @@ final class Dispatcher {
   func turn() throws(SpoolError) {
     mayStartMore = false
     defer { if !mayStartMore { environment.limits.giveSpareBack() } }
+    environment.servers.look()
     scheduler.beginTurn()
     scheduler.use(environment.options.defaults.servers.perHost)
     try lookout.lookForUrgent(&scheduler)
     while let reading = scheduler.nextReading() { try lookout.perform(reading, &scheduler) }
     guard scheduler.hasNoCandidates || admission.mayStart() && loadLibcurl() else { return }
-    while let step = scheduler.nextStep(at: LoopExecutor.milliseconds()) {
+    while let step = scheduler.nextStep(at: LoopExecutor.milliseconds(), environment.servers.rests) {
       switch step {
       case .look(let candidate): try lookout.look(at: candidate, &scheduler)
       case .search(let count): try lookout.search(count, &scheduler)
@@ -161,36 +160,20 @@ final class Dispatcher {
       [unowned self] milestone in
       scheduler.reached(milestone, id)
       if milestone == .transferred { environment.limits.ended(id) }
-      if milestone == .answered { notePassed(id) }
       WorkerLoop.wakeUp()
     }
     running[id] = Running(attempt: attempt, firstName: attempt.name)
     scheduler.started(id, choice)
     environment.limits.started(id, choice.peek.priority)
+    environment.servers.started(id, choice.way)
     WorkerLoop.start {
       let end = await attempt.run()
       self.ended(id, end)
     }
   }
 
-  private func noteProxy(_ end: AttemptEnd, of id: UInt64) {
-    switch end.connectivity {
-    case .unknown, .noNetwork: break
-    case .open: notePassed(id)
-    case .noProxy(let proxy, let reason):
-      guard scheduler.proxyFailed(id, proxy, reason, at: LoopExecutor.milliseconds()) else { return }
-      environment.tellProxyFailed(proxy, reason)
-    }
-  }
-
-  private func notePassed(_ id: UInt64) {
-    guard let proxy = scheduler.passedProxy(id) else { return }
-    environment.tellProxyBack(proxy)
-    scheduler.force(account.takeThoseForNetwork())
-  }
-
   private func ended(_ id: UInt64, _ end: AttemptEnd) {
-    noteProxy(end, of: id)
+    environment.servers.ended(id)
     scheduler.ended(id)
     environment.limits.ended(id)
     guard let ended = running.removeValue(forKey: id) else { return }

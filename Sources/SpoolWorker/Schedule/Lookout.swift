@@ -7,6 +7,7 @@ struct Lookout {
   private let only: Set<FileName>?
   private var reader: SpoolReader
   private let spool: Spool
+  private let servers: Servers
   /// When `urgent/` was last looked at, in milliseconds, and its time of modification then.
   private var urgent: (lookedAt: Int64, modified: Int64?) = (0, nil)
   private var changes = DirectoryChanges()
@@ -16,6 +17,7 @@ struct Lookout {
   init(_ spool: Spool, _ environment: JobEnvironment, _ claims: ClaimReader) {
     peeks = PeekReader(spool, environment, claims)
     only = environment.options.only
+    servers = environment.servers
     self.spool = spool
     reader = SpoolReader(spool)
   }
@@ -63,7 +65,7 @@ struct Lookout {
     var kept: [(Candidate, Peek)] = []
     for candidate in try read(count, &scheduler, from: { $0.nextDirectory() }).sorted(by: { $0.isBefore($1) }) {
       guard let peek = try peek(at: candidate, &scheduler) else { continue }
-      if scheduler.keepOrPassOver(peek, at: start) { kept.append((candidate, peek)) }
+      if scheduler.keepOrPassOver(peek, at: start, servers.rests) { kept.append((candidate, peek)) }
     }
     scheduler.searched(kept, from: start, to: LoopExecutor.milliseconds())
   }

@@ -76,7 +76,7 @@ final class RunAccount {
     waiting.ended(first, isWaiting: false)
     waiting.ended(name, isWaiting: end.fate == .waiting)
     if end.fate == .waiting {
-      waiting.failed(name, wantsNetwork: end.connectivity.isBarred, in: end.isOrder ? .standing : .partial)
+      waiting.failed(name, awaiting: end.awaited, in: end.isOrder ? .standing : .partial)
     }
     summary.waiting = waiting.count
     switch end.fate {
@@ -87,8 +87,8 @@ final class RunAccount {
     }
   }
 
-  /// Returns the jobs that failed for lack of a network, once.
-  func takeThoseForNetwork() -> [Candidate] { waiting.takeThoseForNetwork() }
+  /// See ``WaitingJobs/take(awaiting:)``.
+  func take(awaiting keys: Set<String>) -> [Candidate] { waiting.take(awaiting: keys) }
 
   /// See ``WaitingJobs/recount(in:)``.
   func recountWaiting(in spool: Spool) throws(SpoolError) -> Timestamp? { try waiting.recount(in: spool) }
@@ -147,14 +147,15 @@ struct RunEnd {
     var fields = Fields().with("jobs", waiting > 0 ? waiting : nil).with("next", isDue ? nil : next)
     switch obstacle {
     case nil: break
-    case .proxy: break
+    case .servers: fields = fields.with("server", environment.servers.rests.reason(ofProxies: false))
     case .gate(let reason): fields = fields.with("gate", reason)
     case .space: isForSpace = true
     case .output(let reason):
       isForSpace = false
       fields = fields.with("output-root", reason)
     }
-    fields = fields.with("proxy", scheduler.slots.proxies.reason).with("unsettled", unsettled > 0 ? unsettled : nil)
+    fields = fields.with("proxy", environment.servers.rests.reason(ofProxies: true))
+      .with("unsettled", unsettled > 0 ? unsettled : nil)
     if isForSpace {
       fields = fields.with("needed", scheduler.spaceWait.least).with("free", spool.freeSpace()).with("min-free", kept)
     }
@@ -230,18 +231,24 @@ final class PresenceKeeper {
 struct WaitingJobs {
   /// No more jobs than this are counted.
   static let mostCounted = 10_000
-  /// The remaining jobs wait until they are due, which takes about a minute.
-  static let mostForNetwork = 1000
+  /// The remaining jobs wait until they are due.
+  static let mostAwaiting = 1000
+  /// What a job awaits that failed for lack of a network.
+  static let network = "network"
 
   private var names: Set<FileName> = []
   private var areMore = false
-  private var forNetwork: [FileName: Directory] = [:]
+  private var awaiting: [FileName: (directory: Directory, keys: [String])] = [:]
 
   /// The number of waiting jobs: exact up to ``mostCounted``, and never 0 if there are more.
   var count: Int { names.count + (areMore ? 1 : 0) }
 
-  /// The number of jobs that failed for lack of a network: exact up to ``mostForNetwork``.
-  var countForNetwork: Int { forNetwork.count }
+  /// The number of jobs that failed for lack of a network: exact up to ``mostAwaiting``.
+  var countForNetwork: Int { awaiting.values.count { $0.keys.contains(Self.network) } }
+  /// Whether one awaits nothing of these.
+  func awaitOthers(than keys: [String]) -> Bool {
+    awaiting.values.contains { waiting in !waiting.keys.contains { $0 == Self.network || keys.contains($0) } }
+  }
 
   /// A job may fail and come back within one run. Only its state at the end counts.
   mutating func ended(_ name: FileName, isWaiting: Bool) {
@@ -254,12 +261,14 @@ struct WaitingJobs {
     }
   }
 
-  /// - Parameter directory: where it waits.
-  mutating func failed(_ name: FileName, wantsNetwork: Bool, in directory: Directory = .partial) {
-    if !wantsNetwork {
-      forNetwork[name] = nil
-    } else if forNetwork.count < Self.mostForNetwork {
-      forNetwork[name] = directory
+  /// - Parameters:
+  ///   - keys: ``network``, or the servers and proxies whose rest may end before the job is due.
+  ///   - directory: where it waits.
+  mutating func failed(_ name: FileName, awaiting keys: [String], in directory: Directory = .partial) {
+    if keys.isEmpty {
+      awaiting[name] = nil
+    } else if awaiting.count < Self.mostAwaiting || awaiting[name] != nil {
+      awaiting[name] = (directory, keys)
     }
   }
 
@@ -297,9 +306,10 @@ struct WaitingJobs {
     return try spool.status(.cur, ClaimName.fileName(job, spool.owner)) != nil ? .waits : .gone
   }
 
-  /// Returns the jobs that failed for lack of a network, once.
-  mutating func takeThoseForNetwork() -> [Candidate] {
-    defer { forNetwork = [:] }
-    return forNetwork.map { Candidate(name: $0.key, origin: $0.value, modified: 0, isForced: true) }
+  /// Returns the jobs that await one of these, once.
+  mutating func take(awaiting keys: Set<String>) -> [Candidate] {
+    let taken = awaiting.filter { !keys.isDisjoint(with: $0.value.keys) }
+    for name in taken.keys { awaiting[name] = nil }
+    return taken.map { Candidate(name: $0.key, origin: $0.value.directory, modified: 0, isForced: true) }
   }
 }

@@ -206,14 +206,14 @@ struct Scheduler {
   var isSlotWanted: Bool { !backlog.isEmpty && (slots.areFree || backlog.isUrgent && slots.hasLow) }
 
   /// The next step towards starting a job; nil if no job may start now, or there is none.
-  mutating func nextStep(at now: Int64) -> Step? {
+  mutating func nextStep(at now: Int64, _ rests: ServerRests = ServerRests()) -> Step? {
     guard spaceWait.mayGoOn(at: now) else { return nil }
-    let free = slots.free(at: now)
+    let free = slots.free(at: now, rests)
     while let next = backlog.next(slots, free) {
       switch next {
       case .look(let candidate): return .look(candidate)
       case .run(let choice):
-        if !slots.outputs.mustWait(choice) { return .start(choice) }
+        if !slots.outputs.mustWait(choice) { return .start(free.directed(choice)) }
       case .park(let id):
         slots.park(id)
         return .park(id)
@@ -227,7 +227,7 @@ struct Scheduler {
     if passes.areOthersRunning, !canReadOn, now >= nextSearch { return .search(250) }
     if canReadOn { return nil }
     while let last = backlog.nextSuspect(free, isIdle: slots.areIdle) ?? backlog.nextLow(slots, free) {
-      if !slots.outputs.mustWait(last) { return .start(last) }
+      if !slots.outputs.mustWait(last) { return .start(free.directed(last)) }
     }
     return nil
   }
@@ -242,8 +242,8 @@ struct Scheduler {
 
   /// Leaves a job that a search found to a later pass, unless there might be a free slot for it.
   /// - Returns: whether there might.
-  mutating func keepOrPassOver(_ peek: Peek, at now: Int64) -> Bool {
-    if backlog.admits(peek, slots.free(at: now), slots.limits) { return true }
+  mutating func keepOrPassOver(_ peek: Peek, at now: Int64, _ rests: ServerRests = ServerRests()) -> Bool {
+    if backlog.admits(peek, slots.free(at: now, rests), slots.limits) { return true }
     passOver(peek.priority)
     return false
   }
@@ -282,32 +282,18 @@ struct Scheduler {
     slots.start(id, host: choice.host, isAlone: isAlone, choice.peek.priority)
     backlog.started(choice.peek.priority)
     slots.outputs.started(id, choice)
-    slots.proxies.started(id, proxy: choice.peek.proxy)
   }
 
   mutating func reached(_ milestone: Attempt.Milestone, _ id: UInt64) {
     switch milestone {
     case .cleared: slots.clear(id)
     case .transferred: slots.transferred(id)
-    case .answered: break
     }
   }
-
-  /// See ``ProxyWait/failed(_:proxy:_:at:)``.
-  mutating func proxyFailed(_ id: UInt64, _ proxy: String, _ reason: String, at now: Int64) -> Bool {
-    slots.proxies.failed(id, proxy: proxy, reason, at: now)
-  }
-
-  /// See ``ProxyWait/passed(_:)``.
-  mutating func passedProxy(_ id: UInt64) -> String? { slots.proxies.passed(id) }
-
-  /// Lets a job try each proxy that fails.
-  mutating func tryProxies(at now: Int64) { slots.proxies.tryAtOnce(at: now) }
 
   mutating func ended(_ id: UInt64) {
     slots.end(id)
     slots.outputs.ended(id)
-    slots.proxies.ended(id)
     isFresh = false
   }
 
@@ -328,11 +314,11 @@ extension Scheduler {
   /// Whether all remaining jobs wait for space.
   var onlySpaceIsWantedFor: Bool { backlog.isEmpty && isFresh && passes.areSettled && !spaceWait.isEmpty }
 
-  /// Why no job may start, if all that are left wait for a proxy that fails.
-  func proxyObstacle(at now: Int64) -> String? {
-    guard slots.areIdle, passes.areSettled, !hasNoCandidates else { return nil }
-    let free = slots.free(at: now)
-    return backlog.areHeldBack(by: free) && slots.outputs.areHeldBack(by: free) ? slots.proxies.reason : nil
+  /// Whether no job may start because all that are left wait for servers or proxies that rest.
+  func onlyServersAreWantedFor(at now: Int64, _ rests: ServerRests) -> Bool {
+    guard slots.areIdle, passes.areSettled, !hasNoCandidates, !rests.isEmpty else { return false }
+    let free = slots.free(at: now, rests)
+    return backlog.areHeldBack(by: free) && slots.outputs.areHeldBack(by: free)
   }
 
   /// Whether there may be more jobs than those in the backlog.

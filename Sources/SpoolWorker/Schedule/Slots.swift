@@ -52,7 +52,6 @@ struct Slots {
   private var full: [String: Int64] = [:]
   /// The outputs that running jobs have, and the jobs that wait for these.
   var outputs = OutputWait()
-  var proxies = ProxyWait()
   /// A job that may have killed workers and so runs alone.
   private var alone: UInt64?
   /// Running `failed` hooks of rejected files.
@@ -73,11 +72,11 @@ struct Slots {
   /// Whether the end of the run has to wait for a job or a hook.
   var areBusy: Bool { !running.isEmpty || tellings > 0 }
 
-  /// The slots of hosts and proxies, at this time in milliseconds.
-  func free(at now: Int64) -> FreeSlots {
+  /// The slots of servers, at this time in milliseconds.
+  func free(at now: Int64, _ rests: ServerRests = ServerRests()) -> FreeSlots {
     FreeSlots(
-      limits: limits, running: byHost, full: Set(full.lazy.filter { now < $0.value }.map(\.key)),
-      closed: proxies.closed(at: now))
+      limits: limits, running: byHost, full: Set(full.lazy.filter { now < $0.value }.map(\.key)), rests: rests, now: now
+    )
   }
 
   mutating func use(_ rules: [ServerRule<Int>]) { limits.rules = rules }
@@ -161,20 +160,40 @@ struct FreeSlots {
   let running: [String: Int]
   /// Hosts of which other workers have the slots.
   var full: Set<String> = []
-  /// The proxies that no job may use now: see ``ProxyWait``.
-  var closed: Set<String> = []
+  var rests = ServerRests()
+  /// In milliseconds.
+  var now: Int64 = 0
 
-  /// Whether the host of the job has a free slot, and its proxy may be used.
+  /// Whether a server of the job does not rest, and has a free slot.
   func areFree(for peek: Peek) -> Bool {
     guard let host = peek.host else { return true }
-    return load(of: host) < limits.most(of: host) && !full.contains(host) && !waitsForProxy(peek)
+    if isHeldBack(peek) { return false }
+    let server = way(for: peek).first ?? host
+    return load(of: server) < min(limits.most(of: server), rests.limit(of: server)) && !full.contains(server)
   }
 
-  func waitsForProxy(_ peek: Peek) -> Bool { peek.proxy.map { closed.contains($0) } ?? false }
+  /// The first way of the job that does not rest; empty if there is none.
+  func way(for peek: Peek) -> ServerRests.Way {
+    peek.ways.first { !rests.isClosed($0, at: now, wantedAt: peek.wantedAt) } ?? []
+  }
+
+  /// Whether all servers of the job rest.
+  func isHeldBack(_ peek: Peek) -> Bool {
+    if rests.isEmpty || peek.ways.isEmpty || !way(for: peek).isEmpty { return false }
+    // One whose patience is over is given up.
+    return !peek.ways.allSatisfy { rests.isAway($0, peek.patience, at: now) }
+  }
+
+  /// The choice with the way that it begins with.
+  func directed(_ choice: Choice) -> Choice {
+    var choice = choice
+    choice.way = way(for: choice.peek)
+    return choice
+  }
 
   /// The same with other limits.
   func within(_ limits: Slots.Limits) -> FreeSlots {
-    FreeSlots(limits: limits, running: running, full: full, closed: closed)
+    FreeSlots(limits: limits, running: running, full: full, rests: rests, now: now)
   }
 
   func load(of host: String) -> Int { running[host] ?? 0 }
@@ -240,9 +259,9 @@ struct OutputWait {
   /// All jobs that wait, in no particular order.
   var candidates: [Candidate] { waiting.values.flatMap { $0.choices[$0.start...] }.map(\.candidate) }
 
-  /// Whether all jobs here that come first wait for a proxy.
+  /// Whether all jobs here that come first wait for servers that rest.
   func areHeldBack(by slots: FreeSlots) -> Bool {
-    waiting.values.allSatisfy { slots.waitsForProxy($0.choices[$0.start].peek) }
+    waiting.values.allSatisfy { slots.isHeldBack($0.choices[$0.start].peek) }
   }
 
   /// Forgets the jobs in these directories, because a pass finds them again.
@@ -253,74 +272,4 @@ struct OutputWait {
     }
     count = waiting.values.reduce(0) { $0 + $1.choices.count }
   }
-}
-
-/// The proxies that cannot be reached, or refuse to serve us. Each job that needs one would fail with the same error,
-/// so only one job at a time tries, after a pause that grows. Pure.
-///
-/// Times are milliseconds of the loop's clock.
-struct ProxyWait {
-  private struct FailingProxy {
-    let reason: String
-    var pause = ProxyWait.shortestPause
-    /// When a job may try the proxy.
-    var until: Int64
-    /// The job that tries it.
-    var probe: UInt64?
-  }
-
-  static let shortestPause: Int64 = 15_000
-  static let longestPause: Int64 = 300_000
-
-  /// By the proxy's `HOST:PORT`.
-  private var failing: [String: FailingProxy] = [:]
-
-  /// The proxies that no job may use now.
-  func closed(at now: Int64) -> Set<String> {
-    Set(failing.lazy.filter { $0.value.probe != nil || now < $0.value.until }.map(\.key))
-  }
-
-  /// What is wrong with the proxies that fail.
-  var reason: String? {
-    failing.isEmpty ? nil : failing.sorted { $0.key < $1.key }.map(\.value.reason).joined(separator: "; ")
-  }
-
-  mutating func started(_ id: UInt64, proxy: String?) {
-    if let proxy { failing[proxy]?.probe = id }
-  }
-
-  /// Notes that a job failed because of its proxy. Jobs that had started before the first of them failed are no probes.
-  /// - Returns: whether the proxy had not failed before.
-  mutating func failed(_ id: UInt64, proxy: String, _ reason: String, at now: Int64) -> Bool {
-    guard let known = failing[proxy] else {
-      failing[proxy] = FailingProxy(reason: reason, until: now + Self.shortestPause)
-      return true
-    }
-    if known.probe == id {
-      let pause = min(2 * known.pause, Self.longestPause)
-      failing[proxy] = FailingProxy(reason: reason, pause: pause, until: now + pause)
-    }
-    return false
-  }
-
-  /// Notes that a job got past its proxy. Only a probe shows that the proxy serves us again; others may have been
-  /// served before it failed.
-  /// - Returns: the proxy, if it had failed.
-  mutating func passed(_ id: UInt64) -> String? {
-    guard let proxy = proxy(triedBy: id) else { return nil }
-    failing[proxy] = nil
-    return proxy
-  }
-
-  /// A probe that has shown nothing leaves its turn to the next job.
-  mutating func ended(_ id: UInt64) {
-    if let proxy = proxy(triedBy: id) { failing[proxy]?.probe = nil }
-  }
-
-  /// Lets a job try each proxy at once, because the network has changed.
-  mutating func tryAtOnce(at now: Int64) {
-    for proxy in failing.keys { failing[proxy]?.until = now }
-  }
-
-  private func proxy(triedBy id: UInt64) -> String? { failing.first { $0.value.probe == id }?.key }
 }

@@ -86,11 +86,11 @@ final class SpoolLimits {
     if waits.count > Self.mostWaits { waits = [:] }
     let since = waits[server] ?? now
     waits[server] = since
-    guard now - since >= spool.lease * 1000 else { return false }
+    guard now - since >= Leases(spool).length * 1000 else { return false }
     if now - silence.at >= Self.longPause {
       let (own, time) = (spool.owner.text, spool.now().seconds)
       silence = (
-        try WorkerFiles(spool).all().allSatisfy { $0.owner.text == own || time - $0.beat > spool.lease }, now
+        try WorkerFiles(spool).all().allSatisfy { $0.owner.text == own || time - $0.beat > Leases(spool).length }, now
       )
     }
     return silence.isThere

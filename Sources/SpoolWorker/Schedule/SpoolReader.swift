@@ -34,18 +34,19 @@ struct Peek: Equatable {
   var deaths = 0
   /// Bytes that it still has to receive; nil if that is not known, or it needs none.
   var needed: UInt64?
-  /// `HOST:PORT` of the proxy for its first URL; nil for a direct connection.
-  var proxy: String?
+  /// What it needs to fetch from each of its URLs; empty for one that may need no transfer, and so never waits for a
+  /// server.
+  var ways: [ServerRests.Way] = []
+  /// When a person made it due, in milliseconds of the loop's clock; nil if nobody did. It need not wait for what
+  /// failed before that.
+  var wantedAt: Int64?
+  /// See ``ServerRests/isAway(_:_:at:)``.
+  var patience = ServerRests.Patience.endless
   /// ``JobPlan/rootAndOutput(of:)``
   var output: ExactText?
   var priority = Priority.normal
   /// It has waited for a day.
   var isAged = false
-}
-
-extension URLParts {
-  /// Scheme, host and port, which have one limit of transfers and one pace.
-  var server: String { "\(scheme)://\(host):\(port)" }
 }
 
 /// A candidate that was chosen to start.
@@ -60,8 +61,21 @@ struct Choice: Equatable {
     return Choice(candidate: parked, peek: peek)
   }
 
-  /// Empty for a job that opens no connection.
-  var host: String { peek.host ?? "" }
+  /// The server that it begins with, if it does not rest; empty for a job that opens no connection.
+  var host: String { way.first ?? peek.host ?? "" }
+  /// How it begins, as far as the schedule knows.
+  var way: ServerRests.Way = []
+
+  /// What it has in common with the jobs that it can wait behind.
+  var queue: String {
+    // A person's job must not wait behind those that do.
+    if peek.wantedAt != nil { return "wanted \(candidate.name.display)" }
+    switch peek.ways.count {
+    case 0: return "\(candidate.origin) \(peek.host ?? "")"
+    case 1: return peek.ways[0][0]
+    default: return peek.ways.map { $0.joined(separator: " ") }.joined(separator: ",")
+    }
+  }
 }
 
 /// Reads the directories that contain jobs in pieces, so that the first jobs start before the rest is read.
@@ -127,10 +141,7 @@ struct SpoolReader {
   /// they do not race for the same ones.
   private func delay(of name: FileName) -> Int64 {
     if spool.kind.isLocal { return 0 }
-    // FNV-1a.
-    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-    for byte in Array(spool.owner.text.utf8) + name.bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-    return Int64(hash >> 32) % Self.spread
+    return Int64((Array(spool.owner.text.utf8) + name.bytes).stableHash >> 32) % Self.spread
   }
 
   /// Seconds.
@@ -198,14 +209,34 @@ struct PeekReader {
     guard let text = found else { return Peek(host: nil) }
     let url = text.request.urls.first.flatMap { try? URLParts($0.text) }
     guard let host = Self.host(of: text.request, url) else { return Peek(host: nil) }
+    // A dead worker's claim may need only its last move. If it needs more, its attempt waits for the server.
+    let isOver = text.request.expires.map { $0 <= spool.now() } ?? false
+    let needsServer = candidate.origin != .cur && text.request.resolve == nil && !isOver
+    let others = needsServer ? text.request.urls.dropFirst().compactMap { try? URLParts($0.text) } : []
+    let parts = needsServer ? [url].compactMap(\.self) + others : []
     // A job that was dropped starts over, whatever its journal says.
     let isOrder = text.request.isStandingOrder
     return Peek(
       host: host, deaths: try deaths(candidate, text), needed: isOrder ? nil : try needed(candidate, text),
-      proxy: url.flatMap { environment.proxies.name(for: $0) },
+      ways: parts.map { environment.way(to: $0) }, wantedAt: wantedAt(candidate, text),
+      patience: isOrder ? .endless : patience(candidate, text),
       output: isOrder ? nil : JobPlan.rootAndOutput(of: text.request, url),
       priority: isOrder ? .normal : priority(candidate, text),
       isAged: !isOrder && spool.now().seconds - candidate.modified >= Self.day)
+  }
+
+  private func wantedAt(_ candidate: Candidate, _ text: JobText) -> Int64? {
+    guard candidate.origin == .partial, !environment.servers.rests.isEmpty,
+      let planned = text.journal.attempts.lastFailure?["retry"].flatMap({ Timestamp($0) }),
+      candidate.modified < planned.seconds
+    else { return nil }
+    return LoopExecutor.milliseconds() - (spool.now().seconds - candidate.modified) * 1000
+  }
+
+  private func patience(_ candidate: Candidate, _ text: JobText) -> ServerRests.Patience {
+    // A drop may have kept an old time. The attempt knows better.
+    let known = candidate.origin.takesDrops ? candidate.modified : text.journal.knownSince?.seconds
+    return environment.patience(of: text.request, knownSince: known)
   }
 
   private func deaths(_ candidate: Candidate, _ text: JobText) throws(SpoolError) -> Int {

@@ -15,6 +15,7 @@ package final class Worker {
   private var defaults: LiveDefaults
   var signals: StopSignals?
   var isStopping = false
+  private var stay = ServerStay()
   private var lastTick: Int64 = 0
   var restedAfter = 0
   /// The spool that has replaced this one, if ``watch(stopSignals:)`` has ended because of it.
@@ -54,22 +55,38 @@ package final class Worker {
       let scheduler = self.dispatcher.scheduler
       let isStale = !scheduler.isFresh
       if try self.dispatcher.wantsToLookAround(at: now) || scheduler.wantsPass(at: now, isStale: isStale)
-        || isStale && scheduler.proxyObstacle(at: now) != nil
+        || isStale && scheduler.onlyServersAreWantedFor(at: now, self.environment.servers.rests)
+        || self.stay.isOn && scheduler.isDue(at: self.spool.now().seconds)
       {
         self.readDefaults()
         self.dispatcher.requestPeriodicPass()
       }
       try self.dispatcher.turn()
       if !self.isBusy, let found = self.obstacle {
+        if case .servers = found, let wait = self.untilServersMayBeAsked() { return wait }
         obstacle = found
         return nil
       }
       if self.dispatcher.canGoOn { return 0 }
       // Only a pass that began after the last job's end can show that nothing is left.
-      return !self.isBusy && self.dispatcher.scheduler.isSettled ? nil : self.untilNextTurn(Self.tickInterval)
+      if !self.isBusy, self.dispatcher.scheduler.isSettled { return self.untilServersMayBeAsked() }
+      return self.untilNextTurn(Self.tickInterval)
     }
     tellWaiting(stays: false, obstacle)
     return account.summary
+  }
+
+  /// Milliseconds to the next turn of a run that has nothing to do until a server's rest ends; nil if it does not stay
+  /// for that.
+  private func untilServersMayBeAsked() -> Int64? {
+    let (now, scheduler) = (LoopExecutor.milliseconds(), dispatcher.scheduler)
+    var end = scheduler.hasNoCandidates ? nil : environment.servers.rests.firstEnd(at: now)
+    if account.waiting.awaitOthers(than: environment.servers.rests.unreachable), let due = scheduler.nextDue {
+      let dueAt = now + (due - spool.now().seconds) * 1000
+      end = min(end ?? dueAt, dueAt)
+    }
+    let wait = stay.wait(until: end, at: now, progress: account.summary.gained &+ UInt64(account.summary.done))
+    return wait.map { min($0, Self.tickInterval) }
   }
 
   // MARK: turns
@@ -145,8 +162,10 @@ package final class Worker {
   /// Why jobs that exist do not start.
   var obstacle: Admission.Obstacle? {
     let scheduler = dispatcher.scheduler
-    if scheduler.isFresh, let reason = scheduler.proxyObstacle(at: LoopExecutor.milliseconds()) {
-      return .proxy(reason)
+    if scheduler.isFresh,
+      scheduler.onlyServersAreWantedFor(at: LoopExecutor.milliseconds(), environment.servers.rests)
+    {
+      return .servers
     }
     if scheduler.backlog.isEmpty { return scheduler.onlySpaceIsWantedFor ? .space : nil }
     return admission.obstacle
@@ -229,7 +248,11 @@ extension Worker {
       let free = spool.freeSpace().map { "\($0) bytes are free" } ?? "not enough is free"
       waits.append(.init("space", "\(free), --min-free keeps \(environment.space.kept)"))
     case .output(let reason): waits.append(.init("output", reason))
-    case .proxy(let reason): waits.append(.init("proxy", reason))
+    case .servers:
+      let rests = environment.servers.rests
+      for (cause, reason) in [("proxy", rests.reason(ofProxies: true)), ("server", rests.reason(ofProxies: false))] {
+        if let reason { waits.append(.init(cause, reason)) }
+      }
     }
     let count = account.waiting.countForNetwork
     if count > 0 { waits.append(.init("network", "\(count) jobs wait for the network")) }
@@ -406,7 +429,10 @@ private struct StartSweep {
       let facts = Fields().with("file", finding.place).with("kind", finding.kind.rawValue)
       log(Event("swept", .info, facts.with("bytes", UInt64(finding.bytes))))
     }
-    do throws(SpoolError) { try cleanup.run() } catch {
+    do throws(SpoolError) {
+      try cleanup.run()
+      try ServerFiles(spool).sweep()
+    } catch {
       log(Event("sweep-failed", .warning, Fields().with("reason", "\(error)")))
     }
   }

@@ -36,6 +36,7 @@ extension Worker {
       if !scheduler.backlog.isEmpty || !scheduler.spaceWait.isEmpty {
         return min(2000, scheduler.slots.untilFree(at: now))
       }
+      if !self.environment.servers.rests.isEmpty { return 2000 }
       self.rest()
       let beat = max(self.account.presence.untilBeat(at: now, in: spool), self.untilTick(at: now))
       return min(scheduler.untilPass(at: now), outage.nextLook - now, scheduler.untilDue(at: spool.now().seconds), beat)

@@ -13,9 +13,12 @@ final class ListFetch: RunningTransfer {
 
   private let request: JobRequest
   private let mirrors: [MirrorURL]
+  /// The version of the list at the last check.
   private let known: Journal.ListVersion?
   private let environment: JobEnvironment
-  private let id: UInt64
+  private let attempt: UInt64
+  private let claim: Claim
+  private var id: UInt64 { attempt << 6 }
   private var engine: (any Fetcher)?
   private var isStopped = false
   /// Bytes received over the network.
@@ -23,16 +26,16 @@ final class ListFetch: RunningTransfer {
 
   /// - Parameters:
   ///   - mirrors: those of the request.
-  ///   - known: the version of the list at the last check.
+  ///   - attempt: the attempt's id.
   init(
-    _ request: JobRequest, _ mirrors: [MirrorURL], known: Journal.ListVersion?, _ environment: JobEnvironment,
-    id: UInt64
+    _ request: JobRequest, _ mirrors: [MirrorURL], of claim: Claim, _ environment: JobEnvironment, attempt: UInt64
   ) {
     self.request = request
     self.mirrors = mirrors
-    self.known = known
+    self.claim = claim
+    known = claim.text.journal.checks.version
     self.environment = environment
-    self.id = id
+    self.attempt = attempt
   }
 
   func stop() {
@@ -48,10 +51,19 @@ final class ListFetch: RunningTransfer {
   /// - Throws: the decisive ``Failure``, ``JobStop``, ``SpoolError``.
   func run(into file: ScratchFile) async throws -> Outcome {
     var failures: [Failure] = []
+    let servers = environment.servers
+    if let wait = try servers.wait(attempt, of: mirrors, .endless) { throw JobStop.serverRests(wait) }
     for mirror in mirrors {
+      if let rest = servers.obstacle(attempt, mirror, .endless) {
+        failures.append(rest)
+        continue
+      }
       do {
-        return try await fetch(mirror, into: file)
+        let outcome = try await fetch(mirror, into: file)
+        servers.answered(attempt, mirror)
+        return outcome
       } catch let failure as Failure {
+        let failure = servers.judged(failure, of: attempt, mirror, claim, .endless)
         if failure.code.isOfAllServers { throw failure }
         failures.append(failure)
       }

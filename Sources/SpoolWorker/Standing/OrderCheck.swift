@@ -81,7 +81,7 @@ struct OrderCheck {
     guard let first = mirrors.first else { throw Failure(.malformed, "a standing order needs a URL") }
     try noteCheckStarted(first.parts)
     let file = try ScratchFile(claim.spool)
-    let fetch = ListFetch(request, mirrors, known: claim.text.journal.checks.version, environment, id: attempt.id << 6)
+    let fetch = ListFetch(request, mirrors, of: claim, environment, attempt: attempt.id)
     attempt.download = fetch
     defer {
       attempt.account.fetched += fetch.fetched

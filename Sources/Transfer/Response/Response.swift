@@ -111,7 +111,9 @@ extension Response {
   ///   - now: seconds since 1970, for dates with a two-digit year and for a Retry-After without a Date field.
   package init(_ head: ResponseHead, from url: URLParts, now: Int64) {
     self.init(url: url, content: Self.content(of: head))
-    retryAfter = head.first("retry-after").flatMap { RetryAfter.seconds($0, sent: head.first("date"), now: now) }
+    retryAfter =
+      head.first("retry-after").flatMap { RetryAfter.seconds($0, sent: head.first("date"), now: now) }
+      ?? head.quotaReset(now: now)
     let framing = head.framing
     if case .length(let length) = framing { bodyLength = length }
     ending =

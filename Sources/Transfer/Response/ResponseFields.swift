@@ -261,6 +261,25 @@ package enum RetryAfter {
   }
 }
 
+extension ResponseHead {
+  /// Seconds until a quota that is used up begins anew, by the field RateLimit (draft-ietf-httpapi-ratelimit-headers)
+  /// or those that servers had before it; nil if it is not used up, or nothing is said.
+  func quotaReset(now: Int64) -> Int? {
+    let left = first("ratelimit-remaining") ?? first("x-ratelimit-remaining")
+    guard status == 429 || status == 403 && left.map({ RetryAfter.seconds($0, now: now) == 0 }) ?? false else {
+      return nil
+    }
+    let parameters = (first("ratelimit") ?? "").utf8.split { ";, ".utf8.contains($0) }
+    let stated = parameters.first { $0.starts(with: "t=".utf8) || $0.starts(with: "reset=".utf8) }
+    let text =
+      stated?.split(separator: UInt8(ascii: "=")).last.map { String(decoding: $0, as: UTF8.self) }
+      ?? first("ratelimit-reset") ?? first("x-ratelimit-reset")
+    guard let seconds = text.flatMap({ RetryAfter.seconds($0, now: now) }) else { return nil }
+    // Some state a time, in seconds since 1970.
+    return seconds > 1_000_000_000 ? max(0, seconds - Int(now)) : seconds
+  }
+}
+
 /// A digest of the whole representation, as a server states it. Nothing shows that it is right.
 package struct StatedDigest: Hashable, Sendable {
   /// The algorithms that spoolrun can check.

@@ -29,6 +29,12 @@ struct Run: ParsableCommand {
   @Option(help: "Maximum number of parallel transfers from one server (scheme, host and port).")
   var perHost = 4
 
+  @Option(
+    help: ArgumentHelp(
+      "Give jobs up when their server has answered nobody for so long, if they do not set this. (default: 5d)",
+      valueName: "time"))
+  var patience: String?
+
   @Option(help: "Connections for each http or https transfer, if the job does not set this.")
   var connections = 1
 
@@ -109,6 +115,12 @@ struct Run: ParsableCommand {
     var options = WorkerOptions()
     options.jobs = try count("--jobs", jobs, 1...1000)
     options.perHost = try count("--per-host", perHost, 1...1000)
+    if let patience {
+      guard let seconds = duration(patience) else {
+        throw ValidationError("--patience must be a time from 1s to 365d, such as 5d")
+      }
+      options.patience = seconds
+    }
     options.connections = try count("--connections", connections, JobRequest.connectionRange)
     options.maxConnections = try count("--max-connections", maxConnections, JobRequest.connectionRange)
     guard connections <= maxConnections else {

@@ -148,7 +148,7 @@ struct Retry: ParsableCommand {
     abstract: "Retries failed jobs.",
     discussion: """
       A failed job gets its full number of attempts again and continues from the data that it has. A job that waits \
-      for its next attempt becomes due now.
+      for its next attempt becomes due now, and its server is asked again although it rests.
       """)
 
   @OptionGroup var options: GestureOptions
@@ -159,8 +159,53 @@ struct Retry: ParsableCommand {
   @Flag(help: "Retry all jobs that failed.")
   var failed = false
 
-  func validate() throws { try options.validate(flags: (all ? 1 : 0) + (failed ? 1 : 0), "--all or --failed") }
-  func run() throws { try options.run(.retry, all: all ? Gesture.retry.sourcesOfAll : failed ? [.failed] : nil) }
+  @Option(help: ArgumentHelp("Ask this server or proxy again now, although it rests.", valueName: "host"))
+  var server: String?
+
+  func validate() throws {
+    if server != nil {
+      if all || failed || !options.names.isEmpty { throw ValidationError("--server cannot be used with jobs") }
+      return
+    }
+    try options.validate(flags: (all ? 1 : 0) + (failed ? 1 : 0), "--all, --failed or --server")
+  }
+
+  func run() throws {
+    guard let server else {
+      return try options.run(.retry, all: all ? Gesture.retry.sourcesOfAll : failed ? [.failed] : nil)
+    }
+    let retry = ServerRetry(spool: try options.spool.open(), host: server.lowercasedASCII)
+    do throws(SpoolError) {
+      if try retry.run() { return }
+    } catch {
+      throw ExitStatus.failure(error, "retry")
+    }
+    Terminal.error("retry: \(escaped(server)) does not rest, and no job waits for it")
+    throw ExitStatus.givenUp.code
+  }
+}
+
+/// Ends the rest of a server, and makes its jobs due that wait for another attempt.
+private struct ServerRetry {
+  let spool: Spool
+  /// In lower case, perhaps with a port.
+  let host: String
+
+  /// - Returns: whether there was anything to do.
+  func run() throws(SpoolError) -> Bool {
+    var isFound = try ServerFiles(spool).forget { isMeant($0.shown) } > 0
+    for name in try spool.list(.partial) where !name.isData {
+      guard let url = try JobSearch(spool).job(.partial, name)?.request.urls.first, isMeant(url.text) else { continue }
+      _ = try Steering(spool).perform(.retry, name, in: .partial)
+      isFound = true
+    }
+    return isFound
+  }
+
+  private func isMeant(_ url: String) -> Bool {
+    let named = String(URLText(url).host).lowercasedASCII
+    return named.exact == host.exact || String(named.prefix(before: ":")).exact == host.exact
+  }
 }
 
 struct Cancel: ParsableCommand {

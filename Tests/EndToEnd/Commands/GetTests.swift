@@ -87,11 +87,11 @@ import Testing
     let server = try simpleServer()
     let missing = try await get(server.url("/404"))
     #expect(missing.status == .exited(1) && missing.errors.contains("404: http-404: "), "\(missing)")
-    let busy = try await get(server.url("/503"), server.url("/a"))
-    #expect(busy.status == .exited(75) && busy.errors.contains("503: http-503: "), "\(busy)")
+    let busy = try await get(server.url("/500"), server.url("/a"))
+    #expect(busy.status == .exited(75) && busy.errors.contains("500: http-500: "), "\(busy)")
     #expect(names(in: here) == ["a"], "the others are fetched")
-    let both = try await get(server.url("/404"), server.url("/503"))
-    #expect(both.status == .exited(1) && server.requests(for: "/503").count == 2, "tried again at once: \(both)")
+    let both = try await get(server.url("/404"), server.url("/500"))
+    #expect(both.status == .exited(1) && server.requests(for: "/500").count == 2, "tried again at once: \(both)")
   }
 
   @Test func `a wrong digest publishes nothing, and the right one then does`() async throws {

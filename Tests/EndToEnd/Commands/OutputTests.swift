@@ -16,7 +16,7 @@ import Testing
     let spool = try TemporarySpool()
     try spool.drop("good", "\(server.url("/good"))\n")
     try spool.drop("gone", "\(server.url("/404"))\n")
-    try spool.drop("busy", "\(server.url("/503"))\n")
+    try spool.drop("busy", "\(server.url("/500"))\n")
     try spool.drop("bad", "url: \(server.url("/x"))\nsise: 5\n")
     try spool.drop("esc\u{202e}", "\(server.url("/410"))\n")
     let result = try await spoolrun("--once", spool.root)
@@ -24,7 +24,7 @@ import Testing
     #expect(lines.count == 4 && result.output == "", "\(result)")
     func line(_ job: String) -> Substring { lines.first { $0.hasPrefix("spoolrun: \(job): ") } ?? "" }
     #expect(line("gone").contains("http-404") && line("gone").contains("failed/gone"))
-    #expect(line("busy").contains("http-503") && line("busy").contains("next at 20"))
+    #expect(line("busy").contains("http-500") && line("busy").contains("next at 20"))
     #expect(line("bad").contains("malformed: line 2: unknown key `sise`"))
     #expect(line("esc\\xe2\\x80\\xae").contains("http-410"))
   }
@@ -48,7 +48,7 @@ import Testing
   func json(isVerbose: Bool) async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
-    for (name, target) in [("a\"b\\c", "/a"), ("gone\u{2028}", "/404"), ("busy\u{9b}", "/503"), ("ü 🎉", "/b")] {
+    for (name, target) in [("a\"b\\c", "/a"), ("gone\u{2028}", "/404"), ("busy\u{9b}", "/500"), ("ü 🎉", "/b")] {
       try spool.drop(name, "\(server.url(target))\n")
     }
     try spool.drop("junk", "\u{1b}[31m\n")
@@ -71,7 +71,7 @@ import Testing
     let parsed = try await runTool(["/usr/bin/python3", "-c", program, file]).output.split(separator: "\n").map(
       String.init)
     #expect(parsed.contains("failed error http-404 'gone\\\\xe2\\\\x80\\\\xa8'"), "\(parsed)")
-    #expect(parsed.contains("failed warning http-503 'busy\\\\xc2\\\\x9b'"))
+    #expect(parsed.contains("failed warning http-500 'busy\\\\xc2\\\\x9b'"))
     #expect(parsed.contains("rejected error malformed 'junk'"))
     #expect(parsed.contains("done info - 'a\"b\\\\x5cc'") == isVerbose)
     #expect(parsed.contains { $0.hasPrefix("done info - '\\xfc ") } == isVerbose)

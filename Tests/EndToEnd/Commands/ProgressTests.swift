@@ -135,9 +135,9 @@ import Testing
   @Test(.enabled("needs script(1)") { try await Need.terminal.isMet() })
   func `a worker that stays says when the next attempt is`() async throws {
     let server = try simpleServer()
-    try spool.drop("busy", "\(server.url("/503"))\n")
+    try spool.drop("busy", "\(server.url("/500"))\n")
     let output = try await watchInTerminal("", until: "\u{1B}[2mnext attempt in ")
-    #expect(output.contains(/busy: \u{1B}\[33mhttp-503: .*; attempt 1 failed, next in (1m)?[0-9]{2}s\r\n/), "\(output)")
+    #expect(output.contains(/busy: \u{1B}\[33mhttp-500: .*; attempt 1 failed, next in (1m)?[0-9]{2}s\r\n/), "\(output)")
   }
 
   @Test(arguments: ["--progress=auto", "--progress=never", "--progress=always"])

@@ -39,7 +39,8 @@ import Testing
     #expect(result.output.filter { $0 == "\n" }.count == 1)
     let object = try object(result.output)
     let members: Set = [
-      "format", "spool", "time", "jobs", "bytes", "list", "omitted", "recent", "orders", "workers", "unproven",
+      "format", "spool", "time", "jobs", "bytes", "list", "omitted", "recent", "orders", "workers", "servers",
+      "unproven",
       "unreadable",
     ]
     #expect(Set(object.keys) == members)

@@ -25,8 +25,13 @@ import Testing
     let end = "verified: 2026-11-21T03:02:40Z size=100 crc32=1c291ca3 part=7\n"
     try write(
       "done/d", "http://h/x\n\(end)done: 2026-11-21T03:02:41Z attempts=2 output=x bytes-fetched=100 seconds=9\n")
-    for directory in ["standing", "workers"] { mkdir(spool.path(directory), 0o755) }
+    for directory in ["standing", "workers", "servers"] { mkdir(spool.path(directory), 0o755) }
     try write("standing/order", "url: http://h/feed.xml\nevery: 1h\n")
+    try write(
+      "servers/http-rests.example-80",
+      "server: http://rests.example:80\nrests: 2026-11-21T03:02:40Z failed=2026-11-21T03:02:40Z "
+        + "until=2099-01-01T00:00:00Z cause=unreachable code=connect failures=2 host=a reason=x\n")
+    try setModificationTime(spool.path("servers/http-rests.example-80"), secondsFromNow: 1000)
     try write("workers/dead.1.0000000a", "nonsense\n")
     try setModificationTime(spool.path("workers/dead.1.0000000a"), secondsFromNow: -1000)
   }

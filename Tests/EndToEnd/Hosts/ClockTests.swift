@@ -19,7 +19,7 @@ import Testing
     let spool = try TemporarySpool()
     let mount = try await BindMount(spool.root)
     let now = Glibc.time(nil)
-    try spool.drop("again", "\(server.url("/503"))\n# complete\n")
+    try spool.drop("again", "\(server.url("/500"))\n# complete\n")
     // Due for a while, and not due for a while.
     for (name, ahead) in [("due", -60), ("later", 120)] {
       try writeFile(spool.path("partial/\(name)"), Array("\(server.url("/\(name)"))\n".utf8))

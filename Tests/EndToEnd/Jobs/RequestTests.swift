@@ -27,9 +27,9 @@ import Testing
     let server = try simpleServer()
     let spool = try TemporarySpool()
     try spool.drop(
-      "a", "url: \(server.url("/404"))\nurl: \(server.url("/503"))\nurl: \(server.url("/good"))\noutput: x\n")
+      "a", "url: \(server.url("/404"))\nurl: \(server.url("/500"))\nurl: \(server.url("/good"))\noutput: x\n")
     #expect(try await spoolrun("--once", spool.root).status == .exited(0))
-    #expect(server.requests.map(\.target) == ["/404", "/503", "/good"])
+    #expect(server.requests.map(\.target) == ["/404", "/500", "/good"])
     #expect(try spool.lines("done/a").last?["attempts"] == "1")
   }
 
@@ -66,7 +66,7 @@ import Testing
   @Test func attempts() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
-    try spool.drop("a", "url: \(server.url("/503"))\nattempts: 3\n")
+    try spool.drop("a", "url: \(server.url("/500"))\nattempts: 3\n")
     for round in 1...3 {
       #expect(try await spoolrun("--once", spool.root).status == .exited(round < 3 ? 75 : 1))
       if round < 3 { try spool.makeDue("a") }
@@ -107,7 +107,7 @@ import Testing
     try spool.drop("own", "url: \(server.url("/own"))\nheader: X-One: own\noverwrite: no\n")
     try spool.drop("own2", "url: \(server.url("/own2"))\nheader: X-One: own\n")
     try spool.drop("none", "url: \(server.url("/none"))\nheader: x-one:\nuser-agent: me/1\nreferer: http://page/\n")
-    try spool.drop("busy", "url: \(server.url("/503"))\n")
+    try spool.drop("busy", "url: \(server.url("/500"))\n")
     #expect(try await spoolrun("--once", spool.root).status == .exited(1))
     #expect(server.requests(for: "/plain").first?.value("x-two") == "default")
     let own = try #require(server.requests(for: "/own2").first)

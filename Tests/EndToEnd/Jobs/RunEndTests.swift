@@ -13,7 +13,7 @@ import Testing
       #expect(result.status == .exited(75), "\(result)")
       return result.output.split(separator: "\r\n").last.map(String.init) ?? ""
     }
-    try spool.drop("a", "\(server.url("/503"))\n")
+    try spool.drop("a", "\(server.url("/500"))\n")
     let failed = try await lastLine("")
     #expect(failed.wholeMatch(of: /spoolrun: 1 tries again in (1m[0-9]{2}|[0-9]{2})s/) != nil, "\(failed)")
     // Not before this test ends, however long it takes.
@@ -28,7 +28,7 @@ import Testing
   @Test func `with -v it is an event`() async throws {
     let server = try simpleServer()
     let spool = try TemporarySpool()
-    for name in ["a", "b"] { try spool.drop(name, "\(server.url("/503"))\n") }
+    for name in ["a", "b"] { try spool.drop(name, "\(server.url("/500"))\n") }
     let result = try await spoolrun("--once", "-v", "--log-format", "json", spool.root)
     let due = try ["a", "b"].compactMap { try spool.lastFailure("partial/\($0)")["retry"] }.min()
     let last = result.errors.split(separator: "\n").last ?? ""

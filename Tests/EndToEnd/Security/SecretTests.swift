@@ -33,7 +33,7 @@ import Testing
       }
     }
     let spool = try TemporarySpool()
-    for name in ["ok", "redirect", "loop", "file", "away", "cut", "garbage", "401", "404", "500", "503"] {
+    for name in ["ok", "redirect", "loop", "file", "away", "cut", "garbage", "401", "404", "500", "502"] {
       try spool.drop("job-\(name)", job(server.url("/\(name)"), "output: \(name)\n"))
     }
     try spool.drop("port", job("http://127.0.0.1:9/x", "output: port\n"))

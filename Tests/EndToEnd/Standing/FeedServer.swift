@@ -9,7 +9,7 @@ final class FeedServer: Sendable {
     var status = "200 OK"
     var isConditional = true
     var isAnnounced = true
-    /// Media that answer 503.
+    /// Media that answer 500.
     var broken: Set<String> = []
   }
 
@@ -24,7 +24,7 @@ final class FeedServer: Sendable {
     server = try ScriptedServer { request, reply in
       let state = shared.state.withLock { $0 }
       guard request.target.hasPrefix("/list") else {
-        if state.broken.contains(request.target) { return try reply.respond("503 Broken", body: []) }
+        if state.broken.contains(request.target) { return try reply.respond("500 Broken", body: []) }
         return try reply.respond("200 OK", ["ETag: \"1\""], body: Array(request.target.utf8))
       }
       if state.status != "200 OK" { return try reply.respond(state.status, body: []) }

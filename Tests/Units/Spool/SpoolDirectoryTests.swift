@@ -154,7 +154,7 @@ import Testing
     }
     let permanent: Set<FailureCode> = [
       .malformed, .badOutput, .outputExists, .tooLarge, .expired, .redirect, .protocol, .encoded, .mismatch,
-      .unresolvable, .privateAddress,
+      .unresolvable, .privateAddress, .serverAway,
       .killsWorker,
     ]
     for code in FailureCode.allCases where code != .http {

@@ -163,7 +163,8 @@ import Testing
       "resolve: x", "output: a", "root: r", "mode: 644", "size: 1", "crc32: 00000000", "sha256: \(hex(64))",
       "sha512: \(hex(128))", "sha1: \(hex(40))", "md5: \(hex(32))", "type: a/b", "encoded: keep", "digests: md5",
       "overwrite: no", "attempts: 1",
-      "expires: 2026-01-01", "timeout: 1", "max-size: 1G", "limit-rate: 1M", "min-rate: 1k", "connections: 4",
+      "patience: 1", "expires: 2026-01-01", "timeout: 1", "max-size: 1G", "limit-rate: 1M", "min-rate: 1k",
+      "connections: 4",
       "user-agent: a b", "referer: https://h/", "priority: low",
     ]
     #expect(lines.count == JobKey.ofJobs.count { !$0.isRepeatable })
@@ -244,7 +245,7 @@ import Testing
     "sha1: \(hex(40))", "type: image/* text/plain", "encoded: keep", "encoded: decode", "digests: sha256",
     "digests: crc32 sha256 sha512 sha1 md5", "header: A: b=c", "header: X:",
     "header@a.example: A: b", "user-agent: Mozilla/5.0 (a; b)", "referer: https://h/page?x=1", "overwrite: yes",
-    "overwrite: no", "attempts: 12", "expires: 2026-12-01T00:00:00Z",
+    "overwrite: no", "attempts: 12", "patience: 2d", "expires: 2026-12-01T00:00:00Z",
     "timeout: 1m", "timeout: 90s 7d", "timeout: 61m 5h", "max-size: 1025", "max-size: 1023k", "max-size: 3G",
     "limit-rate: 2M", "limit-rate: 500k low, 2M 08:00-23:00, none", "min-rate: 0 over 5m", "min-rate: 1k over 36h",
     "connections: 4", "priority: high", "priority: normal", "priority: low",
@@ -262,7 +263,7 @@ import Testing
       "sha512: \(hex(128))", "sha1: \(hex(40))", "md5: \(hex(32))",
       "type: a/b c/*", "encoded: decode", "digests: sha256 md5", "header: A: b",
       "header@h: C: d", "user-agent: a", "referer: http://h/", "overwrite: yes", "attempts: 3",
-      "expires: 2026-12-01T00:00:00Z", "timeout: 30s 12h",
+      "patience: 1d", "expires: 2026-12-01T00:00:00Z", "timeout: 30s 12h",
       "max-size: 1G", "limit-rate: 1M", "min-rate: 2k over 10m", "connections: 4", "priority: low",
     ]
     #expect(Set(lines.map { $0.prefix { $0 != ":" && $0 != "@" } }) == Set(JobKey.ofJobs.map { $0.name[...] }))

@@ -13,6 +13,7 @@ import Testing
     case .fail(let failure): "fail \(failure.label)"
     case .park: "park"
     case .wait: "wait"
+    case .rest: "rest"
     case .letGo(let loss): "\(loss)"
     case .remove: "remove"
     case .doubtDone: "doubtDone"

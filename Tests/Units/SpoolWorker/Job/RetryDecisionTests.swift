@@ -64,6 +64,21 @@ import Testing
     for failures in [1, 12, 5000] { #expect(delay(Failure(code, ""), failures: failures) == 60) }
   }
 
+  /// A failure of the server counts for no job, which waits until the rest ends; and longer each time, once the server
+  /// has put it off again and again.
+  @Test func whatIsTheServersDoing() {
+    var failure = Failure(.http, "", status: 429)
+    failure.rest = 7
+    for failures in [1, 12, 5000] { #expect(delay(failure, failures: failures) == 7) }
+    let delays = (0..<9).map { RetryDecision.delay(failure, failures: 1, deferrals: $0, jitter: 0.5) }
+    #expect(delays == [7, 7, 7, 60, 120, 240, 480, 960, 1920])
+    failure.retryAfter = 500
+    #expect(delay(failure) == 500, "as it asked")
+    failure.isServerAway = true
+    failure.code = .serverAway
+    #expect(delay(failure) == nil)
+  }
+
   @Test func expiry() {
     var request = JobRequest()
     request.expires = now + 60

@@ -23,14 +23,16 @@ import Testing
     #expect(jobs.count == 1)
   }
 
-  @Test func thoseForTheNetworkAreTakenOnce() {
+  @Test func thoseThatAwaitSomethingAreTakenOnce() {
     var jobs = WaitingJobs()
-    for number in 0..<WaitingJobs.mostForNetwork + 5 { jobs.failed(FileName("job-\(number)"), wantsNetwork: true) }
-    let taken = jobs.takeThoseForNetwork()
-    #expect(Set(taken.map(\.name)).count == WaitingJobs.mostForNetwork)
-    #expect(taken.count == WaitingJobs.mostForNetwork && taken.allSatisfy { $0.origin == .partial })
-    #expect(jobs.takeThoseForNetwork().isEmpty)
-    for wantsNetwork in [true, false] { jobs.failed(FileName("x"), wantsNetwork: wantsNetwork) }
-    #expect(jobs.takeThoseForNetwork().isEmpty, "what failed otherwise since then waits for its time")
+    for number in 0..<WaitingJobs.mostAwaiting + 5 { jobs.failed(FileName("job-\(number)"), awaiting: ["s", "t"]) }
+    #expect(jobs.awaitOthers(than: ["u"]) && !jobs.awaitOthers(than: ["t"]) && jobs.countForNetwork == 0)
+    #expect(jobs.take(awaiting: [WaitingJobs.network]).isEmpty)
+    let taken = jobs.take(awaiting: ["t", "u"])
+    #expect(Set(taken.map(\.name)).count == WaitingJobs.mostAwaiting)
+    #expect(taken.count == WaitingJobs.mostAwaiting && taken.allSatisfy { $0.origin == .partial && $0.isForced })
+    #expect(jobs.take(awaiting: ["s", "t"]).isEmpty)
+    for keys in [[WaitingJobs.network], []] { jobs.failed(FileName("x"), awaiting: keys) }
+    #expect(jobs.take(awaiting: [WaitingJobs.network]).isEmpty, "what failed otherwise since then waits for its time")
   }
 }

@@ -72,6 +72,19 @@ import Testing
 
   @Test(
     arguments: [
+      (429, "RateLimit: \"default\";r=0;t=30", 30), (429, "RateLimit: limit=5, remaining=0, reset=7", 7),
+      (429, "RateLimit-Reset: 9", 9), (429, "X-RateLimit-Reset: 1795248060", 60), (429, "X-RateLimit-Reset: soon", nil),
+      (403, "X-RateLimit-Remaining: 0\r\nX-RateLimit-Reset: 1795248060", 60),
+      (403, "X-RateLimit-Remaining: 3\r\nX-RateLimit-Reset: 1795248060", nil), (200, "RateLimit-Reset: 9", nil),
+    ] as [(Int, String, Int?)])
+  func quotas(status: Int, fields: String, seconds: Int?) {
+    let pairs = fields.split(separator: "\r\n").map { $0.split(separator: ":", maxSplits: 1).map(String.init) }
+    let head = ResponseHead(status: status, fields: pairs.map { ($0[0].lowercased(), String($0[1].dropFirst())) })
+    #expect(head.quotaReset(now: 1_795_248_000) == seconds)
+  }
+
+  @Test(
+    arguments: [
       ("Authorization: Bearer x", nil), ("X-Empty:", nil), ("x:y", nil), ("X-Text: grüße\tdort", nil),
       ("", "header has no colon"), ("Authorization", "header has no colon"),
       (": x", "header name is not a valid token"),

@@ -1,0 +1,224 @@
+internal import CLinux
+internal import Glibc
+internal import SystemPackage
+
+/// What the workers of a spool know of a server or a proxy, as its file in `servers/` says it (spool.5, SERVERS).
+package struct ServerNote: Sendable, Equatable {
+  /// Why it rests.
+  package struct Rest: Sendable, Equatable {
+    package let since: Timestamp
+    /// When the last failure was.
+    package let failed: Timestamp
+    package let until: Timestamp
+    /// `unreachable`, `asked` or `broken`.
+    package let cause: String
+    /// That of the failure, as records spell it.
+    package let code: String
+    /// For a person.
+    package let reason: String
+    /// Failures in a row.
+    package let failures: Int
+    /// A hash of the URL that alone said so; 0 if it has credentials of its own; nil if several did.
+    package let url: UInt64?
+    /// The host for which it rests; nil for all.
+    package let host: String?
+
+    package init(
+      since: Timestamp, failed: Timestamp, until: Timestamp, cause: String, code: String, reason: String, failures: Int,
+      url: UInt64? = nil, host: String?
+    ) {
+      (self.since, self.failed, self.until, self.cause, self.code) = (since, failed, until, cause, code)
+      (self.reason, self.failures, self.url, self.host) = (reason, failures, url, host)
+    }
+  }
+
+  /// Scheme, host and port as in a URL; the scheme of a proxy is `proxy`.
+  package let server: String
+  package let rest: Rest?
+  /// When it last answered; nil if that is not known.
+  package let answered: Timestamp?
+  /// How many transfers at a time it bears; nil if nothing is known against it.
+  package let bears: Int?
+
+  package init(server: String, rest: Rest?, answered: Timestamp?, bears: Int?) {
+    (self.server, self.rest, self.answered, self.bears) = (server, rest, answered, bears)
+  }
+
+  private static let ports = ["http": 80, "https": 443, "ftp": 21, "ftps": 990, "sftp": 22]
+
+  /// ``server`` as people write it: without the usual port.
+  package var shown: String {
+    for (scheme, port) in Self.ports where server.begins(with: "\(scheme)://") && server.ends(with: ":\(port)") {
+      return String(server.dropLast(":\(port)".count))
+    }
+    return server
+  }
+
+  /// Its host, perhaps with a port.
+  package var shownHost: String { escaped(URLText(shown).host) }
+
+  package var isProxy: Bool { server.begins(with: "proxy://") }
+
+  package var text: String {
+    var lines = [("server", Fields(server))]
+    if let rest {
+      let fields = Fields("\(rest.since)").with("failed", rest.failed).with("until", rest.until).with(
+        "cause", rest.cause
+      ).with("code", rest.code)
+        .with("failures", rest.failures)
+        .with("url", rest.url.map { hexadecimal($0, digits: 16) }).with("host", rest.host).with("reason", rest.reason)
+      lines.append(("rests", fields))
+    }
+    if let answered { lines.append(("answered", Fields("\(answered)"))) }
+    if let bears { lines.append(("bears", Fields("\(bears)"))) }
+    return lines.map { "\($0): \($1.text)\n" }.joined()
+  }
+
+  /// Reads the content of such a file. Lines that are not known are skipped.
+  /// - Returns: nil if it is none.
+  package init?(_ bytes: [UInt8]) {
+    var (server, rest, answered, bears): (String?, Rest?, Timestamp?, Int?) = (nil, nil, nil, nil)
+    guard bytes.last == 0x0A else { return nil }
+    for line in String(decoding: bytes.dropLast(), as: UTF8.self).split(at: "\n") {
+      let key = line.prefix(before: ":")
+      guard key.endIndex < line.endIndex, let fields = Fields(parsing: line[key.endIndex...].dropFirstBytes()) else {
+        return nil
+      }
+      let word = fields.words.first
+      switch key {
+      case "server": server = word
+      case "rests":
+        guard let since = word.flatMap({ Timestamp($0) }), let until = fields["until"].flatMap({ Timestamp($0) }),
+          let cause = fields["cause"]
+        else { return nil }
+        rest = Rest(
+          since: since, failed: fields["failed"].flatMap { Timestamp($0) } ?? since, until: until, cause: cause,
+          code: fields["code"] ?? "", reason: fields["reason"] ?? "",
+          failures: fields["failures"].flatMap { decimal($0) }.map { Int(clamping: $0) } ?? 1,
+          url: fields["url"].flatMap { UInt64($0, radix: 16) }, host: fields["host"])
+      case "answered": answered = word.flatMap { Timestamp($0) }
+      case "bears": bears = word.flatMap { decimal($0) }.map { Int(clamping: $0) }
+      default: break
+      }
+    }
+    guard let server, rest != nil || answered != nil || bears != nil else { return nil }
+    self.init(server: server, rest: rest, answered: answered, bears: bears)
+  }
+}
+
+/// The files in `servers/`. What they say is politeness: no job depends on them, nothing is flushed, and a worker can
+/// do without them. A file's time of modification is the end of its server's rest; a person may make that earlier.
+package struct ServerFiles: Sendable {
+  private let spool: Spool
+
+  package init(_ spool: Spool) { self.spool = spool }
+
+  /// A file as it is now.
+  package struct Seen: Sendable {
+    package let name: FileName
+    /// nil for one that is no worker's, or cannot be read.
+    package let note: ServerNote?
+    /// In seconds since the epoch.
+    package let modified: Int64
+
+    package init(name: FileName, note: ServerNote?, modified: Int64) {
+      (self.name, self.note, self.modified) = (name, note, modified)
+    }
+
+    /// When the rest ends, in seconds since the epoch: nothing makes it longer than the text says.
+    package var end: Int64? { note?.rest.map { min($0.until.seconds, modified) } }
+  }
+
+  private static let directory = Path("servers")
+  /// More files are not read, and none is made.
+  package static let most = 1000
+  private static let longest = 4096
+  private static let kept: Int64 = 7 * 86_400
+
+  /// The name of a server's file: scheme, host and port, with a hyphen for what does not belong into a name.
+  package static func name(of server: String) -> FileName {
+    var bytes: [UInt8] = []
+    var isReplaced = false
+    for byte in server.utf8 {
+      switch byte {
+      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2E, 0x5F, 0x2D: (isReplaced, bytes) = (false, bytes + [byte])
+      case _ where isReplaced: break
+      default: (isReplaced, bytes) = (true, bytes + [0x2D])
+      }
+    }
+    return FileName(Array(bytes.prefix(FileName.maximumLength - 64)))
+  }
+
+  private func path(_ name: FileName) -> Path { Path(Self.directory.bytes + [0x2F] + name.bytes) }
+
+  /// When names in the directory last changed; nil where there is none.
+  package func stamp() throws(SpoolError) -> FileStatus.Stamp? {
+    try spool.system.statusIfPresent(spool.root, Self.directory)?.stamp
+  }
+
+  /// When the rest ends by a file's time; nil for one that is gone.
+  package func modified(_ name: FileName) throws(SpoolError) -> Int64? {
+    try spool.system.statusIfPresent(spool.root, path(name))?.modified
+  }
+
+  /// Those of the user whose workers run here. Others are as those that cannot be read.
+  package func all() throws(SpoolError) -> [Seen] {
+    guard try stamp() != nil else { return [] }
+    let file = try spool.system.open(spool.root, Self.directory, O_RDONLY | O_DIRECTORY)
+    let stream = DirectoryStream(file)
+    var found: [Seen] = []
+    while found.count < Self.most, let name = try stream.next() {
+      if name.isIgnored { continue }
+      if let seen = try read(name) { found.append(seen) }
+    }
+    return found
+  }
+
+  package func read(_ name: FileName) throws(SpoolError) -> Seen? {
+    guard let status = try spool.system.statusIfPresent(spool.root, path(name)) else { return nil }
+    var note: ServerNote?
+    if status.isRegular, status.owner == spool.journalUser, status.size <= Self.longest {
+      note = try spool.contents(path(name), limit: Self.longest).flatMap { ServerNote($0) }
+      // One that was copied or renamed.
+      if let server = note?.server, Self.name(of: server) != name { note = nil }
+    }
+    return Seen(name: name, note: note, modified: status.modified)
+  }
+
+  /// Replaces the server's file.
+  /// - Parameter end: its time, in seconds since the epoch.
+  package func write(_ note: ServerNote, end: Int64) throws(SpoolError) {
+    let name = Self.name(of: note.server)
+    try spool.system.makeDirectoryIfMissing(spool.root, Self.directory)
+    let temporary = spool.temporary(FileName(Array(name.bytes.prefix(64))))
+    do throws(SpoolError) {
+      let file = try spool.system.create(spool.root, temporary, O_WRONLY | O_EXCL | O_NOFOLLOW).shared()
+      try file.write(Array(note.text.utf8), at: 0)
+      try file.setTimes(to: end)
+      try file.close()
+      try spool.system.rename(spool.root, temporary, path(name))
+    } catch {
+      try? spool.system.unlink(spool.root, temporary)
+      throw error
+    }
+  }
+
+  package func remove(_ server: String) throws(SpoolError) {
+    try spool.system.unlinkIfPresent(spool.root, path(Self.name(of: server)))
+  }
+
+  /// Removes the files of some servers, so that their rests end.
+  /// - Returns: how many there were.
+  package func forget(where isMeant: (ServerNote) -> Bool) throws(SpoolError) -> Int {
+    let meant = try all().filter { $0.note.map(isMeant) ?? false }
+    for seen in meant { try spool.system.unlinkIfPresent(spool.root, path(seen.name)) }
+    return meant.count
+  }
+
+  /// Removes the files that have had nothing to say for a week.
+  package func sweep() throws(SpoolError) {
+    for seen in try all() where seen.modified < spool.now().seconds - Self.kept {
+      try spool.system.unlinkIfPresent(spool.root, path(seen.name))
+    }
+  }
+}

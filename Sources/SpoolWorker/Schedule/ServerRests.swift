@@ -1,0 +1,348 @@
+internal import Spool
+
+/// The servers and proxies that are left alone for a while, and how many transfers those bear that were. One job at a
+/// time probes a server whose rest is over; the others follow by ones, twos and fours. Pure.
+///
+/// Times are milliseconds of the loop's clock.
+struct ServerRests: Equatable {
+  /// What a job needs to fetch from one URL: its server (scheme, host and port), then its proxy, if there is one.
+  typealias Way = [String]
+
+  /// Why a server rests.
+  enum Cause: String {
+    /// This host cannot reach it. Another host may.
+    case unreachable
+    /// It asks to come later.
+    case asked
+    /// It fails for several paths in a row.
+    case broken
+  }
+
+  /// What a job's failure says about a server.
+  struct Fault {
+    let cause: Cause
+    /// As in records.
+    let code: String
+    /// For a person.
+    let reason: String
+    /// Seconds for which the server asks.
+    var asked: Int64?
+    /// A hash of the URL; nil for one with credentials of its own, which may be all that the server refuses.
+    var url: UInt64?
+  }
+
+  /// For how long a job bears that its server answers nobody.
+  struct Patience: Equatable {
+    /// Since when there is the job.
+    let since: Int64
+    let milliseconds: Int64
+
+    static let endless = Patience(since: 0, milliseconds: .max)
+  }
+
+  struct Rest: Equatable {
+    fileprivate(set) var cause: Cause
+    fileprivate(set) var code: String
+    fileprivate(set) var reason: String
+    fileprivate(set) var until: Int64
+    fileprivate(set) var since: Int64
+    /// When the last of its failures was.
+    fileprivate(set) var failed: Int64
+    /// Failed probes in a row, with the failure that began the rest.
+    fileprivate(set) var failures = 1
+    /// The job that probes it.
+    fileprivate var probe: UInt64?
+    /// The URL that alone said so; nil once another one did.
+    fileprivate var url: UInt64?
+    fileprivate var isBelieved: Bool
+
+    /// One that another worker, or an earlier run, has found.
+    /// - Parameter url: as in ``onlyURL``.
+    init(
+      cause: Cause, code: String, reason: String, until: Int64, since: Int64, failed: Int64, failures: Int,
+      url: UInt64? = nil
+    ) {
+      (self.cause, self.code, self.reason) = (cause, code, reason)
+      (self.until, self.since, self.failed, self.failures) = (until, since, failed, failures)
+      (self.url, isBelieved) = (url == 0 ? nil : url, url == nil)
+    }
+
+    /// A hash of the URL that alone said so; 0 if it has credentials of its own; nil once another one said it, too.
+    var onlyURL: UInt64? { isBelieved ? nil : url ?? 0 }
+
+    fileprivate init(_ fault: Fault, at now: Int64) {
+      (cause, code, reason, until, since, failed) = (fault.cause, fault.code, fault.reason, now, now, now)
+      (url, isBelieved) = (fault.url, fault.cause != .asked)
+    }
+  }
+
+  /// What a server bears that has rested.
+  private struct Pace: Equatable {
+    /// How many transfers it gets now, and at most.
+    var limit = 1
+    var most: Int
+    /// When it may be given more.
+    var growsAt: Int64
+  }
+
+  private static let shortest: Int64 = 10_000
+  private static let longest: Int64 = 3_600_000
+  private static let longestOfProxy: Int64 = 300_000
+  /// For how long one URL's word counts for all.
+  private static let longestOfOne: Int64 = 60_000
+  private static let longestAsked: Int64 = RetryDecision.longestRetryAfter * 1000
+  /// After so long without a refusal a server gets twice as many transfers.
+  private static let growth: Int64 = 300_000
+  /// So many paths in a row that a server fails for make it the server's failure.
+  private static let mostBroken = 3
+  /// The maximum number of servers of which something is remembered.
+  private static let most = 1000
+  /// Until a probe shows something, a job that must not wait for it looks again.
+  private static let probeTime: Int64 = 10_000
+  /// The most patience with a name that nobody knows, while other servers answer.
+  private static let longestForUnknownName: Int64 = 86_400_000
+
+  private(set) var rests: [String: Rest] = [:]
+  private var paces: [String: Pace] = [:]
+  /// The paths for which a server has failed since it last answered.
+  private var broken: [String: Set<UInt64>] = [:]
+  /// When servers last answered that have something to say here.
+  private(set) var answers: [String: Int64] = [:]
+  /// When any of them did.
+  private var lastAnswer = Int64.min
+  /// `--per-host`.
+  let perHost: Int
+
+  init(perHost: Int = .max) { self.perHost = perHost }
+
+  // MARK: who may start
+
+  var isEmpty: Bool { rests.isEmpty && paces.isEmpty }
+
+  /// Whether no job may go this way now.
+  /// - Parameter wanted: when a person asked for the job.
+  func isClosed(_ way: Way, at now: Int64, wantedAt wanted: Int64? = nil) -> Bool {
+    guard !rests.isEmpty else { return false }
+    return way.contains { key in
+      guard let rest = rests[key] else { return false }
+      // Files have their times in seconds.
+      return rest.probe != nil || now < rest.until && (wanted ?? .min) < rest.failed - 999
+    }
+  }
+
+  /// How many transfers a server gets.
+  func limit(of server: String) -> Int { paces[server].map { min($0.limit, $0.most) } ?? .max }
+
+  /// A job goes this way. If its server has rested, it is the probe.
+  mutating func started(_ id: UInt64, _ way: Way) {
+    for key in way where rests[key]?.probe == nil { rests[key]?.probe = id }
+  }
+
+  /// Whether this job may ask by this way, as its probe if need be.
+  mutating func mayAsk(_ id: UInt64, _ way: Way, at now: Int64) -> Bool {
+    let others = way.filter { rests[$0]?.probe != id }
+    if isClosed(others, at: now) { return false }
+    started(id, way)
+    return true
+  }
+
+  /// What this way waits for, and until when; nil if it is open.
+  func obstacle(_ way: Way, at now: Int64) -> (key: String, rest: Rest, until: Int64)? {
+    let closed = way.compactMap { key in rests[key].map { (key, $0) } }.map { key, rest in
+      (key, rest, max(rest.until, now + (rest.probe == nil ? 0 : Self.probeTime)))
+    }
+    return closed.filter { $0.2 > now }.max { $0.2 < $1.2 }
+  }
+
+  /// When the first rest ends for which a server asked; nil if there is none.
+  func firstEnd(at now: Int64) -> Int64? {
+    rests.values.filter { $0.cause != .unreachable }.map { max($0.until, now) }.min()
+  }
+
+  /// Those that a change of the network may end.
+  var unreachable: [String] { rests.filter { $0.value.cause == .unreachable }.map(\.key) }
+
+  /// Whether a job gives up on this way: as long as it is patient, and as there is the job, its server has answered
+  /// nobody, and a probe has just failed. A proxy is this host's own, and never given up.
+  func isAway(_ way: Way, _ patience: Patience, at now: Int64) -> Bool {
+    guard let key = way.first, let rest = rests[key], rest.probe == nil, now < rest.until else { return false }
+    let answered = answers[key] ?? .min
+    let isUnknown = rest.code == FailureCode.resolve.rawValue && answered < rest.since && lastAnswer > rest.since
+    let longest = isUnknown ? min(patience.milliseconds, Self.longestForUnknownName) : patience.milliseconds
+    return now - max(patience.since, answered, rest.since) > longest
+  }
+
+  /// The failures of a job show that its server was away before that was noted.
+  mutating func noteFailure(_ key: String, since: Int64) {
+    if let rest = rests[key] { rests[key]?.since = min(rest.since, since) }
+  }
+
+  // MARK: what jobs find
+
+  /// - Parameter jitter: random, from 0 to 1.
+  /// - Returns: when the rest ends, and whether it is new; nil if the failure counts as the resource's.
+  mutating func failed(_ id: UInt64, _ key: String, _ fault: Fault, at now: Int64, jitter: Double)
+    -> (until: Int64, isNew: Bool)?
+  {
+    guard var rest = rests[key] else {
+      guard fault.cause != .broken || areBroken(key, fault.url) else { return nil }
+      makeRoom()
+      var rest = Rest(fault, at: now)
+      rest.until = now + duration(key, rest, fault, jitter)
+      rests[key] = rest
+      if fault.cause != .unreachable, !Self.isProxy(key) {
+        let most = max(1, min(paces[key]?.most ?? perHost, perHost) / 2)
+        paces[key] = Pace(most: most, growsAt: .max)
+      }
+      return (rest.until, true)
+    }
+    // Its own URL says nothing new.
+    if fault.cause == .asked, let url = fault.url, rest.cause == .asked, url != rest.url { rest.isBelieved = true }
+    let isProbe = rest.probe == id
+    if isProbe {
+      rest.failures += 1
+      rest.failed = now
+      (rest.cause, rest.code, rest.reason, rest.probe) = (fault.cause, fault.code, fault.reason, nil)
+      if fault.cause != .asked { rest.isBelieved = true }
+    }
+    // One that had begun before the rest shows only for how long the server asks.
+    if isProbe || fault.asked != nil && rest.cause == .asked {
+      let until = now + duration(key, rest, fault, jitter)
+      rest.until = isProbe ? until : max(rest.until, until)
+    }
+    rests[key] = rest
+    return (max(rest.until, now), false)
+  }
+
+  private func duration(_ key: String, _ rest: Rest, _ fault: Fault, _ jitter: Double) -> Int64 {
+    let most = Self.isProxy(key) ? Self.longestOfProxy : Self.longest
+    func pause(_ count: Int) -> Int64 {
+      Int64(Double(min(Self.shortest << Int64(min(max(count - 1, 0), 12)), most)) * (0.8 + 0.4 * jitter))
+    }
+    guard let asked = fault.asked else { return min(pause(rest.failures), rest.isBelieved ? most : Self.longestOfOne) }
+    let longest = rest.isBelieved ? Self.longestAsked : Self.longestOfOne
+    // A server that says one second each time is not asked each second.
+    return min(max(asked * 1000, 1000, rest.failures > 1 ? pause(rest.failures - 1) : 0), longest)
+  }
+
+  private mutating func areBroken(_ key: String, _ url: UInt64?) -> Bool {
+    guard let url else { return false }
+    if broken.count >= Self.most { broken = [:] }
+    broken[key, default: []].insert(url)
+    return broken[key]?.count ?? 0 >= Self.mostBroken
+  }
+
+  /// A server answered a job about its resource. Only a probe ends a rest: others may use connections from before.
+  /// - Returns: what rested.
+  mutating func answered(_ id: UInt64, _ way: Way, at now: Int64) -> [String] {
+    var back: [String] = []
+    lastAnswer = now
+    for key in way {
+      broken[key] = nil
+      answers[key] = answers.count < 10 * Self.most || answers[key] != nil ? now : nil
+      if rests[key]?.probe == id {
+        end(key, at: now)
+        back.append(key)
+      }
+      speedUp(key, at: now)
+    }
+    return back
+  }
+
+  private mutating func end(_ key: String, at now: Int64) {
+    guard rests.removeValue(forKey: key) != nil, !Self.isProxy(key) else { return }
+    // What could not be reached need not bear less than before; but many jobs wait for it.
+    paces[key] = Pace(most: paces[key]?.most ?? perHost, growsAt: now + Self.growth)
+  }
+
+  private mutating func speedUp(_ key: String, at now: Int64) {
+    guard var pace = paces[key], rests[key] == nil else { return }
+    if now >= pace.growsAt { (pace.most, pace.growsAt) = (min(2 * pace.most, perHost), now + Self.growth) }
+    pace.limit = min(2 * pace.limit, pace.most)
+    paces[key] = pace.limit >= perHost ? nil : pace
+  }
+
+  /// A probe that has shown nothing leaves its turn to the next job.
+  mutating func ended(_ id: UInt64) {
+    for (key, rest) in rests where rest.probe == id { rests[key]?.probe = nil }
+  }
+
+  /// What could not be reached may be probed at once, because the network has changed.
+  mutating func networkChanged(at now: Int64) {
+    for (key, rest) in rests where rest.cause == .unreachable { rests[key]?.until = min(rest.until, now) }
+  }
+
+  /// Takes what another worker or a person has made of a server.
+  /// - Parameter rest: nil for one that rests no more.
+  /// - Returns: whether a rest has ended before its time.
+  mutating func learn(_ key: String, _ rest: Rest?, bears: Int? = nil, answered: Int64? = nil, at now: Int64) -> Bool {
+    let before = rests[key]
+    if let answered { answers[key] = max(answers[key] ?? .min, answered) }
+    if let bears, bears < perHost { paces[key] = Pace(limit: 1, most: max(1, bears), growsAt: now + Self.growth) }
+    guard var rest else {
+      end(key, at: now)
+      return before != nil
+    }
+    if before == nil { makeRoom() }
+    rest.probe = before?.probe
+    rests[key] = rest
+    return rest.until <= now && before.map { now < $0.until } ?? false
+  }
+
+  /// How many transfers a server bears that has refused more; nil for one that has not.
+  func bears(_ key: String) -> Int? { paces[key].flatMap { $0.most < perHost ? $0.most : nil } }
+
+  /// Those that have rested longest are forgotten, which costs a request each.
+  private mutating func makeRoom() {
+    if rests.count >= Self.most, let oldest = rests.min(by: { $0.value.since < $1.value.since })?.key {
+      rests[oldest] = nil
+    }
+    if paces.count >= Self.most { paces = [:] }
+  }
+
+  // MARK: names
+
+  private static let proxyScheme = "proxy://"
+
+  static func proxy(_ name: String) -> String { proxyScheme + name }
+
+  static func isProxy(_ key: String) -> Bool { key.begins(with: proxyScheme) }
+
+  /// For a person: a proxy without the scheme that tells it from servers.
+  static func name(of key: String) -> String { isProxy(key) ? String(key.dropFirst(proxyScheme.count)) : key }
+
+  /// What is wrong with the proxies, or with the servers, that rest; nil if none does.
+  func reason(ofProxies: Bool) -> String? {
+    let reasons = rests.filter { Self.isProxy($0.key) == ofProxies }.sorted { $0.key < $1.key }.map(\.value.reason)
+    let more = reasons.count > 3 ? ["and \(reasons.count - 3) more"] : []
+    return reasons.isEmpty ? nil : (reasons.prefix(3) + more).joined(separator: "; ")
+  }
+}
+
+/// For how long a run that ends when nothing is left waits for servers that rest: as long as it gets somewhere. Pure.
+///
+/// Times are milliseconds of the loop's clock.
+struct ServerStay {
+  /// A longer rest is for the next run.
+  static let longest: Int64 = 30_000
+
+  private var until: Int64?
+  /// What had been done when it last began to wait.
+  private var progress: UInt64 = 0
+
+  var isOn: Bool { until != nil }
+
+  /// - Parameters:
+  ///   - end: when the rest ends.
+  ///   - progress: what has been done so far, in any unit.
+  /// - Returns: the milliseconds to wait; nil to end the run.
+  mutating func wait(until end: Int64?, at now: Int64, progress: UInt64) -> Int64? {
+    guard let end, end - now <= Self.longest, progress > self.progress || until.map({ now < $0 }) ?? false else {
+      until = nil
+      return nil
+    }
+    // A second more, because due times are whole seconds.
+    if progress > self.progress { (until, self.progress) = (max(end, now) + 1500, progress) }
+    return max(1, end - now)
+  }
+}

@@ -1,0 +1,340 @@
+internal import Spool
+internal import Transfer
+
+extension URLParts {
+  /// Scheme, host and port, which have one limit of transfers, one pace and one rest.
+  var server: String { "\(scheme)://\(host):\(port)" }
+}
+
+/// What this worker knows of servers and proxies that rest: asked by the schedule and by attempts, told by attempts.
+@WorkerLoop
+final class Servers {
+  private(set) var rests: ServerRests
+  /// Called with what may be asked again before it was expected.
+  var cameBack: (Set<String>) -> Void = { _ in }
+  private let spool: Spool
+  private let log: @Sendable (Event) -> Void
+  private let way: (URLParts) -> ServerRests.Way
+  /// When a person last heard of a rest.
+  private var told: [String: Int64] = [:]
+  private var toldAway: Set<String> = []
+  private let notes: ServerNotes?
+  /// A server that rests again within this time is no news. In milliseconds.
+  private static let newsAfter: Int64 = 3_600_000
+
+  /// - Parameters:
+  ///   - keepsNotes: whether it shares what it knows with other workers. Otherwise a person waits for this one.
+  ///   - way: what a job needs to fetch from a URL.
+  init(
+    _ spool: Spool, perHost: Int, log: @escaping @Sendable (Event) -> Void,
+    keepsNotes: Bool, way: @escaping (URLParts) -> ServerRests.Way
+  ) {
+    (self.spool, self.log, self.way) = (spool, log, way)
+    notes = keepsNotes ? ServerNotes(spool, log) : nil
+    rests = ServerRests(perHost: perHost)
+  }
+
+  private var now: Int64 { LoopExecutor.milliseconds() }
+
+  // MARK: what the schedule says
+
+  func started(_ id: UInt64, _ way: ServerRests.Way) { rests.started(id, way) }
+
+  func ended(_ id: UInt64) { rests.ended(id) }
+
+  /// Looks at what other workers and people have made of the servers' files, if it is time.
+  func look() {
+    guard let found = notes?.look(at: now, isQuick: !rests.rests.isEmpty), !found.isEmpty else { return }
+    var back: Set<String> = []
+    for (key, seen) in found {
+      // What another host cannot reach says nothing about this one.
+      if let host = seen?.note?.rest?.host, host != spool.owner.host { continue }
+      let answered = seen?.note?.answered.map { now + ($0.seconds - spool.now().seconds) * 1000 }
+      guard rests.learn(key, rest(seen), bears: seen?.note?.bears, answered: answered, at: now) else { continue }
+      back.insert(key)
+      if rests.rests[key] == nil { tellBack(key) }
+    }
+    if !back.isEmpty { cameBack(back) }
+  }
+
+  private func rest(_ seen: ServerFiles.Seen?) -> ServerRests.Rest? {
+    guard let rest = seen?.note?.rest, let end = seen?.end, let cause = ServerRests.Cause(rawValue: rest.cause) else {
+      return nil
+    }
+    let (now, time) = (now, spool.now().seconds)
+    return ServerRests.Rest(
+      cause: cause, code: rest.code, reason: rest.reason, until: now + (end - time) * 1000,
+      since: now + (rest.since.seconds - time) * 1000, failed: now + (rest.failed.seconds - time) * 1000,
+      failures: rest.failures, url: rest.url)
+  }
+
+  /// Writes what has changed of a server.
+  private func save(_ key: String) {
+    let (now, time) = (now, spool.now())
+    func timestamp(_ milliseconds: Int64) -> Timestamp {
+      time + Int64((Double(milliseconds - now) / 1000).rounded(.up))
+    }
+    let rest = rests.rests[key].map { rest in
+      ServerNote.Rest(
+        since: timestamp(rest.since), failed: timestamp(rest.failed), until: timestamp(rest.until),
+        cause: rest.cause.rawValue, code: rest.code, reason: rest.reason, failures: rest.failures, url: rest.onlyURL,
+        host: rest.cause == .unreachable ? spool.owner.host : nil)
+    }
+    let bears = rests.bears(key)
+    let answered = rests.answers[key].map { timestamp($0) }
+    notes?.save(
+      rest == nil && bears == nil ? nil : ServerNote(server: key, rest: rest, answered: answered, bears: bears),
+      of: key, at: time)
+  }
+
+  /// An address or a route of this host has changed.
+  func networkChanged() {
+    let keys = rests.unreachable
+    rests.networkChanged(at: now)
+    cameBack(Set(keys + [WaitingJobs.network]))
+  }
+
+  // MARK: what attempts ask
+
+  /// What an attempt waits for if all of its mirrors rest.
+  /// - Throws: ``Failure``: `server-away`.
+  func wait(_ id: UInt64, of mirrors: [MirrorURL], _ patience: ServerRests.Patience) throws(Failure) -> ServerWait? {
+    if rests.isEmpty || mirrors.isEmpty { return nil }
+    let ways = mirrors.map { way($0.parts) }
+    if ways.allSatisfy({ rests.isAway($0, patience, at: now) }) { throw away(ways[0][0]) }
+    var first: (key: String, rest: ServerRests.Rest, until: Int64)?
+    for way in ways {
+      if rests.mayAsk(id, way, at: now) { return nil }
+      guard let obstacle = rests.obstacle(way, at: now) else { continue }
+      if obstacle.until < first?.until ?? .max { first = obstacle }
+    }
+    return first.map { ServerWait(key: $0.key, reason: $0.rest.reason, until: spool.now() + seconds(until: $0.until)) }
+  }
+
+  private func away(_ key: String) -> Failure {
+    let rest = rests.rests[key]
+    let since = spool.now() + ((rest?.since ?? now) - now) / 1000
+    return Failure(.serverAway, "\(name(key)) has answered nobody since \(since): \(rest?.reason ?? "")")
+  }
+
+  /// Whether a person hears of a job that is given up for this: of the first, not of each.
+  func isNews(_ failure: Failure) -> Bool {
+    if failure.code != .serverAway { return true }
+    if toldAway.count >= 1000 { toldAway = [] }
+    // It begins with the server.
+    return toldAway.insert(String(failure.reason.prefix(before: " "))).inserted
+  }
+
+  /// The failure of a mirror that is not asked, because it rests; nil if it may be asked.
+  func obstacle(_ id: UInt64, _ mirror: MirrorURL, _ patience: ServerRests.Patience) -> Failure? {
+    if rests.isEmpty { return nil }
+    let way = way(mirror.parts)
+    guard !rests.mayAsk(id, way, at: now), let (_, rest, until) = rests.obstacle(way, at: now) else { return nil }
+    var failure = Failure(
+      FailureCode(label: rest.code) ?? .connect, rest.reason, status: FailureCode.status(of: rest.code))
+    failure.rest = seconds(until: until)
+    failure.isServerAway = rests.isAway(way, patience, at: now)
+    return failure
+  }
+
+  private func seconds(until end: Int64) -> Int64 { max(1, (end - now + 999) / 1000) }
+
+  // MARK: what attempts tell
+
+  func answered(_ id: UInt64, _ mirror: MirrorURL) {
+    let way = way(mirror.parts)
+    let bears = way.first.flatMap { rests.bears($0) }
+    let back = rests.answered(id, way, at: now)
+    if back.isEmpty {
+      if let bears, let key = way.first, rests.bears(key) != bears { save(key) }
+      return
+    }
+    for key in back {
+      tellBack(key)
+      save(key)
+    }
+    cameBack(Set(back))
+  }
+
+  /// The failure, with the rest of its server if it is the server's.
+  func judged(
+    _ failure: Failure, of id: UInt64, _ mirror: MirrorURL, _ claim: Claim, _ patience: ServerRests.Patience
+  ) -> Failure {
+    let way = way(mirror.parts)
+    guard let fault = ServerRests.Fault(failure, mirror, claim.text.request), let server = way.first else {
+      // Whatever is wrong, the server answered.
+      if failure.showsAnswer { answered(id, mirror) }
+      return failure
+    }
+    let key = failure.code == .proxy ? failure.proxy.map { ServerRests.proxy($0) } ?? server : server
+    if fault.cause == .asked, isAboutJob(claim, server) { return failure }
+    var random = HostRandom()
+    let jitter = Double.random(in: 0...1, using: &random)
+    guard let (until, isNew) = rests.failed(id, key, fault, at: now, jitter: jitter) else { return failure }
+    if let since = claim.deferredSince {
+      rests.noteFailure(key, since: now - (spool.now().seconds - since.seconds) * 1000)
+    }
+    if isNew { tellRest(key) }
+    save(key)
+    if rests.isAway(way, patience, at: now) {
+      var failure = away(key)
+      (failure.rest, failure.isServerAway) = (seconds(until: until), true)
+      return failure
+    }
+    var failure = failure
+    failure.rest = seconds(until: until)
+    return failure
+  }
+
+  /// Whether the server has answered others since it last put this job off, again and again.
+  private func isAboutJob(_ claim: Claim, _ server: String) -> Bool {
+    guard claim.deferrals >= RetryDecision.freeDeferrals, let answered = rests.answers[server],
+      let last = claim.text.journal.attempts.lastFailure?.words.first.flatMap({ Timestamp($0) })
+    else { return false }
+    return now - answered < (spool.now().seconds - last.seconds) * 1000
+  }
+
+  /// What a job that failed waits for, beside its time: what may come back before.
+  func awaited(after failure: Failure, of request: JobRequest) -> [String] {
+    if failure.code == .noNetwork { return [WaitingJobs.network] }
+    guard failure.rest != nil else { return [] }
+    return request.urls.compactMap { try? URLParts($0.text) }.flatMap(way)
+  }
+
+  // MARK: what a person hears, once for each outage
+
+  private func tellRest(_ key: String) {
+    guard let rest = rests.rests[key] else { return }
+    let isNews = told[key].map { now - $0 >= Self.newsAfter } ?? true
+    if told.count >= 1000 { told = [:] }
+    told[key] = now
+    let level = isNews ? Event.Level.warning : .info
+    if ServerRests.isProxy(key) {
+      return log(Event("proxy-failed", level, Fields().with("proxy", name(key)).with("reason", rest.reason)))
+    }
+    let facts = Fields().with("server", name(key)).with("code", rest.code)
+      .with("seconds", Int(seconds(until: rest.until)))
+    log(Event("server-rests", level, facts.with("reason", rest.reason)))
+  }
+
+  private func tellBack(_ key: String) {
+    if ServerRests.isProxy(key) { return log(Event("proxy-back", .warning, Fields().with("proxy", name(key)))) }
+    log(Event("server-back", .info, Fields().with("server", name(key))))
+  }
+
+  private func name(_ key: String) -> String { escaped(ServerRests.name(of: key)) }
+}
+
+/// The files in `servers/`, as this worker has seen or written them last.
+@WorkerLoop
+private final class ServerNotes {
+  private let files: ServerFiles
+  private let log: @Sendable (Event) -> Void
+  private var known: [FileName: ServerFiles.Seen] = [:]
+  private var stamp: FileStatus.Stamp?
+  private var nextLook: Int64 = 0
+  private var hasFailed = false
+  /// Files of others that were reported.
+  private var foreign: Set<FileName> = []
+  /// Milliseconds between two looks while servers rest, and while none does.
+  private static let interval: (resting: Int64, none: Int64) = (2000, 10_000)
+
+  init(_ spool: Spool, _ log: @escaping @Sendable (Event) -> Void) {
+    (files, self.log) = (ServerFiles(spool), log)
+  }
+
+  /// - Returns: what has changed, by server; nil for one whose file is gone.
+  func look(at now: Int64, isQuick: Bool) -> [(String, ServerFiles.Seen?)] {
+    guard now >= nextLook else { return [] }
+    nextLook = now + (isQuick ? Self.interval.resting : Self.interval.none)
+    return orTell { () throws(SpoolError) in
+      let stamp = try files.stamp()
+      if stamp != self.stamp { return try readAll(stamp) }
+      // A touch does not change the directory.
+      var found: [ServerFiles.Seen] = []
+      for (name, seen) in known where seen.note?.rest != nil {
+        if try files.modified(name) != seen.modified, let seen = try files.read(name) { found.append(seen) }
+      }
+      return found.compactMap { take($0) }
+    } ?? []
+  }
+
+  private func readAll(_ stamp: FileStatus.Stamp?) throws(SpoolError) -> [(String, ServerFiles.Seen?)] {
+    let all = try files.all()
+    self.stamp = stamp
+    let names = Set(all.map(\.name))
+    let gone = known.filter { !names.contains($0.key) }
+    for name in gone.keys { known[name] = nil }
+    return all.compactMap { take($0) } + gone.values.compactMap { $0.note.map { ($0.server, nil) } }
+  }
+
+  /// - Returns: nil if nothing has changed.
+  private func take(_ seen: ServerFiles.Seen) -> (String, ServerFiles.Seen?)? {
+    guard let note = seen.note else {
+      if foreign.count < 1000, foreign.insert(seen.name).inserted {
+        let reason = "servers/\(seen.name.display) is no file of a worker"
+        log(Event("server-file-invalid", .warning, Fields().with("reason", reason)))
+      }
+      return nil
+    }
+    if let last = known[seen.name], last.note == note, last.modified == seen.modified { return nil }
+    known[seen.name] = seen
+    return (note.server, seen)
+  }
+
+  /// - Parameter note: nil if there is nothing to say.
+  func save(_ note: ServerNote?, of server: String, at now: Timestamp) {
+    let name = ServerFiles.name(of: server)
+    if note == nil, known[name] == nil { return }
+    let end = note?.rest?.until.seconds ?? now.seconds
+    if let note, let last = known[name], last.note == note, last.modified == end { return }
+    known[name] = note.map { ServerFiles.Seen(name: name, note: $0, modified: end) }
+    orTell { () throws(SpoolError) in
+      if let note { try files.write(note, end: end) } else { try files.remove(server) }
+    }
+  }
+
+  /// A worker can do without these files, so their errors are only told.
+  @discardableResult
+  private func orTell<Result>(_ body: () throws(SpoolError) -> Result) -> Result? {
+    do throws(SpoolError) {
+      return try body()
+    } catch {
+      if !hasFailed { log(Event("no-servers", .info, Fields().with("reason", "\(error)"))) }
+      hasFailed = true
+      return nil
+    }
+  }
+}
+
+extension ServerRests.Fault {
+  /// nil for a failure that says nothing against the server.
+  init?(_ failure: Failure, _ mirror: MirrorURL, _ request: JobRequest) {
+    let cause: ServerRests.Cause
+    switch failure.code {
+    case .proxy, .resolve, .connect: cause = .unreachable
+    case _ where failure.retryAfter != nil || failure.code == .http && failure.blame == .server: cause = .asked
+    case .http where failure.status ?? 0 >= 500: cause = .broken
+    default: return nil
+    }
+    self.init(cause: cause, code: failure.label, reason: failure.reason)
+    asked = failure.retryAfter.map { Int64(clamping: $0) }
+    let hasOwnLogin = mirror.parts.hasLogin || mirror.parts.isPathSecret || !request.headers.isEmpty
+    if cause == .broken || !hasOwnLogin { url = mirror.parts.redacted.utf8.stableHash }
+  }
+}
+
+extension Failure {
+  /// Whether a server has answered about the resource.
+  fileprivate var showsAnswer: Bool {
+    switch code {
+    case .http, .badResponse, .redirect, .encoded, .otherKind, .cut, .shortBody, .mismatchSize, .mismatchDigest,
+      .mismatch, .tooLarge, .badEntries, .rejected, .hookChanged:
+      true
+    case .resolve, .connect, .timeout, .stalled, .tls, .hook, .resolveHook, .deliver, .diskFull, .noOutput, .noNetwork,
+      .proxy, .tooLargeHere, .io, .malformed, .badOutput, .outputExists, .expired, .protocol, .unresolvable,
+      .privateAddress, .serverAway, .killsWorker:
+      false
+    }
+  }
+}

@@ -1,0 +1,215 @@
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+/// A server that asks for a pause, or cannot be reached, is left alone by all jobs, and costs none of them an attempt.
+@Suite struct RestingServerTests {
+  /// Answers so many requests, and 429 from then on.
+  private func server(_ served: Int, retryAfter: String) throws -> ScriptedServer {
+    let count = Atomic<Int>(0)
+    return try ScriptedServer { _, reply in
+      if count.add(1, ordering: .relaxed).newValue <= served {
+        return try reply.respond("200 OK", ["ETag: \"1\""], body: Array("data".utf8))
+      }
+      try reply.respond("429 Too Many Requests", ["Retry-After: \(retryAfter)"], body: [])
+    }
+  }
+
+  private func lostAttempts(_ spool: TemporarySpool) throws -> [String] {
+    try spool.names("partial").filter { name in
+      try spool.lines("partial/\(name)").contains { $0.key == "failed" && $0.fields["burned"] != "no" }
+    }
+  }
+
+  @Test func `the jobs of the server wait, and those of others do not`() async throws {
+    let (busy, other) = (try server(5, retryAfter: "600"), try simpleServer())
+    let spool = try TemporarySpool()
+    for number in 0..<60 { try spool.drop("busy-\(number)", "\(busy.url("/\(number)"))\n") }
+    for number in 0..<20 { try spool.drop("other-\(number)", "\(other.url("/o\(number)"))\n") }
+    let result = try await spoolrun("--once", "-v", spool.root)
+    #expect(result.status == .exited(75), "\(result)")
+    // Those that were under way when the first 429 came.
+    #expect(busy.requests.count <= 9, "\(busy.requests.count)")
+    #expect(spool.names("done").count == 25 && spool.names("new").count >= 51)
+    #expect(try lostAttempts(spool) == [])
+    #expect(result.errors.contains("server-rests") && result.errors.contains("waiting"), "\(result.errors)")
+  }
+
+  @Test func `a quota is used, and no attempt is lost to it`() async throws {
+    let quota = Mutex((second: 0, left: 0))
+    let refused = Atomic<Int>(0)
+    let server = try ScriptedServer { _, reply in
+      let isServed = quota.withLock { quota in
+        if quota.second != time(nil) / 2 { quota = (time(nil) / 2, 20) }
+        quota.left -= 1
+        return quota.left >= 0
+      }
+      if isServed { return try reply.respond("200 OK", ["ETag: \"1\""], body: Array("data".utf8)) }
+      refused.add(1, ordering: .relaxed)
+      try reply.respond("429 Too Many Requests", ["Retry-After: \(2 - time(nil) % 2)"], body: [])
+    }
+    let spool = try TemporarySpool()
+    for number in 0..<100 { try spool.drop("job-\(number)", "\(server.url("/\(number)"))\nattempts: 1\n") }
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(0) && spool.names("done").count == 100, "\(result)")
+    let count = refused.load(ordering: .relaxed)
+    #expect((1...20).contains(count), "\(count)")
+    #expect(result.errors.split(separator: "\n").count == 1, "one line: \(result.errors)")
+  }
+
+  @Test func `a server that cannot be reached is tried by few`() async throws {
+    let dead = try DeadPort()
+    let other = try simpleServer()
+    let spool = try TemporarySpool()
+    for number in 0..<50 { try spool.drop("dead-\(number)", "http://127.0.0.1:\(dead.port)/\(number)\nattempts: 1\n") }
+    for number in 0..<20 { try spool.drop("other-\(number)", "\(other.url("/o\(number)"))\n") }
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(75), "\(result)")
+    #expect(spool.names("done").count == 20 && spool.names("failed") == [])
+    #expect(spool.names("new").count >= 45, "they were not touched")
+    #expect(try lostAttempts(spool) == [])
+    #expect(result.errors.split(separator: "\n").count == 1, "one line: \(result.errors)")
+  }
+
+  @Test func `jobs with another mirror go there`() async throws {
+    let (busy, other) = (try server(0, retryAfter: "600"), try simpleServer())
+    let spool = try TemporarySpool()
+    for number in 0..<40 {
+      try spool.drop("job-\(number)", "url: \(busy.url("/\(number)"))\nurl: \(other.url("/\(number)"))\n")
+    }
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(0) && spool.names("done").count == 40, "\(result)")
+    #expect(busy.requests.count <= 5, "\(busy.requests.count)")
+  }
+
+  /// What another mirror says for good does not end a job whose server only rests.
+  @Test func `a job waits for the server that rests`() async throws {
+    let (busy, other) = (try server(0, retryAfter: "600"), try simpleServer())
+    let spool = try TemporarySpool()
+    for number in 0..<9 {
+      try spool.drop("job-\(number)", "url: \(busy.url("/\(number)"))\nurl: \(other.url("/404"))\noutput: \(number)\n")
+    }
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(75) && spool.names("failed") == [], "\(result)")
+    #expect(try lostAttempts(spool) == [])
+  }
+
+  @Test func `a dead worker's claim is taken over, and waits`() async throws {
+    let busy = try server(0, retryAfter: "600")
+    let spool = try TemporarySpool()
+    for number in 0..<9 { try spool.drop("job-\(number)", "\(busy.url("/\(number)"))\n") }
+    try writeFile(spool.path("cur/dead:elsewhere.1.00000000"), Array("\(busy.url("/dead"))\n".utf8))
+    try setModificationTime(spool.path("cur/dead:elsewhere.1.00000000"), secondsFromNow: -1000)
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(75) && spool.names("cur") == [], "\(result)")
+  }
+
+  // MARK: servers are files
+
+  private func file(_ server: ScriptedServer) -> String { "servers/http-127.0.0.1-\(server.port)" }
+
+  /// A later run does not ask before the time; a touch or an rm lets it. Nothing makes the rest longer.
+  @Test(arguments: ["touch", "rm", "mv", "longer", "junk", "retry --server", "retry NAME"])
+  func `a later run knows that the server rests`(gesture: String) async throws {
+    let busy = try server(1, retryAfter: "600")
+    let spool = try TemporarySpool()
+    for number in 0..<20 { try spool.drop("job-\(number)", "\(busy.url("/\(number)"))\n") }
+    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    let asked = busy.requests.count
+    let path = spool.path(file(busy))
+    let text = try String(decoding: readFile(path), as: UTF8.self)
+    #expect(text.contains("server: http://127.0.0.1:\(busy.port)\nrests: ") && text.contains("cause=asked"), "\(text)")
+    let end = Int(try #require(fileStatus(path)).st_mtim.tv_sec)
+    #expect((60...700).contains(end - time(nil)), "its time is the end: \(text)")
+    let later = try await spoolrun("--once", spool.root)
+    #expect(later.status == .exited(75) && later.errors == "" && busy.requests.count == asked, "\(later)")
+    switch gesture {
+    case "touch": try setModificationTime(path, secondsFromNow: -1)
+    case "rm": try await runTool(["/usr/bin/rm", path])
+    case "mv": try await runTool(["/usr/bin/mv", path, path + "-old"])
+    case "junk": try writeFile(path, Array("junk\n".utf8))
+    case "retry --server":
+      #expect(try await spoolrun("retry", "--spool", spool.root, "--server", "127.0.0.1").status == .exited(0))
+    case "retry NAME":
+      let name = try #require(spool.names("partial").first)
+      #expect(try await spoolrun("retry", "--spool", spool.root, name).status == .exited(0))
+    default: try setModificationTime(path, secondsFromNow: 100_000)
+    }
+    let last = try await spoolrun("--once", spool.root)
+    #expect(last.status == .exited(75), "\(last)")
+    let more = busy.requests.count - asked
+    // Those that were made due within a second of the failure ask, too.
+    #expect(gesture == "longer" ? more == 0 : (1...8).contains(more), "\(more)")
+    #expect((gesture == "mv" || gesture == "junk") == last.errors.contains("no file of a worker"), "\(last)")
+    #expect(try String(decoding: readFile(path), as: UTF8.self).hasPrefix("server: "), "it is there again")
+  }
+
+  /// What one worker has heard holds for the other, and so does that the server is back.
+  @Test func `two workers leave it alone together`() async throws {
+    let served = Mutex(false)
+    let busy = try ScriptedServer { _, reply in
+      if served.withLock({ $0 }) { return try reply.respond("200 OK", ["ETag: \"1\""], body: Array("data".utf8)) }
+      try reply.respond("429 Too Many Requests", ["Retry-After: 60"], body: [])
+    }
+    let spool = try TemporarySpool()
+    let workers = try (0..<2).map { _ in try startSpoolrun([spool.root]) }
+    try spool.drop("first", "\(busy.url("/first"))\n")
+    try await waitUntil("it rests") { spool.names("servers").count == 1 }
+    for number in 0..<30 { try spool.drop("job-\(number)", "\(busy.url("/\(number)"))\n") }
+    // Each may have sent what it had begun.
+    try await Task.sleep(for: .seconds(3))
+    #expect(busy.requests.count <= 9, "\(busy.requests.count)")
+    served.withLock { $0 = true }
+    try setModificationTime(spool.path(file(busy)), secondsFromNow: -1)
+    try await waitUntil("all are done") { spool.names("done").count >= 30 }
+    for worker in workers { worker.send(signal: SIGTERM) }
+    for worker in workers { _ = try await worker.result() }
+  }
+
+  @Test func `status groups what waits by server`() async throws {
+    let busy = try server(1, retryAfter: "600")
+    let spool = try TemporarySpool()
+    for number in 0..<20 { try spool.drop("job-\(number)", "\(busy.url("/\(number)"))\n") }
+    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    let table = try await spoolrun("status", spool.root).output
+    let line = table.split(separator: "\n").first { $0.contains(" rests for ") } ?? ""
+    #expect(
+      line.contains(/^127.0.0.1:[0-9]+ rests for [0-9msh]+ \(429, asked by the server\): 19 jobs$/), "\(table)")
+    let json = try await spoolrun("status", "--json", spool.root).output
+    #expect(json.contains(#""servers":[{"server":"http:"#) && json.contains(#""jobs":19"#), "\(json)")
+  }
+
+  // MARK: patience
+
+  /// As if the server had been away for three days: its jobs are given up together, and a person hears it once.
+  @Test(arguments: [("", 0), ("patience: 2d\n", 20)])
+  func `a server that is away for too long`(text: String, failed: Int) async throws {
+    let dead = try DeadPort()
+    let spool = try TemporarySpool()
+    try writeFile(spool.path("defaults"), Array(text.utf8))
+    let since = try await runTool(["/usr/bin/date", "-u", "-d", "-3 days", "+%FT%TZ"]).output.filter { $0 != "\n" }
+    let url = "http://127.0.0.1:\(dead.port)"
+    for number in 0..<20 {
+      try writeFile(
+        spool.path("partial/job-\(number)"),
+        Array(
+          """
+          url: \(url)/\(number)
+          failed: \(since) attempt=1 class=temporary code=connect at=0 retry=\(since) burned=no reason=x
+
+          """.utf8))
+    }
+    mkdir(spool.path("hooks"), 0o700)
+    try writeFile(spool.path("hooks/failed"), Array("#!/bin/sh\necho x >>$SPOOLRUN_SPOOL/told\n".utf8))
+    chmod(spool.path("hooks/failed"), 0o700)
+    let result = try await spoolrun("--once", spool.root)
+    #expect(result.status == .exited(failed > 0 ? 1 : 75), "\(result)")
+    #expect(spool.names("failed").count == failed, "\(result)")
+    if failed == 0 { return }
+    #expect(try spool.lastFailure("failed/job-7")["code"] == "server-away")
+    #expect(result.errors.split(separator: "\n").count == 2, "the rest and the end: \(result.errors)")
+    #expect(result.errors.contains("has answered nobody since \(since)"), "\(result.errors)")
+    #expect(try readFile(spool.path("told")) == Array("x\n".utf8), "one call of the hook")
+  }
+}

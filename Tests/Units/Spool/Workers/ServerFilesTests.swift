@@ -1,0 +1,97 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Spool
+
+/// The files in `servers/`.
+@Suite struct ServerFilesTests {
+  private static let noon = Timestamp(seconds: 1_800_000_000)
+
+  private func note(_ server: String = "https://a.example:443", reason: String = "it said 429") -> ServerNote {
+    ServerNote(
+      server: server,
+      rest: ServerNote.Rest(
+        since: Self.noon, failed: Self.noon + 5, until: Self.noon + 60, cause: "asked", code: "http-429",
+        reason: reason, failures: 3, url: 7, host: "alpha"),
+      answered: Self.noon + -10, bears: 2)
+  }
+
+  @Test func whatIsWrittenIsRead() throws {
+    let fixture = try Fixture()
+    let files = ServerFiles(fixture.spool)
+    #expect(try files.all().isEmpty && files.stamp() == nil, "made when it is first needed")
+    for note in [
+      note(reason: "a \"b\"\n\u{1b}"), ServerNote(server: "http://b:80", rest: nil, answered: nil, bears: 1),
+    ] {
+      try files.write(note, end: Self.noon.seconds + 60)
+      let seen = try files.read(ServerFiles.name(of: note.server))
+      #expect(seen?.note == note && seen?.modified == Self.noon.seconds + 60)
+    }
+    #expect(try Set(files.all().map(\.name.display)) == ["https-a.example-443", "http-b-80"])
+    try files.remove("http://b:80")
+    #expect(try files.all().count == 1 && fixture.files.names("tmp") == [])
+  }
+
+  /// A person may make it shorter, and nobody longer.
+  @Test(arguments: [(30, 30), (60, 60), (9999, 60)])
+  func theTimeEndsTheRest(modified: Int64, end: Int64) throws {
+    let fixture = try Fixture()
+    try ServerFiles(fixture.spool).write(note(), end: Self.noon.seconds + modified)
+    #expect(try ServerFiles(fixture.spool).all().first?.end == Self.noon.seconds + end)
+  }
+
+  @Test func othersFilesSayNothing() throws {
+    let fixture = try Fixture()
+    let files = ServerFiles(fixture.spool)
+    try files.write(note(), end: Self.noon.seconds)
+    let own = fixture.files.path("servers/https-a.example-443")
+    let text = try readFile(own)
+    try writeFile(fixture.files.path("servers/https-b.example-443"), text)
+    try writeFile(fixture.files.path("servers/junk"), Array("junk".utf8))
+    try writeFile(fixture.files.path("servers/long"), text + [UInt8](repeating: 0x23, count: 5000))
+    mkdir(fixture.files.path("servers/directory"), 0o700)
+    symlink(own, fixture.files.path("servers/link"))
+    try writeFile(fixture.files.path("servers/.slots"), [])
+    let seen = try files.all()
+    #expect(seen.count == 6 && seen.compactMap(\.note) == [note()])
+    chown(own, 12345, 12345)
+    if geteuid() == 0 { #expect(try files.all().compactMap(\.note).isEmpty) }
+    // They are replaced.
+    try files.write(note(), end: Self.noon.seconds)
+    #expect(try files.all().compactMap(\.note) == [note()])
+  }
+
+  @Test(arguments: [
+    "", "server: a", "server: http://a:1\n", "rests: x\n", "server: http://a:1\nrests: soon until=x cause=asked\n",
+    "server: http://a:1\nbears: 2", "server\nbears: 2\n",
+  ])
+  func whatIsNoNote(text: String) { #expect(ServerNote(Array(text.utf8)) == nil) }
+
+  @Test func laterLinesAreSkipped() {
+    let text = note().text + "pace: 3 per=10s\n"
+    #expect(ServerNote(Array(text.utf8)) == note())
+  }
+
+  @Test func names() {
+    #expect(ServerFiles.name(of: "http://[::1]:8080").display == "http-1-8080")
+    #expect(ServerFiles.name(of: "proxy://p.example:3128").display == "proxy-p.example-3128")
+    #expect(ServerFiles.name(of: "https://\(String(repeating: "a", count: 500)):443").bytes.count < 200)
+    for (server, shown) in [
+      ("https://a:443", "https://a"), ("http://a:443", "http://a:443"), ("ftp://a:21", "ftp://a"),
+    ] {
+      #expect(ServerNote(server: server, rest: nil, answered: nil, bears: 1).shown == shown)
+    }
+  }
+
+  @Test func oldOnesAreSwept() throws {
+    let fixture = try Fixture()
+    let files = ServerFiles(fixture.spool)
+    try files.write(note(), end: Timestamp.now().seconds - 8 * 86_400)
+    try files.write(note("http://b:80"), end: Timestamp.now().seconds - 86_400)
+    try files.sweep()
+    #expect(fixture.files.names("servers") == ["http-b-80"])
+    #expect(try files.forget { $0.shown == "http://b" } == 1)
+    #expect(fixture.files.names("servers") == [])
+  }
+}
