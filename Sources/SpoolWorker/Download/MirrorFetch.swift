@@ -20,6 +20,8 @@ final class MirrorFetch {
   private var isStopped = false
   /// Bytes received over the network, needed or not.
   private(set) var fetched: UInt64 = 0
+  /// See ``FetchResult/isOfOtherServer``.
+  private(set) var isOfOtherServer = false
 
   init(
     _ mirror: MirrorURL, with others: [MirrorURL], _ data: PartData, engine: any Fetcher, id: UInt64,
@@ -83,6 +85,7 @@ final class MirrorFetch {
     let sink = PartSink(data, plan: plan, mirror: mirror)
     let result = await engine.fetch(template.request(manner, plan, isPiece: isPiece), into: sink)
     fetched += result.bytesReceived
+    isOfOtherServer = result.isOfOtherServer
     try data.finishPending()
     logReplaced(sink)
     // Also where it is stopped: an error page may have come just before.

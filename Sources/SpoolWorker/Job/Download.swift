@@ -31,6 +31,8 @@ final class Download: RunningTransfer {
   private var fetch: MirrorFetch?
   /// The mirror that was asked, until its first bytes come, and the length of the data then.
   private var asked: (mirror: MirrorURL, length: UInt64)?
+  /// Whether a redirect led to another server.
+  private var isOfOtherServer = false
   private var isStopped = false
 
   /// - Parameter started: called before the first request to each mirror.
@@ -134,7 +136,8 @@ final class Download: RunningTransfer {
         try await verification.run()
         return []
       } catch let failure as Failure {
-        let failure = environment.servers.judged(failure, of: attempt, mirror, claim, patience)
+        let failure = environment.servers.judged(
+          failure, isOfOther: isOfOtherServer, of: attempt, mirror, claim, patience)
         if failure.code.isOfAllServers { throw failure }
         failures.append(failure)
         if index + 1 < mirrors.count { try await leave(mirror, failure) }
@@ -165,7 +168,7 @@ final class Download: RunningTransfer {
     limitRate()
     defer {
       account.fetched += fetch.fetched
-      (self.fetch, asked) = (nil, nil)
+      (self.fetch, asked, isOfOtherServer) = (nil, nil, fetch.isOfOtherServer)
     }
     try await fetch.run()
     if isStopped { throw JobStop.cancelled }

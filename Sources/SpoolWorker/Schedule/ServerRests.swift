@@ -50,6 +50,8 @@ struct ServerRests: Equatable {
     fileprivate(set) var failed: Int64
     /// Failed probes in a row, with the failure that began the rest.
     fileprivate(set) var failures = 1
+    /// It answered a moment before, so that it has perhaps lost one connection only.
+    fileprivate var isSudden = false
     /// The job that probes it.
     fileprivate var probe: UInt64?
     /// The URL that alone said so; nil once another one did.
@@ -85,7 +87,9 @@ struct ServerRests: Equatable {
     var growsAt: Int64
   }
 
-  private static let shortest: Int64 = 10_000
+  static let shortestSeconds: Int64 = 10
+  private static let shortest = shortestSeconds * 1000
+  private static let blink: Int64 = 1000
   private static let longest: Int64 = 3_600_000
   private static let longestOfProxy: Int64 = 300_000
   /// For how long one URL's word counts for all.
@@ -188,6 +192,7 @@ struct ServerRests: Equatable {
       guard fault.cause != .broken || areBroken(key, fault.url) else { return nil }
       makeRoom()
       var rest = Rest(fault, at: now)
+      rest.isSudden = fault.cause == .unreachable && answers[key].map { now - $0 < Self.shortest } ?? false
       rest.until = now + duration(key, rest, fault, jitter)
       rests[key] = rest
       if fault.cause != .unreachable, !Self.isProxy(key) {
@@ -216,8 +221,10 @@ struct ServerRests: Equatable {
 
   private func duration(_ key: String, _ rest: Rest, _ fault: Fault, _ jitter: Double) -> Int64 {
     let most = Self.isProxy(key) ? Self.longestOfProxy : Self.longest
-    func pause(_ count: Int) -> Int64 {
-      Int64(Double(min(Self.shortest << Int64(min(max(count - 1, 0), 12)), most)) * (0.8 + 0.4 * jitter))
+    func pause(_ failures: Int) -> Int64 {
+      let count = rest.isSudden ? failures - 1 : failures
+      if count == 0 { return Self.blink }
+      return Int64(Double(min(Self.shortest << Int64(min(max(count - 1, 0), 12)), most)) * (0.8 + 0.4 * jitter))
     }
     guard let asked = fault.asked else { return min(pause(rest.failures), rest.isBelieved ? most : Self.longestOfOne) }
     let longest = rest.isBelieved ? Self.longestAsked : Self.longestOfOne

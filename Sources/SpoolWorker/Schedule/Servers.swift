@@ -1,11 +1,6 @@
 internal import Spool
 internal import Transfer
 
-extension URLParts {
-  /// Scheme, host and port, which have one limit of transfers, one pace and one rest.
-  var server: String { "\(scheme)://\(host):\(port)" }
-}
-
 /// What this worker knows of servers and proxies that rest: asked by the schedule and by attempts, told by attempts.
 @WorkerLoop
 final class Servers {
@@ -157,11 +152,14 @@ final class Servers {
   }
 
   /// The failure, with the rest of its server if it is the server's.
+  /// - Parameter isOfOther: whether it is of a server that a redirect led to. It is not this one's before several paths
+  ///   in a row lead there, as one may lead anywhere.
   func judged(
-    _ failure: Failure, of id: UInt64, _ mirror: MirrorURL, _ claim: Claim, _ patience: ServerRests.Patience
+    _ failure: Failure, isOfOther: Bool, of id: UInt64, _ mirror: MirrorURL, _ claim: Claim,
+    _ patience: ServerRests.Patience
   ) -> Failure {
     let way = way(mirror.parts)
-    guard let fault = ServerRests.Fault(failure, mirror, claim.text.request), let server = way.first else {
+    guard let fault = ServerRests.Fault(failure, isOfOther, mirror, claim.text.request), let server = way.first else {
       // Whatever is wrong, the server answered.
       if failure.showsAnswer { answered(id, mirror) }
       return failure
@@ -170,7 +168,9 @@ final class Servers {
     if fault.cause == .asked, isAboutJob(claim, server) { return failure }
     var random = HostRandom()
     let jitter = Double.random(in: 0...1, using: &random)
-    guard let (until, isNew) = rests.failed(id, key, fault, at: now, jitter: jitter) else { return failure }
+    guard let (until, isNew) = rests.failed(id, key, fault, at: now, jitter: jitter) else {
+      return isOfOther ? deferred(failure, claim, patience) : failure
+    }
     if let since = claim.deferredSince {
       rests.noteFailure(key, since: now - (spool.now().seconds - since.seconds) * 1000)
     }
@@ -183,6 +183,20 @@ final class Servers {
     }
     var failure = failure
     failure.rest = seconds(until: until)
+    return failure
+  }
+
+  /// The failure of a server that is not known by itself: it costs no attempt as long as the job is patient.
+  private func deferred(_ failure: Failure, _ claim: Claim, _ patience: ServerRests.Patience) -> Failure {
+    guard failure.isOfServer else { return failure }
+    var failure = failure
+    let waited = claim.deferredSince.map { (spool.now().seconds - $0.seconds) * 1000 } ?? 0
+    failure.rest = ServerRests.shortestSeconds
+    guard waited > patience.milliseconds else { return failure }
+    let (rest, reason) = (failure.rest, failure.reason)
+    failure = Failure(
+      .serverAway, "it leads to a server that has answered nobody for \(durationText(Int(waited / 1000))): \(reason)")
+    (failure.rest, failure.isServerAway) = (rest, true)
     return failure
   }
 
@@ -309,11 +323,14 @@ private final class ServerNotes {
 
 extension ServerRests.Fault {
   /// nil for a failure that says nothing against the server.
-  init?(_ failure: Failure, _ mirror: MirrorURL, _ request: JobRequest) {
+  init?(_ failure: Failure, _ isOfOther: Bool, _ mirror: MirrorURL, _ request: JobRequest) {
     let cause: ServerRests.Cause
     switch failure.code {
+    case _ where isOfOther && failure.code != .proxy && failure.isOfServer: cause = .broken
     case .proxy, .resolve, .connect: cause = .unreachable
-    case _ where failure.retryAfter != nil || failure.code == .http && failure.blame == .server: cause = .asked
+    case _ where failure.retryAfter != nil: cause = .asked
+    // By ftp and sftp it says that this file could not be sent.
+    case .http where failure.blame == .server && mirror.parts.scheme.hasBoundedRanges: cause = .asked
     case .http where failure.status ?? 0 >= 500: cause = .broken
     default: return nil
     }
@@ -325,6 +342,9 @@ extension ServerRests.Fault {
 }
 
 extension Failure {
+  /// Whether it is a server's, and not the file's.
+  fileprivate var isOfServer: Bool { blame == .server || retryAfter != nil }
+
   /// Whether a server has answered about the resource.
   fileprivate var showsAnswer: Bool {
     switch code {

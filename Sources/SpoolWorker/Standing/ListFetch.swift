@@ -21,6 +21,8 @@ final class ListFetch: RunningTransfer {
   private var id: UInt64 { attempt << 6 }
   private var engine: (any Fetcher)?
   private var isStopped = false
+  /// Whether a redirect led to another server.
+  private var isOfOtherServer = false
   /// Bytes received over the network.
   private(set) var fetched: UInt64 = 0
 
@@ -63,7 +65,7 @@ final class ListFetch: RunningTransfer {
         servers.answered(attempt, mirror)
         return outcome
       } catch let failure as Failure {
-        let failure = servers.judged(failure, of: attempt, mirror, claim, .endless)
+        let failure = servers.judged(failure, isOfOther: isOfOtherServer, of: attempt, mirror, claim, .endless)
         if failure.code.isOfAllServers { throw failure }
         failures.append(failure)
       }
@@ -85,6 +87,7 @@ final class ListFetch: RunningTransfer {
       let sink = ListSink(file, mirror, isConditional: known != nil)
       let result = await engine.fetch(request, into: sink)
       fetched += result.bytesReceived
+      isOfOtherServer = result.isOfOtherServer
       if isStopped { throw JobStop.cancelled }
       guard let problem = try Self.problem(result, sink, mirror, policy.manner) else {
         if sink.isUnchanged { return .unchanged }

@@ -306,7 +306,8 @@ final class Exchange {
   func result(_ end: FetchResult.End, now: Milliseconds) -> FetchResult {
     FetchResult(
       end: end, response: response, bytesReceived: bytesReceived, addressFamily: handle?.addressFamily,
-      isMultiplexed: handle?.isMultiplexed ?? false, seconds: timing.seconds(at: now),
+      isMultiplexed: handle?.isMultiplexed ?? false, isOfOtherServer: url.server != route.origin.server,
+      seconds: timing.seconds(at: now),
       times: timing.times(at: now), pace: timing.finalPace(at: now))
   }
 }

@@ -29,6 +29,8 @@ package struct FetchResult: Sendable {
   package var addressFamily: FetchRequest.AddressFamily?
   /// The last connection spoke HTTP/2 or later.
   package var isMultiplexed = false
+  /// A redirect led to another server, which answered last, or was to answer.
+  package var isOfOtherServer = false
   /// From the call of `fetch` to the end.
   package var seconds = 0.0
   /// Nil if no response came.

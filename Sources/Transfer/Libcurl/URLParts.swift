@@ -253,6 +253,11 @@ package struct URLParts: Sendable {
 }
 
 /// Printing the parts must not print the secrets in them.
+extension URLParts {
+  /// Scheme, host and port.
+  package var server: String { "\(scheme)://\(host):\(port)" }
+}
+
 extension URLParts: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
   package var description: String { redacted }
   package var debugDescription: String { redacted }

@@ -83,6 +83,29 @@ import Testing
     #expect(busy.requests.count <= 5, "\(busy.requests.count)")
   }
 
+  /// A redirect may lead anywhere, so one that leads to a dead server stops nobody else, and costs no attempt either.
+  @Test func `a redirect to a dead server`() async throws {
+    let dead = try DeadPort()
+    let target = "Location: http://127.0.0.1:\(dead.port)/x"
+    let server = try ScriptedServer { request, reply in
+      if request.target.hasPrefix("/away") { return try reply.respond("302 Found", [target], body: []) }
+      try reply.respond("200 OK", ["ETag: \"1\""], body: Array("data".utf8))
+    }
+    let spool = try TemporarySpool()
+    for number in 0..<20 { try spool.drop("job-\(number)", "\(server.url("/\(number)"))\n") }
+    try spool.drop("away", "url: \(server.url("/away"))\nattempts: 1\n")
+    let result = try await spoolrun("--once", "-v", spool.root)
+    #expect(result.status == .exited(75) && !result.errors.contains("server-rests"), "\(result)")
+    #expect(spool.names("done").count == 20)
+    let record = try spool.lastFailure("partial/away")
+    #expect(record["code"] == "connect" && record["burned"] == "no", "\(record)")
+    // Several in a row do.
+    for number in 0..<20 { try spool.drop("away-\(number)", "\(server.url("/away/x\(number)"))\n") }
+    let rests = try await spoolrun("--once", "-v", spool.root)
+    #expect(rests.status == .exited(75) && rests.errors.contains("server-rests"), "\(rests)")
+    #expect(server.requests.count <= 30 && spool.names("new").count >= 12, "\(server.requests.count)")
+  }
+
   /// What another mirror says for good does not end a job whose server only rests.
   @Test func `a job waits for the server that rests`() async throws {
     let (busy, other) = (try server(0, retryAfter: "600"), try simpleServer())

@@ -37,6 +37,20 @@ import Testing
     #expect(pauses(Self.server) { fault(.asked, url: $0) }.suffix(3) == [3600, 3600, 3600])
   }
 
+  /// A server that has just answered has perhaps lost one connection.
+  @Test func aConnectionThatIsLost() {
+    var rests = ServerRests()
+    _ = rests.answered(1, [Self.server], at: 0)
+    let ends = [(UInt64(2), Int64(5000)), (3, 6000), (4, 16_000)].map { id, now in
+      rests.started(id, [Self.server])
+      return fail(&rests, id, fault(.unreachable), at: now)?.until
+    }
+    #expect(ends == [6000, 16_000, 36_000])
+    _ = rests.answered(4, [Self.proxy], at: 0)
+    let later = fail(&rests, 5, of: Self.proxy, fault(.unreachable), at: 10_000)?.until
+    #expect(later == 20_000)
+  }
+
   /// A URL that answers so is perhaps the only one. A second one is believed, unless it has credentials of its own.
   @Test func oneURLsWordCountsForAMinute() {
     #expect(pauses(Self.server) { _ in fault(.asked, asked: 7200) }.allSatisfy { $0 == 60 })
