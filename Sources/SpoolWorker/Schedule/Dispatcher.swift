@@ -158,6 +158,7 @@ final class Dispatcher {
     let id = nextID
     nextID += 1
     let attempt = Attempt(claim, id: id, environment) { [unowned self] milestone in
+      if milestone == .transferred { scheduler.noteLast(id, received: running[id]?.attempt.gained ?? 0) }
       scheduler.reached(milestone, id)
       if milestone == .transferred { environment.limits.ended(id) }
       if milestone == .answered { notePassed(id) }
@@ -188,8 +189,18 @@ final class Dispatcher {
     scheduler.force(account.takeThoseForNetwork())
   }
 
+  /// To be called a few times a second.
+  func measure() {
+    scheduler.measure(running.mapValues(\.attempt.gained), at: LoopExecutor.milliseconds())
+  }
+
   private func ended(_ id: UInt64, _ end: AttemptEnd) {
     noteProxy(end, of: id)
+    if end.retry != nil, let code = running[id]?.attempt.claim.text.journal.attempts.lastFailure?["code"],
+      ["http-429", "http-503"].contains(code)
+    {
+      scheduler.shrink(id, at: LoopExecutor.milliseconds())
+    }
     scheduler.ended(id)
     environment.limits.ended(id)
     guard let ended = running.removeValue(forKey: id) else { return }

@@ -26,8 +26,12 @@ struct Run: ParsableCommand {
   @Option(name: [.customShort("j", allowingJoined: true), .long], help: "Maximum number of parallel transfers.")
   var jobs = 8
 
-  @Option(help: "Maximum number of parallel transfers from one server (scheme, host and port).")
-  var perHost = 4
+  @Option(
+    help: """
+      Maximum number of parallel transfers from one server (scheme, host and port). (default: as many as bring more, \
+      at most 16)
+      """)
+  var perHost: Int?
 
   @Option(help: "Connections for each http or https transfer, if the job does not set this.")
   var connections = 1
@@ -108,7 +112,9 @@ struct Run: ParsableCommand {
   private func checkedOptions() throws -> WorkerOptions {
     var options = WorkerOptions()
     options.jobs = try count("--jobs", jobs, 1...1000)
-    options.perHost = try count("--per-host", perHost, 1...1000)
+    if let perHost {
+      (options.perHost, options.perHostGrows) = (try count("--per-host", perHost, 1...1000), false)
+    }
     options.connections = try count("--connections", connections, JobRequest.connectionRange)
     options.maxConnections = try count("--max-connections", maxConnections, JobRequest.connectionRange)
     guard connections <= maxConnections else {
