@@ -24,6 +24,8 @@ package final class SharedSlots {
   /// Bytes per second that count as no limit.
   private static let highestRate: UInt64 = 1 << 50
 
+  // Beyond the content, because some file systems lock bytes against reading and writing as well.
+  private static let hosts: Int64 = 1 << 42
   private static let limits: Int64 = 1 << 43
   private static let turns: Int64 = 1 << 43 + 1 << 20
   private static let seats: Int64 = 1 << 44
@@ -91,7 +93,7 @@ package final class SharedSlots {
 
   /// Two servers with one hash have their slots together.
   private static func start(of server: String) -> Int64 {
-    Int64((hash(server) ^ hash(server) >> 32) & 0xFFFF_FFFF) * Int64(most)
+    hosts + Int64((hash(server) ^ hash(server) >> 32) & 0xFFFF_FFFF) * Int64(most)
   }
 
   /// FNV-1a, because `hashValue` is another one in each process.
