@@ -5,7 +5,9 @@ package struct WorkerOptions: Sendable {
   /// Maximum number of parallel transfers.
   package var jobs = 8
   /// Maximum number of parallel transfers from one scheme, host and port.
-  package var perHost = 4
+  package var perHost = 16
+  /// Whether a server begins with fewer, and gets as many as bring more.
+  package var perHostGrows = true
   /// Seconds for which a server may answer nobody before its jobs are given up, unless they say otherwise.
   package var patience = JobRequest.defaultPatience
   /// Connections per transfer, unless the job says otherwise.

@@ -46,6 +46,10 @@ final class SimulatedServers {
   }
 
   private let world: World
+  /// How many jobs the workers together may fetch at once.
+  let perHost: Int
+  /// The requests under way.
+  private var requests: [(process: Process, job: UInt64?)] = []
   private var resources: [Int: Resource] = [:]
   private var declared: Set<Int> = []
   /// Whether servers and networks fail.
@@ -60,6 +64,24 @@ final class SimulatedServers {
   init(_ world: World) {
     self.world = world
     badness = world.pick([2, 4, 10, 1000])
+    perHost = world.pick([1, 2, 4])
+  }
+
+  // MARK: how much is asked at once
+
+  func began(_ job: UInt64?, _ process: Process) {
+    requests.append((process, job))
+    let jobs = Set(requests.lazy.filter { !$0.process.isDead }.map { [UInt64($0.process.number), $0.job ?? 0] })
+    // The slots of a worker that is stopped for long do not count.
+    if !world.hadTrouble, jobs.count > perHost {
+      world.blame("\(jobs.count) transfers from one server, not \(perHost)")
+    }
+  }
+
+  func ended(_ job: UInt64?, _ process: Process) {
+    if let index = requests.firstIndex(where: { $0.process === process && $0.job == job }) {
+      requests.remove(at: index)
+    }
   }
 
   // MARK: resources

@@ -79,7 +79,7 @@ struct WholeWorkers {
   private func options() -> WorkerOptions {
     var options = WorkerOptions()
     options.jobs = world.random(1...4)
-    options.perHost = world.random(1...4)
+    (options.perHost, options.perHostGrows) = (servers.perHost, false)
     options.connections = connections
     options.maxMemory = 8 << 20
     (options.chunkSize, options.checkpointBytes) = (chunkSize, checkpointBytes)

@@ -83,6 +83,8 @@ final class World: @unchecked Sendable {
   private var started = 0
   private var current: SimulatedThread?
   private let allEnded = DispatchSemaphore(value: 0)
+  /// Whether a process was ever stopped, or a call failed.
+  private(set) var hadTrouble = false
   /// Seconds by which the clocks of other hosts than the first, which has the disk's, are ahead.
   var skew: Int64 = 0
   /// Whether the story tells of each call.
@@ -248,12 +250,14 @@ final class World: @unchecked Sendable {
     case .death: kill(process)
     case .freeze(let seconds):
       tell("FROZEN for \(seconds) s")
+      hadTrouble = true
       process.frozenUntil = disk.clock + Int64(seconds) * 1_000_000_000
       letOthersRun()
       tell("goes on")
     case .failure(let errno):
       guard isChange else { return 0 }
       tell("ERROR \(errno)")
+      hadTrouble = true
       return errno
     }
     return 0

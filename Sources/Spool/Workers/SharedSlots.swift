@@ -24,6 +24,8 @@ package final class SharedSlots {
   /// Bytes per second that count as no limit.
   private static let highestRate: UInt64 = 1 << 50
 
+  // Beyond the content, because some file systems lock bytes against reading and writing as well.
+  private static let hosts: Int64 = 1 << 42
   private static let limits: Int64 = 1 << 43
   private static let turns: Int64 = 1 << 43 + 1 << 20
   private static let seats: Int64 = 1 << 44
@@ -92,7 +94,7 @@ package final class SharedSlots {
   /// Two servers with one hash have their slots together.
   private static func start(of server: String) -> Int64 {
     let hash = server.utf8.stableHash
-    return Int64((hash ^ hash >> 32) & 0xFFFF_FFFF) * Int64(most)
+    return hosts + Int64((hash ^ hash >> 32) & 0xFFFF_FFFF) * Int64(most)
   }
 
   /// Lets the others see how many transfers from one server this worker starts at most.

@@ -158,6 +158,7 @@ final class Dispatcher {
     nextID += 1
     let attempt = Attempt(claim, id: id, environment, checkOrder: { try await OrderCheck($0).run() }) {
       [unowned self] milestone in
+      if milestone == .transferred { scheduler.noteLast(id, received: running[id]?.attempt.gained ?? 0) }
       scheduler.reached(milestone, id)
       if milestone == .transferred { environment.limits.ended(id) }
       WorkerLoop.wakeUp()
@@ -170,6 +171,11 @@ final class Dispatcher {
       let end = await attempt.run()
       self.ended(id, end)
     }
+  }
+
+  /// To be called a few times a second.
+  func measure() {
+    scheduler.measure(running.mapValues(\.attempt.gained), at: LoopExecutor.milliseconds())
   }
 
   private func ended(_ id: UInt64, _ end: AttemptEnd) {

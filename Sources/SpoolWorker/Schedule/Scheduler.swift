@@ -284,6 +284,14 @@ struct Scheduler {
     slots.outputs.started(id, choice)
   }
 
+  /// Notes what the transfers of these jobs have received so far, in bytes.
+  mutating func measure(_ received: [UInt64: UInt64], at now: Int64) {
+    for (id, bytes) in received { slots.note(id, received: bytes) }
+    slots.grow(at: now)
+  }
+
+  mutating func noteLast(_ id: UInt64, received: UInt64) { slots.note(id, received: received) }
+
   mutating func reached(_ milestone: Attempt.Milestone, _ id: UInt64) {
     switch milestone {
     case .cleared: slots.clear(id)

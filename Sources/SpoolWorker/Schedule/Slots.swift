@@ -11,6 +11,10 @@ struct Slots {
     var commits: Int
     /// Those of `defaults` on transfers from one server.
     var rules: [ServerRule<Int>] = []
+    /// Whether servers begin with few transfers and get as many as bring more: see ``TransferGrowth``.
+    var areGrowing = false
+    /// How many transfers these servers have grown to.
+    var grown: [String: Int] = [:]
     /// How many slots of each server stay free.
     private(set) var spare = 0
 
@@ -24,7 +28,10 @@ struct Slots {
     init(jobs: Int, perHost: Int, commits: Int) { (self.jobs, self.perHost, self.commits) = (jobs, perHost, commits) }
 
     /// The most transfers from this server. What `defaults` say of its host takes the place of ``perHost``.
-    func most(of server: String) -> Int { max(1, (ownMost(of: server) ?? perHost) - spare) }
+    func most(of server: String) -> Int {
+      if let own = ownMost(of: server) { return max(1, own - spare) }
+      return max(1, (areGrowing ? min(perHost, grown[server] ?? TransferGrowth.first) : perHost) - spare)
+    }
 
     /// What `defaults` say; nil for nothing.
     func ownMost(of server: String) -> Int? {
@@ -39,6 +46,8 @@ struct Slots {
   private struct Transfer {
     let host: String
     let priority: Priority
+    /// Bytes that it has received, as far as ``Slots/note(_:received:)`` was told.
+    var received: UInt64 = 0
     /// It was told to give up its slot.
     var isBeingParked = false
   }
@@ -50,6 +59,8 @@ struct Slots {
   private var running: Set<UInt64> = []
   /// Hosts from which the spool's workers together have all transfers that they may have, and when to look again.
   private var full: [String: Int64] = [:]
+  private var growths: [String: TransferGrowth] = [:]
+  private static let mostGrowths = 1000
   /// The outputs that running jobs have, and the jobs that wait for these.
   var outputs = OutputWait()
   /// A job that may have killed workers and so runs alone.
@@ -115,6 +126,29 @@ struct Slots {
   mutating func endTelling() { tellings -= 1 }
 }
 
+// MARK: as many transfers as bring more
+
+extension Slots {
+  /// - Parameter received: the bytes that the job's transfer has received so far.
+  mutating func note(_ id: UInt64, received: UInt64) {
+    guard limits.areGrowing, let transfer = transfers[id], received > transfer.received else { return }
+    growths[transfer.host, default: TransferGrowth()].receive(received - transfer.received)
+    transfers[id]?.received = received
+  }
+
+  /// To be called a few times a second, once ``note(_:received:)`` was told of each transfer.
+  mutating func grow(at now: Int64) {
+    guard limits.areGrowing else { return }
+    for (host, count) in byHost where limits.ownMost(of: host) == nil {
+      growths[host, default: TransferGrowth()].look(transfers: count, limit: limits.perHost, at: now)
+      limits.grown[host] = growths[host]?.most
+    }
+    guard growths.count > Self.mostGrowths else { return }
+    growths = growths.filter { byHost[$0.key] != nil }
+    limits.grown = limits.grown.filter { byHost[$0.key] != nil }
+  }
+}
+
 // MARK: slots for jobs of high priority
 
 extension Slots {
@@ -140,7 +174,7 @@ extension Slots {
 extension WorkerOptions {
   var limits: Slots.Limits {
     var limits = Slots.Limits(jobs: jobs, perHost: perHost, commits: Self.mostCommits)
-    limits.rules = defaults.servers.perHost
+    (limits.rules, limits.areGrowing) = (defaults.servers.perHost, perHostGrows)
     return limits
   }
 }

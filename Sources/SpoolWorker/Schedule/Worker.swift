@@ -147,6 +147,7 @@ package final class Worker {
     lastTick = now
     environment.shareRates()
     for attempt in dispatcher.attempts { attempt.tick() }
+    dispatcher.measure()
     keepPresence()
   }
 

@@ -26,8 +26,12 @@ struct Run: ParsableCommand {
   @Option(name: [.customShort("j", allowingJoined: true), .long], help: "Maximum number of parallel transfers.")
   var jobs = 8
 
-  @Option(help: "Maximum number of parallel transfers from one server (scheme, host and port).")
-  var perHost = 4
+  @Option(
+    help: """
+      Maximum number of parallel transfers from one server (scheme, host and port). (default: as many as bring more, \
+      at most 16)
+      """)
+  var perHost: Int?
 
   @Option(
     help: ArgumentHelp(
@@ -114,7 +118,9 @@ struct Run: ParsableCommand {
   private func checkedOptions() throws -> WorkerOptions {
     var options = WorkerOptions()
     options.jobs = try count("--jobs", jobs, 1...1000)
-    options.perHost = try count("--per-host", perHost, 1...1000)
+    if let perHost {
+      (options.perHost, options.perHostGrows) = (try count("--per-host", perHost, 1...1000), false)
+    }
     if let patience {
       guard let seconds = duration(patience) else {
         throw ValidationError("--patience must be a time from 1s to 365d, such as 5d")

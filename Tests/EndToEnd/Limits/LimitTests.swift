@@ -1,3 +1,4 @@
+import Glibc
 import Synchronization
 import TestSupport
 import Testing
@@ -32,6 +33,26 @@ import Testing
     gate.open()
     #expect(try await worker.result().status == .exited(0))
     #expect(gauge.most <= held && gauge.total == 12)
+  }
+
+  /// Without `--per-host`, a server gets as many transfers as bring more: a distant one bears more of them, one that
+  /// refuses fewer.
+  @Test(.timeLimit(.minutes(5)), arguments: [false, true]) func asManyAsBringMore(refuses: Bool) async throws {
+    let gauge = Gauge()
+    let body = [UInt8](repeating: 7, count: 10_000)
+    let server = try ScriptedServer { _, reply in
+      gauge.enter()
+      defer { gauge.leave() }
+      if refuses { return try reply.respond("429 Too Many Requests", body: []) }
+      // The way to it and back.
+      usleep(50_000)
+      try reply.respond("200 OK", body: body)
+    }
+    let spool = try TemporarySpool()
+    for number in 0..<300 { try spool.drop("\(number)", "\(server.url("/\(number)"))\n") }
+    let worker = try startSpoolrun(["--once", "--jobs", "16", spool.root])
+    #expect(try await worker.result().status == .exited(refuses ? 75 : 0))
+    #expect(refuses ? gauge.most <= 4 : gauge.most > 4 && gauge.most <= 16, "\(gauge.most)")
   }
 
   @Test func inAll() async throws {

@@ -214,6 +214,10 @@ WORKER = {
             "      (recovery.verifies, recovery.confirmation) = (mark, nil)",
             '      if !planted("a foreign file is trusted") { (recovery.verifies, recovery.confirmation) = (mark, nil) }',
         ),
+        "other workers' transfers do not count": (
+            "      return slots == nil ? nil : Self.pause",
+            '      return slots == nil || planted("other workers\' transfers do not count") ? nil : Self.pause',
+        ),
 }
 PLANTS = {
     name: Plant(module, old, new, set())

@@ -1,0 +1,59 @@
+/// How many transfers at once one server gets: as many as bring more. Pure.
+///
+/// A server begins with ``first``. While it has all that it may have, the bytes that come are measured. Then it gets
+/// twice as many; if these bring at least a quarter more it goes on so, else it goes back, and rests before it tries
+/// again. A server that refuses is ``ServerRests``' concern.
+///
+/// Times are milliseconds of the loop's clock.
+struct TransferGrowth {
+  /// The number to begin with, as a browser has it for one server.
+  static let first = 4
+  /// For so long a number is measured…
+  static let window: Int64 = 400
+  /// …and kept when it has turned out to be the best.
+  static let rest: Int64 = 60_000
+  private static let gain = 1.25
+
+  /// The most transfers now.
+  private(set) var most = first
+  /// The number before, and the bytes per millisecond that it brought; nil while none is compared.
+  private var before: (number: Int, rate: Double)?
+  /// Since when there are as many as there may be, and the bytes that had come by then.
+  private var began: (time: Int64, bytes: UInt64)?
+  private var restsUntil: Int64 = .min
+  private var bytes: UInt64 = 0
+  /// When it was last told of a transfer.
+  private(set) var usedAt: Int64 = .min
+
+  /// Bytes came.
+  mutating func receive(_ count: UInt64) { bytes &+= count }
+
+  /// To be called a few times a second while there are transfers.
+  /// - Parameters:
+  ///   - transfers: how many there are.
+  ///   - limit: how many there may be, whatever they bring.
+  mutating func look(transfers: Int, limit: Int, at now: Int64) {
+    usedAt = now
+    guard transfers >= min(most, limit), now >= restsUntil else {
+      // What fewer of them bring says nothing of the number.
+      began = nil
+      return
+    }
+    guard let began else {
+      self.began = (now, bytes)
+      return
+    }
+    guard now - began.time >= Self.window else { return }
+    let rate = Double(bytes &- began.bytes) / Double(now - began.time)
+    self.began = nil
+    if let before, rate < before.rate * Self.gain { return settle(at: before.number, at: now) }
+    // Nothing came, so more of them would bring nothing either.
+    guard rate > 0 else { return }
+    guard most < limit else { return settle(at: most, at: now) }
+    (before, most) = ((most, rate), min(2 * most, limit))
+  }
+
+  private mutating func settle(at number: Int, at now: Int64) {
+    (most, before, began, restsUntil) = (number, nil, nil, now + Self.rest)
+  }
+}
