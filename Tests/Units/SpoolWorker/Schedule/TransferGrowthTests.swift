@@ -53,6 +53,17 @@ import Testing
     #expect(growth.most == 4)
   }
 
+  /// Between two small files one transfer fewer runs, and that may be when it is looked at.
+  @Test func manySmallFiles() {
+    var growth = TransferGrowth()
+    for now in stride(from: Int64(0), to: 3000, by: 200) {
+      growth.start(growth.most)
+      growth.receive(UInt64(growth.most * 1000))
+      growth.look(transfers: growth.most - 1, limit: 16, at: now)
+    }
+    #expect(growth.most == 16)
+  }
+
   @Test func fewerAfterARefusal() {
     var growth = TransferGrowth()
     play(&growth, seconds: 5) { 100_000 * $0 }
