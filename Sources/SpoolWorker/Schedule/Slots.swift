@@ -102,6 +102,7 @@ struct Slots {
     running.insert(id)
     transfers[id] = Transfer(host: host, priority: priority)
     byHost[host, default: 0] += 1
+    if limits.areGrowing { growths[host, default: TransferGrowth()].start(byHost[host] ?? 0) }
     full[host] = nil
     if isAlone { alone = id }
   }

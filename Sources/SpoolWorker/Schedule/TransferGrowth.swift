@@ -22,8 +22,12 @@ struct TransferGrowth {
   private var began: (time: Int64, bytes: UInt64)?
   private var restsUntil: Int64 = .min
   private var bytes: UInt64 = 0
-  /// When it was last told of a transfer.
-  private(set) var usedAt: Int64 = .min
+
+  /// The most transfers that there were since the last look: between two of many small files, one fewer runs.
+  private var peak = 0
+
+  /// Another transfer begins, and so many run.
+  mutating func start(_ transfers: Int) { peak = max(peak, transfers) }
 
   /// Bytes came.
   mutating func receive(_ count: UInt64) { bytes &+= count }
@@ -33,8 +37,8 @@ struct TransferGrowth {
   ///   - transfers: how many there are.
   ///   - limit: how many there may be, whatever they bring.
   mutating func look(transfers: Int, limit: Int, at now: Int64) {
-    usedAt = now
-    guard transfers >= min(most, limit), now >= restsUntil else {
+    defer { peak = transfers }
+    guard max(peak, transfers) >= min(most, limit), now >= restsUntil else {
       // What fewer of them bring says nothing of the number.
       began = nil
       return

@@ -52,4 +52,15 @@ import Testing
     play(&growth, seconds: 10, from: 10_000) { _ in 0 }
     #expect(growth.most == 4)
   }
+
+  /// Between two small files one transfer fewer runs, and that may be when it is looked at.
+  @Test func manySmallFiles() {
+    var growth = TransferGrowth()
+    for now in stride(from: Int64(0), to: 3000, by: 200) {
+      growth.start(growth.most)
+      growth.receive(UInt64(growth.most * 1000))
+      growth.look(transfers: growth.most - 1, limit: 16, at: now)
+    }
+    #expect(growth.most == 16)
+  }
 }
