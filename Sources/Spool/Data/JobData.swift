@@ -1,7 +1,7 @@
 internal import Glibc
 internal import SystemPackage
 
-/// The data of jobs by its name, for those who have not opened it: removing it, or moving it along with its job.
+/// The data of jobs by its name, for those who have not opened it: to remove it, or to work on it while nobody has it.
 package struct JobData {
   let spool: Spool
 

@@ -179,7 +179,7 @@ package struct JobSearch {
   }
 }
 
-/// Files that are no jobs of their own, or no ordinary ones.
+/// Standing orders, and files in `failed/` that are no jobs.
 extension JobSearch {
   /// The standing order with this URL, whether it waits, is held or was given up; nil if there is none.
   package func standingOrder(of url: String) throws(SpoolError) -> JobPlace? {

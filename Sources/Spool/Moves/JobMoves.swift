@@ -1,7 +1,7 @@
 internal import SystemPackage
 
-/// Moves of a job's file that a claim, a gesture or a crash has begun: to a name that is free, with the job's data, and
-/// to their end.
+/// Moves of a job's file: to a name that is free, together with its data; and the second half of a move that a crash
+/// cut.
 struct JobMoves {
   let spool: Spool
 

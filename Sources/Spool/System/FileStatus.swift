@@ -81,7 +81,7 @@ package struct FileStatus: Sendable {
     device == other.device && inode == other.inode
   }
 
-  /// The same for all those that have the file's place in a set.
+  /// What identifies the file, for a set.
   var file: [UInt64] { [device, inode] }
 }
 
