@@ -57,7 +57,7 @@ extension Scenario {
     Scenario(
       name: "retry", setUp: { try $0.drop() },
       answer: { world, request, reply in
-        if world.isFirst("503") { return try reply.respond("503 Service Unavailable", body: []) }
+        if world.isFirst("503") { return try reply.respond("500 Internal Server Error", body: []) }
         try Version.current.serve(request, reply)
       }),
     Scenario(
@@ -87,7 +87,7 @@ extension Scenario {
       // As on a file system without RENAME_NOREPLACE: a move is a link and an unlink.
       name: "retry, moves by link", options: { _ in ["replace=unknown"] }, setUp: { try $0.drop() },
       answer: { world, request, reply in
-        if world.isFirst("503") { return try reply.respond("503 Service Unavailable", body: []) }
+        if world.isFirst("503") { return try reply.respond("500 Internal Server Error", body: []) }
         try Version.current.serve(request, reply)
       }),
     Scenario(

@@ -168,6 +168,33 @@ import Testing
     #expect(try String(decoding: readFile(path), as: UTF8.self).hasPrefix("server: "), "it is there again")
   }
 
+  @Test func `a job whose time is over does not wait`() async throws {
+    let busy = try server(0, retryAfter: "600")
+    let spool = try TemporarySpool()
+    try spool.drop("first", "\(busy.url("/first"))\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(75))
+    try spool.drop("late", "url: \(busy.url("/late"))\nexpires: 2001-01-01\n")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    #expect(try spool.lastFailure("failed/late")["code"] == "expired" && busy.requests.count == 1)
+  }
+
+  /// Another host may have a route that this one lacks.
+  @Test func `what one host cannot reach says nothing about another`() async throws {
+    let dead = try DeadPort()
+    let spool = try TemporarySpool()
+    for number in 0..<9 { try spool.drop("job-\(number)", "http://127.0.0.1:\(dead.port)/\(number)\n") }
+    for (host, isAsked) in [("a", true), ("a", false), ("b", true)] {
+      let result = try await spoolrun("--once", "--host-id", host, spool.root)
+      #expect(result.status == .exited(75) && result.errors.isEmpty == !isAsked, "\(host): \(result)")
+      let path = spool.path("servers/http-127.0.0.1-\(dead.port)")
+      let text = try String(decoding: readFile(path), as: UTF8.self)
+      #expect(text.contains("cause=unreachable") && text.contains(" host=\(host) "), "\(text)")
+      // However long this test takes.
+      try writeFile(path, Array(text.replacing(/until=[^ ]+/, with: "until=2099-01-01T00:00:00Z").utf8))
+      try setModificationTime(path, secondsFromNow: 1000)
+    }
+  }
+
   /// What one worker has heard holds for the other, and so does that the server is back.
   @Test func `two workers leave it alone together`() async throws {
     let served = Mutex(false)

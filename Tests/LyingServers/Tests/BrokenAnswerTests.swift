@@ -122,7 +122,7 @@ import Testing
     let isBack = try Gate()
     let server = try ScriptedServer { request, reply in
       if isBack.isOpen { return _ = try Origin(bytes: Self.file).answer(request, reply) }
-      guard request.nth == 1 else { return try reply.respond("503 Service Unavailable", body: []) }
+      guard request.nth == 1 else { return try reply.respond("500 Internal Server Error", body: []) }
       try reply.head("200 OK", ["Content-Length: \(Self.file.count)", "ETag: \(v1)"])
       try reply.send(Self.file.prefix(900_000) + Tail.errorPage.bytes)
       try reply.finish()

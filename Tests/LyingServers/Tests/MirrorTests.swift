@@ -80,7 +80,7 @@ import TestSupport
   func firstBreaksOff(_ handover: Handover) async throws {
     // After the cut the first is no help at all.
     let first = try ScriptedServer { request, reply in
-      guard request.nth == 1 else { return try reply.respond("503 Service Unavailable", body: []) }
+      guard request.nth == 1 else { return try reply.respond("500 Internal Server Error", body: []) }
       try handover.first.answerAndCut(request, reply, after: 4000)
     }
     let second = try ScriptedServer { try handover.second.answer($0, $1) }

@@ -41,7 +41,7 @@ import TestSupport
     let server = try ScriptedServer { request, reply in
       if request.target == "/b" { return _ = try Origin(bytes: Self.twin).answer(request, reply) }
       if request.target == "/a?sig=1" {
-        if request.nth > 1 { return try reply.respond("503 Service Unavailable", body: []) }
+        if request.nth > 1 { return try reply.respond("500 Internal Server Error", body: []) }
         return try Origin().answerAndCut(request, reply, after: Self.half)
       }
       try Origin().answer(request, reply)
