@@ -52,7 +52,7 @@ let statusBehaviours: [Behaviour] =
       try reply.send(page)
       try reply.stall()
     },
-    Behaviour("503 once, then right", outcomes: .all(.waits("http-503"))) { request, reply in
+    Behaviour("503 once, then right", outcomes: .all(.either(.waits("http-503"), .done))) { request, reply in
       if request.nth == 1 {
         try reply.respond("503 Service Unavailable", body: page)
       } else {

@@ -123,6 +123,12 @@ private struct Judge {
     let places = spool.places(of: name)
     #expect(places.count == 1, complaint(length, "one job, one place; found in \(places)"))
     let asked = server.requests(for: "/\(name)").map(ask)
+    // Its server rests because of another job here.
+    if asked.isEmpty, !spool.names("servers").allSatisfy({ $0.hasPrefix(".") }), places != ["done/\(name)"] {
+      #expect(places == [length == nil ? "new/\(name)" : "partial/\(name)"], complaint(length, "it has not begun"))
+      #expect(try spool.payload(name) == nil, complaint(length, "a payload without a request"))
+      return
+    }
     try requests(length, asked)
 
     // Whole by its journal or its job, and contradicted by neither: done without asking again, with the version it is.
@@ -185,8 +191,9 @@ private struct Judge {
         let retry = failure["retry"].flatMap({ secondsSinceEpoch(rfc3339: $0) })
       else { return "no time of the failure, or no retry= time" }
       // A server that is busy, or fails for several paths, rests, and its jobs with it.
-      let isServers = ["http-408", "http-429"].contains(code) || code >= "http-5"
-      let earliest = code.hasPrefix("http-") && isServers ? 1 : behaviour.retry.lowerBound
+      let isServers =
+        ["http-408", "http-429", "connect", "resolve"].contains(code) || code.hasPrefix("http-") && code >= "http-5"
+      let earliest = isServers ? 1 : behaviour.retry.lowerBound
       guard (earliest...behaviour.retry.upperBound).contains(retry - failed) else {
         return "next attempt after \(retry - failed) s, expected \(behaviour.retry)"
       }

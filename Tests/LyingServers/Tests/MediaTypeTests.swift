@@ -85,7 +85,7 @@ import Testing
       case 1:
         let page = Origin(bytes: payload.map { $0 ^ 0xFF }, fields: ["Content-Type: text/html"])
         try page.answerAndCut(request, reply, after: n / 2)
-      case 2: try reply.respond("500 Internal Server Error", body: [])
+      case 2: try reply.respond("425 Too Early", body: [])
       default: try Origin(fields: ["Content-Type: \(Self.zip)"]).answer(request, reply)
       }
     }

@@ -189,7 +189,7 @@ import Testing
     let server = try ScriptedServer { request, reply in
       switch request.nth {
       case 1: try Origin(fields: ["Digest: SHA=\(sum.base64)"]).answerAndCut(request, reply, after: 4000)
-      case 2: try reply.respond("500 Internal Server Error", body: [])
+      case 2: try reply.respond("425 Too Early", body: [])
       default: try Origin().answer(request, reply)
       }
     }
