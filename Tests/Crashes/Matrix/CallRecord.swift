@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 
 /// One line of the rig's record: see `CallRecorder`.
@@ -33,6 +34,8 @@ struct CallEvent: Sendable, Hashable, CustomStringConvertible {
 
   /// Makes names durable, or data.
   var isSync: Bool { kind == "fsync" || kind == "fdatasync" }
+
+  var isForLackOfRoom: Bool { [ENOSPC, EDQUOT].contains { note == String(cString: strerror($0)) } }
 
   /// The bytes that a write or truncate is about.
   var range: Range<Int64>? {

@@ -170,6 +170,8 @@ struct CommitOrder {
       }
       switch event.phase {
       case .failed where event.isSync && isFile: lost[inode, default: []] += unsynced[inode] ?? []
+      // No room to record it: INTERNALS.md, what is not crash-proof.
+      case .failed where event.kind == "write" && event.isForLackOfRoom: lost[inode] = nil
       case .returned where event.kind == "syncfs": unsynced = [:]
       // Made anew, perhaps with the number of one that is gone.
       case .returned where event.kind == "create" && !existed(event): (lost[inode], unsynced[inode]) = (nil, nil)
