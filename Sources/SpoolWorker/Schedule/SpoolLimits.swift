@@ -15,6 +15,8 @@ final class SpoolLimits {
   /// Milliseconds between two looks for signs of life.
   private static let longPause: Int64 = 10_000
   private static let mostWaits = 10_000
+  /// Milliseconds for which the lowest limit of the spool's workers is known.
+  private static let validity: Int64 = 200
 
   private unowned let environment: JobEnvironment
   private var slots: SharedSlots?
@@ -26,6 +28,8 @@ final class SpoolLimits {
   private var taken: Slot?
   /// Slots of transfers that have just ended, for the next jobs of the same servers.
   private var spare: [Slot] = []
+  /// The lowest limit of the spool's workers, below this worker's own, and when that was looked at.
+  private var lowest = (limit: 0, own: 0, at: Int64.min / 2)
   /// Since when other workers have had all slots of a server.
   private var waits: [String: Int64] = [:]
   /// Whether the other workers have given no sign of life for a lease, and when that was looked at.
@@ -61,7 +65,7 @@ final class SpoolLimits {
     do throws(SpoolError) {
       let limits = environment.options.limits
       let own = limits.ownMost(of: server)
-      let lowest = if let own { own } else { try slots.lowestLimit(below: limits.perHost) }
+      let lowest = if let own { own } else { try lowestLimit(slots, below: limits.perHost, at: now) }
       let limit = priority == .low ? max(1, lowest - 1) : lowest
       if let index = spare.firstIndex(where: { $0.server == server && $0.number < limit }) {
         taken = spare.remove(at: index)
@@ -78,6 +82,14 @@ final class SpoolLimits {
       fail(error)
       return true
     }
+  }
+
+  /// Asked for a few times a second: small files begin much more often.
+  private func lowestLimit(_ slots: SharedSlots, below own: Int, at now: Int64) throws(SpoolError) -> Int {
+    if now - lowest.at >= Self.validity || lowest.own != own {
+      lowest = (try slots.lowestLimit(below: own), own, now)
+    }
+    return lowest.limit
   }
 
   /// Whether other workers have had the slots of this server for a lease, and are silent for as long. A worker that was
