@@ -47,20 +47,3 @@ package struct ServerStatus: Sendable, Equatable {
     ])
   }
 }
-
-extension SpoolSnapshot {
-  /// Counts the jobs that wait for each server that rests.
-  mutating func countByServer() {
-    if servers.isEmpty { return }
-    var counts: [ExactText: Int] = [:]
-    for state in [JobState.waiting, .retrying, .interrupted] {
-      for server in (jobs[state] ?? []).compactMap({ $0.target?.server }) { counts[server.exact, default: 0] += 1 }
-    }
-    let areMore = (jobs[.waiting] ?? []).count { $0.target != nil } < count(.waiting)
-    servers = servers.map { server in
-      var server = server
-      (server.jobs, server.areMore) = (counts[server.note.shown.exact] ?? 0, areMore)
-      return server
-    }
-  }
-}
