@@ -20,7 +20,7 @@ SCRIPTS = .ci/run Benchmarks/setup Tests/Torture/hosts/setup Tests/Torture/power
   contrib/spoolrun-inotify contrib/lists/ena contrib/hooks/resolve contrib/hooks/deliver \
   contrib/hooks/failed-mail contrib/hooks/notify-ntfy contrib/hooks/healthchecks \
   contrib/slurm/spoolrun.sbatch scripts/check-contrib Tests/Models/check debian/postinst debian/postrm debian/prerm
-PYTHON = Benchmarks Tests/Torture scripts/cpu.py scripts/nginx.py scripts/picture contrib/lists/zenodo \
+PYTHON = Benchmarks Tests/Torture scripts/cpu.py scripts/nginx.py scripts/picture contrib/unarchive contrib/lists/zenodo \
   contrib/lists/pooch contrib/lists/huggingface contrib/hooks/resolve-s3 contrib/hooks/resolve-oauth contrib/hooks/resolve-huggingface
 
 # What `make install` puts below PREFIX, besides the programs. Distributions have other directories for some of it.

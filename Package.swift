@@ -49,9 +49,9 @@ let package = Package(
     .target(
       name: "Spool",
       dependencies: [
-        "CChecksum", "CLinux", "CNettle", "CZlib", .product(name: "SystemPackage", package: "swift-system"),
+        "CChecksum", "CLinux", "CNettle", .product(name: "SystemPackage", package: "swift-system"),
       ],
-      exclude: readmes("Archive", "Claiming", "Cleanup", "Data", "FileSystem", "Format", "Job", "Moves", "Workers"),
+      exclude: readmes("Claiming", "Cleanup", "Data", "FileSystem", "Format", "Job", "Moves", "Workers"),
       swiftSettings: swiftSettings),
     .target(name: "Transfer", dependencies: ["CCurl"], exclude: readmes(), swiftSettings: swiftSettings),
     .target(
@@ -74,7 +74,7 @@ let package = Package(
     // Lists of downloads in the formats of other programs. Only the command imports it, never the worker.
     .target(
       name: "SpoolLists",
-      dependencies: ["CExpat", "Spool", .product(name: "SystemPackage", package: "swift-system")],
+      dependencies: ["CExpat", "CZlib", "Spool", .product(name: "SystemPackage", package: "swift-system")],
       swiftSettings: swiftSettings),
     .executableTarget(
       name: "spoolrun",

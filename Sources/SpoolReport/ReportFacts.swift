@@ -301,7 +301,7 @@ struct TimeAxis: Equatable {
   }
 }
 
-/// Reads the journals and receipts of a spool, and its archives. It changes nothing.
+/// Reads the journals and receipts of a spool, archived ones too. It changes nothing.
 package struct ReportReader {
   private let spool: Spool
 
@@ -316,7 +316,6 @@ package struct ReportReader {
     var facts = ReportFacts(since: since, now: now)
     // A job that moves while the directories are read is seen in the next one, by the same inode.
     var seen: Set<UInt64> = []
-    var receipts = SeenReceipts()
     // Of what is no job, by the name of its record.
     let failed = try spool.list(.failed)
     let records = Set(failed.filter(\.hasRecordSuffix))
@@ -326,9 +325,7 @@ package struct ReportReader {
       let from = directory == .done ? since?.seconds ?? .min : .min
       let most = directory.takesDrops ? Self.waitingRead : .max
       try JobSearch(spool).eachJob(in: directory, modifiedSince: from, reading: most) { (file) throws(SpoolError) in
-        if directory != .done, !seen.insert(file.status.inode).inserted { return }
-        if directory == .done, seen.contains(file.status.inode) { return }
-        if directory == .done { receipts.insert(file.name, file.bytes) }
+        if !seen.insert(file.status.inode).inserted { return }
         let name = directory == .cur ? ClaimName(file.name)?.job.fileName ?? file.name : file.name
         var record = JobRecord(
           name, in: directory, bytes: file.bytes, changed: Timestamp(seconds: file.lastChange(at: now)))
@@ -336,13 +333,10 @@ package struct ReportReader {
         facts.add(record)
       }
     }
-    let archive = try ArchiveStream(spool, since: since?.seconds ?? .min)
-    while let receipt = try archive.next() {
-      if receipts.contains(receipt) { continue }
-      let record = receipt.bytes.withUnsafeBytes {
-        JobRecord(receipt.name, in: .done, bytes: $0, changed: min(receipt.modified, now))
-      }
-      facts.add(record)
+    try JobSearch(spool).eachArchived(modifiedSince: since?.seconds ?? .min) { file in
+      if !seen.insert(file.status.inode).inserted { return }
+      let changed = min(Timestamp(seconds: file.status.modified), now)
+      facts.add(JobRecord(file.name, in: .done, bytes: file.bytes, changed: changed))
     }
     return facts
   }

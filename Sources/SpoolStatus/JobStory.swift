@@ -131,7 +131,7 @@ package struct JobStoryReader {
   package init(_ spool: Spool) { self.spool = spool }
 
   /// The lines that tell of the jobs of this name, with an empty one between two of them. If there is none, those of
-  /// archived receipts: reading the archives takes seconds for a million.
+  /// archived receipts.
   /// - Parameters:
   ///   - name: a job's name in any state, or one that is no job's, as in `failed`.
   ///   - directory: only jobs there; nil for all.
@@ -150,13 +150,12 @@ package struct JobStoryReader {
   }
 
   private func archivedLines(of name: FileName) throws(SpoolError) -> [String]? {
-    let archive = try ArchiveStream(spool, named: [name])
     var lines: [String] = []
-    while let receipt = try archive.next() {
-      let text = receipt.bytes.withUnsafeBytes { JobText($0) }
+    try Archive(spool).eachPath(named: [name]) { (path, _) throws(SpoolError) in
+      guard let bytes = try spool.readableContents(path) else { return }
       let story = JobStory(
-        job: name, place: archive.place, standing: .done, text: text, bytes: receipt.bytes, data: nil, now: spool.now(),
-        spool: spool.location)
+        job: name, place: path.display, standing: .done, text: bytes.withUnsafeBytes { JobText($0) }, bytes: bytes,
+        data: nil, now: spool.now(), spool: spool.location)
       lines += (lines.isEmpty ? [] : [""]) + story.lines
     }
     return lines.isEmpty ? nil : lines

@@ -30,22 +30,16 @@ package struct Cleanup {
 
   /// Removes what no job needs: data and records whose job is gone, old files in `tmp/`, old receipts if asked to.
   /// Never a job, never a payload. Archives old receipts if asked to.
-  /// - Parameter archived: called with how many of the receipts to archive were looked at, and how many there are.
-  /// - Throws: ``SpoolError``, EWOULDBLOCK while another process archives receipts; what a single file causes is
-  ///   reported as ``CleanupFinding/Kind/stuck``.
-  package func run(archived: @escaping (Int, Int) -> Void = { _, _ in }) throws(SpoolError) {
-    if archive != nil {
-      // First, so that the rest has fewer receipts to read.
-      var archiver = Archiver(spool, isOld: isToArchive, progress: archived, report: report)
-      try archiver.run(isDry: isDry)
-    }
+  /// - Throws: ``SpoolError``; what a single file causes is reported as ``CleanupFinding/Kind/stuck``.
+  package func run() throws(SpoolError) {
     try cleanPartial()
     try cleanTemporaries()
     try cleanFailed()
-    if readsJobs || keepDone != nil { try cleanDone() }
+    if readsJobs || keepDone != nil || archive != nil { try cleanDone() }
     if readsJobs {
       try cleanRoots()
       for name in try spool.list(.cur) where ClaimName(name) == nil { report(CleanupFinding(.stray, Path(.cur, name))) }
+      for path in try Archive(spool).oldFiles() { report(CleanupFinding(.oldArchive, path)) }
     }
   }
 
@@ -111,35 +105,49 @@ package struct Cleanup {
     }
   }
 
-  /// Whether a receipt is old enough to be archived, and not so old that it is removed.
-  func isToArchive(_ receipt: FileStatus) -> Bool {
-    guard let age = archive else { return false }
-    let seconds = now.seconds - receipt.lastChange(countsRenames: false, at: now)
-    return seconds >= age && keepDone.map { seconds < $0 } ?? true
-  }
-
   private func cleanDone() throws(SpoolError) {
     var roots: [ExactText: OutputRoot] = [:]
+    var archived: [Path: Int] = [:]
     for name in try spool.list(.done) {
       let path = Path(.done, name)
+      guard let status = try spool.status(.done, name) else { continue }
       // The receipt is the last that was written to the file.
-      var isOld = false
-      if let age = keepDone { isOld = try isOlder(path, than: age, sinceRename: false) }
-      guard isOld || readsJobs else { continue }
-      if isDry, try spool.status(.done, name).map(isToArchive) ?? false { continue }
-      guard let job = JobName(name) == nil ? nil : try JobSearch(spool).job(.done, name),
-        let receipt = job.journal.publication.receipt
+      let age = now.seconds - status.lastChange(countsRenames: false, at: now)
+      let isOld = keepDone.map { age >= $0 } ?? false
+      let isToArchive = archive.map { age >= $0 } ?? false
+      guard isOld || isToArchive || readsJobs else { continue }
+      guard let publication = JobName(name) == nil ? nil : try JobSearch(spool).job(.done, name)?.journal.publication,
+        let receipt = publication.receipt
       else {
         if try spool.status(.done, name) != nil { report(CleanupFinding(.noReceipt, path)) }
         continue
       }
       if isOld {
-        let bytes = try spool.status(.done, name)?.size ?? 0
-        try remove(path, in: .done, CleanupFinding(.receipt, path, bytes: bytes))
-      } else if try !hasPayload(receipt, &roots) {
+        try remove(path, in: .done, CleanupFinding(.receipt, path, bytes: status.size))
+        continue
+      }
+      if try !hasPayload(receipt, &roots) {
         let root = receipt.directory.map { escaped($0) + "/" } ?? "\(Directory.files.rawValue)/"
         report(CleanupFinding(.missing, path, output: root + escaped(receipt.output)))
       }
+      if isToArchive, let time = publication.receiptTime, let month = try take(name, time) {
+        archived[month, default: 0] += 1
+      }
+    }
+    if !isDry, !archived.isEmpty { try Archive(spool).flush(archived.keys) }
+    for (month, count) in archived.sorted(by: { $0.key.display < $1.key.display }) {
+      report(CleanupFinding(.archived, month, count: count))
+    }
+  }
+
+  /// - Returns: the directory that the receipt is in now, or would be; nil for one that was not moved.
+  private func take(_ name: FileName, _ time: Timestamp) throws(SpoolError) -> Path? {
+    if isDry { return Archive.path(of: time) }
+    do throws(SpoolError) {
+      return try Archive(spool).take(name, doneAt: time)
+    } catch  where spool.concernsOneFile(error, in: .done) {
+      report(CleanupFinding(.stuck, Path(.done, name), obstacle: error))
+      return nil
     }
   }
 

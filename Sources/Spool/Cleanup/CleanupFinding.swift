@@ -13,10 +13,10 @@ package struct CleanupFinding: Sendable {
     /// A record in `failed/` of something that is gone.
     case record
     case receipt
-    /// An archive that got receipts; ``CleanupFinding/count`` of them.
+    /// A directory that got receipts; ``CleanupFinding/count`` of them.
     case archived
-    /// An archive that cannot be read, and so gets no receipts: they stay.
-    case damaged
+    /// An archive of version 0.2: left alone.
+    case oldArchive
     /// A receipt whose payload does not exist: left alone.
     case missing
     /// Something in `done/` that names no payload: left alone.
@@ -36,7 +36,7 @@ package struct CleanupFinding: Sendable {
   package let count: Int
   /// For ``Kind/missing``: the payload's path, safe for a terminal.
   package let output: String?
-  /// For ``Kind/stuck``: why it cannot be removed; for ``Kind/damaged``: what is wrong, and where.
+  /// For ``Kind/stuck``: why it cannot be removed.
   package let obstacle: SpoolError?
 
   init(

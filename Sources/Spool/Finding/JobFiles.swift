@@ -3,12 +3,16 @@ internal import SystemPackage
 
 /// One of the files that ``JobSearch/eachJob(in:modifiedSince:reading:_:)`` reads.
 package struct JobFile {
-  /// Its name in the directory.
+  package let path: Path
+  /// The last part of ``path``.
   package let name: FileName
   /// As it was before it was read.
   package let status: FileStatus
   /// Its content, valid only within the call; empty if it was not read.
   package let bytes: UnsafeRawBufferPointer
+
+  /// What it asks for.
+  package var request: JobRequest { JournalScan.request(in: bytes).withUnsafeBytes { JobText($0) }.request }
 
   /// When it was last written or renamed, in seconds since the epoch, as far as that can be true.
   package func lastChange(at now: Timestamp) -> Int64 { status.lastChange(countsRenames: true, at: now) }
@@ -31,15 +35,34 @@ extension JobSearch {
     var count = 0
     while let name = try stream.next() {
       if name.isIgnored || name.isData { continue }
-      let path = Path(directory, name)
-      do throws(SpoolError) {
-        if modifiedSince > .min, try spool.system.status(spool.root, path).modified < modifiedSince { continue }
-        let status = count < most ? try buffer.read(path, of: spool) : try buffer.pass(path, of: spool)
-        guard let status else { continue }
-        count += 1
-        try body(JobFile(name: name, status: status, bytes: buffer.bytes))
-      } catch  where error.isGone || error.isUnreadable {
+      let isHanded = try hand(Path(directory, name), name, modifiedSince, reads: count < most, buffer, body)
+      if isHanded { count += 1 }
+    }
+  }
+
+  /// The same for all archived receipts.
+  package func eachArchived(
+    modifiedSince: Int64 = .min, _ body: (JobFile) throws(SpoolError) -> Void
+  ) throws(SpoolError) {
+    let buffer = ReadBuffer()
+    try Archive(spool).eachPath(modifiedSince: modifiedSince) { (path, name) throws(SpoolError) in
+      _ = try hand(path, name, modifiedSince, reads: true, buffer, body)
+    }
+  }
+
+  private func hand(
+    _ path: Path, _ name: FileName, _ modifiedSince: Int64, reads: Bool, _ buffer: ReadBuffer,
+    _ body: (JobFile) throws(SpoolError) -> Void
+  ) throws(SpoolError) -> Bool {
+    do throws(SpoolError) {
+      if modifiedSince > .min, try spool.system.status(spool.root, path).modified < modifiedSince { return false }
+      guard let status = reads ? try buffer.read(path, of: spool) : try buffer.pass(path, of: spool) else {
+        return false
       }
+      try body(JobFile(path: path, name: name, status: status, bytes: buffer.bytes))
+      return true
+    } catch  where error.isGone || error.isUnreadable {
+      return false
     }
   }
 }

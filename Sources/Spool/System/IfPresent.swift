@@ -4,7 +4,9 @@ internal import SystemPackage
 extension System {
   /// The status of a file; nil if there is none.
   func statusIfPresent(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus? {
-    do throws(SpoolError) { return try status(at, path) } catch  where error.errno == .noSuchFileOrDirectory {
+    do throws(SpoolError) {
+      return try status(at, path)
+    } catch  where error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory {
       return nil
     }
   }

@@ -55,9 +55,6 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
   /// Another process has what this one wants.
   package var isBusy: Bool { errno == .wouldBlock }
 
-  /// An archive of receipts that cannot be read: see ``ArchiveStream``.
-  package var isDamage: Bool { errno == .badMessage }
-
   /// No space for data or inodes, or over quota: nothing is wrong with the job.
   package var isDiskFull: Bool { errno == .noSpace || errno == .diskQuotaExceeded }
 

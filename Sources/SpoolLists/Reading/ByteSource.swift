@@ -100,22 +100,16 @@ final class GzipFile {
   private static let magic: [UInt8] = [0x1F, 0x8B]
 
   /// - Parameter path: the file's path; nil for standard input.
-  init(_ path: [UInt8]?) throws(SpoolError) {
+  init(_ path: [UInt8]?) throws {
     let file = try PlainFile.open(path)
     let isGzipped = try file.peek(Self.magic.count) == Self.magic
     self.file = file
-    gzip = isGzipped ? try GzipReader(file.name, file.read) : nil
+    gzip = isGzipped ? try GzipReader(file.read) : nil
   }
 
   /// - Throws: ``SpoolError``; ``Defect`` where the gzipped data is damaged or ends too early.
   func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
-    guard let gzip else { return try file.read(buffer) }
-    do throws(SpoolError) {
-      return try gzip.read(into: buffer)
-    } catch {
-      guard error.isDamage else { throw error }
-      throw Defect(line: nil, reason: error.reason ?? "the gzipped data is damaged")
-    }
+    try gzip.map { try $0.read(into: buffer) } ?? file.read(buffer)
   }
 }
 

@@ -73,20 +73,14 @@ package struct MetricsReader {
       }
     }
     let (from, until) = (memory.before, max(memory.before, now.seconds - CounterMemory.settlingTime))
-    var seen = SeenReceipts()
-    try JobSearch(spool).eachJob(in: .done, modifiedSince: from) { file in
-      seen.insert(file.name, file.bytes)
+    var seen: Set<UInt64> = []
+    func count(_ file: JobFile) {
+      guard seen.insert(file.status.inode).inserted else { return }
       memory.lastDone = max(memory.lastDone ?? .min, file.status.modified)
       if file.status.modified < until { memory.settled.add(job: file.bytes) } else { jobs.add(file) }
     }
-    let archive = try ArchiveStream(spool, since: from)
-    while let receipt = try archive.next() {
-      if seen.contains(receipt) { continue }
-      memory.lastDone = max(memory.lastDone ?? .min, receipt.modified.seconds)
-      receipt.bytes.withUnsafeBytes { bytes in
-        if receipt.modified.seconds < until { memory.settled.add(job: bytes) } else { jobs.totals.add(job: bytes) }
-      }
-    }
+    try JobSearch(spool).eachJob(in: .done, modifiedSince: from) { count($0) }
+    try JobSearch(spool).eachArchived(modifiedSince: from) { count($0) }
     memory.before = until
     return jobs
   }

@@ -15,12 +15,10 @@ struct JobPresence {
     let isSame: Bool
 
     init(_ place: JobPlace, isSame: Bool) { (job, self.place, self.isSame) = (place.job, place.display, isSame) }
-    init(_ receipt: ArchivedReceipt, in archive: String, isSame: Bool) {
-      (job, place, self.isSame) = (receipt.name, archive, isSame)
-    }
+    init(_ receipt: JobFile, isSame: Bool) { (job, place, self.isSame) = (receipt.name, receipt.path.display, isSame) }
   }
 
-  /// Looks for the name first, which is quick, and then reads the jobs in all states and the archives.
+  /// Looks for the name first, which is quick, and then reads the jobs in all states, and archived receipts.
   /// - Throws: ``SpoolError``, EACCES for a user who may only drop jobs.
   func find(_ request: JobRequest, as name: JobName) throws(SpoolError) -> Finding? {
     if let (place, text) = try JobSearch(spool).job(named: name) {
@@ -34,14 +32,16 @@ struct JobPresence {
 
   private func findArchived(_ request: JobRequest, as name: JobName) throws(SpoolError) -> Finding? {
     let sources = (request.urls.map(\.text) + (request.resolve.map { [$0.text] } ?? [])).map { Array($0.utf8) }
-    let archive = try ArchiveStream(spool)
-    while let receipt = try archive.next() {
+    var found: Finding?
+    try JobSearch(spool).eachArchived { receipt in
       // Reading what it asked for takes most of the time.
-      guard receipt.name == name.fileName || sources.contains(where: receipt.bytes.contains) else { continue }
+      guard found == nil, receipt.name == name.fileName || sources.contains(where: receipt.bytes.contains) else {
+        return
+      }
       let isSame = Self.isSame(request, receipt.request)
-      if isSame || receipt.name == name.fileName { return Finding(receipt, in: archive.place, isSame: isSame) }
+      if isSame || receipt.name == name.fileName { found = Finding(receipt, isSame: isSame) }
     }
-    return nil
+    return found
   }
 
   /// Whether two requests are for the same job: they have a URL or the text for the hook `resolve` in
@@ -58,7 +58,7 @@ struct JobPresence {
   }
 }
 
-/// What a spool has of the jobs of a list. Its directories and its archives are read once; with `--new`, so are all its
+/// What a spool has of the jobs of a list. Its directories are read once; with `--new`, so are all its
 /// jobs.
 struct ListPresence {
   /// nil where the caller may only drop.
@@ -98,8 +98,7 @@ struct ListPresence {
   }
 
   private mutating func readArchives(of spool: Spool) throws(SpoolError) {
-    let archive = try ArchiveStream(spool)
-    while let receipt = try archive.next() {
+    try JobSearch(spool).eachArchived { receipt in
       archivedNames.insert(Fingerprint(receipt.name.bytes))
       for key in JobPresence.keys(of: receipt.request) {
         archivedJobs.insert(Self.print(receipt.name, key))

@@ -69,10 +69,11 @@ struct GetOrder {
 
   /// The same as ``check(_:)``, by the last receipt of the job that was archived.
   private func checkArchived() throws(SpoolError) -> Outcome? {
-    let archive = try ArchiveStream(spool, named: [item.job.fileName])
-    var last: ArchivedReceipt?
-    while let receipt = try archive.next() { last = receipt }
-    return try last.flatMap { (last) throws(SpoolError) in try check(last.bytes.withUnsafeBytes { JobText($0) }) }
+    var last: JobText?
+    try Archive(spool).eachPath(named: [item.job.fileName]) { (path, _) throws(SpoolError) in
+      last = try spool.jobContents(path)?.withUnsafeBytes { JobText($0) } ?? last
+    }
+    return try last.flatMap { (last) throws(SpoolError) in try check(last) }
   }
 
   /// Compares the file with the receipt of a job that is done.

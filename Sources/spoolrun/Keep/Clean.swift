@@ -11,8 +11,8 @@ struct Clean: ParsableCommand {
       --keep-done also old receipts. Never removes a job or a payload. Lists receipts whose payload is missing, but \
       keeps them until they are old, too.
 
-      With --archive, moves old receipts into gzipped files in done/archive, one for each month, which zgrep can \
-      search. verify, report, status NAME and add --new still know them.
+      With --archive, moves old receipts into done/archive, to a directory for each month. verify, report, \
+      status NAME and add --new still know them.
       """)
 
   @Flag(help: "Print what would be removed and change nothing.")
@@ -49,14 +49,11 @@ struct Clean: ParsableCommand {
   func run() throws {
     umask(0o077)
     let spool = try self.spool.open()
-    let progress = ListProgress()
-    defer { progress.finish() }
     var isComplete = true
     var cleanup = Cleanup(spool) { finding in
-      progress.finish()
       guard let obstacle = finding.obstacle else { return Terminal.print(sentence(finding)) }
       isComplete = false
-      Terminal.error(problem(finding, obstacle))
+      Terminal.error("\(finding.place) cannot be removed: \(obstacle)")
     }
     cleanup.isDry = dryRun
     cleanup.grace = 0
@@ -64,20 +61,12 @@ struct Clean: ParsableCommand {
     cleanup.archive = archive.flatMap(Self.seconds)
     cleanup.readsJobs = true
     do throws(SpoolError) {
-      try cleanup.run { looked, all in progress.update { "archiving \(looked) of \(all) receipts" } }
+      try cleanup.run()
     } catch {
-      progress.finish()
       Terminal.error("\(escaped(spool.location)): \(error)")
-      throw error.isBusy ? ExitStatus.waiting.code : ExitStatus(error).code
+      throw ExitStatus(error).code
     }
     if !isComplete { throw ExitStatus.inputOutput.code }
-  }
-
-  private func problem(_ finding: CleanupFinding, _ obstacle: SpoolError) -> String {
-    switch finding.kind {
-    case .damaged: "\(obstacle): receipts of this month stay in done until the file is repaired or moved away"
-    default: "\(finding.place) cannot be removed: \(obstacle)"
-    }
   }
 
   private func sentence(_ finding: CleanupFinding) -> String {
@@ -91,7 +80,8 @@ struct Clean: ParsableCommand {
     case .receipt: "\(verb) \(finding.place): a receipt older than \(keepDone ?? "")"
     case .archived: "\(dryRun ? "would archive" : "archived") \(receipts(finding.count)) in \(finding.place)"
     case .missing: "\(finding.place): its payload is missing: \(finding.output ?? "")"
-    case .stuck, .damaged: finding.place
+    case .oldArchive: "\(finding.place): an archive of version 0.2: contrib/unarchive makes receipts of it"
+    case .stuck: finding.place
     case .noReceipt: "\(finding.place): no receipt"
     case .stray: "\(finding.place): workers ignore this file: move it to new, or remove it"
     }

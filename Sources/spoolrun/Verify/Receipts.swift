@@ -5,87 +5,47 @@ internal import SpoolStatus
 internal import Synchronization
 
 /// A receipt that `verify` looks at.
-enum ListedReceipt: Sendable {
-  /// In `done`, or so the command line says.
-  case named(FileName)
-  /// In `done` when its names were listed. It may be archived since.
-  case listed(FileName)
-  /// In an archive.
-  case archived(ArchivedReceipt)
-  /// An archive that cannot be read any further, and why.
-  case unreadable(String)
+struct ListedReceipt: Sendable {
+  let name: FileName
+  /// nil for one in `done`.
+  var archived: Path?
+  /// The command line says so. Otherwise it may have been archived since it was listed.
+  var isNamed = false
 
-  /// Of its job; nil for what is none.
-  var name: FileName? {
-    switch self {
-    case .named(let name), .listed(let name): name
-    case .archived(let receipt): receipt.name
-    case .unreadable: nil
-    }
-  }
+  var path: Path { archived ?? Path(.done, name) }
 }
 
-/// The receipts of a spool: first those in `done`, in the order of their names, then those in the archives.
+/// The receipts of a spool: first those in `done`, in the order of their names, then those that are archived.
 final class ReceiptList {
-  private let spool: Spool
-  private var names: ArraySlice<FileName>
-  /// nil for all.
-  private var wanted: Set<FileName>?
-  private var archive: ArchiveStream?
-  private var isOver = false
+  private var receipts: ArraySlice<ListedReceipt>
 
   /// - Parameter names: only these; nil for all.
   init(_ spool: Spool, named names: [FileName]?) throws(SpoolError) {
-    self.spool = spool
-    guard let names else {
-      self.names = try spool.list(.done).sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }[...]
-      return
+    var archived: [ListedReceipt] = []
+    var wanted: Set<FileName>?
+    if let names {
+      wanted = []
+      for name in names where try spool.status(.done, name) == nil { wanted?.insert(name) }
     }
-    var wanted: Set<FileName> = []
-    for name in names where try spool.status(.done, name) == nil { wanted.insert(name) }
-    if !wanted.isEmpty {
-      // A name that no archive has is looked for in `done` all the same, and said to be missing there.
-      let archive = try ArchiveStream(spool, named: wanted)
-      var known: Set<FileName> = []
-      while let receipt = try archive.next() { known.insert(receipt.name) }
-      wanted = known
+    let done: [FileName]
+    if let names {
+      done = names
+    } else {
+      done = try spool.list(.done).sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
     }
-    self.names = names.filter { !wanted.contains($0) }[...]
-    self.wanted = wanted
+    try Archive(spool).eachPath(named: wanted) { archived.append(ListedReceipt(name: $1, archived: $0)) }
+    // A name that is nowhere is looked for in `done` all the same, and said to be missing there.
+    let known = names == nil ? [] : Set(archived.map(\.name))
+    receipts =
+      (done.filter { !known.contains($0) }.map { ListedReceipt(name: $0, isNamed: names != nil) } + archived)[...]
   }
 
-  /// How many there are: reads the archives.
-  func count() throws(SpoolError) -> Int {
-    var count = names.count
-    if wanted?.isEmpty == true { return count }
-    let archive = try ArchiveStream(spool, named: wanted)
-    while true {
-      do throws(SpoolError) {
-        if try archive.next() == nil { return count }
-        count += 1
-      } catch  where error.isDamage {
-        // It is said when it is read to be verified.
-      }
-    }
-  }
+  var count: Int { receipts.count }
 
-  func next() -> ListedReceipt? {
-    if let name = names.popFirst() { return wanted == nil ? .listed(name) : .named(name) }
-    if isOver || wanted?.isEmpty == true { return nil }
-    do throws(SpoolError) {
-      // Not before: what moves there meanwhile is read twice rather than not at all.
-      if archive == nil { archive = try ArchiveStream(spool, named: wanted) }
-      if let receipt = try archive?.next() { return .archived(receipt) }
-      isOver = true
-      return nil
-    } catch {
-      isOver = archive == nil
-      return .unreadable("\(error)")
-    }
-  }
+  func next() -> ListedReceipt? { receipts.popFirst() }
 }
 
-/// The receipt of a job in `done`, or in an archive.
+/// The receipt of a job that is done.
 private struct DoneReceipt {
   let receipt: Journal.Receipt
   let verified: Journal.Verified
@@ -104,7 +64,7 @@ private struct DoneReceipt {
     _ listed: ListedReceipt, _ spool: Spool, check: (_ name: String, DoneReceipt) throws -> VerifyAnswer,
     trouble: (_ name: String, _ reason: String, _ isError: Bool) -> VerifyAnswer
   ) -> VerifyAnswer {
-    guard let name = listed.name?.display else { return VerifyAnswer(unreadable: listed) }
+    let name = listed.name.display
     do {
       return try check(name, try read(listed, spool))
     } catch let missing as Missing {
@@ -115,17 +75,12 @@ private struct DoneReceipt {
   }
 
   private static func read(_ listed: ListedReceipt, _ spool: Spool) throws -> DoneReceipt {
-    let job: JobText
-    switch listed {
-    case .named(let name), .listed(let name):
-      guard JobName(name) != nil, let found = try JobSearch(spool).job(.done, name) else {
-        var missing = Missing(text: "no such receipt in done")
-        if case .listed = listed { missing.hasMoved = try spool.status(.done, name) == nil }
-        throw missing
-      }
-      job = found
-    case .archived(let receipt): job = receipt.bytes.withUnsafeBytes { JobText($0) }
-    case .unreadable(let reason): throw Missing(text: reason)
+    guard JobName(listed.name) != nil,
+      let job = try spool.jobContents(listed.path)?.withUnsafeBytes({ JobText($0) })
+    else {
+      var missing = Missing(text: "no such receipt in done")
+      if !listed.isNamed { missing.hasMoved = try spool.status(.done, listed.name) == nil }
+      throw missing
     }
     let publication = job.journal.publication
     guard let receipt = publication.receipt, let verified = publication.verified,
@@ -242,12 +197,6 @@ struct VerifyAnswer: Sendable {
 
   init(isGood: Bool = true, line: String? = nil, problem: String? = nil) {
     (self.isGood, self.line, self.problem) = (isGood, line, problem)
-  }
-
-  /// What is no receipt.
-  init(unreadable listed: ListedReceipt) {
-    isGood = false
-    if case .unreadable(let reason) = listed { problem = reason }
   }
 
   var hasText: Bool { line != nil || problem != nil }

@@ -57,8 +57,7 @@ struct Verify: ParsableCommand {
     let bar = sums == nil ? VerifyBar(progress) : nil
     do throws(SpoolError) {
       list = try ReceiptList(spool, named: try wanted(spool))
-      // Only the bar wants it.
-      let files = try bar == nil ? 0 : list.count()
+      let files = list.count
       progress.count { $0.files = files }
     } catch {
       throw ExitStatus.failure(error, "the receipts")

@@ -19,7 +19,7 @@ enum ArchiveRun {
       try cleanup.run()
     } catch {
       say("\(error)")
-      return error.isBusy ? 75 : 74
+      return 74
     }
     return isComplete ? 0 : 74
   }

@@ -103,7 +103,7 @@ import Testing
     let fixture = try Fixture()
     try writeFile(fixture.files.path("done/archive"), Array("http://host/a\n".utf8))
     fixture.spool.lacksNoReplace.store(lacksNoReplace, ordering: .relaxed)
-    try Archive(spool: fixture.spool).provide()
+    #expect(try Archive(fixture.spool).take(FileName("archive"), doneAt: .now()) == nil)
     #expect(try fixture.text("done/archive~2") == "http://host/a\n")
     #expect(fileStatus(fixture.files.path("done/archive")).map { $0.st_mode & S_IFMT } == S_IFDIR)
   }
