@@ -249,6 +249,7 @@ extension Commit {
   /// - Throws: ``OutputRootProblem``, ``SpoolError``.
   private func withdrawEarlierPayload() async throws -> Bool {
     guard let own = claim.text.journal.publication.own, try !wasDone(own),
+      try outputs.opened().status(plan.output)?.inode == own.part,
       let (place, _) = try await verifiedOutput(own, own.digests.algorithms)
     else { return false }
     try claim.checkLock()
@@ -292,22 +293,20 @@ extension Commit {
     plan.request.computedDigests.union(verified.digests.algorithms)
   }
 
-  /// The file at the output, if it is what was verified.
+  /// The file at the output, if it has what was verified. The inode's number proves nothing: another file may have it by
+  /// now, and SSHFS gives each host other numbers. So the whole file is read; it is rarely needed.
   /// - Parameter digests: those to compute, at least the verified ones.
   /// - Returns: its place, its size and digests; nil for any other file.
   private func verifiedOutput(_ verified: Journal.Verified, _ digests: Set<DigestAlgorithm>) async throws -> (
     OutputPlace, Mark
   )? {
-    guard let status = try outputs.opened().status(plan.output), status.isRegular, status.inode == verified.part,
-      status.size == verified.size
-    else { return nil }
-    // Another file may have the same inode number, for example on another file system, or somebody may have changed
-    // this one. So the whole file is read; it is rarely needed.
+    guard let status = try outputs.opened().status(plan.output), status.isRegular, status.size == verified.size else {
+      return nil
+    }
     let place = try outputs.place(plan.output, plan.request.mode)
     let existing = try place.openExisting()
     let mark = try await runBlocking { [reading = existing.reading(digests)] in try reading.run() }
-    guard existing.status.inode == verified.part, verified.expectation.mismatch(mark) == nil else { return nil }
-    return (place, mark)
+    return verified.expectation.mismatch(mark) == nil ? (place, mark) : nil
   }
 
   /// - Returns: nil unless the data is the verified inode.

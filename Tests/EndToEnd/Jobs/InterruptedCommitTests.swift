@@ -66,4 +66,24 @@ import Testing
     #expect(try String(decoding: readFile(scene.spool.path("failed/x")), as: UTF8.self).contains("code=output-exists"))
     #expect(try scene.spool.payload("o") == stranger)
   }
+
+  /// SSHFS numbers inodes for each mount, so the worker of another host sees another number.
+  @Test(arguments: [false, true]) func `a published payload is known by its content`(hasReceipt: Bool) async throws {
+    let scene = try Scene()
+    try leave(payload, in: scene)
+    try writeFile(scene.spool.path("files/o"), payload)
+    if hasReceipt {
+      let receipt = "done: 2026-01-02T03:04:05Z attempts=1 output=o bytes-fetched=\(payload.count) seconds=1\n"
+      try writeFile(
+        scene.spool.path("partial/x"), try readFile(scene.spool.path("partial/x")) + Array(receipt.utf8))
+      // As another worker made it anew.
+      try writeFile(scene.spool.path("partial/x.part"), [])
+    } else {
+      try #require(unlink(scene.spool.path("partial/x.part")) == 0)
+    }
+    let result = try await scene.spoolrun("--once")
+    #expect(result.status == .exited(0) && scene.server.requests.isEmpty, "\(result)")
+    #expect(scene.spool.places(of: "x") == ["done/x"] && scene.spool.names("partial") == [])
+    #expect(try scene.spool.payload("o") == payload)
+  }
 }
