@@ -42,14 +42,15 @@ let package = Package(
     .target(name: "CLinux"),
     .target(
       name: "CChecksum", cSettings: [.headerSearchPath("../CShared")], linkerSettings: [.linkedLibrary("z")]),
-    .target(name: "CNettle", linkerSettings: [.linkedLibrary("nettle")]),
+    .target(
+      name: "CDigest", cSettings: [.headerSearchPath("../CShared")], linkerSettings: [.linkedLibrary("nettle")]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"])]),
 
     .target(
       name: "Spool",
       dependencies: [
-        "CChecksum", "CLinux", "CNettle", .product(name: "SystemPackage", package: "swift-system"),
+        "CChecksum", "CLinux", "CDigest", .product(name: "SystemPackage", package: "swift-system"),
       ],
       exclude: readmes("Claiming", "Cleanup", "Data", "FileSystem", "Format", "Job", "Moves", "Workers"),
       swiftSettings: swiftSettings),

@@ -40,7 +40,7 @@ package final class ListReader {
     case .native: body = .lines(lines, NativeList())
     case .metalink: body = .metalink(try MetalinkReader(source))
     case .aria2: body = .lines(lines, Aria2List())
-    case .sums, .sfv, .md5, .sha1, .sha256, .sha512:
+    case .sums, .sfv, .md5, .sha1, .sha256, .sha512, .blake2b, .sha3:
       let naming = SumsNaming(format, of: options.name ?? [])
       body = .lines(lines, ChecksumList(isSFV: format == .sfv, base: base, naming: naming))
     case .bagit:

@@ -1,12 +1,12 @@
 internal import CChecksum
-internal import CNettle
+internal import CDigest
 
 /// The digests by which a payload can be declared and verified. The raw value is the job's key and the field of
 /// records. A new one is a case, a row, and its entries in the manual.
 package enum DigestAlgorithm: String, CaseIterable, Sendable {
-  case crc32, sha256, sha512, sha1, md5
+  case crc32, sha256, sha512, sha1, md5, blake2b, sha3 = "sha3-256", crc32c, crc64nvme
 
-  /// `kind`: as Nettle computes it; nil for CRC-32, which is computed at once, by ``Checksum``.
+  /// `kind`: as ``HashState`` computes it; nil for CRC-32, which is computed at once, by ``Checksum``.
   private var row: (title: String, digits: Int, kind: Int32?) {
     switch self {
     case .crc32: ("CRC-32", 8, nil)
@@ -14,22 +14,41 @@ package enum DigestAlgorithm: String, CaseIterable, Sendable {
     case .sha1: ("SHA-1", 40, Int32(SPOOLRUN_SHA1))
     case .sha256: ("SHA-256", 64, Int32(SPOOLRUN_SHA256))
     case .sha512: ("SHA-512", 128, Int32(SPOOLRUN_SHA512))
+    case .blake2b: ("BLAKE2b", 128, Int32(SPOOLRUN_BLAKE2B))
+    case .sha3: ("SHA3-256", 64, Int32(SPOOLRUN_SHA3_256))
+    case .crc32c: ("CRC-32C", 8, Int32(SPOOLRUN_CRC32C))
+    case .crc64nvme: ("CRC-64/NVME", 16, Int32(SPOOLRUN_CRC64NVME))
     }
   }
 
   package var title: String { row.title }
   package var digits: Int { row.digits }
   var kind: Int32? { row.kind }
+  /// Whether this machine can compute it: BLAKE2b needs a library that few have.
+  fileprivate var isAvailable: Bool { kind.map { spoolrun_digest_is_available($0) != 0 } ?? true }
 
+  /// Of two of one length, the one that more lists have comes first.
   package static let byStrength = allCases.sorted { $0.digits > $1.digits }
 
   package var wanted: String {
-    self == .crc32 ? "8 hexadecimal digits, such as 1c291ca3" : "\(digits) hexadecimal digits, or the same in base64"
+    if !isAvailable { return "left out: this machine lacks the library libb2" }
+    return digits == 8
+      ? "8 hexadecimal digits, such as 1c291ca3" : "\(digits) hexadecimal digits, or the same in base64"
   }
 
   var help: String {
-    self == .crc32
-      ? "CRC-32, eight hexadecimal digits." : "\(title), \(digits) hexadecimal digits or base64."
+    digits == 8
+      ? "\(title), eight hexadecimal digits." : "\(title), \(digits) hexadecimal digits or base64."
+  }
+}
+
+extension DigestAlgorithm {
+  /// Its name as other programs spell it, in either case: `SHA-256`, `sha256`, `SHA2-256`, `BLAKE2b-512`.
+  package init?(title: some StringProtocol) {
+    let name = title.lowercasedASCII.split(at: "-/").joined()
+    let plain = ["sha2256": "sha256", "sha2512": "sha512", "blake2b512": "blake2b"][name] ?? name
+    guard let found = Self.allCases.first(where: { $0.rawValue.split(at: "-").joined() == plain }) else { return nil }
+    self = found
   }
 }
 
@@ -46,12 +65,13 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
 
   /// - Parameter text: hexadecimal digits in either case, or base64 where that has another length; nil for any other.
   package init?(_ algorithm: DigestAlgorithm, _ text: String) {
+    guard algorithm.isAvailable else { return nil }
     if text.utf8.count == algorithm.digits {
       guard text.utf8.allSatisfy(isHexDigit) else { return nil }
       self.init(algorithm, digits: text)
     } else {
-      // A CRC-32 in base64 is as long as one in hexadecimal digits.
-      if algorithm == .crc32 { return nil }
+      // Those of 32 bits are in base64 as long as in hexadecimal digits.
+      if algorithm.digits == 8 { return nil }
       self.init(algorithm, base64: text)
     }
   }
@@ -242,7 +262,7 @@ package struct SumLine: Sendable, Equatable {
 
 extension DigestAlgorithm {
   /// The name in a tagged line.
-  fileprivate var tag: String { rawValue.uppercased() }
+  fileprivate var tag: String { self == .blake2b ? title : rawValue.uppercased() }
 }
 
 /// A running CRC-32 as zlib, cksfv and `rhash --crc32` compute it (ISO 3309, RFC 1952 section 8).
@@ -280,7 +300,7 @@ struct HashState: Sendable, Hashable {
   private enum Running: Sendable {
     case crc32(Checksum)
     /// `length`: bytes taken in.
-    case nettle(spoolrun_digest, length: UInt64)
+    case other(spoolrun_digest, length: UInt64)
   }
 
   let algorithm: DigestAlgorithm
@@ -292,7 +312,7 @@ struct HashState: Sendable, Hashable {
     if let kind = algorithm.kind {
       var digest = spoolrun_digest()
       spoolrun_digest_init(&digest, kind)
-      running = .nettle(digest, length: 0)
+      running = .other(digest, length: 0)
     } else {
       running = .crc32(Checksum())
     }
@@ -307,10 +327,10 @@ struct HashState: Sendable, Hashable {
     case .crc32(var checksum):
       checksum.update(bytes)
       running = .crc32(checksum)
-    case .nettle(var digest, let length):
+    case .other(var digest, let length):
       spoolrun_digest_update(&digest, bytes.count, base)
       // A state from a journal may claim any length.
-      running = .nettle(digest, length: length &+ UInt64(bytes.count))
+      running = .other(digest, length: length &+ UInt64(bytes.count))
     }
   }
 
@@ -318,7 +338,7 @@ struct HashState: Sendable, Hashable {
   var value: [UInt8] {
     switch running {
     case .crc32(let checksum): return withUnsafeBytes(of: checksum.value.bigEndian) { Array($0) }
-    case .nettle(let digest, _):
+    case .other(let digest, _):
       return withUnsafePointer(to: digest) { digest in
         [UInt8](unsafeUninitializedCapacity: Int(SPOOLRUN_LONGEST_DIGEST)) { value, count in
           count = spoolrun_digest_value(digest, value.baseAddress)
@@ -339,7 +359,7 @@ struct HashState: Sendable, Hashable {
 
   /// `sha256/1:HEX`; nil for CRC-32, and where the library's state has another layout than is known here.
   var saved: String? {
-    guard case .nettle(let digest, let length) = running else { return nil }
+    guard case .other(let digest, let length) = running else { return nil }
     let state = withUnsafePointer(to: digest) { digest in
       [UInt8](unsafeUninitializedCapacity: Int(SPOOLRUN_LONGEST_STATE)) { state, count in
         count = spoolrun_digest_save(digest, length, state.baseAddress)
@@ -360,7 +380,7 @@ struct HashState: Sendable, Hashable {
     var digest = spoolrun_digest()
     guard spoolrun_digest_restore(&digest, kind, length, state.count, state) != 0 else { return nil }
     self.algorithm = algorithm
-    running = .nettle(digest, length: length)
+    running = .other(digest, length: length)
   }
 }
 

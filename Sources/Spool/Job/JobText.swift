@@ -124,7 +124,7 @@ extension JobText {
       let digests = DigestAlgorithm.allCases.map(\.rawValue).joined(separator: ", ")
       let isOtherSum =
         ["checksum", "sum", "hash", "digest"].contains { name.lowercasedASCII == $0 }
-        || DigestAlgorithm(rawValue: name.lowercasedASCII.split(at: "-").joined()) != nil
+        || DigestAlgorithm(title: name) != nil
       let hint = isOtherSum ? ": the keys for digests are \(digests)" : ""
       throw InvalidValue("unknown key `\(escaped(name.prefix(40)))`\(hint)")
     }

@@ -152,16 +152,11 @@ struct ChecksumLine {
 }
 
 extension DigestAlgorithm {
-  /// Its name as other programs spell it, in either case: `SHA-256`, `sha256`, `SHA2-256`.
-  init?(title: some StringProtocol) {
-    var name = title.lowercasedASCII.split(at: "-").joined()
-    if name == "sha2256" || name == "sha2512" { name.remove(at: name.index(name.startIndex, offsetBy: 3)) }
-    self.init(rawValue: name)
-  }
-
-  /// By the number of hexadecimal digits.
+  /// By the number of hexadecimal digits. What is as long as one of these has to be named.
   init?(digits count: Int) {
-    guard let found = Self.allCases.first(where: { $0.digits == count }) else { return nil }
+    guard let found = [Self.crc32, .md5, .sha1, .sha256, .sha512].first(where: { $0.digits == count }) else {
+      return nil
+    }
     self = found
   }
 
@@ -188,12 +183,15 @@ struct SumsNaming {
 
   /// What is in the names of lists of other digests that are as long as known ones.
   private static let others = [
-    "b2sum", "blake2", "b3sum", "blake3", "sha3224", "sha3256", "sha3384", "sha3512", "sha3sum", "keccak", "sha512256",
-    "sha512224", "sha224", "sha384", "rmd160", "ripemd", "streebog", "sm3sum", "md4sum",
+    "blake2s", "b3sum", "blake3", "sha3224", "sha3384", "sha3512", "sha3sum", "keccak", "sha512256", "sha512224",
+    "sha224", "sha384", "rmd160", "ripemd", "streebog", "sm3sum", "md4sum",
   ]
   /// The same, if nothing else is in the last part of the name.
-  private static let otherWords = ["b2", "b3", "sha3", "md4", "sm3", "gost", "whirlpool"]
-  private static let known: [DigestAlgorithm] = [.sha512, .sha256, .sha1, .md5]
+  private static let otherWords = ["b3", "sha3", "md4", "sm3", "gost", "whirlpool"]
+  private static let known: [(word: String, algorithm: DigestAlgorithm)] = [
+    ("b2sum", .blake2b), ("blake2", .blake2b), ("sha3256", .sha3), ("sha512", .sha512), ("sha256", .sha256),
+    ("sha1", .sha1), ("md5", .md5),
+  ]
 
   /// - Parameters:
   ///   - format: says more than the name, if it is that of one algorithm.
@@ -217,7 +215,8 @@ struct SumsNaming {
     let text = part.lowercasedASCII.split(at: "-_").joined()
     if let other = others.first(where: { text.utf8.contains($0.utf8) }) { return .other(other) }
     if isLast, otherWords.contains(text) { return .other(text) }
-    return known.first { text.utf8.contains($0.rawValue.utf8) }.map { .named($0) }
+    if isLast, text == "b2" { return .named(.blake2b) }
+    return known.first { text.utf8.contains($0.word.utf8) }.map { .named($0.algorithm) }
   }
 
   /// The digest that a line states.
@@ -238,6 +237,9 @@ struct SumsNaming {
     switch algorithm {
     case .given(let algorithm): return algorithm
     case .named(let algorithm) where algorithm.digits == sum.value.utf8.count: return algorithm
+    // b2sum(1) makes others, too.
+    case .named(let algorithm) where [.blake2b, .sha3].contains(algorithm):
+      throw Self.unknown(line, ", but \(algorithm.title) of another length by the list's name")
     case .named: break
     case .other(let title): throw Self.unknown(line, ", but \(title) by the list's name")
     case .unsaid: break
@@ -246,7 +248,7 @@ struct SumsNaming {
     // gpg(1) has no other of that length.
     if algorithm == .sha512, !sum.isOpen {
       throw Defect(
-        line: line, reason: "128 digits, which may be SHA-512 or BLAKE2b: say --format sha512 if they are SHA-512")
+        line: line, reason: "128 digits, which may be SHA-512 or BLAKE2b: say --format sha512 or blake2b")
     }
     return algorithm
   }

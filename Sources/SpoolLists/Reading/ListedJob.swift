@@ -24,7 +24,7 @@ package enum ListFormat: String, CaseIterable, Sendable {
   /// SHA256SUMS and similar lists: as sha256sum(1) prints them, or with BSD tags.
   case sums
   /// The same; the digests without the name of an algorithm are of this one.
-  case md5, sha1, sha256, sha512
+  case md5, sha1, sha256, sha512, blake2b, sha3 = "sha3-256"
   /// A file name and its CRC-32 in each line.
   case sfv
   /// Metalink 4 (RFC 5854) or 3.

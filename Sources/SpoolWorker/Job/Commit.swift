@@ -293,8 +293,8 @@ extension Commit {
     plan.request.computedDigests.union(verified.digests.algorithms)
   }
 
-  /// The file at the output, if it has what was verified. The inode's number proves nothing: another file may have it by
-  /// now, and SSHFS gives each host other numbers. So the whole file is read; it is rarely needed.
+  /// The file at the output, if it has what was verified. The inode's number proves nothing: another file may have got
+  /// it, and SSHFS gives each host other numbers. So the whole file is read; it is rarely needed.
   /// - Parameter digests: those to compute, at least the verified ones.
   /// - Returns: its place, its size and digests; nil for any other file.
   private func verifiedOutput(_ verified: Journal.Verified, _ digests: Set<DigestAlgorithm>) async throws -> (

@@ -76,7 +76,7 @@ enum HookFacts {
 
 extension DigestAlgorithm {
   /// The environment variable of hooks for such a digest.
-  var variable: String { "SPOOLRUN_\(rawValue.uppercased())" }
+  var variable: String { "SPOOLRUN_\(rawValue.uppercased().split(at: "-").joined(separator: "_"))" }
 }
 
 /// Passes a published payload on by the spool's hook `deliver`, before its job is done.

@@ -284,12 +284,13 @@ extension ResponseHead {
 package struct StatedDigest: Hashable, Sendable {
   /// The algorithms that spoolrun can check.
   package enum Algorithm: String, CaseIterable, Sendable {
-    case sha256, sha512, sha1, md5, crc32
+    case sha256, sha512, sha1, md5, crc32, crc32c, crc64nvme
 
     /// Characters of a value in base64.
     fileprivate var length: Int {
       switch self {
-      case .crc32: 8
+      case .crc32, .crc32c: 8
+      case .crc64nvme: 12
       case .md5: 24
       case .sha1: 28
       case .sha256: 44
@@ -318,7 +319,7 @@ extension ResponseHead {
   func statedDigests(isWhole: Bool) -> [StatedDigest] {
     // Of the representation, whatever part of it the body is (RFC 9530, 3; RFC 3230, 4.3.2).
     var found = byteSequences("repr-digest") + list("digest", Self.instanceDigests)
-    if !isDecodedByStore { found += list("x-goog-hash", ["md5": .md5]) }
+    if !isDecodedByStore { found += list("x-goog-hash", ["md5": .md5, "crc32c": .crc32c]) }
     // Of the body itself (RFC 9530, 2; RFC 1864), or perhaps of a part of an upload.
     if isWhole { found += byteSequences("content-digest") + single("content-md5", .md5) + amazonChecksums }
     if found.isEmpty { return [] }
@@ -348,7 +349,8 @@ extension ResponseHead {
 
   private static let amazonFields: [(String, StatedDigest.Algorithm)] = [
     ("x-amz-checksum-sha256", .sha256), ("x-amz-checksum-sha512", .sha512), ("x-amz-checksum-sha1", .sha1),
-    ("x-amz-checksum-md5", .md5), ("x-amz-checksum-crc32", .crc32),
+    ("x-amz-checksum-md5", .md5), ("x-amz-checksum-crc32", .crc32), ("x-amz-checksum-crc32c", .crc32c),
+    ("x-amz-checksum-crc64nvme", .crc64nvme),
   ]
 
   private func single(_ name: String, _ algorithm: StatedDigest.Algorithm) -> [StatedDigest] {

@@ -142,7 +142,7 @@ struct PayloadReader: Sendable {
 
 /// The digests that `verify --sums` prints.
 enum SumFormat: String, ExpressibleByArgument, CaseIterable, Sendable {
-  case sha256, sha512, sha1, md5, sfv
+  case sha256, sha512, sha1, md5, blake2b, sha3 = "sha3-256", sfv
 
   init?(argument: String) { self.init(rawValue: argument == "crc32" ? "sfv" : argument) }
 

@@ -78,6 +78,8 @@ class MooseFS(SharedFileSystem):
 
 class GlusterFS(SharedFileSystem):
     name = "GlusterFS"
+    # By default a server keeps the locks of a host that vanishes for 42 seconds, and others wait for them.
+    options = "server.tcp-user-timeout=10 server.keepalive-time=5 server.keepalive-count=3"
     programs = ("glusterd", "gluster", "glusterfs")
 
     def start(self) -> None:

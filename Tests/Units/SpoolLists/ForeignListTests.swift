@@ -29,14 +29,14 @@ import Testing
   // MARK: which digest it is
 
   @Test(arguments: [
-    "b2sums.txt", "B2SUMS", "B2SUMS.gz", "a.iso.b2", "a.iso.blake2b", "sha3-512.txt", "SHA3-512SUMS", "a.whirlpool",
+    "b3sums.txt", "B3SUMS.gz", "a.iso.b3", "sha3-512.txt", "SHA3-512SUMS", "a.whirlpool",
   ])
   func `digests of another kind are not taken for SHA-512`(name: String) throws {
     let (jobs, problems) = try read("\(Self.digits128)  a\n", name: name)
     #expect(jobs == [] && problems.named.first?.reason.contains("by the list's name") == true, "\(problems)")
   }
 
-  @Test(arguments: ["B3SUMS", "b3sum.txt", "sha3-256sums", "a.b3", "blake3.txt", "a.sm3"])
+  @Test(arguments: ["B3SUMS", "b3sum.txt", "sha3-384sums", "a.b3", "blake3.txt", "a.sm3"])
   func `nor for SHA-256`(name: String) throws {
     #expect(try read("\(Self.sha256)  a\n", name: name).jobs == [])
   }
@@ -52,6 +52,21 @@ import Testing
     #expect(unnamed.jobs == [] && unnamed.problems.named.first?.reason.contains("--format sha512") == true)
     #expect(
       try read("SHA512 (a) = \(Self.digits128)\n").jobs == [sum("a", "sha512: \(Self.digits128)")], "the line names it")
+  }
+
+  @Test(arguments: ["b2sums.txt", "B2SUMS", "a.b2", "list.blake2b", "blake2.txt"])
+  func `BLAKE2b by the list's name or by the line`(name: String) throws {
+    let job = [sum("a", "blake2b: \(Self.digits128)")]
+    #expect(try read("\(Self.digits128)  a\n", name: name).jobs == job)
+    #expect(try read("BLAKE2b (a) = \(Self.digits128)\n", name: "list").jobs == job)
+    #expect(try read("\(Self.digits128)  a\n", name: "list", .blake2b).jobs == job)
+    // b2sum -l 256 makes digests of that length.
+    let short = try read("\(Self.sha256)  a\n", name: name)
+    #expect(short.jobs == [] && short.problems.named.first?.reason.contains("another length") == true)
+  }
+
+  @Test func `SHA3-256 by the list's name`() throws {
+    #expect(try read("\(Self.sha256)  a\n", name: "sha3-256sums").jobs == [sum("a", "sha3-256: \(Self.sha256)")])
   }
 
   @Test func `a list's name that happens to name an algorithm does no harm`() throws {

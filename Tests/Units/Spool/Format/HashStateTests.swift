@@ -45,6 +45,14 @@ import Testing
         "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"
           + "2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f"
       ),
+      // RFC 7693, appendix A; FIPS 202's examples; the check values of both CRCs.
+      (
+        .blake2b, "abc",
+        "ba80a53f981c4d0d6a2797b69f12f6e94c212f14685ac4b74b12bb6fdbffa2d1"
+          + "7d87c5392aab792dc252d5de4533cc9518d38aa8dbc4925ab92386edd4009923"
+      ),
+      (.sha3, "abc", "3a985da74fe225b2045c172d6bd390bd855f086e3e9d525b46bfe24511431532"),
+      (.crc32c, "123456789", "e3069283"), (.crc64nvme, "123456789", "ae8b14860a799888"),
     ] as [(DigestAlgorithm, String, String)])
   func published(algorithm: DigestAlgorithm, message: String, expected: String) throws {
     #expect(try digest(algorithm, Array(message.utf8)) == expected)
@@ -112,7 +120,7 @@ import Testing
   /// Pieces of all sizes, more of them than may wait.
   @Test func computesTheSame() throws {
     var generator = SeededGenerator(seed: 11)
-    let algorithms: Set<DigestAlgorithm> = [.sha256, .sha512, .sha1, .md5]
+    let algorithms = Set(DigestAlgorithm.allCases)
     let queue = HashingQueue(DigestStates(algorithms).all)
     var expected = DigestStates(algorithms)
     for round in 0..<60 {

@@ -41,12 +41,18 @@ import Testing
       (["Digest: md5=\(md5),sha=\(sha)"], [.md5: md5, .sha1: sha]),
       (["Digest: SHA-256=\(hello256)", "Digest: sha-512=\(hello512)"], [.sha256: hello256, .sha512: hello512]),
       (["Content-MD5: Q2hlY2sgSW50ZWdyaXR5IQ=="], [.md5: "Q2hlY2sgSW50ZWdyaXR5IQ=="]),
-      (["x-goog-hash: crc32c=n03x6A==,md5=Ojk9c3dhfxgoKVVHYwFbHQ=="], [.md5: "Ojk9c3dhfxgoKVVHYwFbHQ=="]),
-      (["x-goog-hash: crc32c=n03x6A==", "x-goog-hash: md5=\(md5)"], [.md5: md5]),
+      (
+        ["x-goog-hash: crc32c=n03x6A==,md5=Ojk9c3dhfxgoKVVHYwFbHQ=="],
+        [.md5: "Ojk9c3dhfxgoKVVHYwFbHQ==", .crc32c: "n03x6A=="]
+      ),
+      (["x-goog-hash: crc32c=n03x6A==", "x-goog-hash: md5=\(md5)"], [.md5: md5, .crc32c: "n03x6A=="]),
+      (
+        ["x-amz-checksum-crc64nvme: AAAAAAAAAAA=", "x-amz-checksum-type: FULL_OBJECT"], [.crc64nvme: "AAAAAAAAAAA="]
+      ),
       (["x-goog-hash: md5=\(md5)", "x-goog-stored-content-encoding: identity"], [.md5: md5]),
       (["x-amz-checksum-crc32: NSRBwg=="], [.crc32: "NSRBwg=="]),
       (["x-amz-checksum-sha256: \(hello256)", "x-amz-checksum-type: FULL_OBJECT"], [.sha256: hello256]),
-      (["x-amz-checksum-sha1: \(sha)", "x-amz-checksum-crc32c: n03x6A=="], [.sha1: sha]),
+      (["x-amz-checksum-sha1: \(sha)", "x-amz-checksum-crc32c: n03x6A=="], [.sha1: sha, .crc32c: "n03x6A=="]),
       // Several that agree.
       (["Repr-Digest: sha-256=:\(hello256):", "Digest: SHA-256=\(hello256)"], [.sha256: hello256]),
       (["Content-Encoding: identity", "Content-MD5: \(md5)"], [.md5: md5]),
