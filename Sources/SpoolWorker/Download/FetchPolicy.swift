@@ -22,10 +22,7 @@ struct FetchPolicy {
 
   /// How a request ended.
   enum Outcome {
-    /// The verdict on the head; no byte of the body was taken.
-    case startOver(String), useless(String), askUnbounded(String), askHTTP1(String), askDecoded(String)
-    /// The end of the data is not what this answer says.
-    case differs(String)
+    case again(ResponseVerdict.Change, String)
     /// The body was complete, but the file was not.
     case ended
     case failed(Failure, Circumstances)
@@ -40,10 +37,12 @@ struct FetchPolicy {
     var family: FetchRequest.AddressFamily?
   }
 
-  enum Action {
-    /// Send another request as ``manner`` says now, and log this.
-    case again(Outcome.Log?)
-    case fail(Failure)
+  /// What the log says of a request that is sent again.
+  struct LogEntry: Equatable {
+    let event: String
+    let reason: String
+    var code: String?
+    var fallback: String?
   }
 
   /// The state of the data after a request.
@@ -90,55 +89,56 @@ struct FetchPolicy {
     reached = progress
   }
 
+  /// To be called after each request. Another one is to be sent as ``manner`` says then.
   /// - Parameter progress: the current state of the data.
-  mutating func after(_ outcome: Outcome, _ progress: Progress) -> Action {
+  /// - Returns: what to log.
+  /// - Throws: the ``Failure`` that ends the fetch.
+  mutating func after(_ outcome: Outcome, _ progress: Progress) throws(Failure) -> LogEntry? {
     manner.isOnFreshConnection = false
     switch outcome {
-    case .startOver(let reason):
-      manner.isWhole = true
-      manner.connections = 1
-      return .again(.init("restart", reason))
-    case .useless(let reason):
-      let failure = Failure(.badResponse, reason)
-      if uselessAnswers == Self.mostUselessAnswers { return .fail(failure) }
-      answered = failure
-      noteUseless()
-      return .again(.init("useless-answer", reason))
-    case .differs(let reason):
-      differences += 1
-      // Each of several connections may be the one that sends junk.
-      if differences > Self.mostDifferences { manner.connections = 1 }
-      guard differences <= Self.mostDifferencesInAll else { return .fail(Failure(.badResponse, reason)) }
-      return .again(.init("cut-back", reason))
-    case .askUnbounded(let reason):
-      manner.connections = 1
-      return .again(.oneConnection(reason))
-    case .askHTTP1(let reason):
-      guard !manner.keepsToHTTP1 else {
-        return .fail(Failure(.badResponse, "\(reason), and HTTP/1.1 was refused\(Self.declare)"))
-      }
-      (manner.keepsToHTTP1, wantsFraming) = (true, true)
-      return .again(.init("http1", reason))
-    case .askDecoded(let reason):
-      (manner.isDecoding, manner.connections) = (true, 1)
-      return .again(.init("decode", reason))
+    case .again(let change, let reason):
+      try make(change, reason)
+      return LogEntry(event: change.rawValue, reason: reason)
     case .ended:
       let gained = note(progress)
       if gained == 0 {
-        return fallBack(Failure(.shortBody, "\(host) ended the body at \(progress.length) bytes"), Circumstances())
+        return try fallBack(Failure(.shortBody, "\(host) ended the body at \(progress.length) bytes"), Circumstances())
       }
       guard !smallSteps.areTooMany else {
         // Not `short-body`, which would be retried at once.
-        return .fail(Failure(.badResponse, "\(host) sent next to nothing \(smallSteps.count) times in a row"))
+        throw Failure(.badResponse, "\(host) sent next to nothing \(smallSteps.count) times in a row")
       }
-      return .again(nil)
+      return nil
     case .failed(let failure, let circumstances):
       let gained = note(progress, isStall: failure.code == .stalled)
-      if smallSteps.areTooMany || failure.code.isOfAllServers { return .fail(failure) }
+      if smallSteps.areTooMany || failure.code.isOfAllServers { throw failure }
       if gained > 0, failure.code.isCut {
-        return .again(.init("interrupted", failure.reason, code: failure.label))
+        return LogEntry(event: "interrupted", reason: failure.reason, code: failure.label)
       }
-      return fallBack(failure, circumstances)
+      return try fallBack(failure, circumstances)
+    }
+  }
+
+  private mutating func make(_ change: ResponseVerdict.Change, _ reason: String) throws(Failure) {
+    switch change {
+    case .startOver: (manner.isWhole, manner.connections) = (true, 1)
+    case .useless:
+      let failure = Failure(.badResponse, reason)
+      if uselessAnswers == Self.mostUselessAnswers { throw failure }
+      answered = failure
+      noteUseless()
+    case .differs:
+      differences += 1
+      // Each of several connections may be the one that sends junk.
+      if differences > Self.mostDifferences { manner.connections = 1 }
+      guard differences <= Self.mostDifferencesInAll else { throw Failure(.badResponse, reason) }
+    case .askUnbounded: manner.connections = 1
+    case .askHTTP1:
+      guard !manner.keepsToHTTP1 else {
+        throw Failure(.badResponse, "\(reason), and HTTP/1.1 was refused\(Self.declare)")
+      }
+      (manner.keepsToHTTP1, wantsFraming) = (true, true)
+    case .askDecoded: (manner.isDecoding, manner.connections) = (true, 1)
     }
   }
 
@@ -182,7 +182,7 @@ struct FetchPolicy {
     case otherFamily = "the other address family"
   }
 
-  private mutating func fallBack(_ failure: Failure, _ circumstances: Circumstances) -> Action {
+  private mutating func fallBack(_ failure: Failure, _ circumstances: Circumstances) throws(Failure) -> LogEntry {
     for fallback in Self.fallbacks(after: failure, circumstances, manner) where !tried.contains(fallback) {
       tried.append(fallback)
       answered = failure
@@ -192,7 +192,8 @@ struct FetchPolicy {
       case .unconditional: manner.isConditional = false
       case .otherFamily: manner.family = circumstances.family == .ipv6 ? .ipv4 : .ipv6
       }
-      return .again(.init("other-way", failure.reason, code: failure.label, fallback: fallback.rawValue))
+      return LogEntry(
+        event: "other-way", reason: failure.reason, code: failure.label, fallback: fallback.rawValue)
     }
     // A way that leads to no server says nothing about the server that was reached before.
     var failure = failure.code.blame == .server ? answered ?? failure : failure
@@ -200,7 +201,7 @@ struct FetchPolicy {
     if wantsFraming {
       failure.reason += "; over HTTP/2 this server does not state the length of the body\(Self.declare)"
     }
-    return .fail(failure)
+    throw failure
   }
 
   /// In the order of their cost.
@@ -224,25 +225,6 @@ struct FetchPolicy {
   }
 
   private static let declare = ": declare `size:` or a checksum"
-}
-
-extension FetchPolicy.Outcome {
-  /// The log entry for a request that is sent again.
-  struct Log: Equatable {
-    let event: String
-    let reason: String
-    var code: String?
-    var fallback: String?
-
-    init(_ event: String, _ reason: String, code: String? = nil, fallback: String? = nil) {
-      self.event = event
-      self.reason = reason
-      self.code = code
-      self.fallback = fallback
-    }
-
-    static func oneConnection(_ reason: String) -> Log { Log("fewer-connections", reason) }
-  }
 }
 
 extension PartData {

@@ -62,19 +62,27 @@ package enum ResponseVerdict {
   case append(RemoteVersion)
   /// The body is the whole file, and there is data.
   case replace(RemoteVersion, OldData)
-  /// The data cannot be continued: ask again without a Range.
-  case startOver(String)
-  /// The response does not answer the request, but the data is still valid.
-  case useless(String)
   /// The data is complete: the file has no more bytes (HTTP's 416 with our length).
   case complete
-  /// A transfer in pieces is not possible: ask again for an open range.
-  case askUnbounded(String)
-  /// A body that was cut would look whole: ask again over HTTP/1.1, whose framing shows the end.
-  case askHTTP1(String)
-  /// The body is in a coding, and the job wants it decoded: ask again.
-  case askDecoded(String)
+  /// No byte was taken; what to change in the next request, and why.
+  case again(Change, String)
   case fail(Failure)
+
+  /// What another request may get right. The raw value is the event of the log.
+  package enum Change: String, Sendable {
+    /// The data cannot be continued: ask without a Range.
+    case startOver = "restart"
+    /// The response does not answer the request, but the data is still valid.
+    case useless = "useless-answer"
+    /// A transfer in pieces is not possible: ask for an open range.
+    case askUnbounded = "fewer-connections"
+    /// A body that was cut would look whole: ask over HTTP/1.1, whose framing shows the end.
+    case askHTTP1 = "http1"
+    /// The body is in a coding, and the job wants it decoded.
+    case askDecoded = "decode"
+    /// The end of the data is not what this answer says.
+    case differs = "cut-back"
+  }
 
   /// Judges a response by its head.
   package static func judge(_ response: Response, _ asked: Asked) -> ResponseVerdict {
@@ -139,7 +147,7 @@ private struct Judge {
     case .range where !isOfType: otherType
     case .range, .unknownRange: isForWhole ? unasked : part
     case .nothingThere where isForWhole: unasked
-    case .nothingThere where plan.offset == 0: .askUnbounded("416 for a range from 0")
+    case .nothingThere where plan.offset == 0: .again(.askUnbounded, "416 for a range from 0")
     case .nothingThere(let size): nothingThere(size)
     case .refused(let reason): refusal(reason)
     }
@@ -187,7 +195,7 @@ private struct Judge {
     }
     if let failure = sizeFailure(whole.size) { return .fail(failure) }
     if response.ending == .stream, asked.request.expected.size == nil, !asked.hasChecksum {
-      return .askHTTP1("over HTTP/2 without a length, a body that was cut looks whole")
+      return .again(.askHTTP1, "over HTTP/2 without a length, a body that was cut looks whole")
     }
     guard asked.dataLength > 0 else { return .append(whole) }
     guard let data else { return .replace(whole, .dropped) }
@@ -219,7 +227,7 @@ private struct Judge {
 
   /// A response without the requested range is useless (RFC 9110 section 15.3.7).
   private var part: ResponseVerdict {
-    func useless(_ reason: String) -> ResponseVerdict { plan.offset == 0 ? .askUnbounded(reason) : .useless(reason) }
+    func useless(_ reason: String) -> ResponseVerdict { plan.offset == 0 ? .again(.askUnbounded, reason) : .again(.useless, reason) }
     guard case .range(let first, let last, let total) = response.content else {
       return if case .unknownRange(let reason) = response.content { useless(reason) } else { useless("no range") }
     }
@@ -228,16 +236,16 @@ private struct Judge {
     var joined = answer
     joined.size = total ?? (plan.offset > 0 ? asked.version?.size : nil)
     if let coding = foreignCoding, let verdict = asked.verdict(on: coding, size: joined.size) {
-      if case .askDecoded = verdict { return verdict }
+      if case .again(.askDecoded, _) = verdict { return verdict }
       return useless("Content-Encoding \(escaped(coding.prefix(40)))")
     }
     if let failure = sizeFailure(joined.size) { return .fail(failure) }
     // Without a total, the end of a piece could be taken for the end of the file.
-    if joined.size == nil, plan.last != nil { return .askUnbounded("the total is not known") }
+    if joined.size == nil, plan.last != nil { return .again(.askUnbounded, "the total is not known") }
     if plan.offset == 0, !plan.comparesWhole { return firstPiece(joined, end: last + 1) }
     // A response that does not state the size may still show that the known one is wrong.
     if let size = asked.version?.size, last >= size {
-      return .startOver("the range ends beyond the file's \(size) bytes")
+      return .again(.startOver, "the range ends beyond the file's \(size) bytes")
     }
     return continuation(joined, total: total)
   }
@@ -247,22 +255,22 @@ private struct Judge {
   private func firstPiece(_ version: RemoteVersion, end: UInt64) -> ResponseVerdict {
     let next = ResumePlan.decide(
       length: end, version: version, mirror: version.mirror, hasChecksum: asked.hasChecksum)
-    return end == version.size || next.offset > 0 ? .append(version) : .askUnbounded("no strong validator")
+    return end == version.size || next.offset > 0 ? .append(version) : .again(.askUnbounded, "no strong validator")
   }
 
   /// - Parameter total: the size of the file, as this response states it.
   private func continuation(_ joined: RemoteVersion, total: UInt64?) -> ResponseVerdict {
-    if let total, let size = asked.version?.size, total != size { return .startOver("the size has changed") }
-    guard let version = asked.version else { return .startOver("nothing to compare with") }
+    if let total, let size = asked.version?.size, total != size { return .again(.startOver, "the size has changed") }
+    guard let version = asked.version else { return .again(.startOver, "nothing to compare with") }
     // A range may be shorter than requested (RFC 9110 section 15.3.7). Without a total, its end could be taken for the
     // end of the file.
     if joined.size == nil, asked.request.expected.size == nil, !asked.hasChecksum {
-      return .startOver("the total is not known")
+      return .again(.startOver, "the total is not known")
     }
     if version.dependsOnWord(with: answer), !asked.hasChecksum, total == nil || version.size == nil {
-      return .startOver("the size is not known, and another resource answered")
+      return .again(.startOver, "the size is not known, and another resource answered")
     }
-    if let difference = difference(from: version) { return .startOver(difference) }
+    if let difference = difference(from: version) { return .again(.startOver, difference) }
     var joined = joined
     // The response omits Last-Modified, or has the same one.
     if plan.comparison == .validator, version.etag == nil, let modified = version.modified {
@@ -302,17 +310,17 @@ private struct Judge {
   /// - Parameter size: of the file (RFC 9110 section 15.5.17: `Content-Range: bytes */N`).
   private func nothingThere(_ size: UInt64?) -> ResponseVerdict {
     let version = asked.version
-    guard size == plan.offset else { return .startOver("416 for another length") }
-    if let known = version?.size, known != size { return .startOver("the size has changed") }
+    guard size == plan.offset else { return .again(.startOver, "416 for another length") }
+    if let known = version?.size, known != size { return .again(.startOver, "the size has changed") }
     if asked.hasChecksum { return .complete }
     // If no earlier response stated the size, a server that confirms any length would make cut data look complete.
     guard version?.size ?? asked.request.expected.size != nil else {
-      return .startOver("416, and the size is not known")
+      return .again(.startOver, "416, and the size is not known")
     }
-    guard let version, version.isComparable(with: answer) else { return .startOver("another resource answered") }
+    guard let version, version.isComparable(with: answer) else { return .again(.startOver, "another resource answered") }
     if let strong = version.strongETag, response.etag == strong { return .complete }
     if let modified = version.modified, version.etag == nil, response.lastModified == modified { return .complete }
-    return .startOver("416 without a validator")
+    return .again(.startOver, "416 without a validator")
   }
 
   private func sizeFailure(_ size: UInt64?) -> Failure? {
@@ -433,7 +441,7 @@ extension ResponseVerdict.Asked {
     let reason = "\(url.host) sent Content-Encoding \(escaped(coding.prefix(40))), which was not requested"
     switch request.encoded {
     case .keep: return nil
-    case .decode: return .askDecoded(reason)
+    case .decode: return .again(.askDecoded, reason)
     case nil: break
     }
     // A digest shows in the end what it is. A size does so only if it is stated: what a server packs while it sends it

@@ -101,12 +101,9 @@ final class ListFetch: RunningTransfer {
         family: mirror.isAddress ? nil : result.addressFamily)
       let isCoded = problem.code == .encoded && !policy.manner.isDecoding
       // What came is not continued, so it counts as nothing.
-      switch policy.after(
-        isCoded ? .askDecoded(problem.reason) : .failed(problem, circumstances), .init(length: 0, generation: 0))
-      {
-      case .again: continue
-      case .fail(let failure): throw failure
-      }
+      _ = try policy.after(
+        isCoded ? .again(.askDecoded, problem.reason) : .failed(problem, circumstances),
+        .init(length: 0, generation: 0))
     }
   }
 

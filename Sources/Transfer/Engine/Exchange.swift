@@ -12,6 +12,8 @@ final class Exchange {
   let options: TransferOptions
   /// What all fetches of a group share: what the rate limits still allow, and the cookies, if any.
   let shared: (allowance: RateAllowance, jar: CookieJar?)
+  /// Who waits for the result.
+  var caller: CheckedContinuation<FetchResult, Never>?
 
   private(set) var route: Route
   let connection: HopConnection
@@ -47,6 +49,7 @@ final class Exchange {
   }
 
   var url: URLParts { route.url }
+  var allowance: RateAllowance { shared.allowance }
   var pausedSince: Milliseconds? { timing.pausedSince }
   var isPaused: Bool { pausedSince != nil }
 
@@ -60,45 +63,36 @@ final class Exchange {
     backend = Transfer.backend(for: url, request: request, proxy: proxy, login: login)
   }
 
-  enum Step {
-    case finished(FetchResult.End)
-    /// Another hop: a redirect, or the same request over a new connection.
-    case goesOn
-  }
-
   /// libcurl is done with this hop's handle, which can still be asked.
-  func hopEnded(_ code: CURLcode) -> Step {
-    if let verdict { return .finished(verdict) }
-    guard let handle else { return .finished(outcome(of: HopFacts(url), with: code)) }
+  /// - Returns: nil for another hop: a redirect, or the same request over a new connection.
+  func hopEnded(_ code: CURLcode) -> FetchResult.End? {
+    if let verdict { return verdict }
+    guard let handle else { return outcome(of: HopFacts(url), with: code) }
     if code == CURLE_ABORTED_BY_CALLBACK, connection.mustBeFresh {
       timing.endHop(at: monotonicMilliseconds())
-      return .goesOn
+      return nil
     }
     // The target is known, whatever became of the body.
     if route.isRedirected { return follow() }
     if response == nil, let response = backend.response(at: code, of: handle) {
-      return .finished(offer(response) ? .complete : verdict ?? .refused)
+      return offer(response) ? .complete : verdict ?? .refused
     }
-    if code != CURLE_OK, !refused.addresses.isEmpty, !refused.isPartial { return .finished(.failed(refusal)) }
-    return .finished(outcome(of: facts(handle), with: code))
+    if code != CURLE_OK, !refused.addresses.isEmpty, !refused.isPartial { return .failed(refusal) }
+    return outcome(of: facts(handle), with: code)
   }
 
-  /// What to do about a redirect whose body does not end; nil while there is time, and without one.
-  func leaveRedirectBody(now: Milliseconds) -> Step? {
-    guard verdict == nil, route.isBodyOverdue(at: now) else { return nil }
+  /// The body of a redirect does not end.
+  /// - Returns: as ``hopEnded(_:)``.
+  func leaveRedirectBody() -> FetchResult.End? {
     connection.abandonAnswer()
     return follow()
   }
 
-  private func follow() -> Step {
-    do throws(TransferFailure) {
-      try route.follow()
-    } catch {
-      return .finished(.failed(error))
-    }
+  private func follow() -> FetchResult.End? {
+    do throws(TransferFailure) { try route.follow() } catch { return .failed(error) }
     connection.beginNextURL()
     timing.endHop(at: monotonicMilliseconds())
-    return .goesOn
+    return nil
   }
 
   private func facts(_ handle: EasyHandle) -> HopFacts {
@@ -181,11 +175,6 @@ final class Exchange {
     return true
   }
 
-  /// A TLS message that is not data (CURLOPT_DEBUGFUNCTION(3)).
-  func receive(tlsMessage: UnsafeRawBufferPointer) {
-    connection.receive(tlsMessage: tlsMessage, isPaused: isPaused)
-  }
-
   /// One line of a head, or of an FTP server's replies. False stops the transfer.
   func receive(line: UnsafeRawBufferPointer) -> Bool {
     guard verdict == nil, let handle else { return false }
@@ -194,31 +183,25 @@ final class Exchange {
     return perform(backend.take(line: line, from: handle))
   }
 
-  enum BodyAnswer {
-    case taken, stop
-    /// libcurl keeps these bytes and delivers them again when the transfer is resumed (CURLOPT_WRITEFUNCTION(3)).
-    case pause
-  }
-
   /// The next bytes of the body.
-  func receive(body: UnsafeRawBufferPointer) -> BodyAnswer {
-    guard verdict == nil else { return stop() }
-    let now = noteActivity()
-    if !route.isRedirected, mustWait {
-      timing.pause(at: now)
-      return .pause
+  /// - Returns: nil if libcurl is to keep these bytes and deliver them again when the transfer is resumed
+  ///   (CURLOPT_WRITEFUNCTION(3)); false stops the transfer.
+  private func receive(body: UnsafeRawBufferPointer) -> Bool? {
+    if verdict == nil {
+      let now = noteActivity()
+      if !route.isRedirected, mustWait {
+        timing.pause(at: now)
+        return nil
+      }
+      allowance.take(body.count)
+      if take(body) { return true }
     }
-    shared.allowance.take(body.count)
-    return take(body) ? .taken : stop()
-  }
-
-  private func stop() -> BodyAnswer {
     if url.scheme.channel == .ssh { connection.cut() }
-    return .stop
+    return false
   }
 
   /// Whether no more of the body may be taken for now.
-  var mustWait: Bool { shared.allowance.isExhausted || sink.isFull }
+  var mustWait: Bool { allowance.isExhausted || sink.isFull }
 
   @discardableResult private func noteActivity() -> Milliseconds {
     connection.noteAnswer()
@@ -405,16 +388,20 @@ extension Exchange {
       case .ipv6: CURL_IPRESOLVE_V6
       }
     setup.long(CURLOPT_IPRESOLVE, Int(family))
-    setup.openSocket { this, _, address in
-      guard let address else { return curl_socket_t(-1) }
-      return Exchange.from(this).openSocket(address)
+    setup.set {
+      ccurl_set_open_socket($0) { this, _, address in
+        guard let address else { return curl_socket_t(-1) }
+        return Exchange.from(this).openSocket(address)
+      }
     }
     setup.pointer(CURLOPT_OPENSOCKETDATA, Unmanaged.passUnretained(self).toOpaque())
     // The connection outlives the exchange, so this callback gets the table, which lives as long as the engine.
     let table = Unmanaged.passUnretained(sockets).toOpaque()
-    setup.closeSocket { table, descriptor in
-      guard let table else { return close(descriptor) }
-      return Unmanaged<OpenSockets>.fromOpaque(table).takeUnretainedValue().close(descriptor)
+    setup.set {
+      ccurl_set_close_socket($0) { table, descriptor in
+        guard let table else { return close(descriptor) }
+        return Unmanaged<OpenSockets>.fromOpaque(table).takeUnretainedValue().close(descriptor)
+      }
     }
     setup.pointer(CURLOPT_CLOSESOCKETDATA, table)
   }
@@ -446,18 +433,22 @@ extension Exchange {
     }
     guard url.scheme.channel == .tls else { return }
     // For `HopConnection`; nothing else reads what libcurl reports there.
-    setup.debugReceiver { _, type, bytes, count, this in
-      if type == CURLINFO_SSL_DATA_IN {
-        Exchange.from(this).receive(tlsMessage: UnsafeRawBufferPointer(start: bytes, count: count))
+    setup.set {
+      ccurl_set_debug_receiver($0) { _, type, bytes, count, this in
+        if type == CURLINFO_SSL_DATA_IN {
+          let (this, message) = (Exchange.from(this), UnsafeRawBufferPointer(start: bytes, count: count))
+          this.connection.receive(tlsMessage: message, isPaused: this.isPaused)
+        }
+        return 0
       }
-      return 0
     }
     setup.pointer(CURLOPT_DEBUGDATA, Unmanaged.passUnretained(self).toOpaque())
     setup.long(CURLOPT_VERBOSE, 1)
   }
 
   private func setFile(_ setup: inout EasyOptions) {
-    setup.offset(CURLOPT_RESUME_FROM_LARGE, curl_off_t(clamping: request.rangeStart ?? 0))
+    let start = curl_off_t(clamping: request.rangeStart ?? 0)
+    setup.set { ccurl_set_offset($0, CURLOPT_RESUME_FROM_LARGE, start) }
     // Without a tunnel an HTTP proxy would answer in HTTP.
     setup.long(CURLOPT_HTTPPROXYTUNNEL, 1)
     setup.long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
@@ -467,9 +458,11 @@ extension Exchange {
     setup.string(CURLOPT_SSH_KNOWNHOSTS, String(cString: home) + "/.ssh/known_hosts")
     let this = Unmanaged.passUnretained(self).toOpaque()
     // libcurl waits for the server to close the file, within curl_multi_perform(3) and curl_multi_remove_handle(3).
-    setup.progress { this, _, _, _, _ in
-      Exchange.from(this).checkWait()
-      return 0
+    setup.set {
+      ccurl_set_progress($0) { this, _, _, _, _ in
+        Exchange.from(this).checkWait()
+        return 0
+      }
     }
     setup.pointer(CURLOPT_XFERINFODATA, this)
     setup.flag(CURLOPT_NOPROGRESS, false)
@@ -479,9 +472,11 @@ extension Exchange {
     let this = Unmanaged.passUnretained(self).toOpaque()
     setup.pointer(CURLOPT_PRIVATE, this)
     setup.pointer(CURLOPT_ERRORBUFFER, handle.errorBuffer)
-    setup.prerequest { this, address, _, remotePort, localPort in
-      Exchange.from(this).requestStarts(to: address, over: .init(localPort: localPort, remotePort: remotePort))
-        ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+    setup.set {
+      ccurl_set_prerequest($0) { this, address, _, remotePort, localPort in
+        Exchange.from(this).requestStarts(to: address, over: .init(localPort: localPort, remotePort: remotePort))
+          ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+      }
     }
     setup.pointer(CURLOPT_PREREQDATA, this)
     // These two return the number of bytes taken; any other number stops the transfer.
@@ -492,11 +487,8 @@ extension Exchange {
     setup.pointer(CURLOPT_HEADERDATA, this)
     setup.receiver(CURLOPT_WRITEFUNCTION) { bytes, size, count, this in
       let body = UnsafeRawBufferPointer(start: bytes, count: size * count)
-      return switch Exchange.from(this).receive(body: body) {
-      case .taken: body.count
-      case .stop: body.count &+ 1
-      case .pause: Int(CURL_WRITEFUNC_PAUSE)
-      }
+      guard let isTaken = Exchange.from(this).receive(body: body) else { return Int(CURL_WRITEFUNC_PAUSE) }
+      return isTaken ? body.count : body.count &+ 1
     }
     setup.pointer(CURLOPT_WRITEDATA, this)
   }

@@ -45,7 +45,7 @@ PLANTS = {
         "SpoolWorker", "guard isSame || asked.hasChecksum", 'guard isSame || planted("resource") || asked.hasChecksum', {"splice", "other resource"}
     ),
     "total": Plant(
-        "SpoolWorker", "total != size { return .startOver", 'total != size, !planted("total") { return .startOver', {"splice", "junk", "cut"}
+        "SpoolWorker", "total != size { return .again(.startOver", 'total != size, !planted("total") { return .again(.startOver', {"splice", "junk", "cut"}
     ),
     "multipart": Plant(
         "Transfer", '{ $0.starts(with: "multipart', '{ !planted("multipart") && $0.starts(with: "multipart', {"junk"}
