@@ -67,20 +67,16 @@ final class HopConnection {
     return wasRepeated || hasAnswer ? .isCut : .startsAgain
   }
 
-  /// The answer was not read to its end.
   func abandonAnswer() { mustBeFresh = true }
 
-  /// The next hop has another URL.
   func beginNextURL() { wasRepeated = false }
 
-  /// Opens a socket for this hop.
   func open(_ address: curl_sockaddr) -> curl_socket_t { sockets.open(address, for: self) }
 
   /// Ends the connection of this hop, over SSH: a server that is silent would keep libcurl waiting for its answer to
   /// each goodbye.
   func cut() { sockets.cut(entered, of: self) }
 
-  /// Lets others have the connection of this hop.
   func leave() {
     if let entered { sockets.leave(entered, self) }
     sockets.forget(self)
@@ -89,7 +85,6 @@ final class HopConnection {
 
   // MARK: What it tells
 
-  /// Something of an answer came.
   func noteAnswer() {
     if let entered { sockets.noteAnswer(on: entered) }
   }
@@ -223,14 +218,12 @@ final class OpenSockets {
     }
   }
 
-  /// Something of an answer came.
   func noteAnswer(on connection: Connection) { floods[connection] = nil }
 
   private func isEnd(_ descriptor: Int32, of connection: Connection) -> Bool {
     port(descriptor, getsockname) == connection.localPort && port(descriptor, getpeername) == connection.remotePort
   }
 
-  /// Whether a connection has bytes to read before its next request.
   func hasUnreadBytes(_ connection: Connection) -> Bool {
     // Two sockets may share a port if their own addresses differ: then either with bytes to read counts.
     let wanted = known[connection].map { [$0] } ?? descriptors.filter { isEnd($0, of: connection) }

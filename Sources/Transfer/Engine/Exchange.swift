@@ -2,7 +2,7 @@ internal import CCurl
 internal import Glibc
 
 /// One running fetch, over one hop or several. Passes on what libcurl's callbacks deliver, and performs what `Route`,
-/// `HopConnection`, `Backend` and `FetchTiming` decide. Knows no multi handle.
+/// `HopConnection`, `ProtocolReader` and `FetchTiming` decide. Knows no multi handle.
 ///
 /// The engine keeps it alive while libcurl has a pointer to it.
 final class Exchange {
@@ -20,9 +20,8 @@ final class Exchange {
   private var timing: FetchTiming
   /// The handle of the current hop; nil while the fetch waits for the next poll.
   private(set) var handle: EasyHandle?
-  /// The proxy of the current hop.
   private(set) var proxy: Proxy?
-  private var backend: any Backend
+  private var reader: any ProtocolReader
   private var errnoAtRequest = 0
   /// The private addresses that the current hop was not let to, and whether it had others.
   private var refused = (addresses: [String](), isPartial: false)
@@ -37,15 +36,12 @@ final class Exchange {
     shared: (allowance: RateAllowance, jar: CookieJar?),
     sockets: OpenSockets, now: Milliseconds
   ) {
-    self.request = request
-    self.sink = sink
-    self.shared = shared
-    self.options = options
+    (self.request, self.sink, self.shared, self.options) = (request, sink, shared, options)
     route = Route(
       url, limit: request.maxRedirects, schemes: options.protocols, isOffered: request.needsEncryptionForLogin)
     connection = HopConnection(sockets)
     timing = FetchTiming(request, at: now)
-    backend = Transfer.backend(for: url, request: request, proxy: nil, login: nil)
+    reader = Transfer.reader(for: url, request: request, proxy: nil, login: nil)
   }
 
   var url: URLParts { route.url }
@@ -55,12 +51,11 @@ final class Exchange {
 
   // MARK: Begin and end of a hop
 
-  /// The next hop begins, on this handle.
   private func beginHop(_ handle: EasyHandle) {
     self.handle = handle
     proxy = options.network.proxies.proxy(for: url)
     refused = ([], false)
-    backend = Transfer.backend(for: url, request: request, proxy: proxy, login: login)
+    reader = Transfer.reader(for: url, request: request, proxy: proxy, login: login)
   }
 
   /// libcurl is done with this hop's handle, which can still be asked.
@@ -74,7 +69,7 @@ final class Exchange {
     }
     // The target is known, whatever became of the body.
     if route.isRedirected { return follow() }
-    if response == nil, let response = backend.response(at: code, of: handle) {
+    if response == nil, let response = reader.response(at: code, of: handle) {
       return offer(response) ? .complete : verdict ?? .refused
     }
     if code != CURLE_OK, !refused.addresses.isEmpty, !refused.isPartial { return .failed(refusal) }
@@ -98,7 +93,7 @@ final class Exchange {
   private func facts(_ handle: EasyHandle) -> HopFacts {
     var facts = HopFacts(url)
     facts.requestWasSent = timing.requestWasSent
-    facts.framing = backend.framing
+    facts.framing = reader.framing
     facts.headCame = response != nil
     let mayEndByClose = url.scheme.channel == .tls && !handle.isMultiplexed
     facts.closeWasAnnounced = mayEndByClose ? connection.sawCloseNotify : nil
@@ -108,10 +103,10 @@ final class Exchange {
     // libcurl never clears the number: an address that was tried before the one that worked leaves its own.
     let osErrno = handle.osErrno
     facts.osErrno = facts.requestWasSent && osErrno == errnoAtRequest ? 0 : Int32(clamping: osErrno)
-    facts.proxy = proxy.map { proxy in
-      ProxyFacts(
-        proxy: proxy, connectStatus: handle.number(CURLINFO_HTTP_CONNECTCODE), isConnected: handle.isConnected,
-        socksError: handle.number(CURLINFO_PROXY_ERROR))
+    if let proxy {
+      (facts.proxy, facts.isProxyConnected) = (proxy, handle.isConnected)
+      facts.connectStatus = handle.number(CURLINFO_HTTP_CONNECTCODE)
+      facts.socksError = handle.number(CURLINFO_PROXY_ERROR)
     }
     return facts
   }
@@ -140,7 +135,6 @@ final class Exchange {
     return connection.open(address.pointee)
   }
 
-  /// All addresses of the host are private.
   private var refusal: TransferFailure {
     TransferFailure(
       code: .privateAddress,
@@ -155,7 +149,7 @@ final class Exchange {
       verdict = .failed(refusal)
       return false
     }
-    let isRepetition = timing.requestWasSent && !backend.beginsAgain()
+    let isRepetition = timing.requestWasSent && !reader.beginsAgain()
     let decision =
       isRepetition
       ? connection.sendAgain(hasAnswer: response != nil || route.isRedirected)
@@ -180,7 +174,7 @@ final class Exchange {
     guard verdict == nil, let handle else { return false }
     noteActivity()
     shared.jar?.note(line)
-    return perform(backend.take(line: line, from: handle))
+    return perform(reader.take(line: line, from: handle))
   }
 
   /// The next bytes of the body.
@@ -200,7 +194,6 @@ final class Exchange {
     return false
   }
 
-  /// Whether no more of the body may be taken for now.
   var mustWait: Bool { allowance.isExhausted || sink.isFull }
 
   @discardableResult private func noteActivity() -> Milliseconds {
@@ -213,20 +206,20 @@ final class Exchange {
   private func take(_ body: UnsafeRawBufferPointer) -> Bool {
     if route.isRedirected { return route.takeBody(body.count) }
     if response == nil {
-      guard let handle, perform(backend.beginBody(of: handle)) else { return false }
+      guard let handle, perform(reader.beginBody(of: handle)) else { return false }
     }
     guard sink.append(body) else {
       verdict = verdict ?? .refused
       return false
     }
     bytesReceived += UInt64(body.count)
-    if backend.framing == .length(bytesReceived) { connection.noteWholeAnswer() }
+    if reader.framing == .length(bytesReceived) { connection.noteWholeAnswer() }
     timing.take(body.count)
     return verdict == nil
   }
 
   /// False stops the transfer.
-  private func perform(_ event: BackendEvent) -> Bool {
+  private func perform(_ event: ProtocolEvent) -> Bool {
     switch event {
     case .nothing: return true
     case .response(let response): return offer(response)
@@ -352,7 +345,6 @@ extension Exchange {
     }
   }
 
-  /// The cookies for this hop's host, which the handle forgets as well.
   private func setCookies(_ setup: inout EasyOptions, _ handle: EasyHandle) {
     guard let jar = shared.jar, jar.isUsable else { return }
     // A job's own field takes their place: two would be sent.
@@ -504,7 +496,6 @@ extension Exchange {
 package struct TransferOptions: Sendable {
   /// Schemes of URLs that may be fetched; a redirect may lead to `http` and `https` among them only.
   package var protocols: Set<Scheme>
-  /// How servers are reached.
   package var network: NetworkOptions
   /// The User-Agent field of requests that give none.
   package var userAgent: String
@@ -518,10 +509,7 @@ package struct TransferOptions: Sendable {
     protocols: Set<Scheme> = [.http, .https], network: NetworkOptions = NetworkOptions(),
     userAgent: String = "spoolrun", bufferSize: Int = 512 * 1024, bytesPerSecond: UInt64? = nil
   ) {
-    self.protocols = protocols
-    self.network = network
-    self.userAgent = userAgent
-    self.bufferSize = bufferSize
-    self.bytesPerSecond = bytesPerSecond
+    (self.protocols, self.network, self.userAgent) = (protocols, network, userAgent)
+    (self.bufferSize, self.bytesPerSecond) = (bufferSize, bytesPerSecond)
   }
 }

@@ -13,10 +13,8 @@ package final class TransferEngine {
   private let multi: UnsafeMutableRawPointer
   /// Kept until the multi handle is gone, which closes the last of them.
   private let sockets = OpenSockets()
-  /// Idle handles, for the next hops.
   private var idleHandles: [EasyHandle] = []
   private static let mostIdle = 16
-  /// The cookies of each group of fetches.
   private var jars: [FetchRequest.ID: CookieJar] = [:]
   private(set) var running: [FetchRequest.ID: Exchange] = [:]
   private var mostRunning = 0
@@ -25,7 +23,6 @@ package final class TransferEngine {
   /// Exchanges whose next hop begins at the next wait.
   private var toStart: [Exchange] = []
   var isPerforming = false
-  /// A transfer is paused because its sink is full.
   private var isWaitingForSink = false
   private var cancelledInCallback: [Exchange] = []
   private var nextTimerCheck: Milliseconds = 0
@@ -36,8 +33,7 @@ package final class TransferEngine {
     try Libcurl.start()
     guard !options.protocols.isEmpty else { throw TransferError(description: "no protocol enabled") }
     guard let multi = curl_multi_init() else { throw TransferError(description: "out of memory") }
-    self.options = options
-    self.multi = multi
+    (self.options, self.multi) = (options, multi)
     limiter = RateLimiter(common: options.bytesPerSecond)
   }
 
@@ -218,7 +214,6 @@ package final class TransferEngine {
     }
   }
 
-  /// Resumes transfers that were paused because their sinks were full.
   private func resumeThoseWithRoom() {
     let paused = running.values.filter { $0.isPaused && !$0.allowance.isExhausted }
     isWaitingForSink = !paused.isEmpty
@@ -311,7 +306,6 @@ extension TransferEngine {
       rate: rate(of: request), rateClass: limiter.rateClass(of: request.group), group: request.group, at: now)
   }
 
-  /// Notes what the last fetch of a group owes.
   func noteDebt(of exchange: Exchange, at now: Milliseconds) {
     guard !running.values.contains(where: { $0.allowance === exchange.allowance }) else { return }
     limiter.noteDebt(of: rateMember(exchange), group: exchange.request.group, at: now)

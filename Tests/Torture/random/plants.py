@@ -51,7 +51,7 @@ PLANTS = {
         "Transfer", '{ $0.starts(with: "multipart', '{ !planted("multipart") && $0.starts(with: "multipart', {"junk"}
     ),
     "encoding": Plant(
-        "Transfer", "filter(ContentCoding.isOne)", 'filter { ContentCoding.isOne($0) && !planted("encoding") }', {"junk"}
+        "Transfer", "filter(Self.isCoding)", 'filter { Self.isCoding($0) && !planted("encoding") }', {"junk"}
     ),
     "replace": Plant(
         "SpoolWorker", "case .dropped: try discardData()", 'case .dropped: if !planted("replace") { try discardData() }', {"splice", "junk", "stuck"}
