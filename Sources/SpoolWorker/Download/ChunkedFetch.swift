@@ -29,7 +29,6 @@ final class ChunkedFetch {
   private let template: FetchRequest
   private let log: (String, Fields) -> Void
   private var sources: [Source]
-  /// The index of each connection's source.
   private var leadsTo: [Int] = []
   /// For each connection: its requests that ended early.
   private var smallSteps: [SmallSteps]
@@ -40,7 +39,6 @@ final class ChunkedFetch {
   /// No more requests are made, and the running ones end until then, in milliseconds.
   private var lastMoment: Int64?
   private var whenEnded: CheckedContinuation<Void, Never>?
-  /// Bytes received over the network, needed or not.
   private(set) var fetched: UInt64 = 0
 
   /// - Parameters:
@@ -54,10 +52,7 @@ final class ChunkedFetch {
     engine: any Fetcher, template: FetchRequest,
     log: @escaping (String, Fields) -> Void
   ) {
-    self.data = data
-    self.engine = engine
-    self.template = template
-    self.log = log
+    (self.data, self.engine, self.template, self.log) = (data, engine, template, log)
     let plan = ChunkPlan(data.length..<end, connections: share.connections, largest: share.largest, first)
     window = ChunkWindow(data, plan: plan)
     sources = mirrors.map { Source(mirror: $0) }
@@ -130,7 +125,9 @@ final class ChunkedFetch {
       length: request.range.lowerBound, version: data.version, mirror: source.mirror.number,
       hasChecksum: data.request.expected.provesContent)
     // The data has no validator, so the request would start at 0, and its bytes would be taken for those of the chunk.
-    if plan.offset != request.range.lowerBound { finish(.again(.askUnbounded, "the responses have no validator to compare")) }
+    if plan.offset != request.range.lowerBound {
+      finish(.again(.askUnbounded, "the responses have no validator to compare"))
+    }
     plan.last = request.range.upperBound - 1
     if source.ignoresIfRange { plan.ifRange = nil }
     let sink = ChunkSink(data, window, request, plan: plan, mirror: source.mirror)
@@ -196,7 +193,8 @@ final class ChunkedFetch {
     case .replace: drop(source, "the file has changed, or there are no ranges")
     case .fail(let failure) where failure.code.isMismatch || failure.code == .otherKind: drop(source, failure.reason)
     case .fail(let failure): leave(connection, failure)
-    case .append, .complete, nil: leave(connection, Failure(.badResponse, "\(mirror.parts.host): refused without a reason"))
+    case .append, .complete, nil:
+      leave(connection, Failure(.badResponse, "\(mirror.parts.host): refused without a reason"))
     }
   }
 
@@ -239,7 +237,6 @@ final class ChunkedFetch {
     }
   }
 
-  /// Drops a source that has another file.
   private func drop(_ source: Int, _ reason: String) {
     guard !sources[source].isDropped else { return }
     sources[source].isDropped = true
@@ -309,15 +306,10 @@ private final class ChunkSink: FetchSink {
   private(set) var refusal: ResponseVerdict?
   /// More bytes came than the response had stated, or others than another response had, so none of them is trusted.
   private(set) var lie: (ResponseVerdict.Change, String)?
-  /// The data cannot be written.
   private(set) var error: (any Error)?
 
   init(_ data: PartData, _ window: ChunkWindow, _ request: ChunkPlan.Request, plan: ResumePlan, mirror: MirrorURL) {
-    self.data = data
-    self.window = window
-    self.request = request
-    self.plan = plan
-    self.mirror = mirror
+    (self.data, self.window, self.request, self.plan, self.mirror) = (data, window, request, plan, mirror)
     position = request.range.lowerBound
   }
 
@@ -356,9 +348,7 @@ private final class ChunkSink: FetchSink {
       return false
     }
     do {
-      try window.take(bytes, on: request.connection, host: mirror.parts.host)
-      return true
-    } catch is ChunkWindow.Difference {
+      if try window.take(bytes, on: request.connection, host: mirror.parts.host) { return true }
       lie = (.differs, "two answers differ before \(position)")
     } catch let failure as Failure where failure.code == .badResponse {
       refusal = .fail(failure)
@@ -374,7 +364,8 @@ private final class ChunkSink: FetchSink {
 final class ChunkWindow {
   private let data: PartData
   var plan: ChunkPlan
-  private var kept: [UInt64: EarlyBytes] = [:]
+  /// The early bytes of each chunk, by where it begins.
+  private var kept: [UInt64: [UInt8]] = [:]
   /// Why bytes could not be appended. The other connections, which still run, must not append after the gap.
   private var broken: (any Error)?
   /// Called within a libcurl callback when the window has room for new requests.
@@ -383,48 +374,45 @@ final class ChunkWindow {
   var onSuperfluous: (Int) -> Void = { _ in }
 
   init(_ data: PartData, plan: ChunkPlan) {
-    self.data = data
-    self.plan = plan
+    (self.data, self.plan) = (data, plan)
   }
 
+  /// - Returns: false if the bytes are others than another response had.
   /// - Throws: an error that ends the whole transfer, or ``Failure`` `bad-response` if more came than was requested.
-  func take(_ bytes: UnsafeRawBufferPointer, on connection: Int, host: String) throws {
+  func take(_ bytes: UnsafeRawBufferPointer, on connection: Int, host: String) throws -> Bool {
     if let broken { throw broken }
     guard let delivery = plan.receive(bytes.count, on: connection, now: LoopExecutor.milliseconds()) else {
       throw Failure(.badResponse, "\(host) sent more than the range that it was asked for")
     }
     let known = UnsafeRawBufferPointer(rebasing: bytes[..<delivery.skipped])
-    if !known.isEmpty, try !agrees(known, at: delivery.start) { throw Difference() }
+    if !known.isEmpty, try !agrees(known, at: delivery.start) { return false }
     let fresh = UnsafeRawBufferPointer(rebasing: bytes[delivery.skipped...])
     switch delivery.place {
-    case .nowhere: return
+    case .nowhere: return true
     case .early(let chunk):
-      let bytes = kept[chunk.lowerBound] ?? EarlyBytes(capacity: chunk.count)
-      kept[chunk.lowerBound] = bytes
-      bytes.append(fresh)
+      // The kernel allocates the pages when they are written to.
+      if kept[chunk.lowerBound] == nil { kept[chunk.lowerBound, default: []].reserveCapacity(chunk.count) }
+      kept[chunk.lowerBound, default: []].append(contentsOf: fresh)
     case .atEnd:
       try append(fresh, at: delivery.offset, host)
       if delivery.completes { try advance(host) }
     }
-    guard delivery.completes else { return }
-    for other in plan.superfluous { onSuperfluous(other) }
+    if delivery.completes { for other in plan.superfluous { onSuperfluous(other) } }
+    return true
   }
-
-  /// Two responses differ.
-  struct Difference: Error {}
 
   /// Whether bytes from the file offset `start` on are those that another response has brought.
   private func agrees(_ bytes: UnsafeRawBufferPointer, at start: UInt64) throws -> Bool {
     guard start >= data.length, let chunk = plan.start(ofChunkAt: start) else {
       return try data.agreement(of: bytes, at: start) == bytes.count
     }
-    return kept[chunk]?.agree(with: bytes, at: Int(start - chunk)) ?? false
+    return kept[chunk]?.dropFirst(Int(start - chunk)).prefix(bytes.count).elementsEqual(bytes) ?? false
   }
 
   private func advance(_ host: String) throws {
     while plan.advance() {
       guard let head = plan.head, let early = kept.removeValue(forKey: head) else { continue }
-      try append(early.bytes, at: head, host)
+      try early.withUnsafeBytes { try append($0, at: head, host) }
     }
     onAdvance()
   }
@@ -439,26 +427,4 @@ final class ChunkWindow {
       throw error
     }
   }
-}
-
-/// The early bytes of one chunk.
-private final class EarlyBytes {
-  private let memory: UnsafeMutableRawBufferPointer
-  private var count = 0
-
-  /// The kernel allocates the pages when they are written to.
-  init(capacity: Int) { memory = .allocate(byteCount: capacity, alignment: 16) }
-
-  deinit { memory.deallocate() }
-
-  func append(_ more: UnsafeRawBufferPointer) {
-    UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: more)
-    count += more.count
-  }
-
-  func agree(with bytes: UnsafeRawBufferPointer, at offset: Int) -> Bool {
-    self.bytes[offset..<min(count, offset + bytes.count)].elementsEqual(bytes)
-  }
-
-  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[..<count]) }
 }

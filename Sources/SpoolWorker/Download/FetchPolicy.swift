@@ -4,7 +4,6 @@ internal import Transfer
 /// Decides how to send each request to one mirror, and whether to send another. Pure: it gets the result of each
 /// request and returns the next action.
 struct FetchPolicy {
-  /// How the next request is sent.
   struct Manner: Equatable {
     /// Connections for the rest, if the first response allows it.
     var connections: Int
@@ -20,7 +19,6 @@ struct FetchPolicy {
     var isDecoding = false
   }
 
-  /// How a request ended.
   enum Outcome {
     case again(ResponseVerdict.Change, String)
     /// The body was complete, but the file was not.
@@ -30,7 +28,6 @@ struct FetchPolicy {
 
   /// The properties of a failed request, which determine what else can be tried.
   struct Circumstances: Equatable {
-    /// It had an `If-Range` field.
     var wasConditional = false
     var wasMultiplexed = false
     /// The address family of the connection; nil if there was none, or if the URL contains the address.
@@ -62,17 +59,13 @@ struct FetchPolicy {
   private var differences = 0
   private var reached: Progress
   private var restarts = 0
-  private var smallSteps = SmallSteps(least: Self.smallStep, most: Self.mostSmallSteps)
-  /// The fallbacks already tried, in order.
+  private var smallSteps = SmallSteps()
   private var tried: [Fallback] = []
   /// What the server that was reached last did wrong, if no data has come since.
   private var answered: Failure?
   /// HTTP/1.1 is used because only its framing shows the end of the body.
   private var wantsFraming = false
 
-  /// A request that brought fewer bytes counts as a small step.
-  private static let smallStep: UInt64 = 65_536
-  private static let mostSmallSteps = 100
   /// Progress is counted from 0 again after starting over, but only this many times.
   private static let mostRestarts = 3
   /// After more of them, a single connection continues.
@@ -82,7 +75,6 @@ struct FetchPolicy {
   /// After this many useless responses to a range, the whole is requested.
   private static let mostUselessAnswers = 2
 
-  /// - Parameter host: for error messages.
   init(host: String, connections: Int, from progress: Progress) {
     self.host = host
     manner = Manner(connections: connections)
@@ -246,12 +238,8 @@ struct SmallSteps {
   private(set) var count = 0
   private var stalls = 0
 
-  init(least: UInt64, most: Int) {
-    self.least = least
-    self.most = most
-  }
+  init(least: UInt64 = 65_536, most: Int = 100) { (self.least, self.most) = (least, most) }
 
-  /// - Parameter isStall: whether the request stalled.
   mutating func note(_ bytes: UInt64, isStall: Bool = false) {
     if bytes >= least { return reset() }
     count += 1

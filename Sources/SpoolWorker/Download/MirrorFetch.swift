@@ -15,26 +15,19 @@ final class MirrorFetch {
   private let memory: MemoryBudget
   private let log: (String, Fields) -> Void
   private var policy: FetchPolicy
-  /// The running fetch over several connections.
   private var chunked: ChunkedFetch?
   private var isStopped = false
-  /// Bytes received over the network, needed or not.
   private(set) var fetched: UInt64 = 0
-  /// See ``FetchResult/isOfOtherServer``.
   private(set) var isOfOtherServer = false
 
   init(
     _ mirror: MirrorURL, with others: [MirrorURL], _ data: PartData, engine: any Fetcher, id: UInt64,
     options: WorkerOptions, memory: MemoryBudget, log: @escaping (String, Fields) -> Void
   ) {
-    self.data = data
-    self.mirror = mirror
+    (self.data, self.mirror) = (data, mirror)
     // Bytes of two servers may be joined only if a digest proves the whole in the end.
     self.others = data.request.expected.mayJoinMirrors ? others : []
-    self.engine = engine
-    self.options = options
-    self.memory = memory
-    self.log = log
+    (self.engine, self.options, self.memory, self.log) = (engine, options, memory, log)
     let request = data.request
     template = RequestTemplate(mirror, request, id: id)
     policy = FetchPolicy(
@@ -43,7 +36,6 @@ final class MirrorFetch {
       from: data.progress)
   }
 
-  /// Stops the running request.
   func stop() {
     isStopped = true
     engine.cancel(template.id)
@@ -57,7 +49,6 @@ final class MirrorFetch {
     chunked.windDown()
   }
 
-  /// To be called a few times a second.
   func tick() { chunked?.tick() }
 
   /// Returns when the data is complete, as far as the server tells.
@@ -72,7 +63,6 @@ final class MirrorFetch {
     }
   }
 
-  /// - Returns: whether to send another request.
   private func askOnce() async throws -> Bool {
     let manner = policy.manner
     var plan = manner.isWhole || manner.isDecoding ? .fresh : data.plan(for: mirror.number)
@@ -230,7 +220,6 @@ final class MirrorFetch {
 }
 
 extension PartData {
-  /// How the next request to a mirror continues the data.
   func plan(for mirror: Int) -> ResumePlan {
     var plan = ResumePlan.decide(
       length: position, version: version, mirror: mirror, hasChecksum: request.expected.provesContent)
@@ -255,13 +244,10 @@ private final class PartSink: FetchSink {
 
   /// Why the response, or the rest of its body, was refused.
   private(set) var refusal: ResponseVerdict?
-  /// The data cannot be written.
   private(set) var error: (any Error)?
 
   init(_ data: PartData, plan: ResumePlan, mirror: MirrorURL) {
-    self.data = data
-    self.plan = plan
-    self.mirror = mirror
+    (self.data, self.plan, self.mirror) = (data, plan, mirror)
   }
 
   func accept(_ response: Response) -> Bool {

@@ -7,7 +7,6 @@ package import Transfer
 /// Makes the worker's ``NetworkOptions`` of what `defaults` says. Looks at the files that it names, because libcurl
 /// goes on without those that it cannot read.
 package struct NetworkSetup {
-  /// How servers are reached.
   package private(set) var options: NetworkOptions
   /// What a person should know although the worker can run.
   package private(set) var warnings: [String] = []

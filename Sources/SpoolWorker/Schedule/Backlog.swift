@@ -94,7 +94,7 @@ struct Backlog {
   /// - Parameter isIdle: whether no job runs.
   mutating func nextSuspect(_ slots: FreeSlots, isIdle: Bool) -> Choice? {
     let eligible = suspects.indices.filter {
-      slots.areFree(for: suspects[$0].peek) && (isIdle || !Suspicion.wantsToBeAlone(suspects[$0].peek.deaths))
+      slots.areFree(for: suspects[$0].peek) && (isIdle || !Probation.wantsToBeAlone(suspects[$0].peek.deaths))
     }
     let best = eligible.min {
       let (left, right) = (suspects[$0], suspects[$1])
