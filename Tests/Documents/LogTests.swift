@@ -57,12 +57,12 @@ import Testing
     #expect(found.sorted() == EventField.allCases.map(\.rawValue).sorted())
   }
 
-  /// `Event("name", .level, …)`, and `log("name", …)` and `.init("name", …)` for the short forms of it.
+  /// `Event("name", .level, …)`, and `log("name", …)` and `LogEntry(event: "name", …)` for the short forms of it.
   private static func reported() throws -> Set<Reported> {
-    var found: Set<Reported> = []
+    var found = Set(ResponseVerdict.Change.allCases.map { Reported(event: $0.rawValue, level: nil) })
     for file in filesBelow("\(SourceTree.root)/Sources/SpoolWorker") where file.hasSuffix(".swift") {
       let text = try SourceTree.lines("Sources/SpoolWorker/\(file)").joined(separator: "\n")
-      let event = /(?:Event|\blog|\bLog|\.again\(\.init)\(\s*"([a-z0-9-]+)",\s*(?:\.(debug|info|warning|error)\b)?/
+      let event = /(?:Event|\blog|LogEntry)\(\s*(?:event: )?"([a-z0-9-]+)",\s*(?:\.(debug|info|warning|error)\b)?/
       for match in text.matches(of: event) {
         found.insert(Reported(event: String(match.1), level: match.2.map { String($0) }))
       }

@@ -350,7 +350,7 @@ inline deliver() {
     :: WAITS(seen[w]) && from != NEW
     :: else ->
       CONFIRM(w)
-      atomic { /* PayloadDelivery.run: published: */
+      atomic { /* Attempt.deliver: published: */
         if
         :: STALE(w) -> goto broke
         :: else -> APPENDED(w, j); JOURNAL.waits = 1

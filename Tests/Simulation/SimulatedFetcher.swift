@@ -99,8 +99,7 @@ final class SimulatedFetcher: Fetcher {
     result.addressFamily = .ipv4
     result.seconds = Double(now - exchange.begun) / 1000
     if let answered = exchange.answered {
-      result.times = .init(
-        wait: Double(answered - exchange.begun) / 1000, body: Double(now - answered) / 1000)
+      result.times = (Double(answered - exchange.begun) / 1000, Double(now - answered) / 1000)
     }
     exchange.continuation.resume(returning: result)
   }

@@ -241,7 +241,7 @@ extension Journal {
 extension Journal {
   /// What earlier answers said, by which the next one is judged.
   package struct Answers: Sendable, Equatable {
-    /// The ``AnswerKind`` of the last answer, if that was not believed.
+    /// What the last answer was, as a text, if it was not believed.
     package fileprivate(set) var otherKind: String?
     /// How often in a row the file was refused with a status that may pass.
     package fileprivate(set) var refusals = 0

@@ -8,21 +8,17 @@ internal import Spool
 /// data at once. The bytes of the other chunks are early and are kept in memory, which the ``window`` limits. Times are
 /// in milliseconds of any monotonic clock.
 struct ChunkPlan {
-  /// One request of one connection.
   struct Request: Equatable {
     let connection: Int
     let range: Range<UInt64>
-    /// Where its chunk begins.
     let chunk: UInt64
   }
 
-  /// Where newly received bytes belong.
   struct Delivery: Equatable {
     enum Place: Equatable {
       case atEnd
       /// Keep them with the other bytes of this chunk.
       case early(Range<UInt64>)
-      /// All of them had been received already.
       case nowhere
     }
     let place: Place
@@ -32,7 +28,6 @@ struct ChunkPlan {
     let skipped: Int
     /// The file offset of the first byte.
     var start: UInt64 { offset - UInt64(skipped) }
-    /// Whether they complete the chunk.
     let completes: Bool
   }
 
@@ -56,7 +51,6 @@ struct ChunkPlan {
 
   private struct Connection {
     var request: Range<UInt64>?
-    /// The file offset of its next byte.
     var position: UInt64 = 0
     /// Whether it has brought bytes that had not been received before.
     var hasFresh = false
@@ -69,14 +63,12 @@ struct ChunkPlan {
     var flow: Double?
     /// Milliseconds that the last response took to come.
     var wait: Int64 = 0
-    /// How many requests have ended.
     var ended = 0
     var isRetired = false
 
     var isIdle: Bool { request == nil && !isRetired }
     var received: UInt64 { request.map { position - $0.lowerBound } ?? 0 }
 
-    /// Bytes that its request still lacks.
     var missing: UInt64 { request.map { $0.upperBound - position } ?? 0 }
 
     func currentRate(_ now: Int64) -> Double { Double(received) * 1000 / Double(max(1, now - begun)) }
@@ -126,7 +118,6 @@ struct ChunkPlan {
     isStaggered = UInt64(range.count) > window
   }
 
-  /// Whether all bytes have been received.
   var isFinished: Bool { chunks.isEmpty && next == total }
   /// The offset at which the head begins; nil if there is none.
   var head: UInt64? { chunks.first?.range.lowerBound }
@@ -134,7 +125,6 @@ struct ChunkPlan {
   var early: UInt64 { chunks.first.map { next - $0.range.upperBound } ?? 0 }
   /// The same of the head, as ``Chunk/brokenFrom``.
   var brokenFrom: UInt64? { chunks.first?.brokenFrom }
-  /// Connections that are still in use.
   var live: Int { connections.count { !$0.isRetired } }
 
   // MARK: what to ask for
@@ -278,7 +268,6 @@ struct ChunkPlan {
     return received
   }
 
-  /// This connection gets no more requests.
   mutating func retire(_ index: Int) { connections[index].isRetired = true }
 
   func start(ofChunkAt offset: UInt64) -> UInt64? { chunk(at: offset).map { chunks[$0].range.lowerBound } }
@@ -315,10 +304,8 @@ extension WorkerOptions {
 /// A transfer gets at most half of what is left, so that something remains for the next one. It keeps its share until
 /// it ends. Used on the loop's thread only.
 final class MemoryBudget {
-  /// The share of one transfer.
   struct Share: Equatable {
     let connections: Int
-    /// Maximum bytes per request.
     let largest: UInt64
 
     /// Bytes that may be in use in the worst case.
@@ -351,21 +338,16 @@ final class MemoryBudget {
   func giveBack(_ share: Share) { taken -= share.size }
 }
 
-extension WorkerOptions {
-  /// Bytes for all transfers over several connections.
-  var connectionMemory: UInt64 { maxMemory ?? MemoryLimit.ofConnections() }
-}
+/// The default, by this process's control groups and the machine's memory.
+extension MemoryBudget {
+  /// In bytes.
+  static let largestDefault: UInt64 = 512 << 20
 
-/// How much memory this process may use, by its control groups and the machine's memory.
-package enum MemoryLimit {
-  /// The largest default for `--max-memory`, in bytes.
-  static let most: UInt64 = 512 << 20
-
-  /// A quarter of the available memory, at most ``most``.
-  static func ofConnections() -> UInt64 {
+  /// A quarter of the available memory, at most ``largestDefault``.
+  static func defaultLimit() -> UInt64 {
     let machine = UInt64(max(0, sysconf(Int32(_SC_PHYS_PAGES)))) * UInt64(max(0, sysconf(Int32(_SC_PAGESIZE))))
-    let groups = contents("/proc/self/cgroup").flatMap { ofGroups($0, contents: contents) }
-    return min(min(groups ?? .max, machine) / 4, most)
+    let groups = contents("/proc/self/cgroup").flatMap { limit(ofGroups: $0, contents: contents) }
+    return min(min(groups ?? .max, machine) / 4, largestDefault)
   }
 
   /// The lowest limit of a process's control groups and their parents (cgroups(7); version 2: memory.max and
@@ -377,7 +359,7 @@ package enum MemoryLimit {
   ///   - groups: the text of `/proc/self/cgroup`, lines of `ID:CONTROLLERS:PATH`.
   ///   - contents: returns a file's text; nil if there is no such file.
   /// - Returns: bytes; nil if there is no limit.
-  package static func ofGroups(_ groups: String, contents: (String) -> String?) -> UInt64? {
+  static func limit(ofGroups groups: String, contents: (String) -> String?) -> UInt64? {
     var limits: [UInt64] = []
     for line in groups.split(at: "\n") {
       let fields = line.split(at: ":", maxSplits: 2, omittingEmptySubsequences: false)

@@ -7,11 +7,9 @@ internal import Transfer
 final class ChunkedFetch {
   enum End {
     case whole
-    /// No mirror sent a part of the data's version. A single request has to find out what happened to the file.
-    case differs(String)
-    /// A response was longer than it had stated, or differs from another one. The data from this file offset on is to
-    /// be cut off.
-    case lied(from: UInt64, FetchPolicy.Outcome)
+    /// A single request has to find out what happened to the file. If a response lied about its end, or differs from
+    /// another one, the data from this file offset on is to be cut off.
+    case again(ResponseVerdict.Change, String, cutTo: UInt64? = nil)
     case failed(any Error)
     case stopped
   }
@@ -31,7 +29,6 @@ final class ChunkedFetch {
   private let template: FetchRequest
   private let log: (String, Fields) -> Void
   private var sources: [Source]
-  /// The index of each connection's source.
   private var leadsTo: [Int] = []
   /// For each connection: its requests that ended early.
   private var smallSteps: [SmallSteps]
@@ -42,7 +39,6 @@ final class ChunkedFetch {
   /// No more requests are made, and the running ones end until then, in milliseconds.
   private var lastMoment: Int64?
   private var whenEnded: CheckedContinuation<Void, Never>?
-  /// Bytes received over the network, needed or not.
   private(set) var fetched: UInt64 = 0
 
   /// - Parameters:
@@ -56,10 +52,7 @@ final class ChunkedFetch {
     engine: any Fetcher, template: FetchRequest,
     log: @escaping (String, Fields) -> Void
   ) {
-    self.data = data
-    self.engine = engine
-    self.template = template
-    self.log = log
+    (self.data, self.engine, self.template, self.log) = (data, engine, template, log)
     let plan = ChunkPlan(data.length..<end, connections: share.connections, largest: share.largest, first)
     window = ChunkWindow(data, plan: plan)
     sources = mirrors.map { Source(mirror: $0) }
@@ -132,7 +125,9 @@ final class ChunkedFetch {
       length: request.range.lowerBound, version: data.version, mirror: source.mirror.number,
       hasChecksum: data.request.expected.provesContent)
     // The data has no validator, so the request would start at 0, and its bytes would be taken for those of the chunk.
-    if plan.offset != request.range.lowerBound { finish(.differs("the responses have no validator to compare")) }
+    if plan.offset != request.range.lowerBound {
+      finish(.again(.askUnbounded, "the responses have no validator to compare"))
+    }
     plan.last = request.range.upperBound - 1
     if source.ignoresIfRange { plan.ifRange = nil }
     let sink = ChunkSink(data, window, request, plan: plan, mirror: source.mirror)
@@ -147,8 +142,8 @@ final class ChunkedFetch {
     let result = isWanted ? await engine.fetch(fetch, into: sink) : nil
     let received = window.plan.ended(connection, now: LoopExecutor.milliseconds(), isBroken: sink.isBroken)
     if let result {
-      if case .lied(let outcome) = sink.refusal { noteLie(request.chunk, outcome) }
-      ended(connection, of: source.mirror, result, sink.refusal, received, isAll: received == request.range.count)
+      if let (change, reason) = sink.lie { noteLie(request.chunk, change, reason) }
+      ended(connection, of: source.mirror, result, sink, received, isAll: received == request.range.count)
     }
     running -= 1
     fill()
@@ -159,8 +154,7 @@ final class ChunkedFetch {
   }
 
   private func ended(
-    _ connection: Int, of mirror: MirrorURL, _ result: FetchResult, _ refusal: ChunkSink.Refusal?, _ received: UInt64,
-    isAll: Bool
+    _ connection: Int, of mirror: MirrorURL, _ result: FetchResult, _ sink: ChunkSink, _ received: UInt64, isAll: Bool
   ) {
     fetched += result.bytesReceived
     // After a failure the next request uses a new connection.
@@ -185,24 +179,29 @@ final class ChunkedFetch {
       smallSteps[connection].note(received, isStall: failure.code == .stalled)
       endedEarly(connection, received, failure)
     case .refused:
-      switch refusal {
-      case .differs(let reason): drop(leadsTo[connection], reason)
-      case .ignoresIfRange: noteIfRangeIgnored(leadsTo[connection])
-      case .failed(let failure): leave(connection, failure)
-      case .broken(let error): finish(.failed(error))
-      case .lied: break
-      case nil: leave(connection, Failure(.badResponse, "\(mirror.parts.host): refused without a reason"))
-      }
+      if let error = sink.error { return finish(.failed(error)) }
+      refused(connection, of: mirror, sink.refusal)
+    }
+  }
+
+  private func refused(_ connection: Int, of mirror: MirrorURL, _ refusal: ResponseVerdict?) {
+    let source = leadsTo[connection]
+    switch refusal {
+    case .again(_, let reason): drop(source, reason)
+    // The server does not support If-Range.
+    case .replace(let whole, _) where whole.ignoresIfRange: noteIfRangeIgnored(source)
+    case .replace: drop(source, "the file has changed, or there are no ranges")
+    case .fail(let failure) where failure.code.isMismatch || failure.code == .otherKind: drop(source, failure.reason)
+    case .fail(let failure): leave(connection, failure)
+    case .append, .complete, nil:
+      leave(connection, Failure(.badResponse, "\(mirror.parts.host): refused without a reason"))
     }
   }
 
   /// Of two such responses, the one with the lower offset counts.
-  private func noteLie(_ offset: UInt64, _ outcome: FetchPolicy.Outcome) {
-    if case .lied(let earlier, _) = end {
-      if offset < earlier { end = .lied(from: offset, outcome) }
-    } else if end == nil {
-      finish(.lied(from: offset, outcome))
-    }
+  private func noteLie(_ offset: UInt64, _ change: ResponseVerdict.Change, _ reason: String) {
+    let lie = End.again(change, reason, cutTo: offset)
+    if case .again(_, _, let earlier?) = end, offset < earlier { end = lie } else { finish(lie) }
   }
 
   // MARK: what does not do its part
@@ -238,11 +237,10 @@ final class ChunkedFetch {
     }
   }
 
-  /// Drops a source that has another file.
   private func drop(_ source: Int, _ reason: String) {
     guard !sources[source].isDropped else { return }
     sources[source].isDropped = true
-    if sources.allSatisfy(\.isDropped) { return finish(.differs(reason)) }
+    if sources.allSatisfy(\.isDropped) { return finish(.again(.askUnbounded, reason)) }
     logDropped(source, reason)
   }
 
@@ -304,55 +302,36 @@ private final class ChunkSink: FetchSink {
   private var statedEnd: UInt64 = 0
   private var position: UInt64
 
-  /// Why the response was refused.
-  private(set) var refusal: Refusal?
-  enum Refusal {
-    /// It belongs to another version, or is not the requested range.
-    case differs(String)
-    /// It is the whole of the same version: the server does not support If-Range.
-    case ignoresIfRange
-    /// This connection gets no data from this mirror.
-    case failed(Failure)
-    /// More bytes came than the response had stated, or others than another response had, so none of them is trusted.
-    case lied(FetchPolicy.Outcome)
-    /// The data cannot be written.
-    case broken(any Error)
-  }
+  /// Why the response was refused: this connection gets no data from this mirror.
+  private(set) var refusal: ResponseVerdict?
+  /// More bytes came than the response had stated, or others than another response had, so none of them is trusted.
+  private(set) var lie: (ResponseVerdict.Change, String)?
+  private(set) var error: (any Error)?
 
   init(_ data: PartData, _ window: ChunkWindow, _ request: ChunkPlan.Request, plan: ResumePlan, mirror: MirrorURL) {
-    self.data = data
-    self.window = window
-    self.request = request
-    self.plan = plan
-    self.mirror = mirror
+    (self.data, self.window, self.request, self.plan, self.mirror) = (data, window, request, plan, mirror)
     position = request.range.lowerBound
   }
 
   func accept(_ response: Response) -> Bool {
     let asked = ResponseVerdict.Asked(
       mirror.parts, mirror: mirror.number, plan: plan, version: data.version, request: data.request)
-    switch ResponseVerdict.judge(response, asked) {
-    case .append:
-      // The verdict guarantees a valid range from the plan's offset on. It may end early, but not late (RFC 9110
-      // section 15.3.7).
-      if plan.offset == request.range.lowerBound, case .range(_, let last, _) = response.content,
-        last < request.range.upperBound
-      {
-        statedEnd = last + 1
-        return true
-      }
-      refusal = .differs("the range ends behind \(request.range.upperBound - 1)")
-    case .replace(let whole, _) where whole.ignoresIfRange: refusal = .ignoresIfRange
-    case .replace: refusal = .differs("the file has changed, or there are no ranges")
-    case .startOver(let reason), .useless(let reason), .askUnbounded(let reason), .askHTTP1(let reason),
-      .askDecoded(let reason):
-      refusal = .differs(reason)
-    case .complete: refusal = .differs("the file ends at \(plan.offset)")
-    case .fail(let failure):
-      let isOther = failure.code.isMismatch || failure.code == .otherKind
-      refusal = isOther ? .differs(failure.reason) : .failed(failure)
+    let verdict = ResponseVerdict.judge(response, asked)
+    guard case .append = verdict else {
+      refusal = verdict
+      if case .complete = verdict { refusal = .again(.useless, "the file ends at \(plan.offset)") }
+      return false
     }
-    return false
+    // The verdict guarantees a valid range from the plan's offset on. It may end early, but not late (RFC 9110
+    // section 15.3.7).
+    guard plan.offset == request.range.lowerBound, case .range(_, let last, _) = response.content,
+      last < request.range.upperBound
+    else {
+      refusal = .again(.useless, "the range ends behind \(request.range.upperBound - 1)")
+      return false
+    }
+    statedEnd = last + 1
+    return true
   }
 
   var isFull: Bool { data.isFull }
@@ -365,18 +344,16 @@ private final class ChunkSink: FetchSink {
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     position += UInt64(bytes.count)
     if position > statedEnd {
-      refusal = .lied(.useless("\(mirror.parts.host) sent more than the range that it stated"))
+      lie = (.useless, "\(mirror.parts.host) sent more than the range that it stated")
       return false
     }
     do {
-      try window.take(bytes, on: request.connection, host: mirror.parts.host)
-      return true
-    } catch is ChunkWindow.Difference {
-      refusal = .lied(.differs("two answers differ before \(position)"))
+      if try window.take(bytes, on: request.connection, host: mirror.parts.host) { return true }
+      lie = (.differs, "two answers differ before \(position)")
     } catch let failure as Failure where failure.code == .badResponse {
-      refusal = .failed(failure)
+      refusal = .fail(failure)
     } catch {
-      refusal = .broken(error)
+      self.error = error
     }
     return false
   }
@@ -387,7 +364,8 @@ private final class ChunkSink: FetchSink {
 final class ChunkWindow {
   private let data: PartData
   var plan: ChunkPlan
-  private var kept: [UInt64: EarlyBytes] = [:]
+  /// The early bytes of each chunk, by where it begins.
+  private var kept: [UInt64: [UInt8]] = [:]
   /// Why bytes could not be appended. The other connections, which still run, must not append after the gap.
   private var broken: (any Error)?
   /// Called within a libcurl callback when the window has room for new requests.
@@ -396,48 +374,45 @@ final class ChunkWindow {
   var onSuperfluous: (Int) -> Void = { _ in }
 
   init(_ data: PartData, plan: ChunkPlan) {
-    self.data = data
-    self.plan = plan
+    (self.data, self.plan) = (data, plan)
   }
 
+  /// - Returns: false if the bytes are others than another response had.
   /// - Throws: an error that ends the whole transfer, or ``Failure`` `bad-response` if more came than was requested.
-  func take(_ bytes: UnsafeRawBufferPointer, on connection: Int, host: String) throws {
+  func take(_ bytes: UnsafeRawBufferPointer, on connection: Int, host: String) throws -> Bool {
     if let broken { throw broken }
     guard let delivery = plan.receive(bytes.count, on: connection, now: LoopExecutor.milliseconds()) else {
       throw Failure(.badResponse, "\(host) sent more than the range that it was asked for")
     }
     let known = UnsafeRawBufferPointer(rebasing: bytes[..<delivery.skipped])
-    if !known.isEmpty, try !agrees(known, at: delivery.start) { throw Difference() }
+    if !known.isEmpty, try !agrees(known, at: delivery.start) { return false }
     let fresh = UnsafeRawBufferPointer(rebasing: bytes[delivery.skipped...])
     switch delivery.place {
-    case .nowhere: return
+    case .nowhere: return true
     case .early(let chunk):
-      let bytes = kept[chunk.lowerBound] ?? EarlyBytes(capacity: chunk.count)
-      kept[chunk.lowerBound] = bytes
-      bytes.append(fresh)
+      // The kernel allocates the pages when they are written to.
+      if kept[chunk.lowerBound] == nil { kept[chunk.lowerBound, default: []].reserveCapacity(chunk.count) }
+      kept[chunk.lowerBound, default: []].append(contentsOf: fresh)
     case .atEnd:
       try append(fresh, at: delivery.offset, host)
       if delivery.completes { try advance(host) }
     }
-    guard delivery.completes else { return }
-    for other in plan.superfluous { onSuperfluous(other) }
+    if delivery.completes { for other in plan.superfluous { onSuperfluous(other) } }
+    return true
   }
-
-  /// Two responses differ.
-  struct Difference: Error {}
 
   /// Whether bytes from the file offset `start` on are those that another response has brought.
   private func agrees(_ bytes: UnsafeRawBufferPointer, at start: UInt64) throws -> Bool {
     guard start >= data.length, let chunk = plan.start(ofChunkAt: start) else {
       return try data.agreement(of: bytes, at: start) == bytes.count
     }
-    return kept[chunk]?.agree(with: bytes, at: Int(start - chunk)) ?? false
+    return kept[chunk]?.dropFirst(Int(start - chunk)).prefix(bytes.count).elementsEqual(bytes) ?? false
   }
 
   private func advance(_ host: String) throws {
     while plan.advance() {
       guard let head = plan.head, let early = kept.removeValue(forKey: head) else { continue }
-      try append(early.bytes, at: head, host)
+      try early.withUnsafeBytes { try append($0, at: head, host) }
     }
     onAdvance()
   }
@@ -452,26 +427,4 @@ final class ChunkWindow {
       throw error
     }
   }
-}
-
-/// The early bytes of one chunk.
-private final class EarlyBytes {
-  private let memory: UnsafeMutableRawBufferPointer
-  private var count = 0
-
-  /// The kernel allocates the pages when they are written to.
-  init(capacity: Int) { memory = .allocate(byteCount: capacity, alignment: 16) }
-
-  deinit { memory.deallocate() }
-
-  func append(_ more: UnsafeRawBufferPointer) {
-    UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: more)
-    count += more.count
-  }
-
-  func agree(with bytes: UnsafeRawBufferPointer, at offset: Int) -> Bool {
-    self.bytes[offset..<min(count, offset + bytes.count)].elementsEqual(bytes)
-  }
-
-  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[..<count]) }
 }

@@ -49,7 +49,6 @@ extension Failure {
     }
   }
 
-  /// The job's failure for a failure of libcurl.
   init(_ failure: TransferFailure, isLoopback: Bool) {
     let code: FailureCode =
       switch failure.code {

@@ -4,7 +4,6 @@ internal import Transfer
 /// Decides how to send each request to one mirror, and whether to send another. Pure: it gets the result of each
 /// request and returns the next action.
 struct FetchPolicy {
-  /// How the next request is sent.
   struct Manner: Equatable {
     /// Connections for the rest, if the first response allows it.
     var connections: Int
@@ -20,12 +19,8 @@ struct FetchPolicy {
     var isDecoding = false
   }
 
-  /// How a request ended.
   enum Outcome {
-    /// The verdict on the head; no byte of the body was taken.
-    case startOver(String), useless(String), askUnbounded(String), askHTTP1(String), askDecoded(String)
-    /// The end of the data is not what this answer says.
-    case differs(String)
+    case again(ResponseVerdict.Change, String)
     /// The body was complete, but the file was not.
     case ended
     case failed(Failure, Circumstances)
@@ -33,17 +28,18 @@ struct FetchPolicy {
 
   /// The properties of a failed request, which determine what else can be tried.
   struct Circumstances: Equatable {
-    /// It had an `If-Range` field.
     var wasConditional = false
     var wasMultiplexed = false
     /// The address family of the connection; nil if there was none, or if the URL contains the address.
     var family: FetchRequest.AddressFamily?
   }
 
-  enum Action {
-    /// Send another request as ``manner`` says now, and log this.
-    case again(Outcome.Log?)
-    case fail(Failure)
+  /// What the log says of a request that is sent again.
+  struct LogEntry: Equatable {
+    let event: String
+    let reason: String
+    var code: String?
+    var fallback: String?
   }
 
   /// The state of the data after a request.
@@ -63,17 +59,13 @@ struct FetchPolicy {
   private var differences = 0
   private var reached: Progress
   private var restarts = 0
-  private var smallSteps = SmallSteps(least: Self.smallStep, most: Self.mostSmallSteps)
-  /// The fallbacks already tried, in order.
+  private var smallSteps = SmallSteps()
   private var tried: [Fallback] = []
   /// What the server that was reached last did wrong, if no data has come since.
   private var answered: Failure?
   /// HTTP/1.1 is used because only its framing shows the end of the body.
   private var wantsFraming = false
 
-  /// A request that brought fewer bytes counts as a small step.
-  private static let smallStep: UInt64 = 65_536
-  private static let mostSmallSteps = 100
   /// Progress is counted from 0 again after starting over, but only this many times.
   private static let mostRestarts = 3
   /// After more of them, a single connection continues.
@@ -83,62 +75,62 @@ struct FetchPolicy {
   /// After this many useless responses to a range, the whole is requested.
   private static let mostUselessAnswers = 2
 
-  /// - Parameter host: for error messages.
   init(host: String, connections: Int, from progress: Progress) {
     self.host = host
     manner = Manner(connections: connections)
     reached = progress
   }
 
+  /// To be called after each request. Another one is to be sent as ``manner`` says then.
   /// - Parameter progress: the current state of the data.
-  mutating func after(_ outcome: Outcome, _ progress: Progress) -> Action {
+  /// - Returns: what to log.
+  /// - Throws: the ``Failure`` that ends the fetch.
+  mutating func after(_ outcome: Outcome, _ progress: Progress) throws(Failure) -> LogEntry? {
     manner.isOnFreshConnection = false
     switch outcome {
-    case .startOver(let reason):
-      manner.isWhole = true
-      manner.connections = 1
-      return .again(.init("restart", reason))
-    case .useless(let reason):
-      let failure = Failure(.badResponse, reason)
-      if uselessAnswers == Self.mostUselessAnswers { return .fail(failure) }
-      answered = failure
-      noteUseless()
-      return .again(.init("useless-answer", reason))
-    case .differs(let reason):
-      differences += 1
-      // Each of several connections may be the one that sends junk.
-      if differences > Self.mostDifferences { manner.connections = 1 }
-      guard differences <= Self.mostDifferencesInAll else { return .fail(Failure(.badResponse, reason)) }
-      return .again(.init("cut-back", reason))
-    case .askUnbounded(let reason):
-      manner.connections = 1
-      return .again(.oneConnection(reason))
-    case .askHTTP1(let reason):
-      guard !manner.keepsToHTTP1 else {
-        return .fail(Failure(.badResponse, "\(reason), and HTTP/1.1 was refused\(Self.declare)"))
-      }
-      (manner.keepsToHTTP1, wantsFraming) = (true, true)
-      return .again(.init("http1", reason))
-    case .askDecoded(let reason):
-      (manner.isDecoding, manner.connections) = (true, 1)
-      return .again(.init("decode", reason))
+    case .again(let change, let reason):
+      try make(change, reason)
+      return LogEntry(event: change.rawValue, reason: reason)
     case .ended:
       let gained = note(progress)
       if gained == 0 {
-        return fallBack(Failure(.shortBody, "\(host) ended the body at \(progress.length) bytes"), Circumstances())
+        return try fallBack(Failure(.shortBody, "\(host) ended the body at \(progress.length) bytes"), Circumstances())
       }
       guard !smallSteps.areTooMany else {
         // Not `short-body`, which would be retried at once.
-        return .fail(Failure(.badResponse, "\(host) sent next to nothing \(smallSteps.count) times in a row"))
+        throw Failure(.badResponse, "\(host) sent next to nothing \(smallSteps.count) times in a row")
       }
-      return .again(nil)
+      return nil
     case .failed(let failure, let circumstances):
       let gained = note(progress, isStall: failure.code == .stalled)
-      if smallSteps.areTooMany || failure.code.isOfAllServers { return .fail(failure) }
+      if smallSteps.areTooMany || failure.code.isOfAllServers { throw failure }
       if gained > 0, failure.code.isCut {
-        return .again(.init("interrupted", failure.reason, code: failure.label))
+        return LogEntry(event: "interrupted", reason: failure.reason, code: failure.label)
       }
-      return fallBack(failure, circumstances)
+      return try fallBack(failure, circumstances)
+    }
+  }
+
+  private mutating func make(_ change: ResponseVerdict.Change, _ reason: String) throws(Failure) {
+    switch change {
+    case .startOver: (manner.isWhole, manner.connections) = (true, 1)
+    case .useless:
+      let failure = Failure(.badResponse, reason)
+      if uselessAnswers == Self.mostUselessAnswers { throw failure }
+      answered = failure
+      noteUseless()
+    case .differs:
+      differences += 1
+      // Each of several connections may be the one that sends junk.
+      if differences > Self.mostDifferences { manner.connections = 1 }
+      guard differences <= Self.mostDifferencesInAll else { throw Failure(.badResponse, reason) }
+    case .askUnbounded: manner.connections = 1
+    case .askHTTP1:
+      guard !manner.keepsToHTTP1 else {
+        throw Failure(.badResponse, "\(reason), and HTTP/1.1 was refused\(Self.declare)")
+      }
+      (manner.keepsToHTTP1, wantsFraming) = (true, true)
+    case .askDecoded: (manner.isDecoding, manner.connections) = (true, 1)
     }
   }
 
@@ -182,7 +174,7 @@ struct FetchPolicy {
     case otherFamily = "the other address family"
   }
 
-  private mutating func fallBack(_ failure: Failure, _ circumstances: Circumstances) -> Action {
+  private mutating func fallBack(_ failure: Failure, _ circumstances: Circumstances) throws(Failure) -> LogEntry {
     for fallback in Self.fallbacks(after: failure, circumstances, manner) where !tried.contains(fallback) {
       tried.append(fallback)
       answered = failure
@@ -192,7 +184,8 @@ struct FetchPolicy {
       case .unconditional: manner.isConditional = false
       case .otherFamily: manner.family = circumstances.family == .ipv6 ? .ipv4 : .ipv6
       }
-      return .again(.init("other-way", failure.reason, code: failure.label, fallback: fallback.rawValue))
+      return LogEntry(
+        event: "other-way", reason: failure.reason, code: failure.label, fallback: fallback.rawValue)
     }
     // A way that leads to no server says nothing about the server that was reached before.
     var failure = failure.code.blame == .server ? answered ?? failure : failure
@@ -200,7 +193,7 @@ struct FetchPolicy {
     if wantsFraming {
       failure.reason += "; over HTTP/2 this server does not state the length of the body\(Self.declare)"
     }
-    return .fail(failure)
+    throw failure
   }
 
   /// In the order of their cost.
@@ -226,25 +219,6 @@ struct FetchPolicy {
   private static let declare = ": declare `size:` or a checksum"
 }
 
-extension FetchPolicy.Outcome {
-  /// The log entry for a request that is sent again.
-  struct Log: Equatable {
-    let event: String
-    let reason: String
-    var code: String?
-    var fallback: String?
-
-    init(_ event: String, _ reason: String, code: String? = nil, fallback: String? = nil) {
-      self.event = event
-      self.reason = reason
-      self.code = code
-      self.fallback = fallback
-    }
-
-    static func oneConnection(_ reason: String) -> Log { Log("fewer-connections", reason) }
-  }
-}
-
 extension PartData {
   var progress: FetchPolicy.Progress {
     FetchPolicy.Progress(length: length, believed: position, generation: generation)
@@ -264,12 +238,8 @@ struct SmallSteps {
   private(set) var count = 0
   private var stalls = 0
 
-  init(least: UInt64, most: Int) {
-    self.least = least
-    self.most = most
-  }
+  init(least: UInt64 = 65_536, most: Int = 100) { (self.least, self.most) = (least, most) }
 
-  /// - Parameter isStall: whether the request stalled.
   mutating func note(_ bytes: UInt64, isStall: Bool = false) {
     if bytes >= least { return reset() }
     count += 1

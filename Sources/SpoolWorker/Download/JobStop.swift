@@ -1,12 +1,9 @@
 internal import Spool
 
-/// Why a running attempt is stopped.
 enum JobStop: Error {
-  /// The worker was told to stop.
   case shutdown
   /// The download was stopped. Only its attempt knows why.
   case cancelled
-  /// The claim is no longer this worker's.
   case notOurs(Claim.Ownership)
   /// Less than `--min-free` would be left, so the job waits for space.
   case noSpace(String)
@@ -14,42 +11,31 @@ enum JobStop: Error {
   case noOutput(String)
   /// A job of high priority needs the slot of this one, which is of low priority.
   case outranked
-  /// Another job has published a file at the output, and has still to deliver it.
-  case outputAwaited(AwaitedOutput)
-  /// Its server, or each of its mirrors, rests.
-  case serverRests(ServerWait)
+  /// Another job has published a file at the output, and has still to deliver it; or its server, or each of its
+  /// mirrors, rests.
+  case waits(JobWait)
   case failed(SpoolError)
 }
 
 extension Claim {
-  /// - Throws: ``JobStop/notOurs(_:)`` if this worker slept too long: then a successor on another host has the lock,
-  ///   and the job is no longer ours; ``SpoolError``.
-  func checkLock() throws {
+  /// - Throws: ``JobStop/notOurs(_:)`` if the claim is not ours, or this worker slept too long: then a successor on
+  ///   another host has the lock; ``SpoolError``.
+  func check() throws {
     guard try holdsLock() else { throw JobStop.notOurs(.takenOver) }
-  }
-
-  /// - Throws: ``JobStop/notOurs(_:)`` if the claim is not ours; ``SpoolError``.
-  func checkOwnership() throws {
     let ownership = try self.ownership()
     guard ownership == .ours else { throw JobStop.notOurs(ownership) }
   }
 }
 
-/// A server that rests, for which a job waits without a failure.
-struct ServerWait: Equatable {
-  /// As in ``ServerRests``.
-  let key: String
+/// What a job waits for without a failure: servers that rest, or another job that has its output.
+struct JobWait: Equatable {
+  /// For the journal.
   let reason: String
   let until: Timestamp
-}
-
-/// An output for which a job waits, because another job has it.
-struct AwaitedOutput: Equatable {
-  let output: String
-  /// The other job's name.
-  let other: FileName
-  /// When to look again.
-  let until: Timestamp
+  /// As in ``ServerRests``; nil for an output.
+  var server: String?
+  /// For the log.
+  private var output = Fields()
 
   /// Seconds between two looks at the least. At random, so that of two workers which see each other's claims one goes
   /// first.
@@ -57,20 +43,26 @@ struct AwaitedOutput: Equatable {
   /// Seconds until another look at the latest: a person may have the other job run earlier than planned.
   private static let longestPause: Int64 = 300
 
-  /// - Parameters:
-  ///   - now: the time by ``Spool/now()``.
-  ///   - next: when the other job runs next; nil for now.
-  init(_ output: String, of other: FileName, now: Timestamp, next: Timestamp? = nil) {
-    (self.output, self.other) = (output, other)
-    var random = HostRandom()
-    until = min(max(next ?? now, now) + .random(in: Self.pause, using: &random), now + Self.longestPause)
+  init(for server: String, _ reason: String, until: Timestamp) {
+    (self.server, self.reason, self.until) = (server, reason, until)
   }
 
-  /// For the journal.
-  var reason: String { "waits for \(other.display), which has its output" }
+  /// - Parameters:
+  ///   - other: the name of the job that has the output.
+  ///   - now: the time by ``Spool/now()``.
+  ///   - next: when the other job runs next; nil for now.
+  init(forOutput output: String, of other: FileName, now: Timestamp, next: Timestamp? = nil) {
+    var random = HostRandom()
+    until = min(max(next ?? now, now) + .random(in: Self.pause, using: &random), now + Self.longestPause)
+    reason = "waits for \(other.display), which has its output"
+    self.output = Fields().with("output", output).with("other", other.display)
+  }
 
-  /// For the log.
-  var facts: Fields { Fields().with("output", output).with("other", other.display) }
+  /// - Parameter length: of the job's data, in bytes.
+  func event(of job: FileName, at length: UInt64 = 0) -> Event {
+    guard server != nil else { return Event("waits-for-output", .info, job: job, output) }
+    return Event("parked", .info, job: job, Fields().with("at", length).with("retry", until).with("reason", reason))
+  }
 }
 
 extension Claim {

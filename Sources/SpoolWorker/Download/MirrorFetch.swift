@@ -15,26 +15,19 @@ final class MirrorFetch {
   private let memory: MemoryBudget
   private let log: (String, Fields) -> Void
   private var policy: FetchPolicy
-  /// The running fetch over several connections.
   private var chunked: ChunkedFetch?
   private var isStopped = false
-  /// Bytes received over the network, needed or not.
   private(set) var fetched: UInt64 = 0
-  /// See ``FetchResult/isOfOtherServer``.
   private(set) var isOfOtherServer = false
 
   init(
     _ mirror: MirrorURL, with others: [MirrorURL], _ data: PartData, engine: any Fetcher, id: UInt64,
     options: WorkerOptions, memory: MemoryBudget, log: @escaping (String, Fields) -> Void
   ) {
-    self.data = data
-    self.mirror = mirror
+    (self.data, self.mirror) = (data, mirror)
     // Bytes of two servers may be joined only if a digest proves the whole in the end.
     self.others = data.request.expected.mayJoinMirrors ? others : []
-    self.engine = engine
-    self.options = options
-    self.memory = memory
-    self.log = log
+    (self.engine, self.options, self.memory, self.log) = (engine, options, memory, log)
     let request = data.request
     template = RequestTemplate(mirror, request, id: id)
     policy = FetchPolicy(
@@ -43,7 +36,6 @@ final class MirrorFetch {
       from: data.progress)
   }
 
-  /// Stops the running request.
   func stop() {
     isStopped = true
     engine.cancel(template.id)
@@ -57,7 +49,6 @@ final class MirrorFetch {
     chunked.windDown()
   }
 
-  /// To be called a few times a second.
   func tick() { chunked?.tick() }
 
   /// Returns when the data is complete, as far as the server tells.
@@ -72,7 +63,6 @@ final class MirrorFetch {
     }
   }
 
-  /// - Returns: whether to send another request.
   private func askOnce() async throws -> Bool {
     let manner = policy.manner
     var plan = manner.isWhole || manner.isDecoding ? .fresh : data.plan(for: mirror.number)
@@ -96,7 +86,7 @@ final class MirrorFetch {
     case .failed(let failure) where failure.code == .surplus:
       // libcurl reports this over HTTP/2 only, and not always. Over HTTP/1.1 the length counts.
       try sink.takeBack()
-      return try next(.askHTTP1(failure.message))
+      return try next(.again(.askHTTP1, failure.message))
     case .failed(let failure):
       return try next(.failed(mirror.failure(failure, manner), circumstances(plan, result)))
     case .refused: return try await refused(sink, plan, result)
@@ -116,26 +106,23 @@ final class MirrorFetch {
   }
 
   private func refused(_ sink: PartSink, _ plan: ResumePlan, _ result: FetchResult) async throws -> Bool {
+    if let error = sink.error { throw error }
     switch sink.refusal {
-    case .startOver(let reason): return try next(.startOver(reason))
-    case .useless(let reason): return try next(.useless(reason))
-    case .askUnbounded(let reason): return try next(.askUnbounded(reason))
-    case .askHTTP1(let reason): return try next(.askHTTP1(reason))
-    case .askDecoded(let reason): return try next(.askDecoded(reason))
+    case .again(.differs, _): return try await cutBack()
+    case .again(let change, let reason): return try next(.again(change, reason))
     case .complete: return false
-    case .differs: return try await cutBack()
-    case .failed(let failure as Failure): return try next(.failed(failure, circumstances(plan, result)))
-    case .failed(let error): throw error
-    case nil: throw Failure(.badResponse, "\(mirror.parts.host): the response was refused without a reason")
+    case .fail(let failure): return try next(.failed(failure, circumstances(plan, result)))
+    case .append, .replace, nil:
+      throw Failure(.badResponse, "\(mirror.parts.host): the response was refused without a reason")
     }
   }
 
   /// Cuts off what a broken answer left and another one did not confirm, or goes further back to find where it begins.
   private func cutBack() async throws -> Bool {
     guard let count = try await data.cutAfterDifference() else {
-      return try next(.differs("the end of the data differs from the answer at \(data.position)"))
+      return try next(.again(.differs, "the end of the data differs from the answer at \(data.position)"))
     }
-    return try next(.differs("the last \(count) bytes of an answer that broke off were wrong"))
+    return try next(.again(.differs, "the last \(count) bytes of an answer that broke off were wrong"))
   }
 
   /// The outcome of a body that ended without an error; nil if the file is complete.
@@ -170,12 +157,8 @@ final class MirrorFetch {
   /// - Returns: true, to send another request.
   /// - Throws: the ``Failure`` that ends the fetch.
   private func next(_ outcome: FetchPolicy.Outcome) throws -> Bool {
-    switch policy.after(outcome, data.progress) {
-    case .again(let entry):
-      if let entry { log(entry) }
-      return true
-    case .fail(let failure): throw failure
-    }
+    if let entry = try policy.after(outcome, data.progress) { log(entry) }
+    return true
   }
 
   /// Logs what happened to data that the response did not continue.
@@ -191,7 +174,7 @@ final class MirrorFetch {
     }
   }
 
-  private func log(_ entry: FetchPolicy.Outcome.Log) {
+  private func log(_ entry: FetchPolicy.LogEntry) {
     log(
       entry.event,
       Fields().with("at", entry.code == nil ? nil : data.length).with("code", entry.code)
@@ -208,7 +191,7 @@ final class MirrorFetch {
     let estimate = ChunkPlan.Estimate(of: first)
     let largest = estimate.largest(options.chunkSize)
     guard let share = memory.take(connections: manner.connections, largest: largest) else {
-      return try next(.askUnbounded("other transfers have the memory: see --max-memory"))
+      return try next(.again(.askUnbounded, "other transfers have the memory: see --max-memory"))
     }
     defer { memory.giveBack(share) }
     let fetch = ChunkedFetch(
@@ -227,10 +210,9 @@ final class MirrorFetch {
     case .stopped: throw JobStop.cancelled
     case .failed(let failure as Failure): return try next(.failed(failure, FetchPolicy.Circumstances()))
     case .failed(let error): throw error
-    case .differs(let reason): return try next(.askUnbounded(reason))
-    case .lied(let offset, let outcome):
-      try await data.cutBack(to: offset)
-      return try next(outcome)
+    case .again(let change, let reason, let offset):
+      if let offset { try await data.cutBack(to: offset) }
+      return try next(.again(change, reason))
     }
     policy.leaveOthers()
     return true
@@ -238,7 +220,6 @@ final class MirrorFetch {
 }
 
 extension PartData {
-  /// How the next request to a mirror continues the data.
   func plan(for mirror: Int) -> ResumePlan {
     var plan = ResumePlan.decide(
       length: position, version: version, mirror: mirror, hasChecksum: request.expected.provesContent)
@@ -261,20 +242,12 @@ private final class PartSink: FetchSink {
   /// What was done with the data that the response replaces, and its length in bytes; nil if it replaces none.
   private(set) var replaced: (old: ResponseVerdict.OldData, length: UInt64)?
 
-  /// Why the response was refused.
-  private(set) var refusal: Refusal?
-  enum Refusal {
-    case startOver(String), useless(String), askUnbounded(String), askHTTP1(String), askDecoded(String)
-    case complete
-    /// A byte of the data that was in doubt is another one.
-    case differs
-    case failed(any Error)
-  }
+  /// Why the response, or the rest of its body, was refused.
+  private(set) var refusal: ResponseVerdict?
+  private(set) var error: (any Error)?
 
   init(_ data: PartData, plan: ResumePlan, mirror: MirrorURL) {
-    self.data = data
-    self.plan = plan
-    self.mirror = mirror
+    (self.data, self.plan, self.mirror) = (data, plan, mirror)
   }
 
   func accept(_ response: Response) -> Bool {
@@ -282,28 +255,29 @@ private final class PartSink: FetchSink {
       mirror.parts, mirror: mirror.number, plan: plan, version: data.version, request: data.request,
       dataLength: data.dataLength,
       answers: data.answers)
-    do {
-      switch ResponseVerdict.judge(response, asked) {
-      case .append(let version):
-        try begin(version, response)
-        return true
+    let verdict = ResponseVerdict.judge(response, asked)
+    return isDone {
+      switch verdict {
+      case .append(let version): try begin(version, response)
       case .replace(let version, let old):
         if data.dataLength > 0 { replaced = (old, data.dataLength) }
         try data.prepareForWhole(keeping: old)
         try begin(version, response)
-        return true
-      case .startOver(let reason): refusal = .startOver(reason)
-      case .useless(let reason): refusal = .useless(reason)
-      case .askUnbounded(let reason): refusal = .askUnbounded(reason)
-      case .askHTTP1(let reason): refusal = .askHTTP1(reason)
-      case .askDecoded(let reason): refusal = .askDecoded(reason)
-      case .complete: refusal = .complete
-      case .fail(let failure): refusal = .failed(failure)
+      case .complete, .again, .fail: refusal = verdict
       }
-    } catch {
-      refusal = .failed(error)
     }
-    return false
+  }
+
+  /// Whether the body was done without an error and a refusal.
+  private func isDone(_ body: () throws -> Void) -> Bool {
+    do {
+      try body()
+    } catch let failure as Failure {
+      refusal = .fail(failure)
+    } catch {
+      self.error = error
+    }
+    return refusal == nil && error == nil
   }
 
   private func begin(_ version: RemoteVersion, _ response: Response) throws {
@@ -328,23 +302,16 @@ private final class PartSink: FetchSink {
   }
 
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    do {
+    isDone {
       if let statedEnd, data.position + UInt64(bytes.count) > statedEnd {
         try takeBack()
-        refusal = .useless("\(mirror.parts.host) sent more than the range that it stated")
-        return false
-      }
-      guard let compared = try data.compare(bytes) else {
-        refusal = .differs
-        return false
-      }
-      if compared < bytes.count {
+        refusal = .again(.useless, "\(mirror.parts.host) sent more than the range that it stated")
+      } else if let compared = try data.compare(bytes) {
+        guard compared < bytes.count else { return }
         try data.append(UnsafeRawBufferPointer(rebasing: bytes[compared...]), host: mirror.parts.host)
+      } else {
+        refusal = .again(.differs, "")
       }
-      return true
-    } catch {
-      refusal = .failed(error)
-      return false
     }
   }
 }

@@ -7,7 +7,6 @@ internal import Transfer
 final class PartData {
   let claim: Claim
   private(set) var request: JobRequest
-  /// The responses to earlier attempts.
   let answers: Journal.Answers
   /// The data came when the job asked for something else, as far as is known: even if it is complete, a server has to
   /// say whether it is what the job asks for now.
@@ -42,14 +41,11 @@ final class PartData {
     space: DiskSpace, blocks: BlockPool
   ) {
     pending = BlockBuffer(blocks)
-    self.space = space
-    self.claim = claim
-    self.request = request
+    (self.space, self.claim, self.request) = (space, claim, request)
     self.isOfOtherSource = isOfOtherSource && version != nil
     // What was answered before a person dropped the job again does not count.
     answers = claim.origin.takesDrops ? Journal.Answers() : claim.text.journal.answers
-    self.part = part
-    self.version = version
+    (self.part, self.version) = (part, version)
     let known = claim.text.journal.data
     marks = KnownMarks(start: part.mark, earlier: known.earlierMark, durable: known.checkpoint)
     // What a declared digest proves in the end is asked for again only where more is asked for.
@@ -61,7 +57,6 @@ final class PartData {
   /// The same request with other URLs and header fields.
   func use(_ request: JobRequest) { self.request = request }
 
-  /// Releases the reserved space.
   func leaveSpace() { space.leave(self) }
 
   private var growing: PartFile { beside ?? part }
@@ -120,7 +115,6 @@ final class PartData {
     journaled = (version, part.inode)
   }
 
-  /// Prepares for a body from offset 0.
   func prepareForWhole(keeping old: ResponseVerdict.OldData) throws(SpoolError) {
     switch old {
     case .dropped: try discardData()
@@ -172,7 +166,6 @@ final class PartData {
   /// The end of the growing data, as written.
   var mark: Mark { growing.mark }
 
-  /// Cuts off the data after `mark`.
   func cutBack(to mark: Mark) throws(SpoolError) {
     pending.drop()
     guard growing.length > mark.offset else { return }
@@ -196,7 +189,7 @@ final class PartData {
   func cutBack(to offset: UInt64) async throws {
     guard growing.length > offset else { return }
     let known = marks.last(before: offset)?.narrowed(to: growing.algorithms) ?? .zero(growing.algorithms)
-    let mark = try await runBlocking { [reading = growing.reading(from: known, to: offset)] in try reading.run() }
+    let mark = try await growing.read(from: known, to: offset)
     try cutBack(to: mark)
   }
 
@@ -304,7 +297,6 @@ final class PartData {
 
   func noteCheckpointBegun() { marks.noteCheckpointBegun() }
 
-  /// - Parameter longJournal: see ``WorkerOptions/longJournal``.
   func noteCheckpoint(_ mark: Mark, longJournal: Int64) throws(SpoolError) {
     try claim.compact(beyond: longJournal)
     try claim.append(.checkpoint(mark))
@@ -321,7 +313,6 @@ private struct KnownMarks {
   private(set) var durable: Mark?
   private var lastBegun = LoopExecutor.milliseconds()
 
-  /// - Parameter earlier: see ``Journal/Data/earlierMark``.
   init(start: Mark, earlier: Mark? = nil, durable: Mark?) {
     marks = [start] + [earlier, durable].compactMap { $0 }
     self.durable = durable
@@ -332,7 +323,6 @@ private struct KnownMarks {
 
   mutating func cut(to mark: Mark) { marks.removeAll { $0.offset > mark.offset } }
 
-  /// The last mark at or before `offset`.
   func last(before offset: UInt64) -> Mark? {
     marks.filter { $0.offset <= offset }.max { $0.offset < $1.offset }
   }
@@ -341,7 +331,6 @@ private struct KnownMarks {
 
   mutating func cutDurable(to mark: Mark) { durable = mark }
 
-  /// - Parameter isOfGrowing: whether it is a mark of the growing data.
   mutating func add(durable mark: Mark, isOfGrowing: Bool) {
     durable = mark
     guard isOfGrowing else { return }
@@ -351,7 +340,6 @@ private struct KnownMarks {
 
   mutating func noteCheckpointBegun() { lastBegun = LoopExecutor.milliseconds() }
 
-  /// - Parameter length: of the data, in bytes.
   func isCheckpointDue(at length: UInt64, _ options: WorkerOptions) -> Bool {
     let fresh = length - (durable.map { min($0.offset, length) } ?? 0)
     if fresh == 0 { return false }
@@ -370,7 +358,6 @@ struct TailDoubt: Equatable {
 
   /// Where the answer began: the bytes before are not in doubt.
   let floor: UInt64
-  /// The end of the data.
   let end: UInt64
   /// The next byte to compare, with which the next request begins.
   private(set) var position: UInt64
@@ -395,7 +382,6 @@ struct TailDoubt: Equatable {
   /// Notes that `count` more bytes agree.
   mutating func agree(_ count: Int) { position += UInt64(count) }
 
-  /// Everything agrees, if this answer does not break off here as well.
   var isSettled: Bool { position >= end }
 
   /// Notes that an answer agreed and broke off at the same place: it may have the same junk. The next one has to begin
@@ -431,7 +417,6 @@ extension PartData {
     if isBroken { self.doubt?.endAlike() } else { self.doubt = nil }
   }
 
-  /// The offset of the next byte that a response has to send.
   var position: UInt64 { doubt?.position ?? length }
 
   /// Compares the bytes from ``position`` on with the data, as far as it is in doubt.

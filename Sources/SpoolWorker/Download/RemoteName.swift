@@ -5,7 +5,6 @@ package import Transfer
 /// dropped; a worker never asks (INTERNALS.md, invariant 12).
 @WorkerLoop
 package struct RemoteName {
-  /// What the server answers about the file.
   package struct Answer: Sendable, Equatable {
     /// Safe as a file name: ``PayloadName/cleaned(_:)``.
     package let name: String
@@ -13,12 +12,10 @@ package struct RemoteName {
     package let isProposed: Bool
   }
 
-  /// Seconds for the whole question.
   private static let limit = 60
 
   private let engine: any Fetcher
 
-  /// - Throws: if libcurl cannot be set up.
   private init(_ options: TransferOptions) throws(TransferError) {
     engine = try WorkerLoop.executor.surroundings.makeFetcher(options)
   }
@@ -98,7 +95,6 @@ package struct RemoteName {
   }
 }
 
-/// Takes the head of a response, and refuses its body.
 private final class HeadSink: FetchSink {
   private(set) var response: Response?
 

@@ -3,7 +3,6 @@ internal import Transfer
 
 /// One of a job's URLs, or of those that the hook `resolve` printed.
 struct MirrorURL: Sendable {
-  /// Counted from 1.
   let number: Int
   /// As in the job. May contain secrets. If the hook printed it, so may its path: ``URLParts/isPathSecret``.
   let url: String
@@ -14,7 +13,6 @@ struct MirrorURL: Sendable {
     parts.host.begins(with: "[") || parts.host.utf8.allSatisfy { $0 == 0x2E || 0x30...0x39 ~= $0 }
   }
 
-  /// What the job asks for by this URL.
   func source(of request: JobRequest) -> DataSource {
     if parts.isPathSecret, let text = request.resolve?.text { return DataSource(resolve: text) }
     return DataSource(Resource(parts))
@@ -48,11 +46,9 @@ struct MirrorURL: Sendable {
 }
 
 extension JobRequest {
-  /// The header fields of a request.
   func headers(for url: URLParts) -> [String] { headers(for: url.host, isEncrypted: url.scheme.isEncrypted) }
 }
 
-/// The common part of all requests to one mirror.
 struct RequestTemplate {
   /// Its id and the ids after it, one for each connection, are reserved for the job.
   private var common: FetchRequest

@@ -1,7 +1,6 @@
 package import Spool
 package import Transfer
 
-/// How the next request continues the existing data.
 package struct ResumePlan: Equatable {
   /// How a partial response is recognized as the rest of the same version.
   package enum Comparison: Equatable {
@@ -15,7 +14,6 @@ package struct ResumePlan: Equatable {
   package var offset: UInt64
   /// The last byte to request (inclusive); nil for all from ``offset`` on.
   package var last: UInt64?
-  /// The value of `If-Range`, verbatim.
   package var ifRange: String?
   /// How a partial response is recognized as the rest of the same version.
   package var comparison: Comparison
@@ -23,7 +21,6 @@ package struct ResumePlan: Equatable {
   /// The whole of the same version is compared with the data, which it does not replace.
   package var comparesWhole = false
 
-  /// Requests the whole file.
   package static let fresh = ResumePlan(offset: 0, ifRange: nil, comparison: .validator)
 
   /// - Parameters:
@@ -48,7 +45,6 @@ package struct ResumePlan: Equatable {
 
 /// What a response allows, decided before one byte of its body is written (INTERNALS.md, invariant 5).
 package enum ResponseVerdict {
-  /// What happens to the existing data when a body from offset 0 is taken.
   package enum OldData: Sendable {
     /// Discard it: its version is gone, or unknown.
     case dropped
@@ -62,21 +58,28 @@ package enum ResponseVerdict {
   case append(RemoteVersion)
   /// The body is the whole file, and there is data.
   case replace(RemoteVersion, OldData)
-  /// The data cannot be continued: ask again without a Range.
-  case startOver(String)
-  /// The response does not answer the request, but the data is still valid.
-  case useless(String)
   /// The data is complete: the file has no more bytes (HTTP's 416 with our length).
   case complete
-  /// A transfer in pieces is not possible: ask again for an open range.
-  case askUnbounded(String)
-  /// A body that was cut would look whole: ask again over HTTP/1.1, whose framing shows the end.
-  case askHTTP1(String)
-  /// The body is in a coding, and the job wants it decoded: ask again.
-  case askDecoded(String)
+  /// No byte was taken; what to change in the next request, and why.
+  case again(Change, String)
   case fail(Failure)
 
-  /// Judges a response by its head.
+  /// What another request may get right. The raw value is the event of the log.
+  package enum Change: String, CaseIterable, Sendable {
+    /// The data cannot be continued: ask without a Range.
+    case startOver = "restart"
+    /// The response does not answer the request, but the data is still valid.
+    case useless = "useless-answer"
+    /// A transfer in pieces is not possible: ask for an open range.
+    case askUnbounded = "fewer-connections"
+    /// A body that was cut would look whole: ask over HTTP/1.1, whose framing shows the end.
+    case askHTTP1 = "http1"
+    /// The body is in a coding, and the job wants it decoded.
+    case askDecoded = "decode"
+    /// The end of the data is not what this answer says.
+    case differs = "cut-back"
+  }
+
   package static func judge(_ response: Response, _ asked: Asked) -> ResponseVerdict {
     let verdict = Judge(response: response, asked: asked).verdict
     guard case .fail(var failure) = verdict else { return verdict }
@@ -84,19 +87,15 @@ package enum ResponseVerdict {
     return .fail(failure)
   }
 
-  /// The request, and what the job knows about the file.
   package struct Asked {
     /// The job's URL that was requested. After redirects another URL may have answered.
     let url: URLParts
-    /// The number of that URL in the job, from 1.
     let mirror: Int
     let plan: ResumePlan
     /// The version that the data is a prefix of; nil if it is not known.
     let version: RemoteVersion?
     let request: JobRequest
-    /// The length of the data, in bytes.
     let dataLength: UInt64
-    /// The earlier responses in the job's journal.
     let answers: Journal.Answers
 
     /// - Parameter dataLength: nil for the offset of the request.
@@ -105,11 +104,7 @@ package enum ResponseVerdict {
       dataLength: UInt64? = nil,
       answers: Journal.Answers = Journal.Answers()
     ) {
-      self.url = url
-      self.mirror = mirror
-      self.plan = plan
-      self.version = version
-      self.request = request
+      (self.url, self.mirror, self.plan, self.version, self.request) = (url, mirror, plan, version, request)
       self.dataLength = dataLength ?? plan.offset
       self.answers = answers
     }
@@ -139,7 +134,7 @@ private struct Judge {
     case .range where !isOfType: otherType
     case .range, .unknownRange: isForWhole ? unasked : part
     case .nothingThere where isForWhole: unasked
-    case .nothingThere where plan.offset == 0: .askUnbounded("416 for a range from 0")
+    case .nothingThere where plan.offset == 0: .again(.askUnbounded, "416 for a range from 0")
     case .nothingThere(let size): nothingThere(size)
     case .refused(let reason): refusal(reason)
     }
@@ -168,7 +163,7 @@ private struct Judge {
 
   /// The coding of a body that is not the file itself; nil for one that is.
   private var foreignCoding: String? {
-    response.isDecoded || StoredCoding.isOfFile(response, asked: asked.url) ? nil : response.coding
+    response.isDecoded || response.isStoredCoding(asked: asked.url) ? nil : response.coding
   }
 
   private var whole: ResponseVerdict {
@@ -176,18 +171,18 @@ private struct Judge {
     whole.size = response.bodyLength
     let data = asked.dataLength > 0 ? asked.version : nil
     let oddity =
-      data.map { AnswerKind.oddity(of: whole, beside: $0, dataLength: asked.dataLength) }
-      ?? (asked.request.types == nil ? AnswerKind.oddity(of: whole, from: response.url, asked: asked.url) : nil)
+      data.map { Self.oddity(of: whole, beside: $0, dataLength: asked.dataLength) }
+      ?? (asked.request.types == nil ? Self.oddity(of: whole, from: response.url, asked: asked.url) : nil)
     if let coding = foreignCoding, let verdict = asked.verdict(on: coding, size: whole.size, isOdd: oddity != nil) {
       return verdict
     }
     if let oddity, !comesAgain(whole) {
       let reason = "\(host) sent something else than before: \(oddity)"
-      return .fail(Failure(.otherKind, reason, found: AnswerKind.text(whole)))
+      return .fail(Failure(.otherKind, reason, found: Self.text(whole)))
     }
     if let failure = sizeFailure(whole.size) { return .fail(failure) }
     if response.ending == .stream, asked.request.expected.size == nil, !asked.hasChecksum {
-      return .askHTTP1("over HTTP/2 without a length, a body that was cut looks whole")
+      return .again(.askHTTP1, "over HTTP/2 without a length, a body that was cut looks whole")
     }
     guard asked.dataLength > 0 else { return .append(whole) }
     guard let data else { return .replace(whole, .dropped) }
@@ -197,8 +192,8 @@ private struct Judge {
   /// Whether an odd response comes a second time, in another attempt, and is no page that a network sends for
   /// everything as long as it wants a login: such a page has no validator. What the job declares unmasks it, too.
   private func comesAgain(_ answer: RemoteVersion) -> Bool {
-    guard asked.answers.otherKind == AnswerKind.text(answer) else { return false }
-    return !AnswerKind.isPage(answer.type) || answer.type == asked.version?.type
+    guard asked.answers.otherKind == Self.text(answer) else { return false }
+    return !Self.isPage(answer.type) || answer.type == asked.version?.type
       || answer.etag ?? answer.modified != nil || asked.request.expected.size != nil || asked.hasChecksum
   }
 
@@ -219,7 +214,9 @@ private struct Judge {
 
   /// A response without the requested range is useless (RFC 9110 section 15.3.7).
   private var part: ResponseVerdict {
-    func useless(_ reason: String) -> ResponseVerdict { plan.offset == 0 ? .askUnbounded(reason) : .useless(reason) }
+    func useless(_ reason: String) -> ResponseVerdict {
+      plan.offset == 0 ? .again(.askUnbounded, reason) : .again(.useless, reason)
+    }
     guard case .range(let first, let last, let total) = response.content else {
       return if case .unknownRange(let reason) = response.content { useless(reason) } else { useless("no range") }
     }
@@ -228,16 +225,16 @@ private struct Judge {
     var joined = answer
     joined.size = total ?? (plan.offset > 0 ? asked.version?.size : nil)
     if let coding = foreignCoding, let verdict = asked.verdict(on: coding, size: joined.size) {
-      if case .askDecoded = verdict { return verdict }
+      if case .again(.askDecoded, _) = verdict { return verdict }
       return useless("Content-Encoding \(escaped(coding.prefix(40)))")
     }
     if let failure = sizeFailure(joined.size) { return .fail(failure) }
     // Without a total, the end of a piece could be taken for the end of the file.
-    if joined.size == nil, plan.last != nil { return .askUnbounded("the total is not known") }
+    if joined.size == nil, plan.last != nil { return .again(.askUnbounded, "the total is not known") }
     if plan.offset == 0, !plan.comparesWhole { return firstPiece(joined, end: last + 1) }
     // A response that does not state the size may still show that the known one is wrong.
     if let size = asked.version?.size, last >= size {
-      return .startOver("the range ends beyond the file's \(size) bytes")
+      return .again(.startOver, "the range ends beyond the file's \(size) bytes")
     }
     return continuation(joined, total: total)
   }
@@ -247,22 +244,22 @@ private struct Judge {
   private func firstPiece(_ version: RemoteVersion, end: UInt64) -> ResponseVerdict {
     let next = ResumePlan.decide(
       length: end, version: version, mirror: version.mirror, hasChecksum: asked.hasChecksum)
-    return end == version.size || next.offset > 0 ? .append(version) : .askUnbounded("no strong validator")
+    return end == version.size || next.offset > 0 ? .append(version) : .again(.askUnbounded, "no strong validator")
   }
 
   /// - Parameter total: the size of the file, as this response states it.
   private func continuation(_ joined: RemoteVersion, total: UInt64?) -> ResponseVerdict {
-    if let total, let size = asked.version?.size, total != size { return .startOver("the size has changed") }
-    guard let version = asked.version else { return .startOver("nothing to compare with") }
+    if let total, let size = asked.version?.size, total != size { return .again(.startOver, "the size has changed") }
+    guard let version = asked.version else { return .again(.startOver, "nothing to compare with") }
     // A range may be shorter than requested (RFC 9110 section 15.3.7). Without a total, its end could be taken for the
     // end of the file.
     if joined.size == nil, asked.request.expected.size == nil, !asked.hasChecksum {
-      return .startOver("the total is not known")
+      return .again(.startOver, "the total is not known")
     }
     if version.dependsOnWord(with: answer), !asked.hasChecksum, total == nil || version.size == nil {
-      return .startOver("the size is not known, and another resource answered")
+      return .again(.startOver, "the size is not known, and another resource answered")
     }
-    if let difference = difference(from: version) { return .startOver(difference) }
+    if let difference = difference(from: version) { return .again(.startOver, difference) }
     var joined = joined
     // The response omits Last-Modified, or has the same one.
     if plan.comparison == .validator, version.etag == nil, let modified = version.modified {
@@ -302,17 +299,19 @@ private struct Judge {
   /// - Parameter size: of the file (RFC 9110 section 15.5.17: `Content-Range: bytes */N`).
   private func nothingThere(_ size: UInt64?) -> ResponseVerdict {
     let version = asked.version
-    guard size == plan.offset else { return .startOver("416 for another length") }
-    if let known = version?.size, known != size { return .startOver("the size has changed") }
+    guard size == plan.offset else { return .again(.startOver, "416 for another length") }
+    if let known = version?.size, known != size { return .again(.startOver, "the size has changed") }
     if asked.hasChecksum { return .complete }
     // If no earlier response stated the size, a server that confirms any length would make cut data look complete.
     guard version?.size ?? asked.request.expected.size != nil else {
-      return .startOver("416, and the size is not known")
+      return .again(.startOver, "416, and the size is not known")
     }
-    guard let version, version.isComparable(with: answer) else { return .startOver("another resource answered") }
+    guard let version, version.isComparable(with: answer) else {
+      return .again(.startOver, "another resource answered")
+    }
     if let strong = version.strongETag, response.etag == strong { return .complete }
     if let modified = version.modified, version.etag == nil, response.lastModified == modified { return .complete }
-    return .startOver("416 without a validator")
+    return .again(.startOver, "416 without a validator")
   }
 
   private func sizeFailure(_ size: UInt64?) -> Failure? {
@@ -334,9 +333,9 @@ private struct Judge {
 
 /// Recognizes responses that are probably not the file: the page of a captive portal (RFC 8910), a proxy's notice, a
 /// "not found" page with status 200. These are not new versions of the file, even if they are well-formed.
-private enum AnswerKind {
+extension Judge {
   /// A text that is the same for the same response. It shows whether a response that was not accepted comes again.
-  static func text(_ answer: RemoteVersion) -> String {
+  private static func text(_ answer: RemoteVersion) -> String {
     let validator = answer.etag.map { "ETag \($0)" } ?? answer.modified.map { "of \($0)" } ?? "no validator"
     let size = answer.size.map { "\($0) bytes" } ?? "no size"
     return "\(answer.type ?? "no type"), \(size), \(validator), \(answer.placeText)"
@@ -344,7 +343,7 @@ private enum AnswerKind {
 
   /// Why a complete response is probably not a new version of the file that the data is part of; nil if it may be one.
   /// - Parameter dataLength: the length of the data, in bytes.
-  static func oddity(of answer: RemoteVersion, beside version: RemoteVersion, dataLength: UInt64) -> String? {
+  private static func oddity(of answer: RemoteVersion, beside version: RemoteVersion, dataLength: UInt64) -> String? {
     if version.etag ?? version.modified != nil, answer.etag == nil, answer.modified == nil {
       return "no validator, but the data has one"
     }
@@ -360,7 +359,7 @@ private enum AnswerKind {
   /// - Parameters:
   ///   - url: the URL that answered.
   ///   - asked: the job's URL.
-  static func oddity(of answer: RemoteVersion, from url: URLParts, asked: URLParts) -> String? {
+  private static func oddity(of answer: RemoteVersion, from url: URLParts, asked: URLParts) -> String? {
     guard url.host != asked.host, isPage(answer.type), let name = asked.lastPathSegment,
       let dot = name.utf8.lastIndex(of: UInt8(ascii: ".")), dot != name.startIndex
     else { return nil }
@@ -370,7 +369,7 @@ private enum AnswerKind {
     return isOfPage || suffix.isEmpty ? nil : "a page of \(url.host), to which it redirects"
   }
 
-  static func isPage(_ type: String?) -> Bool { type == "text/html" || type == "application/xhtml+xml" }
+  private static func isPage(_ type: String?) -> Bool { type == "text/html" || type == "application/xhtml+xml" }
 }
 
 extension RemoteVersion {
@@ -388,17 +387,16 @@ extension RemoteVersion {
 }
 
 extension Resource {
-  /// Of a URL, without a request.
   init(_ url: URLParts) {
     self.init(place: url.isPathSecret ? Self.hidden(url.place) : url.place, query: url.query)
   }
 }
 
-/// Recognizes responses whose Content-Encoding only repeats the file's suffix. Apache's `AddEncoding x-gzip .gz` and
+/// Responses whose Content-Encoding only repeats the file's suffix. Apache's `AddEncoding x-gzip .gz` and
 /// some object stores send it with the bytes of the stored file: the file is what is wanted, and nothing is unpacked.
-private enum StoredCoding {
+extension Response {
   /// The suffixes of files that are stored in a coding (RFC 9110 section 8.4.1, and what servers send).
-  private static let suffixes: [String: [String]] = [
+  private static let codingSuffixes: [String: [String]] = [
     "gzip": ["gz", "tgz", "svgz", "gzip"], "compress": ["z", "taz"], "br": ["br"], "zstd": ["zst", "tzst"],
     "bzip2": ["bz2", "tbz", "tbz2"], "xz": ["xz", "txz"],
   ]
@@ -406,18 +404,18 @@ private enum StoredCoding {
   /// Whether the body is the stored file in spite of its coding: its name has the coding's suffix, and the response
   /// states the file's length. What a server packs while it sends has no length in advance.
   /// - Parameter asked: the job's URL. The response's own counts as well.
-  static func isOfFile(_ response: Response, asked: URLParts) -> Bool {
-    guard let coding = response.coding?.lowercasedASCII, isLengthStated(response) else { return false }
-    let known = suffixes[coding.begins(with: "x-") ? String(coding.dropFirstBytes(2)) : coding] ?? []
-    return [asked, response.url].contains { url in
+  fileprivate func isStoredCoding(asked: URLParts) -> Bool {
+    guard let coding = coding?.lowercasedASCII, isLengthStated else { return false }
+    let known = Self.codingSuffixes[coding.begins(with: "x-") ? String(coding.dropFirstBytes(2)) : coding] ?? []
+    return [asked, url].contains { url in
       let parts = url.lastPathSegment?.lowercasedASCII.split(at: ".", omittingEmptySubsequences: false) ?? []
       return parts.count > 1 && known.contains(String(parts[parts.count - 1]))
     }
   }
 
-  private static func isLengthStated(_ response: Response) -> Bool {
-    switch response.content {
-    case .whole: response.bodyLength != nil
+  private var isLengthStated: Bool {
+    switch content {
+    case .whole: bodyLength != nil
     case .range(_, _, let total): total != nil
     case .unknownRange, .nothingThere, .refused: false
     }
@@ -433,7 +431,7 @@ extension ResponseVerdict.Asked {
     let reason = "\(url.host) sent Content-Encoding \(escaped(coding.prefix(40))), which was not requested"
     switch request.encoded {
     case .keep: return nil
-    case .decode: return .askDecoded(reason)
+    case .decode: return .again(.askDecoded, reason)
     case nil: break
     }
     // A digest shows in the end what it is. A size does so only if it is stated: what a server packs while it sends it

@@ -13,7 +13,6 @@ final class BlockBuffer {
 
   private let pool: BlockPool
   private var block: Block?
-  /// Bytes not yet written.
   private(set) var count = 0
 
   init(_ pool: BlockPool = BlockPool()) { self.pool = pool }
@@ -66,10 +65,8 @@ final class BlockBuffer {
     block = nil
   }
 
-  /// Drops the bytes not yet written.
   func drop() { count = 0 }
 
-  /// Writes the remaining bytes.
   func flush<Failure: Error>(_ write: Write<Failure>) throws(Failure) {
     guard count > 0, let block else { return }
     let bytes = UnsafeRawBufferPointer(rebasing: block.memory[..<count])
@@ -100,7 +97,6 @@ final class BlockPool {
 /// transfers that fit one at a time would fill the disk together, and neither could continue. Used on the loop's thread
 /// only.
 final class DiskSpace {
-  /// Why there is no space for the bytes still to come.
   struct Shortage {
     let needed: UInt64
     /// Bytes free now, less what others have reserved.
@@ -114,15 +110,13 @@ final class DiskSpace {
   /// is no space for them, the write says so.
   static let asked: UInt64 = 1 << 20
 
-  /// Bytes to keep free (`--min-free`).
   let kept: UInt64
   private let spool: Spool
   /// The bytes that each running transfer still has to receive, as far as is known.
   private var takers: [ObjectIdentifier: () -> UInt64] = [:]
 
   init(_ spool: Spool, kept: UInt64) {
-    self.spool = spool
-    self.kept = kept
+    (self.spool, self.kept) = (spool, kept)
   }
 
   /// - Parameter stillToCome: in bytes; called whenever another transfer needs space.
@@ -179,30 +173,8 @@ extension Priority {
 }
 
 /// The minute of the day by the local clock, from 0 to 1439.
-private func minuteOfDay() -> Int {
+func minuteOfDay() -> Int {
   var (now, parts) = (time(nil), tm())
   localtime_r(&now, &parts)
   return Int(parts.tm_hour) * 60 + Int(parts.tm_min)
-}
-
-/// The rate limit of one job, which changes with the time of day and with `defaults`.
-@WorkerLoop
-struct JobRate {
-  private let priority: Priority
-  private let own: RateRules?
-  private let inherited: () -> RateRules?
-
-  /// - Parameter inherited: what `defaults` says now.
-  init(_ claim: Claim, inherited: @escaping () -> RateRules?) {
-    (own, priority) = (claim.text.request.limitRate, claim.priority)
-    self.inherited = inherited
-  }
-
-  /// ``TransferEngine/limit(group:to:of:)``
-  var rateClass: Int { priority.rateClass }
-
-  /// At this moment; nil for no limit.
-  var bytesPerSecond: UInt64? {
-    (own ?? inherited())?.bytesPerSecond(for: priority, at: minuteOfDay())
-  }
 }

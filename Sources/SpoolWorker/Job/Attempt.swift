@@ -3,7 +3,6 @@ internal import Spool
 /// One attempt at a claimed job: claim → plan → recover → transfer → verify → commit → record.
 @WorkerLoop
 final class Attempt {
-  /// What an attempt reports to the schedule while it runs.
   enum Milestone: Sendable {
     /// It has run long enough to show that it does not kill the worker.
     case cleared
@@ -17,12 +16,14 @@ final class Attempt {
   let account = AttemptAccount()
   let hookStop = ChildStop()
   private(set) lazy var hooks = environment.hooks(of: claim.spool, hookStop)
-  private(set) lazy var checkpointer = Checkpointer(claim, environment) { [unowned self] in checkpointFailed($0) }
+  private(set) lazy var checkpointer = Checkpointer(claim, environment) { [unowned self] in
+    checkpointFailed($0, hasLostWrites: $1)
+  }
   /// The data, from its recovery to the end of the attempt.
   var data: PartData?
   var trust: Trust
   var stopped: JobStop?
-  var download: (any RunningTransfer)?
+  var transfer: (any RunningTransfer)?
   var probation: Probation
   var lastHeartbeat = LoopExecutor.milliseconds()
   private let note: (Milestone) -> Void
@@ -36,10 +37,7 @@ final class Attempt {
     _ claim: Claim, id: UInt64, _ environment: JobEnvironment,
     checkOrder: @escaping @WorkerLoop (Attempt) async throws -> AttemptEnd, note: @escaping (Milestone) -> Void
   ) {
-    self.claim = claim
-    self.id = id
-    self.environment = environment
-    self.checkOrder = checkOrder
+    (self.claim, self.id, self.environment, self.checkOrder) = (claim, id, environment, checkOrder)
     self.note = note
     trust = claim.isTakenOver ? .doubtful : .sound
     probation = Probation(
@@ -79,7 +77,6 @@ extension Claim {
 }
 
 extension Attempt {
-  /// All steps of an attempt that succeeds.
   private func takeToDone() async throws -> AttemptEnd {
     if let end = try await finishRecordedFailure() { return end }
     let isRequeued = try begin()
@@ -103,7 +100,7 @@ extension Attempt {
     let resolver = LinkResolver(plan, of: claim, attempt: account.number, environment, hooks)
     let resolved = try await resolve(plan, resolver)
     let patience = environment.patience(of: request, knownSince: claim.knownSince?.seconds)
-    if let wait = try environment.servers.wait(id, of: resolved.mirrors, patience) { throw JobStop.serverRests(wait) }
+    if let wait = try environment.servers.wait(id, of: resolved.mirrors, patience) { throw JobStop.waits(wait) }
     let data = try await recoverData(resolved)
     try await fetch(resolved, resolver, data)
     // The rest is disk work, so another transfer may have the connection.
@@ -143,16 +140,16 @@ extension Attempt {
 
   private func fetch(_ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData) async throws {
     let verification = Verification(plan, data, environment, hooks)
-    let download = Download(plan, resolver, data, environment, account, checkpointer, verification, attempt: id) {
+    let transfer = JobFetch(plan, resolver, data, environment, account, checkpointer, verification, attempt: id) {
       [unowned self] in
       probation.begin(at: LoopExecutor.milliseconds())
     }
-    self.download = download
-    defer { self.download = nil }
+    self.transfer = transfer
+    defer { self.transfer = nil }
     checkpointer.isAllowed = true
     defer { checkpointer.isAllowed = false }
     let (began, before) = (LoopExecutor.milliseconds(), account.fetched)
-    try await orStopped { try await download.run() }
+    try await orStopped { try await transfer.run() }
     account.transfer = (account.fetched - before, LoopExecutor.milliseconds() - began)
     // A later checkpoint would write after the receipt, or, after the move, to another file that has reused the
     // descriptor's number.
@@ -167,7 +164,6 @@ extension Attempt {
   }
 }
 
-/// Performs what ``Ending`` decides.
 extension Attempt {
   func end(_ cause: Ending.Cause) async -> AttemptEnd {
     await checkpointer.finish()
@@ -185,7 +181,6 @@ extension Attempt {
     }
   }
 
-  /// The trust in the data and in the job's own file.
   private var fullTrust: Trust { trust.joined(with: claim.lostWrites) }
 
   /// nil after the claim's last move.
@@ -199,10 +194,8 @@ extension Attempt {
     switch ending {
     case .fail(let failure): return try await fail(failure)
     case .park(let reason): return try park(reason)
-    case .wait(let awaited): return try wait(for: awaited)
-    case .rest(let wait): return try rest(wait)
-    case .letGo(let loss): return try letGo(loss)
-    case .remove: return try remove()
+    case .wait(let wait): return try self.wait(wait)
+    case .letGo(let owner): return try letGo(owner)
     case .doubtDone: return AttemptEnd(.done, problem: cause.error)
     case .leaveReceipt: return AttemptEnd(.waiting, problem: cause.error)
     }
@@ -251,7 +244,6 @@ extension Attempt {
       failure, failures: failures, deferrals: deferrals, request: request, now: now, jitter: jitter)
   }
 
-  /// Journals the failure and the time of the next attempt.
   private func write(_ failure: Failure) throws(SpoolError) -> FailureRecord {
     let journal = claim.origin.takesDrops ? Journal() : claim.text.journal
     let failure = RetryDecision.believed(failure, mismatches: journal.attempts.mismatches)
@@ -309,9 +301,27 @@ extension Attempt {
     return AttemptEnd(.waiting)
   }
 
-  private func letGo(_ loss: Ending.Loss) throws -> AttemptEnd {
-    switch loss {
+  private func wait(_ wait: JobWait) throws -> AttemptEnd {
+    let (job, mark) = (name, lastMark)
+    if data == nil {
+      try claim.park(until: wait.until, first: wait.reason)
+    } else {
+      _ = try noteInterrupted(wait.reason)
+      try closeData()
+      try claim.park(until: wait.until)
+    }
+    log(wait.event(of: job, at: mark.offset))
+    var end = AttemptEnd(.waiting)
+    (end.retry, end.isOrder, end.awaited) = (wait.until, claim.isStandingOrder, wait.server.map { [$0] } ?? [])
+    return end
+  }
+
+  private func letGo(_ owner: Claim.Ownership) throws -> AttemptEnd {
+    switch owner {
+    case .ours: break
+    case .removed: return try remove()
     case .takenOver:
+      // Not a byte is written or removed any more.
       let mark = lastMark
       releaseData()
       log(Event("taken-over", .info, job: name, Fields().with("at", mark.offset)))
@@ -401,14 +411,14 @@ extension Attempt {
     switch reason {
     case .shutdown, .cancelled, .notOurs, .outranked: hookStop.request()
     // The `failed` hook may still have to run.
-    case .noSpace, .noOutput, .outputAwaited, .serverRests, .failed: break
+    case .noSpace, .noOutput, .waits, .failed: break
     }
     guard stopped == nil else {
-      download?.stop()
+      transfer?.stop()
       return
     }
     stopped = reason
-    if case .outranked = reason { download?.windDown() } else { download?.stop() }
+    if case .outranked = reason { transfer?.windDown() } else { transfer?.stop() }
     environment.deliveries.sendAway(id)
   }
 
@@ -427,7 +437,7 @@ extension Attempt {
         try claim.heartbeat()
       }
       if stopped != nil {
-        download?.tick()
+        transfer?.tick()
         return
       }
       try data?.writePending()
@@ -440,17 +450,13 @@ extension Attempt {
     }
     // Fetched again from 0: all of it is growth.
     if let data { account.lengthAtStart = min(account.lengthAtStart, data.part.length) }
-    download?.tick()
+    transfer?.tick()
     if let data { checkpointer.beginIfDue(data) }
   }
 
-  private func checkpointFailed(_ failure: Checkpointer.Problem) {
-    switch failure {
-    case .lostWrites(let error):
-      trust = .lost(error)
-      stop(.failed(error))
-    case .other(let error): stop(.failed(error))
-    }
+  private func checkpointFailed(_ error: SpoolError, hasLostWrites: Bool) {
+    if hasLostWrites { trust = .lost(error) }
+    stop(.failed(error))
   }
 
   var progress: JobProgress {
@@ -477,11 +483,32 @@ extension Attempt {
 
   /// - Returns: when the hook `deliver` accepted the payload; nil if there is no hook.
   func deliver(_ plan: JobPlan, _ whole: Mark) async throws -> Timestamp? {
-    let delivery = PayloadDelivery(claim, plan, environment, hooks, id: id)
-    guard delivery.isWanted else { return nil }
+    guard hooks.has(.deliver) else { return nil }
     // Another transfer may have the connection while the hook runs.
     reached(.transferred)
-    return try await orStopped { try await delivery.run(whole) }
+    return try await orStopped {
+      try await notePublished(plan)
+      if hookStop.isRequested { throw JobStop.cancelled }
+      guard await environment.deliveries.enter(id) else { throw JobStop.cancelled }
+      defer { environment.deliveries.leave() }
+      switch await hooks.run(.deliver, job: name, environment.facts(plan, whole, in: claim.spool)) {
+      case nil: return nil
+      case .yes: return .now()
+      case .no(let reason), .nothing(let reason):
+        throw environment.failure(.deliver, "the deliver hook failed: \(reason)")
+      }
+    }
+  }
+
+  /// Records that only the delivery is left. After a power cut the next worker must know this as well, because others
+  /// may have seen the payload by then.
+  private func notePublished(_ plan: JobPlan) async throws {
+    // Failed deliveries are counted from this line on.
+    if !claim.origin.takesDrops, claim.text.journal.publication.awaitsDelivery { return }
+    let directory = try environment.outputs(of: plan).location
+    try claim.append(.published(.now(), output: plan.output.text, directory: directory))
+    try await claim.makeDurable(environment.durable)
+    log(Event("published", .info, job: name, Fields().with("output", plan.output.text)))
   }
 
   /// Reports a job that is done.
@@ -500,7 +527,6 @@ extension Attempt {
     return AttemptEnd(.done)
   }
 
-  /// Runs the `failed` hook for a job that is given up.
   private func tellGivenUp(_ job: FileName, _ record: Fields) async {
     reached(.transferred)
     let first = claim.origin.takesDrops ? nil : claim.text.journal.attempts.firstStarted
@@ -516,41 +542,5 @@ extension Attempt {
     } catch {
       throw stopped ?? error
     }
-  }
-}
-
-/// An attempt that ends because another job has its output, or its server rests.
-extension Attempt {
-  /// Puts the job back, without a failure.
-  func rest(_ wait: ServerWait) throws -> AttemptEnd {
-    let (job, mark) = (name, lastMark)
-    if data == nil {
-      try claim.park(until: wait.until, first: wait.reason)
-    } else {
-      _ = try noteInterrupted(wait.reason)
-      try closeData()
-      try claim.park(until: wait.until)
-    }
-    let facts = Fields().with("at", mark.offset).with("retry", wait.until).with("reason", wait.reason)
-    log(Event("parked", .info, job: job, facts))
-    var end = AttemptEnd(.waiting)
-    (end.retry, end.isOrder, end.awaited) = (wait.until, claim.isStandingOrder, [wait.key])
-    return end
-  }
-
-  /// Puts the job back, without a failure.
-  func wait(for awaited: AwaitedOutput) throws -> AttemptEnd {
-    let job = name
-    if data == nil {
-      try claim.park(until: awaited.until, first: awaited.reason)
-    } else {
-      _ = try noteInterrupted(awaited.reason)
-      try closeData()
-      try claim.park(until: awaited.until)
-    }
-    log(Event("waits-for-output", .info, job: job, awaited.facts))
-    var end = AttemptEnd(.waiting)
-    end.retry = awaited.until
-    return end
   }
 }

@@ -24,10 +24,7 @@ struct Commit {
     deliver: @escaping @WorkerLoop (Mark) async throws -> Timestamp?
   ) throws(Failure) {
     outputs = try environment.outputs(of: plan)
-    self.deliver = deliver
-    self.claim = claim
-    self.plan = plan
-    self.environment = environment
+    (self.deliver, self.claim, self.plan, self.environment) = (deliver, claim, plan, environment)
     self.account = account
   }
 
@@ -44,9 +41,7 @@ struct Commit {
     try await part.makeDurable(durable)
     let verified = Journal.Verified(part.mark, part: part.inode, unproven: unproven)
     try claim.append(.verified(.now(), verified))
-    do {
-      try await name(part, verified)
-    } catch is NameTaken {
+    guard try await name(part, verified) else {
       // Another job, or a worker that took this one for dead, may have published the same content first.
       guard try await acceptExisting(part, fetched: part.mark) != nil else { throw await publisher.conflict() }
       return try part.close()
@@ -55,24 +50,23 @@ struct Commit {
     try part.close()
   }
 
-  /// Another file has the output's name.
-  private struct NameTaken: Error {}
-
   /// Gives the verified data its final name, durably.
-  /// - Throws: ``NameTaken``; ``OutputRootProblem``, ``SpoolError``.
-  private func name(_ part: PartFile, _ verified: Journal.Verified) async throws {
+  /// - Returns: false if another file has it.
+  private func name(_ part: PartFile, _ verified: Journal.Verified) async throws -> Bool {
     let place = try writing { try outputs.place(plan.output, plan.request.mode) }
-    try checkClaim()
+    try claim.check()
     var inode = part.inode
     switch try writing({ try place.publish(part, overwrite: overwrites) }) {
     case .published: break
     case .exists:
-      guard try place.isSameFile(as: part) else { throw NameTaken() }
+      guard try place.isSameFile(as: part) else { return false }
     case .otherFileSystem:
-      inode = try await publishCopy(part, place, unproven: verified.unproven)
+      guard let copy = try await publishCopy(part, place, unproven: verified.unproven) else { return false }
+      inode = copy
     }
     do {
       try await sync(place)
+      return true
     } catch let problem as OutputRootProblem {
       // Nobody would find the payload there, and data with a second name would be taken for another job's.
       try place.withdraw(inode)
@@ -91,13 +85,8 @@ struct Commit {
     }
   }
 
-  private func checkClaim() throws {
-    try claim.checkLock()
-    try claim.checkOwnership()
-  }
-
-  /// - Returns: the inode of the published file.
-  private func publishCopy(_ part: PartFile, _ place: OutputPlace, unproven: String?) async throws -> UInt64 {
+  /// - Returns: the inode of the published file; nil if another file has the name.
+  private func publishCopy(_ part: PartFile, _ place: OutputPlace, unproven: String?) async throws -> UInt64? {
     let copy = try writing { try place.beginCopy(of: part, plan.request.mode) }
     do {
       let whole = part.mark
@@ -112,10 +101,11 @@ struct Commit {
       // published just before a power cut.
       try await claim.makeDurable(durable)
       // The copy may have taken minutes.
-      try checkClaim()
+      try claim.check()
       try outputs.check(place, plan.output)
-      guard try place.publish(copy, overwrite: overwrites) else { throw NameTaken() }
-      return try copy.inode()
+      if try place.publish(copy, overwrite: overwrites) { return try copy.inode() }
+      try? place.discard(copy)
+      return nil
     } catch {
       try? place.discard(copy)
       throw error
@@ -173,11 +163,11 @@ struct Commit {
     try await durable(spool.flush(.done), spool.flush(.cur))
   }
 
-  /// - Throws: ``UnmovedReceipt``: the job has been done all the same; `disk-full`, which costs no attempt.
+  /// - Throws: ``Ending/Cause/unmoved(_:)``: the job has been done all the same; `disk-full`, which costs no attempt.
   private func moveToDone() throws {
     do throws(SpoolError) { try claim.finish() } catch {
       if error.isLackOfSpace { throw error }
-      throw UnmovedReceipt(error: error)
+      throw Ending.Cause.unmoved(error)
     }
   }
 
@@ -192,7 +182,7 @@ struct Commit {
   ///   - part: the data, if it is open.
   ///   - fetched: the end of the data, if all of it was received: then the file has to be the same.
   /// - Returns: the payload's size and digests; nil if there is no such file any more, or it is to be overwritten.
-  /// - Throws: `output-exists`; `bad-output` for a directory; ``JobStop/outputAwaited(_:)``.
+  /// - Throws: `output-exists`; `bad-output` for a directory; ``JobStop/waits(_:)``.
   func acceptExisting(_ part: PartFile? = nil, fetched: Mark? = nil) async throws -> Mark? {
     guard let status = try outputs.opened().status(plan.output) else { return nil }
     if status.isDirectory {
@@ -252,8 +242,7 @@ extension Commit {
       try outputs.opened().status(plan.output)?.inode == own.part,
       let (place, _) = try await verifiedOutput(own, own.digests.algorithms)
     else { return false }
-    try claim.checkLock()
-    try claim.checkOwnership()
+    try claim.check()
     try place.withdraw(own.part)
     return true
   }
@@ -317,10 +306,7 @@ extension Commit {
     try checkRoom()
     // Where flock(2) does not exclude other hosts, another file may have this inode number by now. So the whole file is
     // read here, too.
-    let mark = try await runBlocking {
-      [reading = part.reading(from: .zero(digests(verified)), to: part.length)] in
-      try reading.run()
-    }
+    let mark = try await part.read(from: .zero(digests(verified)), to: part.length)
     if let mismatch = verified.expectation.mismatch(mark) {
       // Somebody has changed it by its final name, and has it now.
       if try root.status(plan.output)?.inode == verified.part { return nil }
@@ -349,32 +335,32 @@ private struct OutputPublisher {
 
   /// Why the job cannot publish to its output, which is another file.
   /// - Parameter mismatch: in what the file differs from what the job declares.
-  /// - Returns: ``JobStop/outputAwaited(_:)`` if the file may go when its job has delivered it; otherwise the failure.
+  /// - Returns: ``JobStop/waits(_:)`` if the file may go when its job has delivered it; otherwise the failure.
   func conflict(_ mismatch: Mismatch? = nil) async -> any Error {
     // If nobody can be found, the output is taken all the same.
     let publisher = (try? await find()) ?? nil
-    if let publisher, let awaited = try? awaited(publisher) { return JobStop.outputAwaited(awaited) }
+    if let publisher, let awaited = try? awaited(publisher) { return JobStop.waits(awaited) }
     let whose = publisher.map { ", as the output of \($0.place.display)" } ?? ""
     return Failure(
       .outputExists, "\(escaped(plan.output.text)) exists already\(whose): remove it, or set `overwrite: yes`",
       expected: mismatch?.expected, found: mismatch?.found)
   }
 
-  /// - Throws: ``JobStop/outputAwaited(_:)`` if a job has published the file and has still to deliver it;
+  /// - Throws: ``JobStop/waits(_:)`` if a job has published the file and has still to deliver it;
   ///   ``SpoolError``.
   func waitForDelivery() async throws {
     guard let other = try await findUndelivered(), let awaited = try awaited(other) else { return }
-    throw JobStop.outputAwaited(awaited)
+    throw JobStop.waits(awaited)
   }
 
   /// nil if the job has delivered the file, or does not run until a person wants it to.
-  private func awaited(_ other: FoundJob) throws(SpoolError) -> AwaitedOutput? {
+  private func awaited(_ other: FoundJob) throws(SpoolError) -> JobWait? {
     // Two that have published it, and find another file there, would wait for each other.
     guard other.text.journal.publication.awaitsDelivery, !claim.text.journal.publication.awaitsDelivery else {
       return nil
     }
     return try JobSearch(claim.spool).nextRun(of: other.place).map {
-      AwaitedOutput(plan.output.text, of: other.place.job, now: claim.spool.now(), next: $0)
+      JobWait(forOutput: plan.output.text, of: other.place.job, now: claim.spool.now(), next: $0)
     }
   }
 

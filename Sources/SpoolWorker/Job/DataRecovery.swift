@@ -14,9 +14,7 @@ struct DataRecovery {
   }
 
   init(_ claim: Claim, _ plan: JobPlan, _ environment: JobEnvironment) {
-    self.claim = claim
-    self.plan = plan
-    self.environment = environment
+    (self.claim, self.plan, self.environment) = (claim, plan, environment)
   }
 
   /// - Returns: also the bytes that a killed worker fetched and did not record.
@@ -45,10 +43,10 @@ struct DataRecovery {
     }
     var known = recovery.from
     if let confirmation = recovery.confirmation {
-      if let mark = try await confirm(confirmation.mark, of: part, recovery) {
+      if let mark = try await confirm(confirmation, of: part, recovery) {
         known = mark
       } else {
-        recovery.length = confirmation.durable
+        recovery.length = recovery.durable
         let reason = "the data is not what was written: a write to the disk seems to have failed since"
         environment.log(
           Event(
@@ -122,9 +120,7 @@ struct DataRecovery {
   {
     // A worker that has recorded its end leaves nothing to read.
     if mark.offset >= end { return mark }
-    return try await runBlocking { [reading = part.reading(from: mark, to: end, rewritingFrom: rewritingFrom)] in
-      try reading.run()
-    }
+    return try await part.read(from: mark, to: end, rewritingFrom: rewritingFrom)
   }
 
   private func copy(_ part: PartFile, to length: UInt64) async throws -> PartFile {
@@ -146,15 +142,6 @@ struct DataRecovery {
 
 /// How much of the data of earlier attempts is trusted (INTERNALS.md, invariant 4).
 struct Recovery: Equatable {
-  /// A mark that was written without a flush of the data before it: a write that failed since, and that no fsync has
-  /// reported, may have lost some of it.
-  struct Confirmation: Equatable {
-    /// The data up to here must have this CRC-32. Otherwise…
-    let mark: Mark
-    /// …only this length is durable.
-    let durable: UInt64
-  }
-
   /// Cut the data to this length…
   var length: UInt64
   /// …and continue the digests from here.
@@ -163,8 +150,11 @@ struct Recovery: Equatable {
   var needsNewInode = false
   /// Write the data that is read again beyond this offset: its earlier writes may have been lost unnoticed.
   var rewritesFrom: UInt64?
-  /// Where the data is cut unless it agrees with what was written.
-  var confirmation: Confirmation?
+  /// A mark that was written without a flush of the data before it: a write that failed since, and that no fsync has
+  /// reported, may have lost some of it. The data up to here must have this CRC-32. Otherwise…
+  var confirmation: Mark?
+  /// …only this length is durable.
+  var durable: UInt64 = 0
   /// Also read everything before this mark, and start from 0 unless its digests agree: the file is not the one that the
   /// journal names.
   var verifies: Mark?
@@ -207,9 +197,9 @@ struct Recovery: Equatable {
     let known = durable.compactMap { $0.narrowed(to: digests) }.max { $0.offset < $1.offset } ?? .zero(digests)
     var recovery = Recovery(length: usable, from: known, needsNewInode: isForeign || journal.data.lostWrites)
     if isDoubtful { recovery.rewritesFrom = mark.offset }
-    let durableLength = journal.data.checkpoint?.offset ?? 0
-    if isTrusted, let soft = journal.data.softMark, soft.offset <= length, soft.offset > durableLength {
-      recovery.confirmation = Confirmation(mark: soft, durable: durableLength)
+    recovery.durable = journal.data.checkpoint?.offset ?? 0
+    if isTrusted, let soft = journal.data.softMark, soft.offset <= length, soft.offset > recovery.durable {
+      recovery.confirmation = soft
     }
     if isForeign {
       // The file may come from cp or a restored backup, or belong to another job of the same name. Data from another

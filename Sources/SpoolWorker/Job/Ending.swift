@@ -6,34 +6,20 @@ enum Ending {
   case fail(Failure)
   /// Put the job back without a failure; it is due at once.
   case park(reason: String)
-  /// Put the job back until another job is done with its output.
-  case wait(AwaitedOutput)
-  /// Put the job back until its server may be asked.
-  case rest(ServerWait)
-  /// Leave the job where it is; it is no longer this worker's.
-  case letGo(Loss)
-  /// A person removed the job: remove its data, too.
-  case remove
+  /// Put the job back until another job is done with its output, or its server may be asked.
+  case wait(JobWait)
+  /// It is no longer this worker's. Leave the job where it is; if a person removed it, remove its data, too.
+  case letGo(Claim.Ownership)
   /// The job is in `done/`, but the move may not be durable.
   case doubtDone
   /// The receipt is written, and only the move to `done/` is left, for whoever can make it.
   case leaveReceipt
 
-  enum Loss {
-    /// A person moved the claim.
-    case moved
-    /// Another worker has taken the claim over: not a byte is written or removed any more.
-    case takenOver
-    /// The claim's file was changed.
-    case changed
-  }
-
-  /// Why an attempt ends.
-  enum Cause {
+  enum Cause: Error {
     case stopped(JobStop)
     case failed(Failure)
     case broken(SpoolError)
-    /// The job could not be moved to `done/`.
+    /// The job, whose receipt is written, could not be moved to `done/`.
     case unmoved(SpoolError)
   }
 
@@ -41,14 +27,8 @@ enum Ending {
   ///   - ownership: nil after the claim's last move.
   ///   - trust: how far the attempt's writes are trusted.
   static func decide(_ cause: Cause, _ ownership: Claim.Ownership?, _ trust: Trust) -> Ending {
-    switch Self.ownership(ownership, cause) {
-    case nil: return .doubtDone
-    case .moved: return .letGo(.moved)
-    case .takenOver: return .letGo(.takenOver)
-    case .changed: return .letGo(.changed)
-    case .removed: return .remove
-    case .ours: break
-    }
+    guard let owner = Self.ownership(ownership, cause) else { return .doubtDone }
+    guard owner == .ours else { return .letGo(owner) }
     switch cause {
     case .failed(let failure): return .fail(failure)
     case .broken(let error): return .fail(Failure(error))
@@ -64,30 +44,25 @@ enum Ending {
   }
 
   private static func decide(_ stop: JobStop, _ trust: Trust) -> Ending {
-    let reason: String
+    let ending: Ending
     switch stop {
     case .failed(let error): return .fail(Failure(error))
-    case .shutdown, .cancelled, .notOurs: reason = "the worker was told to stop"
-    case .outranked: reason = "a job of high priority needs its slot"
-    case .noSpace(let shortage): reason = "not enough disk space: \(shortage)"
-    case .noOutput(let problem): reason = "no output root: \(problem)"
-    case .outputAwaited(let awaited):
-      if case .lost(let error) = trust { return .fail(Failure(error)) }
-      return .wait(awaited)
-    case .serverRests(let wait):
-      if case .lost(let error) = trust { return .fail(Failure(error)) }
-      return .rest(wait)
+    case .shutdown, .cancelled, .notOurs: ending = .park(reason: "the worker was told to stop")
+    case .outranked: ending = .park(reason: "a job of high priority needs its slot")
+    case .noSpace(let shortage): ending = .park(reason: "not enough disk space: \(shortage)")
+    case .noOutput(let problem): ending = .park(reason: "no output root: \(problem)")
+    case .waits(let wait): ending = .wait(wait)
     }
     // The next attempt has to know that a failed fsync lost data.
     if case .lost(let error) = trust { return .fail(Failure(error)) }
-    return .park(reason: reason)
+    return ending
   }
 
   /// Whether this ending writes to or moves the claim's file.
   var needsClaim: Bool {
     switch self {
-    case .fail, .park, .wait, .rest: true
-    case .letGo, .remove, .doubtDone, .leaveReceipt: false
+    case .fail, .park, .wait: true
+    case .letGo, .doubtDone, .leaveReceipt: false
     }
   }
 }
@@ -106,7 +81,7 @@ extension Ending.Cause {
     case let stop as JobStop: self = .stopped(stop)
     case let failure as Failure: self = .failed(failure)
     case let loss as LostWrites: self = .broken(loss.error)
-    case let receipt as UnmovedReceipt: self = .unmoved(receipt.error)
+    case let cause as Ending.Cause: self = cause
     case let problem as OutputRootProblem: self = .stopped(.noOutput("\(problem)"))
     case let error as SpoolError: self = .broken(error)
     default: self = .failed(Failure(.io, "\(error)"))
@@ -114,12 +89,6 @@ extension Ending.Cause {
   }
 }
 
-/// A job whose receipt is written could not be moved to `done/`.
-struct UnmovedReceipt: Error {
-  let error: SpoolError
-}
-
-/// The result of one attempt, for the schedule.
 struct AttemptEnd {
   enum Fate: Sendable {
     case done, waiting, givenUp, cancelled
@@ -141,8 +110,7 @@ struct AttemptEnd {
   var problem: (any Error)?
 
   init(_ fate: Fate, problem: (any Error)? = nil) {
-    self.fate = fate
-    self.problem = problem
+    (self.fate, self.problem) = (fate, problem)
   }
 
   /// A standing order was checked.
@@ -162,7 +130,6 @@ final class AttemptAccount {
   /// From the begin of the first attempt to the receipt.
   private(set) var milliseconds: Int64 = 0
   var seconds: Int64 { milliseconds / 1000 }
-  /// Bytes received over the network, needed or not.
   var fetched: UInt64 = 0
   /// The same in all attempts, for the receipt.
   var fetchedInAll: UInt64 = 0

@@ -20,14 +20,16 @@ final class JobEnvironment {
   /// Bytes of all running transfers that may be in the page cache only.
   var undurable: () -> UInt64 = { 0 }
   /// Where jobs wait for their turn to run the hook `deliver`.
-  let deliveries: Turnstile
-  /// What the workers of the spool may do together.
-  private(set) lazy var limits = SpoolLimits(self)
+  let deliveries: AsyncSemaphore
+  private(set) lazy var limits = SpoolLimits(spool, log: log) { [unowned self] in
+    options
+  } share: { [unowned self] in
+    shareRates()
+  }
   private(set) lazy var servers = Servers(
     spool, perHost: options.perHost, log: log, keepsNotes: options.only == nil
   ) { [unowned self] in way(to: $0) }
-  private(set) lazy var memory = MemoryBudget(limit: options.connectionMemory)
-  /// Makes files of several jobs durable together.
+  private(set) lazy var memory = MemoryBudget(limit: options.maxMemory ?? MemoryBudget.defaultLimit())
   private(set) lazy var durable = GroupCommit { [unowned self] in
     [spoolFileSystem, outputs.fileSystem].compactMap(\.self)
   } isLittleDirty: { [unowned self] in
@@ -42,10 +44,8 @@ final class JobEnvironment {
   /// - Parameter log: called for each event, on the loop's thread.
   /// - Throws: ``OutputRootProblem`` if the output root cannot be opened, or must not be published to.
   init(_ spool: Spool, _ options: WorkerOptions, log: @escaping @Sendable (Event) -> Void) throws(OutputRootProblem) {
-    self.options = options
-    self.spool = spool
-    self.log = log
-    deliveries = Turnstile(options.jobs)
+    (self.options, self.spool, self.log) = (options, spool, log)
+    deliveries = AsyncSemaphore(options.jobs)
     space = DiskSpace(spool, kept: options.minFree)
     outputs = try CurrentOutputRoot(options.directory, spool: spool)
     do throws(SpoolError) { spoolFileSystem = try spool.fileSystem() } catch { throw .missing(error) }
@@ -62,7 +62,6 @@ final class JobEnvironment {
   /// Whether servers are far away: a response takes longer than a few claims.
   var isFar: Bool { (startedEngine?.lastWait ?? 0) > 0.005 }
 
-  /// The engine of all transfers; created for the first one.
   func engine() throws(TransferError) -> any Fetcher {
     if let startedEngine { return startedEngine }
     spoolrun_keep_freed_memory()
@@ -78,16 +77,12 @@ final class JobEnvironment {
   /// Forgets the cookies that servers set during an attempt, which has ended.
   /// - Parameter requests: the id of its first request.
   func forgetCookies(of requests: UInt64) { startedEngine?.forget(requests) }
-}
 
-extension JobEnvironment {
   /// Logs what happened to a job, for those who follow it.
   func inform(_ event: String, _ fields: Fields, of claim: Claim) {
     log(Event(event, .info, job: claim.job.fileName, fields))
   }
-}
 
-extension JobEnvironment {
   /// The output root of a job's payload: the worker's own, or the one that the job names.
   /// - Throws: `bad-output` if that is none of the spool's, does not exist, or must not be published to. It is no
   ///   reason to wait, because a job of this worker alone would be claimed again at once. `io` and the like if the
@@ -106,11 +101,21 @@ extension JobEnvironment {
       throw Failure(.badOutput, "root `\(escaped(root.text))`: \(error)", line: root.number)
     }
   }
-}
 
-extension JobEnvironment {
   /// The path of a job's output root; nil if it is the spool's `files`, or has gone.
   func directory(of plan: JobPlan) -> String? { (try? outputs(of: plan))?.location }
+
+  /// - Parameter known: since when there is the job, in seconds since the epoch.
+  func patience(of request: JobRequest, knownSince known: Int64?) -> ServerRests.Patience {
+    let now = LoopExecutor.milliseconds()
+    let since = known.map { now - max(0, spool.now().seconds - $0) * 1000 } ?? now
+    let seconds = request.patience ?? options.defaults.patience ?? options.patience
+    return ServerRests.Patience(since: since, milliseconds: Int64(seconds) * 1000)
+  }
+
+  func way(to url: URLParts) -> ServerRests.Way {
+    [url.server] + (proxies.name(for: url).map { [ServerRests.proxy($0)] } ?? [])
+  }
 }
 
 extension SpoolError {
@@ -122,20 +127,5 @@ extension SpoolError {
       true
     default: false
     }
-  }
-}
-
-extension JobEnvironment {
-  /// - Parameter known: since when there is the job, in seconds since the epoch.
-  func patience(of request: JobRequest, knownSince known: Int64?) -> ServerRests.Patience {
-    let now = LoopExecutor.milliseconds()
-    let since = known.map { now - max(0, spool.now().seconds - $0) * 1000 } ?? now
-    let seconds = request.patience ?? options.defaults.patience ?? options.patience
-    return ServerRests.Patience(since: since, milliseconds: Int64(seconds) * 1000)
-  }
-
-  /// What a job needs to fetch from a URL.
-  func way(to url: URLParts) -> ServerRests.Way {
-    [url.server] + (proxies.name(for: url).map { [ServerRests.proxy($0)] } ?? [])
   }
 }

@@ -7,9 +7,7 @@ final class LinkResolver {
   private static let noSuchFile: Int32 = 100
 
   private let job: FileName
-  /// The text that the hook is asked with.
   private let text: String
-  /// The attempt's number, from 1.
   private let attempt: Int
   private let environment: JobEnvironment
   private let hooks: Hooks
@@ -61,7 +59,6 @@ final class LinkResolver {
     return try plan.resolved(by: links, protocols: environment.options.protocols)
   }
 
-  /// What the hook prints.
   private func answer(after status: Int?) async throws(Failure) -> [UInt8] {
     switch await hooks.start(.resolve, job: job, facts(after: status)) {
     case nil:
@@ -75,10 +72,7 @@ final class LinkResolver {
       case .exited(Self.noSuchFile):
         throw Failure(.unresolvable, "the resolve hook says that there is no such file: \(outcome.reason)")
       default:
-        // The signal that stops the worker may have ended the hook. Then the attempt is stopped here, and this is no
-        // failure.
-        environment.lookForStop()
-        throw Failure(.resolveHook, "the resolve hook gave no links: \(outcome.reason)")
+        throw environment.failure(.resolveHook, "the resolve hook gave no links: \(outcome.reason)")
       }
     }
   }
@@ -89,7 +83,7 @@ final class LinkResolver {
       .init("SPOOLRUN_URL", plan.shownURL ?? ""), .init("SPOOLRUN_ATTEMPT", "\(attempt)"),
       .init("SPOOLRUN_STATUS", status.map { "\($0)" } ?? ""),
       .init("SPOOLRUN_SIZE", plan.request.expected.size.map { "\($0)" } ?? ""),
-    ] + HookFacts.digests(plan.request.expected.digests)
+    ] + DigestAlgorithm.variables(of: plan.request.expected.digests)
   }
 }
 
@@ -98,14 +92,11 @@ final class LinkResolver {
 struct LinkRenewal {
   /// What servers answer to an expired link or login. Not 404: the file is gone.
   private static let statuses: Set<Int> = [400, 401, 403, 410]
-  /// Fewer bytes count as a small step, and so many of these in a row as none: a server could send a byte each time.
-  private static let smallStep: UInt64 = 65_536
-  private static let mostSmallSteps = 100
 
   /// The furthest point that the data reached before the hook was last asked.
   private var reached: UInt64 = 0
   private var wasAsked = false
-  private var smallSteps = SmallSteps(least: smallStep, most: mostSmallSteps)
+  private var smallSteps = SmallSteps()
 
   /// - Parameter failures: of all mirrors.
   /// - Returns: the status to ask the hook again for; nil if it is not asked.

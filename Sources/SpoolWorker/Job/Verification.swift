@@ -10,10 +10,7 @@ struct Verification {
   private var claim: Claim { data.claim }
 
   init(_ plan: JobPlan, _ data: PartData, _ environment: JobEnvironment, _ hooks: Hooks) {
-    self.plan = plan
-    self.data = data
-    self.environment = environment
-    self.hooks = hooks
+    (self.plan, self.data, self.environment, self.hooks) = (plan, data, environment, hooks)
   }
 
   func run() async throws {
@@ -43,10 +40,7 @@ struct Verification {
     if !missing.isEmpty {
       // Only a later response stated them. The data is read once.
       let received = part.mark
-      let found = try await runBlocking {
-        [reading = part.reading(from: .zero(part.algorithms.union(missing)), to: received.offset)] in
-        try reading.run()
-      }
+      let found = try await part.read(from: .zero(part.algorithms.union(missing)), to: received.offset)
       if let mismatch = Expectation(digests: received.digests).mismatch(found) {
         throw Failure(mismatch, reason: "the data read back differs from what was received")
       }
@@ -69,10 +63,7 @@ struct Verification {
     if case .no(let reason) = answer { throw Failure(.rejected, "the verify hook rejected the data: \(reason)") }
     try await checkSeal(seal)
     if case .nothing(let reason) = answer {
-      // The signal that stops the worker may have ended the hook. Then the attempt is stopped here, and this is no
-      // failure.
-      environment.lookForStop()
-      throw Failure(.hook, "the verify hook gave no verdict: \(reason)")
+      throw environment.failure(.hook, "the verify hook gave no verdict: \(reason)")
     }
   }
 
@@ -88,10 +79,7 @@ struct Verification {
     }
     guard stamp.size == seal.size else { throw changed("\(seal.size)", "\(stamp.size)") }
     let expected = part.mark
-    let found = try await runBlocking {
-      [reading = part.reading(from: .zero(expected.states.algorithms), to: expected.offset)] in
-      try reading.run()
-    }
+    let found = try await part.read(from: .zero(expected.states.algorithms), to: expected.offset)
     if let mismatch = Expectation(digests: expected.digests).mismatch(found) {
       throw changed(mismatch.expected, mismatch.found)
     }

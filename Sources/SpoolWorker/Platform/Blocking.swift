@@ -69,7 +69,7 @@ private final class Answer<Value: Sendable>: Sendable {
 
 /// Lets so many in at a time, in the order in which they came.
 @WorkerLoop
-final class Turnstile {
+final class AsyncSemaphore {
   private var free: Int
   private var waiting: [(id: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
 

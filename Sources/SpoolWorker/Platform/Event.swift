@@ -1,6 +1,5 @@
 package import Spool
 
-/// An event for the log.
 package struct Event: Sendable {
   /// How important it is; a run without `--verbose` shows warnings and errors.
   package enum Level: String, Sendable { case debug, info, warning, error }
@@ -10,15 +9,10 @@ package struct Event: Sendable {
   package let level: Level
   /// The job's name as bytes; nil if the event concerns the whole spool.
   package let job: FileName?
-  /// What it says beside its name and job.
   package let fields: Fields
 
-  /// - Parameter name: one of spoolrun-log(7).
   package init(_ name: String, _ level: Level, job: FileName? = nil, _ fields: Fields = Fields()) {
-    self.name = name
-    self.level = level
-    self.job = job
-    self.fields = fields
+    (self.name, self.level, self.job, self.fields) = (name, level, job, fields)
   }
 }
 

@@ -18,8 +18,7 @@ final class GroupCommit {
   /// - Parameter fileSystems: the file systems that may be flushed as a whole. Called in each round, because the output
   ///   root may be reopened.
   init(_ fileSystems: @escaping () -> [FileSystem], isLittleDirty: @escaping () -> Bool) {
-    self.fileSystems = fileSystems
-    self.isLittleDirty = isLittleDirty
+    (self.fileSystems, self.isLittleDirty) = (fileSystems, isLittleDirty)
   }
 
   /// Returns when all of `flushes` are durable.
@@ -64,13 +63,8 @@ final class GroupCommit {
     let flushes: [Flush]
     let fileSystems: [FileSystem]
 
-    struct Outcome {
-      var errors: [Flush.Target: SpoolError] = [:]
-      var fileSystemFailed = false
-    }
-
-    func run() -> Outcome {
-      var outcome = Outcome()
+    func run() -> (errors: [Flush.Target: SpoolError], fileSystemFailed: Bool) {
+      var outcome = (errors: [Flush.Target: SpoolError](), fileSystemFailed: false)
       let byDevice = Dictionary(grouping: flushes, by: \.device)
       for (device, flushes) in byDevice.sorted(by: { $0.key < $1.key }) {
         if let fileSystem = fileSystems.first(where: { $0.device == device }) {
@@ -102,6 +96,15 @@ extension Claim {
 }
 
 extension PartFile {
+  /// Reads the data between a mark and an offset, to compute the digests at the offset.
+  nonisolated(nonsending)
+    func read(from mark: Mark, to end: UInt64, rewritingFrom: UInt64? = nil) async throws -> Mark
+  {
+    try await runBlocking { [reading = reading(from: mark, to: end, rewritingFrom: rewritingFrom)] in
+      try reading.run()
+    }
+  }
+
   /// Bytes of data above which the data is flushed alone, so that small jobs do not wait for it.
   private static let bulk: UInt64 = 8 << 20
 

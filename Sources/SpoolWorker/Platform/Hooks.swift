@@ -28,10 +28,10 @@ final class Hooks {
     (self.spool, self.stop, self.log) = (spool, stop, log)
   }
 
-  enum Answer {
+  enum Answer: Equatable {
     case yes
     case no(String)
-    /// It could not be run, or ended without a verdict.
+    /// It could not be run, or ended without a verdict. The text says what is wrong, and of a gate what to do.
     case nothing(String)
   }
 
@@ -41,7 +41,6 @@ final class Hooks {
     do throws(SpoolError) { return try Hook.find(name.rawValue, in: spool) != nil } catch { return true }
   }
 
-  /// How a hook ended.
   enum End {
     case ended(ChildProcess.Outcome)
     /// It was not run, for this reason.
@@ -126,12 +125,10 @@ package struct Gate: Sendable {
   /// In seconds.
   private static let timeLimit = 30
 
-  /// - Parameter command: a shell command.
   package init(_ command: String) { self.init(option: "--gate", command: command) }
 
   private init(option: String, command: String) {
-    self.option = option
-    self.command = command
+    (self.option, self.command) = (option, command)
   }
 
   /// Closed while NetworkManager reports or guesses that the connection is metered: the property Metered of
@@ -149,28 +146,20 @@ package struct Gate: Sendable {
       esac
       """)
 
-  enum Answer: Sendable, Equatable {
-    case open
-    case closed(String)
-    /// It could not be asked. The text says what is wrong and what to do.
-    case broken(String)
-  }
-
-  /// - Parameter stop: stops the command.
-  func ask(_ stop: ChildStop) async -> Answer {
+  func ask(_ stop: ChildStop) async -> Hooks.Answer {
     let outcome: ChildProcess.Outcome
     do throws(Errno) {
       outcome = try await ChildProcess(
         arguments: ["/bin/sh", "-c", command], seconds: Self.timeLimit, stop: stop
       ).run()
     } catch {
-      return .broken("\(option): /bin/sh cannot be run: \(error)")
+      return .nothing("\(option): /bin/sh cannot be run: \(error)")
     }
     switch outcome.end {
-    case .exited(0): return .open
+    case .exited(0): return .yes
     // sh could not find or run the command (POSIX, sh, EXIT STATUS).
-    case .exited(126), .exited(127): return .broken("\(option): the command cannot be run: \(outcome.reason)")
-    default: return .closed("\(option): \(outcome.reason)")
+    case .exited(126), .exited(127): return .nothing("\(option): the command cannot be run: \(outcome.reason)")
+    default: return .no("\(option): \(outcome.reason)")
     }
   }
 }

@@ -7,7 +7,6 @@ package import Transfer
 /// Makes the worker's ``NetworkOptions`` of what `defaults` says. Looks at the files that it names, because libcurl
 /// goes on without those that it cannot read.
 package struct NetworkSetup {
-  /// How servers are reached.
   package private(set) var options: NetworkOptions
   /// What a person should know although the worker can run.
   package private(set) var warnings: [String] = []
@@ -114,11 +113,11 @@ package struct NetworkSetup {
 
   /// Browsers' extensions also export cookies as JSON, of which libcurl would read none.
   private mutating func check(cookies place: Place) throws(Defect) {
-    switch CookieFile.check(try contents(place)) {
-    case .valid: break
-    case .empty: warnings.append(place.defect(" has no cookies").description)
-    case .defect(let line, let reason):
-      throw place.defect(" line \(line) is no cookie in Netscape's format: \(reason)")
+    let text = try contents(place)
+    do throws(CookieFile.Problem) {
+      if try !CookieFile.hasCookies(text) { warnings.append(place.defect(" has no cookies").description) }
+    } catch {
+      throw place.defect(" line \(error.line) is no cookie in Netscape's format: \(error.reason)")
     }
   }
 

@@ -16,7 +16,7 @@ protocol LoopSurroundings: AnyObject {
   func ring()
   /// The one that the loop drives from now on.
   func makeFetcher(_ options: TransferOptions) throws(TransferError) -> any Fetcher
-  /// See ``NetworkPresence``.
+  /// Whether there is a network, to tell a missing one from a dead server.
   func hasAddress() -> Bool
   func hasRoute() -> Bool
   @WorkerLoop func watchNetwork() -> NetworkWatch?
@@ -61,9 +61,53 @@ private final class LinuxSurroundings: LoopSurroundings, @unchecked Sendable {
     return engine
   }
 
-  func hasAddress() -> Bool { NetworkPresence.hasAddress() }
-  func hasRoute() -> Bool { NetworkPresence.hasRoute() }
   @WorkerLoop func watchNetwork() -> NetworkWatch? { NetworkWatch() }
+
+  /// Whether an interface other than loopback is up and running and has an IPv4 address, or an IPv6 address that is not
+  /// link-local.
+  func hasAddress() -> Bool {
+    var list: UnsafeMutablePointer<ifaddrs>?
+    // If this fails, nothing is known, and the failure counts as the server's.
+    guard getifaddrs(&list) == 0 else { return true }
+    defer { freeifaddrs(list) }
+    var next = list
+    while let entry = next?.pointee {
+      next = entry.ifa_next
+      let wanted = UInt32(IFF_UP) | UInt32(IFF_RUNNING)
+      guard entry.ifa_flags & wanted == wanted, entry.ifa_flags & UInt32(IFF_LOOPBACK) == 0,
+        let address = entry.ifa_addr
+      else { continue }
+      switch Int32(address.pointee.sa_family) {
+      case AF_INET: return true
+      case AF_INET6:
+        let isLinkLocal = UnsafeRawPointer(address).withMemoryRebound(to: sockaddr_in6.self, capacity: 1) {
+          withUnsafeBytes(of: $0.pointee.sin6_addr) { $0[0] == 0xFE && $0[1] & 0xC0 == 0x80 }
+        }
+        if !isLinkLocal { return true }
+      default: continue
+      }
+    }
+    return false
+  }
+
+  /// Whether there is a route beyond the local links for IPv4 or IPv6. An address of one family may be unreachable
+  /// because only the other family has a route.
+  func hasRoute() -> Bool {
+    // Addresses for documentation (RFC 5737, RFC 3849). Connecting a datagram socket looks up a route and sends nothing
+    // (connect(2)).
+    ["192.0.2.1", "2001:db8::1"].contains { text in
+      var hints = addrinfo()
+      hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
+      hints.ai_socktype = Int32(SOCK_DGRAM.rawValue)
+      var found: UnsafeMutablePointer<addrinfo>?
+      guard getaddrinfo(text, "9", &hints, &found) == 0, let found else { return false }
+      defer { freeaddrinfo(found) }
+      let descriptor = socket(found.pointee.ai_family, found.pointee.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), 0)
+      guard descriptor >= 0 else { return false }
+      defer { close(descriptor) }
+      return connect(descriptor, found.pointee.ai_addr, found.pointee.ai_addrlen) == 0
+    }
+  }
 }
 
 /// The actor that a worker runs on: one thread, which also drives libcurl. So jobs need no locks.
@@ -99,12 +143,7 @@ package actor WorkerLoop {
 /// `@unchecked Sendable`: a mutex protects the queue. Everything else is used on the loop's thread only, by ``run(_:)``
 /// and by the actor's jobs, which only ``run(_:)`` executes.
 final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
-  private struct Queue {
-    var jobs: [UnownedJob] = []
-    var isWaiting = false
-  }
-
-  private let queue = Mutex(Queue())
+  private let queue = Mutex((jobs: [UnownedJob](), isWaiting: false))
   private var pausing: (deadline: Int64, continuation: CheckedContinuation<Void, Never>)?
   private var isWokenUp = false
 
@@ -197,7 +236,7 @@ final class NetworkWatch {
 
   deinit { close(descriptor) }
 
-  /// Whether anything was reported since the last call. `NetworkPresence` then determines the state.
+  /// Whether anything was reported since the last call. ``LoopSurroundings/hasAddress()`` then tells the state.
   func hasNews() -> Bool {
     var buffer = [UInt8](repeating: 0, count: 16_384)
     var isNew = false
@@ -209,63 +248,10 @@ final class NetworkWatch {
   }
 }
 
-/// Whether this machine has a network connection, to distinguish a missing network from a dead server.
-/// ``LoopSurroundings`` asks it.
-private enum NetworkPresence {
-  /// Whether an interface other than loopback is up and running and has an IPv4 address, or an IPv6 address that is not
-  /// link-local.
-  static func hasAddress() -> Bool {
-    var list: UnsafeMutablePointer<ifaddrs>?
-    // If this fails, nothing is known, and the failure counts as the server's.
-    guard getifaddrs(&list) == 0 else { return true }
-    defer { freeifaddrs(list) }
-    var next = list
-    while let entry = next?.pointee {
-      next = entry.ifa_next
-      let wanted = UInt32(IFF_UP) | UInt32(IFF_RUNNING)
-      guard entry.ifa_flags & wanted == wanted, entry.ifa_flags & UInt32(IFF_LOOPBACK) == 0,
-        let address = entry.ifa_addr
-      else { continue }
-      switch Int32(address.pointee.sa_family) {
-      case AF_INET: return true
-      case AF_INET6:
-        let isLinkLocal = UnsafeRawPointer(address).withMemoryRebound(to: sockaddr_in6.self, capacity: 1) {
-          withUnsafeBytes(of: $0.pointee.sin6_addr) { $0[0] == 0xFE && $0[1] & 0xC0 == 0x80 }
-        }
-        if !isLinkLocal { return true }
-      default: continue
-      }
-    }
-    return false
-  }
-
-  /// Whether there is a route beyond the local links for IPv4 or IPv6. An address of one family may be unreachable
-  /// because only the other family has a route.
-  static func hasRoute() -> Bool {
-    // Addresses for documentation (RFC 5737, RFC 3849). Connecting a datagram socket looks up a route and sends nothing
-    // (connect(2)).
-    ["192.0.2.1", "2001:db8::1"].contains { text in
-      var hints = addrinfo()
-      hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
-      hints.ai_socktype = Int32(SOCK_DGRAM.rawValue)
-      var found: UnsafeMutablePointer<addrinfo>?
-      guard getaddrinfo(text, "9", &hints, &found) == 0, let found else { return false }
-      defer { freeaddrinfo(found) }
-      let descriptor = socket(found.pointee.ai_family, found.pointee.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), 0)
-      guard descriptor >= 0 else { return false }
-      defer { close(descriptor) }
-      return connect(descriptor, found.pointee.ai_addr, found.pointee.ai_addrlen) == 0
-    }
-  }
-}
-
 struct StopSignals {
-  /// Readable when one arrived.
   let descriptor: Int32
-  /// Whether one arrived since the last call.
   let arrived: () -> Bool
 
-  /// - Parameter descriptor: a signalfd(2).
   init(_ descriptor: Int32) {
     self.init(descriptor) {
       var info = signalfd_siginfo()

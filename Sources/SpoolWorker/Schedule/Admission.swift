@@ -22,7 +22,7 @@ final class Admission {
   private let environment: JobEnvironment
   /// Stops the gate's command.
   private let childStop: ChildStop
-  private var gateAnswer: Gate.Answer?
+  private var gateAnswer: Hooks.Answer?
   private var askedAt: Int64?
   private var isSpaceShort = false
   private var outputProblem: String?
@@ -35,7 +35,7 @@ final class Admission {
 
   /// Checks everything except libcurl.
   func mayStart() -> Bool {
-    if environment.options.gate != nil, gateAnswer != .open || isGateAnswerOld { return false }
+    if environment.options.gate != nil, gateAnswer != .yes || isGateAnswerOld { return false }
     return isOutputThere() && hasSpace()
   }
 
@@ -49,8 +49,8 @@ final class Admission {
     if let outputProblem { return .output(outputProblem) }
     if isSpaceShort { return .space }
     switch gateAnswer {
-    case nil, .open: return nil
-    case .closed(let reason), .broken(let reason): return .gate(reason)
+    case nil, .yes: return nil
+    case .no(let reason), .nothing(let reason): return .gate(reason)
     }
   }
 
@@ -98,15 +98,15 @@ final class Admission {
     }
   }
 
-  private func take(_ answer: Gate.Answer) {
+  private func take(_ answer: Hooks.Answer) {
     askedAt = LoopExecutor.milliseconds()
     let isNew = answer != gateAnswer
     gateAnswer = answer
     guard isNew else { return }
     switch answer {
-    case .open: break
-    case .closed(let reason): environment.log(Event("gate-closed", .info, Fields().with("reason", reason)))
-    case .broken(let reason): environment.log(Event("gate-broken", .error, Fields().with("reason", reason)))
+    case .yes: break
+    case .no(let reason): environment.log(Event("gate-closed", .info, Fields().with("reason", reason)))
+    case .nothing(let reason): environment.log(Event("gate-broken", .error, Fields().with("reason", reason)))
     }
   }
 

@@ -94,7 +94,7 @@ struct Backlog {
   /// - Parameter isIdle: whether no job runs.
   mutating func nextSuspect(_ slots: FreeSlots, isIdle: Bool) -> Choice? {
     let eligible = suspects.indices.filter {
-      slots.areFree(for: suspects[$0].peek) && (isIdle || !Suspicion.wantsToBeAlone(suspects[$0].peek.deaths))
+      slots.areFree(for: suspects[$0].peek) && (isIdle || !Probation.wantsToBeAlone(suspects[$0].peek.deaths))
     }
     let best = eligible.min {
       let (left, right) = (suspects[$0], suspects[$1])
@@ -270,7 +270,7 @@ struct PrioritisedBacklog {
   mutating func passOver(_ priority: Priority) { passedOver.insert(priority) }
 
   /// Whether there is room for a job that a search has found, and perhaps a slot.
-  func admits(_ peek: Peek, _ slots: FreeSlots, _ limits: Slots.Limits) -> Bool {
+  func admits(_ peek: Peek, _ slots: FreeSlots, _ limits: TransferLimits) -> Bool {
     switch peek.priority {
     case .high: high.count < Self.horizon
     case .normal: slots.areFree(for: peek)

@@ -101,9 +101,7 @@ struct Claimer {
       return .unavailable
     }
     let name = claim.job.fileName
-    if account.noteOutputAwaited(name) {
-      log(Event("waits-for-output", .info, job: name, awaited.facts))
-    }
+    if account.noteOutputAwaited(name) { log(awaited.event(of: name)) }
     return .parked(until: awaited.until.seconds)
   }
 
@@ -226,7 +224,7 @@ private struct OtherWorkers {
   }
 
   /// The output for which a claimed job has to wait; nil if it need not wait.
-  mutating func awaited(by claim: Claim) throws(SpoolError) -> AwaitedOutput? {
+  mutating func awaited(by claim: Claim) throws(SpoolError) -> JobWait? {
     let journal = claim.text.journal
     // Without its last attempt's end, a job may need just its last move, or have data of which nothing is recorded.
     guard claim.origin != .cur, !journal.attempts.isOpen, !claim.isStandingOrder,
@@ -234,7 +232,7 @@ private struct OtherWorkers {
       !claim.origin.takesDrops || journal.isEmpty || claim.isRequeueNoted,
       let other = try job(like: claim.text.request)
     else { return nil }
-    return AwaitedOutput(other.output.text, of: other.name, now: spool.now())
+    return JobWait(forOutput: other.output.text, of: other.name, now: spool.now())
   }
 
   /// A claim that cannot be read is another user's or gone, and no reason to wait.

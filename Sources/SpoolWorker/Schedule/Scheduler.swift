@@ -46,7 +46,7 @@ struct Scheduler {
   /// How many names may still be read in this turn, because transfers wait meanwhile.
   private var namesLeft = PrioritisedBacklog.horizon
 
-  init(_ limits: Slots.Limits, _ rescan: Rescan = .standard) {
+  init(_ limits: TransferLimits, _ rescan: Rescan = .standard) {
     slots = Slots(limits)
     self.rescan = rescan
   }
@@ -278,7 +278,7 @@ struct Scheduler {
   // MARK: what runs
 
   mutating func started(_ id: UInt64, _ choice: Choice) {
-    let isAlone = Suspicion.wantsToBeAlone(choice.peek.deaths)
+    let isAlone = Probation.wantsToBeAlone(choice.peek.deaths)
     slots.start(id, host: choice.host, isAlone: isAlone, choice.peek.priority)
     backlog.started(choice.peek.priority)
     slots.outputs.started(id, choice)

@@ -244,7 +244,7 @@ struct PeekReader {
     let attempts = text.journal.attempts
     let all = attempts.deaths(askedBy: spool.owner)
     guard candidate.origin == .cur, let owner = ClaimName(candidate.name)?.owner else { return all }
-    let deaths = Suspicion.counted(all, isByLease: !Leases(spool).sharesLocks(with: owner))
+    let deaths = Probation.counted(all, isByLease: !Leases(spool).sharesLocks(with: owner))
     guard deaths > 0, try Leases(spool).isOwnerFrozen(of: candidate.name) else { return deaths }
     return attempts.deaths(askedBy: spool.owner, isLastFrozen: true)
   }

@@ -21,9 +21,7 @@ final class ListFetch: RunningTransfer {
   private var id: UInt64 { attempt << 6 }
   private var engine: (any Fetcher)?
   private var isStopped = false
-  /// Whether a redirect led to another server.
   private var isOfOtherServer = false
-  /// Bytes received over the network.
   private(set) var fetched: UInt64 = 0
 
   /// - Parameters:
@@ -32,12 +30,9 @@ final class ListFetch: RunningTransfer {
   init(
     _ request: JobRequest, _ mirrors: [MirrorURL], of claim: Claim, _ environment: JobEnvironment, attempt: UInt64
   ) {
-    self.request = request
-    self.mirrors = mirrors
-    self.claim = claim
+    (self.request, self.mirrors, self.claim) = (request, mirrors, claim)
     known = claim.text.journal.checks.version
-    self.environment = environment
-    self.attempt = attempt
+    (self.environment, self.attempt) = (environment, attempt)
   }
 
   func stop() {
@@ -54,7 +49,7 @@ final class ListFetch: RunningTransfer {
   func run(into file: ScratchFile) async throws -> Outcome {
     var failures: [Failure] = []
     let servers = environment.servers
-    if let wait = try servers.wait(attempt, of: mirrors, .endless) { throw JobStop.serverRests(wait) }
+    if let wait = try servers.wait(attempt, of: mirrors, .endless) { throw JobStop.waits(wait) }
     for mirror in mirrors {
       if let rest = servers.obstacle(attempt, mirror, .endless) {
         failures.append(rest)
@@ -70,7 +65,7 @@ final class ListFetch: RunningTransfer {
         failures.append(failure)
       }
     }
-    throw Download.decisive(failures) ?? Failure(.malformed, "a standing order needs a URL")
+    throw JobFetch.decisive(failures) ?? Failure(.malformed, "a standing order needs a URL")
   }
 
   private func fetch(_ mirror: MirrorURL, into file: ScratchFile) async throws -> Outcome {
@@ -101,12 +96,9 @@ final class ListFetch: RunningTransfer {
         family: mirror.isAddress ? nil : result.addressFamily)
       let isCoded = problem.code == .encoded && !policy.manner.isDecoding
       // What came is not continued, so it counts as nothing.
-      switch policy.after(
-        isCoded ? .askDecoded(problem.reason) : .failed(problem, circumstances), .init(length: 0, generation: 0))
-      {
-      case .again: continue
-      case .fail(let failure): throw failure
-      }
+      _ = try policy.after(
+        isCoded ? .again(.askDecoded, problem.reason) : .failed(problem, circumstances),
+        .init(length: 0, generation: 0))
     }
   }
 
@@ -129,7 +121,6 @@ final class ListFetch: RunningTransfer {
   }
 }
 
-/// Receives a list into a file.
 private final class ListSink: FetchSink {
   private let file: ScratchFile
   private let mirror: MirrorURL
@@ -148,9 +139,7 @@ private final class ListSink: FetchSink {
   private static let longest: UInt64 = 64 << 20
 
   init(_ file: ScratchFile, _ mirror: MirrorURL, isConditional: Bool) {
-    self.file = file
-    self.mirror = mirror
-    self.isConditional = isConditional
+    (self.file, self.mirror, self.isConditional) = (file, mirror, isConditional)
   }
 
   var hasAll: Bool { expected.map { length + UInt64(buffer.count) >= $0 } ?? false }

@@ -82,10 +82,10 @@ struct OrderCheck {
     try noteCheckStarted(first.parts)
     let file = try ScratchFile(claim.spool)
     let fetch = ListFetch(request, mirrors, of: claim, environment, attempt: attempt.id)
-    attempt.download = fetch
+    attempt.transfer = fetch
     defer {
       attempt.account.fetched += fetch.fetched
-      attempt.download = nil
+      attempt.transfer = nil
     }
     do {
       if let stopped = attempt.stopped { throw stopped }
@@ -118,7 +118,6 @@ private struct OrderRecord {
 
   /// Bytes of an order's file, apart from the keys of its entries, beyond which its journal begins anew.
   private static let longest: Int64 = 64 << 10
-  /// Bytes for each key.
   private static let keyLength: Int64 = 40
 
   /// The server says that the list is the same.

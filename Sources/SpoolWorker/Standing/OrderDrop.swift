@@ -10,12 +10,10 @@ struct OrderDrop {
   private let request: JobRequest
 
   init(_ claim: Claim, _ environment: JobEnvironment) {
-    self.claim = claim
-    self.environment = environment
+    (self.claim, self.environment) = (claim, environment)
     request = claim.text.request
   }
 
-  /// - Parameter lists: the URLs of the list.
   func drop(_ entries: [FeedEntry], lists: [URLParts]) async throws
     -> (new: NewEntries, dropped: Int, relinked: Int)
   {
@@ -123,9 +121,7 @@ struct OrderJobs {
 
   /// - Parameter hosts: the hosts of the order's own URLs.
   init(_ request: JobRequest, as name: JobName, _ shared: SharedNames, hosts: [String]) {
-    self.request = request
-    self.name = name
-    self.shared = shared
+    (self.request, self.name, self.shared) = (request, name, shared)
     self.hosts = hosts.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
   }
 

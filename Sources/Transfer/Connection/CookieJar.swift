@@ -43,52 +43,32 @@ final class CookieJar {
   var isUsable: Bool { bytesSet <= Self.limit }
 }
 
-/// The cookies of all groups of fetches that run.
-struct CookieJars {
-  private var jars: [FetchRequest.ID: CookieJar] = [:]
-
-  /// The jar of a request.
-  /// - Returns: nil if it uses no cookies.
-  /// - Throws: if there is no memory.
-  mutating func jar(for request: FetchRequest, _ use: NetworkOptions.CookieUse) throws(TransferFailure) -> CookieJar? {
-    guard case .session(let file) = use else { return nil }
-    if let jar = request.group.flatMap({ jars[$0] }) { return jar }
-    guard let jar = CookieJar(file: file) else { throw TransferFailure(code: .outOfMemory, message: "out of memory") }
-    if let group = request.group { jars[group] = jar }
-    return jar
-  }
-
-  mutating func remove(_ group: FetchRequest.ID) { jars[group] = nil }
-}
-
 /// A file with cookies in Netscape's format, as curl and browsers' extensions write it: domain, whether its subdomains
 /// count, path, whether it is for TLS alone, expiry, name, value.
 package enum CookieFile {
-  /// What a file is found to be.
-  package enum Verdict: Equatable {
-    /// Every line is a cookie, a comment or blank.
-    case valid
-    /// There is no cookie.
-    case empty
-    /// The number of a line that is none, from 1, and why.
-    case defect(line: Int, String)
-  }
+  /// Why a file has a line that is no cookie, no comment and not blank.
+  package struct Problem: Error, Equatable {
+    package let reason: String
+    /// From 1.
+    package fileprivate(set) var line = 0
 
-  private struct Problem: Error {
-    let reason: String
+    fileprivate init(reason: String) { self.reason = reason }
   }
 
   /// Looks at each line of the file's contents.
-  package static func check(_ text: [UInt8]) -> Verdict {
-    var isEmpty = true
+  /// - Returns: whether there is a cookie.
+  package static func hasCookies(_ text: [UInt8]) throws(Problem) -> Bool {
+    var hasAny = false
     for (number, line) in numbered(text) {
       do throws(Problem) {
-        if try cookie(line) != nil { isEmpty = false }
+        if try cookie(line) != nil { hasAny = true }
       } catch {
-        return .defect(line: number, error.reason)
+        var problem = error
+        problem.line = number
+        throw problem
       }
     }
-    return isEmpty ? .empty : .valid
+    return hasAny
   }
 
   /// The cookies of a file, each as a line that libcurl reads as it is meant. libcurl would drop those whose expiry is

@@ -86,65 +86,26 @@ struct EasyOptions {
 
   init(_ handle: EasyHandle) { easy = handle.pointer }
 
-  mutating func long(_ option: CURLoption, _ value: Int) {
-    if code == CURLE_OK { code = ccurl_set_long(easy, option, value) }
-  }
+  /// - Parameter call: sets an option of the handle.
+  mutating func set(_ call: (UnsafeMutableRawPointer) -> CURLcode) { if code == CURLE_OK { code = call(easy) } }
+
+  mutating func long(_ option: CURLoption, _ value: Int) { set { ccurl_set_long($0, option, value) } }
   mutating func flag(_ option: CURLoption, _ value: Bool) { long(option, value ? 1 : 0) }
-  mutating func offset(_ option: CURLoption, _ value: curl_off_t) {
-    if code == CURLE_OK { code = ccurl_set_offset(easy, option, value) }
-  }
-  mutating func string(_ option: CURLoption, _ value: String) {
-    if code == CURLE_OK { code = ccurl_set_string(easy, option, value) }
-  }
+  mutating func string(_ option: CURLoption, _ value: String) { set { ccurl_set_string($0, option, value) } }
   mutating func bytes(_ option: CURLoption, _ value: [UInt8]) {
-    guard code == CURLE_OK else { return }
-    code = (value + [0]).withUnsafeBufferPointer { bytes in
-      bytes.withMemoryRebound(to: CChar.self) { ccurl_set_string(easy, option, $0.baseAddress) }
+    (value + [0]).withUnsafeBytes { bytes in
+      set { ccurl_set_string($0, option, bytes.baseAddress?.assumingMemoryBound(to: CChar.self)) }
     }
   }
   mutating func pointer(_ option: CURLoption, _ value: UnsafeMutableRawPointer) {
-    if code == CURLE_OK { code = ccurl_set_pointer(easy, option, value) }
+    set { ccurl_set_pointer($0, option, value) }
   }
   /// - Parameter value: nil if there was no memory for it.
   mutating func list(_ option: CURLoption, _ value: UnsafeMutablePointer<curl_slist>?) {
-    guard code == CURLE_OK else { return }
-    code = value == nil ? CURLE_OUT_OF_MEMORY : ccurl_set_list(easy, option, value)
+    set { value == nil ? CURLE_OUT_OF_MEMORY : ccurl_set_list($0, option, value) }
   }
   mutating func receiver(_ option: CURLoption, _ function: @escaping curl_write_callback) {
-    if code == CURLE_OK { code = ccurl_set_receiver(easy, option, function) }
-  }
-  mutating func debugReceiver(_ function: @escaping curl_debug_callback) {
-    if code == CURLE_OK { code = ccurl_set_debug_receiver(easy, function) }
-  }
-  mutating func openSocket(_ function: @escaping curl_opensocket_callback) {
-    if code == CURLE_OK { code = ccurl_set_open_socket(easy, function) }
-  }
-  mutating func closeSocket(_ function: @escaping curl_closesocket_callback) {
-    if code == CURLE_OK { code = ccurl_set_close_socket(easy, function) }
-  }
-  mutating func prerequest(_ function: @escaping curl_prereq_callback) {
-    if code == CURLE_OK { code = ccurl_set_prerequest(easy, function) }
-  }
-  mutating func progress(_ function: @escaping curl_xferinfo_callback) {
-    if code == CURLE_OK { code = ccurl_set_progress(easy, function) }
+    set { ccurl_set_receiver($0, option, function) }
   }
   mutating func fail(_ reason: CURLcode) { if code == CURLE_OK { code = reason } }
-}
-
-/// Idle easy handles, for the next transfers.
-struct HandlePool {
-  private static let limit = 16
-  private var handles: [EasyHandle] = []
-
-  /// - Returns: nil if there is no memory.
-  mutating func take() -> EasyHandle? { handles.popLast() ?? EasyHandle() }
-
-  /// Takes back a handle whose transfer has ended well and is removed from libcurl's multi handle.
-  mutating func put(_ handle: EasyHandle, bufferSize: Int) {
-    guard handles.count < Self.limit, !handle.hasOwnSecrets else { return }
-    curl_easy_reset(handle.pointer)
-    // A handle keeps its buffer while others are on its HTTP/2 connection (libcurl 7.88), and from then on refuses
-    // another size.
-    if ccurl_set_long(handle.pointer, CURLOPT_BUFFERSIZE, bufferSize) == CURLE_OK { handles.append(handle) }
-  }
 }

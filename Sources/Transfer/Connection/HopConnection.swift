@@ -67,20 +67,16 @@ final class HopConnection {
     return wasRepeated || hasAnswer ? .isCut : .startsAgain
   }
 
-  /// The answer was not read to its end.
   func abandonAnswer() { mustBeFresh = true }
 
-  /// The next hop has another URL.
   func beginNextURL() { wasRepeated = false }
 
-  /// Opens a socket for this hop.
   func open(_ address: curl_sockaddr) -> curl_socket_t { sockets.open(address, for: self) }
 
   /// Ends the connection of this hop, over SSH: a server that is silent would keep libcurl waiting for its answer to
   /// each goodbye.
   func cut() { sockets.cut(entered, of: self) }
 
-  /// Lets others have the connection of this hop.
   func leave() {
     if let entered { sockets.leave(entered, self) }
     sockets.forget(self)
@@ -89,7 +85,6 @@ final class HopConnection {
 
   // MARK: What it tells
 
-  /// Something of an answer came.
   func noteAnswer() {
     if let entered { sockets.noteAnswer(on: entered) }
   }
@@ -109,17 +104,14 @@ final class HopConnection {
     if let entered, !isPaused { sockets.noteRecord(on: entered) }
     if tlsMessage.count == 2, tlsMessage[1] == 0 { sawCloseNotify = true }
     // The last such message counts.
-    if let isHTTP2 = TLSHandshake.choosesHTTP2(tlsMessage) { negotiatedHTTP2 = isHTTP2 }
+    if let isHTTP2 = Self.choosesHTTP2(tlsMessage) { negotiatedHTTP2 = isHTTP2 }
   }
-}
 
-/// The application protocol that a TLS handshake chooses.
-private enum TLSHandshake {
   /// Whether the server chooses HTTP/2 by this message (ALPN, RFC 7301); nil if the message does not decide.
   ///
   /// The choice is in the ServerHello of TLS 1.2 and in the EncryptedExtensions of TLS 1.3 (RFC 8446, 4 and 4.3.1),
   /// which has a ServerHello, too.
-  static func choosesHTTP2(_ message: UnsafeRawBufferPointer) -> Bool? {
+  private static func choosesHTTP2(_ message: UnsafeRawBufferPointer) -> Bool? {
     let (serverHello, encryptedExtensions): (UInt8, UInt8) = (2, 8)
     guard message.count > 4, [serverHello, encryptedExtensions].contains(message[0]),
       Int(message[1]) << 16 | Int(message[2]) << 8 | Int(message[3]) == message.count - 4
@@ -205,12 +197,8 @@ final class OpenSockets {
 
   // MARK: Floods
 
-  /// TLS records that came on a connection since the last byte of an answer.
-  private struct Flood {
-    var records = 0
-    let began: Milliseconds
-  }
-  private var floods: [Connection: Flood] = [:]
+  /// TLS records that came on a connection since the last byte of an answer, and when the first of them came.
+  private var floods: [Connection: (records: Int, began: Milliseconds)] = [:]
   /// No regular server sends so much, for so long, without a byte of an answer.
   private static let floodRecords = 1000
   private static let floodTime: Milliseconds = 5000
@@ -220,7 +208,7 @@ final class OpenSockets {
   /// is shut down here, within one of libcurl's callbacks.
   func noteRecord(on connection: Connection) {
     let now = monotonicMilliseconds()
-    var flood = floods[connection] ?? Flood(began: now)
+    var flood = floods[connection] ?? (0, now)
     flood.records += 1
     floods[connection] = flood
     guard flood.records >= Self.floodRecords, now - flood.began >= Self.floodTime else { return }
@@ -230,14 +218,12 @@ final class OpenSockets {
     }
   }
 
-  /// Something of an answer came.
   func noteAnswer(on connection: Connection) { floods[connection] = nil }
 
   private func isEnd(_ descriptor: Int32, of connection: Connection) -> Bool {
     port(descriptor, getsockname) == connection.localPort && port(descriptor, getpeername) == connection.remotePort
   }
 
-  /// Whether a connection has bytes to read before its next request.
   func hasUnreadBytes(_ connection: Connection) -> Bool {
     // Two sockets may share a port if their own addresses differ: then either with bytes to read counts.
     let wanted = known[connection].map { [$0] } ?? descriptors.filter { isEnd($0, of: connection) }

@@ -6,9 +6,7 @@ internal import Glibc
 package struct NetworkOptions: Sendable {
   /// Logins by host (netrc(5)): looked up for each hop that has none from its URL; nil for none.
   package var netrc: String?
-  /// The cookies that requests send.
   package var cookies = CookieUse.none
-  /// The only family of addresses to connect to.
   package var addressFamily = FetchRequest.AddressFamily.any
   /// A certificate, and its private key, unless that is in the same file, for servers that ask for one. PEM.
   package var certificate, certificateKey: String?
@@ -18,7 +16,6 @@ package struct NetworkOptions: Sendable {
   package var refusesPrivate = false
   package let proxies: ProxyRules
 
-  /// Which cookies requests send.
   package enum CookieUse: Sendable, Equatable {
     /// No cookies but those of a request's own header.
     case none
@@ -133,11 +130,7 @@ package struct ProxyRules: Sendable {
       }
       let bits = parts.count == 2 ? decimal(parts[1]).flatMap { Int(exactly: $0) } ?? -1 : address.count * 8
       guard (0...address.count * 8).contains(bits) else { return false }
-      return (0..<bits).allSatisfy { bit in
-        // With its type, or the compiler takes ten seconds for this expression.
-        let mask: UInt8 = 0x80 >> (bit % 8)
-        return network[bit / 8] & mask == address[bit / 8] & mask
-      }
+      return AddressBlock(start: network, bits: bits).contains(address)
     }
     let domain = withoutDot(exception.first == dot ? exception.dropFirst() : exception)
     return !domain.isEmpty && (name == domain || Array(name.suffix(domain.count + 1)) == [dot] + domain)
@@ -145,11 +138,6 @@ package struct ProxyRules: Sendable {
 
   /// The bytes of an IP address; nil for a name.
   private static func address(_ text: ArraySlice<UInt8>) -> [UInt8]? {
-    let text = String(decoding: text, as: UTF8.self)
-    for (family, count) in [(AF_INET, 4), (AF_INET6, 16)] {
-      var bytes = [UInt8](repeating: 0, count: count)
-      if inet_pton(family, text, &bytes) == 1 { return bytes }
-    }
-    return nil
+    AddressBlock.address(String(decoding: text, as: UTF8.self))
   }
 }

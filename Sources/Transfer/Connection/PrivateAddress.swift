@@ -4,40 +4,29 @@ internal import Glibc
 /// Addresses that lead to this machine, to its networks, or to what runs it, and not to the Internet: where no
 /// stranger's link should lead.
 enum PrivateAddress {
-  private struct Network {
-    let start: [UInt8]
-    let bits: Int
-
-    func contains(_ address: [UInt8]) -> Bool {
-      (0..<bits).allSatisfy { bit in
-        let mask: UInt8 = 0x80 >> (bit % 8)
-        return start[bit / 8] & mask == address[bit / 8] & mask
-      }
-    }
-  }
-
   /// IANA's registries of special-purpose addresses (RFC 6890), multicast, and the address of Azure's metadata.
   private static let ofIPv4 = [
-    Network(start: [0, 0, 0, 0], bits: 8), Network(start: [10, 0, 0, 0], bits: 8),
-    Network(start: [100, 64, 0, 0], bits: 10), Network(start: [127, 0, 0, 0], bits: 8),
-    Network(start: [169, 254, 0, 0], bits: 16), Network(start: [172, 16, 0, 0], bits: 12),
-    Network(start: [192, 0, 0, 0], bits: 24), Network(start: [192, 168, 0, 0], bits: 16),
-    Network(start: [198, 18, 0, 0], bits: 15), Network(start: [224, 0, 0, 0], bits: 3),
-    Network(start: [168, 63, 129, 16], bits: 32),
+    AddressBlock(start: [0, 0, 0, 0], bits: 8), AddressBlock(start: [10, 0, 0, 0], bits: 8),
+    AddressBlock(start: [100, 64, 0, 0], bits: 10), AddressBlock(start: [127, 0, 0, 0], bits: 8),
+    AddressBlock(start: [169, 254, 0, 0], bits: 16), AddressBlock(start: [172, 16, 0, 0], bits: 12),
+    AddressBlock(start: [192, 0, 0, 0], bits: 24), AddressBlock(start: [192, 168, 0, 0], bits: 16),
+    AddressBlock(start: [198, 18, 0, 0], bits: 15), AddressBlock(start: [224, 0, 0, 0], bits: 3),
+    AddressBlock(start: [168, 63, 129, 16], bits: 32),
   ]
 
   private static let ofIPv6 = [
-    Network(start: [0xFC], bits: 7), Network(start: [0xFE, 0x80], bits: 9), Network(start: [0xFF], bits: 8),
-    Network(start: [0, 0x64, 0xFF, 0x9B, 0, 1], bits: 48), Network(start: [0x20, 0x01, 0, 0], bits: 32),
+    AddressBlock(start: [0xFC], bits: 7), AddressBlock(start: [0xFE, 0x80], bits: 9),
+    AddressBlock(start: [0xFF], bits: 8),
+    AddressBlock(start: [0, 0x64, 0xFF, 0x9B, 0, 1], bits: 48), AddressBlock(start: [0x20, 0x01, 0, 0], bits: 32),
   ]
 
   /// Networks of which each address has one of IPv4, and the byte where that is: compatible and mapped (RFC 4291,
   /// 2.5.5), NAT64 (RFC 6052), 6to4 (RFC 3056).
   private static let translated = [
-    (Network(start: [UInt8](repeating: 0, count: 12), bits: 96), 12),
-    (Network(start: [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF], bits: 96), 12),
-    (Network(start: [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0], bits: 96), 12),
-    (Network(start: [0x20, 0x02], bits: 16), 2),
+    (AddressBlock(start: [UInt8](repeating: 0, count: 12), bits: 96), 12),
+    (AddressBlock(start: [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF], bits: 96), 12),
+    (AddressBlock(start: [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0], bits: 96), 12),
+    (AddressBlock(start: [0x20, 0x02], bits: 16), 2),
   ]
 
   /// - Parameter address: 4 or 16 bytes, in the order of the network.
@@ -67,11 +56,7 @@ enum PrivateAddress {
 
   /// Whether the text, as libcurl has it, is such an address.
   static func contains(_ text: UnsafePointer<CChar>) -> Bool {
-    for (family, count) in [(AF_INET, 4), (AF_INET6, 16)] {
-      var bytes = [UInt8](repeating: 0, count: count)
-      if inet_pton(family, text, &bytes) == 1 { return contains(bytes) }
-    }
-    return true
+    AddressBlock.address(text).map { contains($0) } ?? true
   }
 
   private static func text(_ bytes: [UInt8]) -> String {
@@ -80,5 +65,28 @@ enum PrivateAddress {
       return ""
     }
     return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}
+
+/// The addresses that begin with some bits, such as 192.0.2.0/24.
+struct AddressBlock {
+  let start: [UInt8]
+  let bits: Int
+
+  /// - Parameter address: of the same family.
+  func contains(_ address: [UInt8]) -> Bool {
+    (0..<bits).allSatisfy { bit in
+      let mask: UInt8 = 0x80 >> (bit % 8)
+      return start[bit / 8] & mask == address[bit / 8] & mask
+    }
+  }
+
+  /// The bytes of an IP address, in the order of the network; nil for a name.
+  static func address(_ text: UnsafePointer<CChar>) -> [UInt8]? {
+    for (family, count) in [(AF_INET, 4), (AF_INET6, 16)] {
+      var bytes = [UInt8](repeating: 0, count: count)
+      if inet_pton(family, text, &bytes) == 1 { return bytes }
+    }
+    return nil
   }
 }

@@ -2,7 +2,7 @@ internal import CCurl
 internal import Glibc
 
 /// One running fetch, over one hop or several. Passes on what libcurl's callbacks deliver, and performs what `Route`,
-/// `HopConnection`, `Backend` and `FetchTiming` decide. Knows no multi handle.
+/// `HopConnection`, `ProtocolReader` and `FetchTiming` decide. Knows no multi handle.
 ///
 /// The engine keeps it alive while libcurl has a pointer to it.
 final class Exchange {
@@ -12,15 +12,16 @@ final class Exchange {
   let options: TransferOptions
   /// What all fetches of a group share: what the rate limits still allow, and the cookies, if any.
   let shared: (allowance: RateAllowance, jar: CookieJar?)
+  /// Who waits for the result.
+  var caller: CheckedContinuation<FetchResult, Never>?
 
   private(set) var route: Route
   let connection: HopConnection
   private var timing: FetchTiming
   /// The handle of the current hop; nil while the fetch waits for the next poll.
   private(set) var handle: EasyHandle?
-  /// The proxy of the current hop.
   private(set) var proxy: Proxy?
-  private var backend: any Backend
+  private var reader: any ProtocolReader
   private var errnoAtRequest = 0
   /// The private addresses that the current hop was not let to, and whether it had others.
   private var refused = (addresses: [String](), isPartial: false)
@@ -35,76 +36,64 @@ final class Exchange {
     shared: (allowance: RateAllowance, jar: CookieJar?),
     sockets: OpenSockets, now: Milliseconds
   ) {
-    self.request = request
-    self.sink = sink
-    self.shared = shared
-    self.options = options
+    (self.request, self.sink, self.shared, self.options) = (request, sink, shared, options)
     route = Route(
       url, limit: request.maxRedirects, schemes: options.protocols, isOffered: request.needsEncryptionForLogin)
     connection = HopConnection(sockets)
     timing = FetchTiming(request, at: now)
-    backend = Transfer.backend(for: url, request: request, proxy: nil, login: nil)
+    reader = Transfer.reader(for: url, request: request, proxy: nil, login: nil)
   }
 
   var url: URLParts { route.url }
+  var allowance: RateAllowance { shared.allowance }
   var pausedSince: Milliseconds? { timing.pausedSince }
   var isPaused: Bool { pausedSince != nil }
 
   // MARK: Begin and end of a hop
 
-  /// The next hop begins, on this handle.
   private func beginHop(_ handle: EasyHandle) {
     self.handle = handle
     proxy = options.network.proxies.proxy(for: url)
     refused = ([], false)
-    backend = Transfer.backend(for: url, request: request, proxy: proxy, login: login)
-  }
-
-  enum Step {
-    case finished(FetchResult.End)
-    /// Another hop: a redirect, or the same request over a new connection.
-    case goesOn
+    reader = Transfer.reader(for: url, request: request, proxy: proxy, login: login)
   }
 
   /// libcurl is done with this hop's handle, which can still be asked.
-  func hopEnded(_ code: CURLcode) -> Step {
-    if let verdict { return .finished(verdict) }
-    guard let handle else { return .finished(outcome(of: HopFacts(url), with: code)) }
+  /// - Returns: nil for another hop: a redirect, or the same request over a new connection.
+  func hopEnded(_ code: CURLcode) -> FetchResult.End? {
+    if let verdict { return verdict }
+    guard let handle else { return outcome(of: HopFacts(url), with: code) }
     if code == CURLE_ABORTED_BY_CALLBACK, connection.mustBeFresh {
       timing.endHop(at: monotonicMilliseconds())
-      return .goesOn
+      return nil
     }
     // The target is known, whatever became of the body.
     if route.isRedirected { return follow() }
-    if response == nil, let response = backend.response(at: code, of: handle) {
-      return .finished(offer(response) ? .complete : verdict ?? .refused)
+    if response == nil, let response = reader.response(at: code, of: handle) {
+      return offer(response) ? .complete : verdict ?? .refused
     }
-    if code != CURLE_OK, !refused.addresses.isEmpty, !refused.isPartial { return .finished(.failed(refusal)) }
-    return .finished(outcome(of: facts(handle), with: code))
+    if code != CURLE_OK, !refused.addresses.isEmpty, !refused.isPartial { return .failed(refusal) }
+    return outcome(of: facts(handle), with: code)
   }
 
-  /// What to do about a redirect whose body does not end; nil while there is time, and without one.
-  func leaveRedirectBody(now: Milliseconds) -> Step? {
-    guard verdict == nil, route.isBodyOverdue(at: now) else { return nil }
+  /// The body of a redirect does not end.
+  /// - Returns: as ``hopEnded(_:)``.
+  func leaveRedirectBody() -> FetchResult.End? {
     connection.abandonAnswer()
     return follow()
   }
 
-  private func follow() -> Step {
-    do throws(TransferFailure) {
-      try route.follow()
-    } catch {
-      return .finished(.failed(error))
-    }
+  private func follow() -> FetchResult.End? {
+    do throws(TransferFailure) { try route.follow() } catch { return .failed(error) }
     connection.beginNextURL()
     timing.endHop(at: monotonicMilliseconds())
-    return .goesOn
+    return nil
   }
 
   private func facts(_ handle: EasyHandle) -> HopFacts {
     var facts = HopFacts(url)
     facts.requestWasSent = timing.requestWasSent
-    facts.framing = backend.framing
+    facts.framing = reader.framing
     facts.headCame = response != nil
     let mayEndByClose = url.scheme.channel == .tls && !handle.isMultiplexed
     facts.closeWasAnnounced = mayEndByClose ? connection.sawCloseNotify : nil
@@ -114,10 +103,10 @@ final class Exchange {
     // libcurl never clears the number: an address that was tried before the one that worked leaves its own.
     let osErrno = handle.osErrno
     facts.osErrno = facts.requestWasSent && osErrno == errnoAtRequest ? 0 : Int32(clamping: osErrno)
-    facts.proxy = proxy.map { proxy in
-      ProxyFacts(
-        proxy: proxy, connectStatus: handle.number(CURLINFO_HTTP_CONNECTCODE), isConnected: handle.isConnected,
-        socksError: handle.number(CURLINFO_PROXY_ERROR))
+    if let proxy {
+      (facts.proxy, facts.isProxyConnected) = (proxy, handle.isConnected)
+      facts.connectStatus = handle.number(CURLINFO_HTTP_CONNECTCODE)
+      facts.socksError = handle.number(CURLINFO_PROXY_ERROR)
     }
     return facts
   }
@@ -146,7 +135,6 @@ final class Exchange {
     return connection.open(address.pointee)
   }
 
-  /// All addresses of the host are private.
   private var refusal: TransferFailure {
     TransferFailure(
       code: .privateAddress,
@@ -161,7 +149,7 @@ final class Exchange {
       verdict = .failed(refusal)
       return false
     }
-    let isRepetition = timing.requestWasSent && !backend.beginsAgain()
+    let isRepetition = timing.requestWasSent && !reader.beginsAgain()
     let decision =
       isRepetition
       ? connection.sendAgain(hasAnswer: response != nil || route.isRedirected)
@@ -181,44 +169,32 @@ final class Exchange {
     return true
   }
 
-  /// A TLS message that is not data (CURLOPT_DEBUGFUNCTION(3)).
-  func receive(tlsMessage: UnsafeRawBufferPointer) {
-    connection.receive(tlsMessage: tlsMessage, isPaused: isPaused)
-  }
-
   /// One line of a head, or of an FTP server's replies. False stops the transfer.
   func receive(line: UnsafeRawBufferPointer) -> Bool {
     guard verdict == nil, let handle else { return false }
     noteActivity()
     shared.jar?.note(line)
-    return perform(backend.take(line: line, from: handle))
-  }
-
-  enum BodyAnswer {
-    case taken, stop
-    /// libcurl keeps these bytes and delivers them again when the transfer is resumed (CURLOPT_WRITEFUNCTION(3)).
-    case pause
+    return perform(reader.take(line: line, from: handle))
   }
 
   /// The next bytes of the body.
-  func receive(body: UnsafeRawBufferPointer) -> BodyAnswer {
-    guard verdict == nil else { return stop() }
-    let now = noteActivity()
-    if !route.isRedirected, mustWait {
-      timing.pause(at: now)
-      return .pause
+  /// - Returns: nil if libcurl is to keep these bytes and deliver them again when the transfer is resumed
+  ///   (CURLOPT_WRITEFUNCTION(3)); false stops the transfer.
+  private func receive(body: UnsafeRawBufferPointer) -> Bool? {
+    if verdict == nil {
+      let now = noteActivity()
+      if !route.isRedirected, mustWait {
+        timing.pause(at: now)
+        return nil
+      }
+      allowance.take(body.count)
+      if take(body) { return true }
     }
-    shared.allowance.take(body.count)
-    return take(body) ? .taken : stop()
-  }
-
-  private func stop() -> BodyAnswer {
     if url.scheme.channel == .ssh { connection.cut() }
-    return .stop
+    return false
   }
 
-  /// Whether no more of the body may be taken for now.
-  var mustWait: Bool { shared.allowance.isExhausted || sink.isFull }
+  var mustWait: Bool { allowance.isExhausted || sink.isFull }
 
   @discardableResult private func noteActivity() -> Milliseconds {
     connection.noteAnswer()
@@ -230,20 +206,20 @@ final class Exchange {
   private func take(_ body: UnsafeRawBufferPointer) -> Bool {
     if route.isRedirected { return route.takeBody(body.count) }
     if response == nil {
-      guard let handle, perform(backend.beginBody(of: handle)) else { return false }
+      guard let handle, perform(reader.beginBody(of: handle)) else { return false }
     }
     guard sink.append(body) else {
       verdict = verdict ?? .refused
       return false
     }
     bytesReceived += UInt64(body.count)
-    if backend.framing == .length(bytesReceived) { connection.noteWholeAnswer() }
+    if reader.framing == .length(bytesReceived) { connection.noteWholeAnswer() }
     timing.take(body.count)
     return verdict == nil
   }
 
   /// False stops the transfer.
-  private func perform(_ event: BackendEvent) -> Bool {
+  private func perform(_ event: ProtocolEvent) -> Bool {
     switch event {
     case .nothing: return true
     case .response(let response): return offer(response)
@@ -369,7 +345,6 @@ extension Exchange {
     }
   }
 
-  /// The cookies for this hop's host, which the handle forgets as well.
   private func setCookies(_ setup: inout EasyOptions, _ handle: EasyHandle) {
     guard let jar = shared.jar, jar.isUsable else { return }
     // A job's own field takes their place: two would be sent.
@@ -405,16 +380,20 @@ extension Exchange {
       case .ipv6: CURL_IPRESOLVE_V6
       }
     setup.long(CURLOPT_IPRESOLVE, Int(family))
-    setup.openSocket { this, _, address in
-      guard let address else { return curl_socket_t(-1) }
-      return Exchange.from(this).openSocket(address)
+    setup.set {
+      ccurl_set_open_socket($0) { this, _, address in
+        guard let address else { return curl_socket_t(-1) }
+        return Exchange.from(this).openSocket(address)
+      }
     }
     setup.pointer(CURLOPT_OPENSOCKETDATA, Unmanaged.passUnretained(self).toOpaque())
     // The connection outlives the exchange, so this callback gets the table, which lives as long as the engine.
     let table = Unmanaged.passUnretained(sockets).toOpaque()
-    setup.closeSocket { table, descriptor in
-      guard let table else { return close(descriptor) }
-      return Unmanaged<OpenSockets>.fromOpaque(table).takeUnretainedValue().close(descriptor)
+    setup.set {
+      ccurl_set_close_socket($0) { table, descriptor in
+        guard let table else { return close(descriptor) }
+        return Unmanaged<OpenSockets>.fromOpaque(table).takeUnretainedValue().close(descriptor)
+      }
     }
     setup.pointer(CURLOPT_CLOSESOCKETDATA, table)
   }
@@ -446,18 +425,22 @@ extension Exchange {
     }
     guard url.scheme.channel == .tls else { return }
     // For `HopConnection`; nothing else reads what libcurl reports there.
-    setup.debugReceiver { _, type, bytes, count, this in
-      if type == CURLINFO_SSL_DATA_IN {
-        Exchange.from(this).receive(tlsMessage: UnsafeRawBufferPointer(start: bytes, count: count))
+    setup.set {
+      ccurl_set_debug_receiver($0) { _, type, bytes, count, this in
+        if type == CURLINFO_SSL_DATA_IN {
+          let (this, message) = (Exchange.from(this), UnsafeRawBufferPointer(start: bytes, count: count))
+          this.connection.receive(tlsMessage: message, isPaused: this.isPaused)
+        }
+        return 0
       }
-      return 0
     }
     setup.pointer(CURLOPT_DEBUGDATA, Unmanaged.passUnretained(self).toOpaque())
     setup.long(CURLOPT_VERBOSE, 1)
   }
 
   private func setFile(_ setup: inout EasyOptions) {
-    setup.offset(CURLOPT_RESUME_FROM_LARGE, curl_off_t(clamping: request.rangeStart ?? 0))
+    let start = curl_off_t(clamping: request.rangeStart ?? 0)
+    setup.set { ccurl_set_offset($0, CURLOPT_RESUME_FROM_LARGE, start) }
     // Without a tunnel an HTTP proxy would answer in HTTP.
     setup.long(CURLOPT_HTTPPROXYTUNNEL, 1)
     setup.long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
@@ -467,9 +450,11 @@ extension Exchange {
     setup.string(CURLOPT_SSH_KNOWNHOSTS, String(cString: home) + "/.ssh/known_hosts")
     let this = Unmanaged.passUnretained(self).toOpaque()
     // libcurl waits for the server to close the file, within curl_multi_perform(3) and curl_multi_remove_handle(3).
-    setup.progress { this, _, _, _, _ in
-      Exchange.from(this).checkWait()
-      return 0
+    setup.set {
+      ccurl_set_progress($0) { this, _, _, _, _ in
+        Exchange.from(this).checkWait()
+        return 0
+      }
     }
     setup.pointer(CURLOPT_XFERINFODATA, this)
     setup.flag(CURLOPT_NOPROGRESS, false)
@@ -479,9 +464,11 @@ extension Exchange {
     let this = Unmanaged.passUnretained(self).toOpaque()
     setup.pointer(CURLOPT_PRIVATE, this)
     setup.pointer(CURLOPT_ERRORBUFFER, handle.errorBuffer)
-    setup.prerequest { this, address, _, remotePort, localPort in
-      Exchange.from(this).requestStarts(to: address, over: .init(localPort: localPort, remotePort: remotePort))
-        ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+    setup.set {
+      ccurl_set_prerequest($0) { this, address, _, remotePort, localPort in
+        Exchange.from(this).requestStarts(to: address, over: .init(localPort: localPort, remotePort: remotePort))
+          ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+      }
     }
     setup.pointer(CURLOPT_PREREQDATA, this)
     // These two return the number of bytes taken; any other number stops the transfer.
@@ -492,11 +479,8 @@ extension Exchange {
     setup.pointer(CURLOPT_HEADERDATA, this)
     setup.receiver(CURLOPT_WRITEFUNCTION) { bytes, size, count, this in
       let body = UnsafeRawBufferPointer(start: bytes, count: size * count)
-      return switch Exchange.from(this).receive(body: body) {
-      case .taken: body.count
-      case .stop: body.count &+ 1
-      case .pause: Int(CURL_WRITEFUNC_PAUSE)
-      }
+      guard let isTaken = Exchange.from(this).receive(body: body) else { return Int(CURL_WRITEFUNC_PAUSE) }
+      return isTaken ? body.count : body.count &+ 1
     }
     setup.pointer(CURLOPT_WRITEDATA, this)
   }
@@ -512,7 +496,6 @@ extension Exchange {
 package struct TransferOptions: Sendable {
   /// Schemes of URLs that may be fetched; a redirect may lead to `http` and `https` among them only.
   package var protocols: Set<Scheme>
-  /// How servers are reached.
   package var network: NetworkOptions
   /// The User-Agent field of requests that give none.
   package var userAgent: String
@@ -526,10 +509,7 @@ package struct TransferOptions: Sendable {
     protocols: Set<Scheme> = [.http, .https], network: NetworkOptions = NetworkOptions(),
     userAgent: String = "spoolrun", bufferSize: Int = 512 * 1024, bytesPerSecond: UInt64? = nil
   ) {
-    self.protocols = protocols
-    self.network = network
-    self.userAgent = userAgent
-    self.bufferSize = bufferSize
-    self.bytesPerSecond = bytesPerSecond
+    (self.protocols, self.network, self.userAgent) = (protocols, network, userAgent)
+    (self.bufferSize, self.bytesPerSecond) = (bufferSize, bytesPerSecond)
   }
 }

@@ -44,7 +44,6 @@ struct FetchTiming {
     pace.run(at: now)
   }
 
-  /// Bytes of the body that the sink took.
   mutating func take(_ count: Int) { pace.take(count) }
 
   mutating func pause(at now: Milliseconds) {
@@ -57,7 +56,6 @@ struct FetchTiming {
     noteActivity(at: now)
   }
 
-  /// Another hop follows.
   mutating func endHop(at now: Milliseconds) {
     pace.rest(at: now)
     lastActivity = nil
@@ -96,9 +94,9 @@ struct FetchTiming {
 
   func seconds(at now: Milliseconds) -> Double { Double(now - started) / 1000 }
 
-  func times(at now: Milliseconds) -> FetchResult.Times? {
+  func times(at now: Milliseconds) -> (wait: Double, body: Double)? {
     guard let lastRequest, let answered else { return nil }
-    return FetchResult.Times(wait: Double(answered - lastRequest) / 1000, body: Double(now - answered) / 1000)
+    return (Double(answered - lastRequest) / 1000, Double(now - answered) / 1000)
   }
 
   /// The pace for the next request over this connection.

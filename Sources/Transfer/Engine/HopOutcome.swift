@@ -8,7 +8,6 @@ struct HopFacts {
   var scheme: Scheme
   /// The connection, TLS included, was ready, and the request went out.
   var requestWasSent = false
-  /// There was a response.
   var headCame = false
   /// Whether the peer announced the end (close_notify), where a body may end with the connection: over TLS, but not
   /// over HTTP/2; nil elsewhere.
@@ -21,27 +20,20 @@ struct HopFacts {
   var detail = ""
   /// errno(3), 0 if no system call failed.
   var osErrno: Int32 = 0
-  /// Nil without a proxy.
-  var proxy: ProxyFacts?
+  /// Nil without one.
+  var proxy: Proxy?
+  /// The status of the proxy's answer to CONNECT (CURLINFO_HTTP_CONNECTCODE(3)); 0 without one.
+  var connectStatus = 0
+  /// A connection to the proxy was made.
+  var isProxyConnected = false
+  /// What a SOCKS proxy reported (CURLINFO_PROXY_ERROR(3)).
+  var socksError = 0
 
   init(_ url: URLParts) { self.init(host: url.host, port: url.port, scheme: url.scheme) }
 
   init(host: String, port: UInt16, scheme: Scheme) {
-    self.host = host
-    self.port = port
-    self.scheme = scheme
+    (self.host, self.port, self.scheme) = (host, port, scheme)
   }
-}
-
-/// What is known about the proxy of a hop when libcurl ends the hop.
-struct ProxyFacts {
-  var proxy: Proxy
-  /// The status of its answer to CONNECT (CURLINFO_HTTP_CONNECTCODE(3)); 0 without one.
-  var connectStatus = 0
-  /// A connection to the proxy was made.
-  var isConnected = false
-  /// What a SOCKS proxy reported (CURLINFO_PROXY_ERROR(3)).
-  var socksError = 0
 }
 
 /// The one place that turns libcurl's codes (libcurl-errors(3)) into outcomes. Pure.
@@ -55,7 +47,7 @@ func outcome(of hop: HopFacts, with code: CURLcode) -> FetchResult.End {
 
 /// What libcurl takes for a good end, although it may be none.
 private func goodEndFailure(of hop: HopFacts) -> TransferFailure? {
-  // libcurl takes a connection that was closed within the head for a good end. Backends without a head have a response
+  // libcurl takes a connection that was closed within the head for a good end. Protocols without a head have a response
   // at each good end.
   guard hop.headCame else {
     return hop.failure(.cut, "\(hop.host) closed the connection within the head")
@@ -178,38 +170,38 @@ extension Proxy {
 ///
 /// What the proxy reports of one host (no such host, no connection, not allowed) counts as that host's failure, as it
 /// would without the proxy. Otherwise a job for a host that is gone would be tried for ever.
-private func proxyFailure(_ facts: ProxyFacts, of hop: HopFacts, with code: CURLcode) -> TransferFailure? {
-  let name = facts.proxy.name
-  func proxy(_ message: String, osErrno: Int32 = 0) -> TransferFailure {
+private func proxyFailure(_ proxy: Proxy, of hop: HopFacts, with code: CURLcode) -> TransferFailure? {
+  let name = proxy.name
+  func own(_ message: String, osErrno: Int32 = 0) -> TransferFailure {
     TransferFailure(code: .proxy, message: message, osErrno: osErrno, proxy: name)
   }
   func host(_ message: String) -> TransferFailure {
     TransferFailure(code: .connect, message: "no connection to \(hop.host) port \(hop.port): \(message)")
   }
   guard code != CURLE_OK, !hop.requestWasSent else { return nil }
-  switch facts.connectStatus {
+  switch hop.connectStatus {
   case 0: break
   case 200..<300: return nil
   // tinyproxy answers 401 to a wrong password. It cannot be the host's answer: no host answers CONNECT.
-  case 401, 407: return facts.proxy.refusal(facts.connectStatus)
+  case 401, 407: return proxy.refusal(hop.connectStatus)
   case let status: return host("the proxy \(name) answered \(status)")
   }
   switch code {
-  case CURLE_COULDNT_RESOLVE_PROXY: return proxy("cannot resolve the proxy \(name)")
-  case CURLE_PROXY where targetErrors.contains(facts.socksError): return host("the proxy \(name) cannot reach it")
-  case CURLE_PROXY: return proxy("the proxy \(name) refused: \(printable(hop.detail))")
+  case CURLE_COULDNT_RESOLVE_PROXY: return own("cannot resolve the proxy \(name)")
+  case CURLE_PROXY where targetErrors.contains(hop.socksError): return host("the proxy \(name) cannot reach it")
+  case CURLE_PROXY: return own("the proxy \(name) refused: \(printable(hop.detail))")
   case CURLE_COULDNT_CONNECT, CURLE_NO_CONNECTION_AVAILABLE, CURLE_INTERFACE_FAILED:
     let reason = hop.osErrno == 0 ? "" : ": " + String(cString: strerror(hop.osErrno))
-    return proxy("cannot connect to the proxy \(name)\(reason)", osErrno: hop.osErrno)
-  case CURLE_OPERATION_TIMEDOUT where facts.isConnected:
+    return own("cannot connect to the proxy \(name)\(reason)", osErrno: hop.osErrno)
+  case CURLE_OPERATION_TIMEDOUT where hop.isProxyConnected:
     // It may be waiting for the host.
     return host("no answer from the proxy \(name) within \(hop.connectTimeoutSeconds) s")
   case CURLE_OPERATION_TIMEDOUT:
-    return proxy("no connection to the proxy \(name) within \(hop.connectTimeoutSeconds) s")
+    return own("no connection to the proxy \(name) within \(hop.connectTimeoutSeconds) s")
   case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_WEIRD_SERVER_REPLY:
-    return proxy("the proxy \(name) closed the connection without a usable answer")
-  case _ where isTLSFailure(code) && facts.proxy.scheme == "https":
-    return proxy("TLS with the proxy \(name): \(printable(hop.detail))")
+    return own("the proxy \(name) closed the connection without a usable answer")
+  case _ where isTLSFailure(code) && proxy.scheme == "https":
+    return own("TLS with the proxy \(name): \(printable(hop.detail))")
   default: return nil
   }
 }

@@ -1,10 +1,6 @@
 /// Keeps the rate limits: those that classes of fetches share, and that of each group of fetches. They may change while
 /// fetches run. Knows allowances, not fetches; times come from outside.
 struct RateLimiter {
-  /// Fetches of one group share one allowance.
-  typealias Group = UInt64
-
-  /// One running fetch.
   struct Member {
     let allowance: RateAllowance
     /// Bytes per second for its group; nil if the group has no limit.
@@ -29,21 +25,21 @@ struct RateLimiter {
   }
 
   /// One deal covers this time at most: a pause without fetches saves nothing up.
-  private static let longestDeal = RateDealer.interval * 4
+  private static let longestDeal = Self.interval * 4
 
   /// A fetch takes its share of the first one that covers its class.
   private var pools: [Pool]
   /// The limits of groups: bytes per second, and the class that decides which rate they share.
-  private var groups: [Group: (rate: UInt64?, rateClass: Int)] = [:]
+  private var groups: [FetchRequest.ID: (rate: UInt64?, rateClass: Int)] = [:]
   private var lastDeal: Milliseconds = 0
   /// For each group that took more than its own rate and has no running fetch: when all is paid back.
-  private var paidUp: [Group: Milliseconds] = [:]
+  private var paidUp: [FetchRequest.ID: Milliseconds] = [:]
 
   /// - Parameter common: bytes per second of all fetches together; nil without a limit.
   init(common: UInt64?) { pools = common.map { [Pool(rate: SharedRate(bytesPerSecond: $0))] } ?? [] }
 
   var isLimited: Bool { !pools.isEmpty || groups.values.contains { $0.rate != nil } }
-  var nextDeal: Milliseconds { lastDeal + RateDealer.interval }
+  var nextDeal: Milliseconds { lastDeal + Self.interval }
 
   // MARK: the limits
 
@@ -58,13 +54,13 @@ struct RateLimiter {
 
   /// Sets the rate of a group in bytes per second, nil for the rates of its requests, and its class; nil for a group
   /// that is no more.
-  mutating func limit(_ group: Group, to rate: UInt64?, of rateClass: Int?) {
+  mutating func limit(_ group: FetchRequest.ID, to rate: UInt64?, of rateClass: Int?) {
     groups[group] = rateClass.map { (rate, $0) }
   }
 
-  func isKnown(_ group: Group) -> Bool { groups[group] != nil }
-  func rate(of group: Group?) -> UInt64? { group.flatMap { groups[$0]?.rate } }
-  func rateClass(of group: Group?) -> Int { group.flatMap { groups[$0]?.rateClass } ?? 0 }
+  func isKnown(_ group: FetchRequest.ID) -> Bool { groups[group] != nil }
+  func rate(of group: FetchRequest.ID?) -> UInt64? { group.flatMap { groups[$0]?.rate } }
+  func rateClass(of group: FetchRequest.ID?) -> Int { group.flatMap { groups[$0]?.rateClass } ?? 0 }
 
   private func pool(of rateClass: Int) -> Int? { pools.firstIndex { $0.rate.covers(rateClass) } }
 
@@ -79,7 +75,9 @@ struct RateLimiter {
 
   /// The allowance of a new group. It is empty until the first deal, which comes within an interval, and below 0 if the
   /// group took too much before.
-  mutating func newAllowance(rate: UInt64?, rateClass: Int, group: Group?, at now: Milliseconds) -> RateAllowance {
+  mutating func newAllowance(rate: UInt64?, rateClass: Int, group: FetchRequest.ID?, at now: Milliseconds)
+    -> RateAllowance
+  {
     var own = rate.map { _ in 0.0 }
     if let rate, let group, let paidUp = paidUp.removeValue(forKey: group) {
       // The first deal pays for the time since the last one.
@@ -90,7 +88,7 @@ struct RateLimiter {
   }
 
   /// Remembers what the last fetch of a group owes when it ends.
-  mutating func noteDebt(of member: Member, group: Group?, at now: Milliseconds) {
+  mutating func noteDebt(of member: Member, group: FetchRequest.ID?, at now: Milliseconds) {
     if let pool = pool(of: member.rateClass) { pools[pool].debt += min(0, member.allowance.shared ?? 0) }
     guard let rate = member.rate, let own = member.allowance.own, own < 0, let group else { return }
     paidUp = paidUp.filter { $0.value > now }
@@ -103,7 +101,7 @@ struct RateLimiter {
   /// Renews what each group may receive.
   /// - Returns: false if the last deal is too recent for another one.
   mutating func deal(to members: [Member], at now: Milliseconds) -> Bool {
-    guard now - lastDeal >= RateDealer.interval else { return false }
+    guard now - lastDeal >= Self.interval else { return false }
     let (began, elapsed) = (lastDeal, min(now - lastDeal, Self.longestDeal))
     lastDeal = now
     let groups = Self.groups(of: members)
@@ -112,13 +110,13 @@ struct RateLimiter {
       let sharers = groups.filter { pool(of: $0[0].rateClass) == index }
       let dealt = pools[index].payDebt(from: began, to: now, within: elapsed)
       var allowances = sharers.map { (allowance: $0[0].allowance.shared ?? 0, isWaiting: Self.isWaiting($0)) }
-      RateDealer.deal(rate: dealt, elapsed: elapsed, to: &allowances)
+      Self.deal(rate: dealt, elapsed: elapsed, to: &allowances)
       for (group, share) in zip(sharers, allowances) { group[0].allowance.shared = share.allowance }
     }
     for group in groups {
       guard let rate = group[0].rate else { continue }
       var single = [(allowance: group[0].allowance.own ?? 0, isWaiting: Self.isWaiting(group))]
-      RateDealer.deal(rate: Double(rate), elapsed: elapsed, to: &single)
+      Self.deal(rate: Double(rate), elapsed: elapsed, to: &single)
       group[0].allowance.own = single[0].allowance
     }
     return true
@@ -142,7 +140,6 @@ struct RateLimiter {
       })
   }
 
-  /// Members that share an allowance.
   private static func groups(of members: [Member]) -> [[Member]] {
     Array(Dictionary(grouping: members) { ObjectIdentifier($0.allowance) }.values)
   }
@@ -157,8 +154,7 @@ final class RateAllowance {
   var own: Double?
 
   init(shared: Double? = nil, own: Double? = nil) {
-    self.shared = shared
-    self.own = own
+    (self.shared, self.own) = (shared, own)
   }
 
   var isExhausted: Bool { (shared ?? 1) <= 0 || (own ?? 1) <= 0 }
@@ -169,13 +165,13 @@ final class RateAllowance {
   }
 }
 
-/// Deals out a common rate: an equal share to each, and what a slow one cannot use to those that wait. Pure.
-enum RateDealer {
+extension RateLimiter {
   /// Milliseconds between two deals. Short enough for an even stream, long enough to cost nothing.
   static let interval: Milliseconds = 50
   /// Shares that an idle fetch may save up; the others get the rest.
   private static let savedShares = 2.0
 
+  /// Deals out a common rate: an equal share to each, and what a slow one cannot use to those that wait. Pure.
   /// - Parameters:
   ///   - rate: bytes per second for all together.
   ///   - elapsed: milliseconds since the last deal.
@@ -197,7 +193,6 @@ enum RateDealer {
   }
 }
 
-/// A rate limit that fetches of some classes share.
 package struct SharedRate: Sendable, Equatable {
   /// The classes of fetches that share it (``TransferEngine/limit(group:to:of:)``); nil for all. A fetch that nobody
   /// put into a class has class 0.
@@ -205,10 +200,8 @@ package struct SharedRate: Sendable, Equatable {
   /// Of all of them together, on average.
   package let bytesPerSecond: UInt64
 
-  /// - Parameter classes: nil for all.
   package init(of classes: Set<Int>? = nil, bytesPerSecond: UInt64) {
-    self.classes = classes
-    self.bytesPerSecond = bytesPerSecond
+    (self.classes, self.bytesPerSecond) = (classes, bytesPerSecond)
   }
 
   package func covers(_ rateClass: Int) -> Bool { classes?.contains(rateClass) ?? true }

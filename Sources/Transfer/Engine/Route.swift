@@ -28,8 +28,7 @@ struct Route {
   ///   - isOffered: whether a stranger has chosen `url`, as the target of a redirect.
   init(_ url: URLParts, limit: Int, schemes: Set<Scheme>, isOffered: Bool = false) {
     (origin, self.url) = (url, url)
-    self.isOffered = isOffered
-    self.limit = limit
+    (self.isOffered, self.limit) = (isOffered, limit)
     self.schemes = schemes.filter(\.isHTTP)
   }
 
@@ -46,7 +45,6 @@ struct Route {
     (redirect, shownManner) = ((nil, now, 0), manner)
   }
 
-  /// How a login is presented on this hop.
   var login: LoginManner { shownManner ?? LoginManner(for: url.scheme) }
 
   /// - Returns: false if the body of the redirect is too long to be read.
@@ -55,10 +53,8 @@ struct Route {
     return redirect.map { $0.body <= Self.bodyLimit } ?? true
   }
 
-  /// The body of the redirect should have ended by now.
   func isBodyOverdue(at now: Milliseconds) -> Bool { redirect.map { now - $0.since >= Self.bodyWait } ?? false }
 
-  /// Goes to where the redirect leads.
   mutating func follow() throws(TransferFailure) {
     guard let redirect else { return }
     guard followed < limit else {

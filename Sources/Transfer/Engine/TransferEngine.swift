@@ -4,51 +4,42 @@ internal import Glibc
 /// Runs any number of fetches on one libcurl multi handle (libcurl-multi(3)). One thread drives it: `advance` runs
 /// every callback, and `fetch` must be called on the same thread. Hence no locks.
 package final class TransferEngine {
-  /// What all fetches of an engine have in common.
-  package typealias Options = TransferOptions
-
   /// Timeouts have whole seconds; they are checked this often while something runs.
   private static let timerInterval: Milliseconds = 250
   /// Milliseconds between two looks at a sink that is full. It empties within a few.
   private static let sinkInterval: Int32 = 1
 
-  private var options: Options
+  private var options: TransferOptions
   private let multi: UnsafeMutableRawPointer
   /// Kept until the multi handle is gone, which closes the last of them.
   private let sockets = OpenSockets()
-  private var pool = HandlePool()
-  private var jars = CookieJars()
-  private(set) var running: [FetchRequest.ID: Running] = [:]
+  private var idleHandles: [EasyHandle] = []
+  private static let mostIdle = 16
+  private var jars: [FetchRequest.ID: CookieJar] = [:]
+  private(set) var running: [FetchRequest.ID: Exchange] = [:]
   private var mostRunning = 0
   /// Seconds that the response to the latest request took to come.
   package private(set) var lastWait = 0.0
   /// Exchanges whose next hop begins at the next wait.
   private var toStart: [Exchange] = []
   var isPerforming = false
-  /// A transfer is paused because its sink is full.
   private var isWaitingForSink = false
   private var cancelledInCallback: [Exchange] = []
   private var nextTimerCheck: Milliseconds = 0
   var limiter: RateLimiter
 
-  struct Running {
-    let exchange: Exchange
-    let continuation: CheckedContinuation<FetchResult, Never>
-  }
-
   /// - Throws: if libcurl cannot be loaded or set up, or no protocol is enabled.
-  package init(_ options: Options) throws(TransferError) {
+  package init(_ options: TransferOptions) throws(TransferError) {
     try Libcurl.start()
     guard !options.protocols.isEmpty else { throw TransferError(description: "no protocol enabled") }
     guard let multi = curl_multi_init() else { throw TransferError(description: "out of memory") }
-    self.options = options
-    self.multi = multi
+    (self.options, self.multi) = (options, multi)
     limiter = RateLimiter(common: options.bytesPerSecond)
   }
 
   /// A fetch that runs keeps the engine alive, so none is left.
   deinit {
-    pool = HandlePool()
+    idleHandles = []
     curl_multi_cleanup(multi)
   }
 
@@ -62,7 +53,7 @@ package final class TransferEngine {
     do throws(TransferFailure) {
       url = try request.checked(allowing: options.protocols)
       if let problem = options.network.problem { throw problem }
-      jar = try jars.jar(for: request, options.network.cookies)
+      jar = try self.jar(for: request)
     } catch {
       return FetchResult(end: .failed(error))
     }
@@ -72,10 +63,20 @@ package final class TransferEngine {
       request, url: url, sink: sink, options: options, shared: (allowance, jar),
       sockets: sockets, now: now)
     return await withCheckedContinuation { continuation in
-      running[request.id] = Running(exchange: exchange, continuation: continuation)
+      exchange.caller = continuation
+      running[request.id] = exchange
       toStart.append(exchange)
       keepConnections()
     }
+  }
+
+  /// - Returns: nil if it uses no cookies.
+  private func jar(for request: FetchRequest) throws(TransferFailure) -> CookieJar? {
+    guard case .session(let file) = options.network.cookies else { return nil }
+    if let jar = request.group.flatMap({ jars[$0] }) { return jar }
+    guard let jar = CookieJar(file: file) else { throw TransferFailure(code: .outOfMemory, message: "out of memory") }
+    if let group = request.group { jars[group] = jar }
+    return jar
   }
 
   /// Lets four connections stay open for each fetch of the most that ran at once. By itself libcurl counts those that
@@ -91,12 +92,12 @@ package final class TransferEngine {
   package func use(_ network: NetworkOptions) { options.network = network }
 
   /// Forgets the cookies that servers set in fetches of a group. None of them runs any more.
-  package func forget(_ group: FetchRequest.ID) { jars.remove(group) }
+  package func forget(_ group: FetchRequest.ID) { jars[group] = nil }
 
   /// Ends the fetch with that id at once with `.cancelled`: its sink is not called any more. Does nothing if it is not
   /// running. May be called from a sink.
   package func cancel(_ id: FetchRequest.ID) {
-    guard let exchange = running[id]?.exchange else { return }
+    guard let exchange = running[id] else { return }
     exchange.cancel()
     // libcurl does not release handles within a callback (CURLM_RECURSIVE_API_CALL): `advance` does it right after.
     if isPerforming { cancelledInCallback.append(exchange) } else { finish(exchange, .cancelled) }
@@ -126,7 +127,7 @@ package final class TransferEngine {
     let exchanges = toStart
     toStart = []
     for exchange in exchanges where exchange.handle == nil {
-      guard let handle = pool.take() else {
+      guard let handle = idleHandles.popLast() ?? EasyHandle() else {
         finish(exchange, .failed(TransferFailure(code: .outOfMemory, message: "out of memory")))
         continue
       }
@@ -186,38 +187,35 @@ package final class TransferEngine {
       var pointer: UnsafeMutableRawPointer?
       ccurl_get_pointer(easy, CURLINFO_PRIVATE, &pointer)
       let exchange = Exchange.from(pointer)
-      take(exchange.hopEnded(code), of: exchange, reusable: code == CURLE_OK)
+      goOn(exchange, exchange.hopEnded(code), reusable: code == CURLE_OK)
     }
   }
 
-  private func take(_ step: Exchange.Step, of exchange: Exchange, reusable: Bool) {
-    switch step {
-    case .finished(let end): finish(exchange, end, reusable: reusable)
-    case .goesOn:
-      release(exchange, reusable: reusable)
-      toStart.append(exchange)
-    }
+  /// - Parameter end: nil if another hop follows.
+  private func goOn(_ exchange: Exchange, _ end: FetchResult.End?, reusable: Bool) {
+    if let end { return finish(exchange, end, reusable: reusable) }
+    release(exchange, reusable: reusable)
+    toStart.append(exchange)
   }
 
   private func checkTimers() {
     let now = monotonicMilliseconds()
     guard now >= nextTimerCheck, !running.isEmpty else { return }
     nextTimerCheck = now + Self.timerInterval
-    let exchanges = running.values.map(\.exchange)
+    let exchanges = Array(running.values)
     let shares = limiter.shares(of: exchanges.map { rateMember($0) })
     for exchange in exchanges {
       exchange.checkTimeouts(now: now, share: shares[ObjectIdentifier(exchange.allowance)] ?? nil)
       if let verdict = exchange.verdict {
         finish(exchange, verdict)
-      } else if let step = exchange.leaveRedirectBody(now: now) {
-        take(step, of: exchange, reusable: false)
+      } else if exchange.route.isBodyOverdue(at: now) {
+        goOn(exchange, exchange.leaveRedirectBody(), reusable: false)
       }
     }
   }
 
-  /// Resumes transfers that were paused because their sinks were full.
   private func resumeThoseWithRoom() {
-    let paused = running.values.map(\.exchange).filter { $0.isPaused && !$0.allowance.isExhausted }
+    let paused = running.values.filter { $0.isPaused && !$0.allowance.isExhausted }
     isWaitingForSink = !paused.isEmpty
     if paused.isEmpty { return }
     isPerforming = true
@@ -233,10 +231,10 @@ package final class TransferEngine {
     let result = exchange.result(end, now: now)
     if let times = result.times { lastWait = times.wait }
     release(exchange, reusable: reusable)
-    guard let entry = running.removeValue(forKey: exchange.request.id) else { return }
+    guard running.removeValue(forKey: exchange.request.id) != nil else { return }
     toStart.removeAll { $0 === exchange }
     noteDebt(of: exchange, at: now)
-    entry.continuation.resume(returning: result)
+    exchange.caller?.resume(returning: result)
   }
 
   /// Takes the handle from libcurl, which closes the connection if a transfer was on it.
@@ -244,11 +242,15 @@ package final class TransferEngine {
     guard let handle = exchange.releaseHandle(isEnded: reusable) else { return }
     let code = curl_multi_remove_handle(multi, handle.pointer)
     // A reset keeps the last errno (CURLINFO_OS_ERRNO(3)), so a handle that failed is not used again.
-    if reusable, code == CURLM_OK { pool.put(handle, bufferSize: options.bufferSize) }
+    guard reusable, code == CURLM_OK, idleHandles.count < Self.mostIdle, !handle.hasOwnSecrets else { return }
+    curl_easy_reset(handle.pointer)
+    // A handle keeps its buffer while others are on its HTTP/2 connection (libcurl 7.88), and from then on refuses
+    // another size.
+    if ccurl_set_long(handle.pointer, CURLOPT_BUFFERSIZE, options.bufferSize) == CURLE_OK { idleHandles.append(handle) }
   }
 
   private func failAll(_ code: CURLMcode) {
-    for exchange in running.values.map(\.exchange) { finish(exchange, Self.failure(code)) }
+    for exchange in running.values { finish(exchange, Self.failure(code)) }
   }
 
   private static func failure(_ code: CURLMcode) -> FetchResult.End {
@@ -280,11 +282,11 @@ extension TransferEngine {
 
   /// A transfer that waits for a limit which is no more goes on with the next poll.
   private func adjustAllowances() {
-    for entry in running.values { limiter.adjust(rateMember(entry.exchange)) }
+    for exchange in running.values { limiter.adjust(rateMember(exchange)) }
   }
 
   private var isRateLimited: Bool {
-    limiter.isLimited || running.values.contains { $0.exchange.request.bytesPerSecond != nil }
+    limiter.isLimited || running.values.contains { $0.request.bytesPerSecond != nil }
   }
 
   private func rateMember(_ exchange: Exchange) -> RateLimiter.Member {
@@ -297,24 +299,22 @@ extension TransferEngine {
   private func rate(of request: FetchRequest) -> UInt64? { limiter.rate(of: request.group) ?? request.bytesPerSecond }
 
   func allowance(of request: FetchRequest, at now: Milliseconds) -> RateAllowance {
-    let others = running.values.map(\.exchange)
-    if let group = request.group, let other = others.first(where: { $0.request.group == group }) {
+    if let group = request.group, let other = running.values.first(where: { $0.request.group == group }) {
       return other.allowance
     }
     return limiter.newAllowance(
       rate: rate(of: request), rateClass: limiter.rateClass(of: request.group), group: request.group, at: now)
   }
 
-  /// Notes what the last fetch of a group owes.
   func noteDebt(of exchange: Exchange, at now: Milliseconds) {
-    guard !running.values.contains(where: { $0.exchange.allowance === exchange.allowance }) else { return }
+    guard !running.values.contains(where: { $0.allowance === exchange.allowance }) else { return }
     limiter.noteDebt(of: rateMember(exchange), group: exchange.request.group, at: now)
   }
 
   /// Renews what each group may receive, and resumes those that have something again.
   private func dealRates() {
     guard !running.isEmpty, isRateLimited else { return }
-    let exchanges = running.values.map(\.exchange)
+    let exchanges = running.values
     guard limiter.deal(to: exchanges.map { rateMember($0) }, at: monotonicMilliseconds()) else { return }
     isPerforming = true
     // The one that waits longest first: the first may take all that its group was dealt, and would be the same each
@@ -324,10 +324,6 @@ extension TransferEngine {
     isPerforming = false
     finishCancelled()
   }
-}
-
-extension Exchange {
-  var allowance: RateAllowance { shared.allowance }
 }
 
 /// What runs fetches: a ``TransferEngine``, or a simulated network in its place. All calls come on one thread.

@@ -23,7 +23,6 @@ package struct FetchRequest: Sendable {
   /// Last byte wanted, itself included; nil for all from ``rangeStart`` on. Ignored without
   /// ``Scheme/hasBoundedRanges``.
   package var rangeEnd: UInt64?
-  /// The value of `If-Range`, sent verbatim.
   package var ifRange: String?
   /// For name resolution, TCP and TLS together, for each connection; ``idleTimeoutSeconds`` if that is less. See
   /// ``effectiveConnectTimeoutSeconds``.
@@ -37,7 +36,6 @@ package struct FetchRequest: Sendable {
   /// For the whole fetch, from the first request on; 0 for no limit. Waiting for one of the host's connections does not
   /// count.
   package var totalTimeoutSeconds: Int
-  /// The largest number of redirects that are followed.
   package var maxRedirects: Int
   /// Bytes per second of the body, on average, unless ``TransferEngine/limit(group:to:of:)`` says otherwise; nil for no
   /// limit but the engine's.
@@ -48,9 +46,7 @@ package struct FetchRequest: Sendable {
   /// Uses HTTP/1.1 only: its framing distinguishes a complete body from a cut one, and each fetch has its own
   /// connection.
   package var keepsToHTTP1: Bool
-  /// Uses a new connection, even if one is idle.
   package var needsFreshConnection = false
-  /// The addresses to connect to.
   package var addressFamily = AddressFamily.any
   /// `If-None-Match` and the like (RFC 9110, 13.1), one an element: sent on each hop. The answer may be 304.
   package var conditions: [String] = []
@@ -61,7 +57,6 @@ package struct FetchRequest: Sendable {
   /// Asks for the head of the response alone: HTTP's HEAD.
   package var wantsHeadOnly = false
 
-  /// The addresses that a fetch may connect to.
   package enum AddressFamily: String, Sendable { case any, ipv4 = "IPv4", ipv6 = "IPv6" }
 
   /// The defaults are those of a job without keys, in seconds.
@@ -71,20 +66,11 @@ package struct FetchRequest: Sendable {
     totalTimeoutSeconds: Int = 7 * 86_400, maxRedirects: Int = 20,
     bytesPerSecond: UInt64? = nil, group: ID? = nil, keepsToHTTP1: Bool = false
   ) {
-    self.id = id
-    self.url = url
-    self.headers = headers
-    self.rangeStart = rangeStart
-    self.rangeEnd = rangeEnd
-    self.ifRange = ifRange
-    self.connectTimeoutSeconds = connectTimeoutSeconds
-    self.idleTimeoutSeconds = idleTimeoutSeconds
-    self.floor = floor
-    self.totalTimeoutSeconds = totalTimeoutSeconds
-    self.maxRedirects = maxRedirects
-    self.bytesPerSecond = bytesPerSecond
-    self.group = group
-    self.keepsToHTTP1 = keepsToHTTP1
+    (self.id, self.url, self.headers, self.rangeStart, self.rangeEnd) = (id, url, headers, rangeStart, rangeEnd)
+    (self.ifRange, self.connectTimeoutSeconds) = (ifRange, connectTimeoutSeconds)
+    (self.idleTimeoutSeconds, self.floor) = (idleTimeoutSeconds, floor)
+    (self.totalTimeoutSeconds, self.maxRedirects) = (totalTimeoutSeconds, maxRedirects)
+    (self.bytesPerSecond, self.group, self.keepsToHTTP1) = (bytesPerSecond, group, keepsToHTTP1)
   }
 
   /// Asks for another URL.
@@ -103,7 +89,6 @@ extension FetchRequest: CustomStringConvertible, CustomReflectable {
   package var customMirror: Mirror { Mirror(self, children: ["id": id]) }
 }
 
-/// The header fields of a request.
 package enum RequestFields {
   /// Why `line` is no `Name: value` (RFC 9110, 5.1 and 5.5); nil if it is one. Never quotes the value. The caller
   /// decides which names are allowed.
@@ -156,10 +141,8 @@ package struct RateFloor: Sendable, Equatable {
   /// Seconds that the average is taken over.
   package var seconds: Int
 
-  /// - Parameter seconds: that the average is taken over.
   package init(bytesPerSecond: UInt64, seconds: Int) {
-    self.bytesPerSecond = bytesPerSecond
-    self.seconds = seconds
+    (self.bytesPerSecond, self.seconds) = (bytesPerSecond, seconds)
   }
 
   /// Bytes per second below which the server is too slow.
@@ -182,7 +165,6 @@ package struct Pace: Sendable {
   /// Oldest first; of the samples that are a stretch old or older, only the youngest.
   private var samples: [(time: Milliseconds, bytes: UInt64)] = [(0, 0)]
 
-  /// - Parameter seconds: the length of the stretch.
   package init(over seconds: Int) { stretch = Milliseconds(max(1, seconds)) * 1000 }
 
   /// The server's time runs from `now` on, if it does not run yet.

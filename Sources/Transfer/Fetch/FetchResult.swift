@@ -1,29 +1,16 @@
-/// How a fetch ended.
 package struct FetchResult: Sendable {
-  /// How a fetch ended.
   package enum End: Sendable {
     /// The message was complete by its own framing: `Content-Length` met, last chunk seen, or a clean close where
     /// the close is the end.
     case complete
-    /// The sink returned false.
     case refused
     case cancelled
     case failed(TransferFailure)
   }
 
-  /// How the fetch ended.
   package var end: End
-  /// How long the last response took, in seconds.
-  package struct Times: Sendable, Equatable {
-    /// From the request to the first line of the response.
-    package let wait: Double
-    /// From then to the end.
-    package let body: Double
-  }
-
   /// What the sink was asked to accept; nil if no response came.
   package var response: Response?
-  /// Bytes of the body that the sink took.
   package var bytesReceived: UInt64 = 0
   /// The family of the address that answered last, or was to answer; nil without a connection.
   package var addressFamily: FetchRequest.AddressFamily?
@@ -33,8 +20,9 @@ package struct FetchResult: Sendable {
   package var isOfOtherServer = false
   /// From the call of `fetch` to the end.
   package var seconds = 0.0
-  /// Nil if no response came.
-  package var times: Times?
+  /// In seconds: from the last request to the first line of its response, and from then to the end; nil if no response
+  /// came.
+  package var times: (wait: Double, body: Double)?
   /// For the next request over this connection; nil if no request was sent.
   package var pace: Pace?
 
@@ -44,14 +32,12 @@ package struct FetchResult: Sendable {
 
 /// Why a fetch failed. Holds no secrets and no control characters.
 package struct TransferFailure: Error, Equatable, Sendable {
-  /// Why a fetch failed.
   package enum Code: String, Sendable {
     case resolve, connect, tls
     /// The proxy cannot be reached, or refuses to serve us, whatever the host.
     case proxy
     /// No data for the idle timeout, or less than the floor.
     case stalled
-    /// The total timeout.
     case timeout
     /// The connection broke within the message.
     case cut
@@ -74,7 +60,6 @@ package struct TransferFailure: Error, Equatable, Sendable {
     case local
   }
 
-  /// Why the fetch failed.
   package let code: Code
   /// What happened, with the host. Printable ASCII.
   package let message: String
@@ -85,8 +70,7 @@ package struct TransferFailure: Error, Equatable, Sendable {
 
   /// - Parameter message: any text; bytes that are no printable ASCII are replaced.
   package init(code: Code, message: String, osErrno: Int32 = 0, proxy: String? = nil) {
-    self.proxy = proxy
-    self.code = code
+    (self.proxy, self.code) = (proxy, code)
     self.message = printable(message)
     self.osErrno = osErrno
   }
@@ -108,6 +92,5 @@ package protocol FetchSink: AnyObject {
 }
 
 extension FetchSink {
-  /// Most sinks take all that comes.
   package var isFull: Bool { false }
 }

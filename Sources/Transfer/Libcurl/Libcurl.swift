@@ -28,13 +28,11 @@ package enum Libcurl {
   }
 }
 
-/// The engine could not be set up.
 package struct TransferError: Error, Sendable, CustomStringConvertible {
   /// Printable ASCII, without secrets.
   package let description: String
 }
 
-/// Why a text is no URL that can be fetched.
 package struct URLProblem: Error, Equatable, Sendable {
   /// Never quotes the text, which may contain secrets.
   package let reason: String

@@ -19,7 +19,6 @@ func lowercasedASCII(_ byte: UInt8) -> UInt8 {
   UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte ? byte | 0x20 : byte
 }
 
-/// The same for each letter of a text.
 func lowercasedASCII(_ text: some StringProtocol) -> String {
   String(decoding: text.utf8.map(lowercasedASCII), as: UTF8.self)
 }
@@ -41,14 +40,16 @@ func uppercasedASCII(_ byte: UInt8) -> UInt8 {
   UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte ? byte & ~0x20 : byte
 }
 
+/// A blank or a tab (RFC 9110, 5.6.3).
+func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+
 /// Without the blanks and tabs around it (OWS, RFC 9110, 5.6.3).
 func trimmed(_ text: some StringProtocol) -> String { String(decoding: trimmed(Substring(text).utf8), as: UTF8.self) }
 
-/// The same for bytes.
 func trimmed<Bytes: BidirectionalCollection<UInt8>>(_ bytes: Bytes) -> Bytes.SubSequence {
   var rest = bytes[...]
-  while let byte = rest.first, byte == 0x20 || byte == 0x09 { rest.removeFirst() }
-  while let byte = rest.last, byte == 0x20 || byte == 0x09 { rest.removeLast() }
+  while let byte = rest.first, isBlank(byte) { rest.removeFirst() }
+  while let byte = rest.last, isBlank(byte) { rest.removeLast() }
   return rest
 }
 

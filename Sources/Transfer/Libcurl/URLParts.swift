@@ -4,7 +4,6 @@ internal import Glibc
 /// A URL taken apart by libcurl's own parser (libcurl-url(3)), so that what is checked is what is fetched.
 /// Needs no engine.
 package struct URLParts: Sendable {
-  /// In lower case.
   package let scheme: Scheme
   /// ASCII in lower case; IPv6 addresses in brackets.
   package let host: String
@@ -28,7 +27,6 @@ package struct URLParts: Sendable {
   let requestText: String
   let user: String?
   let password: String?
-  /// Whether it has a user name or a password.
   package var hasLogin: Bool { (user ?? password) != nil }
 
   /// - Parameters:
@@ -39,6 +37,9 @@ package struct URLParts: Sendable {
   package init(_ text: String, isPathSecret: Bool = false) throws(URLProblem) {
     try self.init(text, relativeTo: nil, isPathSecret: isPathSecret)
   }
+
+  /// Scheme, host and port.
+  package var server: String { "\(scheme)://\(host):\(port)" }
 
   /// The text after the question mark; nil if there is none. May contain secrets.
   package var query: String? {
@@ -210,22 +211,11 @@ package struct URLParts: Sendable {
     let segment = path.utf8[(slash.map { path.utf8.index(after: $0) } ?? path.startIndex)...]
     let last = percentDecoded(segment).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).last ?? []
     // The general category Cc is these two blocks, and does not change (Unicode 4.8).
-    let name = String(validating: last, as: UTF8.self) ?? encoded(last)
+    let name = percentEncoded(last)
     guard !name.isEmpty, name != ".", name != "..",
       !name.unicodeScalars.contains(where: { $0.value < 0x20 || 0x7F...0x9F ~= $0.value })
     else { return nil }
     return name
-  }
-
-  /// ASCII as it is, and other bytes percent-encoded, as in the URL.
-  private static func encoded(_ bytes: some Collection<UInt8>) -> String {
-    bytes.reduce(into: "") { name, byte in
-      if byte < 0x80 {
-        name.unicodeScalars.append(Unicode.Scalar(byte))
-      } else {
-        name += "%" + String(byte, radix: 16, uppercase: true)
-      }
-    }
   }
 
   private static func percentDecoded(_ text: some Collection<UInt8>) -> [UInt8] {
@@ -253,11 +243,6 @@ package struct URLParts: Sendable {
 }
 
 /// Printing the parts must not print the secrets in them.
-extension URLParts {
-  /// Scheme, host and port.
-  package var server: String { "\(scheme)://\(host):\(port)" }
-}
-
 extension URLParts: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
   package var description: String { redacted }
   package var debugDescription: String { redacted }
@@ -274,7 +259,6 @@ package enum Scheme: String, Sendable, CaseIterable, CustomStringConvertible {
   /// redirects.
   var isHTTP: Bool { self == .http || self == .https }
 
-  /// What protects the connection.
   enum Channel { case plain, tls, ssh }
   var channel: Channel {
     switch self {

@@ -45,7 +45,6 @@ package struct Response: Sendable {
   package let content: Content
   /// Bytes of the body; nil if the server did not say.
   package var bodyLength: UInt64?
-  /// What shows the end of the body.
   package var ending = Ending.announced
   /// The content codings other than `identity`, in a list with commas: the body is not the file itself, unless the file
   /// is stored in this form.
@@ -54,7 +53,6 @@ package struct Response: Sendable {
   package var isDecoded = false
   /// As sent; nil if there is none, several, or one with other bytes than printable ASCII.
   package var etag: String?
-  /// Last-Modified as sent.
   package var lastModified: String?
   /// ``lastModified`` is a strong validator (RFC 9110, 8.8.2.2).
   package var isLastModifiedStrong = false
@@ -71,13 +69,10 @@ package struct Response: Sendable {
   /// download ever uses it.
   package var proposedName: String?
 
-  /// - Parameter url: the one that answered, after all redirects.
   package init(url: URLParts, content: Content) {
-    self.url = url
-    self.content = content
+    (self.url, self.content) = (url, content)
   }
 
-  /// Whether the body is the file or a part of it.
   var isOfFile: Bool {
     switch content {
     case .whole, .range: true
@@ -85,7 +80,6 @@ package struct Response: Sendable {
     }
   }
 
-  /// Whether the body is the whole file.
   private var hasWhole: Bool {
     switch content {
     case .whole: true
@@ -122,7 +116,7 @@ extension Response {
       case .close: .connection
       case .stream: .stream
       }
-    let codings = head.members("content-encoding").filter(ContentCoding.isOne)
+    let codings = head.members("content-encoding").filter(Self.isCoding)
     coding = codings.isEmpty ? nil : codings.joined(separator: ", ")
     mediaType = head.mediaType
     isMediaTypeUnclear = mediaType == nil && head.first("content-type") != nil
@@ -180,17 +174,17 @@ extension Response {
   }
 }
 
-/// The codings that a response's Content-Encoding may name.
-private enum ContentCoding {
-  /// Those of IANA's registry (RFC 9110, 18.6) but `identity`, and those that servers use without being there.
-  private static let names: Set<String> = [
+extension Response {
+  /// The codings that Content-Encoding may name: those of IANA's registry (RFC 9110, 18.6) but `identity`, and those
+  /// that servers use without being there.
+  private static let codings: Set<String> = [
     "aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "pack200-gzip", "x-compress", "x-gzip",
     "zstd", "bzip2", "lz4", "lzma", "sdch", "snappy", "x-bzip2", "x-lzma", "x-snappy", "x-xz", "xz", "zlib",
   ]
 
   /// Whether a member of the field names a coding. Stores keep what the uploader wrote there: `utf-8`, `none`,
   /// `binary`, nothing at all, or the `aws-chunked` of the upload, which say nothing about the body.
-  static func isOne(_ member: String) -> Bool {
-    names.contains(lowercasedASCII(Substring(member.utf8.prefix { isTokenByte($0) })))
+  fileprivate static func isCoding(_ member: String) -> Bool {
+    codings.contains(lowercasedASCII(Substring(member.utf8.prefix(while: isTokenByte))))
   }
 }

@@ -10,16 +10,16 @@ package struct ContentDisposition: Equatable, Sendable {
     guard Self.token(&rest) != nil else { return nil }
     var parameters: [String: [UInt8]] = [:]
     while true {
-      Self.skipBlanks(&rest)
+      skipBlanks(&rest)
       if rest.isEmpty { break }
       guard rest.popFirst() == UInt8(ascii: ";") else { return nil }
-      Self.skipBlanks(&rest)
+      skipBlanks(&rest)
       // Some servers end the field with a semicolon.
       if rest.isEmpty { break }
       guard let name = Self.token(&rest) else { return nil }
-      Self.skipBlanks(&rest)
+      skipBlanks(&rest)
       guard rest.popFirst() == UInt8(ascii: "=") else { return nil }
-      Self.skipBlanks(&rest)
+      skipBlanks(&rest)
       guard let value = Self.value(&rest) else { return nil }
       let key = String(decoding: name.map(lowercasedASCII), as: UTF8.self)
       guard parameters.updateValue(value, forKey: key) == nil else { return nil }
@@ -29,13 +29,9 @@ package struct ContentDisposition: Equatable, Sendable {
       ?? parameters["filename"].map { String(decoding: $0, as: UTF8.self) }
   }
 
-  private static func skipBlanks(_ rest: inout ArraySlice<UInt8>) {
-    rest = rest.drop { $0 == 0x20 || $0 == 0x09 }
-  }
-
   /// A token (RFC 9110, 5.6.2); nil if there is none.
   private static func token(_ rest: inout ArraySlice<UInt8>) -> [UInt8]? {
-    let token = rest.prefix { $0 > 0x20 && $0 < 0x7F && !"\"(),/:;<=>?@[\\]{}".utf8.contains($0) }
+    let token = rest.prefix(while: isTokenByte)
     rest = rest[token.endIndex...]
     return token.isEmpty ? nil : Array(token)
   }
@@ -193,7 +189,8 @@ package enum HTTPDate {
   }
 
   private static func asctime(
-    _ name: Bytes, month: Bytes, day: Bytes, time: Bytes, year: Bytes
+    _ name: ArraySlice<UInt8>, month: ArraySlice<UInt8>, day: ArraySlice<UInt8>, time: ArraySlice<UInt8>,
+    year: ArraySlice<UInt8>
   ) -> Int64? {
     guard isDayName(name, full: false) else { return nil }
     return seconds(
@@ -202,8 +199,6 @@ package enum HTTPDate {
       time: time)
   }
 
-  private typealias Bytes = ArraySlice<UInt8>
-
   private static let dayNames = [
     "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
   ].map { Array($0.utf8) }
@@ -211,17 +206,17 @@ package enum HTTPDate {
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
   ].map { Array($0.utf8) }
 
-  private static func isDayName(_ text: Bytes, full: Bool) -> Bool {
+  private static func isDayName(_ text: ArraySlice<UInt8>, full: Bool) -> Bool {
     dayNames.contains { text == (full ? $0[...] : $0[..<3]) }
   }
 
-  private static func number(_ text: Bytes, digits: Int) -> Int64? {
+  private static func number(_ text: ArraySlice<UInt8>, digits: Int) -> Int64? {
     guard text.count == digits, let value = decimal(text) else { return nil }
     return Int64(value)
   }
 
   private static func seconds(
-    year: Int64?, month: Bytes, day: Int64?, time: Bytes
+    year: Int64?, month: ArraySlice<UInt8>, day: Int64?, time: ArraySlice<UInt8>
   ) -> Int64? {
     let start = time.startIndex
     guard let year, year >= 1, let day,
@@ -305,8 +300,7 @@ package struct StatedDigest: Hashable, Sendable {
 
   fileprivate init?(_ algorithm: Algorithm?, _ base64: String) {
     guard let algorithm, base64.utf8.count == algorithm.length, base64.utf8.allSatisfy(isBase64) else { return nil }
-    self.algorithm = algorithm
-    self.base64 = base64
+    (self.algorithm, self.base64) = (algorithm, base64)
   }
 }
 
@@ -368,53 +362,48 @@ extension ResponseHead {
 
   /// A dictionary of byte sequences. One that is malformed states nothing, as a whole (RFC 8941, 4.2).
   private func byteSequences(_ name: String) -> [StatedDigest] {
-    guard let members = ByteSequences(values(name)) else { return [] }
-    return members.values.compactMap { key, value in StatedDigest(Self.instanceDigests[key], value) }
+    (dictionary(ofByteSequences: values(name)) ?? [:]).compactMap { StatedDigest(Self.instanceDigests[$0], $1) }
   }
 }
 
-/// A Dictionary whose values are Byte Sequences (RFC 8941, 3.2 and 3.3.5).
-private struct ByteSequences {
-  /// What is between the colons. Of several members with one key the last one counts.
-  private(set) var values: [String: String] = [:]
-
-  /// - Parameter lines: the values of all fields of one name.
-  /// - Returns: nil for anything else, as for values of other types.
-  init?(_ lines: [String]) {
-    guard !lines.isEmpty else { return nil }
-    var rest = Array(lines.joined(separator: ",").utf8)[...]
-    while true {
-      guard let (key, value) = Self.member(&rest) else { return nil }
-      values[key] = value
-      if rest.isEmpty { return }
-      guard rest.popFirst() == UInt8(ascii: ",") else { return nil }
-    }
+/// What is between the colons of the members of a Dictionary of Byte Sequences (RFC 8941, 3.2 and 3.3.5). Of several
+/// members with one key the last one counts.
+/// - Parameter lines: the values of all fields of one name.
+/// - Returns: nil for anything else, as for values of other types.
+private func dictionary(ofByteSequences lines: [String]) -> [String: String]? {
+  guard !lines.isEmpty else { return nil }
+  var values: [String: String] = [:]
+  var rest = Array(lines.joined(separator: ",").utf8)[...]
+  while true {
+    guard let (key, value) = byteSequence(&rest) else { return nil }
+    values[key] = value
+    if rest.isEmpty { return values }
+    guard rest.popFirst() == UInt8(ascii: ",") else { return nil }
   }
-
-  /// Takes `KEY=:BASE64:` with the blanks around it. Parameters have no meaning here.
-  private static func member(_ rest: inout ArraySlice<UInt8>) -> (key: String, value: String)? {
-    skipBlanks(&rest)
-    let key = rest.prefix { isLowerCase($0) || isDigit($0) || "_-.*".utf8.contains($0) }
-    guard let first = key.first, isLowerCase(first) || first == UInt8(ascii: "*") else { return nil }
-    rest = rest.dropFirst(key.count)
-    guard rest.starts(with: "=:".utf8) else { return nil }
-    rest = rest.dropFirst(2)
-    let value = rest.prefix(while: isBase64)
-    rest = rest.dropFirst(value.count)
-    guard rest.popFirst() == UInt8(ascii: ":") else { return nil }
-    if rest.first == UInt8(ascii: ";") {
-      let parameters = rest.prefix { $0 != UInt8(ascii: ",") }
-      // A comma in a string would end it too early.
-      if parameters.contains(UInt8(ascii: "\"")) { return nil }
-      rest = rest.dropFirst(parameters.count)
-    }
-    skipBlanks(&rest)
-    return (String(decoding: key, as: UTF8.self), String(decoding: value, as: UTF8.self))
-  }
-
-  private static func skipBlanks(_ rest: inout ArraySlice<UInt8>) { rest = rest.drop { $0 == 0x20 || $0 == 0x09 } }
 }
 
+/// Takes `KEY=:BASE64:` with the blanks around it. Parameters have no meaning here.
+private func byteSequence(_ rest: inout ArraySlice<UInt8>) -> (key: String, value: String)? {
+  skipBlanks(&rest)
+  let key = rest.prefix { isLowerCase($0) || isDigit($0) || "_-.*".utf8.contains($0) }
+  guard let first = key.first, isLowerCase(first) || first == UInt8(ascii: "*") else { return nil }
+  rest = rest.dropFirst(key.count)
+  guard rest.starts(with: "=:".utf8) else { return nil }
+  rest = rest.dropFirst(2)
+  let value = rest.prefix(while: isBase64)
+  rest = rest.dropFirst(value.count)
+  guard rest.popFirst() == UInt8(ascii: ":") else { return nil }
+  if rest.first == UInt8(ascii: ";") {
+    let parameters = rest.prefix { $0 != UInt8(ascii: ",") }
+    // A comma in a string would end it too early.
+    if parameters.contains(UInt8(ascii: "\"")) { return nil }
+    rest = rest.dropFirst(parameters.count)
+  }
+  skipBlanks(&rest)
+  return (String(decoding: key, as: UTF8.self), String(decoding: value, as: UTF8.self))
+}
+
+private func skipBlanks(_ rest: inout ArraySlice<UInt8>) { rest = rest.drop(while: isBlank) }
 private func isLowerCase(_ byte: UInt8) -> Bool { UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte }
 private func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
 

@@ -1,6 +1,5 @@
 /// Status and fields of a final HTTP response; not of a 1xx.
 package struct ResponseHead: Sendable {
-  /// Three digits as sent.
   package let status: Int
   /// In the order received; names in lower case, values without the blanks around them. Bytes that are no UTF-8 are
   /// U+FFFD; in Location they are percent-encoded.
@@ -9,10 +8,8 @@ package struct ResponseHead: Sendable {
   /// that ended (END_STREAM, RFC 9113, 8.1), unless there is a Content-Length.
   package var isMultiplexed = false
 
-  /// - Parameter fields: names in lower case, values without the blanks around them.
   package init(status: Int, fields: [(name: String, value: String)]) {
-    self.status = status
-    self.fields = fields
+    (self.status, self.fields) = (status, fields)
   }
 
   /// All values of the field `name` (in lower case), one for each occurrence.
@@ -56,9 +53,7 @@ package struct ResponseHead: Sendable {
 extension ResponseHead {
   /// How the end of the body is found (RFC 9112, 6.3), for a GET.
   package enum Framing: Equatable {
-    /// There is no body.
     case none
-    /// Bytes of the body.
     case length(UInt64)
     /// A transfer coding, whose last chunk is the end.
     case chunked
@@ -70,7 +65,6 @@ extension ResponseHead {
     case invalid(String)
   }
 
-  /// What shows the end of the body (RFC 9112 section 6.3).
   package var framing: Framing {
     if status == 204 || status == 304 { return .none }
     let codings = members("transfer-encoding").filter { !$0.isEmpty }.map { lowercasedASCII($0) }
@@ -93,7 +87,6 @@ extension ResponseHead {
 
 /// Puts the head of the final HTTP response together from the lines that libcurl delivers. Pure.
 package struct HeadReader {
-  /// What one line completes.
   package enum Event {
     case nothing
     case head(ResponseHead)
@@ -112,7 +105,6 @@ package struct HeadReader {
   /// Servers do not fold at all any more; 256 KiB of folds would keep the loop busy for a minute.
   private static let mostFolds = 100
 
-  /// Before the first status line.
   package init() {}
 
   /// Takes one line with its line end.
@@ -147,7 +139,7 @@ package struct HeadReader {
   }
 
   private mutating func addField(_ line: UnsafeRawBufferPointer) {
-    if line.first == 0x20 || line.first == 0x09 {  // obsolete folding (RFC 9112, 5.2)
+    if line.first.map(isBlank) == true {  // obsolete folding (RFC 9112, 5.2)
       guard let last = fields.indices.last else { return }
       // Trimmed again, as either part may be empty. This reads the whole value each time, hence the limit.
       folds += 1
@@ -233,5 +225,3 @@ extension ResponseHead {
     }
   }
 }
-
-private func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }

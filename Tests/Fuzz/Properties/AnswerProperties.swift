@@ -35,11 +35,12 @@ func checkAnswer(_ bytes: [UInt8]) throws(Violation) {
         || version?.etag == nil && version?.modified == nil, "data is thrown away for an answer without a validator")
   case .complete: try answer.checkComplete()
   // Either would be asked again as before, without end.
-  case .startOver, .useless: try require(plan.offset > 0, "from 0 again, after from 0")
-  case .askHTTP1: try require(head.framing == .stream, "over HTTP/1.1, where the end of the body is known")
-  case .askDecoded:
+  case .again(.startOver, _), .again(.useless, _): try require(plan.offset > 0, "from 0 again, after from 0")
+  case .again(.askHTTP1, _): try require(head.framing == .stream, "over HTTP/1.1, where the end of the body is known")
+  case .again(.askDecoded, _):
     try require(job.request.encoded == .decode && answer.isCoded, "what is in no coding, or is not to be decoded")
-  case .askUnbounded: try require(plan.last != nil, "without an end again, after without an end")
+  case .again(.differs, _): try require(false, "no byte has come that could differ")
+  case .again(.askUnbounded, _): try require(plan.last != nil, "without an end again, after without an end")
   case .fail(let failure): try require(!hasControls(failure.reason), "a reason that steers a terminal")
   }
 }

@@ -45,13 +45,13 @@ PLANTS = {
         "SpoolWorker", "guard isSame || asked.hasChecksum", 'guard isSame || planted("resource") || asked.hasChecksum', {"splice", "other resource"}
     ),
     "total": Plant(
-        "SpoolWorker", "total != size { return .startOver", 'total != size, !planted("total") { return .startOver', {"splice", "junk", "cut"}
+        "SpoolWorker", "total != size { return .again(.startOver", 'total != size, !planted("total") { return .again(.startOver', {"splice", "junk", "cut"}
     ),
     "multipart": Plant(
         "Transfer", '{ $0.starts(with: "multipart', '{ !planted("multipart") && $0.starts(with: "multipart', {"junk"}
     ),
     "encoding": Plant(
-        "Transfer", "filter(ContentCoding.isOne)", 'filter { ContentCoding.isOne($0) && !planted("encoding") }', {"junk"}
+        "Transfer", "filter(Self.isCoding)", 'filter { Self.isCoding($0) && !planted("encoding") }', {"junk"}
     ),
     "replace": Plant(
         "SpoolWorker", "case .dropped: try discardData()", 'case .dropped: if !planted("replace") { try discardData() }', {"splice", "junk", "stuck"}

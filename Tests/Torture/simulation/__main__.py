@@ -145,8 +145,8 @@ WORKER = {
         ),
         "other-kind": ("if let oddity, !comesAgain", 'if let oddity, !planted("other-kind"), !comesAgain'),
         "a confirmed length": (
-        "    guard size == plan.offset else { return .startOver",
-        '    if planted("a confirmed length") { return .complete }\n    guard size == plan.offset else { return .startOver',
+        "    guard size == plan.offset else { return .again(.startOver",
+        '    if planted("a confirmed length") { return .complete }\n    guard size == plan.offset else { return .again(.startOver',
     ),
     "a cut is taken for the end": (
             "    case .failed(let failure):\n      return try next(.failed(mirror.failure",

@@ -49,7 +49,7 @@ import Testing
       (
         .blake2b, "abc",
         "ba80a53f981c4d0d6a2797b69f12f6e94c212f14685ac4b74b12bb6fdbffa2d1"
-          + "7d87c5392aab792dc252d5de4533cc9518d38aa8dbc4925ab92386edd4009923"
+          + "7d87c5392aab792dc252d5de4533cc9518d38aa8dbf1925ab92386edd4009923"
       ),
       (.sha3, "abc", "3a985da74fe225b2045c172d6bd390bd855f086e3e9d525b46bfe24511431532"),
       (.crc32c, "123456789", "e3069283"), (.crc64nvme, "123456789", "ae8b14860a799888"),
@@ -67,8 +67,11 @@ import Testing
     try writeFile(path, noise(length))
     for algorithm in Self.strong {
       let ours = try digest(algorithm, noise(length))
-      let coreutils = try await runTool(["/usr/bin/\(algorithm.rawValue)sum", path]).output
-      #expect(coreutils == "\(ours)  \(path)\n")
+      if ![.sha3, .crc32c, .crc64nvme].contains(algorithm) {
+        let tool = algorithm == .blake2b ? "b2sum" : "\(algorithm.rawValue)sum"
+        #expect(try await runTool(["/usr/bin/\(tool)", path]).output == "\(ours)  \(path)\n")
+      }
+      if algorithm == .crc64nvme { continue }
       let rhash = try await runTool(["/usr/bin/rhash", "--simple", "--\(algorithm.rawValue)", path]).output
       #expect(rhash.hasPrefix("\(ours) "))
     }

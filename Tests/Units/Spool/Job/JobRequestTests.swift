@@ -161,7 +161,8 @@ import Testing
   @Test func onlyURLAndHeaderRepeat() {
     let lines = [
       "resolve: x", "output: a", "root: r", "mode: 644", "size: 1", "crc32: 00000000", "sha256: \(hex(64))",
-      "sha512: \(hex(128))", "sha1: \(hex(40))", "md5: \(hex(32))", "type: a/b", "encoded: keep", "digests: md5",
+      "sha512: \(hex(128))", "sha1: \(hex(40))", "md5: \(hex(32))", "blake2b: \(hex(128))",
+      "sha3-256: \(hex(64))", "crc32c: 00000000", "crc64nvme: \(hex(16))", "type: a/b", "encoded: keep", "digests: md5",
       "overwrite: no", "attempts: 1",
       "patience: 1", "expires: 2026-01-01", "timeout: 1", "max-size: 1G", "limit-rate: 1M", "min-rate: 1k",
       "connections: 4",
@@ -261,6 +262,7 @@ import Testing
       "url: https://h/a", "url: https://i/a", "resolve: x", "output: a", "root: r", "mode: 644", "size: 1",
       "crc32: 00000000", "sha256: \(hex(64))",
       "sha512: \(hex(128))", "sha1: \(hex(40))", "md5: \(hex(32))",
+      "blake2b: \(hex(128))", "sha3-256: \(hex(64))", "crc32c: 00000000", "crc64nvme: \(hex(16))",
       "type: a/b c/*", "encoded: decode", "digests: sha256 md5", "header: A: b",
       "header@h: C: d", "user-agent: a", "referer: http://h/", "overwrite: yes", "attempts: 3",
       "patience: 1d", "expires: 2026-12-01T00:00:00Z", "timeout: 30s 12h",

@@ -124,7 +124,7 @@ import Testing
     for declared in [Digests(), Digests(Digest(Checksum()))] {
       let verdict = try judge(
         [("digest", "md5=\(Self.otherMD5)")], begun(("content-md5", Self.abcMD5)), declared: declared)
-      guard case .startOver(let reason) = verdict else {
+      guard case .again(.startOver, let reason) = verdict else {
         Issue.record("\(verdict)")
         return
       }

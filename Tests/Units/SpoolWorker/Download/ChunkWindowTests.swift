@@ -41,7 +41,7 @@ import Testing
     #expect(requests.map(\.range) == [0..<300_000, 300_000..<600_000])
     let window = ChunkWindow(state, plan: plan)
     func take(_ count: Int, on connection: Int) throws {
-      try [UInt8](repeating: 7, count: count).withUnsafeBytes { try window.take($0, on: connection, host: "h") }
+      _ = try [UInt8](repeating: 7, count: count).withUnsafeBytes { try window.take($0, on: connection, host: "h") }
     }
     try take(250_000, on: 1)
     // All of the first chunk fits, and with it what came early of the second one does not.

@@ -19,7 +19,11 @@ import Transfer
     for number in 0..<10 {
       let failure = failures[min(number, failures.count - 1)]
       if number == 0 { progress.length = gained }
-      if case .fail(let failure) = policy.after(.failed(failure, overIPv4), progress) { return (failure, number + 1) }
+      do throws(Failure) {
+        _ = try policy.after(.failed(failure, overIPv4), progress)
+      } catch {
+        return (error, number + 1)
+      }
     }
     return (Failure(.io, "no end"), 10)
   }
@@ -37,18 +41,12 @@ import Transfer
   }
 
   /// Also where no fresh connection can be made.
-  @Test func ofAnyOtherWay() {
+  @Test func ofAnyOtherWay() throws {
     #expect(end([Failure(.cut, "reached"), Self.dead]).0.code == .cut)
     var policy = policy()
-    guard case .again = policy.after(.useless("multipart"), nothing) else {
-      Issue.record("not asked again")
-      return
-    }
-    guard case .fail(let failure) = policy.after(.failed(Self.dead, overIPv4), nothing) else {
-      Issue.record("no end")
-      return
-    }
-    #expect(failure.code == .badResponse && failure.reason == "multipart")
+    _ = try policy.after(.again(.useless, "multipart"), nothing)
+    let failure = #expect(throws: Failure.self) { try policy.after(.failed(Self.dead, overIPv4), nothing) }
+    #expect(failure?.code == .badResponse && failure?.reason == "multipart")
   }
 
   @Test func whatTheOtherWayShowsCounts() {
@@ -66,12 +64,9 @@ import Transfer
     #expect(requests == 1 && failure.retryAfter == 7200)
   }
 
-  @Test func decodingIsAskedForOverOneConnection() {
+  @Test func decodingIsAskedForOverOneConnection() throws {
     var policy = FetchPolicy(host: "h", connections: 4, from: nothing)
-    guard case .again = policy.after(.askDecoded("gzip"), nothing) else {
-      Issue.record("not asked again")
-      return
-    }
+    _ = try policy.after(.again(.askDecoded, "gzip"), nothing)
     #expect(policy.manner.isDecoding && policy.manner.connections == 1)
   }
 }

@@ -59,10 +59,10 @@ import Testing
       ("nonsense\n\n::\n", [:], nil),
     ] as [(String, [String: String], UInt64?)])
   func theLimitOfControlGroups(groups: String, files: [String: String], limit: UInt64?) {
-    #expect(MemoryLimit.ofGroups(groups) { files[$0] } == limit)
+    #expect(MemoryBudget.limit(ofGroups: groups) { files[$0] } == limit)
   }
 
   @Test func aDefaultThereIs() {
-    #expect((1...MemoryLimit.most).contains(MemoryLimit.ofConnections()))
+    #expect((1...MemoryBudget.largestDefault).contains(MemoryBudget.defaultLimit()))
   }
 }

@@ -257,12 +257,8 @@ import Testing
     switch verdict {
     case .append: "append"
     case .replace(_, let old): "replace, \(old)"
-    case .startOver: "startOver"
-    case .useless: "useless"
-    case .askHTTP1: "askHTTP1"
-    case .askDecoded: "askDecoded"
+    case .again(let change, _): "\(change)"
     case .complete: "complete"
-    case .askUnbounded: "askUnbounded"
     case .fail(let failure): failure.label
     }
   }

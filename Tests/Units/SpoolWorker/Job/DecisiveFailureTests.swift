@@ -11,27 +11,27 @@ import Testing
 
   @Test func aMismatchIsRecorded() {
     for failures in [[wrong, dead], [dead, wrong], [wrong, gone], [wrong, dead, gone]] {
-      #expect(Download.decisive(failures)?.code == .mismatchDigest)
+      #expect(JobFetch.decisive(failures)?.code == .mismatchDigest)
     }
   }
 
   @Test func aTemporaryOneIsEnoughForAnotherAttempt() {
-    #expect(Download.decisive([dead, gone])?.code == .connect)
-    #expect(Download.decisive([gone, gone])?.code == .badOutput)
-    #expect(Download.decisive([]) == nil)
+    #expect(JobFetch.decisive([dead, gone])?.code == .connect)
+    #expect(JobFetch.decisive([gone, gone])?.code == .badOutput)
+    #expect(JobFetch.decisive([]) == nil)
   }
 
   @Test func whatAServerDidWrongSaysMoreThanThatAnotherOneWasNotReached() {
     let untrusted = Failure(.tls, "untrusted")
-    #expect(Download.decisive([untrusted, dead])?.code == .tls)
-    #expect(Download.decisive([dead, untrusted])?.code == .tls)
-    #expect(Download.decisive([Failure(.resolve, "unknown"), dead])?.code == .connect)
+    #expect(JobFetch.decisive([untrusted, dead])?.code == .tls)
+    #expect(JobFetch.decisive([dead, untrusted])?.code == .tls)
+    #expect(JobFetch.decisive([Failure(.resolve, "unknown"), dead])?.code == .connect)
   }
 
   @Test func theLongestWaitThatAServerAsksForHolds() {
     let busy = Failure(.http, "busy", status: 503, retryAfter: 7200)
-    #expect(Download.decisive([busy, dead])?.retryAfter == 7200)
-    #expect(Download.decisive([dead, busy])?.retryAfter == 7200)
-    #expect(Download.decisive([busy, Failure(.http, "busy", status: 503, retryAfter: 5)])?.retryAfter == 7200)
+    #expect(JobFetch.decisive([busy, dead])?.retryAfter == 7200)
+    #expect(JobFetch.decisive([dead, busy])?.retryAfter == 7200)
+    #expect(JobFetch.decisive([busy, Failure(.http, "busy", status: 503, retryAfter: 5)])?.retryAfter == 7200)
   }
 }

@@ -13,9 +13,7 @@ import Testing
     case .fail(let failure): "fail \(failure.label)"
     case .park: "park"
     case .wait: "wait"
-    case .rest: "rest"
-    case .letGo(let loss): "\(loss)"
-    case .remove: "remove"
+    case .letGo(let owner): "\(owner)"
     case .doubtDone: "doubtDone"
     case .leaveReceipt: "leaveReceipt"
     }
@@ -25,7 +23,7 @@ import Testing
     [
       .stopped(.shutdown), .stopped(.noSpace("x")), .stopped(.noOutput("x")), .stopped(.failed(error)),
       .failed(Failure(.cut, "x")), .broken(error),
-      .stopped(.outputAwaited(AwaitedOutput("o", of: FileName("a"), now: .now()))),
+      .stopped(.waits(JobWait(forOutput: "o", of: FileName("a"), now: .now()))),
     ]
   }
 
@@ -40,9 +38,9 @@ import Testing
       #expect(name(cause, .moved) == "moved")
       #expect(name(cause, .changed) == "changed")
       #expect(name(cause, .takenOver) == "takenOver")
-      #expect(name(cause, .removed) == "remove")
+      #expect(name(cause, .removed) == "removed")
       #expect(name(cause, nil) == "doubtDone")
-      #expect(name(cause, .removed, .lost(error)) == "remove")
+      #expect(name(cause, .removed, .lost(error)) == "removed")
     }
   }
 
@@ -61,7 +59,7 @@ import Testing
   @Test func whatATickSaw() {
     #expect(name(.stopped(.notOurs(.moved)), .ours) == "moved")
     #expect(name(.stopped(.notOurs(.takenOver)), .ours) == "takenOver")
-    #expect(name(.stopped(.notOurs(.removed)), .ours) == "remove")
+    #expect(name(.stopped(.notOurs(.removed)), .ours) == "removed")
     #expect(name(.stopped(.notOurs(.changed)), .ours) == "changed")
   }
 }

@@ -121,8 +121,8 @@ import Testing
     #expect(recovery.from.offset == row.from)
     #expect(recovery.from.digests[.crc32] == Digest(Checksum(value: UInt32(row.from / 100))), "the mark's own checksum")
     #expect(recovery.needsNewInode == row.needsNewInode)
-    #expect(recovery.confirmation?.mark.offset ?? 0 == row.confirms)
-    #expect(recovery.confirmation?.durable ?? row.from == row.from)
+    #expect(recovery.confirmation?.offset ?? 0 == row.confirms)
+    #expect(recovery.confirmation == nil || recovery.durable == row.from)
     #expect(recovery.verifies == (row.verifies ? recovery.from : nil))
     if row.trusted == 0 { #expect(recovery.from == Mark.zero) }
   }

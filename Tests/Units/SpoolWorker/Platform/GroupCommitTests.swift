@@ -27,7 +27,9 @@ import Testing
     func after(_ call: Call) {}
   }
 
-  private func round(_ disk: Disk, _ directories: [Directory]) throws -> GroupCommit.Round.Outcome {
+  private func round(_ disk: Disk, _ directories: [Directory]) throws -> (
+    errors: [Flush.Target: SpoolError], fileSystemFailed: Bool
+  ) {
     let files = try TemporarySpool()
     let spool = try Spool(
       files.root, owner: WorkerID(host: "alpha", process: 42, tag: 1), boot: "boot", system: System(hook: disk))

@@ -60,9 +60,9 @@ import Testing
 
   /// Each other job of a host that was lost would have to wait for all that never began.
   @Test func aHostThatWasLostMakesNoSuspects() {
-    #expect(Suspicion.counted(1, isByLease: true) == 0)
-    #expect(Suspicion.counted(2, isByLease: true) == 2)
-    #expect(Suspicion.counted(1, isByLease: false) == 1)
+    #expect(Probation.counted(1, isByLease: true) == 0)
+    #expect(Probation.counted(2, isByLease: true) == 2)
+    #expect(Probation.counted(1, isByLease: false) == 1)
   }
 
   /// Other workers have another one, since each process has other hash values.

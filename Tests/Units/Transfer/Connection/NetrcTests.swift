@@ -71,7 +71,7 @@ struct NetrcTests {
   @Test func ftp() async throws {
     let server = try await FTPServer(file: Array("payload".utf8))
     let hosts = try await TwoHosts()
-    var options = TransferEngine.Options(protocols: [.ftp])
+    var options = TransferOptions(protocols: [.ftp])
     options.network.netrc = try hosts.file("machine 127.0.0.1 login alice password apw\n")
     let outcome = await (try Driver(options)).fetch("ftp://127.0.0.1:\(server.port)/d/f")
     #expect(outcome.isComplete && outcome.body == Array("payload".utf8), "\(outcome.result)")

@@ -76,9 +76,8 @@ import Testing
     // Its texts are libcurl's.
     try Libcurl.load()
     var hop = HopFacts(host: "h.example", port: 443, scheme: scheme)
-    hop.proxy = ProxyFacts(
-      proxy: Proxy("http://user:s3cret@p.example:3128"), connectStatus: status, isConnected: isConnected,
-      socksError: socks)
+    hop.proxy = Proxy("http://user:s3cret@p.example:3128")
+    (hop.connectStatus, hop.isProxyConnected, hop.socksError) = (status, isConnected, socks)
     guard case .failed(let failure) = outcome(of: hop, with: code) else { throw TestSupportError("no failure") }
     #expect(failure.code == expected, "\(failure)")
     #expect(expected == .tls || failure.message.contains("p.example:3128"), "\(failure)")

@@ -5,7 +5,7 @@ actor Driver {
   let engine: TransferEngine
   private var nextID: FetchRequest.ID = 0
 
-  init(_ options: TransferEngine.Options = .init()) throws {
+  init(_ options: TransferOptions = .init()) throws {
     engine = try TransferEngine(options)
   }
 

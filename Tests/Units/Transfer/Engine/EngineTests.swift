@@ -233,7 +233,7 @@ import Testing
     let server = try ScriptedServer { _, reply in
       try reply.respond("200 OK", body: [UInt8](repeating: 1, count: 16_000))
     }
-    var options = TransferEngine.Options()
+    var options = TransferOptions()
     options.bytesPerSecond = 100_000
     let driver = try Driver(options)
     let began = monotonicMilliseconds()

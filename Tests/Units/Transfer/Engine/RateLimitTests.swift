@@ -20,15 +20,15 @@ private struct Dealing {
 
   /// As the engine does: deal, then let each receive what its connection has brought, until its allowance is gone.
   mutating func run(seconds: Double) {
-    let interval = Double(RateDealer.interval) / 1000
+    let interval = Double(RateLimiter.interval) / 1000
     for _ in 0..<Int(seconds / interval) {
       var shared = takers.map { (allowance: $0.allowance.shared ?? 0, isWaiting: $0.isWaiting) }
-      RateDealer.deal(rate: rate, elapsed: RateDealer.interval, to: &shared)
+      RateLimiter.deal(rate: rate, elapsed: RateLimiter.interval, to: &shared)
       for index in takers.indices {
         takers[index].allowance.shared = shared[index].allowance
         if let own = takers[index].own {
           var single = [(allowance: takers[index].allowance.own ?? 0, isWaiting: takers[index].isWaiting)]
-          RateDealer.deal(rate: own, elapsed: RateDealer.interval, to: &single)
+          RateLimiter.deal(rate: own, elapsed: RateLimiter.interval, to: &single)
           takers[index].allowance.own = single[0].allowance
         }
         takers[index].receive(interval)
@@ -142,8 +142,8 @@ extension Dealing.Taker {
     /// Bytes a second of each; at most 16 MB without a limit.
     mutating func rates(seconds: Int) -> [Double] {
       received = received.map { _ in 0 }
-      for _ in 0..<seconds * 1000 / Int(RateDealer.interval) {
-        now += RateDealer.interval
+      for _ in 0..<seconds * 1000 / Int(RateLimiter.interval) {
+        now += RateLimiter.interval
         _ = limiter.deal(to: members.indices.map { member($0) }, at: now)
         for index in members.indices {
           for _ in 0..<50 where !members[index].allowance.isExhausted {

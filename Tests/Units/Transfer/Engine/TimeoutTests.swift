@@ -48,7 +48,7 @@ import Testing
   @Test(arguments: [true, false]) func aLimitIsNoStall(isOwn: Bool) async throws {
     let body = [UInt8](repeating: 7, count: 70_000)
     let server = try ScriptedServer { _, reply in try reply.respond("200 OK", body: body) }
-    var options = TransferEngine.Options()
+    var options = TransferOptions()
     if !isOwn { options.bytesPerSecond = 20_000 }
     let outcome = await (try Driver(options)).fetch(server.url("/a")) {
       if isOwn { $0.bytesPerSecond = 20_000 }

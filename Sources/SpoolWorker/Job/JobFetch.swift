@@ -2,26 +2,23 @@ internal import Spool
 internal import SystemPackage
 internal import Transfer
 
-/// What an attempt fetches at the moment.
 @WorkerLoop
 protocol RunningTransfer: AnyObject {
   func stop()
   /// Stops soon: what is under way may end first, if nothing else would remain of it.
   func windDown()
-  /// To be called a few times a second.
   func tick()
 }
 
 /// Fetches a job's data from its mirrors until it is whole and verified.
 @WorkerLoop
-final class Download: RunningTransfer {
+final class JobFetch: RunningTransfer {
   private var plan: JobPlan
   private let data: PartData
   private let environment: JobEnvironment
   private let account: AttemptAccount
   private let checkpointer: Checkpointer
   private let verification: Verification
-  private let rate: JobRate
   /// Asks for links again that have expired; nil if the job does not ask for links.
   private let resolver: LinkResolver?
   private let attempt: UInt64
@@ -31,7 +28,6 @@ final class Download: RunningTransfer {
   private var fetch: MirrorFetch?
   /// The mirror that was asked, until its first bytes come, and the length of the data then.
   private var asked: (mirror: MirrorURL, length: UInt64)?
-  /// Whether a redirect led to another server.
   private var isOfOtherServer = false
   private var isStopped = false
 
@@ -41,32 +37,22 @@ final class Download: RunningTransfer {
     _ account: AttemptAccount, _ checkpointer: Checkpointer, _ verification: Verification, attempt: UInt64,
     started: @escaping () -> Void
   ) {
-    self.plan = plan
-    self.resolver = resolver
-    self.data = data
-    self.environment = environment
-    self.account = account
-    self.checkpointer = checkpointer
-    self.attempt = attempt
+    (self.plan, self.resolver, self.data, self.environment) = (plan, resolver, data, environment)
+    (self.account, self.checkpointer, self.attempt) = (account, checkpointer, attempt)
     requests = attempt << 6
-    self.started = started
-    self.verification = verification
-    rate = JobRate(data.claim) { [unowned environment] in environment.options.defaults.limitRate }
+    (self.started, self.verification) = (started, verification)
   }
 
-  /// Stops the running fetch.
   func stop() {
     isStopped = true
     fetch?.stop()
   }
 
-  /// Stops the running fetch soon.
   func windDown() {
     isStopped = true
     fetch?.windDown()
   }
 
-  /// To be called a few times a second.
   func tick() {
     guard let fetch else { return }
     limitRate()
@@ -76,7 +62,12 @@ final class Download: RunningTransfer {
     self.asked = nil
   }
 
-  private func limitRate() { environment.limit(requests, to: rate.bytesPerSecond, of: rate.rateClass) }
+  /// It changes with the time of day and with `defaults`.
+  private func limitRate() {
+    let (own, priority) = (data.claim.text.request.limitRate, data.claim.priority)
+    let rate = (own ?? environment.options.defaults.limitRate)?.bytesPerSecond(for: priority, at: minuteOfDay())
+    environment.limit(requests, to: rate, of: priority.rateClass)
+  }
 
   /// Tries the mirrors in turn, and once more with new links if the hook `resolve` gave these. The attempt fails when
   /// no mirror is left.
@@ -121,7 +112,7 @@ final class Download: RunningTransfer {
     var failures: [Failure] = []
     let claim = data.claim
     let patience = environment.patience(of: plan.request, knownSince: claim.knownSince?.seconds)
-    if let wait = try environment.servers.wait(attempt, of: mirrors, patience) { throw JobStop.serverRests(wait) }
+    if let wait = try environment.servers.wait(attempt, of: mirrors, patience) { throw JobStop.waits(wait) }
     for (index, mirror) in mirrors.enumerated() {
       if let rest = environment.servers.obstacle(attempt, mirror, patience) {
         failures.append(rest)
@@ -195,23 +186,14 @@ final class Download: RunningTransfer {
 /// Makes the received data durable from time to time, and journals how far it is durable.
 @WorkerLoop
 final class Checkpointer {
-  enum Problem: Sendable {
-    /// The data's fsync failed.
-    case lostWrites(SpoolError)
-    case other(SpoolError)
-  }
-
-  /// Whether a checkpoint may begin.
   var isAllowed = false
   private let claim: Claim
   private let environment: JobEnvironment
-  private let failed: (Problem) -> Void
+  private let failed: (_ error: SpoolError, _ hasLostWrites: Bool) -> Void
   private var current: Task<Void, Never>?
 
-  init(_ claim: Claim, _ environment: JobEnvironment, failed: @escaping (Problem) -> Void) {
-    self.claim = claim
-    self.environment = environment
-    self.failed = failed
+  init(_ claim: Claim, _ environment: JobEnvironment, failed: @escaping (SpoolError, Bool) -> Void) {
+    (self.claim, self.environment, self.failed) = (claim, environment, failed)
   }
 
   /// Waits for the checkpoint that is being written, because it uses the data's descriptor.
@@ -241,7 +223,7 @@ final class Checkpointer {
         if mark.offset > kept { cache.forget(before: mark.offset - kept) }
       }
     } catch {
-      return failed(.lostWrites(error))
+      return failed(error, true)
     }
     // The transfer continued meanwhile and may have started over. Then this mark describes bytes that are gone.
     guard data.generation == generation else { return }
@@ -250,8 +232,7 @@ final class Checkpointer {
       try await claim.makeDurable(environment.durable)
       environment.log(Event("checkpoint", .debug, job: claim.job.fileName, Fields().with("at", mark.offset)))
     } catch {
-      let error = error as? SpoolError
-      failed(.other(error ?? SpoolError(call: .fdatasync, path: claim.job.display, errno: .ioError)))
+      failed(error as? SpoolError ?? SpoolError(call: .fdatasync, path: claim.job.display, errno: .ioError), false)
     }
   }
 }

@@ -86,14 +86,14 @@ final class Servers {
   func networkChanged() {
     let keys = rests.unreachable
     rests.networkChanged(at: now)
-    cameBack(Set(keys + [WaitingJobs.network]))
+    cameBack(Set(keys + [ServerRests.network]))
   }
 
   // MARK: what attempts ask
 
   /// What an attempt waits for if all of its mirrors rest.
   /// - Throws: ``Failure``: `server-away`.
-  func wait(_ id: UInt64, of mirrors: [MirrorURL], _ patience: ServerRests.Patience) throws(Failure) -> ServerWait? {
+  func wait(_ id: UInt64, of mirrors: [MirrorURL], _ patience: ServerRests.Patience) throws(Failure) -> JobWait? {
     if rests.isEmpty || mirrors.isEmpty { return nil }
     let ways = mirrors.map { way($0.parts) }
     if ways.allSatisfy({ rests.isAway($0, patience, at: now) }) { throw away(ways[0][0]) }
@@ -103,7 +103,7 @@ final class Servers {
       guard let obstacle = rests.obstacle(way, at: now) else { continue }
       if obstacle.until < first?.until ?? .max { first = obstacle }
     }
-    return first.map { ServerWait(key: $0.key, reason: $0.rest.reason, until: spool.now() + seconds(until: $0.until)) }
+    return first.map { JobWait(for: $0.key, $0.rest.reason, until: spool.now() + seconds(until: $0.until)) }
   }
 
   private func away(_ key: String) -> Failure {
@@ -210,7 +210,7 @@ final class Servers {
 
   /// What a job that failed waits for, beside its time: what may come back before.
   func awaited(after failure: Failure, of request: JobRequest) -> [String] {
-    if failure.code == .noNetwork { return [WaitingJobs.network] }
+    if failure.code == .noNetwork { return [ServerRests.network] }
     guard failure.rest != nil else { return [] }
     return request.urls.compactMap { try? URLParts($0.text) }.flatMap(way)
   }

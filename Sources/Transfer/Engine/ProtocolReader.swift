@@ -1,11 +1,11 @@
 internal import CCurl
 
 /// How one protocol answers the request of one hop. Decides on what libcurl delivers; `Exchange` performs it.
-protocol Backend {
+protocol ProtocolReader {
   /// A line of the head, or of an FTP server's replies.
-  mutating func take(line: UnsafeRawBufferPointer, from handle: EasyHandle) -> BackendEvent
+  mutating func take(line: UnsafeRawBufferPointer, from handle: EasyHandle) -> ProtocolEvent
   /// The first bytes of the body are here, and there was no response before.
-  func beginBody(of handle: EasyHandle) -> BackendEvent
+  func beginBody(of handle: EasyHandle) -> ProtocolEvent
   /// The response where libcurl ended the hop without one; nil if `code` is a failure (libcurl-errors(3)).
   func response(at code: CURLcode, of handle: EasyHandle) -> Response?
   /// libcurl makes another request of this hop. Returns whether it thereby answers a server that asked for a login.
@@ -14,7 +14,7 @@ protocol Backend {
   var framing: ResponseHead.Framing? { get }
 }
 
-enum BackendEvent {
+enum ProtocolEvent {
   case nothing
   case response(Response)
   /// The value of Location, and whether the response sets cookies.
@@ -24,18 +24,18 @@ enum BackendEvent {
   case failed(TransferFailure)
 }
 
-/// The backend that answers for a URL.
+/// The reader that answers for a URL.
 /// - Parameters:
 ///   - proxy: the one that the hop goes through.
 ///   - login: how the hop presents a login; nil without one.
-func backend(for url: URLParts, request: FetchRequest, proxy: Proxy?, login: LoginManner?) -> any Backend {
+func reader(for url: URLParts, request: FetchRequest, proxy: Proxy?, login: LoginManner?) -> any ProtocolReader {
   url.scheme.isHTTP
-    ? HTTPBackend(url: url, proxy: proxy, login: login, isDecoding: request.decodes)
-    : FileBackend(url: url, offset: request.rangeStart ?? 0)
+    ? HTTPReader(url: url, proxy: proxy, login: login, isDecoding: request.decodes)
+    : FileReader(url: url, offset: request.rangeStart ?? 0)
 }
 
 /// HTTP: the head makes the response.
-private struct HTTPBackend: Backend {
+private struct HTTPReader: ProtocolReader {
   private let url: URLParts
   private let proxy: Proxy?
   private let login: LoginManner?
@@ -50,10 +50,7 @@ private struct HTTPBackend: Backend {
   private static let mostChallenges = 4
 
   init(url: URLParts, proxy: Proxy?, login: LoginManner?, isDecoding: Bool) {
-    self.url = url
-    self.proxy = proxy
-    self.login = login
-    self.isDecoding = isDecoding
+    (self.url, self.proxy, self.login, self.isDecoding) = (url, proxy, login, isDecoding)
   }
 
   mutating func beginsAgain() -> Bool {
@@ -62,7 +59,7 @@ private struct HTTPBackend: Backend {
     return true
   }
 
-  mutating func take(line: UnsafeRawBufferPointer, from handle: EasyHandle) -> BackendEvent {
+  mutating func take(line: UnsafeRawBufferPointer, from handle: EasyHandle) -> ProtocolEvent {
     switch reader.take(line) {
     case .nothing: return .nothing
     case .malformed(let reason): return badResponse(reason)
@@ -72,7 +69,7 @@ private struct HTTPBackend: Backend {
     }
   }
 
-  private mutating func receive(_ head: ResponseHead) -> BackendEvent {
+  private mutating func receive(_ head: ResponseHead) -> ProtocolEvent {
     let isRedirect = [301, 302, 303, 307, 308].contains(head.status)
     if isRedirect, let target = head.first("location"), !target.isEmpty {
       return .redirect(to: target, setsCookies: head.first("set-cookie") != nil)
@@ -99,36 +96,35 @@ private struct HTTPBackend: Backend {
     return .response(response)
   }
 
-  func beginBody(of handle: EasyHandle) -> BackendEvent {
+  func beginBody(of handle: EasyHandle) -> ProtocolEvent {
     challenge.map { .response($0) } ?? badResponse("body without a head")
   }
 
   /// If the hop fails, it may be on the way to the answer.
   func response(at code: CURLcode, of handle: EasyHandle) -> Response? { code == CURLE_OK ? challenge : nil }
 
-  private func badResponse(_ reason: String) -> BackendEvent {
+  private func badResponse(_ reason: String) -> ProtocolEvent {
     .failed(TransferFailure(code: .badResponse, message: "\(reason) from \(url.host)"))
   }
 }
 
 /// FTP and SFTP: there is no head. The first byte of the body shows that the file is being sent, and libcurl knows its
 /// size.
-private struct FileBackend: Backend {
+private struct FileReader: ProtocolReader {
   private let url: URLParts
   /// The first byte asked for.
   private let offset: UInt64
   let framing: ResponseHead.Framing? = nil
 
   init(url: URLParts, offset: UInt64) {
-    self.url = url
-    self.offset = offset
+    (self.url, self.offset) = (url, offset)
   }
 
-  func take(line: UnsafeRawBufferPointer, from handle: EasyHandle) -> BackendEvent { .nothing }
+  func take(line: UnsafeRawBufferPointer, from handle: EasyHandle) -> ProtocolEvent { .nothing }
 
   func beginsAgain() -> Bool { false }
 
-  func beginBody(of handle: EasyHandle) -> BackendEvent { .response(body(of: handle)) }
+  func beginBody(of handle: EasyHandle) -> ProtocolEvent { .response(body(of: handle)) }
 
   private func body(of handle: EasyHandle) -> Response {
     let length = handle.contentLength

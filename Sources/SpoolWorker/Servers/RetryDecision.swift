@@ -75,13 +75,22 @@ enum RetryDecision: Equatable {
   static let freeDeferrals = 3
 }
 
-/// How jobs are treated during whose attempts workers died, as each of them may be the cause. Other jobs always go
-/// first. After two deaths a job runs alone. After more it is given up.
-enum Suspicion {
+/// How a job is treated during whose attempts workers died, as it may be the cause. Other jobs always go first. After
+/// two deaths it runs alone, until it is cleared. After more it is given up.
+struct Probation {
   /// The number of deaths from which a job runs alone, so that only this job is suspected of the next death.
   private static let alone = 2
   /// No job is given up with fewer deaths, because power cuts count as deaths, too.
   private static let fewest = 3
+
+  /// How many workers died during attempts of the job.
+  let deaths: Int
+  private let period: Int64
+  /// In milliseconds of the loop's clock; nil before the attempt begins, and if there were no deaths.
+  private var endsAt: Int64?
+
+  /// - Parameter period: the milliseconds that it has to run before it is cleared.
+  init(deaths: Int, period: Int64) { (self.deaths, self.period) = (deaths, period) }
 
   /// How many deaths count.
   /// - Parameter isByLease: whether only the end of its lease tells that the last worker died. It was most likely lost
@@ -91,31 +100,13 @@ enum Suspicion {
 
   static func wantsToBeAlone(_ deaths: Int) -> Bool { deaths >= alone }
 
+  /// The failure that the job is given up with, if too many workers died.
   /// - Parameter attempts: the job's own `attempts:`.
-  static func failure(_ deaths: Int, attempts: Int?) -> Failure? {
-    guard deaths >= max(fewest, attempts ?? JobRequest.defaultAttempts) else { return nil }
+  func failure(attempts: Int?) -> Failure? {
+    guard deaths >= max(Self.fewest, attempts ?? JobRequest.defaultAttempts) else { return nil }
     let advice = "find the cause, for example lack of memory (journalctl, dmesg), then run spoolrun retry"
     return Failure(.killsWorker, "\(deaths) workers in a row died while they ran this job: \(advice)")
   }
-}
-
-/// The time that a job that may have killed workers has to run before it is cleared.
-struct Probation {
-  /// How many workers died during attempts of the job.
-  let deaths: Int
-  private let period: Int64
-  /// In milliseconds of the loop's clock; nil before the attempt begins, and if there were no deaths.
-  private var endsAt: Int64?
-
-  /// - Parameter period: in milliseconds.
-  init(deaths: Int, period: Int64) {
-    self.deaths = deaths
-    self.period = period
-  }
-
-  /// The failure that the job is given up with, if too many workers died.
-  /// - Parameter attempts: the job's own `attempts:`.
-  func failure(attempts: Int?) -> Failure? { Suspicion.failure(deaths, attempts: attempts) }
 
   mutating func begin(at now: Int64) {
     if deaths > 0, endsAt == nil { endsAt = now + period }
