@@ -124,6 +124,7 @@ final class Dispatcher {
     case .claimed(let claim): begin(claim, choice)
     case .due(let time): scheduler.willBeDue(choice, at: time)
     case .parked(let time): scheduler.willBeDue(choice.parked, at: time)
+    case .changed(let text): try lookout.look(at: choice.candidate, text, &scheduler)
     case .unavailable: try noteDroppedAnew(choice.candidate)
     case .lacksSpace(let shortage):
       let isNews = scheduler.noteLackOfSpace(choice, at: LoopExecutor.milliseconds())

@@ -52,7 +52,9 @@ final class SpoolLimits {
   ///   from its server as they may, or its pace wants a pause.
   func take(_ choice: Choice, at now: Int64) -> Int64? {
     keepTaken()
-    guard let server = choice.peek.host else { return nil }
+    // Perhaps a mirror's, if its first server rests.
+    let server = choice.host
+    if server.isEmpty { return nil }
     let slots = opened()
     if let wait = untilTurn(server, at: now) { return wait }
     guard let slots, isSlotTaken(of: server, choice.peek.priority, slots, at: now) else {
