@@ -84,7 +84,10 @@ struct JobEditor {
     // Another edit lasts for milliseconds; a worker that is stopped may keep its lock.
     _ = try waited { () throws(SpoolError) in try lock.lock() }
     let now = try lock.status()
-    guard now.isSameFile(as: found), now.size == found.size else { throw Self.hasMoved(place) }
+    // By its name as well: the lock may have been another edit's, which has replaced the file.
+    guard now.isSameFile(as: found), now.size == found.size,
+      try spool.system.status(spool.root, place.path).isSameFile(as: found)
+    else { throw Self.hasMoved(place) }
     let target = JobPlace(directory: home ?? place.directory, name: place.name, inode: own.inode)
     do throws(SpoolError) {
       try exchange(draft, own, place, expecting: found)
@@ -117,8 +120,12 @@ struct JobEditor {
       }
       // The first exchange may be durable by now.
       try spool.flush(place.directory).run()
-    } catch  where error.errno == .noSuchFileOrDirectory {
+    } catch {
+      if try spool.system.status(spool.root, draft).isSameFile(as: own) { throw error }
+      // The draft's name has the other job. Ours goes, as far as it is there.
+      try? spool.system.unlink(spool.root, place.path, of: own)
       try putBack(draft, at: place)
+      if error.errno != .noSuchFileOrDirectory { throw error }
     }
     throw Self.hasMoved(place)
   }
