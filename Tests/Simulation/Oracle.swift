@@ -82,6 +82,22 @@ final class Oracle {
 
   func letGo(_ bytes: [UInt8]) { if let id = Self.id(in: bytes) { holders[id] = nil } }
 
+  /// A worker gives a job that it takes a name that no older job has.
+  private func checkName(_ changes: [SimulatedDisk.Change]) {
+    guard !world.hadTrouble, world.currentName.hasPrefix("worker"), changes.count == 2, let taken = changes[1].inode,
+      let name = ClaimName(FileName(changes[1].name))?.job.fileName.bytes, let id = id(of: taken),
+      [Directory.new, .urgent].contains(where: { self.directory($0) === changes[0].directory })
+    else { return }
+    for directory in [Directory.partial, .hold, .failed] {
+      guard let other = self.directory(directory)?.entries[name]?.inode, other !== taken else { continue }
+      if world.disk.clock - other.changed > 60_000_000_000 { blame(id, "got the name of another job") }
+    }
+  }
+
+  private func directory(_ directory: Directory) -> SimulatedDisk.Inode? {
+    spool.entries[Array(directory.rawValue.utf8)]?.inode
+  }
+
   /// Who has made the last name of each file.
   private var movers: [UInt64: String] = [:]
 
@@ -103,11 +119,14 @@ final class Oracle {
 
   private func look(_ changes: [SimulatedDisk.Change]) {
     onChange(changes)
+    checkName(changes)
     for inode in changes.compactMap(\.inode) { movers[inode.number] = world.currentName }
     if changes.count == 1, let change = changes.first, change.inode == nil, let file = change.former,
-      cancellers.contains(world.currentName), let id = Self.id(in: file.bytes), places()[id] == nil
+      cancellers.contains(world.currentName), let id = Self.id(in: file.bytes)
     {
-      jobs[id, default: Job()].isCancelled = true
+      // Whoever is about to complete a move by link and unlink removes its other name.
+      let isHalf = file.links > 0
+      if isHalf || places()[id] == nil { jobs[id, default: Job()].isCancelled = isHalf ? nil : true }
       world.tell("job \(id) cancelled")
     }
     check()
