@@ -152,10 +152,13 @@ final class Oracle {
     return found
   }
 
+  private func jobName(_ place: String) -> Substring { place.drop { $0 != "/" }.prefix { $0 != ":" } }
+
   /// What is wrong at this moment.
   private func wrongs() -> [Int: String] {
     var wrongs: [Int: String] = [:]
     let places = places()
+    for id in halved where Set((places[id] ?? []).map { jobName($0.place) }).count > 1 { excused.insert(id) }
     for (id, job) in jobs where !excused.contains(id) {
       let count = Set((places[id] ?? []).map(\.inode)).count
       if job.isAcknowledged, job.isCancelled == false, count == 0 { wrongs[id] = "is lost" }
@@ -188,10 +191,16 @@ final class Oracle {
   /// A command that gives a job another text may exchange it with another job, which has just got its name. If the
   /// command dies before it has exchanged them back, or the power is cut before that is durable, that job is lost: a
   /// known hole.
+  ///
+  /// Or it dies between its link and its unlink, while a worker gives the job a number: each name may be moved on.
   private func excuse(_ dead: Process?) {
+    if let dead, ["editor", "person"].contains(where: dead.name.hasPrefix) {
+      for (id, found) in places() where found.count > 1 { halved.insert(id) }
+    }
     for (id, name) in exchanged where dead == nil || dead?.name == name && suspects[id] == name { excused.insert(id) }
     if dead == nil { exchanged = [:] }
   }
+  private var halved: Set<Int> = []
   private var exchanged: [Int: String] = [:]
   private var excused: Set<Int> = []
 

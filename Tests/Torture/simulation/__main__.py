@@ -79,8 +79,8 @@ SPOOL = {
         ),
         "an edit does not look for the name of what it has locked": (
             "      try spool.system.status(spool.root, place.path).isSameFile(as: found)\n    else { throw",
-            '      try planted("an edit does not look for the name of what it has locked")\n'
-            "        || spool.system.status(spool.root, place.path).isSameFile(as: found)\n    else { throw",
+            '      try planted("an edit does not look for the name of what it has locked") ? true\n'
+            "        : spool.system.status(spool.root, place.path).isSameFile(as: found)\n    else { throw",
         ),
         "an edit's text is not made durable": (
             "    try fresh.fsync()\n",

@@ -193,6 +193,16 @@ import Testing
     #expect(try fixture.text("failed/x") == "https://host/other\n" && fixture.files.names("tmp") == [])
   }
 
+  /// Somebody has died in the middle of a move by link and unlink, while a worker gave the job a number.
+  @Test(arguments: ["partial/x~2", "cur/x~2:alpha.7.00000009"])
+  func `a job with two names is not edited`(second: String) throws {
+    let fixture = try Fixture()
+    let place = try put(fixture, in: .hold)
+    try #require(link(fixture.files.path("hold/x"), fixture.files.path(second)) == 0)
+    #expect(throws: SpoolError.self) { try JobEditor(fixture.spool).edit(place) { $0 + Array("# new\n".utf8) } }
+    #expect(try fixture.text("hold/x") == Self.text && fixture.text(second) == Self.text)
+  }
+
   /// The job has moved on, and another one has its name, when names are exchanged; and the way back fails.
   @Test func `an exchange that cannot be undone loses no job`() throws {
     let (exchanges, act) = (Counter(), Act())
