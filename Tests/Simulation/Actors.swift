@@ -131,8 +131,9 @@ struct Play {
       for _ in 0..<world.random(0...3) {
         pause(upTo: 20_000)
         if process.isDead { return }
+        let begun = world.disk.clock
         try claim.heartbeat()
-        oracle.hold(text, process, lease: Leases(spool).length)
+        oracle.hold(text, process, since: begun, lease: Leases(spool).length)
       }
       switch world.random(1...4) {
       case 1:
@@ -164,7 +165,7 @@ struct Play {
   // MARK: people
 
   /// A process that does `gesture` so many times. One that fails is not its last.
-  private func gesticulate(
+  func gesticulate(
     _ name: String, _ gestures: Int, _ fates: [Fate] = [], _ gesture: @escaping (Spool) throws -> Void
   ) {
     start(name, fates) { spool, process in

@@ -82,6 +82,22 @@ final class Oracle {
 
   func letGo(_ bytes: [UInt8]) { if let id = Self.id(in: bytes) { holders[id] = nil } }
 
+  /// A worker gives a job that it takes a name that no older job has.
+  private func checkName(_ changes: [SimulatedDisk.Change]) {
+    guard !world.hadTrouble, world.currentName.hasPrefix("worker"), changes.count == 2, let taken = changes[1].inode,
+      let name = ClaimName(FileName(changes[1].name))?.job.fileName.bytes, let id = id(of: taken),
+      [Directory.new, .urgent].contains(where: { self.directory($0) === changes[0].directory })
+    else { return }
+    for directory in [Directory.partial, .hold, .failed] {
+      guard let other = self.directory(directory)?.entries[name]?.inode, other !== taken else { continue }
+      if world.disk.clock - other.changed > 60_000_000_000 { blame(id, "got the name of another job") }
+    }
+  }
+
+  private func directory(_ directory: Directory) -> SimulatedDisk.Inode? {
+    spool.entries[Array(directory.rawValue.utf8)]?.inode
+  }
+
   /// Who has made the last name of each file.
   private var movers: [UInt64: String] = [:]
 
@@ -103,11 +119,14 @@ final class Oracle {
 
   private func look(_ changes: [SimulatedDisk.Change]) {
     onChange(changes)
+    checkName(changes)
     for inode in changes.compactMap(\.inode) { movers[inode.number] = world.currentName }
     if changes.count == 1, let change = changes.first, change.inode == nil, let file = change.former,
-      cancellers.contains(world.currentName), let id = Self.id(in: file.bytes), places()[id] == nil
+      cancellers.contains(world.currentName), let id = Self.id(in: file.bytes)
     {
-      jobs[id, default: Job()].isCancelled = true
+      // Whoever is about to complete a move by link and unlink removes its other name.
+      let isHalf = file.links > 0
+      if isHalf || places()[id] == nil { jobs[id, default: Job()].isCancelled = isHalf ? nil : true }
       world.tell("job \(id) cancelled")
     }
     check()
@@ -133,10 +152,13 @@ final class Oracle {
     return found
   }
 
+  private func jobName(_ place: String) -> Substring { place.drop { $0 != "/" }.prefix { $0 != ":" } }
+
   /// What is wrong at this moment.
   private func wrongs() -> [Int: String] {
     var wrongs: [Int: String] = [:]
     let places = places()
+    for id in halved where Set((places[id] ?? []).map { jobName($0.place) }).count > 1 { excused.insert(id) }
     for (id, job) in jobs where !excused.contains(id) {
       let count = Set((places[id] ?? []).map(\.inode)).count
       if job.isAcknowledged, job.isCancelled == false, count == 0 { wrongs[id] = "is lost" }
@@ -169,10 +191,16 @@ final class Oracle {
   /// A command that gives a job another text may exchange it with another job, which has just got its name. If the
   /// command dies before it has exchanged them back, or the power is cut before that is durable, that job is lost: a
   /// known hole.
+  ///
+  /// Or it dies between its link and its unlink, while a worker gives the job a number: each name may be moved on.
   private func excuse(_ dead: Process?) {
+    if let dead, ["editor", "person"].contains(where: dead.name.hasPrefix) {
+      for (id, found) in places() where found.count > 1 { halved.insert(id) }
+    }
     for (id, name) in exchanged where dead == nil || dead?.name == name && suspects[id] == name { excused.insert(id) }
     if dead == nil { exchanged = [:] }
   }
+  private var halved: Set<Int> = []
   private var exchanged: [Int: String] = [:]
   private var excused: Set<Int> = []
 

@@ -52,7 +52,7 @@ final class SimulatedFetcher: Fetcher {
     let range = request.rangeStart.map { " from \($0)\(request.rangeEnd.map { " to \($0)" } ?? "")" } ?? ""
     let what = answer.failure.map { "\($0)" } ?? "\(answer.status), \(answer.body.count) bytes, \(answer.end)"
     world.tell("\(url.host) is asked for \(id)\(range): \(what)")
-    servers.began(request.group, process)
+    servers.began(request.group, of: id - 1_000_000, at: url.host, process)
     return await withCheckedContinuation {
       exchanges.append(Exchange(request, url, sink, answer, at: now, $0))
     }
@@ -93,7 +93,7 @@ final class SimulatedFetcher: Fetcher {
   private func end(_ exchange: Exchange, _ end: FetchResult.End) {
     guard exchanges.contains(where: { $0 === exchange }) else { return }
     exchanges.removeAll { $0 === exchange }
-    servers.ended(exchange.request.group, process)
+    servers.ended(exchange.request.group, at: exchange.url.host, process)
     var result = FetchResult(end: end, response: exchange.response)
     result.bytesReceived = UInt64(exchange.sent)
     result.addressFamily = .ipv4

@@ -43,13 +43,19 @@ final class SimulatedServers {
     let lie: Lie
     /// Whether its job declares the digest, if it is dropped by a program that can.
     let hasDigest: Bool
+    /// Whether another server has it as well.
+    let hasMirror: Bool
   }
 
   private let world: World
   /// How many jobs the workers together may fetch at once.
   let perHost: Int
   /// The requests under way.
-  private var requests: [(process: Process, job: UInt64?)] = []
+  private var requests: [(process: Process, job: UInt64?, host: String)] = []
+  /// The version of each resource that was served last.
+  private var lastServed: [Int: UInt64] = [:]
+  /// Where an answer has broken off with something behind its last byte, which the next one may do as well.
+  private var breaks: [Int: (end: Int, junk: [UInt8])] = [:]
   private var resources: [Int: Resource] = [:]
   private var declared: Set<Int> = []
   /// Whether servers and networks fail.
@@ -69,19 +75,53 @@ final class SimulatedServers {
 
   // MARK: how much is asked at once
 
-  func began(_ job: UInt64?, _ process: Process) {
-    requests.append((process, job))
-    let jobs = Set(requests.lazy.filter { !$0.process.isDead }.map { [UInt64($0.process.number), $0.job ?? 0] })
+  func began(_ job: UInt64?, of id: Int, at host: String, _ process: Process) {
+    // A job that goes on to its other server keeps its slot.
+    if id > 0, hasMirror(id) { return }
+    requests.append((process, job, host))
+    let jobs = Set(
+      requests.lazy.filter { !$0.process.isDead && $0.host == host }.map { [UInt64($0.process.number), $0.job ?? 0] })
     // The slots of a worker that is stopped for long do not count.
     if !world.hadTrouble, jobs.count > perHost {
-      world.blame("\(jobs.count) transfers from one server, not \(perHost)")
+      world.blame("\(jobs.count) transfers from \(host), not \(perHost)")
     }
   }
 
-  func ended(_ job: UInt64?, _ process: Process) {
-    if let index = requests.firstIndex(where: { $0.process === process && $0.job == job }) {
+  func ended(_ job: UInt64?, at host: String, _ process: Process) {
+    if let index = requests.firstIndex(where: { $0.process === process && $0.job == job && $0.host == host }) {
       requests.remove(at: index)
     }
+  }
+
+  // MARK: limits
+
+  /// What a server allows, whether or not there are faults.
+  enum Limit {
+    /// So many answers in each window of so many seconds. `tells` is whether a refusal says when the next one begins.
+    case quota(Int, window: Int64, tells: Bool)
+    /// It cannot be reached before this time, in seconds.
+    case away(until: Int64)
+  }
+
+  var limits: [String: Limit] = [:]
+  /// The requests to each server with a limit, by windows.
+  private(set) var counts: [String: [Int64: (asked: Int, refused: Int)]] = [:]
+
+  /// - Returns: whether the answer is a refusal.
+  private func refuses(_ host: String, _ answer: inout Answer) -> Bool {
+    guard let limit = limits[host] else { return false }
+    switch limit {
+    case .away(let end):
+      counts[host, default: [:]][0, default: (0, 0)].asked += 1
+      if now < end { answer.failure = .connect }
+    case .quota(let most, let window, let tells):
+      counts[host, default: [:]][now / window, default: (0, 0)].asked += 1
+      guard counts[host]?[now / window]?.asked ?? 0 > most else { return false }
+      counts[host]?[now / window]?.refused += 1
+      answer.status = 429
+      answer.fields = [("content-length", "0")] + (tells ? [("retry-after", "\(window - now % window)")] : [])
+    }
+    return answer.failure != nil || answer.status != 200
   }
 
   // MARK: resources
@@ -95,10 +135,12 @@ final class SimulatedServers {
     while versions.count < 4, world.isChance(1, in: 3) || versions.count == 1 && lie == .ignoresIfRange {
       let last = versions[versions.count - 1]
       // Often as long as the one before.
+      var next = (size: world.isChance(2, in: 3) ? last.size : size(), number: last.number + 1)
+      // An older one comes back.
+      if versions.count > 1, world.isChance(1, in: 3) { next = (versions[0].size, versions[0].number) }
       versions.append(
         Version(
-          since: max(last.since, now) + Int64(world.pick([1, 20, 100, 4000])),
-          size: world.isChance(2, in: 3) ? last.size : size(), number: last.number + 1))
+          since: max(last.since, now) + Int64(world.pick([1, 20, 100, 4000])), size: next.size, number: next.number))
     }
     let hasDigest = versions.count == 1 && world.isChance(1, in: 4)
     let resource = Resource(
@@ -107,7 +149,8 @@ final class SimulatedServers {
       validator: lie == .none && world.isChance(1, in: 2)
         ? world.pick(Validator.allCases) : world.pick([.strongETag, .strongETag, .lastModified]),
       hasRanges: lie != .none || !world.isChance(1, in: 4),
-      tellsLength: !world.isChance(1, in: 8), lie: lie == .damage && !hasDigest ? .none : lie, hasDigest: hasDigest)
+      tellsLength: !world.isChance(1, in: 8), lie: lie == .damage && !hasDigest ? .none : lie, hasDigest: hasDigest,
+      hasMirror: world.isChance(1, in: 4))
     resources[id] = resource
     return resource
   }
@@ -122,7 +165,12 @@ final class SimulatedServers {
     return "\(checksum)"
   }
 
-  private func size() -> Int { world.random(0...world.pick([10, 3000, 40_000, 300_000])) }
+  func hasMirror(_ id: Int) -> Bool { resource(id).hasMirror }
+
+  /// The most bytes of a resource.
+  var sizes = [10, 3000, 40_000, 300_000]
+
+  private func size() -> Int { world.random(0...world.pick(sizes)) }
 
   func version(of resource: Resource) -> Version { resource.versions.last { $0.since <= now }! }
 
@@ -160,6 +208,8 @@ final class SimulatedServers {
     var status = 200
     var fields: [(String, String)] = []
     var body: [UInt8] = []
+    /// The offset in the file that the body begins at.
+    var first = 0
     var end = End.complete
     /// Milliseconds between pieces of a few kilobytes.
     var interval = 1
@@ -170,6 +220,7 @@ final class SimulatedServers {
     var answer = Answer(wait: world.random(1...world.pick([5, 300, 3000])))
     answer.interval = world.random(0...world.pick([1, 20, 2000]))
     answer.pieceSize = world.pick([100, 1000, 8000, 16_384])
+    if refuses(host, &answer) { return answer }
     guard id > 0 else {
       (answer.status, answer.fields) = (404, [("content-length", "0")])
       return answer
@@ -180,8 +231,8 @@ final class SimulatedServers {
       return answer
     }
     if answer.status != 200 { return answer }
-    serve(request, resource(id), &answer)
-    if areFaulty, !answer.body.isEmpty, isBad() { spoil(&answer) }
+    serve(request, resource(id), host, &answer)
+    if areFaulty, !answer.body.isEmpty, isBad() || breaks[id] != nil { spoil(&answer, id) }
     return answer
   }
 
@@ -209,10 +260,13 @@ final class SimulatedServers {
     return nil
   }
 
-  private func serve(_ request: FetchRequest, _ resource: Resource, _ answer: inout Answer) {
+  private func serve(_ request: FetchRequest, _ resource: Resource, _ host: String, _ answer: inout Answer) {
     let version = version(of: resource)
+    if let last = lastServed.updateValue(version.number, forKey: resource.id), last != version.number {
+      world.moments += 1
+    }
     var range = 0..<version.size
-    let etag = "\"\(resource.id)-\(version.number)\""
+    let etag = "\"\(host)-\(resource.id)-\(version.number)\""
     let modified = "Mon, 0\(version.number) Jan 2024 00:00:00 GMT"
     var fields: [(String, String)] = []
     var tag: String?
@@ -241,12 +295,15 @@ final class SimulatedServers {
       }
       range = first..<min(version.size, request.rangeEnd.map { Int($0) + 1 } ?? version.size)
       if lies, resource.lie == .otherRange { range = world.random(0...first)..<range.upperBound }
+      if lies, resource.lie == .surplus, world.isChance(1, in: 2) {
+        range = range.lowerBound..<world.random(range.lowerBound + 1...range.upperBound)
+      }
       answer.status = 206
       fields.append(("content-range", "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(version.size)"))
     }
     if resource.tellsLength || answer.status == 206 { fields.append(("content-length", "\(range.count)")) }
     answer.fields = fields
-    answer.body = Self.bytes(resource, version, range)
+    (answer.body, answer.first) = (Self.bytes(resource, version, range), range.lowerBound)
     if lies, resource.lie == .surplus, answer.status == 206 {
       answer.fields.removeAll { $0.0 == "content-length" }
       answer.body += [UInt8](repeating: 7, count: world.random(1...5000))
@@ -257,28 +314,35 @@ final class SimulatedServers {
   }
 
   /// What can happen to a body so that it shows.
-  private func spoil(_ answer: inout Answer) {
+  private func spoil(_ answer: inout Answer, _ id: Int) {
     let hasLength = answer.fields.contains { $0.0 == "content-length" }
     // The end of the connection would be the end of the file.
     guard hasLength else {
       answer.end = .stall
       return
     }
-    let whole = answer.body
-    let length = world.random(0...max(0, whole.count - 1))
+    let (whole, first) = (answer.body, answer.first)
     answer.end = world.pick([.cut, .shortBody, .stall])
+    // Twice alike at most: answers that break off alike at a place are believed in the end.
+    if let old = breaks.removeValue(forKey: id), first < old.end, old.end + old.junk.count < first + whole.count {
+      answer.body = Array(whole[..<(old.end - first)]) + old.junk
+      return
+    }
+    let length = world.random(0...max(0, whole.count - 1))
     answer.body = Array(whole[..<length])
-    // Answers that break off alike at a place are believed in the end, and so short ones would be by chance.
+    // Short ones would be alike by chance.
     guard world.isChance(1, in: 3), whole.count >= 64 else { return }
     // An error page, or something of the same length. One that fills the answer up could not be told from a whole one.
     let most = min(whole.count - length - 1, world.pick([1, 50, 5000, 60_000]))
     if most <= 0 { return }
     let count = world.random(1...most)
-    switch world.random(1...3) {
-    case 1: answer.body += (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 60) }
-    case 2: answer.body += [UInt8](repeating: 0, count: count)
-    default: answer.body += whole[..<min(count, whole.count)]
-    }
-    answer.body = Array(answer.body.prefix(whole.count - 1))
+    let junk: [UInt8] =
+      switch world.random(1...3) {
+      case 1: (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 60) }
+      case 2: [UInt8](repeating: 0, count: count)
+      default: Array(whole[..<min(count, whole.count)])
+      }
+    answer.body += junk
+    if world.isChance(1, in: 2) { breaks[id] = (first + length, junk) }
   }
 }

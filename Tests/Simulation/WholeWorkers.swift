@@ -18,6 +18,8 @@ struct WholeWorkers {
   private var oracle: Oracle { play.oracle }
   private var files: SimulatedDisk.Inode? { spool.entries[Array("files".utf8)]?.inode }
   private let spool: SimulatedDisk.Inode
+  /// Changes the options of a worker.
+  var tune: (inout WorkerOptions) -> Void = { _ in }
 
   init(_ play: Play, spool: SimulatedDisk.Inode) {
     self.play = play
@@ -33,18 +35,28 @@ struct WholeWorkers {
   func more(_ id: Int) -> String {
     var lines = world.isChance(1, in: 3) ? "connections: \(world.random(1...4))\n" : ""
     if let digest = servers.declaredDigest(id) { lines += "crc32: \(digest)\n" }
+    if servers.hasMirror(id) { lines += "url: http://mirror/\(1_000_000 + id)\n" }
     return lines
   }
 
   // MARK: workers
 
-  /// - Parameter stays: whether it watches until it is told to stop after so many milliseconds; nil for `--once`.
-  func work(_ number: Int, host: Int = 1, stays: Int? = nil, _ fates: [Fate] = []) {
+  /// - Parameters:
+  ///   - stays: whether it watches until it is told to stop after so many milliseconds; nil for `--once`.
+  ///   - isOver: whether it is told to stop now; asked every minute.
+  func work(
+    _ number: Int, host: Int = 1, stays: Int? = nil, until isOver: (() -> Bool)? = nil, _ fates: [Fate] = []
+  ) {
     let name = "worker \(number)"
     play.start(name, host: host, fates) { spool, process in
       if let stays {
         world.startThread(process) {
-          Host.current.wait(milliseconds: stays)
+          var left = stays
+          while let isOver, left > 60_000, !process.isDead, !isOver() {
+            Host.current.wait(milliseconds: 60_000)
+            left -= 60_000
+          }
+          if isOver?() != true { Host.current.wait(milliseconds: left) }
           process.tellToStop()
         }
       } else {
@@ -58,7 +70,7 @@ struct WholeWorkers {
         WorkerLoop.run { () async -> String in
           do {
             let worker = try Worker(spool, options) { event in
-              if event.name == "checkpoint" { world.checkpoints += 1 }
+              if event.name == "checkpoint" { world.moments += 1 }
               if !process.isDead { world.note("\(event.name) \(event.job?.display ?? "") \(event.fields.text)") }
             }
             worker.signals = StopSignals(SimulatedSurroundings.stopSignals) { process.isDead || process.isTold }
@@ -84,7 +96,24 @@ struct WholeWorkers {
     options.maxMemory = 8 << 20
     (options.chunkSize, options.checkpointBytes) = (chunkSize, checkpointBytes)
     options.entriesProgram = nil
+    tune(&options)
     return options
+  }
+
+  // MARK: people
+
+  /// A person removes a job's data and puts another file there, as from a backup.
+  func restore(_ number: Int, gestures: Int) {
+    play.gesticulate("restorer \(number)", gestures) { spool in
+      let isBegun = try spool.list(.partial).filter { $0.isData }
+      guard !isBegun.isEmpty else { return }
+      let path = Path(.partial, world.pick(isBegun))
+      guard var bytes = try spool.readableContents(path), !bytes.isEmpty else { return }
+      bytes[world.random(0...bytes.count - 1)] ^= 1
+      try spool.system.unlink(spool.root, path)
+      try spool.system.create(spool.root, path, O_WRONLY | O_EXCL).write(bytes, at: 0)
+      world.tell("restored \(path.display)")
+    }
   }
 
   // MARK: what must be true

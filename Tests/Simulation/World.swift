@@ -60,6 +60,8 @@ struct Fate {
     case freeze(Int)
     /// The call fails, if it changes something.
     case failure(Int32)
+    /// The same, and the process dies soon after.
+    case lastFailure(Int32)
   }
 
   let kind: Kind
@@ -98,8 +100,8 @@ final class World: @unchecked Sendable {
   /// Whether the power was cut in the last ``run()``.
   private(set) var wasCut = false
   private(set) var calls = 0
-  /// Of the data of all jobs.
-  var checkpoints = 0
+  /// How often there was something for a power cut to lose: checkpoints, and other versions of a resource.
+  var moments = 0
   /// Is told who dies; nil for all, by a power cut.
   var onDeath: (Process?) -> Void = { _ in }
 
@@ -246,7 +248,8 @@ final class World: @unchecked Sendable {
       process.fates[index].calls -= 1
     }
     guard let index = process.fates.firstIndex(where: { $0.calls <= 0 }) else { return 0 }
-    switch process.fates.remove(at: index).blow {
+    let blow = process.fates.remove(at: index).blow
+    switch blow {
     case .death: kill(process)
     case .freeze(let seconds):
       tell("FROZEN for \(seconds) s")
@@ -254,8 +257,9 @@ final class World: @unchecked Sendable {
       process.frozenUntil = disk.clock + Int64(seconds) * 1_000_000_000
       letOthersRun()
       tell("goes on")
-    case .failure(let errno):
+    case .failure(let errno), .lastFailure(let errno):
       guard isChange else { return 0 }
+      if case .lastFailure = blow { process.fates.append(Fate(.death, after: random(1...20))) }
       tell("ERROR \(errno)")
       hadTrouble = true
       return errno

@@ -8,21 +8,23 @@ extension Claims {
   /// - Parameters:
   ///   - now: the time by the clock of the spool's file system.
   ///   - isForced: also a job whose next attempt is not due.
+  ///   - isWanted: whether to take a job with this text. If not, it keeps its name, and is unavailable.
   /// - Throws: ``SpoolError`` for what would stop every job.
-  package func claim(_ name: FileName, from origin: Directory, now: Timestamp, isForced: Bool = false)
-    throws(SpoolError) -> ClaimOutcome
-  {
+  package func claim(
+    _ name: FileName, from origin: Directory, now: Timestamp, isForced: Bool = false,
+    where isWanted: (JobText) -> Bool = { _ in true }
+  ) throws(SpoolError) -> ClaimOutcome {
     do throws(SpoolError) {
-      return try take(name, from: origin, now: now, isForced: isForced)
+      return try take(name, from: origin, now: now, isForced: isForced, isWanted)
     } catch  where spool.concernsOneFile(error, in: origin) {
       return .barred(Defect(line: nil, reason: "cannot be taken: \(error)"))
     }
   }
 
   /// Claims the file if it is a job for this worker, and says what else it is.
-  private func take(_ name: FileName, from origin: Directory, now: Timestamp, isForced: Bool) throws(SpoolError)
-    -> ClaimOutcome
-  {
+  private func take(
+    _ name: FileName, from origin: Directory, now: Timestamp, isForced: Bool, _ isWanted: (JobText) -> Bool
+  ) throws(SpoolError) -> ClaimOutcome {
     let source = Path(origin, name)
     guard let job = origin == .cur ? ClaimName(name)?.job : JobName(name) else {
       if origin == .cur { return .unavailable }
@@ -30,7 +32,7 @@ extension Claims {
       return try reject(name, from: origin, Defect(line: nil, reason: reason))
     }
     do throws(SpoolError) {
-      return try claim(job, source, origin, now: now, isForced: isForced)
+      return try claim(job, source, origin, now: now, isForced: isForced, isWanted)
     } catch  where error.isGone {
       // Another worker has moved it, or on another host has replaced and so removed the file that is open here.
       return .unavailable
@@ -66,7 +68,8 @@ extension Claims {
 
   /// - Parameter isNamed: `source` is the claim's name already.
   private func claim(
-    _ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, isForced: Bool, isNamed: Bool = false
+    _ job: JobName, _ source: Path, _ origin: Directory, now: Timestamp, isForced: Bool,
+    _ isWanted: (JobText) -> Bool, isNamed: Bool = false
   ) throws(SpoolError) -> ClaimOutcome {
     var candidate: LockedJob
     switch try lock(job, source, origin, now: now, isForced: isForced, isNamed: isNamed) {
@@ -78,7 +81,7 @@ extension Claims {
     if let unfinished = unfinished(candidate, judgement, now: now) {
       return .unfinished(unfinished, until: candidate.status.endOfRest(at: now))
     }
-    guard let text = judgement.text else { return .unavailable }
+    guard let text = judgement.text, isWanted(text) else { return .unavailable }
     if mayBeWritten(candidate, judgement) { candidate.isOurs = false }
     if let defect = judgement.defect, candidate.status.size > Spool.maximumJobFile, let name = source.name {
       guard try openForWriting(&candidate, at: source) else { return .unavailable }
@@ -86,7 +89,7 @@ extension Claims {
       if !candidate.isOurs { return try reject(name, from: origin, defect) }
     }
     if let refusal = try rename(&candidate, text, isSound: judgement.defect == nil) { return refusal }
-    return try confirm(candidate, judgement, text, now: now)
+    return try confirm(candidate, judgement, text, now: now, isWanted)
   }
 
   /// Whether it is the empty file that touch(1) makes where a job waits for its next attempt while that attempt runs.
@@ -168,17 +171,18 @@ extension Claims {
   }
 
   /// Makes sure that the file which has the claim's name is the one that was locked and judged.
-  private func confirm(_ candidate: LockedJob, _ judgement: Judgement, _ text: JobText, now: Timestamp)
-    throws(SpoolError) -> ClaimOutcome
-  {
+  private func confirm(
+    _ candidate: LockedJob, _ judgement: Judgement, _ text: JobText, now: Timestamp, _ isWanted: (JobText) -> Bool
+  ) throws(SpoolError) -> ClaimOutcome {
     let (target, source) = (candidate.lock.path, candidate.source)
     // The name may have passed to another file between open and rename: that one is neither locked nor read.
     guard let found = try spool.status(.cur, ClaimName.fileName(candidate.job, spool.owner)),
       found.isSameFile(as: candidate.status)
     else {
-      let outcome = try claim(candidate.job, target, candidate.origin, now: now, isForced: true, isNamed: true)
-      // Its owner has just replaced it and still has it. It gets its name back, because the owner would otherwise
-      // consider it moved.
+      let outcome = try claim(
+        candidate.job, target, candidate.origin, now: now, isForced: true, isWanted, isNamed: true)
+      // Its owner has just replaced it and still has it, or it is another job than was wanted. It gets its name back:
+      // its owner would otherwise consider it moved.
       if case .unavailable = outcome { try giveBack(target, source) }
       return outcome
     }

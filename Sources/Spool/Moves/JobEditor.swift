@@ -63,11 +63,7 @@ struct JobEditor {
   ) throws(SpoolError) -> JobPlace {
     let found = try spool.system.status(spool.root, place.path)
     // A second name in the spool is a move that is not over.
-    if found.links > 1,
-      try JobSearch(spool).places(of: place.name).contains(where: { $0.inode == found.inode && $0.path != place.path })
-    {
-      throw Self.hasMoved(place)
-    }
+    if found.links > 1, try JobMoves(spool).hasOtherName(found, place) { throw Self.hasMoved(place) }
     guard found.inode == place.inode, let old = try spool.contents(place.path, limit: Spool.maximumJobFile),
       old.count == found.size
     else { throw Self.hasMoved(place) }
@@ -84,7 +80,10 @@ struct JobEditor {
     // Another edit lasts for milliseconds; a worker that is stopped may keep its lock.
     _ = try waited { () throws(SpoolError) in try lock.lock() }
     let now = try lock.status()
-    guard now.isSameFile(as: found), now.size == found.size else { throw Self.hasMoved(place) }
+    // By its name as well: the lock may have been another edit's, which has replaced the file.
+    guard now.isSameFile(as: found), now.size == found.size,
+      try spool.system.status(spool.root, place.path).isSameFile(as: found)
+    else { throw Self.hasMoved(place) }
     let target = JobPlace(directory: home ?? place.directory, name: place.name, inode: own.inode)
     do throws(SpoolError) {
       try exchange(draft, own, place, expecting: found)
@@ -117,8 +116,12 @@ struct JobEditor {
       }
       // The first exchange may be durable by now.
       try spool.flush(place.directory).run()
-    } catch  where error.errno == .noSuchFileOrDirectory {
+    } catch {
+      if try spool.system.status(spool.root, draft).isSameFile(as: own) { throw error }
+      // The draft's name has the other job. Ours goes, as far as it is there.
+      try? spool.system.unlink(spool.root, place.path, of: own)
       try putBack(draft, at: place)
+      if error.errno != .noSuchFileOrDirectory { throw error }
     }
     throw Self.hasMoved(place)
   }

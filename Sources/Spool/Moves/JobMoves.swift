@@ -114,14 +114,23 @@ extension JobMoves {
     return false
   }
 
+  /// Whether the file of a job has another name in the spool, perhaps with a number.
+  func hasOtherName(_ status: FileStatus, _ place: JobPlace) throws(SpoolError) -> Bool {
+    for directory in JobSearch.directories + [.standing] {
+      let names = try names(of: status, like: JobName(unchecked: place.job), in: directory)
+      if names.contains(where: { Path(directory, $0) != place.path }) { return true }
+    }
+    return false
+  }
+
   /// The names of the file in a directory. They may have any number, see ``JobSearch/number(ofTry:)``, or none.
   private func names(of status: FileStatus, like job: JobName, in directory: Directory) throws(SpoolError) -> [FileName]
   {
     let stream = try spool.stream(directory)
     var names: [FileName] = []
     while let name = try stream.next() {
-      let isLike =
-        name == job.fileName || job.isNumbered(as: name) || JobName(name)?.isNumbered(as: job.fileName) ?? false
+      let own = directory == .cur ? ClaimName(name)?.job.fileName ?? name : name
+      let isLike = own == job.fileName || job.isNumbered(as: own) || JobName(own)?.isNumbered(as: job.fileName) ?? false
       if isLike, try spool.status(directory, name)?.isSameFile(as: status) ?? false { names.append(name) }
     }
     return names

@@ -44,7 +44,8 @@ struct Backlog {
 
   /// Adds a candidate that was chosen, before all others of its host.
   mutating func putBack(_ choice: Choice) {
-    guard let host = choice.peek.host, choice.peek.deaths == 0 else { return add(choice.candidate, choice.peek) }
+    guard choice.peek.host != nil, choice.peek.deaths == 0 else { return add(choice.candidate, choice.peek) }
+    let host = choice.queue
     var queue = byHost.removeValue(forKey: host) ?? ([], 0)
     queue.choices.replaceSubrange(0..<queue.start, with: [choice])
     byHost[host] = (queue.choices, 0)

@@ -6,6 +6,9 @@ internal import SystemPackage
 struct Claimer {
   enum Outcome {
     case claimed(Claim)
+    /// It was not claimed, because its URLs are not those that were looked at, and the slot may be another server's: a
+    /// person has edited it, another job has got its name, or it had no name while it moved.
+    case changed(JobText)
     /// It is due at this time, in seconds since the epoch.
     case due(at: Int64)
     /// The same, and it waits in `partial/` now.
@@ -44,14 +47,20 @@ struct Claimer {
     }
     if candidate.origin == .cur, clock.hasJustWoken() { return .due(at: spool.now().seconds + ClaimClock.waking) }
     let outcome: ClaimOutcome
+    var changed: JobText?
     do throws(SpoolError) {
       outcome = try Claims(spool).claim(
-        candidate.name, from: candidate.origin, now: try clock.now(for: candidate), isForced: candidate.isForced)
+        candidate.name, from: candidate.origin, now: try clock.now(for: candidate), isForced: candidate.isForced
+      ) { text in
+        if text.request.urls != choice.peek.urls { changed = text }
+        return changed == nil
+      }
     } catch {
       guard error.isLackOfSpace else { throw error }
       noteUnclaimable(candidate.name, error)
       return .left
     }
+    if let changed { return .changed(changed) }
     switch outcome {
     case .claimed(let claim):
       isFullTold = false

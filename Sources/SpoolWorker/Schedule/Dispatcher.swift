@@ -100,7 +100,7 @@ final class Dispatcher {
       case .search(let count): try lookout.search(count, &scheduler)
       case .start(let choice):
         let now = LoopExecutor.milliseconds()
-        if let wait = environment.limits.take(choice.peek.host, choice.peek.priority, at: now) {
+        if let wait = environment.limits.take(choice.host, choice.peek.priority, at: now) {
           scheduler.putBack(choice, until: now + wait)
           continue
         }
@@ -124,6 +124,7 @@ final class Dispatcher {
     case .claimed(let claim): begin(claim, choice)
     case .due(let time): scheduler.willBeDue(choice, at: time)
     case .parked(let time): scheduler.willBeDue(choice.parked, at: time)
+    case .changed(let text): try lookout.look(at: choice.candidate, text, &scheduler)
     case .unavailable: try noteDroppedAnew(choice.candidate)
     case .lacksSpace(let shortage):
       let isNews = scheduler.noteLackOfSpace(choice, at: LoopExecutor.milliseconds())

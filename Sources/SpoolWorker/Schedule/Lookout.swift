@@ -60,6 +60,11 @@ struct Lookout {
     return peek
   }
 
+  /// The same for a job whose text is known.
+  func look(at candidate: Candidate, _ text: JobText, _ scheduler: inout Scheduler) throws(SpoolError) {
+    scheduler.looked(at: candidate, try peeks.peek(candidate, text))
+  }
+
   mutating func search(_ count: Int, _ scheduler: inout Scheduler) throws(SpoolError) {
     let start = LoopExecutor.milliseconds()
     var kept: [(Candidate, Peek)] = []

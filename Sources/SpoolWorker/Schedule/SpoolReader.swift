@@ -30,6 +30,8 @@ struct Peek: Equatable {
   /// Scheme, host and port of its first URL, or `resolve` where a hook has to say it; nil for a job that opens no
   /// connection, such as a malformed one.
   let host: String?
+  /// Its URLs: what is claimed may have others. See ``Claimer/Outcome/changed(_:)``.
+  var urls: [JobRequest.Line] = []
   /// How many workers died during attempts of the job; 0 if it has already waited for other jobs.
   var deaths = 0
   /// Bytes that it still has to receive; nil if that is not known, or it needs none.
@@ -207,8 +209,13 @@ struct PeekReader {
     }
     // If the job cannot be read or has no URL, the claim handles that.
     guard let text = found else { return Peek(host: nil) }
+    return try peek(candidate, text)
+  }
+
+  /// - Parameter text: what the candidate's file says.
+  func peek(_ candidate: Candidate, _ text: JobText) throws(SpoolError) -> Peek {
     let url = text.request.urls.first.flatMap { try? URLParts($0.text) }
-    guard let host = Self.host(of: text.request, url) else { return Peek(host: nil) }
+    guard let host = Self.host(of: text.request, url) else { return Peek(host: nil, urls: text.request.urls) }
     // A dead worker's claim may need only its last move. If it needs more, its attempt waits for the server.
     let isOver = text.request.expires.map { $0 <= spool.now() } ?? false
     let needsServer = candidate.origin != .cur && text.request.resolve == nil && !isOver
@@ -217,7 +224,8 @@ struct PeekReader {
     // A job that was dropped starts over, whatever its journal says.
     let isOrder = text.request.isStandingOrder
     return Peek(
-      host: host, deaths: try deaths(candidate, text), needed: isOrder ? nil : try needed(candidate, text),
+      host: host, urls: text.request.urls, deaths: try deaths(candidate, text),
+      needed: isOrder ? nil : try needed(candidate, text),
       ways: parts.map { environment.way(to: $0) }, wantedAt: wantedAt(candidate, text),
       patience: isOrder ? .endless : patience(candidate, text),
       output: isOrder ? nil : JobPlan.rootAndOutput(of: text.request, url),

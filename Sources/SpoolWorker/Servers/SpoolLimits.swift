@@ -53,13 +53,13 @@ final class SpoolLimits {
 
   // MARK: slots of servers
 
-  /// Takes a slot for a job that is about to be claimed.
+  /// Takes a slot for a job that is about to be claimed: of the server that it begins with, perhaps a mirror.
   /// - Parameter now: in milliseconds of the loop's clock.
   /// - Returns: nil if it may be claimed; else milliseconds to wait, because the spool's workers have as many transfers
   ///   from its server as they may, or its pace wants a pause.
-  func take(_ server: String?, _ priority: Priority, at now: Int64) -> Int64? {
+  func take(_ server: String, _ priority: Priority, at now: Int64) -> Int64? {
     keepTaken()
-    guard let server else { return nil }
+    if server.isEmpty { return nil }
     let slots = opened()
     if let wait = untilTurn(server, at: now) { return wait }
     guard let slots, isSlotTaken(of: server, priority, slots, at: now) else {

@@ -74,9 +74,13 @@ SPOOL = {
             "        || old.isSameFile(as: files.identity) && old.links <= files.identity.links else {",
         ),
         "an edit does not look at what it has locked": (
-            "    guard now.isSameFile(as: found), now.size == found.size else { throw Self.hasMoved(place) }",
-            '    guard planted("an edit does not look at what it has locked")\n'
-            "      || now.isSameFile(as: found) && now.size == found.size else { throw Self.hasMoved(place) }",
+            "    guard now.isSameFile(as: found), now.size == found.size,\n      try",
+            '    guard planted("an edit does not look at what it has locked") || now.isSameFile(as: found) && now.size == found.size,\n      try',
+        ),
+        "an edit does not look for the name of what it has locked": (
+            "      try spool.system.status(spool.root, place.path).isSameFile(as: found)\n    else { throw",
+            '      try planted("an edit does not look for the name of what it has locked") ? true\n'
+            "        : spool.system.status(spool.root, place.path).isSameFile(as: found)\n    else { throw",
         ),
         "an edit's text is not made durable": (
             "    try fresh.fsync()\n",
@@ -104,10 +108,6 @@ SPOOL = {
             '      if planted("a copy replaces what has the claim\'s name") { return try spool.system.rename(spool.root, copy, path) }\n'
             "      try spool.system.exchange(spool.root, copy, path)\n      let old",
         ),
-        "a copy is made of a claim that is gone": (
-            "    guard try ownership() == .ours else { return }\n    try replaceFile()",
-            '    if !planted("a copy is made of a claim that is gone") { guard try ownership() == .ours else { return } }\n    try replaceFile()',
-        ),
         "a copy has no lock": (
             "      _ = try fresh.lock()\n      let status = try fresh.status()\n      try fresh.fdatasync()",
             '      if !planted("a copy has no lock") { _ = try fresh.lock() }\n'
@@ -121,10 +121,6 @@ SPOOL = {
         "two jobs have one name": (
             "      if !candidate.isNamed, try JobSearch(spool).isTaken(candidate.job, source) || isOfEntry(candidate) {",
             '      if !candidate.isNamed, !planted("two jobs have one name"), try JobSearch(spool).isTaken(candidate.job, source) || isOfEntry(candidate) {',
-        ),
-        "a worker that slept goes on": (
-            "    guard isSilent else { return }",
-            '    guard isSilent, !planted("a worker that slept goes on") else { return }',
         ),
 }
 WORKER = {
@@ -214,6 +210,9 @@ WORKER = {
             "      (recovery.verifies, recovery.confirmation) = (mark, nil)",
             '      if !planted("a foreign file is trusted") { (recovery.verifies, recovery.confirmation) = (mark, nil) }',
         ),
+        "what is claimed is not what was looked at": (
+            "        if text.request.urls != choice.peek.urls {", '        if text.request.urls != choice.peek.urls, !planted("what is claimed is not what was looked at") {',
+        ),
         "other workers' transfers do not count": (
             "      return slots == nil ? nil : Self.pause",
             '      return slots == nil || planted("other workers\' transfers do not count") ? nil : Self.pause',
@@ -225,7 +224,7 @@ PLANTS = {
     for name, (old, new) in plants.items()
 }
 # Their mistakes show without transfers.
-OF_CLAIMS = set(list(SPOOL)[:list(SPOOL).index("a copy has no lock")])
+OF_CLAIMS = set(SPOOL)
 
 
 def command(built: Path, what: str) -> list[str]:

@@ -32,6 +32,25 @@ import Testing
     #expect(try fixture.text("hold/other") == later)
   }
 
+  /// The schedule has looked at a text. A job with another one keeps its name, and nothing is written to it.
+  @Test(arguments: [false, true]) func aTextThatIsNotWantedIsLeft(gotTheNameSince: Bool) throws {
+    let fixture = try Fixture()
+    let (dropped, other, text) = (fixture.files.path("new/x"), fixture.files.path("hold/other"), "https://host/b\n")
+    let hook = Probe.once(.rename, "cur/x:") {
+      #expect(rename(other, dropped) == 0)
+      return nil
+    }
+    try fixture.files.drop("x", gotTheNameSince ? Self.job : text)
+    if gotTheNameSince { try writeFile(other, Array(text.utf8)) }
+    let spool = try fixture.another(hook: gotTheNameSince ? hook : nil)
+    let outcome = try Claims(spool).claim(FileName("x"), from: .new, now: .now() + 60) { text in
+      text.request.urls.first?.text == "https://host/a"
+    }
+    #expect(outcome.label == "unavailable" && fixture.files.names("cur") == [])
+    #expect(try fixture.text("new/x") == text)
+    #expect(try Claims(spool).claim(FileName("x"), from: .new, now: .now() + 60).claim().origin == .new)
+  }
+
   /// `ln files/big new/`: the worker writes its record beside the file, not into it.
   @Test func aLargeFileWithTwoNamesIsNotWrittenTo() throws {
     let fixture = try Fixture()

@@ -171,6 +171,62 @@ import Testing
     #expect(fixture.files.names("tmp") == [])
   }
 
+  /// Between two exchanges of names a person could move the other one's text away.
+  @Test func `an edit that has waited for another one leaves its text alone`() throws {
+    let act = Act()
+    let hook = Probe { call in
+      if call.kind == .lock, call.path == "failed/x" { act.run() }
+      return nil
+    }
+    let fixture = try Fixture(hook: hook)
+    let (place, other) = (try put(fixture, in: .failed), try fixture.another())
+    act.run = {
+      act.run = {}
+      do {
+        _ = try JobEditor(other).edit(place) { _ in Array("https://host/other\n".utf8) }
+      } catch {
+        Issue.record(error)
+      }
+    }
+    #expect(throws: SpoolError.self) { try JobEditor(fixture.spool).edit(place) { $0 } }
+    #expect(!hook.calls.contains(where: isExchange))
+    #expect(try fixture.text("failed/x") == "https://host/other\n" && fixture.files.names("tmp") == [])
+  }
+
+  /// Somebody has died in the middle of a move by link and unlink, while a worker gave the job a number.
+  @Test(arguments: ["partial/x~2", "cur/x~2:alpha.7.00000009"])
+  func `a job with two names is not edited`(second: String) throws {
+    let fixture = try Fixture()
+    let place = try put(fixture, in: .hold)
+    try #require(link(fixture.files.path("hold/x"), fixture.files.path(second)) == 0)
+    #expect(throws: SpoolError.self) { try JobEditor(fixture.spool).edit(place) { $0 + Array("# new\n".utf8) } }
+    #expect(try fixture.text("hold/x") == Self.text && fixture.text(second) == Self.text)
+  }
+
+  /// The job has moved on, and another one has its name, when names are exchanged; and the way back fails.
+  @Test func `an exchange that cannot be undone loses no job`() throws {
+    let (exchanges, act) = (Counter(), Act())
+    let fixture = try Fixture(
+      hook: Probe { call in
+        guard isExchange(call) else { return nil }
+        let number = exchanges.next()
+        if number == 1 { act.run() }
+        return number == 2 ? .fail(.ioError) : nil
+      })
+    let place = try put(fixture, in: .failed)
+    act.run = {
+      #expect(rename(fixture.files.path("failed/x"), fixture.files.path("new/x")) == 0)
+      do {
+        try writeFile(fixture.files.path("failed/x"), Array("https://host/other\n".utf8))
+      } catch {
+        Issue.record(error)
+      }
+    }
+    #expect(throws: SpoolError.self) { try JobEditor(fixture.spool).edit(place) { $0 } }
+    #expect(try files(fixture.files, with: "# mine") == ["new/x"])
+    #expect(try files(fixture.files, with: "https://host/other") == ["failed/x"])
+  }
+
   /// What is to run goes on with its old text, at once.
   @Test(arguments: Change.allCases)
   func `on a full disk nothing is changed and nothing is paused`(change: Change) throws {
