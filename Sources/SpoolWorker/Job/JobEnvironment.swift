@@ -22,7 +22,11 @@ final class JobEnvironment {
   /// Where jobs wait for their turn to run the hook `deliver`.
   let deliveries: Turnstile
   /// What the workers of the spool may do together.
-  private(set) lazy var limits = SpoolLimits(self)
+  private(set) lazy var limits = SpoolLimits(spool, log: log) { [unowned self] in
+    options
+  } share: { [unowned self] in
+    shareRates()
+  }
   private(set) lazy var servers = Servers(
     spool, perHost: options.perHost, log: log, keepsNotes: options.only == nil
   ) { [unowned self] in way(to: $0) }

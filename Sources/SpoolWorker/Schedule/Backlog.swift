@@ -270,7 +270,7 @@ struct PrioritisedBacklog {
   mutating func passOver(_ priority: Priority) { passedOver.insert(priority) }
 
   /// Whether there is room for a job that a search has found, and perhaps a slot.
-  func admits(_ peek: Peek, _ slots: FreeSlots, _ limits: Slots.Limits) -> Bool {
+  func admits(_ peek: Peek, _ slots: FreeSlots, _ limits: TransferLimits) -> Bool {
     switch peek.priority {
     case .high: high.count < Self.horizon
     case .normal: slots.areFree(for: peek)

@@ -37,7 +37,7 @@ final class Dispatcher {
     self.admission = admission
     self.account = account
     self.childStop = childStop
-    scheduler = Scheduler(environment.options.limits, environment.options.rescan(on: spool.kind))
+    scheduler = Scheduler(TransferLimits(environment.options), environment.options.rescan(on: spool.kind))
     let claims = ClaimReader(spool)
     lookout = Lookout(spool, environment, claims)
     claimer = Claimer(spool, environment, account, claims)
@@ -100,7 +100,7 @@ final class Dispatcher {
       case .search(let count): try lookout.search(count, &scheduler)
       case .start(let choice):
         let now = LoopExecutor.milliseconds()
-        if let wait = environment.limits.take(choice, at: now) {
+        if let wait = environment.limits.take(choice.peek.host, choice.peek.priority, at: now) {
           scheduler.putBack(choice, until: now + wait)
           continue
         }

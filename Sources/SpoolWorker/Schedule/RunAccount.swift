@@ -233,8 +233,6 @@ struct WaitingJobs {
   static let mostCounted = 10_000
   /// The remaining jobs wait until they are due.
   static let mostAwaiting = 1000
-  /// What a job awaits that failed for lack of a network.
-  static let network = "network"
 
   private var names: Set<FileName> = []
   private var areMore = false
@@ -244,10 +242,10 @@ struct WaitingJobs {
   var count: Int { names.count + (areMore ? 1 : 0) }
 
   /// The number of jobs that failed for lack of a network: exact up to ``mostAwaiting``.
-  var countForNetwork: Int { awaiting.values.count { $0.keys.contains(Self.network) } }
+  var countForNetwork: Int { awaiting.values.count { $0.keys.contains(ServerRests.network) } }
   /// Whether one awaits nothing of these.
   func awaitOthers(than keys: [String]) -> Bool {
-    awaiting.values.contains { waiting in !waiting.keys.contains { $0 == Self.network || keys.contains($0) } }
+    awaiting.values.contains { waiting in !waiting.keys.contains { $0 == ServerRests.network || keys.contains($0) } }
   }
 
   /// A job may fail and come back within one run. Only its state at the end counts.
@@ -262,7 +260,7 @@ struct WaitingJobs {
   }
 
   /// - Parameters:
-  ///   - keys: ``network``, or the servers and proxies whose rest may end before the job is due.
+  ///   - keys: ``ServerRests/network``, or the servers and proxies whose rest may end before the job is due.
   ///   - directory: where it waits.
   mutating func failed(_ name: FileName, awaiting keys: [String], in directory: Directory = .partial) {
     if keys.isEmpty {

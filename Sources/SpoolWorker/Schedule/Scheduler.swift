@@ -46,7 +46,7 @@ struct Scheduler {
   /// How many names may still be read in this turn, because transfers wait meanwhile.
   private var namesLeft = PrioritisedBacklog.horizon
 
-  init(_ limits: Slots.Limits, _ rescan: Rescan = .standard) {
+  init(_ limits: TransferLimits, _ rescan: Rescan = .standard) {
     slots = Slots(limits)
     self.rescan = rescan
   }

@@ -2,46 +2,6 @@ internal import Spool
 
 /// The limits on parallel jobs, and the running jobs.
 struct Slots {
-  struct Limits {
-    /// Maximum number of parallel transfers.
-    var jobs: Int
-    /// Maximum number of parallel transfers from one scheme, host and port.
-    var perHost: Int
-    /// Maximum number of jobs past their transfer; at this number no other starts.
-    var commits: Int
-    /// Those of `defaults` on transfers from one server.
-    var rules: [ServerRule<Int>] = []
-    /// Whether servers begin with few transfers and get as many as bring more: see ``TransferGrowth``.
-    var areGrowing = false
-    /// How many transfers these servers have grown to.
-    var grown: [String: Int] = [:]
-    /// How many slots of each server stay free.
-    private(set) var spare = 0
-
-    /// The limits for a job of low priority, which never takes the last slot of several.
-    var forLow: Limits {
-      var limits = self
-      (limits.jobs, limits.spare) = (max(1, jobs - 1), 1)
-      return limits
-    }
-
-    init(jobs: Int, perHost: Int, commits: Int) { (self.jobs, self.perHost, self.commits) = (jobs, perHost, commits) }
-
-    /// The most transfers from this server. What `defaults` say of its host takes the place of ``perHost``.
-    func most(of server: String) -> Int {
-      if let own = ownMost(of: server) { return max(1, own - spare) }
-      return max(1, (areGrowing ? min(perHost, grown[server] ?? TransferGrowth.first) : perHost) - spare)
-    }
-
-    /// What `defaults` say; nil for nothing.
-    func ownMost(of server: String) -> Int? {
-      if rules.isEmpty { return nil }
-      let name = hostName(of: server)
-      if let rule = rules.last(where: { $0.host == name }) { return rule.value }
-      return rules.value(for: name).map { min($0, perHost) }
-    }
-  }
-
   /// A job that has a slot.
   private struct Transfer {
     let host: String
@@ -52,7 +12,7 @@ struct Slots {
     var isBeingParked = false
   }
 
-  private(set) var limits: Limits
+  private(set) var limits: TransferLimits
   /// Transfers by host, and by job. A job in its commit no longer counts.
   private var byHost: [String: Int] = [:]
   private var transfers: [UInt64: Transfer] = [:]
@@ -68,12 +28,12 @@ struct Slots {
   /// Running `failed` hooks of rejected files.
   private(set) var tellings = 0
 
-  init(_ limits: Limits) { self.limits = limits }
+  init(_ limits: TransferLimits) { self.limits = limits }
 
   /// Whether another job may start.
   var areFree: Bool { areFree(within: limits) }
 
-  func areFree(within limits: Limits) -> Bool {
+  func areFree(within limits: TransferLimits) -> Bool {
     alone == nil && transfers.count < limits.jobs && running.count - transfers.count + tellings < limits.commits
   }
 
@@ -172,25 +132,9 @@ extension Slots {
   }
 }
 
-extension WorkerOptions {
-  var limits: Slots.Limits {
-    var limits = Slots.Limits(jobs: jobs, perHost: perHost, commits: Self.mostCommits)
-    (limits.rules, limits.areGrowing) = (defaults.servers.perHost, perHostGrows)
-    return limits
-  }
-}
-
-/// The host of a server as ``Peek/host`` has it.
-func hostName(of server: String) -> String {
-  let bytes = server.utf8
-  let start = bytes.firstRange(of: "://".utf8)?.upperBound ?? bytes.startIndex
-  let end = bytes.lastIndex(of: UInt8(ascii: ":")).flatMap { $0 > start ? $0 : nil } ?? bytes.endIndex
-  return String(server[start..<end])
-}
-
 /// For which jobs there is a slot now.
 struct FreeSlots {
-  let limits: Slots.Limits
+  let limits: TransferLimits
   /// The number of running transfers by host.
   let running: [String: Int]
   /// Hosts of which other workers have the slots.
@@ -227,7 +171,7 @@ struct FreeSlots {
   }
 
   /// The same with other limits.
-  func within(_ limits: Slots.Limits) -> FreeSlots {
+  func within(_ limits: TransferLimits) -> FreeSlots {
     FreeSlots(limits: limits, running: running, full: full, rests: rests, now: now)
   }
 

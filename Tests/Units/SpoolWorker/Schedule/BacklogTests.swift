@@ -153,6 +153,6 @@ import Testing
 
 extension FreeSlots {
   fileprivate init(perHost: Int, running: [String: Int]) {
-    self.init(limits: Slots.Limits(jobs: 100, perHost: perHost, commits: 1), running: running)
+    self.init(limits: TransferLimits(jobs: 100, perHost: perHost, commits: 1), running: running)
   }
 }

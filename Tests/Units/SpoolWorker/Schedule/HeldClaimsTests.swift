@@ -11,7 +11,7 @@ import Testing
   }
 
   @Test func theyComeBackWithoutAPass() {
-    var scheduler = Scheduler(Slots.Limits(jobs: 4, perHost: 4, commits: 4))
+    var scheduler = Scheduler(TransferLimits(jobs: 4, perHost: 4, commits: 4))
     scheduler.willBeDue(choice("a:beta.1.2"), at: 100)
     scheduler.willBeDue(choice("b:beta.1.2"), at: 50)
     scheduler.willBeDue(choice("b:beta.1.2"), at: 160)

@@ -165,7 +165,7 @@ import Testing
 
   /// A job of high priority that waits for its next attempt is remembered, because a pass would find it late.
   @Test func aRetryIsRemembered() {
-    var scheduler = Scheduler(Slots.Limits(jobs: 1, perHost: 1, commits: 9))
+    var scheduler = Scheduler(TransferLimits(jobs: 1, perHost: 1, commits: 9))
     let candidate = Candidate(name: FileName("x"), origin: .partial, modified: 50)
     scheduler.willRetry(FileName("x"), .high, at: 50)
     scheduler.willRetry(FileName("y"), .normal, at: 40)
@@ -180,7 +180,7 @@ import Testing
   /// A pass finds the jobs of its directories again, and forgets those that it knew. But one of high priority outside
   /// of `urgent/` would be found late.
   @Test func aPassDoesNotForgetHighPriority() {
-    var scheduler = Scheduler(Slots.Limits(jobs: 1, perHost: 1, commits: 9))
+    var scheduler = Scheduler(TransferLimits(jobs: 1, perHost: 1, commits: 9))
     let candidate = Candidate(name: FileName("x"), origin: .new, modified: 1)
     for _ in 0..<3 {
       scheduler.looked(at: candidate, Peek(host: "h", priority: .high))

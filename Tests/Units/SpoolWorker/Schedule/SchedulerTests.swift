@@ -69,7 +69,7 @@ import Testing
 
   /// What does not fit on the disk waits, and lets others go first; after a thousand in vain there is a pause.
   @Test func whatLacksSpaceLetsOthersRun() throws {
-    var scheduler = Scheduler(Slots.Limits(jobs: 2, perHost: 2, commits: 9))
+    var scheduler = Scheduler(TransferLimits(jobs: 2, perHost: 2, commits: 9))
     scheduler.requestPass()
     scheduler.began([.urgent, .cur, .partial, .new, .standing], at: 0)
     for directory in [Directory.urgent, .cur, .partial, .new, .standing] { scheduler.ended(directory) }
@@ -96,7 +96,7 @@ import Testing
 
   /// What may have killed workers comes last, and runs alone.
   @Test func aSuspectRunsAlone() {
-    var scheduler = Scheduler(Slots.Limits(jobs: 4, perHost: 4, commits: 9))
+    var scheduler = Scheduler(TransferLimits(jobs: 4, perHost: 4, commits: 9))
     scheduler.looked(
       at: Candidate(name: FileName("suspect"), origin: .partial, modified: 1), Peek(host: "h", deaths: 2))
     scheduler.looked(at: Candidate(name: FileName("good"), origin: .new, modified: 2), Peek(host: "h"))
@@ -148,7 +148,7 @@ import Testing
   }
 
   @Test func aJobThatWaitsForAnOutputLetsOthersStart() {
-    var scheduler = Scheduler(Slots.Limits(jobs: 4, perHost: 4, commits: 9))
+    var scheduler = Scheduler(TransferLimits(jobs: 4, perHost: 4, commits: 9))
     func look(_ name: String, at time: Int64, _ output: String) {
       scheduler.looked(
         at: Candidate(name: FileName(name), origin: .new, modified: time), Peek(host: "h", output: output.exact))

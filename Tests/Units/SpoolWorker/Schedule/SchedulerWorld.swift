@@ -27,7 +27,7 @@ struct SchedulerWorld {
   var willStart: (SchedulerWorld, String) -> Void = { _, _ in }
 
   init(jobs: Int, perHost: Int) {
-    scheduler = Scheduler(Slots.Limits(jobs: jobs, perHost: perHost, commits: 200))
+    scheduler = Scheduler(TransferLimits(jobs: jobs, perHost: perHost, commits: 200))
   }
 
   // MARK: jobs by their names

@@ -27,12 +27,12 @@ import Testing
     var jobs = WaitingJobs()
     for number in 0..<WaitingJobs.mostAwaiting + 5 { jobs.failed(FileName("job-\(number)"), awaiting: ["s", "t"]) }
     #expect(jobs.awaitOthers(than: ["u"]) && !jobs.awaitOthers(than: ["t"]) && jobs.countForNetwork == 0)
-    #expect(jobs.take(awaiting: [WaitingJobs.network]).isEmpty)
+    #expect(jobs.take(awaiting: [ServerRests.network]).isEmpty)
     let taken = jobs.take(awaiting: ["t", "u"])
     #expect(Set(taken.map(\.name)).count == WaitingJobs.mostAwaiting)
     #expect(taken.count == WaitingJobs.mostAwaiting && taken.allSatisfy { $0.origin == .partial && $0.isForced })
     #expect(jobs.take(awaiting: ["s", "t"]).isEmpty)
-    for keys in [[WaitingJobs.network], []] { jobs.failed(FileName("x"), awaiting: keys) }
-    #expect(jobs.take(awaiting: [WaitingJobs.network]).isEmpty, "what failed otherwise since then waits for its time")
+    for keys in [[ServerRests.network], []] { jobs.failed(FileName("x"), awaiting: keys) }
+    #expect(jobs.take(awaiting: [ServerRests.network]).isEmpty, "what failed otherwise since then waits for its time")
   }
 }

@@ -241,7 +241,7 @@ import Testing
 
   /// Jobs of other servers start, and those that have another mirror; a suspect and a job with an output do not.
   @Test func whoWaits() {
-    var scheduler = Scheduler(Slots.Limits(jobs: 9, perHost: 4, commits: 9))
+    var scheduler = Scheduler(TransferLimits(jobs: 9, perHost: 4, commits: 9))
     var rests = ServerRests()
     _ = fail(&rests, 1, of: "a", fault(.asked), at: 0)
     _ = fail(&rests, 1, of: Self.proxy, fault(.unreachable), at: 0)
@@ -260,7 +260,7 @@ import Testing
   }
 
   @Test func aServerThatComesBackGetsFew() {
-    var scheduler = Scheduler(Slots.Limits(jobs: 9, perHost: 4, commits: 9))
+    var scheduler = Scheduler(TransferLimits(jobs: 9, perHost: 4, commits: 9))
     var rests = ServerRests(perHost: 4)
     _ = fail(&rests, 1, of: "a", fault(.unreachable), at: 0)
     for number in 0..<9 { look(&scheduler, "j\(number)", ways: [["a"]]) }

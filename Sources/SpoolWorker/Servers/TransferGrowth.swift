@@ -1,3 +1,59 @@
+internal import Spool
+
+/// How many transfers there may be at once.
+struct TransferLimits {
+  /// Maximum number of parallel transfers.
+  var jobs: Int
+  /// Maximum number of parallel transfers from one scheme, host and port.
+  var perHost: Int
+  /// Maximum number of jobs past their transfer; at this number no other starts.
+  var commits: Int
+  /// Those of `defaults` on transfers from one server.
+  var rules: [ServerRule<Int>] = []
+  /// Whether servers begin with few transfers and get as many as bring more: see ``TransferGrowth``.
+  var areGrowing = false
+  /// How many transfers these servers have grown to.
+  var grown: [String: Int] = [:]
+  /// How many slots of each server stay free.
+  private(set) var spare = 0
+
+  /// The limits for a job of low priority, which never takes the last slot of several.
+  var forLow: TransferLimits {
+    var limits = self
+    (limits.jobs, limits.spare) = (max(1, jobs - 1), 1)
+    return limits
+  }
+
+  init(_ options: WorkerOptions) {
+    self.init(jobs: options.jobs, perHost: options.perHost, commits: WorkerOptions.mostCommits)
+    (rules, areGrowing) = (options.defaults.servers.perHost, options.perHostGrows)
+  }
+
+  init(jobs: Int, perHost: Int, commits: Int) { (self.jobs, self.perHost, self.commits) = (jobs, perHost, commits) }
+
+  /// The most transfers from this server. What `defaults` say of its host takes the place of ``perHost``.
+  func most(of server: String) -> Int {
+    if let own = ownMost(of: server) { return max(1, own - spare) }
+    return max(1, (areGrowing ? min(perHost, grown[server] ?? TransferGrowth.first) : perHost) - spare)
+  }
+
+  /// What `defaults` say; nil for nothing.
+  func ownMost(of server: String) -> Int? {
+    if rules.isEmpty { return nil }
+    let name = hostName(of: server)
+    if let rule = rules.last(where: { $0.host == name }) { return rule.value }
+    return rules.value(for: name).map { min($0, perHost) }
+  }
+}
+
+/// The host of a server as ``Peek/host`` has it.
+func hostName(of server: String) -> String {
+  let bytes = server.utf8
+  let start = bytes.firstRange(of: "://".utf8)?.upperBound ?? bytes.startIndex
+  let end = bytes.lastIndex(of: UInt8(ascii: ":")).flatMap { $0 > start ? $0 : nil } ?? bytes.endIndex
+  return String(server[start..<end])
+}
+
 /// How many transfers at once one server gets: as many as bring more. Pure.
 ///
 /// A server begins with ``first``. While it has all that it may have, the bytes that come are measured. Then it gets

@@ -7,6 +7,8 @@ internal import Spool
 struct ServerRests: Equatable {
   /// What a job needs to fetch from one URL: its server (scheme, host and port), then its proxy, if there is one.
   typealias Way = [String]
+  /// What a job waits for that failed for lack of a network.
+  static let network = "network"
 
   /// Why a server rests.
   enum Cause: String {

@@ -18,7 +18,11 @@ final class SpoolLimits {
   /// Milliseconds for which the lowest limit of the spool's workers is known.
   private static let validity: Int64 = 200
 
-  private unowned let environment: JobEnvironment
+  private let spool: Spool
+  private let log: @Sendable (Event) -> Void
+  private let options: () -> WorkerOptions
+  /// Shares the rates anew.
+  private let share: () -> Void
   private var slots: SharedSlots?
   private var isAlone = false
   /// The slots that transfers have, and the classes of all transfers.
@@ -40,9 +44,12 @@ final class SpoolLimits {
   private var others = SharedSlots.Others()
   private var lookedAt: Int64 = .min / 2
 
-  private var spool: Spool { environment.spool }
-
-  init(_ environment: JobEnvironment) { self.environment = environment }
+  init(
+    _ spool: Spool, log: @escaping @Sendable (Event) -> Void, options: @escaping () -> WorkerOptions,
+    share: @escaping () -> Void
+  ) {
+    (self.spool, self.log, self.options, self.share) = (spool, log, options, share)
+  }
 
   // MARK: slots of servers
 
@@ -50,12 +57,12 @@ final class SpoolLimits {
   /// - Parameter now: in milliseconds of the loop's clock.
   /// - Returns: nil if it may be claimed; else milliseconds to wait, because the spool's workers have as many transfers
   ///   from its server as they may, or its pace wants a pause.
-  func take(_ choice: Choice, at now: Int64) -> Int64? {
+  func take(_ server: String?, _ priority: Priority, at now: Int64) -> Int64? {
     keepTaken()
-    guard let server = choice.peek.host else { return nil }
+    guard let server else { return nil }
     let slots = opened()
     if let wait = untilTurn(server, at: now) { return wait }
-    guard let slots, isSlotTaken(of: server, choice.peek.priority, slots, at: now) else {
+    guard let slots, isSlotTaken(of: server, priority, slots, at: now) else {
       return slots == nil ? nil : Self.pause
     }
     return nil
@@ -63,7 +70,7 @@ final class SpoolLimits {
 
   private func isSlotTaken(of server: String, _ priority: Priority, _ slots: SharedSlots, at now: Int64) -> Bool {
     do throws(SpoolError) {
-      let limits = environment.options.limits
+      let limits = TransferLimits(options())
       let own = limits.ownMost(of: server)
       let lowest = if let own { own } else { try lowestLimit(slots, below: limits.perHost, at: now) }
       let limit = priority == .low ? max(1, lowest - 1) : lowest
@@ -113,7 +120,7 @@ final class SpoolLimits {
     held[id] = taken
     taken = nil
     running[id] = priority.rateClass
-    if running.count == 1 { environment.shareRates() }
+    if running.count == 1 { share() }
   }
 
   /// The job needs its connection no longer.
@@ -145,7 +152,7 @@ final class SpoolLimits {
   private static let head: Int64 = 100
 
   private func pace(of server: String) -> Int64? {
-    let rules = environment.options.defaults.servers.pace
+    let rules = options().defaults.servers.pace
     return rules.isEmpty ? nil : rules.value(for: hostName(of: server))?.milliseconds
   }
 
@@ -185,7 +192,7 @@ final class SpoolLimits {
     guard slots == nil, !isAlone else { return slots }
     do throws(SpoolError) {
       slots = try SharedSlots(of: spool)
-      try slots?.say(limit: environment.options.perHost)
+      try slots?.say(limit: options().perHost)
     } catch {
       fail(error)
     }
@@ -195,14 +202,14 @@ final class SpoolLimits {
   private func fail(_ error: SpoolError) {
     (slots, isAlone, held, spare, taken) = (nil, true, [:], [], nil)
     others = SharedSlots.Others()
-    environment.log(Event("own-limits", .info, Fields().with("reason", "\(error)")))
+    log(Event("own-limits", .info, Fields().with("reason", "\(error)")))
   }
 
   // MARK: rates
 
   /// The rates that this worker's transfers share now. To be called a few times a second.
   func sharedRates() -> [SharedRate] {
-    let own = environment.options.sharedRates
+    let own = options().sharedRates
     guard let slots else { return own }
     var counts = [Int](repeating: 0, count: SharedSlots.classes)
     for rateClass in running.values { counts[rateClass] += 1 }

@@ -86,7 +86,7 @@ final class Servers {
   func networkChanged() {
     let keys = rests.unreachable
     rests.networkChanged(at: now)
-    cameBack(Set(keys + [WaitingJobs.network]))
+    cameBack(Set(keys + [ServerRests.network]))
   }
 
   // MARK: what attempts ask
@@ -210,7 +210,7 @@ final class Servers {
 
   /// What a job that failed waits for, beside its time: what may come back before.
   func awaited(after failure: Failure, of request: JobRequest) -> [String] {
-    if failure.code == .noNetwork { return [WaitingJobs.network] }
+    if failure.code == .noNetwork { return [ServerRests.network] }
     guard failure.rest != nil else { return [] }
     return request.urls.compactMap { try? URLParts($0.text) }.flatMap(way)
   }
