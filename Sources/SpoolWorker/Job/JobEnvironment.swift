@@ -22,14 +22,20 @@ final class JobEnvironment {
   /// Where jobs wait for their turn to run the hook `deliver`.
   let deliveries: Turnstile
   /// What the workers of the spool may do together.
-  private(set) lazy var limits = SpoolLimits(spool, log: log) { [unowned self] in
+  private(set) lazy var limits: SpoolLimits = SpoolLimits(spool, log: log) { [unowned self] in
     options
+  } pause: { [unowned self] in
+    servers.rests.pause(of: $0)
   } share: { [unowned self] in
     shareRates()
   }
-  private(set) lazy var servers = Servers(
+  private(set) lazy var servers: Servers = Servers(
     spool, perHost: options.perHost, log: log, keepsNotes: options.only == nil
-  ) { [unowned self] in way(to: $0) }
+  ) { [unowned self] in
+    way(to: $0)
+  } running: { [unowned self] in
+    limits.transfers(from: $0)
+  }
   private(set) lazy var memory = MemoryBudget(limit: options.connectionMemory)
   /// Makes files of several jobs durable together.
   private(set) lazy var durable = GroupCommit { [unowned self] in
