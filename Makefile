@@ -266,6 +266,10 @@ bench: setup all
 bench-growth:
 	$(MAKE) bench ROWS=growth
 
+# Beside servers that set limits or are away, for five minutes. Writes Benchmarks/SERVERS.md.
+bench-servers:
+	$(MAKE) bench ROWS=servers
+
 # The groups are explained in scripts/setup.
 setup: setup-test
 
@@ -322,5 +326,5 @@ clean:
   simulate simulate-coverage simulate-night simulate-self-test \
   pairs soak soak-self-test peers \
   gestures realservers powercut powercut-setup powercut-self-test $(POWERCUT_KINDS:%=powercut-%) powercut-uml \
-  bench bench-growth crash-rig setup setup-build setup-demo setup-test setup-package install uninstall \
+  bench bench-growth bench-servers crash-rig setup setup-build setup-demo setup-test setup-package install uninstall \
   deb deb-test tarball clean

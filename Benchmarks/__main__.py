@@ -17,6 +17,7 @@ import machine
 import many
 import report
 import resume
+import servers
 import single
 import waiting
 from clients import Clients
@@ -53,17 +54,27 @@ GROWTH: dict[str, Callable[[Bench], Result]] = {
     "growth-distance-large": distance.growth_distance_large,
     "growth-distance-small": distance.growth_distance_small,
 }
+SERVERS: dict[str, Callable[[Bench], Result]] = {
+    "quota": servers.quota,
+    "away": servers.away,
+    "together": servers.together,
+    "pace": servers.pace,
+    "defaults": servers.defaults,
+}
+# Groups of rows that have a document of their own.
+GROUPS = {"growth": (GROWTH, "GROWTH.md"), "servers": (SERVERS, "SERVERS.md")}
+ALL = ROWS | GROWTH | SERVERS
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="Benchmarks", description=__doc__)
     parser.add_argument("--program", type=Path, required=True, help="the spoolrun to measure")
-    parser.add_argument("--rows", default="", help="comma-separated; growth means all rows of GROWTH.md; default: all but growth")
+    parser.add_argument("--rows", default="", help="comma-separated; growth or servers: all of GROWTH.md or SERVERS.md; default: all of RESULTS.md")
     parser.add_argument("--quick", action="store_true", help="smaller sizes, to see whether it works")
     parser.add_argument("--runs", type=int, default=5, help="of each candidate; default: %(default)s")
     parser.add_argument("--scratch", type=Path, default=HERE.parent / ".build" / "bench", help="where files go; removed afterwards")
     parser.add_argument("--fs", choices=[*MAKERS, AS_IT_IS], default="ext4", help="the file system to measure on; none: that of --scratch; default: %(default)s")
-    parser.add_argument("--output", type=Path, help="the document; default: RESULTS.md, or GROWTH.md, if all rows run")
+    parser.add_argument("--output", type=Path, help="the document; default: that of the rows, if all of them run")
     parser.add_argument("--update", type=Path, help="a document in which these rows are replaced")
     options = parser.parse_args()
     if options.runs < 1:
@@ -71,15 +82,14 @@ def arguments() -> argparse.Namespace:
     if not options.program.is_file():
         parser.error(f"no program {options.program}: make")
     options.names = [name for name in options.rows.replace(",", " ").split()] or list(ROWS)
-    if options.names == ["growth"]:
-        options.names = list(GROWTH)
-    unknown = [name for name in options.names if name not in ROWS | GROWTH]
+    if len(options.names) == 1 and options.names[0] in GROUPS:
+        options.names = list(GROUPS[options.names[0]][0])
+    unknown = [name for name in options.names if name not in ALL]
     if unknown:
-        parser.error(f"no rows {', '.join(unknown)}; there are {', '.join(ROWS | GROWTH)}")
-    if options.output is None and options.names == list(ROWS):
-        options.output = HERE / "RESULTS.md"
-    if options.output is None and options.names == list(GROWTH):
-        options.output = HERE / "GROWTH.md"
+        parser.error(f"no rows {', '.join(unknown)}; there are {', '.join(ALL)}")
+    for rows, document in ((ROWS, "RESULTS.md"), *GROUPS.values()):
+        if options.output is None and options.names == list(rows):
+            options.output = HERE / document
     return options
 
 
@@ -98,7 +108,7 @@ def main() -> int:
         for name in options.names:
             print(f"{name} …", file=sys.stderr, flush=True)
             try:
-                results[name] = (ROWS | GROWTH)[name](bench)
+                results[name] = ALL[name](bench)
             except Failed as failure:
                 results[name] = Result("Failed", notes=[f"Failed: {failure}"])
                 failed = True

@@ -117,21 +117,25 @@ class Clients:
         output = str(self.out / source.name)
         return self.one(f"axel -n{connections}", source, "axel", "-q", *options, f"-n{connections}", "-o", output, url)
 
-    def many(self, base: str, names: list[str], sources: list[Path], parallel: int, trust: dict[str, list[str]] | None = None) -> list[Candidate]:
-        """curl -Z, wget2, aria2c and the careful script, each fetching all of `names` below `base`."""
+    def many(self, base: str, names: list[str], sources: list[Path], parallel: int | None, trust: dict[str, list[str]] | None = None) -> list[Candidate]:
+        """curl -Z, wget2, aria2c and the careful script, each fetching all of `names` below `base`.
+
+        Without `parallel`, each fetches as many at once as it does by itself.
+        """
         urls = self.scratch.root / "urls"
         urls.write_text("".join(f"{base}/{name}\n" for name in names))
         trust = trust or {}
         pattern = f"{base}/[{names[0]}-{names[-1]}]"
-        zed = ["--parallel", "--parallel-immediate", "--parallel-max", str(parallel)]
+        zed = ["--parallel", "--parallel-immediate", *([] if parallel is None else ["--parallel-max", str(parallel)])]
         commands = {
             "curl -Z": [*CURL, *trust.get("curl", []), "--no-progress-meter", *zed, "--output", f"{self.out}/#1", pattern],
             "wget2": [
-                *WGET2, *trust.get("wget2", []), f"--max-threads={parallel}", f"--directory-prefix={self.out}",
-                f"--input-file={urls}",
+                *WGET2, *trust.get("wget2", []), *([] if parallel is None else [f"--max-threads={parallel}"]),
+                f"--directory-prefix={self.out}", f"--input-file={urls}",
             ],
             "aria2c": [
-                *ARIA2, *trust.get("aria2c", []), f"--max-concurrent-downloads={parallel}", f"--dir={self.out}", f"--input-file={urls}",
+                *ARIA2, *trust.get("aria2c", []), *([] if parallel is None else [f"--max-concurrent-downloads={parallel}"]),
+                f"--dir={self.out}", f"--input-file={urls}",
             ],
         }
 

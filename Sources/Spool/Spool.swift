@@ -8,6 +8,8 @@ internal import SystemPackage
 package final class Spool: Sendable {
   /// Bytes of a job file with its journal; a longer file is no job.
   package static let maximumJobFile = 16 << 20
+  /// The directory in `done/` that has the archived receipts.
+  static let archiveName = FileName("archive")
 
   /// As the user named it.
   package let location: String
@@ -125,7 +127,7 @@ package final class Spool: Sendable {
   package func stream(_ directory: Directory) throws(SpoolError) -> DirectoryStream {
     do throws(SpoolError) {
       let file = try system.open(root, Path(directory), O_RDONLY | O_DIRECTORY)
-      return DirectoryStream(file, without: directory == .done ? Archive.name : nil)
+      return DirectoryStream(file, without: directory == .done ? Spool.archiveName : nil)
     } catch  where directory.isOptional && error.errno == .noSuchFileOrDirectory {
       return DirectoryStream()
     }

@@ -3,6 +3,7 @@ package import Spool
 /// A server or proxy that rests, and the jobs that wait for it.
 package struct ServerStatus: Sendable, Equatable {
   package let note: ServerNote
+  package let rest: ServerNote.Rest
   /// When it may be asked again.
   package let end: Timestamp
   /// Of the jobs that were read.
@@ -10,17 +11,16 @@ package struct ServerStatus: Sendable, Equatable {
   /// Whether more wait than were read.
   package var areMore = false
 
-  /// nil for one that does not rest.
-  package init?(_ seen: ServerFiles.Seen) {
-    guard let note = seen.note, note.rest != nil, let end = seen.end else { return nil }
-    (self.note, self.end) = (note, Timestamp(seconds: end))
+  /// For each host that may not ask it; empty for one that does not rest.
+  package static func all(_ seen: ServerFiles.Seen) -> [ServerStatus] {
+    guard let note = seen.note else { return [] }
+    return note.rests.map { ServerStatus(note: note, rest: $0, end: Timestamp(seconds: seen.end(of: $0))) }
   }
 
   private var name: String { note.isProxy ? "the proxy \(note.shownHost)" : note.shownHost }
 
   /// `mirror.example rests for 9m (429, asked by the server)`
   package func sentence(now: Timestamp) -> String {
-    guard let rest = note.rest else { return "" }
     let code = FailureCode.status(of: rest.code).map { "\($0)" } ?? escaped(rest.code)
     let why: String
     switch rest.cause {
@@ -40,10 +40,10 @@ package struct ServerStatus: Sendable, Equatable {
 
   var json: JSONText {
     .object([
-      ("server", .string(escaped(note.server))), ("cause", .string(escaped(note.rest?.cause ?? ""))),
-      ("code", .string(escaped(note.rest?.code ?? ""))), ("reason", .string(escaped(note.rest?.reason ?? ""))),
-      ("host", note.rest?.host.map { .string(escaped($0)) } ?? .null), ("until", .string(end.description)),
-      ("failures", .count(note.rest?.failures ?? 0)), ("jobs", .count(jobs)),
+      ("server", .string(escaped(note.server))), ("cause", .string(escaped(rest.cause))),
+      ("code", .string(escaped(rest.code))), ("reason", .string(escaped(rest.reason))),
+      ("host", rest.host.map { .string(escaped($0)) } ?? .null), ("until", .string(end.description)),
+      ("failures", .count(rest.failures)), ("jobs", .count(jobs)),
     ])
   }
 }

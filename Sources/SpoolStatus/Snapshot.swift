@@ -20,6 +20,8 @@ package struct SpoolSnapshot: Sendable {
   package var workers: [WorkerStatus] = []
   /// The servers that rest, those with the most jobs first.
   package var servers: [ServerStatus] = []
+  /// What `defaults` say of transfers from one server.
+  var perHost: [ServerRule<Int>] = []
   /// Bytes that are free for the data of jobs; nil if that is not known.
   package var free: UInt64?
   /// Whether this user may see the workers.

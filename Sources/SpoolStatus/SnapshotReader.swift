@@ -27,6 +27,7 @@ package final class SnapshotReader {
   /// - Throws: ``SpoolError`` when a directory is gone, or cannot be read for another reason than a lack of permission.
   package func read() throws(SpoolError) -> SpoolSnapshot {
     snapshot = SpoolSnapshot(location: spool.location, time: now)
+    snapshot.perHost = defaults.servers.perHost
     // In the order in which jobs move. `cur/` is read a second time for jobs that came from `partial/` meanwhile.
     let orders = try list(.standing)
     let paused = try list(.hold)
@@ -274,7 +275,7 @@ package final class SnapshotReader {
 
   /// None if this user may not read their files.
   private func readServers() throws(SpoolError) -> [ServerStatus] {
-    do throws(SpoolError) { return try ServerFiles(spool).all().compactMap { ServerStatus($0) } } catch
+    do throws(SpoolError) { return try ServerFiles(spool).all().flatMap(ServerStatus.all) } catch
       where error.errno == .permissionDenied
     {
       return []

@@ -18,6 +18,7 @@ private struct WaitReasons {
   /// The slots of all workers together, and the lowest limit for one host, which counts for all; nil if one does not
   /// say.
   private let limits: (slots: Int?, perHost: Int?)
+  private let rules: [ServerRule<Int>]
   private let runs: Int
   /// Bytes that a job may take; nil if no limit is known.
   private let room: UInt64?
@@ -44,6 +45,7 @@ private struct WaitReasons {
     limits = (
       Self.values("jobs", serving, isPartlyKnown)?.reduce(0, +), Self.values("per-host", serving, isPartlyKnown)?.min()
     )
+    rules = snapshot.perHost
     runs = serving.reduce(0) { $0 + $1.runs }
     let kept = isPartlyKnown ? nil : serving.compactMap { $0.options["min-free"].flatMap { decimal($0) } }.min()
     room = snapshot.free.flatMap { free in kept.map { free > $0 ? free - $0 : 0 } }
@@ -74,8 +76,9 @@ private struct WaitReasons {
     if let room, let size = job.total ?? job.target?.size, size > (job.bytes ?? 0), size - (job.bytes ?? 0) > room {
       return JobWait(.space, "it needs \(shortBytes(size - (job.bytes ?? 0))), and \(shortBytes(room)) are free for it")
     }
-    let (slots, perHost) = limits(isLow: job.priority == .low)
-    if let server = job.target?.server?.exact, let perHost, transfers[server, default: 0] >= perHost {
+    let server = job.target?.server
+    let (slots, perHost) = limits(of: server ?? "", isLow: job.priority == .low)
+    if let server = server?.exact, let perHost, transfers[server, default: 0] >= perHost {
       return JobWait(.host, "\(job.target?.host ?? "its host") has as many transfers as allowed (\(perHost))")
     }
     guard let slots, runs >= slots else { return nil }
@@ -94,9 +97,10 @@ private struct WaitReasons {
   }
 
   /// A job of low priority never takes the last slot of several.
-  private func limits(isLow: Bool) -> (slots: Int?, perHost: Int?) {
-    guard isLow else { return limits }
-    return (limits.slots.map { max(1, $0 - max(1, serving.count)) }, limits.perHost.map { max(1, $0 - 1) })
+  private func limits(of server: String, isLow: Bool) -> (slots: Int?, perHost: Int?) {
+    let perHost = rules.most(from: server, limit: limits.perHost ?? .max) ?? limits.perHost
+    guard isLow else { return (limits.slots, perHost) }
+    return (limits.slots.map { max(1, $0 - max(1, serving.count)) }, perHost.map { max(1, $0 - 1) })
   }
 }
 

@@ -3,7 +3,7 @@ package import Transfer
 
 package struct WorkerOptions: Sendable {
   /// Maximum number of parallel transfers.
-  package var jobs = 8
+  package var jobs = 20
   /// Maximum number of parallel transfers from one scheme, host and port.
   package var perHost = 16
   /// Whether a server begins with fewer, and gets as many as bring more.

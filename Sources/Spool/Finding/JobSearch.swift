@@ -77,7 +77,7 @@ package struct JobSearch {
       let names = directory == .cur ? try spool.list(.cur).filter { ClaimName($0)?.job.fileName == name } : [name]
       for name in names {
         guard let status = try spool.status(directory, name) else { continue }
-        if directory == .done, name == Archive.name, status.isDirectory { continue }
+        if directory == .done, name == Spool.archiveName, status.isDirectory { continue }
         places.append(JobPlace(directory: directory, name: name, inode: status.inode))
       }
     }

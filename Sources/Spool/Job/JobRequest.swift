@@ -217,17 +217,31 @@ package struct ServerRule<Value: Sendable & Equatable>: Sendable, Equatable {
   package let value: Value
 }
 
+extension Array {
+  /// What these rules say of a host. The last one counts, as with other programs' lists of settings.
+  package func value<Value>(for host: String) -> Value? where Element == ServerRule<Value> {
+    (last { $0.host == host } ?? last { $0.host == nil })?.value
+  }
+}
+
 extension [ServerRule<Int>] {
-  package func value(for host: String) -> Int? { rule(for: host, self) }
+  /// The most transfers at once from `server` (scheme, host and port); nil if these rules say nothing. What they say of
+  /// one host may be more than `limit`.
+  package func most(from server: String, limit: Int) -> Int? {
+    if isEmpty { return nil }
+    let host = hostName(of: server)
+    return last { $0.host == host }?.value ?? value(for: host).map { Swift.min($0, limit) }
+  }
 }
 
-extension [ServerRule<RequestPace>] {
-  package func value(for host: String) -> RequestPace? { rule(for: host, self) }
-}
-
-/// The last rule counts, as with other programs' lists of settings.
-private func rule<Value>(for host: String, _ rules: [ServerRule<Value>]) -> Value? {
-  (rules.last { $0.host == host } ?? rules.last { $0.host == nil })?.value
+/// The host of a server that is written as scheme, host and perhaps port.
+package func hostName(of server: String) -> String {
+  let bytes = server.utf8
+  let start = bytes.firstRange(of: "://".utf8)?.upperBound ?? bytes.startIndex
+  let end = bytes.lastIndex(of: UInt8(ascii: ":")).flatMap { colon in
+    colon > start && !bytes[colon...].contains(UInt8(ascii: "]")) ? colon : nil
+  }
+  return String(server[start..<(end ?? bytes.endIndex)])
 }
 
 /// How often one server may be asked.

@@ -30,19 +30,35 @@ package struct ServerNote: Sendable, Equatable {
       (self.since, self.failed, self.until, self.cause, self.code) = (since, failed, until, cause, code)
       (self.reason, self.failures, self.url, self.host) = (reason, failures, url, host)
     }
+
+    /// The same, if it ends after `now`; at the file's time of modification at the latest.
+    package func left(at now: Timestamp, modified: Int64) -> Rest? {
+      let end = min(until.seconds, modified)
+      return end <= now.seconds
+        ? nil
+        : Rest(
+          since: since, failed: failed, until: Timestamp(seconds: end), cause: cause, code: code, reason: reason,
+          failures: failures, url: url, host: host)
+    }
   }
 
   /// Scheme, host and port as in a URL; the scheme of a proxy is `proxy`.
   package let server: String
-  package let rest: Rest?
+  /// One for all hosts, and one for each host that cannot reach it.
+  package let rests: [Rest]
   /// When it last answered; nil if that is not known.
   package let answered: Timestamp?
   /// How many transfers at a time it bears; nil if nothing is known against it.
   package let bears: Int?
+  /// Milliseconds between two requests; nil for none.
+  package let pause: Int?
 
-  package init(server: String, rest: Rest?, answered: Timestamp?, bears: Int?) {
-    (self.server, self.rest, self.answered, self.bears) = (server, rest, answered, bears)
+  package init(server: String, rests: [Rest] = [], answered: Timestamp? = nil, bears: Int? = nil, pause: Int? = nil) {
+    (self.server, self.rests, self.answered, self.bears, self.pause) = (server, rests, answered, bears, pause)
   }
+
+  /// Why a host may not ask it; nil if nothing is known.
+  package func rest(of host: String) -> Rest? { rests.first { $0.host == host } ?? rests.first { $0.host == nil } }
 
   private static let ports = ["http": 80, "https": 443, "ftp": 21, "ftps": 990, "sftp": 22]
 
@@ -61,7 +77,7 @@ package struct ServerNote: Sendable, Equatable {
 
   package var text: String {
     var lines = [("server", Fields(server))]
-    if let rest {
+    for rest in rests {
       let fields = Fields("\(rest.since)").with("failed", rest.failed).with("until", rest.until).with(
         "cause", rest.cause
       ).with("code", rest.code)
@@ -70,14 +86,17 @@ package struct ServerNote: Sendable, Equatable {
       lines.append(("rests", fields))
     }
     if let answered { lines.append(("answered", Fields("\(answered)"))) }
-    if let bears { lines.append(("bears", Fields("\(bears)"))) }
+    for (key, number) in [("bears", bears), ("pause", pause)] {
+      if let number { lines.append((key, Fields("\(number)"))) }
+    }
     return lines.map { "\($0): \($1.text)\n" }.joined()
   }
 
   /// Reads the content of such a file. Lines that are not known are skipped.
   /// - Returns: nil if it is none.
   package init?(_ bytes: [UInt8]) {
-    var (server, rest, answered, bears): (String?, Rest?, Timestamp?, Int?) = (nil, nil, nil, nil)
+    var (server, rests, answered): (String?, [Rest], Timestamp?) = (nil, [], nil)
+    var numbers: [String: Int] = [:]
     guard bytes.last == 0x0A else { return nil }
     for line in String(decoding: bytes.dropLast(), as: UTF8.self).split(at: "\n") {
       let key = line.prefix(before: ":")
@@ -91,18 +110,19 @@ package struct ServerNote: Sendable, Equatable {
         guard let since = word.flatMap({ Timestamp($0) }), let until = fields["until"].flatMap({ Timestamp($0) }),
           let cause = fields["cause"]
         else { return nil }
-        rest = Rest(
+        let rest = Rest(
           since: since, failed: fields["failed"].flatMap { Timestamp($0) } ?? since, until: until, cause: cause,
           code: fields["code"] ?? "", reason: fields["reason"] ?? "",
           failures: fields["failures"].flatMap { decimal($0) }.map { Int(clamping: $0) } ?? 1,
           url: fields["url"].flatMap { UInt64($0, radix: 16) }, host: fields["host"])
+        rests.append(rest)
       case "answered": answered = word.flatMap { Timestamp($0) }
-      case "bears": bears = word.flatMap { decimal($0) }.map { Int(clamping: $0) }
+      case "bears", "pause": numbers[String(key)] = word.flatMap { decimal($0) }.map { Int(clamping: $0) }
       default: break
       }
     }
-    guard let server, rest != nil || answered != nil || bears != nil else { return nil }
-    self.init(server: server, rest: rest, answered: answered, bears: bears)
+    guard let server, !rests.isEmpty || answered != nil || !numbers.isEmpty else { return nil }
+    self.init(server: server, rests: rests, answered: answered, bears: numbers["bears"], pause: numbers["pause"])
   }
 }
 
@@ -125,11 +145,11 @@ package struct ServerFiles: Sendable {
       (self.name, self.note, self.modified) = (name, note, modified)
     }
 
-    /// When the rest ends, in seconds since the epoch: nothing makes it longer than the text says.
-    package var end: Int64? { note?.rest.map { min($0.until.seconds, modified) } }
+    /// When a rest that it has ends, in seconds since the epoch: nothing makes it longer than the text says.
+    package func end(of rest: ServerNote.Rest) -> Int64 { min(rest.until.seconds, modified) }
   }
 
-  private static let directory = Path("servers")
+  static let directory = Path("servers")
   /// More files are not read, and none is made.
   package static let most = 1000
   private static let longest = 4096
@@ -203,8 +223,23 @@ package struct ServerFiles: Sendable {
     }
   }
 
-  package func remove(_ server: String) throws(SpoolError) {
-    try spool.system.unlinkIfPresent(spool.root, path(Self.name(of: server)))
+  /// Writes what a host knows of a server, or removes the file if there is nothing to say. What other hosts cannot
+  /// reach stays.
+  /// - Returns: the file as it is then; nil if there is none.
+  package func save(_ note: ServerNote, of host: String) throws(SpoolError) -> Seen? {
+    let (name, now) = (Self.name(of: note.server), spool.now())
+    let last = try read(name)
+    let others = (last?.note?.rests ?? []).filter { $0.host != nil && $0.host != host }
+      .compactMap { $0.left(at: now, modified: last?.modified ?? 0) }
+    let note = ServerNote(
+      server: note.server, rests: note.rests + others, answered: note.answered, bears: note.bears, pause: note.pause)
+    if note.rests.isEmpty, note.bears == nil, note.pause == nil {
+      if last != nil { try spool.system.unlinkIfPresent(spool.root, path(name)) }
+      return nil
+    }
+    let seen = Seen(name: name, note: note, modified: note.rests.map(\.until.seconds).max() ?? now.seconds)
+    if last?.note != note || last?.modified != seen.modified { try write(note, end: seen.modified) }
+    return seen
   }
 
   /// Removes the files of some servers, so that their rests end.

@@ -52,8 +52,7 @@ package final class SharedSlots {
   /// Opens the file, and makes it if it is missing.
   /// - Throws: ``SpoolError``, also where the file system has no such locks.
   package init(of spool: Spool) throws(SpoolError) {
-    let directory = Path("servers")
-    try spool.system.makeDirectoryIfMissing(spool.root, directory)
+    try spool.system.makeDirectoryIfMissing(spool.root, ServerFiles.directory)
     let path = Path("servers/.slots")
     let file = try spool.system.create(spool.root, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
     guard try file.status().isRegular else {
@@ -190,10 +189,12 @@ package final class SharedSlots {
     }
   }
 
+  /// Whether another worker's locks are seen. Most workers are alone.
+  package func areOthers() throws(SpoolError) -> Bool { try file.lockOfAnother(in: Self.seats..<Int64.max) != nil }
+
   package func others() throws(SpoolError) -> Others {
     var others = Others()
-    // Most workers are alone.
-    guard try file.lockOfAnother(in: Self.seats..<Int64.max) != nil else { return others }
+    guard try areOthers() else { return others }
     for rateClass in 0..<Self.classes {
       let start = Self.transfers(rateClass)
       others.transfers[rateClass] = try countOfOthers(in: start..<start + Self.mostSeats * Self.slotsOfSeat)

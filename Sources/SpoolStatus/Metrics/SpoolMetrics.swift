@@ -75,7 +75,7 @@ package struct SpoolMetrics: Sendable {
       MetricFamily(
         name: "spoolrun_resting_servers", kind: .gauge, help: "Servers and proxies that rest, by the cause.",
         samples: ["asked", "broken", "unreachable"].map { cause in
-          sample(count(snapshot.servers.count { $0.note.rest?.cause == cause }), ("cause", cause))
+          sample(count(snapshot.servers.count { $0.rest.cause == cause }), ("cause", cause))
         }),
       MetricFamily(
         name: "spoolrun_free_bytes", kind: .gauge, unit: "bytes",

@@ -20,9 +20,10 @@ final class MirrorFetch {
   private(set) var fetched: UInt64 = 0
   private(set) var isOfOtherServer = false
 
+  /// - Parameter bearsMore: whether the mirror's server takes several connections, as far as that is known.
   init(
     _ mirror: MirrorURL, with others: [MirrorURL], _ data: PartData, engine: any Fetcher, id: UInt64,
-    options: WorkerOptions, memory: MemoryBudget, log: @escaping (String, Fields) -> Void
+    options: WorkerOptions, memory: MemoryBudget, bearsMore: Bool = true, log: @escaping (String, Fields) -> Void
   ) {
     (self.data, self.mirror) = (data, mirror)
     // Bytes of two servers may be joined only if a digest proves the whole in the end.
@@ -32,7 +33,7 @@ final class MirrorFetch {
     template = RequestTemplate(mirror, request, id: id)
     policy = FetchPolicy(
       host: mirror.parts.host,
-      connections: mirror.parts.scheme.hasBoundedRanges ? request.connections ?? options.connections : 1,
+      connections: mirror.parts.scheme.hasBoundedRanges && bearsMore ? request.connections ?? options.connections : 1,
       from: data.progress)
   }
 

@@ -21,14 +21,20 @@ final class JobEnvironment {
   var undurable: () -> UInt64 = { 0 }
   /// Where jobs wait for their turn to run the hook `deliver`.
   let deliveries: AsyncSemaphore
-  private(set) lazy var limits = SpoolLimits(spool, log: log) { [unowned self] in
+  private(set) lazy var limits: SpoolLimits = SpoolLimits(spool, log: log) { [unowned self] in
     options
+  } pause: { [unowned self] in
+    servers.rests.pause(of: $0)
   } share: { [unowned self] in
     shareRates()
   }
-  private(set) lazy var servers = Servers(
+  private(set) lazy var servers: Servers = Servers(
     spool, perHost: options.perHost, log: log, keepsNotes: options.only == nil
-  ) { [unowned self] in way(to: $0) }
+  ) { [unowned self] in
+    way(to: $0)
+  } running: { [unowned self] in
+    limits.transfers(from: $0)
+  }
   private(set) lazy var memory = MemoryBudget(limit: options.maxMemory ?? MemoryBudget.defaultLimit())
   private(set) lazy var durable = GroupCommit { [unowned self] in
     [spoolFileSystem, outputs.fileSystem].compactMap(\.self)

@@ -152,8 +152,11 @@ final class JobFetch: RunningTransfer {
   private func fetch(_ mirror: MirrorURL, with others: [MirrorURL]) async throws {
     let fetch = MirrorFetch(
       mirror, with: others, data, engine: try environment.engine(), id: requests,
-      options: environment.options, memory: environment.memory
-    ) { [unowned self] in log($0, $1) }
+      options: environment.options, memory: environment.memory, bearsMore: environment.servers.bearsMore(mirror)
+    ) { [unowned self] event, facts in
+      if event == "fewer-connections" { environment.servers.hasRefusedConnection(mirror, code: facts["code"]) }
+      log(event, facts)
+    }
     self.fetch = fetch
     asked = (mirror, data.length)
     limitRate()

@@ -17,6 +17,8 @@ final class PacedFetcher: Fetcher {
     // A URL that cannot be read is the engine's to refuse.
     if let server = (request.parts ?? (try? URLParts(request.url)))?.server {
       while let due = turn(server) {
+        // The loop may pause beyond that time.
+        WorkerLoop.executor.wakeUp()
         let isWanted = await withCheckedContinuation { held[request.id] = (due, $0) }
         guard isWanted else { return .unbegun }
       }

@@ -31,6 +31,9 @@ struct ServerRests: Equatable {
     var asked: Int64?
     /// A hash of the URL; nil for one with credentials of its own, which may be all that the server refuses.
     var url: UInt64?
+
+    /// It says nothing of when to come again.
+    fileprivate var isUntimed: Bool { cause != .broken && asked == nil }
   }
 
   /// For how long a job bears that its server answers nobody.
@@ -87,6 +90,27 @@ struct ServerRests: Equatable {
     var most: Int
     /// When it may be given more.
     var growsAt: Int64
+    /// Milliseconds between two requests; 0 for none.
+    var pause = 0.0
+    /// When it last refused.
+    var refused: Int64?
+  }
+
+  /// When a server answered.
+  private struct Answers: Equatable {
+    var last: Int64
+    /// How many there were since it last refused, and how many of them in the current burst.
+    var count = 1
+    var burst = 1
+    /// When the burst began.
+    var since: Int64
+
+    init(at now: Int64) { (last, since) = (now, now) }
+
+    mutating func note(at now: Int64) {
+      if now - last > 1000 { (burst, since) = (0, now) }
+      (last, count, burst) = (now, count + 1, burst + 1)
+    }
   }
 
   static let shortestSeconds: Int64 = 10
@@ -97,6 +121,10 @@ struct ServerRests: Equatable {
   /// For how long one URL's word counts for all.
   private static let longestOfOne: Int64 = 60_000
   private static let longestAsked: Int64 = RetryDecision.longestRetryAfter * 1000
+  /// A server that has refused without saying when it takes more is asked a little less often than it seems to bear,
+  /// and with each answer a little more often.
+  private static let caution = 0.9
+  private static let easing = 0.999
   /// After so long without a refusal a server gets twice as many transfers.
   private static let growth: Int64 = 300_000
   /// So many paths in a row that a server fails for make it the server's failure.
@@ -112,8 +140,7 @@ struct ServerRests: Equatable {
   private var paces: [String: Pace] = [:]
   /// The paths for which a server has failed since it last answered.
   private var broken: [String: Set<UInt64>] = [:]
-  /// When servers last answered that have something to say here.
-  private(set) var answers: [String: Int64] = [:]
+  private var answers: [String: Answers] = [:]
   /// When any of them did.
   private var lastAnswer = Int64.min
   /// `--per-host`.
@@ -135,6 +162,12 @@ struct ServerRests: Equatable {
       return rest.probe != nil || now < rest.until && (wanted ?? .min) < rest.failed - 999
     }
   }
+
+  /// When it last answered.
+  func answered(_ key: String) -> Int64? { answers[key]?.last }
+
+  /// Milliseconds between two requests to a server that has refused some without saying when it takes more; 0 for none.
+  func pause(of server: String) -> Int64 { Int64(paces[server]?.pause ?? 0) }
 
   /// How many transfers a server gets.
   func limit(of server: String) -> Int { paces[server].map { min($0.limit, $0.most) } ?? .max }
@@ -172,7 +205,7 @@ struct ServerRests: Equatable {
   /// nobody, and a probe has just failed. A proxy is this host's own, and never given up.
   func isAway(_ way: Way, _ patience: Patience, at now: Int64) -> Bool {
     guard let key = way.first, let rest = rests[key], rest.probe == nil, now < rest.until else { return false }
-    let answered = answers[key] ?? .min
+    let answered = answered(key) ?? .min
     let isUnknown = rest.code == FailureCode.resolve.rawValue && answered < rest.since && lastAnswer > rest.since
     let longest = isUnknown ? min(patience.milliseconds, Self.longestForUnknownName) : patience.milliseconds
     return now - max(patience.since, answered, rest.since) > longest
@@ -185,22 +218,21 @@ struct ServerRests: Equatable {
 
   // MARK: what jobs find
 
-  /// - Parameter jitter: random, from 0 to 1.
+  /// - Parameters:
+  ///   - running: how many transfers the server has, with this one; nil if that is not known.
+  ///   - jitter: random, from 0 to 1.
   /// - Returns: when the rest ends, and whether it is new; nil if the failure counts as the resource's.
-  mutating func failed(_ id: UInt64, _ key: String, _ fault: Fault, at now: Int64, jitter: Double)
-    -> (until: Int64, isNew: Bool)?
-  {
+  mutating func failed(
+    _ id: UInt64, _ key: String, _ fault: Fault, running: Int? = nil, at now: Int64, jitter: Double
+  ) -> (until: Int64, isNew: Bool)? {
     guard var rest = rests[key] else {
       guard fault.cause != .broken || areBroken(key, fault.url) else { return nil }
       makeRoom()
       var rest = Rest(fault, at: now)
-      rest.isSudden = fault.cause == .unreachable && answers[key].map { now - $0 < Self.shortest } ?? false
+      rest.isSudden = fault.isUntimed && answered(key).map { now - $0 < Self.shortest } ?? false
       rest.until = now + duration(key, rest, fault, jitter)
       rests[key] = rest
-      if fault.cause != .unreachable, !Self.isProxy(key) {
-        let most = max(1, min(paces[key]?.most ?? perHost, perHost) / 2)
-        paces[key] = Pace(most: most, growsAt: .max)
-      }
+      if fault.cause != .unreachable, !Self.isProxy(key) { slowDown(key, fault, running, at: now) }
       return (rest.until, true)
     }
     // Its own URL says nothing new.
@@ -219,6 +251,26 @@ struct ServerRests: Equatable {
     }
     rests[key] = rest
     return (max(rest.until, now), false)
+  }
+
+  /// A server that says when it takes more bears half of what it had before. Of one that only refuses, nobody knows
+  /// whether it minds the transfers at once or the requests in a time, so it gets fewer of both.
+  private mutating func slowDown(_ key: String, _ fault: Fault, _ running: Int?, at now: Int64) {
+    let former = paces[key]
+    let most = min(former?.most ?? perHost, perHost)
+    let isUntimed = fault.cause == .asked && fault.asked == nil
+    let less = isUntimed ? running.map { min(most, $0 - 1) } : nil
+    var pace = Pace(most: max(1, less ?? most / 2), growsAt: .max)
+    pace.pause = former?.pause ?? 0
+    if isUntimed, var answers = answers[key] {
+      // Between the rate that it has refused and the one that it has borne, with the rest in between.
+      let refused = max(pace.pause, Double(max(1, now - answers.since)) / Double(max(1, answers.burst)))
+      let borne = former?.refused.map { Double(now - $0) / Double(max(1, answers.count)) } ?? refused
+      pace.pause = min((refused * max(refused, borne)).squareRoot() / Self.caution, Double(Self.shortest))
+      (answers.count, answers.burst, pace.refused) = (0, 0, now)
+      self.answers[key] = answers
+    }
+    paces[key] = pace
   }
 
   private func duration(_ key: String, _ rest: Rest, _ fault: Fault, _ jitter: Double) -> Int64 {
@@ -248,7 +300,8 @@ struct ServerRests: Equatable {
     lastAnswer = now
     for key in way {
       broken[key] = nil
-      answers[key] = answers.count < 10 * Self.most || answers[key] != nil ? now : nil
+      if answers[key] == nil, answers.count < 10 * Self.most { answers[key] = Answers(at: now) }
+      answers[key]?.note(at: now)
       if rests[key]?.probe == id {
         end(key, at: now)
         back.append(key)
@@ -261,14 +314,18 @@ struct ServerRests: Equatable {
   private mutating func end(_ key: String, at now: Int64) {
     guard rests.removeValue(forKey: key) != nil, !Self.isProxy(key) else { return }
     // What could not be reached need not bear less than before; but many jobs wait for it.
-    paces[key] = Pace(most: paces[key]?.most ?? perHost, growsAt: now + Self.growth)
+    var pace = paces[key] ?? Pace(most: perHost, growsAt: 0)
+    (pace.limit, pace.growsAt) = (1, now + Self.growth)
+    paces[key] = pace
   }
 
   private mutating func speedUp(_ key: String, at now: Int64) {
     guard var pace = paces[key], rests[key] == nil else { return }
     if now >= pace.growsAt { (pace.most, pace.growsAt) = (min(2 * pace.most, perHost), now + Self.growth) }
     pace.limit = min(2 * pace.limit, pace.most)
-    paces[key] = pace.limit >= perHost ? nil : pace
+    pace.pause *= Self.easing
+    if pace.pause < 1 { pace.pause = 0 }
+    paces[key] = pace.limit >= perHost && pace.pause == 0 ? nil : pace
   }
 
   /// A probe that has shown nothing leaves its turn to the next job.
@@ -284,10 +341,20 @@ struct ServerRests: Equatable {
   /// Takes what another worker or a person has made of a server.
   /// - Parameter rest: nil for one that rests no more.
   /// - Returns: whether a rest has ended before its time.
-  mutating func learn(_ key: String, _ rest: Rest?, bears: Int? = nil, answered: Int64? = nil, at now: Int64) -> Bool {
+  mutating func learn(
+    _ key: String, _ rest: Rest?, bears: Int? = nil, pause: Int64 = 0, answered: Int64? = nil, at now: Int64
+  )
+    -> Bool
+  {
     let before = rests[key]
-    if let answered { answers[key] = max(answers[key] ?? .min, answered) }
-    if let bears, bears < perHost { paces[key] = Pace(limit: 1, most: max(1, bears), growsAt: now + Self.growth) }
+    if let answered, answered > self.answered(key) ?? .min {
+      answers[key, default: Answers(at: answered)].last = answered
+    }
+    if bears != nil || pause > 0 {
+      var pace = Pace(most: max(1, min(bears ?? perHost, perHost)), growsAt: now + Self.growth)
+      (pace.pause, pace.refused) = (Double(pause), paces[key]?.refused)
+      if pace.most < perHost || pause > 0 { paces[key] = pace }
+    }
     guard var rest else {
       end(key, at: now)
       return before != nil
@@ -300,6 +367,13 @@ struct ServerRests: Equatable {
 
   /// How many transfers a server bears that has refused more; nil for one that has not.
   func bears(_ key: String) -> Int? { paces[key].flatMap { $0.most < perHost ? $0.most : nil } }
+
+  /// It bears no more than so many, because it has refused a connection beside them.
+  mutating func bears(_ key: String, _ number: Int, at now: Int64) {
+    var pace = paces[key] ?? Pace(limit: number, most: perHost, growsAt: 0)
+    (pace.most, pace.growsAt) = (max(1, min(pace.most, number, perHost - 1)), now + Self.growth)
+    paces[key] = pace
+  }
 
   /// Those that have rested longest are forgotten, which costs a request each.
   private mutating func makeRoom() {

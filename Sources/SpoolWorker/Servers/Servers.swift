@@ -10,6 +10,7 @@ final class Servers {
   private let spool: Spool
   private let log: @Sendable (Event) -> Void
   private let way: (URLParts) -> ServerRests.Way
+  private let running: (String) -> Int?
   /// When a person last heard of a rest.
   private var told: [String: Int64] = [:]
   private var toldAway: Set<String> = []
@@ -20,16 +21,22 @@ final class Servers {
   /// - Parameters:
   ///   - keepsNotes: whether it shares what it knows with other workers. Otherwise a person waits for this one.
   ///   - way: what a job needs to fetch from a URL.
+  ///   - running: how many transfers of this worker a server has; nil if that is not known.
   init(
     _ spool: Spool, perHost: Int, log: @escaping @Sendable (Event) -> Void,
-    keepsNotes: Bool, way: @escaping (URLParts) -> ServerRests.Way
+    keepsNotes: Bool, way: @escaping (URLParts) -> ServerRests.Way, running: @escaping (String) -> Int?
   ) {
-    (self.spool, self.log, self.way) = (spool, log, way)
+    (self.spool, self.log, self.way, self.running) = (spool, log, way, running)
     notes = keepsNotes ? ServerNotes(spool, log) : nil
     rests = ServerRests(perHost: perHost)
   }
 
   private var now: Int64 { LoopExecutor.milliseconds() }
+
+  /// A time of the spool's clock by the loop's, in milliseconds.
+  private func moment(_ time: Timestamp) -> Int64 { now + (time.seconds - spool.now().seconds) * 1000 }
+  /// The reverse, in whole seconds from there on.
+  private func time(_ moment: Int64) -> Timestamp { spool.now() + Int64((Double(moment - now) / 1000).rounded(.up)) }
 
   // MARK: what the schedule says
 
@@ -42,10 +49,11 @@ final class Servers {
     guard let found = notes?.look(at: now, isQuick: !rests.rests.isEmpty), !found.isEmpty else { return }
     var back: Set<String> = []
     for (key, seen) in found {
-      // What another host cannot reach says nothing about this one.
-      if let host = seen?.note?.rest?.host, host != spool.owner.host { continue }
-      let answered = seen?.note?.answered.map { now + ($0.seconds - spool.now().seconds) * 1000 }
-      guard rests.learn(key, rest(seen), bears: seen?.note?.bears, answered: answered, at: now) else { continue }
+      let note = seen?.note
+      let isBack = rests.learn(
+        key, rest(seen), bears: note?.bears, pause: Int64(note?.pause ?? 0), answered: note?.answered.map(moment),
+        at: now)
+      guard isBack else { continue }
       back.insert(key)
       if rests.rests[key] == nil { tellBack(key) }
     }
@@ -53,33 +61,28 @@ final class Servers {
   }
 
   private func rest(_ seen: ServerFiles.Seen?) -> ServerRests.Rest? {
-    guard let rest = seen?.note?.rest, let end = seen?.end, let cause = ServerRests.Cause(rawValue: rest.cause) else {
-      return nil
-    }
-    let (now, time) = (now, spool.now().seconds)
+    // What another host cannot reach says nothing about this one.
+    guard let seen, let rest = seen.note?.rest(of: spool.owner.host),
+      let cause = ServerRests.Cause(rawValue: rest.cause)
+    else { return nil }
     return ServerRests.Rest(
-      cause: cause, code: rest.code, reason: rest.reason, until: now + (end - time) * 1000,
-      since: now + (rest.since.seconds - time) * 1000, failed: now + (rest.failed.seconds - time) * 1000,
-      failures: rest.failures, url: rest.url)
+      cause: cause, code: rest.code, reason: rest.reason, until: moment(Timestamp(seconds: seen.end(of: rest))),
+      since: moment(rest.since), failed: moment(rest.failed), failures: rest.failures, url: rest.url)
   }
 
   /// Writes what has changed of a server.
   private func save(_ key: String) {
-    let (now, time) = (now, spool.now())
-    func timestamp(_ milliseconds: Int64) -> Timestamp {
-      time + Int64((Double(milliseconds - now) / 1000).rounded(.up))
-    }
     let rest = rests.rests[key].map { rest in
       ServerNote.Rest(
-        since: timestamp(rest.since), failed: timestamp(rest.failed), until: timestamp(rest.until),
-        cause: rest.cause.rawValue, code: rest.code, reason: rest.reason, failures: rest.failures, url: rest.onlyURL,
+        since: time(rest.since), failed: time(rest.failed), until: time(rest.until), cause: rest.cause.rawValue,
+        code: rest.code, reason: rest.reason, failures: rest.failures, url: rest.onlyURL,
         host: rest.cause == .unreachable ? spool.owner.host : nil)
     }
-    let bears = rests.bears(key)
-    let answered = rests.answers[key].map { timestamp($0) }
+    let pause = rests.pause(of: key)
     notes?.save(
-      rest == nil && bears == nil ? nil : ServerNote(server: key, rest: rest, answered: answered, bears: bears),
-      of: key, at: time)
+      ServerNote(
+        server: key, rests: rest.map { [$0] } ?? [], answered: rests.answered(key).map(time), bears: rests.bears(key),
+        pause: pause > 0 ? Int(pause) : nil), of: spool.owner.host)
   }
 
   /// An address or a route of this host has changed.
@@ -108,7 +111,7 @@ final class Servers {
 
   private func away(_ key: String) -> Failure {
     let rest = rests.rests[key]
-    let since = spool.now() + ((rest?.since ?? now) - now) / 1000
+    let since = time(rest?.since ?? now)
     return Failure(.serverAway, "\(name(key)) has answered nobody since \(since): \(rest?.reason ?? "")")
   }
 
@@ -134,7 +137,20 @@ final class Servers {
 
   private func seconds(until end: Int64) -> Int64 { max(1, (end - now + 999) / 1000) }
 
+  /// Whether the server takes several connections of one job: if it has refused none.
+  func bearsMore(_ mirror: MirrorURL) -> Bool {
+    way(mirror.parts).first.map { rests.bears($0) == nil && rests.pause(of: $0) == 0 } ?? true
+  }
+
   // MARK: what attempts tell
+
+  /// A connection of a job that has others was given up.
+  func hasRefusedConnection(_ mirror: MirrorURL, code: String?) {
+    let asks = code.map { ["http-429", "http-503", FailureCode.connect.rawValue].contains($0) } ?? false
+    guard asks, let key = way(mirror.parts).first else { return }
+    rests.bears(key, running(key) ?? 1, at: now)
+    save(key)
+  }
 
   func answered(_ id: UInt64, _ mirror: MirrorURL) {
     let way = way(mirror.parts)
@@ -168,11 +184,11 @@ final class Servers {
     if fault.cause == .asked, isAboutJob(claim, server) { return failure }
     var random = HostRandom()
     let jitter = Double.random(in: 0...1, using: &random)
-    guard let (until, isNew) = rests.failed(id, key, fault, at: now, jitter: jitter) else {
+    guard let (until, isNew) = rests.failed(id, key, fault, running: running(server), at: now, jitter: jitter) else {
       return isOfOther ? deferred(failure, claim, patience) : failure
     }
     if let since = claim.deferredSince {
-      rests.noteFailure(key, since: now - (spool.now().seconds - since.seconds) * 1000)
+      rests.noteFailure(key, since: moment(since))
     }
     if isNew { tellRest(key) }
     save(key)
@@ -190,7 +206,7 @@ final class Servers {
   private func deferred(_ failure: Failure, _ claim: Claim, _ patience: ServerRests.Patience) -> Failure {
     guard failure.isOfServer else { return failure }
     var failure = failure
-    let waited = claim.deferredSince.map { (spool.now().seconds - $0.seconds) * 1000 } ?? 0
+    let waited = claim.deferredSince.map { now - moment($0) } ?? 0
     failure.rest = ServerRests.shortestSeconds
     guard waited > patience.milliseconds else { return failure }
     let (rest, reason) = (failure.rest, failure.reason)
@@ -202,10 +218,10 @@ final class Servers {
 
   /// Whether the server has answered others since it last put this job off, again and again.
   private func isAboutJob(_ claim: Claim, _ server: String) -> Bool {
-    guard claim.deferrals >= RetryDecision.freeDeferrals, let answered = rests.answers[server],
+    guard claim.deferrals >= RetryDecision.freeDeferrals, let answered = rests.answered(server),
       let last = claim.text.journal.attempts.lastFailure?.words.first.flatMap({ Timestamp($0) })
     else { return false }
-    return now - answered < (spool.now().seconds - last.seconds) * 1000
+    return answered > moment(last)
   }
 
   /// What a job that failed waits for, beside its time: what may come back before.
@@ -266,7 +282,7 @@ private final class ServerNotes {
       if stamp != self.stamp { return try readAll(stamp) }
       // A touch does not change the directory.
       var found: [ServerFiles.Seen] = []
-      for (name, seen) in known where seen.note?.rest != nil {
+      for (name, seen) in known where seen.note?.rests.isEmpty == false {
         if try files.modified(name) != seen.modified, let seen = try files.read(name) { found.append(seen) }
       }
       return found.compactMap { take($0) }
@@ -296,16 +312,8 @@ private final class ServerNotes {
     return (note.server, seen)
   }
 
-  /// - Parameter note: nil if there is nothing to say.
-  func save(_ note: ServerNote?, of server: String, at now: Timestamp) {
-    let name = ServerFiles.name(of: server)
-    if note == nil, known[name] == nil { return }
-    let end = note?.rest?.until.seconds ?? now.seconds
-    if let note, let last = known[name], last.note == note, last.modified == end { return }
-    known[name] = note.map { ServerFiles.Seen(name: name, note: $0, modified: end) }
-    orTell { () throws(SpoolError) in
-      if let note { try files.write(note, end: end) } else { try files.remove(server) }
-    }
+  func save(_ note: ServerNote, of host: String) {
+    orTell { () throws(SpoolError) in known[ServerFiles.name(of: note.server)] = try files.save(note, of: host) }
   }
 
   /// A worker can do without these files, so their errors are only told.

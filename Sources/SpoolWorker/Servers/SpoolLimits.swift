@@ -21,6 +21,8 @@ final class SpoolLimits {
   private let spool: Spool
   private let log: @Sendable (Event) -> Void
   private let options: () -> WorkerOptions
+  /// The pause that a server has been found to need; 0 for none.
+  private let pause: (String) -> Int64
   /// Shares the rates anew.
   private let share: () -> Void
   private var slots: SharedSlots?
@@ -46,9 +48,9 @@ final class SpoolLimits {
 
   init(
     _ spool: Spool, log: @escaping @Sendable (Event) -> Void, options: @escaping () -> WorkerOptions,
-    share: @escaping () -> Void
+    pause: @escaping (String) -> Int64, share: @escaping () -> Void
   ) {
-    (self.spool, self.log, self.options, self.share) = (spool, log, options, share)
+    (self.spool, self.log, self.options, self.pause, self.share) = (spool, log, options, pause, share)
   }
 
   // MARK: slots of servers
@@ -129,6 +131,9 @@ final class SpoolLimits {
     if let slot = held.removeValue(forKey: id) { spare.append(slot) }
   }
 
+  /// How many transfers of this worker the server has; nil if that is not known.
+  func transfers(from server: String) -> Int? { slots == nil ? nil : held.values.count { $0.server == server } }
+
   /// A slot whose job could not be claimed is for the next one.
   private func keepTaken() {
     if let slot = taken { spare.append(slot) }
@@ -153,7 +158,9 @@ final class SpoolLimits {
 
   private func pace(of server: String) -> Int64? {
     let rules = options().defaults.servers.pace
-    return rules.isEmpty ? nil : rules.value(for: hostName(of: server))?.milliseconds
+    let told = rules.isEmpty ? nil : rules.value(for: hostName(of: server))?.milliseconds
+    let pace = max(told ?? 0, pause(server))
+    return pace > 0 ? pace : nil
   }
 
   /// Milliseconds until a job of this server may start, so that its first request does not wait long; nil for none.
@@ -193,10 +200,23 @@ final class SpoolLimits {
     do throws(SpoolError) {
       slots = try SharedSlots(of: spool)
       try slots?.say(limit: options().perHost)
+      try tellIfApart()
     } catch {
       fail(error)
     }
     return slots
+  }
+
+  /// A worker of another host that runs jobs has locks, if they are shared.
+  private func tellIfApart() throws(SpoolError) {
+    guard !spool.kind.isLocal, let slots, try !slots.areOthers() else { return }
+    let other = try WorkerFiles(spool).all().first { worker in
+      worker.owner.host != spool.owner.host && worker.report?.runs ?? 0 > 0
+        && Leases(spool).isAlive(worker.owner, beat: worker.beat, now: spool.now())
+    }
+    guard let other else { return }
+    let reason = "the locks of \(escaped(other.owner.host)) are not seen here, so the limits hold for each host"
+    log(Event("own-limits", .info, Fields().with("reason", reason)))
   }
 
   private func fail(_ error: SpoolError) {

@@ -38,20 +38,7 @@ struct TransferLimits {
   }
 
   /// What `defaults` say; nil for nothing.
-  func ownMost(of server: String) -> Int? {
-    if rules.isEmpty { return nil }
-    let name = hostName(of: server)
-    if let rule = rules.last(where: { $0.host == name }) { return rule.value }
-    return rules.value(for: name).map { min($0, perHost) }
-  }
-}
-
-/// The host of a server as ``Peek/host`` has it.
-func hostName(of server: String) -> String {
-  let bytes = server.utf8
-  let start = bytes.firstRange(of: "://".utf8)?.upperBound ?? bytes.startIndex
-  let end = bytes.lastIndex(of: UInt8(ascii: ":")).flatMap { $0 > start ? $0 : nil } ?? bytes.endIndex
-  return String(server[start..<end])
+  func ownMost(of server: String) -> Int? { rules.most(from: server, limit: perHost) }
 }
 
 /// How many transfers at once one server gets: as many as bring more. Pure.

@@ -24,7 +24,7 @@ struct Run: ParsableCommand {
   var once = false
 
   @Option(name: [.customShort("j", allowingJoined: true), .long], help: "Maximum number of parallel transfers.")
-  var jobs = 8
+  var jobs = 20
 
   @Option(
     help: """

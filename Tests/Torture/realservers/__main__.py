@@ -37,6 +37,8 @@ def make_certificates(work: Path) -> tuple[Path, Path, Path]:
 def can_play(server: Server, path: str) -> bool:
     if path == "login":
         return isinstance(server, Forward) and server.has_credentials
+    if path == "proxy":
+        return isinstance(server, Forward)
     return path in server.paths
 
 

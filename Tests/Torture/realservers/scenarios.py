@@ -21,6 +21,8 @@ BEYOND_BUFFERS = 32 << 20
 LESS_SLOWLY = ("--limit-rate", "16M")
 # The number of runs that a job may need after its server works again.
 ROUNDS = 4
+# How many jobs may find that a server is away: those that run.
+MOST_FAILED = 16
 numbers = itertools.count()
 
 
@@ -327,6 +329,49 @@ def wrong_login(scene: Scene) -> Outcome:
     return scene.judge(name)
 
 
+# MARK: servers that set limits
+
+def limited(path: str, count: int, size: int, most_refused: int, most_seconds: float, *options: str) -> Play:
+    """More jobs than the server allows at once. None may lose an attempt, and the server must not say no often: to those
+    that are under way when it first does, and now and then later."""
+
+    def play(scene: Scene) -> Outcome:
+        # The zone may still be full.
+        time.sleep(1)
+        names = [scene.file(size) for _ in range(count)]
+        for name in names:
+            scene.drop(path, name)
+        said = scene.place.log.stat().st_size
+        begun = time.monotonic()
+        for _ in range(ROUNDS):
+            if scene.trial.waiting() and not scene.trial.problems:
+                scene.trial.run(*options)
+        took = time.monotonic() - begun
+        outcome = scene.judge(*names)
+        statuses = [line[:3] for line in scene.place.log.read_text(errors="replace")[said:].splitlines() if f"/{path}/" in line]
+        refused = sum(status in ("429", "503") for status in statuses)
+        lost = sum("burned=no" not in line for name in names for line in scene.trial.journal(name).splitlines() if line.startswith("failed: "))
+        if outcome.is_problem or not lost and took <= most_seconds and refused <= most_refused:
+            return outcome
+        return Outcome(f"{lost} ATTEMPTS LOST, {refused} OF {len(statuses)} REFUSED, {took:.1f} s", True)
+
+    return play
+
+
+def proxy_away(scene: Scene) -> Outcome:
+    """It does not run. That says nothing about the jobs."""
+    names = [scene.file(1000) for _ in range(20)]
+    for name in names:
+        scene.drop("plain", name)
+    scene.server.stop()
+    scene.trial.run()
+    asked = sum(map(len, map(scene.trial.codes, names)))
+    scene.server.start()
+    scene.trial.settle(ROUNDS)
+    outcome = scene.judge(*names)
+    return outcome if outcome.is_problem or asked <= MOST_FAILED else Outcome(f"{asked} JOBS HAVE FAILED", True)
+
+
 PIECES = ("--connections", "4", "--chunk-size", "64k")
 # Each needs the path that it requests.
 SCENARIOS: dict[str, tuple[str, Play]] = {
@@ -371,4 +416,8 @@ SCENARIOS: dict[str, tuple[str, Play]] = {
     "length, dies": ("app", dying("length", False)),
     "length, dies, tag": ("app", dying("length", True)),
     "wrong login": ("login", wrong_login),
+    "20 requests a second": ("counted", limited("counted", 300, 1000, 20, 30)),
+    "two connections": ("few", limited("few", 24, 200_000, 5, 25)),
+    "two connections, pieces": ("few", limited("few", 3, 1_600_000, 12, 25, *PIECES)),
+    "proxy away": ("proxy", proxy_away),
 }

@@ -5,7 +5,7 @@ The paths below `/`, if a server has them:
 plain: the file, with the server's own validators; tagged: with a strong ETag, if the server makes none; weak, date,
 none: with a weak ETag, with Last-Modified alone, without a validator; noranges: Range is ignored; moved: 302 to plain;
 forced: with a Content-Encoding that was not requested; coded: with one because the file is named .gz; app: what
-origin.py sends.
+origin.py sends; counted: 20 requests a second at most; few: two connections at most, and slowly.
 """
 
 import os
@@ -25,6 +25,9 @@ SYSTEM_PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
 PATIENCE = 20
 FILES = frozenset({"plain", "weak", "date", "none", "noranges", "moved"})
 ALL = FILES | {"app"}
+LIMITS = frozenset({"counted", "few"})
+# Requests a second below /counted, and how many more may come at once.
+COUNTED, BURST = 20, 10
 CREDENTIALS = "user:open-sesame"
 
 
@@ -42,6 +45,11 @@ class Place:
     files: int = 0
     secure_files: int = 0
     app: int = 0
+
+    @property
+    def log(self) -> Path:
+        """The status and the path of each request to nginx."""
+        return self.work / "access.log"
 
 
 @dataclass
@@ -115,7 +123,11 @@ def is_open(port: int) -> bool:
 # MARK: origins
 
 NGINX = """
+  limit_req_zone $binary_remote_addr zone=counted:1m rate={counted}r/s;
+  limit_conn_zone $binary_remote_addr zone=few:1m;
+  log_format status "$status $uri";
   server {{
+    access_log {log} status;
     listen 127.0.0.1:{port};
     listen 127.0.0.1:{secure} ssl http2;
     ssl_certificate {certificate};
@@ -130,6 +142,8 @@ NGINX = """
     location /noranges/ {{ alias {site}/; max_ranges 0; }}
     location /moved/ {{ rewrite ^/moved/(.*) /plain/$1 redirect; absolute_redirect off; }}
     location /app/ {{ proxy_pass http://127.0.0.1:{app}; proxy_http_version 1.1; }}
+    location /counted/ {{ alias {site}/; limit_req zone=counted burst={burst} nodelay; }}
+    location /few/ {{ alias {site}/; limit_conn few 2; limit_conn_status 429; limit_rate 400k; }}
   }}
 """
 
@@ -149,7 +163,8 @@ class NginxServer(Server):
             return
         place = self.place
         directives = NGINX.format(
-            port=self.port, secure=place.secure_files, certificate=place.certificate, key=place.key, site=place.site, app=place.app
+            port=self.port, secure=place.secure_files, certificate=place.certificate, key=place.key, site=place.site, app=place.app,
+            counted=COUNTED, burst=BURST, log=place.log,
         )
         if not self.nginx.start(directives):
             raise SystemExit("nginx: " + self.nginx.said())
@@ -466,11 +481,11 @@ class Tinyproxy(Forward):
 
 def servers(place: Place) -> tuple[list[Server], list[Server]]:
     """The servers that always run, behind the others; and the servers to test."""
-    app, nginx = App("app", place), NginxServer("nginx", place, ("nginx",))
+    app, nginx = App("app", place), NginxServer("nginx", place, ("nginx",), ALL | LIMITS)
     coded = FILES | {"app", "forced", "coded"}
     tried = [
         nginx,
-        SecureNginx("nginx h2", place, ("nginx",), is_secure=True, speaks_http2=True, of=nginx),
+        SecureNginx("nginx h2", place, ("nginx",), ALL | LIMITS, is_secure=True, speaks_http2=True, of=nginx),
         Apache("apache", place, ("apache2",), coded),
         Apache("apache h2", place, ("apache2",), coded, is_secure=True, speaks_http2=True),
         Caddy("caddy", place, ("caddy",)),
@@ -485,9 +500,9 @@ def servers(place: Place) -> tuple[list[Server], list[Server]]:
         HAProxy("haproxy h2", place, ("haproxy",), is_secure=True, speaks_http2=True),
         # Varnish asks nginx for gzip, whose ETag is then weak, and decompresses it for clients that do not accept it.
         Varnish("varnish", place, ("varnishd",), resumes=False),
-        Squid("squid", place, ("squid",)),
+        Squid("squid", place, ("squid",), ALL | LIMITS),
         Squid("squid login", place, ("squid",)),
-        Squid("squid connect", place, ("squid",), is_secure=True, speaks_http2=True),
+        Squid("squid connect", place, ("squid",), ALL | LIMITS, is_secure=True, speaks_http2=True),
         Squid("squid connect login", place, ("squid",), is_secure=True, speaks_http2=True),
         Tinyproxy("tinyproxy", place, ("tinyproxy",)),
         Tinyproxy("tinyproxy login", place, ("tinyproxy",)),

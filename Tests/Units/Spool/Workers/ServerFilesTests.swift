@@ -11,10 +11,14 @@ import Testing
   private func note(_ server: String = "https://a.example:443", reason: String = "it said 429") -> ServerNote {
     ServerNote(
       server: server,
-      rest: ServerNote.Rest(
-        since: Self.noon, failed: Self.noon + 5, until: Self.noon + 60, cause: "asked", code: "http-429",
-        reason: reason, failures: 3, url: 7, host: "alpha"),
-      answered: Self.noon + -10, bears: 2)
+      rests: [Self.rest(reason, host: "alpha"), Self.rest("no route", host: nil)], answered: Self.noon + -10, bears: 2,
+      pause: 250)
+  }
+
+  private static func rest(_ reason: String, host: String?) -> ServerNote.Rest {
+    ServerNote.Rest(
+      since: noon, failed: noon + 5, until: noon + 60, cause: "asked", code: "http-429", reason: reason, failures: 3,
+      url: 7, host: host)
   }
 
   @Test func whatIsWrittenIsRead() throws {
@@ -22,15 +26,38 @@ import Testing
     let files = ServerFiles(fixture.spool)
     #expect(try files.all().isEmpty && files.stamp() == nil, "made when it is first needed")
     for note in [
-      note(reason: "a \"b\"\n\u{1b}"), ServerNote(server: "http://b:80", rest: nil, answered: nil, bears: 1),
+      note(reason: "a \"b\"\n\u{1b}"), ServerNote(server: "http://b:80", bears: 1),
     ] {
       try files.write(note, end: Self.noon.seconds + 60)
       let seen = try files.read(ServerFiles.name(of: note.server))
       #expect(seen?.note == note && seen?.modified == Self.noon.seconds + 60)
     }
     #expect(try Set(files.all().map(\.name.display)) == ["https-a.example-443", "http-b-80"])
-    try files.remove("http://b:80")
+    #expect(try files.save(ServerNote(server: "http://b:80"), of: "alpha") == nil)
     #expect(try files.all().count == 1 && fixture.files.names("tmp") == [])
+  }
+
+  /// What one host cannot reach stays when another one writes what it knows.
+  @Test func eachHostHasItsRest() throws {
+    let fixture = try Fixture()
+    let files = ServerFiles(fixture.spool)
+    let (server, now) = ("http://b:80", fixture.spool.now())
+    func note(_ host: String?, until: Int) -> ServerNote {
+      let rest = ServerNote.Rest(
+        since: now, failed: now, until: now + Int64(until), cause: "unreachable", code: "connect", reason: "no route",
+        failures: 1, host: host)
+      return ServerNote(server: server, rests: [rest])
+    }
+    _ = try files.save(note("alpha", until: 500), of: "alpha")
+    let seen = try files.save(note("beta", until: 90), of: "beta")
+    #expect(seen?.note?.rest(of: "alpha")?.until == now + 500 && seen?.note?.rest(of: "beta")?.until == now + 90)
+    #expect(seen?.modified == now.seconds + 500 && seen?.note?.rest(of: "gamma") == nil)
+    // One that all hosts have to heed.
+    let asked = try files.save(note(nil, until: 60), of: "beta")
+    #expect(asked?.note?.rest(of: "gamma")?.until == now + 60 && asked?.note?.rests.count == 2)
+    // A person has ended the rests of all.
+    try files.write(#require(asked?.note), end: now.seconds)
+    #expect(try files.save(ServerNote(server: server), of: "beta") == nil && files.all().isEmpty)
   }
 
   /// A person may make it shorter, and nobody longer.
@@ -38,7 +65,8 @@ import Testing
   func theTimeEndsTheRest(modified: Int64, end: Int64) throws {
     let fixture = try Fixture()
     try ServerFiles(fixture.spool).write(note(), end: Self.noon.seconds + modified)
-    #expect(try ServerFiles(fixture.spool).all().first?.end == Self.noon.seconds + end)
+    let seen = try #require(ServerFiles(fixture.spool).all().first)
+    #expect(seen.note?.rests.map(seen.end) == [Self.noon.seconds + end, Self.noon.seconds + end])
   }
 
   @Test func othersFilesSayNothing() throws {
@@ -80,7 +108,7 @@ import Testing
     for (server, shown) in [
       ("https://a:443", "https://a"), ("http://a:443", "http://a:443"), ("ftp://a:21", "ftp://a"),
     ] {
-      #expect(ServerNote(server: server, rest: nil, answered: nil, bears: 1).shown == shown)
+      #expect(ServerNote(server: server, bears: 1).shown == shown)
     }
   }
 

@@ -37,6 +37,29 @@ import Testing
     #expect(pauses(Self.server) { fault(.asked, url: $0) }.suffix(3) == [3600, 3600, 3600])
   }
 
+  /// A server that refuses without saying when it takes more is soon asked about as often as it bears.
+  @Test(arguments: [2, 20, 100])
+  func aRateIsLearned(rate: Double) {
+    var (rests, now, id) = (ServerRests(perHost: 16), Int64(0), UInt64(0))
+    var (done, refused, level, seen) = (0, 0, 0.0, Int64(0))
+    while done < 500, now < 1_000_000 {
+      if let rest = rests.rests[Self.server], now < rest.until { now = rest.until }
+      id += 1
+      rests.started(id, [Self.server])
+      (level, seen) = (max(0, level - rate * Double(now - seen) / 1000), now)
+      if level < 10 {
+        (level, done) = (level + 1, done + 1)
+        _ = rests.answered(id, [Self.server], at: now)
+      } else {
+        refused += 1
+        _ = rests.failed(id, Self.server, fault(.asked, url: id), running: 1, at: now, jitter: 0.5)
+      }
+      rests.ended(id)
+      now += max(5, rests.pause(of: Self.server))
+    }
+    #expect(done == 500 && now < Int64(1.6 * 500_000 / rate) + 10_000 && refused < 20, "\(now) ms, \(refused) refused")
+  }
+
   /// A server that has just answered has perhaps lost one connection.
   @Test func aConnectionThatIsLost() {
     var rests = ServerRests()
