@@ -35,7 +35,9 @@ extension Archive {
 
   /// Makes the directory if there is none, and its name durable.
   private func provide(_ month: Path) throws(SpoolError) {
-    if try spool.system.statusIfPresent(spool.root, Self.directory)?.isRegular == true, let job = JobName(Spool.archiveName) {
+    if try spool.system.statusIfPresent(spool.root, Self.directory)?.isRegular == true,
+      let job = JobName(Spool.archiveName)
+    {
       // The receipt of a job of this name.
       _ = try JobMoves(spool).moveNumbered(Self.directory, job, to: .done, hasData: false)
     }

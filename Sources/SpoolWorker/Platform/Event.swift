@@ -38,7 +38,8 @@ package enum EventField: String, CaseIterable, Sendable {
     case .at, .attempt, .broken, .bytes, .bytesFetched, .connections, .count, .deaths, .entries, .fetched, .free, .jobs,
       .line, .milliseconds, .minFree, .needed, .new, .rate, .relinked, .seconds, .size, .status, .unsettled:
       true
-    case .blake2b, .burned, .class, .code, .crc32, .crc32c, .crc64nvme, .data, .directory, .doubt, .expected, .file, .fitness, .found, .gate, .hook,
+    case .blake2b, .burned, .class, .code, .crc32, .crc32c, .crc64nvme, .data, .directory, .doubt, .expected, .file,
+      .fitness, .found, .gate, .hook,
       .kind, .limits, .lost, .md5, .next, .other, .output, .outputRoot, .proxy, .reason, .retry, .server, .sha1,
       .sha256, .sha3, .sha512, .states, .text, .tried, .type, .unchanged, .url, .way:
       false
