@@ -60,6 +60,20 @@ import Testing
     #expect(done == 500 && now < Int64(1.6 * 500_000 / rate) + 10_000 && refused < 20, "\(now) ms, \(refused) refused")
   }
 
+  /// A server that has refused a second connection does not rest, and bears no more than it had.
+  @Test func aConnectionBesideOthersIsRefused() {
+    var rests = ServerRests(perHost: 16)
+    rests.bears(Self.server, 3, at: 0)
+    #expect(rests.bears(Self.server) == 3 && rests.limit(of: Self.server) == 3 && rests.rests.isEmpty)
+    rests.bears(Self.server, 5, at: 0)
+    #expect(rests.bears(Self.server) == 3, "it has refused more already")
+    for _ in 0..<9 { _ = rests.answered(1, [Self.server], at: 100) }
+    #expect(rests.limit(of: Self.server) == 3)
+    // After some minutes it is tried again.
+    for _ in 0..<9 { _ = rests.answered(1, [Self.server], at: 10_000_000) }
+    #expect(rests.limit(of: Self.server) > 3)
+  }
+
   /// A server that has just answered has perhaps lost one connection.
   @Test func aConnectionThatIsLost() {
     var rests = ServerRests()
