@@ -175,9 +175,10 @@ extension Claims {
     _ candidate: LockedJob, _ judgement: Judgement, _ text: JobText, now: Timestamp, _ isWanted: (JobText) -> Bool
   ) throws(SpoolError) -> ClaimOutcome {
     let (target, source) = (candidate.lock.path, candidate.source)
-    // The name may have passed to another file between open and rename: that one is neither locked nor read.
+    // The name may have passed to another file between open and rename: that one is neither locked nor read. Or a move
+    // by link and unlink has begun.
     guard let found = try spool.status(.cur, ClaimName.fileName(candidate.job, spool.owner)),
-      found.isSameFile(as: candidate.status)
+      found.isSameFile(as: candidate.status), found.links <= candidate.status.links
     else {
       let outcome = try claim(
         candidate.job, target, candidate.origin, now: now, isForced: true, isWanted, isNamed: true)

@@ -47,8 +47,12 @@ SPOOL = {
             "    if spool.namesInHand.withLock({ $0.contains(name) }) { return true }\n    return try spool.status(.cur, name) != nil",
         ),
         "a claim takes whatever has the name now": (
-            "      found.isSameFile(as: candidate.status)\n    else {",
-            '      planted("a claim takes whatever has the name now") || found.isSameFile(as: candidate.status)\n    else {',
+            "      found.isSameFile(as: candidate.status), found",
+            '      planted("a claim takes whatever has the name now") || found.isSameFile(as: candidate.status), found',
+        ),
+        "a claim overlooks half a move": (
+            " found.links <= candidate.status.links\n    else {",
+            ' planted("a claim overlooks half a move") || found.links <= candidate.status.links\n    else {',
         ),
         "a claim is opened for writing by its name alone": (
             "    guard status.isSameFile(as: locked.status), status.size == locked.status.size else { return false }",

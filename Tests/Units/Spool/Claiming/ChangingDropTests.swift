@@ -51,6 +51,25 @@ import Testing
     #expect(try Claims(spool).claim(FileName("x"), from: .new, now: .now() + 60).claim().origin == .new)
   }
 
+  /// Its owner was stopped in the middle of a move by link and unlink, and goes on after another worker has judged it.
+  @Test func aMoveThatBeginsBeforeTheClaimIsCompleted() throws {
+    let fixture = try Fixture()
+    let (former, end) = (fixture.files.path("cur/x:alpha.7.00000009"), fixture.files.path("done/x"))
+    let hook = Probe.once(.rename, "cur/x:") {
+      #expect(link(former, end) == 0)
+      return nil
+    }
+    try writeFile(former, Array(Self.job.utf8))
+    let name = FileName("x:alpha.7.00000009")
+    let spool = try fixture.another(hook: hook)
+    // The owner can complete it, or the next claim does.
+    for left in [["x:alpha.7.00000009"], []] {
+      let outcome = try Claims(spool).claim(name, from: .cur, now: .now() + 3600)
+      #expect(outcome.label == "unavailable" && fixture.files.names("cur") == left)
+    }
+    #expect(try fixture.text("done/x") == Self.job)
+  }
+
   /// `ln files/big new/`: the worker writes its record beside the file, not into it.
   @Test func aLargeFileWithTwoNamesIsNotWrittenTo() throws {
     let fixture = try Fixture()
