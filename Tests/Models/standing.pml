@@ -234,7 +234,7 @@ scan: /* Lookout.read, Spool.take */
     fi;
 #ifndef BUG_RECORD_FIRST
     if
-    :: known != ALL -> replace(ALL) /* OrderRecord.write, Claim.rewrite */
+    :: known != ALL -> replace(ALL) /* OrderCheck.write, Claim.rewrite */
     :: else
     fi;
 #endif

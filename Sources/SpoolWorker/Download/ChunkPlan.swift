@@ -103,10 +103,7 @@ struct ChunkPlan {
   /// head.
   static func window(of largest: UInt64) -> UInt64 { largest * 2 }
 
-  /// - Parameters:
-  ///   - range: the bytes to fetch.
-  ///   - largest: bytes per request, see ``largest``.
-  ///   - first: what to expect of a connection until it has brought something.
+  /// - Parameter first: what to expect of a connection until it has brought something.
   init(_ range: Range<UInt64>, connections: Int, largest: UInt64, _ first: Estimate) {
     next = range.lowerBound
     total = range.upperBound
@@ -242,7 +239,6 @@ struct ChunkPlan {
   }
 
   /// Notes the end of the request on this connection, complete or not. Missing bytes will be requested again.
-  /// - Parameter isBroken: whether the response broke off.
   /// - Returns: the number of bytes that it received, needed or not.
   @discardableResult
   mutating func ended(_ index: Int, now: Int64, isBroken: Bool = false) -> UInt64 {
@@ -355,10 +351,7 @@ extension MemoryBudget {
   ///
   /// In a container, the paths may be those of the host while only the container's own groups are mounted. Missing
   /// files are skipped.
-  /// - Parameters:
-  ///   - groups: the text of `/proc/self/cgroup`, lines of `ID:CONTROLLERS:PATH`.
-  ///   - contents: returns a file's text; nil if there is no such file.
-  /// - Returns: bytes; nil if there is no limit.
+  /// - Parameter groups: the text of `/proc/self/cgroup`, lines of `ID:CONTROLLERS:PATH`.
   static func limit(ofGroups groups: String, contents: (String) -> String?) -> UInt64? {
     var limits: [UInt64] = []
     for line in groups.split(at: "\n") {

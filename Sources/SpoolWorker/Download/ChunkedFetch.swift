@@ -42,8 +42,6 @@ final class ChunkedFetch {
   private(set) var fetched: UInt64 = 0
 
   /// - Parameters:
-  ///   - end: the size of the file.
-  ///   - first: what to expect of a connection.
   ///   - mirrors: the first is the one that sent the latest data.
   ///   - template: a request of this job. Its id and the ids after it, one for each connection, are reserved for the
   ///     job.

@@ -96,9 +96,7 @@ extension Response.Refusal {
 
 extension Failure {
   /// The job's failure for a refusal.
-  /// - Parameters:
-  ///   - url: the job's URL.
-  ///   - mayPass: whether a later attempt may get the file.
+  /// - Parameter mayPass: whether a later attempt may get the file.
   init(_ refusal: Response.Refusal, from url: URLParts, mayPass: Bool) {
     func failure(_ reason: String) -> Failure {
       Failure(.http, "\(url.host) \(reason)", status: refusal.status, mayPass: mayPass)
@@ -115,7 +113,6 @@ extension Failure {
     }
   }
 
-  /// - Parameter schemes: those by which the server takes a login.
   private static func loginAdvice(_ url: URLParts, _ schemes: [String]) -> String {
     let names = schemes.isEmpty ? "" : " by \(schemes.joined(separator: ", "))"
     let isOurs = schemes.isEmpty || schemes.contains { ["basic", "digest"].contains($0.lowercasedASCII) }

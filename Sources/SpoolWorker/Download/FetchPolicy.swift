@@ -82,9 +82,7 @@ struct FetchPolicy {
   }
 
   /// To be called after each request. Another one is to be sent as ``manner`` says then.
-  /// - Parameter progress: the current state of the data.
   /// - Returns: what to log.
-  /// - Throws: the ``Failure`` that ends the fetch.
   mutating func after(_ outcome: Outcome, _ progress: Progress) throws(Failure) -> LogEntry? {
     manner.isOnFreshConnection = false
     switch outcome {

@@ -67,7 +67,7 @@ struct JobWait: Equatable {
 
 extension Claim {
   /// Parks the job without a failure. The first time its journal says so. It is known from then on: what another job
-  /// publishes later may be what this one is for (``OutputPublisher/sharedPayload()``).
+  /// publishes later may be what this one is for (``Commit/sharedPayload()``).
   func park(until due: Timestamp, first reason: String) throws(SpoolError) {
     if text.journal.knownSince == nil {
       let mark = text.journal.data.softMark ?? .zero

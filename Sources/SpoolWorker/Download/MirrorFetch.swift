@@ -53,7 +53,6 @@ final class MirrorFetch {
   func tick() { chunked?.tick() }
 
   /// Returns when the data is complete, as far as the server tells.
-  /// - Throws: ``Failure`` of this mirror, ``JobStop``, ``SpoolError``.
   func run() async throws {
     do {
       while data.needsAnswer || !data.isComplete, try await askOnce() {}
@@ -77,10 +76,11 @@ final class MirrorFetch {
     let result = await engine.fetch(template.request(manner, plan, isPiece: isPiece), into: sink)
     fetched += result.bytesReceived
     isOfOtherServer = result.isOfOtherServer
+    // Also where it is stopped: an error page may have come just before. Before a call can fail: what is written is in
+    // doubt all the same.
+    if case .complete = result.end {} else { sink.noteEnd(isBroken: true) }
     try data.finishPending()
     logReplaced(sink)
-    // Also where it is stopped: an error page may have come just before.
-    if case .complete = result.end {} else { sink.noteEnd(isBroken: true) }
     if isStopped { throw JobStop.cancelled }
     switch result.end {
     case .cancelled: throw JobStop.cancelled
@@ -155,8 +155,6 @@ final class MirrorFetch {
     return .ended
   }
 
-  /// - Returns: true, to send another request.
-  /// - Throws: the ``Failure`` that ends the fetch.
   private func next(_ outcome: FetchPolicy.Outcome) throws -> Bool {
     if let entry = try policy.after(outcome, data.progress) { log(entry) }
     return true
@@ -184,7 +182,6 @@ final class MirrorFetch {
   }
 
   /// Fetches the rest over several connections.
-  /// - Parameter first: how the first piece came.
   /// - Returns: true, to send a single request for the rest, or to find out what happened to the file.
   private func fetchChunks(
     of size: UInt64, _ manner: FetchPolicy.Manner, _ plan: ResumePlan, first: FetchResult
@@ -203,8 +200,13 @@ final class MirrorFetch {
     let end = await fetch.run()
     chunked = nil
     fetched += fetch.fetched
+    // Before a call can fail, and where the fetch is stopped: what is not cut off is in doubt.
+    if case .again(_, _, let offset?) = end {
+      data.doubt = TailDoubt(from: offset, to: data.length)
+    } else if let start = fetch.brokenFrom {
+      data.noteEnd(ofAnswerFrom: start, isBroken: true)
+    }
     try data.finishPending()
-    if let start = fetch.brokenFrom { data.noteEnd(ofAnswerFrom: start, isBroken: true) }
     if isStopped { throw JobStop.cancelled }
     switch end {
     case .whole: break

@@ -110,7 +110,7 @@ final class PartData {
     // bytes under the old validator. So the new line is made durable first.
     if let durable = marks.durable, durable.offset > offset {
       do throws(SpoolError) { try claim.flush.run() } catch { try claim.renew(after: error) }
-      marks.forgetDurable()
+      marks.durable = nil
     }
     journaled = (version, part.inode)
   }
@@ -177,7 +177,7 @@ final class PartData {
     if beside == nil, let durable = marks.durable, durable.offset > mark.offset {
       try claim.append(.checkpoint(mark))
       do throws(SpoolError) { try claim.flush.run() } catch { try claim.renew(after: error) }
-      marks.cutDurable(to: mark)
+      marks.durable = mark
     }
     try growing.cutDisowned()
     marks.cut(to: mark)
@@ -310,7 +310,7 @@ private struct KnownMarks {
   /// The start of the attempt, and the last two checkpoints, which are ``Journal/farBack`` apart.
   private var marks: [Mark]
   /// The last durable mark. Without one, cutting the data needs no durable journal line.
-  private(set) var durable: Mark?
+  var durable: Mark?
   private var lastBegun = LoopExecutor.milliseconds()
 
   init(start: Mark, earlier: Mark? = nil, durable: Mark?) {
@@ -326,10 +326,6 @@ private struct KnownMarks {
   func last(before offset: UInt64) -> Mark? {
     marks.filter { $0.offset <= offset }.max { $0.offset < $1.offset }
   }
-
-  mutating func forgetDurable() { durable = nil }
-
-  mutating func cutDurable(to mark: Mark) { durable = mark }
 
   mutating func add(durable mark: Mark, isOfGrowing: Bool) {
     durable = mark

@@ -5,24 +5,12 @@ package import Transfer
 /// dropped; a worker never asks (INTERNALS.md, invariant 12).
 @WorkerLoop
 package struct RemoteName {
-  package struct Answer: Sendable, Equatable {
-    /// Safe as a file name: ``PayloadName/cleaned(_:)``.
-    package let name: String
-    /// Whether a Content-Disposition names it, and not the URL that answered after all redirects.
-    package let isProposed: Bool
-  }
-
   private static let limit = 60
 
   private let engine: any Fetcher
 
-  private init(_ options: TransferOptions) throws(TransferError) {
-    engine = try WorkerLoop.executor.surroundings.makeFetcher(options)
-  }
-
   /// The output of a job that is to have the server's name, below the directory that the job names.
   /// - Parameter say: gets a line that tells the person what the name is, and whose.
-  /// - Throws: ``Failure``, as ``ask(_:_:)``.
   package nonisolated static func output(
     of request: JobRequest, _ options: TransferOptions, say: (String) -> Void
   ) throws(Failure) -> JobRequest.Line? {
@@ -34,32 +22,34 @@ package struct RemoteName {
     return JobRequest.Line(text: text, number: 0)
   }
 
-  /// Asks for the name of what the first URL of a job leads to: by HEAD, or, from servers that refuse that, by a GET
-  /// that is given up when its head has come.
-  /// - Throws: ``Failure``: there is no answer, or no usable name in it.
-  package nonisolated static func ask(_ request: JobRequest, _ options: TransferOptions) throws(Failure) -> Answer {
-    try WorkerLoop.run { () async -> Result<Answer, Failure> in
+  private nonisolated static func ask(
+    _ request: JobRequest, _ options: TransferOptions
+  ) throws(Failure) -> (name: String, isProposed: Bool) {
+    try WorkerLoop.run { () async -> Result<(name: String, isProposed: Bool), Failure> in
       do throws(Failure) {
-        let question: RemoteName
-        do throws(TransferError) { question = try RemoteName(options) } catch {
+        let engine: any Fetcher
+        do throws(TransferError) { engine = try WorkerLoop.executor.surroundings.makeFetcher(options) } catch {
           throw Failure(.io, error.description)
         }
-        return .success(try await question.ask(request))
+        return .success(try await RemoteName(engine: engine).ask(request))
       } catch {
         return .failure(error)
       }
     }.get()
   }
 
-  private func ask(_ request: JobRequest) async throws(Failure) -> Answer {
+  /// Asks for the name of what the first URL of a job leads to: by HEAD, or, from servers that refuse that, by a GET
+  /// that is given up when its head has come.
+  /// - Returns: a name that is safe as a file name, and whether a Content-Disposition states it, and not the URL that
+  ///   answered after all redirects.
+  private func ask(_ request: JobRequest) async throws(Failure) -> (name: String, isProposed: Bool) {
     guard let url = request.urls.first?.text else { throw Failure(.malformed, "no URL") }
     let parts: URLParts
     do throws(URLProblem) { parts = try URLParts(url) } catch { throw Failure(.malformed, "url: \(error.reason)") }
     var fetch = FetchRequest(
-      id: 1, url: url, headers: request.headers(for: parts), idleTimeoutSeconds: request.idleTimeout,
-      totalTimeoutSeconds: Self.limit)
+      id: 1, url: url, headers: request.headers(for: parts), idleTimeoutSeconds: request.idleTimeout)
     (fetch.userAgent, fetch.referer) = (request.userAgent, request.referer)
-    fetch.wantsHeadOnly = true
+    (fetch.totalTimeoutSeconds, fetch.wantsHeadOnly) = (Self.limit, true)
     var answer = await answer(to: fetch, parts)
     if Self.mayBeOfHead(answer) {
       (fetch.id, fetch.wantsHeadOnly) = (2, false)
@@ -67,13 +57,11 @@ package struct RemoteName {
     }
     let response = try answer.get()
     if case .refused(let refusal) = response.content { throw Failure(refusal, from: parts, mayPass: false) }
-    if let name = response.proposedName.flatMap({ PayloadName.cleaned($0) }) {
-      return Answer(name: name, isProposed: true)
-    }
+    if let name = response.proposedName.flatMap({ PayloadName.cleaned($0) }) { return (name, true) }
     guard let name = response.url.lastPathSegment.flatMap({ PayloadName.cleaned($0) }) else {
       throw Failure(.badOutput, "\(response.url.host) names no file, and the URL does not end in a file name")
     }
-    return Answer(name: name, isProposed: false)
+    return (name, false)
   }
 
   /// Whether the server may answer a GET better: signed links are for one method, some servers know no HEAD and have

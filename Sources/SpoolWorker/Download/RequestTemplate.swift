@@ -57,10 +57,11 @@ struct RequestTemplate {
 
   init(_ mirror: MirrorURL, _ request: JobRequest, id: UInt64) {
     common = FetchRequest(
-      id: id, url: mirror.url, headers: request.headers(for: mirror.parts),
-      idleTimeoutSeconds: request.idleTimeout,
-      floor: request.effectiveMinimumRate.map { RateFloor(bytesPerSecond: $0.bytesPerSecond, seconds: $0.seconds) },
-      totalTimeoutSeconds: request.totalTimeout, group: id)
+      id: id, url: mirror.url, headers: request.headers(for: mirror.parts), idleTimeoutSeconds: request.idleTimeout)
+    common.floor = request.effectiveMinimumRate.map {
+      RateFloor(bytesPerSecond: $0.bytesPerSecond, seconds: $0.seconds)
+    }
+    (common.totalTimeoutSeconds, common.group) = (request.totalTimeout, id)
     (common.userAgent, common.referer) = (request.userAgent, request.referer)
     common.ask(for: mirror.url, mirror.parts)
     common.isPathSecret = mirror.parts.isPathSecret

@@ -2,30 +2,21 @@ package import Spool
 package import Transfer
 
 package struct ResumePlan: Equatable {
-  /// How a partial response is recognized as the rest of the same version.
-  package enum Comparison: Equatable {
-    /// The response must have the validator that the data was fetched with.
-    case validator
-    /// Only the response's size must agree; a declared checksum proves the content.
-    case size
-  }
-
   /// 0 without ``last`` requests the whole representation, without a Range.
   package var offset: UInt64
   /// The last byte to request (inclusive); nil for all from ``offset`` on.
   package var last: UInt64?
   package var ifRange: String?
-  /// How a partial response is recognized as the rest of the same version.
-  package var comparison: Comparison
+  /// Only the response's size must agree; a declared checksum proves the content. Otherwise it must have the validator
+  /// that the data was fetched with.
+  package var comparesSizeOnly = false
 
   /// The whole of the same version is compared with the data, which it does not replace.
   package var comparesWhole = false
 
-  package static let fresh = ResumePlan(offset: 0, ifRange: nil, comparison: .validator)
+  package static let fresh = ResumePlan(offset: 0, ifRange: nil)
 
   /// - Parameters:
-  ///   - length: of the trusted data, in bytes.
-  ///   - version: the version that it is a prefix of; nil if it is not known.
   ///   - mirror: the number of the job's URL to request, counted from 1.
   ///   - hasChecksum: whether the job declares a CRC-32, which would show a splice.
   package static func decide(length: UInt64, version: RemoteVersion?, mirror: Int, hasChecksum: Bool) -> ResumePlan {
@@ -34,12 +25,12 @@ package struct ResumePlan: Equatable {
     if let size = version.size, length > size { return .fresh }
     if mirror != version.mirror, hasChecksum {
       // Another server's validators mean nothing to this one.
-      return ResumePlan(offset: length, ifRange: nil, comparison: .size)
+      return ResumePlan(offset: length, ifRange: nil, comparesSizeOnly: true)
     }
     if let validator = version.ifRange {
-      return ResumePlan(offset: length, ifRange: version.ignoresIfRange ? nil : validator, comparison: .validator)
+      return ResumePlan(offset: length, ifRange: version.ignoresIfRange ? nil : validator)
     }
-    return hasChecksum ? ResumePlan(offset: length, ifRange: nil, comparison: .size) : .fresh
+    return hasChecksum ? ResumePlan(offset: length, ifRange: nil, comparesSizeOnly: true) : .fresh
   }
 }
 
@@ -247,7 +238,6 @@ private struct Judge {
     return end == version.size || next.offset > 0 ? .append(version) : .again(.askUnbounded, "no strong validator")
   }
 
-  /// - Parameter total: the size of the file, as this response states it.
   private func continuation(_ joined: RemoteVersion, total: UInt64?) -> ResponseVerdict {
     if let total, let size = asked.version?.size, total != size { return .again(.startOver, "the size has changed") }
     guard let version = asked.version else { return .again(.startOver, "nothing to compare with") }
@@ -262,7 +252,7 @@ private struct Judge {
     if let difference = difference(from: version) { return .again(.startOver, difference) }
     var joined = joined
     // The response omits Last-Modified, or has the same one.
-    if plan.comparison == .validator, version.etag == nil, let modified = version.modified {
+    if !plan.comparesSizeOnly, version.etag == nil, let modified = version.modified {
       joined.modified = modified
     }
     joined.ignoresIfRange = version.ignoresIfRange
@@ -275,22 +265,20 @@ private struct Judge {
     let isSame = version.isComparable(with: answer)
     if answer.coding != version.coding { return "the Content-Encoding has changed" }
     if isSame, answer.stated.contradict(version.stated) { return "the digest that the server states has changed" }
-    switch plan.comparison {
-    case .validator:
-      // The ETag of another resource proves nothing; a declared digest proves the whole in the end.
-      guard isSame || asked.hasChecksum else { return "another resource answered: \(answer.placeText)" }
-      if let etag = version.etag {
-        // Required in a 206 if a 200 would have it (RFC 9110 section 15.3.7).
-        return answer.etag == etag ? nil : "the ETag has changed"
-      }
-      guard let modified = version.modified, response.lastModified != modified else { return nil }
-      // The response to an If-Range may omit it, if it is from the server that sent the date and so compares it.
-      let isLeftOut = response.lastModified == nil && plan.ifRange != nil && isSame
-      return isLeftOut ? nil : "Last-Modified has changed"
-    case .size:
+    if plan.comparesSizeOnly {
       guard isSame, let old = version.etag, let new = answer.etag, old != new else { return nil }
       return "the ETag has changed"
     }
+    // The ETag of another resource proves nothing; a declared digest proves the whole in the end.
+    guard isSame || asked.hasChecksum else { return "another resource answered: \(answer.placeText)" }
+    if let etag = version.etag {
+      // Required in a 206 if a 200 would have it (RFC 9110 section 15.3.7).
+      return answer.etag == etag ? nil : "the ETag has changed"
+    }
+    guard let modified = version.modified, response.lastModified != modified else { return nil }
+    // The response to an If-Range may omit it, if it is from the server that sent the date and so compares it.
+    let isLeftOut = response.lastModified == nil && plan.ifRange != nil && isSame
+    return isLeftOut ? nil : "Last-Modified has changed"
   }
 
   // MARK: Nothing
@@ -342,7 +330,6 @@ extension Judge {
   }
 
   /// Why a complete response is probably not a new version of the file that the data is part of; nil if it may be one.
-  /// - Parameter dataLength: the length of the data, in bytes.
   private static func oddity(of answer: RemoteVersion, beside version: RemoteVersion, dataLength: UInt64) -> String? {
     if version.etag ?? version.modified != nil, answer.etag == nil, answer.modified == nil {
       return "no validator, but the data has one"
@@ -356,9 +343,6 @@ extension Judge {
 
   /// Why the first response to a job is probably not the file: a redirect led to a page of another host, but the URL's
   /// file name is not that of a page.
-  /// - Parameters:
-  ///   - url: the URL that answered.
-  ///   - asked: the job's URL.
   private static func oddity(of answer: RemoteVersion, from url: URLParts, asked: URLParts) -> String? {
     guard url.host != asked.host, isPage(answer.type), let name = asked.lastPathSegment,
       let dot = name.utf8.lastIndex(of: UInt8(ascii: ".")), dot != name.startIndex

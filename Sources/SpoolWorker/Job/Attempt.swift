@@ -29,10 +29,7 @@ final class Attempt {
   private let note: (Milestone) -> Void
   private let checkOrder: @WorkerLoop (Attempt) async throws -> AttemptEnd
 
-  /// - Parameters:
-  ///   - id: unique among the worker's attempts; the ids of its requests derive from it.
-  ///   - checkOrder: makes the attempt of a standing order.
-  ///   - note: called at each milestone.
+  /// - Parameter id: unique among the worker's attempts; the ids of its requests derive from it.
   init(
     _ claim: Claim, id: UInt64, _ environment: JobEnvironment,
     checkOrder: @escaping @WorkerLoop (Attempt) async throws -> AttemptEnd, note: @escaping (Milestone) -> Void
@@ -125,7 +122,7 @@ extension Attempt {
 
   /// Opens the data of earlier attempts, and cuts off what cannot be trusted.
   private func recoverData(_ plan: JobPlan) async throws -> PartData {
-    let recovered = try await DataRecovery(claim, plan, environment).run()
+    let recovered = try await DataRecovery(claim: claim, plan: plan, environment: environment).run()
     let data = recovered.data
     // Before anything can fail, because the data has reserved disk space.
     self.data = data
@@ -139,7 +136,7 @@ extension Attempt {
   }
 
   private func fetch(_ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData) async throws {
-    let verification = Verification(plan, data, environment, hooks)
+    let verification = Verification(plan: plan, data: data, environment: environment, hooks: hooks)
     let transfer = JobFetch(plan, resolver, data, environment, account, checkpointer, verification, attempt: id) {
       [unowned self] in
       probation.begin(at: LoopExecutor.milliseconds())

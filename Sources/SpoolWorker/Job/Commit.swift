@@ -15,10 +15,8 @@ struct Commit {
 
   var spool: Spool { claim.spool }
   private var durable: GroupCommit { environment.durable }
-  private var publisher: OutputPublisher { OutputPublisher(claim: claim, plan: plan, root: outputs.location) }
   private var overwrites: Bool { plan.request.overwrite ?? false }
 
-  /// - Throws: as ``JobEnvironment/outputs(of:)``.
   init(
     _ claim: Claim, _ plan: JobPlan, _ environment: JobEnvironment, _ account: AttemptAccount,
     deliver: @escaping @WorkerLoop (Mark) async throws -> Timestamp?
@@ -29,7 +27,6 @@ struct Commit {
   }
 
   /// Commits verified data.
-  /// - Parameter unproven: see ``Journal/Verified/unproven``.
   /// - Throws: what ``acceptExisting(_:fetched:)`` throws if another file took the name meanwhile; ``SpoolError``.
   func publish(_ part: PartFile, unproven: String?) async throws {
     // Before the payload gets its name: a link changes the same inode, so after a power cut no payload has the name
@@ -43,7 +40,7 @@ struct Commit {
     try claim.append(.verified(.now(), verified))
     guard try await name(part, verified) else {
       // Another job, or a worker that took this one for dead, may have published the same content first.
-      guard try await acceptExisting(part, fetched: part.mark) != nil else { throw await publisher.conflict() }
+      guard try await acceptExisting(part, fetched: part.mark) != nil else { throw await conflict() }
       return try part.close()
     }
     try await finish(part.mark, existing: false, unproven: unproven, part)
@@ -200,7 +197,7 @@ struct Commit {
     let isOwn = status.isRegular && data?.isSameFile(as: status) == true && !isNew && isOfPlan
     if overwrites, !isOwn {
       // The other job could not deliver any more what it has published.
-      try await publisher.waitForDelivery()
+      try await waitForDelivery()
       return nil
     }
     // The payload may already be published: a person moved the job between the receipt and the move to done/, or a
@@ -210,9 +207,9 @@ struct Commit {
     var expected = plan.request.expected
     if let fetched { expected = Expectation(size: fetched.offset, digests: fetched.digests) }
     let isKnown = isOwn || published != nil || expected.provesContent
-    let shared = isKnown || !status.isRegular ? nil : try await publisher.sharedPayload()
+    let shared = isKnown || !status.isRegular ? nil : try await sharedPayload()
     guard status.isRegular, expected.mismatch(size: UInt64(status.size)) == nil, isKnown || shared != nil else {
-      throw await publisher.conflict(expected.mismatch(size: UInt64(status.size)))
+      throw await conflict(expected.mismatch(size: UInt64(status.size)))
     }
     if !expected.provesContent {
       if let digests = published ?? shared?.digests { expected.digests = digests }
@@ -222,7 +219,7 @@ struct Commit {
     let place = try outputs.place(plan.output, plan.request.mode)
     let existing = try place.openExisting()
     let mark = try await runBlocking { [reading = existing.reading(digests)] in try reading.run() }
-    if let mismatch = expected.mismatch(mark) { throw await publisher.conflict(mismatch) }
+    if let mismatch = expected.mismatch(mark) { throw await conflict(mismatch) }
     try await durable(existing.flush)
     let unproven = (shared ?? journal.publication.verified)?.unproven
     try claim.append(.verified(.now(), .init(mark, part: existing.status.inode, unproven: unproven)))
@@ -236,7 +233,6 @@ struct Commit {
 extension Commit {
   /// Takes it back, if the file at the output is still exactly what the journal says that this job verified.
   /// - Returns: false for any other file, and for the payload of a job that was done.
-  /// - Throws: ``OutputRootProblem``, ``SpoolError``.
   private func withdrawEarlierPayload() async throws -> Bool {
     guard let own = claim.text.journal.publication.own, try !wasDone(own),
       try outputs.opened().status(plan.output)?.inode == own.part,
@@ -325,20 +321,14 @@ extension Commit {
   }
 }
 
-/// The job that has published the file at a claimed job's output, as far as receipts and journals show.
-@WorkerLoop
-private struct OutputPublisher {
-  let claim: Claim
-  let plan: JobPlan
-  /// The output root, as receipts name it.
-  let root: String?
-
+/// The job that has published the file at this one's output, as far as receipts and journals show.
+extension Commit {
   /// Why the job cannot publish to its output, which is another file.
   /// - Parameter mismatch: in what the file differs from what the job declares.
   /// - Returns: ``JobStop/waits(_:)`` if the file may go when its job has delivered it; otherwise the failure.
-  func conflict(_ mismatch: Mismatch? = nil) async -> any Error {
+  private func conflict(_ mismatch: Mismatch? = nil) async -> any Error {
     // If nobody can be found, the output is taken all the same.
-    let publisher = (try? await find()) ?? nil
+    let publisher = (try? await findPublisher()) ?? nil
     if let publisher, let awaited = try? awaited(publisher) { return JobStop.waits(awaited) }
     let whose = publisher.map { ", as the output of \($0.place.display)" } ?? ""
     return Failure(
@@ -348,7 +338,7 @@ private struct OutputPublisher {
 
   /// - Throws: ``JobStop/waits(_:)`` if a job has published the file and has still to deliver it;
   ///   ``SpoolError``.
-  func waitForDelivery() async throws {
+  private func waitForDelivery() async throws {
     guard let other = try await findUndelivered(), let awaited = try awaited(other) else { return }
     throw JobStop.waits(awaited)
   }
@@ -359,15 +349,15 @@ private struct OutputPublisher {
     guard other.text.journal.publication.awaitsDelivery, !claim.text.journal.publication.awaitsDelivery else {
       return nil
     }
-    return try JobSearch(claim.spool).nextRun(of: other.place).map {
-      JobWait(forOutput: plan.output.text, of: other.place.job, now: claim.spool.now(), next: $0)
+    return try JobSearch(spool).nextRun(of: other.place).map {
+      JobWait(forOutput: plan.output.text, of: other.place.job, now: spool.now(), next: $0)
     }
   }
 
   /// The payload of a job with the same URLs and header lines that was still running when this one was dropped. To
   /// fetch it again could only give the same file, or a newer one that the dropper did not ask for.
-  func sharedPayload() async throws -> Journal.Verified? {
-    guard let known = claim.knownSince, let other = try await find() else { return nil }
+  private func sharedPayload() async throws -> Journal.Verified? {
+    guard let known = claim.knownSince, let other = try await findPublisher() else { return nil }
     let publication = other.text.journal.publication
     // What is not delivered is not done.
     guard publication.awaitsDelivery || publication.receiptTime.map({ known <= $0 }) == true,
@@ -380,17 +370,17 @@ private struct OutputPublisher {
   }
 
   /// What waits for its delivery is later than what is done: it has replaced that.
-  private func find() async throws -> FoundJob? {
+  private func findPublisher() async throws -> FoundJob? {
     if let other = try await findUndelivered() { return other }
-    return try await runBlocking { [spool = claim.spool, output = plan.output.text, root, job = claim.job] in
+    return try await runBlocking { [spool, output = plan.output.text, root = outputs.location, job = claim.job] in
       try JobSearch(spool).publisher(of: output, in: root, like: job)
     }
   }
 
   private func findUndelivered() async throws -> FoundJob? {
     // Without the hook no job waits for its delivery longer than until its next attempt.
-    guard try Hook.find(Hooks.Name.deliver.rawValue, in: claim.spool) != nil else { return nil }
-    return try await runBlocking { [spool = claim.spool, output = plan.output.text, root, own = claim.fileName] in
+    guard try Hook.find(Hooks.Name.deliver.rawValue, in: spool) != nil else { return nil }
+    return try await runBlocking { [spool, output = plan.output.text, root = outputs.location, own = claim.fileName] in
       try JobSearch(spool).undelivered(output, in: root, besides: own)
     }
   }

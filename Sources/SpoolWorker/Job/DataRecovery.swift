@@ -3,18 +3,14 @@ internal import Spool
 /// Opens a job's data and does what ``Recovery`` decides: cuts, copies, reads it again.
 @WorkerLoop
 struct DataRecovery {
-  private let claim: Claim
-  private let plan: JobPlan
-  private let environment: JobEnvironment
+  let claim: Claim
+  let plan: JobPlan
+  let environment: JobEnvironment
   private var spool: Spool { claim.spool }
   /// How often to try for the lock of the job's own data, 50 ms apart.
   private static let lockTries = 100
   private var digests: Set<DigestAlgorithm> {
     plan.request.computedDigests(for: claim.text.journal.data.version)
-  }
-
-  init(_ claim: Claim, _ plan: JobPlan, _ environment: JobEnvironment) {
-    (self.claim, self.plan, self.environment) = (claim, plan, environment)
   }
 
   /// - Returns: also the bytes that a killed worker fetched and did not record.

@@ -31,7 +31,6 @@ final class JobFetch: RunningTransfer {
   private var isOfOtherServer = false
   private var isStopped = false
 
-  /// - Parameter started: called before the first request to each mirror.
   init(
     _ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData, _ environment: JobEnvironment,
     _ account: AttemptAccount, _ checkpointer: Checkpointer, _ verification: Verification, attempt: UInt64,
@@ -71,7 +70,6 @@ final class JobFetch: RunningTransfer {
 
   /// Tries the mirrors in turn, and once more with new links if the hook `resolve` gave these. The attempt fails when
   /// no mirror is left.
-  /// - Throws: ``Failure`` of the mirrors or of the hook, ``JobStop``, ``SpoolError``.
   func run() async throws {
     defer {
       environment.forgetCookies(of: requests)

@@ -4,7 +4,6 @@ internal import Transfer
 /// What the spool's hooks are told of a job (spool.5, HOOKS). A missing fact is an empty value.
 extension JobEnvironment {
   /// The hooks for one attempt.
-  /// - Parameter stop: stops the running hook.
   func hooks(of spool: Spool, _ stop: ChildStop) -> Hooks {
     Hooks(spool: spool, stop: stop) { [log] event in log(event) }
   }

@@ -86,9 +86,7 @@ extension JobRequest {
   }
 
   /// The failure if the payload is too large; nil if it is not.
-  /// - Parameters:
-  ///   - size: bytes of the payload.
-  ///   - isAll: whether `size` is the size of the whole; otherwise it counts the bytes received so far.
+  /// - Parameter isAll: whether `size` is the size of the whole; otherwise it counts the bytes received so far.
   func tooLarge(_ size: UInt64, isAll: Bool = true) -> Failure? {
     guard let maxSize, size > maxSize else { return nil }
     return Failure(

@@ -24,13 +24,10 @@ final class LinkResolver {
   }
 
   /// The plan with the links for an attempt.
-  /// - Throws: ``Failure``: `resolve-hook`, `unresolvable`, and what a plan throws.
   func ask() async throws(Failure) -> JobPlan { try await ask(after: nil) }
 
   /// The same when links may have expired.
-  /// - Parameters:
-  ///   - current: the plan that they were in.
-  ///   - failures: of all mirrors.
+  /// - Parameter current: the plan that they were in.
   /// - Returns: nil if the hook is not asked again.
   func ask(
     again current: JobPlan, after failures: [Failure], _ progress: FetchPolicy.Progress
@@ -60,20 +57,20 @@ final class LinkResolver {
   }
 
   private func answer(after status: Int?) async throws(Failure) -> [UInt8] {
-    switch await hooks.start(.resolve, job: job, facts(after: status)) {
-    case nil:
+    let ended: ChildProcess.Outcome?
+    do throws(Defect) { ended = try await hooks.start(.resolve, job: job, facts(after: status)) } catch {
+      throw Failure(.resolveHook, "the resolve hook was not run: \(error.reason)")
+    }
+    guard let outcome = ended else {
       throw Failure(
         .unresolvable, "the job says `resolve:`, and the spool has no program hooks/resolve",
         line: plan.request.resolve?.number)
-    case .refused(let reason): throw Failure(.resolveHook, "the resolve hook was not run: \(reason)")
-    case .ended(let outcome):
-      switch outcome.end {
-      case .exited(0): return outcome.answer
-      case .exited(Self.noSuchFile):
-        throw Failure(.unresolvable, "the resolve hook says that there is no such file: \(outcome.reason)")
-      default:
-        throw environment.failure(.resolveHook, "the resolve hook gave no links: \(outcome.reason)")
-      }
+    }
+    switch outcome.end {
+    case .exited(0): return outcome.answer
+    case .exited(Self.noSuchFile):
+      throw Failure(.unresolvable, "the resolve hook says that there is no such file: \(outcome.reason)")
+    default: throw environment.failure(.resolveHook, "the resolve hook gave no links: \(outcome.reason)")
     }
   }
 
@@ -98,8 +95,6 @@ struct LinkRenewal {
   private var wasAsked = false
   private var smallSteps = SmallSteps()
 
-  /// - Parameter failures: of all mirrors.
-  /// - Returns: the status to ask the hook again for; nil if it is not asked.
   mutating func status(of failures: [Failure], _ progress: FetchPolicy.Progress) -> Int? {
     // With other links the data could go on although it is wrong.
     guard !failures.contains(where: { $0.code.isMismatch || $0.code == .tooLarge }),

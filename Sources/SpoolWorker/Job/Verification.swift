@@ -3,15 +3,11 @@ internal import Spool
 /// Checks complete data against what the job declares and the server stated, then with the spool's `verify` hook.
 @WorkerLoop
 struct Verification {
-  private let plan: JobPlan
-  private let data: PartData
-  private let environment: JobEnvironment
-  private let hooks: Hooks
+  let plan: JobPlan
+  let data: PartData
+  let environment: JobEnvironment
+  let hooks: Hooks
   private var claim: Claim { data.claim }
-
-  init(_ plan: JobPlan, _ data: PartData, _ environment: JobEnvironment, _ hooks: Hooks) {
-    (self.plan, self.data, self.environment, self.hooks) = (plan, data, environment, hooks)
-  }
 
   func run() async throws {
     try check()

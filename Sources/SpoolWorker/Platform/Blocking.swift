@@ -1,5 +1,4 @@
 internal import Spool
-internal import Synchronization
 
 /// Runs a call that may block for long (fsync, reading a large file, waiting for a program) on another thread, so that
 /// no transfer waits for it.
@@ -27,9 +26,7 @@ final class LateAnswers<Key: Hashable, Value: Sendable> {
 
   private var asked: [Key: Answer<Value>] = [:]
 
-  /// - Parameters:
-  ///   - patience: milliseconds to wait for the answer if the question is new.
-  ///   - question: runs on another thread.
+  /// - Parameter patience: milliseconds to wait for the answer if the question is new.
   /// - Returns: nil as long as there is no answer. Ask again later.
   func answer(to key: Key, patience: Int64, _ question: @escaping @Sendable () -> Value) -> Value? {
     let known = asked[key]
@@ -48,22 +45,6 @@ final class LateAnswers<Key: Hashable, Value: Sendable> {
     asked[key] = answer
     if Host.current.hasThreads { BlockingThread.run { answer.give(question()) } } else { answer.give(question()) }
     return answer
-  }
-}
-
-private final class Answer<Value: Sendable>: Sendable {
-  private let given = Mutex<Value?>(nil)
-  private let bell = Bell()
-
-  func give(_ value: Value) {
-    given.withLock { $0 = value }
-    bell.ring()
-  }
-
-  /// - Parameter patience: in milliseconds.
-  func value(within patience: Int64) -> Value? {
-    if patience > 0 { _ = bell.wait(milliseconds: patience) }
-    return given.withLock { $0 }
   }
 }
 

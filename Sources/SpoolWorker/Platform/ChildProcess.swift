@@ -78,7 +78,6 @@ struct ChildProcess: Sendable {
   static let grace = 5
 
   /// Runs the program. Its process group gets SIGKILL when the time is up, and SIGTERM when ``stop`` is requested.
-  /// - Throws: `Errno` if it cannot be started.
   func run() async throws(Errno) -> Outcome {
     try await runBlocking { () throws(Errno) in try runUntilExit() }
   }
@@ -191,9 +190,7 @@ private struct ChildPipes {
   private var streams: [Stream]
   private var buffer = [UInt8](repeating: 0, count: bufferSize)
 
-  /// - Parameters:
-  ///   - answer: nil if standard output is part of the output.
-  ///   - limit: the most bytes to keep of each.
+  /// - Parameter answer: nil if standard output is part of the output.
   init(output: Int32, answer: Int32?, limit: Int) {
     streams = [Stream(descriptor: output, limit: limit)]
     // One byte more shows that it is too long.
@@ -204,7 +201,6 @@ private struct ChildPipes {
   var answer: [UInt8] { streams.count > 1 ? streams[1].bytes : [] }
 
   /// Waits for some of either, and reads it.
-  /// - Returns: whether there was any.
   mutating func take(milliseconds: Int64) -> Bool {
     if streams.allSatisfy(\.hasEnded) { return false }
     // poll(2) ignores a negative descriptor.

@@ -22,7 +22,6 @@ final class GroupCommit {
   }
 
   /// Returns when all of `flushes` are durable.
-  /// - Throws: the ``SpoolError`` of the first that failed.
   func callAsFunction(_ flushes: Flush...) async throws { try await self(flushes) }
 
   func callAsFunction(_ flushes: [Flush]) async throws {

@@ -41,18 +41,10 @@ final class Hooks {
     do throws(SpoolError) { return try Hook.find(name.rawValue, in: spool) != nil } catch { return true }
   }
 
-  enum End {
-    case ended(ChildProcess.Outcome)
-    /// It was not run, for this reason.
-    case refused(String)
-  }
-
   /// Runs the hook `name`; nil if there is none.
   func run(_ name: Name, job: FileName, _ facts: @autoclosure () -> [ChildProcess.Variable]) async -> Answer? {
-    switch await start(name, job: job, facts()) {
-    case nil: return nil
-    case .refused(let reason): return .nothing(reason)
-    case .ended(let outcome):
+    do throws(Defect) {
+      guard let outcome = try await start(name, job: job, facts()) else { return nil }
       switch outcome.end {
       case .exited(0): return .yes
       // With a status from 126 on, a shell reports that a command could not be run or was ended by a signal (POSIX, sh,
@@ -60,30 +52,29 @@ final class Hooks {
       case .exited(1..<126): return .no(outcome.reason)
       default: return .nothing(outcome.reason)
       }
+    } catch {
+      return .nothing(error.reason)
     }
   }
 
-  /// Runs the hook `name`, and returns how it ended; nil if there is none.
-  func start(_ name: Name, job: FileName, _ facts: @autoclosure () -> [ChildProcess.Variable]) async -> End? {
+  /// The same, for what it prints.
+  /// - Throws: ``Defect``, which is logged, if it was not run.
+  func start(
+    _ name: Name, job: FileName, _ facts: @autoclosure () -> [ChildProcess.Variable]
+  ) async throws(Defect) -> ChildProcess.Outcome? {
     if areMissing { return nil }
-    func refused(_ reason: String) -> End {
-      log(Event("hook-refused", .error, job: job, Fields().with("hook", name.rawValue).with("reason", reason)))
-      return .refused(reason)
-    }
-    do throws(SpoolError) {
+    let reason: String
+    do {
       switch try Hook.find(name.rawValue, in: spool) {
       case nil: return nil
-      case .refused(let reason): return refused(reason)
-      case .runnable(let path):
-        do throws(Errno) {
-          return .ended(try await run(path, name, job, facts()))
-        } catch {
-          return refused("cannot be run: \(error)")
-        }
+      case .refused(let why): reason = why
+      case .runnable(let path): return try await run(path, name, job, facts())
       }
     } catch {
-      return refused("\(error)")
+      reason = error is Errno ? "cannot be run: \(error)" : "\(error)"
     }
+    log(Event("hook-refused", .error, job: job, Fields().with("hook", name.rawValue).with("reason", reason)))
+    throw Defect(line: nil, reason: reason)
   }
 
   private func run(_ path: String, _ name: Name, _ job: FileName, _ facts: [ChildProcess.Variable])

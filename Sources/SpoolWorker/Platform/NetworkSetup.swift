@@ -16,7 +16,6 @@ package struct NetworkSetup {
   /// - Parameters:
   ///   - directory: the absolute path of the spool, to which the paths in `defaults` are relative.
   ///   - home: the user's home directory, for `~/`; nil if it is not known.
-  /// - Throws: ``Defect`` with a line of `defaults`.
   package init(_ keys: NetworkKeys, directory: String, home: String?) throws(Defect) {
     (self.directory, self.home) = (directory, home)
     options = NetworkOptions(proxy: keys.proxy)

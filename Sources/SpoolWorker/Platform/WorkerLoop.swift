@@ -163,11 +163,8 @@ final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
   }
 
   func run<Result: Sendable>(_ body: @escaping @WorkerLoop @Sendable () async -> Result) -> Result {
-    let outcome = Outcome<Result>()
-    WorkerLoop.start {
-      let result = await body()
-      outcome.value.withLock { $0 = result }
-    }
+    let outcome = Answer<Result>()
+    WorkerLoop.start { outcome.give(await body()) }
     while true {
       let jobs = queue.withLock { queue in
         let jobs = queue.jobs
@@ -177,12 +174,10 @@ final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
       for job in jobs {
         job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
       }
-      if let result = outcome.value.withLock({ $0 }) { return result }
+      if let result = outcome.value(within: 0) { return result }
       if jobs.isEmpty { wait() }
     }
   }
-
-  private final class Outcome<Value: Sendable>: Sendable { let value = Mutex<Value?>(nil) }
 
   private func wait() {
     let isIdle = queue.withLock { queue in
@@ -221,6 +216,23 @@ final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
 
   /// CLOCK_BOOTTIME.
   static func milliseconds() -> Int64 { Host.current.milliseconds() }
+}
+
+/// What another thread or task finds out.
+final class Answer<Value: Sendable>: Sendable {
+  private let given = Mutex<Value?>(nil)
+  private let bell = Bell()
+
+  func give(_ value: Value) {
+    given.withLock { $0 = value }
+    bell.ring()
+  }
+
+  /// - Parameter patience: in milliseconds.
+  func value(within patience: Int64) -> Value? {
+    if patience > 0 { _ = bell.wait(milliseconds: patience) }
+    return given.withLock { $0 }
+  }
 }
 
 /// Reports when a link, an address or a route appears or disappears (rtnetlink(7)).

@@ -5,12 +5,6 @@ internal import Transfer
 /// Fetches the list of a standing order, if it has changed since the last check. It is small, so it is not resumed.
 @WorkerLoop
 final class ListFetch: RunningTransfer {
-  enum Outcome {
-    case unchanged
-    /// With the name that its URL ends in.
-    case fetched(Journal.ListVersion, name: String?)
-  }
-
   private let request: JobRequest
   private let mirrors: [MirrorURL]
   /// The version of the list at the last check.
@@ -24,9 +18,6 @@ final class ListFetch: RunningTransfer {
   private var isOfOtherServer = false
   private(set) var fetched: UInt64 = 0
 
-  /// - Parameters:
-  ///   - mirrors: those of the request.
-  ///   - attempt: the attempt's id.
   init(
     _ request: JobRequest, _ mirrors: [MirrorURL], of claim: Claim, _ environment: JobEnvironment, attempt: UInt64
   ) {
@@ -45,8 +36,8 @@ final class ListFetch: RunningTransfer {
   func tick() {}
 
   /// Tries the order's URLs in turn.
-  /// - Throws: the decisive ``Failure``, ``JobStop``, ``SpoolError``.
-  func run(into file: ScratchFile) async throws -> Outcome {
+  /// - Returns: the list's version, and the name that its URL ends in; nil if it has not changed.
+  func run(into file: ScratchFile) async throws -> (Journal.ListVersion, name: String?)? {
     var failures: [Failure] = []
     let servers = environment.servers
     if let wait = try servers.wait(attempt, of: mirrors, .endless) { throw JobStop.waits(wait) }
@@ -68,7 +59,9 @@ final class ListFetch: RunningTransfer {
     throw JobFetch.decisive(failures) ?? Failure(.malformed, "a standing order needs a URL")
   }
 
-  private func fetch(_ mirror: MirrorURL, into file: ScratchFile) async throws -> Outcome {
+  private func fetch(
+    _ mirror: MirrorURL, into file: ScratchFile
+  ) async throws -> (Journal.ListVersion, name: String?)? {
     let engine = try environment.engine()
     self.engine = engine
     let template = RequestTemplate(mirror, request, id: id)
@@ -85,11 +78,12 @@ final class ListFetch: RunningTransfer {
       isOfOtherServer = result.isOfOtherServer
       if isStopped { throw JobStop.cancelled }
       guard let problem = try Self.problem(result, sink, mirror, policy.manner) else {
-        if sink.isUnchanged { return .unchanged }
-        return .fetched(
+        if sink.isUnchanged { return nil }
+        return (
           Journal.ListVersion(
             url: mirror.url, format: self.request.standing.entries, etag: result.response?.etag,
-            modified: result.response?.lastModified), name: mirror.parts.lastPathSegment)
+            modified: result.response?.lastModified), name: mirror.parts.lastPathSegment
+        )
       }
       let circumstances = FetchPolicy.Circumstances(
         wasConditional: false, wasMultiplexed: result.isMultiplexed,
@@ -103,7 +97,6 @@ final class ListFetch: RunningTransfer {
   }
 
   /// Why a fetch did not bring the list; nil if it did, or if it is unchanged.
-  /// - Throws: ``SpoolError``, ``JobStop``.
   private static func problem(
     _ result: FetchResult, _ sink: ListSink, _ mirror: MirrorURL, _ manner: FetchPolicy.Manner
   ) throws -> Failure? {

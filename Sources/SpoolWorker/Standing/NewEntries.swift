@@ -47,8 +47,6 @@ struct NewEntries: Equatable {
   }
 
   /// - Parameters:
-  ///   - entries: all of the list, in its order.
-  ///   - lists: the URLs of the list.
   ///   - known: nil at the first check.
   ///   - job: what has come of the job of a key; asked for those that are known. The second parameter is whether it was
   ///     not done at the last check.
@@ -102,9 +100,7 @@ struct NewEntries: Equatable {
     return groups
   }
 
-  /// - Parameters:
-  ///   - fresh: the groups that are not known.
-  ///   - first: how many of them are fetched at the first check.
+  /// - Parameter first: how many of them are fetched at the first check.
   private mutating func choose(
     _ groups: [Group], _ fresh: [Int], isFirst: Bool, _ first: Int, _ words: inout [String?]
   ) {
@@ -170,7 +166,6 @@ private struct Memory {
   /// - Parameters:
   ///   - former: keys that the same entry had while others had its identity.
   ///   - shared: the key that it had while no other had its identity.
-  ///   - link: of the file that would be fetched; nil if there is none.
   func step(
     _ key: String, former: [String], shared: String?, _ link: String?, _ job: (String, Bool) -> EntryJob
   ) -> Step {
@@ -202,7 +197,6 @@ struct OfferedFile: Equatable, Sendable {
   let replaces: Bool
 
   /// - Parameter lists: the URLs of the list, each a mirror to which its URLs may be relative.
-  /// - Throws: ``Defect`` if the entry has no URL that can be fetched, or a name that cannot be an output.
   init(_ entry: FeedEntry, from lists: [URLParts]) throws(Defect) {
     let urls = try Self.absolute(entry.urls, lists)
     key = entry.key
@@ -231,6 +225,20 @@ struct OfferedFile: Equatable, Sendable {
 
   /// ``FeedEntry/link(_:)`` of its first URL.
   var link: String { FeedEntry.link(urls[0]) }
+
+  /// The names that several entries of a list have, whether or not they are new.
+  static func sharedNames(of entries: [FeedEntry], from lists: [URLParts]) -> Set<ExactText> {
+    var names: Set<ExactText> = []
+    var owners: [ExactText: String] = [:]
+    for entry in entries {
+      guard let file = try? OfferedFile(entry, from: lists) else { continue }
+      // Of the alternatives of one entry, only one is fetched.
+      if let other = owners.updateValue(file.key, forKey: file.name.exact), other != file.key {
+        names.insert(file.name.exact)
+      }
+    }
+    return names
+  }
 
   /// - Returns: at least one.
   private static func absolute(_ urls: [String], _ lists: [URLParts]) throws(Defect) -> [String] {

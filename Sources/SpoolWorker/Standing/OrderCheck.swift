@@ -11,6 +11,7 @@ struct OrderCheck {
   let attempt: Attempt
   private var claim: Claim { attempt.claim }
   private var environment: JobEnvironment { attempt.environment }
+  private var checks: Journal.Checks { claim.text.journal.checks }
 
   init(_ attempt: Attempt) { self.attempt = attempt }
 
@@ -23,22 +24,20 @@ struct OrderCheck {
     if let expires = request.expires, expires <= began { throw Failure(.expired, "the order expired at \(expires)") }
     let mirrors = try MirrorURL.all(of: request, environment.options.protocols)
     let (list, file) = try await fetchList(request, mirrors)
-    let record = OrderRecord(claim: claim, began: began)
-    let before = claim.text.journal.checks
+    let before = checks
     let checked: Journal.Check
     var relinked = 0
-    switch list {
-    case .unchanged:
-      checked = try record.writeUnchanged(seen: try await settled(before.seen))
-    case .fetched(let version, let name):
+    if let (version, name) = list {
       let program = EntriesProgram(path: environment.options.entriesProgram, stop: attempt.hookStop)
       var list = try await program.read(file, request.standing.entries, name: name, in: claim.spool)
       if let stopped = attempt.stopped { throw stopped }
       let outcome = try await OrderDrop(claim, environment).drop(list.entries, lists: mirrors.map(\.parts))
       relinked = outcome.relinked
       list.problems.add(outcome.new.problems)
-      checked = try record.write(
-        list.entries.count, outcome.new, dropped: outcome.dropped, version, problems: list.problems)
+      checked = try write(
+        began, list.entries.count, outcome.new, dropped: outcome.dropped, version, problems: list.problems)
+    } else {
+      checked = try writeUnchanged(began, seen: try await settled(before.seen))
     }
     let next = Self.next(after: began, every: every, now: claim.spool.now())
     let order = attempt.name
@@ -57,9 +56,6 @@ struct OrderCheck {
   }
 
   /// The time of the next check.
-  /// - Parameters:
-  ///   - began: when this check began.
-  ///   - every: seconds from one check to the next.
   nonisolated static func next(after began: Timestamp, every: Int, now: Timestamp) -> Timestamp {
     max(began + Int64(every), now + 1)
   }
@@ -76,8 +72,9 @@ struct OrderCheck {
   // MARK: the list, fetched by an attempt that may be stopped
 
   /// - Returns: the file that has the list, unless that is unchanged.
-  private func fetchList(_ request: JobRequest, _ mirrors: [MirrorURL]) async throws -> (ListFetch.Outcome, ScratchFile)
-  {
+  private func fetchList(_ request: JobRequest, _ mirrors: [MirrorURL]) async throws -> (
+    (Journal.ListVersion, name: String?)?, ScratchFile
+  ) {
     guard let first = mirrors.first else { throw Failure(.malformed, "a standing order needs a URL") }
     try noteCheckStarted(first.parts)
     let file = try ScratchFile(claim.spool)
@@ -108,41 +105,34 @@ struct OrderCheck {
   }
 }
 
-/// Journals a check of a standing order. If the entries have changed, or the journal has grown, the order's file is
-/// written anew: so its length is bounded.
-private struct OrderRecord {
-  let claim: Claim
-  let began: Timestamp
-
-  private var checks: Journal.Checks { claim.text.journal.checks }
-
+/// The records of checks. If the entries have changed, or the journal has grown, the order's file is written anew: so
+/// its length is bounded.
+extension OrderCheck {
   /// Bytes of an order's file, apart from the keys of its entries, beyond which its journal begins anew.
-  private static let longest: Int64 = 64 << 10
-  private static let keyLength: Int64 = 40
+  private static var longest: Int64 { 64 << 10 }
+  private static var keyLength: Int64 { 40 }
 
   /// The server says that the list is the same.
   /// - Parameter seen: as in ``Journal/Checks/seen``.
-  func writeUnchanged(seen: [String]) throws(SpoolError) -> Journal.Check {
+  private func writeUnchanged(_ began: Timestamp, seen: [String]) throws(SpoolError) -> Journal.Check {
     let check = Journal.Check(entries: checks.entries, new: 0, version: nil)
     if isLong(seen) || seen != checks.seen {
       let whole = Journal.Check(entries: checks.entries, new: 0, version: checks.version, problems: checks.problems)
-      try rewrite(whole, seen)
+      try rewrite(began, whole, seen)
     } else {
       try claim.append(.checked(began, check))
     }
     return check
   }
 
-  /// - Parameters:
-  ///   - entries: how many the list has.
-  ///   - dropped: how many jobs were dropped for the new ones.
-  ///   - problems: what of the list could not be used.
-  func write(
-    _ entries: Int, _ new: NewEntries, dropped: Int, _ version: Journal.ListVersion, problems: ListProblems
+  /// - Parameter dropped: how many jobs were dropped for the new ones.
+  private func write(
+    _ began: Timestamp, _ entries: Int, _ new: NewEntries, dropped: Int, _ version: Journal.ListVersion,
+    problems: ListProblems
   ) throws(SpoolError) -> Journal.Check {
     let check = Journal.Check(entries: entries, new: dropped, version: version, problems: problems)
     if !new.files.isEmpty || new.seen != checks.seen || isLong(new.seen) {
-      try rewrite(check, new.seen)
+      try rewrite(began, check, new.seen)
     } else {
       try claim.append(.checked(began, check))
     }
@@ -151,7 +141,7 @@ private struct OrderRecord {
 
   private func isLong(_ seen: [String]) -> Bool { claim.length > Self.longest + Int64(seen.count) * Self.keyLength }
 
-  private func rewrite(_ check: Journal.Check, _ seen: [String]) throws(SpoolError) {
+  private func rewrite(_ began: Timestamp, _ check: Journal.Check, _ seen: [String]) throws(SpoolError) {
     try claim.rewrite(JobText.order(try claim.contents(), checked: began, check, seen: seen))
   }
 }

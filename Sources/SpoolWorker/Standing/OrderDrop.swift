@@ -25,7 +25,7 @@ struct OrderDrop {
     var (new, names) = try await runBlocking { () throws(SpoolError) in
       let jobs = try OrderedJobs(spool, of: order)
       let new = NewEntries(entries, from: lists, order: standing, known: known) { jobs.state(of: $0, isOpen: $1) }
-      return (new, SharedNames(entries, from: lists))
+      return (new, OfferedFile.sharedNames(of: entries, from: lists))
     }
     let there = try await filesThere(new.files)
     new.drop(there: there)
@@ -116,18 +116,17 @@ struct OrderJobs {
   /// The order's own keys, without those of `defaults`, which its jobs inherit by themselves.
   private let request: JobRequest
   private let name: JobName
-  private let shared: SharedNames
+  private let shared: Set<ExactText>
   private let hosts: [String]
 
   /// - Parameter hosts: the hosts of the order's own URLs.
-  init(_ request: JobRequest, as name: JobName, _ shared: SharedNames, hosts: [String]) {
+  init(_ request: JobRequest, as name: JobName, _ shared: Set<ExactText>, hosts: [String]) {
     (self.request, self.name, self.shared) = (request, name, shared)
     self.hosts = hosts.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
   }
 
   /// The job that fetches a file.
-  /// - Parameters:
-  ///   - exists: whether there is a file of this path below the output root.
+  /// - Parameter exists: whether there is a file of this path below the output root.
   func job(for file: OfferedFile, exists: (String) -> Bool) -> (text: String, name: JobName) {
     var job = request
     job.standing = StandingOrder()
@@ -153,7 +152,7 @@ struct OrderJobs {
   private func output(_ file: OfferedFile, mayReplace: Bool, _ exists: (String) -> Bool) -> String {
     let path = Self.path(of: file, request)
     if mayReplace || file.expected.provesContent { return path }
-    return shared.contains(file.name) || exists(path) ? PayloadName.marked(path, with: file.key) : path
+    return shared.contains(file.name.exact) || exists(path) ? PayloadName.marked(path, with: file.key) : path
   }
 
   /// The list says which hosts its files are on. The order's header fields are for the list's own host.
@@ -162,23 +161,4 @@ struct OrderJobs {
       line.host != nil ? [line] : hosts.compactMap { line.bound(to: $0) }
     }
   }
-}
-
-/// The names that several entries of a list have.
-struct SharedNames: Sendable {
-  private var names: Set<ExactText> = []
-
-  /// - Parameter entries: all of the list, whether or not they are new.
-  init(_ entries: [FeedEntry], from lists: [URLParts]) {
-    var owners: [ExactText: String] = [:]
-    for entry in entries {
-      guard let file = try? OfferedFile(entry, from: lists) else { continue }
-      // Of the alternatives of one entry, only one is fetched.
-      if let other = owners.updateValue(file.key, forKey: file.name.exact), other != file.key {
-        names.insert(file.name.exact)
-      }
-    }
-  }
-
-  func contains(_ name: String) -> Bool { names.contains(name.exact) }
 }

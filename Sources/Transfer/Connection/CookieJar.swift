@@ -12,7 +12,6 @@ final class CookieJar {
   private let share: UnsafeMutableRawPointer
   private var bytesSet = 0
 
-  /// - Parameter file: see ``CookieFile``.
   /// - Returns: nil if there is no memory.
   init?(file: String?) {
     guard let share = ccurl_share_cookies() else { return nil }
@@ -56,7 +55,6 @@ package enum CookieFile {
   }
 
   /// Looks at each line of the file's contents.
-  /// - Returns: whether there is a cookie.
   package static func hasCookies(_ text: [UInt8]) throws(Problem) -> Bool {
     var hasAny = false
     for (number, line) in numbered(text) {

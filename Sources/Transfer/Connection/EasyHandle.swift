@@ -3,6 +3,9 @@ internal import CCurl
 /// One of libcurl's easy handles (libcurl-easy(3)) with the memory that its options point to. Used for one transfer at
 /// a time, and for several after one another.
 final class EasyHandle {
+  /// Bytes to receive in one system call; a sink still gets at most 16 KiB at a time.
+  static let bufferSize = 512 << 10
+
   let pointer: UnsafeMutableRawPointer
   /// It was told of a netrc file or of cookies. A reset leaves some of that (curl_easy_reset(3)), so the handle is for
   /// one transfer.
@@ -86,7 +89,6 @@ struct EasyOptions {
 
   init(_ handle: EasyHandle) { easy = handle.pointer }
 
-  /// - Parameter call: sets an option of the handle.
   mutating func set(_ call: (UnsafeMutableRawPointer) -> CURLcode) { if code == CURLE_OK { code = call(easy) } }
 
   mutating func long(_ option: CURLoption, _ value: Int) { set { ccurl_set_long($0, option, value) } }

@@ -61,7 +61,6 @@ final class HopConnection {
   /// a stream was refused. The second answer would be appended to the first; and after HTTP_1_1_REQUIRED (RFC 9113, 7)
   /// libcurl 7.88 lets several transfers share one HTTP/1.1 connection, and mixes their bodies. So the hop begins
   /// again, once, over HTTP/1.1 on a connection of its own.
-  /// - Parameter hasAnswer: something of an answer came.
   func sendAgain(hasAnswer: Bool) -> Decision {
     defer { (wasRepeated, mustBeFresh) = (true, true) }
     return wasRepeated || hasAnswer ? .isCut : .startsAgain

@@ -84,9 +84,6 @@ package struct ProxyRules: Sendable {
   private var proxies: [Scheme: Proxy] = [:]
   private let exceptions: String
 
-  /// - Parameters:
-  ///   - instead: the proxy for all schemes, instead of those that the environment names.
-  ///   - variable: the value of an environment variable; nil if it is not set.
   init(instead: Proxy? = nil, variable: (String) -> String?) {
     func value(_ names: [String]) -> String? { names.lazy.compactMap(variable).first { !$0.isEmpty } }
     let fallback = value(["all_proxy", "ALL_PROXY"])

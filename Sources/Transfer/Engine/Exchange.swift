@@ -311,7 +311,7 @@ extension Exchange {
     setup.string(CURLOPT_PROTOCOLS_STR, url.scheme.rawValue)
     setup.long(CURLOPT_FOLLOWLOCATION, 0)
     setup.string(CURLOPT_USERAGENT, request.userAgent ?? options.userAgent)
-    setup.long(CURLOPT_BUFFERSIZE, options.bufferSize)
+    setup.long(CURLOPT_BUFFERSIZE, EasyHandle.bufferSize)
     // Empty: none, whatever the environment says.
     setup.string(CURLOPT_PROXY, proxy?.text ?? "")
     setup.string(CURLOPT_NOPROXY, "")
@@ -419,7 +419,7 @@ extension Exchange {
     setup.long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     setCookies(&setup, handle)
     setup.list(
-      CURLOPT_HTTPHEADER, handle.list(RequestFields.lines(for: request, withCredentials: route.withCredentials)))
+      CURLOPT_HTTPHEADER, handle.list(request.headerLines(withCredentials: route.withCredentials)))
     if let page = request.referer.flatMap({ try? URLParts($0) }), let referer = route.referer(page) {
       setup.string(CURLOPT_REFERER, referer)
     }
@@ -499,17 +499,12 @@ package struct TransferOptions: Sendable {
   package var network: NetworkOptions
   /// The User-Agent field of requests that give none.
   package var userAgent: String
-  /// Bytes to receive in one system call; the sink still gets at most 16 KiB at a time.
-  package var bufferSize: Int
-  /// Bytes per second of all bodies together, on average; nil for no limit.
-  package var bytesPerSecond: UInt64?
 
-  /// Without arguments: HTTP alone, without a limit.
+  /// Without arguments: HTTP alone.
   package init(
     protocols: Set<Scheme> = [.http, .https], network: NetworkOptions = NetworkOptions(),
-    userAgent: String = "spoolrun", bufferSize: Int = 512 * 1024, bytesPerSecond: UInt64? = nil
+    userAgent: String = "spoolrun"
   ) {
     (self.protocols, self.network, self.userAgent) = (protocols, network, userAgent)
-    (self.bufferSize, self.bytesPerSecond) = (bufferSize, bytesPerSecond)
   }
 }

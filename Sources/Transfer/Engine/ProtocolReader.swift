@@ -25,9 +25,7 @@ enum ProtocolEvent {
 }
 
 /// The reader that answers for a URL.
-/// - Parameters:
-///   - proxy: the one that the hop goes through.
-///   - login: how the hop presents a login; nil without one.
+/// - Parameter login: how the hop presents a login; nil without one.
 func reader(for url: URLParts, request: FetchRequest, proxy: Proxy?, login: LoginManner?) -> any ProtocolReader {
   url.scheme.isHTTP
     ? HTTPReader(url: url, proxy: proxy, login: login, isDecoding: request.decodes)

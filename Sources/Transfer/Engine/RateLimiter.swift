@@ -28,15 +28,12 @@ struct RateLimiter {
   private static let longestDeal = Self.interval * 4
 
   /// A fetch takes its share of the first one that covers its class.
-  private var pools: [Pool]
+  private var pools: [Pool] = []
   /// The limits of groups: bytes per second, and the class that decides which rate they share.
   private var groups: [FetchRequest.ID: (rate: UInt64?, rateClass: Int)] = [:]
   private var lastDeal: Milliseconds = 0
   /// For each group that took more than its own rate and has no running fetch: when all is paid back.
   private var paidUp: [FetchRequest.ID: Milliseconds] = [:]
-
-  /// - Parameter common: bytes per second of all fetches together; nil without a limit.
-  init(common: UInt64?) { pools = common.map { [Pool(rate: SharedRate(bytesPerSecond: $0))] } ?? [] }
 
   var isLimited: Bool { !pools.isEmpty || groups.values.contains { $0.rate != nil } }
   var nextDeal: Milliseconds { lastDeal + Self.interval }
@@ -52,7 +49,7 @@ struct RateLimiter {
 
   var sharedRates: [SharedRate] { pools.map(\.rate) }
 
-  /// Sets the rate of a group in bytes per second, nil for the rates of its requests, and its class; nil for a group
+  /// Sets the rate of a group in bytes per second, nil for no limit, and its class; nil for a group
   /// that is no more.
   mutating func limit(_ group: FetchRequest.ID, to rate: UInt64?, of rateClass: Int?) {
     groups[group] = rateClass.map { (rate, $0) }
@@ -172,10 +169,7 @@ extension RateLimiter {
   private static let savedShares = 2.0
 
   /// Deals out a common rate: an equal share to each, and what a slow one cannot use to those that wait. Pure.
-  /// - Parameters:
-  ///   - rate: bytes per second for all together.
-  ///   - elapsed: milliseconds since the last deal.
-  ///   - allowances: the allowance of each, and whether it waits for one.
+  /// - Parameter allowances: the allowance of each, and whether it waits for one.
   static func deal(rate: Double, elapsed: Milliseconds, to allowances: inout [(allowance: Double, isWaiting: Bool)]) {
     guard !allowances.isEmpty else { return }
     let share = rate * Double(elapsed) / 1000 / Double(allowances.count)

@@ -22,10 +22,7 @@ struct Route {
   /// How this URL wants the login, if it has shown that.
   private var shownManner: LoginManner?
 
-  /// - Parameters:
-  ///   - limit: how many redirects may be followed.
-  ///   - schemes: those that may be fetched at all.
-  ///   - isOffered: whether a stranger has chosen `url`, as the target of a redirect.
+  /// - Parameter isOffered: whether a stranger has chosen `url`, as the target of a redirect.
   init(_ url: URLParts, limit: Int, schemes: Set<Scheme>, isOffered: Bool = false) {
     (origin, self.url) = (url, url)
     (self.isOffered, self.limit) = (isOffered, limit)

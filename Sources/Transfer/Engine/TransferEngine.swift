@@ -26,15 +26,13 @@ package final class TransferEngine {
   private var isWaitingForSink = false
   private var cancelledInCallback: [Exchange] = []
   private var nextTimerCheck: Milliseconds = 0
-  var limiter: RateLimiter
+  var limiter = RateLimiter()
 
-  /// - Throws: if libcurl cannot be loaded or set up, or no protocol is enabled.
   package init(_ options: TransferOptions) throws(TransferError) {
     try Libcurl.start()
     guard !options.protocols.isEmpty else { throw TransferError(description: "no protocol enabled") }
     guard let multi = curl_multi_init() else { throw TransferError(description: "out of memory") }
     (self.options, self.multi) = (options, multi)
-    limiter = RateLimiter(common: options.bytesPerSecond)
   }
 
   /// A fetch that runs keeps the engine alive, so none is left.
@@ -70,7 +68,6 @@ package final class TransferEngine {
     }
   }
 
-  /// - Returns: nil if it uses no cookies.
   private func jar(for request: FetchRequest) throws(TransferFailure) -> CookieJar? {
     guard case .session(let file) = options.network.cookies else { return nil }
     if let jar = request.group.flatMap({ jars[$0] }) { return jar }
@@ -147,7 +144,7 @@ package final class TransferEngine {
     if !running.isEmpty {
       let now = monotonicMilliseconds()
       limit = min(limit, Int32(clamping: max(0, nextTimerCheck - now)))
-      if isRateLimited { limit = min(limit, Int32(clamping: max(0, limiter.nextDeal - now))) }
+      if limiter.isLimited { limit = min(limit, Int32(clamping: max(0, limiter.nextDeal - now))) }
     }
     var extra = descriptors.map { curl_waitfd(fd: $0, events: Int16(CURL_WAIT_POLLIN), revents: 0) }
     var count: Int32 = 0
@@ -246,7 +243,9 @@ package final class TransferEngine {
     curl_easy_reset(handle.pointer)
     // A handle keeps its buffer while others are on its HTTP/2 connection (libcurl 7.88), and from then on refuses
     // another size.
-    if ccurl_set_long(handle.pointer, CURLOPT_BUFFERSIZE, options.bufferSize) == CURLE_OK { idleHandles.append(handle) }
+    if ccurl_set_long(handle.pointer, CURLOPT_BUFFERSIZE, EasyHandle.bufferSize) == CURLE_OK {
+      idleHandles.append(handle)
+    }
   }
 
   private func failAll(_ code: CURLMcode) {
@@ -271,7 +270,7 @@ extension TransferEngine {
 
   /// Sets the limits of a group of fetches, also of those that run.
   /// - Parameters:
-  ///   - rate: of the group, in bytes per second; nil for the rate of its requests.
+  ///   - rate: of the group, in bytes per second; nil for no limit.
   ///   - rateClass: decides which of the shared rates it takes its share of; nil for a group that is no more.
   package func limit(group: FetchRequest.ID, to rate: UInt64?, of rateClass: Int?) {
     let isSame = rate == limiter.rate(of: group) && rateClass == limiter.rateClass(of: group)
@@ -285,25 +284,20 @@ extension TransferEngine {
     for exchange in running.values { limiter.adjust(rateMember(exchange)) }
   }
 
-  private var isRateLimited: Bool {
-    limiter.isLimited || running.values.contains { $0.request.bytesPerSecond != nil }
-  }
-
   private func rateMember(_ exchange: Exchange) -> RateLimiter.Member {
     RateLimiter.Member(
-      allowance: exchange.allowance, rate: rate(of: exchange.request),
+      allowance: exchange.allowance, rate: limiter.rate(of: exchange.request.group),
       rateClass: limiter.rateClass(of: exchange.request.group),
       isPaused: exchange.isPaused)
   }
-
-  private func rate(of request: FetchRequest) -> UInt64? { limiter.rate(of: request.group) ?? request.bytesPerSecond }
 
   func allowance(of request: FetchRequest, at now: Milliseconds) -> RateAllowance {
     if let group = request.group, let other = running.values.first(where: { $0.request.group == group }) {
       return other.allowance
     }
     return limiter.newAllowance(
-      rate: rate(of: request), rateClass: limiter.rateClass(of: request.group), group: request.group, at: now)
+      rate: limiter.rate(of: request.group), rateClass: limiter.rateClass(of: request.group), group: request.group,
+      at: now)
   }
 
   func noteDebt(of exchange: Exchange, at now: Milliseconds) {
@@ -313,7 +307,7 @@ extension TransferEngine {
 
   /// Renews what each group may receive, and resumes those that have something again.
   private func dealRates() {
-    guard !running.isEmpty, isRateLimited else { return }
+    guard !running.isEmpty, limiter.isLimited else { return }
     let exchanges = running.values
     guard limiter.deal(to: exchanges.map { rateMember($0) }, at: monotonicMilliseconds()) else { return }
     isPerforming = true
@@ -348,11 +342,11 @@ extension FetchRequest {
     guard protocols.contains(parts.scheme) else {
       throw TransferFailure(code: .protocolNotEnabled, message: "protocol \(parts.scheme) is not enabled")
     }
-    if let problem = headers.lazy.compactMap(RequestFields.problem(in:)).first {
+    if let problem = headers.lazy.compactMap(Self.problem(ofHeader:)).first {
       throw TransferFailure(code: .badURL, message: problem)
     }
     for (name, value) in [("validator", ifRange), ("user agent", userAgent)] {
-      guard RequestFields.isFieldValue(value ?? "") else {
+      guard Self.isFieldValue(value ?? "") else {
         throw TransferFailure(code: .badURL, message: "\(name) has a control character")
       }
     }

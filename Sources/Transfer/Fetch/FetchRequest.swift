@@ -35,17 +35,15 @@ package struct FetchRequest: Sendable {
   package var pace: Pace?
   /// For the whole fetch, from the first request on; 0 for no limit. Waiting for one of the host's connections does not
   /// count.
-  package var totalTimeoutSeconds: Int
-  package var maxRedirects: Int
-  /// Bytes per second of the body, on average, unless ``TransferEngine/limit(group:to:of:)`` says otherwise; nil for no
-  /// limit but the engine's.
-  package var bytesPerSecond: UInt64?
-  /// Fetches of one group share one rate limit, and the cookies that servers set: see ``TransferEngine/forget(_:)``.
+  package var totalTimeoutSeconds = 7 * 86_400
+  package var maxRedirects = 20
+  /// Fetches of one group share one rate limit (``TransferEngine/limit(group:to:of:)``), and the cookies that servers
+  /// set (``TransferEngine/forget(_:)``);
   /// nil for a fetch on its own.
   package var group: ID?
   /// Uses HTTP/1.1 only: its framing distinguishes a complete body from a cut one, and each fetch has its own
   /// connection.
-  package var keepsToHTTP1: Bool
+  package var keepsToHTTP1 = false
   package var needsFreshConnection = false
   package var addressFamily = AddressFamily.any
   /// `If-None-Match` and the like (RFC 9110, 13.1), one an element: sent on each hop. The answer may be 304.
@@ -59,22 +57,15 @@ package struct FetchRequest: Sendable {
 
   package enum AddressFamily: String, Sendable { case any, ipv4 = "IPv4", ipv6 = "IPv6" }
 
-  /// The defaults are those of a job without keys, in seconds.
+  /// The defaults are those of a job without keys.
   package init(
-    id: ID, url: String, headers: [String] = [], rangeStart: UInt64? = nil, rangeEnd: UInt64? = nil,
-    ifRange: String? = nil, connectTimeoutSeconds: Int = 30, idleTimeoutSeconds: Int = 60, floor: RateFloor? = nil,
-    totalTimeoutSeconds: Int = 7 * 86_400, maxRedirects: Int = 20,
-    bytesPerSecond: UInt64? = nil, group: ID? = nil, keepsToHTTP1: Bool = false
+    id: ID, url: String, headers: [String] = [], connectTimeoutSeconds: Int = 30, idleTimeoutSeconds: Int = 60
   ) {
-    (self.id, self.url, self.headers, self.rangeStart, self.rangeEnd) = (id, url, headers, rangeStart, rangeEnd)
-    (self.ifRange, self.connectTimeoutSeconds) = (ifRange, connectTimeoutSeconds)
-    (self.idleTimeoutSeconds, self.floor) = (idleTimeoutSeconds, floor)
-    (self.totalTimeoutSeconds, self.maxRedirects) = (totalTimeoutSeconds, maxRedirects)
-    (self.bytesPerSecond, self.group, self.keepsToHTTP1) = (bytesPerSecond, group, keepsToHTTP1)
+    (self.id, self.url, self.headers) = (id, url, headers)
+    (self.connectTimeoutSeconds, self.idleTimeoutSeconds) = (connectTimeoutSeconds, idleTimeoutSeconds)
   }
 
   /// Asks for another URL.
-  /// - Parameter parts: the URL taken apart.
   package mutating func ask(for url: String, _ parts: URLParts) { (self.url, self.parts) = (url, parts) }
 
   /// A server that is silent from the start is given up as early as one that falls silent later.
@@ -89,10 +80,11 @@ extension FetchRequest: CustomStringConvertible, CustomReflectable {
   package var customMirror: Mirror { Mirror(self, children: ["id": id]) }
 }
 
-package enum RequestFields {
+/// The header fields of a request.
+extension FetchRequest {
   /// Why `line` is no `Name: value` (RFC 9110, 5.1 and 5.5); nil if it is one. Never quotes the value. The caller
   /// decides which names are allowed.
-  package static func problem(in line: String) -> String? {
+  package static func problem(ofHeader line: String) -> String? {
     guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")) else {
       return "header has no colon"
     }
@@ -105,23 +97,22 @@ package enum RequestFields {
   }
 
   /// The lines for libcurl (CURLOPT_HTTPHEADER(3)).
-  static func lines(for request: FetchRequest, withCredentials: Bool) -> [String] {
+  func headerLines(withCredentials: Bool) -> [String] {
     var lines = ["Accept-Encoding: identity"]
     // Not CURLOPT_RANGE or CURLOPT_RESUME_FROM_LARGE: libcurl would judge the answer, which the sink does.
-    if let start = request.rangeStart {
-      lines.append("Range: bytes=\(start)-\(request.rangeEnd.map { "\($0)" } ?? "")")
+    if let start = rangeStart {
+      lines.append("Range: bytes=\(start)-\(rangeEnd.map { "\($0)" } ?? "")")
     }
-    if let validator = request.ifRange { lines.append("If-Range: \(validator)") }
-    lines += request.conditions
+    if let validator = ifRange { lines.append("If-Range: \(validator)") }
+    lines += conditions
     // libcurl takes "Name:" for a field that it must not send (CURLOPT_HTTPHEADER(3)).
-    return withCredentials ? lines + request.headers : lines
+    return withCredentials ? lines + headers : lines
   }
 
   /// No control character but the tab (RFC 9110, 5.5).
   static func isFieldValue(_ text: String) -> Bool {
     text.utf8.allSatisfy { $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7f) }
   }
-
 }
 
 /// A byte of a token (RFC 9110, 5.6.2).

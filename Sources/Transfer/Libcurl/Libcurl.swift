@@ -11,7 +11,6 @@ package enum Libcurl {
 
   /// Loads libcurl on the first call. Call this before the first URL is parsed: the error then distinguishes a machine
   /// without libcurl from a bad URL.
-  /// - Throws: what the dynamic linker reports (dlopen(3)).
   package static func load() throws(TransferError) {
     guard let problem else { return }
     throw TransferError(description: "\(CCURL_SONAME) cannot be loaded: \(problem); install libcurl4")
@@ -19,7 +18,6 @@ package enum Libcurl {
 
   /// Loads libcurl and sets it up for transfers on the first call; on any thread. Others that call it meanwhile wait
   /// until it is done.
-  /// - Throws: as ``load()``; what libcurl reports.
   package static func start() throws(TransferError) {
     try load()
     guard globalInit == CURLE_OK else {

@@ -33,7 +33,6 @@ package struct URLParts: Sendable {
   ///   - text: an absolute URL; characters beyond ASCII get percent-encoded.
   ///   - isPathSecret: whether nothing but the origin may be shown, neither of this URL nor of those that redirects
   ///     lead to.
-  /// - Throws: also if libcurl cannot be loaded.
   package init(_ text: String, isPathSecret: Bool = false) throws(URLProblem) {
     try self.init(text, relativeTo: nil, isPathSecret: isPathSecret)
   }
@@ -108,7 +107,6 @@ package struct URLParts: Sendable {
   }
 
   /// Removes user information and fragment from a URL that was read.
-  /// - Returns: the user information.
   private static func takeLogin(from handle: borrowing URLHandle, _ text: String) throws(URLProblem) -> (
     user: String?, password: String?
   ) {

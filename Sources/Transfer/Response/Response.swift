@@ -100,9 +100,7 @@ package struct Response: Sendable {
 
 extension Response {
   /// Interprets the head of an HTTP response (RFC 9110). Pure.
-  /// - Parameters:
-  ///   - url: what answered.
-  ///   - now: seconds since 1970, for dates with a two-digit year and for a Retry-After without a Date field.
+  /// - Parameter now: seconds since 1970, for dates with a two-digit year and for a Retry-After without a Date field.
   package init(_ head: ResponseHead, from url: URLParts, now: Int64) {
     self.init(url: url, content: Self.content(of: head))
     retryAfter =

@@ -309,7 +309,6 @@ extension ResponseHead {
   /// each other state nothing. An ETag is never taken for one. Pure.
   ///
   /// For a response without Content-Encoding, because fields differ in whether they are of what is encoded.
-  /// - Parameter isWhole: whether the body is the whole representation.
   func statedDigests(isWhole: Bool) -> [StatedDigest] {
     // Of the representation, whatever part of it the body is (RFC 9530, 3; RFC 3230, 4.3.2).
     var found = byteSequences("repr-digest") + list("digest", Self.instanceDigests)

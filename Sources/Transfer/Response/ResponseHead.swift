@@ -176,7 +176,6 @@ enum LoginManner {
   init(for scheme: Scheme) { self = scheme.channel == .tls ? .atOnce : .whenAsked }
 
   /// The other way, if a refusal shows that this one does not fit; nil otherwise.
-  /// - Parameter schemes: those that the server names.
   func other(after status: Int, naming schemes: [String]) -> LoginManner? {
     switch self {
     case .atOnce: status == 401 && schemes.contains { lowercasedASCII($0) == "digest" } ? .whenAsked : nil

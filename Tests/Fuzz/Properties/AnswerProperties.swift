@@ -114,10 +114,10 @@ private struct Answer {
       try require(joined.stated[algorithm] == before, "two digests are joined")
     }
     if !request.expected.provesContent {
-      try require(isSameMirror || plan.comparison == .validator, "two servers are joined, and nothing would show it")
+      try require(isSameMirror || !plan.comparesSizeOnly, "two servers are joined, and nothing would show it")
       try require(version.ifRange != nil, "no strong validator, and nothing would show a splice")
     }
-    guard plan.comparison == .validator else { return }
+    guard !plan.comparesSizeOnly else { return }
     // What the next request will carry for all of the data.
     try require(same(joined.ifRange, version.ifRange), "data under another validator than it was fetched with")
     if version.etag != nil {

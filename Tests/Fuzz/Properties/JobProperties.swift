@@ -57,7 +57,7 @@ private func checkRequest(_ request: JobRequest) throws(Violation) {
   }
   try require(request.minRate.map { (1...31_536_000).contains($0.seconds) } ?? true, "min-rate over no time")
   for header in request.headers {
-    let problem = RequestFields.problem(in: header.text)
+    let problem = FetchRequest.problem(ofHeader: header.text)
     try require(problem == nil, "a header that the engine refuses: \(problem ?? "")")
     try require(header.host.map { !$0.isEmpty && $0 == $0.lowercased() } ?? true, "a header for a host that is none")
   }

@@ -16,7 +16,7 @@ func checkLinks(_ bytes: [UInt8]) throws(Violation) {
     try require(isForURL || !links.urls.isEmpty, "links without a URL")
     try require(links.urls.allSatisfy { !$0.text.isEmpty }, "an empty URL")
     for header in links.headers {
-      try require(RequestFields.problem(in: header.text) == nil, "a header that the engine refuses")
+      try require(FetchRequest.problem(ofHeader: header.text) == nil, "a header that the engine refuses")
       try require(!links.urls.isEmpty || header.host != nil, "a header for whatever host a dropper names")
     }
     var job = JobRequest()

@@ -24,7 +24,7 @@ import Testing
     version?.coding = row.coding
     let length = row.offset
     var plan = ResumePlan.decide(length: length, version: version, mirror: row.mirror, hasChecksum: row.checksum)
-    if plan.offset != row.offset { plan = ResumePlan(offset: row.offset, ifRange: nil, comparison: .validator) }
+    if plan.offset != row.offset { plan = ResumePlan(offset: row.offset, ifRange: nil) }
     plan.last = row.last
     let verdict = try judge(
       response(row.status, row.fields), plan: plan, version: version, mirror: row.mirror, request: request,

@@ -105,7 +105,7 @@ import Transfer
   ) throws -> (request: JobRequest, name: String) {
     let file = try OfferedFile(entry, from: [list])
     let order = try #require(JobName(FileName("pod")))
-    let names = SharedNames([entry] + more, from: [list])
+    let names = OfferedFile.sharedNames(of: [entry] + more, from: [list])
     let jobs = OrderJobs(self.order(lines), as: order, names, hosts: ["feeds.example", "feeds.example"])
     let (text, name) = jobs.job(for: file) { existing.contains($0) }
     let read = Array(text.utf8).withUnsafeBytes { JobText($0) }

@@ -52,6 +52,9 @@ actor Driver {
     }
   }
 
+  func limit(_ group: FetchRequest.ID, to rate: UInt64) { engine.limit(group: group, to: rate, of: 0) }
+  func share(_ rate: UInt64) { engine.share([SharedRate(bytesPerSecond: rate)]) }
+
   var activeCount: Int { engine.running.count }
 }
 

@@ -192,15 +192,13 @@ import Testing
       try $1.respond("200 OK", body: [UInt8](repeating: UInt8($0.nth), count: 8_000_000))
     }
     let driver = try Driver()
+    await driver.limit(1, to: 500_000)
     let tally = Tally()
     await withTaskGroup(of: Void.self) { group in
       for target in ["/a", "/b", "/c", "/d"] {
         group.addTask {
-          let change: @Sendable (inout FetchRequest) -> Void = {
-            $0.bytesPerSecond = 500_000
-            $0.group = 1
-          }
-          _ = await driver.fetch(server.url(target), change: change, whileTrue: { tally.note($0, of: target) })
+          _ = await driver.fetch(
+            server.url(target), change: { $0.group = 1 }, whileTrue: { tally.note($0, of: target) })
         }
       }
     }
@@ -233,9 +231,8 @@ import Testing
     let server = try ScriptedServer { _, reply in
       try reply.respond("200 OK", body: [UInt8](repeating: 1, count: 16_000))
     }
-    var options = TransferOptions()
-    options.bytesPerSecond = 100_000
-    let driver = try Driver(options)
+    let driver = try Driver()
+    await driver.share(100_000)
     let began = monotonicMilliseconds()
     for _ in 1...20 { #expect(await driver.fetch(server.url("/x")).isComplete) }
     // The last one's share is not waited for.

@@ -121,7 +121,7 @@ extension Dealing.Taker {
 @Suite struct ChangingRateTests {
   /// Fetches that take all that they may.
   private struct Fetches {
-    var limiter = RateLimiter(common: nil)
+    var limiter = RateLimiter()
     var members: [(allowance: RateAllowance, rate: UInt64?, rateClass: Int, group: UInt64)] = []
     var received: [Int] = []
     var now: Milliseconds = 1000
@@ -189,7 +189,7 @@ extension Dealing.Taker {
 
   /// One that took more than its share and is no more leaves the debt to the others of the same limit.
   @Test func `debts stay with their limit`() {
-    var limiter = RateLimiter(common: nil)
+    var limiter = RateLimiter()
     let limits = [SharedRate(of: [0], bytesPerSecond: 1000), SharedRate(of: [1], bytesPerSecond: 1000)]
     limiter.share(limits)
     let taker = limiter.newAllowance(rate: nil, rateClass: 0, group: 1, at: 1000)

@@ -48,10 +48,10 @@ import Testing
   @Test(arguments: [true, false]) func aLimitIsNoStall(isOwn: Bool) async throws {
     let body = [UInt8](repeating: 7, count: 70_000)
     let server = try ScriptedServer { _, reply in try reply.respond("200 OK", body: body) }
-    var options = TransferOptions()
-    if !isOwn { options.bytesPerSecond = 20_000 }
-    let outcome = await (try Driver(options)).fetch(server.url("/a")) {
-      if isOwn { $0.bytesPerSecond = 20_000 }
+    let driver = try Driver()
+    if isOwn { await driver.limit(1, to: 20_000) } else { await driver.share(20_000) }
+    let outcome = await driver.fetch(server.url("/a")) {
+      $0.group = 1
       $0.floor = RateFloor(bytesPerSecond: 1_000_000, seconds: 1)
     }
     #expect(outcome.isComplete && outcome.body == body, "\(outcome.result)")
@@ -110,26 +110,16 @@ import Testing
       try reply.respond("200 OK", body: [UInt8](repeating: 1, count: 16_000))
     }
     let driver = try Driver()
+    await driver.limit(1, to: 100_000)
     let began = monotonicMilliseconds()
-    for _ in 1...20 {
-      let outcome = await driver.fetch(server.url("/x")) {
-        $0.bytesPerSecond = 100_000
-        $0.group = 1
-      }
-      #expect(outcome.isComplete)
-    }
+    for _ in 1...20 { #expect(await driver.fetch(server.url("/x")) { $0.group = 1 }.isComplete) }
     // The last one's share is not waited for.
     #expect(monotonicMilliseconds() - began >= 19 * 160 - 200)
     // What one group owes, 16 seconds by now, is no other's.
-    let owing = await driver.fetch(server.url("/x")) {
-      $0.bytesPerSecond = 1000
-      $0.group = 1
-    }
-    #expect(owing.isComplete)
-    let next = await driver.fetch(server.url("/x")) {
-      $0.bytesPerSecond = 10_000
-      $0.group = 2
-    }
+    await driver.limit(1, to: 1000)
+    #expect(await driver.fetch(server.url("/x")) { $0.group = 1 }.isComplete)
+    await driver.limit(2, to: 10_000)
+    let next = await driver.fetch(server.url("/x")) { $0.group = 2 }
     #expect(next.isComplete && next.result.seconds < 14)
   }
 }

@@ -93,7 +93,7 @@ import Testing
       ("X: a\u{0}b", "header value has a control character"), ("X: \u{7f}", "header value has a control character"),
     ] as [(String, String?)])
   func requestField(line: String, problem: String?) {
-    #expect(RequestFields.problem(in: line) == problem)
+    #expect(FetchRequest.problem(ofHeader: line) == problem)
   }
 
   @Test func printableEscapesWhatATerminalWouldObey() {
