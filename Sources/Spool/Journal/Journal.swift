@@ -4,7 +4,8 @@ package struct Journal: Sendable, Equatable {
   package private(set) var isEmpty = true
   /// Whether the job came through `urgent/`.
   package private(set) var isUrgent = false
-  /// The time of the first line since the job last came through `new/`: it was there by then.
+  /// Since when the job has been there, since it last came through `new/`: as its first attempt says, or by the time of
+  /// its first line.
   package private(set) var knownSince: Timestamp?
   /// Who worked on the job, and how that ended.
   package private(set) var attempts = Attempts()
@@ -29,6 +30,9 @@ package struct Journal: Sendable, Equatable {
     attempts.endsInFailure = key == .failed
     guard entry.isComplete else { return }
     knownSince = key == .requeued ? entry.time : knownSince ?? entry.time
+    if key == .started, let dropped = fields["dropped"].flatMap({ Timestamp($0) }) {
+      knownSince = knownSince.map { min($0, dropped) }
+    }
     attempts.apply(entry)
     data.apply(entry)
     traffic.apply(entry)

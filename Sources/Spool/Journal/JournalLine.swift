@@ -7,7 +7,7 @@ package enum JournalLine: Sendable {
   /// worker that was frozen (``Claim/FormerOwner/mayWake``).
   case started(
     Timestamp, attempt: Int, worker: WorkerID, boot: String, mirror: Int, url: String, source: DataSource? = nil,
-    afterFreeze: Bool = false)
+    afterFreeze: Bool = false, dropped: Timestamp? = nil)
   case response(RemoteVersion, at: UInt64, part: UInt64)
   case checkpoint(Mark)
   case cleared(Timestamp)
@@ -49,10 +49,11 @@ package enum JournalLine: Sendable {
     case .requeued(let time), .urgent(let time), .cleared(let time): Fields("\(time)")
     case .relinked(let time, let url, let isSame):
       Fields("\(time)").with("url", url).with("same", isSame ? "yes" : nil)
-    case .started(let time, let attempt, let worker, let boot, let mirror, let url, let source, let afterFreeze):
+    case .started(
+      let time, let attempt, let worker, let boot, let mirror, let url, let source, let afterFreeze, let dropped):
       Fields("\(time)").with("attempt", attempt).with("worker", worker.text).with("boot", boot)
         .with("mirror", mirror).with("url", url).with("query", source?.query).with("resolve", source?.resolve)
-        .with("former", afterFreeze ? "frozen" : nil)
+        .with("former", afterFreeze ? "frozen" : nil).with("dropped", dropped)
     case .response(let version, let offset, let part):
       Fields().with("mirror", version.mirror).with("at", offset).with("part", part)
         .with("size", version.size).with("etag", version.etag).with("modified", version.modified)

@@ -200,9 +200,10 @@ final class MirrorFetch {
     let end = await fetch.run()
     chunked = nil
     fetched += fetch.fetched
-    // Before a call can fail, and where the fetch is stopped: what is not cut off is in doubt.
-    if case .again(_, _, let offset?) = end {
-      data.doubt = TailDoubt(from: offset, to: data.length)
+    // Before a call can fail, and where the fetch is stopped: what is not cut off is in doubt. A lie may be about bytes
+    // that are not in the data yet.
+    if case .again(_, _, let offset?) = end, let lied = TailDoubt(from: offset, to: data.length) {
+      data.doubt = lied
     } else if let start = fetch.brokenFrom {
       data.noteEnd(ofAnswerFrom: start, isBroken: true)
     }

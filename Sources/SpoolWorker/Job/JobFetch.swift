@@ -137,10 +137,14 @@ final class JobFetch: RunningTransfer {
 
   private func begin(_ mirror: MirrorURL) throws(SpoolError) {
     let (url, spool) = (mirror.parts.redacted, data.claim.spool)
+    let now = Timestamp.now()
+    // Patience counts from here, and a claim changes the file's times.
+    let dropped = data.claim.origin.takesDrops ? data.claim.knownSince : nil
     try data.claim.append(
       .started(
-        .now(), attempt: account.number, worker: spool.owner, boot: spool.boot, mirror: mirror.number, url: url,
-        source: mirror.source(of: plan.request), afterFreeze: data.claim.formerOwner == .mayWake))
+        now, attempt: account.number, worker: spool.owner, boot: spool.boot, mirror: mirror.number, url: url,
+        source: mirror.source(of: plan.request), afterFreeze: data.claim.formerOwner == .mayWake,
+        dropped: dropped.flatMap { now.seconds - $0.seconds >= 60 ? $0 : nil }))
     data.noteStarted()
     started()
     log("started", Fields().with("attempt", account.number).with("at", data.part.length).with("url", url))
