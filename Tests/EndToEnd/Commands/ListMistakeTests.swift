@@ -57,8 +57,8 @@ import Testing
 
   @Test func `a list says by its name what its digests are`() async throws {
     let digits = String(repeating: "5891b5b522d5df08", count: 8)
-    let other = try await add("--base", "http://h/", "--from", file("\(digits)  a\n", name: "b2sums.txt"))
-    #expect(other.exitStatus == 64 && other.errors.contains("b2sum by the list's name"), "\(other)")
+    let other = try await add("--base", "http://h/", "--from", file("\(digits)  a\n", name: "b3sums.txt"))
+    #expect(other.exitStatus == 64 && other.errors.contains("b3sum by the list's name"), "\(other)")
     #expect(
       try await add("--base", "http://h/", "--from", file("\(digits)  a\n", name: "SHA512SUMS")).output == "1 added\n")
     let alone = try file("\(digits.prefix(64))\n", name: "b.iso.sha256")
