@@ -46,7 +46,7 @@ final class Servers {
 
   /// Looks at what other workers and people have made of the servers' files, if it is time.
   func look() {
-    guard let found = notes?.look(at: now, isQuick: !rests.rests.isEmpty), !found.isEmpty else { return }
+    guard let found = notes?.look(at: now), !found.isEmpty else { return }
     var back: Set<String> = []
     for (key, seen) in found {
       let note = seen?.note
@@ -266,17 +266,17 @@ private final class ServerNotes {
   private var hasFailed = false
   /// Files of others that were reported.
   private var foreign: Set<FileName> = []
-  /// Milliseconds between two looks while servers rest, and while none does.
-  private static let interval: (resting: Int64, none: Int64) = (2000, 10_000)
+  /// Milliseconds between two looks.
+  private static let interval: Int64 = 2000
 
   init(_ spool: Spool, _ log: @escaping @Sendable (Event) -> Void) {
     (files, self.log) = (ServerFiles(spool), log)
   }
 
   /// - Returns: what has changed, by server; nil for one whose file is gone.
-  func look(at now: Int64, isQuick: Bool) -> [(String, ServerFiles.Seen?)] {
+  func look(at now: Int64) -> [(String, ServerFiles.Seen?)] {
     guard now >= nextLook else { return [] }
-    nextLook = now + (isQuick ? Self.interval.resting : Self.interval.none)
+    nextLook = now + Self.interval
     return orTell { () throws(SpoolError) in
       let stamp = try files.stamp()
       if stamp != self.stamp { return try readAll(stamp) }

@@ -90,7 +90,7 @@ import Testing
   }
 
   /// Enough for as many commits as there may be at once, each to an output as deep as it may be.
-  @Test(arguments: [("1024:8192", "7824"), ("1024:4096", "4096")])
+  @Test(arguments: [("1024:20000", "8664"), ("1024:4096", "4096")])
   func descriptorsForDeepOutputs(limit: String, raised: String) async throws {
     let spool = try TemporarySpool()
     let worker = try startSpoolrun([spool.root], prefix: ["/usr/bin/prlimit", "--nofile=\(limit)"])
