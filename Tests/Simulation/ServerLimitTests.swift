@@ -8,7 +8,8 @@ import Testing
 /// server is asked in vain again and again, and every job comes to its end.
 @Suite(.serialized) struct ServerLimitTests {
   /// A spool with jobs `SERVER-NUMBER`, and when they came to their ends.
-  private final class Scene {
+  /// `@unchecked Sendable`: one thread at a time has it.
+  private final class Scene: @unchecked Sendable {
     let world: World
     let play: Play
     var whole: WholeWorkers
@@ -87,14 +88,17 @@ import Testing
 
   /// Four workers of two hosts. A refusal that says when to come back is believed. Else each host's probes come after
   /// 10, 20, 40 … seconds.
-  @Test(arguments: 1...3 as ClosedRange<UInt64>) func `a quota is not asked in vain`(_ seed: UInt64) throws {
-    let scene = try Scene(seed, Self.shared)
-    let (quota, window) = (scene.world.pick([5, 20, 60]), Int64(scene.world.pick([60, 600, 3600])))
-    let tells = scene.world.isChance(1, in: 2)
-    scene.servers.limits["limited"] = .quota(quota, window: window, tells: tells)
-    scene.drop(quota * 3, of: ["limited"])
-    scene.drop(30, of: ["free"])
-    scene.watch(4, for: 12 * window + 3600)
+  @Test(arguments: 1...3 as ClosedRange<UInt64>) func `a quota is not asked in vain`(_ seed: UInt64) async throws {
+    let (scene, quota, window, tells) = try await onThread {
+      let scene = try Scene(seed, Self.shared)
+      let (quota, window) = (scene.world.pick([5, 20, 60]), Int64(scene.world.pick([60, 600, 3600])))
+      let tells = scene.world.isChance(1, in: 2)
+      scene.servers.limits["limited"] = .quota(quota, window: window, tells: tells)
+      scene.drop(quota * 3, of: ["limited"])
+      scene.drop(30, of: ["free"])
+      scene.watch(4, for: 12 * window + 3600)
+      return (scene, quota, window, tells)
+    }
     let refused = scene.servers.counts["limited"]?.values.map(\.refused).max() ?? 0
     let probes = tells ? 2 : 20
     let what = Comment("\(quota) in \(window) s, \(tells ? "told" : "not told"): \(refused) refused in a window")
@@ -107,16 +111,22 @@ import Testing
   /// Cron starts a worker every six hours. One server is away for 72 hours, one for 30 days.
   @Test(arguments: 1...2 as ClosedRange<UInt64>) func `jobs wait for a server as long as they bear it`(
     _ seed: UInt64
-  ) throws {
-    let (scene, hours, day) = (try Scene(seed, FileSystemKind(type: 0xEF53)), Int64(3600), Int64(86_400))
-    scene.servers.limits = ["days": .away(until: scene.now + 72 * hours), "month": .away(until: scene.now + 30 * day)]
-    scene.drop(20, of: ["days"], "patience: 10d\n")
-    scene.drop(100, of: ["month"], "patience: 10d\n")
-    scene.drop(20, of: ["free"], "patience: 10d\n")
-    for run in 1...(4 * 21) {
-      scene.whole.work(run)
-      scene.world.run()
-      scene.world.disk.clock += 6 * hours * 1_000_000_000
+  ) async throws {
+    let (hours, day) = (Int64(3600), Int64(86_400))
+    let scene = try await onThread {
+      let scene = try Scene(seed, FileSystemKind(type: 0xEF53))
+      scene.servers.limits = [
+        "days": .away(until: scene.now + 72 * hours), "month": .away(until: scene.now + 30 * day),
+      ]
+      scene.drop(20, of: ["days"], "patience: 10d\n")
+      scene.drop(100, of: ["month"], "patience: 10d\n")
+      scene.drop(20, of: ["free"], "patience: 10d\n")
+      for run in 1...(4 * 21) {
+        scene.whole.work(run)
+        scene.world.run()
+        scene.world.disk.clock += 6 * hours * 1_000_000_000
+      }
+      return scene
     }
     let givenUp = scene.jobs.compactMap { scene.times[.failed]?[$0] }.sorted()
     #expect(scene.end(of: "free").map { $0 <= 300 } == true)
@@ -131,13 +141,16 @@ import Testing
   }
 
   /// Some are away, some have quotas, and none of the others waits for them.
-  @Test func `among fifty servers, each job takes no longer than if it were alone`() throws {
-    let scene = try Scene(1, FileSystemKind(type: 0xEF53))
+  @Test func `among fifty servers, each job takes no longer than if it were alone`() async throws {
     let all = (1...50).map { "s\($0)" }
-    for server in all[0..<10] { scene.servers.limits[server] = .away(until: scene.now + 4000) }
-    for server in all[10..<20] { scene.servers.limits[server] = .quota(5, window: 600, tells: true) }
-    scene.drop(400, of: all)
-    scene.watch(2, for: 6 * 3600)
+    let scene = try await onThread {
+      let scene = try Scene(1, FileSystemKind(type: 0xEF53))
+      for server in all[0..<10] { scene.servers.limits[server] = .away(until: scene.now + 4000) }
+      for server in all[10..<20] { scene.servers.limits[server] = .quota(5, window: 600, tells: true) }
+      scene.drop(400, of: all)
+      scene.watch(2, for: 6 * 3600)
+      return scene
+    }
     let ends = all.map { scene.end(of: $0) ?? .max }
     #expect(ends[20...].max() ?? .max <= 900)
     #expect(ends[10..<20].max() ?? .max <= 3600)

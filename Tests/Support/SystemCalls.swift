@@ -50,7 +50,7 @@ func startThread(_ body: @escaping @Sendable () -> Void) throws(TestSupportError
 }
 
 /// Waits for what blocks, on a thread of its own.
-func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
+package func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
   try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Result, any Error>) in
     do {
       try startThread { continuation.resume(with: Swift.Result { try body() }) }
