@@ -26,7 +26,7 @@ extension Archive {
   private func move(_ receipt: FileName, to month: Path) throws(SpoolError) -> Bool {
     guard try spool.status(.done, receipt)?.isRegular == true else { return false }
     do throws(SpoolError) {
-      try spool.moveNoReplace(Path(.done, receipt), Path(month.bytes + [0x2F] + receipt.bytes))
+      try spool.moveNoReplace(Path(.done, receipt), month.appending(receipt))
       return true
     } catch  where error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory {
       return false

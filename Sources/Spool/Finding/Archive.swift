@@ -11,15 +11,13 @@ package struct Archive: Sendable {
 
   package init(_ spool: Spool) { self.spool = spool }
 
-  private static func path(_ month: FileName) -> Path { Path(directory.bytes + [0x2F] + month.bytes) }
-
   func open(_ path: Path) throws(SpoolError) -> OwnedFile {
     try spool.system.open(spool.root, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
   }
 
   /// - Parameter time: when a job was done.
   static func path(of time: Timestamp, _ number: Int = 1) -> Path {
-    path(FileName("\(time)".prefix(7) + (number == 1 ? "" : "~\(number)")))
+    directory.appending(FileName("\(time)".prefix(7) + (number == 1 ? "" : "~\(number)")))
   }
 
   // MARK: reading
@@ -38,7 +36,7 @@ package struct Archive: Sendable {
 
   /// The gzipped archives of version 0.2. `contrib/unarchive` makes receipts of them.
   func oldFiles() throws(SpoolError) -> [Path] {
-    try entries().filter { $0.bytes.suffix(7).elementsEqual(".tsv.gz".utf8) }.map(Self.path)
+    try entries().filter { $0.bytes.suffix(7).elementsEqual(".tsv.gz".utf8) }.map(Self.directory.appending)
   }
 
   /// Hands the path of each receipt to `body`, the oldest month first. Whoever reads `done/` too reads it before: a
@@ -49,19 +47,18 @@ package struct Archive: Sendable {
   package func eachPath(
     named names: Set<FileName>? = nil, modifiedSince: Int64 = .min, _ body: (Path, FileName) throws(SpoolError) -> Void
   ) throws(SpoolError) {
-    for directory in try entries().map(Self.path) {
+    for directory in try entries().map(Self.directory.appending) {
       guard let status = try spool.system.statusIfPresent(spool.root, directory), status.isDirectory,
         status.modified >= modifiedSince
       else { continue }
-      func place(_ name: FileName) -> Path { Path(directory.bytes + [0x2F] + name.bytes) }
       if let names {
-        for name in names where try spool.system.statusIfPresent(spool.root, place(name)) != nil {
-          try body(place(name), name)
+        for name in names where try spool.system.statusIfPresent(spool.root, directory.appending(name)) != nil {
+          try body(directory.appending(name), name)
         }
       } else {
         let stream = DirectoryStream(try open(directory))
         while let name = try stream.next() {
-          if !name.isIgnored { try body(place(name), name) }
+          if !name.isIgnored { try body(directory.appending(name), name) }
         }
       }
     }

@@ -119,6 +119,9 @@ package struct Path: Hashable, Sendable {
   /// An entry of the directory that the path is relative to.
   package init(_ name: FileName) { bytes = name.bytes }
 
+  /// An entry of the directory that this is the path of.
+  func appending(_ name: FileName) -> Path { Path(bytes + [0x2F] + name.bytes) }
+
   /// For terminals, logs and records: ``escaped(_:)``.
   package var display: String { escaped(bytes) }
 

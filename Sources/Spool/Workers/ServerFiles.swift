@@ -169,7 +169,7 @@ package struct ServerFiles: Sendable {
     return FileName(Array(bytes.prefix(FileName.maximumLength - 64)))
   }
 
-  private func path(_ name: FileName) -> Path { Path(Self.directory.bytes + [0x2F] + name.bytes) }
+  private func path(_ name: FileName) -> Path { Self.directory.appending(name) }
 
   /// When names in the directory last changed; nil where there is none.
   package func stamp() throws(SpoolError) -> FileStatus.Stamp? {

@@ -73,11 +73,10 @@ package struct MetricsReader {
       }
     }
     let (from, until) = (memory.before, max(memory.before, now.seconds - CounterMemory.settlingTime))
-    var seen: Set<UInt64> = []
     func count(_ file: JobFile) {
-      guard seen.insert(file.status.inode).inserted else { return }
       memory.lastDone = max(memory.lastDone ?? .min, file.status.modified)
-      if file.status.modified < until { memory.settled.add(job: file.bytes) } else { jobs.add(file) }
+      if file.status.modified >= until { return jobs.add(file) }
+      if jobs.seen.insert(file.status.inode).inserted { memory.settled.add(job: file.bytes) }
     }
     try JobSearch(spool).eachJob(in: .done, modifiedSince: from) { count($0) }
     try JobSearch(spool).eachArchived(modifiedSince: from) { count($0) }
