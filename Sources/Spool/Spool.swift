@@ -211,9 +211,10 @@ package final class Spool: Sendable {
   /// To open what may be a job's file, and may be a pipe, a terminal or a link.
   static let jobFlags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
 
-  /// Opens a text that a worker, perhaps on another host, may be writing to.
+  /// Opens a text that a worker, perhaps on another host, may be writing to or about to rename. Linux asks for no
+  /// delegation of what is opened with O_DIRECT (nfs4proc.c, `nfs4_map_atomic_open_share`).
   func openText(_ path: Path) throws(SpoolError) -> OwnedFile {
-    let file = try system.open(root, path, O_RDONLY | Self.jobFlags)
+    let file = try system.open(root, path, O_RDONLY | Self.jobFlags | (kind.hasDelegations ? O_DIRECT : 0))
     if kind.isMooseFS { try file.readPastCache() }
     return file
   }
