@@ -113,11 +113,11 @@ package struct ServerNote: Sendable, Equatable {
         let rest = Rest(
           since: since, failed: fields["failed"].flatMap { Timestamp($0) } ?? since, until: until, cause: cause,
           code: fields["code"] ?? "", reason: fields["reason"] ?? "",
-          failures: fields["failures"].flatMap { decimal($0) }.map { Int(clamping: $0) } ?? 1,
+          failures: fields["failures"].flatMap { decimal($0) }.map { Int(Int32(clamping: $0)) } ?? 1,
           url: fields["url"].flatMap { UInt64($0, radix: 16) }, host: fields["host"])
         rests.append(rest)
       case "answered": answered = word.flatMap { Timestamp($0) }
-      case "bears", "pause": numbers[String(key)] = word.flatMap { decimal($0) }.map { Int(clamping: $0) }
+      case "bears", "pause": numbers[String(key)] = word.flatMap { decimal($0) }.map { Int(Int32(clamping: $0)) }
       default: break
       }
     }

@@ -11,6 +11,7 @@ internal import SystemPackage
 /// | `hosts`: 1024 for each hash of a server | exclusive | a transfer from that server |
 /// | `limits` + N | shared | a worker starts at most N transfers from one server |
 /// | `turns` + a hash of a server | exclusive | its turn is being taken |
+/// | `wants`: 4096 for each hash of a server | exclusive | the worker of that seat has less than its share of it |
 /// | `seats` + S | exclusive | a worker has the seat S |
 /// | `transfers` of a class: 4096 for each seat | exclusive, from the first on | a transfer of that worker |
 /// | `rates` of a class + R | shared | a worker's transfers of that class get R bytes per second |
@@ -28,6 +29,7 @@ package final class SharedSlots {
   private static let hosts: Int64 = 1 << 42
   private static let limits: Int64 = 1 << 43
   private static let turns: Int64 = 1 << 43 + 1 << 20
+  private static let wants: Int64 = 1 << 43 + 1 << 32
   private static let seats: Int64 = 1 << 44
   private static func transfers(_ rateClass: Int) -> Int64 { 1 << 45 + Int64(rateClass) << 32 }
   private static func rates(_ rateClass: Int) -> Int64 { 1 << 52 + Int64(rateClass) << 51 }
@@ -79,8 +81,10 @@ package final class SharedSlots {
   ///   - except: slots that this worker has.
   /// - Returns: the slot's number; nil if there is none.
   package func take(of server: String, limit: Int, except own: Set<Int>) throws(SpoolError) -> Int? {
-    let start = Self.start(of: server)
-    for slot in 0..<min(limit, Self.most) where !own.contains(slot) {
+    let (start, count) = (Self.start(of: server), min(limit, Self.most))
+    // Each worker looks elsewhere first: on a network file system, each look is a question to its server.
+    let slots = (0..<count).lazy.map { (Int(self.seat) * 5 + $0) % count }
+    for slot in slots where !own.contains(slot) {
       if try file.tryLock(Self.byte(start + Int64(slot))) { return slot }
     }
     return nil
@@ -88,6 +92,27 @@ package final class SharedSlots {
 
   package func give(_ slot: Int, of server: String) throws(SpoolError) {
     try file.unlock(Self.byte(Self.start(of: server) + Int64(slot)))
+  }
+
+  /// Lets the others see that this worker waits for a slot of `server`, and has less than its share.
+  package func want(_ server: String) throws(SpoolError) {
+    _ = try file.tryLock(Self.byte(Self.wants + Self.place(of: server) * Self.mostSeats + seat))
+  }
+
+  /// Takes all of that back.
+  package func wantNothing() throws(SpoolError) {
+    try file.unlock(Self.wants..<Self.wants + Self.mostSeats << 16)
+  }
+
+  /// Whether another worker waits for a slot of `server`, and has less than its share.
+  package func isWanted(_ server: String) throws(SpoolError) -> Bool {
+    let start = Self.wants + Self.place(of: server) * Self.mostSeats
+    return try file.lockOfAnother(in: start..<start + Self.mostSeats) != nil
+  }
+
+  /// The number of the spool's workers, this one included.
+  package func workers() throws(SpoolError) -> Int {
+    1 + (try countOfOthers(in: Self.seats..<Self.seats + Self.mostSeats))
   }
 
   /// Two servers with one hash have their slots together.

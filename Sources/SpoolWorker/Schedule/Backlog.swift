@@ -251,6 +251,7 @@ struct PrioritisedBacklog {
   mutating func add(_ candidate: Candidate, _ peek: Peek) {
     switch peek.priority {
     case .high:
+      if high.count >= Self.horizon { return passOver(.high) }
       // Those outside of `urgent/` stay when a pass begins, and are found again by it.
       if candidate.origin != .urgent, high.contains(candidate) { return }
       high.add(candidate, peek)
@@ -355,7 +356,7 @@ struct PrioritisedBacklog {
   private func outranked(_ slots: Slots, _ free: FreeSlots) -> UInt64? {
     guard high.readCount > 0, slots.hasLow, slots.beingParked < high.readCount else { return nil }
     let blocked = high.firsts.filter { !free.isHeldBack($0.peek) }
-    return blocked.compactMap { slots.youngestLow(inTheWayOf: $0.host) }.max()
+    return blocked.compactMap { slots.youngestLow(inTheWayOf: $0.host, isFull: free.full.contains($0.host)) }.max()
   }
 }
 

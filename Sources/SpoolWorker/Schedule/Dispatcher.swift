@@ -166,7 +166,7 @@ final class Dispatcher {
     }
     running[id] = Running(attempt: attempt, firstName: attempt.name)
     scheduler.started(id, choice)
-    environment.limits.started(id, choice.peek.priority)
+    environment.limits.started(id, choice.host, choice.peek.priority)
     environment.servers.started(id, choice.way)
     WorkerLoop.start {
       let end = await attempt.run()

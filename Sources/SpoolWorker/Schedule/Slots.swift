@@ -17,10 +17,11 @@ struct Slots {
   private var byHost: [String: Int] = [:]
   private var transfers: [UInt64: Transfer] = [:]
   private var running: Set<UInt64> = []
-  /// Hosts from which the spool's workers together have all transfers that they may have, and when to look again.
-  private var full: [String: Int64] = [:]
+  /// Hosts from which the spool's workers together have all transfers that they may have: when to look again, and how
+  /// many transfers of them this worker has meanwhile.
+  private var full: [String: (until: Int64, share: Int)] = [:]
   private var growths: [String: TransferGrowth] = [:]
-  private static let mostGrowths = 1000
+  private static let mostRemembered = 1000
   /// The outputs that running jobs have, and the jobs that wait for these.
   var outputs = OutputWait()
   /// A job that may have killed workers and so runs alone.
@@ -45,25 +46,28 @@ struct Slots {
 
   /// The slots of servers, at this time in milliseconds.
   func free(at now: Int64, _ rests: ServerRests = ServerRests()) -> FreeSlots {
-    FreeSlots(
-      limits: limits, running: byHost, full: Set(full.lazy.filter { now < $0.value }.map(\.key)), rests: rests, now: now
-    )
+    let full = full.filter { now < $0.value.until && byHost[$0.key] ?? 0 >= $0.value.share }
+    return FreeSlots(limits: limits, running: byHost, full: Set(full.keys), rests: rests, now: now)
   }
 
   mutating func use(_ rules: [ServerRule<Int>]) { limits.rules = rules }
 
-  /// No job of the host may start until then, because other workers have its slots.
-  mutating func fill(_ host: String, until time: Int64) { full[host] = time }
+  /// No further job of the host may start until then, because other workers have its slots.
+  mutating func fill(_ host: String, until time: Int64) {
+    if full.count >= Self.mostRemembered { full = [:] }
+    full[host] = (time, byHost[host] ?? 0)
+  }
 
   /// Milliseconds until the next look for a slot that other workers have.
-  func untilFree(at now: Int64) -> Int64 { full.values.lazy.filter { $0 > now }.min().map { $0 - now } ?? .max }
+  func untilFree(at now: Int64) -> Int64 {
+    full.values.lazy.map(\.until).filter { $0 > now }.min().map { $0 - now } ?? .max
+  }
 
   mutating func start(_ id: UInt64, host: String, isAlone: Bool, _ priority: Priority = .normal) {
     running.insert(id)
     transfers[id] = Transfer(host: host, priority: priority)
     byHost[host, default: 0] += 1
     if limits.areGrowing { growths[host, default: TransferGrowth()].start(byHost[host] ?? 0) }
-    full[host] = nil
     if isAlone { alone = id }
   }
 
@@ -104,7 +108,7 @@ extension Slots {
       growths[host, default: TransferGrowth()].look(transfers: count, limit: limits.perHost, at: now)
       limits.grown[host] = growths[host]?.most
     }
-    guard growths.count > Self.mostGrowths else { return }
+    guard growths.count > Self.mostRemembered else { return }
     growths = growths.filter { byHost[$0.key] != nil }
     limits.grown = limits.grown.filter { byHost[$0.key] != nil }
   }
@@ -123,8 +127,9 @@ extension Slots {
 
   /// The job of low priority that started last, of those without which a job for this host could start; nil if one
   /// could start anyway, or if there is none.
-  func youngestLow(inTheWayOf host: String) -> UInt64? {
-    let isHostFull = (byHost[host] ?? 0) >= limits.most(of: host) || full[host] != nil
+  /// - Parameter isFull: whether no further one for this host may start now.
+  func youngestLow(inTheWayOf host: String, isFull: Bool) -> UInt64? {
+    let isHostFull = (byHost[host] ?? 0) >= limits.most(of: host) || isFull
     guard isHostFull || transfers.count >= limits.jobs || alone != nil else { return nil }
     return transfers.filter { _, transfer in
       transfer.priority == .low && !transfer.isBeingParked && (!isHostFull || transfer.host == host)

@@ -15,6 +15,8 @@ final class SpoolLimits {
   /// Milliseconds between two looks for signs of life.
   private static let longPause: Int64 = 10_000
   private static let mostWaits = 10_000
+  /// After an error, milliseconds for which a worker keeps its limits by itself.
+  private static let aloneTime: Int64 = 60_000
   /// Milliseconds for which the lowest limit of the spool's workers is known.
   private static let validity: Int64 = 200
 
@@ -26,7 +28,7 @@ final class SpoolLimits {
   /// Shares the rates anew.
   private let share: () -> Void
   private var slots: SharedSlots?
-  private var isAlone = false
+  private var aloneUntil = Int64.min
   /// The slots that transfers have, and the classes of all transfers.
   private var held: [UInt64: Slot] = [:]
   private var running: [UInt64: Int] = [:]
@@ -38,6 +40,9 @@ final class SpoolLimits {
   private var lowest = (limit: 0, own: 0, at: Int64.min / 2)
   /// Since when other workers have had all slots of a server.
   private var waits: [String: Int64] = [:]
+  /// Since when this worker says of which servers it wants slots, and what others last said.
+  private var wantsSince: Int64?
+  private var wanted = (server: "", isWanted: false, at: Int64.min / 2)
   /// Whether the other workers have given no sign of life for a lease, and when that was looked at.
   private var silence = (isThere: false, at: Int64.min / 2)
   /// When the next job, and the next request, of a server with a pace may start, by what this worker has started.
@@ -64,10 +69,8 @@ final class SpoolLimits {
     if server.isEmpty { return nil }
     let slots = opened()
     if let wait = untilTurn(server, at: now) { return wait }
-    guard let slots, isSlotTaken(of: server, priority, slots, at: now) else {
-      return slots == nil ? nil : Self.pause
-    }
-    return nil
+    guard let slots else { return nil }
+    return isSlotTaken(of: server, priority, slots, at: now) ? nil : Self.pause
   }
 
   private func isSlotTaken(of server: String, _ priority: Priority, _ slots: SharedSlots, at now: Int64) -> Bool {
@@ -76,21 +79,48 @@ final class SpoolLimits {
       let own = limits.ownMost(of: server)
       let lowest = if let own { own } else { try lowestLimit(slots, below: limits.perHost, at: now) }
       let limit = priority == .low ? max(1, lowest - 1) : lowest
+      let inHand = (Array(held.values) + spare).filter { $0.server == server }.map(\.number)
+      // The end of the turn gives back what is spare.
+      if inHand.count > 1, try isWanted(server, slots, at: now), try isOverShare(inHand.count, limit, slots) {
+        return false
+      }
       if let index = spare.firstIndex(where: { $0.server == server && $0.number < limit }) {
         taken = spare.remove(at: index)
         return true
       }
-      let inHand = (Array(held.values) + spare).filter { $0.server == server }.map(\.number)
       if let number = try slots.take(of: server, limit: limit, except: Set(inHand)) {
         taken = Slot(server: server, number: number)
         waits[server] = nil
         return true
+      }
+      if try !isOverShare(inHand.count + 1, limit, slots) {
+        try slots.want(server)
+        wantsSince = wantsSince ?? now
       }
       return try areHoldersSilent(server, at: now)
     } catch {
       fail(error)
       return true
     }
+  }
+
+  /// Whether so many slots are more than a worker's equal share.
+  private func isOverShare(_ count: Int, _ limit: Int, _ slots: SharedSlots) throws(SpoolError) -> Bool {
+    try count > max(1, limit / slots.workers())
+  }
+
+  private func isWanted(_ server: String, _ slots: SharedSlots, at now: Int64) throws(SpoolError) -> Bool {
+    if now - wanted.at >= Self.validity || wanted.server != server {
+      wanted = (server, try slots.isWanted(server), now)
+    }
+    return wanted.isWanted
+  }
+
+  /// What is still wanted is said again at the next look for a slot.
+  private func forgetWants(_ slots: SharedSlots, at now: Int64) {
+    guard let since = wantsSince, now - since >= 3 * Self.pause else { return }
+    wantsSince = nil
+    do throws(SpoolError) { try slots.wantNothing() } catch { fail(error) }
   }
 
   /// Asked for a few times a second: small files begin much more often.
@@ -117,10 +147,15 @@ final class SpoolLimits {
     return silence.isThere
   }
 
-  /// The job for which a slot was taken runs.
-  func started(_ id: UInt64, _ priority: Priority) {
+  /// The job for which a slot of this server was taken runs.
+  func started(_ id: UInt64, _ server: String, _ priority: Priority) {
     held[id] = taken
     taken = nil
+    if let pace = pace(of: server) {
+      if nextStart.count > Self.mostWaits { nextStart = [:] }
+      let now = LoopExecutor.milliseconds()
+      nextStart[server] = max(now, nextStart[server] ?? now) + pace
+    }
     running[id] = priority.rateClass
     if running.count == 1 { share() }
   }
@@ -171,8 +206,6 @@ final class SpoolLimits {
     let shared = try? slots?.untilTurn(at: server, every: pace, now: wall)
     let wait = max(shared ?? 0, min(pace, (nextStart[server] ?? now) - now)) - Self.head
     if wait > 0 { return wait }
-    if nextStart.count > Self.mostWaits { nextStart = [:] }
-    nextStart[server] = max(now, nextStart[server] ?? now) + pace
     return nil
   }
 
@@ -196,7 +229,7 @@ final class SpoolLimits {
   }
 
   private func opened() -> SharedSlots? {
-    guard slots == nil, !isAlone else { return slots }
+    guard slots == nil, LoopExecutor.milliseconds() >= aloneUntil else { return slots }
     do throws(SpoolError) {
       slots = try SharedSlots(of: spool)
       try slots?.say(limit: options().perHost)
@@ -220,7 +253,8 @@ final class SpoolLimits {
   }
 
   private func fail(_ error: SpoolError) {
-    (slots, isAlone, held, spare, taken) = (nil, true, [:], [], nil)
+    (slots, held, spare, taken) = (nil, [:], [], nil)
+    aloneUntil = LoopExecutor.milliseconds() + Self.aloneTime
     others = SharedSlots.Others()
     log(Event("own-limits", .info, Fields().with("reason", "\(error)")))
   }
@@ -234,6 +268,7 @@ final class SpoolLimits {
     var counts = [Int](repeating: 0, count: SharedSlots.classes)
     for rateClass in running.values { counts[rateClass] += 1 }
     let now = LoopExecutor.milliseconds()
+    forgetWants(slots, at: now)
     // Elsewhere, each look is a question to a server.
     if spool.kind.isLocal || now - lookedAt >= Self.pause {
       lookedAt = now

@@ -56,6 +56,24 @@ import Testing
     #expect(spool.names("done").count == 7)
   }
 
+  /// The first worker has all slots, and enough jobs to keep them. The second one gets its share soon.
+  @Test func aLaterWorkerGetsItsShare() async throws {
+    let server = try ScriptedServer { _, reply in
+      usleep(20_000)
+      try reply.respond("200 OK", body: [1])
+    }
+    let spool = try TemporarySpool()
+    for number in 0..<600 { try spool.drop("\(number)", "\(server.url("/\(number)"))\n") }
+    let first = try startSpoolrun(["--once", "--per-host", "4", spool.root])
+    try await waitUntil("the first worker has the slots") { server.requests.count > 20 }
+    let second = try startSpoolrun(["--once", "-v", "--per-host", "4", spool.root])
+    #expect(try await first.result().status == .exited(0))
+    let result = try await second.result()
+    #expect(result.status == .exited(0) && spool.names("done").count == 600)
+    let count = result.errors.split(separator: "\n").count { $0.contains(" started ") }
+    #expect(count > 60, "\(count) of 600")
+  }
+
   /// A worker that was stopped keeps its slots, as it keeps all that is open. Its jobs are taken over after the lease.
   @Test func theSlotsOfAStoppedWorker() async throws {
     let gate = try Gate()

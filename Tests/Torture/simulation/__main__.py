@@ -218,8 +218,8 @@ WORKER = {
             "        if text.request.urls != choice.peek.urls {", '        if text.request.urls != choice.peek.urls, !planted("what is claimed is not what was looked at") {',
         ),
         "other workers' transfers do not count": (
-            "      return slots == nil ? nil : Self.pause",
-            '      return slots == nil || planted("other workers\' transfers do not count") ? nil : Self.pause',
+            "    return isSlotTaken(of: server, priority, slots, at: now) ? nil : Self.pause",
+            '    return isSlotTaken(of: server, priority, slots, at: now) || planted("other workers\' transfers do not count") ? nil : Self.pause',
         ),
 }
 PLANTS = {

@@ -96,6 +96,13 @@ import Testing
   ])
   func whatIsNoNote(text: String) { #expect(ServerNote(Array(text.utf8)) == nil) }
 
+  /// A worker calculates with these.
+  @Test func hugeNumbers() throws {
+    let text = "server: http://a:1\npause: 9223372036854775807\nbears: 9223372036854775808\n"
+    let note = try #require(ServerNote(Array(text.utf8)))
+    #expect(note.pause == Int(Int32.max) && note.bears == Int(Int32.max))
+  }
+
   @Test func laterLinesAreSkipped() {
     let text = note().text + "pace: 3 per=10s\n"
     #expect(ServerNote(Array(text.utf8)) == note())

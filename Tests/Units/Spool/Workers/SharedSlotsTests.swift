@@ -32,8 +32,19 @@ import Testing
     #expect(try take(other, "http://a:80", limit: 1) == nil)
     #expect(try other.others().transfers == [1, 2, 3])
     one = nil
-    #expect(try take(other, "http://a:80", limit: 4) == 0)
+    #expect(try take(other, "http://a:80", limit: 1) == 0)
     #expect(try other.others() == SharedSlots.Others())
+  }
+
+  @Test func wantsOfOthers() throws {
+    let workers = try (0..<3).map { _ in try SharedSlots(of: spool) }
+    #expect(try workers[0].workers() == 3)
+    try workers[1].want("http://a:80")
+    #expect(try workers.map { try $0.isWanted("http://a:80") } == [true, false, true])
+    #expect(try !workers[0].isWanted("http://b:80"))
+    try workers[2].want("http://a:80")
+    try workers[1].wantNothing()
+    #expect(try workers.map { try $0.isWanted("http://a:80") } == [true, true, false])
   }
 
   @Test func theLowestLimitCounts() throws {

@@ -53,6 +53,52 @@ import Testing
     #expect(!world.parked.isEmpty)
   }
 
+  /// Other workers have the slots of `a`. A slot of this worker that gets free is used at once; another one is taken
+  /// only when it is time to look again.
+  @Test func ownSlotsAreUsedAgain() throws {
+    var scheduler = Scheduler(TransferLimits(jobs: 9, perHost: 9, commits: 9))
+    for number in 0..<4 {
+      let candidate = Candidate(name: FileName("\(number)"), origin: .new, modified: Int64(number))
+      scheduler.looked(at: candidate, Peek(host: "a"))
+    }
+    func next(at now: Int64) -> Choice? {
+      if case .start(let choice) = scheduler.nextStep(at: now) { return choice }
+      return nil
+    }
+    scheduler.started(1, try #require(next(at: 0)))
+    scheduler.putBack(try #require(next(at: 0)), until: 1000)
+    #expect(next(at: 1) == nil)
+    scheduler.ended(1)
+    scheduler.started(2, try #require(next(at: 2)))
+    #expect(next(at: 3) == nil && next(at: 1000) != nil)
+  }
+
+  /// A server whose slots others had for a while.
+  @Test func aJobIsParkedForOneOfAServerThatIsFreeAgain() {
+    var scheduler = Scheduler(TransferLimits(jobs: 1, perHost: 9, commits: 9))
+    func look(_ name: String, _ host: String, _ priority: Priority) {
+      scheduler.looked(
+        at: Candidate(name: FileName(name), origin: .new, modified: 1), Peek(host: host, priority: priority))
+    }
+    look("wanted", "a", .high)
+    guard case .start(let wanted) = scheduler.nextStep(at: 0) else { return #expect(Bool(false)) }
+    scheduler.putBack(wanted, until: 1000)
+    look("low", "b", .low)
+    guard case .start(let low) = scheduler.nextStep(at: 1) else { return #expect(Bool(false)) }
+    scheduler.started(1, low)
+    guard case .park(1) = scheduler.nextStep(at: 1001) else { return #expect(Bool(false)) }
+  }
+
+  /// `priority: high` may be a default of the spool.
+  @Test func manyOfHighPriorityTakeBoundedMemory() {
+    var backlog = PrioritisedBacklog()
+    for number in 0..<PrioritisedBacklog.horizon + 9 {
+      let candidate = Candidate(name: FileName("\(number)"), origin: .new, modified: 1)
+      backlog.add(candidate, Peek(host: "a", priority: .high))
+    }
+    #expect(backlog.count == PrioritisedBacklog.horizon && backlog.isSomethingPassedOver)
+  }
+
   /// However many others wait, and in whatever order they are read.
   @Test func urgentOnesStartBehindManyOthers() {
     var world = SchedulerWorld(jobs: 4, perHost: 4)
