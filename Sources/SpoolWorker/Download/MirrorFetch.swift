@@ -64,6 +64,7 @@ final class MirrorFetch {
   }
 
   private func askOnce() async throws -> Bool {
+    if isStopped { throw JobStop.cancelled }
     let manner = policy.manner
     var plan = manner.isWhole || manner.isDecoding ? .fresh : data.plan(for: mirror.number)
     if !manner.isConditional { plan.ifRange = nil }

@@ -415,8 +415,12 @@ extension Attempt {
       return
     }
     stopped = reason
-    if case .outranked = reason { transfer?.windDown() } else { transfer?.stop() }
+    stopTransfer(reason)
     environment.deliveries.sendAway(id)
+  }
+
+  private func stopTransfer(_ reason: JobStop) {
+    if case .outranked = reason { transfer?.windDown() } else { transfer?.stop() }
   }
 
   /// Checks whether the job is still ours, whether the claim needs a heartbeat, and whether a checkpoint is due.
@@ -433,7 +437,9 @@ extension Attempt {
         lastHeartbeat = now
         try claim.heartbeat()
       }
-      if stopped != nil {
+      if let stopped {
+        // Again, because a request may have been about to begin.
+        stopTransfer(stopped)
         transfer?.tick()
         return
       }

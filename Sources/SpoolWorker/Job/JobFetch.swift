@@ -112,6 +112,7 @@ final class JobFetch: RunningTransfer {
     let patience = environment.patience(of: plan.request, knownSince: claim.knownSince?.seconds)
     if let wait = try environment.servers.wait(attempt, of: mirrors, patience) { throw JobStop.waits(wait) }
     for (index, mirror) in mirrors.enumerated() {
+      if isStopped { throw JobStop.cancelled }
       if let rest = environment.servers.obstacle(attempt, mirror, patience) {
         failures.append(rest)
         continue

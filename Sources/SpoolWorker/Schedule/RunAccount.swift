@@ -252,6 +252,7 @@ struct WaitingJobs {
   mutating func ended(_ name: FileName, isWaiting: Bool) {
     if !isWaiting {
       names.remove(name)
+      awaiting[name] = nil
     } else if names.count < Self.mostCounted {
       names.insert(name)
     } else if !names.contains(name) {
@@ -277,7 +278,9 @@ struct WaitingJobs {
     var left: Set<FileName> = []
     for name in names {
       switch try Self.standing(name, in: spool) {
-      case .gone: continue
+      case .gone:
+        awaiting[name] = nil
+        continue
       case .waits: break
       case .waitsUntil(let due): first = min(first ?? due, due)
       }

@@ -300,7 +300,10 @@ struct ServerRests: Equatable {
     lastAnswer = now
     for key in way {
       broken[key] = nil
-      if answers[key] == nil, answers.count < 10 * Self.most { answers[key] = Answers(at: now) }
+      if answers[key] == nil {
+        if answers.count >= 10 * Self.most { answers = [:] }
+        answers[key] = Answers(at: now)
+      }
       answers[key]?.note(at: now)
       if rests[key]?.probe == id {
         end(key, at: now)

@@ -185,7 +185,7 @@ final class Servers {
     var random = HostRandom()
     let jitter = Double.random(in: 0...1, using: &random)
     guard let (until, isNew) = rests.failed(id, key, fault, running: running(server), at: now, jitter: jitter) else {
-      return isOfOther ? deferred(failure, claim, patience) : failure
+      return isOfOther ? deferred(failure, by: server, claim, patience) : failure
     }
     if let since = claim.deferredSince {
       rests.noteFailure(key, since: moment(since))
@@ -203,15 +203,18 @@ final class Servers {
   }
 
   /// The failure of a server that is not known by itself: it costs no attempt as long as the job is patient.
-  private func deferred(_ failure: Failure, _ claim: Claim, _ patience: ServerRests.Patience) -> Failure {
+  private func deferred(
+    _ failure: Failure, by server: String, _ claim: Claim, _ patience: ServerRests.Patience
+  ) -> Failure {
     guard failure.isOfServer else { return failure }
     var failure = failure
     let waited = claim.deferredSince.map { now - moment($0) } ?? 0
     failure.rest = ServerRests.shortestSeconds
     guard waited > patience.milliseconds else { return failure }
     let (rest, reason) = (failure.rest, failure.reason)
+    let time = durationText(Int(waited / 1000))
     failure = Failure(
-      .serverAway, "it leads to a server that has answered nobody for \(durationText(Int(waited / 1000))): \(reason)")
+      .serverAway, "\(name(server)) leads to a server that has answered nobody for \(time): \(reason)")
     (failure.rest, failure.isServerAway) = (rest, true)
     return failure
   }
@@ -248,6 +251,7 @@ final class Servers {
   }
 
   private func tellBack(_ key: String) {
+    toldAway.remove(name(key))
     if ServerRests.isProxy(key) { return log(Event("proxy-back", .warning, Fields().with("proxy", name(key)))) }
     log(Event("server-back", .info, Fields().with("server", name(key))))
   }
@@ -261,7 +265,7 @@ private final class ServerNotes {
   private let files: ServerFiles
   private let log: @Sendable (Event) -> Void
   private var known: [FileName: ServerFiles.Seen] = [:]
-  private var stamp: FileStatus.Stamp?
+  private var changes = DirectoryChange()
   private var nextLook: Int64 = 0
   private var hasFailed = false
   /// Files of others that were reported.
@@ -278,8 +282,7 @@ private final class ServerNotes {
     guard now >= nextLook else { return [] }
     nextLook = now + Self.interval
     return orTell { () throws(SpoolError) in
-      let stamp = try files.stamp()
-      if stamp != self.stamp { return try readAll(stamp) }
+      if changes.note(try files.stamp(), at: now) { return try readAll() }
       // A touch does not change the directory.
       var found: [ServerFiles.Seen] = []
       for (name, seen) in known where seen.note?.rests.isEmpty == false {
@@ -289,9 +292,8 @@ private final class ServerNotes {
     } ?? []
   }
 
-  private func readAll(_ stamp: FileStatus.Stamp?) throws(SpoolError) -> [(String, ServerFiles.Seen?)] {
+  private func readAll() throws(SpoolError) -> [(String, ServerFiles.Seen?)] {
     let all = try files.all()
-    self.stamp = stamp
     let names = Set(all.map(\.name))
     let gone = known.filter { !names.contains($0.key) }
     for name in gone.keys { known[name] = nil }

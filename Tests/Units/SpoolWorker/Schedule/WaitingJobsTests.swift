@@ -23,6 +23,14 @@ import Testing
     #expect(jobs.count == 1)
   }
 
+  /// Else they would take the places of those that wait.
+  @Test func thoseThatAreOverAwaitNothing() {
+    var jobs = WaitingJobs()
+    for name in ["a", "b"] { jobs.failed(FileName(name), awaiting: ["s"]) }
+    jobs.ended(FileName("a"), isWaiting: false)
+    #expect(jobs.take(awaiting: ["s"]).map(\.name) == [FileName("b")])
+  }
+
   @Test func thoseThatAwaitSomethingAreTakenOnce() {
     var jobs = WaitingJobs()
     for number in 0..<WaitingJobs.mostAwaiting + 5 { jobs.failed(FileName("job-\(number)"), awaiting: ["s", "t"]) }
