@@ -56,7 +56,8 @@ package enum FailureCode: String, CaseIterable, Sendable {
     package let blame: Blame
     /// What a person may do.
     package let advice: String
-    /// Whether an attempt that ends so counts against `attempts:`.
+    /// Whether an attempt that ends so counts against `attempts:`. Also true for a server's failure: that one counts
+    /// against no job as long as its server rests (``Failure/rest``).
     package var burnsAttempt = true
     /// Whether a response broke off.
     package var isCut = false

@@ -96,10 +96,11 @@ extension Attempt {
 
     let resolver = LinkResolver(plan, of: claim, attempt: account.number, environment, hooks)
     let resolved = try await resolve(plan, resolver)
+    // Before the data is opened and read.
     let patience = environment.patience(of: request, knownSince: claim.knownSince?.seconds)
     if let wait = try environment.servers.wait(id, of: resolved.mirrors, patience) { throw JobStop.waits(wait) }
     let data = try await recoverData(resolved)
-    try await fetch(resolved, resolver, data)
+    try await fetchAndVerify(resolved, resolver, data)
     // The rest is disk work, so another transfer may have the connection.
     reached(.transferred)
     try await commit.publish(data.part, unproven: data.isLengthUnproven ? "length" : nil)
@@ -135,7 +136,7 @@ extension Attempt {
     return data
   }
 
-  private func fetch(_ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData) async throws {
+  private func fetchAndVerify(_ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData) async throws {
     let verification = Verification(plan: plan, data: data, environment: environment, hooks: hooks)
     let transfer = JobFetch(plan, resolver, data, environment, account, checkpointer, verification, attempt: id) {
       [unowned self] in

@@ -25,7 +25,7 @@ final class JobFetch: RunningTransfer {
   /// The id of the job's first request; the ids after it, one for each connection, are reserved for the job.
   private let requests: UInt64
   private let started: () -> Void
-  private var fetch: MirrorFetch?
+  private var current: MirrorFetch?
   /// The mirror that was asked, until its first bytes come, and the length of the data then.
   private var asked: (mirror: MirrorURL, length: UInt64)?
   private var isOfOtherServer = false
@@ -44,18 +44,18 @@ final class JobFetch: RunningTransfer {
 
   func stop() {
     isStopped = true
-    fetch?.stop()
+    current?.stop()
   }
 
   func windDown() {
     isStopped = true
-    fetch?.windDown()
+    current?.windDown()
   }
 
   func tick() {
-    guard let fetch else { return }
+    guard let current else { return }
     limitRate()
-    fetch.tick()
+    current.tick()
     guard let asked, data.length > asked.length else { return }
     environment.servers.answered(attempt, asked.mirror)
     self.asked = nil
@@ -122,7 +122,7 @@ final class JobFetch: RunningTransfer {
         // After a mismatch each mirror has to send all of the data alone, so that a wrong mirror cannot spoil the data
         // of the others.
         let isAlone = data.claim.text.journal.attempts.mismatches > 0 || failures.contains { $0.code.isMismatch }
-        try await fetch(mirror, with: isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.scheme.hasBoundedRanges))
+        try await ask(mirror, with: isAlone ? [] : mirrors[(index + 1)...].filter(\.parts.scheme.hasBoundedRanges))
         try await verification.run()
         return []
       } catch let failure as Failure {
@@ -152,7 +152,7 @@ final class JobFetch: RunningTransfer {
   }
 
   /// - Parameter others: mirrors that may be used too if there are several connections.
-  private func fetch(_ mirror: MirrorURL, with others: [MirrorURL]) async throws {
+  private func ask(_ mirror: MirrorURL, with others: [MirrorURL]) async throws {
     let fetch = MirrorFetch(
       mirror, with: others, data, engine: try environment.engine(), id: requests,
       options: environment.options, memory: environment.memory, bearsMore: environment.servers.bearsMore(mirror)
@@ -160,12 +160,12 @@ final class JobFetch: RunningTransfer {
       if event == "fewer-connections" { environment.servers.hasRefusedConnection(mirror, code: facts["code"]) }
       log(event, facts)
     }
-    self.fetch = fetch
+    current = fetch
     asked = (mirror, data.length)
     limitRate()
     defer {
       account.fetched += fetch.fetched
-      (self.fetch, asked, isOfOtherServer) = (nil, nil, fetch.isOfOtherServer)
+      (current, asked, isOfOtherServer) = (nil, nil, fetch.isOfOtherServer)
     }
     try await fetch.run()
     if isStopped { throw JobStop.cancelled }

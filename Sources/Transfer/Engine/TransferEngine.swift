@@ -41,7 +41,8 @@ package final class TransferEngine {
     curl_multi_cleanup(multi)
   }
 
-  /// Runs one request to its end, redirects followed. Reports every failure in the result.
+  /// Runs one request to its end, redirects followed. Reports every failure in the result. The request is sent by the
+  /// next ``wait(milliseconds:descriptors:)``, which the loop calls.
   ///
   /// Ignores the cancellation of the task, which may come on any thread: see `cancel`.
   package func fetch(_ request: FetchRequest, into sink: any FetchSink) async -> FetchResult {
