@@ -19,7 +19,6 @@ package final class Spool: Sendable {
   package let boot: String
   let system: System
   let directory: SharedFile
-  /// The descriptor of ``directory``.
   let root: Int32
   /// The directory as it was when it was opened.
   let identity: FileStatus

@@ -25,7 +25,6 @@ package struct JobRecord: Sendable, Equatable {
   package var name: FileName
   /// Whether it is the record of an entry that is no job.
   package var isRecord = false
-  /// The directory that it is in.
   package var directory: Directory
   package var attempts: [Attempt] = []
   /// Of the payload or of what the server has, in bytes; nil if it is not known.
@@ -113,7 +112,6 @@ extension JobRecord {
 
 /// What the report shows of all jobs, summed up as they are read. Pure.
 package struct ReportFacts: Sendable {
-  /// What came from a host.
   struct HostSum: Sendable {
     var done = 0
     var bytes: UInt64 = 0

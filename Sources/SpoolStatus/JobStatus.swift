@@ -23,7 +23,6 @@ package struct JobStatus: Sendable {
     /// A failure code of spool.5, `interrupted`, or `crashed`.
     package var code: String
     package var reason: String
-    /// When it was recorded.
     package var time: Timestamp?
 
     /// - Parameter time: nil where the journal does not say when.
@@ -36,7 +35,6 @@ package struct JobStatus: Sendable {
 
   package var name: FileName
   package var state: JobState
-  /// The directory that it was seen in.
   package var directory: Directory
   /// The length of the data.
   package var bytes: UInt64?

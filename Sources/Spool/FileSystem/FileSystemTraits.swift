@@ -7,7 +7,6 @@ package import SystemPackage
 package struct FileSystemTraits: Sendable, Equatable {
   /// flock(2) on two descriptors of one file.
   package enum Locks: Sendable, Equatable {
-    /// A lock excludes others.
     case exclude
     /// The same, but an exclusive lock needs a descriptor that is open for writing, as on NFS.
     case excludeWriters
@@ -58,7 +57,6 @@ package struct FileSystemTraits: Sendable, Equatable {
   package var showsWriters: Bool { leases == .showWriters && kind.leaseShowsAllWriters }
 }
 
-/// Whether workers can use a file system.
 extension FileSystemTraits {
   /// Why no worker can use it, each with what to do; empty if workers can.
   package var obstacles: [String] {

@@ -13,17 +13,14 @@ package struct JobPlace: Hashable, Sendable {
   /// `DIRECTORY/NAME`, safe for a terminal.
   package var display: String { path.display }
 
-  /// The name of its job.
   package var job: FileName { directory == .cur ? ClaimName(name)?.job.fileName ?? name : name }
 
   var path: Path { Path(directory, name) }
 }
 
-/// A job that a search found.
 package struct FoundJob: Sendable {
   /// Where it was when it was read.
   package let place: JobPlace
-  /// Its text with its journal.
   package let text: JobText
 }
 

@@ -31,7 +31,6 @@ package struct KnownJobs {
     if directories[hash] == nil { directories[hash] = directory }
   }
 
-  /// The job of this name; nil where there is none.
   package func job(named name: JobName) throws(SpoolError) -> KnownJob? {
     guard let directory = directories[name.fileName.hashValue] else { return nil }
     if let bytes = try spool.readableContents(Path(directory, name.fileName)) { return .whereItWas(bytes) }
@@ -43,7 +42,6 @@ package struct KnownJobs {
   package mutating func insert(_ name: JobName) { note(name.fileName, in: .new) }
 }
 
-/// A job that a spool has.
 package enum KnownJob {
   /// Where its name was seen: the bytes of its file.
   case whereItWas([UInt8])

@@ -34,7 +34,6 @@ package enum FailureCode: String, CaseIterable, Sendable {
   /// Whether another attempt can succeed.
   package enum Class: String, Sendable { case temporary, permanent }
 
-  /// Whose failure it is.
   package enum Blame: Sendable {
     /// This machine's network connection or its proxy fails, whatever the job and the host.
     case network
@@ -231,7 +230,6 @@ extension FailureCode {
 
 /// What went wrong, before it is known when to try again.
 package struct Failure: Error, Sendable {
-  /// Which kind of failure (spool.5, FAILURE CODES).
   package var code: FailureCode
   /// For ``FailureCode/http``: 100…999.
   package var status: Int?

@@ -10,7 +10,6 @@ package struct URLText: Sendable {
   /// All before query and fragment. With a user name and a password, if there are any: only to be compared.
   package let place: Substring
 
-  /// - Parameter text: of any form.
   package init(_ text: String) {
     place = text.prefix(before: "?#")
     let name = place.prefix(before: ":/@")
@@ -230,7 +229,6 @@ package struct DataSource: Sendable, Equatable {
     (place, query, resolve) = (resource.place, resource.query.map { "\($0)" } ?? Self.noQuery, nil)
   }
 
-  /// The hook, asked with this text.
   package init(resolve text: String) { (place, query, resolve) = (nil, nil, Checksum(of: text)) }
 
   /// As a `started:` line has it; nil if it does not say it.

@@ -7,14 +7,10 @@ package struct Journal: Sendable, Equatable {
   /// Since when the job has been there, since it last came through `new/`: as its first attempt says, or by the time of
   /// its first line.
   package private(set) var knownSince: Timestamp?
-  /// Who worked on the job, and how that ended.
   package private(set) var attempts = Attempts()
-  /// How far the data is known.
   package private(set) var data = Data()
-  /// How many bytes were received.
   package private(set) var traffic = Traffic()
   package private(set) var answers = Answers()
-  /// How far the payload's publication went.
   package private(set) var publication = Publication()
   /// Of a standing order: what its checks have found.
   package private(set) var checks = Checks()
@@ -277,7 +273,6 @@ extension Journal {
 }
 
 extension Journal {
-  /// A payload that was verified.
   package struct Verified: Sendable, Equatable {
     /// Bytes of the payload.
     package let size: UInt64
@@ -317,9 +312,7 @@ extension Journal {
 
   /// The fields of a `published:` line.
   package struct Undelivered: Sendable, Equatable {
-    /// As in ``Receipt``.
     package let output: String
-    /// As in ``Receipt``.
     package let directory: String?
   }
 

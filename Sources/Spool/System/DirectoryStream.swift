@@ -18,7 +18,6 @@ package final class DirectoryStream {
     self.passedOver = passedOver
   }
 
-  /// Without a name.
   init() { (directory, passedOver) = (nil, nil) }
 
   deinit { buffer.deallocate() }

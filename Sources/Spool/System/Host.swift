@@ -22,7 +22,6 @@ package protocol HostServices: Sendable {
   func random() -> UInt64
 }
 
-/// This host.
 package struct Host: HostServices {
   /// That of this thread or task.
   @TaskLocal package static var current: any HostServices = Host()

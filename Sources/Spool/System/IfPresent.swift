@@ -2,7 +2,6 @@ internal import SystemPackage
 
 /// What is there or not, without an error that says so.
 extension System {
-  /// The status of a file; nil if there is none.
   func statusIfPresent(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus? {
     do throws(SpoolError) {
       return try status(at, path)

@@ -6,7 +6,6 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
   package let call: Call.Kind
   /// What it was applied to, escaped for display.
   package let path: String
-  /// The error as errno(3) has it.
   package let errno: Errno
   /// What is wrong, where errno(3) does not say it; free of control bytes.
   package let reason: String?

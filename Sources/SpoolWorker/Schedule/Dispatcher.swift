@@ -65,10 +65,8 @@ final class Dispatcher {
   /// - Returns: whether that is new.
   func becomeBlind() -> Bool { scheduler.becomeBlind(environment.options.rescan) }
 
-  /// The spool's directories are gone.
   func abandonPasses() { lookout.abandon(&scheduler) }
 
-  /// Handles the changes that inotify reported.
   func take(_ news: SpoolWatch.News) throws(SpoolError) { try lookout.take(news.changes, &scheduler) }
 
   /// Requests a pass if one of the jobs that wait for space fits now.

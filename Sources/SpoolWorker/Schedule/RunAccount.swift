@@ -1,6 +1,5 @@
 internal import Spool
 
-/// The results of a run so far.
 final class RunAccount {
   var summary = RunSummary()
   let began = Timestamp.now()
@@ -8,7 +7,6 @@ final class RunAccount {
   let presence = PresenceKeeper()
   /// How many jobs were claimed, how often another worker was faster, and how often a job had gone before.
   private(set) var claims: (own: Int, lost: Int, missed: Int) = (0, 0, 0)
-  /// How many jobs have ended.
   private(set) var ended = 0
   /// Unmovable files that have been reported already.
   private var barred: Set<FileName> = []
@@ -87,10 +85,8 @@ final class RunAccount {
     }
   }
 
-  /// See ``WaitingJobs/take(awaiting:)``.
   func take(awaiting keys: Set<String>) -> [Candidate] { waiting.take(awaiting: keys) }
 
-  /// See ``WaitingJobs/recount(in:)``.
   func recountWaiting(in spool: Spool) throws(SpoolError) -> Timestamp? { try waiting.recount(in: spool) }
 }
 

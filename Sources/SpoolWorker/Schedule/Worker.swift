@@ -174,7 +174,6 @@ package final class Worker {
 
   // MARK: stopping
 
-  /// Checks whether the worker was told to stop.
   private func lookForStop() {
     guard signals?.arrived() == true, !isStopping else { return }
     isStopping = true
@@ -299,7 +298,6 @@ extension Worker {
   /// Milliseconds between two reports while nothing runs.
   private static let idleInterval: Int64 = 1000
 
-  /// Reports the progress if it is time.
   private func reportProgress() {
     let isRunning = !dispatcher.scheduler.slots.areIdle
     guard let onProgress, isRunning || progressReported.isRunning || admission.stays else { return }
@@ -316,7 +314,6 @@ extension Worker {
     return progressReported.at + Self.idleInterval - LoopExecutor.milliseconds()
   }
 
-  /// What runs and waits now.
   package func progress() -> WorkerProgress {
     let attempts = dispatcher.attempts
     let scheduler = dispatcher.scheduler

@@ -4,7 +4,6 @@ internal import Glibc
 internal import Spool
 internal import SystemPackage
 
-/// Finds and opens the spool of a command.
 enum SpoolOpening {
   /// The spool named by SPOOLRUN_SPOOL, else `spool` in the current directory.
   static var defaultLocation: String { environmentLocation ?? "spool" }

@@ -4,7 +4,6 @@ internal import Spool
 internal import SpoolStatus
 internal import Synchronization
 
-/// A receipt that `verify` looks at.
 struct ListedReceipt: Sendable {
   let name: FileName
   /// nil for one in `done`.
@@ -45,7 +44,6 @@ final class ReceiptList {
   func next() -> ListedReceipt? { receipts.popFirst() }
 }
 
-/// The receipt of a job that is done.
 private struct DoneReceipt {
   let receipt: Journal.Receipt
   let verified: Journal.Verified
