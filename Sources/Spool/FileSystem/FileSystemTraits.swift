@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 package import SystemPackage
 
@@ -55,9 +54,7 @@ package struct FileSystemTraits: Sendable, Equatable {
 
   /// Whether a lease that is granted proves that nobody writes the file.
   package var showsWriters: Bool { leases == .showWriters && kind.leaseShowsAllWriters }
-}
 
-extension FileSystemTraits {
   /// Why no worker can use it, each with what to do; empty if workers can.
   package var obstacles: [String] {
     let elsewhere = "make the spool on another file system"

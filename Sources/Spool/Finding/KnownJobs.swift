@@ -1,5 +1,3 @@
-internal import SystemPackage
-
 /// The jobs and standing orders that a spool has, in any state, for one who asks for many: the directories are read
 /// once, so that a name that no job has costs nothing, and any other one look where it was.
 ///

@@ -40,9 +40,7 @@ package enum DigestAlgorithm: String, CaseIterable, Sendable {
     digits == 8
       ? "\(title), eight hexadecimal digits." : "\(title), \(digits) hexadecimal digits or base64."
   }
-}
 
-extension DigestAlgorithm {
   /// Its name as other programs spell it, in either case: `SHA-256`, `sha256`, `SHA2-256`, `BLAKE2b-512`.
   package init?(title: some StringProtocol) {
     let name = title.lowercasedASCII.split(at: "-/").joined()

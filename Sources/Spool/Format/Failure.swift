@@ -75,9 +75,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
       more(&self)
     }
   }
-}
 
-extension FailureCode {
   /// What the code means; of ``http``, what it means whatever the status.
   package var row: Row {
     switch self {
@@ -192,11 +190,9 @@ extension FailureCode {
   private static let unresolved = "The hook resolve gave no link: see its output."
 
   package subscript<Value>(dynamicMember column: KeyPath<Row, Value>) -> Value { row[keyPath: column] }
-}
 
-// MARK: in records
+  // MARK: in records
 
-extension FailureCode {
   /// What records spell it as; ``http`` has the status in place of `NNN`.
   package var labels: [String] {
     self == .mismatchDigest ? DigestAlgorithm.allCases.map { label(digest: $0) } : [rawValue]
@@ -290,9 +286,7 @@ package struct Failure: Error, Sendable {
   }
   /// This many refusals in a row count as temporary.
   package static let mostRefusals = 2
-}
 
-extension Failure {
   /// A payload that is not what was declared.
   /// - Parameter reason: nil for one that goes by the mismatch.
   package init(_ mismatch: Mismatch, reason: String? = nil) {

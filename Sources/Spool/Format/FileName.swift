@@ -57,9 +57,7 @@ package struct FileName: Hashable, Sendable {
 
   /// The name, safe for a terminal: see ``escaped(_:)``.
   package var display: String { escaped(bytes) }
-}
 
-extension FileName {
   /// One name in a directory: not empty, without a slash, and neither `.` nor `..`.
   package var isEntry: Bool { !bytes.isEmpty && !bytes.contains(0x2F) && bytes != [0x2E] && bytes != [0x2E, 0x2E] }
 

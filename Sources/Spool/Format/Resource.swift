@@ -148,9 +148,7 @@ package struct RemoteVersion: Sendable, Equatable {
 
   /// What `If-Range` may carry (RFC 9110 section 13.1.5): a strong ETag, or a date only if there is no ETag at all.
   package var ifRange: String? { isDecoded ? nil : etag == nil ? modified : strongETag }
-}
 
-extension RemoteVersion {
   /// How the resource of `answer` relates to this one. Where the journal of an older version names no resource, the
   /// job's URL decides.
   func relation(to answer: RemoteVersion) -> Resource.Relation {

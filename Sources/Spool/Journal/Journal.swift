@@ -36,11 +36,9 @@ package struct Journal: Sendable, Equatable {
     publication.apply(entry)
     checks.apply(entry)
   }
-}
 
-// MARK: attempts
+  // MARK: attempts
 
-extension Journal {
   /// A worker that began with the job.
   package struct Start: Sendable, Equatable {
     package let host: String
@@ -127,11 +125,9 @@ extension Journal {
       }
     }
   }
-}
 
-// MARK: data
+  // MARK: data
 
-extension Journal {
   /// What is known of the data, `partial/NAME.part`.
   package struct Data: Sendable, Equatable {
     /// What it is a prefix of.
@@ -234,11 +230,9 @@ extension Journal {
       }
     }
   }
-}
 
-// MARK: answers
+  // MARK: answers
 
-extension Journal {
   /// What earlier answers said, by which the next one is judged.
   package struct Answers: Sendable, Equatable {
     /// What the last answer was, as a text, if it was not believed.
@@ -270,9 +264,7 @@ extension Journal {
       }
     }
   }
-}
 
-extension Journal {
   package struct Verified: Sendable, Equatable {
     /// Bytes of the payload.
     package let size: UInt64
@@ -357,9 +349,7 @@ extension Journal {
       }
     }
   }
-}
 
-extension Journal {
   /// What a check of a standing order found.
   package struct Check: Sendable, Equatable {
     /// How many entries the list has.

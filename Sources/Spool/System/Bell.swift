@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 
 /// Wakes a thread that waits for it: a semaphore (sem_overview(7)).

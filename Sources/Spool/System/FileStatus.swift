@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 
 /// The parts of stat(2) that the spool needs.

@@ -1,5 +1,4 @@
 internal import CLinux
-internal import Glibc
 
 /// Something to make durable: a file's data, a job with its journal, the names in a directory.
 package struct Flush: Sendable {

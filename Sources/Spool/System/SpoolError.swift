@@ -11,15 +11,8 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
   package let reason: String?
 
   /// - Parameter path: escaped for display.
-  package init(call: Call.Kind, path: String, errno: Errno) {
-    self.init(call: call, path: path, errno: errno, reason: nil)
-  }
-
-  init(call: Call.Kind, path: String, errno: Errno, reason: String?) {
-    self.call = call
-    self.path = path
-    self.errno = errno
-    self.reason = reason
+  package init(call: Call.Kind, path: String, errno: Errno, reason: String? = nil) {
+    (self.call, self.path, self.errno, self.reason) = (call, path, errno, reason)
   }
 
   package var description: String { "\(call.rawValue) \(path): \(words)" }
