@@ -126,13 +126,9 @@ package struct JobWait: Sendable, Equatable {
   package let reason: String
 
   package init(_ cause: Cause, _ reason: String) { (self.cause, self.reason) = (cause, reason) }
-}
 
-extension JobWait {
   var json: JSONText { .object([("cause", .string(cause.rawValue)), ("reason", .string(reason))]) }
-}
 
-extension JobWait {
   /// In a table; nil for what the table says in other words.
   var sentence: String? {
     switch cause {

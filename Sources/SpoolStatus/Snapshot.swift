@@ -153,9 +153,7 @@ extension SpoolSnapshot {
       ("unreadable", .array(unreadable.map { .string($0.rawValue) })),
     ]).text
   }
-}
 
-extension SpoolSnapshot {
   /// Counts the jobs that wait for each server that rests.
   mutating func countByServer() {
     if servers.isEmpty { return }

@@ -193,10 +193,6 @@ struct VerifyAnswer: Sendable {
   /// For standard error; nil for nothing.
   var problem: String?
 
-  init(isGood: Bool = true, line: String? = nil, problem: String? = nil) {
-    (self.isGood, self.line, self.problem) = (isGood, line, problem)
-  }
-
   var hasText: Bool { line != nil || problem != nil }
 }
 
