@@ -41,7 +41,7 @@ final class Dispatcher {
     let claims = ClaimReader(spool)
     lookout = Lookout(spool, environment, claims)
     claimer = Claimer(spool, environment, account, claims)
-    environment.servers.cameBack = { [unowned self] in scheduler.force(account.take(awaiting: $0)) }
+    environment.servers.cameBack = { [unowned self] in scheduler.force(account.waiting.take(awaiting: $0)) }
   }
 
   /// The running attempts, in the order of their start.
