@@ -21,9 +21,7 @@ extension SpoolError {
   func isOfMissingSpool(on kind: FileSystemKind) -> Bool {
     [.noSuchFileOrDirectory, .notDirectory, .permissionDenied].contains(errno) || isOfLostMount(on: kind)
   }
-}
 
-extension SpoolError {
   /// Errors that a single file can cause: it is immutable or append-only (chattr(1)), a mount point, a running program,
   /// or another user's in a sticky directory, or cannot be read.
   var mayConcernOneFile: Bool {

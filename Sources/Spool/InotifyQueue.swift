@@ -26,21 +26,14 @@ package struct InotifyQueue: Sendable {
     let open = "/proc/self/fd"
     let hasProc = (try? spool.system.status(AT_FDCWD, Path(open))) != nil
     let base = hasProc ? "\(open)/\(spool.root)" : spool.location
-    do throws(SpoolError) {
-      return try file.addWatch(Path("\(base)/\(directory?.rawValue ?? ".")"), mask)
-    } catch  where error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory {
-      return nil
-    }
+    return try orNil(
+      file.addWatch(Path("\(base)/\(directory?.rawValue ?? ".")"), mask), on: .noSuchFileOrDirectory, .notDirectory)
   }
 
   /// Reads events, as struct inotify_event (inotify(7)), into `buffer`; does not wait.
   /// - Returns: how many bytes there are; 0 for no event.
   package func read(into buffer: UnsafeMutableRawBufferPointer) throws(SpoolError) -> Int {
-    do throws(SpoolError) {
-      return try file.readEvents(into: buffer)
-    } catch  where error.errno == .wouldBlock {
-      return 0
-    }
+    try orNil(file.readEvents(into: buffer), on: .wouldBlock) ?? 0
   }
 }
 

@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 internal import SystemPackage
 
@@ -6,7 +5,6 @@ internal import SystemPackage
 
 /// A program in the spool's `hooks/`.
 package enum Hook: Sendable {
-  /// The program's path.
   case runnable(String)
   /// Why it is not run: another user could have written it, or it is no program.
   case refused(String)
@@ -100,7 +98,6 @@ package struct ShortageMark {
 /// A file in the spool's `tmp/` that another program reads or writes, by its path. It is removed when it is let go of;
 /// a worker that dies leaves it to `spoolrun clean`.
 package final class ScratchFile: Sendable {
-  /// For the other program.
   package let path: String
   private let file: SharedFile
   private let spool: Spool
@@ -121,7 +118,6 @@ package final class ScratchFile: Sendable {
 
   package func write(_ bytes: [UInt8], at offset: Int64) throws(SpoolError) { try file.write(bytes, at: offset) }
 
-  /// Makes it empty again.
   package func clear() throws(SpoolError) { try file.truncate(to: 0) }
 
   package func contents(limit: Int) throws(SpoolError) -> [UInt8] { try file.read(limit: limit) }

@@ -85,9 +85,7 @@ extension Spool {
 
   /// The descriptor that a child process needs for such a path; -1 for none.
   package func descriptor(for path: String) -> Int32 { path.begins(with: "\(open)/") ? root : -1 }
-}
 
-extension Spool {
   /// Why this process may not work here, or move jobs; nil if it may. Only the user that the open directory belongs to
   /// may: whoever owns it can replace any file in it, and lead what is written through it elsewhere. A directory that
   /// root has made for a user, as for a volume of a container, is that user's.

@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 internal import Synchronization
 internal import SystemPackage
@@ -19,7 +18,6 @@ package final class Spool: Sendable {
   package let boot: String
   let system: System
   let directory: SharedFile
-  /// The descriptor of ``directory``.
   let root: Int32
   /// The directory as it was when it was opened.
   let identity: FileStatus
@@ -87,24 +85,19 @@ package final class Spool: Sendable {
 
   /// Whether the spool's path still leads to the directory that is open.
   package func isInPlace() throws(SpoolError) -> Bool {
-    do throws(SpoolError) {
-      // Through a link as well.
-      return try system.status(AT_FDCWD, Path("\(location)/.")).isSameFile(as: directory.status())
-    } catch  where error.isOfMissingSpool(on: kind) {
-      return false
-    }
+    // Through a link as well.
+    let path = Path("\(location)/.")
+    return try orNil(system.status(AT_FDCWD, path).isSameFile(as: directory.status())) {
+      $0.isOfMissingSpool(on: kind)
+    } ?? false
   }
 
   /// The spool that the path leads to now; nil where there is none, or some of its directories are still missing.
   /// - Throws: ``SpoolError``, EPERM where it belongs to another user than this one: whoever can move a spool away
   ///   could have this process work in one of theirs.
   package func reopened() throws(SpoolError) -> Spool? {
-    let next: Spool
-    do throws(SpoolError) {
-      next = try Spool(location, owner: owner, boot: boot, system: system)
-    } catch  where error.isOfMissingSpool(on: kind) {
-      return nil
-    }
+    let next = try orNil(Spool(location, owner: owner, boot: boot, system: system)) { $0.isOfMissingSpool(on: kind) }
+    guard let next else { return nil }
     if next.identity.owner == identity.owner { return next }
     throw SpoolError(
       call: .open, path: escaped(location), errno: .notPermitted,
@@ -147,11 +140,7 @@ package final class Spool: Sendable {
   /// The status of a file; nil when there is none of that name, or can be none: a dropped file may have a name to which
   /// `.part` cannot be added.
   package func status(_ directory: Directory, _ name: FileName) throws(SpoolError) -> FileStatus? {
-    do throws(SpoolError) {
-      return try system.status(root, Path(directory, name))
-    } catch  where error.errno == .noSuchFileOrDirectory || error.errno == .fileNameTooLong {
-      return nil
-    }
+    try orNil(system.status(root, Path(directory, name)), on: .noSuchFileOrDirectory, .fileNameTooLong)
   }
 
   /// When names in `directory` last changed, in seconds since the epoch; nil where there is no such directory.
@@ -162,11 +151,7 @@ package final class Spool: Sendable {
   /// What every change of the names in `directory` changes, whichever host makes it; nil where there is no such
   /// directory.
   package func stamp(of directory: Directory) throws(SpoolError) -> FileStatus.Stamp? {
-    do throws(SpoolError) {
-      return try system.stampOfServer(root, Path(directory))
-    } catch  where error.errno == .noSuchFileOrDirectory {
-      return nil
-    }
+    try orNil(system.stampOfServer(root, Path(directory)), on: .noSuchFileOrDirectory)
   }
 
   /// Makes the names in `directory` durable: a file's own fsync does not cover its name (fsync(2)).
@@ -221,7 +206,7 @@ package final class Spool: Sendable {
 
   /// The bytes of a job's file; nil where there is none, or this user may not read it.
   package func readableContents(_ path: Path) throws(SpoolError) -> [UInt8]? {
-    do throws(SpoolError) { return try jobContents(path) } catch  where error.isUnreadable { return nil }
+    try orNil(jobContents(path), where: \.isUnreadable)
   }
 
   private func read(_ path: Path, limit: Int) throws(SpoolError) -> (bytes: [UInt8], status: FileStatus)? {
@@ -256,9 +241,7 @@ package final class Spool: Sendable {
     if text.hasTornTail { throw Defect(line: nil, reason: "its last line does not end in a newline") }
     return text.request
   }
-}
 
-extension Spool {
   /// Whether the spool's file system is gone, and not only one file of it. It may be mounted again.
   package func isLost(_ error: SpoolError) -> Bool {
     guard error.isOfLostMount(on: kind) else { return false }
@@ -271,9 +254,7 @@ extension Spool {
       return error.isOfLostMount(on: kind)
     }
   }
-}
 
-extension Spool {
   /// Whether `error`, which work on one file in `directory` met, leaves the other files alone: the directories that all
   /// jobs pass through can be written to.
   package func concernsOneFile(_ error: SpoolError, in directory: Directory) -> Bool {
@@ -355,17 +336,13 @@ extension Spool {
     }
     try? system.unlink(directory, from)
   }
-}
 
-extension Spool {
   /// Bytes that this user can still write beside the data; nil if the file system does not tell.
   package func freeSpace() -> UInt64? {
     // If the file system cannot be queried, the free space is unknown, which stops no job.
     do throws(SpoolError) { return try directory.freeSpace() } catch { return nil }
   }
-}
 
-extension Spool {
   /// The lease of a spool that says nothing else, in seconds: two heartbeats.
   package static let standardLease: Int64 = 60
   /// The leases that workers may agree on, in seconds.

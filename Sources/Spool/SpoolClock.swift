@@ -1,6 +1,5 @@
 internal import Glibc
 internal import Synchronization
-internal import SystemPackage
 
 /// The clock that sets the times of the spool's files. All times that workers compare with those of files are by this
 /// clock, because hosts that share a spool may have different ones.

@@ -1,5 +1,4 @@
 internal import Spool
-internal import SpoolStatus
 
 /// Inline SVG without any text of its own: labels are HTML beside it, so they keep their size when the drawing is
 /// stretched to the width of the page. Pure.

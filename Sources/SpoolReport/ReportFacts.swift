@@ -25,7 +25,6 @@ package struct JobRecord: Sendable, Equatable {
   package var name: FileName
   /// Whether it is the record of an entry that is no job.
   package var isRecord = false
-  /// The directory that it is in.
   package var directory: Directory
   package var attempts: [Attempt] = []
   /// Of the payload or of what the server has, in bytes; nil if it is not known.
@@ -95,9 +94,7 @@ package struct JobRecord: Sendable, Equatable {
     let last = attempts.count - 1
     (attempts[last].ended, attempts[last].end, attempts[last].bytes) = (max(time, attempts[last].begun), end, bytes)
   }
-}
 
-extension JobRecord {
   /// Seconds from the beginning of the first attempt to the end of the last.
   var seconds: Int64 {
     guard let first = attempts.first, let last = attempts.last else { return 0 }
@@ -113,7 +110,6 @@ extension JobRecord {
 
 /// What the report shows of all jobs, summed up as they are read. Pure.
 package struct ReportFacts: Sendable {
-  /// What came from a host.
   struct HostSum: Sendable {
     var done = 0
     var bytes: UInt64 = 0
@@ -301,18 +297,14 @@ struct TimeAxis: Equatable {
   }
 }
 
-/// Reads the journals and receipts of a spool, archived ones too. It changes nothing.
-package struct ReportReader {
-  private let spool: Spool
-
+extension ReportFacts {
   /// How many waiting jobs are read; of others only their age counts.
   private static let waitingRead = 10_000
 
-  package init(_ spool: Spool) { self.spool = spool }
-
+  /// Reads the journals and receipts of a spool, archived ones too. It changes nothing.
   /// - Parameter since: what happened before is left out; nil: nothing.
   /// - Throws: ``SpoolError``, EACCES if this user may not read one of the directories.
-  package func read(since: Timestamp?, now: Timestamp) throws(SpoolError) -> ReportFacts {
+  package static func read(_ spool: Spool, since: Timestamp?, now: Timestamp) throws(SpoolError) -> ReportFacts {
     var facts = ReportFacts(since: since, now: now)
     // A job that moves while the directories are read is seen in the next one, by the same inode.
     var seen: Set<UInt64> = []

@@ -36,9 +36,7 @@ package struct DoneStatus: Sendable {
     seconds = number("seconds").map { Int64(clamping: $0) }
     attempts = number("attempts").map { Int(clamping: $0) }
   }
-}
 
-extension DoneStatus {
   var json: JSONText {
     .object([
       ("name", .string(name.display)), ("time", .string(time.description)), ("output", .string(escaped(output))),

@@ -57,41 +57,26 @@ struct JobColumns {
     }
     columns = Self.order.filter { chosen.contains($0) }
     let room = width - used
-    nameWidth = max(1, min(longest, room))
     // With a remark to its right, a name gets at most half of the room.
-    let beside = room - min(longest, room / 2) - Self.gap
-    if chosen.count == Column.allCases.count, beside >= Self.narrowestRemark {
-      let name = min(longest, room / 2)
-      remarkWidth = beside
-      shortName = name
-    } else {
-      remarkWidth = nil
-      shortName = nil
-    }
+    let shortName = min(longest, room / 2)
+    let beside = room - shortName - Self.gap
+    remarkWidth = chosen.count == Column.allCases.count && beside >= Self.narrowestRemark ? beside : nil
+    nameWidth = remarkWidth == nil ? max(1, min(longest, room)) : shortName
   }
-
-  /// The width of names if remarks are to the right of the figures.
-  private let shortName: Int?
 
   var heading: StyledLine {
     let cells = columns.map { padded($0.heading, to: $0.width, left: true) }
-    return row(padded("JOB", to: shortName ?? nameWidth), cells, nil, heading: true)
+    return row(padded("JOB", to: nameWidth), cells, nil, heading: true)
   }
 
   /// - Parameter saysWait: whether the remark says what the job waits for.
   func lines(_ job: JobStatus, saysWait: Bool = true, isSelected: Bool = false) -> [StyledLine] {
-    let name = fitted(job.name.display, to: shortName ?? nameWidth, ellipsis: look.ellipsis)
+    let name = fitted(job.name.display, to: nameWidth, ellipsis: look.ellipsis)
     let cells = columns.map { padded(cell($0, job), to: $0.width, left: true) }
     let remark = remark(job, saysWait: saysWait)
-    if let remarkWidth {
-      return [
-        row(
-          padded(name, to: shortName ?? nameWidth), cells,
-          (clipped(remark, to: remarkWidth, ellipsis: look.ellipsis), job.remarkInk), isSelected: isSelected)
-      ]
-    }
-    let figures = row(padded(name, to: nameWidth), cells, nil, isSelected: isSelected)
-    if remark.isEmpty { return [figures] }
+    let beside = remarkWidth.map { (clipped(remark, to: $0, ellipsis: look.ellipsis), job.remarkInk) }
+    let figures = row(padded(name, to: nameWidth), cells, beside, isSelected: isSelected)
+    if remarkWidth != nil || remark.isEmpty { return [figures] }
     var below = StyledLine(look)
     below.append("    " + clipped(remark, to: max(1, width - 4), ellipsis: look.ellipsis), job.remarkInk)
     return [figures, below]

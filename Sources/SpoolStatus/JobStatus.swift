@@ -23,7 +23,6 @@ package struct JobStatus: Sendable {
     /// A failure code of spool.5, `interrupted`, or `crashed`.
     package var code: String
     package var reason: String
-    /// When it was recorded.
     package var time: Timestamp?
 
     /// - Parameter time: nil where the journal does not say when.
@@ -36,7 +35,6 @@ package struct JobStatus: Sendable {
 
   package var name: FileName
   package var state: JobState
-  /// The directory that it was seen in.
   package var directory: Directory
   /// The length of the data.
   package var bytes: UInt64?
@@ -128,13 +126,9 @@ package struct JobWait: Sendable, Equatable {
   package let reason: String
 
   package init(_ cause: Cause, _ reason: String) { (self.cause, self.reason) = (cause, reason) }
-}
 
-extension JobWait {
   var json: JSONText { .object([("cause", .string(cause.rawValue)), ("reason", .string(reason))]) }
-}
 
-extension JobWait {
   /// In a table; nil for what the table says in other words.
   var sentence: String? {
     switch cause {

@@ -170,7 +170,7 @@ package struct JobStoryReader {
     let path = Path(place.directory, place.name)
     guard let bytes = try spool.jobContents(path) else { return nil }
     let data = try job.flatMap { job throws(SpoolError) in try spool.status(.partial, job.part) }
-    let standing = try job.map { job throws(SpoolError) in try StandingReader(spool).look(place, job) } ?? .absent
+    let standing = try job.map { job throws(SpoolError) in try JobStanding.look(at: place, job, in: spool) } ?? .absent
     return story(place, bytes, standing ?? .absent, data: data.map { UInt64(clamping: $0.size) })
   }
 
@@ -199,24 +199,20 @@ package enum JobStanding: Sendable, Equatable {
   case done
 }
 
-/// Looks at single jobs. It only reads, like ``SnapshotReader``.
-package struct StandingReader {
-  private let spool: Spool
-
-  package init(_ spool: Spool) { self.spool = spool }
-
-  package func standing(of job: JobName) throws(SpoolError) -> JobStanding {
+/// Looking at single jobs. It only reads, like ``SnapshotReader``.
+extension JobStanding {
+  package static func of(_ job: JobName, in spool: Spool) throws(SpoolError) -> JobStanding {
     // One look can miss a job that moves (INTERNALS.md, invariant 10).
     for _ in 0..<3 {
       for place in try JobSearch(spool).places(of: job.fileName).reversed() {
-        if let standing = try look(place, job) { return standing }
+        if let standing = try look(at: place, job, in: spool) { return standing }
       }
     }
     return .absent
   }
 
   /// - Returns: nil if it has moved.
-  func look(_ place: JobPlace, _ job: JobName) throws(SpoolError) -> JobStanding? {
+  static func look(at place: JobPlace, _ job: JobName, in spool: Spool) throws(SpoolError) -> JobStanding? {
     guard let status = try spool.status(place.directory, place.name) else { return nil }
     let now = spool.now()
     switch place.directory {
@@ -232,13 +228,13 @@ package struct StandingReader {
       return .running(bytes: data ?? 0, total: text.request.expected.size ?? text.journal.data.version?.size)
     case .partial:
       if Claims.isDue(status.modified, at: now.seconds) { return .due }
-      return .retrying(at: Timestamp(seconds: status.modified), try problem(place))
-    case .failed: return .failed(try problem(place))
+      return .retrying(at: Timestamp(seconds: status.modified), try problem(place, in: spool))
+    case .failed: return .failed(try problem(place, in: spool))
     case .tmp, .standing, .workers, .files: return nil
     }
   }
 
-  private func problem(_ place: JobPlace) throws(SpoolError) -> JobStatus.Problem? {
+  private static func problem(_ place: JobPlace, in spool: Spool) throws(SpoolError) -> JobStatus.Problem? {
     guard let attempts = try JobSearch(spool).job(place.directory, place.name)?.journal.attempts else { return nil }
     if let failure = attempts.lastFailure { return JobStatus.Problem(failure) }
     // One that has not failed may wait for another job's output.

@@ -36,9 +36,7 @@ package struct OrderStatus: Sendable {
     self.name = name
     self.state = state
   }
-}
 
-extension OrderStatus {
   var json: JSONText {
     .object([
       ("name", .string(name.display)),
@@ -50,9 +48,7 @@ extension OrderStatus {
       ("error", problem?.json ?? .null),
     ])
   }
-}
 
-extension OrderStatus {
   /// - Parameter next: the time of modification of an order that waits.
   init(_ name: FileName, _ state: State, _ text: JobText, next: Timestamp?) {
     self.init(name, state)

@@ -24,7 +24,6 @@ package struct SpoolSnapshot: Sendable {
   var perHost: [ServerRule<Int>] = []
   /// Bytes that are free for the data of jobs; nil if that is not known.
   package var free: UInt64?
-  /// Whether this user may see the workers.
   package var seesWorkers = true
   /// The latest receipts, the last one first; nil if there are too many to look at.
   package var recent: [DoneStatus]?
@@ -154,9 +153,7 @@ extension SpoolSnapshot {
       ("unreadable", .array(unreadable.map { .string($0.rawValue) })),
     ]).text
   }
-}
 
-extension SpoolSnapshot {
   /// Counts the jobs that wait for each server that rests.
   mutating func countByServer() {
     if servers.isEmpty { return }

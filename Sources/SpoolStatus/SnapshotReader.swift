@@ -51,7 +51,9 @@ package final class SnapshotReader {
     try addClaims(running)
     try addPartial(partial.filter { !$0.isData })
     try addFailed(failed)
-    try add(.paused, .hold, smallest(paused, limit))
+    for name in smallest(paused, limit) {
+      if let job = try details(.hold, name, name, .paused) { snapshot.add(job) }
+    }
     snapshot.counts[.paused, default: 0] += max(0, paused.count - limit)
     snapshot.counts[.waiting] = urgent.count + waiting.count
     let data = Set(partial.lazy.filter(\.isData).map(\.dataOwner))
@@ -73,12 +75,10 @@ package final class SnapshotReader {
   /// How many receipts are read: there may be a million.
   package static let receiptsRead = 1000
 
-  private func addWaiting(
-    _ urgent: [FileName], _ new: [FileName], begun: Set<FileName>
-  ) {
+  private func addWaiting(_ urgent: [FileName], _ new: [FileName], begun: Set<FileName>) {
     let jobs = (urgent.map { JobStatus($0, .waiting, in: .urgent) } + new.map { JobStatus($0, .waiting) }).prefix(limit)
-    let reading = WaitingReading(spool: spool, defaults: defaults, begun: begun, now: now)
-    snapshot.jobs[.waiting] = jobs.prefix(Self.waitingRead).map(reading.details) + jobs.dropFirst(Self.waitingRead)
+    let read = jobs.prefix(Self.waitingRead).map { waiting($0, begun) }
+    snapshot.jobs[.waiting] = read + jobs.dropFirst(Self.waitingRead)
     snapshot.unreadBegun = begun.subtracting(jobs.prefix(Self.waitingRead).map(\.name)).count
   }
 
@@ -97,11 +97,7 @@ package final class SnapshotReader {
   }
 
   private func status(_ directory: Directory, _ name: FileName) throws(SpoolError) -> FileStatus? {
-    do throws(SpoolError) {
-      return try spool.status(directory, name)
-    } catch  where error.errno == .permissionDenied {
-      return nil
-    }
+    try orNil(spool.status(directory, name), on: .permissionDenied)
   }
 
   private func smallest(_ names: [FileName], _ count: Int) -> [FileName] {
@@ -127,16 +123,12 @@ package final class SnapshotReader {
   // MARK: by directory
 
   /// A claimed job is running if its worker may be alive. Otherwise it was interrupted.
-  private func addClaims(_ names: [FileName])
-    throws(SpoolError)
-  {
+  private func addClaims(_ names: [FileName]) throws(SpoolError) {
     var claims: [JobState: [(file: FileName, claim: ClaimName)]] = [:]
     for name in names {
       guard let claim = ClaimName(name), let status = try status(.cur, name) else { continue }
-      claims[
-        claim.isAlive(modified: status.modified, in: spool, now: now) ? .running : .interrupted,
-        default: []
-      ].append((name, claim))
+      let isAlive = claim.isAlive(modified: status.modified, in: spool, now: now)
+      claims[isAlive ? .running : .interrupted, default: []].append((name, claim))
     }
     for (state, group) in claims {
       let sorted = group.sorted { $0.claim.job.fileName.bytes.lexicographicallyPrecedes($1.claim.job.fileName.bytes) }
@@ -153,9 +145,7 @@ package final class SnapshotReader {
     }
   }
 
-  private func addPartial(_ names: [FileName])
-    throws(SpoolError)
-  {
+  private func addPartial(_ names: [FileName]) throws(SpoolError) {
     var groups: [JobState: [(name: FileName, due: Int64)]] = [:]
     for name in names {
       guard let status = try status(.partial, name) else { continue }
@@ -178,9 +168,7 @@ package final class SnapshotReader {
   }
 
   /// Adds the latest failures first. Data that was set aside and records of other entries do not count as jobs.
-  private func addFailed(_ names: [FileName])
-    throws(SpoolError)
-  {
+  private func addFailed(_ names: [FileName]) throws(SpoolError) {
     let all = Set(names)
     // Of a long name, a record's has only the first bytes.
     let records = Set(names.map(\.record))
@@ -201,26 +189,13 @@ package final class SnapshotReader {
     }
   }
 
-  private func add(
-    _ state: JobState, _ directory: Directory, _ names: [FileName]
-  )
-    throws(SpoolError)
-  {
-    for name in names {
-      guard let job = try details(directory, name, name, state) else { continue }
-      snapshot.add(job)
-    }
-  }
-
   /// Adds the orders that wait for their next check, by their names.
   private func addOrders(_ names: [FileName]) throws(SpoolError) {
     snapshot.orderCount += max(0, names.count - limit)
     for name in smallest(names, limit) {
       do throws(SpoolError) {
         guard let status = try spool.status(.standing, name), let text = try JobSearch(spool).job(.standing, name)
-        else {
-          continue
-        }
+        else { continue }
         let isDue = try Claims(spool).isDue(name, modified: status.modified, in: .standing, at: now.seconds)
         let next = isDue ? now : Timestamp(seconds: status.modified)
         snapshot.add(OrderStatus(name, .waiting, text, next: next))
@@ -250,36 +225,24 @@ package final class SnapshotReader {
       ($0.modified, $1.name.bytes.count) > ($1.modified, $0.name.bytes.count)
     }
     for (name, _) in latest {
-      do throws(SpoolError) {
-        guard let bytes = try spool.jobContents(Path(.done, name)) else { continue }
-        if let status = bytes.withUnsafeBytes({ DoneStatus(name, $0) }) { found.append(status) }
-      } catch  where error.isUnreadable {
-        continue
-      }
+      let bytes = try spool.readableContents(Path(.done, name))
+      if let status = bytes?.withUnsafeBytes({ DoneStatus(name, $0) }) { found.append(status) }
     }
     return found
   }
 
   /// The workers that have a file in `workers/`; nil if this user may not read it.
   private func readWorkers() throws(SpoolError) -> [WorkerStatus]? {
-    do throws(SpoolError) {
-      return try WorkerFiles(spool).all().map { worker in
-        WorkerStatus(
-          name: escaped(worker.owner.text), isAlive: Leases(spool).isAlive(worker.owner, beat: worker.beat, now: now),
-          beat: Timestamp(seconds: worker.beat), report: worker.report)
-      }
-    } catch  where error.errno == .permissionDenied {
-      return nil
+    try orNil(WorkerFiles(spool).all(), on: .permissionDenied)?.map { worker in
+      WorkerStatus(
+        name: escaped(worker.owner.text), isAlive: Leases(spool).isAlive(worker.owner, beat: worker.beat, now: now),
+        beat: Timestamp(seconds: worker.beat), report: worker.report)
     }
   }
 
   /// None if this user may not read their files.
   private func readServers() throws(SpoolError) -> [ServerStatus] {
-    do throws(SpoolError) { return try ServerFiles(spool).all().flatMap(ServerStatus.all) } catch
-      where error.errno == .permissionDenied
-    {
-      return []
-    }
+    try orNil(ServerFiles(spool).all(), on: .permissionDenied)?.flatMap(ServerStatus.all) ?? []
   }
 
   // MARK: one job
@@ -298,9 +261,7 @@ package final class SnapshotReader {
         snapshot.add(OrderStatus(name, OrderStatus.State(state), text, next: nil))
         return nil
       }
-      let data = try status(.partial, name.data).map {
-        (size: UInt64(clamping: $0.size), modified: $0.modified)
-      }
+      let data = try status(.partial, name.data).map { (size: UInt64(clamping: $0.size), modified: $0.modified) }
       return JobReading(text: text, defaults: defaults, data: data, now: now).status(name, state, in: directory)
     } catch  where error.isUnreadable {
       return JobStatus(name, state, in: directory)
@@ -310,25 +271,12 @@ package final class SnapshotReader {
   /// Whether the job's last end of an attempt is `interrupted:`, not `failed:`. Only searches for these lines instead
   /// of parsing the job, because there may be many such jobs.
   private func isInterrupted(_ name: FileName) throws(SpoolError) -> Bool {
-    do throws(SpoolError) {
-      guard let bytes = try spool.jobContents(Path(.partial, name)) else { return false }
-      return JournalScan.endsInInterruption(bytes)
-    } catch  where error.isUnreadable {
-      return false
-    }
+    try spool.readableContents(Path(.partial, name)).map(JournalScan.endsInInterruption) ?? false
   }
-}
 
-/// Reads the jobs that wait in `new` and `urgent`.
-private struct WaitingReading {
-  let spool: Spool
-  let defaults: JobRequest
-  /// Those that have data: a person has released them or tries them again.
-  let begun: Set<FileName>
-  let now: Timestamp
-
-  /// The job with what its text says; as it is if it has moved, or this user may not read it.
-  func details(_ job: JobStatus) -> JobStatus {
+  /// A job in `new` or `urgent` with what its text says; as it is if it has moved, or this user may not read it.
+  /// - Parameter begun: the jobs that have data: a person has released them or tries them again.
+  private func waiting(_ job: JobStatus, _ begun: Set<FileName>) -> JobStatus {
     var job = job
     if job.directory == .urgent { job.priority = .high }
     do throws(SpoolError) {

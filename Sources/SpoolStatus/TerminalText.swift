@@ -26,7 +26,6 @@ package enum Ink: String, Sendable {
 package struct StyledLine: Sendable {
   /// With escape sequences for colors, if the terminal has colors.
   package private(set) var text = ""
-  /// Columns on the terminal.
   package private(set) var width = 0
   private let isColored: Bool
 

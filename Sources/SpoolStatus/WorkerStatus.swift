@@ -1,5 +1,4 @@
 package import Spool
-internal import SystemPackage
 
 /// What the spool knows about a worker.
 package struct WorkerStatus: Sendable {
@@ -11,9 +10,7 @@ package struct WorkerStatus: Sendable {
   package var beat: Timestamp
   /// What it said then; nil if that cannot be read.
   package var report: WorkerReport?
-}
 
-extension WorkerStatus {
   var json: JSONText {
     let options = report.map { $0.options.named.compactMap { option in Self.json(option.key, option.value) } } ?? []
     let waits = report.map(\.waits) ?? []

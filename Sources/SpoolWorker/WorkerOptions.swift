@@ -23,7 +23,6 @@ package struct WorkerOptions: Sendable {
   package var directory: String?
   /// The schemes that jobs may use.
   package var protocols: Set<Scheme> = [.http, .https]
-  /// How servers are reached.
   package var network = NetworkOptions()
   /// The authorities to trust, whatever `defaults` say, as in ``Transfer/NetworkOptions/authorities``.
   package var authorities: String?
@@ -92,12 +91,10 @@ package struct RunSummary: Sendable {
   package var cancelled = 0
   /// Bytes by which the data of ended jobs has grown.
   package var gained: UInt64 = 0
-  /// The failure of the spool itself.
   package var spoolError: SpoolError?
   /// Why nothing can be fetched: libcurl cannot be loaded. No job was touched.
   package var obstacle: String?
 
-  /// No job has ended.
   package init() {}
 
   /// Adds what a later worker of the same run did.

@@ -1,8 +1,6 @@
 internal import ArgumentParser
 internal import Glibc
 internal import Spool
-internal import SpoolWorker
-internal import SystemPackage
 
 @main
 enum Main {

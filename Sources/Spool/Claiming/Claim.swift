@@ -9,7 +9,6 @@ package final class Claim {
   package private(set) var job: JobName
   /// The job's text with its journal, as it was when it was claimed.
   package private(set) var text: JobText
-  /// The directory that the job was claimed from.
   package let origin: Directory
   package let spool: Spool
 
@@ -41,7 +40,6 @@ package final class Claim {
   /// Whether its last move is still to come.
   package var isOpen: Bool { file.isOpen }
 
-  /// The open files of a claim.
   struct Files {
     /// Open for writing, unless it is to be replaced at once.
     let file: SharedFile
@@ -49,7 +47,6 @@ package final class Claim {
     let lock: SharedFile
     let identity: FileStatus
 
-    /// It has this name now.
     func rename(to path: Path) { for file in [file, lock] { file.path = path } }
 
     /// - Throws: ``SpoolError``: close(2) may be the last chance to hear of a failed write.

@@ -2,7 +2,6 @@ internal import SystemPackage
 
 /// Who has a job that this worker claimed.
 extension Claim {
-  /// Who owns the job now.
   package enum Ownership: Sendable {
     case ours
     /// A person moved the job, for example to `hold/`.

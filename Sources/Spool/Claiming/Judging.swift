@@ -1,5 +1,3 @@
-internal import SystemPackage
-
 /// A job's text, and what is wrong with it.
 struct Judgement {
   let bytes: [UInt8]

@@ -8,7 +8,6 @@ struct LockedJob {
   var lock: SharedFile
   /// The same file, open for writing; nil as long as that is not needed, and where it is not allowed.
   var writable: SharedFile?
-  /// Of the file.
   var status: FileStatus
   /// When the file was last written or renamed, in seconds since the epoch, before this worker did.
   let foundChanged: Int64
@@ -26,7 +25,6 @@ struct LockedJob {
   /// A `requeued:` line was added that the text does not have.
   var isRequeueNoted = false
 
-  /// It has this name now.
   func rename(to path: Path) {
     lock.path = path
     writable?.path = path
@@ -122,7 +120,6 @@ extension Claims {
     return true
   }
 
-  /// What is no regular file goes to `failed/`.
   func rejectNoFile(_ source: Path, _ origin: Directory) throws(SpoolError) -> ClaimOutcome {
     guard let name = source.name else { return .unavailable }
     return try reject(name, from: origin, Defect(line: nil, reason: "not a regular file: a job is a plain text file"))

@@ -227,12 +227,8 @@ extension Cleanup {
   private func isUnpublishable(_ job: FileName) throws(SpoolError) -> Bool {
     let places = try JobSearch(spool).places(of: job).filter { $0.directory != .done }
     guard let place = places.first, places.count == 1, place.directory == .failed else { return false }
-    do throws(SpoolError) {
-      let attempts = try JobSearch(spool).job(.failed, place.name)?.journal.attempts
-      return attempts?.endsInFailure == true && attempts?.lastFailure?["code"] == FailureCode.outputExists.rawValue
-    } catch  where error.isUnreadable {
-      return false
-    }
+    let attempts = try orNil(JobSearch(spool).job(.failed, place.name), where: \.isUnreadable)?.journal.attempts
+    return attempts?.endsInFailure == true && attempts?.lastFailure?["code"] == FailureCode.outputExists.rawValue
   }
 
   /// Removes links to output roots that are gone, if `spoolrun get` made them and no job names them. It makes them
@@ -277,10 +273,7 @@ extension Cleanup {
   }
 
   private func isOwnRoot(_ name: String) throws(SpoolError) -> Bool {
-    do throws(SpoolError) {
-      return try NamedRoots.name(for: NamedRoots(spool).target(of: name)) == name
-    } catch  where error.errno == .invalidArgument || error.errno == .noSuchFileOrDirectory {
-      return false
-    }
+    let target = try orNil(NamedRoots(spool).target(of: name), on: .invalidArgument, .noSuchFileOrDirectory)
+    return target.map { NamedRoots.name(for: $0) } == name
   }
 }

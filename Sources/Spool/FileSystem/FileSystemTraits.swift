@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 package import SystemPackage
 
@@ -7,7 +6,6 @@ package import SystemPackage
 package struct FileSystemTraits: Sendable, Equatable {
   /// flock(2) on two descriptors of one file.
   package enum Locks: Sendable, Equatable {
-    /// A lock excludes others.
     case exclude
     /// The same, but an exclusive lock needs a descriptor that is open for writing, as on NFS.
     case excludeWriters
@@ -56,10 +54,7 @@ package struct FileSystemTraits: Sendable, Equatable {
 
   /// Whether a lease that is granted proves that nobody writes the file.
   package var showsWriters: Bool { leases == .showWriters && kind.leaseShowsAllWriters }
-}
 
-/// Whether workers can use a file system.
-extension FileSystemTraits {
   /// Why no worker can use it, each with what to do; empty if workers can.
   package var obstacles: [String] {
     let elsewhere = "make the spool on another file system"

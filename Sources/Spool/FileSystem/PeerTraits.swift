@@ -1,6 +1,4 @@
-internal import CLinux
 internal import Glibc
-internal import Synchronization
 internal import SystemPackage
 
 /// What two mounts of one spool show each other. Found out by ``PeerTrial``.
@@ -136,18 +134,12 @@ package struct PeerTrial {
 
   /// - Returns: after how many milliseconds `isTrue` was true; nil if it was not in time.
   private func wait(until isTrue: () throws(SpoolError) -> Bool) throws(SpoolError) -> Int64? {
-    let began = Self.milliseconds()
+    let began = Host.current.milliseconds()
     while true {
-      if try isTrue() { return Self.milliseconds() - began }
-      if Self.milliseconds() - began > PeerTraits.patience { return nil }
-      usleep(20_000)
+      if try isTrue() { return Host.current.milliseconds() - began }
+      if Host.current.milliseconds() - began > PeerTraits.patience { return nil }
+      Host.current.wait(milliseconds: 20)
     }
-  }
-
-  private static func milliseconds() -> Int64 {
-    var clock = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &clock)
-    return Int64(clock.tv_sec) * 1000 + Int64(clock.tv_nsec) / 1_000_000
   }
 
   private func clockOffset(from made: Timestamp) throws(SpoolError) -> Int64 {

@@ -1,5 +1,4 @@
 internal import Glibc
-internal import SystemPackage
 
 /// The receipts that `clean --archive` has moved out of `done/`: each is a file in a directory of its month, such as
 /// `done/archive/2026-11/NAME`. Where that name is taken, the directory is `2026-11~2`, and so on: a receipt keeps its

@@ -4,14 +4,12 @@ internal import SystemPackage
 /// One of the files that ``JobSearch/eachJob(in:modifiedSince:reading:_:)`` reads.
 package struct JobFile {
   package let path: Path
-  /// The last part of ``path``.
   package let name: FileName
   /// As it was before it was read.
   package let status: FileStatus
   /// Its content, valid only within the call; empty if it was not read.
   package let bytes: UnsafeRawBufferPointer
 
-  /// What it asks for.
   package var request: JobRequest { JournalScan.request(in: bytes).withUnsafeBytes { JobText($0) }.request }
 
   /// When it was last written or renamed, in seconds since the epoch, as far as that can be true.

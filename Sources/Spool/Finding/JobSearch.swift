@@ -13,17 +13,14 @@ package struct JobPlace: Hashable, Sendable {
   /// `DIRECTORY/NAME`, safe for a terminal.
   package var display: String { path.display }
 
-  /// The name of its job.
   package var job: FileName { directory == .cur ? ClaimName(name)?.job.fileName ?? name : name }
 
   var path: Path { Path(directory, name) }
 }
 
-/// A job that a search found.
 package struct FoundJob: Sendable {
   /// Where it was when it was read.
   package let place: JobPlace
-  /// Its text with its journal.
   package let text: JobText
 }
 
@@ -57,13 +54,11 @@ package struct JobSearch {
 
   /// Whether a path leads to this spool.
   private func isRoot(_ path: [UInt8]) throws(SpoolError) -> Bool {
-    do throws(SpoolError) {
-      // Through a link as well.
-      return try spool.system.status(AT_FDCWD, Path(path + Array("/.".utf8)))
-        .isSameFile(as: spool.directory.status())
-    } catch  where [.noSuchFileOrDirectory, .notDirectory, .permissionDenied].contains(error.errno) {
-      return false
-    }
+    // Through a link as well.
+    let status = try orNil(
+      spool.system.status(AT_FDCWD, Path(path + Array("/.".utf8))), on: .noSuchFileOrDirectory, .notDirectory,
+      .permissionDenied)
+    return try status?.isSameFile(as: spool.directory.status()) ?? false
   }
 
   /// The directories that contain jobs, in the order in which a job passes through them: a job that moves during a look
@@ -167,14 +162,10 @@ package struct JobSearch {
 
   /// - Returns: nil where no regular file has the name, or this user may not read it.
   func read(_ directory: Directory, _ name: FileName) throws(SpoolError) -> FoundJob? {
-    do throws(SpoolError) {
-      guard let status = try spool.status(directory, name), status.isRegular, let text = try job(directory, name) else {
-        return nil
-      }
-      return FoundJob(place: JobPlace(directory: directory, name: name, inode: status.inode), text: text)
-    } catch  where error.isUnreadable {
-      return nil
-    }
+    guard let status = try orNil(spool.status(directory, name), where: \.isUnreadable), status.isRegular,
+      let text = try orNil(job(directory, name), where: \.isUnreadable)
+    else { return nil }
+    return FoundJob(place: JobPlace(directory: directory, name: name, inode: status.inode), text: text)
   }
 }
 
@@ -189,12 +180,9 @@ extension JobSearch {
 
   /// Whether the file is a standing order, as far as this user may read it.
   func isStandingOrder(_ directory: Directory, _ name: FileName) throws(SpoolError) -> Bool {
-    do throws(SpoolError) {
-      let bytes = try spool.contents(Path(directory, name), limit: JobText.maximumRequest) ?? []
-      return bytes.withUnsafeBytes { JobText($0) }.request.isStandingOrder
-    } catch  where error.isUnreadable {
-      return false
-    }
+    let path = Path(directory, name)
+    let bytes = try orNil(spool.contents(path, limit: JobText.maximumRequest), where: \.isUnreadable) ?? []
+    return bytes.withUnsafeBytes { JobText($0) }.request.isStandingOrder
   }
 
   /// The entries of `failed/` that are no jobs of their own: data set aside, and records of what is no job.

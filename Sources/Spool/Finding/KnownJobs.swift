@@ -1,5 +1,3 @@
-internal import SystemPackage
-
 /// The jobs and standing orders that a spool has, in any state, for one who asks for many: the directories are read
 /// once, so that a name that no job has costs nothing, and any other one look where it was.
 ///
@@ -31,7 +29,6 @@ package struct KnownJobs {
     if directories[hash] == nil { directories[hash] = directory }
   }
 
-  /// The job of this name; nil where there is none.
   package func job(named name: JobName) throws(SpoolError) -> KnownJob? {
     guard let directory = directories[name.fileName.hashValue] else { return nil }
     if let bytes = try spool.readableContents(Path(directory, name.fileName)) { return .whereItWas(bytes) }
@@ -43,7 +40,6 @@ package struct KnownJobs {
   package mutating func insert(_ name: JobName) { note(name.fileName, in: .new) }
 }
 
-/// A job that a spool has.
 package enum KnownJob {
   /// Where its name was seen: the bytes of its file.
   case whereItWas([UInt8])

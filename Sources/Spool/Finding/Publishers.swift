@@ -1,5 +1,3 @@
-internal import SystemPackage
-
 /// Finding the job that a payload is from.
 extension JobSearch {
   /// The finished job whose receipt names this payload. If there are very many receipts, only some are read.

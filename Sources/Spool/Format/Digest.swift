@@ -40,9 +40,7 @@ package enum DigestAlgorithm: String, CaseIterable, Sendable {
     digits == 8
       ? "\(title), eight hexadecimal digits." : "\(title), \(digits) hexadecimal digits or base64."
   }
-}
 
-extension DigestAlgorithm {
   /// Its name as other programs spell it, in either case: `SHA-256`, `sha256`, `SHA2-256`, `BLAKE2b-512`.
   package init?(title: some StringProtocol) {
     let name = title.lowercasedASCII.split(at: "-/").joined()
@@ -52,7 +50,6 @@ extension DigestAlgorithm {
   }
 }
 
-/// The digest of a payload.
 package struct Digest: Hashable, Sendable, CustomStringConvertible {
   package let algorithm: DigestAlgorithm
   /// Hexadecimal digits, in the case that other tools print: cksfv and `rhash --crc32` in upper case.
@@ -117,7 +114,6 @@ package struct Digests: Hashable, Sendable {
     }
   }
 
-  /// The digest of this algorithm; nil if there is none.
   package subscript(algorithm: DigestAlgorithm) -> Digest? {
     get { all.first { $0.algorithm == algorithm } }
     set { all = DigestAlgorithm.allCases.compactMap { $0 == algorithm ? newValue : self[$0] } }
@@ -127,7 +123,6 @@ package struct Digests: Hashable, Sendable {
 
   package var algorithms: Set<DigestAlgorithm> { Set(all.map(\.algorithm)) }
 
-  /// Those by `algorithms`.
   package func only(_ algorithms: Set<DigestAlgorithm>) -> Digests {
     Digests(all.filter { algorithms.contains($0.algorithm) })
   }
@@ -190,7 +185,6 @@ package struct Expectation: Sendable, Equatable {
 
 /// In what a payload differs from what it must be.
 package struct Mismatch: Sendable, Equatable {
-  /// What differs.
   package enum Property: Sendable, Equatable {
     case size
     case digest(DigestAlgorithm)
@@ -212,7 +206,6 @@ package struct Mismatch: Sendable, Equatable {
 
 /// One line of a list of digests, as sha256sum(1), cksfv(1) and rhash(1) check it.
 package struct SumLine: Sendable, Equatable {
-  /// The format of the list.
   package enum Style: Sendable {
     /// `HEX  PATH`, as md5sum(1) and sha256sum(1) print it; for a CRC-32 `PATH HEX`, as cksfv(1) does.
     case plain
@@ -306,7 +299,6 @@ struct HashState: Sendable, Hashable {
   let algorithm: DigestAlgorithm
   private var running: Running
 
-  /// Of no bytes.
   init(_ algorithm: DigestAlgorithm) {
     self.algorithm = algorithm
     if let kind = algorithm.kind {
@@ -389,7 +381,6 @@ package struct DigestStates: Hashable, Sendable {
   /// In the order of ``DigestAlgorithm``. CRC-32 is always there.
   private(set) var all: [HashState]
 
-  /// Of no bytes yet.
   package init(_ algorithms: Set<DigestAlgorithm> = []) {
     all = DigestAlgorithm.allCases.filter { $0 == .crc32 || algorithms.contains($0) }.map { HashState($0) }
   }
@@ -420,7 +411,6 @@ package struct DigestStates: Hashable, Sendable {
     for index in all.indices { all[index].update(bytes) }
   }
 
-  /// The digests of all bytes so far.
   package var digests: Digests { Digests(all.map { Digest($0) }) }
 }
 
@@ -440,7 +430,6 @@ package struct Mark: Sendable, Hashable {
   package let offset: UInt64
   package let states: DigestStates
 
-  /// The beginning of the data.
   package static let zero = Mark.zero([])
 
   /// The beginning of the data, for a reading that computes `algorithms` beside CRC-32.

@@ -34,7 +34,6 @@ package enum FailureCode: String, CaseIterable, Sendable {
   /// Whether another attempt can succeed.
   package enum Class: String, Sendable { case temporary, permanent }
 
-  /// Whose failure it is.
   package enum Blame: Sendable {
     /// This machine's network connection or its proxy fails, whatever the job and the host.
     case network
@@ -77,9 +76,7 @@ package enum FailureCode: String, CaseIterable, Sendable {
       more(&self)
     }
   }
-}
 
-extension FailureCode {
   /// What the code means; of ``http``, what it means whatever the status.
   package var row: Row {
     switch self {
@@ -194,11 +191,9 @@ extension FailureCode {
   private static let unresolved = "The hook resolve gave no link: see its output."
 
   package subscript<Value>(dynamicMember column: KeyPath<Row, Value>) -> Value { row[keyPath: column] }
-}
 
-// MARK: in records
+  // MARK: in records
 
-extension FailureCode {
   /// What records spell it as; ``http`` has the status in place of `NNN`.
   package var labels: [String] {
     self == .mismatchDigest ? DigestAlgorithm.allCases.map { label(digest: $0) } : [rawValue]
@@ -232,7 +227,6 @@ extension FailureCode {
 
 /// What went wrong, before it is known when to try again.
 package struct Failure: Error, Sendable {
-  /// Which kind of failure (spool.5, FAILURE CODES).
   package var code: FailureCode
   /// For ``FailureCode/http``: 100…999.
   package var status: Int?
@@ -293,9 +287,7 @@ package struct Failure: Error, Sendable {
   }
   /// This many refusals in a row count as temporary.
   package static let mostRefusals = 2
-}
 
-extension Failure {
   /// A payload that is not what was declared.
   /// - Parameter reason: nil for one that goes by the mismatch.
   package init(_ mismatch: Mismatch, reason: String? = nil) {

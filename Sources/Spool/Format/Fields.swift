@@ -26,7 +26,6 @@ package struct Fields: Sendable, Equatable {
     return self
   }
 
-  /// Adds `key=value`, unless `value` is nil.
   mutating func add(_ key: String, _ value: (some CustomStringConvertible)?) {
     if let value { named.append((key, value.description)) }
   }

@@ -2,7 +2,6 @@
 package enum Directory: String, CaseIterable, Sendable {
   case tmp, new, urgent, cur, partial, done, failed, hold, standing, workers, files
 
-  /// Whether jobs are dropped here.
   package var takesDrops: Bool { self == .new || self == .urgent }
 
   /// Whether people and other programs write files into it, so that one may be half written.
@@ -25,7 +24,6 @@ package struct FileName: Hashable, Sendable {
 
   /// - Parameter bytes: without `/` and NUL; nothing checks that.
   package init(_ bytes: [UInt8]) { self.bytes = bytes }
-  /// The name in UTF-8.
   package init(_ string: String) { bytes = Array(string.utf8) }
   /// A leading dot: every reader of a spool ignores it, as in a maildir.
   package var isIgnored: Bool { bytes.first == 0x2E }
@@ -59,9 +57,7 @@ package struct FileName: Hashable, Sendable {
 
   /// The name, safe for a terminal: see ``escaped(_:)``.
   package var display: String { escaped(bytes) }
-}
 
-extension FileName {
   /// One name in a directory: not empty, without a slash, and neither `.` nor `..`.
   package var isEntry: Bool { !bytes.isEmpty && !bytes.contains(0x2F) && bytes != [0x2E] && bytes != [0x2E, 0x2E] }
 
@@ -73,10 +69,8 @@ extension FileName {
   /// `NAME.part`: the data of a job of this name.
   package var data: FileName { FileName(bytes + Self.dataSuffix) }
 
-  /// Ends in `.part`: a job's data.
   package var isData: Bool { bytes.suffix(Self.dataSuffix.count) == Self.dataSuffix[...] }
 
-  /// Without `.part`.
   package var dataOwner: FileName { FileName(Array(bytes.dropLast(Self.dataSuffix.count))) }
 
   /// Without `.record`; cut, if the name was too long for the suffix.
@@ -103,7 +97,6 @@ package struct Path: Hashable, Sendable {
 
   /// - Parameter bytes: without NUL; nothing checks that.
   package init(_ bytes: [UInt8]) { self.bytes = bytes }
-  /// The path in UTF-8.
   package init(_ string: String) { bytes = Array(string.utf8) }
   /// Relative to the spool.
   package init(_ directory: Directory, _ name: FileName) {
@@ -169,7 +162,6 @@ package struct JobName: Hashable, Sendable {
   /// For terminals, logs and records: ``escaped(_:)``.
   package var display: String { fileName.display }
 
-  /// `NAME.part`, the data of the job.
   package var part: FileName { fileName.data }
 
   /// The name for the `number`-th job of one name: `NAME~2`; see ``FileName/numbered(_:limit:)``.

@@ -2,7 +2,6 @@
 package struct OutputPath: Sendable, Hashable {
   /// The directories, from outside to inside.
   package let parents: [String]
-  /// The last part.
   package let name: String
 
   /// The maximum number of names in a path. A worker keeps each directory of the path open until the payload's name is
@@ -75,7 +74,6 @@ package enum PayloadName {
     }
   }
 
-  /// The digits that a mark has.
   package enum MarkLength: Int, CaseIterable, Sendable {
     /// Enough for a million URLs of one name.
     case usual = 16

@@ -10,7 +10,6 @@ package struct URLText: Sendable {
   /// All before query and fragment. With a user name and a password, if there are any: only to be compared.
   package let place: Substring
 
-  /// - Parameter text: of any form.
   package init(_ text: String) {
     place = text.prefix(before: "?#")
     let name = place.prefix(before: ":/@")
@@ -149,9 +148,7 @@ package struct RemoteVersion: Sendable, Equatable {
 
   /// What `If-Range` may carry (RFC 9110 section 13.1.5): a strong ETag, or a date only if there is no ETag at all.
   package var ifRange: String? { isDecoded ? nil : etag == nil ? modified : strongETag }
-}
 
-extension RemoteVersion {
   /// How the resource of `answer` relates to this one. Where the journal of an older version names no resource, the
   /// job's URL decides.
   func relation(to answer: RemoteVersion) -> Resource.Relation {
@@ -230,7 +227,6 @@ package struct DataSource: Sendable, Equatable {
     (place, query, resolve) = (resource.place, resource.query.map { "\($0)" } ?? Self.noQuery, nil)
   }
 
-  /// The hook, asked with this text.
   package init(resolve text: String) { (place, query, resolve) = (nil, nil, Checksum(of: text)) }
 
   /// As a `started:` line has it; nil if it does not say it.

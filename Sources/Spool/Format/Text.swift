@@ -24,7 +24,6 @@ package struct ExactText: Hashable, Comparable, Sendable {
 }
 
 extension StringProtocol {
-  /// The text to be compared by its bytes.
   package var exact: ExactText { ExactText(text: String(self)) }
 
   /// Whether its first bytes are these.
@@ -95,7 +94,6 @@ package func escaped(_ bytes: some Sequence<UInt8>) -> String {
   return result
 }
 
-/// The same for text, by its UTF-8.
 package func escaped(_ string: some StringProtocol) -> String { escaped(Array(string.utf8)) }
 
 /// `text` in quotes, with a backslash before each `"` and `\`.

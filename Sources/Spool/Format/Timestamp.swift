@@ -5,7 +5,6 @@ package struct Timestamp: Comparable, Hashable, Sendable, CustomStringConvertibl
   /// Seconds since the epoch.
   package let seconds: Int64
 
-  /// - Parameter seconds: since the epoch.
   package init(seconds: Int64) { self.seconds = seconds }
 
   package static func < (left: Timestamp, right: Timestamp) -> Bool { left.seconds < right.seconds }

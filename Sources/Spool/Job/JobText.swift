@@ -87,9 +87,7 @@ package struct JobText: Sendable {
           reason: "several bare URLs: one file per job, or `url:` before each if they are mirrors of one file"))
     }
   }
-}
 
-extension JobText {
   /// Takes one line in; true when it is the journal's.
   private mutating func read(_ line: JobLine, inJournal: Bool, isDefaults: Bool) -> Bool {
     do throws(InvalidValue) {
@@ -141,9 +139,7 @@ extension JobText {
   private mutating func set(_ key: JobKey, _ value: WrittenValue) {
     do throws(Defect) { try key.set(value, in: &request) } catch { note(error) }
   }
-}
 
-extension JobText {
   /// The same job without superseded checkpoints: all but the last, and the first, with which the journal may begin.
   /// ``journal`` reads the same from it.
   package static func compacted(_ bytes: [UInt8]) -> [UInt8] {
@@ -198,9 +194,7 @@ extension JobText {
     }
     return Array(kept[..<position]) + Array("priority: \(priority.rawValue)\n".utf8) + kept[position...]
   }
-}
 
-extension JobText {
   /// A standing order's text with its journal begun anew: what it asks for, its last check, and the keys of the entries
   /// that need no job.
   /// - Parameter bytes: the order's text with its journal.

@@ -4,7 +4,6 @@ package struct FailureRecord: Sendable {
   /// Counted from 1; 0 where the text was no job's.
   package let attempt: Int
   package let failure: Failure
-  /// How far the attempt's writes are trusted.
   package let trust: Trust
   /// The end of the data; nil where there is none.
   package let mark: Mark?
@@ -61,9 +60,7 @@ package enum Trust: Sendable {
   /// An fsync failed: the kernel may have dropped what came after the last checkpoint, and counts it as written.
   case lost(SpoolError)
 
-  /// Whether it is ``doubtful``.
   package var isDoubtful: Bool { if case .doubtful = self { true } else { false } }
-  /// Whether it is ``lost(_:)``.
   package var isLost: Bool { if case .lost = self { true } else { false } }
 
   /// - Parameter error: what an fsync of the job's own file failed with.
@@ -77,6 +74,5 @@ package enum Trust: Sendable {
 package struct LostWrites: Error, Sendable {
   package let error: SpoolError
 
-  /// - Parameter error: what fsync(2) or fdatasync(2) returned.
   package init(_ error: SpoolError) { self.error = error }
 }

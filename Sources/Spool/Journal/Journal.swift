@@ -7,14 +7,10 @@ package struct Journal: Sendable, Equatable {
   /// Since when the job has been there, since it last came through `new/`: as its first attempt says, or by the time of
   /// its first line.
   package private(set) var knownSince: Timestamp?
-  /// Who worked on the job, and how that ended.
   package private(set) var attempts = Attempts()
-  /// How far the data is known.
   package private(set) var data = Data()
-  /// How many bytes were received.
   package private(set) var traffic = Traffic()
   package private(set) var answers = Answers()
-  /// How far the payload's publication went.
   package private(set) var publication = Publication()
   /// Of a standing order: what its checks have found.
   package private(set) var checks = Checks()
@@ -40,11 +36,9 @@ package struct Journal: Sendable, Equatable {
     publication.apply(entry)
     checks.apply(entry)
   }
-}
 
-// MARK: attempts
+  // MARK: attempts
 
-extension Journal {
   /// A worker that began with the job.
   package struct Start: Sendable, Equatable {
     package let host: String
@@ -131,11 +125,9 @@ extension Journal {
       }
     }
   }
-}
 
-// MARK: data
+  // MARK: data
 
-extension Journal {
   /// What is known of the data, `partial/NAME.part`.
   package struct Data: Sendable, Equatable {
     /// What it is a prefix of.
@@ -238,11 +230,9 @@ extension Journal {
       }
     }
   }
-}
 
-// MARK: answers
+  // MARK: answers
 
-extension Journal {
   /// What earlier answers said, by which the next one is judged.
   package struct Answers: Sendable, Equatable {
     /// What the last answer was, as a text, if it was not believed.
@@ -274,10 +264,7 @@ extension Journal {
       }
     }
   }
-}
 
-extension Journal {
-  /// A payload that was verified.
   package struct Verified: Sendable, Equatable {
     /// Bytes of the payload.
     package let size: UInt64
@@ -317,9 +304,7 @@ extension Journal {
 
   /// The fields of a `published:` line.
   package struct Undelivered: Sendable, Equatable {
-    /// As in ``Receipt``.
     package let output: String
-    /// As in ``Receipt``.
     package let directory: String?
   }
 
@@ -364,9 +349,7 @@ extension Journal {
       }
     }
   }
-}
 
-extension Journal {
   /// What a check of a standing order found.
   package struct Check: Sendable, Equatable {
     /// How many entries the list has.

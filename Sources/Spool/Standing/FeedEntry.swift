@@ -19,7 +19,6 @@ package struct FeedEntry: Sendable, Equatable {
   /// Bytes of an identity that are kept; a longer one becomes a digest of itself.
   private static let longestIdentity = 500
 
-  /// - Parameter identity: of any length; see ``identity``.
   package init(identity: String, date: Timestamp? = nil, name: String? = nil, urls: [String]) {
     self.identity = Self.short(identity)
     self.date = date

@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 
 /// Wakes a thread that waits for it: a semaphore (sem_overview(7)).
@@ -7,7 +6,6 @@ internal import Glibc
 package final class Bell: @unchecked Sendable {
   private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
 
-  /// It is silent at first.
   package init() { sem_init(semaphore, 0, 0) }
 
   deinit {
@@ -18,7 +16,6 @@ package final class Bell: @unchecked Sendable {
   /// Ends one wait, or the next one at once.
   package func ring() { sem_post(semaphore) }
 
-  /// Waits until it rings.
   package func wait() { while sem_wait(semaphore) != 0 {} }
 
   /// Waits until it rings, or the time is up.

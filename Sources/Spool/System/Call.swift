@@ -2,7 +2,6 @@ package import SystemPackage
 
 /// One system call as the seam shows it to a ``CallHook``.
 package struct Call: Sendable {
-  /// Which call.
   package enum Kind: String, Sendable, CaseIterable {
     case open, create, read, stat, lock, lease, list, close, statvfs, fcntl
     case watch = "inotify_add_watch"
@@ -11,7 +10,6 @@ package struct Call: Sendable {
     case write, truncate, rename, link, unlink, mkdir, fsync, fdatasync, syncfs, utimens, chmod
   }
 
-  /// Which call.
   package let kind: Kind
   /// What the call is about, escaped for display.
   package let path: String

@@ -1,5 +1,3 @@
-internal import SystemPackage
-
 /// An open directory that is read a buffer at a time, so that a million names are never in memory together. An entry
 /// that moves meanwhile may be missed or seen twice (readdir(3)).
 package final class DirectoryStream {
@@ -18,7 +16,6 @@ package final class DirectoryStream {
     self.passedOver = passedOver
   }
 
-  /// Without a name.
   init() { (directory, passedOver) = (nil, nil) }
 
   deinit { buffer.deallocate() }
@@ -46,10 +43,6 @@ package final class DirectoryStream {
 
   private func isDirectory(_ name: FileName) throws(SpoolError) -> Bool {
     guard let directory else { return false }
-    do throws(SpoolError) {
-      return try directory.system.status(directory.number, Path(name)).isDirectory
-    } catch  where error.errno == .noSuchFileOrDirectory {
-      return false
-    }
+    return try directory.system.statusIfPresent(directory.number, Path(name))?.isDirectory ?? false
   }
 }

@@ -1,11 +1,9 @@
-internal import CLinux
 internal import Glibc
 
 /// The parts of stat(2) that the spool needs.
 package struct FileStatus: Sendable {
   /// The file system's number (st_dev in stat(3type)).
   package let device: UInt64
-  /// The inode's number.
   package let inode: UInt64
   /// Bytes.
   package let size: Int64
@@ -21,11 +19,8 @@ package struct FileStatus: Sendable {
   package var modifiedNanoseconds: Int { stamp.modified.nanoseconds }
   /// Seconds since the epoch of the last change of content or name.
   package let changed: Int64
-  /// Whether it is a regular file.
   package let isRegular: Bool
-  /// Whether it is a directory.
   package let isDirectory: Bool
-  /// Whether it is a symbolic link.
   package let isLink: Bool
   /// Size and times, which change with the contents.
   package let stamp: Stamp
@@ -33,12 +28,10 @@ package struct FileStatus: Sendable {
   /// What every change of a file's content changes. Nobody can set the time of the last change (inode(7), st_ctim), but
   /// two changes may be within one tick of the clock that it is read from.
   package struct Stamp: Sendable, Equatable {
-    /// Bytes.
     package let size: Int
     let modified: Time
     let changed: Time
 
-    /// As in stat(3type), st_mtim.
     struct Time: Sendable, Equatable {
       let seconds: Int
       let nanoseconds: Int

@@ -24,9 +24,7 @@ package struct FileSystemKind: Sendable, Equatable {
 
   /// As mount(8) calls it.
   package let name: String
-  /// Who can change its files.
   package let sharing: Sharing
-  /// What a lease tells.
   package let leases: LeaseAnswers
   /// Whether each host sets the times of files by its own clock, so that they say nothing of another host's.
   package var timesAreOfHosts = false

@@ -1,9 +1,7 @@
 internal import CLinux
-internal import Glibc
 
 /// Something to make durable: a file's data, a job with its journal, the names in a directory.
 package struct Flush: Sendable {
-  /// What one call makes durable.
   package enum Target: Hashable, Sendable {
     case file(device: UInt64, inode: UInt64)
     /// A directory of the spool, found by its name at the time of the call: it may be removed and made again.

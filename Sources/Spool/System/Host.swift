@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 
 /// What a process has of its host besides the ``Kernel`` of its files: clocks, threads, chance. A test puts a simulated
@@ -22,12 +21,11 @@ package protocol HostServices: Sendable {
   func random() -> UInt64
 }
 
-/// This host.
 package struct Host: HostServices {
   /// That of this thread or task.
   @TaskLocal package static var current: any HostServices = Host()
 
-  package func now() -> Int64 { Int64(Self.time(of: CLOCK_REALTIME).tv_sec) }
+  package func now() -> Int64 { wallMilliseconds() / 1000 }
 
   package func wallMilliseconds() -> Int64 { Self.milliseconds(of: CLOCK_REALTIME) }
 
@@ -48,14 +46,9 @@ package struct Host: HostServices {
     return generator.next()
   }
 
-  private static func time(of id: clockid_t) -> timespec {
+  private static func milliseconds(of id: clockid_t) -> Int64 {
     var time = timespec()
     clock_gettime(id, &time)
-    return time
-  }
-
-  private static func milliseconds(of id: clockid_t) -> Int64 {
-    let time = time(of: id)
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
 }

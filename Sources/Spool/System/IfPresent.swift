@@ -1,14 +1,22 @@
-internal import SystemPackage
+package import SystemPackage
+
+/// A value; nil where it fails with one of these errors, because that is an answer.
+package func orNil<Value>(
+  _ value: @autoclosure () throws(SpoolError) -> Value?, on answers: Errno...
+) throws(SpoolError) -> Value? {
+  try orNil(value()) { answers.contains($0.errno) }
+}
+
+package func orNil<Value>(
+  _ value: @autoclosure () throws(SpoolError) -> Value?, where isAnswer: (SpoolError) -> Bool
+) throws(SpoolError) -> Value? {
+  do throws(SpoolError) { return try value() } catch  where isAnswer(error) { return nil }
+}
 
 /// What is there or not, without an error that says so.
 extension System {
-  /// The status of a file; nil if there is none.
   func statusIfPresent(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus? {
-    do throws(SpoolError) {
-      return try status(at, path)
-    } catch  where error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory {
-      return nil
-    }
+    try orNil(status(at, path), on: .noSuchFileOrDirectory, .notDirectory)
   }
 
   func unlinkIfPresent(_ at: Int32, _ path: Path) throws(SpoolError) {

@@ -86,13 +86,10 @@ protocol Kernel: AnyObject, Sendable {
 /// What becomes of a file that has the new name already.
 enum RenameManner: Sendable { case replacing, withoutReplacing, exchanging }
 
-/// What becomes of a range of a file.
 enum RangeLock: Sendable { case exclusive, shared, none }
 
-/// What is to be durable.
 enum SyncExtent: Sendable { case data, file, fileSystem }
 
-/// This machine's.
 final class LinuxKernel: Kernel {
   static let shared = LinuxKernel()
 

@@ -1,22 +1,32 @@
-internal import CLinux
 internal import Glibc
 internal import SystemPackage
 
 /// System calls for files by name. A path is relative to the open directory `at`, or to the working directory
 /// (AT_FDCWD).
 extension System {
-  func open(_ at: Int32, _ path: Path, _ flags: Int32) throws(SpoolError) -> OwnedFile {
-    let number = try call(.open, path.display) { _ in
-      path.withCString { Int(kernel.open(at, $0, flags, 0)) }
+  /// Makes a call that takes one path.
+  @discardableResult
+  private func call(_ kind: Call.Kind, _ path: Path, _ body: (UnsafePointer<CChar>) -> Int32) throws(SpoolError)
+    -> Int32
+  {
+    Int32(try call(kind, path.display) { _ in path.withCString { Int(body($0)) } })
+  }
+
+  /// The same for two paths.
+  private func call(
+    _ kind: Call.Kind, _ one: Path, _ other: Path, _ body: (UnsafePointer<CChar>, UnsafePointer<CChar>) -> Int32
+  ) throws(SpoolError) {
+    try call(kind, "\(one.display) \(other.display)") { _ in
+      one.withCString { one in other.withCString { Int(body(one, $0)) } }
     }
-    return OwnedFile(Int32(number), path, self)
+  }
+
+  func open(_ at: Int32, _ path: Path, _ flags: Int32) throws(SpoolError) -> OwnedFile {
+    OwnedFile(try call(.open, path) { kernel.open(at, $0, flags, 0) }, path, self)
   }
 
   func create(_ at: Int32, _ path: Path, _ flags: Int32, mode: mode_t = 0o600) throws(SpoolError) -> OwnedFile {
-    let number = try call(.create, path.display) { _ in
-      path.withCString { Int(kernel.open(at, $0, flags | O_CREAT, mode)) }
-    }
-    return OwnedFile(Int32(number), path, self)
+    OwnedFile(try call(.create, path) { kernel.open(at, $0, flags | O_CREAT, mode) }, path, self)
   }
 
   /// A new file, open for reading and writing.
@@ -27,60 +37,36 @@ extension System {
 
   /// openat(2) with O_TMPFILE: a file without a name in `directory`.
   func openUnnamed(_ at: Int32, _ directory: Path) throws(SpoolError) -> OwnedFile {
-    let number = try call(.create, directory.display) { _ in
-      directory.withCString { Int(kernel.openUnnamed(at, $0)) }
-    }
-    return OwnedFile(Int32(number), directory, self)
+    OwnedFile(try call(.create, directory) { kernel.openUnnamed(at, $0) }, directory, self)
   }
 
   /// openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS.
   func openBeneath(_ at: Int32, _ path: Path, _ flags: Int32) throws(SpoolError) -> OwnedFile {
-    let number = try call(.open, path.display) { _ in
-      path.withCString { Int(kernel.openBeneath(at, $0, flags)) }
-    }
-    return OwnedFile(Int32(number), path, self)
+    OwnedFile(try call(.open, path) { kernel.openBeneath(at, $0, flags) }, path, self)
   }
 
   func makeDirectory(_ at: Int32, _ path: Path, mode: mode_t = 0o700) throws(SpoolError) {
-    try call(.mkdir, path.display) { _ in path.withCString { Int(kernel.makeDirectory(at, $0, mode)) } }
+    try call(.mkdir, path) { kernel.makeDirectory(at, $0, mode) }
   }
 
   func rename(_ at: Int32, _ from: Path, _ to: Path) throws(SpoolError) {
-    try call(.rename, "\(from.display) \(to.display)") { _ in
-      from.withCString { source in
-        to.withCString { target in Int(kernel.rename(at, source, target, .replacing)) }
-      }
-    }
+    try call(.rename, from, to) { kernel.rename(at, $0, $1, .replacing) }
   }
 
   /// renameat2(2) with RENAME_NOREPLACE.
   func renameNoReplace(_ at: Int32, _ from: Path, _ to: Path) throws(SpoolError) {
-    try call(.rename, "\(from.display) \(to.display)") { _ in
-      from.withCString { source in
-        to.withCString { target in Int(kernel.rename(at, source, target, .withoutReplacing)) }
-      }
-    }
+    try call(.rename, from, to) { kernel.rename(at, $0, $1, .withoutReplacing) }
   }
 
   /// renameat2(2) with RENAME_EXCHANGE: each gets the other's name; ENOENT where one of them does not exist.
   func exchange(_ at: Int32, _ one: Path, _ other: Path) throws(SpoolError) {
-    try call(.rename, "\(one.display) \(other.display)") { _ in
-      one.withCString { one in
-        other.withCString { other in Int(kernel.rename(at, one, other, .exchanging)) }
-      }
-    }
+    try call(.rename, one, other) { kernel.rename(at, $0, $1, .exchanging) }
   }
 
   /// linkat(2): gives the file at `from` a second name; never replaces.
   func link(_ at: Int32, _ from: Path, _ toDirectory: Int32, _ to: Path, follow: Bool = false) throws(SpoolError) {
     do throws(SpoolError) {
-      try call(.link, "\(from.display) \(to.display)") { _ in
-        from.withCString { source in
-          to.withCString { target in
-            Int(kernel.link(at, source, toDirectory, target, follow: follow))
-          }
-        }
-      }
+      try call(.link, from, to) { kernel.link(at, $0, toDirectory, $1, follow: follow) }
     } catch  where error.errno == .notPermitted {
       // SFTP has no error for a name that exists, and sshfs(1) says EPERM, where another host has just made it.
       guard (try? status(toDirectory, to)) != nil else { throw error }
@@ -90,45 +76,37 @@ extension System {
 
   /// symlinkat(2): makes a link at `path`; never replaces.
   func symbolicLink(_ target: Path, _ at: Int32, _ path: Path) throws(SpoolError) {
-    try call(.link, "\(target.display) \(path.display)") { _ in
-      target.withCString { target in path.withCString { Int(kernel.symbolicLink(target, at, $0)) } }
-    }
+    try call(.link, target, path) { kernel.symbolicLink($0, at, $1) }
   }
 
   /// readlinkat(2): where a link leads; EINVAL if it is no link.
   func readLink(_ at: Int32, _ path: Path) throws(SpoolError) -> [UInt8] {
     var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-    let count = try call(.read, path.display) { _ in
-      path.withCString { path in buffer.withUnsafeMutableBufferPointer { kernel.readLink(at, path, $0) } }
+    let count = try call(.read, path) { path in
+      buffer.withUnsafeMutableBufferPointer { Int32(kernel.readLink(at, path, $0)) }
     }
-    return buffer.prefix(count).map { UInt8(bitPattern: $0) }
+    return buffer.prefix(Int(count)).map { UInt8(bitPattern: $0) }
   }
 
-  func unlink(_ at: Int32, _ path: Path) throws(SpoolError) {
-    try call(.unlink, path.display) { _ in path.withCString { Int(kernel.unlink(at, $0)) } }
-  }
+  func unlink(_ at: Int32, _ path: Path) throws(SpoolError) { try call(.unlink, path) { kernel.unlink(at, $0) } }
 
   /// fstatat(2) with AT_SYMLINK_NOFOLLOW: what a network file system remembers may be some seconds old.
   func status(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus {
     var status = stat()
-    try call(.stat, path.display) { _ in
-      path.withCString { Int(kernel.status(at, $0, &status, ofServer: false)) }
-    }
+    try call(.stat, path) { kernel.status(at, $0, &status, ofServer: false) }
     return FileStatus(status)
   }
 
   /// The same without what a network file system remembers; see `spoolrun_status_of_server`.
   func stampOfServer(_ at: Int32, _ path: Path) throws(SpoolError) -> FileStatus.Stamp {
     var status = stat()
-    try call(.stat, path.display) { _ in path.withCString { Int(kernel.status(at, $0, &status, ofServer: true)) } }
+    try call(.stat, path) { kernel.status(at, $0, &status, ofServer: true) }
     return FileStatus(status).stamp
   }
 
   /// faccessat(2) as the effective user: EACCES, EROFS, or EPERM for an immutable directory, where no name in it can be
   /// made or moved.
   func mayChange(_ at: Int32, _ directory: Path) throws(SpoolError) {
-    try call(.stat, directory.display) { _ in
-      directory.withCString { Int(kernel.mayChange(at, $0)) }
-    }
+    try call(.stat, directory) { kernel.mayChange(at, $0) }
   }
 }

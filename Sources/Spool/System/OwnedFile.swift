@@ -37,7 +37,6 @@ struct OwnedFile: OpenFile, ~Copyable, Sendable {
   var path: Path
   let system: System
 
-  /// Takes the descriptor `number` over.
   init(_ number: Int32, _ path: Path, _ system: System) {
     descriptor = Descriptor(number, of: system.kernel)
     self.path = path
@@ -67,7 +66,6 @@ struct OwnedFile: OpenFile, ~Copyable, Sendable {
     return true
   }
 
-  /// The same open file for several holders.
   consuming func shared() -> SharedFile { SharedFile(self) }
 }
 

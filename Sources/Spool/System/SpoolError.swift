@@ -6,21 +6,13 @@ package struct SpoolError: Error, Sendable, CustomStringConvertible {
   package let call: Call.Kind
   /// What it was applied to, escaped for display.
   package let path: String
-  /// The error as errno(3) has it.
   package let errno: Errno
   /// What is wrong, where errno(3) does not say it; free of control bytes.
   package let reason: String?
 
   /// - Parameter path: escaped for display.
-  package init(call: Call.Kind, path: String, errno: Errno) {
-    self.init(call: call, path: path, errno: errno, reason: nil)
-  }
-
-  init(call: Call.Kind, path: String, errno: Errno, reason: String?) {
-    self.call = call
-    self.path = path
-    self.errno = errno
-    self.reason = reason
+  package init(call: Call.Kind, path: String, errno: Errno, reason: String? = nil) {
+    (self.call, self.path, self.errno, self.reason) = (call, path, errno, reason)
   }
 
   package var description: String { "\(call.rawValue) \(path): \(words)" }

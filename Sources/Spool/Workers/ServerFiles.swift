@@ -1,6 +1,4 @@
-internal import CLinux
 internal import Glibc
-internal import SystemPackage
 
 /// What the workers of a spool know of a server or a proxy, as its file in `servers/` says it (spool.5, SERVERS).
 package struct ServerNote: Sendable, Equatable {
@@ -78,10 +76,8 @@ package struct ServerNote: Sendable, Equatable {
   package var text: String {
     var lines = [("server", Fields(server))]
     for rest in rests {
-      let fields = Fields("\(rest.since)").with("failed", rest.failed).with("until", rest.until).with(
-        "cause", rest.cause
-      ).with("code", rest.code)
-        .with("failures", rest.failures)
+      let fields = Fields("\(rest.since)").with("failed", rest.failed).with("until", rest.until)
+        .with("cause", rest.cause).with("code", rest.code).with("failures", rest.failures)
         .with("url", rest.url.map { hexadecimal($0, digits: 16) }).with("host", rest.host).with("reason", rest.reason)
       lines.append(("rests", fields))
     }

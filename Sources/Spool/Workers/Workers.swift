@@ -39,11 +39,7 @@ package final class Presence {
   }
 
   private func isInPlace() throws(SpoolError) -> Bool {
-    do throws(SpoolError) {
-      return try spool.system.status(spool.root, file.path).isSameFile(as: identity)
-    } catch  where error.isGone {
-      return false
-    }
+    try orNil(spool.system.status(spool.root, file.path), where: \.isGone)?.isSameFile(as: identity) ?? false
   }
 
   /// A reader may see some of the old lines behind the new ones for a moment.

@@ -88,7 +88,6 @@ final class FeedReader: XMLReader.Receiver {
 /// What the elements of one kind of feed mean. Paths are the names of the open elements, from the outermost; an element
 /// of another namespace, such as those for iTunes, is the empty name.
 protocol FeedVocabulary {
-  /// The namespaces that its elements may be in.
   static var namespaces: Set<String> { get }
   /// The name of the outermost element.
   static var root: String { get }
@@ -260,7 +259,6 @@ enum EntryLimit {
   static func tooMany(_ line: Int) -> Defect { Defect(line: line, reason: "more than \(most) entries") }
 }
 
-/// Dates as feeds have them.
 private enum FeedDate {
   /// RFC 822 section 5 as RSS uses it: `Sat, 07 Sep 2002 09:42:31 GMT`, also without the day of the week and the
   /// seconds; nil for anything else.

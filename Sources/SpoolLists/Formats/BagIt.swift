@@ -32,7 +32,6 @@ struct BagItList: LineFormat {
 /// The manifest of a bag: a digest and a path in each line (RFC 8493 section 2.1.3). Keeps only where each line is,
 /// so that a million of them take little memory.
 final class BagManifest: Sendable {
-  /// The file's name.
   let name: String
   private let algorithm: DigestAlgorithm
   private let descriptor: Int32

@@ -73,16 +73,11 @@ private struct MetalinkFile {
   let name: String?
   let line: Int
   /// The first thing that is wrong with it.
-  private var defect: Defect?
-  private var request = JobRequest()
-  private var digests: [Digest] = []
+  var defect: Defect?
+  var request = JobRequest()
+  var digests: [Digest] = []
   /// The lower the rank, the better.
-  private var mirrors: [(rank: Int, url: String, line: Int)] = []
-
-  init(name: String?, line: Int) {
-    self.name = name
-    self.line = line
-  }
+  var mirrors: [(rank: Int, url: String, line: Int)] = []
 
   mutating func take(size: String, _ line: Int) {
     do throws(Defect) { try request.set(.size, size, line: line) } catch { defect = defect ?? error }

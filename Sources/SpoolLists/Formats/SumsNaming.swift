@@ -115,7 +115,6 @@ struct ChecksumLine {
     }
   }
 
-  /// Takes in a further line.
   mutating func append(_ rest: Rest) {
     title = title ?? rest.title
     value += rest.digits
@@ -176,7 +175,6 @@ struct SumsNaming {
   }
 
   private var algorithm = Algorithm.unsaid
-  /// Whether the name says nothing.
   var isUnsaid: Bool { if case .unsaid = algorithm { true } else { false } }
   /// The one file that a list such as `a.iso.sha256` is of.
   private var file: String?

@@ -13,7 +13,6 @@ final class ByteSource {
   /// - Parameter read: as read(2): how many bytes it has put into the buffer; 0 at the end.
   init(_ read: @escaping (UnsafeMutableRawBufferPointer) throws -> Int) { self.read = read }
 
-  /// The bytes in memory.
   convenience init(_ bytes: [UInt8]) {
     var rest = bytes[...]
     self.init { buffer in
@@ -48,7 +47,6 @@ final class ByteSource {
     }
   }
 
-  /// The same text in UTF-8.
   func inUTF8() throws -> ByteSource {
     guard let isLittle = Self.isLittleEndian(try peek()) else { return self }
     var left: [UInt8] = []

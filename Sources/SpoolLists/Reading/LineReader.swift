@@ -86,7 +86,6 @@ struct LineReader {
   }
 }
 
-/// What a line of a list looks like.
 enum LineLooks {
   /// `name=value`, and not `key: value`, which may be indented too.
   static func isOption(_ line: some StringProtocol) -> Bool {

@@ -8,7 +8,6 @@ internal import Spool
 /// A parser that recovers by itself drops what it does not understand: of the URL `a?x=1&y=2`, libxml2 leaves
 /// `a?x=1=2`, which is another file.
 struct XMLMender {
-  /// What was mended, and where.
   private(set) var problems = ListProblems()
 
   private let decoder: TextDecoder
@@ -279,7 +278,6 @@ struct XMLMender {
 private struct XMLStartTag {
   struct Attribute {
     let name: [UInt8]
-    /// Where its value is.
     let value: Range<Int>
   }
 

@@ -9,7 +9,6 @@ package struct SpoolMetrics: Sendable {
   var oldestWaiting: Int64?
   /// Seconds since the epoch; nil if there is no receipt.
   var lastDone: Int64?
-  /// Bytes, by place.
   var free: [(place: String, bytes: UInt64)] = []
 
   package func text(_ format: MetricFormat) -> String {
@@ -104,7 +103,6 @@ package struct SpoolMetrics: Sendable {
   }
 }
 
-/// What metrics can be written as.
 package enum MetricFormat: Sendable {
   /// OpenMetrics 1.0 (https://prometheus.io/docs/specs/om/open_metrics_spec/).
   case openMetrics

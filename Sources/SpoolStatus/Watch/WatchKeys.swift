@@ -23,7 +23,6 @@ package struct WatchKeys: Sendable {
     case page([String])
   }
 
-  /// A line for the person.
   package struct Message: Sendable, Equatable {
     /// Without control characters.
     package let text: String
@@ -31,13 +30,11 @@ package struct WatchKeys: Sendable {
     package let isProblem: Bool
   }
 
-  /// What keys mean now.
   package private(set) var mode = Mode.table
   /// The job that gestures are for; nil until a person has chosen one.
   package private(set) var selected: TableSubject?
   /// Only jobs that say this are shown; empty for all.
   package private(set) var filter = ""
-  /// The order of jobs.
   package private(set) var sort = WatchSort.turn
   /// What came of the last key, until the next one.
   package private(set) var message: Message?
@@ -49,7 +46,6 @@ package struct WatchKeys: Sendable {
   /// How many lines the list or the page has room for, and how many the page has.
   private var (room, pageLines) = (10, 0)
 
-  /// The table without a selection.
   package init() {}
 
   /// Whether a question waits for its answer. Keys that were typed before it was seen are no answer.
@@ -69,7 +65,6 @@ package struct WatchKeys: Sendable {
     position = selected.flatMap { subjects.firstIndex(of: $0) }
   }
 
-  /// The list or page has room for so many lines, and the page has so many.
   package mutating func measure(room: Int, pageLines: Int = 0) {
     (self.room, self.pageLines) = (max(1, room), pageLines)
     pageTop = max(0, min(pageTop, pageLines - self.room))
@@ -80,7 +75,6 @@ package struct WatchKeys: Sendable {
     message = Message(text: text, isProblem: isProblem)
   }
 
-  /// Shows lines to read.
   package mutating func open(page lines: [String]) { (mode, pageTop) = (.page(lines), 0) }
 
   // MARK: keys
@@ -227,7 +221,6 @@ package enum Key: Sendable, Equatable {
 package struct KeyReader: Sendable {
   private var bytes: [UInt8] = []
 
-  /// Nothing was read yet.
   package init() {}
 
   /// Whether a sequence has begun: its rest, or ``end()``, says what it is.

@@ -6,7 +6,6 @@ package struct WatchScreen: Sendable {
   /// The first line of the list that is shown.
   private var top = 0
 
-  /// - Parameter look: how text can be shown.
   package init(_ look: Look) { self.look = look }
 
   /// The lines of the screen, at most `rows`. The numbers are first, however low the window is.

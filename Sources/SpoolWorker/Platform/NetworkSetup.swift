@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 package import Spool
 internal import SystemPackage

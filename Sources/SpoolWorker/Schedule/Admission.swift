@@ -4,7 +4,6 @@ internal import Transfer
 /// Decides whether jobs may start now, and if not, why: the gate, the disk space, the output root, libcurl.
 @WorkerLoop
 final class Admission {
-  /// Why no job may start.
   enum Obstacle {
     /// The gate's reason.
     case gate(String)

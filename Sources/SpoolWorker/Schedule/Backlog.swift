@@ -1,15 +1,17 @@
 internal import Spool
 
+/// The next step towards starting a job.
+enum NextJob: Equatable {
+  /// Read its text: see ``PrioritisedBacklog/add(_:_:)``.
+  case look(Candidate)
+  case run(Choice)
+  /// Park this running job, to start one of high priority.
+  case park(UInt64)
+}
+
 /// The jobs of one priority that could run now, oldest first, and fair between hosts: the host with the fewest running
 /// transfers goes first. Jobs that may have killed workers come last.
 struct Backlog {
-  /// The next step towards starting a job.
-  enum Next: Equatable {
-    /// Read its text: see ``Backlog/add(_:_:)``.
-    case look(Candidate)
-    case run(Choice)
-  }
-
   /// How many candidates are read ahead to learn their hosts.
   private static let lookAhead = 1000
 
@@ -82,7 +84,7 @@ struct Backlog {
   }
 
   /// The next candidate with a free slot, or the candidate to read first.
-  mutating func next(_ slots: FreeSlots) -> Next? {
+  mutating func next(_ slots: FreeSlots) -> NextJob? {
     if let choice = hostless.popLast() { return .run(choice) }
     let eligible = byHost.keys.filter { slots.areFree(for: first($0).peek) }
     if read >= Self.lookAhead || unread.isEmpty, let best = eligible.min(by: { isBefore($0, $1, slots) }) {
@@ -158,15 +160,6 @@ struct Backlog {
 /// The jobs that could run now, with a ``Backlog`` for each priority. A job in `urgent/` has high priority, and any
 /// other counts as normal until its text has been read.
 struct PrioritisedBacklog {
-  /// The next step towards starting a job.
-  enum Next: Equatable {
-    /// Read its text: see ``PrioritisedBacklog/add(_:_:)``.
-    case look(Candidate)
-    case run(Choice)
-    /// Park this running job, to start one of high priority.
-    case park(UInt64)
-  }
-
   /// Maximum number of candidates of each priority. Among them, jobs start oldest first and fairly between hosts.
   static let horizon = 4000
   /// How many names are read at a time.
@@ -218,11 +211,13 @@ struct PrioritisedBacklog {
     }
   }
 
-  private subscript(_ priority: Priority) -> Backlog {
+  private subscript(_ priority: Priority) -> Backlog { self[keyPath: Self.backlog(of: priority)] }
+
+  private static func backlog(of priority: Priority) -> WritableKeyPath<PrioritisedBacklog, Backlog> {
     switch priority {
-    case .high: high
-    case .normal: normal
-    case .low: low
+    case .high: \.high
+    case .normal: \.normal
+    case .low: \.low
     }
   }
 
@@ -261,13 +256,7 @@ struct PrioritisedBacklog {
     }
   }
 
-  mutating func putBack(_ choice: Choice) {
-    switch choice.peek.priority {
-    case .high: high.putBack(choice)
-    case .normal: normal.putBack(choice)
-    case .low: low.putBack(choice)
-    }
-  }
+  mutating func putBack(_ choice: Choice) { self[keyPath: Self.backlog(of: choice.peek.priority)].putBack(choice) }
 
   mutating func passOver(_ priority: Priority) { passedOver.insert(priority) }
 
@@ -313,20 +302,20 @@ struct PrioritisedBacklog {
 
   /// A job of high or normal priority, or one whose turn it is.
   /// - Parameter free: what is free of `slots` now.
-  mutating func next(_ slots: Slots, _ free: FreeSlots) -> Next? {
+  mutating func next(_ slots: Slots, _ free: FreeSlots) -> NextJob? {
     guard slots.areFree else {
       // Its host and its priority have to be known before another job is parked for it.
       if let candidate = high.nextUnread() ?? (slots.hasLow ? normal.nextUnread() : nil) { return .look(candidate) }
       return outranked(slots, free).map { .park($0) }
     }
     for priority in [Priority.low, .normal] where turns.isDue(priority) {
-      if let choice = nextAged(priority, free) { return .run(choice) }
+      if let choice = self[keyPath: Self.backlog(of: priority)].nextAged(free) { return .run(choice) }
       // There may be one among those that have not been read.
       if self[priority].readCount == 0, let candidate = normal.nextUnread() { return .look(candidate) }
     }
-    if let next = high.next(free) { return Next(next) }
+    if let next = high.next(free) { return next }
     if let id = outranked(slots, free) { return .park(id) }
-    return normal.next(free).map { Next($0) }
+    return normal.next(free)
   }
 
   /// A job of high or normal priority that may have killed workers; see ``Backlog/nextSuspect(_:isIdle:)``.
@@ -344,28 +333,11 @@ struct PrioritisedBacklog {
 
   mutating func started(_ priority: Priority) { turns.started(priority) }
 
-  private mutating func nextAged(_ priority: Priority, _ free: FreeSlots) -> Choice? {
-    switch priority {
-    case .high: nil
-    case .normal: normal.nextAged(free)
-    case .low: low.nextAged(free)
-    }
-  }
-
   /// The youngest running job of low priority whose slot one of high priority needs; nil if enough are being parked.
   private func outranked(_ slots: Slots, _ free: FreeSlots) -> UInt64? {
     guard high.readCount > 0, slots.hasLow, slots.beingParked < high.readCount else { return nil }
     let blocked = high.firsts.filter { !free.isHeldBack($0.peek) }
     return blocked.compactMap { slots.youngestLow(inTheWayOf: $0.host, isFull: free.full.contains($0.host)) }.max()
-  }
-}
-
-extension PrioritisedBacklog.Next {
-  fileprivate init(_ next: Backlog.Next) {
-    switch next {
-    case .look(let candidate): self = .look(candidate)
-    case .run(let choice): self = .run(choice)
-    }
   }
 }
 

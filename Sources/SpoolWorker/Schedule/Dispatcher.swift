@@ -41,7 +41,7 @@ final class Dispatcher {
     let claims = ClaimReader(spool)
     lookout = Lookout(spool, environment, claims)
     claimer = Claimer(spool, environment, account, claims)
-    environment.servers.cameBack = { [unowned self] in scheduler.force(account.take(awaiting: $0)) }
+    environment.servers.cameBack = { [unowned self] in scheduler.force(account.waiting.take(awaiting: $0)) }
   }
 
   /// The running attempts, in the order of their start.
@@ -65,10 +65,8 @@ final class Dispatcher {
   /// - Returns: whether that is new.
   func becomeBlind() -> Bool { scheduler.becomeBlind(environment.options.rescan) }
 
-  /// The spool's directories are gone.
   func abandonPasses() { lookout.abandon(&scheduler) }
 
-  /// Handles the changes that inotify reported.
   func take(_ news: SpoolWatch.News) throws(SpoolError) { try lookout.take(news.changes, &scheduler) }
 
   /// Requests a pass if one of the jobs that wait for space fits now.

@@ -131,7 +131,6 @@ struct Lookout {
   /// How many jobs of those that appear together are looked at at once, because a million may appear.
   private static let mostEarlyLooks = 100
 
-  /// The spool's directories are gone.
   mutating func abandon(_ scheduler: inout Scheduler) {
     scheduler.abandonPasses()
     reader.abandon()

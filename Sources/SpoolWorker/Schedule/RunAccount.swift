@@ -1,14 +1,12 @@
 internal import Spool
 
-/// The results of a run so far.
 final class RunAccount {
   var summary = RunSummary()
   let began = Timestamp.now()
-  private(set) var waiting = WaitingJobs()
+  var waiting = WaitingJobs()
   let presence = PresenceKeeper()
   /// How many jobs were claimed, how often another worker was faster, and how often a job had gone before.
   private(set) var claims: (own: Int, lost: Int, missed: Int) = (0, 0, 0)
-  /// How many jobs have ended.
   private(set) var ended = 0
   /// Unmovable files that have been reported already.
   private var barred: Set<FileName> = []
@@ -86,39 +84,26 @@ final class RunAccount {
     case .waiting, .moved, .checked: break
     }
   }
-
-  /// See ``WaitingJobs/take(awaiting:)``.
-  func take(awaiting keys: Set<String>) -> [Candidate] { waiting.take(awaiting: keys) }
-
-  /// See ``WaitingJobs/recount(in:)``.
-  func recountWaiting(in spool: Spool) throws(SpoolError) -> Timestamp? { try waiting.recount(in: spool) }
 }
 
 /// At the end of a run, counts the jobs that still wait and logs why: for exit status 75.
 @WorkerLoop
 struct RunEnd {
-  private let spool: Spool
-  private let environment: JobEnvironment
-  private let account: RunAccount
-  private let scheduler: Scheduler
+  let spool: Spool
+  let environment: JobEnvironment
+  let account: RunAccount
+  let scheduler: Scheduler
   /// What kept the remaining jobs from starting.
-  var obstacle: Admission.Obstacle?
+  let obstacle: Admission.Obstacle?
   /// The worker ran until it was stopped, and has reported a lack of space when it occurred.
-  var stays = false
+  let stays: Bool
   /// The worker was told to stop, and has logged that.
-  var isStopping = false
-
-  init(_ spool: Spool, _ environment: JobEnvironment, _ account: RunAccount, _ scheduler: Scheduler) {
-    self.spool = spool
-    self.environment = environment
-    self.account = account
-    self.scheduler = scheduler
-  }
+  let isStopping: Bool
 
   func tell() {
     guard account.summary.spoolError == nil, account.summary.obstacle == nil else { return }
     do throws(SpoolError) {
-      let next = try account.recountWaiting(in: spool)
+      let next = try account.waiting.recount(in: spool)
       let obstacle = try isAnyCandidateLeft() ? obstacle : nil
       let unsettled = stays ? 0 : try account.recountUnsettled(in: spool)
       account.summary.waiting = account.waiting.count + unsettled + (obstacle == nil ? 0 : 1)

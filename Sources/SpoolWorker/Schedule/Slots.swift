@@ -89,11 +89,9 @@ struct Slots {
 
   mutating func beginTelling() { tellings += 1 }
   mutating func endTelling() { tellings -= 1 }
-}
 
-// MARK: as many transfers as bring more
+  // MARK: as many transfers as bring more
 
-extension Slots {
   /// - Parameter received: the bytes that the job's transfer has received so far.
   mutating func note(_ id: UInt64, received: UInt64) {
     guard limits.areGrowing, let transfer = transfers[id], received > transfer.received else { return }
@@ -112,11 +110,9 @@ extension Slots {
     growths = growths.filter { byHost[$0.key] != nil }
     limits.grown = limits.grown.filter { byHost[$0.key] != nil }
   }
-}
 
-// MARK: slots for jobs of high priority
+  // MARK: slots for jobs of high priority
 
-extension Slots {
   /// Whether a job of low priority could give up its slot.
   var hasLow: Bool { transfers.values.contains { $0.priority == .low } }
 

@@ -15,7 +15,6 @@ struct Candidate: Equatable {
   /// Those that its mtime has beyond the seconds.
   var nanoseconds = 0
 
-  /// Whether it comes before another one.
   func isBefore(_ other: Candidate) -> Bool {
     let (left, right) = (modified + delay, other.modified + other.delay)
     if (left, nanoseconds) != (right, other.nanoseconds) { return (left, nanoseconds) < (right, other.nanoseconds) }

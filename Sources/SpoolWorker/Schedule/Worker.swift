@@ -34,7 +34,7 @@ package final class Worker {
   {
     self.spool = spool
     environment = try JobEnvironment(spool, options, log: report)
-    defaults = LiveDefaults(spool, environment)
+    defaults = LiveDefaults(spool: spool, environment: environment)
     admission = Admission(environment, childStop)
     dispatcher = Dispatcher(spool, environment, admission, account, childStop)
     environment.lookForStop = { [unowned self] in lookForStop() }
@@ -174,7 +174,6 @@ package final class Worker {
 
   // MARK: stopping
 
-  /// Checks whether the worker was told to stop.
   private func lookForStop() {
     guard signals?.arrived() == true, !isStopping else { return }
     isStopping = true
@@ -190,7 +189,7 @@ package final class Worker {
     for attempt in dispatcher.attempts { attempt.stop(.shutdown) }
   }
 
-  func prepare() { StartSweep(spool, environment.options.fileSystem, log: environment.log).run() }
+  func prepare() { SpoolWorker.prepare(spool, environment.options.fileSystem, log: environment.log) }
 
   func readDefaults() {
     switch defaults.read() {
@@ -204,9 +203,10 @@ package final class Worker {
   }
 
   func tellWaiting(stays: Bool, _ obstacle: Admission.Obstacle?) {
-    var end = RunEnd(spool, environment, account, dispatcher.scheduler)
-    (end.stays, end.isStopping, end.obstacle) = (stays, isStopping, obstacle)
-    end.tell()
+    RunEnd(
+      spool: spool, environment: environment, account: account, scheduler: dispatcher.scheduler, obstacle: obstacle,
+      stays: stays, isStopping: isStopping
+    ).tell()
   }
 
   func log(_ event: Event) { environment.log(event) }
@@ -299,7 +299,6 @@ extension Worker {
   /// Milliseconds between two reports while nothing runs.
   private static let idleInterval: Int64 = 1000
 
-  /// Reports the progress if it is time.
   private func reportProgress() {
     let isRunning = !dispatcher.scheduler.slots.areIdle
     guard let onProgress, isRunning || progressReported.isRunning || admission.stays else { return }
@@ -316,7 +315,6 @@ extension Worker {
     return progressReported.at + Self.idleInterval - LoopExecutor.milliseconds()
   }
 
-  /// What runs and waits now.
   package func progress() -> WorkerProgress {
     let attempts = dispatcher.attempts
     let scheduler = dispatcher.scheduler
@@ -340,10 +338,10 @@ extension Worker {
 /// Reads the spool's `defaults` again while a worker runs. If they are wrong, those that were read before stay.
 @WorkerLoop
 private struct LiveDefaults {
-  private let spool: Spool
-  private let environment: JobEnvironment
+  let spool: Spool
+  let environment: JobEnvironment
   /// What was wrong with them when they were last read, and has been reported.
-  private var problem: String?
+  var problem: String?
 
   /// What a look at them found.
   enum Outcome {
@@ -351,11 +349,6 @@ private struct LiveDefaults {
     case changed
     /// Servers are reached differently from now on.
     case changedNetwork
-  }
-
-  init(_ spool: Spool, _ environment: JobEnvironment) {
-    self.spool = spool
-    self.environment = environment
   }
 
   mutating func read() -> Outcome {
@@ -402,40 +395,28 @@ extension JobEnvironment {
 /// Prepares a spool for a worker: says what its file system can do, makes `urgent/` if an older version left the spool
 /// without it, and removes files that no job needs and that have not changed for 36 hours. Errors are only logged,
 /// because the worker does not depend on this.
-private struct StartSweep {
-  private let spool: Spool
-  private let fileSystem: FileSystemTraits?
-  private let log: (Event) -> Void
-
-  /// - Parameter fileSystem: nil if it was not tried.
-  init(_ spool: Spool, _ fileSystem: FileSystemTraits?, log: @escaping (Event) -> Void) {
-    self.spool = spool
-    self.fileSystem = fileSystem
-    self.log = log
+/// - Parameter fileSystem: nil if it was not tried.
+private func prepare(_ spool: Spool, _ fileSystem: FileSystemTraits?, log: @escaping (Event) -> Void) {
+  if let fileSystem {
+    let limits = fileSystem.limits.isEmpty ? nil : fileSystem.limits.joined(separator: "; ")
+    let facts = Fields().with("type", fileSystem.type).with("fitness", limits == nil ? "fit" : "fit with limits")
+    log(Event("file-system", .info, facts.with("limits", limits)))
   }
-
-  func run() {
-    if let fileSystem {
-      let limits = fileSystem.limits.isEmpty ? nil : fileSystem.limits.joined(separator: "; ")
-      let facts = Fields().with("type", fileSystem.type).with("fitness", limits == nil ? "fit" : "fit with limits")
-      log(Event("file-system", .info, facts.with("limits", limits)))
+  do throws(SpoolError) { try spool.provide(.urgent) } catch {
+    log(Event("urgent-missing", .warning, Fields().with("reason", "\(error)")))
+  }
+  let cleanup = Cleanup(spool) { finding in
+    if let obstacle = finding.obstacle {
+      return log(Event("sweep-failed", .warning, Fields().with("reason", "\(obstacle)")))
     }
-    do throws(SpoolError) { try spool.provide(.urgent) } catch {
-      log(Event("urgent-missing", .warning, Fields().with("reason", "\(error)")))
-    }
-    let cleanup = Cleanup(spool) { [self] finding in
-      if let obstacle = finding.obstacle {
-        return log(Event("sweep-failed", .warning, Fields().with("reason", "\(obstacle)")))
-      }
-      let facts = Fields().with("file", finding.place).with("kind", finding.kind.rawValue)
-      log(Event("swept", .info, facts.with("bytes", UInt64(finding.bytes))))
-    }
-    do throws(SpoolError) {
-      try cleanup.run()
-      try ServerFiles(spool).sweep()
-    } catch {
-      log(Event("sweep-failed", .warning, Fields().with("reason", "\(error)")))
-    }
+    let facts = Fields().with("file", finding.place).with("kind", finding.kind.rawValue)
+    log(Event("swept", .info, facts.with("bytes", UInt64(finding.bytes))))
+  }
+  do throws(SpoolError) {
+    try cleanup.run()
+    try ServerFiles(spool).sweep()
+  } catch {
+    log(Event("sweep-failed", .warning, Fields().with("reason", "\(error)")))
   }
 }
 

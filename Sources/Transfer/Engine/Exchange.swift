@@ -286,9 +286,7 @@ final class Exchange {
       seconds: timing.seconds(at: now),
       times: timing.times(at: now), pace: timing.finalPace(at: now))
   }
-}
 
-extension Exchange {
   /// Begins the next hop: sets up a handle, fresh or reset. The exchange has to outlive the transfer.
   ///
   /// These defaults of libcurl are wanted: certificates verified, DNS and TLS sessions cached.

@@ -28,12 +28,6 @@ struct HopFacts {
   var isProxyConnected = false
   /// What a SOCKS proxy reported (CURLINFO_PROXY_ERROR(3)).
   var socksError = 0
-
-  init(_ url: URLParts) { self.init(host: url.host, port: url.port, scheme: url.scheme) }
-
-  init(host: String, port: UInt16, scheme: Scheme) {
-    (self.host, self.port, self.scheme) = (host, port, scheme)
-  }
 }
 
 /// The one place that turns libcurl's codes (libcurl-errors(3)) into outcomes. Pure.
@@ -132,6 +126,8 @@ private func isTLSFailure(_ code: CURLcode) -> Bool {
 }
 
 extension HopFacts {
+  init(_ url: URLParts) { self.init(host: url.host, port: url.port, scheme: url.scheme) }
+
   fileprivate func failure(_ code: TransferFailure.Code, _ message: String) -> TransferFailure {
     // With other codes the number is left over from an earlier failure: libcurl never clears it.
     TransferFailure(code: code, message: message, osErrno: code == .connect || code == .cut ? osErrno : 0)

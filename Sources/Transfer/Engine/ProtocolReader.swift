@@ -34,22 +34,18 @@ func reader(for url: URLParts, request: FetchRequest, proxy: Proxy?, login: Logi
 
 /// HTTP: the head makes the response.
 private struct HTTPReader: ProtocolReader {
-  private let url: URLParts
-  private let proxy: Proxy?
-  private let login: LoginManner?
+  let url: URLParts
+  let proxy: Proxy?
+  let login: LoginManner?
   /// libcurl decodes the body.
-  private let isDecoding: Bool
-  private var reader = HeadReader()
-  private(set) var framing: ResponseHead.Framing?
+  let isDecoding: Bool
+  var reader = HeadReader()
+  var framing: ResponseHead.Framing?
   /// A 401 that libcurl may answer with the login. If it does not, this is the response.
-  private var challenge: Response?
-  private var challenges = 0
+  var challenge: Response?
+  var challenges = 0
   /// A server that calls every answer stale (RFC 7616, 3.3) would ask for ever.
   private static let mostChallenges = 4
-
-  init(url: URLParts, proxy: Proxy?, login: LoginManner?, isDecoding: Bool) {
-    (self.url, self.proxy, self.login, self.isDecoding) = (url, proxy, login, isDecoding)
-  }
 
   mutating func beginsAgain() -> Bool {
     guard challenge != nil else { return false }
@@ -109,14 +105,10 @@ private struct HTTPReader: ProtocolReader {
 /// FTP and SFTP: there is no head. The first byte of the body shows that the file is being sent, and libcurl knows its
 /// size.
 private struct FileReader: ProtocolReader {
-  private let url: URLParts
+  let url: URLParts
   /// The first byte asked for.
-  private let offset: UInt64
+  let offset: UInt64
   let framing: ResponseHead.Framing? = nil
-
-  init(url: URLParts, offset: UInt64) {
-    (self.url, self.offset) = (url, offset)
-  }
 
   func take(line: UnsafeRawBufferPointer, from handle: EasyHandle) -> ProtocolEvent { .nothing }
 

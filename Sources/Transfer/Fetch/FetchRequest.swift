@@ -65,7 +65,6 @@ package struct FetchRequest: Sendable {
     (self.connectTimeoutSeconds, self.idleTimeoutSeconds) = (connectTimeoutSeconds, idleTimeoutSeconds)
   }
 
-  /// Asks for another URL.
   package mutating func ask(for url: String, _ parts: URLParts) { (self.url, self.parts) = (url, parts) }
 
   /// A server that is silent from the start is given up as early as one that falls silent later.
@@ -80,7 +79,6 @@ extension FetchRequest: CustomStringConvertible, CustomReflectable {
   package var customMirror: Mirror { Mirror(self, children: ["id": id]) }
 }
 
-/// The header fields of a request.
 extension FetchRequest {
   /// Why `line` is no `Name: value` (RFC 9110, 5.1 and 5.5); nil if it is one. Never quotes the value. The caller
   /// decides which names are allowed.

@@ -96,9 +96,7 @@ package struct Response: Sendable {
     case .unknownRange, .nothingThere, .refused: nil
     }
   }
-}
 
-extension Response {
   /// Interprets the head of an HTTP response (RFC 9110). Pure.
   /// - Parameter now: seconds since 1970, for dates with a two-digit year and for a Retry-After without a Date field.
   package init(_ head: ResponseHead, from url: URLParts, now: Int64) {
@@ -170,9 +168,7 @@ extension Response {
     else { return false }
     return then < date
   }
-}
 
-extension Response {
   /// The codings that Content-Encoding may name: those of IANA's registry (RFC 9110, 18.6) but `identity`, and those
   /// that servers use without being there.
   private static let codings: Set<String> = [

@@ -48,9 +48,7 @@ package struct ResponseHead: Sendable {
     guard 1...127 ~= type.count, type.allSatisfy({ 0x21...0x7E ~= $0 }) else { return nil }
     return String(decoding: type.map(lowercasedASCII), as: UTF8.self)
   }
-}
 
-extension ResponseHead {
   /// How the end of the body is found (RFC 9112, 6.3), for a GET.
   package enum Framing: Equatable {
     case none

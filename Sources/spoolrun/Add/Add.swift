@@ -89,7 +89,6 @@ struct Add: ParsableCommand {
     return try GivenJob.name(name) ?? JobName(like: request.outputText(named: last) ?? "")
   }
 
-  /// The request with the name that the server gives.
   private func namedByServer(_ request: JobRequest) throws -> JobRequest {
     // A server is not asked by a scheme that the spool's worker refuses.
     try AllowedSchemes(of: spool.open(for: .dropping)).check(request.urls.map(\.text))
@@ -122,7 +121,6 @@ struct Add: ParsableCommand {
 private struct JobDrop {
   let spool: Spool
   let request: JobRequest
-  /// The name that it should get.
   let name: JobName
 
   /// - Parameter ifNew: whether to drop nothing if the spool has the job already.

@@ -212,7 +212,6 @@ struct ListArguments: ParsableArguments {
 
 /// What to say of the lines of a list that cannot be used.
 struct ListComplaint {
-  /// What messages call the list.
   let title: String
   let problems: ListProblems
 

@@ -5,7 +5,6 @@ internal import Transfer
 /// The keys of a job that a command has options for.
 protocol JobKeySelection {
   static var keys: [JobKey] { get }
-  /// One line of help for an option.
   static func help(_ key: JobKey) -> String
 }
 

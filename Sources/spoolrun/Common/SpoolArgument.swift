@@ -1,10 +1,8 @@
 internal import ArgumentParser
-internal import CLinux
 internal import Glibc
 internal import Spool
 internal import SystemPackage
 
-/// Finds and opens the spool of a command.
 enum SpoolOpening {
   /// The spool named by SPOOLRUN_SPOOL, else `spool` in the current directory.
   static var defaultLocation: String { environmentLocation ?? "spool" }

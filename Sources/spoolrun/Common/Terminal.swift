@@ -72,9 +72,7 @@ enum Terminal {
     write("spoolrun: \(text) [y/N] ", to: STDERR_FILENO)
     return readLine().map { $0.lowercasedASCII.begins(with: "y") } ?? false
   }
-}
 
-extension Terminal {
   struct Size: Equatable {
     var columns: Int
     var rows: Int
@@ -106,12 +104,8 @@ extension Terminal {
   private static func variable(_ name: String) -> String { getenv(name).map { String(cString: $0) } ?? "" }
   private static func number(_ name: String) -> Int? { Int(variable(name)).flatMap { $0 > 0 ? $0 : nil } }
 
-  /// Milliseconds of CLOCK_MONOTONIC.
-  static func milliseconds() -> Int64 {
-    var clock = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &clock)
-    return Int64(clock.tv_sec) * 1000 + Int64(clock.tv_nsec) / 1_000_000
-  }
+  /// Of a clock that never jumps.
+  static func milliseconds() -> Int64 { Host.current.milliseconds() }
 }
 
 /// Who reads standard error.

@@ -3,7 +3,6 @@ internal import CLinux
 internal import Glibc
 internal import Spool
 internal import SpoolWorker
-internal import SystemPackage
 internal import Transfer
 
 /// The keys that options of `get` set. The place of the file is `-o`'s.

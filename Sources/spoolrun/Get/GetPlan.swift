@@ -1,5 +1,4 @@
 internal import ArgumentParser
-internal import CLinux
 internal import Glibc
 internal import Spool
 internal import SpoolLists
@@ -13,11 +12,8 @@ struct GetPlan {
   let given: [(key: JobKey, text: String)]
 
   func items() throws -> [GetItem] {
-    try Libcurl.loadOrExit()
+    try GivenJob.checked(by: "get") { if list.from == nil { try list.refuseWithoutFile() } }
     let place = GetPlace(output, isDirectory: isDirectory)
-    do { if list.from == nil { try list.refuseWithoutFile() } } catch let error as ValidationError {
-      throw refusal(error.message)
-    }
     let wanted = try list.from.map { try listed($0, place) } ?? place.name.map { [try file($0, urls)] } ?? files()
     let perFile = given.first { $0.key.scope == .job }
     if wanted.count > 1, let perFile { throw refusal("--\(perFile.key.name) is for one file: get each by itself") }

@@ -3,7 +3,6 @@ internal import Spool
 internal import SpoolStatus
 internal import SpoolWorker
 internal import Synchronization
-internal import SystemPackage
 
 /// Waits until the jobs of one `spoolrun get` have ended: runs them by a worker of its own, or follows the worker that
 /// has them or watches the spool.
@@ -51,7 +50,7 @@ struct GetRun {
       var progress = WorkerProgress(running: [], waiting: 0, summary: RunSummary(), gained: 0)
       var hasOther = WatchSign.isGiven(for: spool)
       for (number, item) in items.enumerated() where ends[number] == nil {
-        let standing = try StandingReader(spool).standing(of: item.job)
+        let standing = try JobStanding.of(item.job, in: spool)
         ends[number] = GetEnd(standing)
         if ends[number] == .done { try tellDone(item) }
         guard case .running(let bytes, let total) = standing else {
@@ -97,7 +96,7 @@ struct GetRun {
     // The ^C that the terminal has echoed.
     if Terminal.isCapable(STDERR_FILENO) { Terminal.write("\r\u{1B}[K", to: STDERR_FILENO) }
     for number in left {
-      let standing = try StandingReader(spool).standing(of: items[number].job)
+      let standing = try JobStanding.of(items[number].job, in: spool)
       ends[number] = GetEnd(standing) ?? (goesOn ? .goesOn : .stopped)
     }
   }

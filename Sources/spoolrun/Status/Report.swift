@@ -54,7 +54,7 @@ struct Report: ParsableCommand {
       if let directory = snapshot.unreadable.first {
         throw SpoolError(call: .list, path: directory.rawValue, errno: .permissionDenied)
       }
-      let facts = try ReportReader(spool).read(since: since.flatMap { Self.start($0, now: now) }, now: now)
+      let facts = try ReportFacts.read(spool, since: since.flatMap { Self.start($0, now: now) }, now: now)
       let page = ReportPage(facts, snapshot).html
       if output == "-" {
         Terminal.write(page, to: STDOUT_FILENO)

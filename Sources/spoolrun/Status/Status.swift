@@ -1,5 +1,4 @@
 internal import ArgumentParser
-internal import CLinux
 internal import Glibc
 internal import Spool
 internal import SpoolStatus
@@ -144,7 +143,7 @@ private struct StatusOutput {
   var hasKeys: Bool { hasWindow && WatchTerminal.hasKeys }
 
   func watch(_ spool: Spool) throws(SpoolError) {
-    let series = SnapshotSeries(spool, limit: readLimit)
+    let series = SnapshotSeries(spool: spool, limit: readLimit)
     guard hasWindow else { return try printEachSecond(series) }
     var session = try WatchSession(series)
     for line in try session.run() { Terminal.print(line.trimmed) }

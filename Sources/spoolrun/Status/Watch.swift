@@ -237,15 +237,10 @@ final class WatchTerminal {
 
 /// One look at the spool after the other, with rates from the growth between them.
 struct SnapshotSeries {
-  private(set) var spool: Spool
+  var spool: Spool
   /// The maximum number of jobs of each state to read.
-  private let limit: Int
-  private var rates = RateBook()
-
-  init(_ spool: Spool, limit: Int) {
-    self.spool = spool
-    self.limit = limit
-  }
+  let limit: Int
+  var rates = RateBook()
 
   mutating func next() throws(SpoolError) -> SpoolSnapshot {
     // The spool was removed and created again, or replaced.

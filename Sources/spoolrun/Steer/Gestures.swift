@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import Glibc
 internal import Spool
 
-/// Performs a gesture on each of its jobs.
 private struct GestureRun {
   let gesture: Gesture
   let spool: Spool

@@ -31,14 +31,9 @@ struct Relink: ParsableCommand {
 
   func run() throws {
     try NamedSpool.refuse(among: [name], of: "url", self.spool)
-    try Libcurl.loadOrExit()
-    let parts = try parts()
+    let parts = try GivenJob.checked(by: "url") { try GivenJob.parts(of: urls) }
     let spool = try spool.open()
-    let allowed = AllowedSchemes(of: spool)
-    if let refusal = parts.lazy.compactMap({ allowed.refusal(of: $0.scheme) }).first {
-      Terminal.error(refusal)
-      throw ExitStatus.usage.code
-    }
+    try AllowedSchemes(of: spool).check(urls)
     let relinking = Relinking(to: urls, shownURL: parts[0].redacted, isSame: same) { JobPlan.output(of: $0) }
     let outcome: RelinkOutcome
     do throws(SpoolError) {
@@ -48,14 +43,6 @@ struct Relink: ParsableCommand {
       throw ExitStatus.failure(error, "url")
     }
     try tell(outcome)
-  }
-
-  private func parts() throws -> [URLParts] {
-    do {
-      return try urls.map { try URLParts($0) }
-    } catch let problem as URLProblem {
-      throw ExitStatus.refusal("url: \(problem.reason)", by: "url")
-    }
   }
 
   private func tell(_ outcome: RelinkOutcome) throws {

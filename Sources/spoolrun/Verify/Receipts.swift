@@ -4,7 +4,6 @@ internal import Spool
 internal import SpoolStatus
 internal import Synchronization
 
-/// A receipt that `verify` looks at.
 struct ListedReceipt: Sendable {
   let name: FileName
   /// nil for one in `done`.
@@ -45,7 +44,6 @@ final class ReceiptList {
   func next() -> ListedReceipt? { receipts.popFirst() }
 }
 
-/// The receipt of a job that is done.
 private struct DoneReceipt {
   let receipt: Journal.Receipt
   let verified: Journal.Verified
@@ -194,10 +192,6 @@ struct VerifyAnswer: Sendable {
   var line: String?
   /// For standard error; nil for nothing.
   var problem: String?
-
-  init(isGood: Bool = true, line: String? = nil, problem: String? = nil) {
-    (self.isGood, self.line, self.problem) = (isGood, line, problem)
-  }
 
   var hasText: Bool { line != nil || problem != nil }
 }

@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import Glibc
 internal import Spool
 internal import SpoolStatus
-internal import Synchronization
 
 struct Verify: ParsableCommand {
   static let configuration = CommandConfiguration(

@@ -22,6 +22,7 @@ import Testing
       switch next {
       case .look(let candidate): backlog.add(candidate, peek(candidate))
       case .run(let choice): return choice
+      case .park: return nil
       }
     }
     return nil
