@@ -252,8 +252,9 @@ int spoolrun_network_events(void) {
 }
 
 const int spoolrun_path_only = O_PATH;
+const int spoolrun_direct = O_DIRECT;
 
-int spoolrun_spawn(char *const *argv, char *const *envp, int kept, int *output, int *answer) {
+int spoolrun_spawn(char *const *argv, char *const *envp, int kept, int kept_file, int *output, int *answer) {
   int ends[2], apart[2] = {-1, -1};
   if (pipe2(ends, O_CLOEXEC) < 0) return -errno;
   if (answer && pipe2(apart, O_CLOEXEC) < 0) {
@@ -275,6 +276,7 @@ int spoolrun_spawn(char *const *argv, char *const *envp, int kept, int *output, 
   if (!error) error = posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
   // Onto itself: without FD_CLOEXEC.
   if (!error && kept > 2) error = posix_spawn_file_actions_adddup2(&actions, kept, kept);
+  if (!error && kept_file > 2) error = posix_spawn_file_actions_adddup2(&actions, kept_file, kept_file);
   // The worker blocks its stop signals and ignores SIGPIPE, which a child would inherit.
   if (!error) error = posix_spawnattr_setsigmask(&attributes, &none);
   if (!error) error = posix_spawnattr_setsigdefault(&attributes, &all);

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Glibc
 internal import SystemPackage
 
@@ -19,15 +20,7 @@ package enum Hook: Sendable {
     let path = Path("hooks/\(name)")
     for (place, isProgram) in [(Self.directory, false), (path, true)] {
       guard let status = try spool.system.statusIfPresent(spool.root, place) else { return nil }
-      guard isProgram ? status.isRegular : status.isDirectory else {
-        return .refused("\(place.display) is not a \(isProgram ? "regular file" : "directory")")
-      }
-      guard status.owner == geteuid() || status.owner == 0 else {
-        return .refused("\(place.display) belongs to another user")
-      }
-      guard status.permissions & 0o022 == 0 else {
-        return .refused("\(place.display) can be written by others: chmod go-w it")
-      }
+      if let reason = place.distrust(status, isDirectory: !isProgram, by: [geteuid(), 0]) { return .refused(reason) }
       if isProgram, status.permissions & 0o111 == 0 {
         return .refused("\(place.display) is not executable: chmod +x it")
       }
@@ -35,6 +28,67 @@ package enum Hook: Sendable {
     guard try spool.isInPlace() else { return .refused("the spool's path now leads to another directory") }
     // Not by a descriptor of its own: an interpreter opens its script again, and looks at its name.
     return .runnable(spool.path(forChild: "hooks/\(name)"))
+  }
+}
+
+extension Path {
+  /// Why what is here is not to be trusted: another user could have written it; nil if it is.
+  fileprivate func distrust(_ status: FileStatus, isDirectory: Bool, by owners: Set<UInt32>) -> String? {
+    guard isDirectory ? status.isDirectory : status.isRegular else {
+      return "\(display) is not a \(isDirectory ? "directory" : "regular file")"
+    }
+    if !owners.contains(status.owner) { return "\(display) belongs to another user" }
+    return status.permissions & 0o022 == 0 ? nil : "\(display) can be written by others: chmod go-w it"
+  }
+}
+
+/// The public keys in the spool's `keys/`, by which signatures are judged. Whoever can write there decides what is
+/// published, so nothing there counts if another user than this one, the spool's owner or root could have written some
+/// of it.
+package struct TrustedKeys: Sendable {
+  /// Of OpenPGP, as gpg(1) exports them. All of these are paths for child processes.
+  package private(set) var openPGP: [String] = []
+  /// Of minisign(1) and signify(1).
+  package private(set) var minisign: [String] = []
+  /// ssh-keygen(1), ALLOWED SIGNERS.
+  package private(set) var signers: String?
+  /// ssh-keygen(1), KEY REVOCATION LISTS.
+  package private(set) var revoked: String?
+
+  private static let directory = Path("keys")
+
+  /// - Throws: ``Defect``, ``SpoolError``.
+  package init(_ spool: Spool) throws {
+    guard let directory = try spool.system.statusIfPresent(spool.root, Self.directory) else { return }
+    let owners = [geteuid(), 0, spool.identity.owner] as Set
+    try Self.check(Self.directory.distrust(directory, isDirectory: true, by: owners))
+    try Self.check(try spool.isInPlace() ? nil : "the spool's path now leads to another directory")
+    let stream = DirectoryStream(try spool.system.open(spool.root, Self.directory, O_RDONLY | O_DIRECTORY))
+    var names: [FileName] = []
+    while let name = try stream.next() { if !name.isIgnored { names.append(name) } }
+    for name in names.sorted(by: { $0.bytes.lexicographicallyPrecedes($1.bytes) }) {
+      let place = Path(Array("keys/".utf8) + name.bytes)
+      let status = try spool.system.status(spool.root, place)
+      try Self.check(place.distrust(status, isDirectory: false, by: owners))
+      try take(spool.path(forChild: "keys/\(String(decoding: name.bytes, as: UTF8.self))"), name)
+    }
+  }
+
+  private mutating func take(_ path: String, _ name: FileName) throws(Defect) {
+    switch String(decoding: name.bytes, as: UTF8.self) {
+    case "allowed_signers": signers = path
+    case "revoked_keys": revoked = path
+    case let text where text.ends(with: ".gpg"): openPGP.append(path)
+    case let text where text.ends(with: ".pub"): minisign.append(path)
+    default:
+      try Self.check(
+        "keys/\(name.display) is none of NAME.gpg, NAME.pub, allowed_signers and revoked_keys (`gpg --dearmor` makes a "
+          + ".gpg of an .asc)")
+    }
+  }
+
+  private static func check(_ reason: String?) throws(Defect) {
+    if let reason { throw Defect(line: nil, reason: reason) }
   }
 }
 
@@ -111,9 +165,14 @@ package final class ScratchFile: Sendable {
   }
 
   deinit {
+    remove()
+    try? file.close()
+  }
+
+  /// Removes its name now: a thread that has used it may let go of it late.
+  package func remove() {
     // What cannot be removed is removed by the sweep.
     try? spool.system.unlink(spool.root, file.path)
-    try? file.close()
   }
 
   package func write(_ bytes: [UInt8], at offset: Int64) throws(SpoolError) { try file.write(bytes, at: offset) }

@@ -81,7 +81,9 @@ extension Spool {
 
   /// The path of a file in the spool for a child process: by the spool's name, unless another user can have that lead
   /// elsewhere at any moment; then by the directory that is open.
-  func path(forChild relative: String) -> String { "\(system.isOwn(Path(location)) ? location : open)/\(relative)" }
+  package func path(forChild relative: String) -> String {
+    "\(system.isOwn(Path(location)) ? location : open)/\(relative)"
+  }
 
   /// The descriptor that a child process needs for such a path; -1 for none.
   package func descriptor(for path: String) -> Int32 { path.begins(with: "\(open)/") ? root : -1 }

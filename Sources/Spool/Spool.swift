@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Glibc
 internal import Synchronization
 internal import SystemPackage
@@ -199,7 +200,7 @@ package final class Spool: Sendable {
   /// Opens a text that a worker, perhaps on another host, may be writing to or about to rename. Linux asks for no
   /// delegation of what is opened with O_DIRECT (nfs4proc.c, `nfs4_map_atomic_open_share`).
   func openText(_ path: Path) throws(SpoolError) -> OwnedFile {
-    let file = try system.open(root, path, O_RDONLY | Self.jobFlags | (kind.hasDelegations ? O_DIRECT : 0))
+    let file = try system.open(root, path, O_RDONLY | Self.jobFlags | (kind.hasDelegations ? pastCache : 0))
     if kind.isMooseFS { try file.readPastCache() }
     return file
   }

@@ -41,6 +41,25 @@ import Testing
     #expect(try readFile("\(site.spool)/files/pub/sub/b") == Site.payload)
   }
 
+  @Test(.enabled("needs programs that sign") { try await Need.signing.isMet() })
+  func signedList() async throws {
+    let site = try await site()
+    let home = "\(site.directory.path)/gnupg"
+    let list = "\(site.directory.path)/SHA256SUMS"
+    try writeFile(list, Array("\(Site.digest)  a\n".utf8))
+    let gpg = "gpg --homedir \(home) -q --batch"
+    let script = """
+      mkdir -m 700 \(home)
+      \(gpg) --passphrase '' --quick-gen-key author@mirror.example ed25519 sign never
+      \(gpg) -o \(list).sign --armor --detach-sign \(list); gpgconf --homedir \(home) --kill gpg-agent
+      """
+    try #require(try await site.run(["/bin/sh", "-euc", script]).status == .exited(0))
+    try await succeed("A SIGNED LIST", on: site) {
+      $0.replacing("gpg --export", with: "gpg --homedir \(home) --export")
+    }
+    #expect(site.files("done") == ["a"])
+  }
+
   @Test func mirrors() async throws {
     let site = try await site()
     try await succeed("SEVERAL MIRRORS", on: site)

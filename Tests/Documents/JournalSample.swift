@@ -49,7 +49,7 @@ struct JournalSample: Sendable, CustomTestStringConvertible {
         now, attempts: 1, output: "a", fetched: 1, milliseconds: 1000, existing: true, unproven: "length",
         directory: "/srv", delivered: now),
       .checked(now, .init(entries: 2, new: 1, version: .init(url: "a", format: nil, etag: "\"a\"", modified: "b"))),
-      .checked(now, .init(entries: 2, new: 0, version: nil, problems: problems)),
+      .checked(now, .init(entries: 2, new: 0, version: nil, problems: problems, signed: "yes")),
       .seen(["0123456789abcdef"]),
     ]
     return Dictionary(grouping: lines, by: \.key).map { key, lines in

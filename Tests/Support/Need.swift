@@ -44,6 +44,10 @@ package struct Need: Sendable {
   package static func program(_ program: String) -> Need {
     Need(name: "\(program), which scripts/setup installs", trial: "command -v \(program)")
   }
+  /// The programs that people sign with.
+  package static let signing = Need(
+    name: "gpg, gpgv, minisign, signify and ssh-keygen, which scripts/setup installs",
+    trial: "for program in gpg gpgv minisign signify-openbsd ssh-keygen; do command -v $program; done")
   /// scp(1), which refuses to work for a user without an account.
   package static let scp = Need(name: "scp, and an account of the user", trial: ": >x; scp -q x y")
   /// The reader of OpenMetrics that Prometheus's client for Python has.

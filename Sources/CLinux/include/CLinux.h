@@ -79,12 +79,14 @@ void spoolrun_suspend(void);
 
 /// posix_spawn(3) of argv[0] with no signal blocked or ignored, in its own process group, with empty standard input,
 /// and with standard output and error to a pipe, whose reading end is stored in *output. If answer is not NULL,
-/// standard output goes to a pipe of its own, whose reading end is stored in *answer. The process keeps the descriptor
-/// kept, unless that is negative. Returns the process id, or -errno.
-int spoolrun_spawn(char *const *argv, char *const *envp, int kept, int *output, int *answer);
+/// standard output goes to a pipe of its own, whose reading end is stored in *answer. The process keeps the descriptors
+/// kept and kept_file, unless they are negative. Returns the process id, or -errno.
+int spoolrun_spawn(char *const *argv, char *const *envp, int kept, int kept_file, int *output, int *answer);
 
 /// O_PATH of open(2).
 extern const int spoolrun_path_only;
+/// O_DIRECT of open(2).
+extern const int spoolrun_direct;
 
 /// environ(7), which is ambiguous in Swift because two modules declare it.
 static inline char **spoolrun_environment(void) {

@@ -213,6 +213,9 @@ package final class PartFile {
   /// The part of the page cache that has this file's pages.
   package var cache: DataCache { DataCache(file: file) }
 
+  /// For a child process that reads it.
+  package var descriptor: Int32 { file.number }
+
   package var flush: Flush { Flush(dataOf: file, identity) }
 
   /// Reads the data between `mark` and `end` to continue the digests; on any thread.

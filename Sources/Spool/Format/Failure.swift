@@ -30,6 +30,12 @@ package enum FailureCode: String, CaseIterable, Sendable {
   case privateAddress = "private-address"
   case serverAway = "server-away"
   case killsWorker = "kills-worker"
+  case unsigned, rollback
+  case badSignature = "bad-signature"
+  case unknownKey = "unknown-key"
+  case expiredKey = "expired-key"
+  case revokedKey = "revoked-key"
+  case noVerifier = "no-verifier"
 
   /// Whether another attempt can succeed.
   package enum Class: String, Sendable { case temporary, permanent }
@@ -158,8 +164,25 @@ package enum FailureCode: String, CaseIterable, Sendable {
       ) { $0.needsURL = true }
     case .killsWorker:
       Row(.permanent, .job, "Workers died with this job: see their logs first.") { $0.endsOrder = true }
+    case .unsigned:
+      Row(.permanent, .job, "Nobody vouches for the file: give the job a signature, or add it from a signed list.")
+    case .badSignature:
+      Row(.temporary, .job, "The signature is not of this file: look whether the two belong together.") {
+        $0.isMismatch = true
+      }
+    case .rollback:
+      Row(.temporary, .resource, "The list is older than the last one: a mirror lags behind, or somebody replays it.")
+    case .unknownKey: Self.ofKey("No key of the spool made the signature: put the right one into keys.")
+    case .expiredKey: Self.ofKey("The key of the signature has expired: put its owner's new one into keys.")
+    case .revokedKey: Self.ofKey("The key of the signature is revoked: trust nothing that it has signed since.")
+    case .noVerifier:
+      Row(.temporary, .job, "Signatures cannot be checked here: install the program that the reason names.") {
+        $0.isOfAllServers = true
+      }
     }
   }
+
+  private static func ofKey(_ advice: String) -> Row { Row(.permanent, .job, advice) { $0.isOfAllServers = true } }
 
   /// What ``http`` means with this status (RFC 9110 section 15, RFC 6585 section 4).
   package static func row(status: Int) -> Row {
@@ -287,6 +310,10 @@ package struct Failure: Error, Sendable {
   }
   /// This many refusals in a row count as temporary.
   package static let mostRefusals = 2
+
+  package static let unsigned = Failure(
+    .unsigned,
+    "the spool's defaults say `signed: required`, and there is no `signature:`, nor a signed list with a digest")
 
   /// A payload that is not what was declared.
   /// - Parameter reason: nil for one that goes by the mismatch.

@@ -135,7 +135,7 @@ extension JobRequest {
 
   /// The job file that asks for this. ``JobText`` reads the same request from it, but for the numbers of lines.
   package var text: String {
-    var text = ""
+    var text = signedBy.map { "\(JobText.signedStart)\($0)\n" } ?? ""
     // By index, because a copy of each key takes longer than to look for its value.
     for index in JobKey.ofFiles.indices {
       for value in JobKey.ofFiles[index].written(self) {
@@ -178,7 +178,7 @@ struct RequestField<Value: Sendable>: Sendable {
 
 extension JobKey {
   /// All keys, in the order in which help lists them and a job is written.
-  package static let all = ofJobs + network + ofServers
+  package static let all = ofJobs + network + ofServers + [signed]
   package static let ofJobs = [url, resolve] + place + payload + handling
 
   /// A first line without a key is a URL as well (spool(5), JOBS).
@@ -231,7 +231,13 @@ extension JobKey {
       JobKey(
         "digests", \.digests, .digestNames, valueName: "names",
         help: "Digests to compute for the receipt, such as 'sha256 md5'."),
+      signature,
     ]
+
+  /// It is checked by the spool's keys (``TrustedKeys``).
+  package static let signature = JobKey(
+    "signature", \.signature, .signature, valueName: "url", scope: .job,
+    help: "URL of the file's signature; for a list, the file with its signature, or inline.")
 
   /// Sent to the origin of each URL, or only to the host that `header@HOST` names; dropped when a redirect leads away.
   package static let header = JobKey(
@@ -321,6 +327,27 @@ extension JobKey {
   ]
 }
 
+extension JobKey {
+  private static let signed = JobKey(
+    "signed", \.requiresSignature, .requirement, valueName: "required", scope: .defaults,
+    help: "Publish nothing that is not signed.")
+}
+
+extension ValueGrammar<Bool> {
+  fileprivate static let requirement = ValueGrammar(
+    "required or no", read: { ["required": true, "no": false][$0] }, write: { $0 ? "required" : "no" })
+}
+
+extension ValueGrammar<JobRequest.Line> {
+  fileprivate static let signature = ValueGrammar(
+    read: { (written) throws(InvalidValue) in
+      guard written.text.utf8.contains("://".utf8) || written.text == JobRequest.inlineSignature else {
+        throw InvalidValue("must be the URL of a signature, or of a list `\(JobRequest.inlineSignature)`")
+      }
+      return JobRequest.Line(text: written.text, number: written.line ?? 0)
+    }, write: { WrittenValue(text: $0.text) })
+}
+
 extension ValueGrammar<String> {
   /// With a port, because the port of a proxy has no default that all programs share.
   static let proxyURL = ValueGrammar(
@@ -371,6 +398,9 @@ extension JobRequest {
 
   /// Why the request is no job's.
   package var jobDefect: Defect? {
+    if let signature, signature.text == Self.inlineSignature {
+      return Defect(line: signature.number, reason: "signature: only a list has its signature inline")
+    }
     if standing == StandingOrder() { return nil }
     let keys = JobKey.ofOrders.map { "`\($0.name)`" }.joined(separator: ", ")
     return Defect(line: nil, reason: "\(keys) belong to a standing order: its file goes into the directory standing")

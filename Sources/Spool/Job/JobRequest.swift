@@ -39,6 +39,10 @@ package struct JobRequest: Sendable, Equatable {
   /// What to do with a body that the server encodes unasked; nil to refuse it, unless size or digests show that it is
   /// what the job declares.
   package var encoded: EncodedBody?
+  /// The URL of the payload's signature; of a standing order, of its list's, or ``inlineSignature``.
+  package var signature: Line?
+  /// Who has signed the list that the job is from: see ``JobText/signedStart``.
+  package var signedBy: String?
   /// Digests to compute although the job declares none.
   package var digests: Set<DigestAlgorithm>?
   package var headers: [HeaderLine] = []
@@ -66,6 +70,8 @@ package struct JobRequest: Sendable, Equatable {
   package var network = NetworkKeys()
   /// Of `defaults` alone, and not inherited.
   package var servers = ServerKeys()
+  /// Whether nothing unsigned is published. Of `defaults` alone, and not inherited.
+  package var requiresSignature: Bool?
   /// Which jobs start first; nil for that of `defaults`, or normal.
   package var priority: Priority?
   /// Of standing orders alone.
@@ -106,6 +112,15 @@ extension JobRequest {
   /// The digests to compute beside CRC-32: those that are declared, and those that are wanted for the receipt.
   package var computedDigests: Set<DigestAlgorithm> {
     expected.digests.algorithms.union(digests ?? []).union([.crc32])
+  }
+
+  /// In place of a URL: the list has its signature in itself.
+  package static let inlineSignature = "inline"
+
+  /// Whether the URL of its signature, or a signed list with a digest that nobody can forge, vouches for the payload.
+  package var isSigned: Bool {
+    let strong: Set<DigestAlgorithm> = [.sha256, .sha512, .blake2b, .sha3]
+    return signature != nil || signedBy != nil && !expected.digests.algorithms.isDisjoint(with: strong)
   }
 
   /// Whether the payload may have come as this type.

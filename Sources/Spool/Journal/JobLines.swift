@@ -119,6 +119,13 @@ struct JobLine {
     return text
   }
 
+  /// Whether it is ``JobText/signedStart``; wherever it comes to be, and so also behind a byte order mark.
+  fileprivate var saysSigned: Bool {
+    let start = Array(JobText.signedStart.utf8)
+    guard let mark = bytes.firstIndex(of: start[0]) else { return false }
+    return bytes[mark...].starts(with: start)
+  }
+
   /// Whether it sets one of these keys; a bare URL sets `url`. A line that cannot be read sets nothing.
   func sets(_ keys: Set<String>) -> Bool {
     switch Result(catching: content) {
@@ -131,11 +138,11 @@ struct JobLine {
 
 /// The lines that workers wrote into a job's file.
 package enum JournalScan {
-  /// The lines of `bytes` that are not the journal's: what the job asks for. No reader finds a journal in them,
-  /// whichever comes first.
+  /// The lines of `bytes` that are not the journal's, and do not say that a list was signed: what the job asks for. No
+  /// reader finds a journal in them, whichever comes first.
   package static func request(in bytes: UnsafeRawBufferPointer) -> [UInt8] {
     var request: [UInt8] = []
-    for line in JobLines(bytes) where line.journal(isFirst: true) == nil {
+    for line in JobLines(bytes) where line.journal(isFirst: true) == nil && !line.saysSigned {
       request.append(contentsOf: bytes[line.range])
     }
     return request

@@ -359,9 +359,14 @@ package struct Journal: Sendable, Equatable {
     /// nil if the list is the same as at the last check.
     package let version: ListVersion?
     package let problems: ListProblems
+    /// See ``Checks/signed``.
+    package let signed: String?
 
     /// - Parameter version: nil if the list is the same as at the last check.
-    package init(entries: Int, new: Int, version: ListVersion?, problems: ListProblems = ListProblems()) {
+    package init(
+      entries: Int, new: Int, version: ListVersion?, problems: ListProblems = ListProblems(), signed: String? = nil
+    ) {
+      self.signed = signed
       self.entries = entries
       self.new = new
       self.version = version
@@ -416,6 +421,9 @@ package struct Journal: Sendable, Equatable {
     package private(set) var version: ListVersion?
     /// What of the list could not be used then.
     package private(set) var problems = ListProblems()
+    /// When the list was signed, or `yes` if the signature does not say it; nil for a list whose signature was not
+    /// asked for.
+    package private(set) var signed: String?
     /// The entries that are known: the key (``FeedEntry/key``) of one that needs no job; and for one whose job was not
     /// done yet, its key, a dot and its link (``FeedEntry/link(_:)``). Those of the list come first, in its order, then
     /// those that left it, the last one first.
@@ -434,6 +442,7 @@ package struct Journal: Sendable, Equatable {
         entries = entry.number("entries").flatMap { Int(exactly: $0) } ?? 0
         version = ListVersion(entry.fields)
         problems = entry.fields.problems
+        signed = entry.fields["signed"]
       case .seen:
         seen += entry.fields.words.filter {
           $0.utf8.count == Self.keyLength || $0.utf8.count == 2 * Self.keyLength + 1

@@ -82,7 +82,8 @@ package enum JournalLine: Sendable {
     case .checked(let time, let check):
       Fields("\(time)").with("entries", check.entries).with("new", check.new)
         .with("unchanged", check.version == nil ? "yes" : nil).with("etag", check.version?.etag)
-        .with("modified", check.version?.modified).with("list", check.version?.list).with(check.problems)
+        .with("modified", check.version?.modified).with("list", check.version?.list)
+        .with("signed", check.signed).with(check.problems)
     case .seen(let keys): Fields(words: Array(keys))
     }
   }

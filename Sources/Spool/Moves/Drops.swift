@@ -12,7 +12,7 @@ package struct Drops {
   /// - Parameter priority: a job of high priority goes to `urgent/`, if this user may drop there.
   /// - Returns: where the job is: with the name `name`, or with `~2`, `~3`, … where that was taken.
   /// - Throws: ``SpoolError``; nothing is left of the job then, unless a worker has taken it already: its last flush
-  ///   may fail.
+  ///   may fail. ENOTSUP: see ``WorkerFiles/NewKeys``.
   package func drop(_ text: String, as name: JobName, _ priority: Priority? = nil) throws(SpoolError)
     -> (name: JobName, directory: Directory)
   {
@@ -30,8 +30,10 @@ package struct Drops {
   private func put(_ text: String, as name: JobName, into directory: Directory, isForeign: Bool) throws(SpoolError)
     -> (name: JobName, directory: Directory)
   {
+    let bytes = Array(text.utf8)
+    try WorkerFiles(spool).objection()?.refuse(bytes, as: name)
     var file = try temporaryDrop(
-      of: Array(text.utf8), for: name, at: spool.temporary(name.fileName), isForeign: isForeign)
+      of: bytes, for: name, at: spool.temporary(name.fileName), isForeign: isForeign)
     let status = try file.status()
     do throws(SpoolError) {
       try file.fsync()

@@ -15,6 +15,7 @@ package final class GroupDrop {
   private let confirm: @Sendable () throws(SpoolError) -> Void
   /// nil where it cannot be made durable as a whole: each job is flushed by itself.
   private let fileSystem: FileSystem?
+  private let objection: WorkerFiles.NewKeys?
   /// The end of the names in `tmp/`, before a number: cannot be guessed.
   private let suffix: [UInt8]
   /// The time of the last job.
@@ -39,6 +40,7 @@ package final class GroupDrop {
     self.confirm = confirm
     self.groupSize = groupSize ?? Self.standardSize
     isForeign = try Drops(spool).isForeignDrop()
+    objection = try WorkerFiles(spool).objection()
     suffix = Array(":\(spool.scratchOwner).".utf8)
     fileSystem = flushesEach ? nil : try spool.fileSystem()
   }
@@ -56,6 +58,7 @@ package final class GroupDrop {
   ///   nothing behind.
   package func drop(_ text: [UInt8], as name: JobName) throws(SpoolError) {
     try undoing { () throws(SpoolError) in
+      try objection?.refuse(text, as: name)
       count += 1
       let path = Path(.tmp, FileName(name.fileName.bytes + suffix + Array("\(count)".utf8)))
       let file = try Drops(spool).temporaryDrop(of: text, for: name, at: path, isForeign: isForeign)

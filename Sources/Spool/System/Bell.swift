@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Glibc
 
 /// Wakes a thread that waits for it: a semaphore (sem_overview(7)).

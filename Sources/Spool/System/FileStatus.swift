@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Glibc
 
 /// The parts of stat(2) that the spool needs.

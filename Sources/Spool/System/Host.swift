@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Glibc
 
 /// What a process has of its host besides the ``Kernel`` of its files: clocks, threads, chance. A test puts a simulated

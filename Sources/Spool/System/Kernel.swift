@@ -1,6 +1,9 @@
 internal import CLinux
 internal import Glibc
 
+/// O_DIRECT of open(2), which Glibc's module lacks.
+let pastCache = spoolrun_direct
+
 /// The calls for files that ``System`` makes. Each is as its manual page says: -1 with errno where it fails. Paths are
 /// relative to the open directory `at`. A test puts a simulated disk in its place.
 protocol Kernel: AnyObject, Sendable {

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Glibc
 
 /// What the workers of a spool know of a server or a proxy, as its file in `servers/` says it (spool.5, SERVERS).

@@ -88,6 +88,38 @@ package struct WorkerFiles {
     return try all().filter { leases.isAlive($0.owner, beat: $0.beat, now: now) }.flatMap { $0.report?.waits ?? [] }
   }
 
+  /// Why a job of this text must not be dropped: a living worker of version 0.2 would give it up for a key that it does
+  /// not know. A user who may not look at the workers may drop all.
+  func objection() throws(SpoolError) -> NewKeys? {
+    let (leases, now) = (Leases(spool), spool.now())
+    do throws(SpoolError) {
+      return try all().first { worker in
+        worker.report?.lacksNewKeys == true && leases.isAlive(worker.owner, beat: worker.beat, now: now)
+      }.map { NewKeys(worker: $0.owner.text) }
+    } catch  where error.errno == .permissionDenied {
+      return nil
+    }
+  }
+
+  /// The keys that came with version 0.3.
+  struct NewKeys: Sendable {
+    /// One that does not know them.
+    let worker: String
+
+    private static let names: Set<String> = [
+      "patience", "encoded", "crc32c", "crc64nvme", "blake2b", "sha3-256", JobKey.signature.name,
+    ]
+
+    /// - Throws: ``SpoolError``, ENOTSUP where the text has one of them.
+    func refuse(_ text: [UInt8], as name: JobName) throws(SpoolError) {
+      let isNew = text.withUnsafeBytes { JobLines($0).contains { $0.sets(Self.names) } }
+      if !isNew { return }
+      throw SpoolError(
+        call: .create, path: name.display, errno: .notSupported,
+        reason: "the worker \(escaped(worker)) of version 0.2 would give the job up for a new key: replace it first")
+    }
+  }
+
   /// Removes the files of workers that have ended: their lock is free, and it proves that, or their lease is over.
   package func sweep() throws(SpoolError) {
     for name in try spool.list(.workers) {
@@ -140,6 +172,14 @@ package struct WorkerReport: Sendable, Equatable {
   package var missed = 0
 
   package init(started: Timestamp) { self.started = started }
+
+  /// Whether its version is before 0.3, which has keys that older ones do not know.
+  var lacksNewKeys: Bool {
+    guard let program, program.begins(with: "spoolrun/") else { return false }
+    let numbers = program.dropFirstBytes("spoolrun/".utf8.count).split(at: ".").prefix(2).map { decimal($0) }
+    guard numbers.count == 2, let major = numbers[0], let minor = numbers[1] else { return false }
+    return (major, minor) < (0, 3)
+  }
 
   package var text: String {
     var lines = [

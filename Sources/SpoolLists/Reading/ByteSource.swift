@@ -161,6 +161,22 @@ private final class PlainFile {
   }
 }
 
+/// The bytes of a file, or of standard input, as they are.
+/// - Parameters:
+///   - path: nil for standard input.
+///   - limit: the most bytes that it may have.
+/// - Throws: ``SpoolError``; ``Defect`` where there are more.
+package func wholeFile(_ path: [UInt8]?, limit: Int) throws -> [UInt8] {
+  let file = try PlainFile.open(path)
+  let source = ByteSource { try file.read($0) }
+  var bytes: [UInt8] = []
+  while let block = try source.next() {
+    bytes += block
+    if bytes.count > limit { throw Defect(line: nil, reason: "it has more than \(limit >> 20) MiB") }
+  }
+  return bytes
+}
+
 /// 128 bits in place of some bytes, in memory: a hit needs no second look. Each process has its own.
 /// (`String.hashValue` is the same for different spellings of one character.)
 package struct Fingerprint: Hashable, Sendable {

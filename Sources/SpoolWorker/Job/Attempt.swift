@@ -19,6 +19,8 @@ final class Attempt {
   private(set) lazy var checkpointer = Checkpointer(claim, environment) { [unowned self] in
     checkpointFailed($0, hasLostWrites: $1)
   }
+  /// Of the payload, if the job asks for it.
+  private var signature: [UInt8]?
   /// The data, from its recovery to the end of the attempt.
   var data: PartData?
   var trust: Trust
@@ -80,6 +82,7 @@ extension Attempt {
     if claim.isStandingOrder { return try await checkOrder(self) }
     let request = claim.text.request.bounded(by: environment.options)
     if let failure = probation.failure(attempts: request.attempts) { throw failure }
+    if environment.options.defaults.requiresSignature == true, !request.isSigned { throw Failure.unsigned }
     let plan = try JobPlan(request, protocols: environment.options.protocols)
     let commit = try Commit(claim, plan, environment, account) { [unowned self] whole in
       try await deliver(plan, whole)
@@ -96,6 +99,7 @@ extension Attempt {
 
     let resolver = LinkResolver(plan, of: claim, attempt: account.number, environment, hooks)
     let resolved = try await resolve(plan, resolver)
+    signature = try await fetchSignature(plan.request)
     // Before the data is opened and read.
     let patience = environment.patience(of: request, knownSince: claim.knownSince?.seconds)
     if let wait = try environment.servers.wait(id, of: resolved.mirrors, patience) { throw JobStop.waits(wait) }
@@ -137,7 +141,8 @@ extension Attempt {
   }
 
   private func fetchAndVerify(_ plan: JobPlan, _ resolver: LinkResolver?, _ data: PartData) async throws {
-    let verification = Verification(plan: plan, data: data, environment: environment, hooks: hooks)
+    let verification = Verification(
+      plan: plan, data: data, environment: environment, hooks: hooks, signature: signature)
     let transfer = JobFetch(plan, resolver, data, environment, account, checkpointer, verification, attempt: id) {
       [unowned self] in
       probation.begin(at: LoopExecutor.milliseconds())
@@ -154,6 +159,24 @@ extension Attempt {
     checkpointer.isAllowed = false
     await checkpointer.finish()
     if let stopped { throw stopped }
+  }
+
+  /// Fetches the signature of the payload, or of a standing order's list, before what is signed: it is small.
+  /// - Returns: nil if the job asks for none, or the list has it in itself.
+  func fetchSignature(_ request: JobRequest) async throws -> [UInt8]? {
+    guard let url = request.signature, url.text != JobRequest.inlineSignature else { return nil }
+    var request = request
+    (request.urls, request.standing) = ([url], StandingOrder())
+    let mirrors = try MirrorURL.all(of: request, environment.options.protocols)
+    let file = try ScratchFile(claim.spool)
+    let fetch = ListFetch(request, mirrors, of: claim, environment, attempt: id)
+    transfer = fetch
+    defer {
+      account.fetched += fetch.fetched
+      transfer = nil
+    }
+    _ = try await orStopped { try await fetch.run(into: file) }
+    return try file.contents(limit: SignatureCheck.longest + 1)
   }
 
   func clear() {

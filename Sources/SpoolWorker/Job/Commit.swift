@@ -206,8 +206,10 @@ struct Commit {
     let published = vouched.flatMap { $0.part == status.inode && isOfPlan ? $0.digests : nil }
     var expected = plan.request.expected
     if let fetched { expected = Expectation(size: fetched.offset, digests: fetched.digests) }
-    let isKnown = isOwn || published != nil || expected.provesContent
-    let shared = isKnown || !status.isRegular ? nil : try await sharedPayload()
+    // Only the data is checked by its signature.
+    let isUnproven = plan.request.signature != nil && fetched == nil
+    let isKnown = isOwn || published != nil || expected.provesContent && !isUnproven
+    let shared = isKnown || isUnproven || !status.isRegular ? nil : try await sharedPayload()
     guard status.isRegular, expected.mismatch(size: UInt64(status.size)) == nil, isKnown || shared != nil else {
       throw await conflict(expected.mismatch(size: UInt64(status.size)))
     }

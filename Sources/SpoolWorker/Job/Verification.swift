@@ -7,11 +7,13 @@ struct Verification {
   let data: PartData
   let environment: JobEnvironment
   let hooks: Hooks
+  let signature: [UInt8]?
   private var claim: Claim { data.claim }
 
   func run() async throws {
     try check()
     try await checkStated()
+    try await checkSignature()
     try await askHook()
   }
 
@@ -47,6 +49,16 @@ struct Verification {
     throw Failure(mismatch, reason: "the data does not have the digest that the server states: \(advice)")
   }
 
+  private func checkSignature() async throws {
+    guard let signature else { return }
+    let seal = try data.part.seal()
+    let (spool, stop, data) = (claim.spool, hooks.stop, data.part.descriptor)
+    let signer = try await runBlocking { try SignatureCheck(spool, stop).signer(ofOpen: data, by: signature) }
+    try await checkSeal(seal, "the data was changed while its signature was checked")
+    let facts = Fields().with("by", signer.name).with("time", signer.time)
+    environment.log(Event("signed", .info, job: claim.job.fileName, facts))
+  }
+
   /// The spool's `verify` hook decides last.
   private func askHook() async throws {
     guard hooks.has(.verify) else { return }
@@ -57,7 +69,7 @@ struct Verification {
       environment.facts(plan, data.part.mark, in: claim.spool) + [.init("SPOOLRUN_PAYLOAD", payload)])
     // Before the check of the seal: rejected data is set aside, whether or not the hook changed it.
     if case .no(let reason) = answer { throw Failure(.rejected, "the verify hook rejected the data: \(reason)") }
-    try await checkSeal(seal)
+    try await checkSeal(seal, "the verify hook changed the data: it must work on a copy")
     if case .nothing(let reason) = answer {
       throw environment.failure(.hook, "the verify hook gave no verdict: \(reason)")
     }
@@ -65,13 +77,12 @@ struct Verification {
 
   /// A hook may run as root, which can write to any file. The data is read again only if its file's times or size
   /// changed.
-  private func checkSeal(_ seal: FileStatus.Stamp) async throws {
+  private func checkSeal(_ seal: FileStatus.Stamp, _ reason: String) async throws {
     let part = data.part
     let stamp = try part.stamp()
     if stamp == seal { return }
     func changed(_ expected: String, _ found: String) -> Failure {
-      Failure(
-        .hookChanged, "the verify hook changed the data: it must work on a copy", expected: expected, found: found)
+      Failure(.hookChanged, reason, expected: expected, found: found)
     }
     guard stamp.size == seal.size else { throw changed("\(seal.size)", "\(stamp.size)") }
     let expected = part.mark

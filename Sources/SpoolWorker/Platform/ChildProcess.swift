@@ -71,6 +71,8 @@ struct ChildProcess: Sendable {
   let stop: ChildStop
   /// A descriptor that it keeps; negative for none.
   var kept: Int32 = -1
+  /// Another one.
+  var keptFile: Int32 = -1
   /// Whether its standard output is an answer, which is not for the log.
   var answers = false
 
@@ -79,10 +81,11 @@ struct ChildProcess: Sendable {
 
   /// Runs the program. Its process group gets SIGKILL when the time is up, and SIGTERM when ``stop`` is requested.
   func run() async throws(Errno) -> Outcome {
-    try await runBlocking { () throws(Errno) in try runUntilExit() }
+    try await runBlocking { () throws(Errno) in try runHere() }
   }
 
-  private func runUntilExit() throws(Errno) -> Outcome {
+  /// The same on this thread, which waits.
+  func runHere() throws(Errno) -> Outcome {
     let names = Set(environment.map { Array($0.name.utf8) } + ServiceManager.variables.map { Array($0.utf8) })
     var variables = environment.map { Array($0.name.utf8) + [0x3D] + $0.value }
     var next: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> = spoolrun_environment()
@@ -97,7 +100,8 @@ struct ChildProcess: Sendable {
     let process = withCStrings(arguments.map { Array($0.utf8) }) { argv in
       withCStrings(variables) { envp in
         answers
-          ? spoolrun_spawn(argv, envp, kept, &output, &answer) : spoolrun_spawn(argv, envp, kept, &output, nil)
+          ? spoolrun_spawn(argv, envp, kept, keptFile, &output, &answer)
+          : spoolrun_spawn(argv, envp, kept, keptFile, &output, nil)
       }
     }
     guard process > 0 else { throw Errno(rawValue: -process) }

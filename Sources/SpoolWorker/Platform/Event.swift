@@ -24,12 +24,12 @@ package enum EventField: String, CaseIterable, Sendable {
   case minFree = "min-free"
   case milliseconds, status, unsettled
 
-  case blake2b, burned, `class`, code, crc32, crc32c, crc64nvme, data, directory, doubt
+  case blake2b, burned, by, `class`, code, crc32, crc32c, crc64nvme, data, directory, doubt
   case expected, file, fitness, found, gate, hook, kind, limits, lost, md5
   case next, other, output
   case outputRoot = "output-root"
   case sha3 = "sha3-256"
-  case proxy, reason, retry, server, sha1, sha256, sha512, states, text, tried, type, unchanged, url, way
+  case proxy, reason, retry, server, sha1, sha256, sha512, states, text, time, tried, type, unchanged, url, way
 
   /// Whether it is a number: bytes, an offset, a count, a position, seconds or a status. Digests are texts, even those
   /// that have decimal digits only; so are values that are numbers or texts, such as what was expected.
@@ -38,10 +38,11 @@ package enum EventField: String, CaseIterable, Sendable {
     case .at, .attempt, .broken, .bytes, .bytesFetched, .connections, .count, .deaths, .entries, .fetched, .free, .jobs,
       .line, .milliseconds, .minFree, .needed, .new, .rate, .relinked, .seconds, .size, .status, .unsettled:
       true
-    case .blake2b, .burned, .class, .code, .crc32, .crc32c, .crc64nvme, .data, .directory, .doubt, .expected, .file,
+    case .blake2b, .burned, .by, .class, .code, .crc32, .crc32c, .crc64nvme, .data, .directory, .doubt, .expected,
+      .file,
       .fitness, .found, .gate, .hook,
       .kind, .limits, .lost, .md5, .next, .other, .output, .outputRoot, .proxy, .reason, .retry, .server, .sha1,
-      .sha256, .sha3, .sha512, .states, .text, .tried, .type, .unchanged, .url, .way:
+      .sha256, .sha3, .sha512, .states, .text, .time, .tried, .type, .unchanged, .url, .way:
       false
     }
   }

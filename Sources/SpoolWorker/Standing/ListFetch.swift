@@ -2,12 +2,13 @@ internal import Spool
 internal import SystemPackage
 internal import Transfer
 
-/// Fetches the list of a standing order, if it has changed since the last check. It is small, so it is not resumed.
+/// Fetches the list of a standing order, if it has changed since the last check, or a signature. It is small, so it is
+/// not resumed.
 @WorkerLoop
 final class ListFetch: RunningTransfer {
   private let request: JobRequest
   private let mirrors: [MirrorURL]
-  /// The version of the list at the last check.
+  /// The version of the list at the last check; nil to fetch it anyway.
   private let known: Journal.ListVersion?
   private let environment: JobEnvironment
   private let attempt: UInt64
@@ -19,10 +20,11 @@ final class ListFetch: RunningTransfer {
   private(set) var fetched: UInt64 = 0
 
   init(
-    _ request: JobRequest, _ mirrors: [MirrorURL], of claim: Claim, _ environment: JobEnvironment, attempt: UInt64
+    _ request: JobRequest, _ mirrors: [MirrorURL], of claim: Claim, _ environment: JobEnvironment, attempt: UInt64,
+    ifChangedSince known: Journal.ListVersion? = nil
   ) {
     (self.request, self.mirrors, self.claim) = (request, mirrors, claim)
-    known = claim.text.journal.checks.version
+    self.known = known
     (self.environment, self.attempt) = (environment, attempt)
   }
 

@@ -22,20 +22,24 @@ struct OrderCheck {
     guard let every = request.standing.every else { throw Failure(.malformed, "a standing order needs `every:`") }
     if let failure = attempt.probation.failure(attempts: nil) { throw failure }
     if let expires = request.expires, expires <= began { throw Failure(.expired, "the order expired at \(expires)") }
+    if environment.options.defaults.requiresSignature == true, request.signature == nil { throw Failure.unsigned }
     let mirrors = try MirrorURL.all(of: request, environment.options.protocols)
-    let (list, file) = try await fetchList(request, mirrors)
+    try noteCheckStarted(mirrors)
     let before = checks
     let checked: Journal.Check
     var relinked = 0
-    if let (version, name) = list {
+    if let (version, name, file, signer) = try await fetchSigned(request, mirrors) {
       let program = EntriesProgram(path: environment.options.entriesProgram, stop: attempt.hookStop)
+      defer { file.remove() }
       var list = try await program.read(file, request.standing.entries, name: name, in: claim.spool)
       if let stopped = attempt.stopped { throw stopped }
-      let outcome = try await OrderDrop(claim, environment).drop(list.entries, lists: mirrors.map(\.parts))
+      let outcome = try await OrderDrop(claim, environment, signedBy: signer?.name).drop(
+        list.entries, lists: mirrors.map(\.parts))
       relinked = outcome.relinked
       list.problems.add(outcome.new.problems)
       checked = try write(
-        began, list.entries.count, outcome.new, dropped: outcome.dropped, version, problems: list.problems)
+        began, list.entries.count, outcome.new, dropped: outcome.dropped, version, problems: list.problems,
+        signed: signer.map { $0.time.map { "\($0)" } ?? "yes" })
     } else {
       checked = try writeUnchanged(began, seen: try await settled(before.seen))
     }
@@ -71,14 +75,54 @@ struct OrderCheck {
 
   // MARK: the list, fetched by an attempt that may be stopped
 
+  /// - Returns: the list, as far as its signature covers it; nil if it is unchanged.
+  private func fetchSigned(_ request: JobRequest, _ mirrors: [MirrorURL]) async throws -> (
+    Journal.ListVersion, name: String?, ScratchFile, Signer?
+  )? {
+    do { return try await fetchPair(request, mirrors) } catch let failure as Failure
+      where failure.code == .badSignature
+    {
+      // The list may have been replaced after it was fetched, and before its signature was.
+      return try await fetchPair(request, mirrors)
+    }
+  }
+
+  private func fetchPair(_ request: JobRequest, _ mirrors: [MirrorURL]) async throws -> (
+    Journal.ListVersion, name: String?, ScratchFile, Signer?
+  )? {
+    let (found, list) = try await fetchList(request, mirrors)
+    guard let (version, name) = found else { return nil }
+    if request.signature == nil { return (version, name, list, nil) }
+    do {
+      let (text, signer) = try await check(list, request)
+      if text !== list { list.remove() }
+      return (version, name, text, signer)
+    } catch {
+      list.remove()
+      throw error
+    }
+  }
+
+  private func check(_ list: ScratchFile, _ request: JobRequest) async throws -> (ScratchFile, Signer) {
+    let signature = try await attempt.fetchSignature(request)
+    let (spool, stop) = (claim.spool, attempt.hookStop)
+    let (text, signer) = try await runBlocking { try SignatureCheck(spool, stop).signed(list, signature) }
+    if let last = checks.signed.flatMap({ Timestamp($0) }), let time = signer.time, time < last {
+      text.remove()
+      throw Failure(
+        .rollback, "the list was signed before the last one", expected: "signed at \(last) or later", found: "\(time)")
+    }
+    return (text, signer)
+  }
+
   /// - Returns: the file that has the list, unless that is unchanged.
   private func fetchList(_ request: JobRequest, _ mirrors: [MirrorURL]) async throws -> (
     (Journal.ListVersion, name: String?)?, ScratchFile
   ) {
-    guard let first = mirrors.first else { throw Failure(.malformed, "a standing order needs a URL") }
-    try noteCheckStarted(first.parts)
     let file = try ScratchFile(claim.spool)
-    let fetch = ListFetch(request, mirrors, of: claim, environment, attempt: attempt.id)
+    // A list whose signature was not asked for has to be fetched for that.
+    let known = request.signature == nil || checks.signed != nil ? checks.version : nil
+    let fetch = ListFetch(request, mirrors, of: claim, environment, attempt: attempt.id, ifChangedSince: known)
     attempt.transfer = fetch
     defer {
       attempt.account.fetched += fetch.fetched
@@ -93,7 +137,8 @@ struct OrderCheck {
     }
   }
 
-  private func noteCheckStarted(_ url: URLParts) throws(SpoolError) {
+  private func noteCheckStarted(_ mirrors: [MirrorURL]) throws {
+    guard let url = mirrors.first?.parts else { throw Failure(.malformed, "a standing order needs a URL") }
     let spool = claim.spool
     try claim.append(
       .started(
@@ -117,7 +162,8 @@ extension OrderCheck {
   private func writeUnchanged(_ began: Timestamp, seen: [String]) throws(SpoolError) -> Journal.Check {
     let check = Journal.Check(entries: checks.entries, new: 0, version: nil)
     if isLong(seen) || seen != checks.seen {
-      let whole = Journal.Check(entries: checks.entries, new: 0, version: checks.version, problems: checks.problems)
+      let whole = Journal.Check(
+        entries: checks.entries, new: 0, version: checks.version, problems: checks.problems, signed: checks.signed)
       try rewrite(began, whole, seen)
     } else {
       try claim.append(.checked(began, check))
@@ -128,9 +174,9 @@ extension OrderCheck {
   /// - Parameter dropped: how many jobs were dropped for the new ones.
   private func write(
     _ began: Timestamp, _ entries: Int, _ new: NewEntries, dropped: Int, _ version: Journal.ListVersion,
-    problems: ListProblems
+    problems: ListProblems, signed: String?
   ) throws(SpoolError) -> Journal.Check {
-    let check = Journal.Check(entries: entries, new: dropped, version: version, problems: problems)
+    let check = Journal.Check(entries: entries, new: dropped, version: version, problems: problems, signed: signed)
     if !new.files.isEmpty || new.seen != checks.seen || isLong(new.seen) {
       try rewrite(began, check, new.seen)
     } else {

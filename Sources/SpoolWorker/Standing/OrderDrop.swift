@@ -9,9 +9,12 @@ struct OrderDrop {
   private let environment: JobEnvironment
   private let request: JobRequest
 
-  init(_ claim: Claim, _ environment: JobEnvironment) {
+  /// - Parameter signer: who has signed the list; nil if its signature was not asked for.
+  init(_ claim: Claim, _ environment: JobEnvironment, signedBy signer: String?) {
     (self.claim, self.environment) = (claim, environment)
-    request = claim.text.request
+    var request = claim.text.request
+    request.signedBy = signer
+    self.request = request
   }
 
   func drop(_ entries: [FeedEntry], lists: [URLParts]) async throws
@@ -129,7 +132,7 @@ struct OrderJobs {
   /// - Parameter exists: whether there is a file of this path below the output root.
   func job(for file: OfferedFile, exists: (String) -> Bool) -> (text: String, name: JobName) {
     var job = request
-    job.standing = StandingOrder()
+    (job.standing, job.signature) = (StandingOrder(), nil)
     job.urls = file.urls.map { .init(text: $0, number: 0) }
     job.expected = file.expected
     if file.replaces { job.overwrite = job.overwrite ?? true }

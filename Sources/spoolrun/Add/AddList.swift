@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Spool
 internal import SpoolLists
+internal import SpoolWorker
 internal import SystemPackage
 internal import Transfer
 
@@ -15,6 +16,11 @@ struct AddList {
   let request: JobRequest
   /// The directory below the output root for all of them, without a slash behind; nil for none.
   let directory: String?
+  /// The file with the list's signature, or ``JobRequest/inlineSignature``; nil to take the list as it is.
+  let signature: String?
+
+  /// Bytes of a list that is signed, as a worker has it.
+  private static let longestSigned = 64 << 20
 
   private struct Account {
     var added = 0
@@ -67,6 +73,10 @@ struct AddList {
       progress.finish()
       Terminal.error("\(title)\(defect.line.map { ":\($0)" } ?? ""): \(defect.reason); nothing is dropped")
       throw ExitStatus.usage.code
+    } catch let failure as Failure {
+      progress.finish()
+      Terminal.error("\(title): \(failure.label): \(failure.reason); nothing is dropped")
+      throw ExitStatus.givenUp.code
     } catch let error as SpoolError {
       progress.finish()
       throw ExitStatus.failure(error, "the jobs cannot be dropped")
@@ -78,12 +88,15 @@ struct AddList {
   ) throws -> (jobs: CheckedJobs, plan: ListPlan) {
     let schemes = AllowedSchemes(of: spool)
     try schemes.check(options.base.map { ["\($0)x"] } ?? [])
-    var plan = ListPlan(request, directory: directory, schemes: schemes)
+    var request = request
     let list: ListReader
-    do { list = try ListReader(path, options) } catch let error as SpoolError where error.call == .open {
+    do {
+      list = try signature.map { try signed($0, spool, &request) } ?? ListReader(path, options)
+    } catch let error as SpoolError where error.call == .open {
       Terminal.error("\(error.path): \(error.errno)")
       throw ExitStatus.noSpool.code
     }
+    var plan = ListPlan(request, directory: directory, schemes: schemes)
     let jobs = try CheckedJobs(spool)
     let tally = try plan.read(list, leavesOut: options.ignoresUnknown) { job in
       try jobs.append(job)
@@ -93,6 +106,20 @@ struct AddList {
     progress.finish()
     ListComplaint(title: title, problems: tally.problems).tellWhatIsLeftOut()
     return (jobs, plan)
+  }
+
+  /// Reads the list once, has its signature checked, and takes what was checked.
+  private func signed(_ signature: String, _ spool: Spool, _ request: inout JobRequest) throws -> ListReader {
+    let bytes = try wholeFile(path, limit: Self.longestSigned)
+    let isInline = signature == JobRequest.inlineSignature
+    let own = isInline ? nil : try wholeFile(ListArguments.path(signature), limit: SignatureCheck.longest)
+    let file = try ScratchFile(spool)
+    try file.write(bytes, at: 0)
+    let (list, signer) = try SignatureCheck(spool).signed(file, own)
+    request.signedBy = signer.name
+    var options = options
+    options.name = options.name ?? path.map { Array($0.split(separator: 0x2F).last ?? []) }
+    return try ListReader(contents: isInline ? list.contents(limit: Self.longestSigned) : bytes, options)
   }
 
   /// - Returns: the jobs with names of their own.
@@ -166,7 +193,7 @@ struct ListArguments: ParsableArguments {
   func command(_ file: String, _ job: JobOptions<AllJobKeys>) throws -> AddList {
     try GivenJob.checked(by: "add") {
       var request = JobRequest()
-      for (key, text) in job.given where key.name != "output" {
+      for (key, text) in job.given where !["output", JobKey.signature.name].contains(key.name) {
         if key.scope == .job, key.name != "root" {
           throw ValidationError("--\(key.name) belongs to one file: it cannot be given for a list")
         }
@@ -174,7 +201,7 @@ struct ListArguments: ParsableArguments {
       }
       return AddList(
         title: Self.title(file), path: Self.path(file), options: try options(), request: request,
-        directory: try job.text("output").map(Self.directory))
+        directory: try job.text("output").map(Self.directory), signature: job.text(JobKey.signature.name))
     }
   }
 

@@ -59,6 +59,7 @@ struct ListPlan {
       request = request.inheriting(options)
       request.root = request.root ?? options.root
     }
+    request.signedBy = options.signedBy
     if !takesRoots, let root = request.root {
       throw Defect(line: root.number, reason: "root: `get` puts all files into one directory")
     }

@@ -5,7 +5,8 @@ internal import Transfer
 
 enum OrderJobKeys: JobKeySelection {
   static let keys =
-    JobKey.ofOrders + JobKey.ofJobs.filter { $0.scope == .jobAndDefaults || ["output", "root"].contains($0.name) }
+    JobKey.ofOrders
+    + JobKey.ofJobs.filter { $0.scope == .jobAndDefaults || ["output", "root", "signature"].contains($0.name) }
 }
 
 struct Subscribe: ParsableCommand {

@@ -81,6 +81,7 @@ private func withoutLines(_ request: JobRequest) -> JobRequest {
   result.output = request.output.map { .init(text: $0.text, number: 0) }
   result.root = request.root.map { .init(text: $0.text, number: 0) }
   result.resolve = request.resolve.map { .init(text: $0.text, number: 0) }
+  result.signature = request.signature.map { .init(text: $0.text, number: 0) }
   return result
 }
 
