@@ -306,12 +306,25 @@ extension Spool {
   }
 
   private func moveByLink(_ from: Path, _ to: Path, in directory: Int32) throws(SpoolError) {
+    // A name in `cur/` or `tmp/` is one process's, and gets no other job.
+    let isShared =
+      directory == root && ![Path(.cur), Path(.tmp)].contains { from.bytes.starts(with: $0.bytes + [0x2F]) }
+    let moved = isShared ? try system.status(root, from) : nil
     do throws(SpoolError) {
       try system.link(directory, from, directory, to)
     } catch  where error.errno == .fileExists {
       return try completeMoveByLink(from, to, in: directory, or: error)
     }
-    do throws(SpoolError) { try system.unlink(directory, from) } catch  where error.errno == .noSuchFileOrDirectory {
+    let former = temporary(FileName("moved"))
+    do throws(SpoolError) {
+      if let moved {
+        // A worker may have taken the job meanwhile, and another one was dropped by its name.
+        guard try system.status(root, from).isSameFile(as: moved) else { return }
+        try system.rename(root, from, former)
+      } else {
+        try system.unlink(directory, from)
+      }
+    } catch  where error.errno == .noSuchFileOrDirectory {
       // Somebody else has moved it elsewhere at the same moment, and was faster. Or the move was completed for us, and
       // the new name is the only one.
       guard let status = try? system.status(directory, to), status.links > 1 else { return }
@@ -320,7 +333,15 @@ extension Spool {
     } catch {
       // The job has moved, and its old name could not be removed. It must not be moved again because of that; the next
       // claim removes the old name.
+      return
     }
+    guard let moved else { return }
+    // Or since then.
+    guard try system.status(root, former).isSameFile(as: moved) else {
+      return try JobMoves(self).putBack(former, at: from)
+    }
+    // A file left in `tmp/` is removed later.
+    try? system.unlink(root, former)
   }
 
   /// The same move, which a crash cut between link and unlink.

@@ -180,11 +180,20 @@ struct Play {
   func steer(_ number: Int, gestures: Int, _ fates: [Fate] = []) {
     gesticulate("person \(number)", gestures, fates) { spool in
       let gesture = world.pick([Gesture.hold, .release, .retry, .high, .normal, .low])
-      let name = FileName(world.pick(names + names.map { $0 + "~2" }))
+      let name = try target(spool)
       let outcome = try Steering(spool).perform(gesture, name)
       if case .notFound = outcome { return }
       world.tell("\(gesture.rawValue) \(name.display): \(GestureText.text(outcome))")
     }
+  }
+
+  /// A name that there may be, or that is there.
+  private func target(_ spool: Spool) throws -> FileName {
+    let known = FileName(world.pick(names + names.map { $0 + "~2" }))
+    if world.isChance(1, in: 2) { return known }
+    // What has only been begun, and nobody has open, a person knows better than to touch.
+    let there = try [Directory.new, .urgent, .cur].flatMap { try spool.list($0) }.filter { $0.bytes.first != 0x77 }
+    return there.isEmpty ? known : world.pick(there.map { ClaimName($0)?.job.fileName ?? $0 })
   }
 
   /// With mv(1), which is told not to replace anything.
@@ -207,7 +216,7 @@ struct Play {
   /// As `url` does.
   func edit(_ number: Int, gestures: Int, _ fates: [Fate] = []) {
     gesticulate("editor \(number)", gestures, fates) { spool in
-      let name = FileName(world.pick(names))
+      let name = try target(spool)
       guard let place = try JobSearch(spool).places(of: name).first(where: { $0.directory != .done }) else { return }
       let stays = place.directory == .hold || place.directory == .urgent
       let home = stays ? place.directory : try Steering(spool).home(of: place)

@@ -30,20 +30,21 @@ final class Oracle {
   }
 
   /// The number has a fixed length, so that one that was cut is none.
-  static func text(_ id: Int) -> String { "url: http://h/\(1_000_000 + id)\n" }
+  static func text(_ id: Int) -> String { "url: http://\(id % 3 == 0 ? "g" : "h")/\(1_000_000 + id)\n" }
 
-  private static let mark = Array("http://h/".utf8)
+  private static let mark = Array("http://".utf8)
 
   /// The number of the job that a text is of.
   static func id(in bytes: [UInt8]) -> Int? {
     // Data and payloads are no texts, and long.
     let found: Int? = bytes.prefix(2000).withUnsafeBytes { bytes in
-      (0..<max(0, bytes.count - mark.count)).first { start in
+      (0..<max(0, bytes.count - mark.count - 1)).first { start in
         bytes[start] == mark[0] && bytes[start..<start + mark.count].elementsEqual(mark)
+          && bytes[start + mark.count + 1] == 0x2F
       }
     }
     guard let found else { return nil }
-    let digits = bytes[(found + mark.count)...].prefix { (0x30...0x39).contains($0) }
+    let digits = bytes[(found + mark.count + 2)...].prefix { (0x30...0x39).contains($0) }
     let number = Int(String(decoding: digits, as: UTF8.self))
     return number.flatMap { $0 > 1_000_000 ? $0 - 1_000_000 : nil }
   }
@@ -84,13 +85,14 @@ final class Oracle {
 
   /// A worker gives a job that it takes a name that no older job has.
   private func checkName(_ changes: [SimulatedDisk.Change]) {
-    guard !world.hadTrouble, world.currentName.hasPrefix("worker"), changes.count == 2, let taken = changes[1].inode,
+    guard world.thread?.process.hadTrouble == false, world.currentName.hasPrefix("worker"), changes.count == 2,
+      let taken = changes[1].inode,
       let name = ClaimName(FileName(changes[1].name))?.job.fileName.bytes, let id = id(of: taken),
       [Directory.new, .urgent].contains(where: { self.directory($0) === changes[0].directory })
     else { return }
     for directory in [Directory.partial, .hold, .failed] {
       guard let other = self.directory(directory)?.entries[name]?.inode, other !== taken else { continue }
-      if world.disk.clock - other.changed > 60_000_000_000 { blame(id, "got the name of another job") }
+      if world.disk.clock - other.changed > 20_000_000_000 { blame(id, "got the name of another job") }
     }
   }
 
@@ -181,16 +183,18 @@ final class Oracle {
       if isLast { blame(id, what) }
       guard let name = suspects[id] else {
         suspects[id] = world.currentName
-        if ["editor", "person"].contains(where: world.currentName.hasPrefix) { exchanged[id] = world.currentName }
+        if directory(.tmp)?.entries.values.contains(where: { self.id(of: $0.inode) == id }) == true {
+          exchanged[id] = world.currentName
+        }
         continue
       }
       if name == world.currentName { blame(id, what) }
     }
   }
 
-  /// A command that gives a job another text may exchange it with another job, which has just got its name. If the
-  /// command dies before it has exchanged them back, or the power is cut before that is durable, that job is lost: a
-  /// known hole.
+  /// A command that gives a job another text, or moves it by link and unlink, may take another job to `tmp/`, which has
+  /// just got its name. If the command dies before it has put that back, or the power is cut before that is durable,
+  /// that job is lost: a known hole.
   ///
   /// Or it dies between its link and its unlink, while a worker gives the job a number: each name may be moved on.
   private func excuse(_ dead: Process?) {

@@ -76,6 +76,24 @@ import Testing
       world.run()
     }
 
+    /// The same, and every few minutes one of them dies, and another one starts.
+    func watch(_ workers: Int, dying seconds: Int64) {
+      let world = world
+      world.start("supervisor") { [unowned self] _, _ in
+        let end = now + seconds
+        var last = 0
+        while !isOver, now < end {
+          while world.living("worker").count < workers {
+            last += 1
+            whole.work(last, host: last % 2 + 1, stays: Int(seconds) * 1000, until: { [unowned self] in isOver })
+          }
+          Host.current.wait(milliseconds: world.random(60_000...600_000))
+          if let one = world.living("worker").randomElement(using: &world.generator), !isOver { world.kill(one) }
+        }
+      }
+      world.run()
+    }
+
     /// The last time at which a job of this server got into the directory; nil unless all of them did.
     func end(of server: String, in directory: Directory = .done) -> Int64? {
       let wanted = jobs.filter { $0.hasPrefix("\(server)-") }
@@ -137,6 +155,24 @@ import Testing
     #expect(givenUp.count == 100 && givenUp[99] <= 11 * day, "\(givenUp)")
     let asked = scene.servers.counts.mapValues { $0.values.reduce(0) { $0 + $1.asked } }
     #expect(asked["days"] ?? 0 <= 60 && asked["month"] ?? 0 <= 150, "\(asked)")
+    #expect(scene.world.problems == [])
+  }
+
+  /// Four workers of two hosts die one after the other. A job of a dead one waits for the lease, a minute.
+  @Test func `a thousand jobs of fifty servers are done, whoever dies`() async throws {
+    let all = (1...50).map { "s\($0)" }
+    let scene = try await onThread {
+      let scene = try Scene(1, Self.shared)
+      for server in all[0..<10] { scene.servers.limits[server] = .quota(5, window: 600, tells: true) }
+      scene.drop(1000, of: all)
+      scene.watch(4, dying: 6 * 3600)
+      return scene
+    }
+    let ends = all.map { scene.end(of: $0) ?? .max }
+    let refused = all[0..<10].map { scene.servers.counts[$0]?.values.map(\.refused).max() ?? 0 }
+    #expect(ends[10...].max() ?? .max <= 900, "\(ends)")
+    #expect(ends[0..<10].max() ?? .max <= 5400, "\(ends)")
+    #expect(refused.max() ?? .max <= scene.servers.perHost + 4, "\(refused)")
     #expect(scene.world.problems == [])
   }
 

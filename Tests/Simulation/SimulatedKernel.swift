@@ -189,7 +189,9 @@ final class SimulatedKernel: Kernel, @unchecked Sendable {
   }
   func sync(_ file: Int32, _ extent: SyncExtent) -> Int32 {
     // A slow disk: other threads and processes go on meanwhile.
-    if !process.isDead, world.isChance(1, in: 20) { world.wait(process, milliseconds: world.pick([3, 300, 10_000])) }
+    if !process.isDead, world.isChance(1, in: world.syncsToWait) {
+      world.wait(process, milliseconds: world.pick([3, 300, 10_000]))
+    }
     return step(
       true, .sync,
       onFate: { [disk] in

@@ -66,11 +66,14 @@ final class SimulatedServers {
   private(set) var soundRequests: [Int: Int] = [:]
   /// How often something of a sort was drawn.
   private let badness: Int
+  /// Whether resources change and change back within seconds.
+  private let flips: Bool
 
   init(_ world: World) {
     self.world = world
     badness = world.pick([2, 4, 10, 1000])
     perHost = world.pick([1, 2, 4])
+    flips = world.isChance(1, in: 4)
   }
 
   // MARK: how much is asked at once
@@ -79,10 +82,10 @@ final class SimulatedServers {
     // A job that goes on to its other server keeps its slot.
     if id > 0, hasMirror(id) { return }
     requests.append((process, job, host))
-    let jobs = Set(
-      requests.lazy.filter { !$0.process.isDead && $0.host == host }.map { [UInt64($0.process.number), $0.job ?? 0] })
+    let others = requests.filter { !$0.process.isDead && $0.host == host }
+    let jobs = Set(others.map { [UInt64($0.process.number), $0.job ?? 0] })
     // The slots of a worker that is stopped for long do not count.
-    if !world.hadTrouble, jobs.count > perHost {
+    if !others.contains(where: { $0.process.hadTrouble }), jobs.count > perHost {
       world.blame("\(jobs.count) transfers from \(host), not \(perHost)")
     }
   }
@@ -132,6 +135,12 @@ final class SimulatedServers {
     if let known = resources[id] { return known }
     let lie = world.isChance(1, in: 3) ? .none : world.pick(Lie.allCases)
     var versions = [Version(since: 0, size: size(), number: 1)]
+    while flips, areFaulty, versions.count < 9 {
+      let last = versions[versions.count - 1]
+      versions.append(
+        Version(
+          since: max(last.since, now) + Int64(world.random(1...40)), size: last.size, number: 3 - last.number))
+    }
     while versions.count < 4, world.isChance(1, in: 3) || versions.count == 1 && lie == .ignoresIfRange {
       let last = versions[versions.count - 1]
       // Often as long as the one before.

@@ -9,13 +9,15 @@ import Testing
   /// What one seed came to.
   struct Outcome: Sendable {
     let problems: [String]; let story: [String]; let hash: UInt64; let calls: Int; let jobs: Int
+    let cast: [(number: Int, name: String)]
   }
 
   /// - Parameter isWhole: whether workers are whole, with transfers, or only what they do with claims.
-  static func play(_ seed: UInt64, isWhole: Bool) throws -> Outcome {
+  static func play(_ seed: UInt64, isWhole: Bool, without omitted: Omitted = Omitted()) throws -> Outcome {
     Watchdog.look(seed)
     defer { alarm(0) }
     let world = World(seed: seed)
+    world.omitted = omitted
     // Moves by link and unlink, which others see half done.
     let isHalving = !isWhole && world.isChance(1, in: 3)
     var kind = world.pick([
@@ -45,6 +47,7 @@ import Testing
     let whole = isWhole ? WholeWorkers(play, spool: spool) : nil
     if let whole { play.more = { whole.more($0) } }
     var jobs = 0
+    let isCalm = world.isChance(1, in: 4)
     for _ in 0..<world.random(1...3) {
       // A command that stops between its link and its unlink may remove a name that has come back meanwhile: a known
       // hole of file systems that cannot rename without replacing.
@@ -57,7 +60,12 @@ import Testing
           return Fate(blow, at: kind, after: world.random(1...most))
         }
         var fates: [Fate] = []
+        if isCalm { return fates }
         if world.isChance(1, in: 4) { fates.append(fate(.death)) }
+        if world.isChance(1, in: 8) { fates.append(fate(.powerCut)) }
+        if isWhole, world.isChance(1, in: 4) {
+          for calls in 1...world.random(1...4) { fates.append(Fate(.failure(EIO), at: .truncate, after: calls)) }
+        }
         for _ in 0..<world.random(0...3) where freezes {
           fates.append(fate(.freeze(world.pick([2, 10, 30, 130, 300]))))
         }
@@ -100,7 +108,7 @@ import Testing
             while world.moments < last, Host.current.milliseconds() < until {
               Host.current.wait(milliseconds: 200)
             }
-            Host.current.wait(milliseconds: world.random(0...2000))
+            Host.current.wait(milliseconds: world.random(0...world.pick([5, 2000])))
           } else {
             Host.current.wait(milliseconds: world.random(1...40_000))
           }
@@ -113,6 +121,7 @@ import Testing
         whole?.powerWasCut()
       }
     }
+    world.isEnding = true
     if let whole {
       whole.settle()
     } else {
@@ -120,7 +129,26 @@ import Testing
       world.run()
     }
     oracle.checkEnd()
-    return Outcome(problems: world.problems, story: world.story, hash: world.hash, calls: world.calls, jobs: jobs)
+    return Outcome(
+      problems: world.problems, story: world.story, hash: world.hash, calls: world.calls, jobs: jobs, cast: world.cast)
+  }
+
+  /// Plays a seed. Of a story with a problem it leaves out, one after the other, what that can do without.
+  private static func playReduced(_ seed: UInt64, isWhole: Bool) throws -> (outcome: Outcome, omitted: Omitted) {
+    let first = try play(seed, isWhole: isWhole)
+    var (outcome, omitted) = (first, Omitted())
+    if first.problems.isEmpty { return (outcome, omitted) }
+    let end = secondsOfCPU + 60
+    for part in [\Omitted.processes, \Omitted.fates] {
+      // The first one makes the spool.
+      for number in first.cast.map(\.number).dropFirst() where secondsOfCPU < end {
+        var less = omitted
+        less[keyPath: part].insert(number)
+        let played = try play(seed, isWhole: isWhole, without: less)
+        if !played.problems.isEmpty { (outcome, omitted) = (played, less) }
+      }
+    }
+    return (outcome, omitted)
   }
 
   private static func numbers(_ name: String) -> [UInt64] {
@@ -138,10 +166,11 @@ import Testing
     var (played, jobs, calls) = (0, 0, 0)
     for seed in seeds {
       // A play blocks its thread for seconds, and the pool that other tests need has two.
-      let outcome = try await onThread { try Self.play(seed, isWhole: isWhole) }
+      let (outcome, omitted) = try await onThread { try Self.playReduced(seed, isWhole: isWhole) }
       (played, jobs, calls) = (played + 1, jobs + outcome.jobs, calls + outcome.calls)
       if wanted.count == 1 { print(outcome.story.joined(separator: "\n")) }
-      #expect(outcome.problems == [], "seed \(seed):\n\(outcome.story.suffix(60).joined(separator: "\n"))")
+      let story = outcome.story.suffix(60).joined(separator: "\n")
+      #expect(outcome.problems == [], "seed \(seed), without \(outcome.text(of: omitted)):\n\(story)")
       if !outcome.problems.isEmpty || end.map({ Self.secondsOfCPU >= $0 }) ?? false { break }
     }
     print("simulation: \(played) seeds, \(jobs) jobs, \(calls) calls, \(Self.secondsOfCPU) s of CPU")
@@ -160,6 +189,16 @@ import Testing
         #expect(hashes[0] == hashes[1], "seed \(seed)")
       }
     }
+  }
+}
+
+extension SimulationTests.Outcome {
+  fileprivate func text(of omitted: Omitted) -> String {
+    let left = cast.compactMap { (number, name) -> String? in
+      if omitted.processes.contains(number) { return name }
+      return omitted.fates.contains(number) ? "the faults of \(name)" : nil
+    }
+    return left.isEmpty ? "nothing" : left.joined(separator: ", ")
   }
 }
 

@@ -139,6 +139,12 @@ struct WholeWorkers {
     guard let files else { return }
     if files.entries[payload(id)] == nil { oracle.blame(id, "is done without a payload") }
     if !world.disk.isDurable(payload(id), in: files) { oracle.blame(id, "is done, and its payload is not durable") }
+    let stated = receipt.bytes.withUnsafeBytes { JobText($0) }.journal.publication.verified?.digests[.crc32]
+    if let stated, let bytes = files.entries[payload(id)]?.inode.bytes {
+      var checksum = Checksum()
+      bytes.withUnsafeBytes { checksum.update($0) }
+      if "\(checksum)" != "\(stated)" { oracle.blame(id, "is done with \(checksum), not \(stated)") }
+    }
     if receipt.durableBytes != receipt.bytes { oracle.blame(id, "is done, and its receipt is not durable") }
   }
 

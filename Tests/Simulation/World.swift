@@ -14,6 +14,8 @@ final class Process: @unchecked Sendable {
   /// Owns the files that it makes.
   var user = geteuid()
   var isDead = false
+  /// Whether it was ever stopped, or a call of it failed.
+  fileprivate(set) var hadTrouble = false
   /// It got a signal to stop.
   private(set) var isTold = false
   /// The thread that notices it.
@@ -62,6 +64,7 @@ struct Fate {
     case failure(Int32)
     /// The same, and the process dies soon after.
     case lastFailure(Int32)
+    case powerCut
   }
 
   let kind: Kind
@@ -71,6 +74,12 @@ struct Fate {
   init(_ blow: Blow, at kind: Kind = .any, after calls: Int) {
     (self.kind, self.calls, self.blow) = (kind, calls, blow)
   }
+}
+
+/// What is left out of a story, to make it short: processes, and what happens to them, by their numbers.
+struct Omitted: Sendable {
+  var processes: Set<Int> = []
+  var fates: Set<Int> = []
 }
 
 /// A disk, its clock, and processes of which one runs at a time. A seed decides which one goes on after each call to
@@ -85,8 +94,6 @@ final class World: @unchecked Sendable {
   private var started = 0
   private var current: SimulatedThread?
   private let allEnded = DispatchSemaphore(value: 0)
-  /// Whether a process was ever stopped, or a call failed.
-  private(set) var hadTrouble = false
   /// Seconds by which the clocks of other hosts than the first, which has the disk's, are ahead.
   var skew: Int64 = 0
   /// Whether the story tells of each call.
@@ -107,10 +114,20 @@ final class World: @unchecked Sendable {
 
   /// A process makes about so many calls before another one's turn.
   private let rest: Int
+  /// One of so many calls takes a while.
+  private let callsToWait: Int
+  /// The same of those that make something durable.
+  let syncsToWait: Int
+  var omitted = Omitted()
+  /// The names of all processes; those before ``isEnding`` can be left out.
+  private(set) var cast: [(number: Int, name: String)] = []
+  var isEnding = false
 
   init(seed: UInt64) {
     generator = SeededGenerator(seed: seed)
     rest = [1, 3, 12].randomElement(using: &generator)!
+    callsToWait = [10, 100, 1_000_000, 1_000_000].randomElement(using: &generator)!
+    syncsToWait = [3, 20, 20, 100].randomElement(using: &generator)!
     disk.onTrace = { [unowned self] in note($0) }
     disk.onEvent = { [unowned self] in inotify.tell($0, $1, $2) }
   }
@@ -148,8 +165,10 @@ final class World: @unchecked Sendable {
   /// Adds a process that does `body`, and begins with it when ``run()`` lets it.
   func start(_ name: String, on host: Int = 1, _ fates: [Fate] = [], _ body: @escaping (Process, System) -> Void) {
     started += 1
+    if !isEnding { cast.append((started, name)) }
+    if !isEnding, omitted.processes.contains(started) { return }
     let process = Process(started, name, on: host)
-    process.fates = fates
+    if !omitted.fates.contains(started) { process.fates = fates }
     processes.append(process)
     let system = System(kernel: SimulatedKernel(self, process))
     startThread(process) {
@@ -238,6 +257,7 @@ final class World: @unchecked Sendable {
     calls += 1
     disk.clock += Int64(random(5_000...300_000))
     if isChance(1, in: rest) { letOthersRun() }
+    if isChance(1, in: callsToWait) { wait(process, milliseconds: pick([1, 20, 200])) }
     if process.isDead { return EIO }
     let error = meetFate(process, isChange, kind)
     return process.isDead ? EIO : error
@@ -251,9 +271,10 @@ final class World: @unchecked Sendable {
     let blow = process.fates.remove(at: index).blow
     switch blow {
     case .death: kill(process)
+    case .powerCut: cutPower()
     case .freeze(let seconds):
       tell("FROZEN for \(seconds) s")
-      hadTrouble = true
+      process.hadTrouble = true
       process.frozenUntil = disk.clock + Int64(seconds) * 1_000_000_000
       letOthersRun()
       tell("goes on")
@@ -261,11 +282,14 @@ final class World: @unchecked Sendable {
       guard isChange else { return 0 }
       if case .lastFailure = blow { process.fates.append(Fate(.death, after: random(1...20))) }
       tell("ERROR \(errno)")
-      hadTrouble = true
+      process.hadTrouble = true
       return errno
     }
     return 0
   }
+
+  /// Those that live and have such a name.
+  func living(_ prefix: String) -> [Process] { processes.filter { !$0.isDead && $0.name.hasPrefix(prefix) } }
 
   func kill(_ process: Process) {
     tell("KILLED \(process.name)")

@@ -29,6 +29,15 @@ struct JobMoves {
     }
   }
 
+  /// Gives a file that was taken by mistake its name again, or one with a number.
+  func putBack(_ file: Path, at path: Path) throws(SpoolError) {
+    let directory = String(decoding: path.bytes.prefix { $0 != 0x2F }, as: UTF8.self)
+    guard let job = path.name.flatMap({ JobName($0) }), let directory = Directory(rawValue: directory) else {
+      return try spool.moveNoReplace(file, path)
+    }
+    _ = try moveNumbered(file, job, to: directory, hasData: false)
+  }
+
   /// Removes the empty file that touch(1) makes where a job waits for its next attempt while that attempt runs.
   /// - Returns: whether that is what was there, and nobody writes to it.
   private func removeTouched(_ path: Path, in directory: Directory) throws(SpoolError) -> Bool {
@@ -70,12 +79,12 @@ extension JobMoves {
     case .new:
       if try isAlso(in: [.hold, .urgent], job, source, status, now) { return false }
       if try isAtEnd(job, source, status, [.done]) { return false }
-      try removeFormer(of: job, status, in: [.failed, .partial])
+      try removeFormer(of: job, status, in: [.new, .failed, .partial], besides: source)
       return try !completeClaim(source, status)
     case .urgent:
       if try isAlso(in: [.hold], job, source, status, now) { return false }
       if try isAtEnd(job, source, status, [.done]) { return false }
-      try removeFormer(of: job, status, in: [.new, .partial])
+      try removeFormer(of: job, status, in: [.urgent, .new, .failed, .partial], besides: source)
       return try !completeClaim(source, status)
     case .partial:
       if try isAlso(in: [.hold, .urgent, .new], job, source, status, now) { return false }
@@ -108,7 +117,7 @@ extension JobMoves {
     to directories: [Directory] = [.done, .failed, .partial, .standing, .hold]
   ) throws(SpoolError) -> Bool {
     for directory in directories where try !names(of: status, like: job, in: directory).isEmpty {
-      try spool.system.unlink(spool.root, claim)
+      try spool.system.unlink(spool.root, claim, of: status)
       return true
     }
     return false
@@ -129,7 +138,8 @@ extension JobMoves {
     let stream = try spool.stream(directory)
     var names: [FileName] = []
     while let name = try stream.next() {
-      let own = directory == .cur ? ClaimName(name)?.job.fileName ?? name : name
+      // A person may have left the owner on.
+      let own = ClaimName(name)?.job.fileName ?? name
       let isLike = own == job.fileName || job.isNumbered(as: own) || JobName(own)?.isNumbered(as: job.fileName) ?? false
       if isLike, try spool.status(directory, name)?.isSameFile(as: status) ?? false { names.append(name) }
     }
@@ -158,16 +168,18 @@ extension JobMoves {
     in directories: [Directory], _ job: JobName, _ source: Path, _ status: FileStatus, _ now: Timestamp
   ) throws(SpoolError) -> Bool {
     for directory in directories where try !names(of: status, like: job, in: directory).isEmpty {
-      if !status.mayBeMoving(at: now) { try spool.system.unlink(spool.root, source) }
+      if !status.mayBeMoving(at: now) { try spool.system.unlink(spool.root, source, of: status) }
       return true
     }
     return false
   }
 
-  /// A person's move, seen from the new name.
-  private func removeFormer(of job: JobName, _ status: FileStatus, in directories: [Directory]) throws(SpoolError) {
+  /// A person's move, seen from the new name, `source`.
+  private func removeFormer(
+    of job: JobName, _ status: FileStatus, in directories: [Directory], besides source: Path? = nil
+  ) throws(SpoolError) {
     for directory in directories {
-      for name in try names(of: status, like: job, in: directory) {
+      for name in try names(of: status, like: job, in: directory) where Path(directory, name) != source {
         try spool.system.unlink(spool.root, Path(directory, name), of: status)
       }
     }
@@ -179,7 +191,7 @@ extension JobMoves {
     // A claim may have got a number. A file that was renamed to the claim's name already is not its own double.
     for name in try spool.list(.cur) where Path(.cur, name) != source {
       guard let other = try spool.status(.cur, name), other.isSameFile(as: status) else { continue }
-      try spool.system.unlink(spool.root, source)
+      try spool.system.unlink(spool.root, source, of: status)
       return true
     }
     return false

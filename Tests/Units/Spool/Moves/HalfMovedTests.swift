@@ -62,7 +62,7 @@ import Testing
   @Test func `of two moves at the same moment one counts`() throws {
     let places = Mutex<[String]>([])
     let fixture = try Fixture(
-      hook: Probe.once(.unlink, "new/a") {
+      hook: Probe.once(.rename, "new/a") {
         let places = places.withLock { $0 }
         _ = link(places[0], places[1])
         _ = unlink(places[0])
@@ -73,6 +73,37 @@ import Testing
     fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
     _ = try Steering(fixture.spool).perform(.hold, FileName("a"))
     #expect(files(of: fixture) == ["failed/a~2"])
+  }
+
+  enum Moment: CaseIterable { case look, rename, putBack }
+
+  /// A worker takes the job between the two steps, and another one is dropped by its name.
+  @Test(arguments: Moment.allCases) func `another job that has just got the name keeps one`(moment: Moment) throws {
+    let root = Mutex("")
+    let drop: @Sendable (String) -> Void = { text in
+      try? writeFile(root.withLock { $0 } + "/new/a", Array(text.utf8))
+    }
+    let probe = Probe { call in
+      let root = root.withLock { $0 }
+      switch (call.kind, moment) {
+      case (.stat, .look) where call.path == "new/a" && access("\(root)/hold/a", F_OK) == 0,
+        (.rename, .rename) where call.path.hasPrefix("new/a "), (.rename, .putBack) where call.path.hasPrefix("new/a "):
+        if rename("\(root)/new/a", "\(root)/done/a") == 0 { drop("http://host/other\n") }
+      // And a third one, while the other is looked at.
+      case (.stat, .putBack) where call.path.hasPrefix("tmp/moved"): drop("http://host/third\n")
+      default: break
+      }
+      return nil
+    }
+    let fixture = try Fixture(hook: probe)
+    root.withLock { $0 = fixture.files.root }
+    drop("http://host/a\n")
+    fixture.spool.lacksNoReplace.store(true, ordering: .relaxed)
+    _ = try Steering(fixture.spool).perform(.hold, FileName("a"))
+    let names = moment == .putBack ? ["new/a", "new/a~2"] : ["new/a"]
+    #expect(files(of: fixture) == names + ["hold/a", "done/a"])
+    #expect(try fixture.text(names[names.count - 1]) == "http://host/other\n")
+    #expect(fixture.files.names("tmp") == [])
   }
 
   // MARK: where the new name has a number
@@ -119,6 +150,17 @@ import Testing
     let fixture = try double("cur/a~2:alpha.7.00000009", "new/a")
     #expect(try fixture.claim("a~2:alpha.7.00000009", from: .cur).isOpen)
     #expect(fixture.files.names("new") == [] && fixture.files.names("cur").count == 1)
+  }
+
+  /// A power cut has left a rename half made, or a person's move, and the other name was moved on.
+  @Test(arguments: [
+    ("urgent/a", "failed/a"), ("new/a", "new/a~2"), ("urgent/a", "urgent/a~2"), (claim, "new/a:alpha.7.00000009"),
+  ])
+  func `the other name of a claimed file goes`(name: String, other: String) throws {
+    let fixture = try double(name, other)
+    let parts = name.split(separator: "/").map(String.init)
+    #expect(try fixture.claim(parts[1], from: #require(Directory(rawValue: parts[0]))).isOpen)
+    #expect(files(of: fixture).count == 1, "\(files(of: fixture))")
   }
 
   @Test(arguments: Gesture.allCases) func `no command takes back a claim that is done`(gesture: Gesture) throws {
