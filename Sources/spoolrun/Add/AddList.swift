@@ -65,8 +65,8 @@ struct AddList {
       throw ExitStatus.usage.code
     } catch let defect as Defect {
       progress.finish()
-      Terminal.error("\(title)\(defect.line.map { ":\($0)" } ?? ""): \(defect.reason); nothing is dropped")
-      throw ExitStatus.usage.code
+      throw ExitStatus.usage.after(
+        "\(title)\(defect.line.map { ":\($0)" } ?? ""): \(defect.reason); nothing is dropped")
     } catch let error as SpoolError {
       progress.finish()
       throw ExitStatus.failure(error, "the jobs cannot be dropped")
@@ -81,8 +81,7 @@ struct AddList {
     var plan = ListPlan(request, directory: directory, schemes: schemes)
     let list: ListReader
     do { list = try ListReader(path, options) } catch let error as SpoolError where error.call == .open {
-      Terminal.error("\(error.path): \(error.errno)")
-      throw ExitStatus.noSpool.code
+      throw ExitStatus.noSpool.after("\(error.path): \(error.errno)")
     }
     let jobs = try CheckedJobs(spool)
     let tally = try plan.read(list, leavesOut: options.ignoresUnknown) { job in
