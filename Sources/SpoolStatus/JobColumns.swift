@@ -7,25 +7,18 @@ struct JobColumns {
   private enum Column: CaseIterable {
     case percent, left, rate, bytes, tries
 
-    var heading: String {
+    private var row: (heading: String, width: Int) {
       switch self {
-      case .percent: "%"
-      case .left: "LEFT"
-      case .rate: "RATE"
-      case .bytes: "BYTES"
-      case .tries: "TRY"
+      case .percent: ("%", 4)
+      case .left: ("LEFT", 6)
+      case .rate: ("RATE", 7)
+      case .bytes: ("BYTES", 11)
+      case .tries: ("TRY", 5)
       }
     }
 
-    var width: Int {
-      switch self {
-      case .percent: 4
-      case .left: 6
-      case .rate: 7
-      case .bytes: 11
-      case .tries: 5
-      }
-    }
+    var heading: String { row.heading }
+    var width: Int { row.width }
   }
 
   private static let order: [Column] = [.bytes, .percent, .rate, .left, .tries]

@@ -77,6 +77,18 @@ package struct StatusTable {
     StyledLine(clipped(text, to: width, ellipsis: look.ellipsis), look, ink)
   }
 
+  /// That a list goes on, if it does.
+  private func more(_ count: Int) -> [StyledLine] {
+    count > 0 ? [line("  \(look.ellipsis) and \(count) more", .faint)] : []
+  }
+
+  /// Names of one width.
+  private func column(_ names: [FileName]) -> [String] {
+    let shown = names.map { fitted($0.display, to: max(8, width / 2), ellipsis: look.ellipsis) }
+    let widest = shown.map { displayWidth($0) }.max() ?? 0
+    return shown.map { padded($0, to: widest) }
+  }
+
   // MARK: total
 
   private var counts: [StyledLine] {
@@ -126,9 +138,7 @@ package struct StatusTable {
       let lines = columns.lines(job, saysWait: common == nil, isSelected: job.subject == selected)
       rows.append(TableRow(lines: lines, subject: job.subject))
     }
-    let more = (isFiltered ? known.count : count) - shown.count
-    if more > 0 { rows.append(TableRow(lines: [line("  \(look.ellipsis) and \(more) more", .faint)])) }
-    return rows
+    return rows + more((isFiltered ? known.count : count) - shown.count).map { TableRow(lines: [$0]) }
   }
 
   private func shared(_ waits: [JobWait?]) -> JobWait? {
@@ -141,19 +151,17 @@ package struct StatusTable {
   private var orders: [TableRow] {
     if snapshot.orderCount == 0 || isFiltered && snapshot.orders.isEmpty { return [] }
     let shown = snapshot.orders.prefix(limit(.running))
-    let names = shown.map { fitted($0.name.display, to: max(8, width / 2), ellipsis: look.ellipsis) }
-    let column = names.map { displayWidth($0) }.max() ?? 0
+    let names = column(shown.map(\.name))
     let count = isFiltered ? "\(snapshot.orders.count) of \(snapshot.orderCount)" : "\(snapshot.orderCount)"
     var rows = [TableRow(lines: [line("standing orders (\(count))", .bold)])]
     for (name, order) in zip(names, shown) {
       let mark = order.subject == selected ? ">" : " "
-      let text = "\(mark) \(padded(name, to: column, left: false))  \(remark(order))"
+      let text = "\(mark) \(name)  \(remark(order))"
       let ink = order.subject == selected ? .inverse : ink(order)
       rows.append(TableRow(lines: [line(text, ink)], subject: order.subject))
     }
-    let more = (isFiltered ? snapshot.orders.count : snapshot.orderCount) - shown.count
-    if more > 0 { rows.append(TableRow(lines: [line("  \(look.ellipsis) and \(more) more", .faint)])) }
-    return rows
+    let left = (isFiltered ? snapshot.orders.count : snapshot.orderCount) - shown.count
+    return rows + more(left).map { TableRow(lines: [$0]) }
   }
 
   private func ink(_ order: OrderStatus) -> Ink? {
@@ -188,10 +196,8 @@ package struct StatusTable {
   private var recent: [StyledLine] {
     let jobs = snapshot.recent ?? []
     if jobs.isEmpty { return [] }
-    let names = jobs.map { fitted($0.name.display, to: max(8, width / 2), ellipsis: look.ellipsis) }
-    let column = names.map { displayWidth($0) }.max() ?? 0
     return [StyledLine("done (\(snapshot.count(.done)))", look, .bold)]
-      + zip(names, jobs).map { name, job in line("  \(padded(name, to: column))  \(remark(job))") }
+      + zip(column(jobs.map(\.name)), jobs).map { name, job in line("  \(name)  \(remark(job))") }
   }
 
   private func remark(_ job: DoneStatus) -> String {
@@ -214,10 +220,7 @@ package struct StatusTable {
         lines.append(line("    waits: \(escaped(wait.cause)): \(escaped(wait.reason))", .yellow))
       }
     }
-    if workers.count > Self.mostWorkers {
-      lines.append(line("  \(look.ellipsis) and \(workers.count - Self.mostWorkers) more", .faint))
-    }
-    return lines
+    return lines + more(workers.count - Self.mostWorkers)
   }
 
   private func remark(_ worker: WorkerStatus) -> String {

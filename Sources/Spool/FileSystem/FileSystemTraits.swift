@@ -2,8 +2,8 @@ internal import CLinux
 internal import Glibc
 package import SystemPackage
 
-/// What the file system of a spool can do, as far as the protocol depends on it: found out by
-/// ``FileSystemTrial``.
+/// What the file system of a spool can do, as far as the protocol depends on it: found out by ``FileSystemTrial``. It
+/// can do all until it is tried.
 package struct FileSystemTraits: Sendable, Equatable {
   /// flock(2) on two descriptors of one file.
   package enum Locks: Sendable, Equatable {
@@ -46,12 +46,6 @@ package struct FileSystemTraits: Sendable, Equatable {
   /// Seconds by which the time of a file that was touched is ahead of the one that it got when it was made: on some
   /// file systems one is the server's and the other the client's.
   package var touchOffset: Int64 = 0
-
-  /// Until it is tried, the file system can do all.
-  package init(kind: FileSystemKind, type: String) {
-    self.kind = kind
-    self.type = type
-  }
 
   /// Whether a lease that is granted proves that nobody writes the file.
   package var showsWriters: Bool { leases == .showWriters && kind.leaseShowsAllWriters }

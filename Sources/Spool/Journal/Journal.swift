@@ -292,7 +292,7 @@ package struct Journal: Sendable, Equatable {
     package var expectation: Expectation { Expectation(size: size, digests: digests) }
   }
 
-  /// The fields of a `done:` line.
+  /// The fields of a `done:` or a `published:` line.
   package struct Receipt: Sendable, Equatable {
     /// The output's path below its root.
     package let output: String
@@ -300,12 +300,6 @@ package struct Journal: Sendable, Equatable {
     package let directory: String?
     /// As in ``Verified/unproven``.
     package let unproven: String?
-  }
-
-  /// The fields of a `published:` line.
-  package struct Undelivered: Sendable, Equatable {
-    package let output: String
-    package let directory: String?
   }
 
   /// How far the payload's publication went.
@@ -322,7 +316,7 @@ package struct Journal: Sendable, Equatable {
     /// job that came through `new/` again may stop before that.
     package fileprivate(set) var published: Verified?
     /// The payload that the hook `deliver` has not accepted yet. It has its final name.
-    package fileprivate(set) var undelivered: Undelivered?
+    package fileprivate(set) var undelivered: Receipt?
     package var awaitsDelivery: Bool { undelivered != nil }
 
     mutating func apply(_ entry: JournalEntry) {
@@ -338,11 +332,11 @@ package struct Journal: Sendable, Equatable {
         own = verified
       case .published:
         published = verified ?? published
-        undelivered = Undelivered(output: entry.fields["output"] ?? "", directory: entry.fields["directory"])
+        undelivered = Receipt(entry, output: entry.fields["output"] ?? "")
       case .done:
         undelivered = nil
         guard let output = entry.fields["output"] else { return }
-        receipt = Receipt(output: output, directory: entry.fields["directory"], unproven: entry.fields["unproven"])
+        receipt = Receipt(entry, output: output)
         receiptTime = entry.time
         published = verified
       case .urgent, .relinked, .checkpoint, .cleared, .interrupted, .checked, .seen: break
@@ -502,5 +496,11 @@ struct JournalEntry {
       .checked, .seen:
       true
     }
+  }
+}
+
+extension Journal.Receipt {
+  fileprivate init(_ entry: JournalEntry, output: String) {
+    self.init(output: output, directory: entry.fields["directory"], unproven: entry.fields["unproven"])
   }
 }

@@ -8,7 +8,6 @@ final class FeedReader: XMLReader.Receiver {
   /// nil: whichever it is.
   private let wanted: EntryFormat?
   private var vocabulary: (any FeedVocabulary)?
-  private var namespaces: Set<String> = []
   private var path: [String] = []
   /// The entries of each item that has ended.
   private var items: [[FeedEntry]] = []
@@ -57,7 +56,7 @@ final class FeedReader: XMLReader.Receiver {
 
   func begin(_ element: XMLReader.Element, depth: Int, line: Int) throws(Defect) {
     if depth == 1 { try choose(element, line) }
-    path.append(namespaces.contains(element.namespace) ? element.name : "")
+    path.append(vocabulary?.namespaces.contains(element.namespace) == true ? element.name : "")
     vocabulary?.begin(element.attributes, path)
   }
 
@@ -70,27 +69,25 @@ final class FeedReader: XMLReader.Receiver {
   }
 
   private func choose(_ root: XMLReader.Element, _ line: Int) throws(Defect) {
-    let kinds: [(EntryFormat, any FeedVocabulary.Type, () -> any FeedVocabulary)] = [
-      (.rss, RSS.self, { RSS() }), (.rss, RDF.self, { RDF() }), (.atom, Atom.self, { Atom() }),
-      (.docset, Docset.self, { Docset() }),
-    ]
-    guard let kind = kinds.first(where: { $0.1.root == root.name && $0.1.namespaces.contains(root.namespace) }) else {
+    let kinds: [any FeedVocabulary] = [ItemFeed.rss, ItemFeed.rdf, ItemFeed.atom, Docset()]
+    guard let kind = kinds.first(where: { $0.root == root.name && $0.namespaces.contains(root.namespace) }) else {
       throw Defect(
         line: line, reason: "<\(escaped(root.name.prefix(40)))> is neither RSS, Atom, a docset feed nor Metalink")
     }
-    if let wanted, wanted != kind.0 {
-      throw Defect(line: line, reason: "this is \(kind.0.rawValue), but `entries:` says \(wanted.rawValue)")
+    if let wanted, wanted != kind.format {
+      throw Defect(line: line, reason: "this is \(kind.format.rawValue), but `entries:` says \(wanted.rawValue)")
     }
-    (vocabulary, namespaces) = (kind.2(), kind.1.namespaces)
+    vocabulary = kind
   }
 }
 
 /// What the elements of one kind of feed mean. Paths are the names of the open elements, from the outermost; an element
 /// of another namespace, such as those for iTunes, is the empty name.
 protocol FeedVocabulary {
-  static var namespaces: Set<String> { get }
+  var format: EntryFormat { get }
+  var namespaces: Set<String> { get }
   /// The name of the outermost element.
-  static var root: String { get }
+  var root: String { get }
 
   mutating func begin(_ attributes: [String: String], _ path: [String])
   /// Whether the text of the element at `path` is wanted.
@@ -101,97 +98,79 @@ protocol FeedVocabulary {
   mutating func end(_ text: String, _ path: [String], line: Int) throws(Defect) -> [FeedEntry]?
 }
 
-/// RSS 2.0 and its forerunners 0.91 and 0.92. An item's enclosures are alternatives. Its length attribute is often
-/// wrong, so it is not the file's size.
-struct RSS: FeedVocabulary {
-  static let namespaces: Set<String> = ["", "http://backend.userland.com/rss2"]
-  static let root = "rss"
-
+/// A feed of items, whose enclosures are alternatives. The length that one gives is often wrong: it is not the file's
+/// size.
+struct ItemFeed: FeedVocabulary {
+  let format: EntryFormat
+  let namespaces: Set<String>
+  let itemPath: [String]
+  /// The element that may be an enclosure.
+  let enclosure: String
+  /// Its attributes that may be the URL.
+  let links: [String]
+  /// The element that tells items apart; nil: the item's attribute `about`.
+  let identity: String?
+  /// The elements that are a date, the best first.
+  let dates: [String]
+  let date: @Sendable (String) -> Timestamp?
   private var item = EnclosingItem()
-  private static let itemPath = ["rss", "channel", "item"]
+
+  /// RSS 2.0 and its forerunners 0.91 and 0.92.
+  static let rss = ItemFeed(
+    format: .rss, namespaces: ["", "http://backend.userland.com/rss2"], itemPath: ["rss", "channel", "item"],
+    enclosure: "enclosure", links: ["url"], identity: "guid", dates: ["pubDate"], date: FeedDate.rss)
+
+  /// RSS 1.0 and 0.90, whose items are beside the channel and known by `rdf:about`, with enclosures of the module
+  /// mod_enclosure (purl.oclc.org/net/rss_2.0/enc), or as RSS 2.0 has them.
+  static let rdf = ItemFeed(
+    format: .rss,
+    namespaces: [
+      "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://purl.org/rss/1.0/",
+      "http://my.netscape.com/rdf/simple/0.9/", "http://purl.oclc.org/net/rss_2.0/enc#",
+      "http://purl.org/dc/elements/1.1/",
+    ],
+    itemPath: ["RDF", "item"], enclosure: "enclosure", links: ["resource", "url"], identity: nil, dates: ["date"],
+    date: FeedDate.atom)
+
+  /// Atom (RFC 4287).
+  static let atom = ItemFeed(
+    format: .atom, namespaces: ["http://www.w3.org/2005/Atom"], itemPath: ["feed", "entry"], enclosure: "link",
+    links: ["href"], identity: "id", dates: ["published", "updated"], date: FeedDate.atom)
+
+  var root: String { itemPath[0] }
 
   mutating func begin(_ attributes: [String: String], _ path: [String]) {
-    if path == Self.itemPath { item = EnclosingItem() }
-    if path == Self.itemPath + ["enclosure"], let url = attributes["url"] { item.add(url, attributes["type"]) }
-  }
-
-  func wantsText(_ path: [String]) -> Bool {
-    path == Self.itemPath + ["guid"] || path == Self.itemPath + ["pubDate"]
-  }
-
-  mutating func end(_ text: String, _ path: [String], line: Int) -> [FeedEntry]? {
-    if path == Self.itemPath + ["guid"] { item.identity = text }
-    if path == Self.itemPath + ["pubDate"] { item.date = FeedDate.rss(text) }
-    return path == Self.itemPath ? item.entries : nil
-  }
-}
-
-/// RSS 1.0 and 0.90, whose items are beside the channel and known by `rdf:about`, with enclosures of the module
-/// mod_enclosure (purl.oclc.org/net/rss_2.0/enc), or as RSS 2.0 has them.
-struct RDF: FeedVocabulary {
-  static let namespaces: Set<String> = [
-    "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://purl.org/rss/1.0/",
-    "http://my.netscape.com/rdf/simple/0.9/", "http://purl.oclc.org/net/rss_2.0/enc#",
-    "http://purl.org/dc/elements/1.1/",
-  ]
-  static let root = "RDF"
-
-  private var item = EnclosingItem()
-  private static let itemPath = ["RDF", "item"]
-
-  mutating func begin(_ attributes: [String: String], _ path: [String]) {
-    if path == Self.itemPath {
+    if path == itemPath {
       item = EnclosingItem()
-      item.identity = attributes["about"]?.trimmedAsXML ?? ""
+      if identity == nil { item.identity = attributes["about"]?.trimmedAsXML ?? "" }
     }
-    if path == Self.itemPath + ["enclosure"], let url = attributes["resource"] ?? attributes["url"] {
-      item.add(url, attributes["type"])
-    }
-  }
-
-  func wantsText(_ path: [String]) -> Bool { path == Self.itemPath + ["date"] }
-
-  mutating func end(_ text: String, _ path: [String], line: Int) -> [FeedEntry]? {
-    if wantsText(path) { item.date = FeedDate.atom(text) }
-    return path == Self.itemPath ? item.entries : nil
-  }
-}
-
-/// Atom (RFC 4287). An entry's links with `rel="enclosure"` are alternatives.
-struct Atom: FeedVocabulary {
-  static let namespaces: Set<String> = ["http://www.w3.org/2005/Atom"]
-  static let root = "feed"
-
-  private var item = EnclosingItem()
-  private static let itemPath = ["feed", "entry"]
-
-  mutating func begin(_ attributes: [String: String], _ path: [String]) {
-    if path == Self.itemPath { item = EnclosingItem() }
-    if path == Self.itemPath + ["link"], attributes["rel"] == "enclosure", let url = attributes["href"] {
-      item.add(url, attributes["type"])
-    }
+    guard path == itemPath + [enclosure], let url = links.lazy.compactMap({ attributes[$0] }).first,
+      format != .atom || attributes["rel"] == "enclosure"
+    else { return }
+    item.add(url, attributes["type"])
   }
 
   func wantsText(_ path: [String]) -> Bool {
-    path.count == 3 && path.starts(with: Self.itemPath) && ["id", "published", "updated"].contains(path[2])
+    path.dropLast() == itemPath[...] && ([identity] + dates).contains(path.last)
   }
 
   mutating func end(_ text: String, _ path: [String], line: Int) -> [FeedEntry]? {
-    if wantsText(path) {
-      switch path[2] {
-      case "id": item.identity = text
-      case "published": item.date = FeedDate.atom(text) ?? item.date
-      default: item.date = item.date ?? FeedDate.atom(text)
-      }
+    if path == itemPath { return item.entries }
+    guard wantsText(path) else { return nil }
+    switch path.last {
+    case identity: item.identity = text
+    case dates.first: item.date = date(text) ?? item.date
+    default: item.date = item.date ?? date(text)
     }
-    return path == Self.itemPath ? item.entries : nil
+    return nil
   }
 }
 
 /// A docset feed of Dash and Zeal: one docset with its version, and URLs that are mirrors.
 struct Docset: FeedVocabulary {
-  static let namespaces: Set<String> = [""]
-  static let root = "entry"
+  let format = EntryFormat.docset
+  let namespaces: Set<String> = [""]
+  let root = "entry"
 
   private var version = ""
   private var urls: [String] = []

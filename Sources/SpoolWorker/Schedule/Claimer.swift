@@ -64,14 +64,14 @@ struct Claimer {
     switch outcome {
     case .claimed(let claim):
       isFullTold = false
-      account.noteClaimed()
+      account.claims.own += 1
       claim.priority = choice.peek.priority
       return try putBackForOutput(claim) ?? .claimed(claim)
     case .unavailable:
-      if candidate.origin != .cur { account.noteLost() }
+      if candidate.origin != .cur { account.claims.lost += 1 }
       return .unavailable
     case .gone:
-      if candidate.origin != .cur { account.noteMissed() }
+      if candidate.origin != .cur { account.claims.missed += 1 }
       return .unavailable
     case .leased(let end): return .due(at: soonest(end + 1))
     // Another worker, or this one, has tried it since it was found.
@@ -90,7 +90,7 @@ struct Claimer {
     case .rejected(let name, let defect):
       let facts = Fields().with("code", FailureCode.malformed.rawValue).with("line", defect.line).with(
         "reason", defect.reason)
-      account.noteRejected()
+      account.summary.givenUp += 1
       log(Event("rejected", .error, job: name, facts))
       return .rejected(name, facts.with("attempt", 0))
     }

@@ -6,7 +6,7 @@ final class RunAccount {
   var waiting = WaitingJobs()
   let presence = PresenceKeeper()
   /// How many jobs were claimed, how often another worker was faster, and how often a job had gone before.
-  private(set) var claims: (own: Int, lost: Int, missed: Int) = (0, 0, 0)
+  var claims: (own: Int, lost: Int, missed: Int) = (0, 0, 0)
   private(set) var ended = 0
   /// Unmovable files that have been reported already.
   private var barred: Set<FileName> = []
@@ -44,12 +44,6 @@ final class RunAccount {
     for (name, directory) in unsettled where try spool.status(directory, name) == nil { unsettled[name] = nil }
     return unsettled.count
   }
-
-  func noteClaimed() { claims.own += 1 }
-  func noteLost() { claims.lost += 1 }
-  func noteMissed() { claims.missed += 1 }
-
-  func noteRejected() { summary.givenUp += 1 }
 
   /// Counts a job that waits for the end of another worker's job with the same output.
   /// - Returns: whether it is new.

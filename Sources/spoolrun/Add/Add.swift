@@ -99,11 +99,9 @@ struct Add: ParsableCommand {
       let options = TransferOptions(protocols: Set(Scheme.allCases), network: network)
       named.output = try RemoteName.output(of: request.inheriting(defaults), options) { Terminal.error($0) }
     } catch let failure as Failure {
-      Terminal.error("--remote-name: \(failure.label): \(failure.reason); nothing was dropped")
-      throw ExitStatus.givenUp.code
+      throw ExitStatus.givenUp.after("--remote-name: \(failure.label): \(failure.reason); nothing was dropped")
     } catch {
-      Terminal.error("--remote-name: the spool's defaults: \(error); nothing was dropped")
-      throw ExitStatus.configuration.code
+      throw ExitStatus.configuration.after("--remote-name: the spool's defaults: \(error); nothing was dropped")
     }
     return named
   }

@@ -71,12 +71,11 @@ struct AddList {
       throw ExitStatus.usage.code
     } catch let defect as Defect {
       progress.finish()
-      Terminal.error("\(title)\(defect.line.map { ":\($0)" } ?? ""): \(defect.reason); nothing is dropped")
-      throw ExitStatus.usage.code
+      throw ExitStatus.usage.after(
+        "\(title)\(defect.line.map { ":\($0)" } ?? ""): \(defect.reason); nothing is dropped")
     } catch let failure as Failure {
       progress.finish()
-      Terminal.error("\(title): \(failure.label): \(failure.reason); nothing is dropped")
-      throw ExitStatus.givenUp.code
+      throw ExitStatus.givenUp.after("\(title): \(failure.label): \(failure.reason); nothing is dropped")
     } catch let error as SpoolError {
       progress.finish()
       throw ExitStatus.failure(error, "the jobs cannot be dropped")
@@ -93,8 +92,7 @@ struct AddList {
     do {
       list = try signature.map { try signed($0, spool, &request) } ?? ListReader(path, options)
     } catch let error as SpoolError where error.call == .open {
-      Terminal.error("\(error.path): \(error.errno)")
-      throw ExitStatus.noSpool.code
+      throw ExitStatus.noSpool.after("\(error.path): \(error.errno)")
     }
     var plan = ListPlan(request, directory: directory, schemes: schemes)
     let jobs = try CheckedJobs(spool)

@@ -23,8 +23,7 @@ enum SpoolOpening {
   {
     let location = named ?? defaultLocation
     if mayBeCommand, location.utf8.contains("://".utf8) {
-      Terminal.error(Suggestion.forURL)
-      throw ExitStatus.usage.code
+      throw ExitStatus.usage.after(Suggestion.forURL)
     }
     let looked = use == .reading ? nil : try SpoolOwner.become(of: location)
     let (owner, boot) = WorkerID.current(host: host)
@@ -41,20 +40,16 @@ enum SpoolOpening {
         let isPath = location.utf8.contains(0x2F) || access(location, F_OK) == 0
         let doubt = mayBeCommand && !isPath ? "; there is no command of this name either" : ""
         let advice = "create one with `spoolrun init \(place)`\(doubt)"
-        Terminal.error("\(place): no spool there\(origin) (\(error.path): \(error.errno)); \(advice)")
-        throw ExitStatus.noSpool.code
+        throw ExitStatus.noSpool.after("\(place): no spool there\(origin) (\(error.path): \(error.errno)); \(advice)")
       case .permissionDenied:
         let whose = looked.map { " (as user \($0.st_uid), its owner)" } ?? ""
-        Terminal.error("\(place): \(error.errno)\(whose): \(obstacle(location))")
-        throw ExitStatus.noSpool.code
+        throw ExitStatus.noSpool.after("\(place): \(error.errno)\(whose): \(obstacle(location))")
       default:
-        Terminal.error("\(place): \(error)")
-        throw ExitStatus.inputOutput.code
+        throw ExitStatus.inputOutput.after("\(place): \(error)")
       }
     }
     guard let objection else { return spool }
-    Terminal.error("\(escaped(location)): \(objection)")
-    throw ExitStatus.noSpool.code
+    throw ExitStatus.noSpool.after("\(escaped(location)): \(objection)")
   }
 
   /// Why the spool that is open must not be used so: only now is it certain which one that is.
@@ -190,10 +185,9 @@ enum NamedSpool {
   static func refuse(among names: [String], of command: String, _ option: SpoolOption) throws {
     guard option.spool == nil, let name = names.first(where: { isSpool($0) && !isJob($0) }) else { return }
     let place = escaped(name)
-    Terminal.error(
+    throw ExitStatus.usage.after(
       "\(place) is a spool, and no job of this name is there: `spoolrun \(command) --spool \(place)` names a spool; "
         + "nothing is done")
-    throw ExitStatus.usage.code
   }
 
   static func isSpool(_ path: String) -> Bool {

@@ -196,6 +196,12 @@ enum ExitStatus: Int32 {
 
   var code: ExitCode { ExitCode(rawValue) }
 
+  /// The same, once it is said why.
+  func after(_ message: String) -> any Error {
+    Terminal.error(message)
+    return code
+  }
+
   /// The worst outcome of a run. From the worst: nothing can be fetched at all, the spool fails, a job was given up, a
   /// job waits.
   /// - Parameter kind: the type of the spool's file system.
@@ -229,15 +235,13 @@ enum ExitStatus: Int32 {
 
   /// Says that an error has ended a command.
   static func failure(_ error: SpoolError, _ what: String) -> any Error {
-    Terminal.error("\(what): \(error)")
-    return ExitStatus(error).code
+    ExitStatus(error).after("\(what): \(error)")
   }
 
   /// Says what is wrong with a command's arguments. A `ValidationError` from outside of `validate()` would come with
   /// the usage of `spoolrun`, not that of the command.
   static func refusal(_ reason: String, by command: String) -> any Error {
-    Terminal.error("\(reason); see `spoolrun \(command) --help`")
-    return usage.code
+    usage.after("\(reason); see `spoolrun \(command) --help`")
   }
 }
 

@@ -45,8 +45,7 @@ struct AllowedSchemes {
   func check(_ urls: [String]) throws {
     let schemes = urls.compactMap { try? URLParts($0).scheme }
     guard let refusal = schemes.lazy.compactMap({ refusal(of: $0) }).first else { return }
-    Terminal.error(refusal)
-    throw ExitStatus.usage.code
+    throw ExitStatus.usage.after(refusal)
   }
 
   /// Why a URL is refused; nil where it is not.
@@ -68,13 +67,11 @@ extension WorkerOptions {
       defaults = try spool.defaults()
       network = try defaults.networkOptions(of: spool) { Terminal.error("\(name): \($0)", .warning) }
     } catch {
-      Terminal.error("\(name): \(error)")
-      throw ExitStatus.configuration.code
+      throw ExitStatus.configuration.after("\(name): \(error)")
     }
     guard let authorities else { return }
     guard access(authorities, R_OK) == 0 else {
-      Terminal.error("--cacert \(escaped(authorities)): \(Errno(rawValue: Glibc.errno))")
-      throw ExitStatus.configuration.code
+      throw ExitStatus.configuration.after("--cacert \(escaped(authorities)): \(Errno(rawValue: Glibc.errno))")
     }
     self.authorities = authorities
     network.authorities = authorities
@@ -125,8 +122,7 @@ extension WorkerOptions {
       if lease != nil || isVerbose { Terminal.error("\(place): the lease cannot be agreed on: \(error)", .warning) }
       if lease != nil { throw ExitStatus(error, on: spool.kind).code }
     } catch {
-      Terminal.error("\(place): \(error)")
-      throw ExitStatus.configuration.code
+      throw ExitStatus.configuration.after("\(place): \(error)")
     }
   }
 }
@@ -134,8 +130,7 @@ extension WorkerOptions {
 extension Libcurl {
   static func loadOrExit() throws {
     do throws(TransferError) { try load() } catch {
-      Terminal.error(error.description)
-      throw ExitStatus.unavailable.code
+      throw ExitStatus.unavailable.after(error.description)
     }
   }
 }

@@ -115,8 +115,7 @@ private enum PersonalSpool {
   static func become(ownerOf named: String?) throws -> String {
     if named == nil { for name in ["XDG_STATE_HOME", "HOME"] { UnreadableText.refuse(variable: name) } }
     guard let location = named ?? location({ name in getenv(name).map { String(cString: $0) } }) else {
-      Terminal.error("neither XDG_STATE_HOME nor HOME is set: name a spool with --spool")
-      throw ExitStatus.cannotCreate.code
+      throw ExitStatus.cannotCreate.after("neither XDG_STATE_HOME nor HOME is set: name a spool with --spool")
     }
     var (parts, status) = (location.utf8.split(separator: 0x2F).map { String(Substring($0)) }, stat())
     var nearest: String { (location.begins(with: "/") ? "/" : "./") + parts.joined(separator: "/") }
@@ -132,8 +131,7 @@ private enum PersonalSpool {
     var status = stat()
     if stat("\(location)/\(Directory.files.rawValue)", &status) != 0 {
       do throws(SpoolError) { try Spool.create(location) } catch {
-        Terminal.error("\(escaped(location)) cannot be created: \(error)")
-        throw ExitStatus.cannotCreate.code
+        throw ExitStatus.cannotCreate.after("\(escaped(location)) cannot be created: \(error)")
       }
     }
     return try SpoolOpening.open(location, for: .changing)

@@ -43,8 +43,7 @@ struct GetPlan {
     } catch let error as ValidationError {
       throw refusal(error.message)
     } catch let error as SpoolError {
-      Terminal.error("\(error)")
-      throw ExitStatus.noSpool.code
+      throw ExitStatus.noSpool.after("\(error)")
     }
   }
 
@@ -89,8 +88,7 @@ struct GetPlan {
     _ = mkdir(directory, 0o777)
     do throws(Errno) { return try realPath(directory) } catch {
       let hint = error.rawValue == EILSEQ ? ": its path is not UTF-8; use a symbolic link to it, as --output LINK/" : ""
-      Terminal.error("\(escaped(directory)): \(error)\(hint)")
-      throw ExitStatus.cannotCreate.code
+      throw ExitStatus.cannotCreate.after("\(escaped(directory)): \(error)\(hint)")
     }
   }
 

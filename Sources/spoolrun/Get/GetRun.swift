@@ -128,14 +128,12 @@ struct GetRun {
     }
     switch outcome {
     case .failure(let problem):
-      Terminal.error("\(problem)")
-      throw ExitStatus.inputOutput.code
+      throw ExitStatus.inputOutput.after("\(problem)")
     case .success(let summary):
       output.add(gained: summary.gained)
       if let error = summary.spoolError { throw error }
       if let obstacle = summary.obstacle {
-        Terminal.error(obstacle)
-        throw ExitStatus.unavailable.code
+        throw ExitStatus.unavailable.after(obstacle)
       }
     }
     return wasStopped.withLock { $0 }

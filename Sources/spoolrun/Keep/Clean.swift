@@ -60,12 +60,7 @@ struct Clean: ParsableCommand {
     cleanup.keepDone = keepDone.flatMap(Self.seconds)
     cleanup.archive = archive.flatMap(Self.seconds)
     cleanup.readsJobs = true
-    do throws(SpoolError) {
-      try cleanup.run()
-    } catch {
-      Terminal.error("\(escaped(spool.location)): \(error)")
-      throw ExitStatus(error).code
-    }
+    do throws(SpoolError) { try cleanup.run() } catch { throw ExitStatus.failure(error, escaped(spool.location)) }
     if !isComplete { throw ExitStatus.inputOutput.code }
   }
 

@@ -67,8 +67,7 @@ struct Init: ParsableCommand {
       try Spool.create(location)
     } catch {
       let hint = error.errno == .noSuchFileOrDirectory ? ": its parent directory must exist" : ""
-      Terminal.error("\(escaped(location)) cannot be created: \(error)\(hint)")
-      throw ExitStatus.cannotCreate.code
+      throw ExitStatus.cannotCreate.after("\(escaped(location)) cannot be created: \(error)\(hint)")
     }
     let traits = try Fitness.traits(for: SpoolOpening.open(location, for: .changing), isVerbose: true)
     for limit in traits?.limits ?? [] { Terminal.error("\(escaped(location)): \(limit)") }

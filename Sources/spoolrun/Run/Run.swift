@@ -206,12 +206,11 @@ struct Run: ParsableCommand {
     let options = try workerOptions(spool)
     let limit = spoolrun_raise_descriptor_limit(UInt64(options.mostDescriptors))
     guard limit >= options.descriptors else {
-      Terminal.error(
+      throw ExitStatus.configuration.after(
         """
         --jobs \(jobs) needs \(options.descriptors) open files, but the limit is \(limit): lower --jobs, or raise the \
         limit with ulimit -n
         """)
-      throw ExitStatus.configuration.code
     }
     let outcome = WorkerLoop.run {
       () async -> Result<(summary: RunSummary, successor: Spool?), StartProblem> in
@@ -271,8 +270,7 @@ struct Run: ParsableCommand {
   /// Receipts name the output root, so its path must be valid from any working directory.
   private func absolute(_ path: String) throws -> String {
     do throws(Errno) { return try realPath(path) } catch {
-      Terminal.error("--directory \(escaped(path)): \(error)")
-      throw ExitStatus.cannotCreate.code
+      throw ExitStatus.cannotCreate.after("--directory \(escaped(path)): \(error)")
     }
   }
 }

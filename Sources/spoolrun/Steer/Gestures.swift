@@ -179,8 +179,7 @@ struct Retry: ParsableCommand {
     } catch {
       throw ExitStatus.failure(error, "retry")
     }
-    Terminal.error("retry: \(escaped(server)) does not rest, and no job waits for it")
-    throw ExitStatus.givenUp.code
+    throw ExitStatus.givenUp.after("retry: \(escaped(server)) does not rest, and no job waits for it")
   }
 }
 
