@@ -99,10 +99,10 @@ extension Attempt {
 
     let resolver = LinkResolver(plan, of: claim, attempt: account.number, environment, hooks)
     let resolved = try await resolve(plan, resolver)
-    signature = try await fetchSignature(plan.request)
     // Before the data is opened and read.
     let patience = environment.patience(of: request, knownSince: claim.knownSince?.seconds)
     if let wait = try environment.servers.wait(id, of: resolved.mirrors, patience) { throw JobStop.waits(wait) }
+    signature = try await fetchSignature(plan.request)
     let data = try await recoverData(resolved)
     try await fetchAndVerify(resolved, resolver, data)
     // The rest is disk work, so another transfer may have the connection.

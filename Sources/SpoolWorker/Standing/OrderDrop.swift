@@ -61,7 +61,8 @@ struct OrderDrop {
   }
 
   /// The keys of the files that a receipt names with the same URL, and that are in their places with that size: they
-  /// are new by their identities alone, as after a move of the list to another host.
+  /// are new by their identities alone, as after a move of the list to another host. By a digest the job itself sees
+  /// whether the file that is there is the same.
   private func filesThere(_ files: [OfferedFile]) async throws -> Set<String> {
     let found = files.compactMap { file in
       let path = OrderJobs.path(of: file, request)
@@ -72,7 +73,7 @@ struct OrderDrop {
     return try await runBlocking { () throws(SpoolError) in
       let published = try JobSearch(spool).published(in: root, named: Set(found.map(\.path.exact)))
       let there = found.filter { file, path, size in
-        !file.replaces
+        !file.replaces && !file.expected.provesContent
           && published[path.exact, default: []].contains { $0 == (file.link, UInt64(clamping: size)) }
       }
       return Set(there.map(\.file.key))

@@ -158,6 +158,23 @@ import Testing
     #expect(job.defect?.reason.contains("s3cret") == false, "a header's value is a secret")
   }
 
+  @Test(arguments: [("https://h/a.sig", nil), ("a.sig", 2), ("inline", 2)] as [(String, Int?)])
+  func signature(value: String, line: Int?) {
+    let job = request("signature: \(value)")
+    #expect((job.defect ?? job.request.jobDefect)?.line == line)
+    #expect(request("signature: inline\nevery: 1h").request.orderDefect == nil)
+  }
+
+  /// A digest that can be forged vouches for nothing.
+  @Test func whatIsSigned() {
+    let list = "# signed by ABCD\nurl: https://h/a\n"
+    for (digest, isSigned) in [("sha256: \(hex(64))", true), ("md5: \(hex(32))", false), ("crc32: 00000000", false)] {
+      #expect(parsed(list + digest + "\n").request.isSigned == isSigned, "\(digest)")
+    }
+    #expect(!parsed("url: https://h/a\nsha256: \(hex(64))\n").request.isSigned)
+    #expect(parsed("url: https://h/a\nsignature: https://h/b\n").request.isSigned)
+  }
+
   @Test func onlyURLAndHeaderRepeat() {
     let lines = [
       "resolve: x", "output: a", "root: r", "mode: 644", "size: 1", "crc32: 00000000", "sha256: \(hex(64))",

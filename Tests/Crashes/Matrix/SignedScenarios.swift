@@ -1,0 +1,41 @@
+import Glibc
+import TestSupport
+
+/// A payload whose signature is checked before it is published.
+extension Scenario {
+  static let signed = [
+    Scenario(
+      name: "signed",
+      setUp: { world in
+        guard mkdir(world.spool.path("keys"), 0o700) == 0 else { throw TestSupportError("mkdir", "keys", errno: errno) }
+        try writeFile(world.spool.path("keys/a.pub"), Array(Version.key.utf8))
+        guard chmod(world.spool.path("keys/a.pub"), 0o600) == 0 else {
+          throw TestSupportError("chmod", "a.pub", errno: errno)
+        }
+        try world.drop("signature: \(world.url("a.bin.minisig"))")
+      },
+      answer: { _, request, reply in
+        if request.target.hasSuffix(".minisig") {
+          return try reply.respond("200 OK", body: Array(Version.signature.utf8))
+        }
+        try Version.current.serve(request, reply)
+      })
+  ]
+}
+
+extension Version {
+  /// Of minisign(1).
+  fileprivate static let key = """
+    untrusted comment: minisign public key
+    RWR6HD1CWic/FdW2OS+it8hSJm5hCWSRgbQK0U2tL+DrVtkRfCMoZL/E
+
+    """
+  /// Of ``current``, by that key.
+  fileprivate static let signature = """
+    untrusted comment: signature from minisign secret key
+    RUR6HD1CWic/FY+ksX08owmu6brHv+iRHed/j22L5Lw+f+iLJBHLWx3JAZmTfVYKM8i7K18bDEKlydiUZpUHFuEeubH+4yiFWQo=
+    trusted comment: timestamp:1795698609
+    l2mgxeuu4VnU76dIX9uUGBUc9gvARLObdpVRpsxTkkpckNS9CDLnjFvhcVbCtGjR8peHFPic3fHLVmVXoxghAg==
+
+    """
+}
