@@ -224,7 +224,8 @@ struct OpenPGPStatus {
 
   /// Every signature by a key that is known has to be good, and at least one is.
   func signer() throws(Failure) -> Signer {
-    if has("BADSIG") { throw SignatureCheck.bad(outcome) }
+    // What was cut off may be that a key is revoked.
+    if has("BADSIG") || outcome.answer.count > ChildProcess.outputLimit { throw SignatureCheck.bad(outcome) }
     if has("REVKEYSIG") { throw Failure(.revokedKey, "the key \(key("REVKEYSIG")) was revoked") }
     if has("EXPKEYSIG") { throw Failure(.expiredKey, "the key \(key("EXPKEYSIG")) has expired") }
     if has("EXPSIG") { throw Failure(.expiredKey, "the signature by the key \(key("EXPSIG")) has expired") }

@@ -34,7 +34,7 @@ import Testing
       (good + ["BADSIG AAAA a"], 0), (good + ["ERROR proc_pkt.plaintext 89_BAD_DATA"], 2), (good + ["NODATA 1"], 2),
       // Its algorithm is not known.
       (good + ["ERRSIG BBBB 99 8 00 1795698607 4 BBBB"], 2), (["NODATA 1", "NODATA 2"], 2),
-      (["GOODSIG AAAA a", "VALIDSIG A"], 0),
+      (["GOODSIG AAAA a", "VALIDSIG A"], 0), (good + Array(repeating: "NEWSIG", count: 8000), 0),
     ] as [([String], Int32)])
   func `what is not understood is no signature`(lines: [String], status: Int32) {
     #expect(code(lines, status) == "bad-signature")
