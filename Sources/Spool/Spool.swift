@@ -336,12 +336,17 @@ extension Spool {
       return
     }
     guard let moved else { return }
-    // Or since then.
-    guard try system.status(root, former).isSameFile(as: moved) else {
-      return try JobMoves(self).putBack(former, at: from)
+    if try system.status(root, former).isSameFile(as: moved) {
+      // A file left in `tmp/` is removed later.
+      try? system.unlink(root, former)
+      return
     }
-    // A file left in `tmp/` is removed later.
-    try? system.unlink(root, former)
+    // Or since then.
+    do throws(SpoolError) { try moveByLink(former, from, in: root) } catch  where error.errno == .fileExists {
+      // What had the name for a moment was an edit's text, which has given way to the job already.
+      if try system.status(root, from).isSameFile(as: moved) { return try system.unlink(root, former) }
+      try JobMoves(self).putBack(former, at: from)
+    }
   }
 
   /// The same move, which a crash cut between link and unlink.

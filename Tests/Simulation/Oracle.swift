@@ -140,15 +140,21 @@ final class Oracle {
     check()
   }
 
+  struct Place {
+    let directory: Directory
+    let name: [UInt8]
+    let inode: UInt64
+    var place: String { "\(directory.rawValue)/\(String(decoding: name, as: UTF8.self))" }
+  }
+
   /// The jobs, and where they are.
-  func places() -> [Int: [(place: String, inode: UInt64)]] {
-    var found: [Int: [(String, UInt64)]] = [:]
+  func places() -> [Int: [Place]] {
+    var found: [Int: [Place]] = [:]
     for directory in Self.directories {
       guard let inode = spool.entries[Array(directory.rawValue.utf8)]?.inode else { continue }
       for (name, entry) in inode.entries where !name.suffix(5).elementsEqual(".part".utf8) {
         guard let id = id(of: entry.inode) else { continue }
-        found[id, default: []].append(
-          ("\(directory.rawValue)/\(String(decoding: name, as: UTF8.self))", entry.inode.number))
+        found[id, default: []].append(Place(directory: directory, name: name, inode: entry.inode.number))
       }
     }
     return found
