@@ -60,7 +60,7 @@ let package = Package(
       dependencies: [
         "CLinux", "Spool", "Transfer", .product(name: "SystemPackage", package: "swift-system"),
       ],
-      exclude: readmes("Download", "Platform", "Schedule", "Standing"),
+      exclude: readmes("Download", "Job", "Platform", "Schedule", "Standing"),
       swiftSettings: swiftSettings),
     .target(
       name: "SpoolStatus",

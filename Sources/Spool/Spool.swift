@@ -305,6 +305,19 @@ extension Spool {
     }
   }
 
+  /// Gives a job that was taken by mistake its name again, or one with a number.
+  private func putBack(_ former: Path, at path: Path) throws(SpoolError) {
+    guard let directory = path.directory, let job = path.name.flatMap({ JobName($0) }) else {
+      return try moveNoReplace(former, path)
+    }
+    for number in 2... {
+      do throws(SpoolError) {
+        return try moveByLink(former, Path(directory, job.numbered(number).fileName), in: root)
+      } catch  where error.errno == .fileExists {
+      }
+    }
+  }
+
   private func moveByLink(_ from: Path, _ to: Path, in directory: Int32) throws(SpoolError) {
     // A name in `cur/` or `tmp/` is one process's, and gets no other job.
     let isShared =
@@ -345,7 +358,7 @@ extension Spool {
     do throws(SpoolError) { try moveByLink(former, from, in: root) } catch  where error.errno == .fileExists {
       // What had the name for a moment was an edit's text, which has given way to the job already.
       if try system.status(root, from).isSameFile(as: moved) { return try system.unlink(root, former) }
-      try JobMoves(self).putBack(former, at: from)
+      try putBack(former, at: from)
     }
   }
 

@@ -124,6 +124,9 @@ package struct Path: Hashable, Sendable {
     return FileName(Array(bytes[start...last]))
   }
 
+  /// The directory of the spool that it leads into.
+  var directory: Directory? { Directory(rawValue: String(decoding: bytes.prefix { $0 != 0x2F }, as: UTF8.self)) }
+
   func withCString<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytes.count + 1) { buffer in
       bytes.withUnsafeBytes { UnsafeMutableRawBufferPointer(buffer).copyMemory(from: $0) }

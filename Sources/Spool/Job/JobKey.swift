@@ -135,7 +135,7 @@ extension JobRequest {
 
   /// The job file that asks for this. ``JobText`` reads the same request from it, but for the numbers of lines.
   package var text: String {
-    var text = signedBy.map { "\(JobText.signedStart)\($0)\n" } ?? ""
+    var text = signedBy.map { "\(JobLines.signedStart)\($0)\n" } ?? ""
     // By index, because a copy of each key takes longer than to look for its value.
     for index in JobKey.ofFiles.indices {
       for value in JobKey.ofFiles[index].written(self) {

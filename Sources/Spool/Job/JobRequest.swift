@@ -41,7 +41,7 @@ package struct JobRequest: Sendable, Equatable {
   package var encoded: EncodedBody?
   /// The URL of the payload's signature; of a standing order, of its list's, or ``inlineSignature``.
   package var signature: Line?
-  /// Who has signed the list that the job is from: see ``JobText/signedStart``.
+  /// Who has signed the list that the job is from: see ``JobLines/signedStart``.
   package var signedBy: String?
   /// Digests to compute although the job declares none.
   package var digests: Set<DigestAlgorithm>?

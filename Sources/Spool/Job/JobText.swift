@@ -8,10 +8,6 @@ package struct JobText: Sendable {
   /// workers refuse a key that they do not know.
   static let offeredLine = "# no secrets in the clear"
 
-  /// A job says by a line that begins so that it is from a signed list, and who has signed that. It counts only in a
-  /// file of the user whose workers write the journals, as a journal does (``JournalScan/request(in:)``).
-  static let signedStart = "# signed by "
-
   /// The text of a job, or of its first lines, with ``offeredLine``.
   package static func offered(_ text: String) -> String { "\(offeredLine)\n\(text)" }
 
@@ -98,8 +94,8 @@ package struct JobText: Sendable {
       switch try line.content() {
       case .comment(let text):
         if text.utf8.elementsEqual(Self.offeredLine.utf8) { request.isOffered = true }
-        if text.begins(with: Self.signedStart) {
-          request.signedBy = String(text.dropFirstBytes(Self.signedStart.utf8.count))
+        if text.begins(with: JobLines.signedStart) {
+          request.signedBy = String(text.dropFirstBytes(JobLines.signedStart.utf8.count))
         }
       case .journal(let key, let value):
         if isDefaults {

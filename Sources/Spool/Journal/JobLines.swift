@@ -4,6 +4,10 @@ internal import Glibc
 /// Nothing is decoded that is not asked for: some read a hundred thousand files. ``JobText`` judges a job, and takes
 /// thirty times as long.
 struct JobLines: Sequence, IteratorProtocol {
+  /// A job says by a line that begins so that it is from a signed list, and who has signed that. It counts only in a
+  /// file of the user whose workers write the journals, as a journal does (``JournalScan/request(in:)``).
+  static let signedStart = "# signed by "
+
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
   private var number = 0
@@ -119,9 +123,9 @@ struct JobLine {
     return text
   }
 
-  /// Whether it is ``JobText/signedStart``; wherever it comes to be, and so also behind a byte order mark.
+  /// Whether it is ``JobLines/signedStart``; wherever it comes to be, and so also behind a byte order mark.
   fileprivate var saysSigned: Bool {
-    let start = Array(JobText.signedStart.utf8)
+    let start = Array(JobLines.signedStart.utf8)
     guard let mark = bytes.firstIndex(of: start[0]) else { return false }
     return bytes[mark...].starts(with: start)
   }

@@ -31,8 +31,7 @@ struct JobMoves {
 
   /// Gives a file that was taken by mistake its name again, or one with a number.
   func putBack(_ file: Path, at path: Path) throws(SpoolError) {
-    let directory = String(decoding: path.bytes.prefix { $0 != 0x2F }, as: UTF8.self)
-    guard let job = path.name.flatMap({ JobName($0) }), let directory = Directory(rawValue: directory) else {
+    guard let job = path.name.flatMap({ JobName($0) }), let directory = path.directory else {
       return try spool.moveNoReplace(file, path)
     }
     _ = try moveNumbered(file, job, to: directory, hasData: false)
