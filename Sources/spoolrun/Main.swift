@@ -74,9 +74,8 @@ struct Spoolrun: ParsableCommand {
       """,
     version: "0.3.0",
     subcommands: [
-      Get.self, Run.self, Init.self, Doctor.self, Add.self, Subscribe.self, Verify.self, Status.self, Report.self,
-      Hold.self, Release.self,
-      Retry.self, Prioritise.self, Cancel.self, Relink.self, Clean.self,
+      Get.self, Run.self, Init.self, Doctor.self, Add.self, Subscribe.self, Verify.self, Status.self, Wait.self,
+      Report.self, Hold.self, Release.self, Retry.self, Prioritise.self, Cancel.self, Relink.self, Clean.self,
     ],
     defaultSubcommand: Run.self)
 

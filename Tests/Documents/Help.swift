@@ -3,10 +3,8 @@ import TestSupport
 /// What the program says of itself.
 enum Help {
   static let commands = [
-    "get", "run", "init", "doctor", "add", "subscribe", "verify", "status", "report", "hold", "release", "retry",
-    "prioritise",
-    "cancel",
-    "url", "clean",
+    "get", "run", "init", "doctor", "add", "subscribe", "verify", "status", "wait", "report", "hold", "release",
+    "retry", "prioritise", "cancel", "url", "clean",
   ]
 
   /// The options that `spoolrun COMMAND --help` names, in both spellings, without those that every command has.

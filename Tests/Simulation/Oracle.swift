@@ -113,7 +113,7 @@ final class Oracle {
 
   func acknowledge(_ id: Int) {
     jobs[id, default: Job()].isAcknowledged = true
-    check()
+    check([id])
   }
 
   /// Is asked about each change of names.
@@ -121,6 +121,7 @@ final class Oracle {
 
   private func look(_ changes: [SimulatedDisk.Change]) {
     onChange(changes)
+    let changed = changes.flatMap(note)
     checkName(changes)
     for inode in changes.compactMap(\.inode) { movers[inode.number] = world.currentName }
     if changes.count == 1, let change = changes.first, change.inode == nil, let file = change.former,
@@ -131,13 +132,15 @@ final class Oracle {
       if isHalf || places()[id] == nil { jobs[id, default: Job()].isCancelled = isHalf ? nil : true }
       world.tell("job \(id) cancelled")
     }
-    check()
+    check(changed)
   }
 
   /// After a power cut, a removal that was not made durable may be undone.
   func powerWasCut() {
     for id in jobs.keys where jobs[id]?.isCancelled == true { jobs[id]?.isCancelled = nil }
-    check()
+    (index, names, unwritten) = ([:], [:], [:])
+    for directory in Self.directories { for (name, file) in entries(directory) { add(file, directory, name) } }
+    check(allIDs)
   }
 
   struct Place {
@@ -147,43 +150,80 @@ final class Oracle {
     var place: String { "\(directory.rawValue)/\(String(decoding: name, as: UTF8.self))" }
   }
 
+  // MARK: where the jobs are, kept up with each change, because a spool may have a hundred thousand
+
+  private var index: [Int: [Place]] = [:]
+  private var names: [Directory: [[UInt8]: Int]] = [:]
+  /// Files that somebody still writes, so that they are no jobs yet.
+  private var unwritten: [Directory: [[UInt8]: SimulatedDisk.Inode]] = [:]
+
   /// The jobs, and where they are.
   func places() -> [Int: [Place]] {
-    var found: [Int: [Place]] = [:]
-    for directory in Self.directories {
-      guard let inode = spool.entries[Array(directory.rawValue.utf8)]?.inode else { continue }
-      for (name, entry) in inode.entries where !name.suffix(5).elementsEqual(".part".utf8) {
-        guard let id = id(of: entry.inode) else { continue }
-        found[id, default: []].append(Place(directory: directory, name: name, inode: entry.inode.number))
-      }
-    }
-    return found
+    readUnwritten()
+    return index
   }
+
+  private func entries(_ directory: Directory) -> [[UInt8]: SimulatedDisk.Inode] {
+    self.directory(directory)?.entries.mapValues(\.inode) ?? [:]
+  }
+
+  /// - Returns: the jobs that it concerns.
+  private func note(_ change: SimulatedDisk.Change) -> [Int] {
+    guard let directory = Self.directories.first(where: { self.directory($0) === change.directory }) else { return [] }
+    var changed: [Int] = []
+    unwritten[directory]?[change.name] = nil
+    if let id = names[directory]?.removeValue(forKey: change.name) {
+      index[id]?.removeAll { $0.directory == directory && $0.name == change.name }
+      if index[id]?.isEmpty == true { index[id] = nil }
+      changed.append(id)
+    }
+    if let inode = change.inode, let id = add(inode, directory, change.name) { changed.append(id) }
+    return changed
+  }
+
+  @discardableResult
+  private func add(_ inode: SimulatedDisk.Inode, _ directory: Directory, _ name: [UInt8]) -> Int? {
+    if name.suffix(5).elementsEqual(".part".utf8) { return nil }
+    guard let id = id(of: inode) else {
+      unwritten[directory, default: [:]][name] = inode
+      return nil
+    }
+    names[directory, default: [:]][name] = id
+    index[id, default: []].append(Place(directory: directory, name: name, inode: inode.number))
+    return id
+  }
+
+  private func readUnwritten() {
+    let files = unwritten
+    unwritten = [:]
+    for (directory, files) in files { for (name, file) in files { add(file, directory, name).map { new.append($0) } } }
+  }
+  /// What was read since the last check.
+  private var new: [Int] = []
+
+  private var allIDs: [Int] { Array(Set(index.keys).union(jobs.keys)) }
 
   private func jobName(_ place: String) -> Substring { place.drop { $0 != "/" }.prefix { $0 != ":" } }
 
-  /// What is wrong at this moment.
-  private func wrongs() -> [Int: String] {
-    var wrongs: [Int: String] = [:]
-    let places = places()
-    for id in halved where Set((places[id] ?? []).map { jobName($0.place) }).count > 1 { excused.insert(id) }
-    for (id, job) in jobs where !excused.contains(id) {
-      let count = Set((places[id] ?? []).map(\.inode)).count
-      if job.isAcknowledged, job.isCancelled == false, count == 0 { wrongs[id] = "is lost" }
-      if job.isCancelled == true, count > 0 {
-        wrongs[id] = "is back after its cancellation: \(places[id]!.map(\.place).sorted())"
-      }
-    }
-    for (id, found) in places where Set(found.map(\.inode)).count > 1 && !excused.contains(id) {
-      wrongs[id] = "is there twice: \(found.map(\.place).sorted())"
-    }
-    return wrongs
+  /// What is wrong with a job at this moment.
+  private func wrong(with id: Int) -> String? {
+    let found = index[id] ?? []
+    if halved.contains(id), Set(found.map { jobName($0.place) }).count > 1 { excused.insert(id) }
+    if excused.contains(id) { return nil }
+    let (count, all) = (Set(found.map(\.inode)).count, found.map(\.place).sorted())
+    if count > 1 { return "is there twice: \(all)" }
+    guard let job = jobs[id] else { return nil }
+    if job.isCancelled == true, count > 0 { return "is back after its cancellation: \(all)" }
+    return job.isAcknowledged && job.isCancelled == false && count == 0 ? "is lost" : nil
   }
 
-  /// Looks at all jobs. A process that has exchanged the names of two files may exchange them back with its next
-  /// change, before which nobody can take one of them.
-  func check(isLast: Bool = false) {
-    let wrongs = wrongs()
+  /// Looks at these jobs, and at those with which something was wrong. A process that has exchanged the names of two
+  /// files may exchange them back with its next change, before which nobody can take one of them.
+  private func check(_ ids: [Int], isLast: Bool = false) {
+    readUnwritten()
+    let ids = Set(ids + new).union(suspects.keys)
+    new = []
+    let wrongs = Dictionary(uniqueKeysWithValues: ids.compactMap { id in wrong(with: id).map { (id, $0) } })
     suspects = suspects.filter { wrongs[$0.key] != nil }
     for (id, what) in wrongs.sorted(by: { $0.key < $1.key }) {
       if isLast { blame(id, what) }
@@ -219,7 +259,13 @@ final class Oracle {
 
   /// When everything has come to its end.
   func checkEnd() {
-    check(isLast: true)
+    for directory in Self.directories {
+      let (seen, known) = (entries(directory).compactMapValues { id(of: $0) }, names[directory] ?? [:])
+      if seen.filter({ !$0.key.suffix(5).elementsEqual(".part".utf8) }) != known {
+        world.blame("the oracle does not know what is in \(directory.rawValue)/")
+      }
+    }
+    check(allIDs, isLast: true)
     for (id, found) in places().sorted(by: { $0.key < $1.key }) {
       let isAtEnd = found.allSatisfy { $0.place.hasPrefix("done/") || $0.place.hasPrefix("failed/") }
       // A power cut may tear the first line of a journal, and then nobody can tell who wrote it.

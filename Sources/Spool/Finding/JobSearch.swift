@@ -93,6 +93,15 @@ package struct JobSearch {
     return try !places(of: name, in: directories.reversed()).isEmpty
   }
 
+  /// Whether one of these directories has a job, or what is taken for one. Reads no more names than it needs.
+  package func isAnyJob(in directories: [Directory]) throws(SpoolError) -> Bool {
+    for directory in directories {
+      let stream = try spool.stream(directory)
+      while let name = try stream.next() { if !name.isIgnored, !name.isData { return true } }
+    }
+    return false
+  }
+
   /// The text of a job, for readers without a claim: `verify`, `status`.
   /// - Returns: nil where no regular file has the name.
   package func job(_ directory: Directory, _ name: FileName) throws(SpoolError) -> JobText? {

@@ -77,6 +77,11 @@ package struct SpoolMetrics: Sendable {
           sample(count(snapshot.servers.count { $0.rest.cause == cause }), ("cause", cause))
         }),
       MetricFamily(
+        name: "spoolrun_longest_rest_seconds", kind: .gauge, unit: "seconds",
+        help: "For how long the server or proxy rests that has rested longest; 0 if none rests.",
+        samples: [sample(count(Int(snapshot.servers.map { snapshot.time.seconds - $0.rest.since.seconds }.max() ?? 0)))]
+      ),
+      MetricFamily(
         name: "spoolrun_free_bytes", kind: .gauge, unit: "bytes",
         help: "Space that is free for this user, in the spool and in the output root.",
         samples: free.map { sample(.count($0.bytes), ("place", $0.place)) }),

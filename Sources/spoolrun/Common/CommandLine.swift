@@ -51,7 +51,7 @@ enum UnreadableText {
   private static let options: Set = ["--name", "--from"]
   /// Commands whose arguments are names of jobs.
   private static let commands: Set = [
-    "hold", "release", "retry", "prioritise", "prioritize", "cancel", "verify", "status",
+    "hold", "release", "retry", "prioritise", "prioritize", "cancel", "verify", "status", "wait",
   ]
   /// Options of these commands with a value that is no name of a job.
   private static let paths: Set = ["--spool", "--directory", "-d", "--textfile"]
@@ -131,8 +131,10 @@ enum Suggestion {
     ("release", ["resume", "unpause", "continue", "unhold", "thaw"]),
     ("retry", ["rerun", "redo", "restart", "requeue", "again"]),
     ("prioritise", ["priority", "urgent", "bump", "raise", "promote", "nice", "renice", "hurry"]),
-    ("cancel", ["rm", "remove", "delete", "del", "abort", "kill", "drop"]),
-    ("status", ["ls", "list", "show", "info", "jobs", "queue", "ps", "stat", "top", "watch"]),
+    ("cancel", ["unsubscribe", "rm", "remove", "delete", "del", "abort", "kill", "drop"]),
+    ("status", ["ls", "list", "show", "info", "jobs", "queue", "ps", "stat", "top", "watch", "log", "why", "explain"]),
+    ("wait", ["join", "until", "await"]),
+    ("url", ["edit", "relink", "link"]),
     ("verify", ["check", "test", "validate"]),
     ("clean", ["gc", "purge", "prune", "sweep", "cleanup"]),
     ("init", ["create", "new", "mkspool"]),

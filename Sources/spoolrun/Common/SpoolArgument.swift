@@ -221,7 +221,7 @@ enum JobNameCompletion {
     let found: [FileName]
     if let gesture = words.lazy.compactMap({ word in Gesture.allCases.first { $0.command == word } }).first {
       found = ((try? Steering(spool).jobs(for: gesture, in: gesture.sources)) ?? []).map(\.name)
-    } else if words.contains("url") {
+    } else if words.contains("url") || words.contains("wait") {
       // All that are not done.
       found = ((try? Steering(spool).jobs(for: .cancel, in: Gesture.cancel.sources)) ?? []).map(\.name)
     } else if words.contains("status") {

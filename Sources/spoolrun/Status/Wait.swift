@@ -1,0 +1,125 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Spool
+
+struct Wait: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "wait",
+    abstract: "Waits until jobs have come to their ends.",
+    discussion: """
+      For scripts, Makefiles and clusters: add jobs, wait for them, use the files. It looks at the spool once a second \
+      and changes nothing, so it waits through kills, takeovers and pauses. A worker has to run, or cron.
+
+        spoolrun wait a.bin b.bin && make
+
+      Exit status: 0 all are done; 1 one was given up, or is gone; 75 the time is over.
+      """)
+
+  @Option(help: ArgumentHelp("Wait for at most this long, such as 2h. (default: without end)", valueName: "time"))
+  var timeout: String?
+
+  @Flag(help: "Wait until no job waits or runs. Paused jobs and standing orders do not count.")
+  var all = false
+
+  @OptionGroup var spool: SpoolOption
+
+  @Argument(
+    help: ArgumentHelp("Jobs, as name, directory/name or the path of their file.", valueName: "name"),
+    completion: JobNameCompletion.kind)
+  var names: [String] = []
+
+  func validate() throws {
+    if let timeout, duration(timeout) == nil {
+      throw ValidationError("--timeout must be a time from 1s to 365d, such as 2h")
+    }
+    if all, !names.isEmpty {
+      throw ValidationError("names and --all cannot be used together; name the spool with --spool")
+    }
+    if !all, names.isEmpty {
+      throw ValidationError("Name jobs, or use --all. Write `--` before a name that begins with a dash.")
+    }
+  }
+
+  func run() throws {
+    try NamedSpool.refuse(among: names, of: "wait", spool)
+    let spool = try self.spool.open(for: .reading)
+    let end = timeout.flatMap { duration($0) }.map { Terminal.milliseconds() + Int64($0) * 1000 }
+    do {
+      var waiting = JobsWaitedFor(spool, all ? nil : try names(in: spool))
+      while try !waiting.look() {
+        if let end, Terminal.milliseconds() >= end {
+          throw ExitStatus.waiting.after("\(waiting.description) after \(timeout ?? "")")
+        }
+        sleep(1)
+      }
+      if !waiting.areDone { throw ExitStatus.givenUp.code }
+    } catch let error as SpoolError {
+      throw ExitStatus.failure(error, "wait")
+    }
+  }
+
+  private func names(in spool: Spool) throws(SpoolError) -> [FileName] {
+    var names: [FileName] = []
+    for bytes in RawArguments.bytes(of: self.names) { names.append(try JobSearch(spool).splitClaim(bytes).name) }
+    return names
+  }
+}
+
+/// Jobs that have not come to their ends.
+private struct JobsWaitedFor {
+  private let spool: Spool
+  /// nil for all.
+  private var left: [FileName]?
+  /// Not seen at the last look: each may have moved meanwhile.
+  private var missed: Set<FileName> = []
+  private var isSettled = false
+  private(set) var areDone = true
+
+  init(_ spool: Spool, _ names: [FileName]?) { (self.spool, left) = (spool, names) }
+
+  var description: String {
+    guard let left else { return "jobs still wait or run" }
+    return left.count == 1 ? "\(escaped(left[0].bytes)) is not done" : "\(left.count) jobs are not done"
+  }
+
+  /// - Returns: whether all have come to their ends.
+  mutating func look() throws(SpoolError) -> Bool {
+    guard let names = left else { return try lookForAny() }
+    var waiting: [FileName] = []
+    for name in names {
+      switch try JobName(name).flatMap({ (job) throws(SpoolError) in try JobSearch(spool).place(of: job) })?.directory {
+      case .done: break
+      case .failed: tell(name, "was given up: `spoolrun status` says why")
+      case nil where missed.contains(name): tell(name, "no such job in \(escaped(spool.location)), or no more")
+      case nil:
+        missed.insert(name)
+        waiting.append(name)
+      default:
+        missed.remove(name)
+        waiting.append(name)
+      }
+    }
+    left = waiting
+    return waiting.isEmpty
+  }
+
+  private mutating func tell(_ name: FileName, _ what: String) {
+    areDone = false
+    Terminal.error("\(escaped(name.bytes)): \(what)")
+  }
+
+  /// Two looks, because a job may move while the directories are read.
+  private mutating func lookForAny() throws(SpoolError) -> Bool {
+    if try JobSearch(spool).isAnyJob(in: [.new, .urgent, .cur, .partial]) {
+      isSettled = false
+      return false
+    }
+    defer { isSettled = true }
+    guard isSettled else { return false }
+    if try JobSearch(spool).isAnyJob(in: [.failed]) {
+      areDone = false
+      Terminal.error("jobs were given up: `spoolrun status` names them")
+    }
+    return true
+  }
+}

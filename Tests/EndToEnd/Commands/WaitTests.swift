@@ -1,0 +1,50 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// A script waits for its files.
+@Suite struct WaitTests {
+  private func wait(_ spool: TemporarySpool, _ arguments: String...) throws -> RunningCommand {
+    try startSpoolrun(["wait", "--spool", spool.root] + arguments)
+  }
+
+  @Test func untilJobsAreDone() async throws {
+    let (spool, server) = (try TemporarySpool(), try simpleServer())
+    for name in ["a", "b"] { try spool.drop(name, server.url("/\(name)") + "\n") }
+    try spool.move("new/b", "hold/b")
+    let waiting = try wait(spool, "a", "new/b")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    #expect(try await wait(spool, "a").result().status == .exited(0))
+    // Paused jobs are waited for by their names alone.
+    #expect(try await wait(spool, "--all").result().status == .exited(0))
+    #expect(kill(waiting.processID, 0) == 0)
+    try spool.move("hold/b", "new/b")
+    #expect(try await spoolrun("--once", spool.root).status == .exited(0))
+    let result = try await waiting.result()
+    #expect(result.status == .exited(0) && result.output + result.errors == "")
+  }
+
+  @Test func jobsThatAreNotDone() async throws {
+    let (spool, server) = (try TemporarySpool(), try simpleServer())
+    try spool.drop("bad", server.url("/404") + "\n")
+    try spool.drop("later", server.url("/x") + "\n")
+    let time = try await wait(spool, "--timeout", "1s", "later").result()
+    #expect(time.status == .exited(75) && time.errors.hasSuffix("later is not done after 1s\n"), "\(time)")
+    let all = try await wait(spool, "--timeout", "1s", "--all").result()
+    #expect(all.status == .exited(75) && all.errors.hasSuffix("jobs still wait or run after 1s\n"), "\(all)")
+    let waiting = try wait(spool, "later", "bad")
+    #expect(try await spoolrun("cancel", "--spool", spool.root, "later").status == .exited(0))
+    #expect(try await spoolrun("--once", spool.root).status == .exited(1))
+    let result = try await waiting.result()
+    #expect(result.status == .exited(1), "\(result)")
+    #expect(result.errors.contains("bad: was given up") && result.errors.contains("later: no such job"), "\(result)")
+    let failed = try await wait(spool, "--all").result()
+    #expect(failed.status == .exited(1) && failed.errors.contains("jobs were given up"), "\(failed)")
+  }
+
+  @Test(arguments: [[], ["--all", "a"], ["--timeout", "soon", "a"]])
+  func whatIsNoCommand(arguments: [String]) async throws {
+    let spool = try TemporarySpool()
+    #expect(try await startSpoolrun(["wait", "--spool", spool.root] + arguments).result().status == .exited(64))
+  }
+}
