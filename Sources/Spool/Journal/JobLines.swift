@@ -123,7 +123,7 @@ struct JobLine {
     return text
   }
 
-  /// Whether it is ``JobLines/signedStart``; wherever it comes to be, and so also behind a byte order mark.
+  /// Whether it has ``JobLines/signedStart`` at its first `#`, so that a byte order mark before it hides nothing.
   fileprivate var saysSigned: Bool {
     let start = Array(JobLines.signedStart.utf8)
     guard let mark = bytes.firstIndex(of: start[0]) else { return false }

@@ -29,14 +29,6 @@ struct JobMoves {
     }
   }
 
-  /// Gives a file that was taken by mistake its name again, or one with a number.
-  func putBack(_ file: Path, at path: Path) throws(SpoolError) {
-    guard let job = path.name.flatMap({ JobName($0) }), let directory = path.directory else {
-      return try spool.moveNoReplace(file, path)
-    }
-    _ = try moveNumbered(file, job, to: directory, hasData: false)
-  }
-
   /// Removes the empty file that touch(1) makes where a job waits for its next attempt while that attempt runs.
   /// - Returns: whether that is what was there, and nobody writes to it.
   private func removeTouched(_ path: Path, in directory: Directory) throws(SpoolError) -> Bool {

@@ -66,7 +66,7 @@ package struct FileSystemKind: Sendable, Equatable {
   static let mooseFS = "fuse.mfs"
 
   /// Whether a server gives a host a delegation of what it reads, and has to take it back before another host may
-  /// change or rename the file. That host waits for 0.1 s and asks again.
+  /// change or rename the file. The other host waits for 0.1 s and asks again.
   package var hasDelegations: Bool { name == "nfs" }
 
   /// Whether a power cut that leaves a name leaves the earlier names of other files as well. btrfs logs each file that

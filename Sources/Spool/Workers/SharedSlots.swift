@@ -11,7 +11,7 @@ internal import SystemPackage
 /// | `hosts`: 1024 for each hash of a server | exclusive | a transfer from that server |
 /// | `limits` + N | shared | a worker starts at most N transfers from one server |
 /// | `turns` + a hash of a server | exclusive | its turn is being taken |
-/// | `wants`: 4096 for each hash of a server | exclusive | the worker of that seat has less than its share of it |
+/// | `wants`: 4096 for each hash of a server | exclusive | that worker waits for a slot, and has less than its share |
 /// | `seats` + S | exclusive | a worker has the seat S |
 /// | `transfers` of a class: 4096 for each seat | exclusive, from the first on | a transfer of that worker |
 /// | `rates` of a class + R | shared | a worker's transfers of that class get R bytes per second |

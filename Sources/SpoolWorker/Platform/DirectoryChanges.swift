@@ -20,7 +20,7 @@ struct DirectoryChanges {
 
 /// The same of one directory.
 struct DirectoryChange {
-  /// At the last look. The first one is a change.
+  /// At the last look; nil before the first one, which is a change.
   private var stamp: FileStatus.Stamp??
   /// When ``stamp`` was first seen, in milliseconds.
   private var since: Int64 = 0

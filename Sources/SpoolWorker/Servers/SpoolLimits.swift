@@ -40,8 +40,9 @@ final class SpoolLimits {
   private var lowest = (limit: 0, own: 0, at: Int64.min / 2)
   /// Since when other workers have had all slots of a server.
   private var waits: [String: Int64] = [:]
-  /// Since when this worker says of which servers it wants slots, and what others last said.
+  /// Since when the others see that this worker wants slots; nil if it wants none.
   private var wantsSince: Int64?
+  /// Whether another worker wants a slot of this server, and when that was looked at.
   private var wanted = (server: "", isWanted: false, at: Int64.min / 2)
   /// Whether the other workers have given no sign of life for a lease, and when that was looked at.
   private var silence = (isThere: false, at: Int64.min / 2)

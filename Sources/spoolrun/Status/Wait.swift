@@ -87,7 +87,8 @@ private struct JobsWaitedFor {
     guard let names = left else { return try lookForAny() }
     var waiting: [FileName] = []
     for name in names {
-      switch try JobName(name).flatMap({ (job) throws(SpoolError) in try JobSearch(spool).place(of: job) })?.directory {
+      let place = try JobName(name).flatMap { (job) throws(SpoolError) in try JobSearch(spool).place(of: job) }
+      switch place?.directory {
       case .done: break
       case .failed: tell(name, "was given up: `spoolrun status` says why")
       case nil where missed.contains(name): tell(name, "no such job in \(escaped(spool.location)), or no more")
