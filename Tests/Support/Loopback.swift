@@ -51,8 +51,19 @@ package func freePort() throws(TestSupportError) -> UInt16 {
   }
 }
 
+/// A TCP socket that is connected to a port of 127.0.0.1.
+func connectToLoopback(_ port: UInt16) throws(TestSupportError) -> Int32 {
+  try loopbackSocket("connect", port) { Glibc.connect($0, $1, $2) }
+}
+
 /// - Parameter port: 0 for one that the kernel chooses.
 private func bindToLoopback(_ port: UInt16 = 0) throws(TestSupportError) -> Int32 {
+  try loopbackSocket("bind", port) { Glibc.bind($0, $1, $2) }
+}
+
+private func loopbackSocket(
+  _ name: String, _ port: UInt16, _ call: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32
+) throws(TestSupportError) -> Int32 {
   let socket = privately { [Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)] }[0]
   guard socket >= 0 else { throw TestSupportError("socket", "", errno: errno) }
   var address = sockaddr_in()
@@ -61,13 +72,13 @@ private func bindToLoopback(_ port: UInt16 = 0) throws(TestSupportError) -> Int3
   address.sin_port = port.bigEndian
   let result = withUnsafePointer(to: &address) { pointer in
     pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-      bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      call(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
     }
   }
   guard result == 0 else {
     let code = errno
     close(socket)
-    throw TestSupportError("bind", "127.0.0.1", errno: code)
+    throw TestSupportError(name, "127.0.0.1", errno: code)
   }
   return socket
 }

@@ -48,6 +48,22 @@ package final class ScriptedServer: Sendable {
     core.state.withLock { $0.problems }
   }
 
+  /// Waits until it has read all that clients sent that have ended, and their connections are closed: what a killed
+  /// client sent may still be in the kernel, and would pass for its successor's.
+  package func forgetEndedClients() async throws {
+    // Connections are accepted in their order: when the server has closed this one, it has accepted those before.
+    try await onThread { [port] in
+      let last = try connectToLoopback(port)
+      defer { close(last) }
+      shutdown(last, Int32(SHUT_WR))
+      var byte: UInt8 = 0
+      _ = restarting { read(last, &byte, 1) }
+    }
+    try await waitUntil("the connections of ended clients are closed") { [core] in
+      core.state.withLock { $0.openConnections == 0 }
+    }
+  }
+
   /// Closes the listening socket and ends all scripts; returns when their threads have ended.
   package func stop() {
     core.stopping.open()
@@ -63,6 +79,7 @@ private final class Core: Sendable {
     var requests: [ServerRequest] = []
     var countByTarget: [String: Int] = [:]
     var connections = 0
+    var openConnections = 0
     var problems: [String] = []
     var threads: [pthread_t] = []
     /// Those of `threads` that need only be joined: until then, each keeps its stack.
@@ -93,18 +110,25 @@ private final class Core: Sendable {
       guard socket >= 0 else { continue }
       let number = state.withLock { state in
         state.connections += 1
+        state.openConnections += 1
         return state.connections
       }
       do throws(TestSupportError) {
         joinEndedThreads()
         let thread = try startJoinableThread {
           self.serve(socket, connection: number)
-          self.state.withLock { $0.endedThreads.append(pthread_self()) }
+          self.state.withLock { state in
+            state.openConnections -= 1
+            state.endedThreads.append(pthread_self())
+          }
         }
         state.withLock { $0.threads.append(thread) }
       } catch {
         close(socket)
-        state.withLock { $0.problems.append("\(error)") }
+        state.withLock { state in
+          state.openConnections -= 1
+          state.problems.append("\(error)")
+        }
       }
     }
   }

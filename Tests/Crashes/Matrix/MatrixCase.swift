@@ -38,13 +38,13 @@ struct MatrixCase {
     try scenario.setUp(world)
     var outcome = Outcome()
     outcome.occupied = TemporarySpool.states.filter { !world.spool.names($0).isEmpty }
-    try await settle(world, &outcome)
+    try await settle(world, server, &outcome)
     outcome.problems += server.problems
     if !outcome.problems.isEmpty { outcome.problems.append(contentsOf: report(world, outcome)) }
     return outcome
   }
 
-  private func settle(_ world: World, _ outcome: inout Outcome) async throws {
+  private func settle(_ world: World, _ server: ScriptedServer, _ outcome: inout Outcome) async throws {
     let invariants = Invariants(scenario: scenario, world: world)
     var expectations: [(output: String, asked: Int, expectation: JobFile.Expectation)] = []
     while outcome.rounds < Self.maximumRounds, outcome.rounds == 0 || isUnsettled(world) {
@@ -53,7 +53,10 @@ struct MatrixCase {
       if world.hasUncheckedOrder { try world.makeOrderDue() }
       let pending = faults.indices.filter { outcome.strikes[$0] == nil }
       let results = try await runWorkers(world, outcome, pending)
-      if results.contains(where: { $0.status == .killed(signal: SIGKILL) }) { try await locksAreFree(world) }
+      if results.contains(where: { $0.status == .killed(signal: SIGKILL) }) {
+        try await locksAreFree(world)
+        try await server.forgetEndedClients()
+      }
       for result in results { outcome.problems += exitProblems(result, pending.map { faults[$0] }) }
       if pending.isEmpty, results.count == 1, results[0].status == .exited(0), isUnsettled(world) {
         outcome.problems.append("round \(outcome.rounds): exit status 0, and not all is done")
