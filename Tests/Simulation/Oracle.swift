@@ -38,13 +38,14 @@ final class Oracle {
   static func id(in bytes: [UInt8]) -> Int? {
     // Data and payloads are no texts, and long.
     let found: Int? = bytes.prefix(2000).withUnsafeBytes { bytes in
-      (0..<max(0, bytes.count - mark.count - 1)).first { start in
+      (0..<max(0, bytes.count - mark.count)).first { start in
         bytes[start] == mark[0] && bytes[start..<start + mark.count].elementsEqual(mark)
-          && bytes[start + mark.count + 1] == 0x2F
       }
     }
-    guard let found else { return nil }
-    let digits = bytes[(found + mark.count + 2)...].prefix { (0x30...0x39).contains($0) }
+    guard let host = found.map({ bytes[($0 + mark.count)...].prefix(20) }),
+      let slash = host.firstIndex(of: 0x2F)
+    else { return nil }
+    let digits = bytes[(slash + 1)...].prefix { (0x30...0x39).contains($0) }
     let number = Int(String(decoding: digits, as: UTF8.self))
     return number.flatMap { $0 > 1_000_000 ? $0 - 1_000_000 : nil }
   }
