@@ -81,11 +81,19 @@ private struct WaitReasons {
     if let server = server?.exact, let perHost, transfers[server, default: 0] >= perHost {
       return JobWait(.host, "\(job.target?.host ?? "its host") has as many transfers as allowed (\(perHost))")
     }
-    guard let slots, runs >= slots else { return nil }
+    guard let slots, runs >= slots else { return growth(job) }
     if job.priority == .low, let all = limits.slots, runs < all {
       return JobWait(.priority, "it is of low priority, and leaves a slot free")
     }
     return JobWait(.slots, slots == 1 ? "another job runs" : "\(runs) jobs run")
+  }
+
+  /// A worker gives a server more transfers one by one, unless a rule says how many it bears.
+  private func growth(_ job: JobStatus) -> JobWait? {
+    guard let server = job.target?.server, let most = limits.perHost, rules.most(from: server, limit: most) == nil,
+      let count = transfers[server.exact], count >= ServerNote.firstTransfers
+    else { return nil }
+    return JobWait(.host, "\(job.target?.host ?? "its host") has \(count) transfers, and more only if they bring more")
   }
 
   private func time(_ next: Timestamp, _ job: JobStatus) -> JobWait {

@@ -41,6 +41,9 @@ package struct ServerNote: Sendable, Equatable {
     }
   }
 
+  /// With how many transfers at a time a server begins, as a browser has it.
+  package static let firstTransfers = 4
+
   /// Scheme, host and port as in a URL; the scheme of a proxy is `proxy`.
   package let server: String
   /// One for all hosts, and one for each host that cannot reach it.

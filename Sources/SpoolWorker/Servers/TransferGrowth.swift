@@ -34,7 +34,7 @@ struct TransferLimits {
   /// The most transfers from this server. What `defaults` say of its host takes the place of ``perHost``.
   func most(of server: String) -> Int {
     if let own = ownMost(of: server) { return max(1, own - spare) }
-    return max(1, (areGrowing ? min(perHost, grown[server] ?? TransferGrowth.first) : perHost) - spare)
+    return max(1, (areGrowing ? min(perHost, grown[server] ?? ServerNote.firstTransfers) : perHost) - spare)
   }
 
   /// What `defaults` say; nil for nothing.
@@ -43,14 +43,12 @@ struct TransferLimits {
 
 /// How many transfers at once one server gets: as many as bring more. Pure.
 ///
-/// A server begins with ``first``. While it has all that it may have, the bytes that come are measured. Then it gets
+/// A server begins with ``ServerNote/firstTransfers``. While it has all that it may have, the bytes that come are measured. Then it gets
 /// twice as many; if these bring at least a quarter more it goes on so, else it goes back, and rests before it tries
 /// again. A server that refuses is ``ServerRests``' concern.
 ///
 /// Times are milliseconds of the loop's clock.
 struct TransferGrowth {
-  /// The number to begin with, as a browser has it for one server.
-  static let first = 4
   /// For so long a number is measured…
   static let window: Int64 = 400
   /// …and kept when it has turned out to be the best.
@@ -58,7 +56,7 @@ struct TransferGrowth {
   private static let gain = 1.25
 
   /// The most transfers now.
-  private(set) var most = first
+  private(set) var most = ServerNote.firstTransfers
   /// The number before, and the bytes per millisecond that it brought; nil while none is compared.
   private var before: (number: Int, rate: Double)?
   /// Since when there are as many as there may be, and the bytes that had come by then.

@@ -91,6 +91,17 @@ import Testing
     #expect(try wait()?.cause == .priority)
   }
 
+  @Test func `a server gets more transfers only if they bring more`() throws {
+    try write("new/a", "https://h.example/b\n")
+    for name in ["q", "r", "s"] { try addRunning(name, "https://h.example/\(name)\n") }
+    try addWorker(jobs: 16, perHost: 16, runs: 4)
+    #expect(try wait() == nil)
+    try addRunning("t", "https://h.example/t\n")
+    #expect(try wait() == JobWait(.host, "h.example has 4 transfers, and more only if they bring more"))
+    try write("defaults", "per-host@h.example: 8\n")
+    #expect(try wait() == nil)
+  }
+
   @Test func `a job that is larger than the room`() throws {
     try write("new/a", "url: https://b.example/y\nsize: 9000000000000000000\n")
     try addWorker()
